@@ -12,7 +12,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const Names kRecipes = {"none", "DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling"};
+const Names kRecipes = {
+    "none", "DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling", "NVFP4BlockScaling"};
 const Names kPasses = {"forward", "train"};
 
 /// Hidden and inner sizes of GPT-3 1.3B and 175B, Llama 3 8B and 70B, and of the experts of DeepSeek-V2-Lite, of which

@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/coded_copy.h"
 
+#include "core/quant/rounding_bytes.h"
 #include "core/quant/scale_math.h"
 #include "core/tensor/scaling.h"
 #include "kernels/cuda/block_quantize_launch.h"
 #include "kernels/cuda/elementwise_program.h"
+#include "kernels/cuda/nvfp4_launch.h"
 #include "kernels/cuda/quantize_launch.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fuseline::cuda {
@@ -36,6 +39,22 @@ void launchDecodeBlocks(const TensorSpec& spec, const std::byte* memory, std::by
                          .blockRows = block.rows,
                          .blockCols = block.cols,
                          .gridCols = blockGridOf(spec, form.scaling, form.direction).cols,
+                         .out = out,
+                         .element = elementOf(spec.dtype),
+                         .rows = matrix.rows,
+                         .cols = matrix.cols},
+                        stream);
+}
+
+void launchDecodeNvfp4(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream) {
+  const QuantizedForm& form = *spec.quantized;
+  const BlockShape matrix = storedMatrixOf(spec, form.scaling, form.direction);
+  const CopyParts parts = partsOf(spec);
+  launchNvfp4Dequantize({.codes = reinterpret_cast<const std::uint8_t*>(memory),
+                         .scales = reinterpret_cast<const std::uint8_t*>(memory + parts.scalesOffset),
+                         .amax = reinterpret_cast<const float*>(memory + parts.amaxOffset),
+                         .hasSquares = hasSquares(form.scaling),
+                         .isTransformed = form.isTransformed,
                          .out = out,
                          .element = elementOf(spec.dtype),
                          .rows = matrix.rows,
@@ -78,7 +97,31 @@ device::CodedCopy codedCopyOf(const TensorSpec& spec, std::byte* memory) {
   return copy;
 }
 
+device::Nvfp4Copy nvfp4CopyOf(const TensorSpec& spec, std::byte* memory) {
+  if (!memory) return {};
+  const CopyParts parts = partsOf(spec);
+  return {.codes = reinterpret_cast<std::uint8_t*>(memory),
+          .scales = reinterpret_cast<std::uint8_t*>(memory + parts.scalesOffset),
+          .amax = reinterpret_cast<float*>(memory + parts.amaxOffset),
+          .isTransformed = spec.quantized->isTransformed};
+}
+
+bool hasSquares(Scaling scaling) { return traitsOf(scaling).block.rows > 1; }
+
+device::RoundingBytes roundingBytesOf(const std::string& name, Direction direction) {
+  const RandomBytes bytes = roundingBytes(0, name, direction);
+  device::RoundingBytes made;
+  std::ranges::copy(bytes.key(), made.key);
+  std::ranges::copy(bytes.stream(), made.stream);
+  return made;
+}
+
 void launchDecode(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream) {
+  switch (traitsOf(spec.quantized->scaling).scaleFormat) {
+    case ScaleFormat::E4M3: return launchDecodeNvfp4(spec, memory, out, stream);
+    case ScaleFormat::E8M0: return launchDecodeBlocks(spec, memory, out, stream);
+    case ScaleFormat::F32: break;
+  }
   spec.quantized->scaling == Scaling::PerTensor ? launchDecodeTensor(spec, memory, out, stream)
                                                 : launchDecodeBlocks(spec, memory, out, stream);
 }

@@ -3,8 +3,11 @@
 #pragma once
 
 #include "core/runtime/step_operand.h"
+#include "kernels/cuda/device/nvfp4_data.h"
 #include "kernels/cuda/device/quantize_data.h"
 #include "kernels/cuda/stream.h"
+
+#include <string>
 
 namespace fuseline::cuda {
 
@@ -17,6 +20,12 @@ device::CopyKind copyKindOf(Scaling scaling);
 
 /// spec: of a copy. memory: nullptr where the copy is not made. The rule of scales is up to the caller.
 device::CodedCopy codedCopyOf(const TensorSpec& spec, std::byte* memory);
+
+/// The same of a copy in NVFP4. How it is rounded is up to the caller.
+device::Nvfp4Copy nvfp4CopyOf(const TensorSpec& spec, std::byte* memory);
+bool hasSquares(Scaling scaling);
+/// Of a copy of the tensor with this name.
+device::RoundingBytes roundingBytesOf(const std::string& name, Direction direction);
 
 /// Writes the numbers of a copy, rounded once to the dtype of its tensor, as its codes stand.
 void launchDecode(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream);

@@ -93,10 +93,12 @@ std::size_t CublasLtProduct::multiplyByFirst(std::span<const CublasLtCandidate> 
 
 cublasStatus_t CublasLtProduct::launch(const CublasLtCandidate& candidate, const GemmPointers& pointers,
                                        std::byte* workspace, Stream stream) const {
-  const float beta = m_problem.hasAddend ? 1.0F : 0.0F;
+  const float onHost[2] = {m_problem.alpha, m_problem.hasAddend ? 1.0F : 0.0F};
+  const auto* const onDevice = reinterpret_cast<const float*>(pointers.factors);
+  const float* const alphaAndBeta = isScaledOnDevice(m_problem) ? onDevice : onHost;
   const std::byte* const addend = m_problem.hasAddend ? pointers.addend : pointers.c;
-  return m_session.library().matmul(m_session.handle(), m_operation.get(), &m_problem.alpha, pointers.b, m_a.get(),
-                                    pointers.a, m_b.get(), &beta, addend, m_c.get(), pointers.c, m_d.get(),
+  return m_session.library().matmul(m_session.handle(), m_operation.get(), alphaAndBeta, pointers.b, m_a.get(),
+                                    pointers.a, m_b.get(), alphaAndBeta + 1, addend, m_c.get(), pointers.c, m_d.get(),
                                     &candidate.algo, workspace, candidate.workspaceSize, stream);
 }
 
@@ -117,6 +119,8 @@ CublasLtProduct::Operation CublasLtProduct::makeOperation() const {
   if (m_terms.hasAux) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, m_terms.layout.d.leadingDimension);
   if (m_terms.auxType) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, *m_terms.auxType);
   if (m_terms.aScaleMode) setScaleModes(operation);
+  if (m_terms.pointerMode != CUBLASLT_POINTER_MODE_HOST)
+    set(operation, CUBLASLT_MATMUL_DESC_POINTER_MODE, m_terms.pointerMode);
   setStandIns(operation);
   return operation;
 }

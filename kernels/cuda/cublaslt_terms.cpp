@@ -78,6 +78,7 @@ CublasLtTerms termsOf(const GemmProblem& problem) {
           .aScaleMode = scaleModeOf(problem.bCodes),
           .bScaleMode = scaleModeOf(problem.aCodes),
           .isFastAccumulated = problem.isFastAccumulated,
+          .pointerMode = isScaledOnDevice(problem) ? CUBLASLT_POINTER_MODE_DEVICE : CUBLASLT_POINTER_MODE_HOST,
           .alignmentBytes = problem.alignmentBytes};
 }
 

@@ -27,6 +27,7 @@ struct CublasLtTerms {
   std::optional<cublasLtMatmulMatrixScale_t> aScaleMode = std::nullopt;  // of codes
   std::optional<cublasLtMatmulMatrixScale_t> bScaleMode = std::nullopt;
   bool isFastAccumulated = false;
+  cublasLtPointerMode_t pointerMode = CUBLASLT_POINTER_MODE_HOST;
   bool hasResultScale = false;  // of a D of codes: its scale is read, and the largest magnitude before it written
   std::uint32_t alignmentBytes = 64;
 };

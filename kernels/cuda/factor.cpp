@@ -5,6 +5,7 @@
 #include "core/quant/scale_layout.h"
 #include "core/tensor/scaling.h"
 #include "kernels/cuda/coded_copy.h"
+#include "kernels/cuda/nvfp4_launch.h"
 #include "kernels/cuda/scale_launch.h"
 #include "kernels/cuda/workspace.h"
 
@@ -16,10 +17,17 @@ namespace {
 
 constexpr ComputeCapability kBlackwell = {10, 0};
 
+/// Rows of FP4 begin at multiples of 16 bytes, which recipes do not ask for.
+bool hasShortRows(const GemmProblem& problem) {
+  constexpr std::int64_t kCodesOf16Bytes = 32;
+  return problem.aCodes->format == ElementFormat::E2M1 && problem.k % kCodesOf16Bytes != 0;
+}
+
 bool needsDecoding(const GemmProblem& problem) {
   if (problem.aCodes.has_value() != problem.bCodes.has_value()) return true;
-  return problem.aCodes && problem.aCodes->format == ElementFormat::E5M2 &&
-         problem.bCodes->format == ElementFormat::E5M2;
+  if (!problem.aCodes) return false;
+  const bool areE5m2 = problem.aCodes->format == ElementFormat::E5M2 && problem.bCodes->format == ElementFormat::E5M2;
+  return areE5m2 || problem.aCodes->isTransformed != problem.bCodes->isTransformed || hasShortRows(problem);
 }
 
 bool hasBlocksOf128(const GemmProblem& problem) {
@@ -66,16 +74,50 @@ std::size_t Factor::workspaceBytes() const {
 }
 
 Factor::Memory Factor::prepare(const std::byte* data, std::byte* workspace, Stream stream) const {
-  if (!data || !m_spec.quantized) return {data, nullptr};
+  if (!data || !m_spec.quantized) return {.data = data};
   if (isDecoded()) {
     launchDecode(m_spec, data, workspace, stream);
-    return {workspace, nullptr};
+    return {.data = workspace};
   }
-  const std::byte* const scales = data + partsOf(m_spec).scalesOffset;
-  if (!m_map) return {data, scales};
+  const CopyParts parts = partsOf(m_spec);
+  const std::byte* const scales = data + parts.scalesOffset;
+  if (!m_map) return {.data = data, .scales = scales};
   launchArrangeScales({.from = scales, .to = workspace, .scaleBytes = static_cast<int>(m_scaleBytes), .map = *m_map},
                       stream);
-  return {data, workspace};
+  const bool hasAmax = traitsOf(m_spec.quantized->scaling).scaleFormat == ScaleFormat::E4M3;
+  return {.data = data,
+          .scales = workspace,
+          .amax = hasAmax ? reinterpret_cast<const float*>(data + parts.amaxOffset) : nullptr};
+}
+
+FactorPair::FactorPair(TensorSpec a, TensorSpec b, FactorWay way, const GemmProblem& problem)
+    : m_a(std::move(a), way),
+      m_b(std::move(b), way),
+      m_isScaledOnDevice(isScaledOnDevice(problem)),
+      m_hasAddend(problem.hasAddend),
+      m_alpha(problem.alpha) {}
+
+std::size_t FactorPair::workspaceBytes() const {
+  return m_a.workspaceBytes() + m_b.workspaceBytes() + (m_isScaledOnDevice ? workspacePart(2 * sizeof(float)) : 0);
+}
+
+void FactorPair::prepare(GemmPointers& pointers, std::byte* workspace, Stream stream) const {
+  std::byte* const bMemory = workspace + m_a.workspaceBytes();
+  const Factor::Memory a = m_a.prepare(pointers.a, workspace, stream);
+  const Factor::Memory b = m_b.prepare(pointers.b, bMemory, stream);
+  pointers.a = a.data;
+  pointers.aScales = a.scales;
+  pointers.b = b.data;
+  pointers.bScales = b.scales;
+  if (!m_isScaledOnDevice || !a.amax || !b.amax) return;
+  std::byte* const factors = bMemory + m_b.workspaceBytes();
+  launchNvfp4Factors({.aAmax = a.amax,
+                      .bAmax = b.amax,
+                      .alpha = m_alpha,
+                      .hasAddend = m_hasAddend,
+                      .to = reinterpret_cast<float*>(factors)},
+                     stream);
+  pointers.factors = factors;
 }
 
 }  // namespace fuseline::cuda

@@ -18,7 +18,8 @@ namespace fuseline::cuda {
 /// How the library gets the factors of a product.
 enum class FactorWay : std::uint8_t {
   AsTheyAre,
-  /// Products of codes with plain numbers, or of two matrices in E5M2, are not the library's: of numbers they are.
+  /// Products of codes with plain numbers, of two matrices in E5M2, or of FP4 in rows that are no multiples of 16
+  /// bytes, are not the library's: of numbers they are.
   Decoded,
   /// Blocks of 128 are multiplied on Hopper only. On newer GPUs they are read as blocks of 32 that have one scale.
   AsMxfp8,
@@ -40,6 +41,7 @@ class Factor {
   struct Memory {
     const std::byte* data = nullptr;
     const std::byte* scales = nullptr;
+    const float* amax = nullptr;  // of NVFP4's codes
   };
   /// workspace: as many bytes as asked for.
   Memory prepare(const std::byte* data, std::byte* workspace, Stream stream) const;
@@ -51,6 +53,21 @@ class Factor {
   FactorWay m_way;
   std::optional<ScaleMap> m_map;
   std::size_t m_scaleBytes = 0;
+};
+
+/// Both factors of a product. a, b: of those that `problem`, which is in this way, has.
+class FactorPair {
+ public:
+  FactorPair(TensorSpec a, TensorSpec b, FactorWay way, const GemmProblem& problem);
+
+  std::size_t workspaceBytes() const;
+  /// Fills in pointers to the factors, of which a and b are the data. workspace: as many bytes as asked for.
+  void prepare(GemmPointers& pointers, std::byte* workspace, Stream stream) const;
+
+ private:
+  Factor m_a, m_b;
+  bool m_isScaledOnDevice, m_hasAddend;
+  float m_alpha;
 };
 
 }  // namespace fuseline::cuda

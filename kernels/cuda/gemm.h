@@ -18,10 +18,11 @@ namespace fuseline::cuda {
 /// How a factor stands in memory: as the product reads it, or as its transpose.
 enum class Storage2d : std::uint8_t { AsRead, Transposed };
 
-/// FP8 codes and how they are scaled.
+/// Codes of FP8 or FP4, and how they are scaled.
 struct FactorCodes {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
+  bool isTransformed = false;  // what is contracted, by a transform that products of two such factors cancel
   bool operator==(const FactorCodes&) const = default;
 };
 
@@ -61,6 +62,12 @@ struct GemmProblem {
   bool operator==(const GemmProblem&) const = default;
 };
 
+/// Is what the product is multiplied by known on the device only? In NVFP4 tensors have a scale besides those of
+/// blocks.
+inline bool isScaledOnDevice(const GemmProblem& problem) {
+  return problem.aCodes && problem.aCodes->format == ElementFormat::E2M1;
+}
+
 /// The memory of one product; nullptr for what the problem does not have.
 struct GemmPointers {
   const std::byte* a = nullptr;
@@ -69,6 +76,9 @@ struct GemmPointers {
   const std::byte* addend = nullptr;
   const std::byte* aScales = nullptr;  // of codes: what dequantizes them, in cuBLASLt's layout (ScaleMap::gemm)
   const std::byte* bScales = nullptr;
+  /// Two floats on the device, which stand for alpha and for 1 or 0 before the addend; where isScaledOnDevice() says
+  /// so.
+  const std::byte* factors = nullptr;
   const std::byte* geluInput = nullptr;
   std::byte* c = nullptr;
   std::byte* preActivation = nullptr;

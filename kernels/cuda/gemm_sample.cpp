@@ -7,6 +7,7 @@
 #include "core/tensor/scaling.h"
 #include "core/tensor/tensor.h"
 
+#include <span>
 #include <tuple>
 
 namespace fuseline::cuda {
@@ -31,6 +32,13 @@ std::vector<std::byte> patternOf(DType dtype) {
   return pattern;
 }
 
+/// Two codes a byte, the even one in the lower half.
+std::vector<std::byte> packed(const std::vector<std::byte>& codes) {
+  std::vector<std::byte> pairs;
+  for (std::size_t i = 0; i + 1 < codes.size(); i += 2) pairs.push_back(codes[i] | codes[i + 1] << 4);
+  return pairs;
+}
+
 std::vector<std::byte> codePattern(ElementFormat format) {
   std::vector<std::byte> pattern;
   const double factor = static_cast<double>(maxFinite(format)) / kLargestNormal;
@@ -38,7 +46,19 @@ std::vector<std::byte> codePattern(ElementFormat format) {
     for (const double value : normals())
       pattern.push_back(static_cast<std::byte>(codes.fromFloat(static_cast<float>(value * factor))));
   });
-  return pattern;
+  return format == ElementFormat::E2M1 ? packed(pattern) : pattern;
+}
+
+std::vector<std::byte> patternOf(std::span<const float> values) {
+  const auto bytes = std::as_bytes(values);
+  return {bytes.begin(), bytes.end()};
+}
+
+/// Beside scales of 2^-7 as they are; an addend is added as it is.
+SampleOperand factorsOf(const GemmProblem& problem) {
+  if (!isScaledOnDevice(problem)) return {};
+  const float alphaAndBeta[] = {problem.alpha, problem.hasAddend ? 1.0F : 0.0F};
+  return {.sizeBytes = sizeof(alphaAndBeta), .pattern = patternOf(alphaAndBeta)};
 }
 
 /// The bytes of 2^-7, which brings codes of E4M3 back to about 1.
@@ -79,6 +99,7 @@ GemmSample sampleOf(const GemmProblem& problem) {
           .b = factor(problem.bCodes, problem.factorType, k * n),
           .aScales = scales(problem.aCodes, m, k),
           .bScales = scales(problem.bCodes, n, k),
+          .factors = factorsOf(problem),
           .bias = problem.hasBias ? plain(problem.cType, n) : SampleOperand{},
           .geluInput = problem.hasGeluGrad ? plain(problem.cType, m * n) : SampleOperand{},
           .c = plain(problem.cType, m * n),

@@ -21,6 +21,7 @@ struct GemmSample {
   SampleOperand b;
   SampleOperand aScales;
   SampleOperand bScales;
+  SampleOperand factors;  // GemmPointers::factors
   SampleOperand bias;
   SampleOperand geluInput;
   SampleOperand c;

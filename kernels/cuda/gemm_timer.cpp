@@ -59,6 +59,7 @@ class SampleMemory {
     pointers.b = take(m_sample.b);
     pointers.aScales = take(m_sample.aScales);
     pointers.bScales = take(m_sample.bScales);
+    pointers.factors = take(m_sample.factors);
     pointers.bias = take(m_sample.bias);
     pointers.geluInput = take(m_sample.geluInput);
     pointers.addend = pointers.c = take(m_sample.c);
@@ -71,9 +72,9 @@ class SampleMemory {
 
  private:
   /// In the order in which they stand.
-  static std::array<const SampleOperand*, 9> operandsOf(const GemmSample& sample) {
-    return {&sample.a,         &sample.b, &sample.aScales,       &sample.bScales, &sample.bias,
-            &sample.geluInput, &sample.c, &sample.preActivation, &sample.biasGrad};
+  static std::array<const SampleOperand*, 10> operandsOf(const GemmSample& sample) {
+    return {&sample.a,    &sample.b,         &sample.aScales, &sample.bScales,       &sample.factors,
+            &sample.bias, &sample.geluInput, &sample.c,       &sample.preActivation, &sample.biasGrad};
   }
 
   static std::size_t setBytes(const GemmSample& sample) {

@@ -79,14 +79,14 @@ std::vector<GroupPart> GroupFactor::weightParts(std::size_t numGroups, Pointers 
 
 GroupProducts::GroupProducts(const CompileRequest& request, const GemmProblem& problem, GroupExtent extent,
                              GroupFactor a, GroupFactor b)
-    : m_device(&request.device),
-      m_problem(inWay(problem, factorWayOf(problem, request.device.capability))),
-      m_extent(extent),
-      m_a(std::move(a)),
-      m_b(std::move(b)),
-      m_way(factorWayOf(problem, request.device.capability)),
-      m_aBytes(Factor(m_a.largestPart(), m_way).workspaceBytes()),
-      m_bBytes(Factor(m_b.largestPart(), m_way).workspaceBytes()) {}
+    : m_device(&request.device), m_problem(problem), m_extent(extent), m_a(std::move(a)), m_b(std::move(b)) {
+  const auto bytesOf = [&](FactorWay way) {
+    return FactorPair(m_a.largestPart(), m_b.largestPart(), way, inWay(problem, way)).workspaceBytes();
+  };
+  m_factorBytes = bytesOf(wayFor(problem.*extent));
+  // Some group may have rows of FP4 that cuBLASLt does not multiply.
+  if (isScaledOnDevice(problem)) m_factorBytes = std::max(m_factorBytes, bytesOf(FactorWay::Decoded));
+}
 
 Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
                                           GroupFactor a, GroupFactor b) {
@@ -101,7 +101,7 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
 }
 
 std::vector<std::string> GroupProducts::ways() const {
-  std::vector<std::string> ways = {describe(m_way)};
+  std::vector<std::string> ways = {describe(wayFor(m_problem.*m_extent))};
   std::erase(ways, "");
   return ways;
 }
@@ -118,14 +118,11 @@ void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {
 void GroupProducts::multiply(std::size_t group, std::int64_t rows, GemmPointers others, const Lane& lane) {
   const GroupPart& aPart = m_aParts[group];
   const GroupPart& bPart = m_bParts[group];
-  std::byte* const bMemory = lane.workspace + m_aBytes;
-  const Factor::Memory a = Factor(aPart.spec, m_way).prepare(aPart.data, lane.workspace, lane.stream);
-  const Factor::Memory b = Factor(bPart.spec, m_way).prepare(bPart.data, bMemory, lane.stream);
-  others.a = a.data;
-  others.aScales = a.scales;
-  others.b = b.data;
-  others.bScales = b.scales;
-  of(rows).multiply(others, bMemory + m_bBytes, lane.stream);
+  others.a = aPart.data;
+  others.b = bPart.data;
+  const FactorWay way = wayFor(rows);
+  FactorPair(aPart.spec, bPart.spec, way, inWay(problemFor(rows), way)).prepare(others, lane.workspace, lane.stream);
+  of(rows).multiply(others, lane.workspace + m_factorBytes, lane.stream);
 }
 
 std::size_t GroupProducts::gemmBytes() const { return workspacePart(m_device->gemms->maxWorkspaceBytes()); }
@@ -136,9 +133,16 @@ Gemm& GroupProducts::of(std::int64_t rows) {
   return *m_gemms.at(rows);
 }
 
-Result<void> GroupProducts::add(std::int64_t rows) {
+GemmProblem GroupProducts::problemFor(std::int64_t rows) const {
   GemmProblem problem = m_problem;
   problem.*m_extent = rows;
+  return problem;
+}
+
+FactorWay GroupProducts::wayFor(std::int64_t rows) const { return factorWayOf(problemFor(rows), m_device->capability); }
+
+Result<void> GroupProducts::add(std::int64_t rows) {
+  GemmProblem problem = inWay(problemFor(rows), wayFor(rows));
   // The first is of all rows, to see whether there is one: sizes come with the first run.
   problem.hasTimeToTune = !m_gemms.empty() && m_gemms.size() <= kMostTuned;
   Result<std::unique_ptr<Gemm>> gemm = m_device->gemms->prepare(problem);

@@ -62,7 +62,7 @@ class GroupProducts {
   std::vector<std::string> ways() const;
 
   /// Of a lane.
-  std::size_t workspaceBytes() const { return m_device ? gemmBytes() + m_aBytes + m_bBytes : 0; }
+  std::size_t workspaceBytes() const { return m_device ? gemmBytes() + m_factorBytes : 0; }
 
   /// Before the products of a run.
   void begin(std::span<const RowGroup> groups, Pointers pointers);
@@ -75,14 +75,14 @@ class GroupProducts {
   std::size_t gemmBytes() const;
   Gemm& of(std::int64_t rows);
   Result<void> add(std::int64_t rows);
+  GemmProblem problemFor(std::int64_t rows) const;
+  FactorWay wayFor(std::int64_t rows) const;
 
   const DeviceContext* m_device = nullptr;
   GemmProblem m_problem;
   GroupExtent m_extent = nullptr;
   GroupFactor m_a, m_b;
-  FactorWay m_way = FactorWay::AsTheyAre;
-  std::size_t m_aBytes = 0;
-  std::size_t m_bBytes = 0;
+  std::size_t m_factorBytes = 0;  // of the largest parts
   /// Of the run at hand.
   std::vector<GroupPart> m_aParts, m_bParts;
   /// By number of rows: no more than there are groups.

@@ -74,7 +74,8 @@ bool isQuantizedAsMade(const Graph& graph, const Node& reader) {
   if (!reader.operation->isQuantizable || rowGroups(reader) > 0) return false;
   const TensorQuantizers& quantizers = quantizersOf(reader, TensorType::Input);
   const auto& quantizer = quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise;
-  return quantizer && (quantizer->scaling != Scaling::PerTensor || graph.delayedScaling());
+  if (!quantizer || traitsOf(quantizer->scaling).scaleFormat == ScaleFormat::E4M3) return false;
+  return quantizer->scaling != Scaling::PerTensor || graph.delayedScaling();
 }
 
 /// The kernel of elementwise ops makes codes of what it computes; a product would write it, to be read again.

@@ -24,22 +24,23 @@ Storage2d storageOf(const Binding& factor, Storage2d plain) {
 
 std::optional<FactorCodes> codesOf(const Binding& factor) {
   const auto& form = factor.spec.quantized;
-  return form ? std::optional(FactorCodes{form->format, form->scaling}) : std::nullopt;
+  return form ? std::optional(FactorCodes{form->format, form->scaling, form->isTransformed}) : std::nullopt;
 }
 
 class Products final : public Kernel {
  public:
   explicit Products(Stream stream) : m_stream(stream) {}
 
-  void add(Product product, std::unique_ptr<Gemm> gemm, FactorWay way) {
-    Factor a(product.a.spec, way);
-    Factor b(product.b.spec, way);
-    m_parts.push_back({std::move(product), std::move(gemm), way, std::move(a), std::move(b)});
+  /// solved: the product's problem in this way.
+  void add(Product product, const GemmProblem& solved, std::unique_ptr<Gemm> gemm, FactorWay way) {
+    FactorPair factors(product.a.spec, product.b.spec, way, solved);
+    m_parts.push_back({std::move(product), std::move(gemm), way, std::move(factors)});
   }
 
   std::size_t workspaceBytes() const override {
     std::size_t bytes = 0;
-    for (const Part& part : m_parts) bytes = std::max(bytes, part.factorBytes() + part.gemm->workspaceBytes());
+    for (const Part& part : m_parts)
+      bytes = std::max(bytes, part.factors.workspaceBytes() + part.gemm->workspaceBytes());
     return bytes;
   }
 
@@ -55,20 +56,17 @@ class Products final : public Kernel {
 
   void run(Pointers pointers, std::byte* workspace) override {
     for (const Part& part : m_parts) {
-      const Factor::Memory a = part.a.prepare(part.product.a.at(pointers), workspace, m_stream);
-      const Factor::Memory b =
-          part.b.prepare(part.product.b.at(pointers), workspace + part.a.workspaceBytes(), m_stream);
-      part.gemm->multiply({.a = a.data,
-                           .b = b.data,
-                           .bias = part.product.bias.at(pointers),
-                           .addend = part.product.addend.at(pointers),
-                           .aScales = a.scales,
-                           .bScales = b.scales,
-                           .geluInput = part.product.geluInput.at(pointers),
-                           .c = part.product.c.at(pointers),
-                           .preActivation = part.product.preActivation.at(pointers),
-                           .biasGrad = part.product.biasGrad.at(pointers)},
-                          workspace + part.factorBytes(), m_stream);
+      const Product& product = part.product;
+      GemmPointers memory{.a = product.a.at(pointers),
+                          .b = product.b.at(pointers),
+                          .bias = product.bias.at(pointers),
+                          .addend = product.addend.at(pointers),
+                          .geluInput = product.geluInput.at(pointers),
+                          .c = product.c.at(pointers),
+                          .preActivation = product.preActivation.at(pointers),
+                          .biasGrad = product.biasGrad.at(pointers)};
+      part.factors.prepare(memory, workspace, m_stream);
+      part.gemm->multiply(memory, workspace + part.factors.workspaceBytes(), m_stream);
     }
   }
 
@@ -77,9 +75,7 @@ class Products final : public Kernel {
     Product product;
     std::unique_ptr<Gemm> gemm;
     FactorWay way;
-    Factor a;
-    Factor b;
-    std::size_t factorBytes() const { return a.workspaceBytes() + b.workspaceBytes(); }
+    FactorPair factors;
   };
 
   std::vector<Part> m_parts;
@@ -178,9 +174,10 @@ Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, cons
   auto kernel = std::make_unique<Products>(request.device.stream);
   for (const Product& product : products) {
     const FactorWay way = factorWayOf(product.problem, request.device.capability);
-    Result<std::unique_ptr<Gemm>> gemm = request.device.gemms->prepare(inWay(product.problem, way));
+    const GemmProblem solved = inWay(product.problem, way);
+    Result<std::unique_ptr<Gemm>> gemm = request.device.gemms->prepare(solved);
     if (!gemm) return gemm.error();
-    kernel->add(product, std::move(*gemm), way);
+    kernel->add(product, solved, std::move(*gemm), way);
   }
   return std::unique_ptr<Kernel>(std::move(kernel));
 }
@@ -201,21 +198,6 @@ Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& requ
   return makeProducts(request, products);
 }
 
-namespace {
-
-Verdict haveOneDType(const Graph& graph, const Node& linear) {
-  const DType x = graph.value(linear.inputs.front()).spec.dtype;
-  const DType y = graph.value(linear.outputs.front()).spec.dtype;
-  const DType weight = linear.parameters.front().dtype;
-  if (x == weight && x == y) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("{} \"{}\" has x in {}, the weight in {} and y in {}, but cuBLASLt multiplies "
-                  "matrices of one dtype. Give all three the same.",
-                  linear.operation->name, linear.id, dtypeName(x), dtypeName(weight), dtypeName(y)));
-}
-
-}  // namespace
-
 Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members) {
   const DType wanted = graph.value(graph.node(members.front()).outputs.front()).spec.dtype;
   for (const NodeId id : members.subspan(1)) {
@@ -232,21 +214,15 @@ Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members) 
   return Verdict::yes();
 }
 
-Verdict fitsLibrary(const std::optional<QuantizerSpec>& quantizer) {
-  if (!quantizer || quantizer->format == ElementFormat::E4M3 || quantizer->format == ElementFormat::E5M2)
-    return Verdict::yes();
-  return Verdict::no(
-      fmt::format("The CUDA backend has no kernels for {} with {} yet. Choose a recipe of FP8, or run on the device "
-                  "cpu.",
-                  formatName(quantizer->format), traitsOf(quantizer->scaling).name));
-}
-
 Verdict fitsLibrary(const Graph& graph, const Node& linear) {
-  const LinearQuantizers& quantizers = linear.quantizers;
-  for (const TensorQuantizers* tensor : {&quantizers.input, &quantizers.weight, &quantizers.gradOutput})
-    for (const auto& quantizer : {tensor->rowwise, tensor->columnwise})
-      if (const Verdict fits = fitsLibrary(quantizer); !fits) return fits;
-  return haveOneDType(graph, linear);
+  const DType x = graph.value(linear.inputs.front()).spec.dtype;
+  const DType y = graph.value(linear.outputs.front()).spec.dtype;
+  const DType weight = linear.parameters.front().dtype;
+  if (x == weight && x == y) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("{} \"{}\" has x in {}, the weight in {} and y in {}, but cuBLASLt multiplies "
+                  "matrices of one dtype. Give all three the same.",
+                  linear.operation->name, linear.id, dtypeName(x), dtypeName(weight), dtypeName(y)));
 }
 
 }  // namespace fuseline::cuda

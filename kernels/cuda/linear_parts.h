@@ -71,7 +71,5 @@ Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members);
 
 /// Whether cuBLASLt can take the matrices of this linear op, or the sentence why not.
 Verdict fitsLibrary(const Graph& graph, const Node& linear);
-/// The same for one quantized factor, if it is one.
-Verdict fitsLibrary(const std::optional<QuantizerSpec>& quantizer);
 
 }  // namespace fuseline::cuda

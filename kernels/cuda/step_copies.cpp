@@ -8,7 +8,7 @@
 #include "kernels/cuda/coded_copy.h"
 #include "kernels/cuda/elementwise_launch.h"
 #include "kernels/cuda/elementwise_program.h"
-#include "kernels/cuda/linear_parts.h"
+#include "kernels/cuda/nvfp4_launch.h"
 #include "kernels/cuda/quantize_launch.h"
 
 #include <algorithm>
@@ -74,24 +74,23 @@ Verdict haveOneScaling(const TensorQuantizers& quantizers) {
                   traitsOf(rowwise->scaling).name, traitsOf(columnwise->scaling).name));
 }
 
-Verdict canQuantize(const TensorQuantizers& quantizers) {
-  for (const Verdict& fits :
-       {fitsLibrary(quantizers.rowwise), fitsLibrary(quantizers.columnwise), haveOneScaling(quantizers)})
-    if (!fits) return fits;
-  return Verdict::yes();
-}
+/// Scales of blocks that follow from the amax of the whole tensor.
+bool isNvfp4(Scaling scaling) { return traitsOf(scaling).scaleFormat == ScaleFormat::E4M3; }
 
 }  // namespace
 
 bool areOfRows(const TensorQuantizers& quantizers) {
   const auto& [rowwise, columnwise, isDequantized] = quantizers;
-  if (!rowwise || traitsOf(rowwise->scaling).block.rows > 1) return false;
+  if (!rowwise || traitsOf(rowwise->scaling).block.rows > 1 || isNvfp4(rowwise->scaling)) return false;
   return !columnwise || (rowwise->scaling == Scaling::PerTensor && columnwise == rowwise);
 }
 
 Verdict canMakeCopies(const KernelQuery& query) {
   if (query.copies->isAmaxOnly()) return Verdict::yes();
-  if (const Verdict fits = canQuantize(query.copies->quantizers); !fits) return fits;
+  if (const Verdict fits = haveOneScaling(query.copies->quantizers); !fits) return fits;
+  if (isNvfp4(scalingOf(query.copies->quantizers)))
+    return Verdict::no(
+        "The CUDA backend quantizes to NVFP4 when the whole tensor is there: scales of blocks follow from its amax.");
   if (lanesOf(query) > 1) return canMakeHalves(query);
   if (interleaveOf(query) % kVectorWidth == 0 && query.copies->spec.cols() % kVectorWidth == 0) return Verdict::yes();
   return Verdict::no(fmt::format(
@@ -99,7 +98,7 @@ Verdict canMakeCopies(const KernelQuery& query) {
 }
 
 StepCopies::StepCopies(const CompileRequest& request)
-    : m_node(&request.graph.node(request.step.copies.front().reader)), m_plan(&request.plan), m_step(&request.step) {
+    : m_graph(&request.graph), m_plan(&request.plan), m_step(&request.step) {
   for (const QuantizeWork& work : m_step->copies) m_operands.emplace_back(*m_step, work);
 }
 
@@ -107,7 +106,7 @@ Result<StepCopies> StepCopies::make(const CompileRequest& request) {
   const std::vector<QuantizeWork>& works = request.step.copies;
   if (works.front().isAmaxOnly()) return StepCopies(request);
   for (const QuantizeWork& work : works)
-    if (const Verdict fits = canQuantize(work.quantizers); !fits) return Error{fits.reason(), ErrorKind::RunFailed};
+    if (const Verdict fits = haveOneScaling(work.quantizers); !fits) return Error{fits.reason(), ErrorKind::RunFailed};
   const Scaling scaling = scalingOf(works.front().quantizers);
   const bool isSame =
       std::ranges::all_of(works, [&](const QuantizeWork& work) { return scalingOf(work.quantizers) == scaling; });
@@ -123,14 +122,24 @@ const TensorSpec& StepCopies::specAt(int operand) const {
   return m_plan->spec(m_step->operands[static_cast<std::size_t>(operand)]);
 }
 
+StepCopies::PieceCopy StepCopies::copyAt(const std::optional<QuantizerSpec>& quantizer, int operand,
+                                         Pointers pointers) const {
+  if (operand < 0 || !quantizer) return {};
+  return {*quantizer, specAt(operand), memoryAt(pointers, operand)};
+}
+
+device::CodedCopy StepCopies::coded(const PieceCopy& copy) const {
+  if (!copy.memory) return {};
+  device::CodedCopy made = codedCopyOf(copy.spec, copy.memory);
+  made.rule = scaleRuleOf(copy.quantizer, spec().dtype);
+  return made;
+}
+
 device::CopyPair StepCopies::pairAt(std::size_t index, Pointers pointers) const {
   const QuantizeOperands& operands = m_operands[index];
   const TensorQuantizers& quantizers = m_step->copies[index].quantizers;
-  const auto copyAt = [&](const std::optional<QuantizerSpec>& quantizer, int operand) {
-    return operand < 0 ? device::CodedCopy() : copyOf(quantizer, specAt(operand), memoryAt(pointers, operand));
-  };
-  return {.rowwise = copyAt(quantizers.rowwise, operands.rowwise),
-          .columnwise = copyAt(quantizers.columnwise, operands.columnwise),
+  return {.rowwise = coded(copyAt(quantizers.rowwise, operands.rowwise, pointers)),
+          .columnwise = coded(copyAt(quantizers.columnwise, operands.columnwise, pointers)),
           .scale = floatsAt<const float>(pointers, operands.scale),
           .amax = floatsAt<float>(pointers, isAmaxOnly() ? operands.foundAmax : operands.history)};
 }
@@ -176,15 +185,22 @@ std::size_t StepCopies::workspaceBytes() const {
 
 void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, float* amax,
                             const DeviceContext& device) const {
-  Piece whole{.tensor = tensor, .rows = spec().rows()};
+  const Piece whole{.tensor = tensor, .rows = spec().rows()};
   if (isAmaxOnly()) {
     const AmaxSearch search = searchOf(whole, clearedAmax(pointers, device));
     return launchAmax({&search, 1}, device.numMultiprocessors, device.stream);
   }
   for (std::size_t i = 0; i < m_operands.size(); ++i) {
-    whole.pair = pairAt(i, pointers);
-    whole.amax = floatsAt<const float>(pointers, m_operands[i].knownAmax);
-    launchPieces({&whole, 1}, amax, device);
+    const QuantizeOperands& operands = m_operands[i];
+    const QuantizeWork& work = m_step->copies[i];
+    Piece piece = whole;
+    piece.rowwise = copyAt(work.quantizers.rowwise, operands.rowwise, pointers);
+    piece.columnwise = copyAt(work.quantizers.columnwise, operands.columnwise, pointers);
+    piece.scale = floatsAt<const float>(pointers, operands.scale);
+    piece.raised = floatsAt<float>(pointers, operands.history);
+    piece.amax = floatsAt<const float>(pointers, operands.knownAmax);
+    piece.name = pieceName(m_graph->node(work.reader), work, 0, 0);
+    launchPieces({&piece, 1}, amax, device);
   }
 }
 
@@ -193,7 +209,29 @@ AmaxSearch StepCopies::searchOf(const Piece& piece, float* amax) const {
 }
 
 void StepCopies::launchPieces(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const {
+  if (isNvfp4(scalingOf(m_step->copies.front().quantizers))) return launchNvfp4(pieces, device);
   kind() == device::CopyKind::Tensor ? launchTensors(pieces, amax, device) : launchBlocks(pieces, device);
+}
+
+/// Without rows, too: the amax is that of nothing then.
+void StepCopies::launchNvfp4(std::span<const Piece> pieces, const DeviceContext& device) const {
+  const auto copyOf = [](const PieceCopy& copy, const std::string& name) {
+    device::Nvfp4Copy made = nvfp4CopyOf(copy.spec, copy.memory);
+    made.isStochastic = copy.quantizer.roundsStochastically;
+    if (made.isStochastic) made.random = roundingBytesOf(name, copy.spec.quantized->direction);
+    return made;
+  };
+  std::vector<Nvfp4Quantization> tasks;
+  for (const Piece& piece : pieces)
+    tasks.push_back({.x = piece.tensor,
+                     .element = elementOf(spec().dtype),
+                     .rows = piece.rows,
+                     .cols = spec().cols(),
+                     .rowwise = copyOf(piece.rowwise, piece.name),
+                     .columnwise = copyOf(piece.columnwise, piece.name),
+                     .hasSquares = hasSquares(scalingOf(m_step->copies.front().quantizers)),
+                     .knownAmax = piece.amax});
+  launchNvfp4Quantize(tasks, device.stream);
 }
 
 void StepCopies::launchBlocks(std::span<const Piece> pieces, const DeviceContext& device) const {
@@ -204,15 +242,15 @@ void StepCopies::launchBlocks(std::span<const Piece> pieces, const DeviceContext
                        .element = elementOf(spec().dtype),
                        .rows = piece.rows,
                        .cols = spec().cols(),
-                       .rowwise = piece.pair.rowwise,
-                       .columnwise = piece.pair.columnwise});
+                       .rowwise = coded(piece.rowwise),
+                       .columnwise = coded(piece.columnwise)});
   launchBlockQuantize(tasks, kind(), device.stream);
 }
 
 /// A scale that is known beforehand comes with a history, which has the amax of the step at hand, from 0: that is found
 /// on the way. Other scales need it first.
 void StepCopies::launchTensors(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const {
-  const bool areFoundFirst = !pieces.front().pair.scale && !pieces.front().amax;
+  const bool areFoundFirst = !pieces.front().scale && !pieces.front().amax;
   std::vector<AmaxSearch> searches;
   std::vector<TensorQuantization> tasks;
   for (const Piece& piece : pieces) {
@@ -222,25 +260,17 @@ void StepCopies::launchTensors(std::span<const Piece> pieces, float* amax, const
                      .element = elementOf(spec().dtype),
                      .rows = piece.rows,
                      .cols = spec().cols(),
-                     .rowwise = piece.pair.rowwise,
-                     .columnwise = piece.pair.columnwise,
-                     .scale = piece.pair.scale,
+                     .rowwise = coded(piece.rowwise),
+                     .columnwise = coded(piece.columnwise),
+                     .scale = piece.scale,
                      .amax = areFoundFirst ? found : piece.amax,
-                     .raised = piece.pair.amax});
+                     .raised = piece.raised});
   }
   if (areFoundFirst) {
     launchClear({amax, searches.size()}, device.stream);
     launchAmax(searches, device.numMultiprocessors, device.stream);
   }
   launchQuantize(tasks, device.stream);
-}
-
-device::CodedCopy StepCopies::copyOf(const std::optional<QuantizerSpec>& quantizer, const TensorSpec& copy,
-                                     std::byte* memory) const {
-  if (!quantizer) return {};
-  device::CodedCopy coded = codedCopyOf(copy, memory);
-  coded.rule = scaleRuleOf(*quantizer, spec().dtype);
-  return coded;
 }
 
 std::int64_t StepCopies::numGroups() const {
@@ -253,19 +283,20 @@ std::vector<std::int64_t> StepCopies::readSizes(Pointers pointers, const DeviceC
   const int operand = m_operands.front().sizes;
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(numGroups()), spec().rows() / numGroups());
   if (operand >= 0) device.readBack(sizes.data(), memoryAt(pointers, operand), sizes.size() * sizeof(std::int64_t));
-  checkGroupSizes(*m_node, sizes, spec().rows(), scalingOf(m_step->copies.front().quantizers));
+  const QuantizeWork& work = m_step->copies.front();
+  checkGroupSizes(m_graph->node(work.reader), sizes, spec().rows(), scalingOf(work.quantizers));
   return sizes;
 }
 
-std::vector<device::CodedCopy> StepCopies::groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,
-                                                         std::span<const std::int64_t> sizes, Pointers pointers,
-                                                         const DeviceContext& device) const {
-  if (operand < 0) return std::vector<device::CodedCopy>(sizes.size());
+std::vector<StepCopies::PieceCopy> StepCopies::groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,
+                                                             std::span<const std::int64_t> sizes, Pointers pointers,
+                                                             const DeviceContext& device) const {
+  if (operand < 0 || !quantizer) return std::vector<PieceCopy>(sizes.size());
   std::byte* const all = memoryAt(pointers, operand);
   launchWrite(sizes, reinterpret_cast<std::int64_t*>(all), device.stream);  // they stand in front
-  std::vector<device::CodedCopy> copies;
+  std::vector<PieceCopy> copies;
   for (const GroupCopy& group : groupCopies(specAt(operand), sizes))
-    copies.push_back(copyOf(quantizer, group.spec, all + group.offset));
+    copies.push_back({*quantizer, group.spec, all + group.offset});
   return copies;
 }
 
@@ -274,7 +305,8 @@ void StepCopies::launchGroupsFrom(const std::byte* tensor, Pointers pointers, fl
   if (m_groupSizes.empty()) m_groupSizes = readSizes(pointers, device);
   const std::vector<std::int64_t>& sizes = m_groupSizes;
   const QuantizeOperands& operands = m_operands.front();
-  const TensorQuantizers& quantizers = m_step->copies.front().quantizers;
+  const QuantizeWork& work = m_step->copies.front();
+  const TensorQuantizers& quantizers = work.quantizers;
   const auto rowwise = groupCopiesOf(quantizers.rowwise, operands.rowwise, sizes, pointers, device);
   const auto columnwise = groupCopiesOf(quantizers.columnwise, operands.columnwise, sizes, pointers, device);
   const auto ofGroup = [](int first, std::size_t group) {
@@ -285,10 +317,11 @@ void StepCopies::launchGroupsFrom(const std::byte* tensor, Pointers pointers, fl
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     pieces.push_back({.tensor = tensor,
                       .rows = sizes[i],
-                      .pair = {.rowwise = rowwise[i],
-                               .columnwise = columnwise[i],
-                               .scale = floatsAt<const float>(pointers, ofGroup(operands.scale, i)),
-                               .amax = floatsAt<float>(pointers, ofGroup(operands.history, i))}});
+                      .rowwise = rowwise[i],
+                      .columnwise = columnwise[i],
+                      .scale = floatsAt<const float>(pointers, ofGroup(operands.scale, i)),
+                      .raised = floatsAt<float>(pointers, ofGroup(operands.history, i)),
+                      .name = pieceName(m_graph->node(work.reader), work, numGroups(), static_cast<std::int64_t>(i))});
     tensor += sizes[i] * rowBytes;
   }
   launchPieces(pieces, amax, device);

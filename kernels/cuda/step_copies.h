@@ -8,6 +8,7 @@
 #include "kernels/cuda/quantize_launch.h"
 
 #include <span>
+#include <string>
 #include <vector>
 
 namespace fuseline::cuda {
@@ -44,31 +45,41 @@ class StepCopies {
   void launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device);
 
  private:
+  /// One copy of a piece. memory null: nobody wants it.
+  struct PieceCopy {
+    QuantizerSpec quantizer;
+    TensorSpec spec;
+    std::byte* memory = nullptr;
+  };
   /// What is quantized as one.
   struct Piece {
     const std::byte* tensor = nullptr;
     std::int64_t rows = 0;
-    device::CopyPair pair;
-    const float* amax = nullptr;  // where it is known beforehand
+    PieceCopy rowwise, columnwise;
+    const float* scale = nullptr;  // delayed scaling
+    float* raised = nullptr;       // its history
+    const float* amax = nullptr;   // where it is known beforehand
+    std::string name = {};
   };
 
   explicit StepCopies(const CompileRequest& request);
   const TensorSpec& specAt(int operand) const;
+  PieceCopy copyAt(const std::optional<QuantizerSpec>& quantizer, int operand, Pointers pointers) const;
+  device::CodedCopy coded(const PieceCopy& copy) const;
   device::CopyPair pairAt(std::size_t index, Pointers pointers) const;
-  device::CodedCopy copyOf(const std::optional<QuantizerSpec>& quantizer, const TensorSpec& copy,
-                           std::byte* memory) const;
   /// All with one scaling, and all with a scale or an amax that is known beforehand, or none.
   void launchPieces(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const;
   void launchTensors(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const;
   void launchBlocks(std::span<const Piece> pieces, const DeviceContext& device) const;
+  void launchNvfp4(std::span<const Piece> pieces, const DeviceContext& device) const;
   AmaxSearch searchOf(const Piece& piece, float* amax) const;
 
   std::vector<std::int64_t> readSizes(Pointers pointers, const DeviceContext& device) const;
-  std::vector<device::CodedCopy> groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,
-                                               std::span<const std::int64_t> sizes, Pointers pointers,
-                                               const DeviceContext& device) const;
+  std::vector<PieceCopy> groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,
+                                       std::span<const std::int64_t> sizes, Pointers pointers,
+                                       const DeviceContext& device) const;
 
-  const Node* m_node;
+  const Graph* m_graph;
   const Plan* m_plan;
   const Step* m_step;
   std::vector<QuantizeOperands> m_operands;  // by copies of the step

@@ -29,7 +29,7 @@ constexpr std::int64_t kTokens = 2048;
 constexpr std::int64_t kDecodeTokens = 16;
 constexpr std::int64_t kExpertTokens = 1024;
 
-enum class Factors { Bf16, F16, Tf32, Fp8, Fp8Block, Mxfp8 };
+enum class Factors { Bf16, F16, Tf32, Fp8, Fp8Block, Mxfp8, Nvfp4 };
 
 const char* nameOf(Factors factors) {
   switch (factors) {
@@ -39,6 +39,7 @@ const char* nameOf(Factors factors) {
     case Factors::Fp8: return "fp8";
     case Factors::Fp8Block: return "fp8_block";
     case Factors::Mxfp8: return "mxfp8";
+    case Factors::Nvfp4: return "nvfp4";
   }
   return "";
 }
@@ -49,13 +50,16 @@ DType resultOf(Factors factors) {
 }
 
 bool isCoded(Factors factors) {
-  return factors == Factors::Fp8 || factors == Factors::Fp8Block || factors == Factors::Mxfp8;
+  return factors == Factors::Fp8 || factors == Factors::Fp8Block || factors == Factors::Mxfp8 ||
+         factors == Factors::Nvfp4;
 }
 
 /// Gradients with one scale a tensor come in the wider format.
 FactorCodes codesOf(Factors factors, bool isGradient, bool isWeight) {
   if (factors == Factors::Fp8Block) return {.scaling = isWeight ? Scaling::Block128x128 : Scaling::Block1x128};
   if (factors == Factors::Mxfp8) return {.scaling = Scaling::Mx1x32};
+  if (factors == Factors::Nvfp4)
+    return {.format = ElementFormat::E2M1, .scaling = isWeight ? Scaling::Nv16x16 : Scaling::Nv1x16};
   return {.format = isGradient ? ElementFormat::E5M2 : ElementFormat::E4M3};
 }
 
@@ -170,7 +174,8 @@ std::vector<ProductCase> productCases() {
     addEpilogues(cases, factors, k1B, kTokens);
   }
   for (const Model& model : {k8B, k1B}) {
-    for (const Factors factors : {Factors::Fp8Block, Factors::Mxfp8}) addModel(cases, factors, model, kTokens);
+    for (const Factors factors : {Factors::Fp8Block, Factors::Mxfp8, Factors::Nvfp4})
+      addModel(cases, factors, model, kTokens);
     addSplitSums(cases, model, kTokens);
   }
   for (const Factors factors : {Factors::F16, Factors::Tf32}) addModel(cases, factors, k1B, kTokens);

@@ -28,6 +28,7 @@ std::vector<double> productOf(GemmProblem problem) {
   const auto b = filled(sample.b);
   const auto aScales = filled(sample.aScales);
   const auto bScales = filled(sample.bScales);
+  const auto factors = filled(sample.factors);
   const auto bias = filled(sample.bias);
   const auto geluInput = filled(sample.geluInput);
   auto c = filled(sample.c);
@@ -38,6 +39,7 @@ std::vector<double> productOf(GemmProblem problem) {
                      .addend = c.data(),
                      .aScales = aScales.data(),
                      .bScales = bScales.data(),
+                     .factors = factors.data(),
                      .geluInput = geluInput.data(),
                      .c = c.data()},
                     nullptr, nullptr);
@@ -82,6 +84,18 @@ TEST(GemmSample, OfCodesGivesOrdinaryNumbersUnderEveryScaling) {
                                 .aCodes = FactorCodes{ElementFormat::E4M3, scaling},
                                 .bCodes = FactorCodes{format, scaling},
                                 .cType = DType::F32}));
+}
+
+TEST(GemmSample, OfFp4GivesOrdinaryNumbers) {
+  for (const Scaling scaling : {Scaling::Nv1x16, Scaling::Nv16x16})
+    expectOrdinary(productOf({.m = 136,
+                              .n = 24,
+                              .k = 288,
+                              .b = Storage2d::Transposed,
+                              .aCodes = FactorCodes{ElementFormat::E2M1, Scaling::Nv1x16},
+                              .bCodes = FactorCodes{ElementFormat::E2M1, scaling},
+                              .cType = DType::F32,
+                              .hasAddend = true}));
 }
 
 TEST(GemmSample, HasNeitherZerosNorSpecialNumbers) {

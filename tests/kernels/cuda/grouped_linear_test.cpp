@@ -303,7 +303,7 @@ TEST_P(CudaGroupedRecipes, RefusesSizesThatDoNotFitTheScaling) {
 
 INSTANTIATE_TEST_SUITE_P(Recipes, CudaGroupedRecipes,
                          ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
-                                           "MXFP8BlockScaling"),
+                                           "MXFP8BlockScaling", "NVFP4BlockScaling"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

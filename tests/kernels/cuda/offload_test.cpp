@@ -52,7 +52,8 @@ TEST_P(CudaOffload, ChangesNoResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, CudaOffload,
-                         ::testing::Values("", "DelayedScaling", "Float8CurrentScaling", "MXFP8BlockScaling"),
+                         ::testing::Values("", "DelayedScaling", "Float8CurrentScaling", "MXFP8BlockScaling",
+                                           "NVFP4BlockScaling"),
                          [](const auto& test) { return std::string(*test.param ? test.param : "None"); });
 
 }  // namespace

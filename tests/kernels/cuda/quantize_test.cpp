@@ -10,12 +10,14 @@
 #include "kernels/cuda/block_quantize_launch.h"
 #include "kernels/cuda/coded_copy.h"
 #include "kernels/cuda/elementwise_program.h"
+#include "kernels/cuda/nvfp4_launch.h"
 #include "kernels/cuda/scale_launch.h"
 
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -229,9 +231,10 @@ TEST(BlockQuantizeKernel, CastsEveryBf16ValueAsCoreDoes) {
 }
 
 /// Rowwise copies stand as the tensor does; columnwise ones of MX blocks too, and others as its transpose.
-void expectDecodedAsCoreDoes(const Tensor& x, Scaling scaling, Direction direction) {
-  const std::vector<std::byte> memory = expectedCopy(x, {.scaling = scaling}, direction);
-  const TensorSpec spec = copySpec(x, {.scaling = scaling}, direction);
+void expectDecodedAsCoreDoes(const Tensor& x, const QuantizerSpec& quantizer, Direction direction) {
+  const Scaling scaling = quantizer.scaling;
+  const std::vector<std::byte> memory = expectedCopy(x, quantizer, direction);
+  const TensorSpec spec = copySpec(x, quantizer, direction);
   Tensor out = Tensor::zeros(x.spec);
   launchDecode(spec, memory.data(), out.data.data(), nullptr);
   const std::vector<double> expected = dequantize(fromMemory(spec, memory.data()), direction)->toDoubles();
@@ -250,11 +253,110 @@ TEST(BlockDequantizeKernel, GivesWhatCoreGives) {
     for (const Direction direction : kDirections) {
       for (const Scaling scaling : {Scaling::Block1x128, Scaling::Block128x128})
         for (const Shape& shape : {Shape{128, 256}, Shape{140, 24}, Shape{13, 150}})
-          expectDecodedAsCoreDoes(waves(dtype, shape, 3.0), scaling, direction);
+          expectDecodedAsCoreDoes(waves(dtype, shape, 3.0), {.scaling = scaling}, direction);
       for (const Scaling scaling : {Scaling::Mx1x32, Scaling::Mx32x32})
         for (const Shape& shape : {Shape{128, 256}, Shape{32, 96}, Shape{160, 32}})
-          expectDecodedAsCoreDoes(waves(dtype, shape, 3.0), scaling, direction);
+          expectDecodedAsCoreDoes(waves(dtype, shape, 3.0), {.scaling = scaling}, direction);
     }
+}
+
+constexpr QuantizerSpec kNvfp4 = {.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16};
+
+QuantizerSpec nvfp4(Scaling scaling, bool transformsColumnwise, bool roundsStochastically) {
+  QuantizerSpec quantizer = kNvfp4;
+  quantizer.scaling = scaling;
+  quantizer.transformsColumnwise = transformsColumnwise;
+  quantizer.roundsStochastically = roundsStochastically;
+  return quantizer;
+}
+
+/// Both copies as the kernels make them of several tensors at once. known: whether the amaxes of x are given.
+void expectNvfp4Copies(std::span<const Tensor> tensors, const QuantizerSpec& quantizer, bool isKnown = false) {
+  const std::string name = "w";
+  std::vector<std::array<std::vector<std::byte>, 2>> memory(tensors.size());
+  std::vector<float> amaxes;
+  for (const Tensor& x : tensors) {
+    const std::vector<double> values = x.toDoubles();
+    amaxes.push_back(amaxOf(std::vector<float>(values.begin(), values.end())));
+  }
+  std::vector<Nvfp4Quantization> tasks;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const auto copyOf = [&](Direction direction) {
+      const TensorSpec spec = copySpec(tensors[i], quantizer, direction);
+      std::vector<std::byte>& bytes = memory[i][static_cast<std::size_t>(direction)];
+      bytes.resize(static_cast<std::size_t>(spec.bytes()));
+      device::Nvfp4Copy copy = nvfp4CopyOf(spec, bytes.data());
+      copy.isStochastic = quantizer.roundsStochastically;
+      copy.random = roundingBytesOf(name, direction);
+      return copy;
+    };
+    tasks.push_back({.x = tensors[i].data.data(),
+                     .element = elementOf(tensors[i].spec.dtype),
+                     .rows = tensors[i].spec.rows(),
+                     .cols = tensors[i].spec.cols(),
+                     .rowwise = copyOf(Direction::Rowwise),
+                     .columnwise = copyOf(Direction::Columnwise),
+                     .hasSquares = hasSquares(quantizer.scaling),
+                     .knownAmax = isKnown ? &amaxes[i] : nullptr});
+  }
+  launchNvfp4Quantize(tasks, nullptr);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    for (const Direction direction : kDirections) {
+      const TensorSpec spec = copySpec(tensors[i], quantizer, direction);
+      std::vector<std::byte> expected(static_cast<std::size_t>(spec.bytes()));
+      ASSERT_TRUE(quantizeToMemory(tensors[i], quantizer, {.name = name}, spec, expected.data()));
+      EXPECT_EQ(memory[i][static_cast<std::size_t>(direction)], expected)
+          << i << ": " << toString(tensors[i].spec) << " " << traitsOf(quantizer.scaling).name << " "
+          << directionName(direction) << (quantizer.transformsColumnwise ? ", transformed" : "")
+          << (quantizer.roundsStochastically ? ", stochastic" : "");
+    }
+}
+
+/// Less than a tile and more; odd columns, whose last byte has one code.
+TEST(Nvfp4Kernel, MakesTheCopiesThatCoreMakes) {
+  for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
+    for (const Scaling scaling : {Scaling::Nv1x16, Scaling::Nv16x16})
+      for (const bool isStochastic : {false, true})
+        for (const Shape& shape : {Shape{64, 128}, Shape{144, 80}, Shape{1, 1}, Shape{33, 47}, Shape{70, 24}}) {
+          const Tensor x = waves(dtype, shape, 3.0);
+          for (const bool isKnown : {false, true})
+            expectNvfp4Copies({&x, 1}, nvfp4(scaling, false, isStochastic), isKnown);
+        }
+}
+
+/// Rows by sixteens; columns of any number.
+TEST(Nvfp4Kernel, TransformsColumnsAsCoreDoes) {
+  for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
+    for (const bool isStochastic : {false, true})
+      for (const Shape& shape : {Shape{64, 128}, Shape{144, 80}, Shape{16, 1}, Shape{32, 47}})
+        for (const double scale : {3.0, 1e-30, 1e4}) {
+          const Tensor x = waves(dtype, shape, scale);
+          for (const bool isKnown : {false, true})
+            expectNvfp4Copies({&x, 1}, nvfp4(Scaling::Nv1x16, true, isStochastic), isKnown);
+        }
+}
+
+TEST(Nvfp4Kernel, TakesSeveralTensorsAndEmptyOnes) {
+  const Tensor tensors[] = {waves(DType::BF16, {32, 64}, 3.0), Tensor::zeros({DType::BF16, {0, 64}}),
+                            waves(DType::BF16, {176, 64}, 0.1), Tensor::zeros({DType::BF16, {16, 64}})};
+  for (const bool isTransformed : {false, true})
+    expectNvfp4Copies(tensors, nvfp4(Scaling::Nv1x16, isTransformed, true));
+}
+
+/// Subnormals, infinities and NaN among them.
+TEST(Nvfp4Kernel, CastsEveryBf16ValueAsCoreDoes) {
+  const Tensor all = everyBf16();
+  for (const Scaling scaling : {Scaling::Nv1x16, Scaling::Nv16x16})
+    for (const bool isStochastic : {false, true}) expectNvfp4Copies({&all, 1}, nvfp4(scaling, false, isStochastic));
+}
+
+TEST(Nvfp4Kernel, GivesTheNumbersThatCoreGives) {
+  for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
+    for (const Direction direction : kDirections)
+      for (const Scaling scaling : {Scaling::Nv1x16, Scaling::Nv16x16})
+        for (const bool isTransformed : {false, true})
+          for (const Shape& shape : {Shape{64, 128}, Shape{144, 72}, Shape{48, 47}})
+            expectDecodedAsCoreDoes(waves(dtype, shape, 3.0), nvfp4(scaling, isTransformed, false), direction);
 }
 
 /// Every scale where withScaleLayout of core puts it, and zeros between.
@@ -263,11 +365,15 @@ TEST(ArrangeScales, GivesTheLayoutOfCublasLt) {
        std::initializer_list<std::pair<Scaling, Shape>>{{Scaling::Block1x128, {256, 384}},
                                                         {Scaling::Block128x128, {384, 640}},
                                                         {Scaling::Mx1x32, {160, 96}},
-                                                        {Scaling::Mx32x32, {160, 288}}})
+                                                        {Scaling::Mx32x32, {160, 288}},
+                                                        {Scaling::Nv1x16, {160, 96}},
+                                                        {Scaling::Nv16x16, {160, 288}}})
     for (const Direction direction : kDirections) {
       const Tensor x = waves(DType::BF16, shape, 3.0);
-      const TensorSpec spec = copySpec(x, {.scaling = scaling}, direction);
-      const std::vector<std::byte> memory = expectedCopy(x, {.scaling = scaling}, direction);
+      const bool isNvfp4 = traitsOf(scaling).scaleFormat == ScaleFormat::E4M3;
+      const QuantizerSpec quantizer = isNvfp4 ? nvfp4(scaling, false, false) : QuantizerSpec{.scaling = scaling};
+      const TensorSpec spec = copySpec(x, quantizer, direction);
+      const std::vector<std::byte> memory = expectedCopy(x, quantizer, direction);
       const Tensor expected =
           withScaleLayout(fromMemory(spec, memory.data()), ScaleLayout::Gemm).copy(direction)->scaleInv;
       std::vector<std::byte> arranged(expected.data.size(), std::byte{0xff});

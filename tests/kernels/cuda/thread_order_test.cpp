@@ -81,7 +81,8 @@ TEST_P(ThreadOrderUnder, DoesNotChangeWhatIsQuantized) {
   for (const auto& backend : {makeSimtBackend(compiler.get()), makeSimtBackend()}) {
     const Graph graph = chain(DType::BF16, {256, 128}, links, {.recipe = GetParam()});
     const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
-    ASSERT_FALSE(report.handOvers.empty()) << toTree(graph, report);
+    // FP4 is made when the whole tensor is there.
+    ASSERT_EQ(report.handOvers.empty(), GetParam() == std::string("NVFP4BlockScaling")) << toTree(graph, report);
     expectSameInEveryOrder(graph, report, backend, GetParam());
     expectSameInEveryOrder(graph, unfused(graph), backend, GetParam());
   }
@@ -89,7 +90,7 @@ TEST_P(ThreadOrderUnder, DoesNotChangeWhatIsQuantized) {
 
 INSTANTIATE_TEST_SUITE_P(Recipes, ThreadOrderUnder,
                          ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
-                                           "MXFP8BlockScaling"),
+                                           "MXFP8BlockScaling", "NVFP4BlockScaling"),
                          [](const auto& test) { return std::string(test.param); });
 
 /// Scales and histories after several steps.

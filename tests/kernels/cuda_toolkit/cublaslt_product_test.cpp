@@ -103,6 +103,18 @@ TEST_F(CublasLtProducts, SayWhereTheInputOfGeluIsRead) {
 }
 
 /// What the library offered it may refuse at the launch.
+/// The scale of a tensor in NVFP4 is known on the device only.
+TEST_F(CublasLtProducts, SayThatFactorsOfFp4LieOnTheDevice) {
+  GemmProblem problem = kForward;
+  productOf(problem);
+  EXPECT_FALSE(attributes().contains(CUBLASLT_MATMUL_DESC_POINTER_MODE));
+  problem.aCodes = problem.bCodes = FactorCodes{.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16};
+  productOf(problem);
+  EXPECT_EQ(told<cublasLtPointerMode_t>(CUBLASLT_MATMUL_DESC_POINTER_MODE), CUBLASLT_POINTER_MODE_DEVICE);
+  EXPECT_EQ(told<cublasLtMatmulMatrixScale_t>(CUBLASLT_MATMUL_DESC_A_SCALE_MODE),
+            CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3);
+}
+
 TEST(CublasLtLaunch, GoesOnToTheNextCandidateUntilOneIsTaken) {
   static std::vector<std::size_t> tried;
   static cublasStatus_t refusal;

@@ -4,6 +4,7 @@
 // chapter on narrow precision of cuBLAS's documentation).
 #include "kernels/cuda/cublaslt.h"
 
+#include "core/numerics/minifloat.h"
 #include "core/tensor/element_format.h"
 #include "core/tensor/tensor.h"
 #include "tests/support/host_gpu/host_gpu.h"
@@ -57,7 +58,8 @@ const T& of(const Opaque* opaque) {
 
 // ---- What there is
 
-bool isOfCodes(cudaDataType_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+bool isOfFp4(cudaDataType_t type) { return type == CUDA_R_4F_E2M1; }
+bool isOfCodes(cudaDataType_t type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2 || isOfFp4(type); }
 
 bool isOneOf(cublasLtEpilogue_t epilogue, std::initializer_list<cublasLtEpilogue_t> list) {
   return std::ranges::find(list, epilogue) != list.end();
@@ -71,11 +73,25 @@ bool isSummedAlongColumns(const Operation& operation) {
 /// Of both capabilities, or of one of them.
 bool isScaleMode(cublasLtMatmulMatrixScale_t mode) {
   if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) return true;
-  if (majorCapability() >= 10) return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+  if (majorCapability() >= 10)
+    return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0 || mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3;
   return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F || mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
 }
 
+/// Of FP4 both factors are, with scales of 16 elements and with what is summed along the stored columns.
+bool areFp4CodesSupported(const Operation& operation, const Layout& a, const Layout& b) {
+  const auto isMode = [&](cublasLtMatmulDescAttributes_t attribute) {
+    return operation.value<cublasLtMatmulMatrixScale_t>(attribute, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) ==
+           CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3;
+  };
+  const auto isAligned = [](const Layout& layout) { return layout.leadingDimension / 2 % kRequiredAlignment == 0; };
+  return majorCapability() >= 10 && isOfFp4(a.type) && isOfFp4(b.type) && isSummedAlongColumns(operation) &&
+         isMode(CUBLASLT_MATMUL_DESC_A_SCALE_MODE) && isMode(CUBLASLT_MATMUL_DESC_B_SCALE_MODE) && isAligned(a) &&
+         isAligned(b);
+}
+
 bool areCodesSupported(const Operation& operation, const Layout& a, const Layout& b) {
+  if (isOfFp4(a.type) || isOfFp4(b.type)) return areFp4CodesSupported(operation, a, b);
   if (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) return false;
   if (majorCapability() < 10 && !isSummedAlongColumns(operation)) return false;
   if (a.leadingDimension % kRequiredAlignment != 0 || b.leadingDimension % kRequiredAlignment != 0) return false;
@@ -129,6 +145,11 @@ std::vector<double> valuesOf(const std::byte* data, const Layout& layout) {
     decode(data, dtypeOf(layout.type), values);
     return values;
   }
+  if (isOfFp4(layout.type)) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<double>(E2m1::toFloat(static_cast<std::uint8_t>(data[i / 2]) >> (i % 2 * 4) & 0xf));
+    return values;
+  }
   const auto format = layout.type == CUDA_R_8F_E4M3 ? ElementFormat::E4M3 : ElementFormat::E5M2;
   visitFormat(format, [&](auto codec) {
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -149,7 +170,9 @@ struct Scales {
         return static_cast<double>(data[inner / 128 * padTo(outerExtent, 4) + outer]);
       case CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F:
         return static_cast<double>(data[outer / 128 * padTo(padTo(summed, 128) / 128, 4) + inner / 128]);
-      case CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0: return std::exp2(exponentAt(outer, inner / 32) - 127.0);
+      case CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0: return std::exp2(codeAt(outer, inner, 32) - 127.0);
+      case CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3:
+        return static_cast<double>(E4m3::toFloat(codeAt(outer, inner, 16)));
       default: return data ? static_cast<double>(*data) : 1.0;
     }
   }
@@ -158,11 +181,12 @@ struct Scales {
   static std::int64_t padTo(std::int64_t extent, std::int64_t block) { return (extent + block - 1) / block * block; }
 
   /// Tiles of 128 x 4 blocks, 512 bytes each, those along the sum first: cuBLAS, "1D block scaling factors layout".
-  double exponentAt(std::int64_t outer, std::int64_t block) const {
-    const std::int64_t tilesAlong = padTo(padTo(summed, 32) / 32, 4) / 4;
+  std::uint8_t codeAt(std::int64_t outer, std::int64_t inner, std::int64_t blockElements) const {
+    const std::int64_t block = inner / blockElements;
+    const std::int64_t tilesAlong = padTo(padTo(summed, blockElements) / blockElements, 4) / 4;
     const std::int64_t tile = outer / 128 * tilesAlong + block / 4;
     const std::int64_t inTile = outer % 32 * 16 + outer % 128 / 32 * 4 + block % 4;
-    return static_cast<double>(reinterpret_cast<const std::uint8_t*>(data)[tile * 512 + inTile]);
+    return reinterpret_cast<const std::uint8_t*>(data)[tile * 512 + inTile];
   }
 };
 
@@ -208,7 +232,9 @@ struct Product {
   Layout layout;  // of C and D
   const std::byte* c;
   std::byte* d;
-  double alpha, beta;
+  const float* alphaAt;  // on the device, or nullptr
+  const float* betaAt;
+  double alphaOnHost, betaOnHost;
   std::byte* vector;  // of the bias, or of its gradient
   cudaDataType_t vectorType;
   std::byte* aux;
@@ -234,6 +260,8 @@ struct Product {
     const std::vector<double> left = a.values();
     const std::vector<double> right = b.values();
     std::vector<double> result(static_cast<std::size_t>(layout.cols * layout.leadingDimension));
+    const double alpha = alphaAt ? static_cast<double>(*alphaAt) : alphaOnHost;
+    const double beta = betaAt ? static_cast<double>(*betaAt) : betaOnHost;
     if (beta != 0.0) result = valuesOf(c, layout);
     for (double& value : result) value *= beta;
     for (std::int64_t col = 0; col < layout.cols; ++col)
@@ -390,6 +418,8 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
     return CUBLAS_STATUS_INVALID_VALUE;
   const auto& described = of<Operation>(operation);
   const Layout& result = of<Layout>(dLayout);
+  const bool isOnDevice = described.value(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_HOST) ==
+                          CUBLASLT_POINTER_MODE_DEVICE;  // both are read when the product runs
   const Product product{
       .epilogue = described.epilogue(),
       .a = factorOf(described, a, of<Layout>(aLayout), CUBLASLT_MATMUL_DESC_TRANSA,
@@ -399,8 +429,10 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
       .layout = result,
       .c = static_cast<const std::byte*>(c),
       .d = static_cast<std::byte*>(d),
-      .alpha = static_cast<double>(*static_cast<const float*>(alpha)),
-      .beta = static_cast<double>(*static_cast<const float*>(beta)),
+      .alphaAt = isOnDevice ? static_cast<const float*>(alpha) : nullptr,
+      .betaAt = isOnDevice ? static_cast<const float*>(beta) : nullptr,
+      .alphaOnHost = isOnDevice ? 0.0 : static_cast<double>(*static_cast<const float*>(alpha)),
+      .betaOnHost = isOnDevice ? 0.0 : static_cast<double>(*static_cast<const float*>(beta)),
       .vector = described.value<std::byte*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr),
       .vectorType = described.value<cudaDataType_t>(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result.type),
       .aux = described.value<std::byte*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr),

@@ -3,6 +3,7 @@
 #include "tests/support/simt/host_gemm.h"
 
 #include "core/numerics/e8m0.h"
+#include "core/numerics/minifloat.h"
 #include "core/quant/scale_map.h"
 #include "core/tensor/scaling.h"
 #include "core/tensor/tensor.h"
@@ -41,10 +42,21 @@ double scaleAt(const std::byte* scales, Scaling scaling, std::int64_t outer, std
     case Scaling::PerTensor: return static_cast<double>(*floats);
     case Scaling::Block1x128: return static_cast<double>(floats[inner / 128 * pad4(rows) + outer]);
     case Scaling::Block128x128: return static_cast<double>(floats[outer / 128 * pad4(blocks(128)) + inner / 128]);
+    case Scaling::Nv1x16:
+    case Scaling::Nv16x16:
+      return static_cast<double>(
+          E4m3::toFloat(static_cast<std::uint8_t>(scales[swizzledOffset(outer, inner / 16, pad4(blocks(16)))])));
     default:
       return static_cast<double>(
           E8m0::toFloat(static_cast<std::uint8_t>(scales[swizzledOffset(outer, inner / 32, pad4(blocks(32)))])));
   }
+}
+
+/// The code at a place of rows of `cols` codes, of which FP4 has two a byte: the even one in the lower half.
+std::uint8_t codeAt(const std::byte* data, ElementFormat format, std::int64_t cols, std::int64_t row,
+                    std::int64_t col) {
+  if (format != ElementFormat::E2M1) return static_cast<std::uint8_t>(data[row * cols + col]);
+  return static_cast<std::uint8_t>(data[(row * cols + col) / 2] >> (col % 2 == 0 ? 0 : 4) & std::byte{0x0f});
 }
 
 /// In [-1, 1), the same in every run, as a GPU's errors are.
@@ -81,7 +93,7 @@ std::vector<double> factor(const FactorMemory& memory, DType dtype, const std::o
   visitFormat(codes->format, [&](auto format) {
     for (std::int64_t row = 0; row < memory.rows; ++row)
       for (std::int64_t col = 0; col < memory.cols; ++col) {
-        const auto code = static_cast<std::uint8_t>(memory.data[row * memory.cols + col]);
+        const std::uint8_t code = codeAt(memory.data, codes->format, memory.cols, row, col);
         const double scale = memory.isAlongColumns
                                  ? scaleAt(memory.scales, codes->scaling, row, col, memory.rows, memory.cols)
                                  : scaleAt(memory.scales, codes->scaling, col, row, memory.cols, memory.rows);
@@ -124,9 +136,10 @@ class HostGemm final : public cuda::Gemm {
         factor({pointers.b, pointers.bScales, isBFlipped ? n : k, isBFlipped ? k : n, isBFlipped}, m_problem.factorType,
                m_problem.bCodes);
     std::vector<double> sums(static_cast<std::size_t>(m * n));
+    const double alpha = alphaFor(pointers);
     if (m_problem.hasAddend) sums = decodedMatrix(pointers.addend, m_problem.cType, m * n);
     const std::vector<double> a = isAFlipped ? transposed(left, k) : left;
-    addProduct(a, isBFlipped ? transposed(right, n) : right, sums);
+    addProduct(a, isBFlipped ? transposed(right, n) : right, alpha, sums);
     if (m_problem.hasBias) addBias(decodedMatrix(pointers.bias, m_problem.cType, n), sums);
     if (m_problem.hasPreActivation) encode(sums, m_problem.cType, pointers.preActivation);
     activate(sums);
@@ -151,8 +164,18 @@ class HostGemm final : public cuda::Gemm {
     return result;
   }
 
+  /// Of NVFP4 it lies on the device, with 1 or 0 for the addend.
+  double alphaFor(const cuda::GemmPointers& pointers) const {
+    if (!cuda::isScaledOnDevice(m_problem)) return static_cast<double>(m_problem.alpha);
+    const auto* const factors = reinterpret_cast<const float*>(pointers.factors);
+    if (factors[1] != (m_problem.hasAddend ? 1.0F : 0.0F))
+      throw std::invalid_argument("beta is not that of the problem");
+    return static_cast<double>(factors[0]);
+  }
+
   /// a: [m, k], b: [k, n]
-  void addProduct(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& sums) const {
+  void addProduct(const std::vector<double>& a, const std::vector<double>& b, double alpha,
+                  std::vector<double>& sums) const {
     const auto [m, n, k] = std::tuple(m_problem.m, m_problem.n, m_problem.k);
     std::vector<double> row(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < m; ++i) {
@@ -162,9 +185,10 @@ class HostGemm final : public cuda::Gemm {
         const double* const from = b.data() + term * n;
         for (std::size_t col = 0; col < row.size(); ++col) row[col] += factor * from[col];
       }
-      if (m_problem.aCodes && !multipliesExactly()) loseBits(row, i);
+      const bool isOfFp8 = m_problem.aCodes && m_problem.aCodes->format != ElementFormat::E2M1;
+      if (isOfFp8 && !multipliesExactly()) loseBits(row, i);
       for (std::size_t col = 0; col < row.size(); ++col)
-        sums[static_cast<std::size_t>(i * n) + col] += static_cast<double>(m_problem.alpha) * row[col];
+        sums[static_cast<std::size_t>(i * n) + col] += alpha * row[col];
     }
   }
 
@@ -239,14 +263,16 @@ Verdict hasAlignedBias(const cuda::GemmProblem& problem) {
 }
 
 /// What cuBLASLt documents for FP8: both factors are codes, not both of E5M2, and on Hopper, whose scales are float32,
-/// the contraction is the inner direction of both.
+/// the contraction is the inner direction of both. That is so of FP4, too, whose rows begin at multiples of 16 bytes.
 Verdict isDocumented(const cuda::GemmProblem& problem) {
   const auto& [a, b] = std::tie(problem.aCodes, problem.bCodes);
   if (!a && !b) return Verdict::yes();
   if (!a || !b) return Verdict::no("One factor is codes, and the other is not.");
   if (a->format == ElementFormat::E5M2 && b->format == ElementFormat::E5M2)
     return Verdict::no("Both factors are E5M2.");
-  const bool isHopper = traitsOf(a->scaling).scaleFormat == ScaleFormat::F32;
+  if ((a->format == ElementFormat::E2M1) != (b->format == ElementFormat::E2M1)) return Verdict::no("One is of FP4.");
+  if (a->format == ElementFormat::E2M1 && problem.k % 32 != 0) return Verdict::no("Rows are not aligned.");
+  const bool isHopper = traitsOf(a->scaling).scaleFormat != ScaleFormat::E8M0;
   const bool isInner = problem.a == cuda::Storage2d::AsRead && problem.b == cuda::Storage2d::Transposed;
   return isHopper && !isInner ? Verdict::no("The contraction is not the inner direction.") : Verdict::yes();
 }

@@ -1,0 +1,131 @@
+// NVFP4 by lines of 16 values: their transform, their codes, and the way back. The bits are those of core/quant.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/numerics/hadamard.h"
+#include "core/numerics/nvfp4.h"
+#include "core/numerics/round_to_odd.h"
+#include "kernels/cuda/device/code_tile.h"
+#include "kernels/cuda/device/dropout.h"
+#include "kernels/cuda/device/nvfp4_data.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda::device {
+
+/// A block of codes with one scale, or a row or a column of one.
+constexpr int kLine = kHadamardSize;
+/// Sixteen codes, the first in the lowest half of a byte.
+using LineCodes = std::uint64_t;
+
+/// Of a matrix of codes as it stands: whole bytes a row.
+struct LinePlace {
+  std::int64_t row = 0;
+  std::int64_t line = 0;  // of the row, counted from its beginning
+};
+
+inline __device__ std::int64_t linesIn(std::int64_t extent) { return (extent + kLine - 1) / kLine; }
+
+inline __device__ int bytesOf(const LinePlace& place, std::int64_t cols) {
+  const std::int64_t left = (cols - place.line * kLine + 1) / 2;
+  return left < kPatch ? static_cast<int>(left) : kPatch;
+}
+
+inline __device__ std::int64_t firstByteOf(const LinePlace& place, std::int64_t cols) {
+  return place.row * ((cols + 1) / 2) + place.line * kPatch;
+}
+
+inline __device__ float largestOfLine(const float (&line)[kLine]) {
+  float largest = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kLine; ++i) largest = largerOf(fabsf(line[i]), largest);
+  return largest;
+}
+
+/// In double, rounded once to bf16.
+inline __device__ void transformLine(float (&line)[kLine]) {
+  double x[kLine];
+#pragma unroll
+  for (int i = 0; i < kLine; ++i) x[i] = static_cast<double>(line[i]);
+  randomHadamard(x);
+#pragma unroll
+  for (int i = 0; i < kLine; ++i) line[i] = bf16ToFloat(bf16OfFloat(roundedToOdd(x[i])));
+}
+
+inline __device__ void transformLineBack(float (&line)[kLine]) {
+  double x[kLine];
+#pragma unroll
+  for (int i = 0; i < kLine; ++i) x[i] = static_cast<double>(line[i]);
+  inverseRandomHadamard(x);
+#pragma unroll
+  for (int i = 0; i < kLine; ++i) line[i] = static_cast<float>(x[i]);
+}
+
+/// Random bytes of a line that begins anywhere: of one block of sixteen, or of two.
+class LineBytes {
+ public:
+  __device__ LineBytes(const RoundingBytes& random, std::uint64_t first)
+      : m_offset(static_cast<int>(first % kLine)), m_words(blockOf(random, first / kLine)), m_next(m_words) {
+    if (m_offset != 0) m_next = blockOf(random, first / kLine + 1);
+  }
+
+  __device__ std::uint8_t at(int i) const {
+    const int position = m_offset + i;
+    const std::uint64_t word = static_cast<std::uint64_t>(position / 4);  // wordOf() looks at two bits of it
+    const std::uint32_t drawn = position < kLine ? wordOf(m_words, word) : wordOf(m_next, word);
+    return static_cast<std::uint8_t>(drawn >> (8 * (position % 4)));
+  }
+
+ private:
+  static __device__ PhiloxWords blockOf(const RoundingBytes& random, std::uint64_t block) {
+    return philox({{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), random.stream[0],
+                    random.stream[1]}},
+                  random.key[0], random.key[1]);
+  }
+
+  int m_offset;
+  PhiloxWords m_words;
+  PhiloxWords m_next;
+};
+
+inline __device__ LineCodes encodeLine(const float (&line)[kLine], float multiplier) {
+  LineCodes codes = 0;
+#pragma unroll
+  for (int i = 0; i < kLine; ++i) codes |= static_cast<LineCodes>(E2m1::fromFloat(line[i] * multiplier)) << (4 * i);
+  return codes;
+}
+
+inline __device__ LineCodes encodeLine(const float (&line)[kLine], float multiplier, const LineBytes& random) {
+  LineCodes codes = 0;
+#pragma unroll
+  for (int i = 0; i < kLine; ++i)
+    codes |= static_cast<LineCodes>(E2m1::fromFloatStochastic(line[i] * multiplier, random.at(i))) << (4 * i);
+  return codes;
+}
+
+/// Codes of a line of a copy with `cols` columns. blockAmax: of its block; the writer of a block stores its scale.
+inline __device__ void storeLine(const Nvfp4Copy& copy, std::int64_t cols, const LinePlace& place,
+                                 const float (&line)[kLine], float multiplier) {
+  const auto first = static_cast<std::uint64_t>(place.row * cols + place.line * kLine);
+  const LineCodes codes =
+      copy.isStochastic ? encodeLine(line, multiplier, LineBytes(copy.random, first)) : encodeLine(line, multiplier);
+  storePacket(copy.codes + firstByteOf(place, cols), codes, bytesOf(place, cols));
+}
+
+inline __device__ LineCodes loadLine(const std::uint8_t* codes, std::int64_t cols, const LinePlace& place) {
+  const std::uint8_t* const from = codes + firstByteOf(place, cols);
+  const int count = bytesOf(place, cols);
+  if (count == kPatch && reinterpret_cast<std::uintptr_t>(from) % sizeof(LineCodes) == 0)
+    return loadPacket(from, kPatch);
+  LineCodes loaded = 0;
+#pragma unroll 1
+  for (int i = 0; i < count; ++i) loaded |= static_cast<LineCodes>(from[i]) << (8 * i);
+  return loaded;
+}
+
+inline __device__ void decodeLine(LineCodes codes, float factor, float (&line)[kLine]) {
+#pragma unroll
+  for (int i = 0; i < kLine; ++i) line[i] = E2m1::toFloat(static_cast<std::uint8_t>(codes >> (4 * i) & 0xfu)) * factor;
+}
+
+}  // namespace fuseline::cuda::device
