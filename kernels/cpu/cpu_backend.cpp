@@ -85,7 +85,7 @@ class CpuBackend final : public Backend {
     if (std::ranges::find(kernel->phases, query.phase) == kernel->phases.end())
       return Verdict::no(fmt::format("The CPU kernel \"{}\" has no {} pass.", query.kernel, phaseName(query.phase)));
     const Verdict verdict = kernel->supports(query);
-    return verdict && query.copies ? supportsCopies(*kernel, *query.copies) : verdict;
+    return verdict && query.copies ? supportsCopies(*kernel, query) : verdict;
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
@@ -115,10 +115,10 @@ class CpuBackend final : public Backend {
   Result<DeviceRoofs> measureRoofs() override { return cpu::measureRoofs(m_settings.threads); }
 
  private:
-  Verdict supportsCopies(const KernelDef& kernel, const CopiesQuery& copies) const {
-    if (kernel.writesCopies) return canMakeRowCopies(copies, m_settings.threads);
+  Verdict supportsCopies(const KernelDef& kernel, const KernelQuery& query) const {
+    if (kernel.writesCopies) return canMakeRowCopies(query, m_settings.threads);
     return Verdict::no(fmt::format("The CPU kernel \"{}\" does not {}.", kernel.name,
-                                   copies.isAmaxOnly() ? "find amaxes" : "write quantized copies"));
+                                   query.copies->isAmaxOnly() ? "find amaxes" : "write quantized copies"));
   }
 
   Result<std::unique_ptr<Kernel>> compileSupported(const CompileRequest& request) const {

@@ -22,9 +22,25 @@ std::int64_t blockRowsOf(const TensorQuantizers& quantizers, const TensorSpec& s
   return std::max<std::int64_t>(kNearBytes / std::max<std::int64_t>(spec.cols() * sizeBytes(spec.dtype), 1), 1);
 }
 
+/// A member that makes rows of its own; nullptr: none does.
+const Node* normOfSeveralAxes(const KernelQuery& query) {
+  for (const NodeId id : query.members) {
+    const Node& node = query.graph.node(id);
+    const bool isNorm = node.operation->category == "Normalization" && !node.parameters.empty();
+    if (isNorm && node.parameters.front().numElements() != query.copies->spec.cols()) return &node;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-Verdict canMakeRowCopies(const CopiesQuery& copies, int threads) {
+Verdict canMakeRowCopies(const KernelQuery& query, int threads) {
+  const CopiesQuery& copies = *query.copies;
+  if (const Node* const norm = normOfSeveralAxes(query))
+    return Verdict::no(fmt::format(
+        "{} normalizes several axes at once: its rows have {} elements, and those of the tensor, which are quantized, "
+        "have {}.",
+        norm->id, norm->parameters.front().numElements(), copies.spec.cols()));
   const std::int64_t blockRows = blockRowsOf(copies.quantizers, copies.spec);
   const std::int64_t blocks = ceilDiv(copies.spec.rows(), blockRows);
   if (blocks >= threads) return Verdict::yes();

@@ -13,8 +13,9 @@
 
 namespace fuseline::cpu {
 
-/// Yes where the copies are made of blocks of rows, and there are enough blocks for all threads.
-Verdict canMakeRowCopies(const CopiesQuery& copies, int threads);
+/// Yes where the rows that the kernel makes are those of the tensor, and they are enough blocks of rows for all
+/// threads. query: with copies.
+Verdict canMakeRowCopies(const KernelQuery& query, int threads);
 
 class RowCopies {
  public:

@@ -120,6 +120,25 @@ TEST_P(HandedCopies, LeaveOutWhatNobodyElseReads) {
   EXPECT_EQ(copies, std::ranges::find(apart.steps, "fc.quantize_input", &Step::name)->bytesWritten);
 }
 
+/// Rows of such a norm are not those of the tensor, which are quantized.
+TEST(HandOver, IsNotAskedOfNormsOverSeveralAxes) {
+  const auto over = [](const char* norm) {
+    return with(link(norm, "norm"), "normalized_shape", std::vector<std::int64_t>{32, 64});
+  };
+  const auto cpu = cpu::makeCpuBackend({.threads = 2});
+  for (const char* recipe : {"DelayedScaling", "Float8CurrentScaling", "MXFP8BlockScaling"})
+    for (const char* norm : {"RMSNorm", "LayerNorm"})
+      for (const std::vector<Link>& links :
+           {std::vector<Link>{over(norm), linear(64)}, std::vector<Link>{link("AddExtraInput"), over(norm), linear(64)},
+            std::vector<Link>{linear(64), over(norm)}}) {
+        const Graph graph = chain(DType::BF16, {16, 32, 64}, links, {.recipe = recipe});
+        const FusionReport report = fusedFor(graph, cpu);
+        EXPECT_EQ(report.handOvers.size(), 0U) << recipe << " " << norm << "\n" << toTree(graph, report);
+        expectSame(graph, runPlan(graph, report, cpu), runPlan(graph, withoutHandOvers(report), cpu),
+                   toleranceOf(DType::BF16).relative, norm);
+      }
+}
+
 TEST(HandOver, KeepsTheStateOfDelayedScaling) {
   const Graph graph = chain(DType::BF16, {384, 128}, {link("RMSNorm", "norm"), linear(256, "fc"), link("GELU", "act")},
                             {.recipe = "DelayedScaling"});
