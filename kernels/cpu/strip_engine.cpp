@@ -43,7 +43,23 @@ void forEachRun(const Place& place, std::int64_t col, std::int64_t length, Funct
   }
 }
 
-/// A value needs full precision if anything finer than bf16 is stored of it or made from it.
+/// Can the result be small where its operands are not, so that their errors show in it?
+bool magnifiesErrors(const ElementwiseProgram& program, const Instruction& instruction) {
+  const auto isConstant = [&](ValueIndex operand) {
+    return operand >= 0 && program.code[static_cast<std::size_t>(operand)].opcode == Opcode::Constant;
+  };
+  switch (instruction.opcode) {
+    case Opcode::Sub:
+    case Opcode::Less:
+    case Opcode::Log:
+    case Opcode::Exp: return true;
+    case Opcode::Add: return isConstant(instruction.a) || isConstant(instruction.b);
+    default: return false;
+  }
+}
+
+/// A value needs full precision if anything finer than bf16 is stored of it or made from it, or if its errors grow in
+/// what is made from it.
 std::vector<Precision> precisions(const ElementwiseProgram& program, const StripOperandOf& operandOf) {
   std::vector<Precision> needed(program.code.size(), Precision::Bf16);
   const auto require = [&](ValueIndex value, const Place& place) {
@@ -53,7 +69,7 @@ std::vector<Precision> precisions(const ElementwiseProgram& program, const Strip
   for (const ColumnSum& sum : program.columnSums) require(sum.value, sum.place);
   for (const RowSum& sum : program.rowSums) require(sum.value, sum.place);
   for (std::size_t i = program.code.size(); i-- > 0;) {
-    if (needed[i] != Precision::Full) continue;
+    if (needed[i] != Precision::Full && !magnifiesErrors(program, program.code[i])) continue;
     for (const ValueIndex operand : {program.code[i].a, program.code[i].b})
       if (operand >= 0) needed[static_cast<std::size_t>(operand)] = Precision::Full;
   }

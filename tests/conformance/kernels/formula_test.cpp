@@ -43,6 +43,18 @@ TEST(FormulaKernels, RunAloneLikeTheReference) {
       {formula("tanh(x) * half + softplus(x) - max(x, cap) + x^3 / (1 + x^2)", "", "", "half = 0.5, cap = 0.25")});
 }
 
+/// What is left of a difference must be right, too, not only its terms: within a bf16 of the result.
+TEST(FormulaKernels, KeepWhatIsLeftOfADifference) {
+  const auto backend = cpu::makeCpuBackend();
+  for (const char* y : {"1000 * (sigmoid(x) - 0.5)", "1000 * (sigmoid(x) + -0.5)", "softplus(x - 9)",
+                        "1000 * (silu(x) - 0.5 * x)", "exp(40 * sigmoid(x))"}) {
+    const Graph graph = chain(DType::BF16, {64, 64}, {formula(y)}, {.pass = PassKind::Forward});
+    const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+    const RunResults actual = runPlan(graph, unfused(graph), backend);
+    EXPECT_EQ(firstDifference(actual, expected, 0x1p-7, 1e-6), "") << y;
+  }
+}
+
 TEST(FormulaKernels, ReadSeveralInputs) {
   expectLikeReference({formula("where(x < b, x * mask, silu(b)) + abs(mask)", "b, mask")});
 }
