@@ -231,8 +231,10 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
     parts.weightGrad.emplace(weightGradProblem(request, size, gradOutput->spec.dtype, activated.dtype, gradWeight));
     parts.activatedBytes = roundUp64(activated.bytes());
   }
-  const OperandKey extraKey{kAdd, OperandKind::GradInput, 1};
-  if (findOperand(request, extraKey)) {
+  // Of the residual, which is either of the two.
+  for (const int slot : {0, 1}) {
+    const OperandKey extraKey{kAdd, OperandKind::GradInput, slot};
+    if (!findOperand(request, extraKey)) continue;
     auto copy = makeStripKernel(request, copyProgram(gradOutputKey, extraKey));
     if (!copy) return copy.error();
     parts.extraGradient = std::move(*copy);

@@ -216,6 +216,20 @@ TEST(CpuKernels, AddTheGradientsOfABranch) {
   }
 }
 
+/// Its gradient is no view of the sum's then, whichever of the two inputs it is.
+TEST(CpuKernels, MakeTheGradientOfAResidualOfAnotherDType) {
+  const RuleCatalog catalog = only(*builtinRules().find("ForwardBackwardSwiGLULinear"));
+  const Link add = link("AddExtraInput", "add", "save.extra");
+  for (const Link& sum : {add, swapped(add)}) {
+    const Graph graph =
+        chain(DType::BF16, {6, 16},
+              {link("MakeExtraOutput", "save"), link("SwiGLU"), with(linear(16), "dtype", std::string("f32")), sum});
+    const FusionReport report = fuseWith(catalog, graph, nativeBackend());
+    ASSERT_TRUE(kernelsOf(graph, report).contains("swiglu_linear")) << toTree(graph, report);
+    expectLikeReference(graph, report, DType::BF16, nativeBackend(), "f32 sum", chainTolerance(DType::BF16));
+  }
+}
+
 TEST(CpuBackend, RefusesAnUnknownKernelWithTheNearestName) {
   const Graph graph = chain(DType::F32, {2, 4}, {link("GELU")});
   const NodeId members[] = {0};
