@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -177,6 +178,14 @@ std::string tensorText(TensorType type, std::optional<std::int64_t> group) {
   return group ? fmt::format("{}{}", roleName(type), *group) : std::string(roleName(type));
 }
 
+/// One scale serves both copies: neither may saturate.
+float smallestRange(const TensorQuantizers& quantizers) {
+  float range = std::numeric_limits<float>::infinity();
+  for (const auto& quantizer : {quantizers.rowwise, quantizers.columnwise})
+    if (quantizer) range = std::min(range, maxFinite(quantizer->format));
+  return range;
+}
+
 QuantizerState stateOf(const Graph& graph, NodeId id, TensorType type, std::int64_t group) {
   const Node& node = graph.node(id);
   const TensorQuantizers& quantizers = quantizersOf(node, type);
@@ -186,7 +195,7 @@ QuantizerState stateOf(const Graph& graph, NodeId id, TensorType type, std::int6
       fmt::format("{}/{}/{}/{}", graph.delayedScaling()->identity, node.id, passName(state.pass()), tensor);
   state.scaleName = name + ".scale";
   state.historyName = name + ".amax_history";
-  state.maxFinite = maxFinite((quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->format);
+  state.maxFinite = smallestRange(quantizers);
   return state;
 }
 
@@ -208,6 +217,12 @@ std::int64_t rowGroups(const Node& node) {
 
 bool passesOnQuantized(const Node& node, TensorType type) {
   return node.operation->isView && quantizersOf(node, type).any();
+}
+
+bool multipliesCodes(const Node& node, bool isBackward) {
+  const LinearQuantizers& quantizers = node.quantizers;
+  if (node.operation->isView) return false;
+  return isBackward ? quantizers.gradOutput.any() : quantizers.input.any() || quantizers.weight.any();
 }
 
 std::string quantizedName(const Node& node, TensorType type, std::optional<std::int64_t> group) {

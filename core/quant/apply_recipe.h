@@ -26,6 +26,9 @@ std::int64_t rowGroups(const Node& node);
 /// An op that only passes its input on: what it makes of it, others read.
 bool passesOnQuantized(const Node& node, TensorType type);
 
+/// Does an op multiply codes, forward or backward? Backward may be left in high precision.
+bool multipliesCodes(const Node& node, bool isBackward);
+
 /// "fc1.input", of a group "experts.input2": what the copies of the tensor are named after.
 std::string quantizedName(const Node& node, TensorType type, std::optional<std::int64_t> group = std::nullopt);
 

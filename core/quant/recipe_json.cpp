@@ -38,10 +38,11 @@ Json toJson(const RoleOverride& special) {
   return json;
 }
 
-/// A value of its own type; Recipe::create checks that it is the field's.
+/// A value of its own type; Recipe::create checks that it is the field's. Integers beyond 64 bits are none.
 std::optional<AttributeValue> valueOf(const Json& json) {
   if (json.is_boolean()) return json.get<bool>();
-  if (json.is_number_integer()) return json.get<std::int64_t>();
+  const bool isTooLarge = json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{INT64_MAX};
+  if (json.is_number_integer() && !isTooLarge) return json.get<std::int64_t>();
   if (json.is_number()) return json.get<double>();
   if (json.is_string()) return json.get<std::string>();
   return std::nullopt;

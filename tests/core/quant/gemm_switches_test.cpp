@@ -56,6 +56,15 @@ TEST(GemmSwitches, LeaveWhatHoldsEverywhere) {
   EXPECT_EQ(stateAt(recipe, "fc1", GemmRole::Wgrad), false);
 }
 
+/// One scale serves both copies of a gradient: that of the format with the shorter range.
+TEST(GemmSwitches, OfOneFormatMoreKeepDelayedScalesWithinBoth) {
+  const Recipe recipe = recipeOf(
+      R"({"name": "DelayedScaling", "overrides": [{"tensor": "grad_output", "gemm": "wgrad", "format": "e4m3"}]})");
+  std::vector<Diagnostic> diagnostics;
+  const Graph graph = applyRecipe(twoLinears(), recipe, diagnostics);
+  for (const QuantizerState& state : quantizerStates(graph)) EXPECT_EQ(state.maxFinite, 448.0F) << state.scaleName;
+}
+
 TEST(GemmSwitches, SayNothingOfWhatIsNoLinearOrNotAllAlike) {
   const Graph graph = twoLinears();
   EXPECT_TRUE(linearsAt(graph, "nowhere").empty());

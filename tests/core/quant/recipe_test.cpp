@@ -141,6 +141,7 @@ TEST(RecipeJson, RefusesWithASentence) {
             "/recipe/name: there is no recipe 'MXFP8Scaling'; did you mean MXFP8BlockScaling?");
   EXPECT_EQ(refusalOfField("DelayedScaling", R"("margn": 1)"),
             "DelayedScaling: there is no field margn. Did you mean margin?");
+  EXPECT_NE(refusalOfField("DelayedScaling", R"("margin": 18446744073709551610)"), "no error") << "it is not -6";
   EXPECT_EQ(refusalOfField("DelayedScaling", R"("margin": "two")"),
             "DelayedScaling: margin is two, but must be of type integer.");
   EXPECT_EQ(refusalOfField("DelayedScaling", R"("margin": [1])"),

@@ -51,5 +51,10 @@ TEST(SmallLayers, AreNotNamedWithoutFp8OrForOtherGpus) {
   EXPECT_FALSE(noteOf(chain(DType::BF16, {4096, 128}, {link("GELU")}), "DelayedScaling"));
 }
 
+/// It makes codes, and multiplies nothing.
+TEST(SmallLayers, DoNotCountAQuantize) {
+  EXPECT_FALSE(noteOf(chain(DType::BF16, {64, 128}, {link("Quantize")}), "Float8CurrentScaling"));
+}
+
 }  // namespace
 }  // namespace fuseline
