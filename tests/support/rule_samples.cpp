@@ -416,7 +416,10 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
       {"GroupedMLP_CuTeGEMMUnary", groupedMlpRefusals(groupedMlp(link("ScaledSReLU", "act"), 64))},
       {"ForwardBackwardSwiGLULinear",
        {{0, DType::BF16, {link("SwiGLU"), mode(linear(24), "row")}, {}},
-        {1, DType::BF16, {link("SwiGLU"), mode(linear(24), "column")}, {}}}},
+        {1, DType::BF16, {link("SwiGLU"), mode(linear(24), "column")}, {}},
+        {2, DType::BF16, {with(link("SwiGLU"), "cache_quantized_input", true), linear(24)}, {}}}},
+      {"BackwardBiasSwiGLU",
+       {{0, DType::BF16, {linear(16), bias, with(link("SwiGLU"), "cache_quantized_input", true)}, {}}}},
   };
 }
 

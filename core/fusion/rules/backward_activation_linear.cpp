@@ -15,8 +15,6 @@ namespace fuseline::rules {
 
 namespace {
 
-constexpr const char* kCached = "cache_quantized_input";
-
 /// Under sequence parallelism a row-parallel linear multiplies the gathered gradient of all ranks.
 Condition readsTheRowsOfItsBias() {
   return {
@@ -37,18 +35,6 @@ Condition readsTheRowsOfItsBias() {
           [](const Match& match) {
             return std::vector{setAttribute(*match.role("linear"), "sequence_parallel", false)};
           }};
-}
-
-Condition keepsItsInput() {
-  return {.sentence = "The activation keeps its input as it is.",
-          .holds =
-              [](const Match& match) {
-                const Node& act = *match.role("act");
-                if (!act.attributes.has(kCached) || !act.attributes.boolean(kCached)) return Verdict::yes();
-                return Verdict::no(fmt::format("{} has {} on: its gradient follows from codes, which no product reads.",
-                                               act.id, kCached));
-              },
-          .repairs = [](const Match& match) { return std::vector{setAttribute(*match.role("act"), kCached, false)}; }};
 }
 
 /// Is the gradient of the op's input the one of its output?
@@ -95,7 +81,8 @@ FusionRule backward_activation_linear() {
       .chain = {{.role = "act", .operations = {"GELU", "ReLU"}},
                 {.role = "linear", .operations = {"BasicLinear"}},
                 {.role = "bias", .operations = {"Bias"}, .repeat = Repeat::Optional}},
-      .conditions = {linearModeIsNot("linear", "column"), readsTheRowsOfItsBias(), keepsItsInput(), isNotQuantized()},
+      .conditions = {linearModeIsNot("linear", "column"), readsTheRowsOfItsBias(), keepsItsInput("act"),
+                     isNotQuantized()},
       .becomes = "linear_backward_activation",
   };
 }

@@ -11,6 +11,7 @@ FusionRule backward_bias_swiglu() {
       .origin = RuleOrigin::Fuseline,
       .summary = "Both halves of SwiGLU's gradient and the bias gradient (its column sums) come from one pass.",
       .chain = {{.role = "bias", .operations = {"Bias"}}, {.role = "act", .operations = {"SwiGLU"}}},
+      .conditions = {keepsItsInput("act")},
       .becomes = "elementwise",
   };
 }

@@ -47,6 +47,26 @@ Repair setAttribute(const Node& node, const std::string& name, Json value) {
   return {.label = std::move(label), .edit = std::move(edit)};
 }
 
+namespace {
+
+constexpr const char* kCached = "cache_quantized_input";
+
+}  // namespace
+
+Condition keepsItsInput(std::string role) {
+  return {
+      .sentence = "The activation keeps its input as it is.",
+      .holds =
+          [role](const Match& match) {
+            const Node& act = *match.role(role);
+            if (!act.attributes.has(kCached) || !act.attributes.boolean(kCached)) return Verdict::yes();
+            return Verdict::no(
+                fmt::format("{} has {} on: its gradient follows from codes, which nothing that is fused with it reads.",
+                            act.id, kCached));
+          },
+      .repairs = [role](const Match& match) { return std::vector{setAttribute(*match.role(role), kCached, false)}; }};
+}
+
 Condition linearModeIsNot(std::string role, std::string mode) {
   return {.sentence = fmt::format("The linear is not {}-parallel.", mode),
           .holds =

@@ -17,6 +17,8 @@ Repair setAttribute(const Node& node, const std::string& name, Json value);
 Condition linearModeIsNot(std::string role, std::string mode);
 /// The role's op has `in_place` on, or off.
 Condition inPlaceIs(std::string role, bool expected);
+/// The role's activation has `cache_quantized_input` off, if it has it: backward then follows from codes.
+Condition keepsItsInput(std::string role);
 /// An attribute of the role's op has this value.
 Condition attributeIs(std::string role, std::string attribute, std::int64_t value);
 /// An attribute of the role's op, where the op has it, is within `tolerance` of `value`.
