@@ -96,7 +96,8 @@ OperationCost costOf(const Graph& graph, std::span<const NodeId> nodes) {
     const SavedSet saved = savedTensors(graph, std::span(&alone, node.takesPartInBackward() ? 1 : 0));
     add(cost.forward, flops.forward, trafficBytes(graph, alone, forwardOperands(graph, alone, saved)));
     if (node.takesPartInBackward())
-      add(cost.backward, flops.backward, trafficBytes(graph, alone, backwardOperands(graph, alone)));
+      add(cost.backward, flops.backwardFor(node.needs.anyInput(), node.needs.anyParameter()),
+          trafficBytes(graph, alone, backwardOperands(graph, alone)));
   }
   return cost;
 }

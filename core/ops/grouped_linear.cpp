@@ -67,7 +67,7 @@ FlopCount flops(const Attributes& attributes, Specs inputs) {
   const GroupedForm form = groupedForm(attributes);
   const std::int64_t elements = inputs[0].rows() * attributes.integer("out_features");
   const std::int64_t product = 2 * elements * attributes.integer("in_features");
-  FlopCount count{.forward = product, .backward = 2 * product, .delayable = product};
+  FlopCount count{.forward = product, .backward = 2 * product, .dgrad = product, .wgrad = product};
   if (!form.hasBias()) return count;
   count.forward += form.isBiasScaled ? 2 * elements : elements;
   count.backward += form.isBiasScaled ? 4 * elements : elements;  // a product and a sum for each of the two gradients

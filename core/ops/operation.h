@@ -65,8 +65,14 @@ struct OperationSpecs {
 struct FlopCount {
   std::int64_t forward = 0;
   std::int64_t backward = 0;
-  /// Of the backward ones those for gradients that can be delayed.
-  std::int64_t delayable = 0;
+  /// Of the backward ones those of the products that make the gradients of the input and of the weight.
+  std::int64_t dgrad = 0;
+  std::int64_t wgrad = 0;
+
+  /// Products whose gradient nobody wants are not computed.
+  std::int64_t backwardFor(bool isInputWanted, bool isWeightWanted) const {
+    return backward - (isInputWanted ? 0 : dgrad) - (isWeightWanted ? 0 : wgrad);
+  }
 };
 
 /// A tensor in double precision, for the reference implementations only.

@@ -86,6 +86,13 @@ std::string recipeName(const PipelineDocument& document, const std::optional<Rec
   return isNamed ? own["name"].get<std::string>() : builtinRecipes().front().name;
 }
 
+Json wholeRecipe(const PipelineDocument& document, const std::optional<Recipe>& chosen) {
+  if (chosen) return toJson(*chosen);
+  if (document.recipe().is_null()) return {};
+  const Result<Recipe> own = recipeFromJson(document.recipe());
+  return own ? toJson(*own) : Json();
+}
+
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {
   Analysis analysis{.lowered = lower(document, options.lowering, sourceMap)};
   addRecipe(document, options, analysis);

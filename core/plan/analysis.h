@@ -53,6 +53,8 @@ struct Analysis {
 
 /// The recipe that a document is analysed with: the chosen one, else its own, else "None".
 std::string recipeName(const PipelineDocument& document, const std::optional<Recipe>& chosen);
+/// The same with its fields and overrides, as runs record it; null: there is none, or it cannot be read.
+Json wholeRecipe(const PipelineDocument& document, const std::optional<Recipe>& chosen);
 
 /// A switch that names no rule becomes a diagnostic.
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options = {},

@@ -591,7 +591,8 @@ class Planner {
       const Node& node = m_graph.node(id);
       if (!node.operation->flops) continue;
       const FlopCount flops = node.operation->flops(node.attributes, m_graph.inputSpecs(id));
-      step.flops += step.phase == Phase::Forward ? flops.forward : flops.backward;
+      step.flops += step.phase == Phase::Forward ? flops.forward
+                                                 : flops.backwardFor(node.needs.anyInput(), node.needs.anyParameter());
     }
     countBytes(step);
   }
@@ -667,7 +668,7 @@ class Planner {
     dropUnreadGradients(step);
     step.context = std::move(share.context);
     const FlopCount flops = node.operation->flops(node.attributes, m_graph.inputSpecs(id));
-    step.flops = isDelayed ? flops.delayable : flops.backward - flops.delayable;
+    step.flops = isDelayed ? flops.wgrad : flops.backwardFor(node.needs.anyInput(), false);
     countBytes(step);
     m_plan.steps.push_back(std::move(step));
   }
@@ -709,7 +710,22 @@ class Planner {
   void contribute(ValueId id, int tensor) {
     m_contributions[at(id)].push_back(tensor);
     if (static_cast<int>(m_contributions[at(id)].size()) < m_expected[at(id)]) return;
-    m_index[{Subject::ValueGradient, id, 0}] = m_expected[at(id)] == 1 ? tensor : addGradientSum(id);
+    if (m_expected[at(id)] > 1)
+      m_index[{Subject::ValueGradient, id, 0}] = addGradientSum(id);
+    else
+      m_index[{Subject::ValueGradient, id, 0}] = isHandedThrough(id, tensor) ? addInputGradient(id, tensor) : tensor;
+  }
+
+  /// Is the value an input that is an output, too, and that nobody else reads?
+  bool isHandedThrough(ValueId id, int tensor) const {
+    return m_graph.value(id).producer < 0 && m_plan.tensors[at(tensor)].role == TensorRole::OutputGradient;
+  }
+
+  int addInputGradient(ValueId id, int ofOutput) {
+    const Value& value = m_graph.value(id);
+    const int tensor = addTensor("grad." + valueName(value), value.spec, TensorRole::InputGradient);
+    m_viewOf[at(tensor)] = ofOutput;
+    return tensor;
   }
 
   int addGradientSum(ValueId id) {

@@ -4,6 +4,7 @@
 
 #include "core/document/file_format.h"
 #include "core/plan/suggestions/sources.h"
+#include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
 #include "core/support/text.h"
 
@@ -40,10 +41,8 @@ std::vector<Proposal> proposalsFor(const SuggestionContext& context) {
 }
 
 bool multipliesQuantized(const Graph& graph, const Step& step) {
-  return std::ranges::any_of(step.nodes, [&](NodeId id) {
-    const Node& node = graph.node(id);
-    return !node.operation->isView && (node.quantizers.input.any() || node.quantizers.weight.any());
-  });
+  const bool isBackward = step.phase == Phase::Backward;
+  return std::ranges::any_of(step.nodes, [&](NodeId id) { return multipliesCodes(graph.node(id), isBackward); });
 }
 
 Gain gainOf(const Suggestion& suggestion) { return gainOf(suggestion.saving()); }

@@ -4,6 +4,7 @@
 
 #include "core/profile/launch_wait.h"
 #include "core/profile/stats.h"
+#include "core/quant/apply_recipe.h"
 #include "core/quant/data_sheets.h"
 
 #include <algorithm>
@@ -12,8 +13,8 @@ namespace fuseline {
 
 namespace {
 
-Arithmetic arithmeticOfProduct(const Graph& graph, NodeId product) {
-  if (graph.node(product).quantizers.any()) return Arithmetic::Fp8;
+Arithmetic arithmeticOfProduct(const Graph& graph, NodeId product, Phase phase) {
+  if (multipliesCodes(graph.node(product), phase == Phase::Backward)) return Arithmetic::Fp8;
   return graph.spec(product, OperandKind::Input, 0).dtype == DType::F32 ? Arithmetic::F32 : Arithmetic::Bf16;
 }
 
@@ -70,7 +71,7 @@ Arithmetic arithmeticOf(const Graph& graph, const Step& step) {
   if (std::ranges::any_of(step.nodes, isLink)) return Arithmetic::None;
   const auto isProduct = [&](NodeId id) { return graph.node(id).operation->isQuantizable; };
   const auto product = std::ranges::find_if(step.nodes, isProduct);
-  return product == step.nodes.end() ? Arithmetic::F32 : arithmeticOfProduct(graph, *product);
+  return product == step.nodes.end() ? Arithmetic::F32 : arithmeticOfProduct(graph, *product, step.phase);
 }
 
 std::vector<StepWork> workOf(const Graph& graph, const Plan& plan) {

@@ -158,6 +158,29 @@ TEST(Plan, NoGradientIsComputedThatNobodyNeeds) {
   EXPECT_GE(plan.findTensor("grad.fc.weight"), 0);
 }
 
+/// Of a linear's three products those that are computed: 2 * 4 * 8 * 16 operations each.
+TEST(Plan, CountsTheProductsWhoseGradientsAreWanted) {
+  const auto backwardOf = [](const Link& fc, bool isInputWanted) {
+    const Graph graph = chain(DType::BF16, {4, 8}, {fc}, {.inputRequiresGradient = isInputWanted});
+    return stepOf(makePlan(graph, unfused(graph)), "fc", Phase::Backward)->flops;
+  };
+  EXPECT_EQ(backwardOf(linear(16, "fc"), true), 2048);
+  EXPECT_EQ(backwardOf(linear(16, "fc"), false), 1024);
+  EXPECT_EQ(backwardOf(with(linear(16, "fc"), "weight_requires_grad", false), true), 1024);
+}
+
+/// The gradient of the output is the input's.
+TEST(Plan, AnInputThatIsOnlyAnOutputHasAGradient) {
+  GraphBuilder builder;
+  const ValueId x = builder.addInput("x", {DType::F32, {4, 8}});
+  builder.addOutput("y", x);
+  const Graph graph = std::move(builder).finish(PassKind::Training);
+  const Plan plan = makePlan(graph, unfused(graph));
+  ASSERT_GE(plan.findTensor("grad.x"), 0);
+  EXPECT_EQ(tensor(plan, "grad.x").role, TensorRole::InputGradient);
+  EXPECT_EQ(tensor(plan, "grad.x").storage, tensor(plan, "grad.y").storage);
+}
+
 TEST(Plan, APipelineOutputThatIsAnInputIsStillNamed) {
   const Graph graph = chain(DType::F32, {4, 8}, {link("Identity")});
   const Plan plan = makePlan(graph, unfused(graph));

@@ -132,5 +132,17 @@ TEST(Roofline, HoldsProductsAgainstTheRoofOfTheirDtype) {
       << "the product; quantizing is no product";
 }
 
+TEST(Roofline, HoldsABackwardInHighPrecisionAgainstItsOwnRoof) {
+  const auto numFp8 = [](const char* backward) {
+    Attributes fields;
+    fields.set("backward_override", std::string(backward));
+    return std::ranges::count(arithmeticsOf(testing::chain(DType::BF16, {32, 32}, {testing::linear(32)},
+                                                           {.recipe = "Float8CurrentScaling", .recipeFields = fields})),
+                              Arithmetic::Fp8);
+  };
+  EXPECT_EQ(numFp8("none"), 2);
+  EXPECT_EQ(numFp8("high_precision"), 1);
+}
+
 }  // namespace
 }  // namespace fuseline
