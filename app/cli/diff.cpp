@@ -73,6 +73,7 @@ Result<void> measureBoth(const DiffOptions& options, const OpenedPipeline& base,
   settings->settings.measuresRoofs = false;
   const auto baseRun = prepared(base, options.file, *settings, context);
   if (!baseRun) return baseRun.error();
+  settings->heldBytes = (*baseRun)->heldBytes();
   const auto nextRun = prepared(next, options.next, *settings, context);
   if (!nextRun) return nextRun.error();
   printNotes(base, options.file, context);

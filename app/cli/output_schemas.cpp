@@ -437,7 +437,7 @@ Json settingsSchema() {
        {"replays", flag("Launches are recorded and replayed where the device can.")},
        {"startsCold", flag("Caches are filled with other data before every run.")},
        {"measuresRoofs", flag("Of the device, after the rounds.")},
-       {"warmup", integer("Runs before the first round.")},
+       {"warmup", integer("Runs that were wanted before the first round.")},
        {"iterations", integer("Rounds asked for; 0: automatic.")},
        {"seed", integer("Of what was drawn.")},
        {"symbols", mapOf({{"type", "integer"}})}});
@@ -493,6 +493,7 @@ Json recordSchema() {
                  {"pipelineName", text("Of the file.")},
                  {"pipelineHash", text("Of the pipeline without its view.")},
                  {"roundsId", text("The same in runs that took turns in one measurement; empty: it ran alone.")},
+                 {"numWarmups", integer("Runs before the first round: a GPU is warmed up for a while.")},
                  {"settings", settingsSchema()},
                  {"recipe", any("With its fields and overrides; null: none.")},
                  {"switches", object({{"without", texts()}, {"with", texts()}})},

@@ -112,23 +112,24 @@ Result<RunRecord> readRun(const std::string& path) {
 }
 
 /// A figure holds for what was measured: the same ops with the same sizes on the same device.
-Result<GainModel> readGains(const std::string& path, const Json& pipeline, const RunSettings& settings) {
+Result<GainModel> readGains(const std::string& path, const Json& pipeline, const RunSettings& settings,
+                            const Json& recipe) {
   const Result<RunRecord> run = readRun(path);
   if (!run) return run.error();
-  if (const Verdict same = measuredSame(*run, pipeline, settings); !same)
+  if (const Verdict same = measuredSame(*run, pipeline, settings, recipe); !same)
     return Error{
         fmt::format("--measured {}: {} Measure again: fuseline run FILE -o RUN.fuserun.", path, same.reason())};
   return gainsOf(*run, std::filesystem::path(path).filename().string());
 }
 
 Result<GainModel> measuredGains(const PipelineOptions& options, const PipelineDocument& document,
-                                const RunSettings& settings) {
+                                const RunSettings& settings, const Json& recipe) {
   GainModel gains;
   if (options.measuredFiles.empty()) return gains;
   const Result<Json> pipeline = parseJson(serialize(document));
   if (!pipeline) return pipeline.error();
   for (const std::string& path : options.measuredFiles) {
-    Result<GainModel> more = readGains(path, *pipeline, settings);
+    Result<GainModel> more = readGains(path, *pipeline, settings, recipe);
     if (!more) return more.error();
     merge(gains, std::move(*more));
   }
@@ -137,8 +138,8 @@ Result<GainModel> measuredGains(const PipelineOptions& options, const PipelineDo
 
 /// What is given on the command line goes before what runs say about the device.
 Result<GainModel> gainModel(const PipelineOptions& options, const PipelineDocument& document,
-                            const RunSettings& settings) {
-  Result<GainModel> gains = measuredGains(options, document, settings);
+                            const RunSettings& settings, const Json& recipe) {
+  Result<GainModel> gains = measuredGains(options, document, settings, recipe);
   if (gains && options.bandwidthGBps > 0.0)
     gains->device = {.bandwidthBytesPerSecond = options.bandwidthGBps * 1e9,
                      .launchSeconds = options.launchUs * 1e-6,
@@ -234,7 +235,8 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   analysis->capability = device->capability;
   analysis->ranks = options.ranks;
   settings->recipe = recipeName(loaded->document, analysis->recipe);
-  Result<GainModel> gains = gainModel(options, loaded->document, *settings);
+  const Json recipe = wholeRecipe(loaded->document, analysis->recipe);
+  Result<GainModel> gains = gainModel(options, loaded->document, *settings, recipe);
   if (!gains) return gains.error();
   analysis->gains = std::move(*gains);
   OpenedPipeline pipeline{.loaded = std::move(*loaded), .options = std::move(*analysis)};

@@ -28,11 +28,13 @@ struct MatrixRow {
   std::optional<NumericsReport> numerics;  // nothing: not wanted
 };
 
-/// A recipe that would quantize nothing is no row of its own.
-MatrixRow prepared(const MatrixRequest& request, const RecipeDefinition& recipe, Context& context) {
+/// A recipe that would quantize nothing is no row of its own. heldBytes: by the rows before.
+MatrixRow prepared(const MatrixRequest& request, const RecipeDefinition& recipe, std::int64_t heldBytes,
+                   Context& context) {
   MatrixRow row{.recipe = &recipe, .run = nullptr, .reason = {}, .record = {}, .numerics = std::nullopt};
   PipelineRunOptions options = request.options;
   options.settings.recipe = recipe.name;
+  options.heldBytes = heldBytes;
   Result<std::unique_ptr<PipelineRun>> run =
       PipelineRun::prepare(request.loaded, request.pipelineName, std::move(options), context.registry);
   if (!run) {
@@ -179,7 +181,11 @@ void print(const std::vector<MatrixRow>& rows, const MatrixRequest& request, Con
 
 Result<int> runRecipes(const MatrixRequest& request, Context& context, const std::stop_token& cancel) {
   std::vector<MatrixRow> rows;
-  for (const RecipeDefinition* recipe : request.recipes) rows.push_back(prepared(request, *recipe, context));
+  std::int64_t heldBytes = 0;
+  for (const RecipeDefinition* recipe : request.recipes) {
+    rows.push_back(prepared(request, *recipe, heldBytes, context));
+    if (rows.back().run) heldBytes += rows.back().run->heldBytes();
+  }
   if (Result<void> measured = measure(rows, request, cancel); !measured) return measured.error();
   print(rows, request, context);
   const auto isPartial = [](const MatrixRow& row) { return row.record.isPartial; };

@@ -40,7 +40,7 @@ class RunTable {
     return styled(m_record.pipelineName, Style::Bold, m_hasColour) +
            fmt::format("  on {}\npass {} · rules {} · recipe {} · seed {} · {} round{} after {} warm-up runs{}\n",
                        deviceText(), settings.pass, settings.rules, settings.recipe, settings.seed, numRounds(),
-                       numRounds() == 1 ? "" : "s", settings.warmup, symbolText()) +
+                       numRounds() == 1 ? "" : "s", m_record.warmups(), symbolText()) +
            (m_record.note.empty() ? "" : m_record.note + "\n");
   }
 

@@ -51,7 +51,7 @@ std::string roundsText(const RunRecord& record, const Comparison& comparison) {
   const int numRounds = std::max(comparison.endToEnd.unfused.count, comparison.endToEnd.fused.count);
   if (numRounds == 0) return "No round was completed: there are no times.";
   return fmt::format("Times are medians of {} after {}{}.", plural(numRounds, "round"),
-                     plural(record.settings.warmup, "warm-up run"),
+                     plural(record.warmups(), "warm-up run"),
                      hasBoth(record) ? ", the unfused and the fused plan in turn" : "");
 }
 

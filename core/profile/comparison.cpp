@@ -93,8 +93,9 @@ std::vector<ComparisonRow> fusedRows(const VariantRecord& unfused, const Variant
                                      const Rooflines& rooflines) {
   std::vector<ComparisonRow> rows;
   std::set<const StepRecord*> shown;
+  const StepParts allParts(unfused);
   for (const StepRecord& step : fused.steps) {
-    const Steps parts = partsOf(step, unfused);
+    const Steps parts = allParts.of(step);
     shown.insert(parts.begin(), parts.end());
     appendEntry(rows, step, parts, rooflines);
   }

@@ -27,10 +27,11 @@ struct Sides {
 
 std::map<std::string, Sides> sidesOf(const VariantRecord& unfused, const VariantRecord& fused) {
   std::map<std::string, Sides> sides;
+  const StepParts allParts(unfused);
   for (const StepRecord& step : fused.steps) {
     if (step.rule.empty()) continue;
     Sides& side = sides[step.name];
-    const Steps parts = partsOf(step, unfused);
+    const Steps parts = allParts.of(step);
     side.unfused.insert(side.unfused.end(), parts.begin(), parts.end());
     side.fused.push_back(&step);
   }
@@ -51,7 +52,9 @@ std::optional<MeasuredGain> gainOf(const Sides& sides, const std::string& device
                       .device = device};
 }
 
+/// 0 of copies to the host and back, which go beside other steps, and by another way.
 double bytesPerSecond(const StepRecord& step) {
+  if (step.isTransfer()) return 0.0;
   const double medianNs = summarize(step.samplesNs).median;
   return step.isView || medianNs <= 0.0 ? 0.0 : 1e9 * static_cast<double>(step.bytes) / medianNs;
 }
@@ -98,6 +101,14 @@ Verdict sameSettings(const RunSettings& measured, const RunSettings& wanted) {
   return Verdict::yes();
 }
 
+/// Of one name. Records of older programs tell the fields only.
+Verdict sameRecipe(const RunRecord& run, const RunSettings& settings, const Json& recipe) {
+  const bool areBothKnown = !run.recipe.is_null() && !recipe.is_null();
+  if (areBothKnown ? run.recipe == recipe : run.settings.recipeFields == settings.recipeFields) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("it was measured with other fields or overrides of the recipe {}.", run.settings.recipe));
+}
+
 }  // namespace
 
 Result<GainModel> gainsOf(const RunRecord& run, std::string_view runName) {
@@ -126,13 +137,14 @@ void merge(GainModel& gains, GainModel more) {
   for (auto& [name, gain] : more.measured) gains.measured.insert_or_assign(name, std::move(gain));
 }
 
-Verdict measuredSame(const RunRecord& run, const Json& pipeline, const RunSettings& settings) {
+Verdict measuredSame(const RunRecord& run, const Json& pipeline, const RunSettings& settings, const Json& recipe) {
   if (!run.pipeline.is_object()) return Verdict::no("it does not say which pipeline it measured.");
   if (workOf(run.pipeline) != workOf(pipeline))
     return Verdict::no("it measured another pipeline, or this one before it was changed.");
   if (Verdict symbols = sameSymbols(symbolsOf(run.pipeline, run.settings), symbolsOf(pipeline, settings)); !symbols)
     return symbols;
-  return sameSettings(run.settings, settings);
+  if (Verdict same = sameSettings(run.settings, settings); !same) return same;
+  return sameRecipe(run, settings, recipe);
 }
 
 }  // namespace fuseline

@@ -19,8 +19,9 @@ Result<GainModel> gainsOf(const RunRecord& run, std::string_view runName);
 /// Adds what another run measured; where both measured the same place, `more` counts.
 void merge(GainModel& gains, GainModel more);
 
-/// Do the run's figures hold for this pipeline? `pipeline` is the file's content, `settings` what it is planned with.
-/// The sentence names what differs: the pipeline, a symbol, the pass or the device.
-Verdict measuredSame(const RunRecord& run, const Json& pipeline, const RunSettings& settings);
+/// Do the run's figures hold for this pipeline? `pipeline` is the file's content, `settings` and `recipe`, which is
+/// null for none, what it is planned with. The sentence names what differs: the pipeline, a symbol, the pass, the
+/// device or the recipe.
+Verdict measuredSame(const RunRecord& run, const Json& pipeline, const RunSettings& settings, const Json& recipe);
 
 }  // namespace fuseline

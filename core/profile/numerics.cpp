@@ -54,7 +54,7 @@ struct Sums {
   double rmsOf(double squares) const { return count == 0 ? 0.0 : std::sqrt(squares / static_cast<double>(count)); }
   double rmsRelative() const {
     if (squaredError == 0.0) return 0.0;
-    return squaredExpected == 0.0 ? std::sqrt(squaredError) : std::sqrt(squaredError / squaredExpected);
+    return squaredExpected == 0.0 ? rmsOf(squaredError) : std::sqrt(squaredError / squaredExpected);
   }
   double cosine() const {
     const double norms = std::sqrt(squaredExpected) * std::sqrt(squaredActual);

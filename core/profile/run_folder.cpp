@@ -3,6 +3,7 @@
 #include "core/profile/run_folder.h"
 
 #include "core/profile/run_file.h"
+#include "core/quant/recipe.h"
 #include "core/support/atomic_file.h"
 #include "core/support/json_fields.h"
 #include "core/support/read_file.h"
@@ -179,6 +180,13 @@ std::vector<fs::path> runFilesIn(const fs::path& folder) {
   return files;
 }
 
+bool hasOwnRecipe(const RunRecord& record) {
+  const Json own = record.pipeline.is_object() ? record.pipeline.value("recipe", Json()) : Json();
+  if (own.is_null()) return record.recipe.is_null() && record.settings.recipe == builtinRecipes().front().name;
+  const Result<Recipe> recipe = recipeFromJson(own);
+  return recipe && toJson(*recipe) == record.recipe;
+}
+
 }  // namespace
 
 RunSummary summaryFor(const RunRecord& record) {
@@ -192,6 +200,7 @@ RunSummary summaryFor(const RunRecord& record) {
           .fused = row.fused,
           .speedup = row.speedup,
           .switches = record.switches,
+          .hasOwnRecipe = hasOwnRecipe(record),
           .hasOtherRules = record.settings.rules != ownRules(record.pipeline),
           .isPartial = record.isPartial};
 }

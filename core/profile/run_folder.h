@@ -30,6 +30,7 @@ struct RunSummary {
   SampleStats fused;
   RatioStats speedup;          // unfused / fused
   RuleSwitches switches;       // besides the pipeline's own
+  bool hasOwnRecipe = false;   // the pipeline's, with its fields and overrides
   bool hasOtherRules = false;  // than the pipeline asks for
   bool isPartial = false;
 

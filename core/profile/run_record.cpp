@@ -383,6 +383,7 @@ Json toJson(const RunRecord& record) {
           {"pipelineName", record.pipelineName},
           {"pipelineHash", record.pipelineHash},
           {"roundsId", record.roundsId},
+          {"numWarmups", record.numWarmups},
           {"settings", toJson(record.settings)},
           {"recipe", record.recipe},
           {"switches", {{"without", record.switches.without}, {"with", record.switches.with}}},
@@ -407,6 +408,7 @@ Result<RunRecord> runRecordFromJson(const Json& json) {
   fields.read("pipelineName", record.pipelineName);
   fields.read("pipelineHash", record.pipelineHash);
   fields.read("roundsId", record.roundsId, Presence::Optional);
+  fields.read("numWarmups", record.numWarmups, Presence::Optional);
   fields.read("pipeline", record.pipeline);
   fields.read("recipe", record.recipe, Presence::Optional);
   readSwitches(fields, record.switches);

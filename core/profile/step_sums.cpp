@@ -3,6 +3,7 @@
 #include "core/profile/step_sums.h"
 
 #include <algorithm>
+#include <set>
 
 namespace fuseline {
 
@@ -28,11 +29,29 @@ std::vector<double> sumPerRound(const Steps& steps) {
   return sums;
 }
 
-Steps partsOf(const StepRecord& whole, const VariantRecord& unfused) {
+StepParts::StepParts(const VariantRecord& unfused) : m_steps(&unfused.steps) {
+  for (std::size_t i = 0; i < m_steps->size(); ++i) {
+    const StepRecord& step = (*m_steps)[i];
+    m_byName[step.name].push_back(i);
+    if (!step.ops.empty()) m_byOp[step.ops.front()].push_back(i);
+  }
+}
+
+Steps StepParts::of(const StepRecord& whole) const {
+  std::set<std::size_t> candidates;
+  const auto consider = [&](const Places& places, std::string_view key) {
+    if (const auto found = places.find(key); found != places.end())
+      candidates.insert(found->second.begin(), found->second.end());
+  };
+  consider(m_byName, whole.name);
+  for (const std::string& name : whole.absorbs) consider(m_byName, name);
+  for (const std::string& op : whole.ops) consider(m_byOp, op);
   Steps parts;
-  for (const StepRecord& step : unfused.steps)
-    if (isPartOf(step, whole)) parts.push_back(&step);
+  for (const std::size_t place : candidates)
+    if (isPartOf((*m_steps)[place], whole)) parts.push_back(&(*m_steps)[place]);
   return parts;
 }
+
+Steps partsOf(const StepRecord& whole, const VariantRecord& unfused) { return StepParts(unfused).of(whole); }
 
 }  // namespace fuseline

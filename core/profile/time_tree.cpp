@@ -82,7 +82,10 @@ struct Place {
 class TreeBuilder {
  public:
   TreeBuilder(const RunRecord& record, const VariantRecord& variant, Instances instances)
-      : m_variant(variant), m_unfused(record.variant("unfused")), m_instances(instances), m_blocks(record) {}
+      : m_variant(variant), m_instances(instances), m_blocks(record) {
+    const VariantRecord* const unfused = record.variant("unfused");
+    if (unfused && unfused != &variant) m_parts.emplace(*unfused);
+  }
 
   TimeNode build() {
     m_entries.push_back({.node = {.name = m_variant.name}, .children = {}});
@@ -202,8 +205,8 @@ class TreeBuilder {
 
   void addParts(std::size_t leaf, std::size_t index, const Path& groups) {
     const StepRecord& step = m_variant.steps[index];
-    if (step.rule.empty() || !m_unfused || m_unfused == &m_variant) return;
-    const Steps parts = partsOf(step, *m_unfused);
+    if (step.rule.empty() || !m_parts) return;
+    const Steps parts = m_parts->of(step);
     const double unfusedNs = medianNs(sumPerRound(parts));
     if (unfusedNs <= 0.0) return;
     const double shareOfNs = medianNs(step.samplesNs) / unfusedNs;
@@ -240,7 +243,7 @@ class TreeBuilder {
   static constexpr std::size_t kRoot = 0;
 
   const VariantRecord& m_variant;
-  const VariantRecord* m_unfused;
+  std::optional<StepParts> m_parts;  // nothing: there is no unfused plan, or it is this one
   Instances m_instances;
   BlockNames m_blocks;
   std::set<Path> m_groups;

@@ -31,11 +31,6 @@ bool beginsFirst(const TimelineBox& a, const TimelineBox& b) {
   return std::tuple(a.startNs, a.level, a.endNs) < std::tuple(b.startNs, b.level, b.endNs);
 }
 
-/// Begins or ends a copy between the device and the host's memory.
-bool isTransfer(const StepRecord& step) {
-  return step.kernel.starts_with("offload") || step.kernel.starts_with("reload");
-}
-
 class Lanes {
  public:
   explicit Lanes(const VariantRecord& variant) : m_variant(variant) {}
@@ -79,7 +74,7 @@ class Lanes {
   void place(TimelineBox& box) {
     const bool isInStep = box.level == TimelineLevel::Activity && box.step >= 0;
     if (isInStep && fitsIntoStep(box)) return;
-    const bool isBeside = box.level == TimelineLevel::Activity || isTransfer(m_variant.steps[at(box.step)]);
+    const bool isBeside = box.level == TimelineLevel::Activity || m_variant.steps[at(box.step)].isTransfer();
     box.lane = isBeside ? kFirstSideLane : kStepLane;
     while (endOf(box.lane) > box.startNs) ++box.lane;
     endOf(box.lane) = box.endNs;

@@ -212,7 +212,7 @@ Result<void> PipelineRun::checkRecipe() const {
 
 Result<void> PipelineRun::checkMemory() const {
   const std::int64_t available = m_backend->freeBytes().value_or(m_backend->device().memoryBytes);
-  std::int64_t needed = 0;
+  std::int64_t needed = m_backend->freeBytes() ? 0 : m_options.heldBytes;
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
@@ -223,6 +223,13 @@ Result<void> PipelineRun::checkMemory() const {
                            m_backend->device().id, formatBytes(available), m_backend->freeBytes() ? " free" : "",
                            m_options.tooLargeAdvice),
                ErrorKind::RunFailed};
+}
+
+std::int64_t PipelineRun::heldBytes() const {
+  std::int64_t bytes = 0;
+  for (const Variant& variant : m_variants) bytes += variant.plan->peakBytes();
+  for (const auto& [name, tensor] : m_bindings) bytes += tensor.spec.bytes();
+  return bytes;
 }
 
 Result<void> PipelineRun::addVariants() {
@@ -284,7 +291,7 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
     std::ranges::copy(conditions, std::back_inserter(records.back().environment));
     records.back().roundsId = roundsId;
     records.back().isPartial = measured->isPartial;
-    records.back().settings.warmup = measured->numWarmups;
+    records.back().numWarmups = measured->numWarmups;
     for (const Variant& variant : run->m_variants)
       records.back().variants.push_back(run->variantRecord(variant, *samples++));
   }

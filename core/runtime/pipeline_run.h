@@ -33,6 +33,8 @@ struct PipelineRunOptions {
   NamedTensors tensors;
   /// They are another pipeline's: what this one does not take, or in another shape, is left out.
   bool takesTensorsThatFit = false;
+  /// What runs that are measured with it hold. Counts where the device does not say how much of its memory is free.
+  std::int64_t heldBytes = 0;
   /// What to do about a pipeline that is too large for the device, as one reads it: a sentence.
   std::string tooLargeAdvice = "Make the pipeline smaller with --set, or run one variant at a time with --variants.";
 };
@@ -49,6 +51,9 @@ class PipelineRun {
   /// Errors: problems of the document, a device that cannot run, a tensor that does not fit, no memory.
   static Result<std::unique_ptr<PipelineRun>> prepare(const LoadedDocument& loaded, const std::string& pipelineName,
                                                       PipelineRunOptions options, const BackendRegistry& registry);
+
+  /// Of its plans and of the tensors that they begin with.
+  std::int64_t heldBytes() const;
 
   /// A cancelled measurement gives a partial record.
   Result<RunRecord> measure(const ProgressCallback& progress = {}, std::stop_token cancel = {});

@@ -148,7 +148,7 @@ class RunQueue {
     const int id = job.request.id;
     const Result<std::unique_ptr<PipelineRun>> run = prepare(job, registry);
     if (!run) return run.error();
-    const Result<std::unique_ptr<PipelineRun>> beside = prepareBeside(job, registry);
+    const Result<std::unique_ptr<PipelineRun>> beside = prepareBeside(job, **run, registry);
     if (!beside) return beside.error();
     std::vector<PipelineRun*> runs = {run->get()};
     if (*beside) runs.push_back(beside->get());
@@ -193,11 +193,13 @@ class RunQueue {
   }
 
   /// nullptr: nothing takes turns with it.
-  Result<std::unique_ptr<PipelineRun>> prepareBeside(const Job& job, const BackendRegistry& registry) {
+  Result<std::unique_ptr<PipelineRun>> prepareBeside(const Job& job, const PipelineRun& first,
+                                                     const BackendRegistry& registry) {
     const RunRequest& request = job.request;
     if (request.besideText.empty()) return std::unique_ptr<PipelineRun>();
     Result<PipelineRunOptions> options = optionsOf(request);
     if (!options) return options.error();
+    options->heldBytes = first.heldBytes();
     options->takesTensorsThatFit = true;  // they were chosen for the pipeline that it takes turns with
     auto run =
         PipelineRun::prepare(parseDocument(request.besideText), request.besideName, std::move(*options), registry);

@@ -100,10 +100,11 @@ class PlotBuilder {
     const VariantRecord* unfused = m_record.variant("unfused");
     const VariantRecord* fused = m_record.variant("fused");
     if (!unfused || !fused) return;
+    const StepParts parts(*unfused);
     for (const StepRecord& step : fused->steps) {
       const auto to = m_places.find(&step);
       if (to == m_places.end() || (step.rule.empty() && step.absorbs.empty())) continue;
-      for (const StepRecord* part : partsOf(step, *unfused))
+      for (const StepRecord* part : parts.of(step))
         if (const auto from = m_places.find(part); from != m_places.end())
           m_plot.arrows.push_back({from->second, to->second});
     }

@@ -96,7 +96,9 @@ QString RunsModel::stateTip(int row) const {
   const QString state = stateText(row);
   if (!entry.problem.empty()) return state;
   const RunSummary& summary = *entry.summary;
-  const std::string command = repeatCommand(summary.settings, summary.switches, summary.title + ".fuseline");
+  RunSettings settings = summary.settings;
+  if (summary.hasOwnRecipe) settings.recipe.clear();
+  const std::string command = repeatCommand(settings, summary.switches, summary.title + ".fuseline");
   return (state.isEmpty() ? QString() : state + u'\n') + tr("To repeat it: %1").arg(toQt(command));
 }
 

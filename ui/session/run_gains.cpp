@@ -13,16 +13,17 @@ namespace fuseline::ui {
 void RunGains::take(const RunRecord& run, const std::string& runName) {
   Result<GainModel> gains = gainsOf(run, runName);
   if (!gains || !run.pipeline.is_object()) return;
-  const bool isSame = isKnown() && measuredSame(m_measured, run.pipeline, run.settings);
+  const bool isSame = isKnown() && measuredSame(m_measured, run.pipeline, run.settings, run.recipe);
   if (!isSame) m_gains = {};
-  m_measured = {.pipeline = run.pipeline, .settings = run.settings};
+  m_measured = {.pipeline = run.pipeline, .settings = run.settings, .recipe = run.recipe};
   merge(m_gains, std::move(*gains));
 }
 
 GainModel RunGains::gainsFor(const PipelineDocument& document, RunSettings settings) const {
   if (!isKnown()) return {.decides = false};
   settings.recipe = recipeName(document, std::nullopt);
-  const bool isSame = static_cast<bool>(measuredSame(m_measured, Json::parse(serialize(document)), settings));
+  const Json pipeline = Json::parse(serialize(document));
+  const bool isSame{measuredSame(m_measured, pipeline, settings, wholeRecipe(document, std::nullopt))};
   GainModel gains = isSame ? m_gains : GainModel();
   gains.decides = false;
   return gains;

@@ -22,7 +22,7 @@ class RunGains {
  private:
   bool isKnown() const { return m_measured.pipeline.is_object(); }
 
-  RunRecord m_measured;  // its pipeline and settings only
+  RunRecord m_measured;  // its pipeline, settings and recipe only
   GainModel m_gains;
 };
 

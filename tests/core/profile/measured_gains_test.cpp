@@ -93,8 +93,24 @@ TEST(MeasuredGains, ALaterRunReplacesAnEarlierOneAtItsPlaces) {
 
 /// The sentence for what differs; empty when nothing does.
 std::string difference(const Json& pipeline, const RunSettings& settings = {}) {
-  const Verdict verdict = measuredSame(run({5, 5}), pipeline, settings);
+  const Verdict verdict = measuredSame(run({5, 5}), pipeline, settings, {});
   return verdict ? "" : verdict.reason();
+}
+
+/// One name is not one quantization.
+TEST(MeasuredSame, TellsRecipesOfOneNameApart) {
+  RunRecord record = run({5, 5});
+  record.settings.recipe = "DelayedScaling";
+  record.recipe = {{"name", "DelayedScaling"}, {"margin", 1}};
+  const RunSettings settings{.recipe = "DelayedScaling"};
+  EXPECT_TRUE(measuredSame(record, record.pipeline, settings, record.recipe));
+  const Verdict other = measuredSame(record, record.pipeline, settings, {{"name", "DelayedScaling"}, {"margin", 2}});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.reason(), "it was measured with other fields or overrides of the recipe DelayedScaling.");
+  record.recipe = nullptr;  // of an older program
+  EXPECT_TRUE(measuredSame(record, record.pipeline, settings, {{"name", "DelayedScaling"}, {"margin", 2}}));
+  record.settings.recipeFields = {{"margin", "1"}};
+  EXPECT_FALSE(measuredSame(record, record.pipeline, settings, {{"name", "DelayedScaling"}, {"margin", 2}}));
 }
 
 TEST(MeasuredSame, NeitherTheViewNorTheChoiceOfFusionsMatters) {

@@ -17,6 +17,13 @@ TEST(ErrorOf, GivesMaximumRmsAndAngle) {
   EXPECT_NEAR(error.cosine, 27.0 / (std::sqrt(29.25) * 5.0), 1e-12);
 }
 
+/// There is nothing to be relative to.
+TEST(ErrorOf, IsThatOfTheDifferencesWhereZerosAreExpected) {
+  const std::vector<double> zeros(100, 0.0);
+  EXPECT_DOUBLE_EQ(errorOf("y", std::vector<double>(100, 0.25), zeros, DType::F32).rmsRelative, 0.25);
+  EXPECT_EQ(errorOf("y", zeros, zeros, DType::F32).rmsRelative, 0.0);
+}
+
 TEST(ErrorOf, CountsUnitsInTheLastPlaceOfTheDtype) {
   // A bf16 unit at 1 is 2^-7: equal, half a unit, one, 1.5, 3, and 1000 of them.
   constexpr double kUnit = 0x1p-7;

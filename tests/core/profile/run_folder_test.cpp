@@ -3,6 +3,7 @@
 #include "core/profile/run_folder.h"
 
 #include "core/profile/run_file.h"
+#include "core/quant/recipe.h"
 #include "tests/support/temporary_folder.h"
 
 #include <algorithm>
@@ -254,6 +255,22 @@ TEST(RunNotes, ThatAreNestedWithoutEndAreASentence) {
   const Result<RunNotes> notes = loadRunNotes(folder.path());
   ASSERT_FALSE(notes);
   EXPECT_NE(notes.error().message.find("levels deep"), std::string::npos) << notes.error().message.substr(0, 200);
+}
+
+/// With its fields: a command that names the recipe only would lose them.
+TEST(RunSummary, TellsTheRecipeOfThePipelineFromAnother) {
+  RunRecord record;
+  record.settings.recipe = "DelayedScaling";
+  record.pipeline = {{"recipe", {{"name", "DelayedScaling"}, {"margin", 2}}}};
+  record.recipe = toJson(*recipeFromJson(record.pipeline["recipe"]));
+  EXPECT_TRUE(summaryFor(record).hasOwnRecipe);
+  record.recipe = toJson(*recipeFromJson({{"name", "DelayedScaling"}}));
+  EXPECT_FALSE(summaryFor(record).hasOwnRecipe);
+  record.recipe = nullptr;  // an older program did not say
+  EXPECT_FALSE(summaryFor(record).hasOwnRecipe);
+  record.pipeline = Json::object();
+  record.settings.recipe = "None";
+  EXPECT_TRUE(summaryFor(record).hasOwnRecipe);
 }
 
 }  // namespace
