@@ -1,6 +1,5 @@
-// NVFP4's scales: a float32 of the whole tensor, and codes of E4M3 for its blocks. Usable in device code: no library
-// calls. Every line is one or two float32 operations in the order of TransformerEngine's kernels, so that the bits
-// agree. SPDX-License-Identifier: Apache-2.0
+// NVFP4's scales, in float32 and in the order of TransformerEngine's kernels. Usable in device code: no library calls.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "core/numerics/minifloat.h"

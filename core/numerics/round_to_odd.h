@@ -1,5 +1,5 @@
-// One rounding in place of two, on the way from double to formats that are narrower than float32. Usable in device
-// code: no library calls. SPDX-License-Identifier: Apache-2.0
+// One rounding in place of two, from double to 16 bits or less. Usable in device code: no library calls.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <bit>
