@@ -5,6 +5,7 @@
 #include "core/document/document_operation.h"
 #include "core/document/edit_applier.h"
 #include "core/document/format_version.h"
+#include "core/document/moved_places.h"
 
 #include <algorithm>
 #include <cctype>
@@ -52,22 +53,6 @@ std::unordered_set<std::string> idsOf(const DocumentBlock& block) {
   for (const DocumentOp& op : block.ops) ids.insert(op.id);
   for (const DocumentOutput& output : block.outputs) ids.insert(output.id);
   return ids;
-}
-
-/// "RULE@OP" entries of the fusion section follow an op into a block or out of it. nullopt: nothing changes.
-std::optional<Json> movedFusion(const Json& fusion, const std::map<std::string, std::string>& newPlaces) {
-  if (!fusion.is_object()) return std::nullopt;
-  Json moved = fusion;
-  for (const char* key : {"with", "without"}) {
-    if (!moved.contains(key) || !moved[key].is_array()) continue;
-    for (Json& entry : moved[key]) {
-      const std::string text = entry.is_string() ? entry.get<std::string>() : std::string();
-      const std::size_t at = text.find('@');
-      const auto place = at == std::string::npos ? newPlaces.end() : newPlaces.find(text.substr(at + 1));
-      if (place != newPlaces.end()) entry = text.substr(0, at + 1) + place->second;
-    }
-  }
-  return moved == fusion ? std::nullopt : std::optional(std::move(moved));
 }
 
 /// Builds the block and the edits together.
@@ -272,7 +257,7 @@ class BlockMaker {
     replaceOutputs();
     replaceOps();
     replacePositions();
-    moveFusion();
+    movePlaces();
     return std::move(m_edits);
   }
 
@@ -320,10 +305,11 @@ class BlockMaker {
       if (goesInside(frames[i])) m_edits.push_back(RemoveFrame{frames[i].id, static_cast<int>(i)});
   }
 
-  void moveFusion() {
-    std::map<std::string, std::string> newPlaces;
-    for (const std::string& id : m_ids) newPlaces.emplace(id, m_instance + "." + id);
-    if (auto fusion = movedFusion(m_document.fusion(), newPlaces)) m_edits.push_back(SetFusion{std::move(*fusion)});
+  void movePlaces() {
+    addMovedPlaces(m_edits, m_document, [&](const std::string& place) -> std::optional<std::string> {
+      const std::string first = place.substr(0, place.find('.'));
+      return m_ids.contains(first) ? std::optional(m_instance + "." + place) : std::nullopt;
+    });
   }
 
   const PipelineDocument& m_document;
@@ -350,7 +336,7 @@ class BlockExpander {
     replaceOutputs();
     replaceOps();
     replacePositions();
-    moveFusion();
+    movePlaces();
     return {EditGroup{.label = "Expand " + m_instance, .edits = std::move(m_edits)}, std::move(m_newIds)};
   }
 
@@ -436,10 +422,14 @@ class BlockExpander {
     }
   }
 
-  void moveFusion() {
-    std::map<std::string, std::string> newPlaces;
-    for (const auto& [id, newId] : m_idOf) newPlaces.emplace(m_instance + "." + id, newId);
-    if (auto fusion = movedFusion(m_document.fusion(), newPlaces)) m_edits.push_back(SetFusion{std::move(*fusion)});
+  void movePlaces() {
+    addMovedPlaces(m_edits, m_document, [&](const std::string& place) -> std::optional<std::string> {
+      if (!place.starts_with(m_instance + ".")) return std::nullopt;
+      const std::string inside = place.substr(m_instance.size() + 1);
+      const std::size_t end = std::min(inside.find('.'), inside.size());
+      const auto op = m_idOf.find(inside.substr(0, end));
+      return op == m_idOf.end() ? std::nullopt : std::optional(op->second + inside.substr(end));
+    });
   }
 
   const PipelineDocument& m_document;

@@ -1,11 +1,11 @@
-// Places in the recipe and in the fusion section are texts: "fc1", "layer1.mlp.fc1", "ForwardAddNorm@layer1.add".
+// What leads to the node, in wires and in places, follows it.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/renaming.h"
 
 #include "core/document/document_operation.h"
+#include "core/document/moved_places.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -17,11 +17,8 @@ namespace fuseline {
 
 namespace {
 
-/// Where a place is now; nullopt: where it was.
-using Moved = std::function<std::optional<std::string>(const std::string& place)>;
-
 /// The op itself, a part of it, or what is inside an instance.
-Moved movedWith(const std::string& id, const std::string& newId) {
+MovedPlace movedWith(const std::string& id, const std::string& newId) {
   return [id, newId](const std::string& place) -> std::optional<std::string> {
     if (place != id && !place.starts_with(id + '.')) return std::nullopt;
     return newId + place.substr(id.size());
@@ -29,8 +26,8 @@ Moved movedWith(const std::string& id, const std::string& newId) {
 }
 
 /// What leads through an instance of the block to the op there.
-Moved movedInside(const PipelineDocument& document, const std::string& block, const std::string& id,
-                  const std::string& newId) {
+MovedPlace movedInside(const PipelineDocument& document, const std::string& block, const std::string& id,
+                       const std::string& newId) {
   return [&document, block, id, newId](const std::string& place) -> std::optional<std::string> {
     const DocumentBlock* around = &document.pipeline();
     std::string name;
@@ -46,37 +43,6 @@ Moved movedInside(const PipelineDocument& document, const std::string& block, co
     }
     return std::nullopt;
   };
-}
-
-void follow(Json& place, std::size_t prefix, const Moved& moved) {
-  const std::string text = place.get<std::string>();
-  if (const auto next = moved(text.substr(prefix))) place = text.substr(0, prefix) + *next;
-}
-
-Json movedRecipe(Json recipe, const Moved& moved) {
-  if (!recipe.is_object() || !recipe.contains("overrides") || !recipe["overrides"].is_array()) return recipe;
-  for (Json& special : recipe["overrides"])
-    if (special.is_object() && special.contains("op") && special["op"].is_string()) follow(special["op"], 0, moved);
-  return recipe;
-}
-
-Json movedFusion(Json fusion, const Moved& moved) {
-  if (!fusion.is_object()) return fusion;
-  for (const char* key : {"without", "with"}) {
-    if (!fusion.contains(key) || !fusion[key].is_array()) continue;
-    for (Json& entry : fusion[key]) {
-      const std::size_t at = entry.is_string() ? entry.get<std::string>().find('@') : std::string::npos;
-      if (at != std::string::npos) follow(entry, at + 1, moved);
-    }
-  }
-  return fusion;
-}
-
-void addMoved(EditGroup& group, const PipelineDocument& document, const Moved& moved) {
-  if (Json recipe = movedRecipe(document.recipe(), moved); recipe != document.recipe())
-    group.edits.emplace_back(SetRecipe{std::move(recipe)});
-  if (Json fusion = movedFusion(document.fusion(), moved); fusion != document.fusion())
-    group.edits.emplace_back(SetFusion{std::move(fusion)});
 }
 
 /// nullopt: it is no input and no output.
@@ -134,7 +100,7 @@ Edit renameNode(const PipelineDocument& document, const std::string& id, const s
   if (std::optional<Edit> port = renamePort(document.pipeline(), id, newId)) return *port;
   const RenameOp rename{.id = id, .newId = newId};
   EditGroup group{.label = describe(rename), .edits = {rename}};
-  addMoved(group, document, movedWith(id, newId));
+  addMovedPlaces(group.edits, document, movedWith(id, newId));
   return group.edits.size() == 1 ? Edit(rename) : Edit(std::move(group));
 }
 
@@ -146,7 +112,7 @@ Edit renameInBlock(const PipelineDocument& document, const std::string& block, c
   EditGroup group{.label = fmt::format("{} in {}", describe(RenameOp{.id = id, .newId = newId}), block),
                   .edits = {EditInBlock{block, {rename}}}};
   port ? addMovedWires(group, document, block, id, newId)
-       : addMoved(group, document, movedInside(document, block, id, newId));
+       : addMovedPlaces(group.edits, document, movedInside(document, block, id, newId));
   return group;
 }
 

@@ -75,6 +75,7 @@ void SymbolTable::evaluateFrom(const std::string& first) {
     }
     const std::string need = visit.needs[visit.next++];
     if (onPath.contains(need)) {
+      if (m_failed.contains(need)) continue;  // the cycle is known
       std::vector<std::string> path;
       for (const Visit& step : open) path.push_back(step.name);
       reportCycle(path, need);
@@ -86,12 +87,14 @@ void SymbolTable::evaluateFrom(const std::string& first) {
 }
 
 void SymbolTable::reportCycle(const std::vector<std::string>& path, const std::string& name) {
+  constexpr std::ptrdiff_t kMostNamed = 16;
   const auto begin = std::ranges::find(path, name);
-  if (m_failed.contains(name)) return;
   m_failed.insert(begin, path.end());
+  const auto numLeft = std::max<std::ptrdiff_t>(path.end() - begin - kMostNamed, 0);
   m_sink.error("symbol-cycle", symbolSpot(name),
-               fmt::format("Symbol {} is defined by itself: {} -> {}. Give one of them a number.", name,
-                           fmt::join(begin, path.end(), " -> "), name));
+               fmt::format("Symbol {} is defined by itself: {}{} -> {}. Give one of them a number.", name,
+                           fmt::join(begin, path.end() - numLeft, " -> "),
+                           numLeft > 0 ? fmt::format(" -> {} more", numLeft) : std::string(), name));
 }
 
 void SymbolTable::evaluateOne(const std::string& name, const Json& value) {

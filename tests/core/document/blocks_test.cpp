@@ -595,6 +595,22 @@ TEST(MakeBlock, TakesRuleSwitchesAlong) {
   EXPECT_EQ(document.fusion()["without"], Json({"R@fc1", "R@add", "Q"}));
 }
 
+/// Also of parts of ops, and what the recipe says of an op.
+TEST(MakeBlock, TakesOverridesOfTheRecipeAlong) {
+  PipelineDocument document = example("gpt_mlp");
+  const auto recipeOf = [](const char* place) {
+    return Json{{"name", "MXFP8BlockScaling"}, {"overrides", {{{"op", place}, {"format", "high_precision"}}}}};
+  };
+  ASSERT_TRUE(document.apply(SetRecipe{recipeOf("fc1")}));
+  ASSERT_TRUE(document.apply(SetFusion{Json{{"without", {"R@fc1.linear", "R@fc12"}}}}));
+  ASSERT_TRUE(document.apply(makeBlock(document, std::vector<std::string>{"fc1", "act"}, "B")->edit));
+  EXPECT_EQ(document.recipe(), recipeOf("b.fc1"));
+  EXPECT_EQ(document.fusion()["without"], Json({"R@b.fc1.linear", "R@fc12"}));
+  ASSERT_TRUE(document.apply(expandBlock(document, "b")->edit));
+  EXPECT_EQ(document.recipe(), recipeOf("fc1"));
+  EXPECT_EQ(document.fusion()["without"], Json({"R@fc1.linear", "R@fc12"}));
+}
+
 TEST(ExpandBlock, PutsBackWhatMakeBlockTook) {
   for (const char* name : {"gpt_mlp", "llama_mlp", "residual_norm", "elementwise_chain"}) {
     const PipelineDocument before = example(name);
