@@ -27,7 +27,13 @@ std::size_t longestTicks(std::string_view text) {
   return longest;
 }
 
-std::string row(const std::vector<std::string>& cells) { return fmt::format("| {} |\n", fmt::join(cells, " | ")); }
+/// A bar would end a cell, also within code; elsewhere its backslash would be shown.
+std::string row(std::vector<std::string> cells) {
+  for (std::string& cell : cells)
+    for (std::size_t at = cell.find('|'); at != std::string::npos; at = cell.find('|', at + 2))
+      cell.insert(at, 1, '\\');
+  return fmt::format("| {} |\n", fmt::join(cells, " | "));
+}
 
 class MarkdownTable {
  public:
@@ -139,7 +145,6 @@ std::string markdownCode(std::string_view text) {
   const std::string fence(longestTicks(text) + 1, '`');
   std::string code;
   for (const char c : text) {
-    if (c == '|') code += '\\';
     code += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? ' ' : c;
   }
   // One space is stripped from both ends; without one a backtick there would join the fence.

@@ -129,10 +129,18 @@ Found linear(Reading graph, Name tensor) {
       .weights = std::move(weights)};
 }
 
+/// One element would be added to all columns.
+bool isLastExtent(Reading graph, Name tensor, std::int64_t extent) {
+  const auto* const type = graph.type(tensor);
+  const int rank = type && type->has_shape() ? type->shape().dim_size() : 0;
+  if (rank == 0 || !type->shape().dim(rank - 1).has_dim_value()) return extent != 1;
+  return type->shape().dim(rank - 1).dim_value() == extent;
+}
+
 Found bias(Reading graph, Name tensor) {
   return ofTwo(graph, "Add", tensor, [&](Name x, Name vector) -> Found {
     const auto* const proto = vectorWeight(graph, vector);
-    if (!proto || graph.constant(x)) return std::nullopt;
+    if (!proto || graph.constant(x) || !isLastExtent(graph, x, proto->dims(0))) return std::nullopt;
     return FoundOperation{.operation = "Bias",
                           .attributes = {{"size", proto->dims(0)}},
                           .inputs = {{"x", x}},

@@ -6,6 +6,7 @@
 #include "core/quant/apply_recipe.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -24,8 +25,9 @@ std::optional<float> OnnxQuantization::givenScale(const Place& place) const {
   const auto name = m_scaleNames.find(place);
   if (name == m_scaleNames.end()) return std::nullopt;
   const auto tensor = std::ranges::find(m_given, name->second, &NamedTensors::value_type::first);
-  if (tensor == m_given.end()) return std::nullopt;
-  return static_cast<float>(tensor->second.toDoubles().front());
+  if (tensor == m_given.end() || tensor->second.spec.numElements() != 1) return std::nullopt;
+  const auto scale = static_cast<float>(tensor->second.toDoubles().front());
+  return std::isfinite(scale) && scale > 0.0F ? std::optional(scale) : std::nullopt;
 }
 
 OnnxValue OnnxQuantization::input(OnnxGraph& graph) {

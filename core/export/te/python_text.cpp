@@ -50,6 +50,50 @@ const std::string& PythonNames::of(std::string_view name) {
   return m_given.emplace(name, free).first->second;
 }
 
+const std::set<std::string, std::less<>>& moduleMembers() {
+  static const std::set<std::string, std::less<>> members = {"add_module",
+                                                             "append",
+                                                             "apply",
+                                                             "bfloat16",
+                                                             "buffers",
+                                                             "children",
+                                                             "compile",
+                                                             "cpu",
+                                                             "cuda",
+                                                             "double",
+                                                             "eval",
+                                                             "extend",
+                                                             "extra_repr",
+                                                             "float",
+                                                             "forward",
+                                                             "half",
+                                                             "insert",
+                                                             "ipu",
+                                                             "load_state_dict",
+                                                             "modules",
+                                                             "mtia",
+                                                             "parameters",
+                                                             "pop",
+                                                             "register_buffer",
+                                                             "register_module",
+                                                             "register_parameter",
+                                                             "requires_grad_",
+                                                             "share_memory",
+                                                             "state_dict",
+                                                             "to",
+                                                             "to_empty",
+                                                             "train",
+                                                             "training",
+                                                             "type",
+                                                             "xpu",
+                                                             "zero_grad",
+                                                             "get_parameter",
+                                                             "get_submodule",
+                                                             "get_buffer",
+                                                             "device"};
+  return members;
+}
+
 std::string pythonText(std::string_view text) {
   std::string literal = "\"";
   for (const char c : text) literal += escaped(c);

@@ -25,6 +25,9 @@ class PythonNames {
   std::map<std::string, std::string, std::less<>> m_given;
 };
 
+/// What torch.nn.Module and te.ops.Sequential call their own, of what an op or a parameter may be called.
+const std::set<std::string, std::less<>>& moduleMembers();
+
 /// "x", with quotes, backslashes and control characters escaped.
 std::string pythonText(std::string_view text);
 /// True, False.

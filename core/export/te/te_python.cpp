@@ -31,48 +31,6 @@ constexpr const char* kProgram =
 #include "core/export/te_main.inc"
     ;
 
-/// What torch.nn.Module and te.ops.Sequential call their own, of what an op may be called.
-const std::set<std::string, std::less<>> kMembers = {"add_module",
-                                                     "append",
-                                                     "apply",
-                                                     "bfloat16",
-                                                     "buffers",
-                                                     "children",
-                                                     "compile",
-                                                     "cpu",
-                                                     "cuda",
-                                                     "double",
-                                                     "eval",
-                                                     "extend",
-                                                     "extra_repr",
-                                                     "float",
-                                                     "forward",
-                                                     "half",
-                                                     "insert",
-                                                     "ipu",
-                                                     "load_state_dict",
-                                                     "modules",
-                                                     "mtia",
-                                                     "parameters",
-                                                     "pop",
-                                                     "register_buffer",
-                                                     "register_module",
-                                                     "register_parameter",
-                                                     "requires_grad_",
-                                                     "share_memory",
-                                                     "state_dict",
-                                                     "to",
-                                                     "to_empty",
-                                                     "train",
-                                                     "training",
-                                                     "type",
-                                                     "xpu",
-                                                     "zero_grad",
-                                                     "get_parameter",
-                                                     "get_submodule",
-                                                     "get_buffer",
-                                                     "device"};
-
 /// One line of forward(), and what makes the module that it calls.
 struct Module {
   TeSequence sequence;
@@ -139,7 +97,7 @@ class Script {
   }
 
   void addModules() {
-    PythonNames members(kMembers);
+    PythonNames members(moduleMembers());
     for (const ModuleBetween& module : m_between) m_betweenNames.push_back(members.of(module.path));
     std::vector<TeSequence> sequences = teSequences(graph(), m_plan.report, m_between);
     const bool isOne = std::ranges::count_if(sequences, &TeSequence::isTe) == 1;
@@ -155,7 +113,7 @@ class Script {
   }
 
   void addOperations(Module& module) {
-    PythonNames names(kMembers);
+    PythonNames names(moduleMembers());
     module.operations = teOperations(m_pipeline.document, graph(), module.sequence);
     for (const TeOperation& operation : module.operations) {
       module.operationNames.push_back(names.of(operation.name));
@@ -182,7 +140,7 @@ class Script {
 
   std::string shapesOf(const std::vector<std::pair<std::string, ValueId>>& values) const {
     std::vector<std::string> texts;
-    for (const auto& [name, value] : values) texts.push_back(fmt::format("{} {}", name, specText(value)));
+    for (const auto& [name, value] : values) texts.push_back(fmt::format("{} {}", docText(name), specText(value)));
     return fmt::format("{}", fmt::join(texts, ", "));
   }
 
@@ -394,19 +352,30 @@ class Script {
   std::string parameterTable() const {
     std::string text = "# Fuseline's names of parameters, and where they stand in the module.\nPARAMETERS = {\n";
     for (const Module& module : m_modules) {
-      if (!module.sequence.isTe) text += parameterLines(graph().node(module.sequence.nodes[0]), module.name);
+      if (!module.sequence.isTe) {
+        const Node& formula = graph().node(module.sequence.nodes[0]);
+        text += parameterLines(formula, module.name, torchParameterNames(formula));
+      }
       for (std::size_t i = 0; i < module.operations.size(); ++i)
         for (const NodeId node : module.operations[i].nodes)
-          text += parameterLines(graph().node(node), module.name + "." + module.operationNames[i]);
+          text += parameterLines(graph().node(node), module.name + "." + module.operationNames[i],
+                                 namesOf(graph().node(node).operation->parameters));
     }
     return text + "}\n";
   }
 
-  std::string parameterLines(const Node& node, const std::string& place) const {
+  static std::vector<std::string> namesOf(const std::vector<ParameterSpec>& parameters) {
+    std::vector<std::string> names;
+    for (const ParameterSpec& parameter : parameters) names.push_back(parameter.name);
+    return names;
+  }
+
+  /// names: of its parameters in the module at this place.
+  static std::string parameterLines(const Node& node, const std::string& place, const std::vector<std::string>& names) {
     std::string text;
     for (std::size_t slot = 0; slot < node.parameters.size(); ++slot)
       text += fmt::format("    {}: {},\n", pythonText(node.parameterName(static_cast<int>(slot))),
-                          pythonText(place + "." + node.operation->parameters[slot].name));
+                          pythonText(place + "." + names[slot]));
     return text;
   }
 

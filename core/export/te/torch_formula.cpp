@@ -18,7 +18,11 @@ namespace {
 class ProgramText {
  public:
   ProgramText(const Node& node, ElementwiseProgram program, DType result)
-      : m_node(node), m_program(std::move(program)), m_names(values(m_program)), m_result(result) {}
+      : m_node(node),
+        m_program(std::move(program)),
+        m_names(values(m_program)),
+        m_parameters(torchParameterNames(node)),
+        m_result(result) {}
 
   std::string inputName(int slot) { return m_names.of(m_node.operation->inputs[static_cast<std::size_t>(slot)].name); }
 
@@ -32,9 +36,9 @@ class ProgramText {
   }
 
  private:
-  /// Inputs are not called like values.
+  /// Inputs are not called like values, or like the module that they would hide.
   static PythonNames values(const ElementwiseProgram& program) {
-    std::set<std::string, std::less<>> names;
+    std::set<std::string, std::less<>> names = {"torch"};
     for (std::size_t i = 0; i < program.code.size(); ++i) names.insert(fmt::format("v{}", i));
     return PythonNames(std::move(names));
   }
@@ -49,8 +53,7 @@ class ProgramText {
 
   std::string operand(const Place& place) {
     const auto slot = static_cast<std::size_t>(place.operand.slot);
-    if (place.operand.kind == OperandKind::Parameter)
-      return fmt::format("self.{}.float()", m_node.operation->parameters[slot].name);
+    if (place.operand.kind == OperandKind::Parameter) return fmt::format("self.{}.float()", m_parameters[slot]);
     return fmt::format("{}.float(){}", inputName(place.operand.slot),
                        place.access == Access::Column ? ".unsqueeze(-1)" : "");
   }
@@ -72,7 +75,11 @@ class ProgramText {
 
   /// NaN on either side stays NaN.
   std::string less(const Instruction& code) const {
-    return fmt::format("({0} < {1}) + 0.0 * ({0} + {1})", value(code.a), value(code.b));
+    const std::string isLess = fmt::format("({} < {}).float()", value(code.a), value(code.b));
+    std::string nan;
+    for (const ValueIndex side : {code.a, code.b})
+      if (!isConstant(side)) nan += fmt::format("{}torch.isnan({})", nan.empty() ? "" : " | ", value(side));
+    return nan.empty() ? isLess : fmt::format("torch.where({}, float(\"nan\"), {})", nan, isLess);
   }
 
   std::string expression(const Instruction& code) {
@@ -105,6 +112,7 @@ class ProgramText {
   const Node& m_node;
   ElementwiseProgram m_program;
   PythonNames m_names;
+  std::vector<std::string> m_parameters;
   DType m_result;
 };
 
@@ -134,13 +142,20 @@ std::string tensorOf(const Node& node, std::size_t slot) {
 
 std::string constructor(const Node& node) {
   std::string text = "    def __init__(self, device):\n        super().__init__()\n";
+  const std::vector<std::string> names = torchParameterNames(node);
   for (std::size_t slot = 0; slot < node.parameters.size(); ++slot)
-    text += statement(fmt::format("self.{} = ", node.operation->parameters[slot].name),
-                      {"torch.nn.Parameter", {tensorOf(node, slot)}}, "", 8);
+    text += statement(fmt::format("self.{} = ", names[slot]), {"torch.nn.Parameter", {tensorOf(node, slot)}}, "", 8);
   return text;
 }
 
 }  // namespace
+
+std::vector<std::string> torchParameterNames(const Node& node) {
+  PythonNames names(moduleMembers());
+  std::vector<std::string> made;
+  for (const ParameterSpec& parameter : node.operation->parameters) made.push_back(names.of(parameter.name));
+  return made;
+}
 
 Result<std::string> torchModule(const Graph& graph, NodeId id, const std::string& className) {
   const Node& node = graph.node(id);
@@ -157,7 +172,7 @@ Result<std::string> torchModule(const Graph& graph, NodeId id, const std::string
   std::vector<std::string> arguments;
   for (int slot = 0; slot < static_cast<int>(node.inputs.size()); ++slot) arguments.push_back(text.inputName(slot));
   return fmt::format("class {}(torch.nn.Module):\n    \"\"\"{}: {}\"\"\"\n\n{}\n    def forward(self, {}):\n{}",
-                     className, node.id, docText(node.operation->formula), constructor(node),
+                     className, docText(node.id), docText(node.operation->formula), constructor(node),
                      fmt::join(arguments, ", "), text.statements());
 }
 

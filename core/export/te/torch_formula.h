@@ -6,6 +6,7 @@
 #include "core/support/result.h"
 
 #include <string>
+#include <vector>
 
 namespace fuseline {
 
@@ -13,5 +14,8 @@ namespace fuseline {
 /// gradients.
 /// Errors: an op that is not elementwise, or gated, or drops elements: te.ops and PyTorch have no counterpart here.
 Result<std::string> torchModule(const Graph& graph, NodeId node, const std::string& className);
+
+/// What the node's parameters are called in that module: none like its members, or like words of Python.
+std::vector<std::string> torchParameterNames(const Node& node);
 
 }  // namespace fuseline

@@ -167,6 +167,20 @@ class Scripts(unittest.TestCase):
             written(document)
         self.assertIn("m (External) has no module to export: its attribute module is empty.", refused.exception.stderr)
 
+    def test_names_that_python_or_pytorch_have_are_changed(self):
+        document = json.loads(FORMULA.read_text(encoding="utf-8"))
+        body = json.dumps(document).replace('"mask"', '"torch"').replace("act.mask", "act.torch")
+        body = body.replace("* mask", "* torch").replace("alpha", "lambda").replace("beta", "train")
+        document = json.loads(body)
+        document["pipeline"]["inputs"][0]["id"] = "x\\N"
+        document["pipeline"]["wires"][0][0] = "x\\N"
+        script = written(document)
+        ast.parse(script)
+        self.assertIn("self.lambda_ = torch.nn.Parameter", script)
+        self.assertIn("self.train_2 = torch.nn.Parameter", script)
+        self.assertIn('"act.train": "act.train_2"', script)
+        self.assertIn("def forward(self, x, torch_2)", script)
+
     def test_every_line_of_a_recipe_parses(self):
         for recipe in ("delayed", "float8current", "float8block", "mxfp8", "nvfp4"):
             ast.parse(export(EXAMPLES[0], "--recipe", recipe))

@@ -267,7 +267,7 @@ TEST(Markdown, TakesNoNameForMarkup) {
   record.pipelineName = "a|b\n# @you #1 <b>";
   record.variants[0].steps[0].name = record.variants[1].steps[0].name = "`norm`";
   const std::string text = exported("markdown", record);
-  EXPECT_TRUE(text.starts_with("### `a\\|b # @you #1 <b>`: 2.00x")) << text;
+  EXPECT_TRUE(text.starts_with("### `a|b # @you #1 <b>`: 2.00x")) << text;
   EXPECT_NE(text.find("| `` `norm` `` | 2.000 |"), std::string::npos) << text;
 }
 
