@@ -245,7 +245,8 @@ void addCompareVerb(CLI::App& app, Context& context) {
           "--fail-if", options->gates,
           "Such as \"median>+5%\" or \"speedup<-5%\"; of median, unfused, speedup, peak, saved, launches, step. "
           "A change that could be chance does not fail")
-      ->type_name("GATE");
+      ->type_name("GATE")
+      ->allow_extra_args(false);
   verb->add_option("--report", options->report, "Also writes NEW as a page, with the comparison in it")
       ->type_name("OUT.html");
   verb->add_flag("--force", options->replaces, "Replaces that page where it exists");

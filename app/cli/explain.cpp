@@ -30,24 +30,7 @@ bool isAt(const Graph& graph, const Attempt& attempt, std::string_view op) {
   return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return graph.node(id).isAt(op); });
 }
 
-/// Attempts that start at an op, or, if it was asked for by name, that touch it.
-Attempts attemptsAt(const OpenedPipeline& pipeline, NodeId start) {
-  Attempts attempts;
-  for (const Attempt& attempt : pipeline.analysis.report.attempts)
-    if (attempt.nodes.front() == start) attempts.push_back(&attempt);
-  std::ranges::stable_sort(attempts, isMoreUseful(pipeline));
-  return attempts;
-}
-
-Attempts fusionsInto(const OpenedPipeline& pipeline, NodeId id) {
-  Attempts attempts;
-  for (const Attempt& attempt : pipeline.analysis.report.attempts)
-    if (attempt.outcome == Outcome::Fused && attempt.nodes.front() != id &&
-        std::ranges::find(attempt.nodes, id) != attempt.nodes.end())
-      attempts.push_back(&attempt);
-  return attempts;
-}
-
+/// If an op was asked for by name.
 Attempts attemptsTouching(const OpenedPipeline& pipeline, std::string_view op) {
   Attempts attempts;
   for (const Attempt& attempt : pipeline.analysis.report.attempts)
@@ -118,11 +101,15 @@ void printSection(const OpenedPipeline& pipeline, const Section& section, Contex
 std::vector<Section> allSections(const OpenedPipeline& pipeline) {
   std::vector<Section> sections;
   const Graph& graph = pipeline.graph();
-  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
-    sections.push_back({.op = graph.node(id).id,
-                        .title = fmt::format("{} ({})", graph.node(id).id, graph.node(id).operation->name),
-                        .attempts = attemptsAt(pipeline, id),
-                        .partOf = fusionsInto(pipeline, id)});
+  for (const Node& node : graph.nodes())
+    sections.push_back({.op = node.id, .title = fmt::format("{} ({})", node.id, node.operation->name)});
+  const auto at = [&](NodeId id) -> Section& { return sections[static_cast<std::size_t>(id)]; };
+  for (const Attempt& attempt : pipeline.analysis.report.attempts) {
+    at(attempt.nodes.front()).attempts.push_back(&attempt);
+    if (attempt.outcome != Outcome::Fused) continue;
+    for (const NodeId id : std::span(attempt.nodes).subspan(1)) at(id).partOf.push_back(&attempt);
+  }
+  for (Section& section : sections) std::ranges::stable_sort(section.attempts, isMoreUseful(pipeline));
   std::ranges::stable_sort(sections, [&](const Section& a, const Section& b) {
     if (a.attempts.empty() || b.attempts.empty()) return !a.attempts.empty() && b.attempts.empty();
     return isMoreUseful(pipeline)(a.attempts.front(), b.attempts.front());

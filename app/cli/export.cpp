@@ -159,6 +159,11 @@ Result<void> refuseToPrintBytes(const PipelineText& exported, const ExportOption
 }
 
 Result<int> exportFile(const ExportOptions& options, Context& context) {
+  if (options.file.empty() && (!options.output.empty() || !options.format.empty()))
+    return Error{
+        "export: expected FILE, the pipeline or the run to export, found none. Without any of --to and -o the "
+        "formats are listed.",
+        ErrorKind::Usage};
   if (options.file.empty()) return listAllFormats(options, context);
   if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
   const Result<PipelineText> exported = exportedText(options, context);

@@ -118,6 +118,11 @@ Result<int> checkExpected(const OpenedPipeline& pipeline, const FuseOptions& opt
 }
 
 Result<int> showPlan(const FuseOptions& options, Context& context) {
+  if (options.annotates && (options.format == "json" || options.format == "dot"))
+    return Error{fmt::format("--annotate: its lines go to standard output, where --format {} is to be read by a "
+                             "program. Take --format plan.",
+                             options.format),
+                 ErrorKind::Usage};
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   if (Verdict expands = verifyExpansion(pipeline->graph(), pipeline->analysis.report); !expands)

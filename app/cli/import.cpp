@@ -62,6 +62,8 @@ Result<void> writeWeights(const ImportedPipeline& imported, const ImportOptions&
 Result<void> checkOptions(const ImportOptions& options) {
   if (!options.weights.empty() && !isOnnxFile(options.file))
     return Error{"--weights takes them out of an ONNX model, and this file is none.", ErrorKind::Usage};
+  if (Result<void> different = checkDifferent({{"-o", options.output}, {"--weights", options.weights}}); !different)
+    return different;
   for (const std::string& file : {options.output, options.weights})
     if (Result<void> free = checkFree(file, options.replaces); !free) return free;
   return {};

@@ -41,6 +41,10 @@ Error unknownTemplate(const std::string& name) {
 }
 
 Result<int> writeTemplate(const NewOptions& options, Context& context) {
+  if (options.name.empty() && !options.file.empty())
+    return Error{
+        fmt::format("new -o {}: expected TEMPLATE, found none. `fuseline new` lists the templates.", options.file),
+        ErrorKind::Usage};
   if (options.name.empty()) return listTemplates(options, context);
   const DocumentTemplate* found = findTemplate(options.name);
   if (!found) return unknownTemplate(options.name);

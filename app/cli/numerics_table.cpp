@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/numerics_table.h"
 
+#include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 
 #include <algorithm>
@@ -16,9 +17,7 @@ namespace {
 /// From which on a share is worth a second look.
 constexpr double kNotableShare = 0.01;
 
-std::string percent(double share) { return share == 0.0 ? "0" : fmt::format("{:.2g} %", 100.0 * share); }
-
-Cell shareCell(double share) { return {percent(share), share >= kNotableShare ? Style::Bold : Style::Plain}; }
+Cell shareCell(double share) { return {shareText(share), share >= kNotableShare ? Style::Bold : Style::Plain}; }
 
 std::string scaleText(const QuantizationLosses& losses) {
   if (losses.scaleInvMin == losses.scaleInvMax) return fmt::format("{:.3g}", losses.scaleInvMin);

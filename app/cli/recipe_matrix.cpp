@@ -113,7 +113,7 @@ std::vector<Cell> cellsOf(const MatrixRow& row, const MatrixRow& first) {
           ratioText(ratioTo(first, row)),
           formatBytes(lastVariant(row).peakBytes),
           formatBytes(lastVariant(row).savedForBackwardBytes),
-          row.numerics ? fmt::format("{:.2g} %", 100.0 * row.numerics->worstUnderflow()) : "",
+          row.numerics ? shareText(row.numerics->worstUnderflow()) : "",
           fmt::format("{}", numFusions(row)),
           row.linears.share(),
           worst ? fmt::format("{:.1e}", worst->rmsRelative) : "",

@@ -171,6 +171,12 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const F
 
 /// What cannot be written should not be measured first.
 Result<void> checkFiles(const RunOptions& options) {
+  const std::vector<NamedFile> files = {{"FILE", options.file},
+                                        {"-o", options.recordFile},
+                                        {"--dump", options.dumpFile},
+                                        {"--save", options.stateFile},
+                                        {"--captured", options.capture.output}};
+  if (Result<void> different = checkDifferent(files); !different) return different;
   if (Result<void> free = checkFree(options.recordFile, options.replaces); !free) return free;
   for (const std::string* path : {&options.recordFile, &options.dumpFile, &options.stateFile})
     if (!path->empty())
@@ -257,6 +263,7 @@ Result<int> runPipeline(const RunOptions& options, Context& context) {
 
 void addVariantsOption(CLI::App& verb, RunOptions& options) {
   verb.add_option("--variants", options.variants, "unfused, fused or both")
+      ->allow_extra_args(false)
       ->delimiter(',')
       ->check(CLI::IsMember({"unfused", "fused"}));
 }

@@ -28,6 +28,12 @@ std::string threeDigits(double value) {
   return fmt::format("{:.{}f}", value, value < 10.0 ? 2 : value < 100.0 ? 1 : 0);
 }
 
+std::string shareText(double share) {
+  constexpr double kTenPercent = 0.095;  // from which on two digits are whole percents
+  if (share == 0.0) return "0";
+  return share < kTenPercent ? fmt::format("{:.2g} %", 100.0 * share) : fmt::format("{:.0f} %", 100.0 * share);
+}
+
 std::string roofsText(const DeviceRoofs& roofs, std::string_view device) {
   const DeviceRoofs sheet = publishedRoofs(device).value_or(DeviceRoofs());
   std::string text = fmt::format("roofs, measured in this run: copy {:.1f} GB/s", roofs.copyGBps) +

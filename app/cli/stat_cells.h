@@ -17,6 +17,9 @@ ColumnUnit rateUnitFor(double largestGflops);
 /// "1.25", "12.5", "125": with three digits, where there are no more before the point; empty for 0.
 std::string threeDigits(double value);
 
+/// "0", "0.012 %", "3.4 %", "99 %": of a share from 0 to 1.
+std::string shareText(double share);
+
 /// "roofs, measured in this run: copy 4200.0 GB/s (88 % of the data sheet), f32 100 GFLOP/s", those that there are; the
 /// share where the device's data sheet is known.
 std::string roofsText(const DeviceRoofs& roofs, std::string_view device);

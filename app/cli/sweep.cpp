@@ -146,19 +146,16 @@ SuiteRun<SweepRow> measureAll(const SweepOptions& options, const PreparedSweep& 
   return runSuite(prepared.sweep.points(), steps, cancel);
 }
 
+/// What was measured is shown also where it cannot be written.
 Result<void> print(const SweepResult& result, const SweepOptions& options, Context& context) {
-  if (!options.tableFile.empty()) {
-    Result<void> written =
-        writeFileAtomically(options.tableFile, [&](std::ostream& file) { file << sweepCsv(result); });
-    if (!written) return written;
-  }
   if (options.asJson)
     printJson(context, toJson(result));
   else if (options.asCsv)
     context.out << sweepCsv(result);
   else
     context.out << sweepTable(result, context.hasColour);
-  return {};
+  if (options.tableFile.empty()) return {};
+  return writeFileAtomically(options.tableFile, [&](std::ostream& file) { file << sweepCsv(result); });
 }
 
 Result<int> sweepSizes(const SweepOptions& options, Context& context) {

@@ -57,6 +57,43 @@ TEST(Sweep, ReplacesNoRecordUnasked) {
   EXPECT_EQ(fuseline(call + " --force").exitCode, 0);
 }
 
+/// What would be written second is all that would be left.
+TEST(OutputFiles, OfOneCallDiffer) {
+  const TemporaryFolder folder;
+  const std::string file = quoted(folder / "out");
+  for (const std::string& call :
+       {"run --device reference --iterations 1 -o " + file + " --dump " + file + " " + samplePipeline(),
+        "run --device reference --iterations 1 --dump " + file + " --save " + file + " " + samplePipeline(),
+        "run --device reference --iterations 1 --dump " + samplePipeline() + " " + samplePipeline()}) {
+    const ProgramResult result = fuseline(call);
+    EXPECT_EQ(result.exitCode, 2) << call;
+    EXPECT_TRUE(has(result.err, "expected two files")) << result.err;
+  }
+}
+
+/// An empty variable of a shell script makes no success.
+TEST(Arguments, AreMissedWhereTheirOptionsAreGiven) {
+  EXPECT_EQ(fuseline("export --to te").exitCode, 2);
+  EXPECT_EQ(fuseline("new -o out.fuseline").exitCode, 2);
+  EXPECT_EQ(fuseline("export").exitCode, 0);
+  EXPECT_EQ(fuseline("new").exitCode, 0);
+}
+
+TEST(Arguments, StandBehindOptionsThatCanBeRepeated) {
+  const ProgramResult run =
+      fuseline("run --device reference --iterations 1 --variants fused " + samplePipeline() + " --quiet");
+  EXPECT_EQ(run.exitCode, 0) << run.err;
+  const ProgramResult twice = fuseline("run --device reference --variants fused,fused " + samplePipeline());
+  EXPECT_EQ(twice.exitCode, 2);
+  EXPECT_TRUE(has(twice.err, "fused is named twice")) << twice.err;
+  const ProgramResult compared = fuseline("compare --fail-if 'median>+5%' a.fuserun b.fuserun --json");
+  EXPECT_FALSE(has(compared.err, "NEW is required")) << compared.err;
+}
+
+TEST(Annotations, DoNotStandInWhatProgramsRead) {
+  EXPECT_EQ(fuseline("fuse --format json --annotate github " + samplePipeline()).exitCode, 2);
+}
+
 TEST(Help, EndsWithExamplesOfTheVerb) {
   int numExamples = 0;
   for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "suggest", "run",
