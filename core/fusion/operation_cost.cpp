@@ -7,6 +7,7 @@
 #include "core/ops/external.h"
 #include "core/support/text.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -87,6 +88,15 @@ const TensorSpec& sampleInput() {
   return spec;
 }
 
+std::int64_t backwardFlops(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const std::vector<bool>& parameters = node.needs.parameters;
+  const auto numOfWeights = std::min<std::ptrdiff_t>(numWeights(node), std::ssize(parameters));
+  const bool isWeightWanted = std::ranges::count(parameters.begin(), parameters.begin() + numOfWeights, true) > 0;
+  const bool isInputWanted = !node.needs.inputs.empty() && node.needs.inputs.front();
+  return node.operation->flops(node.attributes, graph.inputSpecs(id)).backwardFor(isInputWanted, isWeightWanted);
+}
+
 OperationCost costOf(const Graph& graph, std::span<const NodeId> nodes) {
   OperationCost cost;
   for (const NodeId id : nodes) {
@@ -96,8 +106,7 @@ OperationCost costOf(const Graph& graph, std::span<const NodeId> nodes) {
     const SavedSet saved = savedTensors(graph, std::span(&alone, node.takesPartInBackward() ? 1 : 0));
     add(cost.forward, flops.forward, trafficBytes(graph, alone, forwardOperands(graph, alone, saved)));
     if (node.takesPartInBackward())
-      add(cost.backward, flops.backwardFor(node.needs.anyInput(), node.needs.anyParameter()),
-          trafficBytes(graph, alone, backwardOperands(graph, alone)));
+      add(cost.backward, backwardFlops(graph, id), trafficBytes(graph, alone, backwardOperands(graph, alone)));
   }
   return cost;
 }

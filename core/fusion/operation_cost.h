@@ -21,6 +21,9 @@ struct OperationCost {
   Work backward;  // 0 in a forward-only graph
 };
 
+/// Floating-point operations of an op's backward, without the products whose gradients nobody wants.
+std::int64_t backwardFlops(const Graph& graph, NodeId id);
+
 /// The ops one by one, unfused. Views cost nothing.
 OperationCost costOf(const Graph& graph, std::span<const NodeId> nodes);
 

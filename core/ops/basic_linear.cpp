@@ -59,7 +59,7 @@ Result<OperationSpecs> infer(const Attributes& attributes, std::span<const Tenso
 
 FlopCount flops(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const std::int64_t N = attributes.integer("out_features");
-  const std::int64_t onePass = 2 * inputs[0].numElements() * N;  // a multiplication and an addition
+  const std::int64_t onePass = saturatedProduct(2 * N, inputs[0].numElements());  // a multiplication and an addition
   return {.forward = onePass, .backward = 2 * onePass, .dgrad = onePass, .wgrad = onePass};
 }
 

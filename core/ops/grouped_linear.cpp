@@ -66,7 +66,7 @@ Result<OperationSpecs> infer(const Attributes& attributes, Specs inputs) {
 FlopCount flops(const Attributes& attributes, Specs inputs) {
   const GroupedForm form = groupedForm(attributes);
   const std::int64_t elements = inputs[0].rows() * attributes.integer("out_features");
-  const std::int64_t product = 2 * elements * attributes.integer("in_features");
+  const std::int64_t product = saturatedProduct(2 * attributes.integer("in_features"), elements);
   FlopCount count{.forward = product, .backward = 2 * product, .dgrad = product, .wgrad = product};
   if (!form.hasBias()) return count;
   count.forward += form.isBiasScaled ? 2 * elements : elements;

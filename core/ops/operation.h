@@ -61,6 +61,12 @@ struct OperationSpecs {
   std::vector<TensorSpec> residuals;
 };
 
+/// Of numbers that are not negative. As much as leaves room for some sums, where the product is larger.
+constexpr std::int64_t saturatedProduct(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 58;
+  return a > 0 && b > kMost / a ? kMost : a * b;
+}
+
 /// Floating-point operations of one call; bytes follow from the specs.
 struct FlopCount {
   std::int64_t forward = 0;

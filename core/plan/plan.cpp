@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/plan.h"
 
+#include "core/fusion/operation_cost.h"
 #include "core/ops/grouped_form.h"
 #include "core/plan/handed_copies.h"
 #include "core/plan/memory_plan.h"
@@ -591,8 +592,7 @@ class Planner {
       const Node& node = m_graph.node(id);
       if (!node.operation->flops) continue;
       const FlopCount flops = node.operation->flops(node.attributes, m_graph.inputSpecs(id));
-      step.flops += step.phase == Phase::Forward ? flops.forward
-                                                 : flops.backwardFor(node.needs.anyInput(), node.needs.anyParameter());
+      step.flops += step.phase == Phase::Forward ? flops.forward : backwardFlops(m_graph, id);
     }
     countBytes(step);
   }
@@ -668,7 +668,7 @@ class Planner {
     dropUnreadGradients(step);
     step.context = std::move(share.context);
     const FlopCount flops = node.operation->flops(node.attributes, m_graph.inputSpecs(id));
-    step.flops = isDelayed ? flops.wgrad : flops.backwardFor(node.needs.anyInput(), false);
+    step.flops = isDelayed ? flops.wgrad : backwardFlops(m_graph, id) - flops.wgrad;
     countBytes(step);
     m_plan.steps.push_back(std::move(step));
   }
@@ -716,7 +716,7 @@ class Planner {
       m_index[{Subject::ValueGradient, id, 0}] = isHandedThrough(id, tensor) ? addInputGradient(id, tensor) : tensor;
   }
 
-  /// Is the value an input that is an output, too, and that nobody else reads?
+  /// Is the value an input that is an output, too, and whose gradient comes from nowhere else?
   bool isHandedThrough(ValueId id, int tensor) const {
     return m_graph.value(id).producer < 0 && m_plan.tensors[at(tensor)].role == TensorRole::OutputGradient;
   }

@@ -160,7 +160,7 @@ struct RunRecord {
   /// The same in records of runs that took turns in one measurement, so that round follows round. Empty: it ran alone.
   std::string roundsId;
   std::string timingNote;            // why steps were timed in another way than was wanted; mostly empty
-  int numWarmups = 0;                // that were done: a GPU is warmed up for a while; 0 in older files
+  int numWarmups = -1;               // that were done: a GPU is warmed up for a while; -1 in older files
   std::optional<DeviceRoofs> roofs;  // of the device, measured after the rounds of this run
   std::string roofsNote;             // why there are none though they were wanted; mostly empty
   std::vector<VariantRecord> variants;
@@ -171,7 +171,7 @@ struct RunRecord {
   std::vector<StretchNote> stretchNotes = {};  // and of its timeline; none is empty, by when they begin
 
   /// Runs before the first round.
-  int warmups() const { return numWarmups > 0 ? numWarmups : settings.warmup; }
+  int warmups() const { return numWarmups >= 0 ? numWarmups : settings.warmup; }
   const VariantRecord* variant(const std::string& name) const;
   /// Of the environment, such as "driver"; empty where the record does not say.
   std::string fact(std::string_view name) const;

@@ -212,23 +212,25 @@ Result<void> PipelineRun::checkRecipe() const {
 
 Result<void> PipelineRun::checkMemory() const {
   const std::int64_t available = m_backend->freeBytes().value_or(m_backend->device().memoryBytes);
-  std::int64_t needed = m_backend->freeBytes() ? 0 : m_options.heldBytes;
+  const std::int64_t held = m_backend->freeBytes() ? 0 : m_options.heldBytes;
+  std::int64_t needed = 0;
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
     needed += (*plan)->peakBytes();
   }
-  if (available == 0 || needed <= available) return {};
-  return Error{fmt::format("{}: the plans need {} of memory, but {} has {}{}. {}", m_pipelineName, formatBytes(needed),
-                           m_backend->device().id, formatBytes(available), m_backend->freeBytes() ? " free" : "",
-                           m_options.tooLargeAdvice),
+  if (available == 0 || needed + held <= available) return {};
+  const std::string beside =
+      held > 0 ? fmt::format(" beside {} for what is measured with it", formatBytes(held)) : std::string();
+  return Error{fmt::format("{}: the plans need {} of memory{}, but {} has {}{}. {}", m_pipelineName,
+                           formatBytes(needed), beside, m_backend->device().id, formatBytes(available),
+                           m_backend->freeBytes() ? " free" : "", m_options.tooLargeAdvice),
                ErrorKind::RunFailed};
 }
 
 std::int64_t PipelineRun::heldBytes() const {
   std::int64_t bytes = 0;
   for (const Variant& variant : m_variants) bytes += variant.plan->peakBytes();
-  for (const auto& [name, tensor] : m_bindings) bytes += tensor.spec.bytes();
   return bytes;
 }
 
@@ -239,6 +241,8 @@ Result<void> PipelineRun::addVariants() {
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
+    if (std::ranges::find(m_variants, name, &Variant::name) != m_variants.end())
+      return Error{fmt::format("variants: {} is named twice. Name unfused, fused, or both.", name), ErrorKind::Usage};
     const auto start = std::chrono::steady_clock::now();
     Result<std::unique_ptr<Executor>> executor =
         Executor::create(m_backend, m_analysis.graph(), **plan, m_bindings, {}, options);

@@ -52,7 +52,7 @@ class PipelineRun {
   static Result<std::unique_ptr<PipelineRun>> prepare(const LoadedDocument& loaded, const std::string& pipelineName,
                                                       PipelineRunOptions options, const BackendRegistry& registry);
 
-  /// Of its plans and of the tensors that they begin with.
+  /// Of its plans, as their memory is checked.
   std::int64_t heldBytes() const;
 
   /// A cancelled measurement gives a partial record.

@@ -43,17 +43,18 @@ void forEachRun(const Place& place, std::int64_t col, std::int64_t length, Funct
   }
 }
 
-/// Can the result be small where its operands are not, so that their errors show in it?
+/// Can the result be small where its operands are not, so that their errors show in it? Of a sum it cannot where an
+/// operand comes from memory, as a residual does: that one is no more precise than bf16.
 bool magnifiesErrors(const ElementwiseProgram& program, const Instruction& instruction) {
-  const auto isConstant = [&](ValueIndex operand) {
-    return operand >= 0 && program.code[static_cast<std::size_t>(operand)].opcode == Opcode::Constant;
+  const auto isComputed = [&](ValueIndex operand) {
+    return program.code[static_cast<std::size_t>(operand)].opcode != Opcode::Load;
   };
   switch (instruction.opcode) {
     case Opcode::Sub:
     case Opcode::Less:
     case Opcode::Log:
     case Opcode::Exp: return true;
-    case Opcode::Add: return isConstant(instruction.a) || isConstant(instruction.b);
+    case Opcode::Add: return isComputed(instruction.a) && isComputed(instruction.b);
     default: return false;
   }
 }

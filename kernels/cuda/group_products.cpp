@@ -3,6 +3,7 @@
 #include "kernels/cuda/group_products.h"
 
 #include "core/tensor/grouped_copy.h"
+#include "core/tensor/scaling.h"
 #include "kernels/cuda/workspace.h"
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace fuseline::cuda {
 
 namespace {
@@ -18,6 +21,9 @@ namespace {
 /// So many sizes of a product are tried out, and others get what the library thinks the fastest: a layer may have
 /// hundreds of groups, each of its own size.
 constexpr std::size_t kMostTuned = 8;
+
+/// Of FP4, what cuBLASLt takes multiples of.
+constexpr std::int64_t kRowsOfCodes = 32;
 
 /// [rows, columns], without groups.
 TensorSpec partOf(const TensorSpec& whole, std::int64_t rows) {
@@ -96,14 +102,27 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
   problem.alignmentBytes =
       std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(elements * sizeBytes(problem.factorType)));
   GroupProducts products(request, problem, extent, std::move(a), std::move(b));
-  if (Result<void> added = products.add(problem.*extent); !added) return added.error();
+  // To see whether there are any: sizes come with the first run. Of groups that decide by themselves whether they are
+  // multiplied as codes some may be.
+  if (Result<void> added = products.add(problem.*extent, false); !added) return added.error();
+  if (products.dependsOnRows())
+    if (Result<void> added = products.add(roundedUp(problem.*extent + 1, kRowsOfCodes), false); !added)
+      return added.error();
   return products;
 }
 
 std::vector<std::string> GroupProducts::ways() const {
+  if (!m_device) return {};
+  if (dependsOnRows())
+    return {fmt::format("{}, in groups whose rows are no multiple of {}", describe(FactorWay::Decoded), kRowsOfCodes)};
   std::vector<std::string> ways = {describe(wayFor(m_problem.*m_extent))};
   std::erase(ways, "");
   return ways;
+}
+
+/// Where rows are contracted, their number decides whether cuBLASLt multiplies the codes.
+bool GroupProducts::dependsOnRows() const {
+  return m_extent == &GemmProblem::k && isScaledOnDevice(m_problem) && wayFor(kRowsOfCodes) == FactorWay::AsTheyAre;
 }
 
 void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {
@@ -129,7 +148,8 @@ std::size_t GroupProducts::gemmBytes() const { return workspacePart(m_device->ge
 
 Gemm& GroupProducts::of(std::int64_t rows) {
   if (!m_gemms.contains(rows))
-    if (Result<void> added = add(rows); !added) throw std::runtime_error(added.error().message);
+    if (Result<void> added = add(rows, m_gemms.size() <= kMostTuned); !added)
+      throw std::runtime_error(added.error().message);
   return *m_gemms.at(rows);
 }
 
@@ -141,10 +161,9 @@ GemmProblem GroupProducts::problemFor(std::int64_t rows) const {
 
 FactorWay GroupProducts::wayFor(std::int64_t rows) const { return factorWayOf(problemFor(rows), m_device->capability); }
 
-Result<void> GroupProducts::add(std::int64_t rows) {
+Result<void> GroupProducts::add(std::int64_t rows, bool hasTimeToTune) {
   GemmProblem problem = inWay(problemFor(rows), wayFor(rows));
-  // The first is of all rows, to see whether there is one: sizes come with the first run.
-  problem.hasTimeToTune = !m_gemms.empty() && m_gemms.size() <= kMostTuned;
+  problem.hasTimeToTune = hasTimeToTune;
   Result<std::unique_ptr<Gemm>> gemm = m_device->gemms->prepare(problem);
   if (!gemm) return gemm.error();
   m_gemms.emplace(rows, std::move(*gemm));

@@ -74,9 +74,10 @@ class GroupProducts {
                 GroupFactor b);
   std::size_t gemmBytes() const;
   Gemm& of(std::int64_t rows);
-  Result<void> add(std::int64_t rows);
+  Result<void> add(std::int64_t rows, bool hasTimeToTune);
   GemmProblem problemFor(std::int64_t rows) const;
   FactorWay wayFor(std::int64_t rows) const;
+  bool dependsOnRows() const;
 
   const DeviceContext* m_device = nullptr;
   GemmProblem m_problem;

@@ -19,7 +19,8 @@ struct Nvfp4Quantization {
   std::int64_t cols = 0;
   device::Nvfp4Copy rowwise;
   device::Nvfp4Copy columnwise;
-  bool hasSquares = false;  // blocks of 16 x 16, of which both copies have the same scales; otherwise of 1 x 16
+  /// Blocks of 16 x 16, of which both copies have the same scales, hence without a transform; otherwise of 1 x 16.
+  bool hasSquares = false;
   const float* knownAmax = nullptr;  // of x; null: it is found first
 };
 /// Writes codes, scales of blocks and amaxes. Reads x twice where an amax is to be found.

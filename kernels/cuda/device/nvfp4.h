@@ -103,7 +103,7 @@ inline __device__ LineCodes encodeLine(const float (&line)[kLine], float multipl
   return codes;
 }
 
-/// Codes of a line of a copy with `cols` columns. blockAmax: of its block; the writer of a block stores its scale.
+/// Codes of a line of a copy with `cols` columns. multiplier: that of its block.
 inline __device__ void storeLine(const Nvfp4Copy& copy, std::int64_t cols, const LinePlace& place,
                                  const float (&line)[kLine], float multiplier) {
   const auto first = static_cast<std::uint64_t>(place.row * cols + place.line * kLine);

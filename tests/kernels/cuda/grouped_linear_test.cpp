@@ -277,6 +277,14 @@ TEST_P(CudaGroupedRecipes, MultipliesInBackwardWhatTheOverrideSays) {
   }
 }
 
+/// Those of 16 and 48 rows take part in a product over rows as numbers, the others as codes.
+TEST_P(CudaGroupedRecipes, MultipliesGroupsOfNVFP4AsTheirRowsAllow) {
+  if (GetParam() != std::string("NVFP4BlockScaling")) GTEST_SKIP() << "Other codes are multiplied in all groups.";
+  Layer layer = layerOf();
+  layer.sizes = {32, 16, 0, 96, 48};
+  expectLikeReferenceAfterTwoRuns(layer, quantizedGraph(layer));
+}
+
 TEST_P(CudaGroupedRecipes, QuantizesEachGroupByItself) {
   for (const bool isSingle : {false, true}) {
     Layer layer = layerOf();

@@ -430,7 +430,7 @@ TEST_P(CudaRecipes, ReplayWhatTheyRecorded) {
   EXPECT_EQ(launched->launching(), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Fp8, CudaRecipes,
+INSTANTIATE_TEST_SUITE_P(Codes, CudaRecipes,
                          ::testing::Values("Float8CurrentScaling", "DelayedScaling", "Float8BlockScaling",
                                            "MXFP8BlockScaling", "NVFP4BlockScaling"),
                          [](const auto& test) { return std::string(test.param); });
@@ -510,7 +510,7 @@ TEST_F(CudaKernels, AreTracedOneByOne) {
 }
 
 /// Of 48 codes, which are 24 bytes: the recipe takes them.
-TEST_F(CudaKernels, BringFp4BackWhoseRowsCublasLtDoesNotTake) {
+TEST_F(CudaKernels, BringNVFP4BackWhoseRowsCublasLtDoesNotTake) {
   if (const Verdict runs = runsRecipe("NVFP4BlockScaling"); !runs) GTEST_SKIP() << runs.reason();
   for (const Link& linearOp : {linear(48, "fc"), with(link("GroupedLinear", "fc"), "out_features", std::int64_t{48})}) {
     const Graph graph = under("NVFP4BlockScaling", chain(DType::BF16, {144, 48}, {linearOp}));

@@ -102,7 +102,6 @@ TEST_F(CublasLtProducts, SayWhereTheInputOfGeluIsRead) {
   EXPECT_EQ(toldPointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), &memory);
 }
 
-/// What the library offered it may refuse at the launch.
 /// The scale of a tensor in NVFP4 is known on the device only.
 TEST_F(CublasLtProducts, SayThatFactorsOfFp4LieOnTheDevice) {
   GemmProblem problem = kForward;
@@ -115,6 +114,7 @@ TEST_F(CublasLtProducts, SayThatFactorsOfFp4LieOnTheDevice) {
             CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3);
 }
 
+/// What the library offered it may refuse at the launch.
 TEST(CublasLtLaunch, GoesOnToTheNextCandidateUntilOneIsTaken) {
   static std::vector<std::size_t> tried;
   static cublasStatus_t refusal;
