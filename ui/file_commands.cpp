@@ -164,6 +164,11 @@ bool FileCommands::save() {
   commitTypedField();
   if (m_session.path().isEmpty()) return saveAs();
   if (m_session.isPartlyRead()) return askToLose();
+  return overwrite();
+}
+
+/// What another program wrote meanwhile is asked about.
+bool FileCommands::overwrite() {
   return m_watch.check() == FileState::Changed ? askToOverwrite() : saveTo(m_session.path());
 }
 
@@ -172,11 +177,11 @@ bool FileCommands::askToLose() {
                   tr("What of %1 could not be read, which the panel Problems lists, would be lost. Overwrite the file?")
                       .arg(m_session.displayName()),
                   QMessageBox::Cancel, &m_window);
-  const QPushButton* overwrite = box.addButton(tr("Overwrite"), QMessageBox::DestructiveRole);
+  const QPushButton* loseIt = box.addButton(tr("Overwrite"), QMessageBox::DestructiveRole);
   const QPushButton* elsewhere = box.addButton(tr("Save as..."), QMessageBox::AcceptRole);
   box.setDefaultButton(QMessageBox::Cancel);
   box.exec();
-  if (box.clickedButton() == overwrite) return saveTo(m_session.path());
+  if (box.clickedButton() == loseIt) return overwrite();
   return box.clickedButton() == elsewhere && saveAs();
 }
 
@@ -273,6 +278,7 @@ void FileCommands::exportDrawing() {
 }
 
 void FileCommands::copyDrawing() {
+  commitTypedField();
   Result<std::unique_ptr<QMimeData>> copied = drawingForClipboard(m_session, m_scene, m_drawingOptions);
   if (!copied) return say(toQt(copied.error().message), Severity::Error);
   QGuiApplication::clipboard()->setMimeData(copied->release());
@@ -280,6 +286,7 @@ void FileCommands::copyDrawing() {
 }
 
 void FileCommands::printDrawing() {
+  commitTypedField();
   QPrinter printer(QPrinter::HighResolution);
   const QSize size = drawingSize(m_session, m_scene, m_drawingOptions);
   printer.setPageOrientation(size.width() > size.height() ? QPageLayout::Landscape : QPageLayout::Portrait);
@@ -295,6 +302,7 @@ void FileCommands::printDrawing() {
 }
 
 std::unique_ptr<QMimeData> FileCommands::drawingToDrag() {
+  commitTypedField();
   Result<std::unique_ptr<QMimeData>> data = drawingForDrag(m_session, m_scene, m_drawingOptions, m_draggedFiles.path());
   if (data) return std::move(*data);
   say(toQt(data.error().message), Severity::Error);

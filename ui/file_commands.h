@@ -93,6 +93,7 @@ class FileCommands : public QObject {
   bool saveTo(const QString& path);
   bool askToOverwrite();
   /// Of a file of which not all was read.
+  bool overwrite();
   bool askToLose();
   Result<void> setAside();
   /// Whether something is here that the file does not hold.

@@ -24,6 +24,7 @@
 #include "ui/view_memory.h"
 #include "ui/wire_label_commands.h"
 
+#include <QAbstractSpinBox>
 #include <QActionGroup>
 #include <QApplication>
 #include <QClipboard>
@@ -867,6 +868,7 @@ void MainWindow::escape() {
   if (m_view->cancelCut() || m_scene->cancelCopy()) return;
   if (auto* const field = qobject_cast<QLineEdit*>(QApplication::focusWidget()))
     return field->isClearButtonEnabled() ? field->clear() : void();  // a filter; who types does not stop a run
+  if (qobject_cast<QAbstractSpinBox*>(QApplication::focusWidget())) return;
   if (m_session.isRunning()) return m_session.cancelRun();
   m_scene->scope().select({});
   m_scene->clearSelection();

@@ -4,6 +4,7 @@
 
 #include "core/profile/run_command.h"
 #include "core/profile/run_folder.h"
+#include "ui/panels/expression_edit.h"
 #include "ui/panels/file_choice.h"
 #include "ui/panels/run_options_dialog.h"
 #include "ui/session/baselines.h"
@@ -57,7 +58,9 @@ void RunCommands::addTimingMenu(QMenu& runMenu) {
   QAction* kernels = add(tr("&Kernels one by one (CUPTI)"),
                          tr("On a GPU: each kernel by itself, in the launches as they are"), "cupti");
   add(tr("The &host's clock"), tr("With a wait for the device after every step"), "host");
-  connect(menu, &QMenu::aboutToShow, kernels, [this, kernels] { kernels->setEnabled(m_session.runTarget().isGpu()); });
+  const auto refresh = [this, kernels] { kernels->setEnabled(m_session.runTarget().isGpu()); };
+  refresh();
+  connect(&m_session, &Session::runTargetChanged, kernels, refresh);
 }
 
 void RunCommands::addCommands(QMenu& menu) {
@@ -66,7 +69,7 @@ void RunCommands::addCommands(QMenu& menu) {
   QAction* draw = add(menu, tr("&Draw tensors from the seed"), {}, [this] { m_session.setTensorsFile({}); });
   add(menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
   QAction* save = add(menu, tr("Save the r&un..."), {}, [this] { saveRun(); });
-  connect(&menu, &QMenu::aboutToShow, save, [this, save] { save->setEnabled(m_session.lastRun().has_value()); });
+  enableWithRun(*save);
   addExportCommands(menu);
   addCopyCommands(menu);
   addBaselineCommands(menu);
@@ -78,6 +81,14 @@ void RunCommands::addCommands(QMenu& menu) {
   };
   draw->setEnabled(false);
   connect(&m_session, &Session::tensorsFileChanged, this, refresh);
+}
+
+/// Also while no menu is open: a shortcut may be a user's own.
+void RunCommands::enableWithRun(QAction& action) {
+  const auto refresh = [this, &action] { action.setEnabled(m_session.lastRun().has_value()); };
+  refresh();
+  for (const auto signal : {&Session::runFinished, &Session::documentReplaced})
+    connect(&m_session, signal, &action, refresh);
 }
 
 void RunCommands::addCopyCommands(QMenu& menu) {
@@ -94,9 +105,10 @@ void RunCommands::addCopyCommands(QMenu& menu) {
 /// Of the pipeline's file: what is not saved is not in it.
 void RunCommands::copyCommand(const CommandOf& commandOf) {
   if (m_session.path().isEmpty()) return say(tr("Save the pipeline first: a command names its file."));
+  commitTypedField();
   RunSettings settings{.device = m_session.runTarget().device,
-                       .pass = m_session.pass() == PassKind::Training ? "train" : "forward",
-                       .timing = m_session.runTarget().timing};
+                       .pass = m_session.pass() == PassKind::Training ? "train" : "forward"};
+  if (m_session.runTarget().isGpu()) settings.timing = m_session.runTarget().timing;
   m_session.runOptions().applyTo(settings);
   const std::string command =
       commandOf(settings, m_session.path().toStdString(), m_session.tensorsFile().toStdString());
@@ -113,8 +125,7 @@ void RunCommands::addExportCommands(QMenu& menu) {
     action->setToolTip(toQt(exporter.summary));
     connect(action, &QAction::triggered, this, [this, &exporter] { exportRun(exporter); });
   }
-  connect(&menu, &QMenu::aboutToShow, formats,
-          [this, formats] { formats->setEnabled(m_session.lastRun().has_value()); });
+  enableWithRun(*formats->menuAction());
 }
 
 void RunCommands::addBaselineCommands(QMenu& menu) {

@@ -30,6 +30,7 @@ class RunCommands : public QObject {
   using CommandOf =
       std::function<std::string(const RunSettings& settings, std::string_view file, std::string_view tensors)>;
   QAction* add(QMenu& menu, const QString& text, const QKeySequence& shortcut, std::function<void()> run);
+  void enableWithRun(QAction& action);
   void addCopyCommands(QMenu& menu);
   void copyCommand(const CommandOf& commandOf);
   void addExportCommands(QMenu& menu);

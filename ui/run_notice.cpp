@@ -19,6 +19,7 @@ RunNotice::RunNotice(Session& session, QWidget& window, Desktop& desktop, std::c
   connect(&session, &Session::tensorsCaptured, this, [this] { end(tr("The tensors were captured.")); });
   connect(&session, &Session::sweepingChanged, this,
           [this] { m_session.isSweeping() ? begin() : end(tr("The sweep has ended.")); });
+  connect(&session, &Session::runDropped, this, &RunNotice::drop);
   connect(&session, &Session::runStarted, this, &RunNotice::begin);
   connect(&session, &Session::runProgress, this, &RunNotice::showProgress);
   connect(&desktop, &Desktop::activated, &window, [&window] {
@@ -39,11 +40,15 @@ void RunNotice::begin() {
 /// A sweep is over when all its runs are.
 void RunNotice::end(const QString& outcome) {
   if (!m_isBusy || m_session.isRunning()) return;
+  drop();
+  if (m_since.hasExpired(m_longTime.count()) && !m_window.isActiveWindow())
+    m_desktop.notify(m_session.displayName(), outcome);
+}
+
+void RunNotice::drop() {
   m_isBusy = false;
   m_desktop.stayAwake(false, {});
   m_desktop.showProgress(std::nullopt);
-  if (m_since.hasExpired(m_longTime.count()) && !m_window.isActiveWindow())
-    m_desktop.notify(m_session.displayName(), outcome);
 }
 
 /// Only whole per cents, so that the bus stays quiet. Of a sweep nobody knows how long its points take.

@@ -26,6 +26,7 @@ class RunNotice : public QObject {
  private:
   void begin();
   void end(const QString& outcome);
+  void drop();
   void showProgress(const QString& stage, int done, int total);
   QString summaryOfRun() const;
 

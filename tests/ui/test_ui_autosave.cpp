@@ -15,6 +15,7 @@
 #include <QTest>
 #include <QTimer>
 
+#include <fstream>
 #include <string_view>
 
 namespace fuseline::ui {
@@ -28,6 +29,7 @@ class AutosaveTest : public QObject {
   void whatADesktopThatEndsInterruptsIsLeftBehind();
   void recoversWhatAKilledProgramHadNotSaved();
   void discardsWhatAKilledProgramHadNotSaved();
+  void whatWasNotReadIsNotReadAfterARecoveryEither();
   void leavesTheJournalOfALivingProgramAlone();
   void leavesWhatIsNoJournalAlone();
   void saysOnceThatNothingCanBeKept();
@@ -137,6 +139,25 @@ void AutosaveTest::discardsWhatAKilledProgramHadNotSaved() {
   QVERIFY(!bar->isVisible());
   QVERIFY(!f.session.isModified());
   QCOMPARE(QDir(folderOf(folder)).entryList(QDir::Files), QStringList{QStringLiteral("p.fuseline")});
+}
+
+/// Saving would lose it: that is asked about, as in a session that nothing interrupted.
+void AutosaveTest::whatWasNotReadIsNotReadAfterARecoveryEither() {
+  const testing::TemporaryFolder folder;
+  std::string partly = smallPipeline();
+  partly.insert(partly.find("\"pipeline\""), "\"symbols\": {\"M\": 8}, ");
+  std::ofstream(pipelineIn(folder)) << partly;
+  Session session({});
+  QVERIFY(session.open(toQt(pipelineIn(folder).string())).hasValue());
+  QVERIFY(session.isPartlyRead());
+  Autosave autosave(session, folderOf(folder), kAtOnce);
+  QVERIFY(session.apply(SetSymbol{"M", 77}));
+  QVERIFY(autosave.setAside());
+  session.openText(smallPipeline(), {});
+  QVERIFY(!session.isPartlyRead());
+  autosave.recoverFirst();
+  QVERIFY(session.isPartlyRead());
+  QVERIFY(session.save(session.path()).hasValue() && !session.isPartlyRead());
 }
 
 void AutosaveTest::leavesTheJournalOfALivingProgramAlone() {

@@ -18,6 +18,7 @@
 #include <QSpinBox>
 #include <QTest>
 
+#include <algorithm>
 #include <csignal>
 
 namespace fuseline::ui {
@@ -353,6 +354,9 @@ void RunTest::numericsAreKeptWithTheRun() {
   f.session.measureNumerics();
   QVERIFY2(waitFor(measured), qPrintable(f.window.message()));
   QVERIFY(f.session.lastRun()->record.numerics.has_value());
+  QVERIFY(!f.session.lastNumerics()->isStale);
+  f.session.setRunOptions({.seed = 7});
+  QVERIFY(f.session.lastNumerics()->isStale && !f.session.lastRun()->isStale);  // other numbers, the same times
 }
 
 void RunTest::parametersAreSavedAndTakenBack() {
@@ -361,6 +365,14 @@ void RunTest::parametersAreSavedAndTakenBack() {
   Fixture f(smallPipeline(), worker());
   const Result<void> saved = f.session.saveParameters(file);
   QVERIFY2(saved.hasValue(), saved ? "" : saved.error().message.c_str());
+  const Result<NamedTensors> ofSeed0 = readSafetensors(folder / "parameters.safetensors");
+  f.session.setRunOptions({.seed = 7});
+  QVERIFY(f.session.saveParameters(file).hasValue());
+  const Result<NamedTensors> ofSeed7 = readSafetensors(folder / "parameters.safetensors");
+  QVERIFY(ofSeed0.hasValue() && ofSeed7.hasValue());
+  QVERIFY(!std::ranges::equal(*ofSeed0, *ofSeed7, [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.data == b.second.data;
+  }));
   f.session.setTensorsFile(file);
   QSignalSpy finished(&f.session, &Session::runFinished);
   f.session.run();

@@ -107,7 +107,8 @@ NumericsPanel::NumericsPanel(Session& session, const Theme& theme, QWidget* pare
   connect(&session, &Session::documentReplaced, this, &NumericsPanel::refresh);
   connect(&session, &Session::runFinished, this, &NumericsPanel::refreshRecorded);
   connect(&session, &Session::documentChanged, this, &NumericsPanel::refreshCaption);
-  connect(&session, &Session::passChanged, this, &NumericsPanel::refreshCaption);
+  for (const auto signal : {&Session::passChanged, &Session::runTargetChanged, &Session::tensorSourceChanged})
+    connect(&session, signal, this, &NumericsPanel::refreshCaption);
   connect(&session, &Session::selectionChanged, this, &NumericsPanel::showSelection);
   connect(&theme, &Theme::changed, this, &NumericsPanel::refreshCaption);
   refresh();

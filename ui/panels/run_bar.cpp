@@ -93,6 +93,7 @@ void RunBar::follow() {
   connect(&m_session, &Session::numericsFinished, this, &RunBar::refresh);
   connect(&m_session, &Session::tensorsCaptured, this, &RunBar::refresh);
   connect(&m_session, &Session::runFailed, this, &RunBar::refresh);
+  connect(&m_session, &Session::runDropped, this, &RunBar::refresh);
 }
 
 void RunBar::refreshIcons() {

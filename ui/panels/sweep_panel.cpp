@@ -214,10 +214,9 @@ void SweepPanel::follow() {
   connect(m_quantity, &QComboBox::currentIndexChanged, this, &SweepPanel::refreshPlot);
   connect(m_sweep, &SweepSession::changed, this, &SweepPanel::refreshResult);
   connect(m_sweep, &SweepSession::stalenessChanged, this, &SweepPanel::refreshState);
-  for (const auto signal : {&Session::documentReplaced, &Session::runTargetChanged})
+  connect(&m_session, &Session::documentReplaced, this, [this] { m_typedSizes.clear(); });  // those of another pipeline
+  for (const auto signal : {&Session::documentReplaced, &Session::runTargetChanged, &Session::documentChanged})
     connect(&m_session, signal, this, &SweepPanel::refreshChoices);
-  connect(&m_session, &Session::documentChanged, this, &SweepPanel::refreshChoices);
-  connect(&m_session, &Session::documentReplaced, this, [this] { m_typedSizes.clear(); });
   connect(&m_session, &Session::runningChanged, this, &SweepPanel::refreshPlan);
   connect(&m_session, &Session::analysisChanged, this, &SweepPanel::refreshPlan);
   connect(&m_theme, &Theme::changed, this, &SweepPanel::refreshState);

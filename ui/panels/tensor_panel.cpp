@@ -90,9 +90,6 @@ QWidget* TensorPanel::createChoice() {
   m_tensor->setToolTip(tr("Of the selected op, or of the pipeline where none is selected"));
   m_tensor->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   m_tensor->setMinimumContentsLength(30);
-  m_capture->setToolTip(
-      tr("Run the pipeline once, as many steps after its start as Numerics looks at, and take these "
-         "tensors"));
   QHBoxLayout* row = rowIn(*choice);
   row->addWidget(m_plan);
   row->addWidget(m_tensor, 1);
@@ -202,7 +199,8 @@ void TensorPanel::connectSession() {
   connect(&m_session, &Session::selectionChanged, this, [this] {
     if (isVisible()) fillTensors();
   });
-  for (const auto signal : {&Session::documentChanged, &Session::passChanged, &Session::runTargetChanged})
+  for (const auto signal :
+       {&Session::documentChanged, &Session::passChanged, &Session::runTargetChanged, &Session::tensorSourceChanged})
     connect(&m_session, signal, this, &TensorPanel::refreshCaption);
   connect(&m_session, &Session::runningChanged, this, &TensorPanel::refreshCapture);
   connect(&m_theme, &Theme::changed, this, &TensorPanel::refreshCaption);
@@ -328,6 +326,9 @@ void TensorPanel::refreshCapture() {
   const std::vector<std::string> names = namesToCapture();
   const bool isSmall = names.size() != 1 || !tensor || tensor->spec.bytes() <= kCaptureLimitBytes;
   m_capture->setEnabled(tensor && tensor->isStored() && isSmall && !m_session.isRunning());
+  m_capture->setToolTip(m_session.isRunning() ? tr("A run is in progress: capture after it.")
+                                              : tr("Run the pipeline once, as many steps after its start as Numerics "
+                                                   "looks at, and take these tensors"));
   m_size->setText(names.empty() ? QString() : sizeOf(names));
 }
 

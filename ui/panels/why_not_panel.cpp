@@ -129,8 +129,9 @@ void WhyNotPanel::addDistantNote(const AttemptList& list) {
     addSentence(tr("No fusion of the rule book begins or continues here."));
   if (list.distant.empty() || m_showsDistant) return;
   const auto numDistant = static_cast<qsizetype>(list.distant.size());
-  auto* more = new ElidedButton(
-      tr("Show %1 that match only one op").arg(counted(numDistant, tr("attempt"), tr("attempts"))), m_list);
+  auto* more = new ElidedButton(tr("Show %1").arg(counted(numDistant, tr("attempt that matches only one op"),
+                                                          tr("attempts that match only one op"))),
+                                m_list);
   more->setFlat(true);
   connect(more, &QPushButton::clicked, this, [this] {
     m_showsDistant = true;

@@ -52,7 +52,8 @@ std::optional<Leftover> readJournal(const QString& path) {
                   .savedAt = QDateTime::fromString(toQt(textOf(journal, "savedAt")), Qt::ISODate),
                   .text = textOf(journal, "pipeline"),
                   .lock = {},
-                  .isSetAside = journal.value("isSetAside", Json()) == Json(true)};
+                  .isSetAside = journal.value("isSetAside", Json()) == Json(true),
+                  .isPartlyRead = journal.value("isPartlyRead", Json()) == Json(true)};
 }
 
 QString newStem(const QString& folder) { return folder + u'/' + QUuid::createUuid().toString(QUuid::WithoutBraces); }
@@ -103,7 +104,7 @@ void Autosave::findLeftovers() {
 
 void Autosave::recoverFirst() {
   const Leftover leftover = m_leftovers.front();
-  m_session.recover(leftover.text, leftover.file, leftover.name);  // which writes a journal
+  m_session.recover(leftover.text, leftover.file, leftover.name, leftover.isPartlyRead);  // which writes a journal
   // Where the new journal could not be written, the old one is still all there is.
   if (QFile::exists(journal())) QFile::remove(leftover.journal);
   m_leftovers.erase(m_leftovers.begin());
@@ -117,6 +118,7 @@ void Autosave::discardFirst() {
 }
 
 void Autosave::noteChange() {
+  m_isLeftBehind = false;                       // a logout that was called off
   if (!m_session.isModified()) return write();  // saved, or back at what is saved
   m_afterEdit.start();
   if (!m_whileEditing.isActive()) m_whileEditing.start();
@@ -158,6 +160,7 @@ Result<void> Autosave::writeJournal(Reason reason) {
                         {"name", m_session.displayName().toStdString()},
                         {"savedAt", QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString()},
                         {"isSetAside", reason == Reason::SetAside},
+                        {"isPartlyRead", m_session.isPartlyRead()},
                         {"pipeline", serialize(m_session.document())}};
   return writeFileAtomically(journal().toStdString(), [&](std::ostream& file) { file << content.dump() << '\n'; });
 }

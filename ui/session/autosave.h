@@ -34,6 +34,7 @@ struct Leftover {
   std::string text;  // the pipeline
   std::shared_ptr<QLockFile> lock;
   bool isSetAside = false;
+  bool isPartlyRead = false;  // the pipeline is not all that its file says
 };
 
 class Autosave : public QObject {

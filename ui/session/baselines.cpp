@@ -92,8 +92,13 @@ void Baselines::rename(const QString& file, const std::string& note) {
 }
 
 void Baselines::followFile(const QString& from, const QString& to) {
-  for (Baseline& each : m_all)
-    if (each.file == from) each.file = to;
+  bool isOne = false;
+  for (Baseline& each : m_all) {
+    if (each.file != from) continue;
+    each.file = to;
+    isOne = true;
+  }
+  if (isOne) Q_EMIT changed();
 }
 
 }  // namespace fuseline::ui

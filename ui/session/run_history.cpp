@@ -15,6 +15,7 @@
 #include <QFileInfo>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace fuseline::ui {
@@ -44,10 +45,11 @@ Result<void> removeFile(const fs::path& file) {
   return forgetRunNote(file.parent_path(), file.filename().string());
 }
 
-/// Unmarked runs that are too many.
-void makeRoom(RunFolderReader& reader, const fs::path& folder) {
+/// Unmarked runs that are too many, but for those that are in use.
+void makeRoom(RunFolderReader& reader, const fs::path& folder, const std::set<fs::path>& inUse) {
   std::error_code ignored;
-  for (const fs::path& file : runsToDrop(reader.read({&folder, 1}), RunHistory::kMaxRuns)) fs::remove(file, ignored);
+  for (const fs::path& file : runsToDrop(reader.read({&folder, 1}), RunHistory::kMaxRuns))
+    if (!inUse.contains(file)) fs::remove(file, ignored);
 }
 
 struct Added {
@@ -155,9 +157,12 @@ void RunHistory::take(const RunRecord& record) {
   const fs::path temporary = toPath(m_temporaryFolder);
   const fs::path target = m_keepsRuns && !m_path.isEmpty() ? toPath(folder()) : temporary;
   const quint64 number = isShown(record) ? ++m_numShown : 0;
-  start([this, target, temporary, number, record = std::make_shared<const RunRecord>(record), reader = m_reader] {
+  std::set<fs::path> inUse = {toPath(m_session.runFile())};
+  for (const Baseline& each : m_session.baselines().all()) inUse.insert(toPath(each.file));
+  start([this, target, temporary, number, inUse = std::move(inUse), record = std::make_shared<const RunRecord>(record),
+         reader = m_reader] {
     const Added added = addOrElse(target, temporary, *record);
-    makeRoom(*reader, target);
+    makeRoom(*reader, target, inUse);
     if (added.file) tell([this, number, file = toQt(added.file->string())] { takeFile(number, file); });
     return added.outcome;
   });

@@ -48,8 +48,8 @@ bool losesWhenSaved(const std::vector<Diagnostic>& problems, const PipelineDocum
 
 /// Of the same pipeline, so that the run is exported with them.
 void keepNumerics(LastRun& run, const LastNumerics& numerics) {
-  const bool isSame = run.pass == numerics.pass && run.device == numerics.device && !run.origin &&
-                      meansTheSame(run.document, numerics.document);
+  const bool isSame = run.pass == numerics.pass && run.device == numerics.device && run.source == numerics.source &&
+                      !run.origin && meansTheSame(run.document, numerics.document);
   if (isSame) run.record.numerics = summarized(numerics.report);
 }
 
@@ -83,11 +83,13 @@ Session::Session(SessionSettings settings, QObject* parent)
   connect(&m_worker, &WorkerClient::tensorsCaptured, this, &Session::finishCapture);
   connect(m_baselines, &Baselines::changed, this, &Session::baselinesChanged);
   for (const auto signal : {&Session::runStarted, &Session::runFinished, &Session::numericsFinished,
-                            &Session::tensorsCaptured, &Session::sweepingChanged})
+                            &Session::tensorsCaptured, &Session::runDropped, &Session::sweepingChanged})
     connect(this, signal, this, &Session::runningChanged);
   connect(this, &Session::runFailed, this, &Session::runningChanged);
   connect(&m_worker, &WorkerClient::failed, this, [this](const QString& sentence) {
-    if (!m_isSweeping) Q_EMIT runFailed(sentence);
+    if (m_isSweeping) return;
+    if (m_isRunOrphaned) return Q_EMIT runDropped();
+    Q_EMIT runFailed(sentence);
   });
 }
 
@@ -155,7 +157,7 @@ Result<void> Session::open(const QString& path) {
   return {};
 }
 
-void Session::recover(const std::string& text, const QString& path, const QString& name) {
+void Session::recover(const std::string& text, const QString& path, const QString& name, bool isPartlyRead) {
   LoadedDocument loaded = parseDocument(text);
   replaceDocument({.document = std::move(loaded.document),
                    .problems = std::move(loaded.diagnostics),
@@ -163,6 +165,7 @@ void Session::recover(const std::string& text, const QString& path, const QStrin
                    .name = name,
                    .run = {},
                    .isUnsaved = true});
+  m_isPartlyRead = m_isPartlyRead || isPartlyRead;
 }
 
 Result<void> Session::openRun(const QString& path) {
@@ -365,8 +368,20 @@ void Session::setPlanTarget(const PlanTarget& target) {
 void Session::setTensorsFile(const QString& path) {
   if (path == m_tensorsFile) return;
   m_tensorsFile = path;
+  refreshStaleness();
   Q_EMIT tensorsFileChanged();
+  Q_EMIT tensorSourceChanged();
 }
+
+void Session::setRunOptions(const RunOptions& options) {
+  const bool hasOtherSeed = options.seed != m_runOptions.seed;
+  m_runOptions = options;
+  if (!hasOtherSeed) return;
+  refreshStaleness();
+  Q_EMIT tensorSourceChanged();
+}
+
+TensorSource Session::tensorSource() const { return {.seed = m_runOptions.seed, .file = m_tensorsFile}; }
 
 Result<NamedTensors> Session::givenTensors() const {
   return m_tensorsFile.isEmpty() ? NamedTensors{} : readSafetensors(m_tensorsFile.toStdString());
@@ -378,7 +393,7 @@ Result<void> Session::saveParameters(const QString& path) const {
     return Error{problems};
   const Result<NamedTensors> given = givenTensors();
   if (!given) return given.error();
-  const Result<NamedTensors> bindings = makeBindings(lowered.graph, RunSettings{}.seed, *given);
+  const Result<NamedTensors> bindings = makeBindings(lowered.graph, m_runOptions.seed, *given);
   if (!bindings) return bindings.error();
   return writeSafetensors(path.toStdString(), parametersOf(lowered.graph, *bindings));
 }
@@ -422,7 +437,7 @@ Result<PipelineText> Session::exportPipeline(const PipelineExporter& exporter) c
                          .document = document(),
                          .options = options,
                          .analysis = analysis,
-                         .seed = RunSettings{}.seed,
+                         .seed = m_runOptions.seed,
                          .tensors = tensors,
                          .layOut = m_layOut});
 }
@@ -475,7 +490,7 @@ RunRequest Session::runRequest(RunPurpose purpose) const {
 
 void Session::start(RunRequest request) {
   if (isRunning()) return;
-  m_pendingRun = {.document = document(), .pass = m_pass, .device = m_runTarget.device};
+  m_pendingRun = {.document = document(), .pass = m_pass, .device = m_runTarget.device, .source = tensorSource()};
   m_isRunOrphaned = false;
   m_worker.run(std::move(request));
   Q_EMIT runStarted();
@@ -483,15 +498,15 @@ void Session::start(RunRequest request) {
 
 void Session::finishRun(const RunRecord& record, const RunRecord* beside) {
   if (m_isSweeping) return;
+  if (m_isRunOrphaned) return Q_EMIT runDropped();
   m_pendingRun.record = record;
-  const bool isWorthLess = hasBetterRun();
-  const bool isTaken = !m_isRunOrphaned && !isWorthLess;
+  const bool isTaken = !hasBetterRun();
   if (isTaken) showOwnRun();
   refreshStaleness();
   Q_EMIT runFinished();
   if (isTaken) Q_EMIT measured();
   if (beside && isTaken) pinBeside(*beside);  // what it says is not about the run
-  if (isWorthLess) Q_EMIT runFailed(tr("Stopped early: the complete result from before stays."));
+  if (!isTaken) Q_EMIT runFailed(tr("Stopped early: the complete result from before stays."));
 }
 
 /// In place of the one that took turns with the run before.
@@ -502,7 +517,7 @@ void Session::pinBeside(const RunRecord& beside) {
 
 /// Whether the run that has just ended was stopped, while a complete one of the same pipeline is shown.
 bool Session::hasBetterRun() const {
-  if (m_isRunOrphaned || !m_pendingRun.record.isPartial || !m_lastRun || openedRun()) return false;
+  if (!m_pendingRun.record.isPartial || !m_lastRun || openedRun()) return false;
   return !m_lastRun->record.isPartial && !m_lastRun->isStale;
 }
 
@@ -519,15 +534,19 @@ void Session::showOwnRun() {
 }
 
 void Session::finishNumerics(const NumericsReport& report) {
-  if (!m_isRunOrphaned)
-    m_lastNumerics = LastNumerics{
-        .report = report, .document = m_pendingRun.document, .pass = m_pendingRun.pass, .device = m_pendingRun.device};
-  if (m_lastRun && m_lastNumerics) keepNumerics(*m_lastRun, *m_lastNumerics);
+  if (m_isRunOrphaned) return Q_EMIT runDropped();
+  m_lastNumerics = LastNumerics{.report = report,
+                                .document = m_pendingRun.document,
+                                .pass = m_pendingRun.pass,
+                                .device = m_pendingRun.device,
+                                .source = m_pendingRun.source};
+  if (m_lastRun) keepNumerics(*m_lastRun, *m_lastNumerics);
   refreshStaleness();
   Q_EMIT numericsFinished();
 }
 
 void Session::finishCapture(const std::vector<TensorSummary>& tensors) {
+  if (m_isRunOrphaned) return Q_EMIT runDropped();
   if (!QFileInfo::exists(m_captureFile)) {
     Q_EMIT runFailed(tr("The captured tensors are not here, but in %1 on the worker's machine, if it runs on another "
                         "one. Capture there: fuseline run FILE --capture OP --captured OUT.safetensors.")
@@ -539,13 +558,13 @@ void Session::finishCapture(const std::vector<TensorSummary>& tensors) {
     Q_EMIT runFailed(toQt(file.error().message));
     return;
   }
-  if (!m_isRunOrphaned)
-    m_lastCapture = LastCapture{.tensors = tensors,
-                                .file = std::move(*file),
-                                .plan = m_capturedPlan,
-                                .document = m_pendingRun.document,
-                                .pass = m_pendingRun.pass,
-                                .device = m_pendingRun.device};
+  m_lastCapture = LastCapture{.tensors = tensors,
+                              .file = std::move(*file),
+                              .plan = m_capturedPlan,
+                              .document = m_pendingRun.document,
+                              .pass = m_pendingRun.pass,
+                              .device = m_pendingRun.device,
+                              .source = m_pendingRun.source};
   refreshStaleness();
   Q_EMIT tensorsCaptured();
 }
@@ -556,8 +575,12 @@ void Session::refreshStaleness() {
     return last.pass != m_pass || last.device != device || !meansTheSame(last.document, document());
   };
   if (m_lastRun) m_lastRun->isStale = isStale(*m_lastRun, plannedDevice().device);
-  if (m_lastNumerics) m_lastNumerics->isStale = isStale(*m_lastNumerics, m_runTarget.device);
-  if (m_lastCapture) m_lastCapture->isStale = isStale(*m_lastCapture, m_runTarget.device);
+  // Times do not depend on the numbers; these are the numbers.
+  const auto areOthers = [&](const auto& last) {
+    return last.source != tensorSource() || isStale(last, m_runTarget.device);
+  };
+  if (m_lastNumerics) m_lastNumerics->isStale = areOthers(*m_lastNumerics);
+  if (m_lastCapture) m_lastCapture->isStale = areOthers(*m_lastCapture);
 }
 
 }  // namespace fuseline::ui

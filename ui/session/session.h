@@ -65,12 +65,20 @@ struct RunOrigin {
   QStringList differingSteps;
 };
 
+/// Where the tensors of a run come from.
+struct TensorSource {
+  std::uint64_t seed = 0;
+  QString file;  // empty: all are drawn
+  bool operator==(const TensorSource&) const = default;
+};
+
 /// A run, what it ran, and whether the pipeline now means something else. Moving nodes does not make it stale.
 struct LastRun {
   RunRecord record;
   PipelineDocument document;
   PassKind pass = PassKind::Training;
   std::string device;
+  TensorSource source = {};
   std::optional<RunOrigin> origin = {};  // nothing: it was run here
   bool isStale = false;
 };
@@ -81,6 +89,7 @@ struct LastNumerics {
   PipelineDocument document;
   PassKind pass = PassKind::Training;
   std::string device;
+  TensorSource source = {};
   bool isStale = false;
 };
 
@@ -95,6 +104,7 @@ struct LastCapture {
   PipelineDocument document;
   PassKind pass = PassKind::Training;
   std::string device;
+  TensorSource source = {};
   bool isStale = false;
 
   /// nullptr: it was not captured.
@@ -126,7 +136,8 @@ class Session : public QObject {
   /// The pipeline in a picture, a script or a model becomes a document in no file. Errors leave everything as it was.
   Result<void> open(const QString& path);
   /// Opens a document whose text was kept from a program that had not saved it to `path`, which may be empty.
-  void recover(const std::string& text, const QString& path, const QString& name);
+  /// isPartlyRead: that program had not read all of the file.
+  void recover(const std::string& text, const QString& path, const QString& name, bool isPartlyRead = false);
   /// Opens a run file: its pipeline as it was measured, as a document in no file, and the run as the last one. Until
   /// something is run here, fusions are planned for the device of that run. Errors leave everything as it was.
   Result<void> openRun(const QString& path);
@@ -171,7 +182,7 @@ class Session : public QObject {
   /// The safetensors file that runs take parameters and inputs from; empty: they are drawn from the seed.
   const RunOptions& runOptions() const { return m_runOptions; }
   /// Of the next run.
-  void setRunOptions(const RunOptions& options) { m_runOptions = options; }
+  void setRunOptions(const RunOptions& options);
   const QString& tensorsFile() const { return m_tensorsFile; }
   void setTensorsFile(const QString& path);
   /// Writes the parameters that a run would start with.
@@ -228,6 +239,8 @@ class Session : public QObject {
   void passChanged();
   void runTargetChanged();
   void tensorsFileChanged();
+  /// What runs draw or take, by the options or by a file: numerics and captured tensors may be those of another source.
+  void tensorSourceChanged();
   void runStarted();
   void runProgress(const QString& stage, int done, int total);
   /// A run has ended; lastRun() is its result, or that of a better one.
@@ -242,6 +255,8 @@ class Session : public QObject {
   void numericsFinished();
   void tensorsCaptured();
   void runFailed(const QString& sentence);
+  /// A run of a document that is gone has ended: it was cancelled with it, and nobody asks what became of it.
+  void runDropped();
   /// Somebody wants to see the first error.
   void problemsWanted();
   /// Whatever runs shall stop.
@@ -281,6 +296,7 @@ class Session : public QObject {
   void finishNumerics(const NumericsReport& report);
   void finishCapture(const std::vector<TensorSummary>& tensors);
   void refreshStaleness();
+  TensorSource tensorSource() const;
 
   History m_history;
   QString m_path;

@@ -43,12 +43,14 @@ void WorkerClient::run(RunRequest request) {
   request.id = m_activeId = ++m_lastId;
   m_isCancelling = false;
   ensureStarted();
+  if (m_command.isEmpty())
+    return fail(tr("There is no worker: pass --worker with the command to use, such as \"fuseline worker\"."));
   send(request);
 }
 
 void WorkerClient::requestDevices() {
-  ensureStarted();
-  send(DevicesRequest{.id = ++m_lastId});
+  m_owesDevices = true;
+  m_process ? askForDevices() : ensureStarted();
 }
 
 void WorkerClient::cancel() {
@@ -69,6 +71,12 @@ void WorkerClient::ensureStarted() {
   connect(m_process, &QProcess::finished, this, &WorkerClient::handleEnd);
   connect(m_process, &QProcess::errorOccurred, this, &WorkerClient::handleStartError);
   m_process->start(m_command.front(), m_command.mid(1));
+  askForDevices();
+}
+
+/// Of a worker that could not be started the next one is asked.
+void WorkerClient::askForDevices() {
+  if (m_owesDevices) send(DevicesRequest{.id = ++m_lastId});
 }
 
 void WorkerClient::send(const WorkerRequest& request) {
@@ -77,7 +85,7 @@ void WorkerClient::send(const WorkerRequest& request) {
 
 void WorkerClient::readEvents() {
   m_buffer += m_process->readAllStandardOutput();
-  for (qsizetype end = m_buffer.indexOf('\n'); end >= 0; end = m_buffer.indexOf('\n')) {
+  for (qsizetype end = m_buffer.indexOf('\n'); m_process && end >= 0; end = m_buffer.indexOf('\n')) {
     const QByteArray line = m_buffer.left(end);
     m_buffer.remove(0, end + 1);
     if (!line.trimmed().isEmpty()) handleLine(line);
@@ -86,15 +94,16 @@ void WorkerClient::readEvents() {
 
 void WorkerClient::handleLine(const QByteArray& line) {
   const Result<WorkerEvent> event = decodeEvent(line.toStdString());
-  if (event) {
-    handleEvent(*event);
-  } else {
-    fail(tr("The worker sent something that is not part of its protocol: %1").arg(toQt(event.error().message)));
-  }
+  if (event) return handleEvent(*event);
+  if (isRunning()) abandonWorker();  // which may go on with the run that has failed here
+  fail(tr("The worker sent something that is not part of its protocol: %1").arg(toQt(event.error().message)));
 }
 
 void WorkerClient::handleEvent(const WorkerEvent& event) {
-  if (const auto* devices = std::get_if<DevicesEvent>(&event)) Q_EMIT devicesReceived(devices->devices);
+  if (const auto* devices = std::get_if<DevicesEvent>(&event)) {
+    m_owesDevices = false;
+    Q_EMIT devicesReceived(devices->devices);
+  }
   if (const auto* step = std::get_if<ProgressEvent>(&event); step && step->id == m_activeId) {
     Q_EMIT progress(toQt(step->stage), step->done, step->total);
   }

@@ -48,6 +48,7 @@ class WorkerClient : public QObject {
 
  private:
   void ensureStarted();
+  void askForDevices();
   void send(const WorkerRequest& request);
   void readEvents();
   void handleLine(const QByteArray& line);
@@ -70,6 +71,7 @@ class WorkerClient : public QObject {
   int m_lastId = 0;
   bool m_isCancelling = false;
   bool m_isLost = false;
+  bool m_owesDevices = false;  // somebody asked, and no worker has answered yet
 };
 
 }  // namespace fuseline::ui
