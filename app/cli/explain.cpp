@@ -30,7 +30,7 @@ bool isAt(const Graph& graph, const Attempt& attempt, std::string_view op) {
   return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return graph.node(id).isAt(op); });
 }
 
-/// If an op was asked for by name.
+/// Those of an op that was asked for by name.
 Attempts attemptsTouching(const OpenedPipeline& pipeline, std::string_view op) {
   Attempts attempts;
   for (const Attempt& attempt : pipeline.analysis.report.attempts)

@@ -97,7 +97,10 @@ QString RunsModel::stateTip(int row) const {
   if (!entry.problem.empty()) return state;
   const RunSummary& summary = *entry.summary;
   RunSettings settings = summary.settings;
-  if (summary.hasOwnRecipe) settings.recipe.clear(), settings.recipeFields.clear();
+  if (summary.hasOwnRecipe) {  // which the file has, with its fields
+    settings.recipe.clear();
+    settings.recipeFields.clear();
+  }
   const std::string command = repeatCommand(settings, summary.switches, summary.title + ".fuseline");
   return (state.isEmpty() ? QString() : state + u'\n') + tr("To repeat it: %1").arg(toQt(command));
 }

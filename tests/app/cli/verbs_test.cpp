@@ -1142,7 +1142,7 @@ TEST(Bench, ListsItsCasesWithoutADevice) {
   const Json all = fuseline("bench gpu --list --json").json()["cases"];
   const Json some = fuseline("bench gpu --list --json --only llama-mlp_70B_").json()["cases"];
   EXPECT_GT(all.size(), 60u);
-  EXPECT_EQ(some.size(), 10u);
+  EXPECT_EQ(some.size(), 12u);
   EXPECT_EQ(some[0]["name"], "llama-mlp_70B_none_forward");
   EXPECT_EQ(some[0]["isDefault"], false);
   EXPECT_EQ(fuseline("bench gpu --only nothing").exitCode, 2);
