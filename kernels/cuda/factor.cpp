@@ -17,17 +17,15 @@ namespace {
 
 constexpr ComputeCapability kBlackwell = {10, 0};
 
-/// Rows of FP4 begin at multiples of 16 bytes, which recipes do not ask for.
-bool hasShortRows(const GemmProblem& problem) {
-  constexpr std::int64_t kCodesOf16Bytes = 32;
-  return problem.aCodes->format == ElementFormat::E2M1 && problem.k % kCodesOf16Bytes != 0;
+bool hasOddRows(const GemmProblem& problem) {
+  return problem.aCodes->format == ElementFormat::E2M1 && problem.k % kFp4RowMultiple != 0;
 }
 
 bool needsDecoding(const GemmProblem& problem) {
   if (problem.aCodes.has_value() != problem.bCodes.has_value()) return true;
   if (!problem.aCodes) return false;
   const bool areE5m2 = problem.aCodes->format == ElementFormat::E5M2 && problem.bCodes->format == ElementFormat::E5M2;
-  return areE5m2 || problem.aCodes->isTransformed != problem.bCodes->isTransformed || hasShortRows(problem);
+  return areE5m2 || problem.aCodes->isTransformed != problem.bCodes->isTransformed || hasOddRows(problem);
 }
 
 bool hasBlocksOf128(const GemmProblem& problem) {

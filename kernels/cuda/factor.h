@@ -15,6 +15,9 @@
 
 namespace fuseline::cuda {
 
+/// Rows of FP4 begin at multiples of 16 bytes: so many codes. Recipes do not ask for that.
+inline constexpr std::int64_t kFp4RowMultiple = 32;
+
 /// How the library gets the factors of a product.
 enum class FactorWay : std::uint8_t {
   AsTheyAre,

@@ -22,9 +22,6 @@ namespace {
 /// hundreds of groups, each of its own size.
 constexpr std::size_t kMostTuned = 8;
 
-/// Of FP4, what cuBLASLt takes multiples of.
-constexpr std::int64_t kRowsOfCodes = 32;
-
 /// [rows, columns], without groups.
 TensorSpec partOf(const TensorSpec& whole, std::int64_t rows) {
   TensorSpec part{whole.dtype, {rows, whole.cols()}, whole.quantized};
@@ -106,7 +103,7 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
   // multiplied as codes some may be.
   if (Result<void> added = products.add(problem.*extent, false); !added) return added.error();
   if (products.dependsOnRows())
-    if (Result<void> added = products.add(roundedUp(problem.*extent + 1, kRowsOfCodes), false); !added)
+    if (Result<void> added = products.add(roundedUp(problem.*extent + 1, kFp4RowMultiple), false); !added)
       return added.error();
   return products;
 }
@@ -114,7 +111,8 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
 std::vector<std::string> GroupProducts::ways() const {
   if (!m_device) return {};
   if (dependsOnRows())
-    return {fmt::format("{}, in groups whose rows are no multiple of {}", describe(FactorWay::Decoded), kRowsOfCodes)};
+    return {
+        fmt::format("{}, in groups whose rows are no multiple of {}", describe(FactorWay::Decoded), kFp4RowMultiple)};
   std::vector<std::string> ways = {describe(wayFor(m_problem.*m_extent))};
   std::erase(ways, "");
   return ways;
@@ -122,7 +120,7 @@ std::vector<std::string> GroupProducts::ways() const {
 
 /// Where rows are contracted, their number decides whether cuBLASLt multiplies the codes.
 bool GroupProducts::dependsOnRows() const {
-  return m_extent == &GemmProblem::k && isScaledOnDevice(m_problem) && wayFor(kRowsOfCodes) == FactorWay::AsTheyAre;
+  return m_extent == &GemmProblem::k && isScaledOnDevice(m_problem) && wayFor(kFp4RowMultiple) == FactorWay::AsTheyAre;
 }
 
 void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {
