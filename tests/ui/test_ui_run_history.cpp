@@ -28,6 +28,7 @@ class RunHistoryTest : public QObject {
   void aFolderThatCannotBeWrittenLosesNoRun();
   void notesAndStarsAreThereNextTime();
   void aNoteIsEditedOnWhileARunArrives();
+  void aNoteOnAStepIsKeptWhenAnotherRunArrives();
   void aBrokenFileIsASentence();
   void aRunIsPinnedAsBaseline();
   void notesOfStepsGoWhereTheRunGoes();
@@ -226,6 +227,29 @@ void RunHistoryTest::aNoteIsEditedOnWhileARunArrives() {
   QCOMPARE(f.text(1, RunsModel::WhenColumn), QStringLiteral("2026-11-25 15:00:00"));
   QCOMPARE(f.text(0, RunsModel::NoteColumn), QString());
   QVERIFY(!f.session.openedRun());
+}
+
+/// What was being typed is about the run that was shown.
+void RunHistoryTest::aNoteOnAStepIsKeptWhenAnotherRunArrives() {
+  Shown f;
+  f.measure(datedRun("2026-11-25 09:30:00 UTC"));
+  f.window.showPane(QStringLiteral("timings"));
+  f.window.activateWindow();
+  QTreeView* const view = f.window.timings().view();
+  const QModelIndex cell = view->model()->index(0, TimingsModel::NoteColumn);
+  view->setColumnHidden(TimingsModel::NoteColumn, false);
+  view->setCurrentIndex(cell);
+  view->edit(cell);
+  auto* const editor = view->findChild<QLineEdit*>();
+  QVERIFY(editor);
+  QTRY_VERIFY(editor->hasFocus());
+  QTest::keyClicks(editor, QStringLiteral("why so slow?"));
+  std::vector<RowNote> kept;
+  connect(&f.session, &Session::lastRunLeaving, this, [&] { kept = f.session.lastRun()->record.rowNotes; });
+  f.measure(datedRun("2026-11-25 10:30:00 UTC"));
+  QCOMPARE(kept.size(), std::size_t{1});
+  QCOMPARE(kept.front().text, std::string("why so slow?"));
+  QVERIFY(f.session.lastRun()->record.rowNotes.empty());
 }
 
 void RunHistoryTest::aBrokenFileIsASentence() {

@@ -3,6 +3,7 @@
 #include "ui/panels/timeline_panel.h"
 
 #include "ui/models/run_notes.h"
+#include "ui/panels/expression_edit.h"
 #include "ui/panels/timeline_tracks_menu.h"
 #include "ui/theme/format.h"
 
@@ -147,6 +148,9 @@ void TimelinePanel::connectNotes() {
     if (m_view->area()) m_session.setStretchNote(noteOn(m_view->tracks(), *m_view->area(), text));
   });
   connect(m_sums, &TimelineSums::noteFinished, m_view, qOverload<>(&QWidget::setFocus));
+  connect(&m_session, &Session::lastRunLeaving, this, [this] {
+    if (m_sums->noteField()->hasFocus()) commitTypedField();
+  });
   connect(&m_session, &Session::stretchNotesChanged, this, &TimelinePanel::refreshNotes);
 }
 

@@ -6,11 +6,13 @@
 #include "core/profile/doubts.h"
 #include "ui/models/run_notes.h"
 #include "ui/models/unplanned.h"
+#include "ui/panels/expression_edit.h"
 #include "ui/panels/roomy_delegate.h"
 #include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
+#include <QApplication>
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QHBoxLayout>
@@ -174,6 +176,9 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
   layout->addWidget(m_baselineBar);
   layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
+  connect(&session, &Session::lastRunLeaving, this, [this] {
+    if (isAncestorOf(QApplication::focusWidget())) commitTypedField();  // a note on one of its steps
+  });
   connect(&session, &Session::runFinished, this, &TimingsPanel::refresh);
   connect(&session, &Session::baselinesChanged, this, &TimingsPanel::refreshComparison);
   connect(&session.baselines(), &Baselines::pinned, this, &TimingsPanel::showColumn);

@@ -164,8 +164,8 @@ void Session::recover(const std::string& text, const QString& path, const QStrin
                    .path = path,
                    .name = name,
                    .run = {},
-                   .isUnsaved = true});
-  m_isPartlyRead = m_isPartlyRead || isPartlyRead;
+                   .isUnsaved = true,
+                   .isPartlyRead = isPartlyRead});
 }
 
 Result<void> Session::openRun(const QString& path) {
@@ -203,10 +203,11 @@ QString Session::displayName() const {
 }
 
 void Session::replaceDocument(Opened opened) {
+  if (m_lastRun) Q_EMIT lastRunLeaving();
   m_history = History(std::move(opened.document));
   opened.isUnsaved ? m_history.markUnsaved() : m_history.markSaved();
   m_fileProblems = std::move(opened.problems);
-  m_isPartlyRead = losesWhenSaved(m_fileProblems, document());
+  m_isPartlyRead = opened.isPartlyRead || losesWhenSaved(m_fileProblems, document());
   m_fileNotes = listOf(opened.notes);
   m_path = opened.path;
   m_name = opened.name;
@@ -523,6 +524,7 @@ bool Session::hasBetterRun() const {
 
 /// From here on fusions are planned for the run target again.
 void Session::showOwnRun() {
+  if (m_lastRun) Q_EMIT lastRunLeaving();
   const bool wasPlannedForAnother = openedRun() != nullptr;
   m_lastRun = m_pendingRun;
   m_runFile.clear();

@@ -242,6 +242,8 @@ class Session : public QObject {
   /// What runs draw or take, by the options or by a file: numerics and captured tensors may be those of another source.
   void tensorSourceChanged();
   void runStarted();
+  /// Another run, or none, will be the last one: what is being typed about this one is still about this one.
+  void lastRunLeaving();
   void runProgress(const QString& stage, int done, int total);
   /// A run has ended; lastRun() is its result, or that of a better one.
   void runFinished();
@@ -272,6 +274,7 @@ class Session : public QObject {
     QString name = {};
     std::optional<LastRun> run = {};
     bool isUnsaved = false;
+    bool isPartlyRead = false;  // as a program knew that had read the file
   };
   void replaceDocument(Opened opened);
   void takeRun(std::optional<LastRun> run);
