@@ -246,13 +246,16 @@ void RunTest::copiesTheCommandThatRunsTheSame() {
   const QString path = toQt((folder / "mlp.fuseline").string());
   QVERIFY(f.session.save(path));
   f.session.setPass(PassKind::Forward);
-  f.session.setRunTarget({.device = "reference", .timing = "host"});
+  f.session.setRunTarget({.device = "cuda", .architecture = "sm_90", .timing = "cupti"});
   QCOMPARE(copy(QStringLiteral("For the shell")),
-           QStringLiteral("fuseline run %1 --pass forward --device reference --timing host").arg(path));
+           QStringLiteral("fuseline run %1 --pass forward --device cuda --timing cupti").arg(path));
+  f.session.setRunTarget({.device = "reference", .timing = "cupti"});  // a GPU's: Run leaves it out, too
+  QCOMPARE(copy(QStringLiteral("For the shell")),
+           QStringLiteral("fuseline run %1 --pass forward --device reference").arg(path));
   f.session.setRunOptions({.warmup = 0, .iterations = 20, .seed = 7, .replays = false, .startsCold = true});
   QCOMPARE(copy(QStringLiteral("For the shell")),
-           QStringLiteral("fuseline run %1 --pass forward --device reference --iterations 20 --warmup 0 --timing host "
-                          "--no-replay --cold --seed 7")
+           QStringLiteral("fuseline run %1 --pass forward --device reference --iterations 20 --warmup 0 --no-replay "
+                          "--cold --seed 7")
                .arg(path));
   QVERIFY(copy(QStringLiteral("For Nsight Systems")).startsWith(QStringLiteral("nsys profile --trace=cuda,nvtx")));
   QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "bias", .value = true}));
