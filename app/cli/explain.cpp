@@ -5,6 +5,7 @@
 #include "app/cli/verbs.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -19,8 +19,6 @@
 #include <span>
 #include <vector>
 
-#include <fmt/format.h>
-
 namespace fuseline::cpu {
 
 namespace {

@@ -117,11 +117,7 @@ device::RoundingBytes roundingBytesOf(const std::string& name, Direction directi
 }
 
 void launchDecode(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream) {
-  switch (traitsOf(spec.quantized->scaling).scaleFormat) {
-    case ScaleFormat::E4M3: return launchDecodeNvfp4(spec, memory, out, stream);
-    case ScaleFormat::E8M0: return launchDecodeBlocks(spec, memory, out, stream);
-    case ScaleFormat::F32: break;
-  }
+  if (spec.quantized->format == ElementFormat::E2M1) return launchDecodeNvfp4(spec, memory, out, stream);
   spec.quantized->scaling == Scaling::PerTensor ? launchDecodeTensor(spec, memory, out, stream)
                                                 : launchDecodeBlocks(spec, memory, out, stream);
 }

@@ -42,23 +42,28 @@ inline __device__ float largestOfLine(const float (&line)[kLine]) {
   return largest;
 }
 
-/// In double, rounded once to bf16.
-inline __device__ void transformLine(float (&line)[kLine]) {
+/// change(x) of the line in double; rounded(double) is what becomes of each result.
+template <class Change, class Rounded>
+__device__ void changeInDouble(float (&line)[kLine], const Change& change, const Rounded& rounded) {
   double x[kLine];
 #pragma unroll
   for (int i = 0; i < kLine; ++i) x[i] = static_cast<double>(line[i]);
-  randomHadamard(x);
+  change(x);
 #pragma unroll
-  for (int i = 0; i < kLine; ++i) line[i] = bf16ToFloat(bf16OfFloat(roundedToOdd(x[i])));
+  for (int i = 0; i < kLine; ++i) line[i] = rounded(x[i]);
+}
+
+/// Rounded once, to bf16.
+inline __device__ void transformLine(float (&line)[kLine]) {
+  changeInDouble(
+      line, [](double(&x)[kLine]) { randomHadamard(x); },
+      [](double value) { return bf16ToFloat(bf16OfFloat(roundedToOdd(value))); });
 }
 
 inline __device__ void transformLineBack(float (&line)[kLine]) {
-  double x[kLine];
-#pragma unroll
-  for (int i = 0; i < kLine; ++i) x[i] = static_cast<double>(line[i]);
-  inverseRandomHadamard(x);
-#pragma unroll
-  for (int i = 0; i < kLine; ++i) line[i] = static_cast<float>(x[i]);
+  changeInDouble(
+      line, [](double(&x)[kLine]) { inverseRandomHadamard(x); },
+      [](double value) { return static_cast<float>(value); });
 }
 
 /// Random bytes of a line that begins anywhere: of one block of sixteen, or of two.
