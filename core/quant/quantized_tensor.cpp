@@ -117,7 +117,7 @@ class Parts {
     Result<Tensor> scaleInv = get(prefix + "scale_inv", scalesSpec(spec, direction));
     if (!scaleInv) return scaleInv.error();
     QuantizedCopy copy{.data = std::move(*data), .scaleInv = std::move(*scaleInv), .amax = std::nullopt};
-    if (traitsOf(spec.scaling).scaleFormat == ScaleFormat::E4M3) {
+    if (isNvfp4(spec.scaling)) {
       const Result<Tensor> amax = get(prefix + "amax", {DType::F32, {1}});
       if (!amax) return amax.error();
       copy.amax = static_cast<float>(amax->toDoubles().front());

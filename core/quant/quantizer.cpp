@@ -119,7 +119,7 @@ QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, cons
   QuantizedCopy copy{.data = Tensor::zeros(codesSpec(quantized, direction)),
                      .scaleInv = Tensor::zeros(scalesSpec(quantized, direction)),
                      .amax = std::nullopt};
-  if (traitsOf(spec.scaling).scaleFormat == ScaleFormat::E4M3) copy.amax = amax;
+  if (isNvfp4(spec.scaling)) copy.amax = amax;
   const BlockScaler scaleOf = familyOf(spec.scaling).makeScaler({spec, inputs, quantized.nominal.dtype, amax});
   const Rounder rounder(spec, inputs, direction);
   const CodePlaces places(spec.format, source.cols);
@@ -161,7 +161,7 @@ Verdict check(const Tensor& x, const QuantizerSpec& spec, Copies copies) {
   const ScalingTraits& traits = traitsOf(spec.scaling);
   const bool isFp4 = spec.format == ElementFormat::E2M1;
   if (x.spec.dtype == DType::U8) return Verdict::no("A tensor of bytes cannot be quantized; give f32, f16 or bf16.");
-  if (isFp4 != (traits.scaleFormat == ScaleFormat::E4M3))
+  if (isFp4 != isNvfp4(spec.scaling))
     return Verdict::no(fmt::format("Scaling {} is for {}, but the format is {}.", traits.name,
                                    isFp4 ? "e4m3 and e5m2" : "e2m1", formatName(spec.format)));
   if (!spec.transformsColumnwise || copies == Copies::Rowwise) return Verdict::yes();

@@ -78,7 +78,7 @@ CopyParts partsOf(const TensorSpec& copy) {
   parts.scalesOffset = roundedUp(parts.codesBytes, kPartAlignment);
   parts.scalesBytes = grid.rows * grid.cols * scaleBytes(traits.scaleFormat);
   parts.amaxOffset = roundedUp(parts.scalesOffset + parts.scalesBytes, kPartAlignment);
-  const bool hasAmax = traits.scaleFormat == ScaleFormat::E4M3;
+  const bool hasAmax = isNvfp4(form.scaling);
   parts.totalBytes = hasAmax ? parts.amaxOffset + 4 : parts.scalesOffset + parts.scalesBytes;
   return parts;
 }

@@ -33,6 +33,8 @@ struct ScalingTraits {
 };
 
 const ScalingTraits& traitsOf(Scaling scaling);
+/// Whether blocks are scaled by E4M3, and the whole tensor by its amax besides.
+inline bool isNvfp4(Scaling scaling) { return traitsOf(scaling).scaleFormat == ScaleFormat::E4M3; }
 std::optional<Scaling> parseScaling(std::string_view name);
 
 /// The block of a copy as it stands in memory.

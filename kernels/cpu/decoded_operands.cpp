@@ -32,9 +32,7 @@ bool hasPowerOfTwoScales(const CompileRequest& request, const StepOperand& opera
 }
 
 /// Are all numbers of the copy multiplied by a factor besides?
-bool hasTensorScale(const QuantizedForm& form) {
-  return form.scaling == Scaling::PerTensor || traitsOf(form.scaling).scaleFormat == ScaleFormat::E4M3;
-}
+bool hasTensorScale(const QuantizedForm& form) { return form.scaling == Scaling::PerTensor || isNvfp4(form.scaling); }
 
 /// bf16 has no room for that factor.
 DType dtypeWithAllFactors(const QuantizedForm& form, bool hasPowerOfTwoScales) {

@@ -36,7 +36,7 @@ class Quantize final : public Kernel {
     if (piece.history) return true;
     const Scaling scaling = (m_quantizers.rowwise ? m_quantizers.rowwise : m_quantizers.columnwise)->scaling;
     const bool isPerTensor = scaling == Scaling::PerTensor && !piece.inputs.scale;
-    return isPerTensor || traitsOf(scaling).scaleFormat == ScaleFormat::E4M3;
+    return isPerTensor || isNvfp4(scaling);
   }
 
   const Graph& m_graph;

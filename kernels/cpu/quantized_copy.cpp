@@ -451,8 +451,8 @@ struct CopyRows::Writers {
 
 bool CopyRows::canMake(const TensorQuantizers& quantizers) {
   const auto isByRows = [](const std::optional<QuantizerSpec>& quantizer) {
-    return !quantizer || (!quantizer->transformsColumnwise && !quantizer->roundsStochastically &&
-                          traitsOf(quantizer->scaling).scaleFormat != ScaleFormat::E4M3);
+    return !quantizer ||
+           (!quantizer->transformsColumnwise && !quantizer->roundsStochastically && !isNvfp4(quantizer->scaling));
   };
   return isByRows(quantizers.rowwise) && isByRows(quantizers.columnwise);
 }

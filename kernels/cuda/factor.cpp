@@ -82,7 +82,7 @@ Factor::Memory Factor::prepare(const std::byte* data, std::byte* workspace, Stre
   if (!m_map) return {.data = data, .scales = scales};
   launchArrangeScales({.from = scales, .to = workspace, .scaleBytes = static_cast<int>(m_scaleBytes), .map = *m_map},
                       stream);
-  const bool hasAmax = traitsOf(m_spec.quantized->scaling).scaleFormat == ScaleFormat::E4M3;
+  const bool hasAmax = isNvfp4(m_spec.quantized->scaling);
   return {.data = data,
           .scales = workspace,
           .amax = hasAmax ? reinterpret_cast<const float*>(data + parts.amaxOffset) : nullptr};

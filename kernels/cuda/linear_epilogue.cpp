@@ -74,7 +74,7 @@ bool isQuantizedAsMade(const Graph& graph, const Node& reader) {
   if (!reader.operation->isQuantizable || rowGroups(reader) > 0) return false;
   const TensorQuantizers& quantizers = quantizersOf(reader, TensorType::Input);
   const auto& quantizer = quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise;
-  if (!quantizer || traitsOf(quantizer->scaling).scaleFormat == ScaleFormat::E4M3) return false;
+  if (!quantizer || isNvfp4(quantizer->scaling)) return false;
   return quantizer->scaling != Scaling::PerTensor || graph.delayedScaling();
 }
 

@@ -74,9 +74,6 @@ Verdict haveOneScaling(const TensorQuantizers& quantizers) {
                   traitsOf(rowwise->scaling).name, traitsOf(columnwise->scaling).name));
 }
 
-/// Scales of blocks that follow from the amax of the whole tensor.
-bool isNvfp4(Scaling scaling) { return traitsOf(scaling).scaleFormat == ScaleFormat::E4M3; }
-
 }  // namespace
 
 bool areOfRows(const TensorQuantizers& quantizers) {

@@ -176,7 +176,7 @@ namespace {
 /// What is wrong with writing this copy row by row; empty: nothing.
 std::string wholeTensorText(const Graph& graph, const QuantizerSpec& quantizer) {
   if (quantizer.transformsColumnwise) return "its columnwise copy is taken of a transform along the columns";
-  if (traitsOf(quantizer.scaling).scaleFormat == ScaleFormat::E4M3)
+  if (isNvfp4(quantizer.scaling))
     return "its block scales are themselves scaled by the largest value of the whole tensor";
   if (quantizer.scaling == Scaling::PerTensor && !graph.delayedScaling())
     return "its scale follows from the largest value of the whole tensor; with DelayedScaling it is known beforehand";
@@ -243,8 +243,7 @@ ChainStep quantizing(std::string role, TensorType type) {
 
 ChainStep quantizingByAmax(std::string role, TensorType type) {
   const auto hasAmax = [](const std::optional<QuantizerSpec>& quantizer) {
-    return quantizer &&
-           (quantizer->scaling == Scaling::PerTensor || traitsOf(quantizer->scaling).scaleFormat == ScaleFormat::E4M3);
+    return quantizer && (quantizer->scaling == Scaling::PerTensor || isNvfp4(quantizer->scaling));
   };
   ChainStep step = quantizing(std::move(role), type);
   step.accepts = [type, hasAmax](const Node& node) {
