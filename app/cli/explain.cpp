@@ -71,6 +71,8 @@ void print(const OpenedPipeline& pipeline, const Attempt& attempt, Context& cont
   if (!isFused || couldBeLonger) context.out << wrappedLines("      " + attempt.explanation, 0) << '\n';
   for (const Repair& repair : attempt.repairs)
     context.out << wrappedLines("      fix: " + repair.label, kFixHang) << '\n';
+  if (const std::string request = requestFor(graph, attempt); !request.empty())
+    context.out << "      use it: --with " << request << '\n';
   if (!attempt.saving || *attempt.saving == Saving{}) return;
   const std::string gain = gainText(*attempt.saving, attempt.measured.get(), pipeline.analysis.report.device);
   context.out << "      " << styled(gain, Style::Dim, context.hasColour) << '\n';

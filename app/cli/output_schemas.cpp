@@ -290,6 +290,7 @@ Json attemptSchema() {
                       choice({"fused", "broken chain", "outside use", "condition failed", "taken by another fusion",
                               "no kernel on this device", "switched off", "on request", "measured slower"}));
   fields.emplace_back("explanation", text("One sentence with actual values."));
+  fields.emplace_back("request", text("For --with, where the fusion is possible but left to the user; else empty."));
   fields.emplace_back("repairs", texts());
   fields.emplace_back("saving", saving());
   fields.emplace_back("measured", measuredGain());

@@ -76,7 +76,9 @@ std::string opsText(const Graph& graph, const Attempt& attempt) {
 }
 
 std::string missText(const Graph& graph, const Attempt& miss) {
-  return wrappedLines(fmt::format("  · {}: {}", opsText(graph, miss), miss.explanation), kHang) + "\n";
+  const std::string request = requestFor(graph, miss);
+  const std::string how = request.empty() ? "" : " To use it: --with " + request + ".";
+  return wrappedLines(fmt::format("  · {}: {}{}", opsText(graph, miss), miss.explanation, how), kHang) + "\n";
 }
 
 std::string hitText(const Graph& graph, const Attempt& hit, const DeviceModel& device, bool hasColour) {

@@ -27,6 +27,8 @@ FusionMiss missOf(const Analysis& analysis, const Attempt& attempt) {
                   .ops = opsOf(analysis.graph(), attempt),
                   .explanation = attempt.explanation};
   for (const Repair& repair : attempt.repairs) miss.fixes.push_back(repair.label);
+  if (const std::string request = requestFor(analysis.graph(), attempt); !request.empty())
+    miss.fixes.push_back("ask for it with --with " + request);
   if (attempt.saving && *attempt.saving != Saving{})
     miss.gain = gainText(*attempt.saving, attempt.measured.get(), analysis.report.device);
   return miss;

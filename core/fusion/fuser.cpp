@@ -622,7 +622,7 @@ class PassFuser {
     if (refuseSwitchedOff(match, attempt) || refuseCondition(match, attempt) || refuseIdle(match, attempt) ||
         refuseQuantizer(match, attempt) || refuseDelayed(match, attempt) || refuseTaken(match, attempt) ||
         refuseSchedule(match, attempt) || refuseHardware(match, attempt) || refuseKernel(match, attempt) ||
-        refuseUseless(match, attempt) || refuseSlower(match, attempt) || refuseUnasked(match, attempt))
+        refuseUseless(match, attempt) || refuseSlower(attempt) || refuseUnasked(match, attempt))
       return;
     attempt.explanation = fmt::format("{} run as one.", idsOf(m_graph, match.nodes));
   }
@@ -647,12 +647,11 @@ class PassFuser {
   }
 
   /// TransformerEngine measures nothing, and what a user asks for by name is done.
-  bool refuseSlower(const Match& match, Attempt& attempt) const {
+  bool refuseSlower(Attempt& attempt) const {
     const bool mayRefuse = m_options.book != RuleBook::Te && m_options.gains.decides;
     if (!mayRefuse || !attempt.measured || !attempt.measured->isSlower() || isAsked(attempt)) return false;
     return refuse(attempt, Outcome::MeasuredSlower,
-                  fmt::format("It was {}. To use it nevertheless: --with {}@{}.", worthOf(attempt), match.rule.name,
-                              match.node(0).id));
+                  fmt::format("It was {}. It is used when asked for.", worthOf(attempt)));
   }
 
   bool isAsked(const Attempt& attempt) const {
@@ -666,8 +665,8 @@ class PassFuser {
     if (match.rule.price.empty() || isAsked(attempt)) return false;
     attempt.saving.reset();  // the traffic model does not know the price
     return refuse(attempt, Outcome::OnRequest,
-                  fmt::format("It would keep {} less for backward. {} It is used on request: --with {}@{}.",
-                              formatBytes(keptLess(match)), match.rule.price, match.rule.name, match.node(0).id));
+                  fmt::format("It would keep {} less for backward. {} It is used when asked for.",
+                              formatBytes(keptLess(match)), match.rule.price));
   }
 
   std::string switchFor(const Attempt& attempt, const std::vector<std::string>& entries) const {
@@ -936,6 +935,11 @@ std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<cons
     if (at == std::string::npos || std::ranges::any_of(nodes, isNamed)) return entry;
   }
   return {};
+}
+
+std::string requestFor(const Graph& graph, const Attempt& attempt) {
+  if (attempt.outcome != Outcome::OnRequest && attempt.outcome != Outcome::MeasuredSlower) return {};
+  return attempt.rule->name + "@" + graph.node(attempt.nodes.front()).id;
 }
 
 std::string_view phaseName(Phase phase) { return phase == Phase::Forward ? "forward" : "backward"; }

@@ -122,6 +122,10 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options = {})
 std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<const NodeId> nodes,
                       const std::vector<std::string>& entries);
 
+/// "RULE@op", the entry of RuleSwitches::with that asks for a fusion that is possible, but left to the user. Empty for
+/// any other attempt.
+std::string requestFor(const Graph& graph, const Attempt& attempt);
+
 /// Why "RULE@OP" switches nothing in this graph: the pipeline has no such op.
 Verdict hasItsOp(const Graph& graph, const std::string& entry);
 

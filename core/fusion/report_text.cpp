@@ -108,6 +108,7 @@ Json attemptJson(const Graph& graph, const Attempt& attempt, const DeviceModel& 
           {"stepsMatched", attempt.stepsMatched},
           {"outcome", outcomeName(attempt.outcome)},
           {"explanation", attempt.explanation},
+          {"request", requestFor(graph, attempt)},
           {"repairs", repairs},
           {"saving", toJson(attempt.saving, device)},
           {"measured", toJson(attempt.measured.get())}};

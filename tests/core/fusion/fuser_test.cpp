@@ -423,7 +423,8 @@ TEST(Fuser, ARuleWithAPriceAppliesOnRequestOnly) {
   EXPECT_EQ(attempt.outcome, Outcome::OnRequest);
   EXPECT_EQ(attempt.explanation,
             "It would keep 256 B less for backward. Backward then makes SwiGLU's output again, one more pass over it. "
-            "It is used on request: --with ForwardBackwardSwiGLULinear@act.");
+            "It is used when asked for.");
+  EXPECT_EQ(requestFor(graph, attempt), "ForwardBackwardSwiGLULinear@act");
   EXPECT_FALSE(attempt.saving.has_value());
 }
 
@@ -658,8 +659,8 @@ TEST(FuserGain, WhatWasMeasuredAsSlowerIsNotChosen) {
   EXPECT_EQ(attempt->outcome, Outcome::MeasuredSlower);
   EXPECT_EQ(attempt->explanation,
             "It was predicted to save 512 B and 1 launch but measured to lose 1.5 us (0.90x, 95 % interval 0.89 to "
-            "0.91) on a test device. To use it "
-            "nevertheless: --with ForwardElementwiseChain@act.");
+            "0.91) on a test device. It is used when asked for.");
+  EXPECT_EQ(requestFor(graph, *attempt), "ForwardElementwiseChain@act");
 }
 
 TEST(FuserGain, WhatWasMeasuredAsSlowerIsUsedWhenAskedFor) {
