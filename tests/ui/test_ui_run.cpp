@@ -104,6 +104,7 @@ void RunTest::showsTheTableOfBothVariants() {
 
 void RunTest::runsOnTheDeviceThatWasChosen() {
   Fixture f(smallPipeline(), worker());
+  f.session.setRunOptions({.iterations = 3});
   f.session.setRunTarget({.device = "reference", .timing = "cupti"});
   QSignalSpy finished(&f.session, &Session::runFinished);
   f.session.run();
@@ -337,6 +338,8 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
 /// In either order, and of the same pipeline only.
 void RunTest::numericsAreKeptWithTheRun() {
   Fixture f(smallPipeline(), worker());
+  f.session.setRunOptions({.iterations = 3});
+  f.session.setRunTarget({.device = "reference"});
   QVERIFY(f.session.apply(SetRecipe{.recipe = {{"name", "MXFP8BlockScaling"}}}));
   QVERIFY(waitForAnalysis(f.session));
   QSignalSpy measured(&f.session, &Session::numericsFinished);
@@ -358,7 +361,7 @@ void RunTest::numericsAreKeptWithTheRun() {
   QVERIFY2(waitFor(measured), qPrintable(f.window.message()));
   QVERIFY(f.session.lastRun()->record.numerics.has_value());
   QVERIFY(!f.session.lastNumerics()->isStale);
-  f.session.setRunOptions({.seed = 7});
+  f.session.setRunOptions({.iterations = 3, .seed = 7});
   QVERIFY(f.session.lastNumerics()->isStale && !f.session.lastRun()->isStale);  // other numbers, the same times
 }
 
@@ -369,7 +372,7 @@ void RunTest::parametersAreSavedAndTakenBack() {
   const Result<void> saved = f.session.saveParameters(file);
   QVERIFY2(saved.hasValue(), saved ? "" : saved.error().message.c_str());
   const Result<NamedTensors> ofSeed0 = readSafetensors(folder / "parameters.safetensors");
-  f.session.setRunOptions({.seed = 7});
+  f.session.setRunOptions({.iterations = 3, .seed = 7});
   QVERIFY(f.session.saveParameters(file).hasValue());
   const Result<NamedTensors> ofSeed7 = readSafetensors(folder / "parameters.safetensors");
   QVERIFY(ofSeed0.hasValue() && ofSeed7.hasValue());
@@ -421,6 +424,8 @@ void RunTest::cancelKeepsWhatWasMeasured() {
 
 void RunTest::stoppedRunDoesNotReplaceACompleteOne() {
   Fixture f(smallPipeline(), worker());
+  f.session.setRunOptions({.iterations = 50});
+  f.session.setRunTarget({.device = "reference"});
   QSignalSpy finished(&f.session, &Session::runFinished);
   f.session.run();
   QVERIFY(waitFor(finished));
@@ -450,6 +455,8 @@ void RunTest::killedWorkerIsASentenceAndTheNextRunStartsAnother() {
   QVERIFY(f.window.message().contains(QStringLiteral("document is untouched")));
   QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::Failed);
   QCOMPARE(serialize(f.session.document()), before);
+  f.session.setRunOptions({.iterations = 3});
+  f.session.setRunTarget({.device = "reference"});
   QSignalSpy finished(&f.session, &Session::runFinished);
   f.session.run();
   QVERIFY(waitFor(finished));
@@ -457,6 +464,8 @@ void RunTest::killedWorkerIsASentenceAndTheNextRunStartsAnother() {
 
 void RunTest::editingWhileRunningMarksTheResultStale() {
   Fixture f(smallPipeline(), worker());
+  f.session.setRunOptions({.iterations = 3});
+  f.session.setRunTarget({.device = "reference"});
   QSignalSpy finished(&f.session, &Session::runFinished);
   f.session.run();
   QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
