@@ -3,6 +3,7 @@
 #include "tests/support/op_samples.h"
 
 #include "core/numerics/random.h"
+#include "core/ops/catalog.h"
 
 #include <cmath>
 #include <stdexcept>
@@ -127,6 +128,13 @@ Attributes fittingAttributes(const FusibleOperation& operation, const Shape& sha
   Attributes attributes;
   for (const AttributeSpec& spec : operation.attributes) attributes.set(spec.name, fittingValue(spec, shape));
   return attributes;
+}
+
+std::vector<const FusibleOperation*> basicOperations() {
+  std::vector<const FusibleOperation*> basic;
+  for (const auto& operation : builtinOperations().operations())
+    if (!operation->isComposite()) basic.push_back(operation.get());
+  return basic;
 }
 
 std::vector<OpSample> samplesOf(const FusibleOperation& operation) {

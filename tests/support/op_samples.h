@@ -7,7 +7,17 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 namespace fuseline::testing {
+
+/// Of the catalog, all but the composite ones.
+std::vector<const FusibleOperation*> basicOperations();
+
+/// For tests that have it as their parameter.
+inline std::string operationName(const ::testing::TestParamInfo<const FusibleOperation*>& instance) {
+  return instance.param->name;
+}
 
 /// One way to call an op.
 struct OpSample {

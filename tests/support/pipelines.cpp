@@ -103,6 +103,15 @@ Link with(Link link, std::string attribute, AttributeValue value) {
   return link;
 }
 
+Link quantizeLink(bool forward, bool backward, std::string id) {
+  return with(with(link("Quantize", std::move(id)), "forward", forward), "backward", backward);
+}
+
+Link sampleLink(const std::string& operation) {
+  const bool needsWidth = builtinOperations().find(operation)->attribute("out_features") != nullptr;
+  return needsWidth ? with(link(operation), "out_features", std::int64_t{21}) : link(operation);
+}
+
 Link linear(std::int64_t outFeatures, std::string id) {
   return with(link("BasicLinear", std::move(id)), "out_features", outFeatures);
 }

@@ -11,6 +11,9 @@
 
 namespace fuseline::testing {
 
+/// What pipelines compute in.
+inline constexpr DType kFloatTypes[] = {DType::F32, DType::BF16, DType::F16};
+
 /// One op of a chain. Attributes that are left out take their defaults; widths are filled in from the input.
 struct Link {
   std::string operation;
@@ -32,6 +35,9 @@ Link reading(std::string value, Link link);
 /// In a nested Sequential, together with its neighbours of the same path.
 Link inside(std::string path, Link link);
 Link with(Link link, std::string attribute, AttributeValue value);
+Link quantizeLink(bool forward, bool backward, std::string id = {});
+/// Of any op: with a width where it cannot do without.
+Link sampleLink(const std::string& operation);
 
 /// A pipeline of the main tensor x: [.., shape.back()]. Extra outputs nobody reads stay unread; `extraOutputs` makes
 /// pipeline outputs of values by name.

@@ -16,11 +16,6 @@ namespace {
 
 const std::string kRun = "run --device reference --iterations 1 --warmup 0 ";
 
-const Tensor* find(const NamedTensors& tensors, const std::string& name) {
-  const auto found = std::ranges::find(tensors, name, &NamedTensors::value_type::first);
-  return found == tensors.end() ? nullptr : &found->second;
-}
-
 TEST(Capture, WritesWhatTheFusedPlanOfADumpHolds) {
   const TemporaryFolder folder;
   const ProgramResult result = fuseline(kRun + "--quiet --capture norm:y,grad.x --capture fc1.weight --captured " +

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "core/support/json.h"
+#include "core/tensor/tensor.h"
+#include "tests/support/text.h"
 
 #include <filesystem>
 #include <string>
@@ -24,11 +26,12 @@ ProgramResult fuseline(const std::string& arguments, const std::string& input = 
 
 /// For the shell.
 std::string quoted(const std::filesystem::path& path);
-bool has(const std::string& text, const std::string& part);
 
 /// The text of a file; empty when it is not there.
 std::string readText(const std::filesystem::path& path);
 void writeText(const std::filesystem::path& path, const std::string& text);
+/// Null where there is none of this name.
+const Tensor* find(const NamedTensors& tensors, const std::string& name);
 
 /// tests/golden/cli/<name>.
 std::filesystem::path goldenPath(const std::string& name);

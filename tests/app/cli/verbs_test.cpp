@@ -24,11 +24,6 @@ std::string inOneLine(const std::string& text) {
   return line;
 }
 
-const Tensor* find(const NamedTensors& tensors, const std::string& name) {
-  const auto found = std::ranges::find(tensors, name, &NamedTensors::value_type::first);
-  return found == tensors.end() ? nullptr : &found->second;
-}
-
 void expectNarrow(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)

@@ -6,6 +6,7 @@
 #include "kernels/cpu/catalog.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/compare.h"
+#include "tests/support/op_samples.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/rule_samples.h"
 #include "tests/support/run_plan.h"
@@ -20,8 +21,6 @@ namespace fuseline {
 namespace {
 
 using namespace fuseline::testing;
-
-constexpr DType kDTypes[] = {DType::F32, DType::BF16, DType::F16};
 
 std::shared_ptr<Backend> nativeBackend() { return cpu::makeCpuBackend(); }
 std::shared_ptr<Backend> throughF32Backend() {
@@ -65,16 +64,11 @@ void expectNonFiniteLikeReference(const Graph& graph, const FusionReport& report
 /// Extents whose last axis is even, so that gated ops accept them.
 const std::vector<Shape> kShapes = {{0, 16}, {1, 2}, {1, 514}, {6, 16}, {7, 62}, {3, 2, 34}, {130, 1026}, {600}};
 
-Link sampleLink(const std::string& operation) {
-  const bool isLinear = operation == "BasicLinear" || operation == "GroupedLinear";
-  return isLinear ? with(link(operation), "out_features", std::int64_t{21}) : link(operation);
-}
-
 class BasicOps : public ::testing::TestWithParam<const FusibleOperation*> {
  protected:
   void expectLikeReferenceEverywhere(const std::shared_ptr<Backend>& backend, PassKind pass) {
     const std::string& name = GetParam()->name;
-    for (const DType dtype : kDTypes)
+    for (const DType dtype : kFloatTypes)
       for (const Shape& shape : kShapes) {
         const Graph graph = chain(dtype, shape, {sampleLink(name)}, {.pass = pass});
         expectLikeReference(graph, unfused(graph), dtype, backend, name + " of " + toString(shape),
@@ -92,18 +86,11 @@ TEST_P(BasicOps, TrainLikeTheReferenceWithoutBf16Instructions) {
 }
 
 TEST_P(BasicOps, PropagateNanAndInfinityLikeTheReference) {
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kFloatTypes)
     for (const Shape& shape : {Shape{1, 2}, Shape{7, 62}}) {
       const Graph graph = chain(dtype, shape, {sampleLink(GetParam()->name)});
       expectNonFiniteLikeReference(graph, unfused(graph), GetParam()->name + " of " + toString(shape));
     }
-}
-
-std::vector<const FusibleOperation*> basicOperations() {
-  std::vector<const FusibleOperation*> basic;
-  for (const auto& op : builtinOperations().operations())
-    if (!op->isComposite()) basic.push_back(op.get());
-  return basic;
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, BasicOps, ::testing::ValuesIn(basicOperations()),
@@ -131,7 +118,7 @@ class Rules : public ::testing::TestWithParam<const FusionRule*> {
  protected:
   void expectLikeReferenceEverywhere(const std::shared_ptr<Backend>& backend, const std::vector<Shape>& shapes) {
     for (const RuleSample& sample : ruleSamples(GetParam()->name))
-      for (const DType dtype : kDTypes)
+      for (const DType dtype : kFloatTypes)
         for (const Shape& shape : shapes) {
           const Graph graph = chain(dtype, shape, sample.links, sample.options);
           const RuleCatalog catalog = only(*GetParam());
@@ -156,7 +143,7 @@ TEST_P(Rules, RunFusedLikeTheReferenceWithoutBf16Instructions) {
 
 TEST_P(Rules, PropagateNanAndInfinityLikeTheReference) {
   for (const RuleSample& sample : ruleSamples(GetParam()->name))
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : kFloatTypes) {
       const Graph graph = chain(dtype, {6, 16}, sample.links, sample.options);
       const RuleCatalog catalog = only(*GetParam());
       expectNonFiniteLikeReference(graph, fuseWith(catalog, graph, nativeBackend()), sample.label);
@@ -208,7 +195,7 @@ TEST(CpuKernels, AreAllReachedByAnOpOrARule) {
 }
 
 TEST(CpuKernels, AddTheGradientsOfABranch) {
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kFloatTypes) {
     const Graph graph =
         chain(dtype, {5, 16}, {link("GELU", "a"), link("GELU", "b"), link("AddExtraInput", "c", "a.y")});
     ASSERT_TRUE(kernelsOf(graph, unfused(graph)).contains("accumulate"));

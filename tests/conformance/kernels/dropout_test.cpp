@@ -21,7 +21,7 @@ const Shape kShape = {70, 130};
 
 Link dropout(std::string id, std::int64_t seed = 0) { return with(link("Dropout", std::move(id)), "seed", seed); }
 
-Graph graphOf(const std::vector<Link>& links, PassKind pass = PassKind::Training) {
+Graph dropoutGraph(const std::vector<Link>& links, PassKind pass = PassKind::Training) {
   return chain(DType::F32, kShape, links, {.pass = pass});
 }
 
@@ -43,8 +43,8 @@ std::string gradientName(const RunResults& results) {
 
 // Five standard deviations.
 TEST(Dropout, DropsTheAskedShareAndScalesTheOthersUp) {
-  const Graph graph = graphOf({dropout("drop")});
-  const Graph plain = graphOf({link("Identity", "drop")});
+  const Graph graph = dropoutGraph({dropout("drop")});
+  const Graph plain = dropoutGraph({link("Identity", "drop")});
   const RunResults results = run(graph, unfused(graph));
   const std::vector<double>& y = only(results, "y");
   const RunResults expected = run(plain, unfused(plain));
@@ -57,14 +57,14 @@ TEST(Dropout, DropsTheAskedShareAndScalesTheOthersUp) {
 }
 
 TEST(Dropout, ReplaysItsMaskInBackwardWithoutKeepingAnything) {
-  const Graph graph = graphOf({dropout("drop")});
+  const Graph graph = dropoutGraph({dropout("drop")});
   EXPECT_EQ(makePlan(graph, unfused(graph)).savedForBackwardBytes, 0);
   const RunResults results = run(graph, unfused(graph));
   EXPECT_EQ(keptIn(only(results, gradientName(results))), keptIn(only(results, "y")));
 }
 
 TEST(Dropout, HasTheSameMaskFusedAndUnfused) {
-  const Graph graph = graphOf({link("Bias"), dropout("drop"), link("AddExtraInput"), dropout("again")});
+  const Graph graph = dropoutGraph({link("Bias"), dropout("drop"), link("AddExtraInput"), dropout("again")});
   const FusionReport fused = std::move(*fuse(graph, {}));
   ASSERT_LT(makePlan(graph, fused).steps.size(), makePlan(graph, unfused(graph)).steps.size());
   EXPECT_EQ(firstDifference(run(graph, fused), run(graph, unfused(graph)), 1e-5), "");
@@ -72,7 +72,7 @@ TEST(Dropout, HasTheSameMaskFusedAndUnfused) {
 
 TEST(Dropout, DiffersByOpAndBySeed) {
   const auto mask = [](const Link& op) {
-    const Graph graph = graphOf({op});
+    const Graph graph = dropoutGraph({op});
     return keptIn(only(run(graph, unfused(graph)), "y"));
   };
   EXPECT_EQ(mask(dropout("a")), mask(dropout("a")));
@@ -81,7 +81,7 @@ TEST(Dropout, DiffersByOpAndBySeed) {
 }
 
 TEST(Dropout, IsAViewOutsideTraining) {
-  const Graph graph = graphOf({dropout("drop")}, PassKind::Forward);
+  const Graph graph = dropoutGraph({dropout("drop")}, PassKind::Forward);
   EXPECT_TRUE(makePlan(graph, unfused(graph)).steps.front().isView);
 }
 

@@ -27,11 +27,6 @@ Link frozen(Link link, const std::string& parameter) {
   return with(std::move(link), requiresGradName(parameter), false);
 }
 
-Link sampleLink(const std::string& operation) {
-  const bool isLinear = builtinOperations().find(operation)->attribute("out_features") != nullptr;
-  return isLinear ? with(link(operation), "out_features", std::int64_t{21}) : link(operation);
-}
-
 /// Every parameter of the links frozen by itself, then all of them.
 std::vector<std::vector<Link>> frozenVariants(const std::vector<Link>& links) {
   std::vector<std::vector<Link>> variants;

@@ -28,8 +28,6 @@ using namespace fuseline::testing;
 
 using List = std::vector<std::int64_t>;
 
-constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16};
-
 /// Products of float32 are compared as TransformerEngine compares them, with the tolerance of TF32.
 Tolerance productTolerance(DType dtype) { return dtype == DType::F32 ? kToleranceOfProducts : toleranceOf(dtype); }
 
@@ -151,11 +149,12 @@ class Grid : public ::testing::TestWithParam<Case> {};
 
 std::vector<Case> grid() {
   std::vector<Case> cases;
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kFloatTypes)
     for (const bool hasBias : {false, true})
       for (const bool isSingle : {false, true})
         cases.push_back({.sizes = {256, 0, 384, 128}, .dtype = dtype, .hasBias = hasBias, .isSingle = isSingle});
-  for (const DType dtype : kDTypes) cases.push_back({.sizes = {0, 384, 128, 256}, .dtype = dtype, .isScaled = true});
+  for (const DType dtype : kFloatTypes)
+    cases.push_back({.sizes = {0, 384, 128, 256}, .dtype = dtype, .isScaled = true});
   return cases;
 }
 
@@ -185,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(GroupedLinear, Grid, ::testing::ValuesIn(grid()));
 
 /// Every form of the bias, in every dtype.
 void expectLikeTheFormulasInAllForms(const List& sizes, std::int64_t K, std::int64_t N) {
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kFloatTypes)
     for (const bool isScaled : {false, true}) {
       const Case c{.sizes = sizes, .K = K, .N = N, .dtype = dtype, .isScaled = isScaled, .isSingle = isScaled};
       expectLikeTheFormulas(c);
@@ -254,7 +253,7 @@ TEST(DelayedWeightGradients, AreTheSameBits) {
 // ---- the buffers output and grad_input of TransformerEngine
 
 TEST(GroupedLinearKernel, WritesItsResultsIntoMemoryOfTheCallers) {
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kFloatTypes) {
     const Case c{.sizes = {5, 0, 33}, .K = 24, .N = 40, .dtype = dtype};
     const GroupedValues values = valuesOf(c);
     const Graph graph = graphOf(c, {});
@@ -469,7 +468,7 @@ TEST_P(GroupedMlp, TrainsLikeTheFormulas) {
 }
 
 INSTANTIATE_TEST_SUITE_P(GroupedLinear, GroupedMlp,
-                         ::testing::Combine(::testing::ValuesIn(kDTypes), ::testing::Bool()));
+                         ::testing::Combine(::testing::ValuesIn(kFloatTypes), ::testing::Bool()));
 
 }  // namespace
 }  // namespace fuseline

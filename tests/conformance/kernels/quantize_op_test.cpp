@@ -20,10 +20,6 @@ namespace {
 
 using namespace fuseline::testing;
 
-Link quantizeLink(bool forward, bool backward, std::string id = "q") {
-  return with(with(link("Quantize", std::move(id)), "forward", forward), "backward", backward);
-}
-
 std::vector<std::shared_ptr<Backend>> backends() { return {makeReferenceBackend(), cpu::makeCpuBackend()}; }
 
 const Step* stepNamed(const Plan& plan, const std::string& name, Phase phase = Phase::Forward) {
@@ -45,7 +41,7 @@ class QuantizeOp : public ::testing::TestWithParam<const RecipeDefinition*> {
 TEST_P(QuantizeOp, GivesTheNumbersOfItsCodesBitForBit) {
   for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
     for (const auto& [forward, backward] : {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
-      const Graph graph = under(tested(), chain(dtype, {256, 128}, {quantizeLink(forward, backward)}));
+      const Graph graph = under(tested(), chain(dtype, {256, 128}, {quantizeLink(forward, backward, "q")}));
       const NamedTensors bindings = *makeBindings(graph, 1);
       const Tensor& x = find(bindings, "x");
       const Tensor& dy = find(bindings, "grad.y");
@@ -64,13 +60,14 @@ TEST_P(QuantizeOp, GivesTheNumbersOfItsCodesBitForBit) {
 }
 
 TEST_P(QuantizeOp, LosesSomethingOfMostNumbers) {
-  const Graph graph = under(tested(), chain(DType::F32, {128, 128}, {quantizeLink(true, false)}));
+  const Graph graph = under(tested(), chain(DType::F32, {128, 128}, {quantizeLink(true, false, "q")}));
   EXPECT_NE(runPlan(graph, unfused(graph), cpu::makeCpuBackend()).at("y"),
             find(*makeBindings(graph, 1), "x").toDoubles());
 }
 
 TEST_P(QuantizeOp, HandsItsCodesToALinear) {
-  const Graph handed = under(tested(), chain(DType::BF16, {128, 256}, {quantizeLink(true, false), linear(128, "fc")}));
+  const Graph handed =
+      under(tested(), chain(DType::BF16, {128, 256}, {quantizeLink(true, false, "q"), linear(128, "fc")}));
   const Graph plain = under(tested(), chain(DType::BF16, {128, 256}, {linear(128, "fc")}));
   const Plan plan = makePlan(handed, unfused(handed));
   EXPECT_TRUE(stepNamed(plan, "q.quantize_input"));
@@ -82,7 +79,7 @@ TEST_P(QuantizeOp, HandsItsCodesToALinear) {
 }
 
 TEST_P(QuantizeOp, HandsTheCodesOfAGradientToALinear) {
-  const std::vector<Link> links = {linear(128, "fc"), quantizeLink(false, true)};
+  const std::vector<Link> links = {linear(128, "fc"), quantizeLink(false, true, "q")};
   const Graph handed = under(tested(), chain(DType::BF16, {128, 256}, links));
   const Graph plain = under(tested(), chain(DType::BF16, {128, 256}, {linear(128, "fc")}));
   const Plan plan = makePlan(handed, unfused(handed));
@@ -102,7 +99,8 @@ TEST_P(QuantizeOp, HandsTheCodesOfAGradientToALinear) {
 }
 
 TEST_P(QuantizeOp, IsReadByLinearsAndOthersAtOnce) {
-  const std::vector<Link> links = {quantizeLink(true, false), linear(256, "fc"), link("AddExtraInput", "add", "q.y")};
+  const std::vector<Link> links = {quantizeLink(true, false, "q"), linear(256, "fc"),
+                                   link("AddExtraInput", "add", "q.y")};
   const Graph graph = under(tested(), chain(DType::BF16, {128, 256}, links));
   const Plan plan = makePlan(graph, unfused(graph));
   ASSERT_TRUE(stepNamed(plan, "q"));
@@ -115,7 +113,7 @@ TEST_P(QuantizeOp, IsReadByLinearsAndOthersAtOnce) {
 
 /// Two passes over memory: codes out, codes back in.
 TEST_P(QuantizeOp, CostsAPassWhereNobodyReadsCodes) {
-  const Graph graph = under(tested(), chain(DType::BF16, {128, 256}, {quantizeLink(true, false), link("GELU")}));
+  const Graph graph = under(tested(), chain(DType::BF16, {128, 256}, {quantizeLink(true, false, "q"), link("GELU")}));
   const Plan plan = makePlan(graph, unfused(graph));
   const Step* const quantize = stepNamed(plan, "q.quantize_input");
   const Step* const back = stepNamed(plan, "q");
@@ -128,7 +126,7 @@ TEST_P(QuantizeOp, CostsAPassWhereNobodyReadsCodes) {
 }
 
 TEST_P(QuantizeOp, LetsBackwardActivationBiasFuse) {
-  const std::vector<Link> links = {quantizeLink(false, true), link("Bias", "bias"), link("GELU", "act")};
+  const std::vector<Link> links = {quantizeLink(false, true, "q"), link("Bias", "bias"), link("GELU", "act")};
   for (const Shape& shape : {Shape{128, 128}, {128, 1, 128}}) {
     const Graph graph = under(tested(), chain(DType::BF16, shape, links));
     const auto backend = cpu::makeCpuBackend();
@@ -162,7 +160,7 @@ TEST(QuantizeOpWithoutCodes, LeavesTheGradientAloneUnderABackwardOverride) {
   Attributes fields;
   fields.set("backward_override", std::string("high_precision"));
   const Graph graph =
-      under(recipe("Float8CurrentScaling", fields), chain(DType::BF16, {32, 32}, {quantizeLink(true, true)}));
+      under(recipe("Float8CurrentScaling", fields), chain(DType::BF16, {32, 32}, {quantizeLink(true, true, "q")}));
   const NamedTensors bindings = *makeBindings(graph, 1);
   for (const auto& backend : backends()) {
     const RunResults results = runPlan(graph, unfused(graph), backend);
@@ -173,8 +171,8 @@ TEST(QuantizeOpWithoutCodes, LeavesTheGradientAloneUnderABackwardOverride) {
 
 TEST(QuantizeOpWithoutCodes, StaysInHighPrecisionWhereBlocksDoNotFit) {
   std::vector<Diagnostic> diagnostics;
-  const Graph graph =
-      applyRecipe(chain(DType::BF16, {33, 40}, {quantizeLink(true, false)}), recipe("MXFP8BlockScaling"), diagnostics);
+  const Graph graph = applyRecipe(chain(DType::BF16, {33, 40}, {quantizeLink(true, false, "q")}),
+                                  recipe("MXFP8BlockScaling"), diagnostics);
   ASSERT_EQ(diagnostics.size(), 1U);
   EXPECT_EQ(diagnostics.front().message,
             "q stays in bf16: its input is 33 x 40, but MXFP8BlockScaling needs multiples of 32; padded to [64, 64] it "
@@ -184,7 +182,7 @@ TEST(QuantizeOpWithoutCodes, StaysInHighPrecisionWhereBlocksDoNotFit) {
 
 /// One scale does for any shape: 448 / amax = 64 brings 7 to the largest number, and 5 to 320.
 TEST(QuantizeOpOfOneScale, TakesAnyShape) {
-  const Graph graph = under(recipe("Float8CurrentScaling"), chain(DType::F32, {3}, {quantizeLink(true, false)}));
+  const Graph graph = under(recipe("Float8CurrentScaling"), chain(DType::F32, {3}, {quantizeLink(true, false, "q")}));
   const NamedTensors given = {{"x", Tensor::fromDoubles({DType::F32, {3}}, std::vector<double>{7.0, 5.0, 0.3})}};
   for (const auto& backend : backends())  // 0.3 * 64 = 19.2 lies between the codes 18 and 20
     EXPECT_EQ(runPlan(graph, unfused(graph), backend, 1, given).at("y"), (std::vector<double>{7.0, 5.0, 20.0 / 64}));
@@ -194,7 +192,7 @@ TEST(QuantizeOpOfOneScale, TakesAnyShape) {
 TEST(QuantizeOpOfOneScale, HasAStateUnderDelayedScaling) {
   Attributes fields;
   fields.set("margin", std::int64_t{2});
-  const Graph graph = under(recipe("DelayedScaling", fields), chain(DType::F32, {4}, {quantizeLink(true, true)}));
+  const Graph graph = under(recipe("DelayedScaling", fields), chain(DType::F32, {4}, {quantizeLink(true, true, "q")}));
   const Plan plan = makePlan(graph, unfused(graph));
   const auto values = [](std::vector<double> numbers) { return Tensor::fromDoubles({DType::F32, {4}}, numbers); };
   const NamedTensors bindings =

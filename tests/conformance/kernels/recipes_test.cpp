@@ -38,16 +38,16 @@ Doubles operand(const Recipe& recipe, const Tensor& x, OperandRole role, const s
   return {x.spec.rows(), x.spec.cols(), operandValues(recipe, x, role, name)};
 }
 
-enum class Form { Plain, Transposed };
+enum class Stored { Plain, Transposed };
 
-double at(const Doubles& matrix, Form form, std::int64_t row, std::int64_t col) {
-  return form == Form::Plain ? matrix.at(row, col) : matrix.at(col, row);
+double at(const Doubles& matrix, Stored form, std::int64_t row, std::int64_t col) {
+  return form == Stored::Plain ? matrix.at(row, col) : matrix.at(col, row);
 }
 
-std::vector<double> product(const Doubles& a, Form formOfA, const Doubles& b, Form formOfB) {
-  const std::int64_t rows = formOfA == Form::Plain ? a.rows : a.cols;
-  const std::int64_t depth = formOfA == Form::Plain ? a.cols : a.rows;
-  const std::int64_t cols = formOfB == Form::Plain ? b.cols : b.rows;
+std::vector<double> product(const Doubles& a, Stored formOfA, const Doubles& b, Stored formOfB) {
+  const std::int64_t rows = formOfA == Stored::Plain ? a.rows : a.cols;
+  const std::int64_t depth = formOfA == Stored::Plain ? a.cols : a.rows;
+  const std::int64_t cols = formOfB == Stored::Plain ? b.cols : b.rows;
   std::vector<double> sums;
   for (std::int64_t row = 0; row < rows; ++row)
     for (std::int64_t col = 0; col < cols; ++col) {
@@ -66,9 +66,9 @@ RunResults expectedOf(const Recipe& recipe, const NamedTensors& bindings) {
   const auto x = [&](GemmRole gemm) { return read("x", TensorType::Input, gemm, "fc.input"); };
   const auto weight = [&](GemmRole gemm) { return read("fc.weight", TensorType::Weight, gemm, "fc.weight"); };
   const auto dy = [&](GemmRole gemm) { return read("grad.y", TensorType::GradOutput, gemm, "fc.grad_output"); };
-  return {{"y", product(x(GemmRole::Fprop), Form::Plain, weight(GemmRole::Fprop), Form::Transposed)},
-          {"grad.x", product(dy(GemmRole::Dgrad), Form::Plain, weight(GemmRole::Dgrad), Form::Plain)},
-          {"grad.fc.weight", product(dy(GemmRole::Wgrad), Form::Transposed, x(GemmRole::Wgrad), Form::Plain)}};
+  return {{"y", product(x(GemmRole::Fprop), Stored::Plain, weight(GemmRole::Fprop), Stored::Transposed)},
+          {"grad.x", product(dy(GemmRole::Dgrad), Stored::Plain, weight(GemmRole::Dgrad), Stored::Plain)},
+          {"grad.fc.weight", product(dy(GemmRole::Wgrad), Stored::Transposed, x(GemmRole::Wgrad), Stored::Plain)}};
 }
 
 class EveryRecipe : public ::testing::TestWithParam<const RecipeDefinition*> {};
@@ -151,7 +151,7 @@ TEST(Recipes, ReadDequantizedOperandsInBackwardIfAsked) {
   const Doubles weight = operand(tested, find(bindings, "fc.weight"), {TensorType::Weight, GemmRole::Fprop}, "");
   const Tensor& dy = find(bindings, "grad.y");
   const RunResults expected = {
-      {"grad.x", product({dy.spec.rows(), dy.spec.cols(), dy.toDoubles()}, Form::Plain, weight, Form::Plain)}};
+      {"grad.x", product({dy.spec.rows(), dy.spec.cols(), dy.toDoubles()}, Stored::Plain, weight, Stored::Plain)}};
   for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()}) {
     RunResults results = runPlan(graph, unfused(graph), backend);
     EXPECT_EQ(firstDifference({{"grad.x", results.at("grad.x")}}, expected, toleranceOf(DType::BF16).relative), "");

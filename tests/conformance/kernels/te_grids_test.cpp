@@ -17,38 +17,36 @@ namespace {
 
 using namespace fuseline::testing;
 
-constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16};
-
 /// One row of the table: an op with its parameters, on the shapes of its main input.
-struct Grid {
+struct OpGrid {
   std::string name;
   std::vector<Link> links;
   std::vector<Shape> shapes;
   bool isExact = false;
 };
 
-void PrintTo(const Grid& grid, std::ostream* out) { *out << grid.name; }
+void PrintTo(const OpGrid& grid, std::ostream* out) { *out << grid.name; }
 
-RunResults run(const Graph& graph, const std::shared_ptr<Backend>& backend, const NamedTensors& data) {
+RunResults runOf(const Graph& graph, const std::shared_ptr<Backend>& backend, const NamedTensors& data) {
   return runPlan(graph, unfused(graph), backend, 1234, data);
 }
 
-Tolerance toleranceFor(const Grid& grid, const Link& link, DType dtype) {
+Tolerance toleranceFor(const OpGrid& grid, const Link& link, DType dtype) {
   if (grid.isExact) return {};
   const bool isGemm = link.operation == "BasicLinear";
   return isGemm && dtype == DType::F32 ? kToleranceOfProducts : toleranceOf(dtype);
 }
 
-class TeGrids : public ::testing::TestWithParam<Grid> {};
+class TeGrids : public ::testing::TestWithParam<OpGrid> {};
 
 TEST_P(TeGrids, HoldWithTheirTolerances) {
   for (const Link& link : GetParam().links)
     for (const Shape& shape : GetParam().shapes)
-      for (const DType dtype : kDTypes) {
+      for (const DType dtype : kFloatTypes) {
         const Graph graph = chain(dtype, shape, {link});
         const NamedTensors data = uniformData(graph);
-        const RunResults actual = run(graph, cpu::makeCpuBackend(), data);
-        const RunResults expected = run(graph, makeReferenceBackend(), data);
+        const RunResults actual = runOf(graph, cpu::makeCpuBackend(), data);
+        const RunResults expected = runOf(graph, makeReferenceBackend(), data);
         for (const auto& [name, values] : expected)
           EXPECT_TRUE(allClose(actual.at(name), values, toleranceFor(GetParam(), link, dtype)))
               << name << " of " << toString(graph) << dtypeName(dtype);
@@ -97,7 +95,7 @@ Link clamped(const std::string& operation, double limit, double offset) {
 
 Link reshape(const Shape& to) { return with(link("Reshape"), "shape", to); }
 
-std::vector<Grid> structureGrids() {
+std::vector<OpGrid> structureGrids() {
   std::vector<Link> scales;
   for (const double scale : {1.0, 0.0, -2.5, 3.5}) scales.push_back(with(link("ConstantScale"), "scale", scale));
   return {{"identity", {link("Identity")}, {{32, 32}}, true},
@@ -110,8 +108,8 @@ std::vector<Grid> structureGrids() {
           {"constant_scale", scales, {{}, {1, 13}, {4, 4, 2}}}};
 }
 
-std::vector<Grid> linearGrids() {
-  std::vector<Grid> grids;
+std::vector<OpGrid> linearGrids() {
+  std::vector<OpGrid> grids;
   for (const std::int64_t size : {1, 7, 32})
     grids.push_back({"bias_" + std::to_string(size), {link("Bias")}, joined({{}, {1, 3}, {4, 3, 8}}, {size})});
   for (const auto& [N, K] : {std::pair{64, 32}, {3, 5}, {128, 128}})
@@ -119,8 +117,8 @@ std::vector<Grid> linearGrids() {
   return grids;
 }
 
-std::vector<Grid> normGrids() {
-  std::vector<Grid> grids;
+std::vector<OpGrid> normGrids() {
+  std::vector<OpGrid> grids;
   const auto add = [&](const char* operation, const Shape& weight) {
     grids.push_back({operation + std::to_string(weight.front()),
                      bothWays(norm(operation, weight), "zero_centered_gamma"), joined({{}, {6, 16}}, weight)});
@@ -131,7 +129,7 @@ std::vector<Grid> normGrids() {
   return grids;
 }
 
-std::vector<Grid> activationGrids() {
+std::vector<OpGrid> activationGrids() {
   return {{"unary", links({"GELU", "QGELU", "ReLU", "SReLU", "SiLU"}), {{37}, {2, 13}, {32, 1, 32}}},
           {"gated", links({"GEGLU", "QGEGLU", "ReGLU", "GLU", "SReGLU", "SwiGLU"}), {{74}, {2, 26}, {32, 1, 64}}},
           {"swiglu", {link("SwiGLU")}, {{32, 64}}},
@@ -148,8 +146,8 @@ std::vector<Grid> activationGrids() {
           {"scaled_situglu", interleaved({situ("ScaledSiTUGLU", 4, 25)}), {{17, 384}}}};
 }
 
-std::vector<Grid> allGrids() {
-  std::vector<Grid> grids;
+std::vector<OpGrid> allGrids() {
+  std::vector<OpGrid> grids;
   for (const auto& part : {structureGrids(), linearGrids(), normGrids(), activationGrids()})
     grids.insert(grids.end(), part.begin(), part.end());
   return grids;
@@ -183,17 +181,17 @@ void expectDropped(const RunResults& results, const NamedTensors& data, double p
 TEST(TeGridsOfDropout, HoldInTraining) {
   for (const double p : {0.0625, 0.5, 0.75})
     for (const Shape& shape : {Shape{101}, {2, 4, 16}, {128, 128}})
-      for (const DType dtype : kDTypes) {
+      for (const DType dtype : kFloatTypes) {
         const Graph graph = chain(dtype, shape, {with(link("Dropout", "drop"), "p", p)});
         const NamedTensors data = uniformData(graph, 1.0);  // zeros must be those of the dropout
-        expectDropped(run(graph, cpu::makeCpuBackend(), data), data, p, dtype);
+        expectDropped(runOf(graph, cpu::makeCpuBackend(), data), data, p, dtype);
       }
 }
 
 TEST(TeGridsOfDropout, AreExactInEvaluation) {
   const Graph graph = chain(DType::BF16, {128, 128}, {link("Dropout")}, {.pass = PassKind::Forward});
   const NamedTensors data = uniformData(graph, 1.0);
-  EXPECT_EQ(run(graph, cpu::makeCpuBackend(), data).at("y"), data.front().second.toDoubles());
+  EXPECT_EQ(runOf(graph, cpu::makeCpuBackend(), data).at("y"), data.front().second.toDoubles());
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ using namespace fuseline::testing;
 enum class Expected { Exact, Std, Quantized };
 
 /// An op or a chain of them on the shapes of its main input.
-struct Case {
+struct GridCase {
   std::vector<Link> links;
   std::vector<Shape> shapes;
   Expected expected = Expected::Quantized;
@@ -40,10 +40,6 @@ struct Case {
 
   bool isFused() const { return !forward.empty() || !backward.empty(); }
 };
-
-Link quantizeLink(bool forward, bool backward) {
-  return with(with(link("Quantize"), "forward", forward), "backward", backward);
-}
 
 /// Between Quantize(backward) and Quantize(forward).
 std::vector<Link> sandwiched(Link link) {
@@ -80,8 +76,8 @@ class TeRecipeGrids : public ::testing::TestWithParam<TeRecipe> {
   /// Output features that fit the recipe.
   static std::int64_t width() { return GetParam().name == "fp8_block" ? 128 : 32; }
 
-  void expectAll(const std::vector<Case>& cases) {
-    for (const Case& one : cases) {
+  void expectAll(const std::vector<GridCase>& cases) {
+    for (const GridCase& one : cases) {
       m_numRuns = 0;
       for (const Shape& shape : one.shapes) expectInAllDtypes(one, shape);
       if (m_numRuns == 0) expectInAllDtypes(one, {128, one.wideColumns});
@@ -90,18 +86,18 @@ class TeRecipeGrids : public ::testing::TestWithParam<TeRecipe> {
   }
 
  private:
-  Tolerance toleranceFor(const Case& one, DType dtype) const {
+  Tolerance toleranceFor(const GridCase& one, DType dtype) const {
     if (one.expected == Expected::Exact) return {};
     return one.expected == Expected::Std ? toleranceOf(dtype) : GetParam().tolerance;
   }
 
-  void expectInAllDtypes(const Case& one, const Shape& shape) {
+  void expectInAllDtypes(const GridCase& one, const Shape& shape) {
     for (const DType dtype : GetParam().dtypes())
       if (!one.is16BitOnly || dtype != DType::F32) expectLikeTheFormulas(one, shape, dtype);
   }
 
   /// TransformerEngine skips what does not fit the blocks.
-  void expectLikeTheFormulas(const Case& one, const Shape& shape, DType dtype) {
+  void expectLikeTheFormulas(const GridCase& one, const Shape& shape, DType dtype) {
     const Recipe recipe = GetParam().make(one.overrides);
     const Graph plain = chain(dtype, shape, one.links);
     std::vector<Diagnostic> misfits;
@@ -119,7 +115,7 @@ class TeRecipeGrids : public ::testing::TestWithParam<TeRecipe> {
     ++m_numRuns;
   }
 
-  static FusionReport reportOf(const Case& one, const Graph& graph, const std::shared_ptr<Backend>& backend) {
+  static FusionReport reportOf(const GridCase& one, const Graph& graph, const std::shared_ptr<Backend>& backend) {
     if (!one.isFused()) return unfused(graph);
     const FusionReport report = *fuse(graph, {.book = RuleBook::Te, .capabilities = capabilitiesOf(backend)});
     EXPECT_EQ(one.forward.empty() ? "" : entryNames(graph, report.forward), one.forward);
@@ -164,11 +160,11 @@ TEST_P(TeRecipeGrids, HoldForLinears) {
 /// te_ops.md 6.5, basic_linear_quantized: the product, and each of x, y, dy and dx, quantized or not. Its sixth flag, a
 /// parameter that is stored as codes, is nothing that a document can ask for.
 TEST_P(TeRecipeGrids, HoldForEveryMixOfQuantizedTensorsAroundALinear) {
-  std::vector<Case> cases;
+  std::vector<GridCase> cases;
   for (unsigned flags = 0; flags < (1u << 5); ++flags) {
     const auto has = [&](unsigned bit) { return ((flags >> bit) & 1u) != 0; };
-    Case one{.links = {quantizeLink(has(0), has(1)), linear(width(), "linear"), quantizeLink(has(2), has(3))},
-             .shapes = {{32, 32}}};
+    GridCase one{.links = {quantizeLink(has(0), has(1)), linear(width(), "linear"), quantizeLink(has(2), has(3))},
+                 .shapes = {{32, 32}}};
     if (!has(4)) one.overrides = {{.op = "linear"}};
     if (flags == 0) one.expected = Expected::Std;
     cases.push_back(std::move(one));
@@ -184,14 +180,14 @@ TEST_P(TeRecipeGrids, HoldForLinearsWithAMainGrad) {
 
 /// te_ops.md 6.5, dropout: the mask is of the op, whatever x is.
 TEST_P(TeRecipeGrids, HoldForDropout) {
-  std::vector<Case> cases;
+  std::vector<GridCase> cases;
   for (const double p : {0.0625, 0.5, 0.75})
     cases.push_back({{quantizeLink(true, false), with(link("Dropout", "drop"), "p", p)}, {{2, 4, 16}, {128, 128}}});
   expectAll(cases);
 }
 
 TEST_P(TeRecipeGrids, HoldForNorms) {
-  std::vector<Case> cases;
+  std::vector<GridCase> cases;
   for (const char* operation : {"LayerNorm", "RMSNorm"})
     for (const bool isZeroCentered : {false, true}) {
       const Link norm = with(with(link(operation), "eps", 0.3), "zero_centered_gamma", isZeroCentered);
@@ -201,7 +197,7 @@ TEST_P(TeRecipeGrids, HoldForNorms) {
 }
 
 TEST_P(TeRecipeGrids, HoldForActivations) {
-  std::vector<Case> cases;
+  std::vector<GridCase> cases;
   for (const char* operation : {"GELU", "QGELU", "ReLU", "SReLU", "SiLU"})
     cases.push_back({sandwiched(link(operation)), {{32, 1, 32}}});
   for (const char* operation : {"GEGLU", "QGEGLU", "ReGLU", "GLU", "SReGLU", "SwiGLU"})
@@ -212,7 +208,7 @@ TEST_P(TeRecipeGrids, HoldForActivations) {
 TEST_P(TeRecipeGrids, HoldForGates) {
   const Link gate = with(with(link("ClampedSwiGLU"), "limit", 0.75), "alpha", 1.702);
   const Link situ = with(with(link("SiTUGLU"), "beta1", 4.0), "beta2", 25.0);
-  std::vector<Case> cases = {{sandwiched(situ), {{256, 512}}}};
+  std::vector<GridCase> cases = {{sandwiched(situ), {{256, 512}}}};
   for (const double offset : {0.0, 1.0})
     cases.push_back(
         {.links = sandwiched(with(gate, "glu_linear_offset", offset)), .shapes = {{32, 64}}, .wideColumns = 256});
@@ -225,7 +221,7 @@ TEST_P(TeRecipeGrids, HoldForForwardFusions) {
   const Link product = linear(width(), "linear");
   const Link add = inPlace(link("AddExtraInput"));
   const std::vector<Shape> shapes = {{32, 32}};
-  std::vector<Case> cases = {
+  std::vector<GridCase> cases = {
       {.links = {product, link("Bias")},
        .shapes = {{8, 2, 10, 64}},
        .forward = "ForwardLinearBiasActivation",
@@ -242,9 +238,9 @@ TEST_P(TeRecipeGrids, HoldForForwardFusions) {
 TEST_P(TeRecipeGrids, HoldForBackwardFusions) {
   const Link product = linear(width(), "linear");
   const std::vector<Shape> shapes = {{32, 32}};
-  std::vector<Case> cases = {{.links = {inPlace(link("MakeExtraOutput", "save")), product},
-                              .shapes = shapes,
-                              .backward = "BackwardLinearAdd"}};
+  std::vector<GridCase> cases = {{.links = {inPlace(link("MakeExtraOutput", "save")), product},
+                                  .shapes = shapes,
+                                  .backward = "BackwardLinearAdd"}};
   for (const char* operation : {"ReLU", "GELU"})
     cases.push_back({.links = {quantizeLink(false, true), link("Bias"), link(operation)},
                      .shapes = {{32, 32}, {32, 1, 32}, {8, 2, 2, 32}},

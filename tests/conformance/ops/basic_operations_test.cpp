@@ -22,13 +22,6 @@ constexpr Tolerance kSameFormula = {.relative = 1e-12, .absolute = 1e-12};
 constexpr double kStep = 1e-5;
 constexpr Tolerance kFiniteDifference = {.relative = 1e-6, .absolute = 1e-6};
 
-std::vector<const FusibleOperation*> basicOperations() {
-  std::vector<const FusibleOperation*> operations;
-  for (const auto& operation : builtinOperations().operations())
-    if (!operation->isComposite()) operations.push_back(operation.get());
-  return operations;
-}
-
 class BasicOperations : public ::testing::TestWithParam<const FusibleOperation*> {
  protected:
   const FusibleOperation& operation() const { return *GetParam(); }
@@ -387,8 +380,6 @@ TEST_P(BasicOperations, CountsFlopsInProportionToTheRows) {
   EXPECT_EQ(flopsOfRows(6).backward, 3 * flopsOfRows(2).backward);
 }
 
-std::string nameOf(const ::testing::TestParamInfo<const FusibleOperation*>& instance) { return instance.param->name; }
-
 std::vector<const FusibleOperation*> elementwiseOperations() {
   std::vector<const FusibleOperation*> operations = basicOperations();
   std::erase_if(operations, [](const FusibleOperation* operation) { return !operation->isElementwise(); });
@@ -401,9 +392,9 @@ std::vector<const FusibleOperation*> activations() {
   return operations;
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalog, BasicOperations, ::testing::ValuesIn(basicOperations()), nameOf);
-INSTANTIATE_TEST_SUITE_P(Catalog, ElementwiseOperations, ::testing::ValuesIn(elementwiseOperations()), nameOf);
-INSTANTIATE_TEST_SUITE_P(Catalog, Activations, ::testing::ValuesIn(activations()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Catalog, BasicOperations, ::testing::ValuesIn(basicOperations()), operationName);
+INSTANTIATE_TEST_SUITE_P(Catalog, ElementwiseOperations, ::testing::ValuesIn(elementwiseOperations()), operationName);
+INSTANTIATE_TEST_SUITE_P(Catalog, Activations, ::testing::ValuesIn(activations()), operationName);
 
 }  // namespace
 }  // namespace fuseline::testing

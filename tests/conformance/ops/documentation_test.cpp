@@ -129,10 +129,8 @@ TEST_P(Composites, DeclareTheParametersOfTheirParts) {
   EXPECT_EQ(declared, ofParts);
 }
 
-std::string nameOf(const ::testing::TestParamInfo<const FusibleOperation*>& instance) { return instance.param->name; }
-
-INSTANTIATE_TEST_SUITE_P(Catalog, AnyOperation, ::testing::ValuesIn(allOperations()), nameOf);
-INSTANTIATE_TEST_SUITE_P(Catalog, Composites, ::testing::ValuesIn(composites()), nameOf);
+INSTANTIATE_TEST_SUITE_P(Catalog, AnyOperation, ::testing::ValuesIn(allOperations()), operationName);
+INSTANTIATE_TEST_SUITE_P(Catalog, Composites, ::testing::ValuesIn(composites()), operationName);
 
 }  // namespace
 }  // namespace fuseline::testing

@@ -5,6 +5,7 @@
 #include "core/document/history.h"
 #include "core/plan/analysis.h"
 #include "tests/core/document/example_texts.h"
+#include "tests/core/document/random_edits.h"
 
 #include <fmt/format.h>
 
@@ -484,11 +485,6 @@ TEST(BlockFile, KeepsASectionOfAnotherMeaning) {
 }
 
 // ---- Edits.
-
-std::string refusal(PipelineDocument document, const Edit& edit) {
-  const Result<Edit> result = document.apply(edit);
-  return result ? "accepted" : result.error().message;
-}
 
 /// The last op of a block makes its output, which instances are read by.
 TEST(Blocks, RemoveAnOpInsideAndGoOnWithWhatItRead) {

@@ -20,7 +20,7 @@ using Section = DocumentChange::Section;
 using Kind = DocumentChange::Kind;
 
 /// "changed op fc1: bias false -> true", one line a change.
-std::string listed(const Changes& changes) {
+std::string linesOf(const Changes& changes) {
   std::string text;
   for (const DocumentChange& change : changes) {
     text += fmt::format("{} {}{}", kindName(change.kind), placeOf(change), change.newId.empty() ? "" : " to ") +
@@ -39,7 +39,7 @@ PipelineDocument edited(PipelineDocument document, const Edit& edit) {
 }
 
 std::string differenceAfter(const PipelineDocument& document, const Edit& edit) {
-  return listed(documentDifference(document, edited(document, edit)));
+  return linesOf(documentDifference(document, edited(document, edit)));
 }
 
 // ---- Everything, and nothing else: against the files with their lists sorted.
@@ -126,7 +126,7 @@ TEST(DocumentDifference, TakesNoOpForARenamedOneWhereSeveralCouldBeMeant) {
     return document;
   };
   EXPECT_EQ(documentDifference(withOps("a", "b"), withOps("c", "d")).size(), 4u) << "two gone, two new";
-  EXPECT_EQ(listed(documentDifference(withOps("a", "b"), withOps("c", "b"))), "renamed op a to c\n");
+  EXPECT_EQ(linesOf(documentDifference(withOps("a", "b"), withOps("c", "b"))), "renamed op a to c\n");
 }
 
 TEST(DocumentDifference, ReadsTheFieldsOfARecipeWhereverTheyStand) {
@@ -134,8 +134,8 @@ TEST(DocumentDifference, ReadsTheFieldsOfARecipeWhereverTheyStand) {
   const auto with = [&](const char* recipe) { return edited(llama, SetRecipe{*parseJson(recipe)}); };
   const PipelineDocument apart = with(R"({"name": "DelayedScaling", "fields": {"margin": 2}})");
   const PipelineDocument beside = with(R"({"margin": 2, "name": "DelayedScaling"})");
-  EXPECT_EQ(listed(documentDifference(apart, beside)), "");
-  EXPECT_EQ(listed(documentDifference(apart, with(R"({"name": "DelayedScaling", "margin": 0})"))),
+  EXPECT_EQ(linesOf(documentDifference(apart, beside)), "");
+  EXPECT_EQ(linesOf(documentDifference(apart, with(R"({"name": "DelayedScaling", "margin": 0})"))),
             "changed recipe; margin 2 -> 0\n");
 }
 
@@ -143,8 +143,8 @@ TEST(DocumentDifference, OfFusionSwitchesIsOneOfSets) {
   const PipelineDocument llama = example("llama_mlp");
   const auto with = [&](const char* fusion) { return edited(llama, SetFusion{*parseJson(fusion)}); };
   const PipelineDocument base = with(R"({"rules": "all", "without": ["A", "B"]})");
-  EXPECT_EQ(listed(documentDifference(base, with(R"({"without": ["B", "A"], "rules": "all"})"))), "");
-  EXPECT_EQ(listed(documentDifference(base, with(R"({"rules": "te", "without": ["B", "C"]})"))),
+  EXPECT_EQ(linesOf(documentDifference(base, with(R"({"without": ["B", "A"], "rules": "all"})"))), "");
+  EXPECT_EQ(linesOf(documentDifference(base, with(R"({"rules": "te", "without": ["B", "C"]})"))),
             "changed fusion; rules \"all\" -> \"te\"; without \"A\" -> ; without  -> \"C\"\n");
 }
 
@@ -161,18 +161,18 @@ TEST(DocumentDifference, OfTheOrderOfPortsMattersInABlockOnly) {
     return edited(PipelineDocument(), AddBlock{"Pair", {.inputs = {first, second}, .ops = {{.id = "a"}}}});
   };
   const DocumentInput x{.id = "x"}, z{.id = "z"};
-  EXPECT_EQ(listed(documentDifference(withBlock(x, z), withBlock(z, x))),
+  EXPECT_EQ(linesOf(documentDifference(withBlock(x, z), withBlock(z, x))),
             "changed block Pair; order of inputs x, z -> z, x\n");
   const auto withInputs = [](const DocumentInput& first, const DocumentInput& second) {
     return edited(PipelineDocument(), EditGroup{"", {AddInput{first}, AddInput{second}}});
   };
-  EXPECT_EQ(listed(documentDifference(withInputs(x, z), withInputs(z, x))), "");
+  EXPECT_EQ(linesOf(documentDifference(withInputs(x, z), withInputs(z, x))), "");
 }
 
 TEST(DocumentDifference, OfTheViewIsThereWhereItIsAskedFor) {
   const PipelineDocument llama = example("llama_mlp");
   const PipelineDocument moved = edited(llama, MoveNode{"norm", Position{7, -7}});
-  EXPECT_EQ(listed(documentDifference(llama, moved)), "");
+  EXPECT_EQ(linesOf(documentDifference(llama, moved)), "");
   const Changes changes = documentDifference(llama, moved, {.withView = true});
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(placeOf(changes[0]), "place of norm");

@@ -108,11 +108,6 @@ TEST(EditProperty, HistoryGoesToAnyDepthAndBack) {
 
 // ---- Examples.
 
-std::string refusal(PipelineDocument document, const Edit& edit) {
-  const Result<Edit> result = document.apply(edit);
-  return result ? "accepted" : result.error().message;
-}
-
 TEST(Edit, RefusalsSayWhyAndWhatIsNear) {
   const PipelineDocument llama = example("llama_mlp");
   EXPECT_EQ(refusal(llama, AddOp{{.id = "norm", .operation = "GELU"}}), "The id norm is already taken; norm2 is free.");

@@ -15,6 +15,11 @@ PipelineDocument example(const std::string& name) {
   return parseDocument(readFile(examplesFolder() / (name + ".fuseline"))).document;
 }
 
+std::string refusal(PipelineDocument document, const Edit& edit) {
+  const Result<Edit> result = document.apply(edit);
+  return result ? "accepted" : result.error().message;
+}
+
 namespace {
 
 /// Much is wrong here: equal ids, equal wires, dangling names, nulls, unknown and malformed parts.

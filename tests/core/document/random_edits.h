@@ -10,6 +10,8 @@ namespace fuseline::testing {
 
 /// One of resources/examples.
 PipelineDocument example(const std::string& name);
+/// The sentence with which the document refuses the edit, or "accepted".
+std::string refusal(PipelineDocument document, const Edit& edit);
 
 // Inside of a property only.
 

@@ -198,7 +198,7 @@ PipelineDocument takenBack(const PipelineDocument& base, PipelineDocument next) 
   return next;
 }
 
-std::string listed(const Changes& changes) {
+std::string sentencesOf(const Changes& changes) {
   std::string text;
   for (const DocumentChange& change : changes) text += changeText(change) + "\n";
   return text;
@@ -216,7 +216,7 @@ TEST(TakeBackProperty, OfAllChangesLeavesNoDifference) {
       if (edited.apply(randomEditOrGroup(next)) && !hasEqualIds(edited)) next = std::move(edited);
     }
     const Changes left = documentDifference(base, takenBack(base, next));
-    if (!left.empty()) RC_FAIL(listed(documentDifference(base, next)) + "left:\n" + listed(left));
+    if (!left.empty()) RC_FAIL(sentencesOf(documentDifference(base, next)) + "left:\n" + sentencesOf(left));
   }));
 }
 

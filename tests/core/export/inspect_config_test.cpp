@@ -6,6 +6,7 @@
 #include "core/export/pipeline_exporter.h"
 
 #include "core/document/file_format.h"
+#include "tests/support/text.h"
 
 #include <cmath>
 #include <regex>
@@ -17,6 +18,8 @@
 
 namespace fuseline {
 namespace {
+
+using testing::has;
 
 using ::testing::Test;
 
@@ -91,8 +94,6 @@ std::string configOf(const std::string& text, PassKind pass = PassKind::Training
   const Result<PipelineText> config = exportOf(text, pass);
   return config ? config->text : config.error().message;
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(InspectConfig, LogsWhatTheRecipeQuantizes) {
   const std::string text = configOf(twoLinears(mxfp8("")));

@@ -4,6 +4,8 @@
 #include "core/document/json_text.h"
 #include "core/export/onnx/onnx_proto.h"
 #include "core/export/pipeline_exporter.h"
+#include "tests/core/export/onnx_models.h"
+#include "tests/support/text.h"
 
 #include <algorithm>
 #include <cstring>
@@ -18,8 +20,6 @@
 
 namespace fuseline::testing {
 namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string modelOf(const PipelineDocument& document) {
   const AnalysisOptions options;
@@ -42,14 +42,6 @@ std::vector<PipelineDocument> exportable() {
        std::filesystem::directory_iterator(std::filesystem::path(FUSELINE_SOURCE_DIR) / "resources/examples"))
     if (file.path().extension() == ".fuseline") add(loadDocument(file.path())->document);
   return documents;
-}
-
-/// The model as another program would have it: without what Fuseline notes in it.
-std::string withoutMetadata(const std::string& bytes) {
-  ::onnx::ModelProto model;
-  if (!model.ParseFromString(bytes)) throw std::invalid_argument("no model");
-  model.clear_metadata_props();
-  return model.SerializeAsString();
 }
 
 TEST(OnnxImport, GivesBackWhatWasExported) {

@@ -9,6 +9,7 @@
 #include "tests/core/export/onnx_evaluator.h"
 #include "tests/support/compare.h"
 #include "tests/support/op_samples.h"
+#include "tests/support/text.h"
 
 #include <algorithm>
 #include <array>
@@ -26,13 +27,6 @@ namespace {
 constexpr Tolerance kSameFormula = {.relative = 1e-6, .absolute = 1e-6};
 
 // ---- ops
-
-std::vector<const FusibleOperation*> basicOperations() {
-  std::vector<const FusibleOperation*> operations;
-  for (const auto& operation : builtinOperations().operations())
-    if (!operation->isComposite()) operations.push_back(operation.get());
-  return operations;
-}
 
 /// A graph of the sample's op alone, from inputs in0, in1 ... to outputs out0, out1 ...
 Graph graphOf(const OpSample& sample) {
@@ -170,8 +164,6 @@ std::string oneLinear(std::int64_t rows, std::int64_t in, std::int64_t out, cons
 }
 
 std::string templateText(const char* name) { return findTemplate(name)->text; }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string metadata(const ::onnx::ModelProto& model, std::string_view key) {
   for (const auto& entry : model.metadata_props())

@@ -5,7 +5,9 @@
 #include "core/export/onnx/onnx_import.h"
 #include "core/export/pipeline_exporter.h"
 #include "core/runtime/bindings.h"
+#include "tests/core/export/onnx_models.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/text.h"
 
 #include <cstring>
 #include <filesystem>
@@ -17,8 +19,6 @@
 
 namespace fuseline::testing {
 namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // ---- whole models
 
@@ -41,13 +41,6 @@ std::string exported(const PipelineDocument& document) {
       {.name = "sample", .document = document, .options = options, .analysis = analysis});
   if (!text) throw std::invalid_argument(text.error().message);
   return *contentOf(*text);
-}
-
-std::string withoutMetadata(const std::string& bytes) {
-  ::onnx::ModelProto model;
-  if (!model.ParseFromString(bytes)) throw std::invalid_argument("no model");
-  model.clear_metadata_props();
-  return model.SerializeAsString();
 }
 
 std::vector<std::string> namesOf(const NamedTensors& tensors) {

@@ -37,7 +37,7 @@ struct Format {
 const Format kBf16 = {8, 7, bf16ToFloat, floatToBf16};
 const Format kF16 = {5, 10, f16ToFloat, floatToF16};
 
-class HalfPrecision : public testing::TestWithParam<Format> {};
+class HalfPrecision : public ::testing::TestWithParam<Format> {};
 
 TEST_P(HalfPrecision, DecodesEveryFiniteCodeToItsDefinition) {
   const Format& format = GetParam();
@@ -109,7 +109,7 @@ TEST_P(HalfPrecision, RoundsTinyValuesToZeroAndKeepsTheSign) {
   EXPECT_EQ(GetParam().encode(-0.0f), 0x8000);
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, HalfPrecision, testing::Values(kBf16, kF16),
+INSTANTIATE_TEST_SUITE_P(Formats, HalfPrecision, ::testing::Values(kBf16, kF16),
                          [](const auto& instance) { return instance.index == 0 ? "Bf16" : "F16"; });
 
 }  // namespace

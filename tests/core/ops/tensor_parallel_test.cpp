@@ -15,7 +15,7 @@ namespace {
 
 using Given = std::vector<std::pair<std::string, AttributeValue>>;
 
-Attributes attributesOf(const char* name, const Given& given) {
+Attributes attributesOn(const char* name, const Given& given) {
   Attributes attributes;
   for (const AttributeSpec& spec : builtinOperations().find(name)->attributes)
     attributes.set(spec.name, spec.defaultValue);
@@ -25,7 +25,7 @@ Attributes attributesOf(const char* name, const Given& given) {
 
 Result<OperationSpecs> inferOn(std::int64_t ranks, const char* name, Shape x, const Given& given = {}) {
   const TensorSpec input{.dtype = DType::BF16, .shape = std::move(x)};
-  return builtinOperations().find(name)->inferOnRanks(attributesOf(name, given), std::span(&input, 1), ranks);
+  return builtinOperations().find(name)->inferOnRanks(attributesOn(name, given), std::span(&input, 1), ranks);
 }
 
 /// The shape of y, or the sentence of the refusal in its place.
@@ -138,7 +138,7 @@ std::string namesOf(const std::vector<ExpandedOperation>& parts) {
 Attributes linearAttributes(const char* mode, bool isSequenceParallel) {
   Given given = linearOf(mode, isSequenceParallel);
   given.emplace_back("bias", true);
-  return attributesOf("Linear", given);
+  return attributesOn("Linear", given);
 }
 
 TEST(LinearOnRanks, SumsBehindARowParallelLayer) {
@@ -154,7 +154,7 @@ Shape outputOn(std::int64_t ranks, const Attributes& attributes, Shape x) {
   const Result<std::vector<ExpandedOperation>> parts = ops::linearParts(attributes, ranks);
   for (const ExpandedOperation& part : *parts) {
     const FusibleOperation& operation = *builtinOperations().find(part.operation);
-    Attributes complete = attributesOf(part.operation.c_str(), {});
+    Attributes complete = attributesOn(part.operation.c_str(), {});
     for (const auto& [name, value] : part.attributes) complete.set(name, value);
     const auto specs = operation.inferOnRanks(complete, std::span(&spec, 1), ranks);
     EXPECT_TRUE(specs) << specs.error().message;

@@ -9,7 +9,7 @@
 namespace fuseline {
 namespace {
 
-RunRecord sampleRecord() {
+RunRecord fullRecord() {
   RunRecord record{.createdWith = "fuseline 0.1.0",
                    .pipelineName = "mlp",
                    .pipelineHash = "fnv1a64:0123456789abcdef",
@@ -73,26 +73,26 @@ std::string refusal(const Json& json) {
 }
 
 TEST(RunRecord, IsTheSameAfterJson) {
-  const Json json = toJson(sampleRecord());
+  const Json json = toJson(fullRecord());
   const Result<RunRecord> read = runRecordFromJson(Json::parse(json.dump()));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(toJson(*read).dump(), json.dump());
   EXPECT_EQ(read->settings.seed, 18446744073709551615u);
-  EXPECT_EQ(read->environment, sampleRecord().environment);
-  EXPECT_EQ(read->switches, sampleRecord().switches);
+  EXPECT_EQ(read->environment, fullRecord().environment);
+  EXPECT_EQ(read->switches, fullRecord().switches);
   EXPECT_EQ(read->variants[0].steps[0].samplesNs, (std::vector<double>{1.5, 2.25}));
   EXPECT_EQ(read->variants[0].steps[0].activities[0].samplesNs, (std::vector<double>{1.0, 2.0}));
   EXPECT_EQ(read->variants[0].unattributed[0].name, "fill");
   EXPECT_EQ(read->variants[0].numTraced(), 2);
   EXPECT_EQ(read->timingNote, "why");
-  EXPECT_EQ(read->roofs, sampleRecord().roofs);
+  EXPECT_EQ(read->roofs, fullRecord().roofs);
   EXPECT_EQ(read->roofsNote, "why not");
   EXPECT_EQ(read->variants[0].steps[0].arithmetic, Arithmetic::Bf16);
   EXPECT_TRUE(read->isPartial);
 }
 
 TEST(RunRecord, SaysWhatComesBeforeTheRounds) {
-  RunRecord record = sampleRecord();
+  RunRecord record = fullRecord();
   EXPECT_EQ(firstRunText(record), "Getting ready took 2.5 ms fused, and the first run 1.25 ms: not counted.");
   record.variants.push_back(record.variants.front());
   record.variants.front().name = "unfused";
@@ -108,7 +108,7 @@ TEST(RunRecord, SaysWhatComesBeforeTheRounds) {
 }
 
 TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
-  Json json = toJson(sampleRecord());
+  Json json = toJson(fullRecord());
   json.erase("timingNote");
   json.erase("recipe");
   json["numerics"].erase("copies");
@@ -133,7 +133,7 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
 }
 
 TEST(RunRecord, RefusesRoofsThatAreNone) {
-  Json json = toJson(sampleRecord());
+  Json json = toJson(fullRecord());
   json["roofs"]["copyGBps"] = -1.0;
   EXPECT_EQ(refusal(json), "/roofs/copyGBps: expected a rate from 0 up, found -1.");
   json["roofs"].erase("copyGBps");
@@ -144,7 +144,7 @@ TEST(RunRecord, RefusesRoofsThatAreNone) {
 
 TEST(RunRecord, RefusesATimelineOfOtherSteps) {
   const auto refusalWith = [](const char* key, Json value) {
-    Json json = toJson(sampleRecord());
+    Json json = toJson(fullRecord());
     json["variants"][0]["timeline"]["spans"][1][key] = std::move(value);
     return refusal(json);
   };
@@ -157,7 +157,7 @@ TEST(RunRecord, RefusesATimelineOfOtherSteps) {
 
 TEST(RunRecord, RefusesLaunchesOfOtherSteps) {
   const auto refusalWith = [](const char* key, Json value) {
-    Json json = toJson(sampleRecord());
+    Json json = toJson(fullRecord());
     json["variants"][0]["timeline"]["launches"][0][key] = std::move(value);
     return refusal(json);
   };
@@ -168,7 +168,7 @@ TEST(RunRecord, RefusesLaunchesOfOtherSteps) {
 }
 
 TEST(RunRecord, NamesAStepAsProfilersShowIt) {
-  EXPECT_EQ(sampleRecord().variants[0].steps[0].range(), "R(a, b) (k, forward) [2] f32");
+  EXPECT_EQ(fullRecord().variants[0].steps[0].range(), "R(a, b) (k, forward) [2] f32");
   EXPECT_EQ(rangeName("a", "k", "backward", ""), "a (k, backward)");
 }
 
@@ -179,7 +179,7 @@ TEST(RunRecord, NamesItsFormatAndVersion) {
 }
 
 TEST(RunRecord, RefusesAnotherFormat) {
-  Json json = toJson(sampleRecord());
+  Json json = toJson(fullRecord());
   json["format"] = "fuseline-pipeline";
   EXPECT_EQ(
       refusal(json),
@@ -188,26 +188,26 @@ TEST(RunRecord, RefusesAnotherFormat) {
 }
 
 TEST(RunRecord, RefusesANewerMajorVersion) {
-  Json json = toJson(sampleRecord());
+  Json json = toJson(fullRecord());
   json["formatVersion"]["major"] = 2;
   EXPECT_NE(refusal(json).find("newer program"), std::string::npos);
 }
 
 TEST(RunRecord, IgnoresFieldsOfANewerMinorVersion) {
-  Json json = toJson(sampleRecord());
+  Json json = toJson(fullRecord());
   json["formatVersion"]["minor"] = 9;
   json["variants"][0]["somethingNew"] = 1;
   EXPECT_EQ(refusal(json), "");
 }
 
 TEST(RunRecord, SaysWhichFieldIsWrong) {
-  Json json = toJson(sampleRecord());
+  Json json = toJson(fullRecord());
   json["variants"][0]["steps"][0]["flops"] = "many";
   EXPECT_EQ(refusal(json), "/variants/0/steps/0/flops: expected an integer, found \"many\".");
 }
 
 TEST(RunRecord, SaysWhichFieldIsMissing) {
-  Json json = toJson(sampleRecord());
+  Json json = toJson(fullRecord());
   json["variants"][0].erase("peakBytes");
   EXPECT_EQ(refusal(json), "/variants/0/peakBytes: this field is missing.");
 }
@@ -218,7 +218,7 @@ TEST(RunRecord, RefusesWhatIsNoObject) {
 }
 
 TEST(RunRecord, KnowsItsDeviceAndItsTitle) {
-  RunRecord record = sampleRecord();
+  RunRecord record = fullRecord();
   EXPECT_EQ(record.deviceName(), "a \"quoted\" name");
   EXPECT_EQ(record.fact("threads"), "2");
   record.environment.clear();

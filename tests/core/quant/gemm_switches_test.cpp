@@ -21,9 +21,9 @@ constexpr std::array kGemms = {GemmRole::Fprop, GemmRole::Dgrad, GemmRole::Wgrad
 
 Graph twoLinears() { return chain(DType::BF16, {32, 32}, {linear(64, "fc1"), linear(32, "fc2")}); }
 
-Recipe recipeOf(const char* json) { return *recipeFromJson(Json::parse(json)); }
+Recipe recipeFrom(const char* json) { return *recipeFromJson(Json::parse(json)); }
 
-Recipe current() { return recipeOf(R"({"name": "Float8CurrentScaling"})"); }
+Recipe current() { return recipeFrom(R"({"name": "Float8CurrentScaling"})"); }
 
 std::optional<bool> stateAt(const Recipe& recipe, const char* place, GemmRole gemm) {
   const Graph graph = twoLinears();
@@ -41,7 +41,7 @@ TEST(GemmSwitches, PutOneGemmOfOneOpInHighPrecision) {
 
 TEST(GemmSwitches, SplitAnOverrideOfAllGemms) {
   const Recipe all =
-      recipeOf(R"({"name": "Float8CurrentScaling", "overrides": [{"op": "fc1", "format": "high_precision"}]})");
+      recipeFrom(R"({"name": "Float8CurrentScaling", "overrides": [{"op": "fc1", "format": "high_precision"}]})");
   const Recipe recipe = *withGemmQuantized(all, "fc1", GemmRole::Fprop, true);
   EXPECT_EQ(stateAt(recipe, "fc1", GemmRole::Fprop), true);
   EXPECT_EQ(stateAt(recipe, "fc1", GemmRole::Dgrad), false);
@@ -50,7 +50,7 @@ TEST(GemmSwitches, SplitAnOverrideOfAllGemms) {
 
 TEST(GemmSwitches, LeaveWhatHoldsEverywhere) {
   const Recipe everywhere =
-      recipeOf(R"({"name": "Float8CurrentScaling", "overrides": [{"gemm": "wgrad", "format": "high_precision"}]})");
+      recipeFrom(R"({"name": "Float8CurrentScaling", "overrides": [{"gemm": "wgrad", "format": "high_precision"}]})");
   const Recipe recipe = *withGemmQuantized(everywhere, "fc1", GemmRole::Wgrad, true);
   EXPECT_EQ(recipe, everywhere);
   EXPECT_EQ(stateAt(recipe, "fc1", GemmRole::Wgrad), false);
@@ -58,7 +58,7 @@ TEST(GemmSwitches, LeaveWhatHoldsEverywhere) {
 
 /// One scale serves both copies of a gradient: that of the format with the shorter range.
 TEST(GemmSwitches, OfOneFormatMoreKeepDelayedScalesWithinBoth) {
-  const Recipe recipe = recipeOf(
+  const Recipe recipe = recipeFrom(
       R"({"name": "DelayedScaling", "overrides": [{"tensor": "grad_output", "gemm": "wgrad", "format": "e4m3"}]})");
   std::vector<Diagnostic> diagnostics;
   const Graph graph = applyRecipe(twoLinears(), recipe, diagnostics);

@@ -20,7 +20,7 @@ constexpr Scaling kScalings[] = {Scaling::PerTensor, Scaling::Block1x128, Scalin
                                  Scaling::Mx32x32,   Scaling::Nv1x16,     Scaling::Nv16x16};
 
 QuantizedTensor quantizedRandom(Scaling scaling, const Shape& shape, Copies copies) {
-  const bool isFp4 = traitsOf(scaling).scaleFormat == ScaleFormat::E4M3;
+  const bool isFp4 = isNvfp4(scaling);
   const QuantizerSpec spec = {.format = isFp4 ? ElementFormat::E2M1 : ElementFormat::E5M2, .scaling = scaling};
   return *quantize(randomNormal({DType::BF16, shape}, 1, "x"), spec, copies);
 }

@@ -142,7 +142,7 @@ double stepAt(const MinifloatDefinition& format, int code) {
 /// Half a step of the scales' format around 0, in units of the largest of the tensor: scales of E4M3 are multiples of
 /// E4M3's smallest value there, so that the largest of a small block may be rounded to more than its codes reach.
 double halfAStepOfSmallScales(const QuantizerSpec& spec) {
-  if (traitsOf(spec.scaling).scaleFormat != ScaleFormat::E4M3) return 0;
+  if (!isNvfp4(spec.scaling)) return 0;
   const MinifloatDefinition& format = definitionOf(ElementFormat::E4M3);
   return format.valueOf(1) / 2 / format.valueOf(format.maxCode);
 }

@@ -14,8 +14,8 @@
 namespace fuseline {
 namespace {
 
-constexpr Scaling kScalings[] = {Scaling::PerTensor, Scaling::Block1x128, Scaling::Block128x128, Scaling::Mx1x32,
-                                 Scaling::Mx32x32,   Scaling::Nv1x16,     Scaling::Nv16x16};
+constexpr Scaling kLaidOutScalings[] = {Scaling::PerTensor, Scaling::Block1x128, Scaling::Block128x128, Scaling::Mx1x32,
+                                        Scaling::Mx32x32,   Scaling::Nv1x16,     Scaling::Nv16x16};
 
 std::int64_t padded(std::int64_t count, std::int64_t multiple) {
   while (count % multiple != 0) ++count;
@@ -85,7 +85,7 @@ TEST(GemmScales, HaveTheSizesThatCublasLtWants) {
 }
 
 QuantizedTensor numbered(Scaling scaling, std::int64_t rows, std::int64_t cols) {
-  const bool isFp4 = traitsOf(scaling).scaleFormat == ScaleFormat::E4M3;
+  const bool isFp4 = isNvfp4(scaling);
   const Tensor x = Tensor::zeros({DType::F32, {rows, cols}});
   QuantizedTensor tensor =
       *quantize(x, {.format = isFp4 ? ElementFormat::E2M1 : ElementFormat::E4M3, .scaling = scaling}, Copies::Both);
@@ -100,7 +100,7 @@ TEST(GemmScales, ComeBackFromTheirLayout) {
   EXPECT_TRUE(rc::check([] {
     const std::int64_t rows = *rc::gen::inRange<std::int64_t>(1, 300);
     const std::int64_t cols = *rc::gen::inRange<std::int64_t>(1, 300);
-    for (const Scaling scaling : kScalings) {
+    for (const Scaling scaling : kLaidOutScalings) {
       const QuantizedTensor compact = numbered(scaling, rows, cols);
       const QuantizedTensor gemm = withScaleLayout(compact, ScaleLayout::Gemm);
       const QuantizedTensor back = withScaleLayout(gemm, ScaleLayout::Compact);

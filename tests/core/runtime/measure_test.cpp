@@ -14,7 +14,7 @@ namespace {
 using namespace fuseline::testing;
 
 /// Two plans of one small graph.
-struct Scene {
+struct MeasuredScene {
   Graph graph = chain(DType::F32, {2, 4}, {link("MakeExtraOutput", "save"), linear(4, "fc"), link("GELU", "act")});
   Plan unfusedPlan = makePlan(graph, unfused(graph));
   Plan fusedPlan = makePlan(graph, *fuse(graph));
@@ -25,7 +25,7 @@ struct Scene {
 };
 
 TEST(Measure, RunsAsManyRoundsAsAskedFor) {
-  Scene scene;
+  MeasuredScene scene;
   const Result<Measurement> measured = measure(scene.executors, {.iterations = 4});
   ASSERT_TRUE(measured);
   ASSERT_EQ(measured->plans.size(), 2u);
@@ -38,7 +38,7 @@ TEST(Measure, RunsAsManyRoundsAsAskedFor) {
 }
 
 TEST(Measure, TimesLaunchesAndLeavesViewsAtZero) {
-  Scene scene;
+  MeasuredScene scene;
   const Result<Measurement> measured = measure(scene.executors, {.iterations = 1});
   ASSERT_TRUE(measured);
   int numViews = 0;
@@ -51,7 +51,7 @@ TEST(Measure, TimesLaunchesAndLeavesViewsAtZero) {
 }
 
 TEST(Measure, KnowsWhenStepsRanInTheMedianRound) {
-  Scene scene;
+  MeasuredScene scene;
   const Result<Measurement> measured = measure(scene.executors, {.iterations = 5});
   ASSERT_TRUE(measured);
   for (const PlanSamples& plan : measured->plans) {
@@ -73,7 +73,7 @@ TEST(Measure, KnowsWhenStepsRanInTheMedianRound) {
 }
 
 TEST(Measure, TimesWholeRunsOnlyWhereNothingTimesSteps) {
-  Scene scene;
+  MeasuredScene scene;
   scene.first = *Executor::create(makeReferenceBackend(), scene.graph, scene.unfusedPlan, scene.bindings, {},
                                   {.clock = StepClock::None});
   scene.executors.front() = scene.first.get();
@@ -101,7 +101,7 @@ class CountingFiller : public CacheFiller {
 };
 
 TEST(Measure, FillsTheCachesBeforeEveryRunOfARound) {
-  Scene scene;
+  MeasuredScene scene;
   CountingFiller filler;
   ASSERT_TRUE(measure(scene.executors, {.warmup = 3, .iterations = 5, .cacheFiller = &filler}));
   EXPECT_EQ(filler.numFills, 5 * 2 * 2) << "rounds of two plans, plain and instrumented";
@@ -112,7 +112,7 @@ TEST(Measure, FillsTheCachesBeforeEveryRunOfARound) {
 }
 
 TEST(Measure, KeepsWhatTheFirstRunTook) {
-  Scene scene;
+  MeasuredScene scene;
   const Result<Measurement> warmed = measure(scene.executors, {.warmup = 1, .iterations = 1});
   ASSERT_TRUE(warmed);
   for (const PlanSamples& plan : warmed->plans) EXPECT_GT(plan.firstRunNs, 0.0);
@@ -122,7 +122,7 @@ TEST(Measure, KeepsWhatTheFirstRunTook) {
 }
 
 TEST(Measure, StopsByItselfWithinItsBounds) {
-  Scene scene;
+  MeasuredScene scene;
   const MeasurementPolicy policy{.minimumRounds = 6, .maximumRounds = 9, .tightInterval = 0.0};
   const Result<Measurement> measured = measure(scene.executors, policy);
   ASSERT_TRUE(measured);
@@ -130,7 +130,7 @@ TEST(Measure, StopsByItselfWithinItsBounds) {
 }
 
 TEST(Measure, StopsAsSoonAsTheIntervalIsTight) {
-  Scene scene;
+  MeasuredScene scene;
   const MeasurementPolicy policy{.minimumRounds = 10, .maximumRounds = 500, .tightInterval = 1e9};
   const Result<Measurement> measured = measure(scene.executors, policy);
   ASSERT_TRUE(measured);
@@ -138,7 +138,7 @@ TEST(Measure, StopsAsSoonAsTheIntervalIsTight) {
 }
 
 TEST(Measure, GivesUpOnSlowPipelinesBeforeTheMinimum) {
-  Scene scene;
+  MeasuredScene scene;
   const MeasurementPolicy policy{.minimumRounds = 1000000, .budget = std::chrono::duration<double>(1e-9)};
   const Result<Measurement> measured = measure(scene.executors, policy);
   ASSERT_TRUE(measured);
@@ -146,7 +146,7 @@ TEST(Measure, GivesUpOnSlowPipelinesBeforeTheMinimum) {
 }
 
 TEST(Measure, ReportsWarmUpThenRounds) {
-  Scene scene;
+  MeasuredScene scene;
   std::vector<std::string> stages;
   const auto progress = [&](std::string_view stage, int done, int total) {
     EXPECT_LT(done, total);
@@ -158,7 +158,7 @@ TEST(Measure, ReportsWarmUpThenRounds) {
 
 /// Cancelled when it has warmed up more often than it was asked to.
 int numWarmups(std::shared_ptr<Backend> backend, int asked) {
-  Scene scene;
+  MeasuredScene scene;
   scene.first = *Executor::create(std::move(backend), scene.graph, scene.unfusedPlan, scene.bindings);
   Executor* const plan = scene.first.get();
   std::stop_source stop;
@@ -176,7 +176,7 @@ TEST(Measure, WarmsADeviceWithAClockUpForATimeToo) {
 }
 
 TEST(Measure, KeepsOnlyCompleteRoundsWhenCancelled) {
-  Scene scene;
+  MeasuredScene scene;
   std::stop_source stop;
   const auto progress = [&](std::string_view stage, int done, int) {
     if (stage == "measuring" && done == 2) stop.request_stop();

@@ -18,7 +18,7 @@ namespace {
 using namespace fuseline::testing;
 
 /// A graph with one of its plans and its bindings.
-struct Scene {
+struct CaptureScene {
   Graph graph;
   Plan plan;
   NamedTensors bindings;
@@ -26,14 +26,14 @@ struct Scene {
 
 enum class Fusing { Off, On };
 
-Scene sceneOf(Graph graph, Fusing fusing, const NamedTensors& given = {}) {
+CaptureScene sceneOf(Graph graph, Fusing fusing, const NamedTensors& given = {}) {
   const FusionReport report = fusing == Fusing::On ? *fuse(graph) : unfused(graph);
   Plan plan = makePlan(graph, report);
   NamedTensors bindings = *makeBindings(graph, 1, given);
   return {std::move(graph), std::move(plan), std::move(bindings)};
 }
 
-Result<NamedTensors> capture(const Scene& scene, const std::vector<std::string>& tensors, int warmup = 0,
+Result<NamedTensors> capture(const CaptureScene& scene, const std::vector<std::string>& tensors, int warmup = 0,
                              std::shared_ptr<Backend> backend = makeReferenceBackend(),
                              const std::stop_token& cancel = {}) {
   return captureTensors({.backend = std::move(backend),
@@ -45,7 +45,7 @@ Result<NamedTensors> capture(const Scene& scene, const std::vector<std::string>&
                         cancel);
 }
 
-std::vector<double> valuesOf(const Scene& scene, const std::string& tensor, int warmup = 0) {
+std::vector<double> valuesOf(const CaptureScene& scene, const std::string& tensor, int warmup = 0) {
   Result<NamedTensors> captured = capture(scene, {tensor}, warmup);
   if (!captured) throw std::runtime_error(captured.error().message);
   return captured->front().second.toDoubles();
@@ -60,10 +60,10 @@ Tensor numbers(Shape shape, double first, double step) {
 
 /// y = x W^T of [2, 3] and [2, 3]; the gradient of W is grad.y^T x, that of x is grad.y W.
 TEST(TensorCapture, OfALinearIsWhatMatricesGive) {
-  const Scene scene = sceneOf(chain(DType::F32, {2, 3}, {linear(2, "fc")}), Fusing::On,
-                              {{"x", numbers({2, 3}, 1.0, 1.0)},          // [[1 2 3] [4 5 6]]
-                               {"fc.weight", numbers({2, 3}, 0.0, 1.0)},  // [[0 1 2] [3 4 5]]
-                               {"grad.y", numbers({2, 2}, 1.0, 1.0)}});   // [[1 2] [3 4]]
+  const CaptureScene scene = sceneOf(chain(DType::F32, {2, 3}, {linear(2, "fc")}), Fusing::On,
+                                     {{"x", numbers({2, 3}, 1.0, 1.0)},          // [[1 2 3] [4 5 6]]
+                                      {"fc.weight", numbers({2, 3}, 0.0, 1.0)},  // [[0 1 2] [3 4 5]]
+                                      {"grad.y", numbers({2, 2}, 1.0, 1.0)}});   // [[1 2] [3 4]]
   EXPECT_EQ(valuesOf(scene, "x"), (std::vector<double>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(valuesOf(scene, "y"), (std::vector<double>{8, 26, 17, 62}));
   EXPECT_EQ(valuesOf(scene, "grad.fc.weight"), (std::vector<double>{13, 17, 21, 18, 24, 30}));
@@ -78,8 +78,8 @@ TEST(TensorCapture, ReadsBeforeTheMemoryIsUsedAgain) {
     links.push_back(with(link("ConstantScale", "s" + std::to_string(i)), "scale", 2.0));
     if (i < 5) names.push_back("s" + std::to_string(i) + ":y");
   }
-  const Scene scene = sceneOf(chain(DType::F32, {1, 4}, links, {.pass = PassKind::Forward}), Fusing::Off,
-                              {{"x", numbers({1, 4}, 1.0, 0.0)}});
+  const CaptureScene scene = sceneOf(chain(DType::F32, {1, 4}, links, {.pass = PassKind::Forward}), Fusing::Off,
+                                     {{"x", numbers({1, 4}, 1.0, 0.0)}});
   ASSERT_LT(scene.plan.arenaBytes, 5 * 64) << "else nothing is used again";
   const Result<NamedTensors> captured = capture(scene, names);
   ASSERT_TRUE(captured) << captured.error().message;
@@ -94,7 +94,7 @@ TEST(TensorCapture, IsWhatARunThatKeepsEverythingHolds) {
                             {link("MakeExtraOutput", "save"), link("RMSNorm", "norm"), linear(128, "fc1"),
                              link("SwiGLU", "act"), linear(64, "fc2"), link("AddExtraInput", "add", "save.extra")});
   for (const Fusing fusing : {Fusing::Off, Fusing::On}) {
-    const Scene scene = sceneOf(graph, fusing);
+    const CaptureScene scene = sceneOf(graph, fusing);
     const FusionReport report = fusing == Fusing::On ? *fuse(graph) : unfused(graph);
     const Plan keeping = makePlan(graph, report, {.keepIntermediates = true});
     const auto executor = Executor::create(makeReferenceBackend(), graph, keeping, scene.bindings);
@@ -118,7 +118,7 @@ TEST(TensorCapture, OfAQuantizedCopyAreTheNumbersOfItsCodes) {
   Tensor x = Tensor::zeros({DType::F32, {16, 16}});
   encode(std::vector{7.0, 0.5, 0.3}, DType::F32, x.data.data());
   const ChainOptions options{.pass = PassKind::Forward, .recipe = "Float8CurrentScaling", .recipeFields = {}};
-  const Scene scene = sceneOf(chain(DType::F32, {16, 16}, {linear(16, "fc")}, options), Fusing::On, {{"x", x}});
+  const CaptureScene scene = sceneOf(chain(DType::F32, {16, 16}, {linear(16, "fc")}, options), Fusing::On, {{"x", x}});
   const std::vector<double> values = valuesOf(scene, "fc.input@rowwise");
   EXPECT_EQ(values[0], 7.0);
   EXPECT_EQ(values[1], 0.5);
@@ -128,14 +128,15 @@ TEST(TensorCapture, OfAQuantizedCopyAreTheNumbersOfItsCodes) {
 
 /// The buffer is added to in every run.
 TEST(TensorCapture, ComesAfterTheWarmUp) {
-  const Scene scene = sceneOf(chain(DType::F32, {1, 1}, {with(linear(1, "fc"), "accumulate_into_main_grad", true)}),
-                              Fusing::On, {{"x", numbers({1, 1}, 3.0, 0.0)}, {"grad.y", numbers({1, 1}, 2.0, 0.0)}});
+  const CaptureScene scene =
+      sceneOf(chain(DType::F32, {1, 1}, {with(linear(1, "fc"), "accumulate_into_main_grad", true)}), Fusing::On,
+              {{"x", numbers({1, 1}, 3.0, 0.0)}, {"grad.y", numbers({1, 1}, 2.0, 0.0)}});
   EXPECT_EQ(valuesOf(scene, "main_grad.fc.weight"), std::vector<double>{6.0});
   EXPECT_EQ(valuesOf(scene, "main_grad.fc.weight", 2), std::vector<double>{18.0});
 }
 
 TEST(TensorCapture, SaysThatItWasCancelled) {
-  const Scene scene = sceneOf(chain(DType::F32, {2, 3}, {linear(2, "fc")}), Fusing::On);
+  const CaptureScene scene = sceneOf(chain(DType::F32, {2, 3}, {linear(2, "fc")}), Fusing::On);
   std::stop_source stop;
   stop.request_stop();
   const auto captured = capture(scene, {"y"}, 0, makeReferenceBackend(), stop.get_token());
@@ -144,7 +145,7 @@ TEST(TensorCapture, SaysThatItWasCancelled) {
 }
 
 TEST(TensorCapture, NamesTheStepThatFailed) {
-  const Scene scene = sceneOf(chain(DType::F32, {2, 3}, {linear(2, "fc")}), Fusing::On);
+  const CaptureScene scene = sceneOf(chain(DType::F32, {2, 3}, {linear(2, "fc")}), Fusing::On);
   const auto failing = std::make_shared<WrappedBackend>([](const Step&) { throw std::runtime_error("no power."); });
   const auto captured = capture(scene, {"y"}, 0, failing);
   ASSERT_FALSE(captured);

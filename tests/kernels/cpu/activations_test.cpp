@@ -22,7 +22,7 @@ using testing::allClose;
 using testing::OperandValues;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kInfinityF32 = std::numeric_limits<float>::infinity();
 constexpr Precision kPrecisions[] = {Precision::Full, Precision::Bf16};
 
 /// f(a, b) as element `position` of strips of `length` ones.
@@ -52,17 +52,17 @@ TEST(ActivationOpcodes, MaxMinAndLessPropagateNanOfEitherOperand) {
 }
 
 TEST(ActivationOpcodes, MaxMinAndLessCompareInfinities) {
-  EXPECT_EQ(computed(Opcode::Max, Precision::Full, kInfinity, -kInfinity), kInfinity);
-  EXPECT_EQ(computed(Opcode::Min, Precision::Full, kInfinity, -kInfinity), -kInfinity);
-  EXPECT_EQ(computed(Opcode::Less, Precision::Full, -kInfinity, kInfinity), 1.0F);
-  EXPECT_EQ(computed(Opcode::Less, Precision::Full, kInfinity, -kInfinity), 0.0F);
+  EXPECT_EQ(computed(Opcode::Max, Precision::Full, kInfinityF32, -kInfinityF32), kInfinityF32);
+  EXPECT_EQ(computed(Opcode::Min, Precision::Full, kInfinityF32, -kInfinityF32), -kInfinityF32);
+  EXPECT_EQ(computed(Opcode::Less, Precision::Full, -kInfinityF32, kInfinityF32), 1.0F);
+  EXPECT_EQ(computed(Opcode::Less, Precision::Full, kInfinityF32, -kInfinityF32), 0.0F);
   EXPECT_EQ(computed(Opcode::Less, Precision::Full, 2.0F, 2.0F), 0.0F);
 }
 
 TEST(ActivationOpcodes, SigmoidReachesItsLimits) {
   for (const Precision precision : kPrecisions) {
     EXPECT_EQ(computed(Opcode::Sigmoid, precision, -1e30F), 0.0F);
-    EXPECT_EQ(computed(Opcode::Sigmoid, precision, -kInfinity), 0.0F);
+    EXPECT_EQ(computed(Opcode::Sigmoid, precision, -kInfinityF32), 0.0F);
     EXPECT_NEAR(computed(Opcode::Sigmoid, precision, 1e30F), 1.0F, 1e-3F);
     EXPECT_NEAR(computed(Opcode::Sigmoid, precision, -79.0F) / std::exp(-79.0F), 1.0F, 1e-3F);
   }

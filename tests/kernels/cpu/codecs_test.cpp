@@ -40,9 +40,9 @@ std::vector<float> interestingFloats(DType dtype) {
   return values;
 }
 
-class Codecs : public ::testing::TestWithParam<DType> {};
+class HalfCodecs : public ::testing::TestWithParam<DType> {};
 
-TEST_P(Codecs, DecodeEveryPattern) {
+TEST_P(HalfCodecs, DecodeEveryPattern) {
   std::vector<std::uint16_t> bits(0x10000);
   std::iota(bits.begin(), bits.end(), std::uint16_t{0});
   std::vector<float> decoded(bits.size());
@@ -51,7 +51,7 @@ TEST_P(Codecs, DecodeEveryPattern) {
     ASSERT_TRUE(sameFloat(decoded[i], decodeOne(GetParam(), bits[i]))) << "pattern " << bits[i];
 }
 
-TEST_P(Codecs, EncodeLikeTheScalarCodec) {
+TEST_P(HalfCodecs, EncodeLikeTheScalarCodec) {
   const std::vector<float> values = interestingFloats(GetParam());
   std::vector<std::uint16_t> encoded(values.size());
   encodeFunction(GetParam())(encoded.data(), values.data(), nullptr, values.size());
@@ -60,7 +60,7 @@ TEST_P(Codecs, EncodeLikeTheScalarCodec) {
         << "of " << std::hexfloat << values[i] << ", bits " << std::bit_cast<std::uint32_t>(values[i]);
 }
 
-TEST_P(Codecs, TouchNothingBeyondAnyLength) {
+TEST_P(HalfCodecs, TouchNothingBeyondAnyLength) {
   const std::vector<float> values(70, 1.5F);
   for (std::size_t length = 0; length < 70; ++length) {
     std::vector<std::uint16_t> encoded(72, 0xabcd);
@@ -70,7 +70,7 @@ TEST_P(Codecs, TouchNothingBeyondAnyLength) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(HalfFormats, Codecs, ::testing::Values(DType::BF16, DType::F16),
+INSTANTIATE_TEST_SUITE_P(HalfFormats, HalfCodecs, ::testing::Values(DType::BF16, DType::F16),
                          [](const auto& test) { return std::string(dtypeName(test.param)); });
 
 }  // namespace

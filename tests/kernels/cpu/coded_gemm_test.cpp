@@ -14,7 +14,7 @@
 namespace fuseline::cpu {
 namespace {
 
-class CodedGemmTest : public testing::Test {
+class CodedGemmTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!canMultiplyCodes()) GTEST_SKIP() << "this CPU has no AMX in bf16, or this process may not use it";

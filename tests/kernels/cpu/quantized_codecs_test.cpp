@@ -6,6 +6,7 @@
 #include "core/numerics/f16.h"
 #include "core/numerics/minifloat.h"
 #include "core/tensor/tensor.h"
+#include "tests/support/pipelines.h"
 
 #include <bit>
 #include <cmath>
@@ -19,7 +20,8 @@
 namespace fuseline::cpu {
 namespace {
 
-constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16};
+using testing::kFloatTypes;
+
 constexpr float kScales[] = {1.0F, 0.37F, 1000.0F};
 
 std::uint8_t encodeOne(ElementFormat format, float value) {
@@ -99,7 +101,7 @@ class QuantizedCodecs : public ::testing::TestWithParam<ElementFormat> {
 };
 
 TEST_P(QuantizedCodecs, QuantizeLikeTheScalarCodec) {
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kFloatTypes) {
     const Elements elements = elementsOf(dtype);
     std::vector<std::uint8_t> codes(sizeOf(GetParam(), elements.values.size()));
     forEachTarget([&](const char* target) {
@@ -117,7 +119,7 @@ TEST_P(QuantizedCodecs, DequantizeLikeTheScalarCodec) {
   std::vector<std::uint8_t> codes(256);  // every code, or every pair of codes
   std::iota(codes.begin(), codes.end(), std::uint8_t{0});
   const std::size_t n = GetParam() == ElementFormat::E2M1 ? 512 : 256;
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kFloatTypes) {
     const auto width = static_cast<std::size_t>(sizeBytes(dtype));
     std::vector<std::byte> out(n * width);
     forEachTarget([&](const char* target) {
@@ -150,7 +152,7 @@ std::vector<float> scalesOf(std::size_t count, bool arePowersOfTwo) {
 }
 
 TEST_P(ByteCodecs, QuantizeBlocksLikeTheScalarCodec) {
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kFloatTypes) {
     const Elements elements = elementsOf(dtype);
     const std::size_t n = elements.values.size();
     std::vector<std::uint8_t> codes(n);
@@ -169,7 +171,7 @@ TEST_P(ByteCodecs, QuantizeBlocksLikeTheScalarCodec) {
 
 /// Every number of a dtype meets several scales, as its column changes with the length of rows.
 TEST_P(ByteCodecs, QuantizeColumnsLikeTheScalarCodec) {
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kFloatTypes) {
     const Elements elements = elementsOf(dtype);
     for (const std::size_t n : {31U, 1000U, 1100U, 2777U}) {
       const std::size_t rows = elements.values.size() / n;
@@ -200,7 +202,7 @@ TEST_P(ByteCodecs, DequantizeBlocksAndColumnsLikeTheScalarCodec) {
     ASSERT_TRUE(isSame(out + i * static_cast<std::size_t>(sizeBytes(dtype)), expected, dtype))
         << target << ", " << dtypeName(dtype) << ", code " << int{codes[i]} << " by " << scale;
   };
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kFloatTypes) {
     std::vector<std::byte> out(codes.size() * static_cast<std::size_t>(sizeBytes(dtype)));
     forEachTarget([&](const char* target) {
       codecsOf(GetParam(), dtype).dequantizeBlocks(out.data(), codes.data(), scales.data(), kWidth, codes.size());

@@ -34,7 +34,7 @@ Case anyCase() {
   drawn.source = {*rc::gen::element(DType::F32, DType::F16, DType::BF16),
                   {*rc::gen::inRange<std::int64_t>(0, 300), *rc::gen::inRange<std::int64_t>(1, 300)}};
   drawn.quantizer.scaling = anyScaling();
-  const bool isFp4 = traitsOf(drawn.quantizer.scaling).scaleFormat == ScaleFormat::E4M3;
+  const bool isFp4 = isNvfp4(drawn.quantizer.scaling);
   drawn.quantizer.format = isFp4 ? ElementFormat::E2M1 : *rc::gen::element(ElementFormat::E4M3, ElementFormat::E5M2);
   drawn.quantizer.scale = {.epsilon = *rc::gen::element(0.0F, 0.5F), .isPowerOfTwo = *rc::gen::arbitrary<bool>()};
   drawn.quantizer.roundsStochastically = isFp4 && *rc::gen::arbitrary<bool>();
@@ -147,8 +147,7 @@ RC_GTEST_PROP(QuantizedCopy, StandsForTheNumbersOfTheReference, ()) {
 
 TEST(QuantizedCopy, DecodesToBf16ExactlyWhereScalesArePowersOfTwo) {
   for (const Scaling scaling : {Scaling::PerTensor, Scaling::Block1x128, Scaling::Mx1x32, Scaling::Nv1x16}) {
-    const ElementFormat format =
-        traitsOf(scaling).scaleFormat == ScaleFormat::E4M3 ? ElementFormat::E2M1 : ElementFormat::E4M3;
+    const ElementFormat format = isNvfp4(scaling) ? ElementFormat::E2M1 : ElementFormat::E4M3;
     const QuantizerSpec quantizer{.format = format, .scaling = scaling, .scale = {.isPowerOfTwo = true}};
     const Tensor x = randomNormal({DType::BF16, {64, 256}}, 1, "x");
     TensorSpec copy = x.spec;

@@ -12,7 +12,7 @@
 namespace fuseline::cpu {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfinityF64 = std::numeric_limits<double>::infinity();
 constexpr double kSqrt2OverPi = 0.79788456080286535588;
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
@@ -125,12 +125,12 @@ TEST(FunctionLimits, ActivationsOfInfinityAreTheirLimits) {
 }
 
 TEST(FunctionLimits, ExpAndLogReachTheirEnds) {
-  EXPECT_EQ(valueAt(Opcode::Exp, 1000.0), static_cast<float>(kInfinity));
-  EXPECT_EQ(valueAt(Opcode::Exp, kInfinity), static_cast<float>(kInfinity));
+  EXPECT_EQ(valueAt(Opcode::Exp, 1000.0), static_cast<float>(kInfinityF64));
+  EXPECT_EQ(valueAt(Opcode::Exp, kInfinityF64), static_cast<float>(kInfinityF64));
   EXPECT_EQ(valueAt(Opcode::Exp, -1000.0), 0.0F);
   EXPECT_NEAR(valueAt(Opcode::Exp, -100.0), std::exp(-100.0), 1e-45);  // subnormal
-  EXPECT_EQ(valueAt(Opcode::Log, 0.0), static_cast<float>(-kInfinity));
-  EXPECT_EQ(valueAt(Opcode::Log, kInfinity), static_cast<float>(kInfinity));
+  EXPECT_EQ(valueAt(Opcode::Log, 0.0), static_cast<float>(-kInfinityF64));
+  EXPECT_EQ(valueAt(Opcode::Log, kInfinityF64), static_cast<float>(kInfinityF64));
   EXPECT_TRUE(std::isnan(valueAt(Opcode::Log, -1.0)));
 }
 

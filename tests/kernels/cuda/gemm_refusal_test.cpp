@@ -7,7 +7,7 @@
 namespace fuseline::cuda {
 namespace {
 
-GemmProblem problemOf(Scaling scaling) {
+GemmProblem refusedProblem(Scaling scaling) {
   const FactorCodes codes{.scaling = scaling};
   return {.m = 16, .n = 32, .k = 48, .factorType = DType::BF16, .aCodes = codes, .bCodes = codes, .cType = DType::BF16};
 }
@@ -18,18 +18,19 @@ TEST(GemmRefusal, NamesTheProduct) {
   const GemmProblem plain{.m = 3, .n = 5, .k = 7, .factorType = DType::F16, .cType = DType::F16};
   EXPECT_EQ(refusalOf(plain, 9),
             "cuBLASLt has no algorithm for the product 3 x 5 x 7 in f16 on this GPU. Make its extents multiples of 8.");
-  EXPECT_TRUE(says(refusalOf(problemOf(Scaling::PerTensor), 9), "Make its extents multiples of 16, choose another"));
+  EXPECT_TRUE(
+      says(refusalOf(refusedProblem(Scaling::PerTensor), 9), "Make its extents multiples of 16, choose another"));
 }
 
 TEST(GemmRefusal, DoesNotAdviseOtherExtentsWhereTheGpuHasNoSuchBlocks) {
-  const std::string onBlackwell = refusalOf(problemOf(Scaling::Block1x128), 10);
+  const std::string onBlackwell = refusalOf(refusedProblem(Scaling::Block1x128), 10);
   EXPECT_TRUE(says(onBlackwell, "as blocks of MXFP8")) << onBlackwell;
   EXPECT_FALSE(says(onBlackwell, "multiples of"));
-  const std::string onHopper = refusalOf(problemOf(Scaling::Mx1x32), 9);
+  const std::string onHopper = refusalOf(refusedProblem(Scaling::Mx1x32), 9);
   EXPECT_TRUE(says(onHopper, "compute capability 10.0 and newer only")) << onHopper;
   EXPECT_FALSE(says(onHopper, "multiples of"));
-  EXPECT_TRUE(says(refusalOf(problemOf(Scaling::Block1x128), 9), "CUDA 12.9"));
-  EXPECT_TRUE(says(refusalOf(problemOf(Scaling::Mx1x32), 10), "multiples of"));
+  EXPECT_TRUE(says(refusalOf(refusedProblem(Scaling::Block1x128), 9), "CUDA 12.9"));
+  EXPECT_TRUE(says(refusalOf(refusedProblem(Scaling::Mx1x32), 10), "multiples of"));
 }
 
 }  // namespace

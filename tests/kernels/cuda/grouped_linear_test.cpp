@@ -27,7 +27,6 @@ using namespace fuseline::testing;
 
 using List = std::vector<std::int64_t>;
 
-constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16};
 constexpr double kPrefilled = 0.5;
 
 struct Layer {
@@ -116,7 +115,7 @@ class CudaGroupedLinear : public ::testing::Test {
 
   /// Every form of the bias and of the parameters, in every dtype.
   static void expectLikeReferenceInAllForms(Layer layer) {
-    for (const DType dtype : kDTypes)
+    for (const DType dtype : kFloatTypes)
       for (const auto& [hasBias, isScaled] : {std::pair{false, false}, {true, false}, {true, true}})
         for (const bool isSingle : {false, true})
           for (const bool isAccumulated : {false, true}) {
@@ -146,12 +145,12 @@ TEST_F(CudaGroupedLinear, RunsSingleRowsAndOddWidths) {
 }
 
 TEST_F(CudaGroupedLinear, RunsGroupsOfManyBlocks) {
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kFloatTypes)
     expectLikeReference({.sizes = {513, 3, 300}, .K = 16, .N = 33, .dtype = dtype, .isScaled = true});
 }
 
 TEST_F(CudaGroupedLinear, LetsWeightGradientsWait) {
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kFloatTypes)
     for (const bool isAccumulated : {false, true})
       expectLikeReference(
           {.sizes = {9, 0, 4}, .dtype = dtype, .isScaled = true, .isAccumulated = isAccumulated, .isDelayed = true});

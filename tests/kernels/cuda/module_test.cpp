@@ -11,7 +11,7 @@
 namespace fuseline::cuda {
 namespace {
 
-class CudaModule : public testing::Test {
+class CudaModule : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / kModulePath;

@@ -10,6 +10,7 @@
 #include "core/runtime/executor.h"
 #include "tests/support/compare.h"
 #include "tests/support/cuda_test_backend.h"
+#include "tests/support/op_samples.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/random_pipelines.h"
 #include "tests/support/rule_samples.h"
@@ -32,19 +33,12 @@ namespace {
 
 using namespace fuseline::testing;
 
-constexpr DType kDTypes[] = {DType::F32, DType::BF16, DType::F16};
-
 /// Last axes are even, so that gated ops accept them: odd halves, whole packets, several blocks, rows of a block.
 const std::vector<Shape> kShapes = {{0, 16},   {1, 2}, {6, 16},   {7, 62},  {3, 2, 34},
                                     {70, 272}, {600},  {2, 1040}, {3, 1026}};
 
 /// As on the CPU: a chain in f16 rounds more often than its tolerance allows for.
 double chainTolerance(DType dtype) { return dtype == DType::F16 ? 8 * 0x1p-11 : toleranceOf(dtype).relative; }
-
-Link sampleLink(const std::string& operation) {
-  const bool isLinear = operation == "BasicLinear" || operation == "GroupedLinear";
-  return isLinear ? with(link(operation), "out_features", std::int64_t{21}) : link(operation);
-}
 
 std::shared_ptr<Backend> backendUnderTest() { return *cudaTestBackend(); }
 
@@ -93,7 +87,7 @@ class CudaOps : public OnCuda, public ::testing::WithParamInterface<const Fusibl
 
 TEST_P(CudaOps, TrainLikeTheReference) {
   const std::string& name = GetParam()->name;
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kFloatTypes)
     for (const Shape& shape : kShapes) {
       const Graph graph = chain(dtype, shape, {sampleLink(name)});
       if (const std::string reason = refusal(graph, unfused(graph)); !reason.empty()) GTEST_SKIP() << reason;
@@ -113,13 +107,6 @@ TEST_P(CudaOps, PropagateNanAndInfinityLikeTheReference) {
           << value << "\n"
           << toString(graph);
     }
-}
-
-std::vector<const FusibleOperation*> basicOperations() {
-  std::vector<const FusibleOperation*> basic;
-  for (const auto& op : builtinOperations().operations())
-    if (!op->isComposite()) basic.push_back(op.get());
-  return basic;
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, CudaOps, ::testing::ValuesIn(basicOperations()),
@@ -165,7 +152,7 @@ FusionReport fuseWith(const FusionRule& rule, const Graph& graph) {
 /// The sums of both halves have one item each, and must not share its place.
 TEST_F(OnCuda, GatesOfOneColumnSumBothHalves) {
   const FusionRule& rule = *builtinRules().find("BackwardBiasSwiGLU");
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kFloatTypes) {
     const Graph graph = chain(dtype, {70, 2}, {link("Bias"), link("SwiGLU")});
     expectLikeReference(graph, fuseWith(rule, graph), chainTolerance(dtype), std::string(dtypeName(dtype)));
   }
@@ -191,7 +178,7 @@ double toleranceOfCodes(const std::string& recipe) {
 TEST_P(CudaRules, RunFusedLikeTheReference) {
   bool isReached = false;
   for (const RuleSample& sample : ruleSamples(GetParam()->name))
-    for (const DType dtype : kDTypes)
+    for (const DType dtype : kFloatTypes)
       for (const Shape& shape : std::set<Shape>{sample.shape, {6, 16}, {1, 16}, {0, 16}, {70, 16}}) {
         if (!runsRecipe(sample.options.recipe)) continue;
         const Graph graph = chain(dtype, shape, sample.links, sample.options);
@@ -215,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(RuleBook, CudaRules, ::testing::ValuesIn(builtinRules()
 class CudaKernels : public OnCuda {};
 
 TEST_F(CudaKernels, AddTheGradientsOfABranch) {
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kFloatTypes) {
     const Graph graph =
         chain(dtype, {5, 16}, {link("GELU", "a"), link("GELU", "b"), link("AddExtraInput", "c", "a.y")});
     ASSERT_TRUE(kernelsOf(graph, unfused(graph)).contains("accumulate"));
@@ -261,7 +248,7 @@ std::vector<Link> productsFor(const std::string& recipe) {
 }
 
 TEST_P(CudaRecipes, MultiplyLikeTheReference) {
-  for (const DType dtype : kDTypes) {
+  for (const DType dtype : kFloatTypes) {
     const Graph graph = under(GetParam(), chain(dtype, {128, 256}, productsFor(GetParam())));
     ASSERT_EQ(refusal(graph, unfused(graph)), "");
     expectCodesLikeReference(graph, unfused(graph), 4 * chainTolerance(dtype), std::string(dtypeName(dtype)));
@@ -361,7 +348,7 @@ TEST_P(CudaRecipes, MultiplyLikeTheReferenceInFusedSteps) {
   const std::vector<Link> activated = {linear(256, "fc"), link("Bias"), link("GELU")};
   std::set<std::string> kernels;
   for (const std::vector<Link>& links : {residual, scaled, activated})
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : kFloatTypes) {
       const Graph graph = under(GetParam(), chain(dtype, {128, 256}, links));
       const FusionReport report = std::move(
           *fuse(graph, {.switches = everythingAsked(builtinRules()), .capabilities = capabilitiesOf(backend)}));
@@ -534,7 +521,7 @@ TEST_F(CudaKernels, MakeSwiGluAgainForTheGradientsThatAreWanted) {
   const FusionRule& rule = *builtinRules().find("ForwardBackwardSwiGLULinear");
   const Link frozen = with(linear(24), "weight_requires_grad", false);
   const Link accumulating = with(linear(24), "accumulate_into_main_grad", true);
-  for (const DType dtype : kDTypes)
+  for (const DType dtype : kFloatTypes)
     for (const Link& last : {frozen, accumulating}) {
       const Graph graph = chain(dtype, {70, 32}, {link("SwiGLU"), last});
       const FusionReport report = fuseWith(rule, graph);
@@ -569,7 +556,7 @@ TEST_F(CudaKernels, KeepInputsInE4m3LikeTheReference) {
   for (const FusibleOperation* const op : basicOperations()) {
     if (!op->attribute(kAttribute)) continue;
     ++numActivations;
-    for (const DType dtype : kDTypes)
+    for (const DType dtype : kFloatTypes)
       for (const Shape& shape : {Shape{1, 2}, {7, 62}, {70, 272}, {0, 16}}) {
         const Graph graph = chain(dtype, shape, {with(link(op->name, "act"), kAttribute, true)});
         expectLikeReference(graph, unfused(graph), toleranceOf(dtype).relative, op->name);
@@ -602,7 +589,7 @@ TEST_F(CudaKernels, ActivateProductsLikeTheReference) {
   for (const char* const activation : {"GELU", "ReLU"})
     for (const PassKind pass : {PassKind::Forward, PassKind::Training})
       for (const std::int64_t width : {1, 7, 8, 17, 264})
-        for (const DType dtype : kDTypes) {
+        for (const DType dtype : kFloatTypes) {
           const std::vector<Link> links = {linear(width, "fc"), link("Bias"), link(activation, "act")};
           const Graph graph = chain(dtype, {33, 40}, links, {.pass = pass});
           if (!refusalOfEpilogue(graph).empty()) continue;
@@ -641,7 +628,7 @@ std::string refusalOfGeluGrad(const Graph& graph) {
 TEST_F(CudaKernels, MakeTheGradientOfGeluInProductsLikeTheReference) {
   for (const std::int64_t width : {8, 40, 264})
     for (const std::int64_t features : {1, 2, 17, 64})
-      for (const DType dtype : kDTypes)
+      for (const DType dtype : kFloatTypes)
         for (const bool hasBias : {false, true}) {
           std::vector<Link> links = {link("GELU", "act"), linear(features, "fc")};
           if (hasBias) links.push_back(link("Bias"));
@@ -663,7 +650,7 @@ TEST_F(CudaKernels, MakeTheGradientOfGeluWhateverElseIsTrained) {
       {gelu, with(linear(24, "fc"), "weight_requires_grad", false)},
       {gelu, linear(24, "fc"), with(bias, "bias_requires_grad", false)}};
   for (const std::vector<Link>& links : variants)
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : kFloatTypes) {
       const Graph graph = chain(dtype, {33, 16}, links);
       const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backendUnderTest())}));
       EXPECT_TRUE(kernelsOf(graph, report).contains("linear_backward_activation")) << toString(graph);

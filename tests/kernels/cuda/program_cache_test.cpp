@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kOrigin = "sm_90a, NVRTC 13.1, headers 0123456789abcdef";
+const std::string kProgramOrigin = "sm_90a, NVRTC 13.1, headers 0123456789abcdef";
 const std::string kSource = "extern \"C\" __global__ void f() {\n}\n";
 const std::vector<char> kBinary = {'\x7f', 'E', 'L', 'F', '\0', '\n', '\xff'};
 
@@ -26,27 +26,27 @@ std::size_t numFiles(const fs::path& folder) {
 }
 
 TEST(ProgramFile, GivesBackWhatWasWritten) {
-  EXPECT_EQ(parseProgram(kOrigin, kSource, formatProgram(kOrigin, kSource, kBinary)), kBinary);
+  EXPECT_EQ(parseProgram(kProgramOrigin, kSource, formatProgram(kProgramOrigin, kSource, kBinary)), kBinary);
 }
 
 TEST(ProgramFile, IsOfOneSourceAndOneOrigin) {
-  const std::string text = formatProgram(kOrigin, kSource, kBinary);
-  EXPECT_EQ(parseProgram("sm_100a" + kOrigin.substr(6), kSource, text), std::nullopt);
-  EXPECT_EQ(parseProgram(kOrigin, kSource + " ", text), std::nullopt);
-  EXPECT_EQ(parseProgram(kOrigin, kSource.substr(1), text), std::nullopt);
-  EXPECT_EQ(parseProgram(kOrigin, kSource, ""), std::nullopt);
+  const std::string text = formatProgram(kProgramOrigin, kSource, kBinary);
+  EXPECT_EQ(parseProgram("sm_100a" + kProgramOrigin.substr(6), kSource, text), std::nullopt);
+  EXPECT_EQ(parseProgram(kProgramOrigin, kSource + " ", text), std::nullopt);
+  EXPECT_EQ(parseProgram(kProgramOrigin, kSource.substr(1), text), std::nullopt);
+  EXPECT_EQ(parseProgram(kProgramOrigin, kSource, ""), std::nullopt);
 }
 
 TEST(ProgramFile, ThatIsDamagedHoldsNothing) {
   EXPECT_TRUE(rc::check("one byte that differs", [] {
-    std::string text = formatProgram(kOrigin, kSource, kBinary);
+    std::string text = formatProgram(kProgramOrigin, kSource, kBinary);
     const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
     text[at] = static_cast<char>(text[at] ^ *rc::gen::inRange(1, 256));
-    RC_ASSERT(parseProgram(kOrigin, kSource, text) == std::nullopt);
+    RC_ASSERT(parseProgram(kProgramOrigin, kSource, text) == std::nullopt);
   }));
   EXPECT_TRUE(rc::check("a beginning", [] {
-    const std::string text = formatProgram(kOrigin, kSource, kBinary);
-    RC_ASSERT(parseProgram(kOrigin, kSource, text.substr(0, *rc::gen::inRange<std::size_t>(0, text.size()))) ==
+    const std::string text = formatProgram(kProgramOrigin, kSource, kBinary);
+    RC_ASSERT(parseProgram(kProgramOrigin, kSource, text.substr(0, *rc::gen::inRange<std::size_t>(0, text.size()))) ==
               std::nullopt);
   }));
 }
@@ -54,14 +54,14 @@ TEST(ProgramFile, ThatIsDamagedHoldsNothing) {
 TEST(ProgramCache, KeepsProgramsForTheNextRun) {
   const testing::TemporaryFolder folder;
   const fs::path programs = folder.path() / "fuseline" / "programs";
-  ProgramCache(programs, kOrigin).keep(kSource, kBinary);
-  EXPECT_EQ(ProgramCache(programs, kOrigin).find(kSource), kBinary);
-  EXPECT_EQ(ProgramCache(programs, kOrigin).find("another"), std::nullopt);
+  ProgramCache(programs, kProgramOrigin).keep(kSource, kBinary);
+  EXPECT_EQ(ProgramCache(programs, kProgramOrigin).find(kSource), kBinary);
+  EXPECT_EQ(ProgramCache(programs, kProgramOrigin).find("another"), std::nullopt);
   EXPECT_EQ(ProgramCache(programs, "another").find(kSource), std::nullopt);
 }
 
 TEST(ProgramCache, WithoutAFolderKeepsNothing) {
-  const ProgramCache cache({}, kOrigin);
+  const ProgramCache cache({}, kProgramOrigin);
   cache.keep(kSource, kBinary);
   EXPECT_EQ(cache.find(kSource), std::nullopt);
 }
@@ -69,7 +69,7 @@ TEST(ProgramCache, WithoutAFolderKeepsNothing) {
 TEST(ProgramCache, WhoseFolderIsAFileKeepsNothing) {
   const testing::TemporaryFolder folder;
   std::ofstream(folder.path() / "file") << "content";
-  const ProgramCache cache(folder.path() / "file", kOrigin);
+  const ProgramCache cache(folder.path() / "file", kProgramOrigin);
   cache.keep(kSource, kBinary);
   EXPECT_EQ(cache.find(kSource), std::nullopt);
 }
@@ -77,7 +77,7 @@ TEST(ProgramCache, WhoseFolderIsAFileKeepsNothing) {
 TEST(ProgramCache, DropsWhatWasNotUsedForTheLongestTime) {
   const testing::TemporaryFolder folder;
   constexpr std::size_t kMostFiles = 20;
-  const ProgramCache cache(folder.path(), kOrigin, kMostFiles);
+  const ProgramCache cache(folder.path(), kProgramOrigin, kMostFiles);
   for (std::size_t i = 0; i < kMostFiles; ++i) cache.keep(fmt::format("source {}", i), kBinary);
   const fs::file_time_type longAgo = fs::file_time_type::clock::now() - std::chrono::hours(1);
   for (const fs::directory_entry& file : fs::directory_iterator(folder.path())) fs::last_write_time(file, longAgo);

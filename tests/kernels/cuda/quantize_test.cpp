@@ -370,8 +370,8 @@ TEST(ArrangeScales, GivesTheLayoutOfCublasLt) {
                                                         {Scaling::Nv16x16, {160, 288}}})
     for (const Direction direction : kDirections) {
       const Tensor x = waves(DType::BF16, shape, 3.0);
-      const bool isNvfp4 = traitsOf(scaling).scaleFormat == ScaleFormat::E4M3;
-      const QuantizerSpec quantizer = isNvfp4 ? nvfp4(scaling, false, false) : QuantizerSpec{.scaling = scaling};
+      const bool isFp4 = isNvfp4(scaling);
+      const QuantizerSpec quantizer = isFp4 ? nvfp4(scaling, false, false) : QuantizerSpec{.scaling = scaling};
       const TensorSpec spec = copySpec(x, quantizer, direction);
       const std::vector<std::byte> memory = expectedCopy(x, quantizer, direction);
       const Tensor expected =

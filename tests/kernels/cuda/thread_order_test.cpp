@@ -5,6 +5,7 @@
 #include "core/quant/apply_recipe.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
+#include "tests/support/op_samples.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/random_pipelines.h"
 #include "tests/support/rule_samples.h"
@@ -47,25 +48,18 @@ void expectSameInEveryOrder(const Graph& graph, const FusionReport& report, cons
 }
 
 /// Warps and blocks for rows, packets and single columns, and several blocks of each.
-const std::vector<Shape> kShapes = {{7, 62}, {70, 272}, {3, 2064}};
+const std::vector<Shape> kUnevenShapes = {{7, 62}, {70, 272}, {3, 2064}};
 
 class ThreadOrder : public ::testing::TestWithParam<const FusibleOperation*> {};
 
 TEST_P(ThreadOrder, DoesNotChangeAnOp) {
   const auto backend = makeSimtBackend();
   const bool isLinear = GetParam()->name == "BasicLinear" || GetParam()->name == "GroupedLinear";
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : kUnevenShapes) {
     const Link op = isLinear ? with(link(GetParam()->name), "out_features", std::int64_t{21}) : link(GetParam()->name);
     const Graph graph = chain(DType::BF16, shape, {op});
     expectSameInEveryOrder(graph, unfused(graph), backend, toString(shape));
   }
-}
-
-std::vector<const FusibleOperation*> basicOperations() {
-  std::vector<const FusibleOperation*> basic;
-  for (const auto& op : builtinOperations().operations())
-    if (!op->isComposite()) basic.push_back(op.get());
-  return basic;
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, ThreadOrder, ::testing::ValuesIn(basicOperations()),

@@ -9,7 +9,7 @@
 namespace fuseline::cuda {
 namespace {
 
-const AlgorithmOrigin kOrigin{.device = "NVIDIA H200", .driver = "13000", .library = "130100"};
+const AlgorithmOrigin kHopperOrigin{.device = "NVIDIA H200", .driver = "13000", .library = "130100"};
 constexpr AlgorithmChoice kSecond{.candidate = 1, .medianNs = 50.0, .firstMedianNs = 70.0, .numTimed = 2};
 
 /// A contest that counts how often it is held.
@@ -26,18 +26,18 @@ TEST(WayChoice, IsTimedOnceAndOutlivesTheProcess) {
   const testing::TemporaryFolder folder;
   Counted contest{kSecond};
   for (int process = 0; process < 2; ++process) {
-    AlgorithmCache cache(folder.path(), kOrigin);
+    AlgorithmCache cache(folder.path(), kHopperOrigin);
     for (int time = 0; time < 2; ++time) EXPECT_EQ(keptOr(cache, "p", 2, std::ref(contest)), 1u);
   }
   EXPECT_EQ(contest.numHeld, 1);
-  const auto kept = AlgorithmCache(folder.path(), kOrigin).find("p");
+  const auto kept = AlgorithmCache(folder.path(), kHopperOrigin).find("p");
   ASSERT_TRUE(kept);
   EXPECT_EQ(kept->medianNs, 50.0);
   EXPECT_EQ(kept->firstMedianNs, 70.0);
 }
 
 TEST(WayChoice, IsNotKeptWhereNothingWasTimed) {
-  AlgorithmCache cache({}, kOrigin);
+  AlgorithmCache cache({}, kHopperOrigin);
   Counted contest{{}};
   for (int time = 0; time < 2; ++time) EXPECT_EQ(keptOr(cache, "p", 2, std::ref(contest)), 0u);
   EXPECT_EQ(contest.numHeld, 2);
@@ -46,7 +46,7 @@ TEST(WayChoice, IsNotKeptWhereNothingWasTimed) {
 /// A file may say anything.
 TEST(WayChoice, IsMadeAgainWhereTheKeptOneIsNone) {
   for (const std::int64_t candidate : {-1, 2}) {
-    AlgorithmCache cache({}, kOrigin);
+    AlgorithmCache cache({}, kHopperOrigin);
     cache.keep("p", {.candidate = candidate, .medianNs = 1.0});
     Counted contest{kSecond};
     EXPECT_EQ(keptOr(cache, "p", 2, std::ref(contest)), 1u);
