@@ -34,6 +34,23 @@ function(fuseline_compile_together target group)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
 endfunction()
 
+# fuseline_compile_in_tens(<target> <sources>): so many sources that all of them together would take too much memory.
+function(fuseline_compile_in_tens target)
+  set(number 0)
+  foreach(source IN LISTS ARGN)
+    math(EXPR group "${number} / 10")
+    math(EXPR number "${number} + 1")
+    fuseline_compile_together(${target} sources_${group} ${source})
+  endforeach()
+endfunction()
+
+# fuseline_precompile_libraries(<target>): the headers of libraries that what core's headers include takes longest with.
+function(fuseline_precompile_libraries target)
+  foreach(header IN ITEMS nlohmann/json.hpp fmt/format.h functional map string vector)
+    target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:<${header}$<ANGLE-R>>")
+  endforeach()
+endfunction()
+
 # fuseline_quick_to_compile(<target>): for code that waits for people or runs once. In development its optimisation takes
 # longer than it will ever save.
 function(fuseline_quick_to_compile target)
