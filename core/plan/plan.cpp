@@ -207,11 +207,14 @@ class Planner {
     }
   }
 
-  /// The gradient of a value has the value's name; where several readers contribute, each part also names its reader.
+  /// The gradient of a value has the value's name; where several readers contribute, each part also names its reader,
+  /// and one that reads the value more than once the input.
   std::string partialName(const Node& node, int slot) const {
     const ValueId id = node.inputs[at(slot)];
     const std::string name = "grad." + valueName(m_graph.value(id));
-    return m_expected[at(id)] == 1 ? name : fmt::format("{}@{}", name, node.id);
+    if (m_expected[at(id)] == 1) return name;
+    if (std::ranges::count(node.inputs, id) == 1) return fmt::format("{}@{}", name, node.id);
+    return fmt::format("{}@{}:{}", name, node.id, node.operation->inputs[at(slot)].name);
   }
 
   std::string valueName(const Value& value) const {

@@ -6,6 +6,7 @@
 #include "tests/support/pipelines.h"
 
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -167,6 +168,15 @@ TEST(Plan, CountsTheProductsWhoseGradientsAreWanted) {
   EXPECT_EQ(backwardOf(linear(16, "fc"), true), 2048);
   EXPECT_EQ(backwardOf(linear(16, "fc"), false), 1024);
   EXPECT_EQ(backwardOf(with(linear(16, "fc"), "weight_requires_grad", false), true), 1024);
+}
+
+TEST(Plan, AnOpThatReadsAValueTwiceHasTwoGradientsOfIt) {
+  const Graph graph = chain(DType::BF16, {4, 8}, {link("GELU", "act"), link("AddExtraInput", "twice", "act.y")});
+  const Plan plan = makePlan(graph, unfused(graph));
+  EXPECT_GE(plan.findTensor("grad.act:y@twice:x"), 0) << toString(plan);
+  EXPECT_GE(plan.findTensor("grad.act:y@twice:extra"), 0) << toString(plan);
+  std::set<std::string> names;
+  for (const PlanTensor& each : plan.tensors) EXPECT_TRUE(names.insert(each.name).second) << each.name;
 }
 
 /// The gradient of the output is the input's.
