@@ -10,11 +10,9 @@ Json toJson(const MagnitudeHistogram& magnitudes) {
 
 MagnitudeHistogram magnitudesIn(JsonFields& fields) {
   MagnitudeHistogram magnitudes;
-  std::vector<double> counts;
   fields.read("firstExponent", magnitudes.firstExponent);
   fields.read("zeros", magnitudes.zeros);
-  fields.read("counts", counts);
-  magnitudes.counts = {counts.begin(), counts.end()};
+  fields.read("counts", magnitudes.counts);
   return magnitudes;
 }
 

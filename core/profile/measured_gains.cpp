@@ -78,7 +78,7 @@ Json workOf(const Json& pipeline) {
 }
 
 Json symbolsOf(const Json& pipeline, const RunSettings& settings) {
-  Json symbols = pipeline.value("symbols", Json::object());
+  Json symbols = objectAt(pipeline, "symbols");
   for (const auto& [name, value] : settings.symbols) symbols[name] = value;
   return symbols;
 }

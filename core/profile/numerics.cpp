@@ -141,33 +141,36 @@ Json toJson(const FrozenScale& frozen) {
   return {{"name", frozen.name}, {"owner", frozen.owner}, {"scale", frozen.scale}, {"steps", frozen.steps}};
 }
 
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
 double numberIn(JsonFields& fields, const char* key) {
   Json value;
   fields.read(key, value);
-  if (value.is_null()) return std::numeric_limits<double>::infinity();
+  if (value.is_null()) return kInfinite;
   double number = 0.0;
   fields.read(key, number);
   return number;
 }
 
+/// The smallest and the largest; those that overflowed are null.
+void readScales(JsonFields& fields, QuantizationLosses& losses) {
+  Json pair;
+  fields.read("scaleInv", pair);
+  const auto isScale = [](const Json& scale) { return scale.is_number() || scale.is_null(); };
+  if (!pair.is_array() || pair.size() != 2 || !std::ranges::all_of(pair, isScale))
+    return fields.refuse("scaleInv", "expected two numbers.");
+  losses.scaleInvMin = pair[0].is_null() ? kInfinite : pair[0].get<double>();
+  losses.scaleInvMax = pair[1].is_null() ? kInfinite : pair[1].get<double>();
+}
+
 QuantizationLosses lossesIn(JsonFields& fields) {
   QuantizationLosses losses{.amax = numberIn(fields, "amax"), .smallest = numberIn(fields, "smallest")};
-  std::vector<double> scales;
-  fields.read("scaleInv", scales);
-  if (scales.size() != 2) fields.refuse("scaleInv", "expected two numbers.");
-  if (scales.size() == 2) losses.scaleInvMin = scales[0];
-  if (scales.size() == 2) losses.scaleInvMax = scales[1];
+  readScales(fields, losses);
   fields.read("underflowShare", losses.underflowShare);
   fields.read("saturationShare", losses.saturationShare);
   losses.meanSquaredError = numberIn(fields, "meanSquaredError");
   losses.signalToNoise = numberIn(fields, "signalToNoise");
   return losses;
-}
-
-std::vector<std::int64_t> countsIn(JsonFields& fields, const char* key) {
-  std::vector<double> numbers;
-  fields.read(key, numbers);
-  return {numbers.begin(), numbers.end()};
 }
 
 Requantized requantizedIn(JsonFields& fields) {
@@ -199,7 +202,7 @@ CopyNumerics copyIn(JsonFields& fields) {
 double shareIn(JsonFields& fields) {
   Json value = 0.0;
   fields.read("toleranceShare", value, Presence::Optional);
-  if (value.is_null()) return std::numeric_limits<double>::infinity();
+  if (value.is_null()) return kInfinite;
   double share = 0.0;
   fields.read("toleranceShare", share, Presence::Optional);
   return share;
@@ -212,7 +215,8 @@ ErrorNumerics errorIn(JsonFields& fields) {
   fields.read("name", error.name);
   fields.read("owner", error.owner);
   fields.read("isFinite", error.isFinite);
-  const std::vector<std::int64_t> counts = countsIn(fields, "ulpHistogram");
+  std::vector<std::int64_t> counts;
+  fields.read("ulpHistogram", counts);
   if (counts.size() == error.ulpHistogram.size())
     std::ranges::copy(counts, error.ulpHistogram.begin());
   else
@@ -265,7 +269,7 @@ double ErrorNumerics::ulpsOf(double share) const {
     within += ulpHistogram[static_cast<std::size_t>(bucket)];
     if (static_cast<double>(within) >= share * static_cast<double>(total)) return std::ldexp(0.5, bucket);
   }
-  return std::numeric_limits<double>::infinity();
+  return kInfinite;
 }
 
 ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,

@@ -43,11 +43,6 @@ std::optional<std::vector<DocumentChange>> pipelineChanges(const RunRecord& base
   return changes;
 }
 
-/// A member of an object; an empty object where it is not there.
-Json objectAt(const Json& json, const char* name) {
-  return json.is_object() && json.contains(name) && json[name].is_object() ? json[name] : Json::object();
-}
-
 /// Facts that are expected to change from run to run; what slowed a device down is none of them.
 bool isIncidental(const std::string& fact) {
   return fact == "measured at" || fact == "clocks" || fact == "power" || fact == "temperature";

@@ -178,9 +178,7 @@ TensorSummary tensorSummaryIn(JsonFields& fields) {
   TensorSummary summary;
   fields.read("name", summary.name);
   summary.spec.dtype = dtypeIn(fields);
-  std::vector<double> shape;
-  fields.read("shape", shape);
-  summary.spec.shape = {shape.begin(), shape.end()};
+  fields.read("shape", summary.spec.shape);
   fields.readObject("statistics", [&](JsonFields& nested) { summary.statistics = statisticsIn(nested); });
   return summary;
 }

@@ -131,6 +131,10 @@ void JsonFields::assign(const Json& value, std::string_view key, std::vector<dou
     wrongType(key, "a list of numbers", value);
 }
 
+void JsonFields::assign(const Json& value, std::string_view key, std::vector<std::int64_t>& out) {
+  if (!allOf<std::int64_t>(value, isSigned64, out)) wrongType(key, "a list of integers", value);
+}
+
 void JsonFields::assign(const Json& value, std::string_view, Json& out) { out = value; }
 
 Result<Json> parseJson(std::string_view text) {

@@ -69,6 +69,7 @@ class JsonFields {
   void assign(const Json& value, std::string_view key, std::string& out);
   void assign(const Json& value, std::string_view key, std::vector<std::string>& out);
   void assign(const Json& value, std::string_view key, std::vector<double>& out);
+  void assign(const Json& value, std::string_view key, std::vector<std::int64_t>& out);
   void assign(const Json& value, std::string_view key, Json& out);
 
   const Json& m_json;

@@ -127,6 +127,9 @@ TEST(MeasuredSame, NamesWhatDiffers) {
   EXPECT_EQ(difference(other), "it measured another pipeline, or this one before it was changed.");
   EXPECT_EQ(difference(pipeline, {.symbols = {{"M", 16}}}), "it was measured with M = 8, and here M is 16.");
   EXPECT_EQ(difference(pipeline, {.device = "sm_90"}), "it was measured with device cpu, and here it is sm_90.");
+  other = pipeline;
+  other["symbols"] = Json::array();  // in a file that somebody has edited
+  EXPECT_EQ(difference(other, {.symbols = {{"M", 16}}}), "it was measured with M = 8, and here M is 16.");
   EXPECT_EQ(difference(pipeline, {.pass = "forward"}), "it was measured with pass train, and here it is forward.");
 }
 

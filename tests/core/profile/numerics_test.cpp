@@ -134,6 +134,28 @@ TEST(NumericsReport, ComesBackFromJson) {
   EXPECT_EQ(back->frozenScales.front().scale, 448.0F);
 }
 
+TEST(NumericsReport, KeepsScalesThatOverflowed) {
+  NumericsReport report = fullReport();
+  report.copies.front().losses.scaleInvMax = std::numeric_limits<double>::infinity();
+  const Result<NumericsReport> back = numericsFromJson(toJson(report));
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->copies.front().losses.scaleInvMin, 0.5);
+  EXPECT_EQ(back->copies.front().losses.scaleInvMax, std::numeric_limits<double>::infinity());
+}
+
+TEST(NumericsReport, RefusesWhatAreNoScalesAndNoCounts) {
+  const auto problem = [](const char* pointer, const Json& value) {
+    Json json = toJson(fullReport());
+    json[Json::json_pointer(pointer)] = value;
+    const Result<NumericsReport> back = numericsFromJson(json);
+    return back ? std::string() : back.error().message;
+  };
+  EXPECT_NE(problem("/copies/0/scaleInv", {1.0}), "");
+  EXPECT_NE(problem("/copies/0/scaleInv", {1.0, "2"}), "");
+  EXPECT_NE(problem("/copies/0/magnitudes/counts/0", 1e300), "");
+  EXPECT_NE(problem("/errors/0/ulpHistogram/0", 0.5), "");
+}
+
 /// Each field, taken out or made an object, is named.
 TEST(NumericsReport, RefusesWhatIsBroken) {
   const Json whole = toJson(fullReport());
