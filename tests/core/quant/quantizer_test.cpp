@@ -140,7 +140,7 @@ double stepAt(const MinifloatDefinition& format, int code) {
 }
 
 /// Half a step of the scales' format around 0, in units of the largest of the tensor: scales of E4M3 are multiples of
-/// E4M3's smallest value there, so that the largest of a small block may be rounded to more than its codes reach.
+/// its smallest value there, and one that is rounded down may leave the largest of its block out of the codes' reach.
 double halfAStepOfSmallScales(const QuantizerSpec& spec) {
   if (!isNvfp4(spec.scaling)) return 0;
   const MinifloatDefinition& format = definitionOf(ElementFormat::E4M3);
@@ -320,6 +320,20 @@ TEST(Nv, ByHand) {
 
 // The scale of the tensor is fl(2688 / 9) = 298.666656. Times fl(1/6), which is above 1/6, the block gives 5.2500005
 // and rounds up to 5.5 (4b). A division by 6 would give 5.25 and round to the even 5 (4a).
+/// The smallest scale is 2^-9: one of 2.49 x 2^-9 becomes 2 x 2^-9, whose codes reach 12 x 2^-9, and no more.
+TEST(Nv, SaturatesABlockWhoseSmallScaleIsRoundedDown) {
+  std::vector<double> values(32, 0.0);
+  values[0] = 6 * 448;  // so that the scale of the tensor is 1
+  values[16] = 6 * 2.49 * 0x1p-9;
+  values[17] = -2 * 0x1p-9;
+  const QuantizedTensor tensor = quantized(Tensor::fromDoubles({DType::F32, {1, 32}}, values),
+                                           {.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16});
+  const std::vector<double> actual = dequantized(tensor, Direction::Rowwise).toDoubles();
+  EXPECT_EQ(actual[0], 6 * 448);
+  EXPECT_EQ(actual[16], 12 * 0x1p-9);
+  EXPECT_EQ(actual[17], -2 * 0x1p-9);
+}
+
 TEST(Nv, MultipliesByASixthAsTheKernelsDo) {
   EXPECT_EQ(nvTensorScale(9.0f), 0x1.2aaaaap+8f);
   EXPECT_EQ(nvScaleCode(0x1.b00002p-4f, nvTensorScale(9.0f)), 0x4b);
