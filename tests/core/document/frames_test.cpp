@@ -129,6 +129,22 @@ TEST(Frame, MeansNothingToThePipeline) {
   const PipelineDocument stack = inBlock;
   ASSERT_TRUE(inBlock.apply(EditInBlock{inBlock.blocks().front().first, {AddFrame{frameOf("mlp", "MLP")}}}));
   EXPECT_TRUE(meansTheSame(stack, inBlock));
+  EXPECT_EQ(hashOf(inBlock), hashOf(stack));
+  ASSERT_TRUE(inBlock.apply(EditInBlock{inBlock.blocks().front().first, {MoveNode{"norm", Position{8, 8}}}}));
+  EXPECT_EQ(hashOf(inBlock), hashOf(stack));
+}
+
+/// A file may say a newer version than it needs: one that had a block once.
+TEST(PipelineHash, IsThatOfTheVersionThatIsNeeded) {
+  const Json pipeline = Json::parse(serialize(example("llama_mlp")));
+  for (const int minor : {1, 2, 3}) {
+    Json newer = pipeline;
+    newer["formatVersion"]["minor"] = minor;
+    EXPECT_EQ(hashWithoutView(newer), hashWithoutView(pipeline)) << minor;
+  }
+  Json unknown = pipeline;
+  unknown["formatVersion"]["minor"] = 99;
+  EXPECT_NE(hashWithoutView(unknown), hashWithoutView(pipeline));
 }
 
 TEST(Frame, IsAChangeOfTheViewWhereThatIsAskedFor) {
