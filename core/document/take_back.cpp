@@ -4,6 +4,7 @@
 
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
+#include "core/document/renaming.h"
 
 #include <algorithm>
 #include <functional>
@@ -197,8 +198,11 @@ class Restoration {
   const std::string& currentId() const { return m_change.kind == Kind::Renamed ? m_change.newId : m_change.id; }
 
   void renameBack() {
-    if (m_change.section == Section::Ops) return add(RenameOp{m_change.newId, m_change.id});
-    if (const DocumentInput* input = itemOf(then().inputs, m_change.id)) add(ReplaceInput{m_change.newId, *input});
+    const std::string& block = m_change.block;
+    addOutside(block.empty() ? renameNode(m_scratch, m_change.newId, m_change.id)
+                             : renameInBlock(m_scratch, block, m_change.newId, m_change.id));
+    const DocumentInput* input = itemOf(then().inputs, m_change.id);
+    if (m_change.section == Section::Inputs && input) add(ReplaceInput{m_change.id, *input});
   }
 
   void changeBack() {

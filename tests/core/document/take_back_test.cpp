@@ -5,6 +5,7 @@
 #include "core/document/block_edits.h"
 #include "core/document/change_text.h"
 #include "core/document/file_format.h"
+#include "core/document/renaming.h"
 #include "tests/core/document/example_texts.h"
 #include "tests/core/document/random_edits.h"
 
@@ -85,6 +86,21 @@ TEST(TakeBack, OfAnotherNameGivesTheOldOne) {
   DocumentInput input = base.inputs().front();
   input.id = "z";
   EXPECT_EQ(textAfterTakingBack(base, afterEdit(base, ReplaceInput{"x", input}), Kind::Renamed, "x"), serialize(base));
+}
+
+/// Whatever names the op or the port follows again.
+TEST(TakeBack, OfAnotherNameIsFollowedByWhatNamesIt) {
+  PipelineDocument base = chainOfThree();
+  ASSERT_TRUE(
+      base.apply(SetRecipe{{{"name", "MXFP8BlockScaling"}, {"overrides", {{{"op", "b"}, {"gemm", "fprop"}}}}}}));
+  ASSERT_TRUE(base.apply(SetFusion{Json{{"without", {"R@b"}}}}));
+  EXPECT_EQ(textAfterTakingBack(base, afterEdit(base, renameNode(base, "b", "other")), Kind::Renamed, "b"),
+            serialize(base));
+  const PipelineDocument stack = example("transformer_stack");
+  const std::string port = stack.findBlock("FeedForward")->inputs.front().id;
+  EXPECT_EQ(textAfterTakingBack(stack, afterEdit(stack, renameInBlock(stack, "FeedForward", port, "other")),
+                                Kind::Renamed, port),
+            serialize(stack));
 }
 
 TEST(TakeBack, OfWiresInputsOutputsAndSymbolsGivesTheSameBytes) {
