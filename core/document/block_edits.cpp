@@ -16,6 +16,7 @@
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -47,6 +48,14 @@ std::optional<DocumentFrame> shifted(DocumentFrame frame, std::int64_t x, std::i
   return frame;
 }
 
+/// Nothing: it does not fit into a position, and the op stands where it is arranged.
+std::optional<Position> shifted(const Position& position, std::int64_t x, std::int64_t y) {
+  const std::int64_t newX = x + position.x;
+  const std::int64_t newY = y + position.y;
+  if (!std::in_range<int>(newX) || !std::in_range<int>(newY)) return std::nullopt;
+  return Position{static_cast<int>(newX), static_cast<int>(newY)};
+}
+
 std::unordered_set<std::string> idsOf(const DocumentBlock& block) {
   std::unordered_set<std::string> ids;
   for (const DocumentInput& input : block.inputs) ids.insert(input.id);
@@ -68,7 +77,7 @@ class BlockMaker {
     addInputs();
     addOps();
     addOutputs();
-    return NewBlock{EditGroup{.label = "Make block " + m_name, .edits = edits()}, m_instance};
+    return NewBlock{EditGroup{.label = "Make block " + m_name, .edits = edits()}, m_instance, moves()};
   }
 
  private:
@@ -202,7 +211,8 @@ class BlockMaker {
     for (const std::size_t index : m_order)
       if (const auto position = positionOf(m_document.pipeline(), op(index).id)) {
         if (!m_origin) m_origin = *position;
-        m_block.positions.emplace_back(op(index).id, Position{position->x - m_origin->x, position->y - m_origin->y});
+        if (const auto inside = shifted(*position, -std::int64_t{m_origin->x}, -std::int64_t{m_origin->y}))
+          m_block.positions.emplace_back(op(index).id, *inside);
       }
     for (const DocumentFrame& frame : m_document.frames())
       if (goesInside(frame)) m_block.frames.push_back(*fromOrigin(frame));
@@ -257,7 +267,7 @@ class BlockMaker {
     replaceOutputs();
     replaceOps();
     replacePositions();
-    movePlaces();
+    addMovedPlaces(m_edits, m_document, moves());
     return std::move(m_edits);
   }
 
@@ -298,17 +308,18 @@ class BlockMaker {
   }
 
   void replacePositions() {
-    for (const auto& [id, position] : m_block.positions) m_edits.push_back(MoveNode{id, std::nullopt});
+    for (const std::size_t index : m_order)
+      if (positionOf(m_document.pipeline(), op(index).id)) m_edits.push_back(MoveNode{op(index).id, std::nullopt});
     if (m_origin) m_edits.push_back(MoveNode{m_instance, m_origin});
     const auto& frames = m_document.frames();
     for (std::size_t i = frames.size(); i-- > 0;)
       if (goesInside(frames[i])) m_edits.push_back(RemoveFrame{frames[i].id, static_cast<int>(i)});
   }
 
-  void movePlaces() {
-    addMovedPlaces(m_edits, m_document, [&](const std::string& place) -> std::optional<std::string> {
+  PlaceMoves moves() const {
+    return movesOf([ids = m_ids, instance = m_instance](const std::string& place) {
       const std::string first = place.substr(0, place.find('.'));
-      return m_ids.contains(first) ? std::optional(m_instance + "." + place) : std::nullopt;
+      return ids.contains(first) ? std::optional(instance + "." + place) : std::nullopt;
     });
   }
 
@@ -336,8 +347,10 @@ class BlockExpander {
     replaceOutputs();
     replaceOps();
     replacePositions();
-    movePlaces();
-    return {EditGroup{.label = "Expand " + m_instance, .edits = std::move(m_edits)}, std::move(m_newIds)};
+    PlaceMoves moved = moves();
+    addMovedPlaces(m_edits, m_document, moved);
+    return {EditGroup{.label = "Expand " + m_instance, .edits = std::move(m_edits)}, std::move(m_newIds),
+            std::move(moved)};
   }
 
  private:
@@ -409,7 +422,8 @@ class BlockExpander {
     if (!origin) return;
     for (const auto& [id, position] : m_block.positions)
       if (const auto op = m_idOf.find(id); op != m_idOf.end())
-        m_edits.push_back(MoveNode{op->second, Position{origin->x + position.x, origin->y + position.y}});
+        if (const auto outside = shifted(position, origin->x, origin->y))
+          m_edits.push_back(MoveNode{op->second, outside});
     std::unordered_set<std::string> taken;
     for (const DocumentFrame& frame : m_document.frames()) taken.insert(frame.id);
     for (const DocumentFrame& frame : m_block.frames) {
@@ -422,14 +436,31 @@ class BlockExpander {
     }
   }
 
-  void movePlaces() {
-    addMovedPlaces(m_edits, m_document, [&](const std::string& place) -> std::optional<std::string> {
-      if (!place.starts_with(m_instance + ".")) return std::nullopt;
-      const std::string inside = place.substr(m_instance.size() + 1);
-      const std::size_t end = std::min(inside.find('.'), inside.size());
-      const auto op = m_idOf.find(inside.substr(0, end));
-      return op == m_idOf.end() ? std::nullopt : std::optional(op->second + inside.substr(end));
-    });
+  /// What was said of the instance is said of its ops: by the recipe of those that may multiply.
+  PlaceMoves moves() const {
+    const auto moved = [instance = m_instance, idOf = m_idOf](std::optional<std::vector<std::string>> ofInstance) {
+      return [=](const std::string& place) -> std::optional<std::vector<std::string>> {
+        if (place == instance) return ofInstance;
+        if (!place.starts_with(instance + ".")) return std::nullopt;
+        const std::string inside = place.substr(instance.size() + 1);
+        const std::size_t end = std::min(inside.find('.'), inside.size());
+        const auto op = idOf.find(inside.substr(0, end));
+        if (op == idOf.end()) return std::nullopt;
+        return std::vector{op->second + inside.substr(end)};
+      };
+    };
+    return {moved(linears()), moved(m_newIds)};
+  }
+
+  /// Nothing: the override stays where it was, and is reported.
+  std::optional<std::vector<std::string>> linears() const {
+    std::vector<std::string> ids;
+    for (const DocumentOp& op : m_block.ops) {
+      const auto type = operationOf(m_document, op);
+      const bool mayMultiply = !blockNameOf(op).empty() || !type || type->isComposite() || type->isQuantizable;
+      if (mayMultiply) ids.push_back(m_idOf.at(op.id));
+    }
+    return ids.empty() ? std::nullopt : std::optional(std::move(ids));
   }
 
   const PipelineDocument& m_document;

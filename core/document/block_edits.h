@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/document/document.h"
+#include "core/document/moved_places.h"
 #include "core/support/result.h"
 
 #include <cstddef>
@@ -16,6 +17,7 @@ namespace fuseline {
 struct NewBlock {
   Edit edit;
   std::string instance;  // the id of the op that takes the place of the chosen ones
+  PlaceMoves moves;      // which the edit makes, too; a block's document has none to move
 };
 
 /// Moves ops into a new block and puts an instance of it in their place. What they read from outside become the inputs
@@ -27,6 +29,7 @@ Result<NewBlock> makeBlock(const PipelineDocument& document, std::span<const std
 struct ExpandedBlock {
   Edit edit;
   std::vector<std::string> ids;  // of the ops that take the place of the instance
+  PlaceMoves moves;              // as of a NewBlock
 };
 
 /// Replaces an instance by the ops and the frames of its block; ids that are taken get a number. The block stays in the

@@ -2,42 +2,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/moved_places.h"
 
+#include "core/document/document_operation.h"
+
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace fuseline {
 
 namespace {
 
-void follow(Json& place, std::size_t prefix, const MovedPlace& moved) {
-  const std::string text = place.get<std::string>();
-  if (const auto next = moved(text.substr(prefix))) place = text.substr(0, prefix) + *next;
+/// The entry with each of the places in place of its own.
+std::vector<std::string> followed(const std::string& text, std::size_t prefix, const MovedPlaces& moved) {
+  std::optional<std::vector<std::string>> places = moved(text.substr(prefix));
+  if (!places) return {text};
+  for (std::string& place : *places) place.insert(0, text.substr(0, prefix));
+  return *std::move(places);
 }
 
-Json movedRecipe(Json recipe, const MovedPlace& moved) {
+Json movedRecipe(Json recipe, const MovedPlaces& moved) {
   if (!recipe.is_object() || !recipe.contains("overrides") || !recipe["overrides"].is_array()) return recipe;
-  for (Json& special : recipe["overrides"])
-    if (special.is_object() && special.contains("op") && special["op"].is_string()) follow(special["op"], 0, moved);
+  Json overrides = Json::array();
+  for (const Json& special : recipe["overrides"]) {
+    if (!special.is_object() || !special.contains("op") || !special["op"].is_string()) {
+      overrides.push_back(special);
+      continue;
+    }
+    for (std::string& place : followed(special["op"].get<std::string>(), 0, moved)) {
+      overrides.push_back(special);
+      overrides.back()["op"] = std::move(place);
+    }
+  }
+  recipe["overrides"] = std::move(overrides);
   return recipe;
 }
 
-Json movedFusion(Json fusion, const MovedPlace& moved) {
-  if (!fusion.is_object()) return fusion;
-  for (const char* key : {"without", "with"}) {
-    if (!fusion.contains(key) || !fusion[key].is_array()) continue;
-    for (Json& entry : fusion[key]) {
-      const std::size_t at = entry.is_string() ? entry.get<std::string>().find('@') : std::string::npos;
-      if (at != std::string::npos) follow(entry, at + 1, moved);
+Json movedSwitches(const Json& entries, const MovedPlaces& moved) {
+  Json next = Json::array();
+  for (const Json& entry : entries) {
+    const std::string text = entry.is_string() ? entry.get<std::string>() : std::string();
+    const std::size_t at = text.find('@');
+    if (at == std::string::npos) {
+      next.push_back(entry);
+      continue;
     }
+    for (std::string& each : followed(text, at + 1, moved)) next.push_back(std::move(each));
   }
+  return next;
+}
+
+Json movedFusion(Json fusion, const MovedPlaces& moved) {
+  if (!fusion.is_object()) return fusion;
+  for (const char* key : {"without", "with"})
+    if (fusion.contains(key) && fusion[key].is_array()) fusion[key] = movedSwitches(fusion[key], moved);
   return fusion;
+}
+
+MovedPlaces throughInstances(const PipelineDocument& document, const std::string& block, const MovedPlaces& moved) {
+  return [&document, block, moved](const std::string& place) -> std::optional<std::vector<std::string>> {
+    const DocumentBlock* around = &document.pipeline();
+    for (std::size_t at = 0; at < place.size();) {
+      const std::size_t end = std::min(place.find('.', at), place.size());
+      const auto op = std::ranges::find(around->ops, place.substr(at, end - at), &DocumentOp::id);
+      const std::string_view name = op == around->ops.end() ? std::string_view() : blockNameOf(*op);
+      around = document.findBlock(name);
+      at = end + 1;
+      if (!around || at > place.size()) break;
+      if (name != block) continue;
+      auto places = moved(place.substr(at));
+      if (!places) break;
+      for (std::string& each : *places) each.insert(0, place, 0, at);
+      return places;
+    }
+    return std::nullopt;
+  };
 }
 
 }  // namespace
 
-void addMovedPlaces(std::vector<Edit>& edits, const PipelineDocument& document, const MovedPlace& moved) {
-  if (Json recipe = movedRecipe(document.recipe(), moved); recipe != document.recipe())
+PlaceMoves movesOf(MovedPlace moved) {
+  const MovedPlaces one = [moved = std::move(moved)](const std::string& place) {
+    const std::optional<std::string> next = moved(place);
+    return next ? std::optional(std::vector{*next}) : std::nullopt;
+  };
+  return {one, one};
+}
+
+PlaceMoves insideOf(const PipelineDocument& document, const std::string& block, const PlaceMoves& moves) {
+  return {throughInstances(document, block, moves.ofRecipe), throughInstances(document, block, moves.ofSwitches)};
+}
+
+void addMovedPlaces(std::vector<Edit>& edits, const PipelineDocument& document, const PlaceMoves& moves) {
+  if (Json recipe = movedRecipe(document.recipe(), moves.ofRecipe); recipe != document.recipe())
     edits.emplace_back(SetRecipe{std::move(recipe)});
-  if (Json fusion = movedFusion(document.fusion(), moved); fusion != document.fusion())
+  if (Json fusion = movedFusion(document.fusion(), moves.ofSwitches); fusion != document.fusion())
     edits.emplace_back(SetFusion{std::move(fusion)});
 }
 

@@ -13,8 +13,21 @@ namespace fuseline {
 
 /// Where a place is now, of an op, a part of one, or what is inside an instance; nullopt: where it was.
 using MovedPlace = std::function<std::optional<std::string>(const std::string& place)>;
+/// Of a place that has become several.
+using MovedPlaces = std::function<std::optional<std::vector<std::string>>(const std::string& place)>;
 
-/// Adds the edits that let the recipe and the switches follow.
-void addMovedPlaces(std::vector<Edit>& edits, const PipelineDocument& document, const MovedPlace& moved);
+struct PlaceMoves {
+  MovedPlaces ofRecipe;
+  MovedPlaces ofSwitches;
+};
+/// The same move for both.
+PlaceMoves movesOf(MovedPlace moved);
+
+/// Moves inside of a block, as they are for the whole document: of what leads through one of its instances. Refers to
+/// the document.
+PlaceMoves insideOf(const PipelineDocument& document, const std::string& block, const PlaceMoves& moves);
+
+/// Adds the edits that let the recipe and the switches follow. An entry is repeated for each of its places.
+void addMovedPlaces(std::vector<Edit>& edits, const PipelineDocument& document, const PlaceMoves& moves);
 
 }  // namespace fuseline

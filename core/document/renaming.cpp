@@ -25,26 +25,6 @@ MovedPlace movedWith(const std::string& id, const std::string& newId) {
   };
 }
 
-/// What leads through an instance of the block to the op there.
-MovedPlace movedInside(const PipelineDocument& document, const std::string& block, const std::string& id,
-                       const std::string& newId) {
-  return [&document, block, id, newId](const std::string& place) -> std::optional<std::string> {
-    const DocumentBlock* around = &document.pipeline();
-    std::string name;
-    for (std::size_t at = 0; around && at < place.size();) {
-      const std::size_t end = std::min(place.find('.', at), place.size());
-      const std::string part = place.substr(at, end - at);
-      if (name == block && part == id) return place.substr(0, at) + newId + place.substr(end);
-      const auto op = std::ranges::find(around->ops, part, &DocumentOp::id);
-      if (op == around->ops.end()) break;
-      name = blockNameOf(*op);
-      around = name.empty() ? nullptr : document.findBlock(name);
-      at = end + 1;
-    }
-    return std::nullopt;
-  };
-}
-
 /// nullopt: it is no input and no output.
 std::optional<Edit> renamePort(const DocumentBlock& place, const std::string& id, const std::string& newId) {
   if (const auto input = std::ranges::find(place.inputs, id, &DocumentInput::id); input != place.inputs.end()) {
@@ -100,7 +80,7 @@ Edit renameNode(const PipelineDocument& document, const std::string& id, const s
   if (std::optional<Edit> port = renamePort(document.pipeline(), id, newId)) return *port;
   const RenameOp rename{.id = id, .newId = newId};
   EditGroup group{.label = describe(rename), .edits = {rename}};
-  addMovedPlaces(group.edits, document, movedWith(id, newId));
+  addMovedPlaces(group.edits, document, movesOf(movedWith(id, newId)));
   return group.edits.size() == 1 ? Edit(rename) : Edit(std::move(group));
 }
 
@@ -112,7 +92,7 @@ Edit renameInBlock(const PipelineDocument& document, const std::string& block, c
   EditGroup group{.label = fmt::format("{} in {}", describe(RenameOp{.id = id, .newId = newId}), block),
                   .edits = {EditInBlock{block, {rename}}}};
   port ? addMovedWires(group, document, block, id, newId)
-       : addMovedPlaces(group.edits, document, movedInside(document, block, id, newId));
+       : addMovedPlaces(group.edits, document, insideOf(document, block, movesOf(movedWith(id, newId))));
   return group;
 }
 

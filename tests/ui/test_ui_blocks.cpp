@@ -206,13 +206,25 @@ void BlocksTest::pasteInside() {
 void BlocksTest::aBlockIsMadeInside() {
   Stack f;
   const QString before = f.bytes();
+  const auto recipeAt = [](const char* place) {
+    return Json{{"name", "MXFP8BlockScaling"}, {"overrides", {{{"op", place}, {"format", "high_precision"}}}}};
+  };
+  const auto switchAt = [](const std::string& place) {
+    return Json{{"without", Json::array({"ForwardLinearEpilogue@" + place})}};
+  };
+  QVERIFY(f.session.apply(SetRecipe{recipeAt("layer1.mlp.fc2")}));
+  QVERIFY(f.session.apply(SetFusion{switchAt("layer2.mlp.fc2")}));
   f.enter({"layer1", "mlp"});
   f.scope().select({QStringLiteral("act"), QStringLiteral("fc2")});
   f.scene().makeBlockOfSelected("Half");
   QVERIFY(f.session.document().findBlock("Half"));
   QVERIFY(f.scope().canEnter("half"));
+  QVERIFY(f.session.document().recipe() == recipeAt("layer1.mlp.half.fc2"));
+  QVERIFY(f.session.document().fusion() == switchAt("layer2.mlp.half.fc2"));
   f.scene().expandSelected();
   QVERIFY(f.scene().node("act"));
+  QVERIFY(f.session.document().recipe() == recipeAt("layer1.mlp.fc2"));
+  QVERIFY(f.session.document().fusion() == switchAt("layer2.mlp.fc2"));
   while (f.session.history().canUndo()) f.session.undo();
   QCOMPARE(f.bytes(), before);
 }

@@ -179,7 +179,26 @@ std::string CanvasScope::idAt(const std::string& place) const {
 
 bool CanvasScope::apply(const Edit& edit, const QString& mergeKey) {
   if (!isInside()) return m_session.apply(edit, mergeKey);
-  const Edit whole = editInBlock(blockName(), edit);
+  return applyWhole(editInBlock(blockName(), edit), mergeKey);
+}
+
+bool CanvasScope::apply(const Edit& edit, std::span<const PlaceMoves> moves) {
+  if (!isInside()) return m_session.apply(edit);
+  EditGroup whole{.label = fmt::format("{} in {}", fuseline::describe(edit), blockName()),
+                  .edits = {editInBlock(blockName(), edit)}};
+  PipelineDocument trial = m_session.document();
+  for (const PlaceMoves& each : moves) {
+    std::vector<Edit> places;
+    addMovedPlaces(places, trial, insideOf(m_session.document(), blockName(), each));
+    for (Edit& place : places) {
+      if (!trial.apply(place)) continue;
+      whole.edits.push_back(std::move(place));
+    }
+  }
+  return applyWhole(whole, {});
+}
+
+bool CanvasScope::applyWhole(const Edit& whole, const QString& mergeKey) {
   PipelineDocument trial = m_session.document();
   if (trial.apply(whole) && holdsItself(trial, blockName()) && !holdsItself(m_session.document(), blockName())) {
     Q_EMIT m_session.editRefused(

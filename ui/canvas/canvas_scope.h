@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/document/moved_places.h"
 #include "ui/session/session.h"
 
 #include <QObject>
@@ -11,6 +12,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +55,8 @@ class CanvasScope : public QObject {
   }
   /// Of document(): inside a block it becomes an edit of the block.
   bool apply(const Edit& edit, const QString& mergeKey = {});
+  /// The same of an edit that gives ops other places: what the recipe and the switches say of ops inside follows.
+  bool apply(const Edit& edit, std::span<const PlaceMoves> moves);
   /// Gives a node of what is shown another id, and selects it again.
   bool rename(const QString& id, const QString& newId);
 
@@ -71,6 +75,7 @@ class CanvasScope : public QObject {
   void contentChanged();
 
  private:
+  bool applyWhole(const Edit& whole, const QString& mergeKey);
   struct Level {
     std::string block;
     PipelineDocument document;

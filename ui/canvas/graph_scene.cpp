@@ -767,7 +767,7 @@ void GraphScene::makeBlockOfSelected(const std::string& name) {
     Q_EMIT hint(toQt(made.error().message));
     return;
   }
-  if (m_scope.apply(made->edit)) m_scope.select({toQt(made->instance)});
+  if (m_scope.apply(made->edit, std::span(&made->moves, 1))) m_scope.select({toQt(made->instance)});
 }
 
 void GraphScene::foldRepeats() {
@@ -784,17 +784,19 @@ void GraphScene::foldRepeats() {
 void GraphScene::expandSelected() {
   PipelineDocument scratch = m_scope.document();
   EditGroup group{.label = "Expand block", .edits = {}};
+  std::vector<PlaceMoves> moves;
   QSet<QString> ids;
   for (const DocumentOp& op : m_scope.document().ops()) {
     if (!m_scope.selection().contains(toQt(op.id)) || blockNameOf(op).empty()) continue;
     const Result<ExpandedBlock> expanded = expandBlock(scratch, op.id);
     if (!expanded || !scratch.apply(expanded->edit)) continue;
     group.edits.push_back(expanded->edit);
+    moves.push_back(expanded->moves);
     for (const std::string& inner : expanded->ids) ids.insert(toQt(inner));
   }
   if (group.edits.empty()) {
     Q_EMIT hint(tr("Select an instance of a block; then it can be expanded."));
-  } else if (m_scope.apply(group)) {
+  } else if (m_scope.apply(group, moves)) {
     m_scope.select(ids);
   }
 }

@@ -7,6 +7,8 @@
 #include "tests/core/document/example_texts.h"
 #include "tests/core/document/random_edits.h"
 
+#include <limits>
+
 #include <fmt/format.h>
 
 namespace fuseline::testing {
@@ -636,6 +638,38 @@ TEST(ExpandBlock, GivesFreshIdsAndKeepsInnerBlocks) {
                                            "save2 MakeExtraOutput", "mlp2 block:FeedForward", "add2 AddExtraInput",
                                            "norm RMSNorm"}));
   EXPECT_EQ(shapeOf(lower(document).graph), shapeOf(lower(example("transformer_stack")).graph));
+}
+
+/// What is said of the instance is said of its ops then; of the recipe, of those that multiply.
+TEST(ExpandBlock, TakesWhatWasSaidOfTheInstanceToItsOps) {
+  PipelineDocument document = example("gpt_mlp");
+  ASSERT_TRUE(document.apply(makeBlock(document, std::vector<std::string>{"fc1", "act", "fc2"}, "B")->edit));
+  const auto overridesOf = [](const std::vector<std::string>& places) {
+    Json overrides = Json::array();
+    for (const std::string& place : places) overrides.push_back({{"op", place}, {"format", "high_precision"}});
+    return Json{{"name", "MXFP8BlockScaling"}, {"overrides", overrides}};
+  };
+  ASSERT_TRUE(document.apply(SetRecipe{overridesOf({"norm", "b", "add"})}));
+  ASSERT_TRUE(document.apply(SetFusion{Json{{"without", {"Q", "R@b", "R@add"}}, {"with", {"S@b"}}}}));
+  const std::string before = serialize(document);
+  History history(document);
+  ASSERT_TRUE(history.apply(expandBlock(document, "b")->edit));
+  EXPECT_EQ(history.document().recipe(), overridesOf({"norm", "fc1", "fc2", "add"}));
+  EXPECT_EQ(history.document().fusion()["without"], Json({"Q", "R@fc1", "R@act", "R@fc2", "R@add"}));
+  EXPECT_EQ(history.document().fusion()["with"], Json({"S@fc1", "S@act", "S@fc2"}));
+  history.undo();
+  EXPECT_EQ(serialize(history.document()), before);
+}
+
+/// The largest and the smallest place are further apart than a place can say.
+TEST(MakeBlock, LeavesOutPlacesThatAreTooFarApart) {
+  PipelineDocument document = example("gpt_mlp");
+  ASSERT_TRUE(document.apply(MoveNode{"fc1", Position{std::numeric_limits<int>::max(), 0}}));
+  ASSERT_TRUE(document.apply(MoveNode{"act", Position{std::numeric_limits<int>::min(), 0}}));
+  ASSERT_TRUE(document.apply(makeBlock(document, std::vector<std::string>{"fc1", "act"}, "B")->edit));
+  ASSERT_EQ(document.findBlock("B")->positions.size(), 1U);
+  EXPECT_EQ(document.findBlock("B")->positions.front().first, "fc1");
+  for (const auto& [id, position] : document.positions()) EXPECT_NE(id, "act");
 }
 
 TEST(ExpandBlock, RefusesWhatIsNoInstance) {
