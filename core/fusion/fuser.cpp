@@ -937,9 +937,13 @@ std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<cons
   return {};
 }
 
+std::string placeEntry(const Graph& graph, const Attempt& attempt) {
+  return attempt.rule->name + "@" + graph.node(attempt.nodes.front()).id;
+}
+
 std::string requestFor(const Graph& graph, const Attempt& attempt) {
   if (attempt.outcome != Outcome::OnRequest && attempt.outcome != Outcome::MeasuredSlower) return {};
-  return attempt.rule->name + "@" + graph.node(attempt.nodes.front()).id;
+  return placeEntry(graph, attempt);
 }
 
 std::string_view phaseName(Phase phase) { return phase == Phase::Forward ? "forward" : "backward"; }

@@ -122,8 +122,10 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options = {})
 std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<const NodeId> nodes,
                       const std::vector<std::string>& entries);
 
-/// "RULE@op", the entry of RuleSwitches::with that asks for a fusion that is possible, but left to the user. Empty for
-/// any other attempt.
+/// "ForwardLinearEpilogue@fc1.linear": an attempt as the file and the command line name it, by the op it begins with.
+std::string placeEntry(const Graph& graph, const Attempt& attempt);
+
+/// The same of a fusion that is possible, but left to the user: RuleSwitches::with asks for it so. Empty for any other.
 std::string requestFor(const Graph& graph, const Attempt& attempt);
 
 /// Why "RULE@OP" switches nothing in this graph: the pipeline has no such op.

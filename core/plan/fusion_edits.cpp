@@ -141,10 +141,6 @@ bool isRuleEnabled(const PipelineDocument& document, const FusionRule& rule) {
   return !isNamed("without") && (rule.price.empty() || isNamed("with"));
 }
 
-std::string placeEntry(const Graph& graph, const Attempt& attempt) {
-  return attempt.rule->name + "@" + graph.node(attempt.nodes.front()).id;
-}
-
 Edit switchOffHere(const PipelineDocument& document, const Graph& graph, const std::vector<const Attempt*>& attempts) {
   PlaceSwitches switches(document, graph);
   for (const Attempt* attempt : attempts) switches.leaveOut(*attempt);

@@ -20,9 +20,6 @@ bool isRuleEnabled(const PipelineDocument& document, const FusionRule& rule);
 /// Takes one entry out of the document's fusion[key], "with" or "without". Precondition: fusion is an object.
 Edit removeRuleSwitch(const PipelineDocument& document, const std::string& key, const Json& entry);
 
-/// "ForwardLinearEpilogue@fc1.linear": an attempt as the file and the command line name it, by the op it begins with.
-std::string placeEntry(const Graph& graph, const Attempt& attempt);
-
 /// Switches the fusions of these attempts off at their places; other places of their rules stay as they are.
 Edit switchOffHere(const PipelineDocument& document, const Graph& graph, const std::vector<const Attempt*>& attempts);
 /// Takes that back.

@@ -641,6 +641,23 @@ TEST(Fuse, RefusesAnExpectationThatIsNoPlan) {
   EXPECT_EQ(result.exitCode, 1);
 }
 
+/// Wherever a fusion is told of that is left to the user, and by the entry that uses it.
+TEST(Fuse, SaysHowAFusionIsAskedFor) {
+  const TemporaryFolder folder;
+  const std::string pipeline = quoted(folder / "mlp.fuseline");
+  ASSERT_EQ(fuseline("new llama-mlp -o " + pipeline).exitCode, 0);
+  const std::string entry = "ForwardBackwardSwiGLULinear@act";
+  for (const std::string verb : {"fuse ", "explain ", "rules ForwardBackwardSwiGLULinear --in "}) {
+    const std::string said = fuseline(verb + pipeline).out;
+    EXPECT_TRUE(has(said, entry)) << said;
+  }
+  bool isAskedFor = false;
+  for (const Json& attempt : fuseline("fuse --json " + pipeline).json()["attempts"])
+    isAskedFor = isAskedFor || attempt["request"] == entry;
+  EXPECT_TRUE(isAskedFor);
+  EXPECT_TRUE(has(fuseline("fuse --with " + entry + " " + pipeline).out, "ForwardBackwardSwiGLULinear (joint"));
+}
+
 TEST(Fuse, SwitchesAFusionOff) {
   const std::string arguments = "fuse --device reference --format json " + samplePipeline();
   const auto isFused = [](const Json& plan) {
