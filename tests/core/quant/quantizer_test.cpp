@@ -318,8 +318,6 @@ TEST(Nv, ByHand) {
   EXPECT_EQ(dequantized(tensor, Direction::Rowwise).toDoubles(), values);
 }
 
-// The scale of the tensor is fl(2688 / 9) = 298.666656. Times fl(1/6), which is above 1/6, the block gives 5.2500005
-// and rounds up to 5.5 (4b). A division by 6 would give 5.25 and round to the even 5 (4a).
 /// The smallest scale is 2^-9: one of 2.49 x 2^-9 becomes 2 x 2^-9, whose codes reach 12 x 2^-9, and no more.
 TEST(Nv, SaturatesABlockWhoseSmallScaleIsRoundedDown) {
   std::vector<double> values(32, 0.0);
@@ -334,6 +332,8 @@ TEST(Nv, SaturatesABlockWhoseSmallScaleIsRoundedDown) {
   EXPECT_EQ(actual[17], -2 * 0x1p-9);
 }
 
+// The scale of the tensor is fl(2688 / 9) = 298.666656. Times fl(1/6), which is above 1/6, the block gives 5.2500005
+// and rounds up to 5.5 (4b). A division by 6 would give 5.25 and round to the even 5 (4a).
 TEST(Nv, MultipliesByASixthAsTheKernelsDo) {
   EXPECT_EQ(nvTensorScale(9.0f), 0x1.2aaaaap+8f);
   EXPECT_EQ(nvScaleCode(0x1.b00002p-4f, nvTensorScale(9.0f)), 0x4b);
