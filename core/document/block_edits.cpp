@@ -317,10 +317,9 @@ class BlockMaker {
   }
 
   PlaceMoves moves() const {
-    return movesOf([ids = m_ids, instance = m_instance](const std::string& place) {
-      const std::string first = place.substr(0, place.find('.'));
-      return ids.contains(first) ? std::optional(instance + "." + place) : std::nullopt;
-    });
+    std::map<std::string, std::string> places;
+    for (const std::string& id : m_ids) places.emplace(id, m_instance + "." + id);
+    return movesOf(std::move(places));
   }
 
   const PipelineDocument& m_document;
@@ -452,14 +451,24 @@ class BlockExpander {
     return {moved(linears()), moved(m_newIds)};
   }
 
+  /// By itself, or inside where it is an instance.
+  bool mayMultiply(const DocumentOp& op) const {
+    const auto multiplies = [&](const DocumentOp& each) {
+      const auto type = blockNameOf(each).empty() ? operationOf(m_document, each) : nullptr;
+      return type && (type->isComposite() || type->isQuantizable);
+    };
+    const std::vector<std::string> blocks = blocksUsedBy(m_document, std::span(&op, 1));
+    return multiplies(op) || std::ranges::any_of(blocks, [&](const std::string& name) {
+             const DocumentBlock* inside = m_document.findBlock(name);
+             return inside && std::ranges::any_of(inside->ops, multiplies);
+           });
+  }
+
   /// Nothing: the override stays where it was, and is reported.
   std::optional<std::vector<std::string>> linears() const {
     std::vector<std::string> ids;
-    for (const DocumentOp& op : m_block.ops) {
-      const auto type = operationOf(m_document, op);
-      const bool mayMultiply = !blockNameOf(op).empty() || !type || type->isComposite() || type->isQuantizable;
-      if (mayMultiply) ids.push_back(m_idOf.at(op.id));
-    }
+    for (const DocumentOp& op : m_block.ops)
+      if (mayMultiply(op)) ids.push_back(m_idOf.at(op.id));
     return ids.empty() ? std::nullopt : std::optional(std::move(ids));
   }
 

@@ -88,6 +88,14 @@ PlaceMoves movesOf(MovedPlace moved) {
   return {one, one};
 }
 
+PlaceMoves movesOf(std::map<std::string, std::string> places) {
+  return movesOf([places = std::move(places)](const std::string& place) -> std::optional<std::string> {
+    const std::size_t end = std::min(place.find('.'), place.size());
+    const auto op = places.find(place.substr(0, end));
+    return op == places.end() ? std::nullopt : std::optional(op->second + place.substr(end));
+  });
+}
+
 PlaceMoves insideOf(const PipelineDocument& document, const std::string& block, const PlaceMoves& moves) {
   return {throughInstances(document, block, moves.ofRecipe), throughInstances(document, block, moves.ofSwitches)};
 }

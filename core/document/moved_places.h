@@ -5,6 +5,7 @@
 #include "core/document/document.h"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct PlaceMoves {
 };
 /// The same move for both.
 PlaceMoves movesOf(MovedPlace moved);
+/// Of ops, by their ids, and of what is in them.
+PlaceMoves movesOf(std::map<std::string, std::string> places);
 
 /// Moves inside of a block, as they are for the whole document: of what leads through one of its instances. Refers to
 /// the document.

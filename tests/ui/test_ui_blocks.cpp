@@ -41,6 +41,7 @@ class BlocksTest : public QObject {
   void aMoveIsKeptWithTheBlock();
   void pasteInside();
   void layersThatRepeatBecomeABlock();
+  void layersThatRepeatInsideTakeTheirOverridesAlong();
   void aBlockIsMadeInside();
   void aBlockDoesNotHoldItself();
   void whoIsSelectedOutsideIsShown();
@@ -191,6 +192,23 @@ void BlocksTest::layersThatRepeatBecomeABlock() {
   QVERIFY(hints.back()[0].toString().contains(QStringLiteral("2 times is block Layer2")));
   f.session.undo();
   QCOMPARE(f.bytes(), flat);
+}
+
+void BlocksTest::layersThatRepeatInsideTakeTheirOverridesAlong() {
+  Stack f;
+  f.scope().select({QStringLiteral("layer1"), QStringLiteral("layer2")});
+  f.scene().expandSelected();
+  QSet<QString> all;
+  for (const DocumentOp& op : f.session.document().ops()) all.insert(toQt(op.id));
+  f.scope().select(all);
+  f.scene().makeBlockOfSelected("All");
+  const Json override = {{"op", "all.mlp2.fc1"}, {"format", "high_precision"}};
+  QVERIFY(f.session.apply(SetRecipe{Json{{"name", "MXFP8BlockScaling"}, {"overrides", Json::array({override})}}}));
+  f.enter({"all"});
+  f.scene().foldRepeats();
+  const std::string place = f.session.document().recipe()["overrides"][0]["op"];
+  QCOMPARE(f.session.document().findBlock("All")->ops.size(), std::size_t{3});
+  QCOMPARE(place, "all." + f.session.document().findBlock("All")->ops[1].id + ".mlp.fc1");
 }
 
 void BlocksTest::pasteInside() {

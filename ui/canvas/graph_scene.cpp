@@ -777,7 +777,8 @@ void GraphScene::foldRepeats() {
         tr("No ops repeat: a block is made of %1 ops or more that stand in a row several times, the same "
            "each time.")
             .arg(kFewestRepeatedOps));
-  if (m_scope.apply(folded->edit))
+  const PlaceMoves moves = movesOf(folded->places);
+  if (m_scope.apply(folded->edit, std::span(&moves, 1)))
     Q_EMIT hint(tr("What stands there %1 times is block %2 now.").arg(folded->numInstances).arg(toQt(folded->block)));
 }
 
