@@ -76,9 +76,7 @@ std::string opsText(const Graph& graph, const Attempt& attempt) {
 }
 
 std::string missText(const Graph& graph, const Attempt& miss) {
-  const std::string request = requestFor(graph, miss);
-  const std::string how = request.empty() ? "" : " To use it: --with " + request + ".";
-  return wrappedLines(fmt::format("  · {}: {}{}", opsText(graph, miss), miss.explanation, how), kHang) + "\n";
+  return wrappedLines(fmt::format("  · {}: {}", opsText(graph, miss), shellExplanation(graph, miss)), kHang) + "\n";
 }
 
 std::string hitText(const Graph& graph, const Attempt& hit, const DeviceModel& device, bool hasColour) {

@@ -946,6 +946,11 @@ std::string requestFor(const Graph& graph, const Attempt& attempt) {
   return placeEntry(graph, attempt);
 }
 
+std::string shellExplanation(const Graph& graph, const Attempt& attempt) {
+  const std::string request = requestFor(graph, attempt);
+  return request.empty() ? attempt.explanation : attempt.explanation + " To use it: --with " + request + ".";
+}
+
 std::string_view phaseName(Phase phase) { return phase == Phase::Forward ? "forward" : "backward"; }
 
 std::string_view outcomeName(Outcome outcome) {

@@ -127,6 +127,8 @@ std::string placeEntry(const Graph& graph, const Attempt& attempt);
 
 /// The same of a fusion that is possible, but left to the user: RuleSwitches::with asks for it so. Empty for any other.
 std::string requestFor(const Graph& graph, const Attempt& attempt);
+/// The explanation for a terminal: with the option that asks for the fusion, where there is one.
+std::string shellExplanation(const Graph& graph, const Attempt& attempt);
 
 /// Why "RULE@OP" switches nothing in this graph: the pipeline has no such op.
 Verdict hasItsOp(const Graph& graph, const std::string& entry);

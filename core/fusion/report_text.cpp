@@ -45,10 +45,9 @@ std::string attemptText(const Graph& graph, const Attempt& attempt, const Device
   const std::string head = fmt::format("{:<28} {:<9} {}", attempt.rule->name, passName(attempt.rule->pass),
                                        fmt::join(idListOf(graph, attempt.nodes), " + "));
   const bool isFused = attempt.outcome == Outcome::Fused;
-  const std::string request = requestFor(graph, attempt);
-  const std::string how = request.empty() ? "" : " To use it: --with " + request + ".";
-  const std::string body = isFused ? worthText(attempt, device)
-                                   : fmt::format("  {}: {}{}", outcomeName(attempt.outcome), attempt.explanation, how);
+  const std::string body =
+      isFused ? worthText(attempt, device)
+              : fmt::format("  {}: {}", outcomeName(attempt.outcome), shellExplanation(graph, attempt));
   return fmt::format("  {} {}{}\n", isFused ? "✓" : "·", head, body);
 }
 
