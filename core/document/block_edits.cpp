@@ -437,15 +437,10 @@ class BlockExpander {
 
   /// What was said of the instance is said of its ops: by the recipe of those that may multiply.
   PlaceMoves moves() const {
-    const auto moved = [instance = m_instance, idOf = m_idOf](std::optional<std::vector<std::string>> ofInstance) {
+    const auto moved = [instance = m_instance, inside = movesOf(m_idOf).ofRecipe](auto ofInstance) -> MovedPlaces {
       return [=](const std::string& place) -> std::optional<std::vector<std::string>> {
         if (place == instance) return ofInstance;
-        if (!place.starts_with(instance + ".")) return std::nullopt;
-        const std::string inside = place.substr(instance.size() + 1);
-        const std::size_t end = std::min(inside.find('.'), inside.size());
-        const auto op = idOf.find(inside.substr(0, end));
-        if (op == idOf.end()) return std::nullopt;
-        return std::vector{op->second + inside.substr(end)};
+        return place.starts_with(instance + ".") ? inside(place.substr(instance.size() + 1)) : std::nullopt;
       };
     };
     return {moved(linears()), moved(m_newIds)};
@@ -476,9 +471,9 @@ class BlockExpander {
   const DocumentBlock& m_block;
   const std::size_t m_index;
   const std::string m_instance;
-  std::vector<std::string> m_newIds;                    // by op of the block
-  std::unordered_map<std::string, std::string> m_idOf;  // by id in the block
-  std::unordered_map<std::string, Endpoint> m_feeds;    // by port of the instance
+  std::vector<std::string> m_newIds;                  // by op of the block
+  std::map<std::string, std::string> m_idOf;          // by id in the block
+  std::unordered_map<std::string, Endpoint> m_feeds;  // by port of the instance
   std::vector<Edit> m_edits;
 };
 

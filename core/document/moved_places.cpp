@@ -100,6 +100,10 @@ PlaceMoves insideOf(const PipelineDocument& document, const std::string& block, 
   return {throughInstances(document, block, moves.ofRecipe), throughInstances(document, block, moves.ofSwitches)};
 }
 
+Json recipeWithoutPlaces(const Json& recipe) {
+  return movedRecipe(recipe, [](const std::string&) { return std::optional(std::vector<std::string>()); });
+}
+
 void addMovedPlaces(std::vector<Edit>& edits, const PipelineDocument& document, const PlaceMoves& moves) {
   if (Json recipe = movedRecipe(document.recipe(), moves.ofRecipe); recipe != document.recipe())
     edits.emplace_back(SetRecipe{std::move(recipe)});

@@ -30,6 +30,9 @@ PlaceMoves movesOf(std::map<std::string, std::string> places);
 /// the document.
 PlaceMoves insideOf(const PipelineDocument& document, const std::string& block, const PlaceMoves& moves);
 
+/// Without the overrides at an op, for where places mean something else.
+Json recipeWithoutPlaces(const Json& recipe);
+
 /// Adds the edits that let the recipe and the switches follow. An entry is repeated for each of its places.
 void addMovedPlaces(std::vector<Edit>& edits, const PipelineDocument& document, const PlaceMoves& moves);
 

@@ -203,11 +203,14 @@ void BlocksTest::layersThatRepeatInsideTakeTheirOverridesAlong() {
   f.scope().select(all);
   f.scene().makeBlockOfSelected("All");
   const Json override = {{"op", "all.mlp2.fc1"}, {"format", "high_precision"}};
-  QVERIFY(f.session.apply(SetRecipe{Json{{"name", "MXFP8BlockScaling"}, {"overrides", Json::array({override})}}}));
+  const Json other = {{"op", "mlp2"}, {"format", "high_precision"}};  // of the pipeline, where there is none of this id
+  QVERIFY(
+      f.session.apply(SetRecipe{Json{{"name", "MXFP8BlockScaling"}, {"overrides", Json::array({override, other})}}}));
   f.enter({"all"});
   f.scene().foldRepeats();
   const std::string place = f.session.document().recipe()["overrides"][0]["op"];
   QCOMPARE(f.session.document().findBlock("All")->ops.size(), std::size_t{3});
+  QVERIFY(f.session.document().recipe()["overrides"][1] == other);
   QCOMPARE(place, "all." + f.session.document().findBlock("All")->ops[1].id + ".mlp.fc1");
 }
 

@@ -35,22 +35,12 @@ void addParts(EditGroup& group, const DocumentBlock& block) {
   addEach(group, block.frames, [](const DocumentFrame& frame, int i) { return AddFrame{frame, i}; });
 }
 
-/// Overrides at an op are told by its place in the whole pipeline, which is not its id in here.
-Json withoutPlaces(Json recipe) {
-  if (!recipe.is_object() || !recipe.contains("overrides") || !recipe["overrides"].is_array()) return recipe;
-  Json overrides = Json::array();
-  for (const Json& special : recipe["overrides"])
-    if (!special.is_object() || !special.contains("op")) overrides.push_back(special);
-  recipe["overrides"] = std::move(overrides);
-  return recipe;
-}
-
-/// Errors: the block cannot be a pipeline.
+/// Places in the recipe are those of the whole pipeline, and no ids in here. Errors: the block cannot be a pipeline.
 Result<PipelineDocument> asPipeline(const PipelineDocument& whole, const DocumentBlock& block) {
   EditGroup group{.label = {}, .edits = {}};
   addEach(group, whole.blocks(), [](const auto& entry, int i) { return AddBlock{entry.first, entry.second, i}; });
   for (const auto& [name, value] : whole.symbols().items()) group.edits.push_back(SetSymbol{name, value});
-  group.edits.push_back(SetRecipe{withoutPlaces(whole.recipe())});
+  group.edits.push_back(SetRecipe{recipeWithoutPlaces(whole.recipe())});
   addParts(group, block);
   PipelineDocument document;
   const Result<Edit> applied = document.apply(group);
