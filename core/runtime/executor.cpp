@@ -495,6 +495,14 @@ double Executor::tracedNs() const {
   return endNs - (isHostApart() ? m_activities.front().startNs : 0.0);
 }
 
+void Executor::giveUpTrace(const Error& reason) {
+  m_trace.reset();
+  m_notesSince.reset();
+  m_clockNote = reason.message;
+  m_activities.clear();
+  makeClock();
+}
+
 /// A trace may lose what a run did; all that was measured before is not given up for that.
 Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::stop_token& cancel) {
   constexpr int kTries = 3;
@@ -502,7 +510,7 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
   Result<RunOutcome> outcome = RunOutcome::Completed;
   int tries = 0;
   do {
-    if (Result<void> started = attempt([&] { m_trace->start(); }); !started) return started.error();
+    if (seen = attempt([&] { m_trace->start(); }); !seen) break;
     noteLaunches();
     outcome = launchAndWait(cancel);
     m_observedNs = nanosecondsSince(*m_notesSince);
@@ -510,7 +518,10 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
     seen = attempt([&] { m_activities = m_trace->stop(); });
     if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
   } while (!seen && writesAnything() && ++tries < kTries);
-  if (!seen && writesAnything()) return seen.error();
+  if (!seen && writesAnything()) {
+    giveUpTrace(seen.error());
+    return runObserved(observer, cancel);
+  }
   if (m_totalClock && !m_activities.empty()) m_observedNs = tracedNs();
   const std::vector<double> stepNs = busyNsBySteps(m_activities, m_plan.steps.size());
   const std::vector<double> startNs = startNsBySteps(m_activities, m_plan.steps.size());

@@ -335,6 +335,13 @@ Result<NamedTensors> PipelineRun::capture(const TensorChoice& choice, const std:
                         cancel);
 }
 
+/// Of the first variant that is not timed as was wanted.
+std::string PipelineRun::clockNote() const {
+  for (const Variant& variant : m_variants)
+    if (!variant.executor->clockNote().empty()) return variant.executor->clockNote();
+  return {};
+}
+
 RunRecord PipelineRun::emptyRecord() const {
   return {.createdWith = fmt::format("fuseline {}", version()),
           .pipelineName = m_pipelineName,
@@ -344,7 +351,7 @@ RunRecord PipelineRun::emptyRecord() const {
           .recipe = m_analysis.recipe ? toJson(*m_analysis.recipe) : Json(),
           .switches = m_options.switches,
           .environment = environmentOf(m_backend->device()),
-          .timingNote = m_variants.empty() ? "" : m_variants.front().executor->clockNote()};
+          .timingNote = clockNote()};
 }
 
 VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSamples& samples) const {

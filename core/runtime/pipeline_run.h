@@ -100,6 +100,7 @@ class PipelineRun {
   /// Says in the settings which clock there is.
   Result<void> resolveTiming();
   Result<std::unique_ptr<CacheFiller>> cacheFiller() const;
+  std::string clockNote() const;
   RunRecord emptyRecord() const;
   VariantRecord variantRecord(const Variant& variant, const PlanSamples& samples) const;
   /// Appends the tensors that are wanted, with the prefix before their names.

@@ -40,6 +40,13 @@ FactorWay factorWayOf(const GemmProblem& problem, ComputeCapability gpu) {
   return hasBlocksOf128(problem) && gpu >= kBlackwell ? FactorWay::AsMxfp8 : FactorWay::AsTheyAre;
 }
 
+bool multipliesCodes(const GemmProblem& problem, ComputeCapability gpu) {
+  if (!problem.aCodes || !problem.bCodes) return false;
+  const bool isPerTensor =
+      problem.aCodes->scaling == Scaling::PerTensor && problem.bCodes->scaling == Scaling::PerTensor;
+  return isPerTensor || hasBlocksOf128(problem) || gpu >= kBlackwell;
+}
+
 GemmProblem inWay(GemmProblem problem, FactorWay way) {
   if (way == FactorWay::AsMxfp8) problem.aCodes->scaling = problem.bCodes->scaling = Scaling::Mx1x32;
   if (way != FactorWay::Decoded) return problem;
@@ -51,7 +58,7 @@ GemmProblem inWay(GemmProblem problem, FactorWay way) {
 std::string describe(FactorWay way) {
   switch (way) {
     case FactorWay::AsTheyAre: break;
-    case FactorWay::Decoded: return "codes are brought back before the product, as cuBLASLt does not multiply them";
+    case FactorWay::Decoded: return "codes are decoded before the product, as cuBLASLt does not multiply them";
     case FactorWay::AsMxfp8: return "blocks of 128 are multiplied as those of MXFP8, as this GPU has no others";
   }
   return {};

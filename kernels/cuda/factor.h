@@ -29,6 +29,8 @@ enum class FactorWay : std::uint8_t {
 };
 /// gpu: 0.0 where it is not known.
 FactorWay factorWayOf(const GemmProblem& problem, ComputeCapability gpu);
+/// Does the GPU have products of the problem's kind of codes, whatever the library says of its extents?
+bool multipliesCodes(const GemmProblem& problem, ComputeCapability gpu);
 /// The problem that the library solves.
 GemmProblem inWay(GemmProblem problem, FactorWay way);
 /// For Kernel::ways; empty: there is nothing to say.

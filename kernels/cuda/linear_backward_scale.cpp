@@ -10,6 +10,11 @@ namespace {
 constexpr int kLinear = 0;
 constexpr int kScale = 1;
 
+Verdict supports(const KernelQuery& query) {
+  if (const Verdict fits = fitsLibrary(query.graph, query.graph.node(query.members[kLinear])); !fits) return fits;
+  return scalesProduct(query.graph.node(query.members[kScale]));
+}
+
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const auto scale = static_cast<float>(request.member(kScale).attributes.real("scale"));
   return compileLinearBackward(request,
@@ -21,13 +26,7 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
 KernelDef linear_backward_scale();
 
 KernelDef linear_backward_scale() {
-  return {
-      .name = "linear_backward_scale",
-      .phases = {Phase::Backward},
-      .supports =
-          [](const KernelQuery& query) { return fitsLibrary(query.graph, query.graph.node(query.members[kLinear])); },
-      .compile = compile,
-  };
+  return {.name = "linear_backward_scale", .phases = {Phase::Backward}, .supports = supports, .compile = compile};
 }
 
 }  // namespace fuseline::cuda::kernels

@@ -98,6 +98,11 @@ Verdict supports(const KernelQuery& query) {
   if (const Verdict fits = fitsLibrary(query.graph, query.graph.node(query.members[0])); !fits) return fits;
   const Result<Epilogue> epilogue = epilogueOf(query.graph, query.members);
   if (!epilogue) return Verdict::no(epilogue.error().message);
+  if (epilogue->scale > 0)
+    if (const Verdict scales =
+            scalesProduct(query.graph.node(query.members[static_cast<std::size_t>(epilogue->scale)]));
+        !scales)
+      return scales;
   if (epilogue->activation > 0)
     if (const Verdict fits = supportsActivation(query.graph, query.graph.node(query.members.back())); !fits)
       return fits;

@@ -82,6 +82,27 @@ class Products final : public Kernel {
   Stream m_stream;
 };
 
+struct PreparedProduct {
+  std::unique_ptr<Gemm> gemm;
+  GemmProblem solved;
+  FactorWay way = FactorWay::AsTheyAre;
+};
+
+Result<PreparedProduct> prepareInWay(const GemmProblem& problem, FactorWay way, const DeviceContext& device) {
+  const GemmProblem solved = inWay(problem, way);
+  Result<std::unique_ptr<Gemm>> gemm = device.gemms->prepare(solved);
+  if (!gemm) return gemm.error();
+  return PreparedProduct{std::move(*gemm), solved, way};
+}
+
+/// Codes that the library refuses, though the GPU multiplies their kind, are decoded first.
+Result<PreparedProduct> prepareProduct(const GemmProblem& problem, const DeviceContext& device) {
+  const FactorWay way = factorWayOf(problem, device.capability);
+  Result<PreparedProduct> prepared = prepareInWay(problem, way, device);
+  if (prepared || way == FactorWay::Decoded || !multipliesCodes(problem, device.capability)) return prepared;
+  return prepareInWay(problem, FactorWay::Decoded, device);
+}
+
 Result<Product> inputGrad(const CompileRequest& request, const LinearBackwardOptions& options,
                           const Binding& gradInput) {
   const Result<Binding> dy =
@@ -173,11 +194,9 @@ GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const B
 Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products) {
   auto kernel = std::make_unique<Products>(request.device.stream);
   for (const Product& product : products) {
-    const FactorWay way = factorWayOf(product.problem, request.device.capability);
-    const GemmProblem solved = inWay(product.problem, way);
-    Result<std::unique_ptr<Gemm>> gemm = request.device.gemms->prepare(solved);
-    if (!gemm) return gemm.error();
-    kernel->add(product, solved, std::move(*gemm), way);
+    Result<PreparedProduct> prepared = prepareProduct(product.problem, request.device);
+    if (!prepared) return prepared.error();
+    kernel->add(product, prepared->solved, std::move(prepared->gemm), prepared->way);
   }
   return std::unique_ptr<Kernel>(std::move(kernel));
 }
@@ -212,6 +231,14 @@ Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members) 
                       node.operation->name, node.id, dtypeName(wanted)));
   }
   return Verdict::yes();
+}
+
+Verdict scalesProduct(const Node& scale) {
+  if (static_cast<float>(scale.attributes.real("scale")) != 0.0F) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("ConstantScale \"{}\" multiplies by 0, with which cuBLASLt leaves the product out: "
+                  "NaN and infinity would be lost.",
+                  scale.id));
 }
 
 Verdict fitsLibrary(const Graph& graph, const Node& linear) {

@@ -69,6 +69,11 @@ Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& requ
 /// Whether what the ops behind a linear layer read and write has the dtype of the product; no names the op.
 Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members);
 
+/// Can a product be multiplied by the factor of this ConstantScale on its way? By 0 it cannot: cuBLASLt then leaves the
+/// product out, NaN and infinity with it, and on an H100 (cuBLASLt 13.1) even the addend of a product of one row in
+/// float32.
+Verdict scalesProduct(const Node& scale);
+
 /// Whether cuBLASLt can take the matrices of this linear op, or the sentence why not.
 Verdict fitsLibrary(const Graph& graph, const Node& linear);
 

@@ -49,7 +49,8 @@ class FuselineTurn:
         self.name = f"fuseline {name}"
         self.record = None
         self._program, self._file = program, file
-        self._arguments = ["--tensors", given, "--variants", name, "--iterations", iterations, "--warmup", warmup]
+        self._arguments = ["--tensors", given, "--variants", name, "--iterations", iterations, "--warmup", warmup,
+                           "--timing", "host"]  # the clock of the peer: launches and the wait count
 
     def run(self):
         self.record = self._program.run(self._file, *self._arguments)["record"]

@@ -289,16 +289,16 @@ std::vector<std::string> waysOf(const Graph& graph) {
   return ways;
 }
 
-TEST_P(CudaRecipes, SayWhereCodesAreBroughtBack) {
-  const auto numBroughtBack = [](std::vector<RoleOverride> overrides) {
+TEST_P(CudaRecipes, SayWhereCodesAreDecoded) {
+  const auto numDecoded = [](std::vector<RoleOverride> overrides) {
     const Graph graph =
         under(GetParam(), chain(DType::BF16, {128, 256}, {linear(128, "fc")}), {}, std::move(overrides));
     return std::ranges::count_if(waysOf(graph),
-                                 [](const std::string& way) { return way.starts_with("codes are brought back"); });
+                                 [](const std::string& way) { return way.starts_with("codes are decoded"); });
   };
-  EXPECT_EQ(numBroughtBack({}), 0);
+  EXPECT_EQ(numDecoded({}), 0);
   const OperandRole role = operandRoles().front();
-  EXPECT_EQ(numBroughtBack({{.tensor = role.tensor, .gemm = role.gemm, .format = std::nullopt}}), 1);
+  EXPECT_EQ(numDecoded({{.tensor = role.tensor, .gemm = role.gemm, .format = std::nullopt}}), 1);
 }
 
 NamedTensors everyValueOf16Bits(const Graph& graph) {
@@ -389,7 +389,11 @@ TEST_P(CudaRecipes, PassOnQuantizedTensorsLikeTheReference) {
   for (const std::vector<Link>& links :
        {std::vector{both}, std::vector{both, linear(128, "fc"), both}, std::vector{link("Bias"), both, link("ReLU")}}) {
     const Graph graph = under(GetParam(), chain(DType::BF16, {128, 256}, links));
-    expectCodesLikeReference(graph, unfused(graph), toleranceOf(DType::BF16).relative, "Quantize");
+    // The last bit of the product's largest value may be another scale, and so other codes.
+    const bool areOfProducts = links.size() == 3 && links[1].operation == "BasicLinear";
+    expectCodesLikeReference(graph, unfused(graph),
+                             areOfProducts ? toleranceOfCodes(GetParam()) : toleranceOf(DType::BF16).relative,
+                             "Quantize");
   }
 }
 
