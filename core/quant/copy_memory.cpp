@@ -2,20 +2,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/copy_memory.h"
 
+#include "core/quant/scale_layout.h"
 #include "core/tensor/grouped_copy.h"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace fuseline {
 
 namespace {
+
+/// How scales stand in a copy's memory.
+ScaleLayout layoutOf(Scaling scaling) { return isOfBlocksOf128(scaling) ? ScaleLayout::Gemm : ScaleLayout::Compact; }
 
 QuantizedSpec quantizedSpec(const TensorSpec& spec) {
   const QuantizedForm& form = *spec.quantized;
   return {.nominal = {spec.dtype, spec.shape},
           .format = form.format,
           .scaling = form.scaling,
+          .layout = layoutOf(form.scaling),
           .isColumnwiseTransformed = form.isTransformed};
 }
 
@@ -42,11 +48,12 @@ QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory) {
     copy.amax = amax;
   }
   tensor.copy(direction) = std::move(copy);
-  return tensor;
+  return withScaleLayout(std::move(tensor), ScaleLayout::Compact);
 }
 
 void toMemory(const QuantizedTensor& tensor, const TensorSpec& spec, std::byte* memory) {
-  const QuantizedCopy& copy = *tensor.copy(spec.quantized->direction);
+  const QuantizedTensor stored = withScaleLayout(tensor, layoutOf(spec.quantized->scaling));
+  const QuantizedCopy& copy = *stored.copy(spec.quantized->direction);
   const CopyParts parts = partsOf(spec);
   std::fill_n(memory, parts.totalBytes, std::byte{0});
   std::ranges::copy(copy.data.data, memory);

@@ -20,6 +20,14 @@ std::int64_t sizesBytes(const TensorSpec& copy) {
   return roundedUp(copy.quantized->numGroups * static_cast<std::int64_t>(sizeof(std::int64_t)), kAlignment);
 }
 
+/// Where a group's scales are padded along its rows, each line of them is.
+std::int64_t paddingBytes(const TensorSpec& copy) {
+  if (!isOfBlocksOf128(copy.quantized->scaling)) return 0;
+  constexpr std::int64_t kMostPadding = ScalePlaces::kScalesTogether - 1;
+  constexpr std::int64_t kBlock = 128;
+  return ceilDiv(copy.cols(), kBlock) * kMostPadding * static_cast<std::int64_t>(sizeof(float));
+}
+
 }  // namespace
 
 std::vector<GroupCopy> groupCopies(const TensorSpec& copy, std::span<const std::int64_t> sizes) {
@@ -50,7 +58,8 @@ void writeGroupSizes(const TensorSpec& copy, std::span<const std::int64_t> sizes
 
 std::int64_t groupedCopyBytes(const TensorSpec& copy) {
   const CopyParts parts = partsOf(copy);
-  return sizesBytes(copy) + parts.codesBytes + parts.scalesBytes + copy.quantized->numGroups * kMostBytesBeside;
+  return sizesBytes(copy) + parts.codesBytes + parts.scalesBytes +
+         copy.quantized->numGroups * (kMostBytesBeside + paddingBytes(copy));
 }
 
 }  // namespace fuseline

@@ -68,15 +68,26 @@ QuantizedForm formOf(const QuantizerSpec& quantizer, Direction direction) {
           .isTransformed = quantizer.transformsColumnwise && direction == Direction::Columnwise};
 }
 
+ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Direction direction) {
+  const BlockShape grid = blockGridOf(tensor, scaling, direction);
+  const auto padded = [](std::int64_t extent) { return roundedUp(extent, ScalePlaces::kScalesTogether); };
+  switch (scaling) {
+    case Scaling::Block1x128:
+      return {.rowStride = 1, .colStride = padded(grid.rows), .count = padded(grid.rows) * grid.cols};
+    case Scaling::Block128x128:
+      return {.rowStride = padded(grid.cols), .colStride = 1, .count = grid.rows * padded(grid.cols)};
+    default: return {.rowStride = grid.cols, .colStride = 1, .count = grid.rows * grid.cols};
+  }
+}
+
 CopyParts partsOf(const TensorSpec& copy) {
   const QuantizedForm& form = *copy.quantized;
   const ScalingTraits& traits = traitsOf(form.scaling);
   const BlockShape matrix = storedMatrixOf(copy, form.scaling, form.direction);
-  const BlockShape grid = blockGridOf(copy, form.scaling, form.direction);
   CopyParts parts;
   parts.codesBytes = matrix.rows * codeBytes(form.format, matrix.cols);
   parts.scalesOffset = roundedUp(parts.codesBytes, kPartAlignment);
-  parts.scalesBytes = grid.rows * grid.cols * scaleBytes(traits.scaleFormat);
+  parts.scalesBytes = scalePlacesOf(copy, form.scaling, form.direction).count * scaleBytes(traits.scaleFormat);
   parts.amaxOffset = roundedUp(parts.scalesOffset + parts.scalesBytes, kPartAlignment);
   const bool hasAmax = isNvfp4(form.scaling);
   parts.totalBytes = hasAmax ? parts.amaxOffset + 4 : parts.scalesOffset + parts.scalesBytes;

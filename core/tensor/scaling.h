@@ -35,6 +35,9 @@ struct ScalingTraits {
 const ScalingTraits& traitsOf(Scaling scaling);
 /// Whether blocks are scaled by E4M3, and the whole tensor by its amax besides.
 inline bool isNvfp4(Scaling scaling) { return traitsOf(scaling).scaleFormat == ScaleFormat::E4M3; }
+inline bool isOfBlocksOf128(Scaling scaling) {
+  return scaling == Scaling::Block1x128 || scaling == Scaling::Block128x128;
+}
 std::optional<Scaling> parseScaling(std::string_view name);
 
 /// The block of a copy as it stands in memory.
@@ -46,6 +49,17 @@ BlockShape storedMatrixOf(const TensorSpec& tensor, Scaling scaling, Direction d
 /// The number of blocks of such a matrix, rows and columns.
 BlockShape blockGridOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
 
+/// Where the scale of a block stands among the scales of a copy: at row * rowStride + col * colStride of the grid of
+/// blocks. Scales of blocks of 128 stand as cuBLASLt reads them: those of 1x128 with the rows of a column of blocks
+/// together, those of 128x128 with the blocks of a row together, and padded to multiples of kScalesTogether by zeros.
+struct ScalePlaces {
+  static constexpr std::int64_t kScalesTogether = 4;
+  std::int64_t rowStride = 1;
+  std::int64_t colStride = 1;
+  std::int64_t count = 1;  // padding included
+};
+ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
+
 /// Where the parts of one copy stand in its memory, in bytes: codes, then scales, then (Nv scalings) the amax as f32.
 struct CopyParts {
   std::int64_t codesBytes = 0;
@@ -54,7 +68,7 @@ struct CopyParts {
   std::int64_t amaxOffset = 0;
   std::int64_t totalBytes = 0;
 };
-/// Of a spec that is quantized. Scales are in compact layout.
+/// Of a spec that is quantized.
 CopyParts partsOf(const TensorSpec& copy);
 
 constexpr std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

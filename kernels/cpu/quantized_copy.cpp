@@ -229,6 +229,7 @@ class CopyWriter {
         m_matrix(storedMatrixOf(copy, m_form.scaling, m_form.direction)),
         m_block(blockOf(m_form.scaling, m_form.direction)),
         m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
+        m_places(scalePlacesOf(copy, m_form.scaling, m_form.direction)),
         m_scaleOf(familyOf(m_form.scaling).makeScaler({spec, inputs, copy.dtype, amax})),
         m_caster(spec, inputs, m_form.direction, copy.dtype),
         m_raiseBlocks(raiseBlocksFunction(copy.dtype)),
@@ -245,9 +246,10 @@ class CopyWriter {
 
   const QuantizedForm& form() const { return m_form; }
 
-  /// Stores what does not depend on the values: the scale of a whole tensor.
+  /// Stores what does not depend on the values: the scale of a whole tensor, or what pads the scales of blocks.
   void begin() {
-    if (m_block.rows == 0) m_scaleOf({&m_multiplier, 1}, scaleAt(0));
+    if (m_block.rows == 0) return m_scaleOf({&m_multiplier, 1}, scaleAt(0, 0));
+    if (m_places.count > m_grid.rows * m_grid.cols) std::fill_n(scaleAt(0, 0), m_parts.scalesBytes, std::byte{0});
   }
 
   /// Whole blocks of stored rows.
@@ -286,8 +288,7 @@ class CopyWriter {
     if (m_block.rows == 0) return;
     const std::int64_t blockRow = first / m_block.cols;
     for (std::int64_t block = 0; block < m_grid.rows; ++block)
-      std::memcpy(scaleAt(block * m_grid.cols + blockRow), rowwise.scaleAt(blockRow * rowwise.m_grid.cols + block),
-                  sizeof(float));
+      std::memcpy(scaleAt(block, blockRow), rowwise.scaleAt(blockRow, block), sizeof(float));
   }
 
   std::uint8_t* codesOf(std::int64_t row) const {
@@ -324,7 +325,7 @@ class CopyWriter {
     std::ranges::fill(multipliers, 0.0F);
     for (std::int64_t row = first; row < first + rows; ++row)
       m_raiseBlocks(multipliers.data(), source.row(row), width, cols);
-    m_scaleOf(multipliers, scaleAt(first / m_block.rows * m_grid.cols));
+    storeScales(multipliers, first / m_block.rows);
     for (std::int64_t row = first; row < first + rows; ++row)
       m_caster.direct().quantizeBlocks(codesOf(row), source.row(row), multipliers.data(), width, cols);
   }
@@ -340,7 +341,7 @@ class CopyWriter {
   /// Finds and stores the scales of one row of blocks of one column. The multiplier of each column.
   std::vector<float> rowMultipliers(const SourceStrips& source, std::int64_t first, std::int64_t rows) {
     std::vector<float> values = amaxesOfColumns(source, first, rows);
-    m_scaleOf(values, scaleAt(first / m_block.rows * m_grid.cols));
+    storeScales(values, first / m_block.rows);
     return values;
   }
 
@@ -352,7 +353,7 @@ class CopyWriter {
           static_cast<std::size_t>(block * m_block.rows),
           static_cast<std::size_t>(std::min(m_block.rows, m_matrix.rows - block * m_block.rows)));
       float multiplier = *std::ranges::max_element(column);
-      m_scaleOf({&multiplier, 1}, scaleAt(block * m_grid.cols + first / m_block.cols));
+      m_scaleOf({&multiplier, 1}, scaleAt(block, first / m_block.cols));
       std::ranges::fill(column, multiplier);
     }
     return values;
@@ -364,11 +365,21 @@ class CopyWriter {
     for (std::int64_t row = 0; row < rows; ++row)
       raiseBlocksFunction(DType::F32)(multipliers.data(), values + row * m_matrix.cols,
                                       static_cast<std::size_t>(m_block.cols), static_cast<std::size_t>(m_matrix.cols));
-    m_scaleOf(multipliers, scaleAt(blockRow * m_grid.cols));
+    storeScales(multipliers, blockRow);
     return multipliers;
   }
 
-  std::byte* scaleAt(std::int64_t index) const { return m_memory + m_parts.scalesOffset + index * m_scaleBytes; }
+  /// amaxes: of one row of blocks; they become multipliers.
+  void storeScales(std::span<float> amaxes, std::int64_t blockRow) {
+    if (m_places.colStride == 1) return m_scaleOf(amaxes, scaleAt(blockRow, 0));
+    for (std::size_t col = 0; col < amaxes.size(); ++col)
+      m_scaleOf(amaxes.subspan(col, 1), scaleAt(blockRow, static_cast<std::int64_t>(col)));
+  }
+
+  std::byte* scaleAt(std::int64_t blockRow, std::int64_t blockCol) const {
+    const std::int64_t index = blockRow * m_places.rowStride + blockCol * m_places.colStride;
+    return m_memory + m_parts.scalesOffset + index * m_scaleBytes;
+  }
 
   /// With the one scale of a tensor, one row of codes after the other.
   void castRows(const SourceStrips& source, std::int64_t first, std::int64_t rows, std::uint8_t* codes) const {
@@ -392,6 +403,7 @@ class CopyWriter {
   BlockShape m_matrix;
   BlockShape m_block;
   BlockShape m_grid;
+  ScalePlaces m_places;
   BlockScaler m_scaleOf;
   Caster m_caster;
   RaiseBlocksFunction m_raiseBlocks;
@@ -533,6 +545,7 @@ class CopyReader {
         m_matrix(storedMatrixOf(copy, m_form.scaling, m_form.direction)),
         m_block(blockOf(m_form.scaling, m_form.direction)),
         m_grid(blockGridOf(copy, m_form.scaling, m_form.direction)),
+        m_places(scalePlacesOf(copy, m_form.scaling, m_form.direction)),
         m_dtype(dtype),
         m_codecs(codecsOf(m_form.format, dtype)),
         m_toFloat(codecsOf(m_form.format, DType::F32)) {}
@@ -570,14 +583,15 @@ class CopyReader {
   std::vector<float> scales(std::int64_t blockRow) const {
     std::vector<float> values(static_cast<std::size_t>(m_grid.cols));
     const std::byte* const from = m_memory + m_parts.scalesOffset;
-    const auto first = blockRow * m_grid.cols;
+    const auto indexOf = [&](std::size_t col) {
+      return blockRow * m_places.rowStride + static_cast<std::int64_t>(col) * m_places.colStride;
+    };
     const auto decodeWith = [&](auto toFloat) {
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = toFloat(static_cast<std::uint8_t>(from[first + static_cast<std::int64_t>(i)]));
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = toFloat(static_cast<std::uint8_t>(from[indexOf(i)]));
     };
     switch (traitsOf(m_form.scaling).scaleFormat) {
       case ScaleFormat::F32:
-        std::copy_n(reinterpret_cast<const float*>(from) + first, values.size(), values.begin());
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = reinterpret_cast<const float*>(from)[indexOf(i)];
         break;
       case ScaleFormat::E8M0: decodeWith([](std::uint8_t code) { return E8m0::toFloat(code); }); break;
       case ScaleFormat::E4M3: decodeWith([this](std::uint8_t code) { return nvFactor(code); }); break;
@@ -639,6 +653,7 @@ class CopyReader {
   BlockShape m_matrix;
   BlockShape m_block;
   BlockShape m_grid;
+  ScalePlaces m_places;
   DType m_dtype;
   const Codecs& m_codecs;  // to m_dtype
   const Codecs& m_toFloat;

@@ -20,15 +20,15 @@ namespace {
 
 using namespace device;
 
-template <CopyKind kKind>
-__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
+template <CopyKind kKind, Element kElement>
+__global__ void __launch_bounds__(kTileThreads, HeldPatch<kElement>::kBlocksAtOnce)
     quantizeBlocks(const __grid_constant__ TaskBatch<BlockQuantization> batch) {
   __shared__ TileMemory shared;
   const BlockQuantization& task = batch.tasks[blockIdx.z];
   const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
     const PatchPlace place = patchPlace(tile, blockIdx.x, task.rows, task.cols);
-    const HeldPatch patch(task.element, task.x, task.cols, place);
+    const HeldPatch<kElement> patch(task.x, task.cols, place);
     quantizePatch<kKind>(shared, {task.rowwise, task.columnwise}, {task.rows, task.cols, task.cols}, place, patch);
     __syncthreads();
   }
@@ -40,7 +40,7 @@ struct BlockPlaces {
   int colShift = 0;
 
   __device__ std::int64_t scaleAt(const BlockDequantization& task, std::int64_t row, std::int64_t col) const {
-    return (row >> rowShift) * task.gridCols + (col >> colShift);
+    return (row >> rowShift) * task.scaleRowStride + (col >> colShift) * task.scaleColStride;
   }
 };
 
@@ -94,22 +94,32 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
   }
 }
 
-auto kernelOf(CopyKind kind) {
+template <CopyKind kKind>
+auto kernelOf(Element element) {
+  switch (element) {
+    case Element::F16: return quantizeBlocks<kKind, Element::F16>;
+    case Element::BF16: return quantizeBlocks<kKind, Element::BF16>;
+    case Element::F32: break;
+  }
+  return quantizeBlocks<kKind, Element::F32>;
+}
+
+auto kernelOf(CopyKind kind, Element element) {
   switch (kind) {
-    case CopyKind::Float8Square: return quantizeBlocks<CopyKind::Float8Square>;
-    case CopyKind::MxLine: return quantizeBlocks<CopyKind::MxLine>;
-    case CopyKind::MxSquare: return quantizeBlocks<CopyKind::MxSquare>;
+    case CopyKind::Float8Square: return kernelOf<CopyKind::Float8Square>(element);
+    case CopyKind::MxLine: return kernelOf<CopyKind::MxLine>(element);
+    case CopyKind::MxSquare: return kernelOf<CopyKind::MxSquare>(element);
     case CopyKind::Float8Line:
     case CopyKind::Tensor: break;
   }
-  return quantizeBlocks<CopyKind::Float8Line>;
+  return kernelOf<CopyKind::Float8Line>(element);
 }
 
 }  // namespace
 
 void launchBlockQuantize(std::span<const BlockQuantization> tensors, CopyKind kind, Stream stream) {
   launchInBatches(tensors, [&](std::span<const BlockQuantization> tasks, const TaskBatch<BlockQuantization>& batch) {
-    launch(kernelOf(kind), tileGrid(tasks), dim3(kTilePatches, kTilePatches), 0, stream, batch);
+    launch(kernelOf(kind, tasks.front().element), tileGrid(tasks), dim3(kTilePatches, kTilePatches), 0, stream, batch);
   });
 }
 

@@ -20,11 +20,11 @@ struct BlockQuantization {
   device::CodedCopy rowwise;
   device::CodedCopy columnwise;
 };
-/// kind: with blocks.
+/// kind: with blocks. tensors: of one element type.
 void launchBlockQuantize(std::span<const BlockQuantization> tensors, device::CopyKind kind, Stream stream);
 
 /// out, codes: [rows, cols]; out is rounded once to the element type. A block of codes with one scale is blockRows x
-/// blockCols of them, both powers of two; gridCols: blocks side by side.
+/// blockCols of them, both powers of two; strides: from a block's scale to that of the block below and beside it.
 struct BlockDequantization {
   const std::uint8_t* codes = nullptr;
   const void* scales = nullptr;  // float32, or E8M0 codes
@@ -32,7 +32,8 @@ struct BlockDequantization {
   bool isE8m0 = false;
   std::int64_t blockRows = 1;
   std::int64_t blockCols = 1;
-  std::int64_t gridCols = 1;
+  std::int64_t scaleRowStride = 1;
+  std::int64_t scaleColStride = 1;
   void* out = nullptr;
   device::Element element = device::Element::F32;
   std::int64_t rows = 0;

@@ -32,13 +32,15 @@ void launchDecodeBlocks(const TensorSpec& spec, const std::byte* memory, std::by
   const QuantizedForm& form = *spec.quantized;
   const BlockShape matrix = storedMatrixOf(spec, form.scaling, form.direction);
   const BlockShape block = blockOf(form.scaling, form.direction);
+  const ScalePlaces places = scalePlacesOf(spec, form.scaling, form.direction);
   launchBlockDequantize({.codes = reinterpret_cast<const std::uint8_t*>(memory),
                          .scales = memory + partsOf(spec).scalesOffset,
                          .code = floatCodeOf(form.format),
                          .isE8m0 = traitsOf(form.scaling).scaleFormat == ScaleFormat::E8M0,
                          .blockRows = block.rows,
                          .blockCols = block.cols,
-                         .gridCols = blockGridOf(spec, form.scaling, form.direction).cols,
+                         .scaleRowStride = places.rowStride,
+                         .scaleColStride = places.colStride,
                          .out = out,
                          .element = elementOf(spec.dtype),
                          .rows = matrix.rows,
@@ -91,8 +93,11 @@ device::CodedCopy codedCopyOf(const TensorSpec& spec, std::byte* memory) {
                          .scales = memory + partsOf(spec).scalesOffset,
                          .code = floatCodeOf(form.format)};
   copy.isTransposed = form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed;
-  copy.scaleRowStride = blockGridOf(spec, form.scaling, form.direction).cols;
-  copy.scaleColStride = 1;
+  const ScalePlaces places = scalePlacesOf(spec, form.scaling, form.direction);
+  const BlockShape grid = blockGridOf(spec, form.scaling, form.direction);
+  copy.scaleRowStride = places.rowStride;
+  copy.scaleColStride = places.colStride;
+  if (places.count > grid.rows * grid.cols) copy.scalesInLine = places.colStride == 1 ? grid.cols : grid.rows;
   if (copy.isTransposed) std::swap(copy.scaleRowStride, copy.scaleColStride);
   return copy;
 }

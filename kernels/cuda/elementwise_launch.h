@@ -27,9 +27,18 @@ struct ElementwiseShape {
 /// Elements that a thread moves at once: 16 bytes of a 16-bit format, twice 16 of float32.
 constexpr int kVectorWidth = 8;
 
-/// `isVectorized`: whole packets are aligned in every operand. `hasColumnSums` bounds the number of parts.
+/// What fills a device.
+struct DeviceFill {
+  /// Blocks that a multiprocessor runs at once have 2048 threads at most.
+  static constexpr int kMostBlocks = 2048 / device::kBlockThreads;
+  int numMultiprocessors = 1;
+  int blocksAtOnce = kMostBlocks;  // of a multiprocessor
+};
+
+/// `isVectorized`: whole packets are aligned in every operand. `hasColumnSums` bounds the number of parts: there are no
+/// more blocks than run at once.
 ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
-                                  int numMultiprocessors);
+                                  const DeviceFill& device);
 
 /// By tiles of 128 x 128, for programs that quantize a result, whose elements wait in shared memory: so many bytes in
 /// all lanes of an element.

@@ -8,10 +8,10 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// Parts of column sums are read once more: no more blocks below each other than keep every multiprocessor busy.
-constexpr std::int64_t kBlocksPerMultiprocessor = 8;
-/// Without sums a thread walks down so many rows, and its addresses are computed once.
+/// Without sums a thread walks down so many rows at most, and its addresses are computed once; fewer where there would
+/// not be so many blocks for a multiprocessor.
 constexpr std::int64_t kRowsPerThread = 4;
+constexpr std::int64_t kFewBlocks = 2;
 constexpr std::int64_t kMaxBlocksY = 65535;
 
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -22,16 +22,21 @@ unsigned threadsFor(std::int64_t columns) {
   return threads;
 }
 
-/// Blocks below each other that are enough where parts are read once more.
-std::int64_t enoughBlocks(const ElementwiseShape& shape, int numMultiprocessors) {
-  return ceilDiv(kBlocksPerMultiprocessor * numMultiprocessors, shape.blocksX);
+/// Blocks below each other where parts are read once more: no more than run at once.
+std::int64_t enoughBlocks(const ElementwiseShape& shape, const DeviceFill& device) {
+  return std::max<std::int64_t>(std::int64_t{device.blocksAtOnce} * device.numMultiprocessors / shape.blocksX, 1);
 }
 
-std::int64_t rowsPerBlock(const ElementwiseShape& shape, bool hasColumnSums, int numMultiprocessors) {
+std::int64_t rowsPerThread(const ElementwiseShape& shape, int numMultiprocessors) {
+  const std::int64_t blocks = ceilDiv(shape.grid.rows, shape.threadsY()) * shape.blocksX;
+  return std::clamp<std::int64_t>(blocks / (kFewBlocks * numMultiprocessors), 1, kRowsPerThread);
+}
+
+std::int64_t rowsPerBlock(const ElementwiseShape& shape, bool hasColumnSums, const DeviceFill& device) {
   const std::int64_t rows = shape.grid.rows;
   const std::int64_t step = shape.threadsY();
-  const std::int64_t walked =
-      hasColumnSums ? ceilDiv(rows, enoughBlocks(shape, numMultiprocessors)) : step * kRowsPerThread;
+  const std::int64_t walked = hasColumnSums ? ceilDiv(rows, enoughBlocks(shape, device))
+                                            : step * rowsPerThread(shape, device.numMultiprocessors);
   return ceilDiv(std::max(walked, ceilDiv(rows, kMaxBlocksY)), step) * step;
 }
 
@@ -43,13 +48,13 @@ std::int64_t ElementwiseShape::rowGroups() const {
 }
 
 ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
-                                  int numMultiprocessors) {
+                                  const DeviceFill& device) {
   ElementwiseShape shape{.grid = {.rows = rows, .cols = cols}, .vector = isVectorized ? kVectorWidth : 1};
   if (rows == 0 || cols == 0) return shape;
   const std::int64_t columns = ceilDiv(cols, shape.vector);
   shape.threadsX = threadsFor(columns);
   shape.blocksX = static_cast<unsigned>(ceilDiv(columns, shape.threadsX));
-  shape.grid.rowsPerBlock = rowsPerBlock(shape, hasColumnSums, numMultiprocessors);
+  shape.grid.rowsPerBlock = rowsPerBlock(shape, hasColumnSums, device);
   shape.blocksY = static_cast<unsigned>(ceilDiv(rows, shape.grid.rowsPerBlock));
   return shape;
 }
@@ -78,7 +83,7 @@ std::int64_t numRowParts(const device::Program& program, const ElementwiseShape&
 /// Fewer rows may have more blocks, because a block walks down whole steps.
 std::int64_t mostParts(const device::Program& program, const ElementwiseShape& tallest, int numMultiprocessors) {
   const std::int64_t blocks =
-      std::min(enoughBlocks(tallest, numMultiprocessors), ceilDiv(tallest.grid.rows, tallest.threadsY()));
+      std::min(enoughBlocks(tallest, {numMultiprocessors}), ceilDiv(tallest.grid.rows, tallest.threadsY()));
   return program.numColumnSums * blocks * tallest.grid.cols + numRowParts(program, tallest);
 }
 

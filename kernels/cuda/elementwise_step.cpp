@@ -131,11 +131,13 @@ DType dtypeOf(const CompileRequest& request, const OperandKey& key) {
 }
 
 /// Copies take tiles, an amax does not.
-ElementwiseShape handingShape(const CompileRequest& request, const DeviceProgram& program, const CopiedResult& copied) {
+ElementwiseShape handingShape(const CompileRequest& request, const DeviceProgram& program, const CopiedResult& copied,
+                              int blocksAtOnce = DeviceFill::kMostBlocks) {
   const TensorSpec& spec = copied.copies.spec();
   const GridSize grid{spec.rows(), spec.cols() / static_cast<std::int64_t>(copied.stores.size())};
   if (copied.copies.isAmaxOnly())
-    return programShape(program, grid, request.device.numMultiprocessors, {.findsAmax = true});
+    return programShape(program, grid, request.device.numMultiprocessors,
+                        {.findsAmax = true, .blocksAtOnce = blocksAtOnce});
   return tileShape(grid.rows, grid.cols, copied.stores.size() * sizeBytes(spec.dtype));
 }
 
@@ -155,10 +157,17 @@ ProgramRun chooseRun(const CompileRequest& request, const DeviceProgram& program
     const HandedResult handed = handedResult(request, *copied);
     const ElementwiseShape shape = handingShape(request, program, *copied);
     ProgramRunner runner(program, shape, dtype, request.device, &handed);
-    if (runner.isCompiled()) return {std::move(runner), shape, true};
+    if (runner.isCompiled()) {
+      const int blocksAtOnce = runner.blocksAtOnce();
+      return {std::move(runner), handingShape(request, program, *copied, blocksAtOnce), true};
+    }
   }
-  const ElementwiseShape shape = programShape(program, findGrid(request, program), request.device.numMultiprocessors);
-  return {ProgramRunner(program, shape, dtype, request.device), shape};
+  const GridSize grid = findGrid(request, program);
+  const int numMultiprocessors = request.device.numMultiprocessors;
+  ProgramRunner runner(program, programShape(program, grid, numMultiprocessors), dtype, request.device);
+  const ElementwiseShape shape =
+      programShape(program, grid, numMultiprocessors, {.blocksAtOnce = runner.blocksAtOnce()});
+  return {std::move(runner), shape};
 }
 
 }  // namespace

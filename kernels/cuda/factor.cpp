@@ -28,10 +28,7 @@ bool needsDecoding(const GemmProblem& problem) {
   return areE5m2 || problem.aCodes->isTransformed != problem.bCodes->isTransformed || hasOddRows(problem);
 }
 
-bool hasBlocksOf128(const GemmProblem& problem) {
-  return problem.aCodes &&
-         (problem.aCodes->scaling == Scaling::Block1x128 || problem.aCodes->scaling == Scaling::Block128x128);
-}
+bool hasBlocksOf128(const GemmProblem& problem) { return problem.aCodes && isOfBlocksOf128(problem.aCodes->scaling); }
 
 }  // namespace
 
@@ -67,6 +64,7 @@ std::string describe(FactorWay way) {
 Factor::Factor(TensorSpec spec, FactorWay way) : m_spec(std::move(spec)), m_way(way) {
   const auto& form = m_spec.quantized;
   if (!form || isDecoded() || form->scaling == Scaling::PerTensor) return;
+  if (isOfBlocksOf128(form->scaling) && way == FactorWay::AsTheyAre) return;  // they stand as they are read
   const auto mapOf = way == FactorWay::AsMxfp8 ? mxScaleMapOf : scaleMapOf;
   m_map = mapOf(m_spec, form->scaling, form->direction);
   m_scaleBytes = traitsOf(form->scaling).scaleFormat == ScaleFormat::F32 ? sizeof(float) : 1;
@@ -87,7 +85,13 @@ Factor::Memory Factor::prepare(const std::byte* data, std::byte* workspace, Stre
   const CopyParts parts = partsOf(m_spec);
   const std::byte* const scales = data + parts.scalesOffset;
   if (!m_map) return {.data = data, .scales = scales};
-  launchArrangeScales({.from = scales, .to = workspace, .scaleBytes = static_cast<int>(m_scaleBytes), .map = *m_map},
+  const ScalePlaces places = scalePlacesOf(m_spec, m_spec.quantized->scaling, m_spec.quantized->direction);
+  launchArrangeScales({.from = scales,
+                       .to = workspace,
+                       .scaleBytes = static_cast<int>(m_scaleBytes),
+                       .map = *m_map,
+                       .rowStride = places.rowStride,
+                       .colStride = places.colStride},
                       stream);
   const bool hasAmax = isNvfp4(m_spec.quantized->scaling);
   return {.data = data,

@@ -29,6 +29,14 @@ class LoadedProgram final : public CompiledProgram {
   LoadedProgram(const LoadedProgram&) = delete;
   LoadedProgram& operator=(const LoadedProgram&) = delete;
 
+  int blocksAtOnce() const override {
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<const void*>(m_kernel),
+                                                        device::kBlockThreads, 0),
+          "count the blocks of a compiled program");
+    return blocks;
+  }
+
   void launch(const device::Arguments& arguments, const ElementwiseShape& shape, float* columnParts, float* rowParts,
               Stream stream) const override {
     device::Arguments given = arguments;

@@ -14,6 +14,8 @@ namespace fuseline::cuda {
 class CompiledProgram {
  public:
   virtual ~CompiledProgram() = default;
+  /// Blocks of the program without dynamic shared memory that a multiprocessor runs at once.
+  virtual int blocksAtOnce() const = 0;
   virtual void launch(const device::Arguments& arguments, const ElementwiseShape& shape, float* columnParts,
                       float* rowParts, Stream stream) const = 0;
 };

@@ -11,7 +11,9 @@ Result<ProgramPass> ProgramPass::make(const ElementwiseProgram& program, GridSiz
   if (!compiled) return compiled.error();
   const ElementwiseShape shape =
       programShape(*compiled, grid, device.numMultiprocessors, {.areOperandsAligned = areOperandsAligned});
-  return ProgramPass(ProgramRunner(*compiled, shape, dtypeOf, device), shape);
+  ProgramRunner runner(*compiled, shape, dtypeOf, device);
+  const ShapeOptions options{.areOperandsAligned = areOperandsAligned, .blocksAtOnce = runner.blocksAtOnce()};
+  return ProgramPass(std::move(runner), programShape(*compiled, grid, device.numMultiprocessors, options));
 }
 
 }  // namespace fuseline::cuda

@@ -60,7 +60,7 @@ ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int n
   if (isContiguous(program) && !options.findsAmax && options.areOperandsAligned)
     grid = {.rows = std::min<std::int64_t>(grid.rows, 1), .cols = grid.rows * grid.cols};
   return elementwiseShape(grid.rows, grid.cols, isVectorizable(program, grid, options.areOperandsAligned),
-                          options.findsAmax || !program.columnSums.empty(), numMultiprocessors);
+                          options.findsAmax || !program.columnSums.empty(), {numMultiprocessors, options.blocksAtOnce});
 }
 
 ProgramRunner::ProgramRunner(const DeviceProgram& program, const ElementwiseShape& tallest,

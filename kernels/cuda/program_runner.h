@@ -24,6 +24,8 @@ struct ShapeOptions {
   bool findsAmax = false;
   /// Operands begin where a packet may.
   bool areOperandsAligned = true;
+  /// Blocks of the program that a multiprocessor runs at once.
+  int blocksAtOnce = DeviceFill::kMostBlocks;
 };
 
 /// How the grid of a program is spread: packets where all operands keep them together, one row where no element needs
@@ -41,6 +43,7 @@ class ProgramRunner {
                 const HandedResult* handed = nullptr);
 
   bool isCompiled() const { return m_compiled != nullptr; }
+  int blocksAtOnce() const { return m_compiled ? m_compiled->blocksAtOnce() : DeviceFill::kMostBlocks; }
 
   /// What the program reads and writes, then its column sums, then its row sums. Some may be kNoOperand.
   const std::vector<OperandKey>& operands() const { return m_operands; }

@@ -49,38 +49,45 @@ __device__ float scaleOf(const TensorQuantization& task, const CodedCopy& copy) 
   return task.scale ? *task.scale : scaleFromAmax(*task.amax, copy.code, copy.rule);
 }
 
-__device__ void writeInverse(const CodedCopy& copy, float scale) {
+/// The first thread of all leaves what dequantizes.
+__device__ void writeInverse(const TensorQuantization& task, const CodedCopy& copy) {
   const bool isFirst = blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0;
-  if (copy.codes && isFirst) *static_cast<float*>(copy.scales) = 1.0f / scale;
+  if (copy.codes && isFirst) *static_cast<float*>(copy.scales) = 1.0f / scaleOf(task, copy);
 }
 
-/// The largest magnitude of the thread's patch, where it is wanted.
+/// The largest magnitude of the thread's patch, where it is wanted. The scale is asked for behind the patch.
+template <Element kElement>
 __device__ float quantizeTileAt(const TensorQuantization& task, const PatchPlace& place, TransposedTile& shared) {
-  const HeldPatch patch(task.element, task.x, task.cols, place);
-  float multipliers[kPatch];
-  if (task.rowwise.codes) {
-    fill<kPatch>(scaleOf(task, task.rowwise), multipliers);
-    storeRows(task.rowwise.codes, task.cols, place, task.rowwise.code, patch, multipliers);
-  }
-  if (task.columnwise.codes) {
-    fill<kPatch>(scaleOf(task, task.columnwise), multipliers);
-    storeTransposed(shared, task.columnwise.codes, task.rows, task.cols, place, task.columnwise.code, patch,
-                    multipliers);
-  }
-  return task.raised ? largestOfPatch(patch) : 0.0f;
+  const HeldPatch<kElement> patch(task.x, task.cols, place);
+  const float largest = task.raised ? largestOfPatch(patch) : 0.0f;
+  storeCopies(shared, {task.rowwise, scaleOf(task, task.rowwise)}, {task.columnwise, scaleOf(task, task.columnwise)},
+              {task.rows, task.cols, task.cols}, place, patch);
+  return largest;
 }
 
-__global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
+/// All tasks have elements of this type.
+template <Element kElement>
+__global__ void __launch_bounds__(kTileThreads, HeldPatch<kElement>::kBlocksAtOnce)
     quantizeTiles(const __grid_constant__ TaskBatch<TensorQuantization> batch) {
   __shared__ TransposedTile shared;
   const TensorQuantization& task = batch.tasks[blockIdx.z];
-  writeInverse(task.rowwise, scaleOf(task, task.rowwise));
-  writeInverse(task.columnwise, scaleOf(task, task.columnwise));
   float largest = 0.0f;
   const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y)
-    largest = largerOf(quantizeTileAt(task, patchPlace(tile, blockIdx.x, task.rows, task.cols), shared), largest);
+    largest =
+        largerOf(quantizeTileAt<kElement>(task, patchPlace(tile, blockIdx.x, task.rows, task.cols), shared), largest);
+  writeInverse(task, task.rowwise);
+  writeInverse(task, task.columnwise);
   if (task.raised) raiseAmax(task.raised, largest, tileThread());
+}
+
+auto quantizeTilesOf(Element element) {
+  switch (element) {
+    case Element::F16: return quantizeTiles<Element::F16>;
+    case Element::BF16: return quantizeTiles<Element::BF16>;
+    case Element::F32: break;
+  }
+  return quantizeTiles<Element::F32>;
 }
 
 struct FewValues {
@@ -170,7 +177,7 @@ void launchClear(std::span<float> values, Stream stream) {
 
 void launchQuantize(std::span<const TensorQuantization> tensors, Stream stream) {
   launchInBatches(tensors, [&](std::span<const TensorQuantization> tasks, const TaskBatch<TensorQuantization>& batch) {
-    launch(quantizeTiles, tileGrid(tasks), dim3(kTilePatches, kTilePatches), 0, stream, batch);
+    launch(quantizeTilesOf(tasks.front().element), tileGrid(tasks), dim3(kTilePatches, kTilePatches), 0, stream, batch);
   });
 }
 

@@ -24,6 +24,7 @@ struct TensorQuantization {
   const float* amax = nullptr;   // of x, where there is no scale
   float* raised = nullptr;       // beside a scale: raised to the largest magnitude of x; null: not wanted
 };
+/// tensors: of one element type.
 void launchQuantize(std::span<const TensorQuantization> tensors, Stream stream);
 
 /// to: [cols, rows], the transpose of codes, which have [rows, cols], with columns that are a multiple of 8.

@@ -40,12 +40,19 @@ constexpr ScaleWalk walkOf(const ScaleMap& map) {
           .lines = isAlongRows ? map.paddedInner() : map.paddedOuter()};
 }
 
+/// Index among the scales as the quantizer left them.
+__device__ std::int64_t storedIndex(const ScaleArrangement& task, std::int64_t row, std::int64_t block) {
+  const std::int64_t shared = row / task.map.repeat;
+  return task.map.isOnEnd ? block * task.rowStride + shared * task.colStride
+                          : shared * task.rowStride + block * task.colStride;
+}
+
 template <class Scale>
 __device__ void arrangeScale(const ScaleArrangement& task, std::int64_t row, std::int64_t block) {
   const ScaleMap& map = task.map;
   const bool isPadding = row >= map.outer || block >= map.inner;
   static_cast<Scale*>(task.to)[map.gemm(row, block)] =
-      isPadding ? Scale{0} : arranged(static_cast<const Scale*>(task.from)[map.compact(row, block)], map.order);
+      isPadding ? Scale{0} : arranged(static_cast<const Scale*>(task.from)[storedIndex(task, row, block)], map.order);
 }
 
 /// blockDim: (kWarpLanes, kLinesAtOnce)

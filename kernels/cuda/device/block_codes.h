@@ -13,6 +13,12 @@ namespace fuseline::cuda::device {
 constexpr int kFloat8Block = 128;
 constexpr int kMxBlock = 32;
 
+/// Zeros behind the last scale of a line.
+inline __device__ void padScales(const CodedCopy& copy, std::int64_t index) {
+#pragma unroll 1
+  for (; index % 4 != 0; ++index) static_cast<float*>(copy.scales)[index] = 0.0f;
+}
+
 /// What the elements of a block are multiplied by. The writer stores what dequantizes them.
 template <bool kIsE8m0>
 __device__ float scaleBlock(const CodedCopy& copy, float amax, std::int64_t blockRow, std::int64_t blockCol,
@@ -24,7 +30,10 @@ __device__ float scaleBlock(const CodedCopy& copy, float amax, std::int64_t bloc
     return E8m0::reciprocal(stored);
   } else {
     const float scale = scaleFromAmax(amax, copy.code, copy.rule);
-    if (isWriter) static_cast<float*>(copy.scales)[index] = 1.0f / scale;
+    if (isWriter) {
+      static_cast<float*>(copy.scales)[index] = 1.0f / scale;
+      if ((copy.scaleColStride == 1 ? blockCol : blockRow) + 1 == copy.scalesInLine) padScales(copy, index + 1);
+    }
     return scale;
   }
 }
@@ -95,12 +104,6 @@ struct TileMemory {
   ColumnMaxima maxima;
 };
 
-struct MatrixSize {
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-  std::int64_t endCol = 0;  // where the columns end that the tile at hand may have
-};
-
 struct BlockPair {
   const CodedCopy& rowwise;
   const CodedCopy& columnwise;
@@ -160,28 +163,29 @@ __device__ void quantizeLines(TileMemory& shared, const BlockPair& task, const M
   storeColumns(shared, task.columnwise, size, place, patch, multipliers);
 }
 
+/// The largest magnitude of the square that the thread's patch lies in. All threads of the block call it.
+template <int kBlock, class Patch>
+__device__ float largestOfSquare(TileMemory& shared, const Patch& patch) {
+  if constexpr (kBlock == kTileSide) return largestOfBlock<kTileThreads>(largestOfPatch(patch), tileThread());
+  float ofColumns[kPatch];
+  shared.maxima.find<kBlock>(
+      patch, [](int, int, float largest) { return largest; }, ofColumns);
+  return largestOverLanes(largestOfRow(ofColumns), kBlock / kPatch);
+}
+
 /// Both copies have the scales of the same squares.
 template <int kBlock, bool kIsE8m0, class Patch>
 __device__ void quantizeSquares(TileMemory& shared, const BlockPair& task, const MatrixSize& size,
                                 const PatchPlace& place, const Patch& patch) {
   constexpr int kPatchesPerBlock = kBlock / kPatch;
-  float ofColumns[kPatch];
-  shared.maxima.find<kBlock>(
-      patch, [](int, int, float largest) { return largest; }, ofColumns);
-  const float largest = largestOverLanes(largestOfRow(ofColumns), kPatchesPerBlock);
+  const float largest = largestOfSquare<kBlock>(shared, patch);
   const bool isWriter = threadIdx.x % kPatchesPerBlock == 0 && threadIdx.y % kPatchesPerBlock == 0 &&
                         place.numRows > 0 && place.numCols > 0;
-  const auto multiplierOf = [&](const CodedCopy& copy) {
-    return scaleBlock<kIsE8m0>(copy, largest, place.row / kBlock, place.col / kBlock, isWriter);
+  const auto scaled = [&](const CodedCopy& copy) {
+    const bool isWritten = copy.codes && isWriter;
+    return ScaledCopy{copy, scaleBlock<kIsE8m0>(copy, largest, place.row / kBlock, place.col / kBlock, isWritten)};
   };
-  float multipliers[kPatch];
-  if (task.rowwise.codes) {
-    fill<kPatch>(multiplierOf(task.rowwise), multipliers);
-    storeRows(task.rowwise.codes, size.cols, place, task.rowwise.code, patch, multipliers);
-  }
-  if (!task.columnwise.codes) return;
-  fill<kPatch>(multiplierOf(task.columnwise), multipliers);
-  storeColumns(shared, task.columnwise, size, place, patch, multipliers);
+  storeCopies(shared.transposed, scaled(task.rowwise), scaled(task.columnwise), size, place, patch);
 }
 
 /// All threads of the block call it. kKind: with blocks.

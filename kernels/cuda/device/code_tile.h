@@ -50,6 +50,12 @@ struct PatchPlace {
   int numCols = 0;
 };
 
+struct MatrixSize {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t endCol = 0;  // where the columns end that the tile at hand may have
+};
+
 inline __device__ int clampToPatch(std::int64_t left) {
   return left >= kPatch ? kPatch : (left > 0 ? static_cast<int>(left) : 0);
 }
@@ -68,51 +74,35 @@ inline __device__ PatchPlace patchPlace(std::int64_t tileRow, std::int64_t tileC
   return place;
 }
 
-/// What is quantized of a tile by one thread: row(r, x) gives a row of its patch. This one holds it in registers.
+/// What is quantized of a tile by one thread: row(r, x) gives a row of its patch. This one holds it in registers as it
+/// stands in memory, so that all of its rows are under way together and 16-bit elements take half of the registers.
+template <Element kElement>
 class HeldPatch {
  public:
   static constexpr int kRowsUnrolled = kPatch;  // registers have no index
+  /// Blocks that a multiprocessor has registers for.
+  static constexpr int kBlocksAtOnce = kElement == Element::F32 ? 2 : 3;
 
-  /// Zeros outside of the matrix, which has `cols` columns.
-  __device__ HeldPatch(Element element, const void* data, std::int64_t cols, const PatchPlace& place) {
-    if (cols % kPatch == 0)
-      loadPackets(element, data, cols, place);
-    else
-      loadSingly(element, data, cols, place);
+  /// Asks for the patch. Zeros outside of the matrix, which has `cols` columns.
+  __device__ HeldPatch(const void* data, std::int64_t cols, const PatchPlace& place) {
+    cols % kPatch == 0 ? requestWhole(data, cols, place) : requestSingly(data, cols, place);
   }
-  __device__ void row(int row, float (&x)[kPatch]) const {
-#pragma unroll
-    for (int col = 0; col < kPatch; ++col) x[col] = m_x[row][col];
-  }
+  __device__ void row(int row, float (&x)[kPatch]) const { m_rows[row].takeAnew(x); }
 
  private:
-  /// Half of the rows are asked for at once. With two blocks a multiprocessor that is 32 KB, and leaves them their
-  /// registers.
-  __device__ void loadPackets(Element element, const void* data, std::int64_t cols, const PatchPlace& place) {
-    constexpr int kRowsAtOnce = kPatch / 2;
+  __device__ void requestWhole(const void* data, std::int64_t cols, const PatchPlace& place) {
 #pragma unroll
-    for (int first = 0; first < kPatch; first += kRowsAtOnce) {
-      RawPacket packets[kRowsAtOnce];
-#pragma unroll
-      for (int i = 0; i < kRowsAtOnce; ++i)
-        if (first + i < place.numRows && place.numCols > 0)
-          packets[i].request(element, data, (place.row + first + i) * cols + place.col);
-#pragma unroll
-      for (int i = 0; i < kRowsAtOnce; ++i) packets[i].decode(element, m_x[first + i]);
-    }
+    for (int row = 0; row < kPatch; ++row)
+      if (row < place.numRows && place.numCols > 0)
+        m_rows[row].requestWhole(data, (place.row + row) * cols + place.col);
   }
-  __device__ void loadSingly(Element element, const void* data, std::int64_t cols, const PatchPlace& place) {
+  __device__ void requestSingly(const void* data, std::int64_t cols, const PatchPlace& place) {
 #pragma unroll
-    for (int row = 0; row < kPatch; ++row) {
-      const int count = row < place.numRows ? place.numCols : 0;
-      const std::int64_t index = (place.row + row) * cols + place.col;
-#pragma unroll
-      for (int col = 0; col < kPatch; ++col)
-        m_x[row][col] = col < count ? loadElement(element, data, index + col) : 0.0f;
-    }
+    for (int row = 0; row < kPatch; ++row)
+      m_rows[row].requestSingly(data, (place.row + row) * cols + place.col, row < place.numRows ? place.numCols : 0);
   }
 
-  float m_x[kPatch][kPatch];
+  LoadedPacket<kElement, kPatch> m_rows[kPatch] = {};
 };
 
 inline __device__ float largestOfRow(const float (&x)[kPatch]) {
@@ -290,6 +280,64 @@ __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std
     packets[row] = encodePacket(x, multipliers, code);
   }
   storeTransposed(shared, codes, rows, endCol, place, packets);
+}
+
+/// The codes of a patch, by row, whose elements have one multiplier.
+template <FloatCode kCode, class Patch>
+__device__ void encodePatch(const Patch& patch, float multiplier, CodePacket (&packets)[kPatch]) {
+  float multipliers[kPatch];
+  fill<kPatch>(multiplier, multipliers);
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row) {
+    float x[kPatch];
+    patch.row(row, x);
+    packets[row] = encodePacket<kCode>(x, multipliers);
+  }
+}
+
+template <class Patch>
+__device__ void encodePatch(const Patch& patch, float multiplier, FloatCode code, CodePacket (&packets)[kPatch]) {
+  code == FloatCode::E4M3 ? encodePatch<FloatCode::E4M3>(patch, multiplier, packets)
+                          : encodePatch<FloatCode::E5M2>(patch, multiplier, packets);
+}
+
+inline __device__ void storePatch(TransposedTile& shared, const CodedCopy& copy, const MatrixSize& size,
+                                  const PatchPlace& place, CodePacket (&packets)[kPatch]) {
+  if (copy.isTransposed) return storeTransposed(shared, copy.codes, size.rows, size.endCol, place, packets);
+#pragma unroll
+  for (int row = 0; row < kPatch; ++row) storeRow(copy.codes, size.cols, place, row, packets[row]);
+}
+
+/// A copy and what all elements of a patch are multiplied by for it.
+struct ScaledCopy {
+  const CodedCopy& copy;
+  float multiplier = 1.0f;
+};
+
+template <class Patch>
+__device__ void storeScaled(TransposedTile& shared, const ScaledCopy& scaled, const MatrixSize& size,
+                            const PatchPlace& place, const Patch& patch) {
+  if (!scaled.copy.codes) return;
+  CodePacket packets[kPatch];
+  encodePatch(patch, scaled.multiplier, scaled.copy.code, packets);
+  storePatch(shared, scaled.copy, size, place, packets);
+}
+
+/// Writes the copies that are wanted. Where both have the same multiplier and code, as recipes ask for, elements are
+/// encoded once. All threads of the block call it.
+template <class Patch>
+__device__ void storeCopies(TransposedTile& shared, const ScaledCopy& rowwise, const ScaledCopy& columnwise,
+                            const MatrixSize& size, const PatchPlace& place, const Patch& patch) {
+  const bool isSame = rowwise.copy.code == columnwise.copy.code && rowwise.multiplier == columnwise.multiplier;
+  if (rowwise.copy.codes && columnwise.copy.codes && isSame) {
+    CodePacket packets[kPatch];
+    encodePatch(patch, rowwise.multiplier, rowwise.copy.code, packets);
+    storePatch(shared, rowwise.copy, size, place, packets);
+    storePatch(shared, columnwise.copy, size, place, packets);
+    return;
+  }
+  storeScaled(shared, rowwise, size, place, patch);
+  storeScaled(shared, columnwise, size, place, patch);
 }
 
 }  // namespace fuseline::cuda::device

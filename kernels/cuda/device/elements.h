@@ -84,12 +84,17 @@ class LoadedPacket {
  public:
   /// The first `count` of kVector elements from `index` on; zeros behind them. A whole packet must be aligned.
   __device__ void request(const void* data, std::int64_t index, int count) {
+    if (kBytes % sizeof(std::uint32_t) == 0 && count == kVector) return requestWhole(data, index);
+    requestSingly(data, index, count);
+  }
+  __device__ void requestWhole(const void* data, std::int64_t index) {
     const Bits* const from = static_cast<const Bits*>(data) + index;
-    if (kBytes % sizeof(std::uint32_t) == 0 && count == kVector) {
-      FUSELINE_READS(from, kBytes);
-      m_words = *reinterpret_cast<const Words*>(from);
-      return;
-    }
+    FUSELINE_READS(from, kBytes);
+    m_words = *reinterpret_cast<const Words*>(from);
+  }
+  /// As request(), at any address.
+  __device__ void requestSingly(const void* data, std::int64_t index, int count) {
+    const Bits* const from = static_cast<const Bits*>(data) + index;
     m_words = {};
 #pragma unroll
     for (int i = 0; i < kVector; ++i)
@@ -98,6 +103,15 @@ class LoadedPacket {
   __device__ void take(float (&out)[kVector]) const {
 #pragma unroll
     for (int i = 0; i < kVector; ++i) out[i] = Codec<kElement>::decode(bitsIn<Bits>(m_words.elements, i));
+  }
+  /// The same, where the compiler would otherwise keep what was taken before, in more registers.
+  __device__ void takeAnew(float (&out)[kVector]) const {
+    LoadedPacket copy = *this;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+    for (std::uint32_t& word : copy.m_words.elements) asm volatile("" : "+r"(word));
+#endif
+    copy.take(out);
   }
 
  private:

@@ -12,22 +12,14 @@ namespace fuseline::cuda::device {
 
 /// With the scale that is known beforehand.
 template <class Patch>
-__device__ void quantizeByTensor(TileMemory& shared, const CopyPair& pair, const MatrixSize& size,
+__device__ void quantizeByTensor(TileMemory& shared, const CopyPair& pair, float scale, const MatrixSize& size,
                                  const PatchPlace& place, const Patch& patch) {
-  const float scale = *pair.scale;
-  float multipliers[kPatch];
-  fill<kPatch>(scale, multipliers);
   const bool isFirst = place.row == 0 && place.col == 0;
-  if (pair.rowwise.codes) {
-    if (isFirst) *static_cast<float*>(pair.rowwise.scales) = 1.0f / scale;
-    storeRows(pair.rowwise.codes, size.cols, place, pair.rowwise.code, patch, multipliers);
-  }
-  if (pair.columnwise.codes) {
-    if (isFirst) *static_cast<float*>(pair.columnwise.scales) = 1.0f / scale;
-    storeTransposed(shared.transposed, pair.columnwise.codes, size.rows, size.endCol, place, pair.columnwise.code,
-                    patch, multipliers);
-  }
-  if (pair.amax) raiseAmax(pair.amax, largestOfPatch(patch), tileThread());
+  const auto scaled = [&](const CodedCopy& copy) {
+    if (copy.codes && isFirst) *static_cast<float*>(copy.scales) = 1.0f / scale;
+    return ScaledCopy{copy, scale};
+  };
+  storeCopies(shared.transposed, scaled(pair.rowwise), scaled(pair.columnwise), size, place, patch);
 }
 
 template <CopyKind kKind, class Patch>
@@ -35,10 +27,12 @@ __device__ void writeCopies(TileMemory& shared, const HandOver& handOver, const 
                             const PatchPlace& place, const Patch& patch) {
   for (int i = 0; i < handOver.numPairs; ++i) {
     const CopyPair& pair = handOver.pairs[i];
-    if constexpr (kKind == CopyKind::Tensor)
-      quantizeByTensor(shared, pair, size, place, patch);
-    else
+    if constexpr (kKind == CopyKind::Tensor) {
+      quantizeByTensor(shared, pair, *pair.scale, size, place, patch);
+      if (pair.amax) raiseAmax(pair.amax, largestOfPatch(patch), tileThread());
+    } else {
       quantizePatch<kKind>(shared, {pair.rowwise, pair.columnwise}, size, place, patch);
+    }
     __syncthreads();
   }
 }
@@ -59,14 +53,27 @@ class TileWalk {
 
   __device__ void walk(std::int64_t tile, const HandOver& handOver) {
     const PatchPlace place = patchPlace(tile, blockIdx.x, m_grid.rows, m_grid.cols);
+    const float scale = kKind == CopyKind::Tensor ? *handOver.pairs[0].scale : 0.0f;  // which comes meanwhile
     evaluate(place, tile);
 #pragma unroll 1
     for (int lane = 0; lane < kLanes; ++lane) {
       PatchPlace inResult = place;
       inResult.col += lane * m_grid.cols;
-      writeCopies<kKind>(m_shared, handOver, {m_grid.rows, kLanes * m_grid.cols, (lane + 1) * m_grid.cols}, inResult,
-                         waiting(lane));
+      const MatrixSize size{m_grid.rows, kLanes * m_grid.cols, (lane + 1) * m_grid.cols};
+      if constexpr (kKind == CopyKind::Tensor)
+        writeCopiesOfTensor(handOver, scale, size, inResult, waiting(lane));
+      else
+        writeCopies<kKind>(m_shared, handOver, size, inResult, waiting(lane));
     }
+  }
+
+  /// All threads of the block call it behind the last tile: an amax is raised once.
+  __device__ void finish(const HandOver& handOver) const {
+    if (kKind != CopyKind::Tensor || !handOver.pairs[0].amax) return;  // all have one, or none
+    const float largest = largestOfBlock(m_largest, tileThread());
+#pragma unroll 1
+    for (int i = 0; i < handOver.numPairs; ++i)
+      if (float* const amax = handOver.pairs[i].amax) raiseTo(amax, largest, tileThread());
   }
 
  private:
@@ -74,26 +81,46 @@ class TileWalk {
   static constexpr int kLanes = Evaluator::kLanes;
   static constexpr int kMaxColumnSums = Evaluator::kMaxColumnSums > 0 ? Evaluator::kMaxColumnSums : 1;
   /// So many that a thread has 48 bytes or more under way: two blocks keep a multiprocessor's memory busy.
-  static constexpr int kRowsAtOnce = sizeof(Loads) <= 16 ? 4 : (sizeof(Loads) <= 32 ? 2 : 1);
+  static constexpr int kRowsAtOnce = sizeof(Loads) <= 16 ? 2 : 1;
 
   __device__ WaitingPatch<kElement> waiting(int lane) const {
     return WaitingPatch<kElement>(m_memory + lane * WaitingPatch<kElement>::kTileBytes);
   }
 
+  /// firstScale: of the first pair.
+  __device__ void writeCopiesOfTensor(const HandOver& handOver, float firstScale, const MatrixSize& size,
+                                      const PatchPlace& place, const WaitingPatch<kElement>& patch) {
+    for (int i = 0; i < handOver.numPairs; ++i) {
+      const CopyPair& pair = handOver.pairs[i];
+      quantizeByTensor(m_shared, pair, i == 0 ? firstScale : *pair.scale, size, place, patch);
+      __syncthreads();
+    }
+    if (handOver.pairs[0].amax) m_largest = largerOf(largestOfPatch(patch), m_largest);
+  }
+
+  /// While rows are evaluated the next ones are under way.
   __device__ void evaluate(const PatchPlace& place, std::int64_t tile) {
     float sums[kMaxColumnSums][kPatch] = {};
+    Loads next[kRowsAtOnce];
+    request(place, 0, next);
 #pragma unroll 1
     for (int first = 0; first < kPatch; first += kRowsAtOnce) {
       Loads loads[kRowsAtOnce];
 #pragma unroll
-      for (int i = 0; i < kRowsAtOnce; ++i)
-        if (isInside(place, first + i)) m_evaluator.request(m_grid, positionOf(place, first + i), loads[i]);
+      for (int i = 0; i < kRowsAtOnce; ++i) loads[i] = next[i];
+      request(place, first + kRowsAtOnce, next);
 #pragma unroll
       for (int i = 0; i < kRowsAtOnce; ++i) evaluateRow(place, first + i, loads[i], sums);
     }
     const bool isFirst = tile == blockIdx.y;
     for (int s = 0; s < m_evaluator.numColumnSums(); ++s)
       writeColumnPart<kPatch>(sums[s], m_grid, place.col, m_columnParts + s * gridDim.y * m_grid.cols, isFirst);
+  }
+
+  __device__ void request(const PatchPlace& place, int first, Loads (&loads)[kRowsAtOnce]) const {
+#pragma unroll
+    for (int i = 0; i < kRowsAtOnce; ++i)
+      if (isInside(place, first + i)) m_evaluator.request(m_grid, positionOf(place, first + i), loads[i]);
   }
 
   static __device__ bool isInside(const PatchPlace& place, int row) { return row < place.numRows && place.numCols > 0; }
@@ -136,6 +163,7 @@ class TileWalk {
   const Grid& m_grid;
   float* m_columnParts;
   float* m_rowParts;
+  float m_largest = 0.0f;  // of the thread's patches, where one scale comes with an amax
 };
 
 /// As walkGrid, by tiles; one result of dtype kElement, which has the grid's columns kLanes times side by side, is
@@ -149,6 +177,7 @@ __device__ void walkTiles(Evaluator& evaluator, const Grid& grid, const HandOver
   TileWalk<kKind, kElement, Evaluator> walk(memory, shared, evaluator, grid, columnParts, rowParts);
   const std::int64_t tiles = (grid.rows + kTileSide - 1) / kTileSide;
   for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) walk.walk(tile, handOver);
+  walk.finish(handOver);
 }
 
 }  // namespace fuseline::cuda::device

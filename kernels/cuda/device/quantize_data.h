@@ -24,6 +24,7 @@ struct CodedCopy {
   bool isTransposed = false;        // codes stand as the transpose of x
   std::int64_t scaleRowStride = 0;  // from a block's scale to that of the block below it in x
   std::int64_t scaleColStride = 0;  // to that of the block beside it
+  std::int64_t scalesInLine = 0;    // whose stride is 1 and that zeros pad to a multiple of four; 0: nothing pads them
 };
 
 /// What has a scale: the tensor, or blocks of 1x128, 128x128, 1x32 or 32x32 elements, on end in columnwise copies.

@@ -13,7 +13,7 @@ TEST(ElementwiseShape, HasNoMorePartsThanMostParts) {
   for (const std::int64_t cols : {1, 5, 40, 600, 4096})
     for (const std::int64_t tallestRows : {0, 1, 17, 300, 5000}) {
       const auto shapeOf = [&](std::int64_t rows) {
-        return elementwiseShape(rows, cols, cols % kVectorWidth == 0, true, kMultiprocessors);
+        return elementwiseShape(rows, cols, cols % kVectorWidth == 0, true, {kMultiprocessors});
       };
       const std::int64_t most = mostParts(program, shapeOf(tallestRows), kMultiprocessors);
       for (std::int64_t rows = 1; rows <= tallestRows; ++rows)

@@ -56,6 +56,13 @@ class Copies {
             << directionName(direction);
   }
 
+  /// As they stand in memory.
+  std::vector<std::byte> scales(std::size_t index, Direction direction) const {
+    const CopyParts parts = partsOf(copySpec(m_tensors[index], m_quantizer, direction));
+    const auto first = m_memory[index][static_cast<std::size_t>(direction)].begin() + parts.scalesOffset;
+    return {first, first + parts.scalesBytes};
+  }
+
  private:
   void makeOfTensors() {
     std::vector<float> amaxes(m_tensors.size(), -1.0F);
@@ -91,7 +98,9 @@ class Copies {
   device::CodedCopy copyOf(std::size_t index, Direction direction) {
     const TensorSpec spec = copySpec(m_tensors[index], m_quantizer, direction);
     std::vector<std::byte>& bytes = m_memory[index][static_cast<std::size_t>(direction)];
-    bytes.resize(static_cast<std::size_t>(spec.bytes()));
+    bytes.assign(static_cast<std::size_t>(spec.bytes()), std::byte{0});
+    const CopyParts parts = partsOf(spec);
+    std::fill_n(bytes.begin() + parts.scalesOffset, parts.scalesBytes, std::byte{0xff});
     device::CodedCopy made = codedCopyOf(spec, bytes.data());
     made.rule = scaleRuleOf(m_quantizer, m_tensors[index].spec.dtype);
     return made;
@@ -202,6 +211,22 @@ TEST(BlockQuantizeKernel, MakesTheCopiesOfFloat8Blocks) {
       for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
         for (const Shape& shape : {Shape{128, 128}, Shape{2, 128, 384}})
           expectEqualCopies(waves(dtype, shape, 3.0), {.format = format, .scaling = scaling});
+}
+
+/// So that no launch rearranges them: the scales stand in memory as cuBLASLt reads them, and zeros pad them, whatever
+/// the memory held.
+TEST(BlockQuantizeKernel, WritesScalesOfBlocksOf128AsCublasLtReadsThem) {
+  for (const Scaling scaling : kFloat8Blocks)
+    for (const Shape& shape : {Shape{128, 128}, Shape{256, 640}, Shape{5, 150}, Shape{642, 8}, Shape{1023, 1153}}) {
+      const Tensor x = waves(DType::BF16, shape, 3.0);
+      const Result<QuantizedTensor> quantized = quantize(x, {.scaling = scaling}, fuseline::Copies::Both);
+      ASSERT_TRUE(quantized);
+      const QuantizedTensor expected = withScaleLayout(*quantized, ScaleLayout::Gemm);
+      const Copies made({&x, 1}, {.scaling = scaling});
+      for (const Direction direction : kDirections)
+        EXPECT_EQ(made.scales(0, direction), expected.copy(direction)->scaleInv.data)
+            << toString(x.spec) << " " << traitsOf(scaling).name << " " << directionName(direction);
+    }
 }
 
 /// Whole blocks, but parts of tiles.
@@ -377,10 +402,13 @@ TEST(ArrangeScales, GivesTheLayoutOfCublasLt) {
       const Tensor expected =
           withScaleLayout(fromMemory(spec, memory.data()), ScaleLayout::Gemm).copy(direction)->scaleInv;
       std::vector<std::byte> arranged(expected.data.size(), std::byte{0xff});
+      const ScalePlaces places = scalePlacesOf(spec, scaling, direction);
       launchArrangeScales({.from = memory.data() + partsOf(spec).scalesOffset,
                            .to = arranged.data(),
                            .scaleBytes = static_cast<int>(sizeBytes(expected.spec.dtype)),
-                           .map = scaleMapOf(spec, scaling, direction)},
+                           .map = scaleMapOf(spec, scaling, direction),
+                           .rowStride = places.rowStride,
+                           .colStride = places.colStride},
                           nullptr);
       EXPECT_EQ(arranged, expected.data) << traitsOf(scaling).name << " " << directionName(direction);
     }
@@ -398,14 +426,19 @@ TEST(ArrangeScales, GivesBlocksOf128ToMxfp8) {
       const BlockShape matrix = storedMatrixOf(spec, scaling, direction);
       const BlockShape block = blockOf(scaling, direction);
       const std::int64_t blocks = ceilDiv(matrix.cols, 128);
+      const ScalePlaces places = scalePlacesOf(spec, scaling, direction);
       const auto* const scales = reinterpret_cast<const float*>(memory.data() + partsOf(spec).scalesOffset);
       std::vector<std::uint8_t> expected(static_cast<std::size_t>(roundedUp(matrix.rows, 128) * blocks * 4));
       for (std::int64_t row = 0; row < matrix.rows; ++row)
         for (std::int64_t inner = 0; inner < blocks * 4; ++inner)
-          expected[static_cast<std::size_t>(swizzledOffset(row, inner, blocks * 4))] =
-              static_cast<std::uint8_t>(std::ilogb(scales[row / block.rows * blocks + inner / 4]) + 127);
+          expected[static_cast<std::size_t>(swizzledOffset(row, inner, blocks * 4))] = static_cast<std::uint8_t>(
+              std::ilogb(scales[row / block.rows * places.rowStride + inner / 4 * places.colStride]) + 127);
       std::vector<std::uint8_t> arranged(expected.size(), 0xff);
-      launchArrangeScales({.from = scales, .to = arranged.data(), .map = mxScaleMapOf(spec, scaling, direction)},
+      launchArrangeScales({.from = scales,
+                           .to = arranged.data(),
+                           .map = mxScaleMapOf(spec, scaling, direction),
+                           .rowStride = places.rowStride,
+                           .colStride = places.colStride},
                           nullptr);
       EXPECT_EQ(arranged, expected) << traitsOf(scaling).name << " " << directionName(direction);
     }

@@ -1,0 +1,71 @@
+// How many kernels and products a run launches. A device waits about a microsecond for each.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/plan/plan.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+#include "tests/support/cuda_test_backend.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/simt/simt.h"
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+/// What this thread submits while it lives.
+class CountedLaunches {
+ public:
+  CountedLaunches() {
+    simt::setWrapper([this](std::function<void()> work) {
+      ++m_count;
+      return work;
+    });
+  }
+  ~CountedLaunches() { simt::setWrapper({}); }
+  CountedLaunches(const CountedLaunches&) = delete;
+  CountedLaunches& operator=(const CountedLaunches&) = delete;
+  int count() const { return m_count; }
+
+ private:
+  int m_count = 0;
+};
+
+int launchesOf(const Graph& graph) {
+  const auto backend = *compilingCudaTestBackend();
+  const Plan plan = makePlan(graph, *fuse(graph, {.capabilities = capabilitiesOf(backend)}));
+  const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 1)));
+  EXPECT_TRUE(executor->run());  // what runs once
+  const CountedLaunches launches;
+  EXPECT_TRUE(executor->run());
+  return launches.count();
+}
+
+/// The MLP of a Llama with its residual, one step of training.
+Graph llamaMlp(const std::string& recipe) {
+  ChainOptions options{.pass = PassKind::Training, .recipe = recipe};
+  if (recipe == "DelayedScaling") options.recipeFields.set("amax_history_len", std::int64_t{2});
+  return chain(DType::BF16, {256, 256},
+               {link("MakeExtraOutput", "save"), link("RMSNorm"), linear(1024, "fc1"), link("SwiGLU"),
+                linear(256, "fc2"), link("AddExtraInput", "add", "save.extra")},
+               options);
+}
+
+struct Expected {
+  const char* recipe;
+  int launches;
+};
+
+class Launches : public ::testing::TestWithParam<Expected> {};
+
+TEST_P(Launches, OfALlamaMlpAreNoMore) { EXPECT_EQ(launchesOf(llamaMlp(GetParam().recipe)), GetParam().launches); }
+
+INSTANTIATE_TEST_SUITE_P(Recipes, Launches,
+                         ::testing::Values(Expected{"None", 11}, Expected{"DelayedScaling", 17},
+                                           Expected{"Float8CurrentScaling", 26}, Expected{"Float8BlockScaling", 15}),
+                         [](const auto& test) { return std::string(test.param.recipe); });
+
+}  // namespace
+}  // namespace fuseline
