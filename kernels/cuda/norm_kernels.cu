@@ -27,62 +27,79 @@ constexpr int kMaxGradientThreads = 512;
 
 __device__ int runningThread() { return static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); }
 
-template <class Share>
-__device__ void makeResult(const NormForward& norm, std::int64_t col, const RowFactors& factors,
-                           const float (&x)[Share::kVector], float (&y)[Share::kVector]) {
-  constexpr int kVector = Share::kVector;
-  float gamma[kVector];
-  float beta[kVector] = {};
-  loadGamma<kVector>(norm.problem, norm.gamma, col, gamma);
-  if (norm.beta) loadElements<kVector>(norm.problem.parameter, norm.beta, col, kVector, beta);
-#pragma unroll
-  for (int v = 0; v < kVector; ++v) y[v] = x[v];
-  normalize<kVector>(factors, gamma, beta, y);
-}
+/// gamma and beta of the columns that a thread has: where there are registers for it, gamma is asked for before the
+/// sums of the row are known.
+template <class Share, bool kIsGammaHeld>
+class ForwardParameters {
+ public:
+  explicit __device__ ForwardParameters(const NormForward& norm)
+      : m_norm(norm), m_readGamma(norm.problem.parameter, norm.gamma, 0, norm.problem.cols) {}
+
+  __device__ void apply(int packet, std::int64_t col, const RowFactors& factors, float (&y)[Share::kVector]) const {
+    constexpr int kVector = Share::kVector;
+    float gamma[kVector];
+    float beta[kVector] = {};
+    takeGamma(m_norm.problem, m_readGamma, packet, col, gamma);
+    if (m_norm.beta) loadElements<kVector>(m_norm.problem.parameter, m_norm.beta, col, kVector, beta);
+    normalize<kVector>(factors, gamma, beta, y);
+  }
+
+ private:
+  const NormForward& m_norm;
+  RowReader<Share, kIsGammaHeld> m_readGamma;
+};
 
 /// Besides: RowAmax or RowCodes, which take the packets of the result.
-template <class Share, class Besides>
-__device__ void writeRow(const NormForward& norm, std::int64_t row, const RowFactors& factors, NormalizedRow<Share>& x,
-                         Besides& besides) {
+template <class Share, class Parameters, class Besides>
+__device__ void writeRow(const NormForward& norm, std::int64_t row, const RowFactors& factors,
+                         const Parameters& parameters, NormalizedRow<Share>& x, Besides& besides) {
   constexpr int kVector = Share::kVector;
   const NormProblem& problem = norm.problem;
-  x.forEachPlace([&](std::int64_t col, bool isInside, const float(&values)[kVector]) {
+  x.forEachPlace([&](int packet, std::int64_t col, bool isInside, const float(&values)[kVector]) {
     float y[kVector] = {};
-    if (isInside) makeResult<Share>(norm, col, factors, values, y);
-    if (isInside && norm.y) storeElements<kVector>(problem.y, norm.y, row * problem.cols + col, kVector, y);
+    if (isInside) {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) y[v] = values[v];
+      parameters.apply(packet, col, factors, y);
+      if (norm.y) storeElements<kVector>(problem.y, norm.y, row * problem.cols + col, kVector, y);
+    }
     besides.take(row, col, isInside, y);
   });
 }
 
 /// isResultWanted: otherwise only what is known of the row is
-template <class Share, class Besides>
+template <class Share, bool kIsGammaHeld, class Besides>
 __device__ void normalizeRow(const NormForward& norm, std::int64_t row, bool isResultWanted, Besides& besides) {
+  const ForwardParameters<Share, kIsGammaHeld> parameters(norm);
   NormalizedRow<Share> x(norm, row);
   const RowFactors factors = measureRow<Share>(norm.problem, x);
   if (threadIdx.x == 0 && norm.mean) norm.mean[row] = factors.mean;
   if (threadIdx.x == 0 && norm.rstd) norm.rstd[row] = factors.rstd;
-  if (isResultWanted) writeRow<Share>(norm, row, factors, x, besides);
+  if (isResultWanted) writeRow<Share>(norm, row, factors, parameters, x, besides);
 }
 
 /// Only whole warps have no row: longer rows have blocks of their own.
-template <class Share, class Besides>
+template <class Share, bool kIsGammaHeld, class Besides>
 __device__ void normalizeRows(const NormForward& norm, bool isResultWanted, Besides& besides) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row < norm.problem.rows) normalizeRow<Share>(norm, row, isResultWanted, besides);
+  if (row < norm.problem.rows) normalizeRow<Share, kIsGammaHeld>(norm, row, isResultWanted, besides);
   besides.template finish<Share::kThreads>(runningThread());
 }
 
-template <class Share>
-__global__ void __launch_bounds__(Share::kThreads, 1) normForward(const __grid_constant__ NormForward norm) {
+template <class Share, class Elements>
+__global__ void __launch_bounds__(Share::kThreads, kForwardBlocksAtOnce<Share>)
+    normForward(const __grid_constant__ NormForward wanted) {
+  const NormForward norm = Elements::known(wanted);
   RowAmax besides(norm.problem.y, norm.amax);
-  normalizeRows<Share>(norm, norm.y != nullptr, besides);
+  normalizeRows<Share, Share::isHeld && Elements::areNarrow>(norm, norm.y != nullptr, besides);
 }
 
-template <class Share>
-__global__ void __launch_bounds__(Share::kThreads, 1)
-    normForwardCodes(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
+template <class Share, class Elements>
+__global__ void __launch_bounds__(Share::kThreads, kForwardBlocksAtOnce<Share>)
+    normForwardCodes(const __grid_constant__ NormForward wanted, const __grid_constant__ HandOver handOver) {
+  const NormForward norm = Elements::known(wanted);
   RowCodes besides(norm.problem.y, norm.problem.cols, handOver);
-  normalizeRows<Share>(norm, true, besides);
+  normalizeRows<Share, false>(norm, true, besides);
 }
 
 /// dgamma = sum of dy xhat, dbeta = sum of dy, over the rows of a block. A thread adds to its own columns: only at the
@@ -162,66 +179,85 @@ class ParameterSums {
   float* m_shared;
 };
 
-template <class Share, class Besides>
+/// What a row's gradient needs besides its x and dy, asked for together with them.
+template <class Share, class Elements>
+struct GradientReaders {
+  RowReader<Share, Share::isHeld && Elements::areNarrow> extra, gamma;
+  __device__ GradientReaders(const NormBackward& norm, std::int64_t row)
+      : extra(norm.problem.x, norm.extra, row * norm.problem.cols, norm.problem.cols),
+        gamma(norm.problem.parameter, norm.gamma, 0, norm.problem.cols) {}
+};
+
+template <class Share, class Readers, class Besides>
 __device__ void writeGradient(const NormBackward& norm, std::int64_t row, const GradientRow<Share>& gradient,
-                              const GradientMeans& means, Besides& besides) {
+                              const GradientMeans& means, const Readers& readers, Besides& besides) {
   constexpr int kVector = Share::kVector;
   const NormProblem& problem = norm.problem;
-  const std::int64_t first = row * problem.cols;
-  const RowReader<Share> readExtra(problem.x, norm.extra, first, problem.cols);
   gradient.forEachPlace(
       [&](int packet, std::int64_t col, bool isInside, const float(&xhat)[kVector], const float(&dy)[kVector]) {
         float dx[kVector] = {};
         if (isInside) {
           float gamma[kVector];
           float extra[kVector] = {};
-          loadGamma<kVector>(problem, norm.gamma, col, gamma);
-          if (readExtra) readExtra.take(packet, col, extra);
+          takeGamma(problem, readers.gamma, packet, col, gamma);
+          if (readers.extra) readers.extra.take(packet, col, extra);
 #pragma unroll
           for (int v = 0; v < kVector; ++v) dx[v] = dy[v];
           differentiate<kVector>(gradient.rstd(), means, gamma, xhat, extra, dx);
-          if (norm.dx) storeElements<kVector>(problem.x, norm.dx, first + col, kVector, dx);
+          if (norm.dx) storeElements<kVector>(problem.x, norm.dx, row * problem.cols + col, kVector, dx);
         }
         besides.take(row, col, isInside, dx);
       });
 }
 
-template <class Share, class Besides>
+template <class Share, class Elements, class Besides>
 __device__ void differentiateRow(const NormBackward& norm, std::int64_t row, bool isResultWanted,
-                                 const ParameterSums<Share>& sums, Besides& besides) {
+                                 ParameterSums<Share>& sums, Besides& besides) {
   constexpr int kVector = Share::kVector;
   const GradientRow<Share> gradient(norm, row);
-  const GradientMeans means = measureGradient<Share>(
-      norm, gradient, [&](std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
-        if (norm.parts) sums.add(col, xhat, dy);
-      });
-  if (isResultWanted) writeGradient<Share>(norm, row, gradient, means, besides);
+  const GradientReaders<Share, Elements> readers(norm, row);
+  const GradientMeans means =
+      measureGradient<Share>(norm, gradient, readers.gamma,
+                             [&](int, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+                               if (norm.parts) sums.add(col, xhat, dy);
+                             });
+  if (isResultWanted) writeGradient<Share>(norm, row, gradient, means, readers, besides);
 }
 
-template <class Share, class Besides>
+template <class Share, class Elements, class Besides>
 __device__ void differentiateRows(const NormBackward& norm, bool isResultWanted, Besides& besides) {
   FUSELINE_DYNAMIC_SHARED(shared);
-  const ParameterSums<Share> sums(norm, shared);
+  ParameterSums<Share> sums(norm, shared);
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; row < norm.problem.rows;
        row += step)
-    differentiateRow<Share>(norm, row, isResultWanted, sums, besides);
+    differentiateRow<Share, Elements>(norm, row, isResultWanted, sums, besides);
   sums.write();
   besides.template finish<Share::kThreads>(runningThread());
 }
 
-template <class Share>
+template <class Share, class Elements>
 __global__ void __launch_bounds__(Share::kThreads, kGradientBlocksAtOnce<Share>)
-    normBackward(const __grid_constant__ NormBackward norm) {
+    normBackward(const __grid_constant__ NormBackward wanted) {
+  const NormBackward norm = Elements::known(wanted);
   RowAmax besides(norm.problem.x, norm.amax);
-  differentiateRows<Share>(norm, norm.dx != nullptr, besides);
+  differentiateRows<Share, Elements>(norm, norm.dx != nullptr, besides);
 }
 
-template <class Share>
+template <class Share, class Elements>
 __global__ void __launch_bounds__(Share::kThreads, kGradientBlocksAtOnce<Share>)
-    normBackwardCodes(const __grid_constant__ NormBackward norm, const __grid_constant__ HandOver handOver) {
+    normBackwardCodes(const __grid_constant__ NormBackward wanted, const __grid_constant__ HandOver handOver) {
+  const NormBackward norm = Elements::known(wanted);
   RowCodes besides(norm.problem.x, norm.problem.cols, handOver);
-  differentiateRows<Share>(norm, true, besides);
+  differentiateRows<Share, Elements>(norm, true, besides);
+}
+
+/// launch(elements): for which the kernel of the problem was compiled.
+template <class Launch>
+void withElements(const NormProblem& problem, const Launch& launch) {
+  using Narrow = OneElement<Element::BF16>;
+  if (Narrow::fit(problem)) return launch(Narrow());
+  launch(AnyElements());
 }
 
 template <class Share>
@@ -278,15 +314,20 @@ void sumParameterGradients(const NormBackward& norm, unsigned blocks, Stream str
 void launchNormForward(const NormForward& norm, Stream stream) {
   const NormProblem& problem = norm.problem;
   if (problem.rows == 0 || problem.cols == 0) return;
-  withRowShare<1024>(problem.cols,
-                     [&]<class Share>(Share) { launchForward<Share>(normForward<Share>, problem.rows, stream, norm); });
+  withElements(problem, [&]<class Elements>(Elements) {
+    withRowShare<1024>(problem.cols, [&]<class Share>(Share) {
+      launchForward<Share>(normForward<Share, Elements>, problem.rows, stream, norm);
+    });
+  });
 }
 
 void launchNormForwardRows(const NormForward& norm, const HandOver& handOver, Stream stream) {
   const NormProblem& problem = norm.problem;
   if (problem.rows == 0 || problem.cols == 0) return;
-  withPacketShare<1024>(problem.cols, [&]<class Share>(Share) {
-    launchForward<Share>(normForwardCodes<Share>, problem.rows, stream, norm, handOver);
+  withElements(problem, [&]<class Elements>(Elements) {
+    withPacketShare<1024>(problem.cols, [&]<class Share>(Share) {
+      launchForward<Share>(normForwardCodes<Share, Elements>, problem.rows, stream, norm, handOver);
+    });
   });
 }
 
@@ -306,7 +347,9 @@ void launchNormBackward(const NormBackward& wanted, int numMultiprocessors, Stre
   withRowShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
     if (problem.rows == 0 || !(norm.dx || norm.parts)) return;
     blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
-    launchBackward<Share>(normBackward<Share>, blocks, norm, stream);
+    withElements(problem, [&]<class Elements>(Elements) {
+      launchBackward<Share>(normBackward<Share, Elements>, blocks, norm, stream);
+    });
   });
   sumParameterGradients(norm, blocks, stream);
 }
@@ -320,7 +363,9 @@ void launchNormBackwardRows(const NormBackward& wanted, const HandOver& handOver
   withPacketShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
     if (problem.rows == 0) return;
     blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
-    launchBackward<Share>(normBackwardCodes<Share>, blocks, norm, stream, handOver);
+    withElements(problem, [&]<class Elements>(Elements) {
+      launchBackward<Share>(normBackwardCodes<Share, Elements>, blocks, norm, stream, handOver);
+    });
   });
   sumParameterGradients(norm, blocks, stream);
 }

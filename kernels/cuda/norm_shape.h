@@ -55,6 +55,10 @@ unsigned rowBlocks(std::int64_t rows) {
   return static_cast<unsigned>((rows + kRowsPerBlock<Share> - 1) / kRowsPerBlock<Share>);
 }
 
+/// Blocks of forward that a multiprocessor has at a time, and registers for.
+template <class Share>
+constexpr int kForwardBlocksAtOnce = 1024 / Share::kThreads;
+
 /// Blocks of backward that a multiprocessor has at a time, and registers for: 24 KB of x and dy are under way, or 32.
 template <class Share>
 constexpr int kGradientBlocksAtOnce = (Share::kHeldPackets == 1 ? 768 : 512) / Share::kThreads;

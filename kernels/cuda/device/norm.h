@@ -9,6 +9,31 @@
 
 namespace fuseline::cuda::device {
 
+/// For which element types a kernel was compiled: for any.
+struct AnyElements {
+  static constexpr bool areNarrow = false;
+  static constexpr bool fit(const NormProblem&) { return true; }
+  template <class Norm>
+  static __device__ Norm known(const Norm& norm) {
+    return norm;
+  }
+};
+
+/// For one that x, y and the parameters have.
+template <Element kElement>
+struct OneElement {
+  static constexpr bool areNarrow = kElement != Element::F32;
+  static constexpr bool fit(const NormProblem& problem) {
+    return problem.x == kElement && problem.y == kElement && problem.parameter == kElement;
+  }
+  /// What was known of the element types at run time is a constant of the kernel.
+  template <class Norm>
+  static __device__ Norm known(Norm norm) {
+    norm.problem.x = norm.problem.y = norm.problem.parameter = kElement;
+    return norm;
+  }
+};
+
 /// f(packet, col, isInside) for the places of packets that the running thread has: all threads of a row come to as
 /// many, of which some may be behind its end. A row has whole packets.
 template <class Share, class Function>
@@ -35,13 +60,13 @@ __device__ void forEachPacket(std::int64_t cols, const Function& f) {
 }
 
 /// One row of a matrix as a thread reads it: held packets are all asked for at once.
-template <class Share>
+template <class Share, bool kIsHeld = Share::isHeld>
 class RowReader {
  public:
   /// data null: there is none, and nothing is taken.
   __device__ RowReader(Element element, const void* data, std::int64_t first, std::int64_t cols)
       : m_element(element), m_data(data), m_first(first) {
-    if constexpr (Share::isHeld) {
+    if constexpr (kIsHeld) {
       if (!data) return;
       forEachPacket<Share>(
           cols, [&](int packet, std::int64_t col) { m_packets[packet].request(element, data, first + col); });
@@ -51,7 +76,7 @@ class RowReader {
   explicit __device__ operator bool() const { return m_data != nullptr; }
 
   __device__ void take(int packet, std::int64_t col, float (&out)[Share::kVector]) const {
-    if constexpr (Share::isHeld)
+    if constexpr (kIsHeld)
       m_packets[packet].decode(m_element, out);
     else
       loadElements<Share::kVector>(m_element, m_data, m_first + col, Share::kVector, out);
@@ -61,7 +86,7 @@ class RowReader {
   Element m_element;
   const void* m_data;
   std::int64_t m_first;
-  RawPacket m_packets[Share::isHeld ? Share::kHeldPackets : 1];
+  RawPacket m_packets[kIsHeld ? Share::kHeldPackets : 1];
 };
 
 /// Adds over the threads of a row; every thread gets the sums. All threads of a block that share rows call it.
@@ -117,12 +142,12 @@ class NormalizedRow {
     }
   }
 
-  /// f(col, isInside, x), as forEachPlace. x is of no use behind the end.
+  /// f(packet, col, isInside, x), as forEachPlace. x is of no use behind the end.
   template <class Function>
   __device__ void forEachPlace(const Function& f) {
     if constexpr (Share::isHeld)
-      device::forEachPlace<Share>(m_cols,
-                                  [&](int packet, std::int64_t col, bool isInside) { f(col, isInside, m_x[packet]); });
+      device::forEachPlace<Share>(
+          m_cols, [&](int packet, std::int64_t col, bool isInside) { f(packet, col, isInside, m_x[packet]); });
     else
       walk(f);
   }
@@ -130,7 +155,7 @@ class NormalizedRow {
   /// f(x)
   template <class Function>
   __device__ void forEach(const Function& f) {
-    forEachPlace([&](std::int64_t, bool isInside, const float(&x)[kVector]) {
+    forEachPlace([&](int, std::int64_t, bool isInside, const float(&x)[kVector]) {
       if (isInside) f(x);
     });
   }
@@ -159,7 +184,7 @@ class NormalizedRow {
     device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
       float x[kVector];
       if (isInside) make(operands, packet, col, x);
-      f(col, isInside, x);
+      f(packet, col, isInside, x);
     });
     m_hasWalked = true;
   }
@@ -211,12 +236,26 @@ __device__ RowFactors factorsOf(const Norm& norm, std::int64_t row) {
   return {norm.mean ? norm.mean[row] : 0.0f, norm.rstd[row]};
 }
 
-/// gamma as it multiplies; 1 where there is none. Parameters are read where they are used: they stay in the cache.
+/// Makes of what was read of gamma that which multiplies; 1 where there is none.
+template <int kVector>
+__device__ void centreGamma(const NormProblem& problem, bool hasGamma, float (&gamma)[kVector]) {
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) gamma[v] = hasGamma ? gamma[v] + (problem.isGammaZeroCentred ? 1.0f : 0.0f) : 1.0f;
+}
+
+/// gamma as it multiplies, read where it is used: it stays in the cache.
 template <int kVector>
 __device__ void loadGamma(const NormProblem& problem, const void* gamma, std::int64_t col, float (&out)[kVector]) {
   if (gamma) loadElements<kVector>(problem.parameter, gamma, col, kVector, out);
-#pragma unroll
-  for (int v = 0; v < kVector; ++v) out[v] = gamma ? out[v] + (problem.isGammaZeroCentred ? 1.0f : 0.0f) : 1.0f;
+  centreGamma<kVector>(problem, gamma != nullptr, out);
+}
+
+/// gamma as it multiplies, of what was asked for before.
+template <class Reader, int kVector>
+__device__ void takeGamma(const NormProblem& problem, const Reader& reader, int packet, std::int64_t col,
+                          float (&out)[kVector]) {
+  if (reader) reader.take(packet, col, out);
+  centreGamma<kVector>(problem, static_cast<bool>(reader), out);
 }
 
 /// y of what is normalized. gamma as it multiplies.
@@ -274,12 +313,13 @@ class GradientRow {
     });
   }
 
-  /// f(col, xhat, dy)
+  /// f(packet, col, xhat, dy)
   template <class Function>
   __device__ void forEach(const Function& f) const {
-    forEachPlace([&](int, std::int64_t col, bool isInside, const float(&xhat)[kVector], const float(&dy)[kVector]) {
-      if (isInside) f(col, xhat, dy);
-    });
+    forEachPlace(
+        [&](int packet, std::int64_t col, bool isInside, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+          if (isInside) f(packet, col, xhat, dy);
+        });
   }
 
  private:
@@ -298,15 +338,16 @@ class GradientRow {
   float m_x[kHeld][kVector], m_dy[kHeld][kVector];
 };
 
-/// All threads of the row call it and get the means. visit(col, xhat, dy): of every packet.
-template <class Share, class Visit>
-__device__ GradientMeans measureGradient(const NormBackward& norm, const GradientRow<Share>& row, const Visit& visit) {
+/// All threads of the row call it and get the means. visit(packet, col, xhat, dy): of every packet.
+template <class Share, class Gamma, class Visit>
+__device__ GradientMeans measureGradient(const NormBackward& norm, const GradientRow<Share>& row,
+                                         const Gamma& readGamma, const Visit& visit) {
   constexpr int kVector = Share::kVector;
   float sums[2] = {};
-  row.forEach([&](std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
-    visit(col, xhat, dy);
+  row.forEach([&](int packet, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+    visit(packet, col, xhat, dy);
     float gamma[kVector];
-    loadGamma<kVector>(norm.problem, norm.gamma, col, gamma);
+    takeGamma(norm.problem, readGamma, packet, col, gamma);
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       sums[0] += dy[v] * gamma[v];
