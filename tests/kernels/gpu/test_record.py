@@ -255,10 +255,20 @@ class Again(Scene):
         self.assertEqual([call for call in kit.calls() if " devices --json" not in call and "products" not in call], [])
         self.assertIn("The recording is complete.", kit.summary())
 
+    def test_leaves_what_was_cut_where_there_is_no_time_for_more(self):
+        kit = self.kit()
+        kit.program("fuseline", "case \"$*\" in *--probe*) echo found; sleep 60 ;; esac")
+        kit.record("--only", "probe", "--seconds", "10")
+        self.assertEqual(kit.outcomes(), {"probe": "cut"})
+        kit.record("--only", "probe", "--seconds", "8")
+        self.assertEqual(kit.outcomes(), {"probe": "cut"})
+        self.assertEqual(kit.packed("probe.txt"), "found\n")
+
     def test_repeats_all_by_force(self):
         kit = self.kit()
         kit.record("--only", "facts", "--only", "probe")
         self.assertEqual(len(kit.calls("fuseline devices --probe")), 1)
+        self.assertIn("Some parts were left out.", kit.summary())
         kit.record("--only", "facts", "--only", "probe", "--force")
         self.assertEqual(len(kit.calls("fuseline devices --probe")), 1)
 

@@ -88,11 +88,11 @@ class Recording:
 
     def _run(self, part):
         seconds = self._budget.seconds_for(part)
-        self._results.clear(part)
         if part.lacking:
             return self._keep(part, "skipped", why=part.lacking)
         if not seconds:
-            return self._keep(part, "no time")
+            return None if self._results.has(part) else self._keep(part, "no time")
+        self._results.clear(part)
         print(f"{part.name}: up to {seconds:.0f} s", flush=True)
         begin = time.monotonic()
         ended = self._runner.run(part.commands, seconds)
@@ -120,6 +120,8 @@ class Recording:
             return f"The recording was stopped by {signal.Signals(self._runner.signal).name}."
         if any(outcome["result"] in ("cut", "no time") for outcome in self._results.parts.values()):
             return "The time was too short for all parts."
+        if not all(self._results.has(part) for part in self._parts):
+            return "Some parts were left out."
         return "The recording is complete."
 
     def _code(self):

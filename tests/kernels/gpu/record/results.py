@@ -26,6 +26,9 @@ class Results:
     def is_done(self, part):
         return self.parts.get(part.name, {}).get("result") == DONE
 
+    def has(self, part):
+        return part.name in self.parts
+
     def clear(self, part):
         """What an earlier try left: neither its files nor its outcome are those of the next."""
         self.parts.pop(part.name, None)
