@@ -22,7 +22,7 @@ Result<void> checkOptions(const BenchOptions& options) {
   };
   for (const Option& option :
        {Option{"--only", options.only, {"ops", "gpu"}}, Option{"--device", options.device, {"ops", "gpu"}},
-        Option{"--records", options.recordsFolder, {"gpu"}}})
+        Option{"--records", options.recordsFolder, {"gpu"}}, Option{"--jsonl", options.linesFile, {"ops", "gpu"}}})
     if (!option.value.empty() && std::ranges::count(option.suites, options.suite) == 0)
       return Error{fmt::format("bench {}: {} is an option of suite {} only.", options.suite, option.name,
                                fmt::join(option.suites, " and ")),
@@ -47,13 +47,18 @@ Result<int> bench(const BenchOptions& options, Context& context) {
 
 }  // namespace
 
+Json suiteHead(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs) {
+  return {{"suite", options.suite},
+          {"device", backend.device().name},
+          {"startsCold", options.startsCold},
+          {"roofs", toJson(roofs)}};
+}
+
 void printSuite(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs, Json rows,
                 Context& context) {
-  printJson(context, {{"suite", options.suite},
-                      {"device", backend.device().name},
-                      {"startsCold", options.startsCold},
-                      {"roofs", toJson(roofs)},
-                      {"rows", std::move(rows)}});
+  Json suite = suiteHead(options, backend, roofs);
+  suite["rows"] = std::move(rows);
+  printJson(context, suite);
 }
 
 void addBenchVerb(CLI::App& app, Context& context) {
@@ -78,6 +83,13 @@ void addBenchVerb(CLI::App& app, Context& context) {
   verb->add_flag("--all", options->isAll, "Suite gpu: every pipeline, size, recipe and pass");
   verb->add_flag("--list", options->isListed, "Suite gpu: shows the names of its cases");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
+  CLI::Option* const lines =
+      verb->add_option(
+              "--jsonl", options->linesFile,
+              "Suites ops and gpu: writes each row of --json as a line as soon as it is measured; the first line is "
+              "the rest of --json, with the peaks measured before")
+          ->type_name("FILE.jsonl");
+  verb->add_flag("--force", options->replaces, "Replaces that file where it exists")->needs(lines);
 }
 
 }  // namespace fuseline::cli

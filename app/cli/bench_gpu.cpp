@@ -4,6 +4,7 @@
 #include "app/cli/bench_suites.h"
 #include "app/cli/gpu_cases.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/json_lines.h"
 #include "app/cli/output_file.h"
 #include "app/cli/pass_lines.h"
 #include "app/cli/stat_cells.h"
@@ -114,16 +115,18 @@ Result<void> writeRecord(const GpuResult& result, const std::string& folder) {
   return saveRunRecord(result.replayed, std::filesystem::path(folder) / (result.what.name() + ".fuserun"));
 }
 
+using KeepGpuResult = std::function<Result<void>(const GpuResult&)>;
+
 /// A case that does not run leaves its reason: no memory, no algorithm, nothing that the recipe quantizes.
 SuiteRun<GpuResult> measureCases(const BenchOptions& options, const Backend& backend, const std::string& device,
-                                 const Context& context, const std::stop_token& cancel) {
+                                 const KeepGpuResult& keep, const Context& context, const std::stop_token& cancel) {
   ProgressBar bar(true);
   const SuiteSteps<GpuCase, GpuResult> steps{
       .name = &GpuCase::name,
       .measure = [&](const GpuCase& what) { return measureCase(what, device, context, cancel); },
       .refuse = [](const GpuCase& what,
                    const std::string& reason) { return GpuResult{.what = what, .reason = reason}; },
-      .keep = [&](const GpuResult& result) { return writeRecord(result, options.recordsFolder); },
+      .keep = keep,
       .isDeviceLost = [&] { return backend.isLost(); },
       .show = [&](const std::string& name, int done, int total) { bar.show(name, done, total); }};
   return runSuite(casesOf(options), steps, cancel);
@@ -269,23 +272,34 @@ void printTable(const std::vector<GpuResult>& results, const DeviceRoofs& roofs,
               << reasonsOf(results);
 }
 
+Json gpuSuiteHead(const DeviceInfo& device, const DeviceRoofs& roofs) {
+  return {{"suite", "gpu"}, {"device", device.name}, {"roofs", roofs.copyGBps > 0.0 ? toJson(roofs) : Json()}};
+}
+
 void printResults(const BenchOptions& options, const std::vector<GpuResult>& results, const DeviceRoofs& roofs,
                   const DeviceInfo& device, Context& context) {
   if (!options.asJson) return printTable(results, roofs, device, context);
   Json rows = Json::array();
   for (const GpuResult& result : results) rows.push_back(toJson(result, roofs));
-  printJson(context, {{"suite", "gpu"},
-                      {"device", device.name},
-                      {"roofs", roofs.copyGBps > 0.0 ? toJson(roofs) : Json()},
-                      {"rows", std::move(rows)}});
+  Json suite = gpuSuiteHead(device, roofs);
+  suite["rows"] = std::move(rows);
+  printJson(context, suite);
 }
 
 /// Devices that stand for others have no roofs; their cases are measured all the same.
 WithRoofs<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, Backend& backend, const std::string& device,
-                                          const Context& context, const std::stop_token& cancel) {
-  const auto measure = [&] { return measureCases(options, backend, device, context, cancel); };
+                                          JsonLines& lines, const Context& context, const std::stop_token& cancel) {
+  const auto measure = [&](const DeviceRoofs& roofs) {
+    if (Result<void> headed = lines.write(gpuSuiteHead(backend.device(), roofs)); !headed)
+      return SuiteRun<GpuResult>{.ended = headed.error().message};
+    const KeepGpuResult keep = [&](const GpuResult& result) {
+      const Result<void> written = lines.write(toJson(result, roofs));
+      return written ? writeRecord(result, options.recordsFolder) : written;
+    };
+    return measureCases(options, backend, device, keep, context, cancel);
+  };
   Result<WithRoofs<SuiteRun<GpuResult>>> measured = measureWithRoofs<SuiteRun<GpuResult>>(backend, measure);
-  return measured ? std::move(*measured) : WithRoofs<SuiteRun<GpuResult>>{.result = measure()};
+  return measured ? std::move(*measured) : WithRoofs<SuiteRun<GpuResult>>{.result = measure({})};
 }
 
 }  // namespace
@@ -298,7 +312,9 @@ Result<int> benchGpu(const BenchOptions& options, Context& context) {
   const Result<std::shared_ptr<Backend>> backend = context.registry.open(device);
   if (!backend) return backend.error();
   if (const Result<void> made = makeFolder("--records", options.recordsFolder); !made) return made.error();
-  const auto measured = measureAll(options, **backend, device, context, interrupt.token());
+  Result<JsonLines> lines = JsonLines::open(options.linesFile, options.replaces);
+  if (!lines) return lines.error();
+  const auto measured = measureAll(options, **backend, device, *lines, context, interrupt.token());
   printResults(options, measured.result.outcomes, measured.roofs, (*backend)->device(), context);
   return measured.result.exitCode();
 }

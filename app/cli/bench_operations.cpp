@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/bench_suites.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/json_lines.h"
 #include "app/cli/operation_cases.h"
 #include "app/cli/pass_lines.h"
 #include "app/cli/stat_cells.h"
@@ -84,7 +85,10 @@ OperationResult resultOf(const OperationCase& what, const RunRecord& record) {
   return result;
 }
 
-SuiteRun<OperationResult> measureCases(const BenchOptions& options, const Backend& backend, const Context& context,
+using KeepOperationResult = std::function<Result<void>(const OperationResult&)>;
+
+SuiteRun<OperationResult> measureCases(const BenchOptions& options, const Backend& backend,
+                                       const KeepOperationResult& keep, const Context& context,
                                        const std::stop_token& cancel) {
   const OperationSizes sizes = sizesFor(options, isOnCpu(backend));
   ProgressBar bar(true);
@@ -99,6 +103,7 @@ SuiteRun<OperationResult> measureCases(const BenchOptions& options, const Backen
       },
       .refuse = [](const OperationCase& what,
                    const std::string& reason) { return OperationResult{.what = what, .problem = reason}; },
+      .keep = keep,
       .isDeviceLost = [&] { return backend.isLost(); },
       .show = [&](const std::string& name, int done, int total) { bar.show(name, done, total); }};
   return runSuite(casesOf(options, isOnCpu(backend)), steps, cancel);
@@ -215,6 +220,19 @@ Json toJson(const OperationRow& row) {
           {"reason", row.reason},      {"meets", row.step.isView ? Json() : Json(!isPoor(row))}};
 }
 
+SuiteRun<OperationResult> measureIntoLines(const BenchOptions& options, const Backend& backend,
+                                           const DeviceRoofs& roofs, JsonLines& lines, const Context& context,
+                                           const std::stop_token& cancel) {
+  if (Result<void> headed = lines.write(suiteHead(options, backend, roofs)); !headed)
+    return {.ended = headed.error().message};
+  const KeepOperationResult keep = [&](const OperationResult& result) -> Result<void> {
+    for (const OperationRow& row : rowsOf({result}, roofs, isOnCpu(backend)))
+      if (Result<void> written = lines.write(toJson(row)); !written) return written;
+    return {};
+  };
+  return measureCases(options, backend, keep, context, cancel);
+}
+
 /// Empty: all.
 Result<void> checkOnly(const std::string& name) {
   const std::vector<OperationCase> layers = layerCases();
@@ -234,12 +252,15 @@ Result<void> checkOnly(const std::string& name) {
 
 Result<int> benchOperations(const BenchOptions& options, Context& context) {
   if (Result<void> known = checkOnly(options.only); !known) return known.error();
+  const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
   const Result<std::shared_ptr<Backend>> backend =
       context.registry.open(options.device.empty() ? "cpu" : options.device);
   if (!backend) return backend.error();
-  const InterruptWatch interrupt;
-  const auto measured = measureWithRoofs<SuiteRun<OperationResult>>(
-      **backend, [&] { return measureCases(options, **backend, context, interrupt.token()); });
+  Result<JsonLines> lines = JsonLines::open(options.linesFile, options.replaces);
+  if (!lines) return lines.error();
+  const auto measured = measureWithRoofs<SuiteRun<OperationResult>>(**backend, [&](const DeviceRoofs& roofs) {
+    return measureIntoLines(options, **backend, roofs, *lines, context, interrupt.token());
+  });
   if (!measured) return measured.error();
   const SuiteRun<OperationResult>& run = measured->result;
   const bool isCpu = isOnCpu(**backend);

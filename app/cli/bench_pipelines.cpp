@@ -149,8 +149,8 @@ struct BenchReport {
 };
 
 Result<BenchReport> measureReport(bool isQuick, Backend& cpu, const Context& context, const std::stop_token& cancel) {
-  Result<WithRoofs<SuiteRun<BenchResult>>> measured =
-      measureWithRoofs<SuiteRun<BenchResult>>(cpu, [&] { return measureCases(casesOf(isQuick), context, cancel); });
+  Result<WithRoofs<SuiteRun<BenchResult>>> measured = measureWithRoofs<SuiteRun<BenchResult>>(
+      cpu, [&](const DeviceRoofs&) { return measureCases(casesOf(isQuick), context, cancel); });
   if (!measured) return measured.error();
   BenchReport report{.roofs = measured->roofs, .run = std::move(measured->result)};
   for (const BenchResult& result : report.run.outcomes)

@@ -20,6 +20,8 @@ struct BenchOptions {
   std::string only;           // suite ops: this op or layer; suite gpu: this pipeline; empty: all
   std::string device;         // suites ops and gpu; empty: the CPU, and the first GPU
   std::string recordsFolder;  // suite gpu: where the run records go; empty: nowhere
+  std::string linesFile;      // suites ops and gpu: where each result goes at once; empty: nowhere
+  bool replaces = false;      // linesFile, where it exists
   bool asJson = false;
 };
 
@@ -31,7 +33,8 @@ Result<int> benchGpu(const BenchOptions& options, Context& context);
 /// A template whose inputs have this dtype.
 Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::string& dtype);
 
-/// The JSON of a suite.
+/// The JSON of a suite but for its rows, and with them.
+Json suiteHead(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs);
 void printSuite(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs, Json rows,
                 Context& context);
 
@@ -42,12 +45,12 @@ struct WithRoofs {
 };
 
 /// Roofs are measured before and after: on a shared machine one of the two may be disturbed. What was measured in
-/// between is not given up where the device fails in it.
+/// between is not given up where the device fails in it. `measure` gets the roofs measured before.
 template <class T, class Measure>
 Result<WithRoofs<T>> measureWithRoofs(Backend& backend, const Measure& measure) {
   const Result<DeviceRoofs> before = backend.measureRoofs();
   if (!before) return before.error();
-  T result = measure();
+  T result = measure(*before);
   const Result<DeviceRoofs> after = backend.measureRoofs();
   return WithRoofs<T>{after ? higher(*before, *after) : *before, std::move(result)};
 }

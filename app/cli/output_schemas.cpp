@@ -803,7 +803,8 @@ Json benchSchema() {
   const Json cases = object(
       {{"suite", choice({"gpu"})},
        {"cases", list(object({{"name", text("For --only.")}, {"isDefault", flag("Unless others are named.")}}))}});
-  return {{"oneOf",
+  return {{"description", "With --jsonl the first line is this without its rows, and each other line one of them."},
+          {"oneOf",
            Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow()), scaling, gpu, cases})}};
 }
 

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "resources" / "examples"
@@ -93,6 +94,24 @@ class OnHostGpu(unittest.TestCase):
             self.assertGreater(scale, 0)
             for a, b in zip(on_gpu, on_cpu):
                 self.assertAlmostEqual(a, b, delta=0.02 * scale, msg=tensor)
+
+    def test_a_benchmark_that_is_ended_keeps_every_case(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = pathlib.Path(folder) / "bench.jsonl"
+            bench = subprocess.Popen([FUSELINE, "bench", "gpu", "--quick", "--device", "cuda", "--only", "_none_", "--json",
+                                      "--jsonl", lines], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and not (lines.exists() and len(lines.read_text().splitlines()) >= 2):
+                time.sleep(0.02)
+            bench.terminate()
+            out, words = bench.communicate(timeout=60)
+            head, *rows = [json.loads(line) for line in lines.read_text().splitlines()]
+        self.assertEqual(head["suite"], "gpu")
+        self.assertGreaterEqual(len(rows), 1)
+        self.assertEqual([row["measured"]["fusedMedianNs"] for row in rows],
+                         [row["measured"]["fusedMedianNs"] for row in json.loads(out)["rows"]])
+        self.assertEqual(bench.returncode, 4)
+        self.assertIn("The benchmark was cancelled", words)
 
     def test_experts_run_side_by_side(self):
         done = fuseline("run", EXAMPLES / "grouped_mlp.fuseline", "--device", "cuda", "--set", "M=32", "--set", "H=32",

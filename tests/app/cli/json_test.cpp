@@ -62,6 +62,27 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("bench", "gpu --quick --device reference --only elementwise-chain");
 }
 
+/// The lines of --jsonl, put together to the one document that they are written for.
+TEST(JsonOutput, OfABenchmarkIsAlsoWrittenLineByLine) {
+  for (const std::string arguments :
+       {"ops --quick --device cpu --only GELU", "gpu --quick --device reference --only elementwise-chain"}) {
+    const TemporaryFolder folder;
+    const std::string call = "bench --json " + arguments + " --jsonl " + quoted(folder / "rows.jsonl");
+    const ProgramResult result = fuseline(call);
+    ASSERT_EQ(result.exitCode, 0) << result.err;
+    std::istringstream lines(readText(folder / "rows.jsonl"));
+    std::string line;
+    ASSERT_TRUE(std::getline(lines, line));
+    Json suite = Json::parse(line);
+    suite["rows"] = Json::array();
+    while (std::getline(lines, line)) suite["rows"].push_back(Json::parse(line));
+    EXPECT_EQ(schemaProblem(schemaOf("bench"), suite), "") << arguments;
+    EXPECT_EQ(suite["rows"].size(), result.json()["rows"].size());
+    EXPECT_EQ(fuseline(call).exitCode, 2) << "the file is there, and nobody said --force";
+    EXPECT_EQ(fuseline(call + " --force").exitCode, 0);
+  }
+}
+
 TEST(JsonOutput, OfTheWorkerFitsItsSchemaLineByLine) {
   const Json numerics = {{"type", "numerics"},
                          {"id", 2},
