@@ -29,11 +29,12 @@ bool multipliesExactly();
 inline double toleranceOfActivations(double exact) { return multipliesExactly() ? exact : std::max(exact, 0x1p-7); }
 
 /// Empty, or a difference between results that went through products of codes, or are codes of such. exact: for exact
-/// products. On a GPU an element may be the next code, in E5M2 a quarter away, but few are.
-inline std::string differenceOfCodes(const RunResults& actual, const RunResults& expected, double exact) {
+/// products. On a GPU an element may be the next code, in E5M2 a quarter away, but few are: inNorm says how few.
+inline std::string differenceOfCodes(const RunResults& actual, const RunResults& expected, double exact,
+                                     double inNorm = 1e-2) {
   if (multipliesExactly()) return firstDifference(actual, expected, exact);
   const std::string far = firstDifference(actual, expected, 0.25);
-  return far.empty() ? firstDifferenceInNorm(actual, expected, 1e-2) : far;
+  return far.empty() ? firstDifferenceInNorm(actual, expected, inNorm) : far;
 }
 
 /// Whether it runs the products of this recipe, "" for none: a GPU may be too old or too new for them. The harness runs
