@@ -29,10 +29,11 @@ constexpr int kVectorWidth = 8;
 
 /// What fills a device.
 struct DeviceFill {
-  /// Blocks that a multiprocessor runs at once have 2048 threads at most.
-  static constexpr int kMostBlocks = 2048 / device::kBlockThreads;
+  /// Of programs with column sums, compiled or not: sums have the same bits then. So many of the gradients of an
+  /// activation and its bias run on a multiprocessor at once, which have 40 registers.
+  static constexpr int kBlocksWithSums = 6;
   int numMultiprocessors = 1;
-  int blocksAtOnce = kMostBlocks;  // of a multiprocessor
+  int blocksAtOnce = kBlocksWithSums;  // of a multiprocessor
 };
 
 /// `isVectorized`: whole packets are aligned in every operand. `hasColumnSums` bounds the number of parts: there are no

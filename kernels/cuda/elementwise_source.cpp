@@ -248,6 +248,14 @@ std::string walkText(const Program& program, const HandedResult* tiles) {
       nameOf(*tiles->kind), nameOf(result.element));
 }
 
+/// How many blocks a multiprocessor is to run at once, where a result is quantized.
+const char* boundText(const Program& program, const HandedResult* tiles) {
+  if (!tiles) return "";
+  const Operand& result = program.operands[program.stores[tiles->stores.front()].operand];
+  const bool isNarrow = tiles->stores.size() == 1 && result.element != device::Element::F32;
+  return isNarrow ? ", kNarrowTileBlocksAtOnce" : ", kTileBlocksAtOnce";
+}
+
 }  // namespace
 
 std::string sourceOf(const Program& program, int vector, const HandedResult* handed) {
@@ -259,7 +267,7 @@ std::string sourceOf(const Program& program, int vector, const HandedResult* han
                      body(program, tiles) + measured, kGeneratedKernel,
                      walkText(program, tiles) + (isAmaxOnly ? kRaiseAmax : ""), tiles ? tiles->stores.size() : 1,
                      tiles ? ", float (&handed)[kLanes][kVector]" : "", isAmaxOnly ? "\n  float largest = 0.0f;" : "",
-                     indented(loadMembers(program)), indented(requests(program)), tiles ? ", kTileBlocksAtOnce" : "");
+                     indented(loadMembers(program)), indented(requests(program)), boundText(program, tiles));
 }
 
 }  // namespace fuseline::cuda

@@ -132,7 +132,7 @@ DType dtypeOf(const CompileRequest& request, const OperandKey& key) {
 
 /// Copies take tiles, an amax does not.
 ElementwiseShape handingShape(const CompileRequest& request, const DeviceProgram& program, const CopiedResult& copied,
-                              int blocksAtOnce = DeviceFill::kMostBlocks) {
+                              int blocksAtOnce = DeviceFill::kBlocksWithSums) {
   const TensorSpec& spec = copied.copies.spec();
   const GridSize grid{spec.rows(), spec.cols() / static_cast<std::int64_t>(copied.stores.size())};
   if (copied.copies.isAmaxOnly())
@@ -162,12 +162,8 @@ ProgramRun chooseRun(const CompileRequest& request, const DeviceProgram& program
       return {std::move(runner), handingShape(request, program, *copied, blocksAtOnce), true};
     }
   }
-  const GridSize grid = findGrid(request, program);
-  const int numMultiprocessors = request.device.numMultiprocessors;
-  ProgramRunner runner(program, programShape(program, grid, numMultiprocessors), dtype, request.device);
-  const ElementwiseShape shape =
-      programShape(program, grid, numMultiprocessors, {.blocksAtOnce = runner.blocksAtOnce()});
-  return {std::move(runner), shape};
+  const ElementwiseShape shape = programShape(program, findGrid(request, program), request.device.numMultiprocessors);
+  return {ProgramRunner(program, shape, dtype, request.device), shape};
 }
 
 }  // namespace

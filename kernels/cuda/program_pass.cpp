@@ -11,9 +11,7 @@ Result<ProgramPass> ProgramPass::make(const ElementwiseProgram& program, GridSiz
   if (!compiled) return compiled.error();
   const ElementwiseShape shape =
       programShape(*compiled, grid, device.numMultiprocessors, {.areOperandsAligned = areOperandsAligned});
-  ProgramRunner runner(*compiled, shape, dtypeOf, device);
-  const ShapeOptions options{.areOperandsAligned = areOperandsAligned, .blocksAtOnce = runner.blocksAtOnce()};
-  return ProgramPass(std::move(runner), programShape(*compiled, grid, device.numMultiprocessors, options));
+  return ProgramPass(ProgramRunner(*compiled, shape, dtypeOf, device), shape);
 }
 
 }  // namespace fuseline::cuda

@@ -59,8 +59,10 @@ ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int n
                               const ShapeOptions& options) {
   if (isContiguous(program) && !options.findsAmax && options.areOperandsAligned)
     grid = {.rows = std::min<std::int64_t>(grid.rows, 1), .cols = grid.rows * grid.cols};
+  DeviceFill device{.numMultiprocessors = numMultiprocessors};
+  if (program.columnSums.empty()) device.blocksAtOnce = options.blocksAtOnce;
   return elementwiseShape(grid.rows, grid.cols, isVectorizable(program, grid, options.areOperandsAligned),
-                          options.findsAmax || !program.columnSums.empty(), {numMultiprocessors, options.blocksAtOnce});
+                          options.findsAmax || !program.columnSums.empty(), device);
 }
 
 ProgramRunner::ProgramRunner(const DeviceProgram& program, const ElementwiseShape& tallest,

@@ -24,8 +24,9 @@ struct ShapeOptions {
   bool findsAmax = false;
   /// Operands begin where a packet may.
   bool areOperandsAligned = true;
-  /// Blocks of the program that a multiprocessor runs at once.
-  int blocksAtOnce = DeviceFill::kMostBlocks;
+  /// Blocks that a multiprocessor runs at once, where an amax is found; programs with column sums have a number of
+  /// their own.
+  int blocksAtOnce = DeviceFill::kBlocksWithSums;
 };
 
 /// How the grid of a program is spread: packets where all operands keep them together, one row where no element needs
@@ -43,7 +44,7 @@ class ProgramRunner {
                 const HandedResult* handed = nullptr);
 
   bool isCompiled() const { return m_compiled != nullptr; }
-  int blocksAtOnce() const { return m_compiled ? m_compiled->blocksAtOnce() : DeviceFill::kMostBlocks; }
+  int blocksAtOnce() const { return m_compiled ? m_compiled->blocksAtOnce() : DeviceFill::kBlocksWithSums; }
 
   /// What the program reads and writes, then its column sums, then its row sums. Some may be kNoOperand.
   const std::vector<OperandKey>& operands() const { return m_operands; }

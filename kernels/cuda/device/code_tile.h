@@ -15,6 +15,8 @@ constexpr int kTileSide = kPatch * kTilePatches;
 constexpr int kTileThreads = kTilePatches * kTilePatches;
 /// Blocks that a multiprocessor has registers for: one reads while the other one computes.
 constexpr int kTileBlocksAtOnce = 2;
+/// The same where a tile of 16-bit elements waits in shared memory, which has room for three.
+constexpr int kNarrowTileBlocksAtOnce = 3;
 /// Eight codes, the first in the lowest byte.
 using CodePacket = std::uint64_t;
 

@@ -80,7 +80,7 @@ class TileWalk {
   using Loads = typename Evaluator::Loads;
   static constexpr int kLanes = Evaluator::kLanes;
   static constexpr int kMaxColumnSums = Evaluator::kMaxColumnSums > 0 ? Evaluator::kMaxColumnSums : 1;
-  /// So many that a thread has 48 bytes or more under way: two blocks keep a multiprocessor's memory busy.
+  /// With as many behind them a thread has 64 bytes or more under way.
   static constexpr int kRowsAtOnce = sizeof(Loads) <= 16 ? 2 : 1;
 
   __device__ WaitingPatch<kElement> waiting(int lane) const {

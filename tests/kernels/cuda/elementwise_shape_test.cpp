@@ -22,5 +22,24 @@ TEST(ElementwiseShape, HasNoMorePartsThanMostParts) {
     }
 }
 
+/// A second wave of blocks would leave most of the device without work.
+TEST(ElementwiseShape, HasNoMoreBlocksThanRunAtOnceWhereTheyAreBounded) {
+  constexpr DeviceFill kH100 = {.numMultiprocessors = 132, .blocksAtOnce = 6};
+  for (const std::int64_t cols : {1, 600, 4096, 14336, 28672})
+    for (const std::int64_t rows : {1, 127, 2048, 8192}) {
+      const ElementwiseShape shape = elementwiseShape(rows, cols, cols % kVectorWidth == 0, true, kH100);
+      EXPECT_LE(shape.blocksX * shape.blocksY, 132U * 6U) << rows << " x " << cols;
+      EXPECT_GE(shape.blocksY * shape.grid.rowsPerBlock, rows);
+    }
+  EXPECT_GT(elementwiseShape(2048, 14336, true, true, kH100).blocksY * 7U, 132U * 5U);
+}
+
+/// Rows of a decoder: each has blocks of its own.
+TEST(ElementwiseShape, SpreadsFewRowsOverMoreBlocks) {
+  constexpr DeviceFill kH100 = {.numMultiprocessors = 132};
+  EXPECT_EQ(elementwiseShape(16, 14336, true, false, kH100).blocksY, 16U);
+  EXPECT_EQ(elementwiseShape(2048, 14336, true, false, kH100).blocksY, 512U);
+}
+
 }  // namespace
 }  // namespace fuseline::cuda

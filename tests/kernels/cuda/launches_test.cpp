@@ -33,14 +33,20 @@ class CountedLaunches {
   int m_count = 0;
 };
 
-int launchesOf(const Graph& graph) {
+/// A run begins with a delay, so that the host is ahead of the device.
+constexpr int kHeadStarts = 1;
+
+Plan planOf(const Graph& graph) {
+  return makePlan(graph, *fuse(graph, {.capabilities = capabilitiesOf(*compilingCudaTestBackend())}));
+}
+
+int launchesOf(const Graph& graph, const Plan& plan) {
   const auto backend = *compilingCudaTestBackend();
-  const Plan plan = makePlan(graph, *fuse(graph, {.capabilities = capabilitiesOf(backend)}));
   const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 1)));
   EXPECT_TRUE(executor->run());  // what runs once
   const CountedLaunches launches;
   EXPECT_TRUE(executor->run());
-  return launches.count();
+  return launches.count() - kHeadStarts;
 }
 
 /// The MLP of a Llama with its residual, one step of training.
@@ -49,7 +55,7 @@ Graph llamaMlp(const std::string& recipe) {
   if (recipe == "DelayedScaling") options.recipeFields.set("amax_history_len", std::int64_t{2});
   return chain(DType::BF16, {256, 256},
                {link("MakeExtraOutput", "save"), link("RMSNorm"), linear(1024, "fc1"), link("SwiGLU"),
-                linear(256, "fc2"), link("AddExtraInput", "add", "save.extra")},
+                linear(256, "fc2"), inPlace(link("AddExtraInput", "add", "save.extra"))},
                options);
 }
 
@@ -60,7 +66,11 @@ struct Expected {
 
 class Launches : public ::testing::TestWithParam<Expected> {};
 
-TEST_P(Launches, OfALlamaMlpAreNoMore) { EXPECT_EQ(launchesOf(llamaMlp(GetParam().recipe)), GetParam().launches); }
+TEST_P(Launches, OfALlamaMlpAreNoMore) {
+  const Graph graph = llamaMlp(GetParam().recipe);
+  const Plan plan = planOf(graph);
+  EXPECT_EQ(launchesOf(graph, plan), GetParam().launches) << toString(plan);
+}
 
 INSTANTIATE_TEST_SUITE_P(Recipes, Launches,
                          ::testing::Values(Expected{"None", 11}, Expected{"DelayedScaling", 17},

@@ -23,8 +23,8 @@ using GeneratedKernel = void(cuda::device::Arguments, cuda::device::Grid, float*
 class HostProgram final : public cuda::CompiledProgram {
  public:
   explicit HostProgram(GeneratedKernel* kernel) : m_kernel(kernel) {}
-  /// As with 40 registers a thread on a GPU.
-  int blocksAtOnce() const override { return 6; }
+  /// As with 48 registers a thread on a GPU.
+  int blocksAtOnce() const override { return 5; }
   void launch(const cuda::device::Arguments& arguments, const cuda::ElementwiseShape& shape, float* columnParts,
               float* rowParts, cuda::Stream stream) const override {
     cuda::launch(m_kernel, dim3(shape.blocksX, shape.blocksY), dim3(shape.threadsX, shape.threadsY()),

@@ -156,7 +156,8 @@ class SimtLanes final : public cuda::Lanes {
 
 class SimtBackend final : public Backend {
  public:
-  SimtBackend(cuda::ProgramCompiler* programs, ComputeCapability capability) {
+  SimtBackend(cuda::ProgramCompiler* programs, ComputeCapability capability, int numMultiprocessors) {
+    m_context.numMultiprocessors = numMultiprocessors;
     m_context.capability = capability;
     m_context.programs = programs;
     m_context.readBack = readBack;
@@ -203,7 +204,7 @@ class SimtBackend final : public Backend {
   DeviceInfo m_device{.id = "simt", .name = "SIMT harness on the host", .architecture = "simt"};
   std::unique_ptr<cuda::GemmLibrary> m_gemms;
   SimtLanes m_lanes;
-  cuda::DeviceContext m_context{.lanes = &m_lanes, .numMultiprocessors = 2};
+  cuda::DeviceContext m_context{.lanes = &m_lanes};
 };
 
 }  // namespace
@@ -224,8 +225,9 @@ bool multipliesExactly() {
   return isExact;
 }
 
-std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs, ComputeCapability capability) {
-  return std::make_shared<SimtBackend>(programs, capability);
+std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs, ComputeCapability capability,
+                                         int numMultiprocessors) {
+  return std::make_shared<SimtBackend>(programs, capability, numMultiprocessors);
 }
 
 }  // namespace fuseline::testing
