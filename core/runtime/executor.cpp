@@ -495,10 +495,11 @@ double Executor::tracedNs() const {
   return endNs - (isHostApart() ? m_activities.front().startNs : 0.0);
 }
 
-void Executor::giveUpTrace(const Error& reason) {
+void Executor::giveUpTrace(const std::string& reason) {
+  if (!m_trace) return;
   m_trace.reset();
   m_notesSince.reset();
-  m_clockNote = reason.message;
+  m_clockNote = reason;
   m_activities.clear();
   makeClock();
 }
@@ -519,7 +520,7 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
     if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
   } while (!seen && writesAnything() && ++tries < kTries);
   if (!seen && writesAnything()) {
-    giveUpTrace(seen.error());
+    giveUpTrace(seen.error().message);
     return runObserved(observer, cancel);
   }
   if (m_totalClock && !m_activities.empty()) m_observedNs = tracedNs();
