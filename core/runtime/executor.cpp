@@ -143,6 +143,7 @@ class TransferKernel final : public Kernel {
  public:
   TransferKernel(std::shared_ptr<Transfer> transfer, bool isEnd) : m_transfer(std::move(transfer)), m_isEnd(isEnd) {}
   void run(std::span<std::byte* const>, std::byte*) override { m_isEnd ? m_transfer->end() : m_transfer->begin(); }
+  std::int64_t launches() const override { return m_isEnd ? 0 : 1; }
 
  private:
   std::shared_ptr<Transfer> m_transfer;
@@ -610,6 +611,11 @@ std::int64_t Executor::memoryBytes() const { return m_plan.peakBytes() + static_
 std::vector<std::string> Executor::ways(std::size_t step) const {
   const auto launch = std::ranges::find(m_launches, step, &Launch::step);
   return launch == m_launches.end() ? std::vector<std::string>() : launch->kernel->ways();
+}
+
+std::int64_t Executor::launches(std::size_t step) const {
+  const auto launch = std::ranges::find(m_launches, step, &Launch::step);
+  return launch == m_launches.end() ? 0 : launch->kernel->launches();
 }
 
 Result<Tensor> Executor::read(std::string_view tensorName) const {

@@ -101,6 +101,9 @@ class Executor {
   /// Kernel::ways of a step in Plan::steps; empty for what is not launched.
   std::vector<std::string> ways(std::size_t step) const;
 
+  /// Kernel::launches of a step in Plan::steps in the last run; 0 for what is not launched, or has not been yet.
+  std::int64_t launches(std::size_t step) const;
+
   /// Copies a tensor of the plan to the host. Tensors of the arena are only meaningful if the plan was made with
   /// keepIntermediates. Errors: no tensor of this name (with the nearest one).
   Result<Tensor> read(std::string_view tensorName) const;

@@ -372,13 +372,14 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
                        .peakBytes = variant.executor->memoryBytes(),
                        .arenaBytes = variant.plan->arenaBytes,
                        .savedForBackwardBytes = variant.plan->savedForBackwardBytes,
-                       .hostBytes = variant.plan->hostBytes,
-                       .launches = variant.plan->numLaunches()};
+                       .hostBytes = variant.plan->hostBytes};
   for (std::size_t i = 0; i < variant.plan->steps.size(); ++i) {
     StepRecord& step = record.steps.emplace_back(stepRecord(m_analysis.graph(), *variant.plan, variant.plan->steps[i]));
     step.samplesNs = samples.stepNs[i];
     step.activities = samples.activities.of(i);
     step.ways = variant.executor->ways(i);
+    step.launches = variant.executor->launches(i);
+    record.launches += step.launches;
   }
   record.timeline = samples.medianTimeline();
   return record;
