@@ -50,9 +50,10 @@ Json stretchNotes() {
                       {"text", text("What a user says of this part of the timeline.")}}));
 }
 Json saving() {
-  return orNull(object({{"bytes", integer("Memory traffic saved at least, by the model.")},
-                        {"launches", integer("Kernel launches saved.")},
-                        {"predictedNs", orNull(number("What they are worth; null: no device was measured."))}}));
+  return orNull(
+      object({{"bytes", integer("Memory traffic saved at least, by the model.")},
+              {"launches", integer("Launches saved: a step counts as one, but for what the device says of it.")},
+              {"predictedNs", orNull(number("What they are worth; null: no device was measured."))}}));
 }
 
 Json measuredGain() {
@@ -314,7 +315,7 @@ Json fuseSchema() {
 
 Json suggestSchema() {
   Json needs = object({{"bytesMoved", integer("By all steps, at least.")},
-                       {"launches", integer("Steps that are launched.")},
+                       {"launches", integer("Steps of the plan; a device may launch several kernels for one.")},
                        {"savedForBackwardBytes", integer("What forward keeps.")},
                        {"peakBytes", integer("Of the plan's memory.")},
                        {"flops", integer("Of all steps.")},
@@ -392,6 +393,7 @@ Json stepSchema() {
                  {"arithmetic", text("Under which roof it stands: f32, bf16 or fp8; empty: none.")},
                  {"flops", integer("Of one call.")},
                  {"bytes", integer("Least traffic.")},
+                 {"launches", integer("Of the device, in a run: kernels, library calls, copies and fills.")},
                  {"samplesNs", numbers()},
                  {"activities", list(activitySchema())}});
 }
@@ -415,7 +417,7 @@ Json variantSchema() {
                  {"arenaBytes", integer("Of it shared by lifetime.")},
                  {"savedForBackwardBytes", integer("Kept from forward for backward.")},
                  {"hostBytes", integer("Of the host's memory, for what waits there for backward.")},
-                 {"launches", integer("Steps that are no views.")},
+                 {"launches", integer("Of the device, in a run: kernels, library calls, copies and fills.")},
                  {"endToEndNs", numbers()},
                  {"instrumentedNs", numbers()},
                  {"launchNs", numbers()},
@@ -548,7 +550,7 @@ Json rowSchema() {
                  {"fusedEfficiency", efficiencySchema()},
                  {"speedup", speedup},
                  {"bytesSaved", integer("Least traffic.")},
-                 {"launchesSaved", integer("Kernel launches.")}});
+                 {"launchesSaved", integer("Launches of the device.")}});
 }
 
 Json magnitudesSchema() {
@@ -667,8 +669,8 @@ Json sweepSchema() {
                                 {"isSignificant", flag("The interval excludes 1.")},
                                 {"unfusedPeakBytes", integer("Of the plan's memory.")},
                                 {"fusedPeakBytes", integer("Of the plan's memory.")},
-                                {"unfusedLaunches", integer("Of the plan.")},
-                                {"fusedLaunches", integer("Of the plan.")}});
+                                {"unfusedLaunches", integer("Of the device, in a run.")},
+                                {"fusedLaunches", integer("Of the device, in a run.")}});
   const Json row = object({{"symbols", symbols},
                            {"recipe", text("Where there is an axis of recipes; else empty.")},
                            {"reason", text("Why it was not measured; empty: it was.")},

@@ -232,9 +232,10 @@ class RunTable {
                   unfused && fused ? formatBytes(unfused->*field - fused->*field) : ""});
   }
 
-  /// A step may be several kernels, which only a trace sees.
+  /// A call of a library is one launch, and may be several kernels, which only a trace sees.
   void addLaunchRows(Table& table) const {
-    addCountRow(table, "steps launched", [](const VariantRecord& variant) { return variant.launches; });
+    addCountRow(table, "steps", &VariantRecord::numSteps);
+    addCountRow(table, "launches", [](const VariantRecord& variant) { return variant.launches; });
     if (isTraced()) addCountRow(table, "  as kernels, copies and fills", &VariantRecord::numTraced);
   }
 

@@ -176,7 +176,8 @@ std::vector<PlanFigure> planFiguresOf(const RunRecord& record) {
       figure(record, "saved for backward", &VariantRecord::savedForBackwardBytes, formatBytes)};
   if (std::ranges::any_of(record.variants, [](const VariantRecord& variant) { return variant.hostBytes > 0; }))
     figures.push_back(figure(record, "waiting in the host's memory", &VariantRecord::hostBytes, formatBytes));
-  figures.push_back(figure(record, "steps launched", &VariantRecord::launches, countText));
+  figures.push_back(figure(record, "steps", &VariantRecord::numSteps, countText));
+  figures.push_back(figure(record, "launches", &VariantRecord::launches, countText));
   if (record.settings.isTraced())
     figures.push_back(figure(record, "kernels, copies and fills", &VariantRecord::numTraced, countText));
   return figures;

@@ -15,7 +15,7 @@ std::vector<PlanFigure> figuresOf(const Analysis& base, const Analysis& next) {
     figures.push_back({variant, "peakBytes", "peak memory", true, before.peakBytes(), after.peakBytes()});
     figures.push_back({variant, "savedForBackwardBytes", "saved for backward", true, before.savedForBackwardBytes,
                        after.savedForBackwardBytes});
-    figures.push_back({variant, "launches", "launches", false, before.numLaunches(), after.numLaunches()});
+    figures.push_back({variant, "launches", "steps", false, before.numLaunches(), after.numLaunches()});
   };
   add("unfused", *base.unfusedPlan, *next.unfusedPlan);
   add("fused", *base.fusedPlan, *next.fusedPlan);

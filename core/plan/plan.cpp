@@ -914,9 +914,8 @@ std::string toString(const Plan& plan, const Step& step) {
 std::string toString(const Plan& plan) {
   std::string text;
   for (const Step& step : plan.steps) text += toString(plan, step) + "\n";
-  text +=
-      fmt::format("persistent {}, arena {}, saved for backward {}, {} launches\n", formatBytes(plan.persistentBytes),
-                  formatBytes(plan.arenaBytes), formatBytes(plan.savedForBackwardBytes), plan.numLaunches());
+  text += fmt::format("persistent {}, arena {}, saved for backward {}, {} steps\n", formatBytes(plan.persistentBytes),
+                      formatBytes(plan.arenaBytes), formatBytes(plan.savedForBackwardBytes), plan.numLaunches());
   if (plan.hostBytes > 0) text += fmt::format("in the host's memory {}\n", formatBytes(plan.hostBytes));
   return text;
 }

@@ -204,9 +204,9 @@ struct Effect {
   std::string text;
 };
 
-std::string launchesText(std::int64_t saved) {
+std::string stepsText(std::int64_t saved) {
   const std::int64_t number = std::abs(saved);
-  return fmt::format("{} launch{} {}", number, number == 1 ? "" : "es", saved > 0 ? "fewer" : "more");
+  return fmt::format("{} step{} {}", number, number == 1 ? "" : "s", saved > 0 ? "fewer" : "more");
 }
 
 std::vector<Effect> figuresOf(const Suggestion& suggestion) {
@@ -217,7 +217,7 @@ std::vector<Effect> figuresOf(const Suggestion& suggestion) {
   };
   const Saving saving = suggestion.saving();
   return {bytes("moves {}", saving.bytes),
-          {saving.launches, launchesText(saving.launches)},
+          {saving.launches, stepsText(saving.launches)},
           bytes("keeps {} for backward", before.savedForBackwardBytes - after.savedForBackwardBytes),
           bytes("peak memory {}", before.peakBytes - after.peakBytes)};
 }

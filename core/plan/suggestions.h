@@ -65,7 +65,7 @@ std::vector<Suggestion> suggestions(const PipelineDocument& document, const Anal
                                     const std::stop_token& stop = {});
 inline constexpr std::size_t kMostTried = 200;
 
-/// "moves 5.5 MiB less", "1 launch fewer", "keeps 2.75 MiB less for backward", ...: gains first, then what it costs.
+/// "moves 5.5 MiB less", "1 step fewer", "keeps 2.75 MiB less for backward", ...: gains first, then what it costs.
 std::vector<std::string> effectsOf(const Suggestion& suggestion, const DeviceModel& device = {});
 
 Json toJson(const Suggestion& suggestion, const DeviceModel& device = {});

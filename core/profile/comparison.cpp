@@ -19,7 +19,9 @@ std::int64_t totalBytes(const Steps& steps) {
 }
 
 std::int64_t numLaunches(const Steps& steps) {
-  return std::ranges::count_if(steps, [](const StepRecord* step) { return !step->isView; });
+  std::int64_t launches = 0;
+  for (const StepRecord* step : steps) launches += step->isView ? 0 : step->launches;
+  return launches;
 }
 
 bool isFused(const StepRecord& step) { return !step.rule.empty() || !step.absorbs.empty(); }
@@ -85,7 +87,7 @@ void appendLeftOver(std::vector<ComparisonRow>& rows, const VariantRecord& unfus
       ComparisonRow& row = rows.emplace_back(rowFor(step, 0));
       measureUnfused(row, {&step}, rooflines);
       row.bytesSaved = step.bytes;
-      row.launchesSaved = step.isView ? 0 : 1;
+      row.launchesSaved = numLaunches({&step});
     }
 }
 

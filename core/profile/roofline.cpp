@@ -119,7 +119,7 @@ Roofline::Roofline(const RunRecord& record, const VariantRecord& variant)
       m_launchNs(waitedForLaunchNs(variant)) {}
 
 bool Roofline::waitsForLaunch(const StepRecord& step, double timeNs) const {
-  if (m_waited.empty()) return timeNs < m_launchNs;
+  if (m_waited.empty()) return timeNs < m_launchNs * static_cast<double>(step.launches);
   return m_waited[static_cast<std::size_t>(&step - m_variant.steps.data())];
 }
 

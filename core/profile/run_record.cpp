@@ -51,6 +51,7 @@ Json toJson(const StepRecord& step) {
           {"arithmetic", arithmeticName(step.arithmetic)},
           {"flops", step.flops},
           {"bytes", step.bytes},
+          {"launches", step.isView ? 0 : step.launches},
           {"samplesNs", step.samplesNs},
           {"activities", toJson(step.activities)}};
 }
@@ -162,6 +163,7 @@ void read(JsonFields& fields, StepRecord& step) {
   step.arithmetic = arithmeticNamed(arithmetic);
   fields.read("flops", step.flops);
   fields.read("bytes", step.bytes);
+  fields.read("launches", step.launches, Presence::Optional);
   fields.read("samplesNs", step.samplesNs);
   read(fields, "activities", step.activities);
 }
@@ -274,6 +276,10 @@ const StepRecord* VariantRecord::find(const std::string& stepName, const std::st
   const auto found =
       std::ranges::find_if(steps, [&](const StepRecord& step) { return step.name == stepName && step.phase == phase; });
   return found == steps.end() ? nullptr : &*found;
+}
+
+std::int64_t VariantRecord::numSteps() const {
+  return std::ranges::count_if(steps, [](const StepRecord& step) { return !step.isView && step.launches > 0; });
 }
 
 std::int64_t VariantRecord::numTraced() const {

@@ -67,6 +67,7 @@ struct StepRecord {
   Arithmetic arithmetic = Arithmetic::None;  // under which of the device's roofs it stands; None in older files
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
+  std::int64_t launches = 1;  // of the device, in a run; views have none, steps in older files one
   std::vector<double> samplesNs;
   std::vector<ActivityRecord> activities;  // where the device was traced; on its clock, of transfers only
 
@@ -100,9 +101,11 @@ struct VariantRecord {
   std::int64_t arenaBytes = 0;
   std::int64_t savedForBackwardBytes = 0;
   std::int64_t hostBytes = 0;  // of the host's memory, for what waits there for backward
-  std::int64_t launches = 0;
+  std::int64_t launches = 0;   // of the device, in a run: kernels, calls of a library, copies and fills
 
   const StepRecord* find(const std::string& stepName, const std::string& phase) const;
+  /// Steps that give the device something to do.
+  std::int64_t numSteps() const;
   /// Kernels, copies and fills in the round of the timeline. Not traced, all but transfers are unknown.
   std::int64_t numTraced() const;
   /// One per instrumented round: what the device did and no step launched.

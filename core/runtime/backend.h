@@ -45,6 +45,8 @@ class Kernel {
   /// operands: device pointers in the order of Step::operands, nullptr for an empty tensor. May be asynchronous;
   /// Backend::synchronize waits.
   virtual void run(std::span<std::byte* const> operands, std::byte* workspace) = 0;
+  /// What the last run() gave the device to do: kernels, calls of a library, copies and fills.
+  virtual std::int64_t launches() const { return 1; }
   /// How it does its work where there was a choice, or not the way that one would expect: clauses for people, such as
   /// "GELU by a kernel of its own, which was faster". Mostly empty.
   virtual std::vector<std::string> ways() const { return {}; }

@@ -143,6 +143,7 @@ class TransferKernel final : public Kernel {
  public:
   TransferKernel(std::shared_ptr<Transfer> transfer, bool isEnd) : m_transfer(std::move(transfer)), m_isEnd(isEnd) {}
   void run(std::span<std::byte* const>, std::byte*) override { m_isEnd ? m_transfer->end() : m_transfer->begin(); }
+  std::int64_t launches() const override { return m_isEnd ? 0 : 1; }
 
  private:
   std::shared_ptr<Transfer> m_transfer;
@@ -495,10 +496,11 @@ double Executor::tracedNs() const {
   return endNs - (isHostApart() ? m_activities.front().startNs : 0.0);
 }
 
-void Executor::giveUpTrace(const Error& reason) {
+void Executor::giveUpTrace(const std::string& reason) {
+  if (!m_trace) return;
   m_trace.reset();
   m_notesSince.reset();
-  m_clockNote = reason.message;
+  m_clockNote = reason;
   m_activities.clear();
   makeClock();
 }
@@ -519,7 +521,7 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
     if (!outcome || *outcome == RunOutcome::Cancelled) return outcome;
   } while (!seen && writesAnything() && ++tries < kTries);
   if (!seen && writesAnything()) {
-    giveUpTrace(seen.error());
+    giveUpTrace(seen.error().message);
     return runObserved(observer, cancel);
   }
   if (m_totalClock && !m_activities.empty()) m_observedNs = tracedNs();
@@ -609,6 +611,11 @@ std::int64_t Executor::memoryBytes() const { return m_plan.peakBytes() + static_
 std::vector<std::string> Executor::ways(std::size_t step) const {
   const auto launch = std::ranges::find(m_launches, step, &Launch::step);
   return launch == m_launches.end() ? std::vector<std::string>() : launch->kernel->ways();
+}
+
+std::int64_t Executor::launches(std::size_t step) const {
+  const auto launch = std::ranges::find(m_launches, step, &Launch::step);
+  return launch == m_launches.end() ? 0 : launch->kernel->launches();
 }
 
 Result<Tensor> Executor::read(std::string_view tensorName) const {

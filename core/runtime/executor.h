@@ -76,6 +76,8 @@ class Executor {
   bool hasDeviceClock() const { return m_totalClock != nullptr; }
   /// Why it is not what was wanted; mostly empty. A trace may be given up in any observed run.
   const std::string& clockNote() const { return m_clockNote; }
+  /// From here on steps are timed by events, and clockNote() is the reason. Does nothing without a trace.
+  void giveUpTrace(const std::string& reason);
   /// Of the last run(): from the first launch until the device had ended. Where launches are replayed, the device
   /// begins when the host has made them. On the device's clock where it has one; but the first run, which waits for
   /// each step, is on the host's. Recording is not in it. Says nothing of a run that was cancelled.
@@ -98,6 +100,9 @@ class Executor {
 
   /// Kernel::ways of a step in Plan::steps; empty for what is not launched.
   std::vector<std::string> ways(std::size_t step) const;
+
+  /// Kernel::launches of a step in Plan::steps in the last run; 0 for what is not launched, or has not been yet.
+  std::int64_t launches(std::size_t step) const;
 
   /// Copies a tensor of the plan to the host. Tensors of the arena are only meaningful if the plan was made with
   /// keepIntermediates. Errors: no tensor of this name (with the nearest one).
@@ -143,8 +148,6 @@ class Executor {
   /// Else a trace has nothing to see.
   bool writesAnything() const;
   Result<RunOutcome> runTraced(const StepObserver& observer, const std::stop_token& cancel);
-  /// Steps are timed by events from here on.
-  void giveUpTrace(const Error& reason);
   Result<RunOutcome> runOnHostClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> launchBetweenMarks(const std::stop_token& cancel);

@@ -44,6 +44,7 @@ class Measurer {
 
   Result<Measurement> run() {
     if (Result<void> warmed = warmUp(); !warmed) return warmed.error();
+    keepToOneClock();
     m_start = Clock::now();
     while (!m_measurement.isPartial && !isEnough())
       if (Result<void> done = round(); !done) return done.error();
@@ -91,8 +92,24 @@ class Measurer {
       Result<void> ran = turn % 2 == 0 ? runPlain(plan, samples[plan]) : runInstrumented(plan, samples[plan]);
       if (!ran || m_measurement.isPartial) return ran;
     }
-    keep(samples);
+    keepPlain(samples);
+    if (keepToOneClock())
+      m_stepsSince = m_rounds + 1;
+    else
+      keepInstrumented(samples);
+    ++m_rounds;
     return {};
+  }
+
+  /// Plans and rounds are compared step by step, so that all steps are timed by one clock: where a plan's trace was
+  /// given up, all are, and the steps of the rounds before are dropped. True where that has happened just now.
+  bool keepToOneClock() {
+    const auto isWithout = [](const Executor* plan) { return !plan->clockNote().empty(); };
+    const auto without = std::ranges::find_if(m_plans, isWithout);
+    if (m_hasGivenUpTraces || without == m_plans.end()) return false;
+    for (Executor* const plan : m_plans) plan->giveUpTrace((*without)->clockNote());
+    for (PlanSamples& plan : m_measurement.plans) plan.dropSteps();
+    return m_hasGivenUpTraces = true;
   }
 
   /// Twice a plan's number for a plain run of it, one more for an instrumented one, where steps are timed.
@@ -132,12 +149,18 @@ class Measurer {
     return {};
   }
 
-  void keep(const std::vector<RoundSample>& samples) {
+  void keepPlain(const std::vector<RoundSample>& samples) {
     for (std::size_t plan = 0; plan < samples.size(); ++plan) {
       PlanSamples& kept = m_measurement.plans[plan];
       kept.endToEndNs.push_back(samples[plan].endToEndNs);
       if (m_plans[plan]->hasDeviceClock()) kept.launchNs.push_back(samples[plan].launchNs);
+    }
+  }
+
+  void keepInstrumented(const std::vector<RoundSample>& samples) {
+    for (std::size_t plan = 0; plan < samples.size(); ++plan) {
       if (!timesSteps(plan)) continue;
+      PlanSamples& kept = m_measurement.plans[plan];
       kept.instrumentedNs.push_back(samples[plan].instrumentedNs);
       kept.spans.push_back(isTraced(plan) ? std::vector<TimelineSpan>() : samples[plan].spans);
       std::ranges::copy(kept.activities.addRound(samples[plan].activities), std::back_inserter(kept.spans.back()));
@@ -145,10 +168,10 @@ class Measurer {
       for (std::size_t step = 0; step < kept.stepNs.size(); ++step)
         kept.stepNs[step].push_back(samples[plan].stepNs[step]);
     }
-    ++m_rounds;
   }
 
   bool isEnough() const {
+    if (m_stepsSince > 0 && m_rounds <= m_stepsSince) return false;  // no step is timed yet
     if (m_policy.iterations > 0) return m_rounds >= m_policy.iterations;
     if (m_rounds < std::min(kFewestRounds, m_policy.minimumRounds)) return false;
     const Seconds elapsed = Clock::now() - m_start;
@@ -190,10 +213,20 @@ class Measurer {
   std::mt19937_64 m_random{kOrderSeed};
   Clock::time_point m_start;
   int m_rounds = 0;
+  int m_stepsSince = 0;  // the first round whose steps are kept
+  bool m_hasGivenUpTraces = false;
   Measurement m_measurement;
 };
 
 }  // namespace
+
+void PlanSamples::dropSteps() {
+  for (std::vector<double>& samples : stepNs) samples.clear();
+  instrumentedNs.clear();
+  spans.clear();
+  launches.clear();
+  activities = {};
+}
 
 Timeline PlanSamples::medianTimeline() const {
   if (spans.empty()) return {};

@@ -37,7 +37,8 @@ struct MeasurementPolicy {
   CacheFiller* cacheFiller = nullptr;
 };
 
-/// What one plan took. The lists are as long as there were complete rounds.
+/// What one plan took. The lists are as long as there were complete rounds; those of steps are shorter where a trace
+/// was given up in between.
 struct PlanSamples {
   /// Of the very first run: pages are touched, code is loaded, weights are packed. 0 where no run came before the
   /// rounds.
@@ -52,6 +53,8 @@ struct PlanSamples {
 
   /// Of the round whose instrumented total is the median. Empty where steps are not timed.
   Timeline medianTimeline() const;
+  /// Keeps only what was measured from end to end.
+  void dropSteps();
 };
 
 struct Measurement {

@@ -254,14 +254,19 @@ Result<void> PipelineRun::addVariants() {
 }
 
 Result<void> PipelineRun::resolveTiming() {
-  std::string& timing = m_options.settings.timing;
+  const std::string& timing = m_options.settings.timing;
   const StepClock clock = m_variants.empty() ? StepClock::Host : m_variants.front().executor->clock();
   if (clock == StepClock::Host && (timing == "events" || timing == "cupti"))
     return Error{fmt::format("timing \"{}\": the device {} has no clock of its own. Use host, or auto.", timing,
                              m_backend->device().id),
                  ErrorKind::Usage};
-  timing = nameOf(clock);
+  noteTiming();
   return {};
+}
+
+void PipelineRun::noteTiming() {
+  const StepClock clock = m_variants.empty() ? StepClock::Host : m_variants.front().executor->clock();
+  m_options.settings.timing = nameOf(clock);
 }
 
 Result<RunRecord> PipelineRun::measure(const ProgressCallback& progress, std::stop_token cancel) {
@@ -290,7 +295,8 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
   auto samples = measured->plans.begin();
   auto conditions = runs.front()->m_backend->conditions();  // first: a GPU raises its clocks again when it idles
   if (std::string share = neighbours.text(); !share.empty()) conditions.emplace_back(kNeighboursFact, std::move(share));
-  for (const PipelineRun* run : runs) {
+  for (PipelineRun* const run : runs) {
+    run->noteTiming();  // again: a trace may have been given up
     records.push_back(run->emptyRecord());
     std::ranges::copy(conditions, std::back_inserter(records.back().environment));
     records.back().roundsId = roundsId;
@@ -366,13 +372,14 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
                        .peakBytes = variant.executor->memoryBytes(),
                        .arenaBytes = variant.plan->arenaBytes,
                        .savedForBackwardBytes = variant.plan->savedForBackwardBytes,
-                       .hostBytes = variant.plan->hostBytes,
-                       .launches = variant.plan->numLaunches()};
+                       .hostBytes = variant.plan->hostBytes};
   for (std::size_t i = 0; i < variant.plan->steps.size(); ++i) {
     StepRecord& step = record.steps.emplace_back(stepRecord(m_analysis.graph(), *variant.plan, variant.plan->steps[i]));
     step.samplesNs = samples.stepNs[i];
     step.activities = samples.activities.of(i);
     step.ways = variant.executor->ways(i);
+    step.launches = variant.executor->launches(i);
+    record.launches += step.launches;
   }
   record.timeline = samples.medianTimeline();
   return record;

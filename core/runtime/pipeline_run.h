@@ -99,6 +99,7 @@ class PipelineRun {
   Result<void> addVariants();
   /// Says in the settings which clock there is.
   Result<void> resolveTiming();
+  void noteTiming();
   Result<std::unique_ptr<CacheFiller>> cacheFiller() const;
   std::string clockNote() const;
   RunRecord emptyRecord() const;

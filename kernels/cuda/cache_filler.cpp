@@ -1,9 +1,11 @@
-// One fill of memory, on the stream of the kernels that follow.
+// One pass over memory, on the stream of the kernels that follow. It is read: lines that were written would have to be
+// written back in the time of what is measured.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cache_filler.h"
 
 #include "kernels/cuda/arena.h"
 #include "kernels/cuda/check.h"
+#include "kernels/cuda/read_launch.h"
 
 #include <fmt/format.h>
 
@@ -14,14 +16,16 @@ namespace {
 class L2Filler final : public CacheFiller {
  public:
   L2Filler(int device, Stream stream)
-      : m_device(device), m_stream(stream), m_sizeBytes(2 * l2CacheBytes()), m_memory(m_sizeBytes) {}
+      : m_device(device), m_stream(stream), m_sizeBytes(2 * l2CacheBytes()), m_memory(m_sizeBytes) {
+    check(cudaMemsetAsync(m_memory.data(), 0, m_sizeBytes, m_stream), "fill its cache");
+  }
   ~L2Filler() override { cudaSetDevice(m_device); }  // where the memory is given back
   L2Filler(const L2Filler&) = delete;
   L2Filler& operator=(const L2Filler&) = delete;
 
   Result<void> fill() override try {
     useDevice(m_device);
-    check(cudaMemsetAsync(m_memory.data(), ++m_value, m_sizeBytes, m_stream), "fill its cache");
+    launchRead(m_memory.data(), m_sizeBytes, m_stream);
     check(cudaStreamSynchronize(m_stream), "fill its cache");
     return {};
   } catch (const DeviceFault& fault) {
@@ -32,7 +36,6 @@ class L2Filler final : public CacheFiller {
   int m_device;
   Stream m_stream;
   std::size_t m_sizeBytes;
-  unsigned char m_value = 0;
   Arena m_memory;
 };
 

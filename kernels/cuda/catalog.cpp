@@ -3,6 +3,7 @@
 #include "kernels/cuda/catalog.h"
 
 #include "core/support/text.h"
+#include "kernels/cuda/launch_count.h"
 
 #include <algorithm>
 
@@ -22,6 +23,24 @@ namespace {
 class ViewKernel final : public Kernel {
  public:
   void run(std::span<std::byte* const>, std::byte*) override {}
+};
+
+/// Counts what its kernel launches.
+class CountedKernel final : public Kernel {
+ public:
+  explicit CountedKernel(std::unique_ptr<Kernel> kernel) : m_kernel(std::move(kernel)) {}
+  std::size_t workspaceBytes() const override { return m_kernel->workspaceBytes(); }
+  std::vector<std::string> ways() const override { return m_kernel->ways(); }
+  std::int64_t launches() const override { return m_launches; }
+  void run(std::span<std::byte* const> operands, std::byte* workspace) override {
+    const std::int64_t before = numLaunched;
+    m_kernel->run(operands, workspace);
+    m_launches = numLaunched - before;
+  }
+
+ private:
+  std::unique_ptr<Kernel> m_kernel;
+  std::int64_t m_launches = 0;
 };
 
 Verdict unknownKernel(std::string_view name) {
@@ -66,7 +85,9 @@ Result<std::unique_ptr<Kernel>> compileStep(const CompileRequest& request) {
   if (step.isView) return std::unique_ptr<Kernel>(std::make_unique<ViewKernel>());
   const KernelQuery query{.graph = request.graph, .kernel = step.kernel, .phase = step.phase, .members = step.nodes};
   if (const Verdict verdict = supportsStep(query); !verdict) return Error{verdict.reason(), ErrorKind::RunFailed};
-  return findKernel(step.kernel)->compile(request);
+  Result<std::unique_ptr<Kernel>> kernel = findKernel(step.kernel)->compile(request);
+  if (!kernel) return kernel.error();
+  return std::unique_ptr<Kernel>(std::make_unique<CountedKernel>(std::move(*kernel)));
 }
 
 }  // namespace fuseline::cuda

@@ -6,6 +6,7 @@
 #include "kernels/cuda/cublaslt_choice.h"
 #include "kernels/cuda/gemm_epilogue.h"
 #include "kernels/cuda/gemm_refusal.h"
+#include "kernels/cuda/launch_count.h"
 
 #include <mutex>
 #include <vector>
@@ -67,6 +68,7 @@ class EmptyGemm final : public Gemm {
   std::size_t workspaceBytes() const override { return 0; }
   void multiply(const GemmPointers& pointers, std::byte*, Stream stream) override {
     if (m_sizeBytes == 0 || pointers.addend == pointers.c) return;
+    ++numLaunched;
     if (m_hasAddend)
       check(cudaMemcpyAsync(pointers.c, pointers.addend, m_sizeBytes, cudaMemcpyDeviceToDevice, stream),
             "copy a matrix");
@@ -85,11 +87,12 @@ class CublasLtGemms final : public GemmLibrary {
       : m_stream(stream), m_policy(std::move(policy)), m_deviceName(std::move(deviceName)) {}
 
   Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
-    if (const Verdict fits = fitsEpilogue(problem); !fits)
-      return Error{fmt::format("{} It is the product {}.", fits.reason(), describe(problem)), ErrorKind::RunFailed};
+    if (const Verdict fits = fitsEpilogue(problem); !fits) return refused(fits, problem);
     if (problem.m == 0 || problem.n == 0 || problem.k == 0)
       return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem));
     if (Result<void> started = start(); !started) return started.error();
+    if (const Verdict proven = isEpilogueProven(problem, m_opened->session.library().version()); !proven)
+      return refused(proven, problem);
     const GemmProblem meant = withPolicy(problem);
     Result<std::unique_ptr<CublasLtProduct>> product = describeProduct(m_opened->session, meant, termsOf(meant));
     if (!product) return product.error();
@@ -105,6 +108,10 @@ class CublasLtGemms final : public GemmLibrary {
   }
 
  private:
+  static Error refused(const Verdict& verdict, const GemmProblem& problem) {
+    return {fmt::format("{} It is the product {}.", verdict.reason(), describe(problem)), ErrorKind::RunFailed};
+  }
+
   GemmProblem withPolicy(GemmProblem problem) const {
     problem.isTf32 = m_policy.usesTf32 && !problem.aCodes && problem.factorType == DType::F32;
     return problem;

@@ -98,6 +98,9 @@ std::vector<Formats> allFormats() {
           coded(e5m2, e4m3, DType::BF16),
           withRowScales(coded(e4m3, e4m3, DType::BF16)),
           coded(rows, blocks, DType::BF16),
+          coded(rows, blocks, DType::F16),
+          coded(rows, blocks, DType::F32),
+          coded(blocks, rows, DType::BF16),
           coded(rows, rows, DType::BF16),
           coded(mx, mx, DType::BF16),
           coded(nv, nv, DType::BF16)};

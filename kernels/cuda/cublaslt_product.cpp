@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/gemm_epilogue.h"
+#include "kernels/cuda/launch_count.h"
 
 #include <array>
 #include <initializer_list>
@@ -84,7 +85,10 @@ std::size_t CublasLtProduct::multiplyByFirst(std::span<const CublasLtCandidate> 
   cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     status = launch(candidates[i], pointers, workspace, stream);
-    if (status == CUBLAS_STATUS_SUCCESS) return i;
+    if (status == CUBLAS_STATUS_SUCCESS) {
+      ++numLaunched;
+      return i;
+    }
     if (status == CUBLAS_STATUS_EXECUTION_FAILED) break;  // that is the GPU, not the library
   }
   check(status, "multiply");

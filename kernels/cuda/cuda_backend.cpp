@@ -91,6 +91,7 @@ class LoggedKernel final : public Kernel {
       : m_kernel(std::move(kernel)), m_label(plan, step), m_place(std::move(place)) {}
   std::size_t workspaceBytes() const override { return m_kernel->workspaceBytes(); }
   std::vector<std::string> ways() const override { return m_kernel->ways(); }
+  std::int64_t launches() const override { return m_kernel->launches(); }
   void run(std::span<std::byte* const> operands, std::byte* workspace) override try {
     const NvtxRange range(m_label);
     useDevice(m_place.device);

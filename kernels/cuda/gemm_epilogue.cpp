@@ -43,6 +43,13 @@ Verdict fitsGeluGrad(const GemmProblem& problem) {
                                  kPreActivationColumns, problem.n));
 }
 
+bool hasBlocksOf128(const std::optional<FactorCodes>& codes) {
+  return codes && (codes->scaling == Scaling::Block1x128 || codes->scaling == Scaling::Block128x128);
+}
+
+/// 13.1.0, on an H100: GELU and ReLU, with and without a bias, agree with the reference in bf16 and f16.
+constexpr std::size_t kProvenForBlocksOf128 = 130100;
+
 }  // namespace
 
 bool hasEpilogue(const GemmProblem& problem) {
@@ -58,6 +65,21 @@ Verdict fitsEpilogue(const GemmProblem& problem) {
   if (problem.hasGeluGrad) return fitsGeluGrad(problem);
   if (problem.biasGradType) return fitsBiasGrad(problem);
   return problem.hasPreActivation ? fitsPreActivation(problem) : Verdict::yes();
+}
+
+Verdict isEpilogueProven(const GemmProblem& problem, std::size_t version) {
+  const bool isActivated = problem.activation != Activation::None;
+  if (!hasBlocksOf128(problem.aCodes) && !hasBlocksOf128(problem.bCodes)) return Verdict::yes();
+  if (problem.hasGeluGrad)
+    return Verdict::no("No GPU has proven cuBLASLt's gradient of GELU with FP8 in blocks of 128.");
+  if (isActivated && problem.cType == DType::F32)
+    return Verdict::no("No GPU has proven cuBLASLt's activations of f32 with FP8 in blocks of 128.");
+  if (isActivated && version < kProvenForBlocksOf128)
+    return Verdict::no(
+        fmt::format("cuBLASLt's activations with FP8 in blocks of 128 are proven from 13.1 on; this is "
+                    "{}.{}.",
+                    version / 10000, version / 100 % 100));
+  return Verdict::yes();
 }
 
 }  // namespace fuseline::cuda

@@ -16,4 +16,8 @@ bool hasEpilogue(const GemmProblem& problem);
 /// Whether the problem's epilogue can be described to the library; no says why not, in the words of its documentation.
 Verdict fitsEpilogue(const GemmProblem& problem);
 
+/// Whether what the library offers is known to be right: it has offered activations of FP8 products with blocks of 128
+/// that TransformerEngine's tests found wrong, and so never uses. version: cublasLtGetVersion, 130100 for 13.1.0.
+Verdict isEpilogueProven(const GemmProblem& problem, std::size_t version);
+
 }  // namespace fuseline::cuda

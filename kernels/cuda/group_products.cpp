@@ -29,6 +29,14 @@ TensorSpec partOf(const TensorSpec& whole, std::int64_t rows) {
   return part;
 }
 
+/// Of an element of a factor or of the result.
+std::int64_t narrowestBits(const GemmProblem& problem) {
+  std::int64_t bits = 8 * std::min(sizeBytes(problem.factorType), sizeBytes(problem.cType));
+  for (const std::optional<FactorCodes>& codes : {problem.aCodes, problem.bCodes})
+    if (codes) bits = std::min<std::int64_t>(bits, codes->format == ElementFormat::E2M1 ? 4 : 8);
+  return bits;
+}
+
 std::vector<GroupPart> codedParts(const TensorSpec& copy, std::span<const std::int64_t> sizes,
                                   const std::byte* memory) {
   std::vector<GroupPart> parts;
@@ -93,11 +101,11 @@ GroupProducts::GroupProducts(const CompileRequest& request, const GemmProblem& p
 
 Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
                                           GroupFactor a, GroupFactor b) {
-  // Groups begin at any row.
+  // Groups begin at any row, and the narrowest operand decides what that is a multiple of.
   const std::int64_t elements = std::gcd(request.member(0).attributes.integer("in_features"),
                                          request.member(0).attributes.integer("out_features"));
-  problem.alignmentBytes =
-      std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(elements * sizeBytes(problem.factorType)));
+  const std::int64_t rowBytes = elements * narrowestBits(problem) / 8;
+  problem.alignmentBytes = std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(rowBytes));
   GroupProducts products(request, problem, extent, std::move(a), std::move(b));
   // To see whether there are any: sizes come with the first run. Of groups that decide by themselves whether they are
   // multiplied as codes some may be.

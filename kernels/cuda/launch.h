@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/device/program.h"
+#include "kernels/cuda/launch_count.h"
 #include "kernels/cuda/stream.h"
 
 #include <array>
@@ -23,6 +24,7 @@ inline void launchFunction(const void* function, dim3 grid, dim3 block, void** a
     check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, device::kMaxDynamicSharedBytes),
           "allow a kernel its shared memory");
   check(cudaLaunchKernel(function, grid, block, arguments, sharedBytes, stream), "launch a kernel");
+  ++numLaunched;
 }
 
 /// Arguments are converted to what the kernel takes.

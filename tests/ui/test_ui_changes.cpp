@@ -142,7 +142,7 @@ void ChangesTest::saysWhatThePlansMakeOfIt() {
   const auto before = numLaunches();
   QVERIFY(f.apply(SetFusion{Json{{"rules", "te"}}}));
   QVERIFY(numLaunches() != before);
-  const QString expected = QStringLiteral("fused: %1 launches instead of %2").arg(numLaunches()).arg(before);
+  const QString expected = QStringLiteral("fused: %1 steps instead of %2").arg(numLaunches()).arg(before);
   QVERIFY2(f.window.changes().summary().contains(expected), qPrintable(f.window.changes().summary()));
   const QStringList fused = f.rows().filter(QStringLiteral("fused plan, forward: "));
   QVERIFY2(!fused.filter(QStringLiteral("− no longer")).isEmpty(), qPrintable(f.rows().join(u'\n')));

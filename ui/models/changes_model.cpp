@@ -179,7 +179,7 @@ QString opsText(const ChangeCounts& counts) {
   return parts.join(QStringLiteral(", "));
 }
 
-/// "16 launches instead of 4"; empty where both read the same, or nothing is planned. one: the text for 1.
+/// "16 steps instead of 4"; empty where both read the same, or nothing is planned. one: the text for 1.
 QString figureText(const PipelineDifference& difference, std::string_view name, const QString& one,
                    const QString& many) {
   const PlanFigure* const figure = findFigure(difference, "fused", name);
@@ -187,11 +187,11 @@ QString figureText(const PipelineDifference& difference, std::string_view name, 
   return (figure->next == 1 ? one : many).arg(valueText(*figure, figure->next), valueText(*figure, figure->base));
 }
 
-/// "fused: 16 launches instead of 4, peak memory 94.3 MiB instead of 13 MiB"
+/// "fused: 16 steps instead of 4, peak memory 94.3 MiB instead of 13 MiB"
 QString planText(const PipelineDifference& difference) {
   const QString peak = ChangesModel::tr("peak memory %1 instead of %2");
-  QStringList parts = {figureText(difference, "launches", ChangesModel::tr("%1 launch instead of %2"),
-                                  ChangesModel::tr("%1 launches instead of %2")),
+  QStringList parts = {figureText(difference, "launches", ChangesModel::tr("%1 step instead of %2"),
+                                  ChangesModel::tr("%1 steps instead of %2")),
                        figureText(difference, "peakBytes", peak, peak)};
   parts.removeAll(QString());
   return parts.isEmpty() ? QString() : ChangesModel::tr("fused: %1").arg(parts.join(QStringLiteral(", ")));

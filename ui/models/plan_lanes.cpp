@@ -77,16 +77,16 @@ LaneBox laneBox(const Analysis& analysis, const FusedOperation& entry, Phase pha
   return box;
 }
 
-std::int64_t launchesOf(const Plan& plan, Phase phase) {
+std::int64_t stepsOf(const Plan& plan, Phase phase) {
   return std::ranges::count_if(plan.steps, [&](const Step& step) { return step.phase == phase && step.isWork(); });
 }
 
-QString launchText(const Analysis& analysis, Phase phase, const QString& pass) {
-  const std::int64_t fused = launchesOf(*analysis.fusedPlan, phase);
-  const std::int64_t unfused = launchesOf(*analysis.unfusedPlan, phase);
-  const QString launches = counted(fused, translated("launch"), translated("launches"));
-  if (fused == unfused) return translated("%1: %2, as unfused").arg(pass, launches);
-  return translated("%1: %2 instead of %3").arg(pass, launches).arg(unfused);
+QString stepText(const Analysis& analysis, Phase phase, const QString& pass) {
+  const std::int64_t fused = stepsOf(*analysis.fusedPlan, phase);
+  const std::int64_t unfused = stepsOf(*analysis.unfusedPlan, phase);
+  const QString steps = counted(fused, translated("step"), translated("steps"));
+  if (fused == unfused) return translated("%1: %2, as unfused").arg(pass, steps);
+  return translated("%1: %2 instead of %3").arg(pass, steps).arg(unfused);
 }
 
 QString peakText(const Analysis& analysis) {
@@ -132,9 +132,9 @@ QString stageSummary(const Analysis& analysis, FusionStage stage) {
 
 QString planSummary(const Analysis& analysis) {
   if (!analysis.isRunnable()) return QString();
-  QStringList parts = {launchText(analysis, Phase::Forward, translated("Forward"))};
+  QStringList parts = {stepText(analysis, Phase::Forward, translated("Forward"))};
   if (analysis.graph().pass() == PassKind::Training) {
-    parts.append(launchText(analysis, Phase::Backward, translated("backward")));
+    parts.append(stepText(analysis, Phase::Backward, translated("backward")));
   }
   parts.append(peakText(analysis));
   if (const std::int64_t bytes = analysis.fusedPlan->hostBytes; bytes > 0)

@@ -267,7 +267,7 @@ StepFacts factsOf(const StepRecord& step) {
                   .kernel = toQt(step.kernel),
                   .flops = step.flops,
                   .bytes = step.bytes,
-                  .launches = step.isView ? 0 : 1};
+                  .launches = step.isView ? 0 : step.launches};
   for (const std::string& way : step.ways) facts.details += u'\n' + toQt(way);
   for (const ActivityRecord& kernel : step.activities)
     facts.details +=

@@ -195,7 +195,7 @@ TEST(Suggest, ListsWhatHelpsAndAppliesOne) {
   const ProgramResult listed = fuseline(suggest);
   EXPECT_EQ(listed.exitCode, 0) << listed.err;
   EXPECT_TRUE(has(listed.out, "Set add.in_place to true")) << listed.out;
-  EXPECT_TRUE(has(listed.out, "1 launch fewer")) << listed.out;
+  EXPECT_TRUE(has(listed.out, "1 step fewer")) << listed.out;
   EXPECT_TRUE(has(listed.out, "forward + ForwardLinearBiasAdd (fc2, add)")) << listed.out;
   EXPECT_TRUE(has(listed.err, "the model's")) << "an estimate is labelled as one";
   const ProgramResult applied = fuseline(suggest + " --apply 1 -o " + changed);

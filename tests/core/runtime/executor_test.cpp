@@ -6,6 +6,7 @@
 #include "tests/support/compare.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/result_memory.h"
+#include "tests/support/traced_backend.h"
 #include "tests/support/wrapped_backend.h"
 
 #include <algorithm>
@@ -29,52 +30,6 @@ class RefusingBackend : public WrappedBackend {
     return Error{"no recorder is left."};
   }
 };
-
-/// Has a clock, and a trace if `trace` makes one.
-class TimedBackend : public ClockedBackend {
- public:
-  using MakeTrace = std::function<Result<std::unique_ptr<DeviceTrace>>()>;
-  explicit TimedBackend(MakeTrace makeTrace) : m_makeTrace(std::move(makeTrace)) {}
-
-  Result<std::unique_ptr<DeviceTrace>> makeTrace() override { return m_makeTrace(); }
-
- private:
-  MakeTrace m_makeTrace;
-};
-
-constexpr int kAlways = 1000;
-
-/// Every step does two things, of 10 ns and 1 ns; something else takes 100 ns. The first runs' records are lost.
-class Trace : public DeviceTrace {
- public:
-  explicit Trace(int numLosses) : m_numLosses(numLosses) {}
-  void beginStep(std::size_t step) override {
-    if (!m_isOn) return;
-    const double startNs = 200.0 * static_cast<double>(m_seen.size());
-    m_seen.push_back({.name = "k", .configuration = "", .step = step, .startNs = startNs, .durationNs = 10.0});
-    m_seen.push_back({.name = "k", .configuration = "", .step = step, .startNs = startNs + 15.0, .durationNs = 1.0});
-  }
-  void endStep() override {}
-  void start() override {
-    m_isOn = true;
-    m_seen = {{.name = "fill", .configuration = "", .durationNs = 100.0}};
-  }
-  std::vector<DeviceActivity> stop() override {
-    m_isOn = false;
-    if (m_numLosses-- > 0) throw std::runtime_error("records were lost.");
-    return m_seen;
-  }
-
- private:
-  int m_numLosses;
-  bool m_isOn = false;
-  std::vector<DeviceActivity> m_seen;
-};
-
-std::shared_ptr<Backend> tracedBackend(int numLosses) {
-  return std::make_shared<TimedBackend>(
-      [numLosses] { return std::unique_ptr<DeviceTrace>(std::make_unique<Trace>(numLosses)); });
-}
 
 /// A graph with its unfused plan and bindings.
 struct Scene {
@@ -714,7 +669,7 @@ TEST(ExecutorClock, NotesNoLaunchesWhereTheHostIsTheDevice) {
 
 TEST(ExecutorClock, AddsUpWhatATraceSawOfEachStep) {
   const Scene scene = forwardMlp();
-  const auto executor = std::move(*scene.on(tracedBackend(0), {.clock = StepClock::Trace}));
+  const auto executor = std::move(*scene.on(tracedBackend(), {.clock = StepClock::Trace}));
   ASSERT_EQ(executor->clock(), StepClock::Trace);
   ASSERT_TRUE(executor->run());
   EXPECT_TRUE(executor->activities().empty());
@@ -728,26 +683,38 @@ TEST(ExecutorClock, AddsUpWhatATraceSawOfEachStep) {
 
 TEST(ExecutorClock, RunsAgainWhereATraceLostSomething) {
   const Scene scene = forwardMlp();
-  const auto executor = std::move(*scene.on(tracedBackend(2), {.clock = StepClock::Trace}));
+  const auto executor = std::move(*scene.on(tracedBackend({.numLosses = 2}), {.clock = StepClock::Trace}));
   std::vector<double> stepNs;
   ASSERT_TRUE(executor->runObserved([&](std::size_t, double, double durationNs) { stepNs.push_back(durationNs); }));
   EXPECT_EQ(stepNs, (std::vector<double>{11.0, 11.0, 11.0}));
 }
 
-TEST(ExecutorClock, TimesStepsByAnotherClockAfterATraceThatLosesRecordsEveryTime) {
+TEST(ExecutorClock, TimesByEventsWhereATraceLosesSomethingEveryTime) {
   const Scene scene = forwardMlp();
-  const auto executor = std::move(*scene.on(tracedBackend(kAlways), {.clock = StepClock::Trace}));
-  std::size_t numTimed = 0;
-  ASSERT_TRUE(executor->runObserved([&](std::size_t, double, double) { ++numTimed; }));
-  EXPECT_EQ(numTimed, 3u);
-  EXPECT_NE(executor->clock(), StepClock::Trace);
+  const auto executor = std::move(*scene.on(tracedBackend({.numLosses = kAlways}), {.clock = StepClock::Trace}));
+  std::vector<double> stepNs;
+  const Result<RunOutcome> ran =
+      executor->runObserved([&](std::size_t, double, double durationNs) { stepNs.push_back(durationNs); });
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_EQ(stepNs, (std::vector<double>{1.0, 2.0, 3.0}));
+  EXPECT_EQ(executor->clock(), StepClock::Events);
   EXPECT_EQ(executor->clockNote(), "records were lost.");
-  EXPECT_TRUE(executor->run());
+  EXPECT_TRUE(executor->activities().empty());
+}
+
+TEST(ExecutorClock, TimesByEventsWhereATraceCannotStart) {
+  const Scene scene = forwardMlp();
+  const auto executor = std::move(*scene.on(tracedBackend({.numStarts = 0}), {.clock = StepClock::Trace}));
+  int numSteps = 0;
+  ASSERT_TRUE(executor->runObserved([&](std::size_t, double, double) { ++numSteps; }));
+  EXPECT_EQ(numSteps, 3);
+  EXPECT_EQ(executor->clock(), StepClock::Events);
+  EXPECT_EQ(executor->clockNote(), "the trace does not start.");
 }
 
 TEST(ExecutorClock, DoesNotMissWhatACancelledRunDidNotDo) {
   const Scene scene = forwardMlp();
-  const auto executor = std::move(*scene.on(tracedBackend(kAlways), {.clock = StepClock::Trace}));
+  const auto executor = std::move(*scene.on(tracedBackend({.numLosses = kAlways}), {.clock = StepClock::Trace}));
   std::stop_source cancel;
   cancel.request_stop();
   const Result<RunOutcome> ran = executor->runObserved([](std::size_t, double, double) {}, cancel.get_token());
@@ -758,7 +725,7 @@ TEST(ExecutorClock, DoesNotMissWhatACancelledRunDidNotDo) {
 TEST(ExecutorClock, MissesNoRecordsWhereAllTensorsAreEmpty) {
   const Scene scene{.graph =
                         chain(DType::F32, {0, 4}, {linear(5, "fc"), link("GELU", "act")}, {.pass = PassKind::Forward})};
-  const auto executor = std::move(*scene.on(tracedBackend(kAlways), {.clock = StepClock::Trace}));
+  const auto executor = std::move(*scene.on(tracedBackend({.numLosses = kAlways}), {.clock = StepClock::Trace}));
   std::vector<double> stepNs;
   const Result<RunOutcome> ran =
       executor->runObserved([&](std::size_t, double, double durationNs) { stepNs.push_back(durationNs); });
@@ -768,7 +735,7 @@ TEST(ExecutorClock, MissesNoRecordsWhereAllTensorsAreEmpty) {
 
 TEST(ExecutorClock, TracesNothingWhereNothingIsLaunched) {
   const Scene scene{.graph = chain(DType::F32, {3, 4}, {link("Identity")}, {.pass = PassKind::Forward})};
-  const auto executor = std::move(*scene.on(tracedBackend(kAlways), {.clock = StepClock::Trace}));
+  const auto executor = std::move(*scene.on(tracedBackend({.numLosses = kAlways}), {.clock = StepClock::Trace}));
   const Result<RunOutcome> ran =
       executor->runObserved([](std::size_t, double, double) { FAIL() << "a view was launched"; });
   ASSERT_TRUE(ran) << ran.error().message;

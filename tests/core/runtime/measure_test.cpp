@@ -4,6 +4,7 @@
 
 #include "core/runtime/bindings.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/traced_backend.h"
 #include "tests/support/wrapped_backend.h"
 
 #include <gtest/gtest.h>
@@ -84,6 +85,53 @@ TEST(Measure, TimesWholeRunsOnlyWhereNothingTimesSteps) {
   EXPECT_TRUE(measured->plans[0].medianTimeline().spans.empty());
   for (const auto& samples : measured->plans[0].stepNs) EXPECT_EQ(samples.size(), 0u);
   EXPECT_EQ(measured->plans[1].instrumentedNs.size(), 2u);
+}
+
+/// The two plans, each with a trace of its own.
+std::vector<std::unique_ptr<Executor>> traced(const MeasuredScene& scene, const TraceFaults& first,
+                                              const TraceFaults& second) {
+  std::vector<std::unique_ptr<Executor>> executors;
+  for (const auto& [plan, faults] : {std::pair{&scene.unfusedPlan, first}, std::pair{&scene.fusedPlan, second}})
+    executors.push_back(
+        *Executor::create(tracedBackend(faults), scene.graph, *plan, scene.bindings, {}, {.clock = StepClock::Trace}));
+  return executors;
+}
+
+/// By events a step of ClockedBackend takes as many nanoseconds as its place says; traced, 11.
+TEST(Measure, TimesAllStepsByEventsWhereATraceIsGivenUp) {
+  const MeasuredScene scene;
+  constexpr int kTracedRounds = 2;
+  for (const TraceFaults& second : {TraceFaults{.numStarts = kTracedRounds}, TraceFaults{.numLosses = kAlways}}) {
+    const auto owned = traced(scene, {}, second);
+    const std::vector<Executor*> executors = {owned[0].get(), owned[1].get()};
+    const Result<Measurement> measured = measure(executors, {.iterations = 5});
+    ASSERT_TRUE(measured) << measured.error().message;
+    const std::size_t numTimed = second.numLosses == 0 ? 5 - kTracedRounds - 1 : 4;
+    for (const PlanSamples& plan : measured->plans) {
+      EXPECT_EQ(plan.endToEndNs.size(), 5u) << "kept";
+      EXPECT_EQ(plan.instrumentedNs.size(), numTimed);
+      EXPECT_EQ(plan.spans.size(), numTimed);
+      EXPECT_TRUE(plan.activities.of(0).empty());
+      for (const auto& samples : plan.stepNs)
+        EXPECT_EQ(std::ranges::count(samples, 11.0), 0) << "no step that was traced";
+    }
+    for (const Executor* const executor : executors) {
+      EXPECT_EQ(executor->clock(), StepClock::Events);
+      EXPECT_NE(executor->clockNote(), "");
+    }
+  }
+}
+
+TEST(Measure, TimesAStepWhereATraceIsGivenUpInTheLastRound) {
+  const MeasuredScene scene;
+  const auto owned = traced(scene, {}, {.numStarts = 1});
+  const std::vector<Executor*> executors = {owned[0].get(), owned[1].get()};
+  const Result<Measurement> measured = measure(executors, {.iterations = 2});
+  ASSERT_TRUE(measured) << measured.error().message;
+  for (const PlanSamples& plan : measured->plans) {
+    EXPECT_EQ(plan.endToEndNs.size(), 3u) << "one round more";
+    EXPECT_EQ(plan.instrumentedNs.size(), 1u);
+  }
 }
 
 /// Counts; fails from some call on.

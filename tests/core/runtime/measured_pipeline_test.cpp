@@ -5,6 +5,7 @@
 #include "core/document/file_format.h"
 #include "core/runtime/pipeline_run.h"
 #include "tests/support/one_backend.h"
+#include "tests/support/traced_backend.h"
 
 #include <gtest/gtest.h>
 
@@ -94,6 +95,21 @@ TEST(MeasuredRun, SaysWhereAndWhenItWasMeasured) {
   EXPECT_EQ(run.deviceName(), makeReferenceBackend()->device().name);
   EXPECT_TRUE(std::regex_match(run.fact("measured at"), std::regex(R"(2\d{3}-\d\d-\d\d \d\d:\d\d UTC)")))
       << run.fact("measured at");
+}
+
+TEST(MeasuredRun, SaysWhyItsStepsWereTimedByEvents) {
+  for (const testing::TraceFaults& faults :
+       {testing::TraceFaults{.numLosses = testing::kAlways}, testing::TraceFaults{.numStarts = 0}}) {
+    const RunRecord run =
+        measuredRun(pipelineText(), {.settings = {.timing = "cupti"}}, testing::tracedBackend(faults));
+    EXPECT_EQ(run.settings.timing, "events");
+    EXPECT_EQ(run.timingNote, faults.numStarts == 0 ? "the trace does not start." : "records were lost.");
+    for (const VariantRecord& variant : run.variants) {
+      EXPECT_FALSE(variant.endToEndNs.empty());
+      for (const StepRecord& step : variant.steps) EXPECT_FALSE(step.samplesNs.empty()) << step.name;
+    }
+    EXPECT_TRUE(runRecordFromJson(toJson(run))) << "a file that can be opened";
+  }
 }
 
 TEST(MeasuredRun, HasTheRoofsOfItsDeviceAndTheArithmeticOfItsSteps) {

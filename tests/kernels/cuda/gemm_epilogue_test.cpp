@@ -88,6 +88,27 @@ TEST(GemmEpilogue, MakesTheGradientOfGeluByItselfInRowsOfEights) {
   EXPECT_NE(refusal(ofVectors).find("vectors"), std::string::npos) << refusal(ofVectors);
 }
 
+/// TransformerEngine switches them off (cublaslt_gemm.cu); cuBLASLt 13.1.0 passed the tests of plans on an H100.
+TEST(GemmEpilogue, ActivatesProductsOfBlocksOf128OnlyByALibraryThatHasProvenIt) {
+  constexpr std::size_t kOld = 130002;
+  constexpr std::size_t kProven = 130100;
+  for (const Activation activation : {Activation::Relu, Activation::Gelu}) {
+    GemmProblem problem = activated(activation);
+    problem.cType = DType::BF16;
+    EXPECT_TRUE(isEpilogueProven(problem, kOld)) << "no codes";
+    problem.aCodes = FactorCodes{.scaling = Scaling::Block1x128};
+    problem.bCodes = FactorCodes{.scaling = Scaling::Block128x128};
+    EXPECT_TRUE(isEpilogueProven(problem, kProven));
+    EXPECT_NE(isEpilogueProven(problem, kOld).reason().find("this is 13.0."), std::string::npos);
+    problem.cType = DType::F32;
+    EXPECT_FALSE(isEpilogueProven(problem, kProven)) << "measured in 16 bits only";
+    problem.activation = Activation::None;
+    EXPECT_TRUE(isEpilogueProven(problem, kOld)) << "no activation";
+    problem.hasGeluGrad = true;
+    EXPECT_FALSE(isEpilogueProven(problem, kProven));
+  }
+}
+
 TEST(GemmEpilogue, NeedsSomethingToAddUp) {
   for (GemmProblem problem : {activated(Activation::Gelu), withBiasGrad(DType::F32), withGeluGrad()}) {
     problem.k = 0;

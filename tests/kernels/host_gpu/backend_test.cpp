@@ -8,6 +8,7 @@
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/host_gpu/host_gpu.h"
 #include "tests/support/pipelines.h"
+#include "tests/support/recipes.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/temporary_folder.h"
 
@@ -79,6 +80,23 @@ TEST(CudaBackendOnHost, GivesBackWhatItOwned) {
     EXPECT_GT(host_gpu::owned().events, before.events);
   }
   EXPECT_EQ(host_gpu::owned(), before);
+}
+
+/// In older ones such activations come out wrong, which only numbers show.
+TEST(CudaBackendOnHost, LeavesActivationsOfBlocksOf128ToAProvenLibrary) {
+  if (host_gpu::majorCapability() != 9) GTEST_SKIP() << "cuBLASLt multiplies blocks of 128 on 9.x only.";
+  const Graph graph = under(*Recipe::create(*findRecipe("Float8BlockScaling")),
+                            chain(DType::BF16, {128, 256}, {linear(256, "fc"), link("Bias"), link("GELU")}));
+  for (const std::size_t version : {std::size_t{130002}, std::size_t{130100}}) {
+    const std::size_t before = host_gpu::setCublasLtVersion(version);
+    const std::shared_ptr<Backend> backend = newBackend();
+    const FusionReport report = *fuse(graph, {.capabilities = capabilitiesOf(backend)});
+    const RunResults actual = runPlan(graph, report, backend);
+    host_gpu::setCublasLtVersion(before);
+    EXPECT_EQ(firstDifference(actual, runPlan(graph, report, makeReferenceBackend()), 4 * toleranceOf(DType::BF16).relative),
+              "")
+        << version;
+  }
 }
 
 TEST(CudaBackendOnHost, SaysWhatMemoryIsMissing) {

@@ -13,9 +13,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <numbers>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace fuseline::host_gpu {
@@ -23,6 +25,8 @@ namespace fuseline::host_gpu {
 namespace {
 
 constexpr std::uint64_t kRequiredAlignment = 16;  // of matrices of codes, in bytes
+
+std::size_t libraryVersion = CUBLAS_VERSION;
 
 struct Operation {
   std::map<cublasLtMatmulDescAttributes_t, std::vector<std::byte>> attributes;
@@ -247,11 +251,19 @@ struct Product {
       addBias(result);
     if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS})) store(result, auxLayout, aux);
     activate(result);
+    if (isBroken()) std::ranges::fill(result, std::numeric_limits<double>::quiet_NaN());
     store(result, layout, d);
     if (epilogue == CUBLASLT_EPILOGUE_BGRADB) storeBiasGrad();
   }
 
  private:
+  bool isBroken() const {
+    const bool hasBlocks = a.scaleMode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F ||
+                           b.scaleMode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    return libraryVersion < 130100 && hasBlocks &&
+           !isOneOf(epilogue, {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS});
+  }
+
   std::size_t at(std::int64_t row, std::int64_t col) const {
     return static_cast<std::size_t>(col * layout.leadingDimension + row);
   }
@@ -323,7 +335,7 @@ Factor factorOf(const Operation& operation, const void* data, const Layout& layo
 
 cublasStatus_t create(cublasLtHandle_t* handle) { return *handle = nullptr, CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t destroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
-std::size_t version() { return CUBLAS_VERSION; }
+std::size_t version() { return libraryVersion; }
 const char* statusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_INVALID_VALUE";
 }
@@ -447,6 +459,8 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
 }
 
 }  // namespace
+
+std::size_t setCublasLtVersion(std::size_t version) { return std::exchange(libraryVersion, version); }
 
 }  // namespace fuseline::host_gpu
 

@@ -28,6 +28,10 @@ std::size_t setMemoryBytes(std::size_t bytes);
 /// The major number of its compute capability: 9, or 10 where the environment has FUSELINE_HOST_GPU=sm_100.
 int majorCapability();
 
+/// Of its cuBLASLt, as cublasLtGetVersion says it; before 13.1 it offers activations with blocks of 128 that come out
+/// as NaN. Returns what it was before.
+std::size_t setCublasLtVersion(std::size_t version);
+
 /// What is there now, of any kind that has an owner.
 struct Owned {
   std::size_t allocations = 0;

@@ -7,6 +7,7 @@
 #include "core/quant/scale_map.h"
 #include "core/tensor/scaling.h"
 #include "core/tensor/tensor.h"
+#include "kernels/cuda/launch_count.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/simt/simt.h"
 
@@ -110,6 +111,7 @@ class HostGemm final : public cuda::Gemm {
 
   void multiply(const cuda::GemmPointers& pointers, std::byte*, cuda::Stream stream) override {
     checkAlignment(pointers);
+    ++cuda::numLaunched;
     simt::submit(stream, [this, pointers] { multiplyNow(pointers); });
   }
 

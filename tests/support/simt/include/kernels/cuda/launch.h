@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/device/program.h"
+#include "kernels/cuda/launch_count.h"
 #include "kernels/cuda/stream.h"
 #include "tests/support/simt/include/cuda_runtime.h"
 
@@ -17,6 +18,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
             const Arguments&... arguments) {
   if (sharedBytes > device::kMaxDynamicSharedBytes)
     throw std::invalid_argument("No launch may ask for so much shared memory.");
+  ++numLaunched;
   simt::submit(stream, [kernel, grid, block, sharedBytes, values = std::tuple<Parameters...>(arguments...)] {
     simt::runGrid(
         grid, block, [&] { std::apply(kernel, values); }, sharedBytes);
