@@ -30,8 +30,8 @@ RECIPES = {"none": "sm_90", "delayed": "sm_90", "float8current": "sm_90", "float
            "nvfp4": "sm_100"}
 
 
-def import_te():
-    """transformer_engine.pytorch with a mock in place of its extension."""
+def import_te(add_kernels=lambda extension: None):
+    """transformer_engine.pytorch with a mock in place of its extension, and of kernels those that are added."""
     for package in ("torch", "transformer_engine"):
         if importlib.util.find_spec(package) is None:
             print(f"Skipped: this Python has no {package}.")
@@ -45,6 +45,7 @@ def import_te():
     extension.DType = enum.IntEnum("DType", {name: i for i, name in enumerate(names)})
     backends = sorted(set(re.findall(r"NVTE_Fused_Attn_Backend\.(NVTE_\w+)", "\n".join(sources))))
     extension.NVTE_Fused_Attn_Backend = enum.IntEnum("Backend", {name: i for i, name in enumerate(backends)})
+    add_kernels(extension)
     sys.modules["transformer_engine_torch"] = extension
     import transformer_engine.common
 
