@@ -187,7 +187,9 @@ def check(te, to_fuseline, case, folder):
     script = run("export", path, "--to", "te", *arguments)
     exported = loaded(script)
     found = list(differences(te, exported))
-    if list(exported.PLAN) == ["layers"] and "Formula_" not in script and path in test_te_export.EXAMPLES:
+    # A module of several ranks has the sizes of one; a pipeline has those of the whole layers.
+    is_whole = "Formula_" not in script and "tensor_parallel_size" not in script
+    if list(exported.PLAN) == ["layers"] and is_whole and path in test_te_export.EXAMPLES:
         found += import_difference(to_fuseline, exported, script, arguments, folder)
     return len(exported.PLAN), [f"{name}: {problem}" for problem in found]
 
