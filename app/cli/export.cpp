@@ -26,6 +26,7 @@ struct ExportOptions : PipelineOptions {
   std::string format;
   std::string output;
   bool replaces = false;
+  bool moduleOnly = false;
   std::uint64_t seed = 0;
   std::string tensorsFile;
   /// Options of formats that have weights.
@@ -110,6 +111,12 @@ Result<std::shared_ptr<const NamedTensors>> givenTensors(const ExportOptions& op
   return std::make_shared<const NamedTensors>(std::move(*tensors));
 }
 
+Result<void> refuseModuleOnly(const ExportOptions& options) {
+  if (!options.moduleOnly || options.format == "te") return {};
+  return Error{fmt::format("export --to {}: --module-only is an option for --to te.", options.format),
+               ErrorKind::Usage};
+}
+
 /// A run is a pipeline, too, but as it was measured; its file is another.
 Result<PipelineText> pipelineText(const PipelineExporter& exporter, const ExportOptions& options, Context& context) {
   if (options.file.ends_with(".fuserun"))
@@ -127,6 +134,7 @@ Result<PipelineText> pipelineText(const PipelineExporter& exporter, const Export
                                                   .analysis = pipeline->analysis,
                                                   .seed = options.seed,
                                                   .tensors = std::move(*tensors),
+                                                  .moduleOnly = options.moduleOnly,
                                                   .layOut = context.layOut});
   if (exported && !exported->bytes)
     if (Result<void> fits = refuseOptionsOfWeights(options); !fits) return fits.error();
@@ -165,6 +173,7 @@ Result<int> exportFile(const ExportOptions& options, Context& context) {
         "formats are listed.",
         ErrorKind::Usage};
   if (options.file.empty()) return listAllFormats(options, context);
+  if (Result<void> fits = refuseModuleOnly(options); !fits) return fits.error();
   if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
   const Result<PipelineText> exported = exportedText(options, context);
   if (!exported) return exported.error();
@@ -206,6 +215,8 @@ void addExportVerb(CLI::App& app, Context& context) {
   for (const CLI::Option* option : verb->get_options())
     if (option != file && !option->check_name("--json") && !option->check_name("--help"))
       options->ofPlans.push_back(option);
+  verb->add_flag("--module-only", options->moduleOnly,
+                 "With --to te: the module and its recipe, without the program that times and checks them");
   verb->add_option("--to", options->format, "The format")->type_name("FORMAT");
   verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
   verb->add_flag("--force", options->replaces, "Replaces the file where it exists");

@@ -7,6 +7,7 @@
 #include "core/document/file_format.h"
 #include "core/plan/repair.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/support/visible_text.h"
 
 #include <algorithm>
 
@@ -50,7 +51,7 @@ void printAnnotations(const std::vector<Diagnostic>& diagnostics, const std::str
 void printText(const std::vector<Diagnostic>& diagnostics, const std::string& file, Context& context) {
   for (const Diagnostic& diagnostic : diagnostics) {
     context.out << toString(diagnostic, file) << '\n';
-    for (const Repair& repair : diagnostic.repairs) context.out << "  repair: " << repair.label << '\n';
+    for (const Repair& repair : diagnostic.repairs) context.out << "  repair: " << visibleText(repair.label) << '\n';
   }
   const auto errors = std::ranges::count(diagnostics, Severity::Error, &Diagnostic::severity);
   const auto warnings = std::ranges::count(diagnostics, Severity::Warning, &Diagnostic::severity);

@@ -26,6 +26,8 @@ struct ExportedPipeline {
   /// For formats with weights: what these are drawn from, and those that are given in place of it, by name.
   std::uint64_t seed = 0;
   std::shared_ptr<const NamedTensors> tensors = nullptr;
+  /// For formats that are programs: the module alone, without what times and checks it.
+  bool moduleOnly = false;
   /// For formats that are drawings. Empty: nobody can.
   LayOutGraph layOut = nullptr;
 };

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/diagnostic.h"
 
+#include "core/support/visible_text.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -25,8 +27,9 @@ std::string toString(const Diagnostic& diagnostic, std::string_view file) {
   std::string text(file);
   if (diagnostic.line > 0) text += fmt::format(":{}:{}", diagnostic.line, diagnostic.column);
   if (!text.empty()) text += ": ";
-  text += fmt::format("{}: {} [{}", severityName(diagnostic.severity), diagnostic.message, diagnostic.code);
-  if (!diagnostic.pointer.empty()) text += " at " + diagnostic.pointer;
+  text +=
+      fmt::format("{}: {} [{}", severityName(diagnostic.severity), visibleText(diagnostic.message), diagnostic.code);
+  if (!diagnostic.pointer.empty()) text += " at " + visibleText(diagnostic.pointer);
   return text + "]";
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/analysis.h"
 
+#include "core/graph/in_place_hazards.h"
 #include "core/plan/padding.h"
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
@@ -9,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace fuseline {
 
@@ -51,6 +54,20 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
   addPaddingRepairs(document, options.lowering, *analysis.recipe, diagnostics);
   if (std::optional<Diagnostic> note = noteSmallLayers(analysis.graph(), *analysis.recipe))
     diagnostics.push_back(std::move(*note));
+}
+
+/// Fuseline's own plans are right; whoever carries the pipeline over to TransformerEngine should know.
+void noteInPlaceHazards(const Graph& graph, std::vector<Diagnostic>& diagnostics) {
+  for (const InPlaceHazard& hazard : inPlaceHazards(graph)) {
+    const Node& node = graph.node(hazard.node);
+    diagnostics.push_back(
+        {.severity = Severity::Note,
+         .code = "in-place",
+         .node = node.owner,
+         .message = fmt::format("{} is in place, but {}. Fuseline keeps the tensor; `fuseline export --to te` "
+                                "switches in_place off, and what TransformerEngine fuses may then be less.",
+                                node.id, hazardText(graph, hazard))});
+  }
 }
 
 /// A switch that outlived its op is no error: the pipeline does what it did.
@@ -107,6 +124,7 @@ Analysis analyze(const PipelineDocument& document, const AnalysisOptions& option
   if (hasErrors(analysis.lowered.diagnostics)) return analysis;
   analysis.report = std::move(*report);
   noteIdleSwitches(graph, fusion.switches, analysis.lowered.diagnostics);
+  noteInPlaceHazards(graph, analysis.lowered.diagnostics);
   analysis.unfusedPlan = makePlan(graph, unfused(graph));
   analysis.fusedPlan = makePlan(graph, analysis.report);
   return analysis;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +22,18 @@ constexpr std::array<std::string_view, 36> kKeywords = {
     "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
     "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield",    "self"};
 
+/// Source: dir() of torch.nn.Module (PyTorch 2.11) and of te.ops.Sequential (TransformerEngine 2.20), those without an
+/// underscore in front, and `device`, an argument of the constructor.
+constexpr const char* kModuleMembers =
+    "T_destination add_module append apply bfloat16 buffers call_super_init children compile cpu cuda device "
+    "double dump_patches eval extend extra_repr float forward get_buffer get_extra_state get_parameter "
+    "get_submodule half insert ipu load_state_dict modules mtia named_buffers named_children named_modules "
+    "named_parameters parameters pop register_backward_hook register_buffer register_forward_hook "
+    "register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook "
+    "register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter "
+    "register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule "
+    "share_memory state_dict to to_empty train training type xpu zero_grad";
+
 bool isLetterOrDigit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -28,10 +42,56 @@ std::string identifier(std::string_view name) {
   std::string result(name);
   std::ranges::replace_if(
       result, [](char c) { return !isLetterOrDigit(c); }, '_');
-  if (result.empty() || (result[0] >= '0' && result[0] <= '9')) result = fmt::format("_{}", result);
+  if (result.empty() || (result[0] >= '0' && result[0] <= '9')) return fmt::format("_{}", result);
+  if (result[0] == '_') return fmt::format("v{}", result);  // names of Python's own, and of modules, begin so
   if (std::ranges::find(kKeywords, std::string_view(result)) != kKeywords.end()) result += '_';
   return result;
 }
+
+/// Reads brackets and strings. What stands between them is Python's to judge.
+class ExpressionReader {
+ public:
+  explicit ExpressionReader(std::string_view text) : m_text(text) {}
+
+  bool isWhole() {
+    if (m_text.find_first_not_of(' ') == std::string_view::npos) return false;
+    while (m_at < m_text.size())
+      if (!readOne()) return false;
+    return m_open.empty();
+  }
+
+ private:
+  bool readOne() {
+    const char c = m_text[m_at++];
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
+    if (c == '"' || c == '\'') return readString(c);
+    if (const auto bracket = kOpening.find(c); bracket != std::string_view::npos) m_open += kClosing[bracket];
+    if (kClosing.find(c) != std::string_view::npos) return close(c);
+    return std::string_view("#;\\").find(c) == std::string_view::npos;
+  }
+
+  bool close(char c) {
+    if (m_open.empty() || m_open.back() != c) return false;
+    m_open.pop_back();
+    return true;
+  }
+
+  bool readString(char quote) {
+    for (; m_at < m_text.size(); ++m_at) {
+      if (static_cast<unsigned char>(m_text[m_at]) < 0x20) return false;
+      if (m_text[m_at] == '\\')
+        ++m_at;
+      else if (m_text[m_at] == quote)
+        return ++m_at, true;
+    }
+    return false;
+  }
+
+  static constexpr std::string_view kOpening = "([{", kClosing = ")]}";
+  std::string_view m_text;
+  std::size_t m_at = 0;
+  std::string m_open;  // what closes the brackets that are open
+};
 
 std::string escaped(char c) {
   if (c == '\\' || c == '"') return {'\\', c};
@@ -51,46 +111,10 @@ const std::string& PythonNames::of(std::string_view name) {
 }
 
 const std::set<std::string, std::less<>>& moduleMembers() {
-  static const std::set<std::string, std::less<>> members = {"add_module",
-                                                             "append",
-                                                             "apply",
-                                                             "bfloat16",
-                                                             "buffers",
-                                                             "children",
-                                                             "compile",
-                                                             "cpu",
-                                                             "cuda",
-                                                             "double",
-                                                             "eval",
-                                                             "extend",
-                                                             "extra_repr",
-                                                             "float",
-                                                             "forward",
-                                                             "half",
-                                                             "insert",
-                                                             "ipu",
-                                                             "load_state_dict",
-                                                             "modules",
-                                                             "mtia",
-                                                             "parameters",
-                                                             "pop",
-                                                             "register_buffer",
-                                                             "register_module",
-                                                             "register_parameter",
-                                                             "requires_grad_",
-                                                             "share_memory",
-                                                             "state_dict",
-                                                             "to",
-                                                             "to_empty",
-                                                             "train",
-                                                             "training",
-                                                             "type",
-                                                             "xpu",
-                                                             "zero_grad",
-                                                             "get_parameter",
-                                                             "get_submodule",
-                                                             "get_buffer",
-                                                             "device"};
+  static const std::set<std::string, std::less<>> members = [] {
+    std::istringstream names(kModuleMembers);
+    return std::set<std::string, std::less<>>(std::istream_iterator<std::string>(names), {});
+  }();
   return members;
 }
 
@@ -99,6 +123,8 @@ std::string pythonText(std::string_view text) {
   for (const char c : text) literal += escaped(c);
   return literal + '"';
 }
+
+bool isPythonExpression(std::string_view text) { return ExpressionReader(text).isWhole(); }
 
 std::string pythonBool(bool value) { return value ? "True" : "False"; }
 
@@ -138,7 +164,8 @@ std::string statement(const std::string& before, const PythonCall& call, const s
   const std::string arguments = fmt::format("{}", fmt::join(call.arguments, ", "));
   if (head.size() + arguments.size() + 1 + after.size() <= kColumns || call.arguments.empty())
     return head + arguments + ")" + after + "\n";
-  const bool isTwoCalls = call.callee.find('(') + 1 < call.callee.rfind(')');
+  const std::size_t first = call.callee.find('(');
+  const bool isTwoCalls = first != std::string::npos && first + 1 < call.callee.rfind(')');
   if (head.size() > kColumns && isTwoCalls) return brokenAtFirstCall(before, call, after, indent);
   const std::string tail = "\n" + blanks + ")" + after + "\n";
   if (indent + 4 + arguments.size() <= kColumns) return head + "\n    " + blanks + arguments + tail;

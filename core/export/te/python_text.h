@@ -12,7 +12,8 @@
 
 namespace fuseline {
 
-/// "layer1.fc-1" becomes "layer1_fc_1", "class" becomes "class_"; a name that is taken gets a number.
+/// "layer1.fc-1" becomes "layer1_fc_1", "class" becomes "class_", "_modules" becomes "v_modules"; a name that is taken
+/// gets a number.
 class PythonNames {
  public:
   /// Names that are not given out: of members of the class, or of modules.
@@ -30,6 +31,9 @@ const std::set<std::string, std::less<>>& moduleMembers();
 
 /// "x", with quotes, backslashes and control characters escaped.
 std::string pythonText(std::string_view text);
+/// May the text stand where one expression does: on one line, its brackets and strings closed, without a comment or the
+/// end of a statement? Not all of such are valid Python.
+bool isPythonExpression(std::string_view text);
 /// True, False.
 std::string pythonBool(bool value);
 /// 1e-05, 1.0, float("inf"): a literal of a double, the shortest that reads back the same.

@@ -28,13 +28,18 @@ bool isSpecial(std::string_view name) {
   return std::ranges::find(kSpecial, name) != kSpecial.end() || name.ends_with("_requires_grad");
 }
 
+/// Has TransformerEngine no default for what has one here?
+bool isRequiredThere(const Node& node, std::string_view attribute) {
+  return node.operation->name == "GroupedLinear" && attribute == "num_groups";
+}
+
 /// Those that are required, and those that are not as TransformerEngine has them anyway.
 std::vector<std::string> plainArguments(const Node& node) {
   std::vector<std::string> arguments;
   for (const AttributeSpec& spec : node.operation->attributes) {
     const AttributeValue& value = node.attributes.get(spec.name);
     if (isSpecial(spec.name) || std::holds_alternative<std::monostate>(value)) continue;
-    if (spec.isRequired() || value != spec.defaultValue)
+    if (spec.isRequired() || isRequiredThere(node, spec.name) || value != spec.defaultValue)
       arguments.push_back(fmt::format("{}={}", spec.name, literal(value)));
   }
   return arguments;
@@ -89,17 +94,6 @@ void appendNode(const Node& node, TeOperation& operation) {
   appendNotes(node, operation);
 }
 
-TeOperation basicOperation(const Graph& graph, NodeId id, std::string name) {
-  const Node& node = graph.node(id);
-  std::vector<std::string> arguments = plainArguments(node);
-  appendTensorParallel(node, arguments);
-  appendParameterType(node, arguments);
-  TeOperation operation{
-      .name = std::move(name), .call = {"te.ops." + node.operation->name, std::move(arguments)}, .nodes = {id}};
-  appendNode(node, operation);
-  return operation;
-}
-
 /// The op of the document that the node is, or is a part of.
 const DocumentOp* writtenOp(const PipelineDocument& document, const Node& node) {
   const DocumentBlock* block = node.block.empty() ? &document.pipeline() : document.findBlock(node.block);
@@ -117,6 +111,35 @@ std::vector<NodeId> partsOf(const Graph& graph, const Node& node) {
   return parts;
 }
 
+bool hasPart(const Graph& graph, const std::vector<NodeId>& parts, std::string_view operation) {
+  return std::ranges::any_of(parts, [&](NodeId part) { return graph.node(part).operation->name == operation; });
+}
+
+/// A part of a row-parallel Linear has the sizes of one rank, as te.ops.Linear gives them to its parts.
+void divideAmongRanks(const PipelineDocument& document, const Graph& graph, const Node& node,
+                      std::vector<std::string>& arguments) {
+  const DocumentOp* const written = writtenOp(document, node);
+  const std::vector<NodeId> parts = partsOf(graph, node);
+  if (!written || written->operation != "Linear") return;
+  if (!hasPart(graph, parts, "ReduceScatter") && !hasPart(graph, parts, "AllReduce")) return;
+  for (std::string& argument : arguments) {
+    if (argument.starts_with("in_features=")) argument += fmt::format(" // {}", kTensorParallelSize);
+    if (argument.starts_with("size=")) argument += fmt::format(" * {}", kTensorParallelSize);
+  }
+}
+
+TeOperation basicOperation(const PipelineDocument& document, const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  std::vector<std::string> arguments = plainArguments(node);
+  divideAmongRanks(document, graph, node, arguments);
+  appendTensorParallel(node, arguments);
+  appendParameterType(node, arguments);
+  TeOperation operation{
+      .name = node.id, .call = {"te.ops." + node.operation->name, std::move(arguments)}, .nodes = {id}};
+  appendNode(node, operation);
+  return operation;
+}
+
 /// The parts of a Linear that begins here, one behind the other; none where there is none. Linear has no argument for
 /// Userbuffers.
 std::vector<NodeId> linearAt(const PipelineDocument& document, const Graph& graph, std::span<const NodeId> rest) {
@@ -126,10 +149,6 @@ std::vector<NodeId> linearAt(const PipelineDocument& document, const Graph& grap
   std::vector<NodeId> parts = partsOf(graph, node);
   const bool isWhole = std::ranges::equal(parts, rest.first(std::min(parts.size(), rest.size())));
   return isWhole ? parts : std::vector<NodeId>();
-}
-
-bool hasPart(const Graph& graph, const std::vector<NodeId>& parts, std::string_view operation) {
-  return std::ranges::any_of(parts, [&](NodeId part) { return graph.node(part).operation->name == operation; });
 }
 
 void appendRowParallel(const Graph& graph, const std::vector<NodeId>& parts, std::vector<std::string>& arguments) {
@@ -171,8 +190,7 @@ std::vector<TeOperation> teOperations(const PipelineDocument& document, const Gr
   std::span<const NodeId> rest = sequence.nodes;
   while (!rest.empty()) {
     const std::vector<NodeId> linear = linearAt(document, graph, rest);
-    operations.push_back(linear.empty() ? basicOperation(graph, rest[0], graph.node(rest[0]).id)
-                                        : linearOperation(graph, linear));
+    operations.push_back(linear.empty() ? basicOperation(document, graph, rest[0]) : linearOperation(graph, linear));
     rest = rest.subspan(operations.back().nodes.size());
   }
   return operations;

@@ -11,6 +11,9 @@
 
 namespace fuseline {
 
+/// What a script calls to divide sizes among the ranks; it must then define it.
+inline constexpr const char* kTensorParallelSize = "tensor_parallel_size()";
+
 /// An entry of a te.ops.Sequential.
 struct TeOperation {
   std::string name;  // what its parameters are named after: "fc1"

@@ -3,14 +3,15 @@
 #include "core/export/te/te_python.h"
 
 #include "core/document/embedded_pipeline.h"
-#include "core/export/te/in_place_hazards.h"
 #include "core/export/te/modules_between.h"
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_operation.h"
 #include "core/export/te/te_recipe.h"
+#include "core/export/te/te_refusals.h"
 #include "core/export/te/te_sequences.h"
 #include "core/export/te/torch_formula.h"
 #include "core/fusion/rules/conditions.h"
+#include "core/graph/in_place_hazards.h"
 #include "core/ops/external.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/version.h"
@@ -39,17 +40,20 @@ struct Module {
   std::vector<std::string> operationNames;
 };
 
-/// A pipeline whose sums in place are safe in TransformerEngine, planned with its rules.
+/// A pipeline whose ops in place are safe in TransformerEngine, planned with its rules.
 struct TePlan {
   Graph graph;
   FusionReport report;
+  std::optional<Recipe> recipe;
+  std::vector<TeEnvironment> environment;
 };
 
 class Script {
  public:
-  Script(const ExportedPipeline& pipeline, TePlan plan, std::vector<std::string> notes)
+  Script(const ExportedPipeline& pipeline, TePlan plan, std::string capability, std::vector<std::string> notes)
       : m_pipeline(pipeline),
         m_plan(std::move(plan)),
+        m_capability(std::move(capability)),
         m_notes(std::move(notes)),
         m_between(modulesBetween(documentAsAnalysed(pipeline), m_plan.graph)),
         m_makers(m_plan.graph, m_between) {}
@@ -57,6 +61,7 @@ class Script {
   Result<PipelineText> write() {
     for (const ModuleBetween& module : m_between) {
       if (module.call.empty()) return withoutModule(module);
+      if (!isPythonExpression(module.call)) return withoutExpression(module);
       noteModule(module);
     }
     addModules();
@@ -73,7 +78,9 @@ class Script {
           "process; started by torchrun with more it fuses as it is planned here.");
     const TeRecipe recipe = teRecipe(m_pipeline.analysis.recipe);
     m_notes.insert(m_notes.end(), recipe.notes.begin(), recipe.notes.end());
-    std::string text = head() + formulas + pipelineClass() + "\n\n" + recipe.text + tables() + "\n\n" + kProgram + "\n";
+    std::string text = head() + formulas + pipelineClass() + "\n\n" + recipe.text;
+    if (m_pipeline.moduleOnly) return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
+    text += tables() + "\n\n" + kProgram + "\n";
     text += embedded(documentAsAnalysed(m_pipeline), "# ");
     return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
   }
@@ -87,6 +94,13 @@ class Script {
         "{} (External) has no module to export: its attribute module is empty. Expected the Python expression that "
         "makes it, such as te.DotProductAttention(32, 128); set it.",
         module.path)};
+  }
+
+  static Error withoutExpression(const ModuleBetween& module) {
+    return Error{fmt::format(
+        "{} (External): its module is exported as Python, but \"{}\" is not one expression on one line, with brackets "
+        "and strings closed. Expected the expression that makes it, such as te.DotProductAttention(32, 128).",
+        module.path, docText(module.call))};
   }
 
   void noteModule(const ModuleBetween& module) {
@@ -106,11 +120,23 @@ class Script {
       Module module{.sequence = std::move(sequence)};
       const std::string wish = isOne ? "layers" : fmt::format("part{}", part + 1);
       part += module.sequence.isTe ? 1 : 0;
+      noteBorder(module.sequence);
       module.name = members.of(module.sequence.isTe ? wish : graph().node(module.sequence.nodes[0]).id);
       if (module.sequence.isTe) addOperations(module);
       m_modules.push_back(std::move(module));
     }
   }
+
+  void noteBorder(const TeSequence& sequence) {
+    const NodeId producer = graph().value(sequence.input).producer;
+    if (producer < 0 || !sequence.isTe || !handsOverQuantized(graph(), producer, sequence.nodes[0])) return;
+    m_notes.push_back(fmt::format(
+        "{} begins a te.ops.Sequential of its own: behind {} in the same one, TransformerEngine raises under {}, whose "
+        "quantized tensors its GEMMs cannot produce.",
+        graph().node(sequence.nodes[0]).id, graph().node(producer).id, recipeName()));
+  }
+
+  std::string recipeName() const { return m_plan.recipe ? m_plan.recipe->name() : "this recipe"; }
 
   void addOperations(Module& module) {
     PythonNames names(moduleMembers());
@@ -164,15 +190,45 @@ class Script {
   std::string head() const {
     std::string text = fmt::format(
         "#!/usr/bin/env python3\n\"\"\"{}: {}\n\nWritten by fuseline {}. `from {} import Pipeline, RECIPE` gives the "
-        "module "
-        "and its recipe;\nas a program it measures a step on the GPU. The pipeline file stands at the end.\n{}",
-        docText(m_pipeline.name), signatureText(), version(), moduleName(), needs());
+        "module and its recipe{}\n{}",
+        docText(m_pipeline.name), signatureText(), version(), moduleName(),
+        m_pipeline.moduleOnly ? "."
+                              : ";\nas a program it measures a step on the GPU. The pipeline file stands at the end.",
+        needs());
     for (const std::string& note : m_notes) text += fmt::format("\n* {}", docText(note));
-    text +=
-        "\n\"\"\"\n\nimport argparse\nimport importlib.metadata\nimport os\nimport statistics\nimport sys\n\nimport "
-        "torch\n"
-        "import transformer_engine.pytorch as te\nfrom transformer_engine.common import recipe\n\n\n";
-    return text;
+    return text + "\n\"\"\"\n\n" + imports() + "\n\n" + rankFunction();
+  }
+
+  std::string imports() const {
+    std::string text;
+    if (!m_pipeline.moduleOnly)
+      text = fmt::format("import argparse\nimport importlib.metadata\nimport os\nimport statistics\nimport sys\n\n");
+    else if (!m_plan.environment.empty())
+      text = "import os\n\n";
+    for (const TeEnvironment& needed : m_plan.environment)
+      text += fmt::format("os.environ.setdefault(\"{}\", \"1\")\n", needed.variable);
+    const char* const unsorted = m_plan.environment.empty() ? "" : "  # noqa: E402";
+    return text + fmt::format(
+                      "{0}import torch{1}\nimport transformer_engine.pytorch as te{1}\nfrom "
+                      "transformer_engine.common import recipe{1}\n",
+                      m_plan.environment.empty() ? "" : "\n", unsorted);
+  }
+
+  /// Sizes that te.ops.Linear would divide by itself.
+  std::string rankFunction() const {
+    const bool isNeeded = std::ranges::any_of(m_modules, [](const Module& module) {
+      return std::ranges::any_of(module.operations, [](const TeOperation& operation) {
+        return std::ranges::any_of(operation.call.arguments, [](const std::string& argument) {
+          return argument.find(kTensorParallelSize) != std::string::npos;
+        });
+      });
+    });
+    if (!isNeeded) return {};
+    return fmt::format(
+        "def {}:\n    \"\"\"Ranks of the group in which te.ops communicates: the default one.\"\"\"\n"
+        "    is_parallel = torch.distributed.is_initialized()\n"
+        "    return torch.distributed.get_world_size() if is_parallel else 1\n\n\n",
+        kTensorParallelSize);
   }
 
   bool hasChannels() const {
@@ -380,9 +436,10 @@ class Script {
   }
 
   std::string planTable() const {
-    std::string text =
-        "# What TransformerEngine should run as one: [class, positions], by module and pass. Of its backward list\n"
-        "# that counts which is about ops that are differentiated.\nPLAN = {\n";
+    std::string text = fmt::format(
+        "# What TransformerEngine should run as one on a GPU of compute capability {}: [class, positions], by\n"
+        "# module and pass. Of its backward list that counts which is about ops that are differentiated.\nPLAN = {{\n",
+        m_capability);
     for (const Module& module : m_modules)
       if (module.sequence.isTe)
         text += fmt::format(
@@ -439,18 +496,29 @@ class Script {
     double largest = 1e-3;
     for (const Value& value : graph().values())
       if (value.spec.dtype == DType::BF16) largest = 1.6e-2;
-    for (const Node& node : graph().nodes()) largest = std::max(largest, toleranceOf(node.quantizers));
+    for (const Node& node : graph().nodes())
+      for (const TensorQuantizers* tensor :
+           {&node.quantizers.input, &node.quantizers.weight, &node.quantizers.gradOutput})
+        for (const std::optional<QuantizerSpec>* spec : {&tensor->rowwise, &tensor->columnwise})
+          if (*spec) largest = std::max(largest, toleranceOf(**spec));
     return largest;
   }
 
-  static double toleranceOf(const LinearQuantizers& quantizers) {
-    if (!quantizers.any()) return 0.0;
-    const auto& input = quantizers.input.rowwise;
-    return input && input->format == ElementFormat::E2M1 ? 0.25 : 0.125;
+  /// Both programs quantize the same numbers, so that results differ where a value near the middle between two codes
+  /// falls to the other side: an estimate for 1 of 25 elements, a fifth of one unit in the last place. Stochastic
+  /// rounding draws other numbers: a whole unit, of norms a quarter.
+  static double toleranceOf(const QuantizerSpec& spec) {
+    if (spec.roundsStochastically) return 0.25;
+    switch (spec.format) {
+      case ElementFormat::E2M1: return 0.1;
+      case ElementFormat::E5M2: return 0.05;
+      default: return 0.025;
+    }
   }
 
   const ExportedPipeline& m_pipeline;
   TePlan m_plan;
+  std::string m_capability;
   std::vector<std::string> m_notes;
   std::vector<ModuleBetween> m_between;
   Makers m_makers;
@@ -459,27 +527,48 @@ class Script {
   PythonNames m_variables{{"self", "te", "torch", "recipe"}};
 };
 
-/// in_place off where TransformerEngine would overwrite what is still read.
-Result<PipelineDocument> withSafeSums(const ExportedPipeline& pipeline, std::vector<std::string>& notes) {
+/// Ops in place turned into ordinary ones where TransformerEngine would overwrite what is still needed.
+Result<PipelineDocument> withSafeInPlace(const ExportedPipeline& pipeline, std::vector<std::string>& notes) {
   PipelineDocument document = pipeline.document;
   const Graph& graph = pipeline.analysis.graph();
   for (const InPlaceHazard& hazard : inPlaceHazards(graph)) {
     const Node& node = graph.node(hazard.node);
     if (Result<Edit> undo = document.apply(rules::setAttribute(node, "in_place", false).edit); !undo)
       return undo.error();
-    notes.push_back(
-        fmt::format("{}: in_place is off here, because TransformerEngine would write the sum into the extra "
-                    "input itself, and {}.",
-                    node.id, hazard.reason));
+    notes.push_back(fmt::format("{}: in_place is off here, because {}.", node.id, hazardText(graph, hazard)));
   }
   return document;
+}
+
+/// The text behind a dtype that an op in place had kept.
+Result<void> keepsDTypes(const Graph& before, const Graph& after) {
+  for (std::size_t value = 0; value < before.values().size(); ++value) {
+    const Value& had = before.values()[value];
+    if (had.spec.dtype != after.values()[value].spec.dtype)
+      return Error{fmt::format(
+          "{}: in TransformerEngine the sum cannot be made in place, and otherwise it is {} where it was {}. Give both "
+          "inputs one dtype.",
+          before.node(had.producer).id, dtypeName(after.values()[value].spec.dtype), dtypeName(had.spec.dtype))};
+  }
+  return {};
 }
 
 /// Fuseline leaves a layer whose sizes do not fit in high precision.
 void noteLayersThatDoNotFit(const ExportedPipeline& pipeline, std::vector<std::string>& notes) {
   for (const Diagnostic& diagnostic : pipeline.analysis.lowered.diagnostics)
     if (diagnostic.code == "recipe-shape")
-      notes.push_back(fmt::format("{} TransformerEngine ends with an error there.", diagnostic.message));
+      notes.push_back(fmt::format(
+          "{} TransformerEngine never falls back to high precision: it quantizes there, too, or raises where its "
+          "kernels refuse the shape.",
+          diagnostic.message));
+}
+
+/// Those of the recipe, unless a GPU was named.
+ComputeCapability capabilityFor(const ExportedPipeline& pipeline) {
+  if (pipeline.options.capability) return *pipeline.options.capability;
+  const std::string name = pipeline.analysis.recipe ? pipeline.analysis.recipe->name() : "";
+  const bool needsBlackwell = name == "MXFP8BlockScaling" || name == "NVFP4BlockScaling";
+  return *parseCapability(needsBlackwell ? "sm_100" : "sm_90");
 }
 
 /// As TransformerEngine plans, whose own kernels it has.
@@ -488,19 +577,33 @@ Result<TePlan> tePlan(const PipelineDocument& document, AnalysisOptions options)
   options.capabilities = {};
   Analysis analysis = analyze(document, options);
   if (hasErrors(analysis.lowered.diagnostics)) return Error{errorText(analysis.lowered.diagnostics, "export")};
-  return TePlan{std::move(analysis.lowered.graph), std::move(analysis.report)};
+  if (Result<void> taken = refuseForTe(analysis.graph(), analysis.recipe); !taken) return taken.error();
+  std::vector<TeEnvironment> environment = teEnvironment(analysis.graph(), analysis.report);
+  return TePlan{std::move(analysis.lowered.graph), std::move(analysis.report), std::move(analysis.recipe),
+                std::move(environment)};
+}
+
+void noteEnvironment(const std::vector<TeEnvironment>& environment, std::vector<std::string>& notes) {
+  for (const TeEnvironment& needed : environment)
+    notes.push_back(fmt::format(
+        "{}: the script sets {}=1 before it imports TransformerEngine; a program that imports it earlier must do so.",
+        needed.reason, needed.variable));
 }
 
 }  // namespace
 
 Result<PipelineText> tePython(const ExportedPipeline& pipeline) {
   std::vector<std::string> notes;
-  const Result<PipelineDocument> document = withSafeSums(pipeline, notes);
+  const Result<PipelineDocument> document = withSafeInPlace(pipeline, notes);
   if (!document) return document.error();
   noteLayersThatDoNotFit(pipeline, notes);
-  Result<TePlan> plan = tePlan(*document, pipeline.options);
+  AnalysisOptions options = pipeline.options;
+  options.capability = capabilityFor(pipeline);
+  Result<TePlan> plan = tePlan(*document, options);
   if (!plan) return plan.error();
-  return Script(pipeline, std::move(*plan), std::move(notes)).write();
+  if (Result<void> kept = keepsDTypes(pipeline.analysis.graph(), plan->graph); !kept) return kept.error();
+  noteEnvironment(plan->environment, notes);
+  return Script(pipeline, std::move(*plan), toString(*options.capability), std::move(notes)).write();
 }
 
 }  // namespace fuseline

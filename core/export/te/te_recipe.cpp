@@ -4,6 +4,7 @@
 
 #include "core/export/te/python_text.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -12,12 +13,9 @@ namespace fuseline {
 
 namespace {
 
-/// Not defaults that TransformerEngine has, too, and that nothing but an argument changes.
-bool isWorthWriting(const Recipe& recipe, std::string_view name) {
-  const bool isRare = name.starts_with("fp8_dpa") || name.starts_with("fp8_mha") || name.starts_with("four_over_six") ||
-                      name == "row_scaled_activation" || name == "fp4_format" ||
-                      name.starts_with("split_accumulator") || name.starts_with("amax_epsilon");
-  return !isRare || recipe.fields().get(name) != recipe.definition().field(name)->defaultValue;
+/// Defaults are TransformerEngine's own, and its environment variables may change them.
+bool isDefault(const Recipe& recipe, const std::string& name) {
+  return recipe.fields().get(name) == recipe.definition().field(name)->defaultValue;
 }
 
 std::string gemmArgument(std::string_view name, bool isSplit) {
@@ -25,10 +23,23 @@ std::string gemmArgument(std::string_view name, bool isSplit) {
                      pythonBool(isSplit));
 }
 
+/// Fields of NVFP4BlockScaling have names and values of their own there.
+std::string fourOverSixArgument(std::string_view name, const Attributes& fields) {
+  if (name == "four_over_six") return "nvfp4_4over6=" + pythonText(fields.text(name));
+  if (name == "four_over_six_error") return "nvfp4_4over6_err_mode=" + pythonText(fields.text(name));
+  return fmt::format("nvfp4_4over6_e4m3_use_256={}", pythonText(fields.boolean(name) ? "all" : "none"));
+}
+
+/// DelayedScaling takes no parameters of GEMMs: te.ops has constants for them.
+bool isNoArgument(const Recipe& recipe, std::string_view name) {
+  return recipe.name() == "DelayedScaling" && name.starts_with("split_accumulator");
+}
+
 /// Nothing for what scalesText() says.
 std::string argumentOf(const Recipe& recipe, const std::string& name) {
   const Attributes& fields = recipe.fields();
   if (name.starts_with("amax_epsilon")) return {};
+  if (name.starts_with("four_over_six")) return fourOverSixArgument(name, fields);
   if (name.starts_with("split_accumulator")) return gemmArgument(name, fields.boolean(name));
   if (name == "use_power_2_scales" && recipe.name() == "Float8BlockScaling")
     return "use_f32_scales=" + pythonBool(!fields.boolean(name));
@@ -42,7 +53,11 @@ std::string argumentOf(const Recipe& recipe, const std::string& name) {
 
 /// TransformerEngine takes these from the class, whatever its arguments were, so they are set behind it.
 std::string scalesText(const Recipe& recipe) {
-  if (!recipe.definition().field("use_power_2_scales")) return {};
+  constexpr std::array<const char*, 4> kFields = {"use_power_2_scales", "amax_epsilon_input", "amax_epsilon_weight",
+                                                  "amax_epsilon_grad_output"};
+  const bool areSet = std::ranges::any_of(
+      kFields, [&](const char* field) { return recipe.definition().field(field) && !isDefault(recipe, field); });
+  if (!areSet) return {};
   constexpr std::array kTensors = {std::pair("fwd_inp", "input"), std::pair("fwd_weight", "weight"),
                                    std::pair("bwd_grad", "grad_output")};
   std::string text;
@@ -60,11 +75,16 @@ std::string scalesText(const Recipe& recipe) {
 TeRecipe teRecipe(const std::optional<Recipe>& recipe) {
   if (!recipe || !recipe->definition().quantizer) return {.text = "RECIPE = None\n"};
   PythonCall call{.callee = "recipe." + recipe->name()};
-  for (const AttributeSpec& field : recipe->definition().fields)
-    if (isWorthWriting(*recipe, field.name))
-      if (std::string argument = argumentOf(*recipe, field.name); !argument.empty())
-        call.arguments.push_back(std::move(argument));
-  TeRecipe result{.text = statement("RECIPE = ", call, "", 0) + scalesText(*recipe)};
+  TeRecipe result;
+  for (const AttributeSpec& field : recipe->definition().fields) {
+    if (isDefault(*recipe, field.name)) continue;
+    if (isNoArgument(*recipe, field.name))
+      result.notes.push_back(fmt::format("The recipe sets {}, but TransformerEngine's {} has no such argument.",
+                                         field.name, recipe->name()));
+    else if (std::string argument = argumentOf(*recipe, field.name); !argument.empty())
+      call.arguments.push_back(std::move(argument));
+  }
+  result.text = statement("RECIPE = ", call, "", 0) + scalesText(*recipe);
   if (!recipe->overrides().empty())
     result.notes.push_back(fmt::format(
         "The recipe has {} override(s) of single GEMMs; TransformerEngine's {} has none, so there every linear "

@@ -16,8 +16,8 @@ struct TeRecipe {
   std::vector<std::string> notes;
 };
 
-/// Fields have TransformerEngine's names, and those that change results are written even where they are defaults,
-/// because environment variables change TransformerEngine's. Overrides have no counterpart there: a note says so.
+/// Fields have TransformerEngine's names. Those with TransformerEngine's default are left out, so that its environment
+/// variables mean what they mean for every other recipe. Overrides have no counterpart there: a note says so.
 TeRecipe teRecipe(const std::optional<Recipe>& recipe);
 
 }  // namespace fuseline

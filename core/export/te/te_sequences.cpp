@@ -55,6 +55,8 @@ bool goesOn(const Graph& graph, NodeId from, NodeId to) {
   return isOneWire && graph.node(to).inputs[0] == value && graph.node(from).sequential == graph.node(to).sequential;
 }
 
+bool isLinear(const Node& node) { return node.operation->name == "BasicLinear"; }
+
 bool isChain(const Graph& graph, const Unit& unit) {
   for (std::size_t i = 1; i < unit.size(); ++i)
     if (!goesOn(graph, unit[i - 1], unit[i])) return false;
@@ -83,7 +85,8 @@ class SequenceBuilder {
     if (producer < 0 || !isTeOperation(m_graph.node(unit.front()))) return std::nullopt;
     const int sequence = m_sequenceOf[at(producer)];
     const TeSequence& found = m_sequences[at(sequence)];
-    const bool fits = found.isTe && found.nodes.back() == producer && goesOn(m_graph, producer, unit.front());
+    const bool fits = found.isTe && found.nodes.back() == producer && goesOn(m_graph, producer, unit.front()) &&
+                      !handsOverQuantized(m_graph, producer, unit.front());
     return fits && extrasStandBefore(unit, sequence) ? std::optional(sequence) : std::nullopt;
   }
 
@@ -201,6 +204,17 @@ bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value) {
   const std::vector<Use>& uses = graph.value(value).uses;
   return graph.value(value).port > 0 &&
          std::ranges::any_of(uses, [&](const Use& use) { return use.slot > 0 && contains(sequence.nodes, use.node); });
+}
+
+bool handsOverQuantized(const Graph& graph, NodeId from, NodeId to) {
+  if (graph.delayedScaling()) return false;
+  const Node& maker = graph.node(from);
+  const Node& reader = graph.node(to);
+  const NodeId before = graph.value(maker.inputs[0]).producer;
+  const bool isOfGemm =
+      isLinear(maker) || (maker.operation->name == "Bias" && before >= 0 && isLinear(graph.node(before)));
+  const bool isGradientOfGemm = graph.pass() == PassKind::Training && isLinear(reader);
+  return (isOfGemm && reader.quantizers.input.any()) || (isGradientOfGemm && maker.quantizers.gradOutput.any());
 }
 
 bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value) {

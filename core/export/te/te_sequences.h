@@ -51,10 +51,16 @@ bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value);
 /// Does somebody outside the sequence read the value, or nobody at all?
 bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value);
 
+/// Would the GEMM of one of two neighbours have to make the quantized tensor that the other one reads? Of all
+/// quantizers, TransformerEngine's GEMM takes that of DelayedScaling alone, and raises otherwise, unless the two are in
+/// different te.ops.Sequential. `from` hands its main output to `to`.
+bool handsOverQuantized(const Graph& graph, NodeId from, NodeId to);
+
 /// All nodes, each once, in an order in which every sequence reads what earlier ones made. Ops that `report` fuses, in
 /// either pass, stay together where the wires allow it. A value that several ops read, or that is a pipeline output,
-/// ends its sequence, and so does the border of a nested Sequential: no fusion of TransformerEngine crosses either. A
-/// sequence that reads what a module makes comes behind all that the module reads.
+/// ends its sequence, and so does the border of a nested Sequential: no fusion of TransformerEngine crosses either, and
+/// so do neighbours that handsOverQuantized() is about. A sequence that reads what a module makes comes behind all that
+/// the module reads.
 std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report,
                                     const std::vector<ModuleBetween>& between = {});
 

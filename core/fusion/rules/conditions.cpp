@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"
 
+#include "core/graph/in_place_hazards.h"
 #include "core/quant/apply_recipe.h"
 
 #include <algorithm>
@@ -12,6 +13,11 @@
 namespace fuseline::rules {
 
 namespace {
+
+/// Sums of gradients in place are for TransformerEngine alone, and must be right there.
+bool spoilsGradients(const Graph& graph, const Node& node) {
+  return node.operation->name == "MakeExtraOutput" && inPlaceHazard(graph, graph.findNode(node.id)).has_value();
+}
 
 /// Does every op read the one before it as its main input? TransformerEngine knows no other chains.
 bool followsMainInputs(const Match& match) {
@@ -95,7 +101,9 @@ Condition inPlaceIs(std::string role, bool expected) {
               },
           .repairs =
               [role, expected](const Match& match) {
-                return std::vector{setAttribute(*match.role(role), "in_place", expected)};
+                const Node& node = *match.role(role);
+                if (expected && spoilsGradients(match.graph, node)) return std::vector<Repair>();
+                return std::vector{setAttribute(node, "in_place", expected)};
               }};
 }
 

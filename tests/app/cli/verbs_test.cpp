@@ -562,6 +562,7 @@ TEST(New, ReplacesAFileOnRequestOnly) {
 TEST(Validate, WarnsOfASwitchThatSwitchesNothing) {
   const TemporaryFolder folder;
   Json pipeline = Json::parse(fuseline("new llama-mlp").out);
+  pipeline["pipeline"]["ops"].back()["attributes"]["in_place"] = false;
   pipeline["fusion"]["without"] = {"ForwardLinearEpilogue@fc1", "ForwardLinearEpilogue@fc9"};
   writeText(folder / "p.fuseline", pipeline.dump());
   const Json found = fuseline("validate --json " + quoted(folder / "p.fuseline")).json();

@@ -30,8 +30,8 @@ RECIPES = {"none": "sm_90", "delayed": "sm_90", "float8current": "sm_90", "float
            "nvfp4": "sm_100"}
 
 
-def import_te():
-    """transformer_engine.pytorch with a mock in place of its extension."""
+def import_te(add_kernels=lambda extension: None):
+    """transformer_engine.pytorch with a mock in place of its extension, and of kernels those that are added."""
     for package in ("torch", "transformer_engine"):
         if importlib.util.find_spec(package) is None:
             print(f"Skipped: this Python has no {package}.")
@@ -45,13 +45,17 @@ def import_te():
     extension.DType = enum.IntEnum("DType", {name: i for i, name in enumerate(names)})
     backends = sorted(set(re.findall(r"NVTE_Fused_Attn_Backend\.(NVTE_\w+)", "\n".join(sources))))
     extension.NVTE_Fused_Attn_Backend = enum.IntEnum("Backend", {name: i for i, name in enumerate(backends)})
+    add_kernels(extension)
     sys.modules["transformer_engine_torch"] = extension
     import transformer_engine.common
 
     transformer_engine.common.load_framework_extension = lambda framework: None
-    import transformer_engine.pytorch
+    import torch
+    import transformer_engine.pytorch as te
 
-    return transformer_engine.pytorch
+    # Neither is called. One wants a GPU, the other is a name that random pipelines use.
+    te.DotProductAttention = te.Elsewhere = lambda *arguments, **named: torch.nn.Identity()
+    return te
 
 
 @contextlib.contextmanager
@@ -145,7 +149,7 @@ def drawn(seed, num_ranks=1):
     body = document["pipeline"]
     for op in body["ops"] if num_ranks > 1 else []:
         parallelise(op, draw)
-    made = [f"{op['id']}.y" for op in body["ops"]]
+    made = [f"{op['id']}.y" for op in body["ops"] if op["op"] != "External"]  # its output cannot be the pipeline's
     made += [f"{op['id']}.extra" for op in body["ops"] if op["op"] == "MakeExtraOutput"]
     unread = sorted(set(made) - {source for source, _ in body["wires"]})
     body["outputs"] = [{"id": f"out{i}", "from": value} for i, value in enumerate(unread)]
@@ -183,7 +187,9 @@ def check(te, to_fuseline, case, folder):
     script = run("export", path, "--to", "te", *arguments)
     exported = loaded(script)
     found = list(differences(te, exported))
-    if list(exported.PLAN) == ["layers"] and "Formula_" not in script and path in test_te_export.EXAMPLES:
+    # A module of several ranks has the sizes of one; a pipeline has those of the whole layers.
+    is_whole = "Formula_" not in script and "tensor_parallel_size" not in script
+    if list(exported.PLAN) == ["layers"] and is_whole and path in test_te_export.EXAMPLES:
         found += import_difference(to_fuseline, exported, script, arguments, folder)
     return len(exported.PLAN), [f"{name}: {problem}" for problem in found]
 

@@ -104,6 +104,7 @@ def install():
     torch.nn = types.SimpleNamespace(Module=Module)
     for dtype in ("float32", "float16", "bfloat16", "int64"):
         setattr(torch, dtype, dtype)
+    torch.distributed = types.SimpleNamespace(is_initialized=lambda: False)
     torch.zeros_like = lambda tensor, dtype: Anything()
     kinds = {kind: (lambda kind: lambda **arguments: Operation(kind, arguments))(kind) for kind in SIGNATURES}
     te.ops = types.SimpleNamespace(Sequential=Sequential, **kinds)

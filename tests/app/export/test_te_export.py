@@ -116,13 +116,13 @@ def attributes_of(kind, draw):
             "MakeExtraOutput": {"in_place": draw.random() < 0.5}}.get(kind, {})
 
 
-def drawn(seed):
+def drawn(seed, kinds=KINDS):
     """A random pipeline: chains, branches with and without MakeExtraOutput, sums of anything made before."""
     draw = random.Random(seed)
     values, ops, wires = ["x", "r"], [], []
     last = draw.randint(1, 14) - 1
     for i in range(last + 1):
-        kind = draw.choices(list(KINDS), KINDS.values())[0]
+        kind = draw.choices(list(kinds), kinds.values())[0]
         kind = "GELU" if kind == "External" and i == last else kind
         main = values[-1] if draw.random() < 0.8 else draw.choice(values)
         ops.append({"id": f"op{i}", "op": kind, "attributes": attributes_of(kind, draw)})
@@ -180,6 +180,29 @@ class Scripts(unittest.TestCase):
         self.assertIn("self.train_2 = torch.nn.Parameter", script)
         self.assertIn('"act.train": "act.train_2"', script)
         self.assertIn("def forward(self, x, torch_2)", script)
+
+    def test_a_share_of_a_row_parallel_layer_follows_from_the_ranks(self):
+        """As te.ops.Linear gives local_in_features to its BasicLinear."""
+        path = ROOT / "resources" / "examples" / "tensor_parallel_mlp.fuseline"
+        for ranks in (1, 2):
+            module = module_of(export(path, "--ranks", str(ranks)))
+            sys.modules["torch"].distributed = types.SimpleNamespace(is_initialized=lambda: True, get_world_size=lambda: 2)
+            layers = module.Pipeline().layers.operations
+            self.assertEqual(layers["fc1_linear"].arguments["in_features"], 1024)
+            self.assertEqual(layers["fc2_linear"].arguments["in_features"], 2048)
+            sys.modules["torch"].distributed = types.SimpleNamespace(is_initialized=lambda: False)
+
+    def test_ops_may_be_called_like_members_of_modules(self):
+        for name in ("_modules", "register_forward_hook", "named_parameters", "forward", "__init__"):
+            document = drawn(0)
+            document["pipeline"].update(ops=[{"id": name, "op": "GELU", "attributes": {}}], wires=[["x", f"{name}.x"]],
+                                        outputs=[{"id": "y", "from": f"{name}.y"}])
+            self.assertNotIn(f'"{name}": te.ops.GELU', written(document))
+
+    def test_long_names_are_exported(self):
+        for length in (30, 35, 55, 80):
+            document = json.loads(FORMULA.read_text(encoding="utf-8").replace("act", "a" * length))
+            ast.parse(written(document))
 
     def test_every_line_of_a_recipe_parses(self):
         for recipe in ("delayed", "float8current", "float8block", "mxfp8", "nvfp4"):

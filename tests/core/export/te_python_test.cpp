@@ -7,6 +7,8 @@
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_recipe.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -25,6 +27,22 @@ TEST(PythonText, NamesAreIdentifiersOfTheirOwn) {
   EXPECT_EQ(names.of("class"), "class_");
   EXPECT_EQ(names.of("2nd"), "_2nd");
   EXPECT_EQ(names.of("forward"), "forward_2");
+  EXPECT_EQ(names.of("_modules"), "v_modules");
+  EXPECT_EQ(names.of("__init__"), "v__init__");
+}
+
+TEST(PythonText, NoNameIsThatOfAMemberOfAModule) {
+  PythonNames names(moduleMembers());
+  for (const char* name : {"named_parameters", "register_forward_hook", "forward", "T_destination", "device"})
+    EXPECT_EQ(names.of(name), fmt::format("{}_2", name));
+}
+
+TEST(PythonText, AnExpressionStandsOnOneLineAndIsClosed) {
+  for (const char* text : {"te.DotProductAttention(32, 128)", "f('a)', \"b'\", {'c': [1]})", "f(\"\\\"\")", "x"})
+    EXPECT_TRUE(isPythonExpression(text)) << text;
+  for (const char* text :
+       {"f((", "f())", "f(]", "f('", "X())\nimport os\n(None", "f()\r", "f(); g()", "f(  # a", "", "  ", "f(\\", "'\\"})
+    EXPECT_FALSE(isPythonExpression(text)) << text;
 }
 
 TEST(PythonText, LiteralsReadBack) {
@@ -44,6 +62,13 @@ TEST(PythonText, CallsBreakAsBlackBreaksThem) {
             "    x = f(\n        " + longer.arguments[0] + ",\n        " + longer.arguments[1] + ",\n    )\n");
 }
 
+TEST(PythonText, CallsOfLongNamesStayWhole) {
+  const std::string results(90, 'r');
+  EXPECT_EQ(statement(results + " = ", {"self.layers", {"x"}}, "", 8),
+            "        " + results + " = self.layers(\n            x\n        )\n");
+  EXPECT_EQ(statement(results + ": ", {"f(a).g", {"x"}}, ",", 0), results + ": f(\n    a\n).g(x),\n");
+}
+
 TEST(TeRecipe, WritesWhatChangesResultsAndSetsScalesBehind) {
   const Recipe recipe = *Recipe::create(*findRecipe("Float8CurrentScaling"), [] {
     Attributes fields;
@@ -51,14 +76,28 @@ TEST(TeRecipe, WritesWhatChangesResultsAndSetsScalesBehind) {
     return fields;
   }());
   EXPECT_EQ(teRecipe(recipe).text,
-            "RECIPE = recipe.Float8CurrentScaling(\n"
-            "    fp8_format=recipe.Format.HYBRID, use_power_2_scales=True, backward_override=None\n"
-            ")\n"
+            "RECIPE = recipe.Float8CurrentScaling(use_power_2_scales=True)\n"
             "RECIPE.fp8_quant_fwd_inp = recipe.QParams(power_2_scale=True, amax_epsilon=0.0)\n"
             "RECIPE.fp8_quant_fwd_weight = recipe.QParams(power_2_scale=True, amax_epsilon=0.0)\n"
             "RECIPE.fp8_quant_bwd_grad = recipe.QParams(power_2_scale=True, amax_epsilon=0.0)\n");
   EXPECT_EQ(teRecipe(std::nullopt).text, "RECIPE = None\n");
   EXPECT_EQ(teRecipe(*Recipe::create(*findRecipe("None"))).text, "RECIPE = None\n");
+}
+
+// Environment variables of TransformerEngine, such as NVTE_BACKWARD_OVERRIDE, change defaults only.
+TEST(TeRecipe, LeavesTransformerEnginesDefaultsToIt) {
+  for (const char* name :
+       {"DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling", "NVFP4BlockScaling"})
+    EXPECT_EQ(teRecipe(*Recipe::create(*findRecipe(name))).text, fmt::format("RECIPE = recipe.{}()\n", name));
+}
+
+TEST(TeRecipe, LeavesOutWhatTransformerEngineHasNoArgumentFor) {
+  Attributes fields;
+  fields.set("split_accumulator_fprop", true);
+  const TeRecipe recipe = teRecipe(*Recipe::create(*findRecipe("DelayedScaling"), fields));
+  EXPECT_EQ(recipe.text, "RECIPE = recipe.DelayedScaling()\n");
+  ASSERT_EQ(recipe.notes.size(), 1u);
+  EXPECT_NE(recipe.notes[0].find("split_accumulator_fprop"), std::string::npos);
 }
 
 TEST(TeRecipe, SaysThatOverridesAreNotThere) {
@@ -95,6 +134,142 @@ TEST(TePython, SwitchesOffASumInPlaceThatWouldDestroyATensor) {
   EXPECT_TRUE(contains(inference.text, "[\"ForwardLinearBiasAdd\", [4, 5]]"));
 }
 
+/// A pipeline of ops, one behind the other, for x and inputs that wires name.
+std::string chainOf(const char* dtype, const std::string& ops, const std::string& wires, const char* output,
+                    const std::string& inputs = {}) {
+  return fmt::format(R"({{"format": "fuseline-pipeline", "formatVersion": {{"major": 1, "minor": 0}},
+    "pipeline": {{"inputs": [{{"id": "x", "dtype": "{}", "shape": [128, 128]}}{}], "ops": [{}], "wires": [{}],
+    "outputs": [{{"id": "y", "from": "{}"}}]}}}})",
+                     dtype, inputs, ops, wires, output);
+}
+
+std::string opText(const char* id, const char* operation, const char* attributes = "") {
+  return fmt::format(R"({{"id": "{}", "op": "{}", "attributes": {{{}}}}})", id, operation, attributes);
+}
+
+constexpr const char* kSizes = R"("in_features": 128, "out_features": 128)";
+
+/// x + W x, whose branch says that its gradient is summed up in place.
+std::string residualInPlace() {
+  return chainOf("f32",
+                 opText("save", "MakeExtraOutput", R"("in_place": true)") + "," + opText("fc", "BasicLinear", kSizes) +
+                     "," + opText("add", "AddExtraInput"),
+                 R"(["x", "save.x"], ["save.y", "fc.x"], ["fc.y", "add.x"], ["save.extra", "add.extra"])", "add.y");
+}
+
+std::vector<std::string> repairsOf(const Analysis& analysis) {
+  std::vector<std::string> labels;
+  for (const Attempt& attempt : analysis.report.attempts)
+    for (const Repair& repair : attempt.repairs) labels.push_back(repair.label);
+  return labels;
+}
+
+// TransformerEngine's dgrad GEMM would add to the gradient that wgrad reads next: off by 58 % there.
+TEST(TePython, SwitchesOffASumOfGradientsThatWouldSpoilThem) {
+  const PipelineText text = exported(residualInPlace());
+  EXPECT_TRUE(contains(text.text, "\"save\": te.ops.MakeExtraOutput().set_extra_output_channel("));
+  EXPECT_FALSE(contains(text.text, "BackwardLinearAdd"));
+  ASSERT_EQ(text.notes.size(), 1u);
+  EXPECT_TRUE(contains(text.notes[0], "fc reads that tensor, as the gradient of fc.y"));
+}
+
+TEST(TePython, SuchASumIsNotSuggestedAndNoted) {
+  std::string off = residualInPlace();
+  off.replace(off.find("true"), 4, "false");
+  const std::vector<std::string> repairs = repairsOf(analyze(parseDocument(off).document, {.book = RuleBook::Te}));
+  EXPECT_EQ(std::ranges::count(repairs, "Set save.in_place to true"), 0);
+  const Analysis analysis = analyze(parseDocument(residualInPlace()).document);
+  const auto note = std::ranges::find(analysis.lowered.diagnostics, "in-place", &Diagnostic::code);
+  ASSERT_NE(note, analysis.lowered.diagnostics.end());
+  EXPECT_EQ(note->node, "save");
+  EXPECT_EQ(note->severity, Severity::Note);
+}
+
+std::string grouped(const char* attributes) {
+  return chainOf("bf16", opText("fc", "GroupedLinear", fmt::format("{}, {}", kSizes, attributes).c_str()),
+                 R"(["x", "fc.x"], ["m", "fc.split_sizes"])", "fc.y", R"(, {"id": "m", "dtype": "i64", "shape": [1]})");
+}
+
+TEST(TePython, WritesNumGroupsWhichTransformerEngineRequires) {
+  EXPECT_TRUE(contains(exported(grouped(R"("num_groups": 1)")).text, "num_groups=1"));
+}
+
+std::string refusal(const std::string& text, const char* recipe = nullptr, const Attributes& fields = {}) {
+  AnalysisOptions options;
+  if (recipe) options.recipe = *Recipe::create(*findRecipe(recipe), fields);
+  try {
+    (void)exported(text, options);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(TePython, RefusesWhatGroupedLinearRefuses) {
+  EXPECT_TRUE(contains(refusal(grouped(R"("weight_requires_grad": false)")), "weight_requires_grad is false"));
+  EXPECT_EQ(refusal(grouped(R"("weight_requires_grad": false, "bias_requires_grad": false)")), "");
+  EXPECT_TRUE(contains(refusal(grouped(R"("single_grouped_weight": true)"), "DelayedScaling"), "DelayedScaling"));
+}
+
+// TransformerEngine, quantizer.cpp: "RHT is only supported for bfloat16 input".
+TEST(TePython, RefusesARandomHadamardTransformOfOtherDTypes) {
+  const auto linear = [](const char* dtype) {
+    return chainOf(dtype, opText("fc", "BasicLinear", kSizes), R"(["x", "fc.x"])", "fc.y");
+  };
+  EXPECT_TRUE(contains(refusal(linear("f32"), "NVFP4BlockScaling"), "disable_rht=true"));
+  EXPECT_TRUE(contains(refusal(linear("f16"), "NVFP4BlockScaling"), "its input is f16"));
+  EXPECT_EQ(refusal(linear("bf16"), "NVFP4BlockScaling"), "");
+  Attributes fields;
+  fields.set("disable_rht", true);
+  EXPECT_EQ(refusal(linear("f32"), "NVFP4BlockScaling", fields), "");
+}
+
+TEST(TePython, SetsTheEnvironmentThatItNeeds) {
+  const PipelineText text = exported(grouped(R"("single_grouped_weight": true)"));
+  const std::size_t set = text.text.find("os.environ.setdefault(\"NVTE_GROUPED_LINEAR_SINGLE_PARAM\", \"1\")");
+  EXPECT_LT(set, text.text.find("import transformer_engine"));
+  ASSERT_EQ(text.notes.size(), 1u);
+  EXPECT_TRUE(contains(text.notes[0], "NVTE_GROUPED_LINEAR_SINGLE_PARAM=1"));
+}
+
+// A GEMM of TransformerEngine adds only to its own dtype; without in_place the sum is f32 all the same.
+TEST(TePython, SwitchesOffASumInPlaceOfAnotherDType) {
+  const std::string ops =
+      opText("fc", "BasicLinear", kSizes) + "," + opText("add", "AddExtraInput", R"("in_place": true)");
+  const char* const wires = R"(["x", "fc.x"], ["fc.y", "add.x"], ["e", "add.extra"])";
+  const auto sum = [&](const char* dtype, const char* extra) {
+    return chainOf(dtype, ops, wires, "add.y",
+                   fmt::format(R"(, {{"id": "e", "dtype": "{}", "shape": [128, 128]}})", extra));
+  };
+  const PipelineText text = exported(sum("bf16", "f32"));
+  EXPECT_TRUE(contains(text.text, "\"add\": te.ops.AddExtraInput()"));
+  EXPECT_FALSE(contains(text.text, "ForwardLinearBiasAdd"));
+  EXPECT_TRUE(contains(text.notes[0], "makes bf16, not f32"));
+  EXPECT_TRUE(contains(refusal(sum("f32", "bf16")), "add: in TransformerEngine the sum cannot be made in place"));
+}
+
+TEST(TePython, PlansForAGpuThatHasTheRecipe) {
+  const auto planned = [](const char* recipe) {
+    AnalysisOptions options;
+    if (recipe) options.recipe = *Recipe::create(*findRecipe(recipe));
+    return exported(templateText("gpt-mlp"), options).text;
+  };
+  EXPECT_TRUE(contains(planned(nullptr), "on a GPU of compute capability 9.0"));
+  EXPECT_TRUE(contains(planned("MXFP8BlockScaling"), "on a GPU of compute capability 10.0"));
+}
+
+TEST(TePython, AModuleAloneHasNoProgram) {
+  const LoadedDocument loaded = parseDocument(templateText("gpt-mlp"));
+  const AnalysisOptions options;
+  const Analysis analysis = analyze(loaded.document, options);
+  const Result<PipelineText> text = tePython(
+      {.name = "sample", .document = loaded.document, .options = options, .analysis = analysis, .moduleOnly = true});
+  ASSERT_TRUE(text);
+  EXPECT_TRUE(contains(text->text, "class Pipeline(torch.nn.Module)"));
+  EXPECT_TRUE(text->text.ends_with("RECIPE = None\n"));
+  for (const char* part : {"argparse", "INPUTS", "PLAN", "def main"}) EXPECT_FALSE(contains(text->text, part)) << part;
+}
+
 /// a (GELU) -> mix (External) -> add, in place, to what a made.
 std::string aroundModule(const char* module) {
   return fmt::format(R"({{"format": "fuseline-pipeline", "formatVersion": {{"major": 1, "minor": 0}},
@@ -107,8 +282,8 @@ std::string aroundModule(const char* module) {
 }
 
 TEST(TePython, PutsSymbolsIntoTheExpressionOfAModule) {
-  const std::string text = aroundModule("Mix({H / D}, {D}, {'a': 1}, {H)");
-  EXPECT_TRUE(contains(exported(text).text, "Mix(4, 4, {'a': 1}, {H)"));
+  const std::string text = aroundModule("Mix({H / D}, {D}, {'a': 1}, {H: 2})");
+  EXPECT_TRUE(contains(exported(text).text, "Mix(4, 4, {'a': 1}, {H: 2})"));
   EXPECT_TRUE(contains(exported(text, {.lowering = {.symbols = {{"D", 8}}}}).text, "Mix(2, 8, "));
 }
 

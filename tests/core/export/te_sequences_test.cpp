@@ -1,8 +1,7 @@
-// How a graph is cut into te.ops.Sequential, and which sums in place TransformerEngine must not make.
+// How a graph is cut into te.ops.Sequential.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_sequences.h"
 
-#include "core/export/te/in_place_hazards.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/random_pipelines.h"
 
@@ -145,47 +144,27 @@ TEST(Makers, AreFoundBehindManyModules) {
   EXPECT_EQ(Makers(graph, between).of(values[1]), std::vector<NodeId>{0});
 }
 
-std::vector<std::string> hazards(const Graph& graph) {
-  std::vector<std::string> reasons;
-  for (const InPlaceHazard& hazard : inPlaceHazards(graph)) reasons.push_back(hazard.reason);
-  return reasons;
-}
-
-std::vector<testing::Link> residual(const char* first) {
-  return {link("MakeExtraOutput", "save"), link(first, "first"), linear(16, "fc"),
-          inPlace(link("AddExtraInput", "add", "save.extra"))};
-}
-
-TEST(InPlaceHazards, NameTheOpThatKeepsTheTensorForBackward) {
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, residual("RMSNorm"))),
-            std::vector<std::string>{"first keeps that tensor, save.y, for backward"});
-}
-
-TEST(InPlaceHazards, AreNoneWhereNobodyReadsTheTensorAnyMore) {
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, residual("RMSNorm"), {.pass = PassKind::Forward})),
-            std::vector<std::string>{});
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, {linear(16, "fc"), inPlace(link("AddExtraInput", "add"))})),
-            std::vector<std::string>{});
-}
-
-// A linear layer keeps codes of its input under a recipe, and the input itself without one.
-TEST(InPlaceHazards, AreNoneWhereCodesAreKept) {
-  const std::vector<testing::Link> links = {link("MakeExtraOutput", "save"), linear(16, "fc"),
-                                            inPlace(link("AddExtraInput", "add", "save.extra"))};
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links)),
-            std::vector<std::string>{"fc keeps that tensor, save.y, for backward"});
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.recipe = "DelayedScaling"})), std::vector<std::string>{});
-}
-
-TEST(InPlaceHazards, FollowTheTensorThroughOpsThatHandItOn) {
-  std::vector<testing::Link> links = residual("Identity");
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links)),
-            std::vector<std::string>{"fc keeps that tensor, first.y, for backward"});
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.pass = PassKind::Forward, .extraOutputs = {"first.y"}})),
-            std::vector<std::string>{"that tensor, first.y, is an output"});
-  links.push_back(link("AddExtraInput", "later", "first.y"));
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.pass = PassKind::Forward})),
-            std::vector<std::string>{"later still reads that tensor, first.y"});
+// Only the GEMMs of DelayedScaling can produce what the next one reads.
+TEST(TeSequences, NeighboursWhoseGemmWouldHandOverCodesArePartedWhereItCannot) {
+  const std::vector<testing::Link> links = {linear(16, "down"), link("Bias", "bias"), linear(16, "up")};
+  const auto cutUnder = [&](const char* recipe) {
+    return cut(chain(DType::BF16, {128, 128}, links, {.recipe = recipe}));
+  };
+  EXPECT_EQ(cutUnder(""), "down bias up");
+  EXPECT_EQ(cutUnder("DelayedScaling"), "down bias up");
+  const std::vector<testing::Link> wide = {linear(128, "down"), link("Bias", "bias"), linear(128, "up")};
+  for (const char* recipe : {"Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling", "NVFP4BlockScaling"})
+    EXPECT_EQ(cut(chain(DType::BF16, {128, 128}, wide, {.recipe = recipe})), "down bias | up") << recipe;
+  EXPECT_EQ(cut(chain(DType::BF16, {128, 128}, {linear(128, "a"), testing::quantizeLink(true, false, "q")},
+                      {.recipe = "MXFP8BlockScaling"})),
+            "a | q");
+  EXPECT_EQ(cut(chain(DType::BF16, {128, 128}, {testing::quantizeLink(false, true, "q"), linear(128, "a")},
+                      {.recipe = "MXFP8BlockScaling"})),
+            "q | a")
+      << "its gradient";
+  EXPECT_EQ(cut(chain(DType::BF16, {128, 128}, {linear(128, "a"), link("Identity", "i"), linear(128, "b")},
+                      {.recipe = "MXFP8BlockScaling"})),
+            "a i b");
 }
 
 }  // namespace

@@ -1,0 +1,90 @@
+// Asks of ops what TransformerEngine 2.20.2 asks: ops/basic/grouped_linear.py, ops/fused/grouped_mlp.py, quantizer.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/te/te_refusals.h"
+
+#include "core/ops/parameters.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// All parameters of a GroupedLinear are frozen, or none is.
+Verdict isFrozenAlike(const Node& node) {
+  if (node.operation->name != "GroupedLinear" || node.parameters.size() < 2) return Verdict::yes();
+  const auto isTrainedAt = [&](int slot) { return isTrained(*node.operation, node.attributes, slot); };
+  for (int slot = 1; slot < static_cast<int>(node.parameters.size()); ++slot)
+    if (isTrainedAt(slot) != isTrainedAt(0))
+      return Verdict::no(fmt::format(
+          "{}: te.ops.GroupedLinear trains its weight and its bias together or neither, but weight_requires_grad is {} "
+          "and bias_requires_grad is {}. Set both alike.",
+          node.id, isTrainedAt(0), isTrainedAt(slot)));
+  return Verdict::yes();
+}
+
+Verdict fitsGroupedWeight(const Graph& graph, const Node& node) {
+  const bool isSingle =
+      node.attributes.has("single_grouped_weight") && node.attributes.boolean("single_grouped_weight");
+  if (!isSingle || !graph.delayedScaling()) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "{}: te.ops.GroupedLinear takes no single_grouped_weight under DelayedScaling. Set single_grouped_weight to "
+      "false, or choose another recipe.",
+      node.id));
+}
+
+/// The random Hadamard transform of NVFP4 has a kernel for bf16 alone.
+Verdict canTransform(const Graph& graph, const Node& node, const std::optional<Recipe>& recipe) {
+  const bool isTransformed =
+      recipe && recipe->definition().field("disable_rht") && !recipe->fields().boolean("disable_rht");
+  if (!isTransformed || !node.quantizers.any()) return Verdict::yes();
+  const DType dtype = graph.value(node.inputs[0]).spec.dtype;
+  if (dtype == DType::BF16) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "{}: TransformerEngine's random Hadamard transform of {} takes bf16, but its input is {}. Use bf16 tensors, or "
+      "switch the transform off: --recipe-set disable_rht=true.",
+      node.id, recipe->name(), dtypeName(dtype)));
+}
+
+bool isOn(const Node& node, const char* attribute) {
+  return node.attributes.has(attribute) && node.attributes.boolean(attribute);
+}
+
+std::optional<TeEnvironment> singleParameters(const Graph& graph) {
+  for (const Node& node : graph.nodes())
+    for (const char* attribute : {"single_grouped_weight", "single_grouped_bias"})
+      if (isOn(node, attribute))
+        return TeEnvironment{"NVTE_GROUPED_LINEAR_SINGLE_PARAM",
+                             fmt::format("{} has {}, which TransformerEngine ignores otherwise", node.id, attribute)};
+  return std::nullopt;
+}
+
+std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
+  for (const FusedOperation& entry : report.forward)
+    if (entry.isFused() && entry.rule->name.starts_with("GroupedMLP_"))
+      return TeEnvironment{"NVTE_CUTEDSL_FUSED_GROUPED_MLP",
+                           fmt::format("TransformerEngine does not fuse {} otherwise", entry.rule->name)};
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe) {
+  for (const Node& node : graph.nodes())
+    for (const Verdict& verdict :
+         {isFrozenAlike(node), fitsGroupedWeight(graph, node), canTransform(graph, node, recipe)})
+      if (!verdict) return Error{verdict.reason()};
+  return {};
+}
+
+std::vector<TeEnvironment> teEnvironment(const Graph& graph, const FusionReport& report) {
+  std::vector<TeEnvironment> found;
+  for (std::optional<TeEnvironment> variable : {singleParameters(graph), groupedMlp(report)})
+    if (variable) found.push_back(std::move(*variable));
+  return found;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,27 @@
+// Where TransformerEngine itself would refuse a pipeline, or needs something of its environment.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/fusion/fuser.h"
+#include "core/graph/graph.h"
+#include "core/quant/recipe.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+/// Errors: an op that TransformerEngine's Python or kernels refuse, with an attribute or a dtype that they take.
+Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe);
+
+/// An environment variable that must be set before TransformerEngine is imported, and the reason.
+struct TeEnvironment {
+  std::string variable;  // "NVTE_GROUPED_LINEAR_SINGLE_PARAM"; its value is 1
+  std::string reason;    // "fc1 has single_grouped_weight"
+};
+
+/// report: what TransformerEngine is expected to fuse.
+std::vector<TeEnvironment> teEnvironment(const Graph& graph, const FusionReport& report);
+
+}  // namespace fuseline

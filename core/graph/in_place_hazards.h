@@ -1,0 +1,33 @@
+// Ops in place that would destroy a tensor or a gradient which somebody still needs, where TransformerEngine runs them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/graph.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+struct InPlaceHazard {
+  NodeId node = -1;    // an AddExtraInput or a MakeExtraOutput with in_place
+  std::string reason;  // "norm keeps that tensor, save.y, for backward"
+};
+
+/// AddExtraInput with in_place writes its sum into the extra input, in TransformerEngine into the tensor itself,
+/// whoever else may have it: MakeExtraOutput, Identity and Reshape hand on the tensor that they got. MakeExtraOutput
+/// with in_place writes the sum of its gradients into the gradient of its extra output, which AddExtraInput, Bias and
+/// others hand on likewise, and which a caller may have given. Fuseline runs both in place only where nobody is left
+/// to read the tensor, so a pipeline may say in_place where TransformerEngine must not. Hazards are found in the
+/// order of the nodes; one that was found counts as switched off for those after it.
+std::vector<InPlaceHazard> inPlaceHazards(const Graph& graph);
+
+/// The reason why this AddExtraInput or MakeExtraOutput must not work in place there, whether it does or not.
+std::optional<std::string> inPlaceHazard(const Graph& graph, NodeId node);
+
+/// "TransformerEngine would write the sum into the extra input itself, and norm keeps that tensor, save.y, for
+/// backward".
+std::string hazardText(const Graph& graph, const InPlaceHazard& hazard);
+
+}  // namespace fuseline

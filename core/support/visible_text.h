@@ -1,0 +1,13 @@
+// Texts of files and of other people, as terminals and log readers may be given them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fuseline {
+
+/// Control characters (C0, DEL, C1) as "\u001b", so that a text can neither move a cursor nor begin a line of its own.
+std::string visibleText(std::string_view text);
+
+}  // namespace fuseline

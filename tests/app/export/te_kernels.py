@@ -1,0 +1,99 @@
+# Kernels in plain PyTorch, in place of the compiled part of TransformerEngine, for the ops that run without a recipe.
+# SPDX-License-Identifier: Apache-2.0
+"""install(extension) sets them. Arguments and results are those of transformer_engine_torch 2.20; formulas are those of
+TransformerEngine's documentation, gradients come from autograd. A GEMM that adds to a tensor writes its columns in two
+halves, each from operands as they then are, so that an operand which is that tensor shows."""
+
+import torch
+from torch.nn import functional
+
+
+def gated(activation):
+    def function(x):
+        act, gate = x.chunk(2, -1)
+        return activation(act) * gate
+
+    return function
+
+
+def tanh_gelu(x):
+    return functional.gelu(x, approximate="tanh")
+
+
+def qgelu(x):
+    return x * torch.sigmoid(1.702 * x)
+
+
+def srelu(x):
+    return functional.relu(x) ** 2
+
+
+ACTIVATIONS = {"gelu": tanh_gelu, "qgelu": qgelu, "relu": functional.relu, "srelu": srelu, "silu": functional.silu,
+               "glu": gated(torch.sigmoid), "geglu": gated(tanh_gelu), "qgeglu": gated(qgelu),
+               "reglu": gated(functional.relu), "sreglu": gated(srelu), "swiglu": gated(functional.silu)}
+
+
+def gradients(function, dy, *operands):
+    with torch.enable_grad():
+        leaves = [x.detach().clone().requires_grad_() for x in operands]
+        return torch.autograd.grad(function(*leaves), leaves, dy)
+
+
+def generic_gemm(a, is_a_transposed, b, is_b_transposed, out, quantizer, out_dtype, bias, bias_dtype, gelu, gelu_in, grad,
+                 workspace, workspace_size, accumulate, *rest, alpha, **named):
+    rows = b.t() if is_b_transposed else b.reshape(-1, b.shape[-1])
+    columns = a.t() if is_a_transposed else a.reshape(-1, a.shape[-1])
+    if out is None:
+        out = torch.zeros(*(b.shape[:-1] if not is_b_transposed else (rows.shape[0],)), columns.shape[1], dtype=a.dtype)
+    elif not accumulate:
+        out.zero_()
+    half, matrix = columns.shape[1] // 2, out.view(-1, columns.shape[1])
+    for part in (slice(0, half), slice(half, None)):
+        matrix[:, part] += alpha * (rows @ columns[:, part])
+    if bias is not None and not grad:
+        matrix += bias
+    return out, None, None, None
+
+
+def normalized(x, weight, eps, isZeroCentered, bias=None):
+    centered = x if bias is None else x - x.mean(-1, keepdim=True)
+    rstd = torch.rsqrt((centered ** 2).mean(-1, keepdim=True) + eps)
+    return centered * rstd * (weight + 1 if isZeroCentered else weight) + (0 if bias is None else bias), rstd
+
+
+def rmsnorm_fwd(x, weight, eps, out, quantizer, dtype, margin, isZeroCentered):
+    y, rstd = normalized(x, weight, eps, isZeroCentered)
+    return y, None, rstd
+
+
+def rms_gradients(dy, x, rstd, weight, isZeroCentered):
+    eps = 1 / rstd ** 2 - (x ** 2).mean(-1, keepdim=True)
+    return gradients(lambda x, weight: normalized(x, weight, eps, isZeroCentered)[0], dy, x, weight)
+
+
+def rmsnorm_bwd(dy, x, rstd, weight, margin, isZeroCentered):
+    return rms_gradients(dy, x, rstd, weight, isZeroCentered)
+
+
+def rmsnorm_bwd_add(dy, x, add, rstd, weight, margin, isZeroCentered):
+    dx, dw = rms_gradients(dy, x, rstd, weight, isZeroCentered)
+    return dx + add, dw
+
+
+def layernorm_fwd(x, weight, bias, eps, out, quantizer, dtype, margin, isZeroCentered):
+    y, rstd = normalized(x, weight, eps, isZeroCentered, bias)
+    return y, x.mean(-1, keepdim=True), rstd
+
+
+def layernorm_bwd(dy, x, mean, rstd, weight, margin, isZeroCentered):
+    eps = 1 / rstd ** 2 - ((x - mean) ** 2).mean(-1, keepdim=True)
+    return gradients(lambda x, weight, bias: normalized(x, weight, eps, isZeroCentered, bias)[0], dy, x, weight,
+                     torch.zeros_like(weight))
+
+
+def install(extension):
+    for function in (generic_gemm, rmsnorm_fwd, rmsnorm_bwd, rmsnorm_bwd_add, layernorm_fwd, layernorm_bwd):
+        setattr(extension, function.__name__, function)
+    for name, function in ACTIVATIONS.items():
+        setattr(extension, name, lambda x, quantizer, f=function: f(x))
+        setattr(extension, f"d{name}", lambda dy, x, quantizer, f=function: gradients(f, dy, x)[0])
