@@ -122,6 +122,10 @@ std::string elementwiseCode() {
   return nvrtc ? "compiled by NVRTC" : "interpreted, which is slower: " + nvrtc.reason();
 }
 
+ComputeCapability capabilityOf(const DeviceInfo& info) {
+  return parseCapability(info.architecture).value_or(ComputeCapability());
+}
+
 int numMultiprocessors(int device) {
   int count = 1;
   check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "say how many multiprocessors it has");
@@ -148,7 +152,7 @@ class CudaBackend final : public Backend {
   CudaBackend(int device, DeviceInfo info)
       : m_device(device),
         m_info(std::move(info)),
-        m_programs(makeNvrtcCompiler(m_info.architecture + "a", programFolder(),
+        m_programs(makeNvrtcCompiler(nvrtcTarget(capabilityOf(m_info)), programFolder(),
                                      [this](const Error& refusal) { noteInterpreted(refusal); })) {
     m_info.details.emplace_back(kElementwiseCode, elementwiseCode());
     std::ranges::copy(libraryVersions(), std::back_inserter(m_info.details));
@@ -156,7 +160,7 @@ class CudaBackend final : public Backend {
     m_context = {.stream = m_stream.get(),
                  .lanes = m_lanes.get(),
                  .numMultiprocessors = numMultiprocessors(device),
-                 .capability = parseCapability(m_info.architecture).value_or(ComputeCapability()),
+                 .capability = capabilityOf(m_info),
                  .programs = m_programs.get(),
                  .readBack = [this](void* to, const std::byte* from, std::size_t sizeBytes) {
                    refuseWhileCapturing(m_stream.get());
