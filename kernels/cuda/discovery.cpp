@@ -63,7 +63,9 @@ DeviceStatus inspect(int device, const DiscoveryFacts& facts) {
   cudaDeviceProp properties{};
   const cudaError_t error = cudaGetDeviceProperties(&properties, device);
   if (error == cudaSuccess)
-    return {.info = describe(device, properties, facts), .canRun = canBeUsed(device, properties)};
+    return {.info = describe(device, properties, facts),
+            .canRun = canBeUsed(device, properties),
+            .nativeRecipes = recipesFor({properties.major, properties.minor})};
   return {.info = {.id = fmt::format("cuda:{}", device), .name = "CUDA device", .details = versionDetails(facts)},
           .canRun = Verdict::no(fmt::format("The driver does not describe this GPU: {}.", cudaGetErrorString(error)))};
 }

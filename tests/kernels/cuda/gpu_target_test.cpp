@@ -1,5 +1,5 @@
-// Which code runs on which GPU: the rules of NVIDIA's Programming Guide, "Binary Compatibility" and "PTX
-// Compatibility". SPDX-License-Identifier: Apache-2.0
+// Which code runs on which GPU: NVIDIA's Programming Guide, "Binary Compatibility" and "PTX Compatibility".
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gpu_target.h"
 
 #include <array>

@@ -1,9 +1,6 @@
-#!/usr/bin/env python3
-"""Checks the CUDA module: it holds the code that it was configured for, and is small enough to be handed on.
-
-check_module.py MODULE TARGETS: TARGETS as CMake writes them, "80-real;120-virtual;90a".
-"""
+# The CUDA module: it holds the code that it was configured for, and is small enough to be handed on.
 # SPDX-License-Identifier: Apache-2.0
+# Usage: check_module.py MODULE TARGETS, which are as CMake writes them: "80-real;120-virtual;90a"
 import pathlib
 import re
 import struct
