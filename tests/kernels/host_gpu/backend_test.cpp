@@ -190,8 +190,9 @@ class EmulationOnHost : public ::testing::TestWithParam<const char*> {
     std::size_t numDecoded = 0;
     for (std::size_t step = 0; step < plan.steps.size(); ++step)
       for (const std::string& way : (*executor)->ways(step)) numDecoded += way.find("decoded") != std::string::npos;
-    EXPECT_GE(numDecoded, 2u);
-    // Factors are rounded to bfloat16 where scales are no powers of two.
+    EXPECT_GT(numDecoded, 0u);
+    // Factors are rounded to bfloat16 where scales are no powers of two. Nothing is quantized after a product, which
+    // could make another code of that.
     EXPECT_EQ(firstDifferenceInNorm(runPlan(graph, unfused(graph), backend, 1, bindings),
                                     runPlan(graph, unfused(graph), makeReferenceBackend(), 1, bindings), 1e-2),
               "");
@@ -199,8 +200,7 @@ class EmulationOnHost : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(EmulationOnHost, GivesTheNumbersOfTheRecipe) {
-  const Graph graph =
-      chain(DType::BF16, {128, 256}, {linear(128, "fc"), link("GELU"), linear(256, "out")}, {.recipe = GetParam()});
+  const Graph graph = chain(DType::BF16, {128, 256}, {linear(128, "fc")}, {.recipe = GetParam()});
   expectEmulated(graph, *makeBindings(graph, 1));
 }
 

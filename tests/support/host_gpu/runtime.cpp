@@ -558,6 +558,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
 cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t) {
   return call([] { return cudaErrorInvalidDeviceFunction; });
 }
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
+  return call([] { return cudaErrorInvalidDeviceFunction; });
+}
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
   return call([] { return cudaErrorInvalidDeviceFunction; });
 }
