@@ -15,7 +15,7 @@ struct GpuProfile {
   ComputeCapability capability;
   std::size_t sharedKilobytes;  // that a block may have
 
-  std::size_t sharedBytes() const { return sharedKilobytes << 10U; }
+  constexpr std::size_t sharedBytes() const { return sharedKilobytes << 10U; }
 };
 
 inline constexpr std::array kGpuProfiles = {
