@@ -9,6 +9,7 @@
 #include <functional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline::cli {
 
@@ -30,9 +31,20 @@ std::string memoryText(const DeviceInfo& info) { return info.memoryBytes > 0 ? f
 void printDetails(const std::vector<DeviceStatus>& devices, Context& context) {
   for (const DeviceStatus& device : devices) {
     if (!device.canRun) context.out << '\n' << device.info.id << ": " << device.canRun.reason() << '\n';
+    if (device.nativeRecipes)
+      context.out << fmt::format("{}  native recipes: {}\n", device.canRun ? device.info.id : "",
+                                 fmt::join(*device.nativeRecipes, ", "));
     for (const auto& [name, value] : device.info.details)
       context.out << (device.canRun ? device.info.id + "  " : "  ") << name << ": " << value << '\n';
   }
+}
+
+std::vector<std::string> nativeRecipes(Backend& backend) {
+  std::vector<std::string> names;
+  for (const RecipeDefinition& definition : builtinRecipes())
+    if (const Result<Recipe> recipe = Recipe::create(definition); recipe && backend.multiplies(*recipe))
+      names.push_back(definition.name);
+  return names;
 }
 
 /// Devices that can run and have a library to ask. Opening one takes a moment; it says more about itself then.
@@ -43,6 +55,7 @@ Result<std::vector<ProbedDevice>> probe(std::vector<DeviceStatus>& devices, cons
     const Result<std::shared_ptr<Backend>> backend = context.registry.open(device.info.id);
     if (!backend) return backend.error();
     device.info = (*backend)->device();
+    if (device.nativeRecipes) device.nativeRecipes = nativeRecipes(**backend);
     Result<std::vector<ProductSupport>> products = (*backend)->probeProducts();
     if (!products) return products.error();
     if (!products->empty()) probed.push_back({device.info, std::move(*products)});

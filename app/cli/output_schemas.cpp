@@ -437,6 +437,7 @@ Json settingsSchema() {
        {"recipe", text("Its name.")},
        {"recipeFields", mapOf({{"type", "string"}})},
        {"timing", text("What timed steps: cupti (each kernel by itself), events (the device's clock), host, or none.")},
+       {"emulates", flag("A recipe that the GPU does not multiply natively is computed in high precision.")},
        {"replays", flag("Launches are recorded and replayed where the device can.")},
        {"startsCold", flag("Caches are filled with other data before every run.")},
        {"measuresRoofs", flag("Of the device, after the rounds.")},
@@ -692,13 +693,15 @@ Json sweepSchema() {
 }
 
 Json deviceSchema() {
-  return object({{"id", text("For --device.")},
-                 {"name", text("Of the product.")},
-                 {"architecture", text("Instruction set or compute capability.")},
-                 {"memoryBytes", integer("0: unknown.")},
-                 {"canRun", flag("Here and now.")},
-                 {"reason", text("Why not; empty when it can.")},
-                 {"details", mapOf({{"type", "string"}})}});
+  return object(
+      {{"id", text("For --device.")},
+       {"name", text("Of the product.")},
+       {"architecture", text("Instruction set or compute capability.")},
+       {"memoryBytes", integer("0: unknown.")},
+       {"canRun", flag("Here and now.")},
+       {"reason", text("Why not; empty when it can.")},
+       {"nativeRecipes", orNull(list(text("Its name. By compute capability; with --probe as its library says.")))},
+       {"details", mapOf({{"type", "string"}})}});
 }
 
 Json devicesSchema() {

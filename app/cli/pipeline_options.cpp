@@ -45,12 +45,13 @@ Result<std::pair<std::string, std::string>> parseRecipeField(const PipelineOptio
   return std::pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
-/// What tensor cores of an architecture can do; a device that runs the pipeline emulates.
-Result<void> checkArchitecture(const std::string& device, const std::optional<Recipe>& recipe) {
-  if (!recipe || !isPlannedArchitecture(device)) return {};
-  const Verdict verdict = supports(*recipe, *parseCapability(device));
+/// What tensor cores of an architecture can do; a device that runs the pipeline asks its library.
+Result<void> checkArchitecture(const PipelineOptions& options, const std::optional<Recipe>& recipe) {
+  if (!recipe || !isPlannedArchitecture(options.device)) return {};
+  const ComputeCapability capability = *parseCapability(options.device);
+  const Verdict verdict = options.emulates ? fieldsFit(*recipe, capability) : supports(*recipe, capability);
   return verdict ? Result<void>()
-                 : Error{fmt::format("--device {}: {}", device, verdict.reason()), ErrorKind::NoDevice};
+                 : Error{fmt::format("--device {}: {}", options.device, verdict.reason()), ErrorKind::NoDevice};
 }
 
 std::string recipeNames() {
@@ -99,8 +100,8 @@ Result<Device> deviceFor(const std::string& name, const BackendRegistry& registr
     return Device{plannedCapabilities(registry.capabilities("cuda")), parseCapability(name)};
   Result<std::shared_ptr<Backend>> backend = registry.open(name);
   if (!backend)
-    return Error{fmt::format("{} To plan for one that is not here: fuse and explain with --device {}.",
-                             backend.error().message, fmt::join(plannedArchitectures(), " or ")),
+    return Error{fmt::format("{} To plan for one that is not here: fuse and explain with --device and one of {}.",
+                             backend.error().message, fmt::join(plannedArchitectures(), ", ")),
                  ErrorKind::NoDevice};
   return Device{capabilitiesOf(*backend), parseCapability((*backend)->device().architecture)};
 }
@@ -167,13 +168,19 @@ void addReadingOptions(CLI::App& verb, PipelineOptions& options) {
 }
 
 void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
-  verb.add_option("--device", options.device, "cpu, reference, cuda[:N], or an architecture to plan for: sm_90, sm_100")
+  verb.add_option("--device", options.device,
+                  fmt::format("cpu, reference, cuda[:N], or an architecture to plan for: {}",
+                              fmt::join(plannedArchitectures(), ", ")))
       ->capture_default_str();
   verb.add_option("--recipe", options.recipe,
                   fmt::format("The quantization recipe: {}; without it the pipeline file decides", recipeNames()));
   verb.add_option("--recipe-set", options.recipeSettings, "A setting of the recipe")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  verb.add_flag(
+      "--emulate", options.emulates,
+      "Accepts a recipe that the GPU does not multiply natively: its GEMMs read the quantized values decoded, "
+      "in high precision");
   verb.add_option("--rules", options.rules, "The rule book: te or all; without it the pipeline file decides")
       ->check(CLI::IsMember({"te", "all"}));
   verb.add_option("--without", options.switches.without, "Switches a fusion off, everywhere or at one op")
@@ -208,6 +215,7 @@ void addRanksOption(CLI::App& verb, PipelineOptions& options) {
 Result<RunSettings> settingsOf(const PipelineOptions& options) {
   RunSettings settings{
       .device = options.device, .pass = options.pass, .rules = options.rules, .recipe = options.recipe};
+  settings.emulates = options.emulates;
   for (const std::string& text : options.recipeSettings) {
     Result<std::pair<std::string, std::string>> field = parseRecipeField(options, text);
     if (!field) return field.error();
@@ -242,7 +250,7 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   OpenedPipeline pipeline{.loaded = std::move(*loaded), .options = std::move(*analysis)};
   pipeline.analysis = analyze(pipeline.loaded.document, pipeline.options, &pipeline.loaded.sourceMap);
   if (Result<void> meant = checkSwitches(options.switches, pipeline.analysis); !meant) return meant.error();
-  if (Result<void> fits = checkArchitecture(options.device, pipeline.analysis.recipe); !fits) return fits.error();
+  if (Result<void> fits = checkArchitecture(options, pipeline.analysis.recipe); !fits) return fits.error();
   return pipeline;
 }
 

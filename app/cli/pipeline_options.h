@@ -17,7 +17,8 @@ struct PipelineOptions {
   std::string device = "cpu";
   std::string recipe;                       // empty: the document decides
   std::vector<std::string> recipeSettings;  // key=value
-  std::string rules;                        // empty: the document decides
+  bool emulates = false;
+  std::string rules;  // empty: the document decides
   RuleSwitches switches;
   std::vector<std::string> measuredFiles;  // runs of this pipeline
   double bandwidthGBps = 0.0;              // 0: unknown
@@ -32,7 +33,7 @@ struct PipelineOptions {
 void addFileOptions(CLI::App& verb, PipelineOptions& options);
 /// --set, --pass, --json: for verbs that name their files otherwise.
 void addReadingOptions(CLI::App& verb, PipelineOptions& options);
-/// --device, --recipe, --recipe-set, --rules, --without, --with, --measured, --bandwidth, --launch.
+/// --device, --recipe, --recipe-set, --emulate, --rules, --without, --with, --measured, --bandwidth, --launch.
 void addFusionOptions(CLI::App& verb, PipelineOptions& options);
 /// --ranks: for verbs that run nothing.
 void addRanksOption(CLI::App& verb, PipelineOptions& options);

@@ -82,7 +82,8 @@ void noteIdleSwitches(const Graph& graph, const RuleSwitches& switches, std::vec
 }  // namespace
 
 std::span<const std::string_view> plannedArchitectures() {
-  static constexpr std::array<std::string_view, 2> kArchitectures = {"sm_90", "sm_100"};
+  static constexpr std::array<std::string_view, 8> kArchitectures = {"sm_80",  "sm_86",  "sm_89",  "sm_90",
+                                                                     "sm_100", "sm_103", "sm_110", "sm_120"};
   return kArchitectures;
 }
 

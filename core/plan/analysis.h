@@ -30,7 +30,7 @@ struct AnalysisOptions {
   std::int64_t ranks = 1;
 };
 
-/// What pipelines can be planned for where no such GPU is: "sm_90", "sm_100".
+/// What pipelines can be planned for where no such GPU is: "sm_80" to "sm_120".
 std::span<const std::string_view> plannedArchitectures();
 
 /// What an architecture is planned with: the kernels of the CUDA backend, and those of fusions that need certain

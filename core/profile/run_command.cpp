@@ -32,6 +32,7 @@ std::string optionsOf(const RunSettings& settings, std::string_view tensors) {
   addOption(options, "--recipe", settings.recipe, plain.recipe);
   for (const auto& [name, value] : settings.recipeFields)
     options += " --recipe-set " + shellWord(fmt::format("{}={}", name, value));
+  if (settings.emulates) options += " --emulate";
   addOption(options, "--rules", settings.rules, plain.rules);
   addOption(options, "--iterations", std::to_string(settings.iterations), std::to_string(plain.iterations));
   addOption(options, "--warmup", std::to_string(settings.warmup), std::to_string(plain.warmup));

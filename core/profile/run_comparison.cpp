@@ -50,6 +50,10 @@ bool isIncidental(const std::string& fact) {
 
 std::string cachesName(const RunRecord& record) { return record.settings.startsCold ? "cold" : "as they are"; }
 
+std::string gemmsName(const RunRecord& record) {
+  return record.settings.emulates ? "emulated where not native" : "native";
+}
+
 class Differences {
  public:
   Differences(const RunRecord& base, const RunRecord& next) : m_base(base), m_next(next) {}
@@ -62,6 +66,7 @@ class Differences {
     note("rules", m_base.settings.rules, m_next.settings.rules);
     note("without rules", text(m_base.switches.without), text(m_next.switches.without));
     note("with rules", text(m_base.switches.with), text(m_next.switches.with));
+    note("GEMMs", gemmsName(m_base), gemmsName(m_next));
     note("caches", cachesName(m_base), cachesName(m_next));
     note("steps timed by", m_base.settings.timing, m_next.settings.timing);
     note("program", m_base.createdWith, m_next.createdWith);

@@ -332,6 +332,7 @@ Json toJson(const RunSettings& settings) {
           {"rules", settings.rules},
           {"recipe", settings.recipe},
           {"timing", settings.timing},
+          {"emulates", settings.emulates},
           {"replays", settings.replays},
           {"startsCold", settings.startsCold},
           {"measuresRoofs", settings.measuresRoofs},
@@ -351,6 +352,7 @@ Result<RunSettings> runSettingsFromJson(const Json& json) {
                              {"recipe", &settings.recipe},
                              {"timing", &settings.timing}})
     fields.read(key, *target, Presence::Optional);
+  fields.read("emulates", settings.emulates, Presence::Optional);
   fields.read("replays", settings.replays, Presence::Optional);
   fields.read("startsCold", settings.startsCold, Presence::Optional);
   fields.read("measuresRoofs", settings.measuresRoofs, Presence::Optional);

@@ -121,6 +121,7 @@ struct RunSettings {
   std::string timing = "auto";                                    // in a record "cupti" (each kernel by itself),
                                                                   // "events" (the device's clock), "host" or
                                                                   // "none" (from end to end only)
+  bool emulates = false;       // a recipe that the GPU does not multiply natively is computed in high precision
   bool replays = true;         // launches are recorded and replayed where the device can
   bool startsCold = false;     // caches are filled with other data before every run
   bool measuresRoofs = false;  // after the rounds, about a second

@@ -232,16 +232,23 @@ std::string hardwareText(const RecipeDefinition& recipe) {
   return recipe.hardware ? "needs " + toString(*recipe.hardware) : "runs on any device";
 }
 
-Verdict supports(const Recipe& recipe, ComputeCapability device) {
+Verdict fieldsFit(const Recipe& recipe, ComputeCapability device) {
   const RecipeDefinition& definition = recipe.definition();
-  const auto canRun = [&](const RecipeDefinition& other) { return !other.hardware || other.hardware->isMetBy(device); };
-  if (canRun(definition))
-    return definition.checkDevice ? definition.checkDevice(recipe.fields(), device) : Verdict::yes();
-  std::vector<std::string> possible;
-  for (const RecipeDefinition& other : builtinRecipes())
-    if (canRun(other)) possible.push_back(other.name);
+  return definition.checkDevice ? definition.checkDevice(recipe.fields(), device) : Verdict::yes();
+}
+
+std::vector<std::string> recipesFor(ComputeCapability device) {
+  std::vector<std::string> names;
+  for (const RecipeDefinition& recipe : builtinRecipes())
+    if (!recipe.hardware || recipe.hardware->isMetBy(device)) names.push_back(recipe.name);
+  return names;
+}
+
+Verdict supports(const Recipe& recipe, ComputeCapability device) {
+  const std::vector<std::string> possible = recipesFor(device);
+  if (std::ranges::count(possible, recipe.name()) > 0) return fieldsFit(recipe, device);
   return Verdict::no(fmt::format("{} {}, but this device has {}. Choose one of {}.", recipe.name(),
-                                 hardwareText(definition), toString(device), fmt::join(possible, ", ")));
+                                 hardwareText(recipe.definition()), toString(device), fmt::join(possible, ", ")));
 }
 
 }  // namespace fuseline

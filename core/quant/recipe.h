@@ -127,8 +127,13 @@ const RecipeDefinition* findRecipe(std::string_view name);
 
 /// "needs compute capability 8.9 (sm_89) or newer"; "runs on any device".
 std::string hardwareText(const RecipeDefinition& recipe);
-/// Whether a device of this capability can run the recipe's GEMMs; no names a recipe that it can run, or the field.
+/// Whether a device of this capability can run the recipe's GEMMs; no names the recipes that it can run, or the field.
+/// What the library of a device at hand says goes before it: see Backend::multiplies().
 Verdict supports(const Recipe& recipe, ComputeCapability device);
+/// Whether the fields are what such a device can take, whatever it multiplies natively; no names the field.
+Verdict fieldsFit(const Recipe& recipe, ComputeCapability device);
+/// Names of the recipes whose GEMMs such a device can run.
+std::vector<std::string> recipesFor(ComputeCapability device);
 
 /// Values written as text, each in the type of its field: "margin=2", "fp8_format=E4M3", "use_power_2_scales=true".
 /// Errors: an unknown field, a text that is no value of its type.

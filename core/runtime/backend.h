@@ -137,6 +137,10 @@ class Backend {
   virtual const DeviceInfo& device() const = 0;
   /// Is there a kernel for these ops? The sentence says what is missing. Safe to call from several threads.
   virtual Verdict supports(const KernelQuery& query) const = 0;
+  /// Whether the device multiplies a recipe's quantized values natively, in all three GEMMs of a linear op; no says why
+  /// and names the recipes that it does. Those it does not can be compiled all the same: GEMMs then read decoded
+  /// values. Here by its architecture: devices that are no GPUs compute in software whatever the formats are.
+  virtual Verdict multiplies(const Recipe& recipe);
   virtual Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                                   const CompileOptions& options) = 0;
   virtual Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) = 0;
@@ -189,6 +193,8 @@ Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend);
 struct DeviceStatus {
   DeviceInfo info;
   Verdict canRun = Verdict::yes();
+  /// Of a GPU: the recipes that it multiplies natively. Nothing: it is none, and computes them all in software.
+  std::optional<std::vector<std::string>> nativeRecipes = std::nullopt;
 };
 
 /// The backends of this program. Filled by app/backends.cpp.

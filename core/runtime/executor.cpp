@@ -189,6 +189,11 @@ Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend) {
   return [backend = std::move(backend)](const KernelQuery& query) { return backend->supports(query); };
 }
 
+Verdict Backend::multiplies(const Recipe& recipe) {
+  const std::optional<ComputeCapability> capability = parseCapability(device().architecture);
+  return capability ? fuseline::supports(recipe, *capability) : Verdict::yes();
+}
+
 std::unique_ptr<Transfer> Backend::makeTransfer(std::span<std::byte> to, const std::byte* from, TransferDirection) {
   return std::make_unique<HostTransfer>(to, from);
 }

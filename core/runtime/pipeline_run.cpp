@@ -200,14 +200,19 @@ Result<const Plan*> PipelineRun::planOf(const std::string& variant) const {
   return choose("variants", variant, plans);
 }
 
-/// A GPU makes products of what its tensor cores take; other devices compute in software whatever the formats are.
+/// A GPU multiplies what its tensor cores take; the rest is refused unless somebody wants it emulated.
 Result<void> PipelineRun::checkRecipe() const {
+  if (!m_analysis.recipe) return {};
   const DeviceInfo& device = m_backend->device();
   const std::optional<ComputeCapability> capability = parseCapability(device.architecture);
-  if (!capability || !m_analysis.recipe) return {};
-  const Verdict verdict = supports(*m_analysis.recipe, *capability);
+  const Verdict fields = capability ? fieldsFit(*m_analysis.recipe, *capability) : Verdict::yes();
+  if (!fields) return Error{fmt::format("{}: {}: {}", m_pipelineName, device.id, fields.reason()), ErrorKind::NoDevice};
+  if (m_options.settings.emulates) return {};
+  const Verdict verdict = m_backend->multiplies(*m_analysis.recipe);
   if (verdict) return {};
-  return Error{fmt::format("{}: {}: {}", m_pipelineName, device.id, verdict.reason()), ErrorKind::NoDevice};
+  return Error{fmt::format("{}: {}: {} With --emulate its GEMMs run in high precision, without its speed.",
+                           m_pipelineName, device.id, verdict.reason()),
+               ErrorKind::NoDevice};
 }
 
 Result<void> PipelineRun::checkMemory() const {

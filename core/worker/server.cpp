@@ -279,6 +279,7 @@ Json devicesToJson(const std::vector<DeviceStatus>& devices) {
                     {"memoryBytes", device.info.memoryBytes},
                     {"canRun", static_cast<bool>(device.canRun)},
                     {"reason", device.canRun.reason()},
+                    {"nativeRecipes", device.nativeRecipes ? Json(*device.nativeRecipes) : Json()},
                     {"details", std::move(details)}});
   }
   return list;

@@ -22,6 +22,7 @@
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/nvtx_range.h"
 #include "kernels/cuda/owned_stream.h"
+#include "kernels/cuda/recipe_probe.h"
 #include "kernels/cuda/roofs.h"
 #include "kernels/cuda/stream_transfer.h"
 
@@ -123,10 +124,21 @@ std::string elementwiseCode() {
   return nvrtc ? "compiled by NVRTC" : "interpreted, which is slower: " + nvrtc.reason();
 }
 
+ComputeCapability capabilityOf(const DeviceInfo& info) {
+  return parseCapability(info.architecture).value_or(ComputeCapability());
+}
+
 int numMultiprocessors(int device) {
   int count = 1;
   check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "say how many multiprocessors it has");
   return count;
+}
+
+std::size_t maxSharedBytes(int device) {
+  int bytes = 0;
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "say how much shared memory a block has");
+  return static_cast<std::size_t>(bytes);
 }
 
 /// Makes the context, which a GPU may refuse that can be described.
@@ -149,7 +161,7 @@ class CudaBackend final : public Backend {
   CudaBackend(int device, DeviceInfo info)
       : m_device(device),
         m_info(std::move(info)),
-        m_programs(makeNvrtcCompiler(m_info.architecture + "a", programFolder(),
+        m_programs(makeNvrtcCompiler(nvrtcTarget(capabilityOf(m_info)), programFolder(),
                                      [this](const Error& refusal) { noteInterpreted(refusal); })) {
     m_info.details.emplace_back(kElementwiseCode, elementwiseCode());
     std::ranges::copy(libraryVersions(), std::back_inserter(m_info.details));
@@ -157,7 +169,8 @@ class CudaBackend final : public Backend {
     m_context = {.stream = m_stream.get(),
                  .lanes = m_lanes.get(),
                  .numMultiprocessors = numMultiprocessors(device),
-                 .capability = parseCapability(m_info.architecture).value_or(ComputeCapability()),
+                 .capability = capabilityOf(m_info),
+                 .maxSharedBytes = maxSharedBytes(device),
                  .programs = m_programs.get(),
                  .readBack = [this](void* to, const std::byte* from, std::size_t sizeBytes) {
                    refuseWhileCapturing(m_stream.get());
@@ -174,6 +187,20 @@ class CudaBackend final : public Backend {
 
   const DeviceInfo& device() const override { return m_info; }
   Verdict supports(const KernelQuery& query) const override { return supportsStep(query); }
+
+  /// As its library says, where there is one. A capability that is too low says more than the library's refusal.
+  Verdict multiplies(const Recipe& recipe) override {
+    const Verdict byCapability = Backend::multiplies(recipe);
+    const Result<CublasLt> library = loadCublasLt();
+    if (!library) return byCapability;
+    try {
+      useDevice(m_device);
+      const Verdict verdict = probeRecipe(CublasLtSession(*library, m_stream.get()), recipe, m_context.capability);
+      return verdict || byCapability ? verdict : byCapability;
+    } catch (const DeviceFault& fault) {
+      return Verdict::no(fault.what());
+    }
+  }
 
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                           const CompileOptions& options) override {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/discovery.h"
 
+#include "kernels/cuda/gpu_target.h"
+
 #include <array>
 #include <cstdlib>
 
@@ -49,7 +51,8 @@ DeviceInfo describe(int device, const cudaDeviceProp& properties, const Discover
 
 /// What may be asked of a GPU without a context on it.
 Verdict canBeUsed(int device, const cudaDeviceProp& properties) {
-  if (Verdict verdict = canRun(properties.major, properties.minor); !verdict) return verdict;
+  const ComputeCapability capability = {properties.major, properties.minor};
+  if (Verdict verdict = hasKernelsFor(capability, FUSELINE_CUDA_TARGETS); !verdict) return verdict;
   int computeMode = cudaComputeModeDefault;
   if (cudaDeviceGetAttribute(&computeMode, cudaDevAttrComputeMode, device) != cudaSuccess) return Verdict::yes();
   const Nvml* const nvml = loadNvml();
@@ -60,7 +63,9 @@ DeviceStatus inspect(int device, const DiscoveryFacts& facts) {
   cudaDeviceProp properties{};
   const cudaError_t error = cudaGetDeviceProperties(&properties, device);
   if (error == cudaSuccess)
-    return {.info = describe(device, properties, facts), .canRun = canBeUsed(device, properties)};
+    return {.info = describe(device, properties, facts),
+            .canRun = canBeUsed(device, properties),
+            .nativeRecipes = recipesFor({properties.major, properties.minor})};
   return {.info = {.id = fmt::format("cuda:{}", device), .name = "CUDA device", .details = versionDetails(facts)},
           .canRun = Verdict::no(fmt::format("The driver does not describe this GPU: {}.", cudaGetErrorString(error)))};
 }

@@ -48,9 +48,6 @@ std::string driverText(const DiscoveryFacts& facts);
 /// "13.0" from 13000.
 std::string formatCudaVersion(int version);
 
-/// Whether this build has kernels for a compute capability, or the sentence why not.
-Verdict canRun(int major, int minor);
-
 /// Whether one more process may use a GPU. computeMode: a cudaComputeMode. isInUse: another process uses it.
 Verdict isOpen(int computeMode, bool isInUse);
 

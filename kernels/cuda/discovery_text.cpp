@@ -64,14 +64,6 @@ std::string explainUnseen(const DiscoveryFacts& facts) {
 
 std::string formatCudaVersion(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-Verdict canRun(int major, int minor) {
-  if (minor == 0 && (major == 9 || major == 10)) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "Its compute capability is {}.{}, and this build has kernels for 9.0 and 10.0 only. Run on the device "
-      "cpu.",
-      major, minor));
-}
-
 Verdict isOpen(int computeMode, bool isInUse) {
   if (computeMode == kProhibited) return Verdict::no(kForNobody);
   return computeMode == kExclusiveProcess && isInUse ? Verdict::no(kForAnother) : Verdict::yes();

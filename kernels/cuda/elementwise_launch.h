@@ -41,6 +41,9 @@ struct DeviceFill {
 ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
                                   const DeviceFill& device);
 
+/// What programs that take tiles declare of shared memory themselves, at most.
+constexpr std::size_t kTileDeclaredBytes = 35 * 1024;
+
 /// By tiles of 128 x 128, for programs that quantize a result, whose elements wait in shared memory: so many bytes in
 /// all lanes of an element.
 ElementwiseShape tileShape(std::int64_t rows, std::int64_t cols, std::size_t waitingBytes);

@@ -149,11 +149,17 @@ HandedResult handedResult(const CompileRequest& request, const CopiedResult& cop
   return handed;
 }
 
+/// Does a block have the shared memory? Tiles of two lanes in float32 take more than some GPUs have.
+bool fitsBlock(const CompileRequest& request, const DeviceProgram& program, const CopiedResult& copied) {
+  const std::size_t bytes = handingShape(request, program, copied).sharedBytes;
+  return bytes == 0 || bytes + kTileDeclaredBytes <= request.device.maxSharedBytes;
+}
+
 /// The program hands over itself where there is a compiler.
 ProgramRun chooseRun(const CompileRequest& request, const DeviceProgram& program,
                      const std::optional<CopiedResult>& copied) {
   const auto dtype = [&](const OperandKey& key) { return dtypeOf(request, key); };
-  if (copied && copied->copies.fitsKernel()) {
+  if (copied && copied->copies.fitsKernel() && fitsBlock(request, program, *copied)) {
     const HandedResult handed = handedResult(request, *copied);
     const ElementwiseShape shape = handingShape(request, program, *copied);
     ProgramRunner runner(program, shape, dtype, request.device, &handed);

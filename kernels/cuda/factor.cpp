@@ -37,13 +37,6 @@ FactorWay factorWayOf(const GemmProblem& problem, ComputeCapability gpu) {
   return hasBlocksOf128(problem) && gpu >= kBlackwell ? FactorWay::AsMxfp8 : FactorWay::AsTheyAre;
 }
 
-bool multipliesCodes(const GemmProblem& problem, ComputeCapability gpu) {
-  if (!problem.aCodes || !problem.bCodes) return false;
-  const bool isPerTensor =
-      problem.aCodes->scaling == Scaling::PerTensor && problem.bCodes->scaling == Scaling::PerTensor;
-  return isPerTensor || hasBlocksOf128(problem) || gpu >= kBlackwell;
-}
-
 GemmProblem inWay(GemmProblem problem, FactorWay way) {
   if (way == FactorWay::AsMxfp8) problem.aCodes->scaling = problem.bCodes->scaling = Scaling::Mx1x32;
   if (way != FactorWay::Decoded) return problem;

@@ -21,16 +21,14 @@ inline constexpr std::int64_t kFp4RowMultiple = 32;
 /// How the library gets the factors of a product.
 enum class FactorWay : std::uint8_t {
   AsTheyAre,
-  /// Products of codes with plain numbers, of two matrices in E5M2, or of FP4 in rows that are no multiples of 16
-  /// bytes, are not the library's: of numbers they are.
+  /// Products of codes with plain numbers, of two matrices in E5M2, of FP4 in rows that are no multiples of 16 bytes,
+  /// and of what the GPU has no tensor cores for, are not the library's: of numbers they are.
   Decoded,
   /// Blocks of 128 are multiplied on Hopper only. On newer GPUs they are read as blocks of 32 that have one scale.
   AsMxfp8,
 };
 /// gpu: 0.0 where it is not known.
 FactorWay factorWayOf(const GemmProblem& problem, ComputeCapability gpu);
-/// Does the GPU have products of the problem's kind of codes, whatever the library says of its extents?
-bool multipliesCodes(const GemmProblem& problem, ComputeCapability gpu);
 /// The problem that the library solves.
 GemmProblem inWay(GemmProblem problem, FactorWay way);
 /// For Kernel::ways; empty: there is nothing to say.

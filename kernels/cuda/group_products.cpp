@@ -91,12 +91,16 @@ std::vector<GroupPart> GroupFactor::weightParts(std::size_t numGroups, Pointers 
 GroupProducts::GroupProducts(const CompileRequest& request, const GemmProblem& problem, GroupExtent extent,
                              GroupFactor a, GroupFactor b)
     : m_device(&request.device), m_problem(problem), m_extent(extent), m_a(std::move(a)), m_b(std::move(b)) {
+  m_factorBytes = mostFactorBytes();
+}
+
+std::size_t GroupProducts::mostFactorBytes() const {
   const auto bytesOf = [&](FactorWay way) {
-    return FactorPair(m_a.largestPart(), m_b.largestPart(), way, inWay(problem, way)).workspaceBytes();
+    return FactorPair(m_a.largestPart(), m_b.largestPart(), way, inWay(m_problem, way)).workspaceBytes();
   };
-  m_factorBytes = bytesOf(wayFor(problem.*extent));
+  const std::size_t bytes = bytesOf(wayFor(m_problem.*m_extent));
   // Some group may have rows of FP4 that cuBLASLt does not multiply.
-  if (isScaledOnDevice(problem)) m_factorBytes = std::max(m_factorBytes, bytesOf(FactorWay::Decoded));
+  return isScaledOnDevice(m_problem) ? std::max(bytes, bytesOf(FactorWay::Decoded)) : bytes;
 }
 
 Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
@@ -107,13 +111,26 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
   const std::int64_t rowBytes = elements * narrowestBits(problem) / 8;
   problem.alignmentBytes = std::gcd(problem.alignmentBytes, static_cast<std::uint32_t>(rowBytes));
   GroupProducts products(request, problem, extent, std::move(a), std::move(b));
-  // To see whether there are any: sizes come with the first run. Of groups that decide by themselves whether they are
-  // multiplied as codes some may be.
-  if (Result<void> added = products.add(problem.*extent, false); !added) return added.error();
-  if (products.dependsOnRows())
-    if (Result<void> added = products.add(roundedUp(problem.*extent + 1, kFp4RowMultiple), false); !added)
-      return added.error();
+  Result<void> added = products.addSamples();
+  if (!added && problem.aCodes) {
+    products.decode();
+    added = products.addSamples();
+  }
+  if (!added) return added.error();
   return products;
+}
+
+/// To see whether there are any: sizes come with the first run. Of groups that decide by themselves whether they are
+/// multiplied as codes some may be.
+Result<void> GroupProducts::addSamples() {
+  if (Result<void> added = add(m_problem.*m_extent, false); !added) return added;
+  return dependsOnRows() ? add(roundedUp(m_problem.*m_extent + 1, kFp4RowMultiple), false) : Result<void>();
+}
+
+void GroupProducts::decode() {
+  m_isDecoded = true;
+  m_factorBytes = mostFactorBytes();
+  m_gemms.clear();
 }
 
 std::vector<std::string> GroupProducts::ways() const {
@@ -165,7 +182,9 @@ GemmProblem GroupProducts::problemFor(std::int64_t rows) const {
   return problem;
 }
 
-FactorWay GroupProducts::wayFor(std::int64_t rows) const { return factorWayOf(problemFor(rows), m_device->capability); }
+FactorWay GroupProducts::wayFor(std::int64_t rows) const {
+  return m_isDecoded ? FactorWay::Decoded : factorWayOf(problemFor(rows), m_device->capability);
+}
 
 Result<void> GroupProducts::add(std::int64_t rows, bool hasTimeToTune) {
   GemmProblem problem = inWay(problemFor(rows), wayFor(rows));

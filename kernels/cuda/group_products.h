@@ -72,7 +72,11 @@ class GroupProducts {
  private:
   GroupProducts(const CompileRequest& request, const GemmProblem& problem, GroupExtent extent, GroupFactor a,
                 GroupFactor b);
+  std::size_t mostFactorBytes() const;
   std::size_t gemmBytes() const;
+  Result<void> addSamples();
+  /// For codes that the library does not multiply.
+  void decode();
   Gemm& of(std::int64_t rows);
   Result<void> add(std::int64_t rows, bool hasTimeToTune);
   GemmProblem problemFor(std::int64_t rows) const;
@@ -84,6 +88,7 @@ class GroupProducts {
   GroupExtent m_extent = nullptr;
   GroupFactor m_a, m_b;
   std::size_t m_factorBytes = 0;  // of the largest parts
+  bool m_isDecoded = false;
   /// Of the run at hand.
   std::vector<GroupPart> m_aParts, m_bParts;
   /// By number of rows: no more than there are groups.

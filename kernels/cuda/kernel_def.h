@@ -25,6 +25,8 @@ struct DeviceContext {
   Lanes* lanes = nullptr;  // null: there is only the stream
   int numMultiprocessors = 1;
   ComputeCapability capability = {};  // 0.0: not known
+  /// What a block may have of shared memory: 99 KB, 163 KB or 227 KB.
+  std::size_t maxSharedBytes = std::size_t{227} << 10U;
   GemmLibrary* gemms = nullptr;
   ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted
   /// Waits for what was launched, and copies. Throws while launches are recorded.

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernels/cuda/check.h"
-#include "kernels/cuda/device/program.h"
 #include "kernels/cuda/launch_count.h"
+#include "kernels/cuda/shared_allowance.h"
 #include "kernels/cuda/stream.h"
 
 #include <array>
@@ -18,11 +18,7 @@ namespace fuseline::cuda {
 /// Throws DeviceFault when the launch is refused; what goes wrong while it runs shows when the backend synchronizes.
 inline void launchFunction(const void* function, dim3 grid, dim3 block, void** arguments, std::size_t sharedBytes,
                            Stream stream) {
-  // More than 48 KB, with what the kernel declares, must be allowed first: to all launches the same, as the allowance
-  // is the function's, which other threads launch, too.
-  if (sharedBytes > 0)
-    check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, device::kMaxDynamicSharedBytes),
-          "allow a kernel its shared memory");
+  if (sharedBytes > 0) allowSharedBytes(function, sharedBytes);
   check(cudaLaunchKernel(function, grid, block, arguments, sharedBytes, stream), "launch a kernel");
   ++numLaunched;
 }

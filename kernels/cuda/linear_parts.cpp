@@ -95,11 +95,11 @@ Result<PreparedProduct> prepareInWay(const GemmProblem& problem, FactorWay way, 
   return PreparedProduct{std::move(*gemm), solved, way};
 }
 
-/// Codes that the library refuses, though the GPU multiplies their kind, are decoded first.
+/// Codes that the library refuses are decoded first: who does not want that asks Backend::multiplies() before.
 Result<PreparedProduct> prepareProduct(const GemmProblem& problem, const DeviceContext& device) {
   const FactorWay way = factorWayOf(problem, device.capability);
   Result<PreparedProduct> prepared = prepareInWay(problem, way, device);
-  if (prepared || way == FactorWay::Decoded || !multipliesCodes(problem, device.capability)) return prepared;
+  if (prepared || way == FactorWay::Decoded || !problem.aCodes) return prepared;
   return prepareInWay(problem, FactorWay::Decoded, device);
 }
 

@@ -14,9 +14,8 @@ namespace fuseline::cuda {
 
 /// Rows that are no whole packets have a warp up to here, and a block beyond.
 constexpr std::int64_t kMaxWarpCols = 1024;
-/// A multiprocessor has 228 KB, of which some is cache.
+/// A multiprocessor has 228 KB, of which some is cache, and blocks of the smallest GPUs have 99 KB.
 constexpr std::size_t kMaxSharedSumBytes = 96 * 1024;
-static_assert(kMaxSharedSumBytes <= device::kMaxDynamicSharedBytes);
 
 template <int kMaxThreads, class Share, class... Longer, class Launch>
 void withHeldRow(std::int64_t cols, const Launch& launch) {

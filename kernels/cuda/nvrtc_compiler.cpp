@@ -25,7 +25,10 @@ class LoadedProgram final : public CompiledProgram {
     if (found != cudaSuccess) cudaLibraryUnload(m_library);
     check(found, "find a compiled program");
   }
-  ~LoadedProgram() override { cudaLibraryUnload(m_library); }
+  ~LoadedProgram() override {
+    forgetSharedBytes(reinterpret_cast<const void*>(m_kernel));
+    cudaLibraryUnload(m_library);
+  }
   LoadedProgram(const LoadedProgram&) = delete;
   LoadedProgram& operator=(const LoadedProgram&) = delete;
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/quant/recipe.h"
 #include "kernels/cuda/program_compiler.h"
 
 #include <filesystem>
@@ -18,7 +19,10 @@ Verdict hasNvrtc();
 /// "13.0". Errors: as hasNvrtc().
 Result<std::string> nvrtcVersionText();
 
-/// A cubin for an architecture such as "sm_90a". Needs no GPU. isStrict: code whose variables do not all fit registers
+/// What it compiles for a GPU, "sm_90", see nvrtcTargetFor().
+std::string nvrtcTarget(ComputeCapability gpu);
+
+/// A cubin for a target such as "sm_90", or PTX for one such as "compute_90". Needs no GPU. isStrict: code whose variables do not all fit registers
 /// is an error. Errors: NVRTC is missing, or its report.
 Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture,
                                          bool isStrict = false);

@@ -1,9 +1,11 @@
 // Hands NVRTC the generated code and the device headers, which are part of this module.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/hash.h"
+#include "kernels/cuda/gpu_target.h"
 #include "kernels/cuda/nvrtc_compiler.h"
 #include "kernels/cuda/shared_library.h"
 
+#include <algorithm>
 #include <array>
 
 #include <cuda_runtime_api.h>
@@ -44,6 +46,10 @@ struct Nvrtc {
   decltype(nvrtcGetProgramLog)* log = nullptr;
   decltype(nvrtcGetCUBINSize)* cubinSize = nullptr;
   decltype(nvrtcGetCUBIN)* cubin = nullptr;
+  decltype(nvrtcGetPTXSize)* ptxSize = nullptr;
+  decltype(nvrtcGetPTX)* ptx = nullptr;
+  decltype(nvrtcGetNumSupportedArchs)* numTargets = nullptr;
+  decltype(nvrtcGetSupportedArchs)* targets = nullptr;
 };
 
 void bind(Symbols& symbols, Nvrtc& found) {
@@ -56,6 +62,10 @@ void bind(Symbols& symbols, Nvrtc& found) {
   symbols.find(found.log, "nvrtcGetProgramLog");
   symbols.find(found.cubinSize, "nvrtcGetCUBINSize");
   symbols.find(found.cubin, "nvrtcGetCUBIN");
+  symbols.find(found.ptxSize, "nvrtcGetPTXSize");
+  symbols.find(found.ptx, "nvrtcGetPTX");
+  symbols.find(found.numTargets, "nvrtcGetNumSupportedArchs");
+  symbols.find(found.targets, "nvrtcGetSupportedArchs");
 }
 
 /// NVRTC opens the library of its built-in functions by name when it first compiles, and would look for it where the
@@ -121,11 +131,13 @@ class Compilation {
     return text;
   }
 
-  std::vector<char> cubin() const {
+  /// PTX of a virtual architecture, of which there is no machine code.
+  std::vector<char> code(const std::string& architecture) const {
+    const bool isVirtual = architecture.starts_with("compute_");
     std::size_t size = 0;
-    if (m_nvrtc.cubinSize(m_program, &size) != NVRTC_SUCCESS) return {};
+    if ((isVirtual ? m_nvrtc.ptxSize : m_nvrtc.cubinSize)(m_program, &size) != NVRTC_SUCCESS) return {};
     std::vector<char> binary(size);
-    if (m_nvrtc.cubin(m_program, binary.data()) != NVRTC_SUCCESS) return {};
+    if ((isVirtual ? m_nvrtc.ptx : m_nvrtc.cubin)(m_program, binary.data()) != NVRTC_SUCCESS) return {};
     return binary;
   }
 
@@ -150,12 +162,22 @@ Result<std::string> nvrtcVersionText() {
   return fmt::format("{}.{}", major, minor);
 }
 
+std::string nvrtcTarget(ComputeCapability gpu) {
+  const Result<Nvrtc>& nvrtc = nvrtcLibrary();
+  int count = 0;
+  if (!nvrtc || nvrtc->numTargets(&count) != NVRTC_SUCCESS) return nvrtcTargetFor(gpu, {});
+  std::vector<int> known(static_cast<std::size_t>(count));
+  if (nvrtc->targets(known.data()) != NVRTC_SUCCESS) known.clear();
+  std::ranges::sort(known);
+  return nvrtcTargetFor(gpu, known);
+}
+
 Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture, bool isStrict) {
   const Result<Nvrtc>& nvrtc = nvrtcLibrary();
   if (!nvrtc) return nvrtc.error();
   Compilation compilation(*nvrtc);
   const nvrtcResult result = compilation.run(source, architecture, isStrict);
-  std::vector<char> binary = result == NVRTC_SUCCESS ? compilation.cubin() : std::vector<char>();
+  std::vector<char> binary = result == NVRTC_SUCCESS ? compilation.code(architecture) : std::vector<char>();
   if (!binary.empty()) return binary;
   return Error{fmt::format("NVRTC did not compile an elementwise program for {}: {}. Its report: {}", architecture,
                            nvrtc->errorString(result), compilation.log()),

@@ -42,8 +42,7 @@ inline std::string differenceOfCodes(const RunResults& actual, const RunResults&
 inline Verdict runsRecipe(const std::string& name) {
   const Result<std::shared_ptr<Backend>> backend = cudaTestBackend();
   if (!backend) return Verdict::no(backend.error().message);
-  const auto capability = parseCapability((*backend)->device().architecture);
-  return name.empty() || !capability ? Verdict::yes() : supports(*Recipe::create(*findRecipe(name)), *capability);
+  return name.empty() ? Verdict::yes() : (*backend)->multiplies(*Recipe::create(*findRecipe(name)));
 }
 
 }  // namespace fuseline::testing

@@ -26,8 +26,8 @@ RecipeDefinition mxfp8_block_scaling() {
                         "Weights share a scale in blocks of 32 x 32, so that forward and backward see the same.")},
                   attentionFlags(),
                   {backwardOverride()}}),
-      // On 12.x cuBLASLt takes MXFP8 in one layout only.
-      .hardware = HardwareNeed{.minimum = {10, 0}, .below = ComputeCapability{12, 0}},
+      // On 12.x some versions of cuBLASLt take it in one layout only: what a device multiplies, its library says.
+      .hardware = HardwareNeed{.minimum = {10, 0}},
       .check = {},
       .quantizer = quantizer,
   };

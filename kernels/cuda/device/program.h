@@ -13,10 +13,6 @@ enum class Element : std::uint8_t { F32, F16, BF16 };
 
 constexpr int kBlockThreads = 256;
 constexpr int kWarpLanes = 32;
-/// Of shared memory, what a launch may ask for. A block of a Hopper or a Blackwell has 227 KB, kernels declare up
-/// to 35.
-constexpr int kMaxDynamicSharedBytes = 160 * 1024;
-
 /// Numbered as core's Access.
 enum class Access : std::uint8_t { Full, Row, Column, Scalar };
 

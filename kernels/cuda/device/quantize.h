@@ -9,6 +9,12 @@
 #include <bit>
 #include <cstdint>
 
+// GPUs before 8.9 have no instructions for FP8, and compute its codes with the integers of core/numerics, as the host
+// does.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+#define FUSELINE_HAS_FP8_INSTRUCTIONS
+#endif
+
 namespace fuseline::cuda::device {
 
 inline __device__ float largestOf(FloatCode code) {
@@ -35,7 +41,7 @@ inline __device__ std::uint8_t encode(float value, FloatCode code) {
 /// The codes of four numbers, that of the first in the lowest byte.
 template <FloatCode kCode>
 __device__ std::uint32_t encodeFour(const float (&x)[4]) {
-#ifdef __CUDA_ARCH__
+#ifdef FUSELINE_HAS_FP8_INSTRUCTIONS
   // The same bits as the host's (cuda_fp8.h emits this instruction for saturating casts). Both halves in one piece of
   // assembly: the second conversion then writes beside the first.
   std::uint32_t codes;
@@ -69,6 +75,8 @@ inline __device__ float largerOf(float a, float b) {
 inline __device__ float decode(std::uint8_t code, FloatCode format) {
 #ifdef __CUDA_ARCH__
   if (format == FloatCode::E5M2) return floatOfF16(static_cast<std::uint16_t>(code << 8));  // the upper half of an f16
+#endif
+#ifdef FUSELINE_HAS_FP8_INSTRUCTIONS
   std::uint32_t halves;
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(static_cast<std::uint16_t>(code)));
   return floatOfF16(static_cast<std::uint16_t>(halves));

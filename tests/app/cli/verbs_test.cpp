@@ -337,7 +337,11 @@ TEST(Messages, SayWhichArchitectureARecipeNeeds) {
   const ProgramResult result = fuseline("fuse --device sm_90 --recipe mxfp8 " + samplePipeline());
   EXPECT_EQ(result.exitCode, 3);
   EXPECT_TRUE(has(result.err, "MXFP8BlockScaling needs compute capability 10.0 (sm_100) or newer")) << result.err;
-  EXPECT_EQ(fuseline("fuse --device sm_100 --recipe mxfp8 " + samplePipeline()).exitCode, 0);
+  for (const char* device : {"sm_100", "sm_103", "sm_110", "sm_120", "sm_90 --emulate", "sm_80 --emulate"})
+    EXPECT_EQ(fuseline(fmt::format("fuse --device {} --recipe mxfp8 {}", device, samplePipeline())).exitCode, 0);
+  const ProgramResult ampere = fuseline("fuse --device sm_86 --recipe delayed " + samplePipeline());
+  EXPECT_EQ(ampere.exitCode, 3);
+  EXPECT_TRUE(has(ampere.err, "this device has 8.6 (sm_86). Choose one of None.")) << ampere.err;
 }
 
 TEST(Planning, AnAbsentGpuHasFusionsThatNothingHereRuns) {

@@ -20,12 +20,14 @@ TEST(RunCommand, NamesWhatIsNotTheDefault) {
                              .recipe = "MXFP8BlockScaling",
                              .recipeFields = {{"fp8_format", "E4M3"}},
                              .timing = "cupti",
+                             .emulates = true,
                              .startsCold = true,
                              .seed = 7,
                              .symbols = {{"M", 512}}};
-  EXPECT_EQ(runCommand(settings, "my mlp.fuseline", "in.safetensors"),
-            "fuseline run 'my mlp.fuseline' --set M=512 --pass forward --device cuda:0 --recipe MXFP8BlockScaling "
-            "--recipe-set fp8_format=E4M3 --rules te --timing cupti --cold --seed 7 --tensors in.safetensors");
+  EXPECT_EQ(
+      runCommand(settings, "my mlp.fuseline", "in.safetensors"),
+      "fuseline run 'my mlp.fuseline' --set M=512 --pass forward --device cuda:0 --recipe MXFP8BlockScaling "
+      "--recipe-set fp8_format=E4M3 --emulate --rules te --timing cupti --cold --seed 7 --tensors in.safetensors");
 }
 
 TEST(RunCommand, NamesTheFusionsThatWereSwitched) {

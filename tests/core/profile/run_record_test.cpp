@@ -37,6 +37,7 @@ RunRecord fullRecord() {
   record.roofsNote = "why not";
   record.settings.symbols = {{"M", 512}, {"H", -1}};
   record.settings.startsCold = true;
+  record.settings.emulates = true;
   record.variants.push_back({.name = "fused",
                              .steps = {{.name = "R(a, b)",
                                         .rule = "R",
@@ -119,6 +120,7 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   json["variants"][0].erase("preparationNs");
   json["variants"][0].erase("firstRunNs");
   json["settings"].erase("startsCold");
+  json["settings"].erase("emulates");
   EXPECT_EQ(refusal(json), "");
   for (Json& step : json["variants"][0]["steps"]) step.erase("launches");
   EXPECT_EQ(runRecordFromJson(json)->variants[0].steps[0].launches, 1);

@@ -98,7 +98,7 @@ TEST(Recipes, SayWhatHardwareTheyNeed) {
   EXPECT_EQ(text("DelayedScaling"), "needs compute capability 8.9 (sm_89) or newer");
   EXPECT_EQ(text("Float8CurrentScaling"), "needs compute capability 8.9 (sm_89) or newer");
   EXPECT_EQ(text("Float8BlockScaling"), "needs compute capability 9.0 (sm_90) or newer");
-  EXPECT_EQ(text("MXFP8BlockScaling"), "needs compute capability 10.0 (sm_100) or newer, below 12.0 (sm_120)");
+  EXPECT_EQ(text("MXFP8BlockScaling"), "needs compute capability 10.0 (sm_100) or newer");
   EXPECT_EQ(text("NVFP4BlockScaling"), "needs compute capability 10.0 (sm_100) or newer");
   const auto supported = [](const char* name, ComputeCapability device) {
     return supports(*Recipe::create(*findRecipe(name)), device);
@@ -106,7 +106,11 @@ TEST(Recipes, SayWhatHardwareTheyNeed) {
   EXPECT_TRUE(supported("Float8BlockScaling", {9, 0}));
   EXPECT_TRUE(supported("Float8BlockScaling", {10, 0}));
   EXPECT_TRUE(supported("MXFP8BlockScaling", {10, 3}));
-  EXPECT_FALSE(supported("MXFP8BlockScaling", {12, 0}));
+  EXPECT_TRUE(supported("MXFP8BlockScaling", {12, 0}));
+  EXPECT_TRUE(supported("DelayedScaling", {8, 9}));
+  EXPECT_FALSE(supported("DelayedScaling", {8, 6}));
+  EXPECT_EQ(recipesFor({8, 0}), std::vector<std::string>{"None"});
+  EXPECT_EQ(recipesFor({8, 9}), (std::vector<std::string>{"None", "DelayedScaling", "Float8CurrentScaling"}));
   EXPECT_EQ(
       supported("NVFP4BlockScaling", {9, 0}).reason(),
       "NVFP4BlockScaling needs compute capability 10.0 (sm_100) or newer, but this device has 9.0 (sm_90). Choose "

@@ -185,11 +185,24 @@ TEST(PreparedRun, RefusesARecipeThatTheTensorCoresOfTheDeviceCannotTake) {
     return run ? "" : run.error().message;
   };
   EXPECT_EQ(onArchitecture("sm_90"),
-            "small: gpu: MXFP8BlockScaling needs compute capability 10.0 (sm_100) or newer, below 12.0 (sm_120), but "
-            "this device has 9.0 (sm_90). Choose one of None, DelayedScaling, Float8CurrentScaling, "
-            "Float8BlockScaling.");
+            "small: gpu: MXFP8BlockScaling needs compute capability 10.0 (sm_100) or newer, but this device has 9.0 "
+            "(sm_90). Choose one of None, DelayedScaling, Float8CurrentScaling, Float8BlockScaling. With --emulate its "
+            "GEMMs run in high precision, without its speed.");
   EXPECT_EQ(onArchitecture("sm_100"), "");
   EXPECT_EQ(onArchitecture("avx512"), "");
+}
+
+TEST(PreparedRun, AcceptsAnyRecipeThatIsToBeEmulated) {
+  const auto emulated = [](const char* architecture, const std::string& recipe) {
+    const auto backend =
+        std::make_shared<RenamedBackend>(DeviceInfo{.id = "gpu", .name = "a GPU", .architecture = architecture});
+    const auto run = prepare(pipelineText(recipe), {.settings = {.emulates = true}}, backend);
+    return run ? "" : run.error().message;
+  };
+  EXPECT_EQ(emulated("sm_80", R"({"name": "MXFP8BlockScaling"})"), "");
+  EXPECT_EQ(emulated("sm_90", R"({"name": "Float8BlockScaling", "use_power_2_scales": false})"), "");
+  const std::string onBlackwell = emulated("sm_100", R"({"name": "Float8BlockScaling", "use_power_2_scales": false})");
+  EXPECT_NE(onBlackwell.find("use_power_2_scales is false"), std::string::npos) << onBlackwell;
 }
 
 TEST(MeasuredPipeline, IsPlannedAsItWasMeasured) {

@@ -71,14 +71,6 @@ TEST(CudaDiscovery, NamesTheDriverAndTheCudaThatItSupports) {
   EXPECT_EQ(driverText({.driverVersion = 13000, .driver = {.version = "580.65.06"}}), "580.65.06, supports CUDA 13.0");
 }
 
-TEST(CudaDiscovery, RunsOnlyWhatThisBuildHasKernelsFor) {
-  EXPECT_TRUE(canRun(9, 0));
-  EXPECT_TRUE(canRun(10, 0));
-  const Verdict old = canRun(8, 6);
-  EXPECT_NE(std::string::npos, old.reason().find("8.6")) << old.reason();
-  EXPECT_FALSE(canRun(12, 0));
-}
-
 /// Numbers of cudaComputeMode as the CUDA Runtime API documentation lists them: 0 default, 2 prohibited, 3 exclusive.
 TEST(CudaDiscovery, KeepsOutOfGpusThatAdmitNobodyElse) {
   EXPECT_TRUE(isOpen(0, false));

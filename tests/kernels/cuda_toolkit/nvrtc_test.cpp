@@ -57,6 +57,7 @@ std::vector<std::string> handingSourcesOf(const char* recipe, const std::vector<
 }
 
 class Nvrtc : public ::testing::TestWithParam<const char*> {};
+class NvrtcTiles : public Nvrtc {};
 
 TEST_P(Nvrtc, CompilesWhatIsGenerated) {
   const Graph graph = chain(DType::BF16, {4, 32},
@@ -72,7 +73,7 @@ TEST_P(Nvrtc, CompilesWhatIsGenerated) {
 }
 
 /// A tile of a thread lies in registers, or it is of no use.
-TEST_P(Nvrtc, KeepsTilesInRegisters) {
+TEST_P(NvrtcTiles, LieInRegisters) {
   if (const Verdict isThere = hasNvrtc(); !isThere) GTEST_SKIP() << isThere.reason();
   for (const char* recipe : {"DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling"})
     for (const char* activation : {"GELU", "SwiGLU"}) {
@@ -86,11 +87,26 @@ TEST_P(Nvrtc, KeepsTilesInRegisters) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, Nvrtc, ::testing::Values("sm_90a", "sm_100a"),
-                         [](const auto& test) { return std::string(test.param); });
+const auto nameOf = [](const auto& test) { return std::string(test.param); };
+INSTANTIATE_TEST_SUITE_P(Architectures, Nvrtc, ::testing::Values("sm_80", "sm_89", "sm_90", "sm_100", "sm_120"),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Architectures, NvrtcTiles, ::testing::Values("sm_80", "sm_90", "sm_120"), nameOf);
+
+/// Of a GPU that comes later, for which the driver makes its machine code.
+TEST(NvrtcTarget, IsPtxWhereThereIsNoMachineCode) {
+  if (const Verdict isThere = hasNvrtc(); !isThere) GTEST_SKIP() << isThere.reason();
+  for (const auto& [gpu, target] :
+       {std::pair{ComputeCapability{8, 0}, "sm_80"}, {{9, 0}, "sm_90"}, {{12, 1}, "sm_121"}})
+    EXPECT_EQ(nvrtcTarget(gpu), target);
+  const std::string later = nvrtcTarget({99, 0});
+  EXPECT_TRUE(later.starts_with("compute_")) << later;
+  const Result<std::vector<char>> ptx = compileToCubin("extern \"C\" __global__ void nothing() {}", later);
+  ASSERT_TRUE(ptx) << ptx.error().message;
+  EXPECT_NE(std::string_view(ptx->data(), ptx->size()).find(".visible .entry nothing"), std::string_view::npos);
+}
 
 TEST(NvrtcReport, NamesTheLineAtFault) {
-  const Result<std::vector<char>> cubin = compileToCubin("nonsense", "sm_90a");
+  const Result<std::vector<char>> cubin = compileToCubin("nonsense", "sm_90");
   ASSERT_FALSE(cubin);
   const std::string& message = cubin.error().message;
   if (message.find("does not load") != std::string::npos) GTEST_SKIP() << message;

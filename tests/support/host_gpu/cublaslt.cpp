@@ -1,7 +1,8 @@
 // cuBLASLt for the host's GPU: descriptors, and products in plain loops over column-major matrices, in double.
 // SPDX-License-Identifier: Apache-2.0
-// What it refuses, and where scales stand, is what NVIDIA documents of compute capability 9.0 (cublasLt.h, and the
-// chapter on narrow precision of cuBLAS's documentation).
+// What it refuses, and where scales stand, is what NVIDIA documents of each compute capability (cublasLt.h, and the
+// chapter on narrow precision of cuBLAS's documentation). On 12.x it is as cuBLASLt 13.1, which has block-scaled
+// kernels of one layout only there.
 #include "kernels/cuda/cublaslt.h"
 
 #include "core/numerics/minifloat.h"
@@ -69,15 +70,18 @@ bool isOneOf(cublasLtEpilogue_t epilogue, std::initializer_list<cublasLtEpilogue
   return std::ranges::find(list, epilogue) != list.end();
 }
 
-/// What is summed stands along the stored columns of both factors, on Hopper.
+/// What is summed stands along the stored columns of both factors.
 bool isSummedAlongColumns(const Operation& operation) {
   return operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSA) && !operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSB);
 }
 
-/// Of both capabilities, or of one of them.
+/// Ada Lovelace, Hopper and 12.x multiply FP8 in that layout only.
+bool hasAllLayouts() { return capability().major == 10 || capability().major == 11; }
+
 bool isScaleMode(cublasLtMatmulMatrixScale_t mode) {
-  if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) return true;
-  if (majorCapability() >= 10)
+  if (mode == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) return capability() >= ComputeCapability{8, 9};
+  if (capability().major < 9) return false;
+  if (capability().major >= 10)
     return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0 || mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3;
   return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F || mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
 }
@@ -89,7 +93,7 @@ bool areFp4CodesSupported(const Operation& operation, const Layout& a, const Lay
            CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3;
   };
   const auto isAligned = [](const Layout& layout) { return layout.leadingDimension / 2 % kRequiredAlignment == 0; };
-  return majorCapability() >= 10 && isOfFp4(a.type) && isOfFp4(b.type) && isSummedAlongColumns(operation) &&
+  return capability().major >= 10 && isOfFp4(a.type) && isOfFp4(b.type) && isSummedAlongColumns(operation) &&
          isMode(CUBLASLT_MATMUL_DESC_A_SCALE_MODE) && isMode(CUBLASLT_MATMUL_DESC_B_SCALE_MODE) && isAligned(a) &&
          isAligned(b);
 }
@@ -97,7 +101,7 @@ bool areFp4CodesSupported(const Operation& operation, const Layout& a, const Lay
 bool areCodesSupported(const Operation& operation, const Layout& a, const Layout& b) {
   if (isOfFp4(a.type) || isOfFp4(b.type)) return areFp4CodesSupported(operation, a, b);
   if (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) return false;
-  if (majorCapability() < 10 && !isSummedAlongColumns(operation)) return false;
+  if (!hasAllLayouts() && !isSummedAlongColumns(operation)) return false;
   if (a.leadingDimension % kRequiredAlignment != 0 || b.leadingDimension % kRequiredAlignment != 0) return false;
   const auto mode = [&](cublasLtMatmulDescAttributes_t attribute) {
     return operation.value<cublasLtMatmulMatrixScale_t>(attribute, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F);

@@ -5,6 +5,7 @@
 // is not joined, waits for what is outside, or makes the host wait is none.
 #pragma once
 
+#include "core/quant/recipe.h"
 #include "kernels/cuda/stream.h"
 
 #include <cstddef>
@@ -25,8 +26,8 @@ void setMain(cuda::Stream stream);
 /// Of the whole device. Returns what it was before.
 std::size_t setMemoryBytes(std::size_t bytes);
 
-/// The major number of its compute capability: 9, or 10 where the environment has FUSELINE_HOST_GPU=sm_100.
-int majorCapability();
+/// Its compute capability: 9.0, or that of FUSELINE_HOST_GPU=sm_80 and the like in the environment.
+ComputeCapability capability();
 
 /// Of its cuBLASLt, as cublasLtGetVersion says it; before 13.1 it offers activations with blocks of 128 that come out
 /// as NaN. Returns what it was before.

@@ -10,6 +10,7 @@ constexpr const char* kNone = "The GPU of host memory has none.";
 
 Verdict hasNvrtc() { return Verdict::no(kNone); }
 Result<std::string> nvrtcVersionText() { return Error{kNone, ErrorKind::RunFailed}; }
+std::string nvrtcTarget(ComputeCapability) { return "none"; }
 Result<std::vector<char>> compileToCubin(const std::string&, const std::string&, bool) {
   return Error{kNone, ErrorKind::RunFailed};
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/host_gpu/host_gpu.h"
 #include "tests/support/host_gpu/streams.h"
+#include "tests/support/simt/gpu_profiles.h"
 #include "tests/support/simt/simt.h"
 
 #include <algorithm>
@@ -64,6 +65,7 @@ bool hasVariable(const char* name, std::string_view value) {
 Machine& makeMachine() {
   auto* const made = new Machine();
   if (hasVariable("FUSELINE_HOST_GPU_TURN", "early")) made->turn = Turn::Early;
+  simt::setMaxSharedBytes(simt::sharedBytesOf(capability()));
   if (const char* const work = std::getenv("FUSELINE_HOST_GPU_FAULT")) made->workUntilFault = std::atol(work);
   simt::setSubmitter([](const void* stream, std::function<void()> work) {
     submit(static_cast<cuda::Stream>(const_cast<void*>(stream)), std::move(work));
@@ -231,7 +233,10 @@ Turn setTurn(Turn turn) { return std::exchange(machine().turn, turn); }
 void setMain(cuda::Stream stream) { machine().queues.setMain(stream ? streamOf(stream) : machine().oldest); }
 std::size_t setMemoryBytes(std::size_t bytes) { return std::exchange(machine().memoryBytes, bytes); }
 
-int majorCapability() { return hasVariable("FUSELINE_HOST_GPU", "sm_100") ? 10 : 9; }
+ComputeCapability capability() {
+  const char* const wanted = std::getenv("FUSELINE_HOST_GPU");
+  return wanted ? parseCapability(wanted).value() : ComputeCapability{9, 0};
+}
 
 Owned owned() {
   const Machine& gpu = machine();
@@ -300,8 +305,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return call([&] {
     *properties = {};
     std::strcpy(properties->name, "GPU of host memory");
-    properties->major = majorCapability();
-    properties->minor = 0;
+    properties->major = capability().major;
+    properties->minor = capability().minor;
     properties->totalGlobalMem = machine().memoryBytes;
     properties->multiProcessorCount = 2;
     return cudaSuccess;
@@ -314,6 +319,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
     switch (attribute) {
       case cudaDevAttrMultiProcessorCount: *value = 2; break;
       case cudaDevAttrL2CacheSize: *value = 1 << 16; break;
+      case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+        *value = static_cast<int>(fuseline::simt::sharedBytesOf(capability()));
+        break;
       case cudaDevAttrClockRate: *value = kKilohertz; break;
       default: *value = 0;
     }
@@ -548,6 +556,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
 // ---- Compiled programs: it has none, and says so; those of the harness are compiled by the host.
 
 cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t) {
+  return call([] { return cudaErrorInvalidDeviceFunction; });
+}
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
   return call([] { return cudaErrorInvalidDeviceFunction; });
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -420,6 +421,13 @@ void access(const void* address, std::size_t bytes, Access kind) {
              at.blockIdx.x, at.blockIdx.y, at.threadIdx.x, at.threadIdx.y, bytes, address);
   std::abort();  // an exception cannot leave a fiber
 }
+
+namespace {
+std::atomic<std::size_t> mostSharedBytes = std::size_t{227} << 10U;
+}  // namespace
+
+std::size_t maxSharedBytes() { return mostSharedBytes; }
+std::size_t setMaxSharedBytes(std::size_t bytes) { return mostSharedBytes.exchange(bytes); }
 
 void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes) {
   checkSize(grid, block);

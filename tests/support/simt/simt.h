@@ -42,6 +42,11 @@ class DivergenceError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
+/// What a launch may ask for of shared memory, in bytes: that of a Hopper's block until a test sets it.
+std::size_t maxSharedBytes();
+/// Returns what it was before.
+std::size_t setMaxSharedBytes(std::size_t bytes);
+
 /// Runs `thread` once for every thread of the grid; sharedBytes: of dynamicShared(). Throws DivergenceError;
 /// std::invalid_argument for a grid that no device would take.
 void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes = 0);

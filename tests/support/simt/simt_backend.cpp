@@ -7,6 +7,7 @@
 #include "kernels/cuda/epilogue_passes.h"
 #include "kernels/cuda/lanes.h"
 #include "tests/support/cuda_test_backend.h"
+#include "tests/support/simt/gpu_profiles.h"
 #include "tests/support/simt/host_compiler.h"
 #include "tests/support/simt/host_gemm.h"
 #include "tests/support/simt/simt.h"
@@ -159,6 +160,7 @@ class SimtBackend final : public Backend {
   SimtBackend(cuda::ProgramCompiler* programs, ComputeCapability capability, int numMultiprocessors) {
     m_context.numMultiprocessors = numMultiprocessors;
     m_context.capability = capability;
+    m_context.maxSharedBytes = simt::sharedBytesOf(capability);
     m_context.programs = programs;
     m_context.readBack = readBack;
     m_gemms = cuda::makeGemmsWithPasses(makeHostGemms(capability < ComputeCapability{10, 0}), m_context);

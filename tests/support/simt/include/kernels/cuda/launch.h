@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/device/program.h"
 #include "kernels/cuda/launch_count.h"
 #include "kernels/cuda/stream.h"
 #include "tests/support/simt/include/cuda_runtime.h"
@@ -16,8 +15,7 @@ namespace fuseline::cuda {
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sharedBytes, Stream stream,
             const Arguments&... arguments) {
-  if (sharedBytes > device::kMaxDynamicSharedBytes)
-    throw std::invalid_argument("No launch may ask for so much shared memory.");
+  if (sharedBytes > simt::maxSharedBytes()) throw std::invalid_argument("No launch may ask for so much shared memory.");
   ++numLaunched;
   simt::submit(stream, [kernel, grid, block, sharedBytes, values = std::tuple<Parameters...>(arguments...)] {
     simt::runGrid(

@@ -1,0 +1,17 @@
+// Allows kernels the shared memory that not every launch may have: beyond 48 KB, with what they declare.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace fuseline::cuda {
+
+/// Allows a kernel's launches so much dynamic shared memory on the current device, if they may not have it yet. The
+/// allowance is the kernel's, which other threads launch, too: it only grows. Throws DeviceFault where the GPU has
+/// less.
+void allowSharedBytes(const void* function, std::size_t sharedBytes);
+
+/// The kernel's code is unloaded: another one may have its address.
+void forgetSharedBytes(const void* function);
+
+}  // namespace fuseline::cuda
