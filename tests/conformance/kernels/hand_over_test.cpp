@@ -1,5 +1,6 @@
 // Steps that quantize what they make: the same bits as with a step of its own for it, or, where codes follow from
-// numbers that are not rounded yet, codes that are at most the next ones. SPDX-License-Identifier: Apache-2.0
+// numbers that are not rounded yet, codes that are at most the next ones.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
 #include "core/quant/apply_recipe.h"
