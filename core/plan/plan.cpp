@@ -383,7 +383,21 @@ class Planner {
     const int made = root(source);
     Step& maker = makerOf(made);
     if (!addWork(maker, operand, source, nextMember(maker), findWrite(maker, made)->key)) return;
+    QuantizeWork& work = maker.copies.back();
+    const bool hasScale = find({Subject::QuantizerScale, operand.node, partSlot(operand)}) >= 0;
+    work.isUnrounded = hasScale && (isOfActivation(maker, work.source) || isOfNorm(maker, work.source));
     addNote(maker, fmt::format("quantizes {}", quantizedName(m_graph.node(operand.node), operand.type)));
+  }
+
+  /// TransformerEngine's gates that scale their rows ignore the quantizers of their neighbours.
+  bool isOfActivation(const Step& maker, const OperandKey& result) const {
+    const Node& node = m_graph.node(maker.nodes[at(result.member)]);
+    return node.operation->category == "Activation" && node.inputs.size() == 1;
+  }
+
+  bool isOfNorm(const Step& maker, const OperandKey& result) const {
+    const Node& node = m_graph.node(maker.nodes[at(result.member)]);
+    return maker.phase == Phase::Forward && node.operation->category == "Normalization";
   }
 
   Step& makerOf(int tensor) {
@@ -415,6 +429,7 @@ class Planner {
                             .member = member,
                             .source = findWrite(maker, made)->key,
                             .spec = spec});
+    maker.copies.back().isUnrounded = isOfActivation(maker, maker.copies.back().source);
     maker.operands.push_back(
         {.key = {member, OperandKind::Output, 2}, .tensor = known->second, .access = OperandAccess::Write});
     addNote(maker, fmt::format("finds the amax of {}", quantizedName(m_graph.node(operand.node), operand.type)));

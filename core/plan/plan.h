@@ -74,9 +74,15 @@ struct QuantizeWork {
   /// The tensor: an input of step "quantize", a result of others, which is an operand only if somebody else reads it.
   OperandKey source = {0, OperandKind::Input, 0};
   TensorSpec spec;  // of the tensor
+  /// Do codes and amax follow from the float32 numbers that the step computes, not from the tensor's elements, to which
+  /// it rounds them? So do those of TransformerEngine's activations, and of its norms where the scale is known
+  /// beforehand.
+  bool isUnrounded = false;
 
   /// Is the tensor's amax found, and nothing else?
   bool isAmaxOnly() const { return !quantizers.any(); }
+  /// Of what is quantized.
+  TensorSpec quantizedSpec() const { return {isUnrounded ? DType::F32 : spec.dtype, spec.shape}; }
 };
 
 /// What a step with kernel "delayed_scaling_update" does: operands {Parameter, i} are scales, {Residual, i} histories.

@@ -96,8 +96,9 @@ class ReferenceKernel final : public Kernel {
     if (m_step.copies.empty()) return tensors;
     StepReference reference(m_graph, m_step, readOperands(operands, Reader::Rows));
     for (const QuantizeWork& work : m_step.copies) {
-      Tensor& x = tensors.emplace_back(&work, Tensor::zeros(work.spec)).second;
-      encode(reference.value(work.source).values, work.spec.dtype, x.data.data());
+      const TensorSpec quantized = work.quantizedSpec();
+      Tensor& x = tensors.emplace_back(&work, Tensor::zeros(quantized)).second;
+      encode(reference.value(work.source).values, quantized.dtype, x.data.data());
     }
     return tensors;
   }

@@ -15,19 +15,24 @@ NormKind kindOf(const Node& node) {
   return node.operation->name == "RMSNorm" ? NormKind::Rms : NormKind::L2;
 }
 
-/// x: what is normalized. Its trailing axes are the weight's; without a weight it is the last one.
-NormProblem problemOf(const CompileRequest& request, const Node& node, const TensorSpec& x, const TensorSpec& y) {
+/// x: what is normalized. Its trailing axes are the weight's; without a weight it is the last one. yDType: of the rows
+/// of y that are made, or of dy.
+NormProblem problemOf(const CompileRequest& request, const Node& node, const TensorSpec& x, DType yDType) {
   const bool hasWeight = !node.parameters.empty();
   const std::int64_t cols = hasWeight ? node.parameters.front().numElements() : x.cols();
   return {.kind = kindOf(node),
           .rows = cols == 0 ? 0 : x.numElements() / cols,
           .cols = cols,
           .xDType = x.dtype,
-          .yDType = y.dtype,
+          .yDType = yDType,
           .parameterDType = hasWeight ? node.parameters.front().dtype : DType::F32,
           .eps = static_cast<float>(node.attributes.real("eps")),
           .isGammaZeroCentred = hasWeight && node.attributes.boolean("zero_centered_gamma"),
           .threads = request.settings.threads};
+}
+
+DType rowsOf(const fuseline::Binding& y, const std::optional<RowCopies>& copies) {
+  return copies ? copies->spec().dtype : y.spec.dtype;
 }
 
 NormForwardPointers pointersOf(const NormForwardOperands& norm, Pointers operands) {
@@ -142,9 +147,10 @@ Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, i
   Result<NormForwardOperands> others = bindNormForward(request, norm);
   if (!others) return others.error();
   const Node& node = request.member(static_cast<std::size_t>(norm));
-  const NormProblem problem = problemOf(request, node, x->spec, others->y.spec);
+  std::optional<RowCopies> copies = rowCopiesOf(request);
+  const NormProblem problem = problemOf(request, node, x->spec, rowsOf(others->y, copies));
   return std::unique_ptr<Kernel>(
-      std::make_unique<NormForwardKernel>(problem, *x, std::move(*others), rowCopiesOf(request)));
+      std::make_unique<NormForwardKernel>(problem, *x, std::move(*others), std::move(copies)));
 }
 
 Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request) {
@@ -157,9 +163,10 @@ Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request
   if (!others) return others.error();
   const TensorSpec& sum = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
   const Node& node = request.member(static_cast<std::size_t>(norm));
-  const NormProblem problem = problemOf(request, node, sum, others->y.spec);
+  std::optional<RowCopies> copies = rowCopiesOf(request);
+  const NormProblem problem = problemOf(request, node, sum, rowsOf(others->y, copies));
   return std::unique_ptr<Kernel>(std::make_unique<AddNormForwardKernel>(problem, *a, *b, findNormSum(request, norm),
-                                                                        std::move(*others), rowCopiesOf(request)));
+                                                                        std::move(*others), std::move(copies)));
 }
 
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm,
@@ -167,7 +174,7 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
   Result<NormBackwardOperands> bindings = bindNormBackward(request, norm, keys);
   if (!bindings) return bindings.error();
   const Node& node = request.member(static_cast<std::size_t>(norm));
-  const NormProblem problem = problemOf(request, node, bindings->x.spec, bindings->gradOutput.spec);
+  const NormProblem problem = problemOf(request, node, bindings->x.spec, bindings->gradOutput.spec.dtype);
   return std::unique_ptr<Kernel>(
       std::make_unique<NormBackwardKernel>(problem, std::move(*bindings), rowCopiesOf(request)));
 }

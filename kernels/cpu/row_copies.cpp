@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/row_copies.h"
 
+#include "kernels/cpu/strip_functions.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -53,18 +55,19 @@ RowCopies::RowCopies(const CompileRequest& request)
       m_plan(request.plan),
       m_step(request.step),
       m_works(request.step.copies),
+      m_spec(m_works.front().quantizedSpec()),
       m_sourceIndex(QuantizeOperands(m_step, m_works.front()).source),
       m_threads(request.settings.threads),
       m_amaxes(static_cast<std::size_t>(m_threads)) {
   for (const QuantizeWork& work : m_works) {
     m_needsAmax |= work.isAmaxOnly() || QuantizeOperands(m_step, work).history >= 0;
-    m_sink.blockRows = std::max(m_sink.blockRows, blockRowsOf(work.quantizers, work.spec));
+    m_sink.blockRows = std::max(m_sink.blockRows, blockRowsOf(work.quantizers, m_spec));
   }
   m_sink.rowBytes = spec().cols() * sizeBytes(spec().dtype);
 }
 
 std::size_t RowCopies::scratchBytes() const {
-  return sourceIndex() >= 0 ? 0 : static_cast<std::size_t>(m_threads * m_sink.blockBytes());
+  return isMadeInPlace() ? 0 : static_cast<std::size_t>(m_threads * m_sink.blockBytes());
 }
 
 void RowCopies::open(const QuantizeWork& work, Pointers pointers) {
@@ -79,16 +82,22 @@ void RowCopies::open(const QuantizeWork& work, Pointers pointers) {
 }
 
 CopyRows RowCopies::open(const QuantizeWork& work, const QuantizePiece& piece) const {
+  const auto copyOf = [&](TensorSpec copy, std::byte* memory) {
+    copy.dtype = spec().dtype;
+    return CopyRows::Copy{std::move(copy), memory};
+  };
   return {spec(),
           work.quantizers,
           piece.inputs,
           0.0F,
-          {piece.rowwise, piece.rowwiseMemory},
-          {piece.columnwise, piece.columnwiseMemory}};
+          copyOf(piece.rowwise, piece.rowwiseMemory),
+          copyOf(piece.columnwise, piece.columnwiseMemory)};
 }
 
 const RowSink& RowCopies::begin(Pointers pointers, std::byte* scratch) {
-  m_sink.memory = pointerAt(pointers, sourceIndex());
+  std::byte* const result = pointerAt(pointers, m_sourceIndex);
+  m_sink.memory = isMadeInPlace() ? result : nullptr;
+  m_to = isMadeInPlace() ? nullptr : result;
   m_sink.scratch = scratch;
   m_sink.take = [this](int thread, std::int64_t first, std::int64_t count, const std::byte* rows) {
     take(thread, first, count, rows);
@@ -102,9 +111,16 @@ const RowSink& RowCopies::begin(Pointers pointers, std::byte* scratch) {
 
 void RowCopies::take(int thread, std::int64_t first, std::int64_t count, const std::byte* rows) {
   for (CopyRows& copy : m_copies) copy.write(rows, first, count);
+  if (m_to) store(first, count, rows);
   if (!m_needsAmax) return;
   float& amax = m_amaxes[static_cast<std::size_t>(thread)];
   amax = std::max(amax, amaxOfRows(rows, spec(), count));
+}
+
+void RowCopies::store(std::int64_t first, std::int64_t count, const std::byte* rows) const {
+  const DType dtype = m_works.front().spec.dtype;
+  const std::int64_t cols = spec().cols();
+  encodeFunction(dtype)(m_to + first * cols * sizeBytes(dtype), rows, nullptr, static_cast<std::size_t>(count * cols));
 }
 
 void RowCopies::finish() {

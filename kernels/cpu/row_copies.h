@@ -23,9 +23,9 @@ class RowCopies {
   explicit RowCopies(const CompileRequest& request);
 
   const OperandKey& source() const { return m_works.front().source; }
-  const TensorSpec& spec() const { return m_works.front().spec; }
-  /// Of the result; -1: it is not stored.
-  int sourceIndex() const { return m_sourceIndex; }
+  /// Of the rows that the kernel makes: of the result, or float32 where copies follow from the numbers before they are
+  /// rounded to it.
+  const TensorSpec& spec() const { return m_spec; }
   std::size_t scratchBytes() const;
 
   /// The sink of one run. scratch: scratchBytes().
@@ -34,6 +34,9 @@ class RowCopies {
 
  private:
   void take(int thread, std::int64_t first, std::int64_t count, const std::byte* rows);
+  /// Does the kernel make the rows in their place in the result?
+  bool isMadeInPlace() const { return m_sourceIndex >= 0 && !m_works.front().isUnrounded; }
+  void store(std::int64_t first, std::int64_t count, const std::byte* rows) const;
   void open(const QuantizeWork& work, Pointers pointers);
   CopyRows open(const QuantizeWork& work, const QuantizePiece& piece) const;
 
@@ -41,7 +44,9 @@ class RowCopies {
   const Plan& m_plan;
   const Step& m_step;
   std::vector<QuantizeWork> m_works;
-  int m_sourceIndex;
+  TensorSpec m_spec;
+  int m_sourceIndex;          // of the result; -1: it is not stored
+  std::byte* m_to = nullptr;  // where rows go that are not made in their place, of the run at hand
   int m_threads;
   bool m_needsAmax = false;
   RowSink m_sink;

@@ -94,9 +94,11 @@ std::vector<Place> placesOf(const ElementwiseProgram& program) {
 
 namespace {
 
-/// An operand, or a result that is only quantized.
+/// An operand, or a result that is quantized. If that is done before it is rounded, its rows are made elsewhere.
 Result<Binding> bindResult(const CompileRequest& request, const OperandKey& key) {
-  if (!request.step.workOn(key)) return requireOperand(request, key);
+  const QuantizeWork* const work = request.step.workOn(key);
+  if (!work) return requireOperand(request, key);
+  if (work->isUnrounded) return Binding{{.index = -1, .spec = work->quantizedSpec()}};
   const Result<fuseline::Binding> result = requireResult(request, key);
   if (!result) return result.error();
   return Binding{*result};
@@ -120,7 +122,8 @@ Result<std::unique_ptr<Kernel>> makeStripKernel(const CompileRequest& request, c
   const Result<GridSize> grid = findGrid(request, placesOf(program));
   if (!grid) return grid.error();
   const auto operandOf = [&](const OperandKey& key) {
-    const fuseline::Binding binding = *requireResult(request, key);
+    const bool isCopied = request.step.workOn(key) != nullptr;
+    const fuseline::Binding binding = isCopied ? *bindResult(request, key) : *requireResult(request, key);
     return StripOperand{binding.spec.dtype, binding ? binding.index : static_cast<int>(request.step.operands.size())};
   };
   StripEngine engine(program, grid->cols, request.settings.threads, operandOf);

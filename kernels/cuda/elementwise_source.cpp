@@ -186,7 +186,7 @@ std::string measuring(const Program& program, const HandedResult& handed) {
   for (const int store : handed.stores) {
     const auto [value, operand] = program.stores[store];
     lines += fmt::format("    largest = largestMagnitude<kVector>(Element::{}, r{}, at.count, largest);\n",
-                         nameOf(program.operands[operand].element), value);
+                         handed.isUnrounded ? "F32" : nameOf(program.operands[operand].element), value);
   }
   return lines;
 }

@@ -18,6 +18,7 @@ struct HandedResult {
   std::vector<int> stores;  // of the program, by lane of the result; a lane that is quantized is in one piece
   std::optional<device::CopyKind> kind = std::nullopt;  // none: only the amax is wanted
   bool isWritten = true;                                // the result itself, too
+  bool isUnrounded = false;                             // the amax is that of float32, not of what is stored of it
 };
 
 /// `vector` columns a thread; with tiles device::kPatch. Equal programs give equal texts; pointers and the seeds of

@@ -138,11 +138,11 @@ ElementwiseShape handingShape(const CompileRequest& request, const DeviceProgram
   if (copied.copies.isAmaxOnly())
     return programShape(program, grid, request.device.numMultiprocessors,
                         {.findsAmax = true, .blocksAtOnce = blocksAtOnce});
-  return tileShape(grid.rows, grid.cols, copied.stores.size() * sizeBytes(spec.dtype));
+  return tileShape(grid.rows, grid.cols, copied.stores.size() * copied.copies.waitingBytes());
 }
 
 HandedResult handedResult(const CompileRequest& request, const CopiedResult& copied) {
-  HandedResult handed{.stores = copied.stores};
+  HandedResult handed{.stores = copied.stores, .isUnrounded = request.step.copies.front().isUnrounded};
   if (copied.copies.isAmaxOnly()) return handed;
   handed.kind = copied.copies.kind();
   handed.isWritten = bool(findOperand(request, copied.copies.source()));

@@ -50,7 +50,8 @@ class GroupFactor {
 /// Which of its extents is the number of rows.
 using GroupExtent = std::int64_t GemmProblem::*;
 
-/// c_g = a_g b_g for every group g.
+/// c_g = a_g b_g for every group g, each a product of its own, on several streams. cuBLASLt of CUDA 13.0 multiplies no
+/// groups; cuBLAS does (cublasGemmGroupedBatchedEx), but takes neither scales of FP8 codes nor epilogues.
 class GroupProducts {
  public:
   GroupProducts() = default;

@@ -75,7 +75,8 @@ class NormalizedPatch {
 /// A result of any element type waits as float32.
 using Waiting = WaitingPatch<Element::F32>;
 
-/// A tile of y, in float32, is rounded to its element type, stored where it is wanted, and quantized.
+/// A tile of y, in float32, is rounded to its element type, stored where it is wanted, and quantized, from float32 if
+/// the copies want it.
 template <CopyKind kKind>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
     normForwardTiles(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
     for (int first = 0; first < kPatch; first += NormalizedPatch::kRowsAtOnce)
       patch.make(first, [&](int row, float(&y)[kPatch]) {
         if (norm.y && patch.isInside(row)) storeElements<kPatch>(problem.y, norm.y, patch.indexOf(row), kPatch, y);
-        roundTo(problem.y, y);
+        if (!handOver.isUnrounded) roundTo(problem.y, y);
         waiting.put(row, y);
       });
     writeCopies<kKind>(shared, handOver, {problem.rows, problem.cols, problem.cols}, place, waiting);

@@ -148,7 +148,8 @@ float* StepCopies::clearedAmax(Pointers pointers, const DeviceContext& device) c
 }
 
 device::HandOver StepCopies::at(Pointers pointers) const {
-  device::HandOver handOver{.numPairs = static_cast<int>(m_operands.size())};
+  device::HandOver handOver{.numPairs = static_cast<int>(m_operands.size()),
+                            .isUnrounded = m_step->copies.front().isUnrounded};
   if (!isAmaxOnly()) handOver.kind = kind();
   for (std::size_t i = 0; i < m_operands.size(); ++i) handOver.pairs[i] = pairAt(i, pointers);
   return handOver;

@@ -27,6 +27,10 @@ class StepCopies {
   /// For a kernel that makes them while it makes the result. Only as many readers as fitsKernel() says.
   bool fitsKernel() const { return m_operands.size() <= device::HandOver::kMaxPairs; }
   device::HandOver at(Pointers pointers) const;
+  /// Shared memory in which an element of a tile waits until all are there.
+  std::size_t waitingBytes() const {
+    return kind() == device::CopyKind::Tensor ? m_operands.size() : sizeBytes(spec().dtype);
+  }
   /// Whether a kernel that has whole rows makes them, and leaves columnwise codes to launchTransposes().
   bool areOfRows() const;
   void launchTransposes(Pointers pointers, const DeviceContext& device) const;
@@ -35,7 +39,7 @@ class StepCopies {
   /// Room for an amax of everything that is quantized by itself.
   std::size_t workspaceBytes() const;
   /// Makes them of the tensor in memory, by kernels of their own. amax: as much room, where neither a scale nor a
-  /// history is among the operands.
+  /// history is among the operands. What a kernel would have quantized before it rounds is rounded here.
   void launchFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device) const;
 
   /// Groups of rows that are quantized each by itself; 0: the tensor is quantized as one.

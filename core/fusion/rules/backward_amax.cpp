@@ -12,7 +12,9 @@ FusionRule backward_amax() {
       .origin = RuleOrigin::Te,
       .summary =
           "The kernel that makes the output gradient of a linear op also finds its largest value: nobody reads the "
-          "gradient once more to find it before it can be quantized. The bits are the same.",
+          "gradient once more to find it before it can be "
+          "quantized. An activation's is that of the float32 numbers, before they are rounded to the gradient's dtype, "
+          "as in TransformerEngine; else the bits are the same.",
       .chain = {quantizingByAmax("linear", TensorType::GradOutput), rowByRow("reader")},
       .conditions = {scalesNeedTheAmax("linear", TensorType::GradOutput), hasNoGroups("linear")},
       .becomes = "quantize",

@@ -12,7 +12,10 @@ FusionRule backward_quantize() {
       .origin = RuleOrigin::Te,
       .summary =
           "The kernel that makes the output gradient of a linear op also writes its quantized copies: nobody reads the "
-          "gradient again to quantize it, and it is never written itself. The bits are the same.",
+          "gradient again to quantize it, and it is never written itself. "
+          "Under DelayedScaling activations quantize the float32 numbers, before they are rounded to the gradient's "
+          "dtype, as TransformerEngine's do: two or three codes of a hundred are the next one. Else the bits are the "
+          "same.",
       .chain = {quantizing("linear", TensorType::GradOutput), rowByRow("reader")},
       .conditions = {scalesNeedOnlyRows("linear", TensorType::GradOutput), hasNoGroups("linear")},
       .becomes = "quantize",

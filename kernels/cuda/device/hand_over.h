@@ -37,8 +37,73 @@ __device__ void writeCopies(TileMemory& shared, const HandOver& handOver, const 
   }
 }
 
+/// What the tiles of one lane of a result become with scales that are known beforehand: the rows of a patch are coded
+/// at once, and only what is to be transposed waits.
+class TensorCodes {
+ public:
+  /// element: to which the result is rounded first, if it is. firstScale: of the first pair. memory:
+  /// WaitingCodes::kTileBytes for every pair.
+  __device__ TensorCodes(Element element, const HandOver& handOver, float firstScale, const MatrixSize& size,
+                         void* memory)
+      : m_element(element),
+        m_handOver(handOver),
+        m_firstScale(firstScale),
+        m_size(size),
+        m_memory(static_cast<char*>(memory)) {}
+
+  /// largest: the largest magnitude so far, which is raised
+  __device__ void put(const PatchPlace& place, int row, float (&values)[kPatch], float& largest) const {
+    if (!m_handOver.isUnrounded) roundTo(m_element, values);
+    largest = largerOf(largestOfRow(values), largest);
+#pragma unroll 1
+    for (int i = 0; i < m_handOver.numPairs; ++i) put(i, place, row, values);
+  }
+
+  /// All threads of the block call it, when all rows of the tile are there.
+  __device__ void transpose(TransposedTile& shared, const PatchPlace& place) const {
+#pragma unroll 1
+    for (int i = 0; i < m_handOver.numPairs; ++i) {
+      const CodedCopy& copy = m_handOver.pairs[i].columnwise;
+      if (!copy.codes) continue;
+      CodePacket packets[kPatch];
+      waiting(i).take(packets);
+      storeTransposed(shared, copy.codes, m_size.rows, m_size.endCol, place, packets);
+    }
+  }
+
+ private:
+  __device__ WaitingCodes waiting(int pair) const { return WaitingCodes(m_memory + pair * WaitingCodes::kTileBytes); }
+
+  /// Copies of one code are encoded once.
+  __device__ void put(int index, const PatchPlace& place, int row, const float (&values)[kPatch]) const {
+    const CopyPair& pair = m_handOver.pairs[index];
+    const float scale = index == 0 ? m_firstScale : *pair.scale;
+    const bool isFirst = row == 0 && place.row == 0 && place.col == 0;
+    float multipliers[kPatch];
+    fill<kPatch>(scale, multipliers);
+    CodePacket packet{};
+    if (pair.rowwise.codes) {
+      if (isFirst) *static_cast<float*>(pair.rowwise.scales) = 1.0f / scale;
+      packet = encodePacket(values, multipliers, pair.rowwise.code);
+      storeRow(pair.rowwise.codes, m_size.cols, place, row, packet);
+    }
+    if (pair.columnwise.codes) {
+      if (isFirst) *static_cast<float*>(pair.columnwise.scales) = 1.0f / scale;
+      const bool isSame = pair.rowwise.codes && pair.rowwise.code == pair.columnwise.code;
+      waiting(index).put(row, isSame ? packet : encodePacket(values, multipliers, pair.columnwise.code));
+    }
+  }
+
+  Element m_element;
+  const HandOver& m_handOver;
+  float m_firstScale;
+  MatrixSize m_size;
+  char* m_memory;
+};
+
 /// Walks over tiles of 128 x 128. Evaluator: as walkGrid's, but evaluate() also gives the values of the kLanes lanes of
-/// the result that is quantized, which wait in `memory`: kLanes * WaitingPatch<kElement>::kTileBytes.
+/// the result that is quantized. They wait in `memory`: kLanes * WaitingPatch<kElement>::kTileBytes; with the scale of
+/// a tensor only their codes do: kLanes * numPairs * WaitingCodes::kTileBytes.
 template <CopyKind kKind, Element kElement, class Evaluator>
 class TileWalk {
  public:
@@ -53,17 +118,14 @@ class TileWalk {
 
   __device__ void walk(std::int64_t tile, const HandOver& handOver) {
     const PatchPlace place = patchPlace(tile, blockIdx.x, m_grid.rows, m_grid.cols);
-    const float scale = kKind == CopyKind::Tensor ? *handOver.pairs[0].scale : 0.0f;  // which comes meanwhile
-    evaluate(place, tile);
+    if constexpr (kKind == CopyKind::Tensor) m_scale = *handOver.pairs[0].scale;  // which comes meanwhile
+    evaluate(place, tile, handOver);
 #pragma unroll 1
     for (int lane = 0; lane < kLanes; ++lane) {
-      PatchPlace inResult = place;
-      inResult.col += lane * m_grid.cols;
-      const MatrixSize size{m_grid.rows, kLanes * m_grid.cols, (lane + 1) * m_grid.cols};
       if constexpr (kKind == CopyKind::Tensor)
-        writeCopiesOfTensor(handOver, scale, size, inResult, waiting(lane));
+        codes(lane, handOver).transpose(m_shared.transposed, inResult(place, lane));
       else
-        writeCopies<kKind>(m_shared, handOver, size, inResult, waiting(lane));
+        writeCopies<kKind>(m_shared, handOver, sizeOf(lane), inResult(place, lane), waiting(lane));
     }
   }
 
@@ -83,23 +145,21 @@ class TileWalk {
   /// With as many behind them a thread has 64 bytes or more under way.
   static constexpr int kRowsAtOnce = sizeof(Loads) <= 16 ? 2 : 1;
 
+  __device__ MatrixSize sizeOf(int lane) const { return {m_grid.rows, kLanes * m_grid.cols, (lane + 1) * m_grid.cols}; }
+  __device__ PatchPlace inResult(PatchPlace place, int lane) const {
+    place.col += lane * m_grid.cols;
+    return place;
+  }
   __device__ WaitingPatch<kElement> waiting(int lane) const {
     return WaitingPatch<kElement>(m_memory + lane * WaitingPatch<kElement>::kTileBytes);
   }
-
-  /// firstScale: of the first pair.
-  __device__ void writeCopiesOfTensor(const HandOver& handOver, float firstScale, const MatrixSize& size,
-                                      const PatchPlace& place, const WaitingPatch<kElement>& patch) {
-    for (int i = 0; i < handOver.numPairs; ++i) {
-      const CopyPair& pair = handOver.pairs[i];
-      quantizeByTensor(m_shared, pair, i == 0 ? firstScale : *pair.scale, size, place, patch);
-      __syncthreads();
-    }
-    if (handOver.pairs[0].amax) m_largest = largerOf(largestOfPatch(patch), m_largest);
+  __device__ TensorCodes codes(int lane, const HandOver& handOver) const {
+    return TensorCodes(kElement, handOver, m_scale, sizeOf(lane),
+                       m_memory + lane * handOver.numPairs * WaitingCodes::kTileBytes);
   }
 
   /// While rows are evaluated the next ones are under way.
-  __device__ void evaluate(const PatchPlace& place, std::int64_t tile) {
+  __device__ void evaluate(const PatchPlace& place, std::int64_t tile, const HandOver& handOver) {
     float sums[kMaxColumnSums][kPatch] = {};
     Loads next[kRowsAtOnce];
     request(place, 0, next);
@@ -110,7 +170,7 @@ class TileWalk {
       for (int i = 0; i < kRowsAtOnce; ++i) loads[i] = next[i];
       request(place, first + kRowsAtOnce, next);
 #pragma unroll
-      for (int i = 0; i < kRowsAtOnce; ++i) evaluateRow(place, first + i, loads[i], sums);
+      for (int i = 0; i < kRowsAtOnce; ++i) evaluateRow(place, first + i, loads[i], sums, handOver);
     }
     const bool isFirst = tile == blockIdx.y;
     for (int s = 0; s < m_evaluator.numColumnSums(); ++s)
@@ -129,13 +189,18 @@ class TileWalk {
   }
 
   __device__ void evaluateRow(const PatchPlace& place, int row, const Loads& loads,
-                              float (&sums)[kMaxColumnSums][kPatch]) {
+                              float (&sums)[kMaxColumnSums][kPatch], const HandOver& handOver) {
     const Position at = positionOf(place, row);
     const bool isActive = isInside(place, row);
     float values[kLanes][kPatch] = {};
     if (isActive) m_evaluator.evaluate(m_grid, at, loads, values);
 #pragma unroll
-    for (int lane = 0; lane < kLanes; ++lane) waiting(lane).put(row, values[lane]);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if constexpr (kKind == CopyKind::Tensor)
+        codes(lane, handOver).put(inResult(place, lane), row, values[lane], m_largest);
+      else
+        waiting(lane).put(row, values[lane]);
+    }
     addColumns(sums, isActive);
     sumRows(at, isActive);
   }
@@ -163,12 +228,13 @@ class TileWalk {
   const Grid& m_grid;
   float* m_columnParts;
   float* m_rowParts;
+  float m_scale = 1.0f;    // of the first pair, where a tensor has one
   float m_largest = 0.0f;  // of the thread's patches, where one scale comes with an amax
 };
 
 /// As walkGrid, by tiles; one result of dtype kElement, which has the grid's columns kLanes times side by side, is
 /// quantized. The grid has a multiple of kPatch columns. columnParts: as in walkGrid; rowParts:
-/// [numRowSums][rows][gridDim.x]. The launch gives a tile of shared memory for every lane.
+/// [numRowSums][rows][gridDim.x]. The launch gives the shared memory in which lanes wait.
 template <CopyKind kKind, Element kElement, class Evaluator>
 __device__ void walkTiles(Evaluator& evaluator, const Grid& grid, const HandOver& handOver, float* columnParts,
                           float* rowParts) {

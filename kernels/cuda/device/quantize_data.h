@@ -44,6 +44,7 @@ struct HandOver {
   CopyPair pairs[kMaxPairs];
   int numPairs = 0;
   CopyKind kind = CopyKind::Tensor;
+  bool isUnrounded = false;  // codes and amax follow from float32, not from what is stored of it
 };
 
 }  // namespace fuseline::cuda::device

@@ -37,7 +37,7 @@ class RowAmax {
 /// Its codes are left to others.
 class RowCodes {
  public:
-  /// element: of the result, which has `cols` columns, a multiple of 8.
+  /// element: of the result, which has `cols` columns, a multiple of 8, and is rounded to it first, if it is.
   __device__ RowCodes(Element element, std::int64_t cols, const HandOver& handOver)
       : m_element(element), m_cols(cols), m_handOver(handOver) {}
 
@@ -46,7 +46,7 @@ class RowCodes {
     float stored[kPatch];
 #pragma unroll
     for (int v = 0; v < kPatch; ++v) stored[v] = values[v];
-    roundTo(m_element, stored);
+    if (!m_handOver.isUnrounded) roundTo(m_element, stored);
     const float largest = largestOfRow(stored);
     m_largest = largerOf(largest, m_largest);
     const Place place{row, col, isInside};

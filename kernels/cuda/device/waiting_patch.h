@@ -50,4 +50,21 @@ class WaitingPatch {
   Access* m_accesses;
 };
 
+/// The codes of a thread's patch, in shared memory, until those of a whole tile can be transposed.
+class WaitingCodes {
+ public:
+  static constexpr int kTileBytes = kTileSide * kTileSide;
+
+  explicit __device__ WaitingCodes(void* memory) : m_packets(static_cast<CodePacket*>(memory)) {}
+
+  __device__ void put(int row, CodePacket packet) const { m_packets[row * kTileThreads + tileThread()] = packet; }
+  __device__ void take(CodePacket (&packets)[kPatch]) const {
+#pragma unroll
+    for (int row = 0; row < kPatch; ++row) packets[row] = m_packets[row * kTileThreads + tileThread()];
+  }
+
+ private:
+  CodePacket* m_packets;
+};
+
 }  // namespace fuseline::cuda::device

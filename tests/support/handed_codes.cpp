@@ -1,0 +1,94 @@
+// Computes the op by its textbook formula in double precision.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/handed_codes.h"
+
+#include "core/fusion/fuser.h"
+#include "core/numerics/minifloat.h"
+#include "core/plan/plan.h"
+#include "core/quant/apply_recipe.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
+#include "tests/support/pipelines.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace fuseline::testing {
+
+namespace {
+
+constexpr std::int64_t kRows = 128;
+constexpr std::int64_t kCols = 256;
+
+std::vector<double> normalized(const std::vector<double>& x, const std::vector<double>& weight, double eps) {
+  std::vector<double> y(x.size());
+  for (std::size_t first = 0; first < x.size(); first += kCols) {
+    double squares = 0.0;
+    for (std::size_t col = 0; col < kCols; ++col) squares += x[first + col] * x[first + col];
+    const double rstd = 1.0 / std::sqrt(squares / kCols + eps);
+    for (std::size_t col = 0; col < kCols; ++col) y[first + col] = x[first + col] * rstd * weight[col];
+  }
+  return y;
+}
+
+std::vector<double> silu(std::vector<double> x) {
+  for (double& value : x) value /= 1.0 + std::exp(-value);
+  return x;
+}
+
+/// The rowwise copy that the step makes.
+std::string copyOf(const Plan& plan, const Step& step) {
+  return plan.tensors[static_cast<std::size_t>(step.find({step.copies.front().member, OperandKind::Output, 0})->tensor)]
+      .name;
+}
+
+}  // namespace
+
+::testing::AssertionResult handsOnUnrounded(const std::string& operation, std::shared_ptr<Backend> backend) {
+  const Graph graph = chain(DType::BF16, {kRows, kCols}, {link(operation, "op"), linear(128, "fc")},
+                            {.pass = PassKind::Forward, .recipe = "DelayedScaling"});
+  const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
+  const Plan plan = makePlan(graph, report);
+  const auto step = std::ranges::find(plan.steps, "op", &Step::name);
+  if (step == plan.steps.end() || step->copies.empty())
+    return ::testing::AssertionFailure() << operation << " hands on no codes";
+  const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 3)));
+  if (const auto ran = executor->run(); !ran) return ::testing::AssertionFailure() << ran.error().message;
+
+  const std::vector<double> x = executor->read(graph.value(graph.inputs().front()).name)->toDoubles();
+  const bool isNorm = operation == "RMSNorm";
+  const std::vector<double> y = isNorm ? normalized(x, executor->read("op.weight")->toDoubles(),
+                                                    graph.node(step->nodes.front()).attributes.real("eps"))
+                                       : silu(x);
+  const Tensor memory = *executor->read(copyOf(plan, *step));
+  double amax = 0.0;
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    amax = std::max(amax, std::abs(y[i]));
+    // The first scale is 1.
+    others += static_cast<std::uint8_t>(memory.data[i]) != E4m3::fromFloat(static_cast<float>(y[i])) ? 1 : 0;
+  }
+  if (others > y.size() / 1000) return ::testing::AssertionFailure() << others << " codes of " << y.size() << " differ";
+  const double recorded = executor->read(quantizerStates(graph).front().historyName)->toDoubles().front();
+  if (std::abs(recorded - amax) <= 1e-5 * amax) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "the amax is " << recorded << ", not " << amax;
+}
+
+bool quantizesUnrounded(const Graph& graph, const FusionReport& report) {
+  const Plan plan = makePlan(graph, report);
+  return std::ranges::any_of(plan.steps, [](const Step& step) {
+    return std::ranges::any_of(
+        step.copies, [](const QuantizeWork& work) { return work.isUnrounded && work.spec.dtype != DType::F32; });
+  });
+}
+
+std::string differenceOfNextCodes(const RunResults& actual, const RunResults& expected) {
+  RunResults outputs = expected;
+  std::erase_if(outputs, [](const auto& result) { return result.first.starts_with("grad."); });
+  const std::string ofOutputs = firstDifferenceInNorm(actual, outputs, 0.03);
+  return ofOutputs.empty() ? firstDifferenceInNorm(actual, expected, 0.15) : ofOutputs;
+}
+
+}  // namespace fuseline::testing
