@@ -42,8 +42,9 @@ struct OperationResult {
   std::string problem;  // why it could not be measured
 };
 
-/// "rmsnorm-linear, DelayedScaling"
+/// "rmsnorm-linear, DelayedScaling"; "RMSNorm, N = 5120" where it is not as wide as others
 std::string titleOf(const OperationCase& what) {
+  if (what.cols != OperationCase().cols) return fmt::format("{}, N = {}", what.name, what.cols);
   return what.recipe.empty() ? what.name : what.name + ", " + what.recipe;
 }
 
@@ -162,7 +163,7 @@ Result<void> explainPoorRows(std::vector<OperationRow>& rows, const Context& con
 void printReasons(const std::vector<OperationRow>& rows, Context& context) {
   for (const OperationRow& row : rows)
     if (!row.reason.empty())
-      context.out << fmt::format("! {} {} {}: {}.\n", row.what.name, row.what.dtype, row.step.phase, row.reason);
+      context.out << fmt::format("! {} {} {}: {}.\n", titleOf(row.what), row.what.dtype, row.step.phase, row.reason);
 }
 
 /// "forward"; of a layer's step also which it is, and what it makes besides.
@@ -217,7 +218,8 @@ Json toJson(const OperationRow& row) {
           {"rounds", row.time.count},  {"medianNs", row.time.median},
           {"bytes", row.step.bytes},   {"flops", row.step.flops},
           {"roofShare", row.share},    {"spreadPercent", row.time.spreadPercent()},
-          {"reason", row.reason},      {"meets", row.step.isView ? Json() : Json(!isPoor(row))}};
+          {"reason", row.reason},      {"meets", row.step.isView ? Json() : Json(!isPoor(row))},
+          {"N", row.what.cols}};
 }
 
 SuiteRun<OperationResult> measureIntoLines(const BenchOptions& options, const Backend& backend,

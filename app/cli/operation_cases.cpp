@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t kCols = 4096;
 constexpr std::array<const char*, 2> kDTypes = {"f32", "bf16"};
 constexpr std::array kRecipes = {"None", "DelayedScaling", "Float8BlockScaling", "MXFP8BlockScaling"};
+/// Of norms besides.
+constexpr std::array<std::int64_t, 3> kNormCols = {5120, 8192, 4095};
 /// Beside kCols: the other side of a layer's products.
 constexpr std::int64_t kThinCols = 128;
 
@@ -35,9 +37,9 @@ Extent extentOf(OperationSizes sizes) {
   return {256 * kMiB, 8192};  // five times the L2 cache of an H200
 }
 
-std::int64_t rowsOf(OperationSizes sizes, const std::string& dtype) {
-  const std::int64_t elementBytes = dtype == "f32" ? 4 : 2;
-  return extentOf(sizes).inputBytes / (kCols * elementBytes);
+std::int64_t rowsOf(OperationSizes sizes, const OperationCase& what) {
+  const std::int64_t elementBytes = what.dtype == "f32" ? 4 : 2;
+  return extentOf(sizes).inputBytes / (what.cols * elementBytes);
 }
 
 LoadedDocument documentOf(const Json& inputs, const Json& ops, const Json& wires, const Json& outputs) {
@@ -150,14 +152,23 @@ bool isOneOf(std::string_view name, std::initializer_list<std::string_view> name
   return std::ranges::find(names, name) != names.end();
 }
 
+void addCases(const FusibleOperation& operation, const char* dtype, std::vector<OperationCase>& cases) {
+  OperationCase what{.name = operation.name, .dtype = dtype, .operation = &operation, .cols = kCols};
+  cases.push_back(what);
+  if (operation.category != "Normalization") return;
+  for (const std::int64_t cols : kNormCols) {
+    what.cols = cols;
+    cases.push_back(what);
+  }
+}
+
 }  // namespace
 
 std::vector<OperationCase> operationCases() {
   std::vector<OperationCase> cases;
   for (const auto& operation : builtinOperations().operations())
     for (const char* dtype : kDTypes)
-      if (!operation->isComposite())
-        cases.push_back({.name = operation->name, .dtype = dtype, .operation = operation.get()});
+      if (!operation->isComposite()) addCases(*operation, dtype, cases);
   return cases;
 }
 
@@ -174,12 +185,12 @@ LoadedDocument documentFor(const OperationCase& what) {
 }
 
 PipelineRunOptions optionsFor(const OperationCase& what, const std::string& device, OperationSizes sizes) {
-  std::int64_t rows = rowsOf(sizes, what.dtype);
+  std::int64_t rows = rowsOf(sizes, what);
   if (what.operation && isProduct(*what.operation)) rows = std::min(rows, extentOf(sizes).productRows);
   PipelineRunOptions options;
   options.settings.device = device;
   options.settings.recipe = what.recipe;
-  options.settings.symbols = {{"M", rows}, {"N", kCols}};
+  options.settings.symbols = {{"M", rows}, {"N", what.cols}};
   options.policy.budget = std::chrono::duration<double>(0.6);
   if (what.operation) options.variants = {"unfused"};
   // Activations stay steps of their own.

@@ -6,6 +6,7 @@
 #include "core/ops/operation.h"
 #include "core/runtime/pipeline_run.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,14 @@ struct OperationCase {
   std::string dtype;
   std::string recipe = {};                      // of a layer
   const FusibleOperation* operation = nullptr;  // nullptr: a layer
+  std::int64_t cols = 4096;                     // of the tensors
   auto operator<=>(const OperationCase&) const = default;
 };
 
 enum class OperationSizes { Quick, Cpu, Gpu };
 
-/// Every basic op in float32 and bf16, as it is by itself.
+/// Every basic op in float32 and bf16, as it is by itself; norms also on rows that kernels hold in another way, and on
+/// such as are no whole packets.
 std::vector<OperationCase> operationCases();
 /// Norms and activations in bf16 as they are in a layer: fused, and writing the quantized copies that a linear layer
 /// wants under each recipe. Its products are thin, so that they are no more than what the copies are made for.

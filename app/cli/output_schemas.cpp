@@ -732,6 +732,7 @@ Json pipelineBenchRow() {
 
 Json operationBenchRow() {
   return object({{"op", text("The basic op, or the layer.")},
+                 {"N", integer("Columns.")},
                  {"dtype", choice({"f32", "bf16"})},
                  {"recipe", text("Of a layer.")},
                  {"step", text("Of the plan.")},

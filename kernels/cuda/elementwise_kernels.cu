@@ -26,6 +26,11 @@ __global__ void __launch_bounds__(kBlockThreads)
   walkGrid<Interpreter<kVector>, kVector>(interpreter, grid, columnParts, rowParts);
 }
 
+__device__ void storeItem(const PartSums& sums, std::int64_t item, float value) {
+  if (sums.behind && item >= sums.cols) return storeElement(sums.to.element, sums.behind, item - sums.cols, value);
+  storeElement(sums.to.element, sums.to.data, columnOf(sums.to, item, sums.cols), value);
+}
+
 __global__ void __launch_bounds__(kItems* kManyTerms) sumParts(const PartSums sums) {
   __shared__ float shared[kManyTerms][kItems + 1];  // one more, so that the threads of a warp do not meet in a bank
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kItems;
@@ -36,8 +41,7 @@ __global__ void __launch_bounds__(kItems* kManyTerms) sumParts(const PartSums su
   __syncthreads();
   for (unsigned i = threadIdx.y; i < kItems; i += blockDim.y) {  // a warp has an item
     sum = sumOverLanes(threadIdx.x < blockDim.y ? shared[threadIdx.x][i] : 0.0f, kWarpLanes);
-    if (threadIdx.x == 0 && first + i < sums.items)
-      storeElement(sums.to.element, sums.to.data, columnOf(sums.to, first + i, sums.cols), sum);
+    if (threadIdx.x == 0 && first + i < sums.items) storeItem(sums, first + i, sum);
   }
 }
 

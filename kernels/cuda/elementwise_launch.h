@@ -67,6 +67,7 @@ struct PartSums {
   /// Item i goes where column i of `cols` stands.
   device::Operand to;
   std::int64_t cols = 0;
+  void* behind = nullptr;  // items from `cols` on go here, of the same element type; null: there are none
 };
 void launchPartSums(const PartSums& sums, Stream stream);
 

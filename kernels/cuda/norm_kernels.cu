@@ -11,6 +11,8 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/norm_shape.h"
 
+#include <utility>
+
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/device/norm.h"
@@ -50,9 +52,9 @@ class ForwardParameters {
 };
 
 /// Besides: RowAmax or RowCodes, which take the packets of the result.
-template <class Share, class Parameters, class Besides>
+template <class Share, class Parameters, class Row, class Besides>
 __device__ void writeRow(const NormForward& norm, std::int64_t row, const RowFactors& factors,
-                         const Parameters& parameters, NormalizedRow<Share>& x, Besides& besides) {
+                         const Parameters& parameters, Row& x, Besides& besides) {
   constexpr int kVector = Share::kVector;
   const NormProblem& problem = norm.problem;
   x.forEachPlace([&](int packet, std::int64_t col, bool isInside, const float(&values)[kVector]) {
@@ -68,10 +70,10 @@ __device__ void writeRow(const NormForward& norm, std::int64_t row, const RowFac
 }
 
 /// isResultWanted: otherwise only what is known of the row is
-template <class Share, bool kIsGammaHeld, class Besides>
+template <class Share, class Elements, bool kIsGammaHeld, class Besides>
 __device__ void normalizeRow(const NormForward& norm, std::int64_t row, bool isResultWanted, Besides& besides) {
   const ForwardParameters<Share, kIsGammaHeld> parameters(norm);
-  NormalizedRow<Share> x(norm, row);
+  NormalizedRow<Share, Elements::kHeldAs> x(norm, row);
   const RowFactors factors = measureRow<Share>(norm.problem, x);
   if (threadIdx.x == 0 && norm.mean) norm.mean[row] = factors.mean;
   if (threadIdx.x == 0 && norm.rstd) norm.rstd[row] = factors.rstd;
@@ -79,10 +81,10 @@ __device__ void normalizeRow(const NormForward& norm, std::int64_t row, bool isR
 }
 
 /// Only whole warps have no row: longer rows have blocks of their own.
-template <class Share, bool kIsGammaHeld, class Besides>
+template <class Share, class Elements, bool kIsGammaHeld, class Besides>
 __device__ void normalizeRows(const NormForward& norm, bool isResultWanted, Besides& besides) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row < norm.problem.rows) normalizeRow<Share, kIsGammaHeld>(norm, row, isResultWanted, besides);
+  if (row < norm.problem.rows) normalizeRow<Share, Elements, kIsGammaHeld>(norm, row, isResultWanted, besides);
   besides.template finish<Share::kThreads>(runningThread());
 }
 
@@ -91,7 +93,7 @@ __global__ void __launch_bounds__(Share::kThreads, kForwardBlocksAtOnce<Share>)
     normForward(const __grid_constant__ NormForward wanted) {
   const NormForward norm = Elements::known(wanted);
   RowAmax besides(norm.problem.y, norm.amax);
-  normalizeRows<Share, Share::isHeld && Elements::areNarrow>(norm, norm.y != nullptr, besides);
+  normalizeRows<Share, Elements, Share::isHeld && Elements::areNarrow>(norm, norm.y != nullptr, besides);
 }
 
 template <class Share, class Elements>
@@ -99,7 +101,7 @@ __global__ void __launch_bounds__(Share::kThreads, kForwardBlocksAtOnce<Share>)
     normForwardCodes(const __grid_constant__ NormForward wanted, const __grid_constant__ HandOver handOver) {
   const NormForward norm = Elements::known(wanted);
   RowCodes besides(norm.problem.y, norm.problem.cols, handOver);
-  normalizeRows<Share, false>(norm, true, besides);
+  normalizeRows<Share, Elements, false>(norm, true, besides);
 }
 
 /// dgamma = sum of dy xhat, dbeta = sum of dy, over the rows of a block. A thread adds to its own columns: only at the
@@ -147,7 +149,7 @@ class ParameterSums {
     return (y * numSums() + s) * m_cols + part * (m_cols / kApart) + place;
   }
   __device__ std::int64_t partIndex(int s, std::int64_t col) const {
-    return (static_cast<std::int64_t>(s) * gridDim.x + blockIdx.x) * m_cols + col;
+    return (static_cast<std::int64_t>(blockIdx.x) * numSums() + s) * m_cols + col;
   }
   // Rows that are held are never too long for shared memory, and threads of several rows never share a part.
   static_assert(!Share::isHeld || sharedSumBytes<Share>(Share::kMaxHeldCols, 2) <= kMaxSharedSumBytes ||
@@ -179,18 +181,9 @@ class ParameterSums {
   float* m_shared;
 };
 
-/// What a row's gradient needs besides its x and dy, asked for together with them.
-template <class Share, class Elements>
-struct GradientReaders {
-  RowReader<Share, Share::isHeld && Elements::areNarrow> extra, gamma;
-  __device__ GradientReaders(const NormBackward& norm, std::int64_t row)
-      : extra(norm.problem.x, norm.extra, row * norm.problem.cols, norm.problem.cols),
-        gamma(norm.problem.parameter, norm.gamma, 0, norm.problem.cols) {}
-};
-
-template <class Share, class Readers, class Besides>
-__device__ void writeGradient(const NormBackward& norm, std::int64_t row, const GradientRow<Share>& gradient,
-                              const GradientMeans& means, const Readers& readers, Besides& besides) {
+template <class Share, class Row, class Gamma, class Besides>
+__device__ void writeGradient(const NormBackward& norm, std::int64_t row, const Row& gradient,
+                              const GradientMeans& means, const Gamma& readGamma, Besides& besides) {
   constexpr int kVector = Share::kVector;
   const NormProblem& problem = norm.problem;
   gradient.forEachPlace(
@@ -199,8 +192,8 @@ __device__ void writeGradient(const NormBackward& norm, std::int64_t row, const 
         if (isInside) {
           float gamma[kVector];
           float extra[kVector] = {};
-          takeGamma(problem, readers.gamma, packet, col, gamma);
-          if (readers.extra) readers.extra.take(packet, col, extra);
+          takeGamma(problem, readGamma, packet, col, gamma);
+          gradient.takeExtra(packet, col, extra);
 #pragma unroll
           for (int v = 0; v < kVector; ++v) dx[v] = dy[v];
           differentiate<kVector>(gradient.rstd(), means, gamma, xhat, extra, dx);
@@ -210,29 +203,58 @@ __device__ void writeGradient(const NormBackward& norm, std::int64_t row, const 
       });
 }
 
+/// The rows of a block, one after the other.
 template <class Share, class Elements, class Besides>
-__device__ void differentiateRow(const NormBackward& norm, std::int64_t row, bool isResultWanted,
-                                 ParameterSums<Share>& sums, Besides& besides) {
-  constexpr int kVector = Share::kVector;
-  const GradientRow<Share> gradient(norm, row);
-  const GradientReaders<Share, Elements> readers(norm, row);
-  const GradientMeans means =
-      measureGradient<Share>(norm, gradient, readers.gamma,
-                             [&](int, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
-                               if (norm.parts) sums.add(col, xhat, dy);
-                             });
-  if (isResultWanted) writeGradient<Share>(norm, row, gradient, means, readers, besides);
-}
+class RowsOfBlock {
+ public:
+  __device__ RowsOfBlock(const NormBackward& norm, float* shared, Besides& besides)
+      : m_norm(norm),
+        m_readGamma(norm.problem.parameter, norm.gamma, 0, norm.problem.cols),
+        m_sums(norm, shared),
+        m_besides(besides) {}
+
+  /// Where there are registers for it, the next row is asked for before the one at hand is worked on.
+  __device__ void differentiate(bool isResultWanted) {
+    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+    std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+    Row gradient(m_norm, row);
+    for (; row < m_norm.problem.rows; row += step) {
+      if constexpr (isPrompt) {
+        const Row next(m_norm, row + step);
+        differentiateRow(gradient, row, isResultWanted);
+        gradient = next;
+      } else {
+        differentiateRow(gradient, row, isResultWanted);
+        gradient = Row(m_norm, row + step);
+      }
+    }
+    m_sums.write();
+  }
+
+ private:
+  static constexpr bool isPrompt = Share::kHeldPackets > 1 && Elements::areNarrow;
+  static constexpr int kVector = Share::kVector;
+  using Row = GradientRow<Share, Elements>;
+
+  __device__ void differentiateRow(Row& gradient, std::int64_t row, bool isResultWanted) {
+    const GradientMeans means = measureGradient<Share>(
+        m_norm, gradient, m_readGamma, [&](std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+          if (m_norm.parts) m_sums.add(col, xhat, dy);
+        });
+    gradient.holdAsItIs();
+    if (isResultWanted) writeGradient<Share>(m_norm, row, gradient, means, m_readGamma, m_besides);
+  }
+
+  const NormBackward& m_norm;
+  RowReader<Share, false> m_readGamma;
+  ParameterSums<Share> m_sums;
+  Besides& m_besides;
+};
 
 template <class Share, class Elements, class Besides>
 __device__ void differentiateRows(const NormBackward& norm, bool isResultWanted, Besides& besides) {
   FUSELINE_DYNAMIC_SHARED(shared);
-  ParameterSums<Share> sums(norm, shared);
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; row < norm.problem.rows;
-       row += step)
-    differentiateRow<Share, Elements>(norm, row, isResultWanted, sums, besides);
-  sums.write();
+  RowsOfBlock<Share, Elements, Besides>(norm, shared, besides).differentiate(isResultWanted);
   besides.template finish<Share::kThreads>(runningThread());
 }
 
@@ -265,19 +287,6 @@ dim3 rowThreads() {
   return dim3(Share::kRowThreads, kRowsPerBlock<Share>);
 }
 
-/// to: null: not wanted
-void sumColumns(const NormBackward& norm, int sum, unsigned blocks, void* to, Stream stream) {
-  if (!to) return;
-  const NormProblem& problem = norm.problem;
-  launchPartSums({.parts = norm.parts + std::int64_t{sum} * blocks * problem.cols,
-                  .items = problem.cols,
-                  .terms = blocks,
-                  .termStride = problem.cols,
-                  .to = {.data = to, .element = problem.parameter},
-                  .cols = problem.cols},
-                 stream);
-}
-
 template <class Share, class... Parameters, class... Arguments>
 void launchForward(void (*kernel)(Parameters...), std::int64_t rows, Stream stream, const Arguments&... arguments) {
   launch(kernel, dim3(rowBlocks<Share>(rows)), rowThreads<Share>(), 0, stream, arguments...);
@@ -304,9 +313,24 @@ NormBackward withoutUnwantedParts(NormBackward norm) {
   return norm;
 }
 
+/// Both in one launch: parts of dbeta stand behind those of dgamma.
 void sumParameterGradients(const NormBackward& norm, unsigned blocks, Stream stream) {
-  sumColumns(norm, 0, blocks, norm.dgamma, stream);
-  sumColumns(norm, 1, blocks, norm.dbeta, stream);
+  if (!norm.dgamma && !norm.dbeta) return;
+  const std::int64_t cols = norm.problem.cols;
+  const std::int64_t stride = norm.dbeta ? 2 * cols : cols;
+  PartSums sums{.parts = norm.parts,
+                .items = stride,
+                .terms = blocks,
+                .termStride = stride,
+                .to = {.data = norm.dgamma, .element = norm.problem.parameter},
+                .cols = cols,
+                .behind = norm.dbeta};
+  if (!norm.dgamma) {
+    sums.parts += cols;
+    sums.items = cols;
+    sums.to.data = std::exchange(sums.behind, nullptr);
+  }
+  launchPartSums(sums, stream);
 }
 
 }  // namespace

@@ -191,6 +191,14 @@ class RawPacket {
     if (isWide) to[1] = m_halves[1];
   }
 
+  /// What was decoded is of no more use: the compiler holds the packet, not twice as many registers of floats.
+  __device__ void holdAsItIs(Element element) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      for (std::uint32_t& word : m_halves[half].elements)
+        if (half == 0 || element == Element::F32) asm volatile("" : "+r"(word));
+  }
+
   template <Element kElement>
   __device__ void decode(float (&out)[kElements]) const {
     using Bits = typename Codec<kElement>::Bits;

@@ -12,6 +12,7 @@ namespace fuseline::cuda::device {
 /// For which element types a kernel was compiled: for any.
 struct AnyElements {
   static constexpr bool areNarrow = false;
+  static constexpr Element kHeldAs = Element::F32;
   static constexpr bool fit(const NormProblem&) { return true; }
   template <class Norm>
   static __device__ Norm known(const Norm& norm) {
@@ -23,6 +24,7 @@ struct AnyElements {
 template <Element kElement>
 struct OneElement {
   static constexpr bool areNarrow = kElement != Element::F32;
+  static constexpr Element kHeldAs = kElement;
   static constexpr bool fit(const NormProblem& problem) {
     return problem.x == kElement && problem.y == kElement && problem.parameter == kElement;
   }
@@ -74,6 +76,12 @@ class RowReader {
   }
 
   explicit __device__ operator bool() const { return m_data != nullptr; }
+
+  /// Between two walks over what is held.
+  __device__ void holdAsItIs() {
+    if constexpr (kIsHeld)
+      for (RawPacket& packet : m_packets) packet.holdAsItIs(m_element);
+  }
 
   __device__ void take(int packet, std::int64_t col, float (&out)[Share::kVector]) const {
     if constexpr (kIsHeld)
@@ -130,15 +138,20 @@ __device__ void addRounded(Element sum, const float (&right)[kVector], float (&x
   roundTo(sum, x);
 }
 
-/// What is normalized, of one row; the sum is stored when it is first made.
-template <class Share>
+/// What is normalized, of one row; the sum is stored when it is first made. kHeldAs: an element type that holds the
+/// problem's x.
+template <class Share, Element kHeldAs>
 class NormalizedRow {
  public:
   __device__ NormalizedRow(const NormForward& norm, std::int64_t row)
       : m_norm(norm), m_first(row * norm.problem.cols), m_cols(norm.problem.cols) {
     if constexpr (Share::isHeld) {
       const Operands operands(addendsOf(norm, false), m_first, m_cols);
-      forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) { make(operands, packet, col, m_x[packet]); });
+      forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) {
+        float x[kVector];
+        make(operands, packet, col, x);
+        m_x[packet].encode(kHeldAs, x);
+      });
     }
   }
 
@@ -146,8 +159,12 @@ class NormalizedRow {
   template <class Function>
   __device__ void forEachPlace(const Function& f) {
     if constexpr (Share::isHeld)
-      device::forEachPlace<Share>(
-          m_cols, [&](int packet, std::int64_t col, bool isInside) { f(packet, col, isInside, m_x[packet]); });
+      device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
+        float x[kVector];
+        m_x[packet].holdAsItIs(kHeldAs);
+        m_x[packet].decode(kHeldAs, x);
+        f(packet, col, isInside, x);
+      });
     else
       walk(f);
   }
@@ -193,7 +210,7 @@ class NormalizedRow {
   std::int64_t m_first;
   std::int64_t m_cols;
   bool m_hasWalked = false;
-  float m_x[Share::isHeld ? Share::kHeldPackets : 1][kVector];
+  RawPacket m_x[Share::isHeld ? Share::kHeldPackets : 1];
 };
 
 struct RowFactors {
@@ -207,8 +224,8 @@ inline __device__ float divisorOf(const NormProblem& problem) {
 }
 
 /// All threads of the row call it.
-template <class Share>
-__device__ RowFactors measureRow(const NormProblem& problem, NormalizedRow<Share>& row) {
+template <class Share, class Row>
+__device__ RowFactors measureRow(const NormProblem& problem, Row& row) {
   constexpr int kVector = Share::kVector;
   RowFactors factors;
   if (problem.kind == NormKind::Layer) {
@@ -286,26 +303,31 @@ __device__ void differentiate(float rstd, const GradientMeans& means, const floa
   for (int v = 0; v < kVector; ++v) dx[v] = rstd * (dx[v] * gamma[v] - means.g - xhat[v] * means.gx) + extra[v];
 }
 
-/// xhat and dy of a row.
-template <class Share>
+/// xhat and dy of a row, and what is added to its gradient. They are asked for as it is made; a row behind the last one
+/// is empty.
+template <class Share, class Elements>
 class GradientRow {
  public:
   __device__ GradientRow(const NormBackward& norm, std::int64_t row)
-      : m_factors(factorsOf(norm, row)),
+      : m_isRow(row < norm.problem.rows),
         m_cols(norm.problem.cols),
-        m_readX(norm.problem.x, norm.x, row * m_cols, m_cols),
-        m_readDy(norm.problem.y, norm.dy, row * m_cols, m_cols) {
-    if constexpr (Share::isHeld)
-      forEachPacket<Share>(m_cols, [&](int packet, std::int64_t col) { make(packet, col, m_x[packet], m_dy[packet]); });
+        m_readX(norm.problem.x, m_isRow ? norm.x : nullptr, row * m_cols, m_cols),
+        m_readDy(norm.problem.y, m_isRow ? norm.dy : nullptr, row * m_cols, m_cols),
+        m_readExtra(norm.problem.x, m_isRow ? norm.extra : nullptr, row * m_cols, m_cols) {
+    if (m_isRow) m_factors = factorsOf(norm, row);
   }
 
   float __device__ rstd() const { return m_factors.rstd; }
+
+  __device__ void holdAsItIs() {
+    m_readX.holdAsItIs();
+    m_readDy.holdAsItIs();
+  }
 
   /// f(packet, col, isInside, xhat, dy), as forEachPlace. Both are of no use behind the end.
   template <class Function>
   __device__ void forEachPlace(const Function& f) const {
     device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
-      if constexpr (Share::isHeld) return f(packet, col, isInside, m_x[packet], m_dy[packet]);
       float x[kVector];
       float dy[kVector];
       if (isInside) make(packet, col, x, dy);
@@ -322,9 +344,13 @@ class GradientRow {
         });
   }
 
+  /// Leaves `extra` as it is where nothing is added.
+  __device__ void takeExtra(int packet, std::int64_t col, float (&extra)[Share::kVector]) const {
+    if (m_readExtra) m_readExtra.take(packet, col, extra);
+  }
+
  private:
   static constexpr int kVector = Share::kVector;
-  static constexpr int kHeld = Share::isHeld ? Share::kHeldPackets : 1;
 
   __device__ void make(int packet, std::int64_t col, float (&x)[kVector], float (&dy)[kVector]) const {
     m_readX.take(packet, col, x);
@@ -332,20 +358,21 @@ class GradientRow {
     standardize<kVector>(m_factors, x);
   }
 
-  RowFactors m_factors;
+  bool m_isRow;
   std::int64_t m_cols;
   RowReader<Share> m_readX, m_readDy;
-  float m_x[kHeld][kVector], m_dy[kHeld][kVector];
+  RowReader<Share, Share::isHeld && Elements::areNarrow> m_readExtra;
+  RowFactors m_factors;
 };
 
-/// All threads of the row call it and get the means. visit(packet, col, xhat, dy): of every packet.
-template <class Share, class Gamma, class Visit>
-__device__ GradientMeans measureGradient(const NormBackward& norm, const GradientRow<Share>& row,
-                                         const Gamma& readGamma, const Visit& visit) {
+/// All threads of the row call it and get the means. visit(col, xhat, dy): of every packet.
+template <class Share, class Row, class Gamma, class Visit>
+__device__ GradientMeans measureGradient(const NormBackward& norm, const Row& row, const Gamma& readGamma,
+                                         const Visit& visit) {
   constexpr int kVector = Share::kVector;
   float sums[2] = {};
   row.forEach([&](int packet, std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
-    visit(packet, col, xhat, dy);
+    visit(col, xhat, dy);
     float gamma[kVector];
     takeGamma(norm.problem, readGamma, packet, col, gamma);
 #pragma unroll

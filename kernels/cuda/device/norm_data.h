@@ -56,7 +56,7 @@ struct NormBackward {
   void* dgamma = nullptr;  // null: not wanted
   void* dbeta = nullptr;
   float* amax = nullptr;       // of dx, to be raised; null: not wanted
-  float* parts = nullptr;      // of blocks: sums for dgamma and, behind them, dbeta; null where neither is wanted
+  float* parts = nullptr;      // of each block: sums for dgamma and, if wanted, dbeta; null where neither is
   bool hasSharedSums = false;  // they are added up in shared memory: the launch says so
 };
 

@@ -1142,6 +1142,19 @@ TEST(Bench, MeasuresWhatALayerQuantizes) {
                                    "forward delayed_scaling.forward", "forward down.quantize_input", "forward norm"}));
 }
 
+TEST(Bench, MeasuresNormsOfSeveralWidths) {
+  const Json measured = fuseline("bench ops --quick --json --only RMSNorm").json()["rows"];
+  std::set<std::int64_t> widths;
+  for (const Json& row : measured) {
+    widths.insert(row["N"].get<std::int64_t>());
+    const std::int64_t rows = (4 << 20) / (row["N"].get<std::int64_t>() * (row["dtype"] == "f32" ? 4 : 2));
+    EXPECT_GE(row["bytes"], 2 * rows * row["N"].get<std::int64_t>() * 2) << row;
+  }
+  EXPECT_EQ(widths, (std::set<std::int64_t>{4095, 4096, 5120, 8192}));
+  const std::string text = fuseline("bench ops --quick --only RMSNorm").out;
+  EXPECT_TRUE(has(text, "RMSNorm, N = 8192")) << text;
+}
+
 TEST(Bench, SaysWhichDeviceIsNotThere) {
   for (const char* suite : {"ops", "gpu"})
     EXPECT_EQ(fuseline(std::string("bench --quick --device cuda:99 ") + suite).exitCode, 3) << suite;
