@@ -82,8 +82,12 @@ template <Element kElement>
 class HeldPatch {
  public:
   static constexpr int kRowsUnrolled = kPatch;  // registers have no index
-  /// Blocks that a multiprocessor has registers for.
+  /// Blocks that a multiprocessor has registers for. Before 9.0 the code of three spills some.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  static constexpr int kBlocksAtOnce = 2;
+#else
   static constexpr int kBlocksAtOnce = kElement == Element::F32 ? 2 : 3;
+#endif
 
   /// Asks for the patch. Zeros outside of the matrix, which has `cols` columns.
   __device__ HeldPatch(const void* data, std::int64_t cols, const PatchPlace& place) {
