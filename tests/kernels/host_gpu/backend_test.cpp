@@ -88,7 +88,7 @@ TEST(CudaBackendOnHost, GivesBackWhatItOwned) {
 
 /// In older ones such activations come out wrong, which only numbers show.
 TEST(CudaBackendOnHost, LeavesActivationsOfBlocksOf128ToAProvenLibrary) {
-  if (host_gpu::majorCapability() != 9) GTEST_SKIP() << "cuBLASLt multiplies blocks of 128 on 9.x only.";
+  if (host_gpu::capability().major != 9) GTEST_SKIP() << "cuBLASLt multiplies blocks of 128 on 9.x only.";
   const Graph graph = under(*Recipe::create(*findRecipe("Float8BlockScaling")),
                             chain(DType::BF16, {128, 256}, {linear(256, "fc"), link("Bias"), link("GELU")}));
   for (const std::size_t version : {std::size_t{130002}, std::size_t{130100}}) {
