@@ -82,8 +82,8 @@ template <Element kElement>
 class HeldPatch {
  public:
   static constexpr int kRowsUnrolled = kPatch;  // registers have no index
-  /// Blocks that a multiprocessor has registers for. Before 9.0 the code of three spills some.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  /// Blocks that a multiprocessor has registers for. Before 9.0 and from 12.0 on the code of three spills some.
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
   static constexpr int kBlocksAtOnce = 2;
 #else
   static constexpr int kBlocksAtOnce = kElement == Element::F32 ? 2 : 3;

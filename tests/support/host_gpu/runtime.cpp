@@ -564,6 +564,9 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
   return call([] { return cudaErrorInvalidDeviceFunction; });
 }
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int*, const void*, int, std::size_t) {
+  return call([] { return cudaErrorInvalidDeviceFunction; });
+}
 cudaError_t cudaLibraryLoadData(cudaLibrary_t*, const void*, cudaJitOption*, void**, unsigned, cudaLibraryOption*,
                                 void**, unsigned) {
   return call([] { return cudaErrorInvalidKernelImage; });
