@@ -112,10 +112,14 @@ def cases(options, folder):
         yield f"random {seed}", path
 
 
-def import_te():
-    import te_kernels
+def install_kernels(extension):
+    import te_kernels  # which needs PyTorch
 
-    te = check_te_fuser.import_te(te_kernels.install)
+    te_kernels.install(extension)
+
+
+def import_te():
+    te = check_te_fuser.import_te(install_kernels)
     import torch
     from transformer_engine.pytorch import utils
     from transformer_engine.pytorch.cpp_extensions import gemm

@@ -2,6 +2,7 @@
 // makes it fire, and fused and unfused passes can stand in for each other.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
+#include "tests/support/handed_codes.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/rule_samples.h"
 #include "tests/support/run_plan.h"
@@ -177,7 +178,10 @@ RuleSample comparable(const FusionRule& rule, RuleSample sample) {
 void expectSame(const Graph& graph, const FusionReport& report, const RunResults& expected, double rtol,
                 const std::string& label) {
   const RunResults actual = runPlan(graph, report, makeReferenceBackend());
-  EXPECT_EQ(firstDifference(actual, expected, rtol), "") << label;
+  EXPECT_EQ(quantizesUnrounded(graph, report) ? differenceOfNextCodes(actual, expected)
+                                              : firstDifference(actual, expected, rtol),
+            "")
+      << label;
 }
 
 TEST_P(RuleConformance, FusedAndUnfusedPassesStandInForEachOther) {

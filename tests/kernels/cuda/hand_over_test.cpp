@@ -181,8 +181,17 @@ INSTANTIATE_TEST_SUITE_P(Recipes, CudaHandOvers,
                                            "MXFP8BlockScaling"),
                          [](const auto& test) { return std::string(test.param); });
 
+/// Without a compiler for generated code, results are stored, rounded, and quantized then.
+bool compilesPrograms(const Backend& backend) {
+  const auto details = backend.device().details;
+  return std::ranges::none_of(details, [](const auto& detail) {
+    return detail.first == "elementwise code" && detail.second.starts_with("interpreted");
+  });
+}
+
 TEST(CudaHandOver, IsOfNumbersThatAreNotRoundedYet) {
   if (const Verdict runs = runsRecipe("DelayedScaling"); !runs) GTEST_SKIP() << runs.reason();
+  if (!compilesPrograms(**compilingCudaTestBackend())) GTEST_SKIP() << "Generated code is not compiled here.";
   for (const char* operation : {"RMSNorm", "SiLU"})
     EXPECT_TRUE(handsOnUnrounded(operation, *compilingCudaTestBackend())) << operation;
 }
@@ -197,9 +206,9 @@ TEST(CudaHandOver, WorksForEveryNumberOfRowsThatARecipeTakes) {
                               {.recipe = "DelayedScaling"});
     const FusionReport report = fusedFor(graph, backend);
     ASSERT_EQ(report.handOvers.size(), 4u);
-    EXPECT_EQ(differenceOfCodes(runPlan(graph, report, backend), runPlan(graph, report, makeReferenceBackend()),
-                                toleranceOf(DType::BF16).relative),
-              "")
+    const RunResults expected = compilesPrograms(*backend) ? runPlan(graph, report, makeReferenceBackend())
+                                                           : runPlan(graph, withoutHandOvers(report), backend);
+    EXPECT_EQ(differenceOfCodes(runPlan(graph, report, backend), expected, toleranceOf(DType::BF16).relative), "")
         << rows;
   }
 }
