@@ -22,8 +22,8 @@ Result<std::string> nvrtcVersionText();
 /// What it compiles for a GPU, "sm_90", see nvrtcTargetFor().
 std::string nvrtcTarget(ComputeCapability gpu);
 
-/// A cubin for a target such as "sm_90", or PTX for one such as "compute_90". Needs no GPU. isStrict: code whose variables do not all fit registers
-/// is an error. Errors: NVRTC is missing, or its report.
+/// A cubin for a target such as "sm_90", or PTX for one such as "compute_90". Needs no GPU. isStrict: code whose
+/// variables do not all fit registers is an error. Errors: NVRTC is missing, or its report.
 Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture,
                                          bool isStrict = false);
 

@@ -97,8 +97,9 @@ TEST(CudaBackendOnHost, LeavesActivationsOfBlocksOf128ToAProvenLibrary) {
     const FusionReport report = *fuse(graph, {.capabilities = capabilitiesOf(backend)});
     const RunResults actual = runPlan(graph, report, backend);
     host_gpu::setCublasLtVersion(before);
-    EXPECT_EQ(firstDifference(actual, runPlan(graph, report, makeReferenceBackend()), 4 * toleranceOf(DType::BF16).relative),
-              "")
+    EXPECT_EQ(
+        firstDifference(actual, runPlan(graph, report, makeReferenceBackend()), 4 * toleranceOf(DType::BF16).relative),
+        "")
         << version;
   }
 }
