@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kCols = 4096;
 constexpr std::array<const char*, 2> kDTypes = {"f32", "bf16"};
 constexpr std::array kRecipes = {"None", "DelayedScaling", "Float8BlockScaling", "MXFP8BlockScaling"};
-/// Of norms besides.
+/// Further widths of norms.
 constexpr std::array<std::int64_t, 3> kNormCols = {5120, 8192, 4095};
 /// Beside kCols: the other side of a layer's products.
 constexpr std::int64_t kThinCols = 128;

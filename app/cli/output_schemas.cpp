@@ -393,7 +393,7 @@ Json stepSchema() {
                  {"arithmetic", text("Under which roof it stands: f32, bf16 or fp8; empty: none.")},
                  {"flops", integer("Of one call.")},
                  {"bytes", integer("Least traffic.")},
-                 {"launches", integer("Of the device, in a run: kernels, library calls, copies and fills.")},
+                 {"launches", integer("Launches on the device in one run: kernels, library calls, copies and fills.")},
                  {"samplesNs", numbers()},
                  {"activities", list(activitySchema())}});
 }
@@ -417,7 +417,7 @@ Json variantSchema() {
                  {"arenaBytes", integer("Of it shared by lifetime.")},
                  {"savedForBackwardBytes", integer("Kept from forward for backward.")},
                  {"hostBytes", integer("Of the host's memory, for what waits there for backward.")},
-                 {"launches", integer("Of the device, in a run: kernels, library calls, copies and fills.")},
+                 {"launches", integer("Launches on the device in one run: kernels, library calls, copies and fills.")},
                  {"endToEndNs", numbers()},
                  {"instrumentedNs", numbers()},
                  {"launchNs", numbers()},
@@ -670,8 +670,8 @@ Json sweepSchema() {
                                 {"isSignificant", flag("The interval excludes 1.")},
                                 {"unfusedPeakBytes", integer("Of the plan's memory.")},
                                 {"fusedPeakBytes", integer("Of the plan's memory.")},
-                                {"unfusedLaunches", integer("Of the device, in a run.")},
-                                {"fusedLaunches", integer("Of the device, in a run.")}});
+                                {"unfusedLaunches", integer("Launches on the device in one run, unfused.")},
+                                {"fusedLaunches", integer("Launches on the device in one run, fused.")}});
   const Json row = object({{"symbols", symbols},
                            {"recipe", text("Where there is an axis of recipes; else empty.")},
                            {"reason", text("Why it was not measured; empty: it was.")},
