@@ -68,7 +68,8 @@ void print(const OpenedPipeline& pipeline, const Attempt& attempt, Context& cont
   const std::string ops = isFused ? fmt::format(": {}", fmt::join(idsOf(graph, attempt), " + ")) : std::string();
   printHead(attempt, std::string(outcomeName(attempt.outcome)) + ops, Style::Bold, context);
   const bool couldBeLonger = isFused && !attempt.repairs.empty();
-  if (!isFused || couldBeLonger) context.out << wrappedLines("      " + attempt.explanation, 0) << '\n';
+  if (!isFused || couldBeLonger || !attempt.caveat.empty())
+    context.out << wrappedLines("      " + attempt.explanation, 0) << '\n';
   for (const Repair& repair : attempt.repairs)
     context.out << wrappedLines("      fix: " + repair.label, kFixHang) << '\n';
   if (const std::string request = requestFor(graph, attempt); !request.empty())

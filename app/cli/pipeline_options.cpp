@@ -95,9 +95,12 @@ struct Device {
   std::optional<ComputeCapability> capability;
 };
 
-Result<Device> deviceFor(const std::string& name, const BackendRegistry& registry) {
-  if (isPlannedArchitecture(name))
-    return Device{plannedCapabilities(registry.capabilities("cuda")), parseCapability(name)};
+/// With TransformerEngine's rules an architecture is planned with its kernels, whatever those of this program are.
+Result<Device> deviceFor(const std::string& name, const std::string& rules, const BackendRegistry& registry) {
+  if (isPlannedArchitecture(name)) {
+    Capabilities planned = rules == "te" ? Capabilities() : plannedCapabilities(registry.capabilities("cuda"));
+    return Device{std::move(planned), parseCapability(name)};
+  }
   Result<std::shared_ptr<Backend>> backend = registry.open(name);
   if (!backend)
     return Error{fmt::format("{} To plan for one that is not here: fuse and explain with --device and one of {}.",
@@ -232,7 +235,7 @@ Result<RunSettings> settingsOf(const PipelineOptions& options) {
 Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const BackendRegistry& registry) {
   Result<RunSettings> settings = settingsOf(options);
   if (!settings) return settings.error();
-  Result<Device> device = deviceFor(options.device, registry);
+  Result<Device> device = deviceFor(options.device, options.rules, registry);
   if (!device) return device.error();
   Result<LoadedDocument> loaded = loadOrImportDocument(options.file);
   if (!loaded) return loaded.error();

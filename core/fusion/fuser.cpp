@@ -13,6 +13,7 @@
 #include "core/fusion/selection.h"
 #include "core/fusion/sequential_border.h"
 #include "core/fusion/step_operands.h"
+#include "core/fusion/te_caveat.h"
 #include "core/ops/external.h"
 #include "core/quant/apply_recipe.h"
 #include "core/support/text.h"
@@ -36,6 +37,10 @@ std::string idsOf(const Graph& graph, const std::vector<NodeId>& nodes) {
   std::vector<std::string> ids;
   for (const NodeId id : nodes) ids.push_back(graph.node(id).id);
   return fmt::format("{}", fmt::join(ids, ", "));
+}
+
+bool takesPartInBackward(const Graph& graph, std::span<const NodeId> nodes) {
+  return std::ranges::any_of(nodes, [&](NodeId id) { return graph.node(id).takesPartInBackward(); });
 }
 
 /// The list that one pass is building: which entry each op belongs to so far.
@@ -349,11 +354,12 @@ struct Winner {
 /// One pass over the graph with one rule list.
 class PassFuser {
  public:
-  PassFuser(const Graph& graph, const FusionOptions& options, const SavedSet& unfusedSaved, EntryList entries,
-            std::vector<Attempt>& attempts)
+  PassFuser(const Graph& graph, const FusionOptions& options, const SavedSet& unfusedSaved,
+            const std::vector<InPlaceHazard>& hazards, EntryList entries, std::vector<Attempt>& attempts)
       : m_graph(graph),
         m_options(options),
         m_unfusedSaved(unfusedSaved),
+        m_hazards(hazards),
         m_entries(std::move(entries)),
         m_claims(graph.nodes().size(), nullptr),
         m_next(graph.nodes().size(), -1),
@@ -382,7 +388,8 @@ class PassFuser {
 
   void applyAt(const FusionRule& rule, NodeId start) {
     Attempt attempt = attemptAt(rule, start);
-    if (attempt.outcome == Outcome::Fused) m_entries.add({.rule = &rule, .nodes = attempt.nodes});
+    if (attempt.outcome == Outcome::Fused)
+      m_entries.add({.rule = &rule, .nodes = attempt.nodes, .caveat = attempt.caveat});
     m_attempts.push_back(std::move(attempt));
   }
 
@@ -518,7 +525,7 @@ class PassFuser {
   DeviceModel decidingDevice() const { return m_options.gains.decides ? m_options.gains.device : DeviceModel{}; }
 
   void take(Proposal& proposal) {
-    m_entries.add({.rule = proposal.attempt.rule, .nodes = proposal.attempt.nodes});
+    m_entries.add({.rule = proposal.attempt.rule, .nodes = proposal.attempt.nodes, .caveat = proposal.attempt.caveat});
     m_winners.resize(m_entries.fusions.size());
     m_winners.back() = {*proposal.attempt.saving, proposal.attempt.measured, proposal.gain};
     m_attempts.push_back(std::move(proposal.attempt));
@@ -624,7 +631,9 @@ class PassFuser {
         refuseSchedule(match, attempt) || refuseHardware(match, attempt) || refuseKernel(match, attempt) ||
         refuseUseless(match, attempt) || refuseSlower(attempt) || refuseUnasked(match, attempt))
       return;
-    attempt.explanation = fmt::format("{} run as one.", idsOf(m_graph, match.nodes));
+    attempt.caveat = teCaveat(m_graph, match.rule, match.nodes, m_hazards);
+    attempt.explanation = fmt::format("{} run as one{}.", idsOf(m_graph, match.nodes),
+                                      attempt.caveat.empty() ? "" : "; " + attempt.caveat);
   }
 
   static bool refuse(Attempt& attempt, Outcome outcome, std::string explanation) {
@@ -683,14 +692,21 @@ class PassFuser {
     return false;
   }
 
-  /// Backward and joint fusions need every op to take part: a frozen op has saved nothing.
+  /// Backward fusions need every op to take part, and our own joint ones: a frozen op has saved nothing.
   bool refuseIdle(const Match& match, Attempt& attempt) const {
-    if (match.rule.pass == FusionPass::Forward) return false;
+    if (match.rule.pass == FusionPass::Forward || mayHaveIdleOps(match)) return false;
     for (const NodeId id : match.nodes)
       if (!m_graph.node(id).takesPartInBackward())
         return refuse(attempt, Outcome::ConditionFailed,
                       fmt::format("{} needs no gradient, so it takes no part in backward.", nameOf(m_graph, id)));
     return false;
+  }
+
+  /// TransformerEngine does not ask which ops need a gradient; entries in which none does are not run backward.
+  bool mayHaveIdleOps(const Match& match) const {
+    if (match.rule.origin != RuleOrigin::Te) return false;
+    return match.rule.pass == FusionPass::Joint ||
+           (m_options.book == RuleBook::Te && takesPartInBackward(m_graph, match.nodes));
   }
 
   /// A recipe quantizes what a GEMM reads; inside a fusion there would be no such tensor.
@@ -801,13 +817,15 @@ class PassFuser {
     return refuse(attempt, Outcome::ConditionFailed, "There is nothing to save: at most one of these ops moves data.");
   }
 
-  static std::vector<Phase> phasesOf(FusionPass pass) {
+  std::vector<Phase> phasesOf(FusionPass pass) const {
     switch (pass) {
       case FusionPass::Forward:
       case FusionPass::ForwardHandOver: return {Phase::Forward};
       case FusionPass::Backward:
       case FusionPass::BackwardHandOver: return {Phase::Backward};
-      case FusionPass::Joint: return {Phase::Forward, Phase::Backward};
+      case FusionPass::Joint:
+        if (m_graph.pass() != PassKind::Training) return {Phase::Forward};
+        return {Phase::Forward, Phase::Backward};
     }
     return {};
   }
@@ -877,6 +895,7 @@ class PassFuser {
   const Graph& m_graph;
   const FusionOptions& m_options;
   const SavedSet& m_unfusedSaved;
+  const std::vector<InPlaceHazard>& m_hazards;
   mutable std::array<std::vector<std::optional<Saving>>, 2> m_basicCosts;  // by phase and op
   EntryList m_entries;
   Claims m_claims;
@@ -892,7 +911,8 @@ std::vector<FusedOperation> toList(const Graph& graph, const EntryList& entries,
   std::vector<FusedOperation> list;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const FusedOperation* entry = entries.entryOf(id);
-    if (entry && entry->nodes.back() == id) list.push_back(*entry);
+    const bool isRun = entry && (!backwardOnly || takesPartInBackward(graph, entry->nodes));
+    if (isRun && entry->nodes.back() == id) list.push_back(*entry);
     if (!entry && (!backwardOnly || graph.node(id).takesPartInBackward())) list.push_back({.nodes = {id}});
   }
   return list;
@@ -1051,6 +1071,19 @@ void sortAttempts(FusionReport& report, const RuleCatalog& rules) {
 
 }  // namespace
 
+namespace {
+
+using Rules = std::vector<std::shared_ptr<const FusionRule>>;
+
+/// Our own joint fusions are about what forward keeps; those of TransformerEngine serve inference as well.
+Rules jointRules(const RuleCatalog& catalog, bool isTraining) {
+  Rules rules = catalog.rules(FusionPass::Joint);
+  if (!isTraining) std::erase_if(rules, [](const auto& rule) { return rule->origin != RuleOrigin::Te; });
+  return rules;
+}
+
+}  // namespace
+
 Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
   const RuleCatalog& rules = options.rules ? *options.rules : builtinRules();
   const RuleSwitches& switches = options.switches;
@@ -1062,12 +1095,14 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
   report.device = options.gains.device;
   const SavedSet saved = savedTensors(graph, report.backward);
   const bool isTraining = graph.pass() == PassKind::Training;
-  const auto run = [&](FusionPass pass, EntryList entries) {
-    return PassFuser(graph, options, saved, std::move(entries), report.attempts).apply(rules.rules(pass));
+  const std::vector<InPlaceHazard> hazards =
+      options.book == RuleBook::Te ? inPlaceHazards(graph) : std::vector<InPlaceHazard>();
+  const auto apply = [&](EntryList entries, const Rules& some) {
+    return PassFuser(graph, options, saved, hazards, std::move(entries), report.attempts).apply(some);
   };
+  const auto run = [&](FusionPass pass, EntryList entries) { return apply(std::move(entries), rules.rules(pass)); };
 
-  EntryList joint(graph);
-  if (isTraining) joint = run(FusionPass::Joint, std::move(joint));
+  const EntryList joint = apply(EntryList(graph), jointRules(rules, isTraining));
   report.forward = toList(graph, run(FusionPass::Forward, joint), false);
   if (isTraining) report.backward = toList(graph, run(FusionPass::Backward, joint), true);
   addHandOvers(graph, options, rules, report);

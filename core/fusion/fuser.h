@@ -44,6 +44,7 @@ struct FusedOperation {
   const FusionRule* rule = nullptr;
   std::vector<NodeId> nodes;  // forward order
   std::int64_t ranks = 1;     // that it is planned for
+  std::string caveat = {};    // of the attempt that made it
 
   bool isFused() const { return rule != nullptr; }
   /// The rule's name, or the op's own.
@@ -82,6 +83,7 @@ struct Attempt {
   std::size_t stepsMatched = 0;  // of rule->chain
   Outcome outcome = Outcome::BrokenChain;
   std::string explanation;  // a sentence with actual values
+  std::string caveat = {};  // what TransformerEngine needs for it besides, or why its exported module cannot have it
   std::vector<Repair> repairs;
   std::optional<Saving> saving;  // for full matches: what it is predicted to save
   std::shared_ptr<const MeasuredGain> measured;

@@ -23,8 +23,8 @@ std::string entryText(const Graph& graph, const FusedOperation& entry) {
   const std::string ids = fmt::format("{}", fmt::join(idListOf(graph, entry.nodes), " + "));
   const std::string note = inParentheses(entry.note(graph));
   if (!entry.isFused()) return fmt::format("{} ({}){}", ids, entry.name(graph), note);
-  return fmt::format("[{}]  {} ({}, {}){}", ids, entry.rule->name, passName(entry.rule->pass),
-                     originName(entry.rule->origin), note);
+  return fmt::format("[{}]  {} ({}, {}){}{}", ids, entry.rule->name, passName(entry.rule->pass),
+                     originName(entry.rule->origin), note, inParentheses(entry.caveat));
 }
 
 std::string listText(const Graph& graph, std::string_view title, const std::vector<FusedOperation>& list) {

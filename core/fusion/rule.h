@@ -128,6 +128,8 @@ struct FusionRule {
   bool handsOverAmaxOnly = false;
   /// An attribute of the first op that, where it is set, asks for the rule, like RuleSwitches::with.
   std::string askedBy = {};
+  /// The environment variable without which TransformerEngine does not have the fusion; empty: it always has it.
+  std::string teVariable = {};
 
   /// Does the chain take runs of any length?
   bool hasRepeatedStep() const;

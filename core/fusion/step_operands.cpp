@@ -144,8 +144,10 @@ void appendForward(const Graph& graph, const FusedOperation& entry, int member, 
     if (saved.residuals.contains({id, static_cast<int>(slot)})) add(OperandKind::Residual, slot, OperandAccess::Write);
 }
 
+/// Of a member that makes no gradient, nothing is read either.
 void appendBackward(const Graph& graph, const FusedOperation& entry, int member, const GradientNeeds& needs,
                     std::vector<OperandUse>& operands) {
+  if (!needs.anyInput() && !needs.anyParameter()) return;
   const Node& node = graph.node(entry.nodes[static_cast<std::size_t>(member)]);
   const auto add = [&](OperandKind kind, std::size_t slot, OperandAccess access) {
     operands.push_back({.key = {member, kind, static_cast<int>(slot)}, .access = access});

@@ -6,6 +6,7 @@
 #include "core/plan/padding.h"
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
+#include "core/quant/te_ignored_fields.h"
 
 #include <algorithm>
 #include <array>
@@ -39,6 +40,17 @@ FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOpti
   return fusion;
 }
 
+/// What a module of te.ops does with the recipe, for whoever carries the pipeline over.
+void noteIgnoredByTeOps(const Graph& graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
+  for (std::string& ignored : ignoredByTeOps(recipe))
+    diagnostics.push_back(
+        {.severity = Severity::Note, .code = "recipe-te", .pointer = "/recipe", .message = std::move(ignored)});
+  for (const Node& node : graph.nodes())
+    if (std::string ignored = ignoredByTeOp(node, recipe); !ignored.empty())
+      diagnostics.push_back(
+          {.severity = Severity::Note, .code = "recipe-te", .node = node.owner, .message = std::move(ignored)});
+}
+
 void addRecipe(const PipelineDocument& document, const AnalysisOptions& options, Analysis& analysis) {
   std::vector<Diagnostic>& diagnostics = analysis.lowered.diagnostics;
   analysis.recipe = options.recipe;
@@ -52,6 +64,7 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
   if (!analysis.recipe) return;
   analysis.lowered.graph = applyRecipe(std::move(analysis.lowered.graph), *analysis.recipe, diagnostics);
   addPaddingRepairs(document, options.lowering, *analysis.recipe, diagnostics);
+  noteIgnoredByTeOps(analysis.graph(), *analysis.recipe, diagnostics);
   if (std::optional<Diagnostic> note = noteSmallLayers(analysis.graph(), *analysis.recipe))
     diagnostics.push_back(std::move(*note));
 }

@@ -82,42 +82,71 @@ TensorSpec specOf(const Graph& graph, NodeId id, TensorType type) {
                                     : graph.spec(id, OperandKind::Output, 0);
 }
 
-/// Without a GEMM one scale does for a tensor of any shape.
-bool fits(const Graph& graph, NodeId id, TensorType type, Scaling scaling) {
-  const bool isMultiplied = !graph.node(id).operation->isView;
-  return (!isMultiplied && scaling == Scaling::PerTensor) || fitsGemm(specOf(graph, id, type), scaling);
+/// Does a GEMM of the graph read this copy? Who reads those of a Quantize is not known here.
+bool isRead(const Graph& graph, NodeId id, TensorType type, Direction direction) {
+  const Node& node = graph.node(id);
+  const bool isOfForward = type != TensorType::GradOutput && direction == Direction::Rowwise;
+  if (isOfForward || graph.pass() != PassKind::Training) return isOfForward;
+  if (node.operation->isView) return true;
+  const bool isOfWgrad =
+      type == TensorType::Input || (type == TensorType::GradOutput && direction != Direction::Rowwise);
+  return isOfWgrad ? node.needs.anyParameter() : node.needs.inputs[0];
+}
+
+/// What the rows and columns of a tensor must be multiples of for the GEMMs that read its copies.
+BlockShape multiplesFor(const Graph& graph, NodeId id, TensorType type, const TensorQuantizers& quantizers) {
+  const Node& node = graph.node(id);
+  BlockShape multiples{1, 1};
+  for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
+    const std::optional<QuantizerSpec>& spec = quantizers.of(direction);
+    // Without a GEMM one scale does for a tensor of any shape.
+    const bool isAnyShape = spec && node.operation->isView && spec->scaling == Scaling::PerTensor;
+    if (!spec || isAnyShape || !isRead(graph, id, type, direction)) continue;
+    const BlockShape wanted = gemmMultiples(spec->scaling, direction);
+    const bool isOfGroups = rowGroups(node) > 0 && type != TensorType::Weight;
+    const std::int64_t groupRows = isOfGroups ? traitsOf(spec->scaling).groupMultiple : 1;
+    multiples = {std::max({multiples.rows, wanted.rows, groupRows}), std::max(multiples.cols, wanted.cols)};
+  }
+  return multiples;
 }
 
 /// The first tensor of the op that does not fit its scaling.
 struct Misfit {
   TensorType type;
   TensorSpec spec;
-  Scaling scaling;
+  BlockShape multiples;
 };
 
 std::optional<Misfit> misfitOf(const Graph& graph, NodeId id, const LinearQuantizers& quantizers) {
   LinearQuantizers wanted = quantizers;
-  for (const TensorType type : kTypes)
-    for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
-      const std::optional<QuantizerSpec>& spec = quantizersOf(wanted, type).of(direction);
-      if (spec && !fits(graph, id, type, spec->scaling)) return Misfit{type, specOf(graph, id, type), spec->scaling};
-    }
+  for (const TensorType type : kTypes) {
+    const BlockShape multiples = multiplesFor(graph, id, type, quantizersOf(wanted, type));
+    if (multiples == BlockShape{1, 1}) continue;
+    const TensorSpec spec = specOf(graph, id, type);
+    if (spec.rows() % multiples.rows != 0 || spec.cols() % multiples.cols != 0) return Misfit{type, spec, multiples};
+  }
   return std::nullopt;
 }
 
 std::string paddedText(const Misfit& misfit) {
-  const std::int64_t alignment = traitsOf(misfit.scaling).gemmAlignment;
-  return fmt::format("[{}, {}]", roundedUp(misfit.spec.rows(), alignment), roundedUp(misfit.spec.cols(), alignment));
+  return fmt::format("[{}, {}]", roundedUp(misfit.spec.rows(), misfit.multiples.rows),
+                     roundedUp(misfit.spec.cols(), misfit.multiples.cols));
+}
+
+/// "multiples of 16", "multiples of 8 x 16".
+std::string multiplesText(const BlockShape& multiples) {
+  if (multiples.rows == multiples.cols) return fmt::format("multiples of {}", multiples.rows);
+  return fmt::format("multiples of {} x {}", multiples.rows, multiples.cols);
 }
 
 Diagnostic misfitWarning(const Node& node, const Misfit& misfit, const Recipe& recipe) {
-  return {.severity = Severity::Warning,
-          .code = "recipe-shape",
-          .node = node.owner,
-          .message = fmt::format(
-              "{} stays in {}: its {} is {} x {}, but {} needs multiples of {}; padded to {} it would be quantized.",
-              node.id, dtypeName(misfit.spec.dtype), roleName(misfit.type), misfit.spec.rows(), misfit.spec.cols(),
-              recipe.name(), traitsOf(misfit.scaling).gemmAlignment, paddedText(misfit))};
+  return {
+      .severity = Severity::Warning,
+      .code = "recipe-shape",
+      .node = node.owner,
+      .message = fmt::format("{} stays in {}: its {} is {} x {}, but {} needs {}; padded to {} it would be quantized.",
+                             node.id, dtypeName(misfit.spec.dtype), roleName(misfit.type), misfit.spec.rows(),
+                             misfit.spec.cols(), recipe.name(), multiplesText(misfit.multiples), paddedText(misfit))};
 }
 
 std::optional<DelayedScaling> delayedScalingOf(const Recipe& recipe) {

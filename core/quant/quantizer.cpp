@@ -205,13 +205,13 @@ Result<Tensor> dequantize(const QuantizedTensor& tensor, Direction direction) {
   return tensorOf(matrix, tensor.spec.nominal);
 }
 
-Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling) {
-  const std::int64_t alignment = traitsOf(scaling).gemmAlignment;
-  if (tensor.rows() % alignment == 0 && tensor.cols() % alignment == 0) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("A GEMM with scaling {} needs rows and columns that are multiples of {}, but {} has "
-                  "{} rows and {} columns. Pad it, or leave it unquantized.",
-                  traitsOf(scaling).name, alignment, toString(tensor), tensor.rows(), tensor.cols()));
+Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling, Direction direction) {
+  const BlockShape multiples = gemmMultiples(scaling, direction);
+  if (tensor.rows() % multiples.rows == 0 && tensor.cols() % multiples.cols == 0) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "A GEMM with scaling {} needs rows that are multiples of {} and columns that are multiples of {}, but "
+      "{} has {} rows and {} columns. Pad it, or leave it unquantized.",
+      traitsOf(scaling).name, multiples.rows, multiples.cols, toString(tensor), tensor.rows(), tensor.cols()));
 }
 
 }  // namespace fuseline

@@ -39,7 +39,7 @@ Result<QuantizedTensor> quantize(const Tensor& x, const QuantizerSpec& spec, Cop
 /// Errors: there is no such copy.
 Result<Tensor> dequantize(const QuantizedTensor& tensor, Direction direction);
 
-/// Whether a GEMM can take a tensor of this shape with this scaling, or the sentence why not.
-Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling);
+/// Whether a GEMM can read a copy of a tensor of this shape with this scaling, or the sentence why not.
+Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling, Direction direction);
 
 }  // namespace fuseline

@@ -157,7 +157,7 @@ Tensor sampleOf(const Tensor& x) {
 /// Nothing where the recipe leaves the operand as it is, or its blocks do not fit.
 std::optional<Requantized> requantized(const Tensor& x, const RecipeDefinition& definition, OperandRole role) {
   const auto quantizer = Recipe::create(definition)->quantizerFor(role);
-  if (!quantizer || !fitsGemm(x.spec, quantizer->scaling)) return std::nullopt;
+  if (!quantizer || !fitsGemm(x.spec, quantizer->scaling, directionOf(role))) return std::nullopt;
   TensorSpec copy = x.spec;
   copy.quantized = formOf(*quantizer, directionOf(role));
   std::vector<std::byte> memory(static_cast<std::size_t>(copy.bytes()));

@@ -109,13 +109,13 @@ std::string pieceName(const Node& reader, const QuantizeWork& work, std::int64_t
 void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, Scaling scaling) {
   if (const auto groups = divideRows(sizes, rows); !groups) throw std::runtime_error(groups.error().message);
   const ScalingTraits& traits = traitsOf(scaling);
-  const auto misfit = std::ranges::find_if(sizes, [&](std::int64_t size) { return size % traits.gemmAlignment != 0; });
+  const auto misfit = std::ranges::find_if(sizes, [&](std::int64_t size) { return size % traits.groupMultiple != 0; });
   if (misfit == sizes.end()) return;
   throw std::runtime_error(
       fmt::format("{}: group {} has {} rows, but scaling {} needs multiples of {}; pad it to {} rows, or give other "
                   "sizes.",
-                  node.id, misfit - sizes.begin(), *misfit, traits.name, traits.gemmAlignment,
-                  roundedUp(*misfit, traits.gemmAlignment)));
+                  node.id, misfit - sizes.begin(), *misfit, traits.name, traits.groupMultiple,
+                  roundedUp(*misfit, traits.groupMultiple)));
 }
 
 namespace {

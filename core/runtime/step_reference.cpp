@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/step_reference.h"
 
+#include "core/graph/input_rounding.h"
+#include "core/tensor/tensor.h"
+
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -26,6 +30,13 @@ void expectCount(const Node& node, std::string_view function, std::string_view w
                  std::size_t declared) {
   const Verdict verdict = checkCount(*node.operation, function, what, given, declared);
   if (!verdict) throw std::logic_error(verdict.reason());
+}
+
+/// The main input of a linear op or a norm is rounded to the weight's dtype, which may be another.
+ReferenceTensor asRead(const Graph& graph, const Node& op, const ReferenceTensor& input, int slot) {
+  const std::optional<DType> dtype = slot == 0 ? roundedInput(graph, op) : std::nullopt;
+  if (!dtype) return input;
+  return {.shape = input.shape, .values = Tensor::fromDoubles({*dtype, input.shape}, input.values).toDoubles()};
 }
 
 }  // namespace
@@ -65,7 +76,7 @@ void StepReference::runForward(int member) {
   std::vector<ReferenceTensor> inputs;
   std::vector<ReferenceTensor> parameters;
   for (int slot = 0; slot < static_cast<int>(op.inputs.size()); ++slot)
-    inputs.push_back(value({member, OperandKind::Input, slot}));
+    inputs.push_back(asRead(m_graph, op, value({member, OperandKind::Input, slot}), slot));
   for (int slot = 0; slot < static_cast<int>(op.parameters.size()); ++slot)
     parameters.push_back(value({member, OperandKind::Parameter, slot}));
   ReferenceForward made = op.operation->forwardCompute(op.attributes, inputs, parameters);
@@ -80,7 +91,10 @@ void StepReference::runBackward(int member) {
   SavedValues saved;
   const OperationContext& context = m_step.context ? *m_step.context : op.context;
   saved.setState(context.state);
-  for (const SavedTensor& key : context.tensors) saved.add(key, value({member, key.kind, key.slot}));
+  for (const SavedTensor& key : context.tensors) {
+    const ReferenceTensor& kept = value({member, key.kind, key.slot});
+    saved.add(key, key.kind == OperandKind::Input ? asRead(m_graph, op, kept, key.slot) : kept);
+  }
   std::vector<ReferenceTensor> gradients;
   for (int slot = 0; slot < static_cast<int>(op.outputs.size()); ++slot)
     gradients.push_back(value({member, OperandKind::GradOutput, slot}));

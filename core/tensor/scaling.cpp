@@ -13,13 +13,13 @@ namespace fuseline {
 namespace {
 
 constexpr std::array kTraits = {
-    ScalingTraits{Scaling::PerTensor, "per_tensor", {0, 0}, ScaleFormat::F32, true, 16},
-    ScalingTraits{Scaling::Block1x128, "block_1x128", {1, 128}, ScaleFormat::F32, true, 128},
-    ScalingTraits{Scaling::Block128x128, "block_128x128", {128, 128}, ScaleFormat::F32, true, 128},
-    ScalingTraits{Scaling::Mx1x32, "mx_1x32", {1, 32}, ScaleFormat::E8M0, false, 32},
-    ScalingTraits{Scaling::Mx32x32, "mx_32x32", {32, 32}, ScaleFormat::E8M0, false, 32},
-    ScalingTraits{Scaling::Nv1x16, "nv_1x16", {1, 16}, ScaleFormat::E4M3, true, 16},
-    ScalingTraits{Scaling::Nv16x16, "nv_16x16", {16, 16}, ScaleFormat::E4M3, true, 16},
+    ScalingTraits{Scaling::PerTensor, "per_tensor", {0, 0}, ScaleFormat::F32, true, 16, 8, 16},
+    ScalingTraits{Scaling::Block1x128, "block_1x128", {1, 128}, ScaleFormat::F32, true, 16, 8, 128},
+    ScalingTraits{Scaling::Block128x128, "block_128x128", {128, 128}, ScaleFormat::F32, true, 16, 8, 128},
+    ScalingTraits{Scaling::Mx1x32, "mx_1x32", {1, 32}, ScaleFormat::E8M0, false, 32, 32, 32},
+    ScalingTraits{Scaling::Mx32x32, "mx_32x32", {32, 32}, ScaleFormat::E8M0, false, 32, 32, 32},
+    ScalingTraits{Scaling::Nv1x16, "nv_1x16", {1, 16}, ScaleFormat::E4M3, true, 16, 16, 16},
+    ScalingTraits{Scaling::Nv16x16, "nv_16x16", {16, 16}, ScaleFormat::E4M3, true, 16, 16, 16},
 };
 
 /// Parts begin at cache lines.
@@ -39,6 +39,12 @@ std::optional<Scaling> parseScaling(std::string_view name) {
   const auto found = std::ranges::find(kTraits, name, &ScalingTraits::name);
   if (found == kTraits.end()) return std::nullopt;
   return found->scaling;
+}
+
+BlockShape gemmMultiples(Scaling scaling, Direction direction) {
+  const ScalingTraits& traits = traitsOf(scaling);
+  if (direction == Direction::Rowwise) return {traits.outerMultiple, traits.contractedMultiple};
+  return {traits.contractedMultiple, traits.outerMultiple};
 }
 
 BlockShape blockOf(Scaling scaling, Direction direction) {

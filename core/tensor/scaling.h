@@ -28,8 +28,12 @@ struct ScalingTraits {
   ScaleFormat scaleFormat;
   /// The columnwise copy stands as [K, M]. Otherwise it stands as [M, K], with blocks on end.
   bool isColumnwiseTransposed;
-  /// What M and K must be multiples of in a GEMM. Source: TransformerEngine's shape checks.
-  std::int64_t gemmAlignment;
+  /// What the extents of a copy must be multiples of in a GEMM: the one that is contracted, the outer one, and the rows
+  /// of each group where groups share a tensor. Source: TransformerEngine's shape checks (assert_dim_for_fp8_exec,
+  /// cublaslt_gemm.cu), and of groups its padding.
+  std::int64_t contractedMultiple;
+  std::int64_t outerMultiple;
+  std::int64_t groupMultiple;
 };
 
 const ScalingTraits& traitsOf(Scaling scaling);
@@ -39,6 +43,9 @@ inline bool isOfBlocksOf128(Scaling scaling) {
   return scaling == Scaling::Block1x128 || scaling == Scaling::Block128x128;
 }
 std::optional<Scaling> parseScaling(std::string_view name);
+
+/// What the rows and the columns of a tensor must be multiples of for a GEMM to read its copy in this direction.
+BlockShape gemmMultiples(Scaling scaling, Direction direction);
 
 /// The block of a copy as it stands in memory.
 BlockShape blockOf(Scaling scaling, Direction direction);

@@ -3,10 +3,12 @@
 #include "kernels/cpu/decoded_operands.h"
 
 #include "core/fusion/step_operands.h"
+#include "core/graph/input_rounding.h"
 #include "core/tensor/grouped_copy.h"
 #include "kernels/cpu/coded_gemm.h"
 #include "kernels/cpu/cpu_memory.h"
 #include "kernels/cpu/quantized_copy.h"
+#include "kernels/cpu/strip_functions.h"
 
 #include <algorithm>
 
@@ -48,6 +50,52 @@ bool isMultipliedAsCodes(const CompileRequest& request, const StepOperand& weigh
   const NodeId node = request.step.nodes[static_cast<std::size_t>(weight.key.member)];
   return x && x.spec.quantized && x.spec.quantized->scaling == Scaling::PerTensor && x.spec.rows() <= kMostCodedRows &&
          request.graph.spec(node, OperandKind::Output, 0).dtype != DType::F16 && canMultiplyCodes();
+}
+
+/// Does the kernel get the operand rounded to the dtype of a weight? The rows of a norm keep the dtype in which their
+/// gradients are wanted.
+std::optional<DType> roundedOperand(const CompileRequest& request, const StepOperand& operand) {
+  const auto& [member, kind, slot] = operand.key;
+  const bool isMainInput = kind == OperandKind::Input && slot == 0 && operand.access == OperandAccess::Read;
+  const bool isOfMember = member >= 0 && member < static_cast<int>(request.step.nodes.size());
+  if (!isMainInput || !isOfMember || isReadQuantized(request.plan, operand)) return std::nullopt;
+  return roundedInput(request.graph, request.member(static_cast<std::size_t>(member)));
+}
+
+DecodedOperands::Operand roundedOperand(const CompileRequest& request, std::size_t index, DType dtype) {
+  const StepOperand& operand = request.step.operands[index];
+  const TensorSpec& spec = request.plan.spec(operand);
+  const bool isNorm =
+      request.member(static_cast<std::size_t>(operand.key.member)).operation->category == "Normalization";
+  return {.index = static_cast<int>(index), .copy = spec, .dtype = isNorm ? spec.dtype : dtype, .roundedTo = dtype};
+}
+
+/// Every element, through float32.
+void roundElements(const DecodedOperands::Operand& operand, const std::byte* from, std::byte* to) {
+  constexpr std::int64_t kElementsAtOnce = 4096;
+  const std::int64_t elements = operand.copy.numElements();
+  const auto encode = [](DType dtype, std::byte* out, const float* values, std::size_t count) {
+    if (dtype == DType::F32)
+      std::copy_n(values, count, reinterpret_cast<float*>(out));
+    else
+      encodeFunction(dtype)(out, values, nullptr, count);
+  };
+  const auto decode = [](DType dtype, float* values, const std::byte* in, std::size_t count) {
+    if (dtype == DType::F32)
+      std::copy_n(reinterpret_cast<const float*>(in), count, values);
+    else
+      decodeFunction(dtype)(values, in, nullptr, count);
+  };
+#pragma omp parallel for schedule(static)
+  for (std::int64_t first = 0; first < elements; first += kElementsAtOnce) {
+    alignas(kAlignment) float values[kElementsAtOnce];
+    alignas(kAlignment) std::byte rounded[kElementsAtOnce * sizeof(float)];
+    const auto count = static_cast<std::size_t>(std::min(kElementsAtOnce, elements - first));
+    decode(operand.copy.dtype, values, from + first * sizeBytes(operand.copy.dtype), count);
+    encode(*operand.roundedTo, rounded, values, count);
+    decode(*operand.roundedTo, values, rounded, count);
+    encode(operand.dtype, to + first * sizeBytes(operand.dtype), values, count);
+  }
 }
 
 DecodedOperands::Operand decodedOperand(const CompileRequest& request, const KernelDef& kernel, std::size_t index) {
@@ -99,7 +147,9 @@ class DecodingKernel final : public Kernel {
   }
 
   static void decode(DecodedOperands::Operand& operand, const std::byte* codes, std::byte* out) {
-    if (operand.isOfGroups)
+    if (operand.roundedTo)
+      roundElements(operand, codes, out);
+    else if (operand.isOfGroups)
       decodeGroups(operand, codes, out);
     else
       operand.factor = decodeCopy(codes, operand.copy, operand.dtype, out);
@@ -128,8 +178,10 @@ const DecodedOperands::Operand* DecodedOperands::find(int index) const {
 std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request, const KernelDef& kernel) {
   auto decoded = std::make_shared<DecodedOperands>();
   for (std::size_t index = 0; index < request.step.operands.size(); ++index) {
-    if (!isReadQuantized(request.plan, request.step.operands[index])) continue;
-    DecodedOperands::Operand operand = decodedOperand(request, kernel, index);
+    const std::optional<DType> rounded = roundedOperand(request, request.step.operands[index]);
+    if (!rounded && !isReadQuantized(request.plan, request.step.operands[index])) continue;
+    DecodedOperands::Operand operand =
+        rounded ? roundedOperand(request, index, *rounded) : decodedOperand(request, kernel, index);
     operand.offset = decoded->bytes;
     if (!operand.staysCoded)
       decoded->bytes += roundedUp(operand.copy.numElements() * sizeBytes(operand.dtype), kAlignment);

@@ -1,6 +1,6 @@
 // Lets any kernel of a linear op read quantized copies: it multiplies their numbers, decoded, and the product is
 // scaled by what all numbers of a copy have in common. Where few rows meet a constant weight, a kernel that can gets
-// the weight's codes instead.
+// the weight's codes instead. An input of another dtype than the weight is rounded to it likewise.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,11 +8,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace fuseline::cpu {
 
-/// What a kernel sees of the quantized operands of a step.
+/// What a kernel sees of the quantized operands of a step, and of inputs that are rounded first.
 struct DecodedOperands {
   struct Operand {
     int index = -1;  // among the operands of the step
@@ -24,6 +25,8 @@ struct DecodedOperands {
     bool isOfGroups = false;
     /// The numbers lack the one factor of the whole tensor.
     bool hasFactor = false;
+    /// A plain tensor, rounded to this dtype.
+    std::optional<DType> roundedTo = {};
     /// The kernel gets the codes: nothing is decoded.
     bool staysCoded = false;
     std::int64_t offset = 0;  // of the decoded matrix in the workspace
@@ -33,11 +36,11 @@ struct DecodedOperands {
   std::vector<Operand> operands;
   std::int64_t bytes = 0;
 
-  /// nullptr for an operand that is not quantized.
+  /// nullptr for an operand that the kernel gets as it is.
   const Operand* find(int index) const;
 };
 
-/// nullptr when no operand is quantized. The addresses of factors stay the same.
+/// nullptr when the kernel gets all operands as they are. The addresses of factors stay the same.
 std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request, const KernelDef& kernel);
 
 /// A kernel that decodes before the inner one runs. With constant parameters, weights are decoded once.

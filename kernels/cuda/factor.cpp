@@ -30,11 +30,17 @@ bool needsDecoding(const GemmProblem& problem) {
 
 bool hasBlocksOf128(const GemmProblem& problem) { return problem.aCodes && isOfBlocksOf128(problem.aCodes->scaling); }
 
+/// Does the last block of a row hold whole blocks of MXFP8?
+bool hasWholeMxBlocks(const GemmProblem& problem) {
+  return problem.k % traitsOf(Scaling::Mx1x32).contractedMultiple == 0;
+}
+
 }  // namespace
 
 FactorWay factorWayOf(const GemmProblem& problem, ComputeCapability gpu) {
   if (needsDecoding(problem)) return FactorWay::Decoded;
-  return hasBlocksOf128(problem) && gpu >= kBlackwell ? FactorWay::AsMxfp8 : FactorWay::AsTheyAre;
+  if (!hasBlocksOf128(problem) || gpu < kBlackwell) return FactorWay::AsTheyAre;
+  return hasWholeMxBlocks(problem) ? FactorWay::AsMxfp8 : FactorWay::Decoded;
 }
 
 GemmProblem inWay(GemmProblem problem, FactorWay way) {

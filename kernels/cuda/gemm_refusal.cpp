@@ -23,7 +23,8 @@ bool isOneOf(Scaling scaling, std::initializer_list<Scaling> scalings) {
 std::int64_t alignmentOf(const GemmProblem& problem) {
   constexpr std::int64_t kPlain = 8;
   if (!problem.aCodes) return kPlain;
-  return std::max(traitsOf(problem.aCodes->scaling).gemmAlignment, traitsOf(problem.bCodes->scaling).gemmAlignment);
+  return std::max(traitsOf(problem.aCodes->scaling).contractedMultiple,
+                  traitsOf(problem.bCodes->scaling).contractedMultiple);
 }
 
 std::string remedyFor(const GemmProblem& problem, int computeMajor) {

@@ -54,7 +54,7 @@ class NormalizedPatch {
  private:
   __device__ void makeRow(int row, const RawPacket& packet, const RowFactors& factors, float (&y)[kPatch]) const {
     packet.decode(m_addends.left, y);
-    if (m_addends.rightData) addRight(row, y);
+    m_addends.rightData ? addRight(row, y) : roundTo(roundedX(m_norm.problem), y);
     normalize<kPatch>(factors, m_gamma, m_beta, y);
   }
 

@@ -74,7 +74,7 @@ def fused(operations, places=None):
     return [
         [type(op).__name__, list(members)]
         for op, members in operations
-        if len(members) > 1 and (places is None or set(members) <= set(places))
+        if len(members) > 1 and (places is None or not set(members).isdisjoint(places))
     ]
 
 

@@ -289,7 +289,9 @@ Samples groupedMlpSamples() {
             sample("clamped", groupedMlp(interleaved("ScaledClampedQGeGLU"))),
             sample("SiTU", groupedMlp(interleaved("ScaledSiTUGLU"))), sample("one weight for all groups", single),
             sample("scaled bias", scaledBias)}},
-          {"GroupedMLP_CuTeGEMMUnary", {sample("SReLU", groupedMlp(link("ScaledSReLU", "act"), 64))}}};
+          {"GroupedMLP_CuTeGEMMUnary",
+           {sample("SReLU", groupedMlp(link("ScaledSReLU", "act"), 64)),
+            sample("tanh SReLU", groupedMlp(link("ScaledTanhSReLU", "act"), 64))}}};
 }
 
 Samples makeSamples() {
@@ -326,29 +328,26 @@ std::vector<RefusalSample> groupedMlpRefusals(const std::vector<Link>& links) {
   return {
       refusal(0, links, {}, {128, 64}),
       refusal(0, links, {.recipe = "Float8BlockScaling"}, {128, 64}),
-      refusal(1, links, {.recipe = "NVFP4BlockScaling", .recipeFields = fields({{"disable_rht", true}})}, {128, 64}),
-      refusal(2, links,
+      refusal(1, links,
+              {.recipe = "MXFP8BlockScaling", .recipeFields = fields({{"fp8_format", std::string("HYBRID")}})},
+              {128, 64}),
+      refusal(2, links, {.recipe = "NVFP4BlockScaling", .recipeFields = fields({{"disable_rht", true}})}, {128, 64}),
+      refusal(3, links,
               {.recipe = "MXFP8BlockScaling",
                .recipeFields = fields({{"backward_override", std::string("high_precision")}})},
               {128, 64}),
-      refusal(3, narrow, mxfp8, {128, 64}),
-      refusal(4, otherGroups, mxfp8, {128, 64}),
-      refusal(5, otherSplit, mxfp8, {128, 64}),
-      refusal(6, links, mxfp8, {96, 64})};
+      refusal(4, narrow, mxfp8, {128, 64}),
+      refusal(5, otherGroups, mxfp8, {128, 64}),
+      refusal(6, otherSplit, mxfp8, {128, 64}),
+      refusal(7, links, mxfp8, {96, 64})};
 }
 
 std::vector<RefusalSample> groupedGluRefusals() {
   std::vector<RefusalSample> refusals = groupedMlpRefusals(groupedMlp(interleaved("ScaledSwiGLU")));
-  const Link clamped = interleaved("ScaledClampedQGeGLU");
-  const std::vector<Link> activations = {link("ScaledSiTUGLU", "act"), with(clamped, "alpha", 1.7),
-                                         with(clamped, "glu_linear_offset", 0.0), with(clamped, "limit", 6.5)};
-  for (const Link& activation : activations)
-    refusals.push_back({refusals.size() - 1,
-                        DType::BF16,
-                        groupedMlp(activation),
-                        {.recipe = "MXFP8BlockScaling"},
-                        {128, 64},
-                        kBlackwell});
+  const ChainOptions mxfp8{.recipe = "MXFP8BlockScaling"};
+  const FusionTarget rubin{.capability = ComputeCapability{10, 7}};
+  refusals.push_back({8, DType::BF16, groupedMlp(link("ScaledSiTUGLU", "act")), mxfp8, {128, 64}, kBlackwell});
+  refusals.push_back({9, DType::BF16, groupedMlp(interleaved("ScaledSiTUGLU")), mxfp8, {128, 64}, rubin});
   return refusals;
 }
 
@@ -377,7 +376,12 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
        {{0, DType::BF16, {linear(32), link("RMSNorm")}, nvfp4, {64, 32}},
         {1, DType::BF16, {experts, link("GELU")}, current, {96, 64}}}},
       {"ForwardLinearBiasAdd",
-       {{0, DType::BF16, {mode(linear(16), "row"), inPlace(add)}, {}}, {1, DType::BF16, {linear(16), add}, {}}}},
+       {{0, DType::BF16, {mode(linear(16), "row"), inPlace(add)}, {}},
+        {1, DType::BF16, {linear(16), add}, {}},
+        {2,
+         DType::BF16,
+         {save(), with(linear(16), "dtype", std::string("f32")), inPlace(link("AddExtraInput", "add", "save.extra"))},
+         {}}}},
       {"ForwardLinearBiasActivation",
        {{0, DType::BF16, {mode(linear(16), "row"), bias}, {}}, {1, DType::F32, {linear(16), bias}, {}}}},
       {"ForwardLinearScaleAdd",
@@ -420,7 +424,8 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
       {"ForwardBackwardSwiGLULinear",
        {{0, DType::BF16, {link("SwiGLU"), mode(linear(24), "row")}, {}},
         {1, DType::BF16, {link("SwiGLU"), mode(linear(24), "column")}, {}},
-        {2, DType::BF16, {with(link("SwiGLU"), "cache_quantized_input", true), linear(24)}, {}}}},
+        {2, DType::BF16, {with(link("SwiGLU"), "cache_quantized_input", true), linear(24)}, {}},
+        {3, DType::F32, {link("SwiGLU"), with(linear(24), "dtype", std::string("bf16"))}, {}}}},
       {"BackwardBiasSwiGLU",
        {{0, DType::BF16, {linear(16), bias, with(link("SwiGLU"), "cache_quantized_input", true)}, {}}}},
   };

@@ -553,10 +553,12 @@ Result<void> keepsDTypes(const Graph& before, const Graph& after) {
   return {};
 }
 
-/// Fuseline leaves a layer whose sizes do not fit in high precision.
-void noteLayersThatDoNotFit(const ExportedPipeline& pipeline, std::vector<std::string>& notes) {
+/// Fuseline leaves a layer whose sizes do not fit in high precision, and applies what te.ops ignores.
+void noteOtherQuantization(const ExportedPipeline& pipeline, std::vector<std::string>& notes) {
   for (const Diagnostic& diagnostic : pipeline.analysis.lowered.diagnostics)
-    if (diagnostic.code == "recipe-shape")
+    if (diagnostic.code == "recipe-te")
+      notes.push_back(diagnostic.message);
+    else if (diagnostic.code == "recipe-shape")
       notes.push_back(fmt::format(
           "{} TransformerEngine never falls back to high precision: it quantizes there, too, or raises where its "
           "kernels refuse the shape.",
@@ -596,7 +598,7 @@ Result<PipelineText> tePython(const ExportedPipeline& pipeline) {
   std::vector<std::string> notes;
   const Result<PipelineDocument> document = withSafeInPlace(pipeline, notes);
   if (!document) return document.error();
-  noteLayersThatDoNotFit(pipeline, notes);
+  noteOtherQuantization(pipeline, notes);
   AnalysisOptions options = pipeline.options;
   options.capability = capabilityFor(pipeline);
   Result<TePlan> plan = tePlan(*document, options);

@@ -36,7 +36,9 @@ FusionRule backward_activation_bias() {
       .origin = RuleOrigin::Te,
       .summary =
           "Under a recipe that quantizes gradients, the activation's gradient and the bias gradient (its column sums) "
-          "come from one pass.",
+          "come from one pass. A layer before the bias whose sizes do not fit the recipe stays in high precision here "
+          "and "
+          "quantizes nothing; TransformerEngine fuses, and raises where its kernels refuse the sizes.",
       .chain = {{.role = "bias", .operations = {"Bias"}}, {.role = "act", .operations = {"GELU", "ReLU"}}},
       .conditions = {{.sentence = "The op before the bias quantizes its output gradient.",
                       .holds = readsQuantizedGradient}},

@@ -3,10 +3,10 @@
 #include "core/fusion/rules/conditions.h"
 
 #include "core/graph/in_place_hazards.h"
+#include "core/graph/input_rounding.h"
 #include "core/quant/apply_recipe.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -73,6 +73,18 @@ Condition keepsItsInput(std::string role) {
       .repairs = [role](const Match& match) { return std::vector{setAttribute(*match.role(role), kCached, false)}; }};
 }
 
+Condition readsItsInputAsMade(std::string role) {
+  return {.sentence = "The linear reads its input as it is made.", .holds = [role](const Match& match) {
+            const Node& linear = *match.role(role);
+            const std::optional<DType> rounded = roundedInput(match.graph, linear);
+            if (!rounded) return Verdict::yes();
+            return Verdict::no(
+                fmt::format("{} rounds its input to {} first, the dtype of its weight; inside the fusion "
+                            "that tensor would not exist.",
+                            linear.id, dtypeName(*rounded)));
+          }};
+}
+
 Condition linearModeIsNot(std::string role, std::string mode) {
   return {.sentence = fmt::format("The linear is not {}-parallel.", mode),
           .holds =
@@ -115,22 +127,6 @@ Condition attributeIs(std::string role, std::string attribute, std::int64_t valu
             const Node& node = *match.role(role);
             if (node.attributes.get(attribute) == AttributeValue(value)) return Verdict::yes();
             return Verdict::no(fmt::format("{}; this fusion needs {}.", attributeText(node, attribute), value));
-          },
-      .repairs = [role, attribute, value](
-                     const Match& match) { return std::vector{setAttribute(*match.role(role), attribute, value)}; }};
-}
-
-Condition attributeIsNear(std::string role, std::string attribute, double value, double tolerance) {
-  return {
-      .sentence = fmt::format("Of an op that has it, {} is {}.", attribute, value),
-      .holds =
-          [role, attribute, value, tolerance](const Match& match) {
-            const Node& node = *match.role(role);
-            const bool isHeld =
-                !node.attributes.has(attribute) || std::abs(node.attributes.real(attribute) - value) < tolerance;
-            if (isHeld) return Verdict::yes();
-            return Verdict::no(fmt::format("{}; this fusion needs {}, to within {}.", attributeText(node, attribute),
-                                           value, tolerance));
           },
       .repairs = [role, attribute, value](
                      const Match& match) { return std::vector{setAttribute(*match.role(role), attribute, value)}; }};

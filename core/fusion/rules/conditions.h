@@ -19,10 +19,10 @@ Condition linearModeIsNot(std::string role, std::string mode);
 Condition inPlaceIs(std::string role, bool expected);
 /// The role's activation has `cache_quantized_input` off, if it has it: backward then follows from codes.
 Condition keepsItsInput(std::string role);
+/// The role's linear does not round its input to the dtype of its weight first.
+Condition readsItsInputAsMade(std::string role);
 /// An attribute of the role's op has this value.
 Condition attributeIs(std::string role, std::string attribute, std::int64_t value);
-/// An attribute of the role's op, where the op has it, is within `tolerance` of `value`.
-Condition attributeIsNear(std::string role, std::string attribute, double value, double tolerance);
 /// The role's weight is f16 or bf16.
 Condition weightIs16Bit(std::string role);
 /// The other rule does not take all of these ops. It has no repeated steps.

@@ -15,7 +15,8 @@ FusionRule forward_backward_swiglu_linear() {
       .chain = {{.role = "act", .operations = {"SwiGLU"}},
                 {.role = "linear", .operations = {"BasicLinear"}},
                 {.role = "add", .operations = {"AddExtraInput"}, .repeat = Repeat::Optional}},
-      .conditions = {linearModeIsNot("linear", "row"), linearModeIsNot("linear", "column"), keepsItsInput("act")},
+      .conditions = {linearModeIsNot("linear", "row"), linearModeIsNot("linear", "column"), keepsItsInput("act"),
+                     readsItsInputAsMade("linear")},
       .becomes = "swiglu_linear",
       .saves = [](const Match&) -> std::vector<MemberTensor> {
         return {{0, {OperandKind::Input, 0}}, {1, {OperandKind::Parameter, 0}}};

@@ -9,11 +9,14 @@ FusionRule forward_linear_bias_add() {
       .name = "ForwardLinearBiasAdd",
       .pass = FusionPass::Forward,
       .origin = RuleOrigin::Te,
-      .summary = "The GEMM adds the bias and the extra tensor to its float32 accumulator and rounds once.",
+      .summary =
+          "The GEMM adds the bias and the extra tensor to its float32 accumulator and rounds once. With an extra "
+          "tensor "
+          "of another dtype than the GEMM's, TransformerEngine fuses and then raises; here the next rule is asked.",
       .chain = {{.role = "linear", .operations = {"BasicLinear"}},
                 {.role = "bias", .operations = {"Bias"}, .repeat = Repeat::Optional},
                 {.role = "add", .operations = {"AddExtraInput"}}},
-      .conditions = {linearModeIsNot("linear", "row"), inPlaceIs("add", true)},
+      .conditions = {linearModeIsNot("linear", "row"), inPlaceIs("add", true), sameDType("add", "linear")},
       .becomes = "linear_epilogue",
   };
 }

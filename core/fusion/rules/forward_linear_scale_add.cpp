@@ -9,7 +9,9 @@ FusionRule forward_linear_scale_add() {
       .name = "ForwardLinearScaleAdd",
       .pass = FusionPass::Forward,
       .origin = RuleOrigin::Te,
-      .summary = "The GEMM scales its float32 accumulator, adds the extra tensor and rounds once.",
+      .summary =
+          "The GEMM scales its float32 accumulator, adds the extra tensor and rounds once. With an extra tensor of "
+          "another dtype than the GEMM's, TransformerEngine fuses and then raises; here the next rule is asked.",
       .chain = {{.role = "linear", .operations = {"BasicLinear"}},
                 {.role = "scale", .operations = {"ConstantScale"}},
                 {.role = "add", .operations = {"AddExtraInput"}}},

@@ -1,8 +1,8 @@
 // Two grouped linears with an activation between them, in few kernels each way.
 //
 // That the sizes of the three ops fit each other is no condition here: a graph in which they do not has an error.
-// TransformerEngine tests the rows and the split sizes only when it runs, and stops with an error; here both are
-// conditions. It also asks for a release of the cuDNN front-end that has the kernels, which a plan cannot see.
+// TransformerEngine also asks for a release of the cuDNN front-end that has the kernels, which a plan cannot see: it is
+// taken to be the newest.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/grouped_mlp.h"
 
@@ -76,6 +76,7 @@ std::vector<Repair> shareSplitSizes(const Match& match) {
 std::vector<Condition> conditions() {
   return {
       recipeIsOneOf({"MXFP8BlockScaling", "NVFP4BlockScaling"}),
+      recipeFieldIs("fp8_format", std::string("E4M3"), "the kernels read gradients as E4M3, whatever format they have"),
       recipeFieldIs("disable_rht", false, "a grouped quantization to FP4 needs the random Hadamard transform"),
       recipeFieldIs("backward_override", "none", "the kernels compute backward as the recipe says"),
       {.sentence = "in_features and out_features of both linears are multiples of 64.", .holds = hasAlignedFeatures},
@@ -104,7 +105,14 @@ FusionRule groupedMlp(FusionRule rule, std::vector<std::string> activations) {
   std::vector<Condition> shared = conditions();
   rule.conditions.insert(rule.conditions.begin(), shared.begin(), shared.end());
   rule.becomes = "grouped_mlp";
-  rule.hardware = HardwareNeed{.minimum = {10, 0}, .below = ComputeCapability{11, 0}};
+  rule.summary =
+      "The first grouped GEMM activates, scales and quantizes what it makes, so that the second reads it at once; "
+      "backward likewise. TransformerEngine has the fusion only where NVTE_CUTEDSL_FUSED_GROUPED_MLP=1 is set before "
+      "it is imported and a recent cuDNN front-end is installed. It checks the rows, the split sizes and "
+      "backward_override only when it runs, and raises; here all three are conditions. With delay_wgrad_compute it "
+      "fuses; here a gradient that waits is a step of its own.";
+  rule.teVariable = "NVTE_CUTEDSL_FUSED_GROUPED_MLP";
+  if (!rule.hardware) rule.hardware = HardwareNeed{.minimum = {10, 0}, .below = ComputeCapability{11, 0}};
   rule.saves = keptByMembers;
   rule.quantizesInside = true;
   return rule;

@@ -3,22 +3,33 @@
 #include "core/fusion/rules/conditions.h"
 #include "core/fusion/rules/grouped_mlp.h"
 
+#include <fmt/format.h>
+
 namespace fuseline::rules {
 
+namespace {
+
+constexpr ComputeCapability kRubin{10, 7};
+
+Verdict hasActivation(const Match& match) {
+  const Node& activation = *match.role("act");
+  const std::optional<ComputeCapability>& device = match.target.capability;
+  const bool isMissing = activation.operation->name == "ScaledSiTUGLU" && device && *device >= kRubin;
+  if (!isMissing) return Verdict::yes();
+  return Verdict::no(fmt::format("{} is {}, for which GPUs from {} on have no kernel.", activation.id,
+                                 activation.operation->name, toString(kRubin)));
+}
+
+}  // namespace
+
 FusionRule grouped_mlp_glu() {
-  constexpr double kTolerance = 1e-3;
   return groupedMlp(
       {
           .name = "GroupedMLP_CuTeGEMMGLU",
-          .summary =
-              "The first grouped GEMM activates, scales and quantizes what it makes, so that the second reads it at "
-              "once; backward likewise. Other parameters of ScaledClampedQGeGLU than the usual ones, which "
-              "TransformerEngine takes from cuDNN front-end 1.24 on, are refused.",
           // 32 is the block of MXFP8.
           .conditions = {attributeIs("act", "glu_interleave_size", 32),
-                         attributeIsNear("act", "alpha", 1.702, kTolerance),
-                         attributeIsNear("act", "glu_linear_offset", 1.0, kTolerance),
-                         attributeIsNear("act", "limit", 7.0, kTolerance)},
+                         {.sentence = "The device has a kernel for the activation.", .holds = hasActivation}},
+          .hardware = HardwareNeed{.minimum = {10, 0}, .below = ComputeCapability{10, 8}},
       },
       {"ScaledSwiGLU", "ScaledClampedQGeGLU", "ScaledSiTUGLU"});
 }

@@ -5,14 +5,7 @@
 namespace fuseline::rules {
 
 FusionRule grouped_mlp_unary() {
-  return groupedMlp(
-      {
-          .name = "GroupedMLP_CuTeGEMMUnary",
-          .summary =
-              "The first grouped GEMM activates, scales and quantizes what it makes, so that the second reads it at "
-              "once; backward likewise.",
-      },
-      {"ScaledSReLU"});
+  return groupedMlp({.name = "GroupedMLP_CuTeGEMMUnary"}, {"ScaledSReLU", "ScaledTanhSReLU"});
 }
 
 }  // namespace fuseline::rules

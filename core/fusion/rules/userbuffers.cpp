@@ -1,8 +1,4 @@
 // A tensor-parallel linear whose communication overlaps with its products.
-//
-// TransformerEngine tests the recipe and sequence parallelism only when it runs, and stops with an error; here both are
-// conditions. Its backward matcher does not ask for a backward override, so that forward would fall back while backward
-// goes on; here both passes ask.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/userbuffers.h"
 
@@ -90,6 +86,10 @@ std::vector<Condition> communicationConditions() {
 
 FusionRule userbuffersLinear(FusionRule rule) {
   rule.origin = RuleOrigin::Te;
+  rule.summary +=
+      " TransformerEngine tests the recipe and sequence parallelism only when it runs, and raises, and only its "
+      "forward "
+      "fusion asks for backward_override; here all three are conditions of both passes.";
   rule.chain = chain();
   rule.conditions = communicationConditions();
   rule.becomes = "userbuffers_linear";

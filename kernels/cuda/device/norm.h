@@ -131,6 +131,11 @@ inline __device__ Addends addendsOf(const NormForward& norm, bool isSumStored) {
   return {addend.left, norm.x, addend.right, addend.rightData};
 }
 
+/// To what an x is rounded before it is normalized: norms of te.ops cast it to the weight's dtype. F32: it stays.
+inline __device__ Element roundedX(const NormProblem& problem) {
+  return problem.parameter == problem.x ? Element::F32 : problem.parameter;
+}
+
 template <int kVector>
 __device__ void addRounded(Element sum, const float (&right)[kVector], float (&x)[kVector]) {
 #pragma unroll
@@ -188,7 +193,7 @@ class NormalizedRow {
 
   __device__ void make(const Operands& operands, int packet, std::int64_t col, float (&x)[kVector]) const {
     operands.left.take(packet, col, x);
-    if (!operands.right) return;
+    if (!operands.right) return roundTo(roundedX(m_norm.problem), x);
     float right[kVector];
     operands.right.take(packet, col, right);
     addRounded<kVector>(m_norm.problem.x, right, x);
@@ -313,7 +318,8 @@ class GradientRow {
         m_cols(norm.problem.cols),
         m_readX(norm.problem.x, m_isRow ? norm.x : nullptr, row * m_cols, m_cols),
         m_readDy(norm.problem.y, m_isRow ? norm.dy : nullptr, row * m_cols, m_cols),
-        m_readExtra(norm.problem.x, m_isRow ? norm.extra : nullptr, row * m_cols, m_cols) {
+        m_readExtra(norm.problem.x, m_isRow ? norm.extra : nullptr, row * m_cols, m_cols),
+        m_roundedX(roundedX(norm.problem)) {
     if (m_isRow) m_factors = factorsOf(norm, row);
   }
 
@@ -354,6 +360,7 @@ class GradientRow {
 
   __device__ void make(int packet, std::int64_t col, float (&x)[kVector], float (&dy)[kVector]) const {
     m_readX.take(packet, col, x);
+    roundTo(m_roundedX, x);
     m_readDy.take(packet, col, dy);
     standardize<kVector>(m_factors, x);
   }
@@ -362,6 +369,7 @@ class GradientRow {
   std::int64_t m_cols;
   RowReader<Share> m_readX, m_readDy;
   RowReader<Share, Share::isHeld && Elements::areNarrow> m_readExtra;
+  Element m_roundedX;
   RowFactors m_factors;
 };
 

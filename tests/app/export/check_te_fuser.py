@@ -3,10 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_te_fuser.py PROGRAM [--random N]: PROGRAM is fuseline. Needs PyTorch and the Python part of TransformerEngine:
 `pip install torch onnxscript einops pydantic packaging && pip install --no-deps transformer_engine`. Its compiled part,
-which needs a GPU, is replaced by a mock: ops are made on the CPU and asked to fuse, but nothing is run. Ends with 77 where
-the packages are missing."""
+which needs a GPU, is replaced by a mock: ops are made on the CPU with TransformerEngine's own quantizers and asked to fuse,
+but nothing is run. Exported modules are compared with their PLAN, and ten times as many chains (te_chains.py) with
+`fuse --rules te`. Ends with 77 where the packages are missing."""
 
 import argparse
+import collections
 import contextlib
 import enum
 import glob
@@ -23,6 +25,7 @@ import types
 import warnings
 from unittest import mock
 
+import te_chains
 import test_te_export
 
 ROOT = test_te_export.ROOT
@@ -82,27 +85,18 @@ def loaded(script):
 
 
 def fuser_of(te, sequential, exported):
-    """TransformerEngine's fuser, after it has fused. Rules ask whether there are quantizers, never what they do."""
+    """TransformerEngine's fuser, after it has fused."""
     import torch
 
     (fuser,) = te.ops.Sequential._make_module_groups(sequential._modules.values())
-    for op in fuser._basic_ops:
-        isQuantized = exported.RECIPE is not None
-        op.reset_recipe_state = lambda recipe=None: None
-        op.pre_first_fuser_forward = lambda: None
-        op.get_input_quantizer = lambda q=isQuantized and op.num_quantizers("forward"): object() if q else None
-        op.get_grad_output_quantizer = lambda q=isQuantized and op.num_quantizers("backward"): object() if q else None
     extras = [[None] * op.num_extra_inputs for op in fuser._basic_ops]
     x = torch.zeros(1, requires_grad=exported.TRAINS)
     fuser.maybe_fuse_ops(exported.TRAINS, exported.RECIPE, x, extras)
     return fuser
 
 
-# Fusions that TransformerEngine registers on GPUs of Blackwell only.
-NEEDS_BLACKWELL = "GroupedMLP_"
-
-
-def differences(te, exported):
+def differences(te, exported, capability):
+    te_chains.set_device(capability)
     model = exported.Pipeline(device="cpu")
     for place in exported.PARAMETERS.values():
         model.get_parameter(place)
@@ -111,8 +105,6 @@ def differences(te, exported):
         found = exported.plan_of(sequential, expected["differentiated"])
         for direction in found:
             entries = expected[direction]
-            if any(entry[0].startswith(NEEDS_BLACKWELL) for entry in entries):
-                continue
             if entries != found[direction]:
                 yield f"{name}, {direction}: TransformerEngine fuses {found[direction]}, Fuseline {entries}"
 
@@ -181,17 +173,44 @@ def cases(folder, num_random, num_ranks):
         yield f"random {seed} {recipe}, ranks: {num_ranks}", path, ["--recipe", recipe, "--device", "sm_90", *ranks]
 
 
+def capability_of(arguments):
+    return te_chains.DEVICES[arguments[arguments.index("--device") + 1]]
+
+
 def check(te, to_fuseline, case, folder):
     """The number of modules of a case, and what differs."""
     name, path, arguments = case
     script = run("export", path, "--to", "te", *arguments)
     exported = loaded(script)
-    found = list(differences(te, exported))
+    found = list(differences(te, exported, capability_of(arguments)))
     # A module of several ranks has the sizes of one; a pipeline has those of the whole layers.
     is_whole = "Formula_" not in script and "tensor_parallel_size" not in script
     if list(exported.PLAN) == ["layers"] and is_whole and path in test_te_export.EXAMPLES:
         found += import_difference(to_fuseline, exported, script, arguments, folder)
     return len(exported.PLAN), [f"{name}: {problem}" for problem in found]
+
+
+def misfits_of(warnings):
+    """Basic ops that Fuseline leaves in high precision, by its warnings."""
+    return {line.split(": warning: ")[1].split(" stays in ")[0] for line in warnings.splitlines() if "[recipe-shape]" in line}
+
+
+def check_chain(te, seed, path, documented):
+    """What differs between `fuse --rules te` and TransformerEngine's fuser; counts what is documented to differ."""
+    chain = te_chains.Chain(seed)
+    device = chain.draw.choice(list(te_chains.DEVICES) if chain.family != "grouped" else ["sm_90", "sm_100", "sm_100", "sm_103"])
+    path.write_text(json.dumps(chain.document()), encoding="utf-8")
+    direction = [] if chain.trains else ["--pass", "forward"]
+    done = subprocess.run([test_te_export.PROGRAM, "fuse", path, "--rules", "te", "--json", "--emulate", "--device", device,
+                           *direction], capture_output=True, text=True)
+    name = f"chain {seed} ({chain.family}, {chain.recipe['name']}, {device})"
+    if done.returncode:
+        return [f"{name}: fuse ended with {done.returncode}: {done.stderr}"]
+    found = te_chains.fused_by_te(te, chain, te_chains.DEVICES[device], misfits_of(done.stderr), documented)
+    ours = te_chains.fused_by_fuseline(json.loads(done.stdout), chain)
+    directions = ["forward", "backward"] if chain.trains else ["forward"]
+    return [f"{name}, {way}: TransformerEngine fuses {found[way]}, Fuseline {ours[way]}: {[op['op'] for op in chain.ops]}"
+            for way in directions if found[way] != ours[way]]
 
 
 def main():
@@ -201,10 +220,13 @@ def main():
     options = parser.parse_args()
     test_te_export.PROGRAM = options.program
     te = import_te()
+    te_chains.register_grouped_mlp()
+    te_chains.make_quantizers_on_the_cpu()
     sys.path.insert(0, str(ROOT / "resources" / "te"))
     import to_fuseline
 
-    num_modules, problems = 0, []
+    num_modules, problems, documented = 0, [], collections.Counter()
+    numChains = 10 * options.random
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for num_ranks in (1, 2):
@@ -213,8 +235,12 @@ def main():
                     num_found, found = check(te, to_fuseline, case, folder)
                     num_modules += num_found
                     problems += found
+        for seed in range(numChains):
+            problems += check_chain(te, seed, folder / "chain.fuseline", documented)
     print("\n".join(problems))
-    print(f"{num_modules} modules, {len(problems)} differences")
+    for reason, count in documented.items():
+        print(f"documented: {reason}, in {count} chains")
+    print(f"{num_modules} modules and {numChains} chains, {len(problems)} differences")
     return 1 if problems else 0
 
 

@@ -217,6 +217,29 @@ TEST(CpuKernels, MakeTheGradientOfAResidualOfAnotherDType) {
   }
 }
 
+/// Linear ops and norms of te.ops cast their input to the weight's dtype before they compute: an input of that dtype
+/// gives the same results.
+TEST(CpuKernels, RoundAnInputToTheDTypeOfTheWeightFirst) {
+  const auto with16Bits = [](Link link) { return with(std::move(link), "dtype", std::string("bf16")); };
+  const Link experts = with(link("GroupedLinear", "op"), "out_features", std::int64_t{24});
+  for (const Link& op : {linear(24, "op"), link("RMSNorm", "op"), link("LayerNorm", "op"), experts}) {
+    const Graph wide = chain(DType::F32, {6, 16}, {with16Bits(op)});
+    const Graph narrow = chain(DType::BF16, {6, 16}, {with16Bits(op)});
+    std::vector<double> values;
+    for (int i = 0; i < 6 * 16; ++i) values.push_back(std::sin(1.0 + i));
+    const NamedTensors wideX = {{"x", Tensor::fromDoubles({DType::F32, {6, 16}}, values)}};
+    const NamedTensors narrowX = {{"x", Tensor::fromDoubles({DType::BF16, {6, 16}}, values)}};
+    for (const auto& backend : {makeReferenceBackend(), nativeBackend(), throughF32Backend()}) {
+      RunResults actual = runPlan(wide, unfused(wide), backend, 1, wideX);
+      RunResults expected = runPlan(narrow, unfused(narrow), backend, 1, narrowX);
+      EXPECT_EQ(firstDifference({{"", actual.at("grad.x")}}, {{"", expected.at("grad.x")}}, 0x1p-7), "")
+          << op.operation << " on " << backend->device().id;
+      for (RunResults* results : {&actual, &expected}) results->erase("grad.x");  // in the dtype of x
+      EXPECT_EQ(firstDifference(actual, expected, 0.0, 0.0), "") << op.operation << " on " << backend->device().id;
+    }
+  }
+}
+
 TEST(CpuBackend, RefusesAnUnknownKernelWithTheNearestName) {
   const Graph graph = chain(DType::F32, {2, 4}, {link("GELU")});
   const NodeId members[] = {0};

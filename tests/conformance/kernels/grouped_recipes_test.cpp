@@ -204,7 +204,7 @@ TEST_P(GroupedRecipe, RefusesGroupsThatDoNotFit) {
   const Form form{.sizes = {128, 120, 136}};
   const Graph graph = under(tested(), graphOf(form));
   const Scaling scaling = graph.node(0).quantizers.input.rowwise->scaling;
-  const std::int64_t alignment = traitsOf(scaling).gemmAlignment;
+  const std::int64_t alignment = traitsOf(scaling).groupMultiple;
   for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()}) {
     const Plan plan = makePlan(graph, unfused(graph));
     const auto executor = *Executor::create(backend, graph, plan, bindingsOf(graph, form));

@@ -223,6 +223,67 @@ TEST(Recipes, SayWhichSizeDoesNotFit) {
   EXPECT_FALSE(graph.nodes().front().quantizers.any());
 }
 
+std::vector<std::string> misfits(const Recipe& recipe, Graph graph) {
+  std::vector<Diagnostic> diagnostics;
+  applyRecipe(std::move(graph), recipe, diagnostics);
+  std::vector<std::string> messages;
+  for (const Diagnostic& diagnostic : diagnostics) messages.push_back(diagnostic.message);
+  return messages;
+}
+
+/// te.Linear runs 8 rows in FP8 where no weight gradient contracts them.
+TEST(Recipes, QuantizeRowsBy8InInference) {
+  using Messages = std::vector<std::string>;
+  const auto eightRows = [](const ChainOptions& options) {
+    return chain(DType::BF16, {8, 64}, {linear(24, "fc")}, options);
+  };
+  EXPECT_EQ(misfits(recipe("Float8CurrentScaling"), eightRows({.pass = PassKind::Forward})), Messages{});
+  EXPECT_EQ(misfits(recipe("Float8CurrentScaling"), eightRows({})),
+            Messages{"fc stays in bf16: its input is 8 x 64, but Float8CurrentScaling needs multiples of 16; padded to "
+                     "[16, 64] it would be quantized."});
+  EXPECT_EQ(
+      misfits(recipe("DelayedScaling"), chain(DType::BF16, {50, 64}, {linear(24, "fc")}, {.pass = PassKind::Forward})),
+      Messages{"fc stays in bf16: its input is 50 x 64, but DelayedScaling needs multiples of 8 x 16; padded to "
+               "[56, 64] it would be quantized."});
+}
+
+/// Of a frozen weight there is no weight gradient either.
+TEST(Recipes, QuantizeRowsBy8WhereTheWeightIsFrozen) {
+  const Link frozen = with(linear(32, "fc"), "weight_requires_grad", false);
+  EXPECT_TRUE(misfits(recipe("Float8CurrentScaling"), chain(DType::BF16, {8, 64}, {frozen})).empty());
+}
+
+/// What TransformerEngine's test of blocks multiplies, and smaller: blocks end early in every direction.
+TEST(Recipes, MultiplyBlocksOf128ThatEndEarly) {
+  const auto cpu = cpu::makeCpuBackend();
+  for (const Shape& shape : {Shape{320, 64}, Shape{144, 208}})
+    for (const std::int64_t columns : {336, 48}) {
+      const Recipe tested = recipe("Float8BlockScaling");
+      const Graph graph = under(tested, chain(DType::BF16, shape, {linear(columns, "fc")}));
+      ASSERT_TRUE(graph.node(0).quantizers.any());
+      const RunResults expected = expectedOf(tested, *makeBindings(graph, 1));
+      for (const auto& backend : {makeReferenceBackend(), cpu})
+        EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), backend), expected, toleranceOf(DType::BF16).relative),
+                  "")
+            << toString(shape) << " on " << backend->device().id;
+    }
+}
+
+/// Ops before and after a layer also write blocks that end early.
+TEST(Recipes, HandOverBlocksOf128ThatEndEarly) {
+  const auto backend = cpu::makeCpuBackend();
+  const std::vector<Link> links = {link("RMSNorm"), linear(96, "fc1"), link("GELU"), linear(208, "fc2")};
+  const Graph graph = under(recipe("Float8BlockScaling"), chain(DType::BF16, {144, 208}, links));
+  const auto report = fuse(graph, {.capabilities = capabilitiesOf(backend)});
+  ASSERT_TRUE(report.hasValue());
+  EXPECT_FALSE(report->handOvers.empty());
+  const RunResults fused = runPlan(graph, *report, backend);
+  const RunResults apart = runPlan(graph, unfused(graph), backend);
+  EXPECT_EQ(quantizesUnrounded(graph, *report) ? differenceOfNextCodes(fused, apart)
+                                               : firstDifference(fused, apart, 4 * toleranceOf(DType::BF16).relative),
+            "");
+}
+
 TEST(Recipes, ForbidFusionsAroundAQuantizedTensor) {
   const std::vector<Link> links = {link("SwiGLU", "act"), linear(128, "fc")};
   const Graph graph = under(recipe("DelayedScaling"), chain(DType::BF16, {128, 512}, links));

@@ -223,6 +223,8 @@ Link grouped(std::int64_t outFeatures, const std::string& id, const std::string&
 struct GroupedMlp {
   Link activation = with(link("ScaledSwiGLU", "act"), "glu_interleave_size", std::int64_t{32});
   std::string recipe = "MXFP8BlockScaling";
+  Attributes fields;
+  PassKind pass = PassKind::Training;
   std::optional<ComputeCapability> capability = ComputeCapability{10, 0};
   std::int64_t rows = 128;
   std::int64_t hidden = 128;
@@ -230,10 +232,10 @@ struct GroupedMlp {
 
   Graph graph() const {
     return chain(DType::BF16, {rows, 64}, {grouped(hidden, "fc1", ""), activation, grouped(64, "fc2", splitSizes)},
-                 {.recipe = recipe});
+                 {.pass = pass, .recipe = recipe, .recipeFields = fields});
   }
   FusionReport report(const Graph& graph) const {
-    const FusionTarget target{.recipe = recipeOf({.recipe = recipe}), .capability = capability};
+    const FusionTarget target{.recipe = recipeOf({.recipe = recipe, .recipeFields = fields}), .capability = capability};
     return fused(graph, {.book = RuleBook::Te, .target = target});
   }
   std::string refusal() const {
@@ -250,16 +252,110 @@ TEST(FuserTe, AGroupedMlpIsOneEntryEachWayOnBlackwell) {
     EXPECT_EQ(names(graph, mlp.report(graph).forward), Names{"GroupedMLP_CuTeGEMMGLU"});
     EXPECT_EQ(names(graph, mlp.report(graph).backward), Names{"GroupedMLP_CuTeGEMMGLU"});
   }
-  const GroupedMlp unary{.activation = link("ScaledSReLU"), .hidden = 64};
-  const Graph graph = unary.graph();
-  EXPECT_EQ(names(graph, unary.report(graph).backward), Names{"GroupedMLP_CuTeGEMMUnary"});
+  for (const char* activation : {"ScaledSReLU", "ScaledTanhSReLU"}) {
+    const GroupedMlp unary{.activation = link(activation), .hidden = 64};
+    const Graph graph = unary.graph();
+    EXPECT_EQ(names(graph, unary.report(graph).backward), Names{"GroupedMLP_CuTeGEMMUnary"}) << activation;
+  }
+}
+
+/// TransformerEngine's OperationFuser applies joint fusions whether or not gradients are enabled.
+TEST(FuserTe, AGroupedMlpIsOneEntryInInference) {
+  const GroupedMlp mlp{.pass = PassKind::Forward};
+  const Graph graph = mlp.graph();
+  const FusionReport report = mlp.report(graph);
+  EXPECT_EQ(names(graph, report.forward), Names{"GroupedMLP_CuTeGEMMGLU"});
+  EXPECT_TRUE(report.backward.empty());
+}
+
+/// Of a frozen part, too: the forward list is fused, and nothing runs backward.
+TEST(FuserTe, AGroupedMlpWithoutGradientsIsFusedForward) {
+  std::vector<Link> links = {grouped(128, "fc1", ""), GroupedMlp{}.activation, grouped(64, "fc2", "fc1_split_sizes")};
+  for (Link& link : links)
+    if (link.operation == "GroupedLinear") link = with(with(link, "weight_requires_grad", false), "bias", false);
+  const Graph graph =
+      chain(DType::BF16, {128, 64}, links, {.inputRequiresGradient = false, .recipe = "MXFP8BlockScaling"});
+  const FusionReport report = GroupedMlp{}.report(graph);
+  EXPECT_EQ(names(graph, report.forward), Names{"GroupedMLP_CuTeGEMMGLU"});
+}
+
+/// fuse_grouped_mlp_ops() declines E5M2 gradients.
+TEST(FuserTe, AGroupedMlpUnderMxfp8Takes8BitGradientsOfE4m3Only) {
+  Attributes hybrid;
+  hybrid.set("fp8_format", std::string("HYBRID"));
+  EXPECT_EQ(GroupedMlp{.fields = hybrid}.refusal(),
+            "MXFP8BlockScaling has fp8_format HYBRID; the kernels read gradients as E4M3, whatever format they have.");
+}
+
+TEST(FuserTe, AGroupedMlpNamesTheVariableThatTransformerEngineNeeds) {
+  const GroupedMlp mlp;
+  const Graph graph = mlp.graph();
+  const FusionReport report = mlp.report(graph);
+  EXPECT_EQ(attemptOf(report, "GroupedMLP_CuTeGEMMGLU")->explanation,
+            "fc1, act, fc2 run as one; in TransformerEngine only with NVTE_CUTEDSL_FUSED_GROUPED_MLP=1.");
+  EXPECT_NE(planTree(graph, report).find("NVTE_CUTEDSL_FUSED_GROUPED_MLP=1"), std::string::npos);
+}
+
+/// grouped_mlp.py, fuse_glu_ops(): compute capability 10.7 has kernels for two of the three gated activations.
+TEST(FuserTe, RubinHasNoGroupedMlpWithSiTU) {
+  const Link situ = with(link("ScaledSiTUGLU", "act"), "glu_interleave_size", std::int64_t{32});
+  EXPECT_EQ((GroupedMlp{.activation = situ, .capability = ComputeCapability{10, 7}}.refusal()),
+            "act is ScaledSiTUGLU, for which GPUs from 10.7 (sm_107) on have no kernel.");
+  for (const auto& [activation, minor] : {std::pair(situ, 3), std::pair(GroupedMlp{}.activation, 7)}) {
+    const GroupedMlp mlp{.activation = activation, .capability = ComputeCapability{10, minor}};
+    const Graph graph = mlp.graph();
+    EXPECT_EQ(names(graph, mlp.report(graph).forward), Names{"GroupedMLP_CuTeGEMMGLU"});
+  }
+}
+
+/// The lists are built whether or not an op needs a gradient; those before the first that does are not run.
+TEST(FuserTe, AnOpWithoutGradientMayBeginAFusion) {
+  const std::vector<Link> links = {inPlace(link("MakeExtraOutput", "save")), linear(16), link("ConstantScale")};
+  const Graph graph =
+      chain(DType::BF16, {8, 16}, links, {.inputRequiresGradient = false, .extraOutputs = {"save.extra"}});
+  EXPECT_EQ(names(graph, fused(graph, kTe).backward), (Names{"BackwardLinearAdd", "ConstantScale"}));
+  const Graph norm = chain(DType::BF16, {8, 16}, {link("MakeExtraOutput", "save"), link("RMSNorm")},
+                           {.inputRequiresGradient = false, .extraOutputs = {"save.extra"}});
+  EXPECT_EQ(names(norm, fused(norm, kTe).backward), Names{"BackwardAddRMSNorm"});
+}
+
+TEST(FuserTe, OpsThatAllNeedNoGradientAreNotFusedBackward) {
+  const Link frozen = with(linear(16), "weight_requires_grad", false);
+  const Graph graph = chain(DType::BF16, {8, 16}, {inPlace(link("MakeExtraOutput", "save")), frozen, link("RMSNorm")},
+                            {.inputRequiresGradient = false, .extraOutputs = {"save.extra"}});
+  EXPECT_EQ(names(graph, fused(graph, kTe).backward), Names{"RMSNorm"});
+}
+
+/// TransformerEngine fuses and then raises: the GEMM cannot add to a tensor of another dtype.
+TEST(FuserTe, ASumInPlaceOfAnotherDTypeIsLeftToTheNextRule) {
+  const Link add = inPlace(link("AddExtraInput", "add", "save.extra"));
+  const Link f32 = with(linear(16), "dtype", std::string("f32"));
+  const Graph graph = chain(DType::BF16, {8, 16}, {link("MakeExtraOutput", "save"), f32, add});
+  const FusionReport report = fused(graph, kTe);
+  EXPECT_EQ(names(graph, report.forward), (Names{"MakeExtraOutput", "BasicLinear", "AddExtraInput"}));
+  EXPECT_EQ(attemptOf(report, "ForwardLinearBiasAdd")->outcome, Outcome::ConditionFailed);
+}
+
+/// The norm keeps the tensor that the sum would overwrite there: `export --to te` switches in_place off.
+TEST(FuserTe, ASumThatTransformerEngineMustNotMakeInPlaceSaysSo) {
+  const std::vector<Link> links = {link("MakeExtraOutput", "save"), link("RMSNorm", "norm"), linear(16, "fc"),
+                                   inPlace(link("AddExtraInput", "add", "save.extra"))};
+  const Graph graph = chain(DType::BF16, {8, 16}, links);
+  const FusionReport report = fused(graph, kTe);
+  const std::string caveat =
+      "not after `export --to te`, which switches in_place of add off: norm keeps that tensor, save.y, for backward";
+  EXPECT_EQ(attemptOf(report, "ForwardLinearBiasAdd")->explanation, "fc, add run as one; " + caveat + ".");
+  EXPECT_NE(planTree(graph, report).find("ForwardLinearBiasAdd (forward, te)  (" + caveat + ")"), std::string::npos);
+  EXPECT_EQ(attemptOf(fused(graph), "ForwardLinearBiasAdd")->caveat, "");
+  const Graph inference = chain(DType::BF16, {8, 16}, links, {.pass = PassKind::Forward});
+  EXPECT_EQ(attemptOf(fused(inference, kTe), "ForwardLinearBiasAdd")->caveat, "");
 }
 
 TEST(FuserTe, AGroupedMlpSaysWhatIsInItsWay) {
   EXPECT_EQ(GroupedMlp{.recipe = ""}.refusal(),
             "The recipe is None; GroupedMLP_CuTeGEMMGLU works under MXFP8BlockScaling or NVFP4BlockScaling only.");
   EXPECT_EQ((GroupedMlp{.capability = ComputeCapability{9, 0}}.refusal()),
-            "GroupedMLP_CuTeGEMMGLU needs a GPU of compute capability 10.0 (sm_100) or newer, below 11.0 (sm_110), but "
+            "GroupedMLP_CuTeGEMMGLU needs a GPU of compute capability 10.0 (sm_100) or newer, below 10.8 (sm_108), but "
             "the device has 9.0 (sm_90).");
   EXPECT_EQ(GroupedMlp{.rows = 96}.refusal(), "x, which fc1 reads, has 96 rows; the kernel takes multiples of 128.");
   EXPECT_EQ(GroupedMlp{.hidden = 192}.refusal(), "fc2 has in_features 96; the kernel takes multiples of 64.");
@@ -269,14 +365,12 @@ TEST(FuserTe, AGroupedMlpSaysWhatIsInItsWay) {
             "act has glu_interleave_size not set; this fusion needs 32.");
 }
 
-/// te_ops.md 4.4: default values count as such within 1e-3.
-TEST(FuserTe, AGroupedMlpTakesTheUsualParametersOfItsActivationOnly) {
+/// With the newest cuDNN front-end. Releases before 1.24 have the default values only.
+TEST(FuserTe, AGroupedMlpTakesAnyParametersOfItsActivation) {
   const Link clamped = with(link("ScaledClampedQGeGLU", "act"), "glu_interleave_size", std::int64_t{32});
-  const GroupedMlp near{.activation = with(clamped, "alpha", 1.7025)};
-  const Graph graph = near.graph();
-  EXPECT_EQ(names(graph, near.report(graph).forward), Names{"GroupedMLP_CuTeGEMMGLU"});
-  EXPECT_EQ(GroupedMlp{.activation = with(clamped, "alpha", 1.704)}.refusal(),
-            "act has alpha 1.704; this fusion needs 1.702, to within 0.001.");
+  const GroupedMlp mlp{.activation = with(with(clamped, "alpha", 1.5), "limit", 5.0)};
+  const Graph graph = mlp.graph();
+  EXPECT_EQ(names(graph, mlp.report(graph).forward), Names{"GroupedMLP_CuTeGEMMGLU"});
 }
 
 // The order of te_ops.md section 3.4; each of the joint rules is put in front.

@@ -415,10 +415,25 @@ TEST(QuantizerErrors, AreSentences) {
   Result<QuantizedTensor> rowwise = quantize(x, {}, Copies::Rowwise);
   EXPECT_EQ(dequantize(*rowwise, Direction::Columnwise).error().message,
             "The quantized tensor [10, 16] f32 has no columnwise copy.");
-  EXPECT_EQ(fitsGemm(x.spec, Scaling::PerTensor).reason(),
-            "A GEMM with scaling per_tensor needs rows and columns that are multiples of 16, but [10, 16] f32 has 10 "
-            "rows and 16 columns. Pad it, or leave it unquantized.");
-  EXPECT_TRUE(fitsGemm({DType::BF16, {4, 8, 64}}, Scaling::Mx1x32));
+  EXPECT_EQ(fitsGemm(x.spec, Scaling::PerTensor, Direction::Rowwise).reason(),
+            "A GEMM with scaling per_tensor needs rows that are multiples of 8 and columns that are multiples of 16, "
+            "but [10, 16] f32 has 10 rows and 16 columns. Pad it, or leave it unquantized.");
+  EXPECT_TRUE(fitsGemm({DType::BF16, {4, 8, 64}}, Scaling::Mx1x32, Direction::Rowwise));
+}
+
+/// TransformerEngine: utils.py, assert_dim_for_fp8_exec(), asks for rows by 8 and columns by 16 of each operand, and
+/// cublaslt_gemm.cu under NVTE_BLOCK_SCALING for a contraction by 16 and outer extents by 8. Its own test of blocks,
+/// test_float8_blockwise_gemm_exact.py, multiplies 320 x 64 by 336 x 64.
+TEST(Quantizer, AGemmAsksForContractionsBy16AndOuterExtentsBy8) {
+  for (const Scaling scaling : {Scaling::PerTensor, Scaling::Block1x128, Scaling::Block128x128}) {
+    EXPECT_TRUE(fitsGemm({DType::BF16, {8, 16}}, scaling, Direction::Rowwise));
+    EXPECT_FALSE(fitsGemm({DType::BF16, {8, 8}}, scaling, Direction::Rowwise));
+    EXPECT_FALSE(fitsGemm({DType::BF16, {4, 16}}, scaling, Direction::Rowwise));
+    EXPECT_FALSE(fitsGemm({DType::BF16, {8, 16}}, scaling, Direction::Columnwise));
+    EXPECT_TRUE(fitsGemm({DType::BF16, {16, 8}}, scaling, Direction::Columnwise));
+    EXPECT_TRUE(fitsGemm({DType::BF16, {320, 64}}, scaling, Direction::Columnwise));
+  }
+  EXPECT_FALSE(fitsGemm({DType::BF16, {320, 48}}, Scaling::Mx1x32, Direction::Rowwise));
 }
 
 }  // namespace

@@ -37,6 +37,16 @@ TEST(FactorWay, IsTakenWhereTheGpuHasNoSuchBlocks) {
     EXPECT_EQ(factorWayOf(problemOf(scaling), kBlackwell), FactorWay::AsTheyAre);
 }
 
+/// A block that ends early holds no whole number of blocks of 32: it is decoded. Hopper takes it as it is.
+TEST(FactorWay, DecodesBlocksThatEndWithinOneOfMxfp8) {
+  for (const auto& [k, way] : {std::pair(144, FactorWay::Decoded), std::pair(160, FactorWay::AsMxfp8)}) {
+    GemmProblem problem = problemOf(Scaling::Block1x128);
+    problem.k = k;
+    EXPECT_EQ(factorWayOf(problem, kBlackwell), way) << k;
+    EXPECT_EQ(factorWayOf(problem, kHopper), FactorWay::AsTheyAre) << k;
+  }
+}
+
 /// So that what is below cannot pass by itself.
 TEST(BlocksOf128, AreNotMultipliedByTheHarnessAsABlackwell) {
   const auto library = makeHostGemms(false);

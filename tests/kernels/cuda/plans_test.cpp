@@ -154,6 +154,20 @@ FusionReport fuseWith(const FusionRule& rule, const Graph& graph) {
       {.switches = everythingAsked(catalog), .capabilities = capabilitiesOf(backendUnderTest()), .rules = &catalog}));
 }
 
+/// Norms of te.ops cast their input to the weight's dtype. Numbers that bf16 cannot tell from 1 have no variance then.
+TEST_F(OnCuda, NormsRoundTheirInputToTheDTypeOfTheWeightFirst) {
+  const Link norm = with(link("LayerNorm", "norm"), "dtype", std::string("bf16"));
+  for (const Shape& shape : {Shape{6, 16}, Shape{7, 62}, Shape{2, 1040}}) {
+    const Graph graph = chain(DType::F32, shape, {norm});
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < numElements(shape); ++i) values.push_back(i % 2 == 0 ? 1.0 : 1.0 + 0x1p-11);
+    const NamedTensors x = {{"x", Tensor::fromDoubles({DType::F32, shape}, values)}};
+    const RunResults results = runPlan(graph, unfused(graph), backendUnderTest(), 1, x);
+    for (const char* name : {"y", "grad.norm.weight"})
+      for (const double value : results.at(name)) EXPECT_EQ(value, 0.0) << name << " of " << toString(shape);
+  }
+}
+
 /// The sums of both halves have one item each, and must not share its place.
 TEST_F(OnCuda, GatesOfOneColumnSumBothHalves) {
   const FusionRule& rule = *builtinRules().find("BackwardBiasSwiGLU");

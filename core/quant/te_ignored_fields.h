@@ -1,0 +1,19 @@
+// Settings of recipes that te.ops does not apply, although TransformerEngine's recipes have them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/graph.h"
+#include "core/quant/recipe.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+/// A sentence for each setting that every op of te.ops ignores, of those that are not at their defaults.
+std::vector<std::string> ignoredByTeOps(const Recipe& recipe);
+
+/// The same of a setting that this op ignores; empty: there is none.
+std::string ignoredByTeOp(const Node& node, const Recipe& recipe);
+
+}  // namespace fuseline
