@@ -6,6 +6,7 @@
 #include "core/tensor/tensor.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <stdexcept>
@@ -91,9 +92,11 @@ void StepReference::runBackward(int member) {
   SavedValues saved;
   const OperationContext& context = m_step.context ? *m_step.context : op.context;
   saved.setState(context.state);
+  std::deque<ReferenceTensor> inputs;  // saved values are pointers
   for (const SavedTensor& key : context.tensors) {
     const ReferenceTensor& kept = value({member, key.kind, key.slot});
-    saved.add(key, key.kind == OperandKind::Input ? asRead(m_graph, op, kept, key.slot) : kept);
+    const bool isInput = key.kind == OperandKind::Input;
+    saved.add(key, isInput ? inputs.emplace_back(asRead(m_graph, op, kept, key.slot)) : kept);
   }
   std::vector<ReferenceTensor> gradients;
   for (int slot = 0; slot < static_cast<int>(op.outputs.size()); ++slot)
