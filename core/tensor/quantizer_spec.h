@@ -26,6 +26,10 @@ struct QuantizerSpec {
   /// The columnwise copy is taken of the random Hadamard transform of the tensor.
   bool transformsColumnwise = false;
   bool roundsStochastically = false;
+  /// The scale is known before the tensor is: it follows from the amaxes of earlier steps (DelayedScaling).
+  bool isDelayed = false;
+  /// A columnwise copy: quantized is what the rowwise one stands for, not the tensor itself.
+  bool isOfRowwise = false;
   bool operator==(const QuantizerSpec&) const = default;
 };
 
@@ -40,6 +44,7 @@ struct TensorQuantizers {
   bool isDequantizedInBackward = false;
 
   bool any() const { return rowwise || columnwise; }
+  bool isDelayed() const { return (rowwise && rowwise->isDelayed) || (columnwise && columnwise->isDelayed); }
   const std::optional<QuantizerSpec>& of(Direction direction) const {
     return direction == Direction::Rowwise ? rowwise : columnwise;
   }
@@ -62,6 +67,9 @@ struct LinearQuantizers {
   TensorQuantizers weight;
   TensorQuantizers gradOutput;
   SplitAccumulators splitAccumulators;
+  /// Of a CustomRecipe: TransformerEngine has a quantizer for every tensor, one that does nothing for what stays as it
+  /// is.
+  bool hasEverySlot = false;
 
   bool any() const { return input.any() || weight.any() || gradOutput.any(); }
   bool operator==(const LinearQuantizers&) const = default;

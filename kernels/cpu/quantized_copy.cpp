@@ -4,6 +4,7 @@
 
 #include "core/numerics/e8m0.h"
 #include "core/numerics/random.h"
+#include "core/quant/copy_memory.h"
 #include "core/quant/hadamard.h"
 #include "core/quant/rounding_bytes.h"
 #include "core/quant/scalers.h"
@@ -463,8 +464,8 @@ struct CopyRows::Writers {
 
 bool CopyRows::canMake(const TensorQuantizers& quantizers) {
   const auto isByRows = [](const std::optional<QuantizerSpec>& quantizer) {
-    return !quantizer ||
-           (!quantizer->transformsColumnwise && !quantizer->roundsStochastically && !isNvfp4(quantizer->scaling));
+    return !quantizer || (!quantizer->isOfRowwise && !quantizer->transformsColumnwise &&
+                          !quantizer->roundsStochastically && !isNvfp4(quantizer->scaling));
   };
   return isByRows(quantizers.rowwise) && isByRows(quantizers.columnwise);
 }
@@ -513,6 +514,19 @@ void CopyRows::write(const std::byte* rows, std::int64_t first, std::int64_t cou
     m_writers->write(rows + row * rowBytes, first + row, std::min(m_writers->blockRows, count - row));
 }
 
+namespace {
+
+/// The columnwise copy of what the rowwise one stands for.
+void makeOfRowwise(const TensorSpec& source, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
+                   const CopyRows::Copy& rowwise, const CopyRows::Copy& columnwise) {
+  if (!columnwise.memory) return;
+  const Tensor x = dequantizedTensor(rowwise.spec, rowwise.memory);
+  quantizeCopy(x.data.data(), source, quantizer, inputs, cpu::amaxOf(x.data.data(), source), columnwise.spec,
+               columnwise.memory);
+}
+
+}  // namespace
+
 void makeCopies(const std::byte* x, const TensorSpec& source, const TensorQuantizers& quantizers,
                 const QuantizerInputs& inputs, float amax, const CopyRows::Copy& rowwise,
                 const CopyRows::Copy& columnwise) {
@@ -521,6 +535,8 @@ void makeCopies(const std::byte* x, const TensorSpec& source, const TensorQuanti
     if (quantizer && copy.memory) quantizeCopy(x, source, *quantizer, inputs, amax, copy.spec, copy.memory);
   };
   make(quantizers.rowwise, rowwise);
+  if (quantizers.columnwise && quantizers.columnwise->isOfRowwise)
+    return makeOfRowwise(source, *quantizers.columnwise, inputs, rowwise, columnwise);
   make(quantizers.columnwise, columnwise);
 }
 

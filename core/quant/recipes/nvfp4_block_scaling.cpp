@@ -10,10 +10,11 @@ namespace {
 
 std::vector<AttributeSpec> refinements() {
   return {flag("row_scaled_activation", false, "One float32 scale a row of an activation in place of one a tensor."),
-          choice("four_over_six", "none", {"none", "weights", "activations", "all"},
+          choice("nvfp4_4over6", "none", {"none", "weights", "activations", "all"},
                  "Where a block may choose whether its amax becomes 4 or 6."),
-          flag("four_over_six_e4m3_use_256", false, "Block scales then reach 256 in place of 448."),
-          choice("four_over_six_error", "MAE", {"MAE", "MSE"}, "By which error a block chooses.")};
+          choice("nvfp4_4over6_e4m3_use_256", "all", {"none", "weights", "activations", "all"},
+                 "Where block scales then reach 256 in place of 448."),
+          choice("nvfp4_4over6_err_mode", "MAE", {"MAE", "MSE"}, "By which error a block chooses.")};
 }
 
 /// Options of TransformerEngine that this quantizer does not have.
@@ -21,11 +22,11 @@ Verdict check(const Attributes& fields) {
   if (fields.boolean("row_scaled_activation"))
     return Verdict::no(
         "row_scaled_activation is true, but activations have one float32 scale a tensor here; set it to false.");
-  if (fields.text("four_over_six") != "none")
+  if (fields.text("nvfp4_4over6") != "none")
     return Verdict::no(
-        fmt::format("four_over_six is '{}', but the amax of a block always becomes 6 here; set it to "
+        fmt::format("nvfp4_4over6 is '{}', but the amax of a block always becomes 6 here; set it to "
                     "'none'.",
-                    fields.text("four_over_six")));
+                    fields.text("nvfp4_4over6")));
   return Verdict::yes();
 }
 
