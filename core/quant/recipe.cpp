@@ -310,7 +310,7 @@ Verdict fieldsFit(const Recipe& recipe, ComputeCapability device) {
 std::vector<std::string> recipesFor(ComputeCapability device) {
   std::vector<std::string> names;
   for (const RecipeDefinition& recipe : builtinRecipes())
-    if (!recipe.hardware || recipe.hardware->isMetBy(device)) names.push_back(recipe.name);
+    if (!recipe.isCustom && (!recipe.hardware || recipe.hardware->isMetBy(device))) names.push_back(recipe.name);
   return names;
 }
 
@@ -343,7 +343,7 @@ Verdict supportsScalings(const Recipe& recipe, ComputeCapability device) {
 
 Verdict supports(const Recipe& recipe, ComputeCapability device) {
   const std::vector<std::string> possible = recipesFor(device);
-  const bool isPossible = std::ranges::count(possible, recipe.name()) > 0;
+  const bool isPossible = recipe.definition().isCustom || std::ranges::count(possible, recipe.name()) > 0;
   if (const Verdict fits = supportsScalings(recipe, device); isPossible && !fits) return fits;
   if (isPossible) return fieldsFit(recipe, device);
   return Verdict::no(fmt::format("{} {}, but this device has {}. Choose one of {}.", recipe.name(),

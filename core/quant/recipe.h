@@ -163,7 +163,7 @@ std::string hardwareText(const RecipeDefinition& recipe);
 Verdict supports(const Recipe& recipe, ComputeCapability device);
 /// Whether the fields are what such a device can take, whatever it multiplies natively; no names the field.
 Verdict fieldsFit(const Recipe& recipe, ComputeCapability device);
-/// Names of the recipes whose GEMMs such a device can run.
+/// Names of the recipes whose GEMMs such a device can run, without CustomRecipe.
 std::vector<std::string> recipesFor(ComputeCapability device);
 
 /// Values written as text, each in the type of its field: "margin=2", "fp8_format=E4M3", "use_power_2_scales=true".

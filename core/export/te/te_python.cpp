@@ -564,8 +564,10 @@ Result<void> keepsDTypes(const Graph& before, const Graph& after) {
   return {};
 }
 
-/// Fuseline leaves a layer whose sizes do not fit in high precision.
+/// Fuseline leaves a layer whose sizes do not fit in high precision; so does the factory of a CustomRecipe.
 void noteLayersThatDoNotFit(const ExportedPipeline& pipeline, std::vector<std::string>& notes) {
+  const std::optional<Recipe>& recipe = pipeline.analysis.recipe;
+  if (recipe && recipe->definition().isCustom) return;
   for (const Diagnostic& diagnostic : pipeline.analysis.lowered.diagnostics)
     if (diagnostic.code == "recipe-shape")
       notes.push_back(fmt::format(
@@ -588,7 +590,7 @@ Result<TePlan> tePlan(const PipelineDocument& document, AnalysisOptions options)
   options.capabilities = {};
   Analysis analysis = analyze(document, options);
   if (hasErrors(analysis.lowered.diagnostics)) return Error{errorText(analysis.lowered.diagnostics, "export")};
-  if (Result<void> taken = refuseForTe(analysis.graph()); !taken) return taken.error();
+  if (Result<void> taken = refuseForTe(analysis.graph(), analysis.recipe); !taken) return taken.error();
   std::vector<TeEnvironment> environment = teEnvironment(analysis.graph(), analysis.report);
   return TePlan{std::move(analysis.lowered.graph), std::move(analysis.report), std::move(analysis.recipe),
                 std::move(environment)};

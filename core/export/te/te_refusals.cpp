@@ -52,12 +52,13 @@ Verdict canTransform(const Graph& graph, const Node& node) {
 }
 
 /// Its kernel of a bias's gradient quantizes for the linear op before, by a quantizer of one scaling.
-Verdict canQuantizeBehindBias(const Graph& graph, const Node& node) {
+Verdict canQuantizeBehindBias(const Graph& graph, const Node& node, const std::optional<Recipe>& recipe) {
   const NodeId before = node.operation->name == "Bias" ? graph.value(node.inputs[0]).producer : -1;
   if (before < 0 || graph.pass() != PassKind::Training || !graph.node(before).quantizers.hasEverySlot)
     return Verdict::yes();
   const TensorQuantizers& quantizers = graph.node(before).quantizers.gradOutput;
-  const bool isTaken = quantizers.any() && quantizers.rowwise == quantizers.columnwise;
+  const bool isAsked = recipe && recipe->fields().text("backward_override") == "none";
+  const bool isTaken = !isAsked || (quantizers.any() && quantizers.rowwise == quantizers.columnwise);
   if (isTaken || !graph.node(before).operation->isQuantizable) return Verdict::yes();
   return Verdict::no(fmt::format(
       "{}: te.ops.Bias quantizes the gradient that {} reads, and raises where a CustomRecipe leaves it in high "
@@ -90,10 +91,10 @@ std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
 
 }  // namespace
 
-Result<void> refuseForTe(const Graph& graph) {
+Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe) {
   for (const Node& node : graph.nodes())
     for (const Verdict& verdict : {isFrozenAlike(node), fitsGroupedWeight(graph, node), canTransform(graph, node),
-                                   canQuantizeBehindBias(graph, node)})
+                                   canQuantizeBehindBias(graph, node, recipe)})
       if (!verdict) return Error{verdict.reason()};
   return {};
 }

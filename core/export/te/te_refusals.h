@@ -13,7 +13,7 @@
 namespace fuseline {
 
 /// Errors: an op that TransformerEngine's Python or kernels refuse, with an attribute or a dtype that they take.
-Result<void> refuseForTe(const Graph& graph);
+Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe);
 
 /// An environment variable that must be set before TransformerEngine is imported, and the reason.
 struct TeEnvironment {

@@ -6,10 +6,12 @@ quantizers are TransformerEngine's own classes, made on the CPU; nothing is quan
 
 import importlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import warnings
 
@@ -88,17 +90,73 @@ class Factories(unittest.TestCase):
                 self.assertSameQuantizers(exported({"name": "CustomRecipe", "qfactory": name}).RECIPE.qfactory, theirs)
 
     def test_a_mixed_recipe_comes_back(self):
-        sys.path.insert(0, str(ROOT / "resources" / "te"))
         import to_fuseline
 
         written = exported({"name": "CustomRecipe", "overrides": MIXED})
-        layers = [op for _, op in sorted(written.Pipeline(device="cpu").named_modules()) if type(op).__name__ == "Linear"]
+        module = written.Pipeline(device="cpu")
+        self.assertEqual(len(list(module.children())), 2, "a GEMM of te.ops writes no tensor for quantizers like these")
+        layers = [op for _, op in sorted(module.named_modules()) if type(op).__name__ == "Linear"]
         named = list(zip(("fc1", "fc2"), layers))
         self.assertEqual([getattr(op.basic_ops[0], "name", "") for op in layers], ["", "fc2"])
         with warnings.catch_warnings():
             warnings.simplefilter("error", to_fuseline.LeftOut)
             again = to_fuseline.recipe_json(written.RECIPE, named)
         self.assertSameQuantizers(exported(again).RECIPE.qfactory, written.RECIPE.qfactory)
+
+
+class Losses(unittest.TestCase):
+    def left_out(self, recipe):
+        """What the importer warns of, and what it writes."""
+        import to_fuseline
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            written = to_fuseline.recipe_json(recipe)
+        return " ".join(str(entry.message) for entry in caught if entry.category is to_fuseline.LeftOut), written
+
+    def test_functions_of_delayed_scaling_are_named(self):
+        from transformer_engine.common import recipe
+
+        text, written = self.left_out(recipe.DelayedScaling(amax_compute_algo=lambda history: history[0],
+                                                            scaling_factor_compute_algo=lambda *arguments: 1.0))
+        self.assertIn("DelayedScaling.amax_compute_algo is a function", text)
+        self.assertIn("DelayedScaling.scaling_factor_compute_algo is a function", text)
+        self.assertNotIn("amax_compute_algo", written)
+        self.assertEqual(self.left_out(recipe.DelayedScaling())[0], "")
+
+    def test_arguments_that_te_ops_ignores_are_named(self):
+        from transformer_engine.common import recipe
+
+        text, written = self.left_out(recipe.Float8CurrentScaling(use_power_2_scales=True))
+        self.assertIn("use_power_2_scales=True is not what te.ops reads", text)
+        self.assertFalse(written["use_power_2_scales"])
+        self.assertIn("MXFP8BlockScaling.margin=3", self.left_out(recipe.MXFP8BlockScaling(margin=3))[0])
+        self.assertIn("fp8_dpa is about attention", self.left_out(recipe.MXFP8BlockScaling(fp8_dpa=True))[0])
+
+    def test_defaults_from_the_environment_are_named(self):
+        from transformer_engine.common import recipe
+
+        os.environ["NVTE_BACKWARD_OVERRIDE"] = "high_precision"
+        try:
+            self.assertIn("NVTE_BACKWARD_OVERRIDE=high_precision", self.left_out(recipe.MXFP8BlockScaling())[0])
+        finally:
+            del os.environ["NVTE_BACKWARD_OVERRIDE"]
+
+    def test_nvfp4_refinements_stay(self):
+        from transformer_engine.common import recipe
+
+        asked = {"row_scaled_activation": True, "nvfp4_4over6": "weights", "nvfp4_4over6_e4m3_use_256": "none",
+                 "nvfp4_4over6_err_mode": "MSE"}
+        written = self.left_out(recipe.NVFP4BlockScaling(**asked))[1]
+        self.assertEqual({name: written[name] for name in asked}, asked)
+
+    def test_quantized_parameters_are_named(self):
+        import to_fuseline
+
+        parameter = types.SimpleNamespace(_quantizer=object(), dtype="torch.bfloat16")
+        operation = types.SimpleNamespace(named_parameters=lambda recurse: [("weight", parameter)])
+        with self.assertWarnsRegex(to_fuseline.LeftOut, "fc1.weight is stored quantized"):
+            to_fuseline.warn_of_quantized_parameters("fc1", operation)
 
 
 def make_on_cpu(te):
@@ -110,6 +168,7 @@ def make_on_cpu(te):
     nvfp4_tensor.get_rht_matrix = lambda signed, device: None
     nvfp4_tensor.get_random_sign_mask_for_rht = lambda signed, device: int(signed)
     Factories.te = te
+    sys.path.insert(0, str(ROOT / "resources" / "te"))
 
 
 if __name__ == "__main__":

@@ -110,13 +110,12 @@ TEST(Recipes, SayWhatHardwareTheyNeed) {
   EXPECT_TRUE(supported("MXFP8BlockScaling", {12, 0}));
   EXPECT_TRUE(supported("DelayedScaling", {8, 9}));
   EXPECT_FALSE(supported("DelayedScaling", {8, 6}));
-  EXPECT_EQ(recipesFor({8, 0}), (std::vector<std::string>{"None", "CustomRecipe"}));
-  EXPECT_EQ(recipesFor({8, 9}),
-            (std::vector<std::string>{"None", "DelayedScaling", "Float8CurrentScaling", "CustomRecipe"}));
+  EXPECT_EQ(recipesFor({8, 0}), std::vector<std::string>{"None"});
+  EXPECT_EQ(recipesFor({8, 9}), (std::vector<std::string>{"None", "DelayedScaling", "Float8CurrentScaling"}));
   EXPECT_EQ(
       supported("NVFP4BlockScaling", {9, 0}).reason(),
       "NVFP4BlockScaling needs compute capability 10.0 (sm_100) or newer, but this device has 9.0 (sm_90). Choose "
-      "one of None, DelayedScaling, Float8CurrentScaling, Float8BlockScaling, CustomRecipe.");
+      "one of None, DelayedScaling, Float8CurrentScaling, Float8BlockScaling.");
 }
 
 /// After Hopper blocks of 128 are multiplied as those of MXFP8, whose scales are powers of two.
