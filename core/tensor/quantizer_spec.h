@@ -18,6 +18,13 @@ struct ScaleOptions {
   bool operator==(const ScaleOptions&) const = default;
 };
 
+/// Of NVFP4: a block chooses whether its largest value becomes 4 or 6 (core/quant/four_over_six.h).
+struct FourOverSix {
+  int scaleMax = 256;        // what the scales of blocks reach: 256 or 448
+  bool isBySquares = false;  // the error by which a block chooses; otherwise by magnitudes
+  bool operator==(const FourOverSix&) const = default;
+};
+
 struct QuantizerSpec {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
@@ -30,6 +37,7 @@ struct QuantizerSpec {
   bool isDelayed = false;
   /// A columnwise copy: quantized is what the rowwise one stands for, not the tensor itself.
   bool isOfRowwise = false;
+  std::optional<FourOverSix> fourOverSix = std::nullopt;
   bool operator==(const QuantizerSpec&) const = default;
 };
 

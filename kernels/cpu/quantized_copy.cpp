@@ -18,6 +18,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 namespace fuseline::cpu {
@@ -430,8 +431,24 @@ float amaxOfRows(const std::byte* rows, const TensorSpec& spec, std::int64_t cou
   return amaxFunction(spec.dtype)(rows, static_cast<std::size_t>(count * spec.cols()));
 }
 
+namespace {
+
+/// As core/quant does it: a block's scale follows from all of its elements.
+void quantizeBlockByBlock(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
+                          const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory) {
+  Tensor tensor = Tensor::zeros(source);
+  std::copy_n(x, tensor.data.size(), tensor.data.begin());
+  QuantizerInputs known = inputs;
+  known.amax = amax;
+  const Result<void> made = quantizeToMemory(tensor, quantizer, known, copy, memory);
+  if (!made) throw std::runtime_error(made.error().message);
+}
+
+}  // namespace
+
 void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
                   const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory) {
+  if (quantizer.fourOverSix) return quantizeBlockByBlock(x, source, quantizer, inputs, amax, copy, memory);
   const SourceStrips strips(x, source, *copy.quantized);
   const float used = copy.quantized->isTransformed ? transformedAmax(strips) : amax;
   CopyWriter(quantizer, inputs, used, copy, memory).write(strips);

@@ -68,6 +68,8 @@ Verdict canMakeHalves(const KernelQuery& query) {
 /// Recipes give both copies of a tensor one scaling, CustomRecipe excepted.
 Verdict haveOneScaling(const TensorQuantizers& quantizers) {
   const auto& [rowwise, columnwise, isDequantized] = quantizers;
+  if ((rowwise && rowwise->fourOverSix) || (columnwise && columnwise->fourOverSix))
+    return Verdict::no("The CUDA backend quantizes NVFP4 without 4over6: the largest value of a block becomes 6.");
   if (columnwise && columnwise->isOfRowwise)
     return Verdict::no(
         "The CUDA backend quantizes both copies from the tensor, not one from what the other stands for "

@@ -102,7 +102,14 @@ class Quantizers {
     if (spec.transformsColumnwise) arguments.insert(arguments.end(), {"with_rht=True", "with_post_rht_amax=True"});
     if (spec.scaling == Scaling::Nv16x16) arguments.emplace_back("with_2d_quantization=True");
     if (spec.roundsStochastically) arguments.emplace_back("stochastic_rounding=True");
+    if (spec.fourOverSix) appendFourOverSix(*spec.fourOverSix, arguments);
     return made("NVFP4Quantizer", "nvfp4_tensor", std::move(arguments));
+  }
+
+  static void appendFourOverSix(const FourOverSix& options, std::vector<std::string>& arguments) {
+    arguments.insert(arguments.end(),
+                     {"nvfp4_use_4over6=True", fmt::format("nvfp4_e4m3_max={}", options.scaleMax),
+                      fmt::format("nvfp4_4over6_err_mode=\"{}\"", options.isBySquares ? "MSE" : "MAE")});
   }
 
   PythonCall request() {

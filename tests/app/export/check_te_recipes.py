@@ -104,6 +104,19 @@ class Factories(unittest.TestCase):
         self.assertSameQuantizers(exported(again).RECIPE.qfactory, written.RECIPE.qfactory)
 
 
+    def test_four_over_six_comes_back(self):
+        import to_fuseline
+
+        weights = {"name": "NVFP4BlockScaling", "nvfp4_4over6": "weights", "nvfp4_4over6_err_mode": "MSE"}
+        written = exported({"name": "CustomRecipe", "overrides": [{"quantizer": weights}]})
+        quantizer = written.RECIPE.qfactory(role(self.te, "weight", "fc1"))
+        self.assertEqual((quantizer.nvfp4_use_4over6, quantizer.nvfp4_e4m3_max, quantizer.nvfp4_4over6_err_mode),
+                         (True, 256, "MSE"))
+        layers = [op for op in written.Pipeline(device="cpu").modules() if type(op).__name__ == "Linear"]
+        again = to_fuseline.recipe_json(written.RECIPE, list(zip(("fc1", "fc2"), layers)))
+        self.assertSameQuantizers(exported(again).RECIPE.qfactory, written.RECIPE.qfactory)
+
+
 class Losses(unittest.TestCase):
     def left_out(self, recipe):
         """What the importer warns of, and what it writes."""

@@ -167,8 +167,8 @@ TEST(RecipeJson, RefusesWithASentence) {
   EXPECT_EQ(refusalOfField("Float8BlockScaling", R"("fp8_dpa": true)"),
             "Float8BlockScaling: fp8_dpa is true, but there is no attention with block scales.");
   EXPECT_EQ(refusalOfField("NVFP4BlockScaling", R"("nvfp4_4over6": "all")"),
-            "NVFP4BlockScaling: nvfp4_4over6 is 'all', but the amax of a block always becomes 6 here; set it to "
-            "'none'.");
+            "NVFP4BlockScaling: nvfp4_4over6 is 'all', but activations have the random Hadamard transform, with which "
+            "TransformerEngine raises. Set disable_rht to true, or nvfp4_4over6 to 'weights'.");
   EXPECT_EQ(refusalOfField("NVFP4BlockScaling", R"("row_scaled_activation": true)"),
             "NVFP4BlockScaling: row_scaled_activation is true, but activations have one float32 scale a tensor here; "
             "set it to false.");
