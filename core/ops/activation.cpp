@@ -370,6 +370,15 @@ AttributeSpec interleaveAttribute(std::string help) {
               (help.empty() ? "" : " " + help)};
 }
 
+AttributeSpec recomputeAttribute() {
+  return {.name = kRecompute,
+          .type = AttributeType::Boolean,
+          .defaultValue = false,
+          .help =
+              "Between two grouped linears that are fused, backward computes y again, and forward does not keep it. "
+              "TransformerEngine does so for ScaledSReLU, and elsewhere ignores it with a warning."};
+}
+
 AttributeSpec noRecomputeAttribute() {
   return {.name = kRecompute,
           .type = AttributeType::Boolean,

@@ -69,7 +69,9 @@ BasicOperation scaledGatedActivation(GatedActivation activation);
 
 /// glu_interleave_size: not set, a and b are halves.
 AttributeSpec interleaveAttribute(std::string help = "");
-/// activation_recompute_in_mlp of a scaled gate, which must be false.
+/// activation_recompute_in_mlp of a scaled activation without a gate.
+AttributeSpec recomputeAttribute();
+/// The same of a scaled gate, which must be false.
 AttributeSpec noRecomputeAttribute();
 
 /// The function of an activation without attributes.

@@ -17,8 +17,7 @@ BasicOperation scaled_tanh_srelu() {
       .name = kName,
       .summary =
           "Squared ReLU that approaches the square of tanh_clamp_scale, with a scale for each row, such as a router's "
-          "probability. Scales are not rounded to the dtype of x. TransformerEngine's activation_recompute_in_mlp "
-          "works in its fused grouped MLP only and is not offered.",
+          "probability. Scales are not rounded to the dtype of x.",
       .formula = "y = scales (s tanh(max(x, 0) / s))^2, s = tanh_clamp_scale",
       .derivative =
           "dx = dy scales 2 s t (1 - t^2), t = tanh(max(x, 0) / s); dscales = dy (s t)^2 summed over each row",
@@ -30,7 +29,8 @@ BasicOperation scaled_tanh_srelu() {
       .attributes = {{.name = kLimit,
                       .type = AttributeType::Real,
                       .minimum = 0.0,
-                      .help = "What the rectified x approaches before it is squared, finite and more than 0."}},
+                      .help = "What the rectified x approaches before it is squared, finite and more than 0."},
+                     recomputeAttribute()},
       .check = [](const Attributes& attributes) { return checkPositive(kName, kLimit, attributes); },
   });
 }

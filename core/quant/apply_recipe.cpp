@@ -45,28 +45,32 @@ LinearQuantizers ofQuantize(LinearQuantizers quantizers, const Node& node) {
 }
 
 /// Recipes without the fields always promote.
-SplitAccumulators splitAccumulatorsOf(const Recipe& recipe) {
+SplitAccumulators splitAccumulatorsOf(const Recipe& recipe, bool isOfTensorScale) {
   const auto isSplit = [&](const char* field) {
     return !recipe.definition().field(field) || recipe.fields().boolean(field);
   };
-  return {.fprop = isSplit("split_accumulator_fprop"),
+  const bool isFpropSplit = !recipe.definition().isCustom || !isOfTensorScale;  // te.ops has constants: fprop adds fast
+  return {.fprop = isFpropSplit && isSplit("split_accumulator_fprop"),
           .dgrad = isSplit("split_accumulator_dgrad"),
           .wgrad = isSplit("split_accumulator_wgrad")};
 }
 
 LinearQuantizers fromRecipe(const Recipe& recipe, const Node& node) {
   LinearQuantizers quantizers;
+  const auto isAt = [&](const std::string& place) { return node.isAt(place); };
   for (const OperandRole role : operandRoles()) {
     TensorQuantizers& tensor = quantizersOf(quantizers, role.tensor);
-    const auto spec = recipe.quantizerFor(role, [&](const std::string& place) { return node.isAt(place); });
+    const auto spec = recipe.quantizerFor(role, isAt);
     (directionOf(role) == Direction::Rowwise ? tensor.rowwise : tensor.columnwise) = spec;
   }
-  const bool isDequantized =
-      recipe.definition().field("backward_override") && recipe.fields().text("backward_override") == "dequantized";
-  quantizers.input.isDequantizedInBackward = quantizers.weight.isDequantizedInBackward = isDequantized;
+  for (const OperandRole role :
+       {OperandRole{TensorType::Input, GemmRole::Wgrad}, {TensorType::Weight, GemmRole::Dgrad}})
+    quantizersOf(quantizers, role.tensor).isDequantizedInBackward = recipe.isDequantized(role, isAt);
+  quantizers.hasEverySlot = recipe.definition().isCustom;
   if (node.operation->isView) return ofQuantize(quantizers, node);
   clearLoneTransform(quantizers);
-  quantizers.splitAccumulators = splitAccumulatorsOf(recipe);
+  const auto& input = quantizers.input.rowwise;
+  quantizers.splitAccumulators = splitAccumulatorsOf(recipe, input && input->scaling == Scaling::PerTensor);
   return quantizers;
 }
 
@@ -150,11 +154,12 @@ Diagnostic misfitWarning(const Node& node, const Misfit& misfit, const Recipe& r
 }
 
 std::optional<DelayedScaling> delayedScalingOf(const Recipe& recipe) {
-  if (!recipe.definition().hasState) return std::nullopt;
+  const std::optional<Attributes> fields = delayedFields(recipe);
+  if (!fields) return std::nullopt;
   return DelayedScaling{.identity = stateIdentity(recipe),
-                        .historyLength = recipe.fields().integer("amax_history_len"),
-                        .margin = static_cast<int>(recipe.fields().integer("margin")),
-                        .takesMostRecent = recipe.fields().text("amax_compute_algo") == "most_recent"};
+                        .historyLength = fields->integer("amax_history_len"),
+                        .margin = static_cast<int>(fields->integer("margin")),
+                        .takesMostRecent = fields->text("amax_compute_algo") == "most_recent"};
 }
 
 using NodeQuantizers = std::vector<LinearQuantizers>;
@@ -196,10 +201,24 @@ void warnOfUnknownPlaces(const Graph& graph, const Recipe& recipe, std::vector<D
   }
 }
 
-/// Only the tensors that somebody quantizes: without a backward pass there is no gradient.
-bool isUsed(const Graph& graph, const Node& node, TensorType type) {
+/// An override for one op may give a GEMM two operands that do not fit each other.
+void refusePairs(const Graph& graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
+  for (const Node& node : graph.nodes()) {
+    if (!node.operation->isQuantizable || node.operation->isView) continue;
+    const Verdict fits = recipe.checkGemms([&](const std::string& place) { return node.isAt(place); });
+    if (!fits)
+      diagnostics.push_back({.severity = Severity::Error,
+                             .code = "recipe-gemm",
+                             .node = node.owner,
+                             .pointer = "/recipe/overrides",
+                             .message = fmt::format("{}: {}", node.id, fits.reason())});
+  }
+}
+
+/// Only the tensors whose scales are delayed: without a backward pass there is no gradient.
+bool hasState(const Graph& graph, const Node& node, TensorType type) {
   const bool hasBackward = graph.pass() == PassKind::Training && node.takesPartInBackward();
-  return quantizersOf(node, type).any() && (type != TensorType::GradOutput || hasBackward);
+  return quantizersOf(node, type).isDelayed() && (type != TensorType::GradOutput || hasBackward);
 }
 
 /// "input", "input3" of a group.
@@ -260,6 +279,7 @@ std::string quantizedName(const Node& node, TensorType type, std::optional<std::
 
 Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
   warnOfUnknownPlaces(graph, recipe, diagnostics);
+  refusePairs(graph, recipe, diagnostics);
   NodeQuantizers quantizers(graph.nodes().size());
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
@@ -283,7 +303,7 @@ std::vector<QuantizerState> quantizerStates(const Graph& graph) {
   if (!graph.delayedScaling()) return states;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
     for (const TensorType type : kTypes)
-      if (isUsed(graph, graph.node(id), type)) appendStates(graph, id, type, states);
+      if (hasState(graph, graph.node(id), type)) appendStates(graph, id, type, states);
   return states;
 }
 

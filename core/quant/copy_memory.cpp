@@ -69,6 +69,10 @@ Result<void> quantizeToMemory(const Tensor& x, const QuantizerSpec& quantizer, c
   return {};
 }
 
+Tensor dequantizedTensor(const TensorSpec& spec, const std::byte* memory) {
+  return *dequantize(fromMemory(spec, memory), spec.quantized->direction);
+}
+
 std::vector<double> dequantizedValues(const TensorSpec& spec, const std::byte* memory) {
   std::vector<double> values;
   for (const GroupCopy& group : groupCopies(spec, memory)) {

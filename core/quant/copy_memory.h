@@ -20,6 +20,9 @@ void toMemory(const QuantizedTensor& tensor, const TensorSpec& spec, std::byte* 
 Result<void> quantizeToMemory(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
                               const TensorSpec& spec, std::byte* memory);
 
+/// What a copy without groups stands for, rounded to the tensor's dtype.
+Tensor dequantizedTensor(const TensorSpec& spec, const std::byte* memory);
+
 /// The numbers that the codes stand for, of all groups, before any rounding to the dtype; an inverse transform
 /// included.
 std::vector<double> dequantizedValues(const TensorSpec& spec, const std::byte* memory);

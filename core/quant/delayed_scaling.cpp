@@ -44,9 +44,22 @@ int frozenSteps(std::span<const float> history) {
 
 std::string_view passName(StatePass pass) { return pass == StatePass::Forward ? "forward" : "backward"; }
 
+std::optional<Attributes> delayedFields(const Recipe& recipe) {
+  const RecipeDefinition& delayed = *findRecipe("DelayedScaling");
+  if (recipe.definition().hasState) return recipe.fields();
+  for (const RoleOverride& special : recipe.overrides())
+    if (special.quantizer && special.quantizer->recipe == &delayed) return special.quantizer->fields;
+  const auto isDelayed = [&](OperandRole role) {
+    const auto quantizer = recipe.quantizerFor(role);
+    return quantizer && quantizer->isDelayed;
+  };
+  if (std::ranges::none_of(operandRoles(), isDelayed)) return std::nullopt;
+  return Recipe::create(delayed)->fields();
+}
+
 /// Scales belong to a format; margin, algorithm and length only shape the next update.
 std::string stateIdentity(const Recipe& recipe) {
-  std::string identity = fmt::format("{}-{}", recipe.name(), recipe.fields().text("fp8_format"));
+  std::string identity = fmt::format("{}-{}", recipe.name(), delayedFields(recipe)->text("fp8_format"));
   for (const RoleOverride& special : recipe.overrides())
     if (special.format)
       identity += fmt::format("{}{}-{}-{}-{}", special.op.empty() ? "" : "-", special.op,

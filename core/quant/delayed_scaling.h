@@ -6,6 +6,7 @@
 #include "core/quant/recipe.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,7 +33,10 @@ int frozenSteps(std::span<const float> history);
 enum class StatePass : std::uint8_t { Forward, Backward };
 std::string_view passName(StatePass pass);  // "forward", "backward"
 
-/// The part of a recipe with `hasState` that its states depend on: recipes with the same one share them.
+/// The fields of DelayedScaling, where a recipe is that, or takes quantizers of it.
+std::optional<Attributes> delayedFields(const Recipe& recipe);
+
+/// The part of a recipe with delayed scales that its states depend on: recipes with the same one share them.
 std::string stateIdentity(const Recipe& recipe);
 
 }  // namespace fuseline

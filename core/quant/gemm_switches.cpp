@@ -20,7 +20,7 @@ bool isQuantizedAt(const Recipe& recipe, const Node& node, GemmRole gemm) {
 
 /// Does it keep whole GEMMs of this op in high precision?
 bool isSwitch(const RoleOverride& special, const std::string& op) {
-  return special.op == op && !special.tensor && !special.format;
+  return special.op == op && !special.tensor && !special.format && !special.quantizer;
 }
 
 }  // namespace
@@ -60,8 +60,10 @@ std::string overrideText(const RoleOverride& special) {
   const std::string place = special.op.empty() ? "every op" : special.op;
   const std::string tensor = special.tensor ? fmt::format("{} of ", roleName(*special.tensor)) : "";
   const std::string_view gemm = special.gemm ? roleName(*special.gemm) : "every GEMM";
-  const std::string format = special.format ? fmt::format("as {}", formatName(*special.format)) : "in high precision";
-  return fmt::format("{}: {}{} {}", place, tensor, gemm, format);
+  std::string form = special.format ? fmt::format("as {}", formatName(*special.format)) : "in high precision";
+  if (special.quantizer) form = "as " + special.quantizer->recipe->name;
+  if (special.isOfRowwise) form += ", of the dequantized rowwise copy";
+  return fmt::format("{}: {}{} {}", place, tensor, gemm, form);
 }
 
 }  // namespace fuseline

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/quantizer.h"
 
+#include "core/quant/four_over_six.h"
 #include "core/quant/hadamard.h"
 #include "core/quant/matrix.h"
 #include "core/quant/rounding_bytes.h"
@@ -111,6 +112,15 @@ Matrix sourceOf(const Matrix& x, const QuantizerSpec& spec, Direction direction)
   return spec.transformsColumnwise ? randomHadamard(transposed(x)) : transposed(x);
 }
 
+/// The multiplier of a block.
+float chosenScale(const FourOverSixScaler& chooser, const Matrix& source, const Region& region, std::byte* stored) {
+  std::vector<float> block;
+  region.forEach([&](auto row, auto col) { block.push_back(source.at(row, col)); });
+  const BlockScale<std::uint8_t> scale = chooser.scaleOf(block, region.endRow - region.beginRow);
+  std::memcpy(stored, &scale.stored, sizeof(scale.stored));
+  return scale.multiplier;
+}
+
 QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, const QuantizerSpec& spec,
                            const QuantizerInputs& inputs, Direction direction) {
   const Matrix source = sourceOf(x, spec, direction);
@@ -120,6 +130,9 @@ QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, cons
                      .scaleInv = Tensor::zeros(scalesSpec(quantized, direction)),
                      .amax = std::nullopt};
   if (isNvfp4(spec.scaling)) copy.amax = amax;
+  const std::optional<FourOverSixScaler> chooser =
+      spec.fourOverSix ? std::optional<FourOverSixScaler>({*spec.fourOverSix, amax}) : std::nullopt;
+  if (chooser) copy.amax = chooser->storedAmax();
   const BlockScaler scaleOf = familyOf(spec.scaling).makeScaler({spec, inputs, quantized.nominal.dtype, amax});
   const Rounder rounder(spec, inputs, direction);
   const CodePlaces places(spec.format, source.cols);
@@ -127,7 +140,11 @@ QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, cons
   Blocks(source.rows, source.cols, blockOf(spec.scaling, direction))
       .forEach([&](std::size_t block, const Region& region) {
         float multiplier = blockAmaxOf(source, region);
-        scaleOf({&multiplier, 1}, copy.scaleInv.data.data() + block * width);
+        std::byte* const stored = copy.scaleInv.data.data() + block * width;
+        if (chooser)
+          multiplier = chosenScale(*chooser, source, region, stored);
+        else
+          scaleOf({&multiplier, 1}, stored);
         region.forEach([&](auto row, auto col) {
           const std::uint8_t code = rounder.code(source.at(row, col) * multiplier, row * source.cols + col);
           copy.data.data[places.byteOf(row, col)] |= static_cast<std::byte>(code << places.shiftOf(col));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/recipe.h"
 
+#include "core/quant/gemm_pairs.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -157,58 +158,127 @@ Result<Recipe> Recipe::create(const RecipeDefinition& definition, const Attribut
   Recipe recipe(definition, std::move(*resolved), std::move(overrides));
   const Verdict verdict = definition.check ? definition.check(recipe.m_fields) : Verdict::yes();
   if (!verdict) return fieldError(definition, verdict.reason());
-  if (const Verdict fits = recipe.checkOverrides(); !fits) return fieldError(definition, fits.reason(), "overrides");
-  if (const Verdict fits = recipe.checkGemms(); !fits) return fieldError(definition, fits.reason(), "overrides");
+  for (const Verdict& fits : {recipe.checkOverrides(), recipe.checkDelayed(), recipe.checkGemms()})
+    if (!fits) return fieldError(definition, fits.reason(), "overrides");
   return recipe;
 }
 
-/// An special names operands that exist, and formats that their scaling has.
+Result<QuantizerSource> quantizerSource(const RecipeDefinition& recipe, const Attributes& fields) {
+  const Result<Recipe> made = Recipe::create(recipe, fields);
+  if (!made) return made.error();
+  return QuantizerSource{&recipe, made->fields()};
+}
+
+namespace {
+
+/// The quantizer whose format the override changes, whatever leaves the operand in high precision besides.
+std::optional<QuantizerSpec> formatBase(const Recipe& recipe, OperandRole role, const RoleOverride& special) {
+  auto base = recipe.definition().quantizer ? recipe.definition().quantizer(recipe.fields(), role) : std::nullopt;
+  for (const RoleOverride& earlier : recipe.overrides()) {
+    if (&earlier == &special) break;
+    const bool isHere = earlier.op.empty() || earlier.op == special.op;
+    const auto* const source = isHere && earlier.matches(role) && earlier.quantizer ? &*earlier.quantizer : nullptr;
+    if (source && source->recipe->quantizer) base = source->recipe->quantizer(source->fields, role);
+  }
+  return base;
+}
+
+}  // namespace
+
+/// An override names operands that exist, and formats that their scaling has.
 Verdict Recipe::checkOverrides() const {
   for (const RoleOverride& special : m_overrides) {
     if (std::ranges::none_of(operandRoles(), [&](OperandRole role) { return special.matches(role); }))
       return Verdict::no(fmt::format("the override for {} is for an operand that no GEMM has.", names(special)));
-    if (!special.format) continue;
-    for (const OperandRole role : operandRoles()) {
-      if (!special.matches(role)) continue;
-      const auto base = m_definition->quantizer ? m_definition->quantizer(m_fields, role) : std::nullopt;
-      if (!base)
-        return Verdict::no(fmt::format("the override for {} asks for {}, but this recipe does not quantize it.",
-                                       names(special), formatName(*special.format)));
-      if ((base->format == ElementFormat::E2M1) != (special.format == ElementFormat::E2M1))
-        return Verdict::no(fmt::format("the override for {} asks for {}, but its scaling {} is for {}.", names(special),
-                                       formatName(*special.format), traitsOf(base->scaling).name,
-                                       base->format == ElementFormat::E2M1 ? "e2m1" : "e4m3 and e5m2"));
-    }
-  }
-  return Verdict::yes();
-}
-
-/// Tensor cores multiply E4M3 by either, but not E5M2 by E5M2.
-Verdict Recipe::checkGemms() const {
-  for (const GemmRole gemm : {GemmRole::Fprop, GemmRole::Dgrad, GemmRole::Wgrad}) {
-    const auto isE5m2 = [&](OperandRole role) {
-      const std::optional<QuantizerSpec> spec = role.gemm == gemm ? quantizerFor(role) : std::nullopt;
-      return spec && spec->format == ElementFormat::E5M2;
-    };
-    if (std::ranges::count_if(operandRoles(), isE5m2) == 2)
+    if (special.isOfRowwise && (!special.gemm || special.tensor == TensorType::GradOutput))
       return Verdict::no(
-          fmt::format("both operands of {} would be e5m2, which no GEMM takes; let one be e4m3.", roleName(gemm)));
+          fmt::format("the override for {} has the columnwise_source rowwise_dequantized, which is for the input of "
+                      "wgrad and the weight of dgrad: name the tensor and the GEMM.",
+                      names(special)));
+    if (const Verdict fits = checkFormat(special); !fits) return fits;
   }
   return Verdict::yes();
 }
 
-std::optional<QuantizerSpec> Recipe::quantizerFor(OperandRole role,
-                                                  const std::function<bool(const std::string& op)>& isAt) const {
-  if (!m_definition->quantizer) return std::nullopt;
-  std::optional<QuantizerSpec> spec = m_definition->quantizer(m_fields, role);
+Verdict Recipe::checkFormat(const RoleOverride& special) const {
+  if (!special.format) return Verdict::yes();
+  for (const OperandRole role : operandRoles()) {
+    if (!special.matches(role)) continue;
+    const std::optional<QuantizerSpec> base = formatBase(*this, role, special);
+    if (!base)
+      return Verdict::no(fmt::format("the override for {} asks for {}, but this recipe does not quantize it.",
+                                     names(special), formatName(*special.format)));
+    if (isNvfp4(base->scaling) != (special.format == ElementFormat::E2M1))
+      return Verdict::no(fmt::format("the override for {} asks for {}, but its scaling {} is for {}.", names(special),
+                                     formatName(*special.format), traitsOf(base->scaling).name,
+                                     isNvfp4(base->scaling) ? "e2m1" : "e4m3 and e5m2"));
+  }
+  return Verdict::yes();
+}
+
+/// One history length and one algorithm for all: so TransformerEngine asks of its DelayedScalingRequests.
+Verdict Recipe::checkDelayed() const {
+  const Attributes* first = m_definition->hasState ? &m_fields : nullptr;
+  for (const RoleOverride& special : m_overrides) {
+    if (!special.quantizer || !special.quantizer->recipe->hasState) continue;
+    if (first && *first != special.quantizer->fields)
+      return Verdict::no(fmt::format(
+          "the override for {} has DelayedScaling with other fields than an earlier one; all of a recipe are alike.",
+          names(special)));
+    first = &special.quantizer->fields;
+  }
+  return Verdict::yes();
+}
+
+Verdict Recipe::checkGemms(const IsAt& isAt) const {
+  for (const GemmRole gemm : {GemmRole::Fprop, GemmRole::Dgrad, GemmRole::Wgrad}) {
+    std::vector<GemmFactor> factors;
+    for (const OperandRole role : operandRoles())
+      if (role.gemm == gemm) factors.push_back({role.tensor, quantizerFor(role, isAt)});
+    const Verdict fits = canMultiply(gemm, factors[0], factors[1], m_definition->isCustom);
+    if (!fits) return fits;
+  }
+  if (!m_definition->isCustom) return Verdict::yes();
+  for (const TensorType tensor : {TensorType::Input, TensorType::Weight, TensorType::GradOutput})
+    if (const Verdict fits = isDelayedWhole(tensor, [&](OperandRole role) { return quantizerFor(role, isAt); }); !fits)
+      return fits;
+  return Verdict::yes();
+}
+
+Recipe::Operand Recipe::operandFor(OperandRole role, const IsAt& isAt) const {
+  Operand operand;
+  if (!m_definition->quantizer) return operand;
+  operand.quantizer = m_definition->quantizer(m_fields, role);
+  operand.isDequantized = m_definition->isDequantized && m_definition->isDequantized(m_fields, role);
+  bool isPlain = false;  // for good: so says an override, which only one with a quantizer of its own takes back
   for (const RoleOverride& special : m_overrides) {
     const bool isHere = special.op.empty() || (isAt && isAt(special.op));
-    if (!spec || !isHere || !special.matches(role)) continue;
-    if (!special.format) return std::nullopt;
-    spec->format = *special.format;
+    if (!isHere || !special.matches(role)) continue;
+    if (special.quantizer) {
+      operand.quantizer = special.quantizer->recipe->quantizer
+                              ? special.quantizer->recipe->quantizer(special.quantizer->fields, role)
+                              : std::nullopt;
+      if (operand.quantizer) operand.quantizer->isOfRowwise = special.isOfRowwise;
+      isPlain = false;
+    } else if (!special.format) {
+      isPlain = true;
+    } else if (operand.quantizer) {
+      operand.quantizer->format = *special.format;
+    }
+    if (!special.format) operand.isDequantized = special.isOfRowwise && (isPlain || !operand.quantizer);
   }
-  return spec;
+  const bool isOverridden = role.gemm != GemmRole::Fprop && m_definition->field("backward_override") &&
+                            m_fields.text("backward_override") != "none";
+  if (isPlain || isOverridden) operand.quantizer = std::nullopt;
+  if (isOverridden) operand.isDequantized = m_fields.text("backward_override") == "dequantized";
+  return operand;
 }
+
+std::optional<QuantizerSpec> Recipe::quantizerFor(OperandRole role, const IsAt& isAt) const {
+  return operandFor(role, isAt).quantizer;
+}
+
+bool Recipe::isDequantized(OperandRole role, const IsAt& isAt) const { return operandFor(role, isAt).isDequantized; }
 
 bool Recipe::operator==(const Recipe& other) const {
   return name() == other.name() && m_fields == other.m_fields && m_overrides == other.m_overrides;
@@ -240,13 +310,42 @@ Verdict fieldsFit(const Recipe& recipe, ComputeCapability device) {
 std::vector<std::string> recipesFor(ComputeCapability device) {
   std::vector<std::string> names;
   for (const RecipeDefinition& recipe : builtinRecipes())
-    if (!recipe.hardware || recipe.hardware->isMetBy(device)) names.push_back(recipe.name);
+    if (!recipe.isCustom && (!recipe.hardware || recipe.hardware->isMetBy(device))) names.push_back(recipe.name);
   return names;
 }
 
+namespace {
+
+/// Of the GEMMs of a scaling.
+HardwareNeed hardwareOf(Scaling scaling) {
+  if (scaling == Scaling::PerTensor) return {.minimum = {8, 9}};
+  return {.minimum = isOfBlocksOf128(scaling) ? ComputeCapability{9, 0} : ComputeCapability{10, 0}};
+}
+
+/// Whether the device multiplies what the quantizers of every op of a recipe make, each of which may be of another
+/// recipe.
+Verdict supportsScalings(const Recipe& recipe, ComputeCapability device) {
+  std::vector<std::string> places = {""};
+  for (const RoleOverride& special : recipe.overrides()) places.push_back(special.op);
+  for (const std::string& place : places)
+    for (const OperandRole role : operandRoles()) {
+      const auto spec = recipe.quantizerFor(role, [&](const std::string& op) { return op == place; });
+      if (!spec || hardwareOf(spec->scaling).isMetBy(device)) continue;
+      return Verdict::no(
+          fmt::format("{} quantizes the {} of {} with scaling {}, which needs {}, but this device has {}.",
+                      recipe.name(), roleName(role.tensor), roleName(role.gemm), traitsOf(spec->scaling).name,
+                      toString(hardwareOf(spec->scaling)), toString(device)));
+    }
+  return Verdict::yes();
+}
+
+}  // namespace
+
 Verdict supports(const Recipe& recipe, ComputeCapability device) {
   const std::vector<std::string> possible = recipesFor(device);
-  if (std::ranges::count(possible, recipe.name()) > 0) return fieldsFit(recipe, device);
+  const bool isPossible = recipe.definition().isCustom || std::ranges::count(possible, recipe.name()) > 0;
+  if (const Verdict fits = supportsScalings(recipe, device); isPossible && !fits) return fits;
+  if (isPossible) return fieldsFit(recipe, device);
   return Verdict::no(fmt::format("{} {}, but this device has {}. Choose one of {}.", recipe.name(),
                                  hardwareText(recipe.definition()), toString(device), fmt::join(possible, ", ")));
 }

@@ -72,20 +72,39 @@ struct RecipeDefinition {
   std::function<Verdict(const Attributes& fields)> check;
   /// How an operand is quantized; nothing when it is not. May be empty: then none is.
   std::function<std::optional<QuantizerSpec>(const Attributes& fields, OperandRole role)> quantizer;
+  /// Whether backward reads an operand that is not quantized for it as what the rowwise copy stands for. May be empty.
+  std::function<bool(const Attributes& fields, OperandRole role)> isDequantized = {};
+  /// Every tensor of a linear op has a quantizer, if only one that does nothing, so that both operands of a GEMM must
+  /// fit each other.
+  bool isCustom = false;
   /// What the hardware's products ask of the fields, where it can run the recipe. May be empty.
   std::function<Verdict(const Attributes& fields, ComputeCapability device)> checkDevice = {};
 
   const AttributeSpec* field(std::string_view name) const;
 };
 
+/// A recipe whose quantizer an operand takes.
+struct QuantizerSource {
+  const RecipeDefinition* recipe = nullptr;
+  Attributes fields;  // all of them
+  bool operator==(const QuantizerSource&) const = default;
+};
+/// With defaults in place of what `fields` leaves out. Errors: those of Recipe::create() without overrides.
+Result<QuantizerSource> quantizerSource(const RecipeDefinition& recipe, const Attributes& fields = {});
+
 /// What an operand becomes in place of what the recipe says. A later override goes before an earlier one.
 struct RoleOverride {
   std::optional<TensorType> tensor;  // nothing: any
   std::optional<GemmRole> gemm;      // nothing: any
-  /// Nothing: it is left in high precision.
+  /// Nothing: it is left in high precision, unless there is a quantizer.
   std::optional<ElementFormat> format;
   /// Empty: at every op.
   std::string op = {};
+  /// The operand is quantized as by this recipe.
+  std::optional<QuantizerSource> quantizer = std::nullopt;
+  /// A columnwise copy is made of what the rowwise one stands for: TransformerEngine's columnwise_source
+  /// "rowwise_dequantized".
+  bool isOfRowwise = false;
 
   bool matches(OperandRole role) const;
   bool operator==(const RoleOverride&) const = default;
@@ -93,6 +112,9 @@ struct RoleOverride {
 
 class Recipe {
  public:
+  /// Whether an override for this op counts.
+  using IsAt = std::function<bool(const std::string& op)>;
+
   /// With defaults in place of what `fields` leaves out. The definition must outlive the recipe.
   /// Errors: an unknown field, a wrong type, a value out of range, what the definition's check or an override refuses.
   static Result<Recipe> create(const RecipeDefinition& definition, const Attributes& fields = {},
@@ -105,15 +127,24 @@ class Recipe {
 
   /// Nothing: the operand stays in high precision. isAt: whether the operand's op is the one that an override names;
   /// without it only overrides for every op count.
-  std::optional<QuantizerSpec> quantizerFor(OperandRole role,
-                                            const std::function<bool(const std::string& op)>& isAt = {}) const;
+  std::optional<QuantizerSpec> quantizerFor(OperandRole role, const IsAt& isAt = {}) const;
+  /// Whether a GEMM of backward reads an operand without a quantizer as what the rowwise copy stands for.
+  bool isDequantized(OperandRole role, const IsAt& isAt = {}) const;
+  /// Whether the operands of every GEMM can be multiplied by each other; no says which cannot.
+  Verdict checkGemms(const IsAt& isAt = {}) const;
 
   bool operator==(const Recipe& other) const;
 
  private:
   Recipe(const RecipeDefinition& definition, Attributes fields, std::vector<RoleOverride> overrides);
+  struct Operand {
+    std::optional<QuantizerSpec> quantizer;
+    bool isDequantized = false;
+  };
+  Operand operandFor(OperandRole role, const IsAt& isAt) const;
   Verdict checkOverrides() const;
-  Verdict checkGemms() const;
+  Verdict checkFormat(const RoleOverride& special) const;
+  Verdict checkDelayed() const;
 
   const RecipeDefinition* m_definition;
   Attributes m_fields;
@@ -132,7 +163,7 @@ std::string hardwareText(const RecipeDefinition& recipe);
 Verdict supports(const Recipe& recipe, ComputeCapability device);
 /// Whether the fields are what such a device can take, whatever it multiplies natively; no names the field.
 Verdict fieldsFit(const Recipe& recipe, ComputeCapability device);
-/// Names of the recipes whose GEMMs such a device can run.
+/// Names of the recipes whose GEMMs such a device can run, without CustomRecipe.
 std::vector<std::string> recipesFor(ComputeCapability device);
 
 /// Values written as text, each in the type of its field: "margin=2", "fp8_format=E4M3", "use_power_2_scales=true".
@@ -145,6 +176,7 @@ Result<Attributes> parseFields(const RecipeDefinition& definition,
 Result<const RecipeDefinition*> recipeNamed(std::string_view name);
 
 /// {"name": ..., "fields": {...}, "overrides": [{"tensor": ..., "gemm": ..., "format": ...}]}; all fields are written.
+/// In place of a format an override may have a quantizer: a recipe's name, or an object with it and its fields.
 Json toJson(const Recipe& recipe);
 /// Fields may also stand beside the name: {"name": "DelayedScaling", "margin": 0}.
 /// Errors are sentences with the JSON pointer.

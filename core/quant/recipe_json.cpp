@@ -17,6 +17,8 @@ namespace fuseline {
 namespace {
 
 constexpr std::string_view kHighPrecision = "high_precision";
+constexpr std::string_view kColumnwiseSource = "columnwise_source";
+constexpr std::array<std::string_view, 2> kSources = {"original", "rowwise_dequantized"};  // of columnwise copies
 
 Json toJson(const AttributeValue& value) {
   return std::visit(
@@ -29,12 +31,23 @@ Json toJson(const AttributeValue& value) {
       value);
 }
 
+Json toJson(const QuantizerSource& source) {
+  Json json = {{"name", source.recipe->name}};
+  for (const AttributeSpec& field : source.recipe->fields)
+    if (source.fields.get(field.name) != field.defaultValue) json[field.name] = toJson(source.fields.get(field.name));
+  return json.size() > 1 ? json : Json(source.recipe->name);
+}
+
 Json toJson(const RoleOverride& special) {
   Json json = Json::object();
   if (special.tensor) json["tensor"] = roleName(*special.tensor);
   if (special.gemm) json["gemm"] = roleName(*special.gemm);
   if (!special.op.empty()) json["op"] = special.op;
-  json["format"] = special.format ? formatName(*special.format) : kHighPrecision;
+  if (special.quantizer)
+    json["quantizer"] = toJson(*special.quantizer);
+  else
+    json["format"] = special.format ? formatName(*special.format) : kHighPrecision;
+  if (special.isOfRowwise) json[std::string(kColumnwiseSource)] = kSources.back();
   return json;
 }
 
@@ -84,18 +97,50 @@ std::optional<Role> readRole(JsonFields& fields, const char* key, const std::arr
   return std::nullopt;
 }
 
-RoleOverride readOverride(JsonFields& fields) {
-  RoleOverride special;
-  special.tensor =
-      readRole(fields, "tensor", std::array{TensorType::Input, TensorType::Weight, TensorType::GradOutput});
-  special.gemm = readRole(fields, "gemm", std::array{GemmRole::Fprop, GemmRole::Dgrad, GemmRole::Wgrad});
-  fields.read("op", special.op, Presence::Optional);
+void readColumnwiseSource(JsonFields& fields, RoleOverride& special) {
+  std::string source(kSources.front());
+  fields.read(kColumnwiseSource.data(), source, Presence::Optional);
+  special.isOfRowwise = source == kSources.back();
+  if (std::ranges::find(kSources, source) == kSources.end())
+    fields.refuse(kColumnwiseSource.data(), fmt::format("'{:.40}' is no source of a columnwise copy; there are {}.",
+                                                        source, fmt::join(kSources, ", ")));
+}
+
+void readFormat(JsonFields& fields, RoleOverride& special) {
   std::string format;
   fields.read("format", format);
   special.format = parseElementFormat(format);
   if (!special.format && format != kHighPrecision)
     fields.refuse("format",
                   fmt::format("'{:.40}' is no format; there are e4m3, e5m2, e2m1 and {}.", format, kHighPrecision));
+}
+
+/// A recipe's name, or an object of it and fields.
+void readQuantizer(JsonFields& fields, const Json& json, RoleOverride& special) {
+  const Json recipe = json.is_string() ? Json{{"name", json}} : json;
+  const bool isNested =
+      recipe.is_object() && (recipe.contains("overrides") || recipe.value("name", Json()) == "CustomRecipe");
+  const Result<Recipe> made =
+      isNested ? Error{"expected a recipe that has one way of scaling, and no overrides."} : recipeFromJson(recipe);
+  if (made)
+    special.quantizer = QuantizerSource{&made->definition(), made->fields()};
+  else
+    fields.refuse("quantizer", made.error().message);
+}
+
+RoleOverride readOverride(JsonFields& fields) {
+  RoleOverride special;
+  special.tensor =
+      readRole(fields, "tensor", std::array{TensorType::Input, TensorType::Weight, TensorType::GradOutput});
+  special.gemm = readRole(fields, "gemm", std::array{GemmRole::Fprop, GemmRole::Dgrad, GemmRole::Wgrad});
+  fields.read("op", special.op, Presence::Optional);
+  readColumnwiseSource(fields, special);
+  Json quantizer;
+  fields.read("quantizer", quantizer, Presence::Optional);
+  if (quantizer.is_null())
+    readFormat(fields, special);
+  else
+    readQuantizer(fields, quantizer, special);
   return special;
 }
 

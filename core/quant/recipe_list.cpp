@@ -16,7 +16,8 @@ constexpr std::string_view kEveryRecipe = "all";
 Result<std::vector<const RecipeDefinition*>> recipesNamed(std::string_view list) {
   std::vector<const RecipeDefinition*> recipes;
   if (list == kEveryRecipe) {
-    for (const RecipeDefinition& recipe : builtinRecipes()) recipes.push_back(&recipe);
+    for (const RecipeDefinition& recipe : builtinRecipes())
+      if (!recipe.isCustom) recipes.push_back(&recipe);
     return recipes;
   }
   std::istringstream names{std::string(list)};

@@ -10,7 +10,8 @@
 
 namespace fuseline {
 
-/// Of "all", or of "none,delayed,mxfp8". Errors (Usage): those of recipeNamed().
+/// Of "all", which is those that have one way of scaling, or of "none,delayed,mxfp8". Errors (Usage): those of
+/// recipeNamed().
 Result<std::vector<const RecipeDefinition*>> recipesNamed(std::string_view list);
 
 /// Is it more than the name of one?

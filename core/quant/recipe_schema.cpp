@@ -48,8 +48,17 @@ Json overrideSchema() {
            {{"tensor", {{"enum", {"input", "weight", "grad_output"}}, {"description", "Left out: any."}}},
             {"gemm", {{"enum", {"fprop", "dgrad", "wgrad"}}, {"description", "Left out: any."}}},
             {"op", {{"type", "string"}, {"description", "The path of an op; left out: any."}}},
-            {"format", {{"enum", {"e4m3", "e5m2", "e2m1", "high_precision"}}}}}},
-          {"required", {"format"}}};
+            {"format", {{"enum", {"e4m3", "e5m2", "e2m1", "high_precision"}}}},
+            {"quantizer",
+             {{"type", {"string", "object"}},
+              {"description",
+               "In place of a format: the recipe that quantizes the operand, by its name, or an object with its name "
+               "and fields."}}},
+            {"columnwise_source",
+             {{"enum", {"original", "rowwise_dequantized"}},
+              {"description",
+               "What the copy for backward is made of: the tensor, or what its copy for forward stands for."}}}}},
+          {"anyOf", Json::array({Json{{"required", {"format"}}}, Json{{"required", {"quantizer"}}}})}};
 }
 
 }  // namespace

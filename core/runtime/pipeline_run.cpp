@@ -6,6 +6,7 @@
 #include "core/profile/doubts.h"
 #include "core/profile/roofline.h"
 #include "core/quant/copy_memory.h"
+#include "core/quant/operand_setting.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/neighbour_watch.h"
 #include "core/runtime/numerics_run.h"
@@ -135,10 +136,8 @@ Result<std::optional<Recipe>> chosenRecipe(const RunSettings& settings) {
   if (settings.recipe.empty()) return std::optional<Recipe>();
   const Result<const RecipeDefinition*> definition = recipeNamed(settings.recipe);
   if (!definition) return Error{fmt::format("recipe: {}", definition.error().message), ErrorKind::Usage};
-  const Result<Attributes> fields = parseFields(**definition, settings.recipeFields);
-  if (!fields) return fields.error();
-  Result<Recipe> recipe = Recipe::create(**definition, *fields);
-  if (!recipe) return Error{recipe.error().message, ErrorKind::Usage};
+  Result<Recipe> recipe = recipeWithSettings(**definition, settings.recipeFields);
+  if (!recipe) return recipe.error();
   return std::optional<Recipe>(std::move(*recipe));
 }
 

@@ -60,6 +60,14 @@ void make(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs
   if (!made) throw std::runtime_error(made.error().message);
 }
 
+/// Of what the rowwise copy stands for, in the tensor's dtype.
+void makeOfRowwise(const QuantizerSpec& quantizer, const QuantizePiece& piece) {
+  QuantizerInputs inputs = piece.inputs;
+  inputs.amax = std::nullopt;
+  make(dequantizedTensor(piece.rowwise, piece.rowwiseMemory), quantizer, inputs, piece.columnwise,
+       piece.columnwiseMemory);
+}
+
 class ScaleUpdate final : public Kernel {
  public:
   ScaleUpdate(const Plan& plan, const Step& step) : m_work(*step.scaleUpdate) {
@@ -229,7 +237,10 @@ void recordAmax(std::byte* history, float amax) {
 
 void quantizeReference(const TensorQuantizers& quantizers, const Tensor& x, const QuantizePiece& piece) {
   if (quantizers.rowwise) make(x, *quantizers.rowwise, piece.inputs, piece.rowwise, piece.rowwiseMemory);
-  if (quantizers.columnwise) make(x, *quantizers.columnwise, piece.inputs, piece.columnwise, piece.columnwiseMemory);
+  if (quantizers.columnwise && quantizers.columnwise->isOfRowwise)
+    makeOfRowwise(*quantizers.columnwise, piece);
+  else if (quantizers.columnwise)
+    make(x, *quantizers.columnwise, piece.inputs, piece.columnwise, piece.columnwiseMemory);
   if (piece.history) recordAmax(piece.history, amaxOf(x));
 }
 

@@ -18,6 +18,13 @@ struct ScaleOptions {
   bool operator==(const ScaleOptions&) const = default;
 };
 
+/// Of NVFP4: a block chooses whether its largest value becomes 4 or 6 (core/quant/four_over_six.h).
+struct FourOverSix {
+  int scaleMax = 256;        // what the scales of blocks reach: 256 or 448
+  bool isBySquares = false;  // the error by which a block chooses; otherwise by magnitudes
+  bool operator==(const FourOverSix&) const = default;
+};
+
 struct QuantizerSpec {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
@@ -26,6 +33,11 @@ struct QuantizerSpec {
   /// The columnwise copy is taken of the random Hadamard transform of the tensor.
   bool transformsColumnwise = false;
   bool roundsStochastically = false;
+  /// The scale is known before the tensor is: it follows from the amaxes of earlier steps (DelayedScaling).
+  bool isDelayed = false;
+  /// A columnwise copy: quantized is what the rowwise one stands for, not the tensor itself.
+  bool isOfRowwise = false;
+  std::optional<FourOverSix> fourOverSix = std::nullopt;
   bool operator==(const QuantizerSpec&) const = default;
 };
 
@@ -40,6 +52,7 @@ struct TensorQuantizers {
   bool isDequantizedInBackward = false;
 
   bool any() const { return rowwise || columnwise; }
+  bool isDelayed() const { return (rowwise && rowwise->isDelayed) || (columnwise && columnwise->isDelayed); }
   const std::optional<QuantizerSpec>& of(Direction direction) const {
     return direction == Direction::Rowwise ? rowwise : columnwise;
   }
@@ -62,6 +75,9 @@ struct LinearQuantizers {
   TensorQuantizers weight;
   TensorQuantizers gradOutput;
   SplitAccumulators splitAccumulators;
+  /// Of a CustomRecipe: TransformerEngine has a quantizer for every tensor, one that does nothing for what stays as it
+  /// is.
+  bool hasEverySlot = false;
 
   bool any() const { return input.any() || weight.any() || gradOutput.any(); }
   bool operator==(const LinearQuantizers&) const = default;

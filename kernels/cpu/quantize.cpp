@@ -34,9 +34,11 @@ class Quantize final : public Kernel {
   /// Blocks find their own.
   bool needsAmax(const QuantizePiece& piece) const {
     if (piece.history) return true;
-    const Scaling scaling = (m_quantizers.rowwise ? m_quantizers.rowwise : m_quantizers.columnwise)->scaling;
-    const bool isPerTensor = scaling == Scaling::PerTensor && !piece.inputs.scale;
-    return isPerTensor || isNvfp4(scaling);
+    const auto isOfAmax = [&](const std::optional<QuantizerSpec>& quantizer) {
+      if (!quantizer) return false;
+      return isNvfp4(quantizer->scaling) || (quantizer->scaling == Scaling::PerTensor && !piece.inputs.scale);
+    };
+    return isOfAmax(m_quantizers.rowwise) || isOfAmax(m_quantizers.columnwise);
   }
 
   const Graph& m_graph;

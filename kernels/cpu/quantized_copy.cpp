@@ -4,6 +4,7 @@
 
 #include "core/numerics/e8m0.h"
 #include "core/numerics/random.h"
+#include "core/quant/copy_memory.h"
 #include "core/quant/hadamard.h"
 #include "core/quant/rounding_bytes.h"
 #include "core/quant/scalers.h"
@@ -17,6 +18,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 namespace fuseline::cpu {
@@ -429,8 +431,24 @@ float amaxOfRows(const std::byte* rows, const TensorSpec& spec, std::int64_t cou
   return amaxFunction(spec.dtype)(rows, static_cast<std::size_t>(count * spec.cols()));
 }
 
+namespace {
+
+/// As core/quant does it: a block's scale follows from all of its elements.
+void quantizeBlockByBlock(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
+                          const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory) {
+  Tensor tensor = Tensor::zeros(source);
+  std::copy_n(x, tensor.data.size(), tensor.data.begin());
+  QuantizerInputs known = inputs;
+  known.amax = amax;
+  const Result<void> made = quantizeToMemory(tensor, quantizer, known, copy, memory);
+  if (!made) throw std::runtime_error(made.error().message);
+}
+
+}  // namespace
+
 void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
                   const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory) {
+  if (quantizer.fourOverSix) return quantizeBlockByBlock(x, source, quantizer, inputs, amax, copy, memory);
   const SourceStrips strips(x, source, *copy.quantized);
   const float used = copy.quantized->isTransformed ? transformedAmax(strips) : amax;
   CopyWriter(quantizer, inputs, used, copy, memory).write(strips);
@@ -463,8 +481,8 @@ struct CopyRows::Writers {
 
 bool CopyRows::canMake(const TensorQuantizers& quantizers) {
   const auto isByRows = [](const std::optional<QuantizerSpec>& quantizer) {
-    return !quantizer ||
-           (!quantizer->transformsColumnwise && !quantizer->roundsStochastically && !isNvfp4(quantizer->scaling));
+    return !quantizer || (!quantizer->isOfRowwise && !quantizer->transformsColumnwise &&
+                          !quantizer->roundsStochastically && !isNvfp4(quantizer->scaling));
   };
   return isByRows(quantizers.rowwise) && isByRows(quantizers.columnwise);
 }
@@ -513,6 +531,19 @@ void CopyRows::write(const std::byte* rows, std::int64_t first, std::int64_t cou
     m_writers->write(rows + row * rowBytes, first + row, std::min(m_writers->blockRows, count - row));
 }
 
+namespace {
+
+/// The columnwise copy of what the rowwise one stands for.
+void makeOfRowwise(const TensorSpec& source, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
+                   const CopyRows::Copy& rowwise, const CopyRows::Copy& columnwise) {
+  if (!columnwise.memory) return;
+  const Tensor x = dequantizedTensor(rowwise.spec, rowwise.memory);
+  quantizeCopy(x.data.data(), source, quantizer, inputs, cpu::amaxOf(x.data.data(), source), columnwise.spec,
+               columnwise.memory);
+}
+
+}  // namespace
+
 void makeCopies(const std::byte* x, const TensorSpec& source, const TensorQuantizers& quantizers,
                 const QuantizerInputs& inputs, float amax, const CopyRows::Copy& rowwise,
                 const CopyRows::Copy& columnwise) {
@@ -521,6 +552,8 @@ void makeCopies(const std::byte* x, const TensorSpec& source, const TensorQuanti
     if (quantizer && copy.memory) quantizeCopy(x, source, *quantizer, inputs, amax, copy.spec, copy.memory);
   };
   make(quantizers.rowwise, rowwise);
+  if (quantizers.columnwise && quantizers.columnwise->isOfRowwise)
+    return makeOfRowwise(source, *quantizers.columnwise, inputs, rowwise, columnwise);
   make(quantizers.columnwise, columnwise);
 }
 

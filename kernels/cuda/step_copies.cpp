@@ -65,9 +65,15 @@ Verdict canMakeHalves(const KernelQuery& query) {
                   together, cols));
 }
 
-/// Recipes give both copies of a tensor one scaling.
+/// Recipes give both copies of a tensor one scaling, CustomRecipe excepted.
 Verdict haveOneScaling(const TensorQuantizers& quantizers) {
   const auto& [rowwise, columnwise, isDequantized] = quantizers;
+  if ((rowwise && rowwise->fourOverSix) || (columnwise && columnwise->fourOverSix))
+    return Verdict::no("The CUDA backend quantizes NVFP4 without 4over6: the largest value of a block becomes 6.");
+  if (columnwise && columnwise->isOfRowwise)
+    return Verdict::no(
+        "The CUDA backend quantizes both copies from the tensor, not one from what the other stands for "
+        "(columnwise_source rowwise_dequantized).");
   if (!rowwise || !columnwise || rowwise->scaling == columnwise->scaling) return Verdict::yes();
   return Verdict::no(
       fmt::format("The CUDA backend quantizes both copies of a tensor with one scaling, not with {} and {}.",

@@ -7,13 +7,17 @@
     to_fuseline.save(module, "mlp.fuseline", x, *extra_inputs, recipe=recipe)
 
 x and the extra inputs are tensors, or anything else with a shape and a dtype, such as tensors on the device "meta".
-Nothing is run. With plan="mlp.json" what TransformerEngine has fused is written, too, once the module has run:
-`fuseline fuse mlp.fuseline --rules te` shows what Fuseline makes of the same ops.
+Nothing is run. What Fuseline has no counterpart for is a warning, LeftOut, that names it. With plan="mlp.json" what
+TransformerEngine has fused is written, too, once the module has run: `fuseline fuse mlp.fuseline --rules te` shows what
+Fuseline makes of the same ops.
 
 Written for TransformerEngine 2.19 and 2.20."""
 
 import json
+import os
 import re
+import warnings
+from collections import Counter
 
 FORMAT = {
     "$schema": "fuseline-pipeline-1.json",
@@ -37,6 +41,7 @@ MEMBERS = (
     "single_grouped_weight",
     "single_grouped_bias",
     "scale",
+    "tanh_clamp_scale",
 )
 RECIPE_FIELDS = (
     "margin",
@@ -51,7 +56,27 @@ RECIPE_FIELDS = (
     "disable_rht",
     "disable_stochastic_rounding",
     "disable_2d_quantization",
+    "row_scaled_activation",
+    "nvfp4_4over6",
+    "nvfp4_4over6_e4m3_use_256",
+    "nvfp4_4over6_err_mode",
 )
+# Environment variables that give recipes other defaults.
+RECIPE_VARIABLES = (
+    "NVTE_BACKWARD_OVERRIDE",
+    "NVTE_FP8_BLOCK_SCALING_FP32_SCALES",
+    "NVTE_FP8_CURRENT_SCALING_POWER_2_SCALES",
+    "NVTE_NVFP4_4OVER6",
+    "NVTE_NVFP4_4OVER6_E4M3_USE_256",
+    "NVTE_NVFP4_4OVER6_ERR_MODE",
+    "NVTE_NVFP4_DISABLE_2D_QUANTIZATION",
+    "NVTE_NVFP4_DISABLE_RHT",
+    "NVTE_NVFP4_DISABLE_STOCHASTIC_ROUNDING",
+    "NVTE_NVFP4_ROW_SCALED_ACTIVATION",
+)
+TENSORS = ("input", "weight", "grad_output")
+# The GEMMs that read the rowwise and the columnwise copy of a tensor.
+GEMMS = {"input": ("fprop", "wgrad"), "weight": ("fprop", "dgrad"), "grad_output": ("dgrad", "wgrad")}
 OPERATIONS = set(
     """BasicLinear Linear GroupedLinear Bias GELU QGELU ReLU SReLU SiLU GLU GEGLU QGEGLU ReGLU SReGLU SwiGLU ClampedSwiGLU
     SiTUGLU ScaledSReLU ScaledTanhSReLU ScaledSwiGLU ScaledSiTUGLU ScaledClampedQGeGLU RMSNorm LayerNorm L2Normalization Dropout
@@ -61,6 +86,14 @@ OPERATIONS = set(
 
 class NotAPipeline(ValueError):
     """The module holds something that a pipeline file cannot say."""
+
+
+class LeftOut(UserWarning):
+    """Something that TransformerEngine has, and the file not."""
+
+
+def leave_out(what):
+    warnings.warn(f"to_fuseline: {what}", LeftOut, stacklevel=2)
 
 
 def save(module, path, x, *extra_inputs, recipe=None, plan=None):
@@ -77,13 +110,15 @@ def to_document(module, x, *extra_inputs, recipe=None):
     pipeline = Pipeline()
     pipeline.add_input("x", x)
     waiting = list(extra_inputs)
-    for name, operation in named_operations(module):
+    operations = list(named_operations(module))
+    for name, operation in operations:
         pipeline.append(name, operation, waiting)
+        warn_of_quantized_parameters(name, operation)
     if waiting:
         raise NotAPipeline(f"{len(waiting)} extra inputs are left over; the module takes fewer.")
     document = {**FORMAT, "pipeline": pipeline.finish()}
     if recipe is not None:
-        document["recipe"] = recipe_json(recipe)
+        document["recipe"] = recipe_json(recipe, operations)
     return document
 
 
@@ -255,15 +290,199 @@ SPECIAL = {
 }
 
 
-def recipe_json(recipe):
+def warn_of_quantized_parameters(name, operation):
+    for part in getattr(operation, "basic_ops", [operation]):
+        for parameter, tensor in part.named_parameters(recurse=False):
+            if hasattr(tensor, "_quantizer"):
+                leave_out(f"{name}.{parameter} is stored quantized (quantized_model_init); the file has it in {tensor.dtype}.")
+
+
+def recipe_json(recipe, operations=()):
+    warn_of_environment()
+    if hasattr(recipe, "qfactory"):
+        return custom_recipe_json(recipe, operations)
+    warn_of_losses(recipe)
     fields = {name: getattr(recipe, name) for name in RECIPE_FIELDS if hasattr(recipe, name)}
     if not hasattr(recipe, "amax_history_len"):
         fields.pop("margin", None)  # MXFP8 has one, and does not use it
+    if callable(fields.get("amax_compute_algo")):
+        fields.pop("amax_compute_algo")
     fields["fp8_format"] = recipe.fp8_format.name
-    if hasattr(recipe, "use_f32_scales"):
-        fields["use_power_2_scales"] = not recipe.use_f32_scales
+    if hasattr(recipe, "fp8_quant_fwd_inp"):
+        fields |= scale_fields(recipe)
     fields["backward_override"] = recipe.backward_override or "none"
     return {"name": type(recipe).__name__, **fields}
+
+
+def scale_fields(recipe):
+    """te.ops takes them from these members, whatever the arguments of the recipe were."""
+    members = (recipe.fp8_quant_fwd_inp, recipe.fp8_quant_fwd_weight, recipe.fp8_quant_bwd_grad)
+    is_power = members[0].power_2_scale
+    if any(member.power_2_scale != is_power for member in members):
+        leave_out(f"power_2_scale differs between fp8_quant_fwd_inp and others; the file has {is_power} for all.")
+    asked = getattr(recipe, "use_power_2_scales", not getattr(recipe, "use_f32_scales", not is_power))
+    if asked != is_power:
+        argument = "use_power_2_scales" if hasattr(recipe, "use_power_2_scales") else "use_f32_scales"
+        leave_out(f"{argument}={getattr(recipe, argument)} is not what te.ops reads; the file has what fp8_quant_* say.")
+    fields = {"use_power_2_scales": is_power}
+    is_block = hasattr(recipe, "use_f32_scales")
+    for tensor, member in zip(TENSORS, members):
+        if member.amax_epsilon and is_block:
+            fields[f"amax_epsilon_{tensor}"] = member.amax_epsilon
+        elif member.amax_epsilon:
+            leave_out(f"amax_epsilon={member.amax_epsilon} of the {tensor} is not read by te.ops; the file has 0.")
+    return fields
+
+
+def warn_of_environment():
+    for name in RECIPE_VARIABLES:
+        if name in os.environ:
+            leave_out(f"{name}={os.environ[name]} gives recipes other defaults; the file has the values of this recipe alone.")
+
+
+def warn_of_losses(recipe):
+    """What has no effect in te.ops, or none in Fuseline."""
+    name = type(recipe).__name__
+    for field in ("amax_compute_algo", "scaling_factor_compute_algo"):
+        if callable(getattr(recipe, field, None)):
+            leave_out(f"{name}.{field} is a function of Python; the file has what Fuseline does by default.")
+    for field, is_usual in (("fp8_gemm_fprop", False), ("fp8_gemm_dgrad", True), ("fp8_gemm_wgrad", True)):
+        gemm = getattr(recipe, field, None)
+        if gemm is not None and gemm.use_split_accumulator != is_usual and not hasattr(recipe, "use_f32_scales"):
+            leave_out(f"{name}.{field}={gemm} is not read by te.ops, which has constants; the file has those.")
+    warn_of_attention(recipe)
+    if not hasattr(recipe, "amax_history_len") and getattr(recipe, "margin", 0):
+        leave_out(f"{name}.margin={recipe.margin} is not read by TransformerEngine.")
+
+
+def warn_of_attention(recipe):
+    for field in ("fp8_dpa", "fp8_mha"):
+        if getattr(recipe, field, False):
+            leave_out(f"{type(recipe).__name__}.{field} is about attention, which a pipeline has as an External.")
+
+
+def custom_recipe_json(recipe, operations):
+    """As overrides: what the factory returns for every tensor of every linear op."""
+    warn_of_attention(recipe)
+    if getattr(recipe, "quantization_alignment", 128) != 128:
+        leave_out(f"CustomRecipe.quantization_alignment={recipe.quantization_alignment} is for padding, which te.ops has not.")
+    found = {tensor: {} for tensor in TENSORS}
+    for name, operation in operations:
+        for role in roles_of(operation):
+            found[role.tensor_type].setdefault(name, rules_of(recipe.qfactory(role), role.tensor_type))
+    overrides = []
+    for tensor, rules in found.items():
+        if not rules:
+            continue
+        usual = Counter(json.dumps(each) for each in rules.values()).most_common(1)[0][0]
+        overrides += [{"tensor": tensor, **rule} for rule in json.loads(usual)]
+        for name, own in rules.items():
+            if json.dumps(own) != usual:
+                overrides += [{"op": name, "tensor": tensor, **rule} for rule in own]
+    return {"name": "CustomRecipe", "backward_override": recipe.backward_override or "none", "overrides": overrides}
+
+
+def roles_of(operation):
+    """Of the linear op itself, or of the one that a Linear begins with."""
+    part = getattr(operation, "basic_ops", [operation])[0]
+    roles = [role for mode in ("forward", "backward") for role in part.get_quantizer_roles(mode) or []]
+    if not roles and part.num_quantizers("forward"):
+        leave_out(f"{type(part).__name__} has quantizers without a role; the file has those of its neighbours.")
+    return [role for role in roles if role.tensor_type in TENSORS]
+
+
+def rules_of(quantizer, tensor):
+    """Of both copies, or of each: overrides of a recipe without the tensor."""
+    if type(quantizer).__name__ != "HybridQuantizer":
+        return quantizer_rules(quantizer, tensor)
+    rowwise, columnwise = GEMMS[tensor]
+    rules = [{"gemm": rowwise, **rule} for rule in quantizer_rules(quantizer.rowwise_quantizer, tensor)]
+    for rule in quantizer_rules(quantizer.columnwise_quantizer, tensor):
+        source = {} if quantizer.columnwise_source == "original" else {"columnwise_source": quantizer.columnwise_source}
+        rules.append({"gemm": columnwise, **rule, **source})
+    return rules
+
+
+def quantizer_rules(quantizer, tensor):
+    kind = type(quantizer).__name__
+    if kind == "IdentityQuantizer":
+        return [{"format": "high_precision"}]
+    if kind not in QUANTIZERS:
+        raise NotAPipeline(f"The factory of the recipe returns a {kind}, which Fuseline does not have.")
+    fields, format = QUANTIZERS[kind](quantizer, tensor), format_of(quantizer)
+    if "fp8_format" not in fields and kind != "NVFP4Quantizer":
+        fields["fp8_format"] = "HYBRID" if format == "e5m2" else "E4M3"
+    is_odd = format == "e5m2" and tensor != "grad_output"
+    return [{"quantizer": fields}] + ([{"format": format}] if is_odd else [])
+
+
+def format_of(quantizer):
+    name = getattr(getattr(quantizer, "dtype", None), "name", "")
+    return "e5m2" if name.endswith("E5M2") else "e4m3"
+
+
+def delayed_fields(request, tensor):
+    fields = {name: getattr(request, name) for name in ("margin", "amax_history_len", "amax_compute_algo", "reduce_amax")}
+    for name in ("amax_compute_algo", "scaling_factor_compute_algo"):
+        if callable(getattr(request, name)):
+            leave_out(f"DelayedScalingRequest.{name} is a function of Python; the file has what Fuseline does by default.")
+            fields.pop(name, None)
+    return {"name": "DelayedScaling", "fp8_format": request.fp8_format.name, **fields}
+
+
+def current_fields(quantizer, tensor):
+    fields = {"name": "Float8CurrentScaling", "use_power_2_scales": quantizer.force_pow_2_scales}
+    return fields | epsilon_field(quantizer, tensor)
+
+
+def epsilon_field(quantizer, tensor):
+    return {f"amax_epsilon_{tensor}": quantizer.amax_epsilon} if quantizer.amax_epsilon else {}
+
+
+def block_fields(quantizer, tensor):
+    """Only one operand of a GEMM may have square blocks, so that the others are written as rows."""
+    names = {"input": "x_block_scaling_dim", "weight": "w_block_scaling_dim", "grad_output": "grad_block_scaling_dim"}
+    dims = {name: quantizer.block_scaling_dim if each == tensor else 1 for each, name in names.items()}
+    fields = {"name": "Float8BlockScaling", "use_power_2_scales": quantizer.force_pow_2_scales}
+    return fields | dims | epsilon_field(quantizer, tensor)
+
+
+def mxfp8_fields(quantizer, tensor):
+    is_square = getattr(quantizer, "with_2d_quantization", False)
+    if is_square and tensor != "weight":
+        leave_out(f"MXFP8Quantizer(with_2d_quantization=True) of a {tensor}; the file has blocks of 1 x 32.")
+    return {"name": "MXFP8BlockScaling", "enable_2d_quantization": is_square}
+
+
+def nvfp4_fields(quantizer, tensor):
+    if quantizer.with_2d_quantization and tensor != "weight":
+        leave_out(f"NVFP4Quantizer(with_2d_quantization=True) of a {tensor}; the file has blocks of 1 x 16.")
+    if quantizer.stochastic_rounding and tensor != "grad_output":
+        leave_out(f"NVFP4Quantizer(stochastic_rounding=True) of a {tensor}; the file rounds it to nearest.")
+    if quantizer.with_rht and tensor == "weight":
+        leave_out("NVFP4Quantizer(with_rht=True) of a weight; the file has it without the transform.")
+    fields = {
+        "name": "NVFP4BlockScaling",
+        "disable_rht": not quantizer.with_rht,
+        "disable_stochastic_rounding": not quantizer.stochastic_rounding,
+        "disable_2d_quantization": not quantizer.with_2d_quantization,
+    }
+    if quantizer.row_scaled_nvfp4:
+        fields["row_scaled_activation"] = True
+    if quantizer.nvfp4_use_4over6:
+        fields["nvfp4_4over6"] = "all"
+        fields["nvfp4_4over6_e4m3_use_256"] = "all" if quantizer.nvfp4_e4m3_max == 256 else "none"
+        fields["nvfp4_4over6_err_mode"] = quantizer.nvfp4_4over6_err_mode
+    return fields
+
+
+QUANTIZERS = {
+    "DelayedScalingRequest": delayed_fields,
+    "Float8CurrentScalingQuantizer": current_fields,
+    "Float8BlockQuantizer": block_fields,
+    "MXFP8Quantizer": mxfp8_fields,
+    "NVFP4Quantizer": nvfp4_fields,
+}
 
 
 def fused_plan(module):

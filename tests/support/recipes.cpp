@@ -37,7 +37,7 @@ std::vector<double> operandValues(const Recipe& recipe, const Tensor& x, Operand
   std::vector<std::byte> memory(static_cast<std::size_t>(copy.bytes()));
   QuantizerInputs inputs;
   inputs.name = name;
-  if (recipe.definition().hasState) inputs.scale = 1.0F;
+  if (quantizer->isDelayed) inputs.scale = 1.0F;
   EXPECT_TRUE(quantizeToMemory(x, *quantizer, inputs, copy, memory.data()).hasValue());
   return dequantizedValues(copy, memory.data());
 }

@@ -64,6 +64,9 @@ class Script {
       if (!isPythonExpression(module.call)) return withoutExpression(module);
       noteModule(module);
     }
+    const TeRecipe recipe = teRecipe(m_plan.recipe, graph());
+    m_quantizerNames = recipe.names;
+    m_notes.insert(m_notes.end(), recipe.notes.begin(), recipe.notes.end());
     addModules();
     std::string formulas;
     for (const Module& module : m_modules) {
@@ -76,8 +79,6 @@ class Script {
       m_notes.emplace_back(
           "The ops that communicate need a process group. TransformerEngine leaves communication out where it has one "
           "process; started by torchrun with more it fuses as it is planned here.");
-    const TeRecipe recipe = teRecipe(m_pipeline.analysis.recipe);
-    m_notes.insert(m_notes.end(), recipe.notes.begin(), recipe.notes.end());
     std::string text = head() + formulas + pipelineClass() + "\n\n" + recipe.text;
     if (m_pipeline.moduleOnly) return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
     text += tables() + "\n\n" + kProgram + "\n";
@@ -141,10 +142,19 @@ class Script {
   void addOperations(Module& module) {
     PythonNames names(moduleMembers());
     module.operations = teOperations(m_pipeline.document, graph(), module.sequence);
-    for (const TeOperation& operation : module.operations) {
+    for (TeOperation& operation : module.operations) {
+      nameForQuantizers(operation);
       module.operationNames.push_back(names.of(operation.name));
       m_notes.insert(m_notes.end(), operation.notes.begin(), operation.notes.end());
     }
+  }
+
+  /// TransformerEngine's ops tell a CustomRecipe their attribute name, which their constructors leave out.
+  void nameForQuantizers(TeOperation& operation) const {
+    const auto known = m_quantizerNames.find(operation.nodes[0]);
+    if (known == m_quantizerNames.end()) return;
+    const char* const place = operation.call.callee == "te.ops.Linear" ? "{}.basic_ops[0]" : "{}";
+    operation.statements.push_back(fmt::format("{}.name = {}", place, pythonText(known->second)));
   }
 
   static std::string className(const Module& module) { return "Formula_" + module.name; }
@@ -523,6 +533,7 @@ class Script {
   std::vector<ModuleBetween> m_between;
   Makers m_makers;
   std::vector<std::string> m_betweenNames;
+  std::map<NodeId, std::string> m_quantizerNames;
   std::vector<Module> m_modules;
   PythonNames m_variables{{"self", "te", "torch", "recipe"}};
 };
@@ -553,12 +564,15 @@ Result<void> keepsDTypes(const Graph& before, const Graph& after) {
   return {};
 }
 
-/// Fuseline leaves a layer whose sizes do not fit in high precision, and applies what te.ops ignores.
+/// Fuseline leaves a layer whose sizes do not fit in high precision, as the factory of a CustomRecipe does, and applies what
+/// te.ops ignores.
 void noteOtherQuantization(const ExportedPipeline& pipeline, std::vector<std::string>& notes) {
+  const std::optional<Recipe>& recipe = pipeline.analysis.recipe;
+  const bool isCustom = recipe && recipe->definition().isCustom;
   for (const Diagnostic& diagnostic : pipeline.analysis.lowered.diagnostics)
     if (diagnostic.code == "recipe-te")
       notes.push_back(diagnostic.message);
-    else if (diagnostic.code == "recipe-shape")
+    else if (diagnostic.code == "recipe-shape" && !isCustom)
       notes.push_back(fmt::format(
           "{} TransformerEngine never falls back to high precision: it quantizes there, too, or raises where its "
           "kernels refuse the shape.",
@@ -568,9 +582,9 @@ void noteOtherQuantization(const ExportedPipeline& pipeline, std::vector<std::st
 /// Those of the recipe, unless a GPU was named.
 ComputeCapability capabilityFor(const ExportedPipeline& pipeline) {
   if (pipeline.options.capability) return *pipeline.options.capability;
-  const std::string name = pipeline.analysis.recipe ? pipeline.analysis.recipe->name() : "";
-  const bool needsBlackwell = name == "MXFP8BlockScaling" || name == "NVFP4BlockScaling";
-  return *parseCapability(needsBlackwell ? "sm_100" : "sm_90");
+  const ComputeCapability hopper{9, 0};
+  const bool isEnough = !pipeline.analysis.recipe || supports(*pipeline.analysis.recipe, hopper);
+  return isEnough ? hopper : ComputeCapability{10, 0};
 }
 
 /// As TransformerEngine plans, whose own kernels it has.

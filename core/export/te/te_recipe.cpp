@@ -3,6 +3,7 @@
 #include "core/export/te/te_recipe.h"
 
 #include "core/export/te/python_text.h"
+#include "core/export/te/te_factory.h"
 
 #include <algorithm>
 #include <array>
@@ -23,13 +24,6 @@ std::string gemmArgument(std::string_view name, bool isSplit) {
                      pythonBool(isSplit));
 }
 
-/// Fields of NVFP4BlockScaling have names and values of their own there.
-std::string fourOverSixArgument(std::string_view name, const Attributes& fields) {
-  if (name == "four_over_six") return "nvfp4_4over6=" + pythonText(fields.text(name));
-  if (name == "four_over_six_error") return "nvfp4_4over6_err_mode=" + pythonText(fields.text(name));
-  return fmt::format("nvfp4_4over6_e4m3_use_256={}", pythonText(fields.boolean(name) ? "all" : "none"));
-}
-
 /// DelayedScaling takes no parameters of GEMMs: te.ops has constants for them.
 bool isNoArgument(const Recipe& recipe, std::string_view name) {
   return recipe.name() == "DelayedScaling" && name.starts_with("split_accumulator");
@@ -39,14 +33,13 @@ bool isNoArgument(const Recipe& recipe, std::string_view name) {
 std::string argumentOf(const Recipe& recipe, const std::string& name) {
   const Attributes& fields = recipe.fields();
   if (name.starts_with("amax_epsilon")) return {};
-  if (name.starts_with("four_over_six")) return fourOverSixArgument(name, fields);
   if (name.starts_with("split_accumulator")) return gemmArgument(name, fields.boolean(name));
   if (name == "use_power_2_scales" && recipe.name() == "Float8BlockScaling")
     return "use_f32_scales=" + pythonBool(!fields.boolean(name));
   if (name.ends_with("_format")) return fmt::format("{}=recipe.Format.{}", name, fields.text(name));
   const AttributeValue& value = fields.get(name);
   if (const auto* text = std::get_if<std::string>(&value))
-    return fmt::format("{}={}", name, *text == "none" ? "None" : pythonText(*text));
+    return fmt::format("{}={}", name, name == "backward_override" && *text == "none" ? "None" : pythonText(*text));
   if (const auto* flag = std::get_if<bool>(&value)) return fmt::format("{}={}", name, pythonBool(*flag));
   return fmt::format("{}={}", name, toString(value));
 }
@@ -70,10 +63,20 @@ std::string scalesText(const Recipe& recipe) {
   return text;
 }
 
+TeRecipe customRecipe(const Graph& graph, const Recipe& recipe) {
+  TeFactory factory = teFactory(graph, recipe);
+  PythonCall call{.callee = "recipe.CustomRecipe", .arguments = {fmt::format("qfactory={}", kQuantizerFactory)}};
+  if (!isDefault(recipe, "backward_override")) call.arguments.push_back(argumentOf(recipe, "backward_override"));
+  return {.text = factory.text + "\n\n" + statement("RECIPE = ", call, "", 0),
+          .notes = std::move(factory.notes),
+          .names = std::move(factory.names)};
+}
+
 }  // namespace
 
-TeRecipe teRecipe(const std::optional<Recipe>& recipe) {
+TeRecipe teRecipe(const std::optional<Recipe>& recipe, const Graph& graph) {
   if (!recipe || !recipe->definition().quantizer) return {.text = "RECIPE = None\n"};
+  if (recipe->definition().isCustom) return customRecipe(graph, *recipe);
   PythonCall call{.callee = "recipe." + recipe->name()};
   TeRecipe result;
   for (const AttributeSpec& field : recipe->definition().fields) {
@@ -88,7 +91,7 @@ TeRecipe teRecipe(const std::optional<Recipe>& recipe) {
   if (!recipe->overrides().empty())
     result.notes.push_back(fmt::format(
         "The recipe has {} override(s) of single GEMMs; TransformerEngine's {} has none, so there every linear "
-        "op is quantized alike.",
+        "op is quantized alike. CustomRecipe has a quantizer for every op.",
         recipe->overrides().size(), recipe->name()));
   return result;
 }

@@ -37,16 +37,35 @@ Verdict fitsGroupedWeight(const Graph& graph, const Node& node) {
 }
 
 /// The random Hadamard transform of NVFP4 has a kernel for bf16 alone.
-Verdict canTransform(const Graph& graph, const Node& node, const std::optional<Recipe>& recipe) {
-  const bool isTransformed =
-      recipe && recipe->definition().field("disable_rht") && !recipe->fields().boolean("disable_rht");
-  if (!isTransformed || !node.quantizers.any()) return Verdict::yes();
+Verdict canTransform(const Graph& graph, const Node& node) {
+  const auto isTransformed = [](const std::optional<QuantizerSpec>& quantizer) {
+    return quantizer && quantizer->transformsColumnwise;
+  };
+  if (!isTransformed(node.quantizers.input.columnwise) && !isTransformed(node.quantizers.gradOutput.columnwise))
+    return Verdict::yes();
   const DType dtype = graph.value(node.inputs[0]).spec.dtype;
   if (dtype == DType::BF16) return Verdict::yes();
   return Verdict::no(fmt::format(
-      "{}: TransformerEngine's random Hadamard transform of {} takes bf16, but its input is {}. Use bf16 tensors, or "
+      "{}: TransformerEngine's random Hadamard transform takes bf16, but its input is {}. Use bf16 tensors, or "
       "switch the transform off: --recipe-set disable_rht=true.",
-      node.id, recipe->name(), dtypeName(dtype)));
+      node.id, dtypeName(dtype)));
+}
+
+/// Its kernel of a bias's gradient quantizes for the linear op before, by a quantizer of one scaling.
+Verdict canQuantizeBehindBias(const Graph& graph, const Node& node, const std::optional<Recipe>& recipe) {
+  const NodeId before = node.operation->name == "Bias" ? graph.value(node.inputs[0]).producer : -1;
+  if (before < 0 || graph.pass() != PassKind::Training || !graph.node(before).quantizers.hasEverySlot)
+    return Verdict::yes();
+  const TensorQuantizers& quantizers = graph.node(before).quantizers.gradOutput;
+  const bool isAsked = recipe && recipe->fields().text("backward_override") == "none";
+  const bool isTaken = !isAsked || (quantizers.any() && quantizers.rowwise == quantizers.columnwise);
+  if (isTaken || !graph.node(before).operation->isQuantizable) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "{}: te.ops.Bias quantizes the gradient that {} reads, and raises where a CustomRecipe leaves it in high "
+      "precision "
+      "or gives its two copies different quantizers. Quantize it in one way, set backward_override, or leave the bias "
+      "out.",
+      node.id, graph.node(before).id));
 }
 
 bool isOn(const Node& node, const char* attribute) {
@@ -74,8 +93,8 @@ std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
 
 Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe) {
   for (const Node& node : graph.nodes())
-    for (const Verdict& verdict :
-         {isFrozenAlike(node), fitsGroupedWeight(graph, node), canTransform(graph, node, recipe)})
+    for (const Verdict& verdict : {isFrozenAlike(node), fitsGroupedWeight(graph, node), canTransform(graph, node),
+                                   canQuantizeBehindBias(graph, node, recipe)})
       if (!verdict) return Error{verdict.reason()};
   return {};
 }

@@ -3,6 +3,7 @@
 #include "core/export/te/te_sequences.h"
 
 #include "core/ops/catalog.h"
+#include "core/quant/apply_recipe.h"
 
 #include <algorithm>
 #include <numeric>
@@ -206,15 +207,35 @@ bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value) {
          std::ranges::any_of(uses, [&](const Use& use) { return use.slot > 0 && contains(sequence.nodes, use.node); });
 }
 
+namespace {
+
+/// TransformerEngine's GEMMs write codes of delayed scaling alone.
+bool isRefusedByGemms(const Node& node, TensorType type) {
+  const TensorQuantizers& quantizers = quantizersOf(node, type);
+  return (quantizers.any() || node.quantizers.hasEverySlot) && !quantizers.isDelayed();
+}
+
+/// Its activations take quantizers of one scaling, and none that does nothing.
+bool isRefusedByKernels(const Node& node, TensorType type) {
+  const TensorQuantizers& quantizers = quantizersOf(node, type);
+  return node.quantizers.hasEverySlot && (!quantizers.any() || quantizers.rowwise != quantizers.columnwise);
+}
+
+}  // namespace
+
 bool handsOverQuantized(const Graph& graph, NodeId from, NodeId to) {
-  if (graph.delayedScaling()) return false;
   const Node& maker = graph.node(from);
   const Node& reader = graph.node(to);
   const NodeId before = graph.value(maker.inputs[0]).producer;
   const bool isOfGemm =
       isLinear(maker) || (maker.operation->name == "Bias" && before >= 0 && isLinear(graph.node(before)));
   const bool isGradientOfGemm = graph.pass() == PassKind::Training && isLinear(reader);
-  return (isOfGemm && reader.quantizers.input.any()) || (isGradientOfGemm && maker.quantizers.gradOutput.any());
+  const bool isKernel = maker.operation->category == "Activation";
+  const bool isGradientOfKernel = graph.pass() == PassKind::Training && reader.operation->category == "Activation";
+  return (isOfGemm && isRefusedByGemms(reader, TensorType::Input)) ||
+         (isGradientOfGemm && isRefusedByGemms(maker, TensorType::GradOutput)) ||
+         (isKernel && isRefusedByKernels(reader, TensorType::Input)) ||
+         (isGradientOfKernel && isRefusedByKernels(maker, TensorType::GradOutput));
 }
 
 bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value) {

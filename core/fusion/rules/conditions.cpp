@@ -178,11 +178,12 @@ Condition sameDType(std::string roleA, std::string roleB) {
 namespace {
 
 /// What is wrong with writing this copy row by row; empty: nothing.
-std::string wholeTensorText(const Graph& graph, const QuantizerSpec& quantizer) {
+std::string wholeTensorText(const QuantizerSpec& quantizer) {
+  if (quantizer.isOfRowwise) return "its columnwise copy is taken of what the rowwise one stands for";
   if (quantizer.transformsColumnwise) return "its columnwise copy is taken of a transform along the columns";
   if (isNvfp4(quantizer.scaling))
     return "its block scales are themselves scaled by the largest value of the whole tensor";
-  if (quantizer.scaling == Scaling::PerTensor && !graph.delayedScaling())
+  if (quantizer.scaling == Scaling::PerTensor && !quantizer.isDelayed)
     return "its scale follows from the largest value of the whole tensor; with DelayedScaling it is known beforehand";
   return {};
 }
@@ -194,7 +195,7 @@ Condition scalesNeedOnlyRows(std::string role, TensorType type) {
     const Node& linear = *match.role(role);
     const TensorQuantizers& quantizers = quantizersOf(linear, type);
     for (const std::optional<QuantizerSpec>& quantizer : {quantizers.rowwise, quantizers.columnwise}) {
-      const std::string text = quantizer ? wholeTensorText(match.graph, *quantizer) : "";
+      const std::string text = quantizer ? wholeTensorText(*quantizer) : "";
       if (!text.empty())
         return Verdict::no(
             fmt::format("The {} of {} cannot be quantized as it is made: {}.", roleName(type), linear.id, text));
@@ -207,7 +208,7 @@ Condition scalesNeedOnlyRows(std::string role, TensorType type) {
 Condition scalesNeedTheAmax(std::string role, TensorType type) {
   const auto holds = [role, type](const Match& match) {
     const Node& linear = *match.role(role);
-    if (match.graph.delayedScaling())
+    if (quantizersOf(linear, type).isDelayed())
       return Verdict::no(
           fmt::format("The scale of the {} of {} is known before its amax is.", roleName(type), linear.id));
     const std::optional<QuantizerSpec>& columnwise = quantizersOf(linear, type).columnwise;

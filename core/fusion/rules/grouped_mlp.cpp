@@ -85,12 +85,21 @@ std::vector<Condition> conditions() {
       {.sentence = "The rows are a multiple of 128.", .holds = hasAlignedRows}};
 }
 
-/// No less than the ops keep; TransformerEngine keeps it with the first of them.
+/// TransformerEngine computes the output of ScaledSReLU again in backward, for the gradient of the second weight.
+bool isComputedAgain(const Match& match, int member, const SavedTensor& tensor) {
+  constexpr int kActivation = 1;
+  constexpr int kSecondLinear = 2;
+  const Node& activation = match.node(kActivation);
+  return member == kSecondLinear && tensor == SavedTensor{OperandKind::Input, 0} &&
+         activation.operation->name == "ScaledSReLU" && activation.attributes.boolean("activation_recompute_in_mlp");
+}
+
+/// No less than the ops keep, but for what is computed again; TransformerEngine keeps it with the first of them.
 std::vector<MemberTensor> keptByMembers(const Match& match) {
   std::vector<MemberTensor> kept;
   for (std::size_t member = 0; member < match.nodes.size(); ++member)
     for (const SavedTensor& tensor : match.node(member).context.tensors)
-      kept.push_back({static_cast<int>(member), tensor});
+      if (!isComputedAgain(match, static_cast<int>(member), tensor)) kept.push_back({static_cast<int>(member), tensor});
   return kept;
 }
 

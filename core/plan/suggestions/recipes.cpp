@@ -21,6 +21,7 @@ std::vector<Proposal> suggestion_sources::recipes(const SuggestionContext& conte
   for (const RecipeDefinition& definition : builtinRecipes()) {
     const Result<Recipe> recipe = Recipe::create(definition);
     if (!recipe || isNone(*recipe) || definition.hasState || !supports(*recipe, *context.options.capability)) continue;
+    if (!recipe->quantizerFor(operandRoles().front())) continue;
     proposals.push_back({.source = "recipes",
                          .kind = SuggestionKind::ChangesBehavior,
                          .repair = {"Use " + definition.name, SetRecipe{{{"name", definition.name}}}},

@@ -37,7 +37,7 @@ Verdict check(const Attributes& fields) {
 }
 
 std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
-  return QuantizerSpec{.format = formatOf(fields, role.tensor), .scaling = Scaling::PerTensor};
+  return QuantizerSpec{.format = formatOf(fields, role.tensor), .scaling = Scaling::PerTensor, .isDelayed = true};
 }
 
 }  // namespace

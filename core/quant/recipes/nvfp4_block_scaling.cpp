@@ -10,22 +10,36 @@ namespace {
 
 std::vector<AttributeSpec> refinements() {
   return {flag("row_scaled_activation", false, "One float32 scale a row of an activation in place of one a tensor."),
-          choice("four_over_six", "none", {"none", "weights", "activations", "all"},
+          choice("nvfp4_4over6", "none", {"none", "weights", "activations", "all"},
                  "Where a block may choose whether its amax becomes 4 or 6."),
-          flag("four_over_six_e4m3_use_256", false, "Block scales then reach 256 in place of 448."),
-          choice("four_over_six_error", "MAE", {"MAE", "MSE"}, "By which error a block chooses.")};
+          choice("nvfp4_4over6_e4m3_use_256", "all", {"none", "weights", "activations", "all"},
+                 "Where block scales then reach 256 in place of 448."),
+          choice("nvfp4_4over6_err_mode", "MAE", {"MAE", "MSE"}, "By which error a block chooses.")};
 }
 
-/// Options of TransformerEngine that this quantizer does not have.
+/// Does a field that names scopes, "weights", "activations", "all" or "none", name the tensor's? Gradients are of none.
+bool isInScope(const Attributes& fields, const char* field, TensorType type) {
+  const std::string& scope = fields.text(field);
+  if (type == TensorType::GradOutput) return false;
+  return scope == "all" || scope == (type == TensorType::Weight ? "weights" : "activations");
+}
+
+std::optional<FourOverSix> fourOverSixOf(const Attributes& fields, TensorType type) {
+  if (!isInScope(fields, "nvfp4_4over6", type)) return std::nullopt;
+  return FourOverSix{.scaleMax = isInScope(fields, "nvfp4_4over6_e4m3_use_256", type) ? 256 : 448,
+                     .isBySquares = fields.text("nvfp4_4over6_err_mode") == "MSE"};
+}
+
+/// Options of TransformerEngine that this quantizer does not have, or that exclude each other.
 Verdict check(const Attributes& fields) {
   if (fields.boolean("row_scaled_activation"))
     return Verdict::no(
         "row_scaled_activation is true, but activations have one float32 scale a tensor here; set it to false.");
-  if (fields.text("four_over_six") != "none")
+  if (fourOverSixOf(fields, TensorType::Input) && !fields.boolean("disable_rht"))
     return Verdict::no(
-        fmt::format("four_over_six is '{}', but the amax of a block always becomes 6 here; set it to "
-                    "'none'.",
-                    fields.text("four_over_six")));
+        fmt::format("nvfp4_4over6 is '{}', but activations have the random Hadamard transform, with which "
+                    "TransformerEngine raises. Set disable_rht to true, or nvfp4_4over6 to 'weights'.",
+                    fields.text("nvfp4_4over6")));
   return Verdict::yes();
 }
 
@@ -37,7 +51,8 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
       .format = ElementFormat::E2M1,
       .scaling = isWeight && !fields.boolean("disable_2d_quantization") ? Scaling::Nv16x16 : Scaling::Nv1x16,
       .transformsColumnwise = !isWeight && !fields.boolean("disable_rht"),
-      .roundsStochastically = isGrad && !fields.boolean("disable_stochastic_rounding")};
+      .roundsStochastically = isGrad && !fields.boolean("disable_stochastic_rounding"),
+      .fourOverSix = fourOverSixOf(fields, role.tensor)};
 }
 
 }  // namespace

@@ -208,6 +208,24 @@ class Scripts(unittest.TestCase):
         for recipe in ("delayed", "float8current", "float8block", "mxfp8", "nvfp4"):
             ast.parse(export(EXAMPLES[0], "--recipe", recipe))
 
+    def test_a_custom_recipe_is_a_factory_that_tells_ops_apart_by_name(self):
+        path = ROOT / "resources" / "examples" / "gpt_mlp.fuseline"
+        script = export(path, "--recipe", "custom", "--recipe-set", "all=mxfp8", "--recipe-set", "fc2.all=float8current")
+        ast.parse(script)
+        self.assertIn('if name in ["fc2.linear"]:', script)
+        self.assertIn("RECIPE = recipe.CustomRecipe(qfactory=quantizer_factory)", script)
+        self.assertIn('self.layers.fc2.basic_ops[0].name = "fc2.linear"', script)
+
+    def test_a_bias_whose_kernel_would_raise_is_refused(self):
+        """tex.bgrad_quantize takes quantizers of one scaling, and te.ops.Bias asks it for whatever the linear op has."""
+        path = ROOT / "resources" / "examples" / "gpt_mlp.fuseline"
+        options = ["--recipe", "custom", "--recipe-set", "qfactory=mxfp8_fwd_high_precision_bwd_factory"]
+        with self.assertRaises(subprocess.CalledProcessError) as refused:
+            export(path, *options)
+        self.assertIn("te.ops.Bias quantizes the gradient that fc", refused.exception.stderr)
+        ast.parse(export(path, *options, "--pass", "forward"))
+        ast.parse(export(path, *options, "--recipe-set", "backward_override=dequantized"))
+
 
 class Signatures(unittest.TestCase):
     def test_defaults_are_those_of_te_ops(self):

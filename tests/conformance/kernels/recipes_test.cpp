@@ -6,6 +6,7 @@
 #include "core/quant/apply_recipe.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
+#include "core/support/json_fields.h"
 #include "kernels/cpu/coded_gemm.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/compare.h"
@@ -143,6 +144,64 @@ TEST(Recipes, LeaveWhatAnOverrideNamesInHighPrecision) {
   const RunResults results = runPlan(graph, unfused(graph), makeReferenceBackend());
   EXPECT_EQ(results.at("grad.fc.weight"), plain.at("grad.fc.weight"));
   EXPECT_NE(results.at("grad.x"), plain.at("grad.x"));
+}
+
+Recipe custom(const std::string& overrides) {
+  return *recipeFromJson(*parseJson(R"({"name": "CustomRecipe", "overrides": [)" + overrides + "]}"));
+}
+
+/// Scalings that differ between forward and backward, between tensors, and between the two copies of a tensor.
+TEST(Recipes, MultiplyWhatAMixOfQuantizersMakes) {
+  for (const Recipe& tested :
+       {custom(R"({"quantizer": "Float8CurrentScaling"}, {"tensor": "weight", "quantizer": "DelayedScaling"})"),
+        custom(R"({"gemm": "fprop", "quantizer": "Float8CurrentScaling"},
+                  {"gemm": "dgrad", "quantizer": "MXFP8BlockScaling"},
+                  {"gemm": "wgrad", "quantizer": {"name": "NVFP4BlockScaling", "disable_stochastic_rounding": true}})"),
+        custom(R"({"gemm": "fprop", "format": "high_precision"}, {"gemm": "dgrad", "quantizer": "Float8BlockScaling"},
+                  {"gemm": "wgrad", "quantizer": "Float8CurrentScaling"})")})
+    for (const DType dtype : {DType::F32, DType::BF16}) {
+      const Graph graph = under(tested, oneLinear(dtype));
+      const RunResults expected = expectedOf(tested, *makeBindings(graph, 1));
+      for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()})
+        EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), backend), expected, toleranceOf(dtype).relative), "")
+            << toJson(tested).dump() << " in " << dtypeName(dtype) << " on " << backend->device().id;
+    }
+}
+
+/// TransformerEngine's columnwise_source "rowwise_dequantized": quantized once, dequantized, quantized again.
+TEST(Recipes, QuantizeWhatTheRowwiseCopyStandsForIfAsked) {
+  Attributes fields;
+  fields.set("qfactory", std::string("mxfp8_fwd_nvfp4_bwd_factory"));
+  const Recipe tested = recipe("CustomRecipe", fields);
+  const Graph graph = under(tested, oneLinear(DType::BF16));
+  const NamedTensors bindings = *makeBindings(graph, 1);
+  const Tensor& weight = find(bindings, "fc.weight");
+  const Result<QuantizedTensor> once = quantize(weight, {.scaling = Scaling::Mx1x32}, Copies::Rowwise);
+  const Tensor again = *dequantize(*once, Direction::Rowwise);
+  const Result<QuantizedTensor> twice =
+      quantize(again, {.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16}, Copies::Columnwise);
+  const Tensor read = *dequantize(*twice, Direction::Columnwise);
+  const Doubles dy =
+      operand(tested, find(bindings, "grad.y"), {TensorType::GradOutput, GemmRole::Dgrad}, "fc.grad_output");
+  const RunResults expected = {
+      {"grad.x", product(dy, Stored::Plain, {read.spec.rows(), read.spec.cols(), read.toDoubles()}, Stored::Plain)}};
+  for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()})
+    EXPECT_EQ(firstDifference({{"grad.x", runPlan(graph, unfused(graph), backend).at("grad.x")}}, expected,
+                              toleranceOf(DType::BF16).relative),
+              "")
+        << backend->device().id;
+}
+
+TEST(Recipes, RefuseOneOpWhoseOperandsDoNotFitEachOther) {
+  std::vector<Diagnostic> diagnostics;
+  applyRecipe(oneLinear(DType::BF16),
+              custom(R"({"quantizer": "MXFP8BlockScaling"}, {"op": "fc", "tensor": "weight", "quantizer": "None"})"),
+              diagnostics);
+  ASSERT_EQ(diagnostics.size(), 1U);
+  EXPECT_EQ(diagnostics.front().severity, Severity::Error);
+  EXPECT_EQ(diagnostics.front().message,
+            "fc: fprop would multiply the input in mx_1x32 by the weight in high precision. TransformerEngine's GEMM "
+            "raises there, as it takes codes by codes alone. Quantize both, or neither.");
 }
 
 TEST(Recipes, ReadDequantizedOperandsInBackwardIfAsked) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 
+#include "core/fusion/step_operands.h"
 #include "tests/support/pipelines.h"
 
 #include <gmock/gmock.h>
@@ -349,6 +350,22 @@ TEST(FuserTe, ASumThatTransformerEngineMustNotMakeInPlaceSaysSo) {
   EXPECT_EQ(attemptOf(fused(graph), "ForwardLinearBiasAdd")->caveat, "");
   const Graph inference = chain(DType::BF16, {8, 16}, links, {.pass = PassKind::Forward});
   EXPECT_EQ(attemptOf(fused(inference, kTe), "ForwardLinearBiasAdd")->caveat, "");
+}
+
+/// TransformerEngine's grouped_mlp.py, recompute_srelu_fc2_x: of ScaledSReLU alone.
+TEST(FuserTe, AGroupedMlpKeepsNoActivationThatIsComputedAgain) {
+  const auto keepsFc2Input = [](Link activation, bool isComputedAgain) {
+    const GroupedMlp mlp{.activation = with(std::move(activation), "activation_recompute_in_mlp", isComputedAgain),
+                         .hidden = 64};
+    const Graph graph = mlp.graph();
+    const FusionReport report = mlp.report(graph);
+    const std::vector<MemberTensor> kept = savedReads(graph, report.backward.front());
+    return std::ranges::any_of(kept, [](const MemberTensor& read) {
+      return read.member == 2 && read.tensor == SavedTensor{OperandKind::Input, 0};
+    });
+  };
+  EXPECT_TRUE(keepsFc2Input(link("ScaledSReLU", "act"), false));
+  EXPECT_FALSE(keepsFc2Input(link("ScaledSReLU", "act"), true));
 }
 
 TEST(FuserTe, AGroupedMlpSaysWhatIsInItsWay) {

@@ -20,7 +20,8 @@ std::string namesOf(const std::vector<RecipeDefinition>& recipes) {
 
 TEST(Recipes, AreThoseOfTransformerEngine) {
   EXPECT_EQ(namesOf(builtinRecipes()),
-            "None DelayedScaling Float8CurrentScaling Float8BlockScaling MXFP8BlockScaling NVFP4BlockScaling ");
+            "None DelayedScaling Float8CurrentScaling Float8BlockScaling MXFP8BlockScaling NVFP4BlockScaling "
+            "CustomRecipe ");
 }
 
 TEST(Recipes, HaveTheDefaultsOfTransformerEngine) {
@@ -44,8 +45,8 @@ TEST(Recipes, HaveTheDefaultsOfTransformerEngine) {
             R"("backward_override":"none"})");
   EXPECT_EQ(defaultsOf("NVFP4BlockScaling"),
             R"({"fp4_format":"E2M1","fp8_format":"E4M3","disable_rht":false,"disable_stochastic_rounding":false,)"
-            R"("disable_2d_quantization":false,"row_scaled_activation":false,"four_over_six":"none",)"
-            R"("four_over_six_e4m3_use_256":false,"four_over_six_error":"MAE","fp8_dpa":false,"fp8_mha":false,)"
+            R"("disable_2d_quantization":false,"row_scaled_activation":false,"nvfp4_4over6":"none",)"
+            R"("nvfp4_4over6_e4m3_use_256":"all","nvfp4_4over6_err_mode":"MAE","fp8_dpa":false,"fp8_mha":false,)"
             R"("backward_override":"none"})");
 }
 
@@ -56,8 +57,8 @@ constexpr OperandRole kGrad = {TensorType::GradOutput, GemmRole::Wgrad};
 TEST(Recipes, SayHowEachOperandIsQuantized) {
   EXPECT_EQ(recipeOf("None").quantizerFor(kInput), std::nullopt);
   const Recipe delayed = recipeOf("DelayedScaling");
-  EXPECT_EQ(delayed.quantizerFor(kInput), (QuantizerSpec{.format = ElementFormat::E4M3}));
-  EXPECT_EQ(delayed.quantizerFor(kGrad), (QuantizerSpec{.format = ElementFormat::E5M2}));
+  EXPECT_EQ(delayed.quantizerFor(kInput), (QuantizerSpec{.format = ElementFormat::E4M3, .isDelayed = true}));
+  EXPECT_EQ(delayed.quantizerFor(kGrad), (QuantizerSpec{.format = ElementFormat::E5M2, .isDelayed = true}));
   const Recipe block = recipeOf("Float8BlockScaling");
   EXPECT_EQ(block.quantizerFor(kInput),
             (QuantizerSpec{.scaling = Scaling::Block1x128, .scale = {.isPowerOfTwo = true}}));
@@ -165,9 +166,9 @@ TEST(RecipeJson, RefusesWithASentence) {
             "sums.");
   EXPECT_EQ(refusalOfField("Float8BlockScaling", R"("fp8_dpa": true)"),
             "Float8BlockScaling: fp8_dpa is true, but there is no attention with block scales.");
-  EXPECT_EQ(refusalOfField("NVFP4BlockScaling", R"("four_over_six": "all")"),
-            "NVFP4BlockScaling: four_over_six is 'all', but the amax of a block always becomes 6 here; set it to "
-            "'none'.");
+  EXPECT_EQ(refusalOfField("NVFP4BlockScaling", R"("nvfp4_4over6": "all")"),
+            "NVFP4BlockScaling: nvfp4_4over6 is 'all', but activations have the random Hadamard transform, with which "
+            "TransformerEngine raises. Set disable_rht to true, or nvfp4_4over6 to 'weights'.");
   EXPECT_EQ(refusalOfField("NVFP4BlockScaling", R"("row_scaled_activation": true)"),
             "NVFP4BlockScaling: row_scaled_activation is true, but activations have one float32 scale a tensor here; "
             "set it to false.");

@@ -1,0 +1,28 @@
+// The quantizers of a CustomRecipe as the function that TransformerEngine asks for them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/graph.h"
+#include "core/quant/recipe.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+/// What TransformerEngine calls as CustomRecipe's qfactory.
+inline constexpr const char* kQuantizerFactory = "quantizer_factory";
+
+struct TeFactory {
+  /// "def quantizer_factory(role): ...", which imports what it needs.
+  std::string text;
+  /// The ops that it tells apart, by the names that they must have.
+  std::map<NodeId, std::string> names;
+  std::vector<std::string> notes;
+};
+
+/// recipe: a CustomRecipe that the graph was given.
+TeFactory teFactory(const Graph& graph, const Recipe& recipe);
+
+}  // namespace fuseline

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# Compares the quantizers of exported CustomRecipes with those of TransformerEngine's own factories, and imports them again.
+# SPDX-License-Identifier: Apache-2.0
+"""check_te_recipes.py PROGRAM: PROGRAM is fuseline. Needs what check_te_fuser.py needs, and ends with 77 without it. The
+quantizers are TransformerEngine's own classes, made on the CPU; nothing is quantized."""
+
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+import warnings
+
+import check_te_fuser
+import test_te_export
+
+ROOT = test_te_export.ROOT
+PIPELINE = {
+    "format": "fuseline-pipeline",
+    "formatVersion": {"major": 1, "minor": 0},
+    "pipeline": {
+        "inputs": [{"id": "x", "dtype": "bf16", "shape": [256, 256], "requires_grad": True}],
+        "ops": [{"id": name, "op": "Linear", "attributes": {"in_features": 256, "out_features": 256, "bias": False}}
+                for name in ("fc1", "fc2")],
+        "wires": [["x", "fc1.x"], ["fc1.y", "fc2.x"]],
+        "outputs": [{"id": "y", "from": "fc2.y"}],
+    },
+}
+ROLES = [(tensor, name) for tensor in ("input", "weight", "grad_output") for name in ("fc1", "fc2")]
+# What says how a quantizer quantizes; the rest is about devices, ranks and use.
+TELLING = ("dtype", "force_pow_2_scales", "amax_epsilon", "block_scaling_dim", "with_2d_quantization", "with_rht",
+           "with_post_rht_amax", "stochastic_rounding", "row_scaled_nvfp4", "nvfp4_use_4over6", "nvfp4_e4m3_max",
+           "columnwise_source", "fp8_format", "margin", "amax_history_len", "amax_compute_algo", "reduce_amax")
+MIXED = [
+    {"quantizer": "MXFP8BlockScaling"},
+    {"op": "fc2", "quantizer": {"name": "Float8CurrentScaling", "fp8_format": "E4M3", "amax_epsilon_weight": 0.5}},
+    {"op": "fc1", "tensor": "input", "gemm": "wgrad", "quantizer": "NVFP4BlockScaling"},
+    {"op": "fc1", "tensor": "grad_output", "gemm": "wgrad",
+     "quantizer": {"name": "NVFP4BlockScaling", "disable_stochastic_rounding": True}},
+    {"op": "fc1", "tensor": "weight", "gemm": "dgrad", "quantizer": "MXFP8BlockScaling",
+     "columnwise_source": "rowwise_dequantized"},
+]
+
+
+def described(quantizer):
+    """Class and settings, of both copies where they have quantizers of their own."""
+    found = {name: getattr(quantizer, name) for name in TELLING if hasattr(quantizer, name)}
+    parts = [described(getattr(quantizer, f"{copy}_quantizer")) for copy in ("rowwise", "columnwise")
+             if hasattr(quantizer, f"{copy}_quantizer")]
+    return type(quantizer).__name__, found, parts
+
+
+def exported(recipe):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "drawn.fuseline"
+        path.write_text(json.dumps({**PIPELINE, "recipe": recipe}), encoding="utf-8")
+        return check_te_fuser.loaded(test_te_export.export(path, "--module-only"))
+
+
+def role(te, tensor, name):
+    return te.quantization.QuantizerRole(module_type="linear", tensor_type=tensor, name=name)
+
+
+def factories():
+    listed = subprocess.run([test_te_export.PROGRAM, "recipes", "CustomRecipe", "--json"], check=True, capture_output=True,
+                            text=True).stdout
+    (field,) = [field for field in json.loads(listed)["recipes"][0]["fields"] if field["name"] == "qfactory"]
+    return field["choices"]
+
+
+class Factories(unittest.TestCase):
+    te = None
+
+    def assertSameQuantizers(self, ours, theirs):
+        for tensor, name in ROLES:
+            asked = role(self.te, tensor, name)
+            self.assertEqual(described(ours(asked)), described(theirs(asked)), f"{tensor} of {name}")
+
+    def test_the_written_factory_gives_what_the_named_one_gives(self):
+        modules = [importlib.import_module(f"transformer_engine.pytorch.custom_recipes.{name}")
+                   for name in ("quantizer_factories", "quantizer_factory_zoo")]
+        self.assertGreater(len(factories()), 6)
+        for name in factories():
+            with self.subTest(factory=name):
+                theirs = next(getattr(module, name) for module in modules if hasattr(module, name))
+                self.assertSameQuantizers(exported({"name": "CustomRecipe", "qfactory": name}).RECIPE.qfactory, theirs)
+
+    def test_a_mixed_recipe_comes_back(self):
+        import to_fuseline
+
+        written = exported({"name": "CustomRecipe", "overrides": MIXED})
+        module = written.Pipeline(device="cpu")
+        self.assertEqual(len(list(module.children())), 2, "a GEMM of te.ops writes no tensor for quantizers like these")
+        layers = [op for _, op in sorted(module.named_modules()) if type(op).__name__ == "Linear"]
+        named = list(zip(("fc1", "fc2"), layers))
+        self.assertEqual([getattr(op.basic_ops[0], "name", "") for op in layers], ["", "fc2"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", to_fuseline.LeftOut)
+            again = to_fuseline.recipe_json(written.RECIPE, named)
+        self.assertSameQuantizers(exported(again).RECIPE.qfactory, written.RECIPE.qfactory)
+
+
+    def test_four_over_six_comes_back(self):
+        import to_fuseline
+
+        weights = {"name": "NVFP4BlockScaling", "nvfp4_4over6": "weights", "nvfp4_4over6_err_mode": "MSE"}
+        written = exported({"name": "CustomRecipe", "overrides": [{"quantizer": weights}]})
+        quantizer = written.RECIPE.qfactory(role(self.te, "weight", "fc1"))
+        self.assertEqual((quantizer.nvfp4_use_4over6, quantizer.nvfp4_e4m3_max, quantizer.nvfp4_4over6_err_mode),
+                         (True, 256, "MSE"))
+        layers = [op for op in written.Pipeline(device="cpu").modules() if type(op).__name__ == "Linear"]
+        again = to_fuseline.recipe_json(written.RECIPE, list(zip(("fc1", "fc2"), layers)))
+        self.assertSameQuantizers(exported(again).RECIPE.qfactory, written.RECIPE.qfactory)
+
+
+class Losses(unittest.TestCase):
+    def left_out(self, recipe):
+        """What the importer warns of, and what it writes."""
+        import to_fuseline
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            written = to_fuseline.recipe_json(recipe)
+        return " ".join(str(entry.message) for entry in caught if entry.category is to_fuseline.LeftOut), written
+
+    def test_functions_of_delayed_scaling_are_named(self):
+        from transformer_engine.common import recipe
+
+        text, written = self.left_out(recipe.DelayedScaling(amax_compute_algo=lambda history: history[0],
+                                                            scaling_factor_compute_algo=lambda *arguments: 1.0))
+        self.assertIn("DelayedScaling.amax_compute_algo is a function", text)
+        self.assertIn("DelayedScaling.scaling_factor_compute_algo is a function", text)
+        self.assertNotIn("amax_compute_algo", written)
+        self.assertEqual(self.left_out(recipe.DelayedScaling())[0], "")
+
+    def test_arguments_that_te_ops_ignores_are_named(self):
+        from transformer_engine.common import recipe
+
+        text, written = self.left_out(recipe.Float8CurrentScaling(use_power_2_scales=True))
+        self.assertIn("use_power_2_scales=True is not what te.ops reads", text)
+        self.assertFalse(written["use_power_2_scales"])
+        self.assertIn("MXFP8BlockScaling.margin=3", self.left_out(recipe.MXFP8BlockScaling(margin=3))[0])
+        self.assertIn("fp8_dpa is about attention", self.left_out(recipe.MXFP8BlockScaling(fp8_dpa=True))[0])
+
+    def test_defaults_from_the_environment_are_named(self):
+        from transformer_engine.common import recipe
+
+        os.environ["NVTE_BACKWARD_OVERRIDE"] = "high_precision"
+        try:
+            self.assertIn("NVTE_BACKWARD_OVERRIDE=high_precision", self.left_out(recipe.MXFP8BlockScaling())[0])
+        finally:
+            del os.environ["NVTE_BACKWARD_OVERRIDE"]
+
+    def test_nvfp4_refinements_stay(self):
+        from transformer_engine.common import recipe
+
+        asked = {"row_scaled_activation": True, "nvfp4_4over6": "weights", "nvfp4_4over6_e4m3_use_256": "none",
+                 "nvfp4_4over6_err_mode": "MSE"}
+        written = self.left_out(recipe.NVFP4BlockScaling(**asked))[1]
+        self.assertEqual({name: written[name] for name in asked}, asked)
+
+    def test_quantized_parameters_are_named(self):
+        import to_fuseline
+
+        parameter = types.SimpleNamespace(_quantizer=object(), dtype="torch.bfloat16")
+        operation = types.SimpleNamespace(named_parameters=lambda recurse: [("weight", parameter)])
+        with self.assertWarnsRegex(to_fuseline.LeftOut, "fc1.weight is stored quantized"):
+            to_fuseline.warn_of_quantized_parameters("fc1", operation)
+
+
+def make_on_cpu(te):
+    """The matrix of the transform is made on a GPU otherwise."""
+    import torch
+    from transformer_engine.pytorch.tensor import nvfp4_tensor
+
+    torch.cuda.current_device = lambda: 0
+    nvfp4_tensor.get_rht_matrix = lambda signed, device: None
+    nvfp4_tensor.get_random_sign_mask_for_rht = lambda signed, device: int(signed)
+    Factories.te = te
+    sys.path.insert(0, str(ROOT / "resources" / "te"))
+
+
+if __name__ == "__main__":
+    test_te_export.PROGRAM = sys.argv.pop(1)
+    make_on_cpu(check_te_fuser.import_te())
+    unittest.main()
