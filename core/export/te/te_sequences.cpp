@@ -3,6 +3,7 @@
 #include "core/export/te/te_sequences.h"
 
 #include "core/ops/catalog.h"
+#include "core/ops/shared_attributes.h"
 
 #include <algorithm>
 #include <numeric>
@@ -197,7 +198,7 @@ std::vector<NodeId> Makers::of(ValueId value) const {
 bool isTeOperation(const Node& node) {
   constexpr std::string_view kOurs = "Formula";
   const std::string& name = node.operation->name;
-  return name != kOurs && builtinOperations().find(name) != nullptr;
+  return name != kOurs && !isExactGelu(node.attributes) && builtinOperations().find(name) != nullptr;
 }
 
 bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value) {

@@ -39,7 +39,8 @@ FusionRule backward_activation_bias() {
           "come from one pass.",
       .chain = {{.role = "bias", .operations = {"Bias"}}, {.role = "act", .operations = {"GELU", "ReLU"}}},
       .conditions = {{.sentence = "The op before the bias quantizes its output gradient.",
-                      .holds = readsQuantizedGradient}},
+                      .holds = readsQuantizedGradient},
+                     isNotExactGelu("act")},
       .becomes = "elementwise",
   };
 }

@@ -19,6 +19,8 @@ Condition linearModeIsNot(std::string role, std::string mode);
 Condition inPlaceIs(std::string role, bool expected);
 /// The role's activation has `cache_quantized_input` off, if it has it: backward then follows from codes.
 Condition keepsItsInput(std::string role);
+/// The role's activation is not GELU by the error function, which neither te.ops nor cuBLASLt has.
+Condition isNotExactGelu(std::string role);
 /// An attribute of the role's op has this value.
 Condition attributeIs(std::string role, std::string attribute, std::int64_t value);
 /// An attribute of the role's op, where the op has it, is within `tolerance` of `value`.
