@@ -178,6 +178,7 @@ class FormulaReading {
     return text;
   }
   static constexpr double kNoLimit = 3e38;
+  static constexpr int kDeepestTruth = 8;
 
   Text power(const ::onnx::NodeProto& node) {
     const Text base = operand(inputOf(node, 0));
@@ -199,14 +200,15 @@ class FormulaReading {
   }
 
   /// What a node makes whose result is true or false, as 1 or 0.
-  Text truth(Name tensor) {
+  Text truth(Name tensor, int depth = 0) {
+    if (depth > kDeepestTruth) return std::nullopt;  // a ring, or no formula that somebody wrote
     const ::onnx::NodeProto* const node = m_graph.maker(tensor);
     const NodeFormula* const formula = node ? findFormula(kOthers, node->op_type()) : nullptr;
     if (!formula || !m_graph.makerOf(formula->type, tensor)) return std::nullopt;
     fmt::dynamic_format_arg_store<fmt::format_context> arguments;
     const bool isOfTruths = formula->type == "Not" || formula->type == "And" || formula->type == "Or";
     for (const std::string& input : node->input()) {
-      const Text text = isOfTruths ? truth(input) : operand(input);
+      const Text text = isOfTruths ? truth(input, depth + 1) : operand(input);
       if (!text) return std::nullopt;
       arguments.push_back(*text);
     }

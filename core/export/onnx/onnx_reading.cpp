@@ -298,11 +298,17 @@ double OnnxReading::roundingOf(const std::string& number) const {
   return isRoundedTo(DType::F16) ? kOfF16 : kOfF32;
 }
 
+/// As in source(), there may be rings.
 bool OnnxReading::isRequantized(const std::string& tensor) const {
-  const auto made = m_makers.find(tensor);
-  const ::onnx::NodeProto* const node = made == m_makers.end() ? nullptr : &m_graph.node(made->second);
-  if (!node || node->input_size() == 0 || !passedOn(*node)) return false;
-  return node->op_type() == "DequantizeLinear" || isRequantized(node->input(0));
+  const std::string* name = &tensor;
+  for (std::size_t steps = 0; steps <= m_sources.size(); ++steps) {
+    const auto made = m_makers.find(*name);
+    const ::onnx::NodeProto* const node = made == m_makers.end() ? nullptr : &m_graph.node(made->second);
+    if (!node || node->input_size() == 0 || !passedOn(*node)) return false;
+    if (node->op_type() == "DequantizeLinear") return true;
+    name = &node->input(0);
+  }
+  return false;
 }
 
 }  // namespace fuseline

@@ -257,6 +257,7 @@ Result<Tensor> readStacked(const FoundWeight& weight, const TensorSpec& spec, co
 
 Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, const std::filesystem::path& folder) {
   if (weight.below) return readStacked(weight, spec, folder);
+  if (!weight.constant && weight.fill == 0.0) return Tensor::zeros(spec);
   if (!weight.constant)
     return Tensor::fromDoubles(spec, std::vector<double>(static_cast<std::size_t>(spec.numElements()), weight.fill));
   if (weight.codes || weight.factor != 1.0 || weight.isSpread) return computedWeight(weight, spec, folder);

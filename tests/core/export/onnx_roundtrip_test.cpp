@@ -197,6 +197,21 @@ TEST(OnnxLayers, AreDequantizedByColumns) {
       pipeline.notes, [](const std::string& note) { return has(note, "y: the weight is quantized in the model"); }));
 }
 
+TEST(OnnxLayers, ComeToAnEndInRings) {
+  ::onnx::ModelProto ring = model();
+  constant(ring, "w", {4, 3}, counted(12));
+  add(ring, "Not", {"b"}, {"a"});
+  add(ring, "Not", {"a"}, {"b"});
+  add(ring, "Where", {"a", "x", "x"}, {"s"});
+  add(ring, "Identity", {"d"}, {"c"});
+  add(ring, "Identity", {"c"}, {"d"});
+  add(ring, "MatMul", {"s", "w"}, {"y"});
+  add(ring, "MatMul", {"d", "w"}, {"z"});
+  ring.mutable_graph()->add_output()->set_name("z");
+  const Result<ImportedPipeline> imported = importOnnxModel(ring.SerializeAsString(), "ring.onnx");
+  EXPECT_TRUE(imported || !imported.error().message.empty());
+}
+
 // ---- nodes that an External keeps
 
 /// Two layers around cos(p + table), whose table is larger than what a text holds.
