@@ -4,6 +4,7 @@
 
 #include "core/ops/catalog.h"
 #include "core/ops/external.h"
+#include "core/ops/shared_attributes.h"
 
 #include <algorithm>
 #include <array>
@@ -45,7 +46,8 @@ bool onlyPassesGradient(const Node& node) {
 
 /// PyTorch's autograd may then hand on one tensor everywhere: float() of float32 is the tensor itself.
 bool isTorchInFloat32(const Graph& graph, const Node& node) {
-  const bool isTorch = node.operation->name == "Formula" || !builtinOperations().find(node.operation->name);
+  const bool isTorch = node.operation->name == "Formula" || isExactGelu(node.attributes) ||
+                       !builtinOperations().find(node.operation->name);
   return isTorch && graph.value(node.outputs[0]).spec.dtype == DType::F32;
 }
 

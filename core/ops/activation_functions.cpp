@@ -3,6 +3,7 @@
 #include "core/ops/activation_functions.h"
 
 #include "core/ops/reference_math.h"
+#include "core/ops/shared_attributes.h"
 
 #include <cmath>
 
@@ -93,6 +94,19 @@ ScalarFunction gelu() {
           .slopeExpression = only(Opcode::GeluGrad),
           .valueFlops = 8,
           .slopeFlops = 14};
+}
+
+ScalarFunction exactGelu() {
+  return {.value = reference::exactGelu,
+          .slope = reference::exactGeluGrad,
+          .valueExpression = only(Opcode::ExactGelu),
+          .slopeExpression = only(Opcode::ExactGeluGrad),
+          .valueFlops = 5,
+          .slopeFlops = 10};
+}
+
+ScalarFunction geluOf(const Attributes& attributes) {
+  return isExactGelu(attributes) ? exactGelu() : gelu();
 }
 
 ScalarFunction quickGelu() {

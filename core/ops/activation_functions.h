@@ -11,6 +11,10 @@ namespace fuseline::functions {
 ScalarFunction sigmoid();
 /// The tanh form.
 ScalarFunction gelu();
+/// x (1 + erf(x / sqrt(2))) / 2
+ScalarFunction exactGelu();
+/// The form that the attribute `approximate` names.
+ScalarFunction geluOf(const Attributes& attributes);
 /// x sigmoid(1.702 x)
 ScalarFunction quickGelu();
 /// max(x, 0), its derivative 0 at 0.

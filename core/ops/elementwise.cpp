@@ -13,9 +13,18 @@ namespace fuseline {
 
 namespace {
 
-constexpr std::array kOpcodeNames = {"load",  "const", "dropout", "add",  "sub",       "mul",  "div",
-                                     "max",   "min",   "less",    "neg",  "exp",       "log",  "sqrt",
-                                     "rsqrt", "tanh",  "sigmoid", "gelu", "gelu_grad", "silu", "silu_grad"};
+constexpr std::array kOpcodeNames = {"load",       "const",
+                                     "dropout",    "add",
+                                     "sub",        "mul",
+                                     "div",        "max",
+                                     "min",        "less",
+                                     "neg",        "exp",
+                                     "log",        "sqrt",
+                                     "rsqrt",      "tanh",
+                                     "erf",        "sigmoid",
+                                     "gelu",       "gelu_grad",
+                                     "exact_gelu", "exact_gelu_grad",
+                                     "silu",       "silu_grad"};
 static_assert(kOpcodeNames.size() == static_cast<std::size_t>(Opcode::SiluGrad) + 1);
 
 constexpr std::array kKindNames = {"input",      "parameter", "output",       "residual",

@@ -55,9 +55,12 @@ enum class Opcode : std::uint8_t {
   Sqrt,
   Rsqrt,
   Tanh,
+  Erf,
   Sigmoid,
   Gelu,
   GeluGrad,  // tanh form and its derivative, te_ops 1.4
+  ExactGelu,
+  ExactGeluGrad,  // by the error function
   Silu,
   SiluGrad,
 };

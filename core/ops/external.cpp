@@ -206,6 +206,10 @@ std::vector<AttributeSpec> externalAttributes() {
                     "\"te.DotProductAttention({H / D}, {D})\", in which expressions of the file's symbols stand in "
                     "braces. It is called with the inputs in the order of the ports."),
       textAttribute("description", "", "What it computes, for readers."),
+      textAttribute(
+          "nodes", "",
+          "The nodes of an ONNX model that it stands for, as an import keeps them: a ModelProto in base64. The "
+          "export to ONNX writes them again."),
   };
   attributes[1].unit = kExtentsUnit;
   return attributes;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numbers>
 
 #include <fmt/format.h>
 
@@ -56,9 +57,12 @@ double evaluateOpcode(Opcode opcode, double a, double b) {
     case Opcode::Sqrt: return std::sqrt(a);
     case Opcode::Rsqrt: return 1.0 / std::sqrt(a);
     case Opcode::Tanh: return std::tanh(a);
+    case Opcode::Erf: return std::erf(a);
     case Opcode::Sigmoid: return reference::sigmoid(a);
     case Opcode::Gelu: return reference::gelu(a);
     case Opcode::GeluGrad: return reference::geluGrad(a);
+    case Opcode::ExactGelu: return reference::exactGelu(a);
+    case Opcode::ExactGeluGrad: return reference::exactGeluGrad(a);
     case Opcode::Silu: return reference::silu(a);
     case Opcode::SiluGrad: return reference::siluGrad(a);
     case Opcode::Load:
@@ -177,9 +181,13 @@ Term FormulaExpression::unarySlope(Term term) {
     case Opcode::Sqrt: return binary(Opcode::Div, constant(0.5), term);
     case Opcode::Rsqrt: return binary(Opcode::Mul, constant(-0.5), binary(Opcode::Div, term, a));
     case Opcode::Tanh: return binary(Opcode::Sub, one, binary(Opcode::Mul, term, term));
+    case Opcode::Erf:
+      return binary(Opcode::Mul, constant(2.0 * std::numbers::inv_sqrtpi),
+                    unary(Opcode::Exp, unary(Opcode::Neg, binary(Opcode::Mul, a, a))));
     // sigmoid(-a) is 1 - sigmoid(a) without cancellation.
     case Opcode::Sigmoid: return binary(Opcode::Mul, term, unary(Opcode::Sigmoid, unary(Opcode::Neg, a)));
     case Opcode::Gelu: return unary(Opcode::GeluGrad, a);
+    case Opcode::ExactGelu: return unary(Opcode::ExactGeluGrad, a);
     case Opcode::Silu: return unary(Opcode::SiluGrad, a);
     default: return constant(0.0);
   }

@@ -51,6 +51,7 @@ constexpr std::array kFunctions = {
     oneOpcode<Opcode::Sqrt>("sqrt"),
     oneOpcode<Opcode::Rsqrt>("rsqrt"),
     oneOpcode<Opcode::Tanh>("tanh"),
+    oneOpcode<Opcode::Erf>("erf"),
     oneOpcode<Opcode::Sigmoid>("sigmoid"),
     oneOpcode<Opcode::Silu>("silu"),
     oneOpcode<Opcode::Gelu>("gelu"),

@@ -112,6 +112,16 @@ double geluGrad(double x) {
   return 0.5 * x * (1.0 - t * t) * kSqrtTwoOverPi * (1.0 + 3.0 * kGeluCubic * x * x) + 0.5 * (1.0 + t);
 }
 
+double exactGelu(double x) {
+  return std::isinf(x) ? valueAtInfinity(x) : 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+}
+
+double exactGeluGrad(double x) {
+  if (std::isinf(x)) return slopeAtInfinity(x);
+  const double density = std::numbers::inv_sqrtpi / std::numbers::sqrt2 * std::exp(-0.5 * x * x);
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2) + x * density;
+}
+
 double silu(double x) { return std::isinf(x) ? valueAtInfinity(x) : x * sigmoid(x); }
 
 double siluGrad(double x) {

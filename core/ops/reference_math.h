@@ -54,6 +54,9 @@ double sigmoid(double x);
 /// The tanh form: x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, and its derivative.
 double gelu(double x);
 double geluGrad(double x);
+/// x (1 + erf(x / sqrt(2))) / 2, and its derivative.
+double exactGelu(double x);
+double exactGeluGrad(double x);
 /// x sigmoid(x), and its derivative.
 double silu(double x);
 double siluGrad(double x);

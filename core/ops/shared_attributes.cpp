@@ -45,6 +45,19 @@ AttributeSpec tensorParallelModeAttribute() {
               "as none. Fusion rules do read it, so the plan is that of the sharded model."};
 }
 
+AttributeSpec approximateAttribute() {
+  return {
+      .name = "approximate",
+      .type = AttributeType::Text,
+      .defaultValue = std::string("tanh"),
+      .choices = {"none", "tanh"},
+      .help =
+          "Form of GELU, with the names of torch.nn.functional.gelu: none is x (1 + erf(x / sqrt(2))) / 2, tanh its "
+          "approximation by tanh, the one that te.ops has."};
+}
+
+bool isExactGelu(const Attributes& given) { return given.has("approximate") && given.text("approximate") == "none"; }
+
 AttributeSpec inPlaceAttribute(std::string help) {
   return {.name = "in_place", .type = AttributeType::Boolean, .defaultValue = false, .help = std::move(help)};
 }

@@ -16,6 +16,10 @@ AttributeSpec featuresAttribute(std::string name, std::string help);
 AttributeSpec dtypeAttribute();
 /// tensor_parallel_mode: none, column, row.
 AttributeSpec tensorParallelModeAttribute();
+/// approximate: the form of GELU.
+AttributeSpec approximateAttribute();
+/// GELU by the error function; false for ops without the attribute.
+bool isExactGelu(const Attributes& given);
 AttributeSpec inPlaceAttribute(std::string help);
 
 /// An error unless the attribute is finite and at least 0 (checkNotNegative), or more than 0 (checkPositive):

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/bindings.h"
 
+#include "core/ops/external.h"
 #include "core/ops/initialise.h"
 #include "core/quant/apply_recipe.h"
 #include "core/support/text.h"
@@ -117,8 +118,10 @@ Tensor fitted(const Need& need, Tensor given) {
 
 class Needs {
  public:
-  explicit Needs(std::vector<Need> needs) : m_needs(std::move(needs)) {
+  Needs(const Graph& graph, std::uint64_t seed) : m_needs(needsOf(graph, seed)) {
     for (const Need& need : m_needs) m_byName.emplace(need.name, &need);
+    for (const ValueId input : graph.inputs())
+      if (const std::string& name = graph.value(input).name; isOfExternal(name)) m_externals.emplace(externalOf(name));
   }
   Needs(const Needs&) = delete;
   Needs& operator=(const Needs&) = delete;
@@ -132,7 +135,7 @@ class Needs {
 
   Result<void> check(const std::string& name, const Tensor& given) const {
     const Need* const need = find(name);
-    if (!need) return isOtherState(name) ? Result<void>() : unknown(name);
+    if (!need) return isOtherState(name) || m_externals.contains(externalOf(name)) ? Result<void>() : unknown(name);
     if (need->spec == given.spec || isResizable(*need, given)) return {};
     return Error{fmt::format("{}: the tensor given is {}, but the pipeline needs {}.", name, toString(given.spec),
                              toString(need->spec))};
@@ -153,12 +156,13 @@ class Needs {
 
   std::vector<Need> m_needs;
   std::unordered_map<std::string_view, const Need*> m_byName;
+  std::set<std::string, std::less<>> m_externals;  // whose nodes have constants, which an export writes
 };
 
 }  // namespace
 
 Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given) {
-  const Needs needs(needsOf(graph, seed));
+  const Needs needs(graph, seed);
   std::unordered_map<std::string_view, const Tensor*> givenByName;
   for (const auto& [name, tensor] : given) {
     if (Result<void> fits = needs.check(name, tensor); !fits) return fits.error();
@@ -173,7 +177,7 @@ Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const 
 }
 
 NamedTensors thoseThatFit(const Graph& graph, NamedTensors tensors) {
-  const Needs needs(needsOf(graph, 0));
+  const Needs needs(graph, 0);
   std::erase_if(tensors, [&](const auto& each) { return !needs.check(each.first, each.second); });
   return tensors;
 }

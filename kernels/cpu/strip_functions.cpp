@@ -208,6 +208,9 @@ FUSELINE_UNARY(Log, logFull(x))
 FUSELINE_UNARY(Sqrt, hn::Sqrt(x))
 FUSELINE_UNARY(Rsqrt, hn::Div(splat(1.0), hn::Sqrt(x)))
 FUSELINE_UNARY(Tanh, tanhFull(x))
+FUSELINE_UNARY(Erf, erfFull(x))
+FUSELINE_UNARY(ExactGelu, exactGelu(x))
+FUSELINE_UNARY(ExactGeluGrad, exactGeluGrad(x))
 
 #undef FUSELINE_UNARY
 #undef FUSELINE_BINARY
@@ -266,6 +269,9 @@ StripFunctionTable makeTable() {
   same(Opcode::Sqrt, unaryVariants<Sqrt>());
   same(Opcode::Rsqrt, unaryVariants<Rsqrt>());
   same(Opcode::Tanh, unaryVariants<Tanh>());
+  same(Opcode::Erf, unaryVariants<Erf>());
+  same(Opcode::ExactGelu, unaryVariants<ExactGelu>());
+  same(Opcode::ExactGeluGrad, unaryVariants<ExactGeluGrad>());
   set(Opcode::Sigmoid, unaryVariants<Sigmoid<Accuracy::Full>>(), unaryVariants<Sigmoid<Accuracy::Bf16>>());
   set(Opcode::Gelu, unaryVariants<Gelu<Accuracy::Full>>(), unaryVariants<Gelu<Accuracy::Bf16>>());
   set(Opcode::GeluGrad, unaryVariants<GeluGrad<Accuracy::Full>>(), unaryVariants<GeluGrad<Accuracy::Bf16>>());

@@ -238,6 +238,38 @@ HWY_INLINE V tanhFull(V x) {
   return keepNan(x, hn::IfThenElse(hn::Lt(hn::Abs(x), splat(0.625)), nearZero, hn::CopySign(far, x)));
 }
 
+/// erf(x) / x for |x| < 1, of x^2: minimax polynomial, relative error 1.2e-9 before rounding.
+HWY_INLINE V erfSlopeNearZero(V square) {
+  V p = splat(7.88911955e-05);
+  p = hn::MulAdd(p, square, splat(-8.02084129e-04));
+  p = hn::MulAdd(p, square, splat(5.18953534e-03));
+  p = hn::MulAdd(p, square, splat(-2.68544446e-02));
+  p = hn::MulAdd(p, square, splat(1.12836002e-01));
+  p = hn::MulAdd(p, square, splat(-3.76126271e-01));
+  return hn::MulAdd(p, square, splat(1.12837917));
+}
+
+/// -log(1 - erf(x)) for x in [1, 4]: minimax polynomial, by which erf has an error below 2e-11 before rounding.
+HWY_INLINE V erfcExponent(V x) {
+  V p = splat(-2.12086225e-07);
+  p = hn::MulAdd(p, x, splat(2.47542435e-05));
+  p = hn::MulAdd(p, x, splat(-4.60357879e-04));
+  p = hn::MulAdd(p, x, splat(4.27063639e-03));
+  p = hn::MulAdd(p, x, splat(-2.53489255e-02));
+  p = hn::MulAdd(p, x, splat(1.08606599e-01));
+  p = hn::MulAdd(p, x, splat(6.33065735e-01));
+  p = hn::MulAdd(p, x, splat(1.12964935));
+  return hn::MulAdd(p, x, splat(-2.02065474e-04));
+}
+
+/// erf by an odd polynomial near zero and by exp elsewhere; from 4 on it is 1 in float32.
+HWY_INLINE V erfFull(V x) {
+  const V magnitude = hn::Min(splat(4.0), hn::Abs(x));
+  const V nearZero = hn::Mul(x, erfSlopeNearZero(hn::Mul(magnitude, magnitude)));
+  const V far = hn::Sub(splat(1.0), expNormal<Accuracy::Full>(hn::Neg(erfcExponent(magnitude))));
+  return keepNan(x, hn::IfThenElse(hn::Lt(magnitude, splat(1.0)), nearZero, hn::CopySign(far, x)));
+}
+
 /// log with the IEEE special cases: log(0) = -inf, negative gives NaN, inf and NaN stay.
 HWY_INLINE V logFull(V x) {
   const V infinity = hn::BitCast(D(), hn::Set(DBits(), 0x7f800000u));
@@ -293,6 +325,26 @@ HWY_INLINE V geluGrad(V anyX) {
   const V slope = hn::MulAdd(square, splat(2 * 0.10703222440890037), splat(2 * 0.7978845608028654));
   const V y = hn::MulAdd(hn::Mul(hn::Mul(x, s), hn::Sub(splat(1.0), s)), slope, s);
   return zeroBelow(anyX, -kGeluLimit, y);
+}
+
+/// Where (1 + erf(x / sqrt(2))) / 2 and the slope of exactGelu have reached their limits in float32.
+constexpr double kExactGeluLimit = 15.0;
+
+/// (1 + erf(x / sqrt(2))) / 2
+HWY_INLINE V normalDistribution(V x) {
+  return hn::MulAdd(erfFull(hn::Mul(x, splat(0.7071067811865476))), splat(0.5), splat(0.5));
+}
+
+HWY_INLINE V exactGelu(V anyX) {
+  const V x = atLeast(anyX, -kExactGeluLimit);
+  return zeroBelow(anyX, -kExactGeluLimit, hn::Mul(x, normalDistribution(x)));
+}
+
+/// The distribution function, and x times its density exp(-x^2 / 2) / sqrt(2 pi).
+HWY_INLINE V exactGeluGrad(V anyX) {
+  const V x = clamp(anyX, -kExactGeluLimit, kExactGeluLimit);
+  const V density = expWide(hn::Mul(hn::Mul(x, x), splat(-0.5)));
+  return hn::MulAdd(hn::Mul(x, splat(0.3989422804014327)), density, normalDistribution(x));
 }
 
 }  // namespace HWY_NAMESPACE

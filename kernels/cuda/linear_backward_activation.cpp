@@ -1,6 +1,7 @@
 // Kernel "linear_backward_activation": backward of GELU, a linear layer and perhaps its bias. dx = GELU'(x) (dy W);
 // dW = dy^T GELU(x) and db as in linear_backward_bias.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/ops/shared_attributes.h"
 #include "kernels/cuda/gemm_epilogue.h"
 #include "kernels/cuda/linear_parts.h"
 
@@ -20,6 +21,9 @@ Verdict hasEpilogueFor(const Node& activation, std::int64_t cols) {
         fmt::format("Of {} \"{}\" cuBLASLt's gradient reads a bit an element, which forward does not keep; behind the "
                     "product it would be a pass of its own, which saves nothing.",
                     activation.operation->name, activation.id));
+  if (isExactGelu(activation.attributes))
+    return Verdict::no(
+        fmt::format("cuBLASLt has the gradient of GELU's tanh form; \"{}\" is by the error function.", activation.id));
   if (cols % kPreActivationColumns == 0) return Verdict::yes();
   return Verdict::no(
       fmt::format("cuBLASLt's gradient of GELU reads the input of \"{}\" in rows of a multiple of {} elements, not of "

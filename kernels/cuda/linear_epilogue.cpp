@@ -4,6 +4,7 @@
 // Only what cuBLASLt does on its float32 accumulator: anything behind that would be a pass of its own over y, which is
 // what the separate ops cost.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/ops/shared_attributes.h"
 #include "core/quant/apply_recipe.h"
 #include "kernels/cuda/gemm_epilogue.h"
 #include "kernels/cuda/linear_parts.h"
@@ -23,7 +24,7 @@ struct Epilogue {
 };
 
 Activation activationOf(const Node& node) {
-  if (node.operation->name == "GELU") return Activation::Gelu;
+  if (node.operation->name == "GELU" && !isExactGelu(node.attributes)) return Activation::Gelu;
   return node.operation->name == "ReLU" ? Activation::Relu : Activation::None;
 }
 

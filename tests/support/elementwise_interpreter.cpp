@@ -22,6 +22,12 @@ double geluGrad(double x) {
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * 0.7978845608028654 * (1.0 + 0.134145 * x * x);
 }
 
+double normalDistribution(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+double exactGeluGrad(double x) {
+  return normalDistribution(x) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::acos(-1.0));
+}
+
 double siluGrad(double x) { return std::isinf(x) ? slopeAtInfinity(x) : sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); }
 
 /// Max, Min and Less, which NaN passes through.
@@ -46,9 +52,12 @@ double evaluate(Opcode opcode, double a, double b) {
     case Opcode::Sqrt: return std::sqrt(a);
     case Opcode::Rsqrt: return 1.0 / std::sqrt(a);
     case Opcode::Tanh: return std::tanh(a);
+    case Opcode::Erf: return std::erf(a);
     case Opcode::Sigmoid: return sigmoid(a);
     case Opcode::Gelu: return std::isinf(a) ? limitAtInfinity(a) : 0.5 * a * (1.0 + geluTanh(a));
     case Opcode::GeluGrad: return geluGrad(a);
+    case Opcode::ExactGelu: return std::isinf(a) ? limitAtInfinity(a) : a * normalDistribution(a);
+    case Opcode::ExactGeluGrad: return std::isinf(a) ? normalDistribution(a) : exactGeluGrad(a);
     case Opcode::Silu: return std::isinf(a) ? limitAtInfinity(a) : a * sigmoid(a);
     case Opcode::SiluGrad: return siluGrad(a);
     case Opcode::Load:

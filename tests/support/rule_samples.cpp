@@ -91,6 +91,7 @@ std::vector<RuleSample> activationLinearSamples() {
   const Link gelu = link("GELU", "act");
   const Link bias = link("Bias", "bias");
   return {{"GELU", {gelu, linear(16)}, {}},
+          {"GELU by the error function", {with(gelu, "approximate", std::string("none")), linear(16)}, {}},
           {"ReLU", {link("ReLU"), linear(24)}, {}},
           {"with bias", {gelu, linear(16), bias}, {}},
           {"row-parallel", {gelu, with(mode(linear(16), "row"), "sequence_parallel", true)}, {}},
@@ -393,7 +394,13 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
           inPlace(link("AddExtraInput", "add", "save.extra"))},
          {}}}},
       {"BackwardActivationBias",
-       {{0, DType::BF16, {linear(16), bias, link("GELU")}, {}}, {0, DType::BF16, {bias, link("ReLU")}, {}}}},
+       {{0, DType::BF16, {linear(16), bias, link("GELU")}, {}},
+        {0, DType::BF16, {bias, link("ReLU")}, {}},
+        {1,
+         DType::BF16,
+         {linear(32), bias, with(link("GELU"), "approximate", std::string("none"))},
+         current,
+         {16, 16}}}},
       {"BackwardLinearScale", {{0, DType::BF16, {mode(linear(16), "column"), link("ConstantScale")}, {}}}},
       {"BackwardActivationLinear",
        {{0, DType::BF16, {link("ReLU"), mode(linear(16), "column"), bias}, {}},

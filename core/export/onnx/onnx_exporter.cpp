@@ -4,14 +4,15 @@
 
 #include "core/document/file_format.h"
 #include "core/document/pipeline_hash.h"
+#include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_listing.h"
 #include "core/export/onnx/onnx_model.h"
-#include "core/ops/external.h"
 #include "core/runtime/bindings.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -38,17 +39,14 @@ Error tooLarge(std::string_view name, std::int64_t bytes) {
 std::int64_t numBytes(const ::onnx::TensorProto& tensor) {
   std::int64_t elements = 1;
   for (const std::int64_t extent : tensor.dims()) elements *= extent;
-  switch (tensor.data_type()) {
-    case ::onnx::TensorProto::FLOAT: return 4 * elements;
-    case ::onnx::TensorProto::FLOAT16:
-    case ::onnx::TensorProto::BFLOAT16: return 2 * elements;
-    default: return elements;
-  }
+  return elements * elementSize(tensor.data_type());
 }
 
 std::int64_t weightBytes(const OnnxModel& model) {
   std::int64_t bytes = 0;
   for (const OnnxWeight& weight : model.weights) bytes += numBytes(model.graph.initializer(weight.initializer));
+  for (const WrittenConstant& constant : model.constants)
+    bytes += numBytes(model.graph.initializer(constant.initializer));
   return bytes;
 }
 
@@ -93,11 +91,20 @@ void setMetadata(::onnx::ModelProto& model, const char* key, std::string value) 
   entry.set_value(std::move(value));
 }
 
+/// The first that has the newest ops. Source: the versions table of the ONNX project.
+std::int64_t irVersionOf(const OnnxOpsets& opsets) {
+  std::int64_t newest = kOnnxOpset;
+  for (const auto& opset : opsets)
+    if (opset.domain().empty() || opset.domain() == "ai.onnx") newest = std::max(newest, opset.version());
+  if (newest <= kOnnxOpset) return kOnnxIrVersion;
+  return newest <= 22 ? 10 : newest <= 23 ? 11 : 12;
+}
+
 /// But for the hash of the graph, of which the numbers are not there yet.
-::onnx::ModelProto modelOf(const ExportedPipeline& pipeline, ::onnx::GraphProto graph) {
+::onnx::ModelProto modelOf(const ExportedPipeline& pipeline, OnnxModel& made) {
   ::onnx::ModelProto model;
-  model.set_ir_version(kOnnxIrVersion);
-  model.add_opset_import()->set_version(kOnnxOpset);
+  model.set_ir_version(irVersionOf(made.opsets));
+  model.mutable_opset_import()->Swap(&made.opsets);
   model.set_producer_name("fuseline");
   model.set_producer_version(std::string(version()));
   model.set_doc_string(
@@ -105,7 +112,7 @@ void setMetadata(::onnx::ModelProto& model, const char* key, std::string value) 
   const std::string text = serialize(documentAsAnalysed(pipeline));
   setMetadata(model, kOnnxPipelineHashKey, hashWithoutView(Json::parse(text)));
   setMetadata(model, kOnnxPipelineKey, text);
-  *model.mutable_graph() = std::move(graph);
+  *model.mutable_graph() = std::move(made.graph);
   return model;
 }
 
@@ -122,33 +129,52 @@ std::string weightsNote(const ExportedPipeline& pipeline) {
       pipeline.seed);
 }
 
-/// The model would be in pieces.
-std::optional<Error> refuseExternals(const Graph& graph) {
-  for (const ValueId input : graph.inputs())
-    if (const std::string& name = graph.value(input).name; isOfExternal(name))
-      return Error{fmt::format("{} (External) has no form in ONNX. Remove it, or export each part by itself.",
-                               externalOf(name))};
-  return std::nullopt;
+// ---- constants of kept nodes
+
+/// They are not drawn: nothing says how.
+Result<void> checkConstants(const OnnxModel& model, const NamedTensors* tensors) {
+  std::vector<std::string> missing;
+  for (const WrittenConstant& constant : model.constants)
+    if (!tensors || std::ranges::find(*tensors, constant.name, &NamedTensors::value_type::first) == tensors->end())
+      missing.push_back(constant.name);
+  if (missing.empty()) return {};
+  return Error{fmt::format(
+      "{}: constants of the model that was imported are not in the pipeline file. Export with --tensors and the file "
+      "that `fuseline import MODEL --weights OUT.safetensors` writes.",
+      nameList(missing))};
+}
+
+Result<void> fillConstants(::onnx::GraphProto& graph, const std::vector<WrittenConstant>& constants,
+                           const NamedTensors& tensors) {
+  for (const WrittenConstant& constant : constants) {
+    const auto given = std::ranges::find(tensors, constant.name, &NamedTensors::value_type::first);
+    if (Result<void> filled = fillKept(*graph.mutable_initializer(constant.initializer), given->second, constant.name);
+        !filled)
+      return filled;
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<PipelineText> onnxFile(const ExportedPipeline& pipeline) {
-  if (auto error = refuseExternals(pipeline.analysis.graph())) return *error;
   Result<OnnxModel> model = onnxModel(pipeline);
   if (!model) return model.error();
+  if (Result<void> given = checkConstants(*model, pipeline.tensors.get()); !given) return given.error();
   const std::int64_t bytes = weightBytes(*model);
   if (bytes > kLargestBytes) return tooLarge(pipeline.name, bytes);
   PipelineText file{.text = head(pipeline, bytes) + onnxListing(model->graph), .notes = std::move(model->notes)};
   if (!model->weights.empty()) file.notes.push_back(weightsNote(pipeline));
-  file.bytes = [proto = modelOf(pipeline, std::move(model->graph)), weights = std::move(model->weights),
-                graph = pipeline.analysis.graph(), seed = pipeline.seed,
+  file.bytes = [proto = modelOf(pipeline, *model), weights = std::move(model->weights),
+                constants = std::move(model->constants), graph = pipeline.analysis.graph(), seed = pipeline.seed,
                 tensors = pipeline.tensors]() -> Result<std::string> {
     Result<NamedTensors> bindings = makeBindings(graph, seed, tensors ? *tensors : NamedTensors());
     if (!bindings) return bindings.error();
     ::onnx::ModelProto filled = proto;
     TensorsByName byName(std::move_iterator(bindings->begin()), std::move_iterator(bindings->end()));
     if (Result<void> done = fill(*filled.mutable_graph(), weights, std::move(byName)); !done) return done.error();
+    if (!constants.empty())
+      if (Result<void> done = fillConstants(*filled.mutable_graph(), constants, *tensors); !done) return done.error();
     setMetadata(filled, kOnnxGraphHashKey, onnxGraphHash(filled.graph()));
     const auto all = static_cast<std::int64_t>(filled.ByteSizeLong());
     if (all > kLargestBytes) return tooLarge(filled.graph().name(), all);

@@ -83,8 +83,9 @@ class GateSearch {
     layer.found.note = "two layers of the model with one input are one here, whose result a gate reads.";
     layer.found.attributes["out_features"] = 2 * layer.found.attributes["out_features"].get<std::int64_t>();
     for (std::size_t i = 0; i < layer.found.weights.size(); ++i)
-      layer.found.weights[i].below = found(gate.second).weights[i].constant;
+      layer.found.weights[i].below = std::make_shared<FoundWeight>(found(gate.second).weights[i]);
     product.found = FoundOperation{.operation = gatedForm(found(gate.activation)),
+                                   .attributes = gatedAttributes(found(gate.activation)),
                                    .inputs = {{"x", layer.tensor}},
                                    .note = found(gate.activation).note};
     m_gone.insert({gate.activation, gate.second});

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_graph.h"
 
+#include "core/ops/external.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -86,6 +88,7 @@ void OnnxGraph::nameValues() {
 
 void OnnxGraph::declareInputs() {
   for (const ValueId input : m_graph.inputs()) {
+    if (isOfExternal(m_graph.value(input).name)) continue;
     ::onnx::ValueInfoProto& info = *m_proto.add_input();
     info.set_name(m_valueNames[static_cast<std::size_t>(input)]);
     setType(info, m_graph.value(input).spec);
@@ -223,6 +226,7 @@ OnnxValue OnnxGraph::zeroPoint(ElementFormat format) {
 ::onnx::GraphProto OnnxGraph::finish() {
   std::set<std::string> named;
   for (const GraphOutput& output : m_graph.outputs()) {
+    if (isOfExternal(output.name)) continue;
     const Value& value = m_graph.value(output.value);
     std::string name = m_valueNames[static_cast<std::size_t>(output.value)];
     if (value.producer < 0 || !named.insert(name).second) {

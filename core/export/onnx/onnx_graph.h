@@ -73,8 +73,10 @@ class OnnxGraph {
   /// A scalar 0 of a float8 type: what QuantizeLinear takes its type from.
   OnnxValue zeroPoint(ElementFormat format);
 
-  /// Adds the graph's outputs. Nothing is added afterwards.
+  /// Adds the graph's outputs. Nothing is added afterwards. What ops External make is made by nobody yet.
   ::onnx::GraphProto finish();
+  /// What the tensor is called.
+  const std::string& nameOf(ValueId value) const { return m_valueNames[static_cast<std::size_t>(value)]; }
   const std::vector<OnnxWeight>& weights() const { return m_weights; }
 
  private:

@@ -7,7 +7,9 @@
 #include "core/document/lowering.h"
 #include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_exporter.h"
+#include "core/export/onnx/onnx_fused_nodes.h"
 #include "core/export/onnx/onnx_gates.h"
+#include "core/export/onnx/onnx_kept_nodes.h"
 #include "core/export/onnx/onnx_listing.h"
 #include "core/export/onnx/onnx_node_names.h"
 #include "core/export/onnx/onnx_patterns.h"
@@ -71,7 +73,8 @@ void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightSour
 
 class GraphImport {
  public:
-  GraphImport(const ::onnx::GraphProto& graph, std::string_view name) : m_reading(graph), m_name(name) {}
+  GraphImport(const ::onnx::ModelProto& model, std::string_view name)
+      : m_reading(model.graph()), m_opsets(model.opset_import()), m_name(name) {}
 
   Result<ImportedPipeline> run(const OnnxImportOptions& options) {
     m_options = options;
@@ -381,6 +384,7 @@ class GraphImport {
     for (const std::size_t member : members) nodes.push_back(m_leftOut[member].node);
     found.attributes = externalAttributes(found, region.outputs, nodes);
     const std::string id = m_ids.of(nameOf(nodes));
+    keepNodesOf(id, region, found);
     for (std::size_t i = 0; i < region.outputs.size(); ++i) {
       m_ports.emplace(region.outputs[i], fmt::format("{}.{}", id, numbered("y", i)));
       m_made.insert(region.outputs[i]);
@@ -393,6 +397,16 @@ class GraphImport {
                             .found = std::move(found),
                             .position = m_reading.position(region.outputs.front())});
     return true;
+  }
+
+  /// So that an export to ONNX can write them again.
+  void keepNodesOf(const std::string& id, const Region& region, FoundOperation& found) {
+    std::vector<std::string> inputs;
+    for (const auto& [port, tensor] : found.inputs) inputs.push_back(tensor);
+    std::optional<KeptNodes> kept = keepNodes(m_reading, m_opsets, inputs, region.outputs, m_ports, m_options.folder);
+    if (!kept) return;
+    found.attributes["nodes"] = kept->text;
+    for (KeptConstant& constant : kept->constants) m_keptConstants.emplace_back(id, std::move(constant));
   }
 
   /// "x", "x2", "x3".
@@ -513,7 +527,21 @@ class GraphImport {
       imported.notes.push_back(fmt::format("{}: {}", nameList(places.of(ops)), note));
     const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
     addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options, places);
+    addKeptConstants(imported, places);
     return imported;
+  }
+
+  /// Beside the parameters, of the nodes that Externals stand for.
+  void addKeptConstants(ImportedPipeline& imported, const FoldedPlaces& places) const {
+    if (!m_options.takesWeights || imported.weightsProblem) return;
+    for (const auto& [id, constant] : m_keptConstants) {
+      Result<Tensor> tensor = keptTensor(constant, m_options.folder);
+      if (!tensor) {
+        imported.weightsProblem = tensor.error();
+        return;
+      }
+      imported.weights.emplace_back(places.of(fmt::format("{}.{}", id, constant.name)), std::move(*tensor));
+    }
   }
 
   FoldedPlaces fold(ImportedPipeline& imported) const {
@@ -536,6 +564,7 @@ class GraphImport {
 
   OnnxImportOptions m_options;
   OnnxReading m_reading;
+  const OnnxOpsets& m_opsets;
   std::string m_name;
   ImportedIds m_ids;
   ImportedSymbols m_symbols;
@@ -553,6 +582,7 @@ class GraphImport {
   std::vector<LeftOut> m_leftOut;
   std::vector<std::string> m_externals;  // ids
   std::set<std::string> m_externalTensors;
+  std::vector<std::pair<std::string, KeptConstant>> m_keptConstants;  // by ids of Externals
   std::size_t m_numInExternals = 0;
   std::vector<std::string> m_drawnOutputs;
   std::set<std::string> m_made;        // by ops
@@ -603,7 +633,8 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
         fmt::format("{}: expected an ONNX model with a graph that has outputs; this is none, or cut off.", name)};
   if (std::optional<ImportedPipeline> written = writtenPipeline(model))
     return withWeights(std::move(*written), model.graph(), options);
-  return GraphImport(model.graph(), name).run(options);
+  splitFusedNodes(*model.mutable_graph());
+  return GraphImport(model, name).run(options);
 }
 
 Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options) {

@@ -4,6 +4,7 @@
 
 #include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_operation.h"
+#include "core/export/te/modules_between.h"
 #include "core/quant/apply_recipe.h"
 #include "core/runtime/pipeline_run.h"
 
@@ -33,6 +34,29 @@ Result<Graph> inferenceGraph(const ExportedPipeline& pipeline, const Symbols& sy
   return applyRecipe(std::move(lowered.graph), *pipeline.analysis.recipe, warnings);
 }
 
+Error withoutNodes(const std::string& id) {
+  return {fmt::format(
+      "{} (External) has no form in ONNX: its attribute nodes is empty, as only an import of an ONNX model fills it. "
+      "Remove it, or export each part by itself.",
+      id)};
+}
+
+Result<void> addExternals(const ExportedPipeline& pipeline, const Graph& graph, const OnnxGraph& onnx,
+                          OnnxModel& model) {
+  const std::vector<ModuleBetween> externals = modulesBetween(pipeline.document, graph);
+  for (const ModuleBetween& external : externals) {
+    if (external.nodes.empty()) return withoutNodes(external.path);
+    KeptPlace place{.id = external.path, .inputs = {}, .outputs = {}};
+    for (const ValueId value : external.inputs) place.inputs.push_back(onnx.nameOf(value));
+    for (const ValueId value : external.outputs) place.outputs.push_back(onnx.nameOf(value));
+    Result<std::vector<WrittenConstant>> constants = writeKeptNodes(external.nodes, place, model.graph, model.opsets);
+    if (!constants) return constants.error();
+    std::ranges::move(*constants, std::back_inserter(model.constants));
+  }
+  if (!externals.empty()) sortNodes(model.graph);
+  return {};
+}
+
 Result<OnnxModel> written(const ExportedPipeline& pipeline, const Graph& graph) {
   static const NamedTensors kNone;
   OnnxGraph onnx(graph);
@@ -41,7 +65,11 @@ Result<OnnxModel> written(const ExportedPipeline& pipeline, const Graph& graph) 
     onnx.beginOperation(node);
     if (Result<void> added = addOnnxOperation(onnx, quantization); !added) return added.error();
   }
-  return OnnxModel{.graph = onnx.finish(), .weights = onnx.weights(), .notes = quantization.notes()};
+  OnnxModel model{
+      .graph = onnx.finish(), .opsets = {}, .weights = onnx.weights(), .constants = {}, .notes = quantization.notes()};
+  model.opsets.Add()->set_version(kOnnxOpset);
+  if (Result<void> added = addExternals(pipeline, graph, onnx, model); !added) return added.error();
+  return model;
 }
 
 // ---- notes

@@ -28,5 +28,7 @@ std::optional<FoundOperation> operationAt(const OnnxReading& graph, const std::s
 
 /// "SwiGLU" for SiLU: the op that activates one half of its input and multiplies it by the other. Empty: there is none.
 std::string gatedForm(const FoundOperation& activation);
+/// What that op has of the attributes of the activation.
+Json gatedAttributes(const FoundOperation& activation);
 
 }  // namespace fuseline

@@ -19,7 +19,7 @@ ElementwiseProgram programOf(const Node& node) {
 }
 
 bool hasNode(const Instruction& code) {
-  constexpr std::array kWithout = {Opcode::Dropout, Opcode::GeluGrad, Opcode::SiluGrad};
+  constexpr std::array kWithout = {Opcode::Dropout, Opcode::GeluGrad, Opcode::ExactGeluGrad, Opcode::SiluGrad};
   return std::ranges::find(kWithout, code.opcode) == kWithout.end();
 }
 
@@ -64,12 +64,15 @@ class ProgramNodes {
       case Opcode::Sqrt: return unary("Sqrt", "sqrt");
       case Opcode::Rsqrt: return m_graph.add("Reciprocal", {unary("Sqrt", "sqrt")}, "rsqrt");
       case Opcode::Tanh: return unary("Tanh", "tanh");
+      case Opcode::Erf: return unary("Erf", "erf");
       case Opcode::Sigmoid: return unary("Sigmoid", "sigmoid");
       case Opcode::Gelu: return m_graph.add("Gelu", {a()}, "gelu", {{"approximate", "tanh"}});
+      case Opcode::ExactGelu: return m_graph.add("Gelu", {a()}, "gelu", {{"approximate", "none"}});
       case Opcode::Silu: return m_graph.add("Mul", {a(), unary("Sigmoid", "sigmoid")}, "silu");
       case Opcode::Load:
       case Opcode::Dropout:
       case Opcode::GeluGrad:
+      case Opcode::ExactGeluGrad:
       case Opcode::SiluGrad: break;
     }
     return {};

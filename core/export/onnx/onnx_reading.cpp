@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 namespace fuseline {
@@ -23,6 +24,26 @@ bool isFloatCast(const ::onnx::NodeProto& node) {
 bool isPassing(const ::onnx::NodeProto& node) {
   const bool isPlain = node.op_type() == "Identity" || node.op_type() == "Dropout";
   return isStandard(node) && node.input_size() > 0 && node.output_size() > 0 && (isPlain || isFloatCast(node));
+}
+
+double rounded(double value, DType dtype) {
+  return Tensor::fromDoubles({.dtype = dtype, .shape = {}}, std::array{value}).toDoubles().front();
+}
+
+std::vector<std::int64_t> permutationOf(const ::onnx::NodeProto& transpose) {
+  const auto* const perm = findAttribute(transpose, "perm");
+  return perm ? std::vector<std::int64_t>(perm->ints().begin(), perm->ints().end()) : std::vector<std::int64_t>();
+}
+
+/// Does the second transpose bring back what the first exchanged? Without a list both reverse all axes.
+bool cancel(const ::onnx::NodeProto& first, const ::onnx::NodeProto& second) {
+  const std::vector<std::int64_t> a = permutationOf(first), b = permutationOf(second);
+  if (a.size() != b.size()) return false;
+  for (std::size_t axis = 0; axis < b.size(); ++axis) {
+    const bool isAxis = b[axis] >= 0 && b[axis] < static_cast<std::int64_t>(a.size());
+    if (!isAxis || a[static_cast<std::size_t>(b[axis])] != static_cast<std::int64_t>(axis)) return false;
+  }
+  return true;
 }
 
 std::vector<double> decoded(const std::vector<std::uint16_t>& halves, DType dtype) {
@@ -94,12 +115,18 @@ const std::string& inputOf(const ::onnx::NodeProto& node, int index) {
 // ---- the graph
 
 OnnxReading::OnnxReading(const ::onnx::GraphProto& graph) : m_graph(graph) {
-  for (const auto& tensor : graph.initializer()) m_constants.emplace(tensor.name(), &tensor);
+  for (const auto& tensor : graph.initializer()) {
+    m_constants.emplace(tensor.name(), &tensor);
+    m_typesOfModel.insert(tensor.data_type());
+  }
   for (const auto* values : {&graph.input(), &graph.value_info(), &graph.output()})
     for (const auto& value : *values) noteType(value);
   for (int position = 0; position < graph.node_size(); ++position) noteMaker(position);
   for (const auto& node : graph.node())
-    if (passesOn(node)) m_sources.emplace(node.output(0), node.input(0));
+    if (const std::string* const passed = passedOn(node)) {
+      m_sources.emplace(node.output(0), *passed);
+      if (node.op_type() == "DequantizeLinear") m_dequantized.insert(node.input(0));
+    }
   for (const auto& node : graph.node()) noteReaders(node);
   for (const auto& output : graph.output()) {
     ++m_readers[source(output.name())];
@@ -110,6 +137,7 @@ OnnxReading::OnnxReading(const ::onnx::GraphProto& graph) : m_graph(graph) {
 void OnnxReading::noteType(const ::onnx::ValueInfoProto& value) {
   const auto& type = value.type().tensor_type();
   if (type.has_shape()) m_types.emplace(value.name(), &type);
+  m_typesOfModel.insert(type.elem_type());
 }
 
 void OnnxReading::noteMaker(int position) {
@@ -124,14 +152,26 @@ void OnnxReading::noteMaker(int position) {
 }
 
 /// What becomes a floating-point number only now is another tensor.
-bool OnnxReading::passesOn(const ::onnx::NodeProto& node) const {
-  if (!isPassing(node)) return false;
+const std::string* OnnxReading::passedOn(const ::onnx::NodeProto& node) const {
+  if (!isPassing(node)) return undone(node);
   const std::int32_t type = elementType(node.input(0));
-  return node.op_type() != "Cast" || type == 0 || floatTypeOf(type);
+  return node.op_type() != "Cast" || type == 0 || floatTypeOf(type) ? &node.input(0) : nullptr;
+}
+
+/// Where the last node of a pair undoes what the first did, the input of the pair.
+const std::string* OnnxReading::undone(const ::onnx::NodeProto& node) const {
+  if (!isStandard(node) || node.input_size() == 0 || node.output_size() == 0) return nullptr;
+  const auto made = m_makers.find(node.input(0));
+  const ::onnx::NodeProto* const first = made == m_makers.end() ? nullptr : &m_graph.node(made->second);
+  if (!first || !isStandard(*first) || first->input_size() == 0) return nullptr;
+  const bool isUndone = (node.op_type() == "DequantizeLinear" && first->op_type() == "QuantizeLinear") ||
+                        (node.op_type() == "Transpose" && first->op_type() == "Transpose" && cancel(*first, node));
+  return isUndone ? &first->input(0) : nullptr;
 }
 
 void OnnxReading::noteReaders(const ::onnx::NodeProto& node) {
-  if (!passesOn(node))
+  const bool isFirstOfPair = node.output_size() > 0 && m_dequantized.contains(node.output(0));
+  if (!passedOn(node) && !isFirstOfPair)
     for (const std::string& input : node.input()) ++m_readers[source(input)];
   const auto dtype =
       isFloatCast(node) ? floatTypeOf(static_cast<std::int32_t>(integerOf(node, "to", 0))) : std::nullopt;
@@ -209,6 +249,8 @@ const ::onnx::TypeProto::Tensor* OnnxReading::type(const std::string& tensor) co
 std::int32_t OnnxReading::elementTypeMadeBy(const ::onnx::NodeProto& node) const {
   if (node.op_type() == "Cast") return static_cast<std::int32_t>(integerOf(node, "to", 0));
   if (node.op_type() == "Shape" || node.op_type() == "Size") return ::onnx::TensorProto::INT64;
+  constexpr std::array kComparisons = {"Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal", "Not", "And", "Or"};
+  if (std::ranges::find(kComparisons, node.op_type()) != kComparisons.end()) return ::onnx::TensorProto::BOOL;
   return elementType(inputOf(node, node.op_type() == "Where" ? 1 : 0));
 }
 
@@ -231,8 +273,42 @@ std::optional<std::int64_t> OnnxReading::axisFromEnd(const std::string& tensor, 
 }
 
 bool OnnxReading::isNumber(const std::string& tensor, double value) const {
+  const ::onnx::TensorProto* const proto = constant(tensor);
   const std::optional<double> found = number(tensor);
-  return found && static_cast<float>(*found) == static_cast<float>(value);
+  if (!found) return false;
+  const auto isRounded = [&](DType dtype) {
+    return (proto->data_type() == onnxType(dtype) || has(dtype)) && *found == rounded(value, dtype);
+  };
+  return static_cast<float>(*found) == static_cast<float>(value) || isRounded(DType::BF16) || isRounded(DType::F16);
+}
+
+bool OnnxReading::has(DType dtype) const { return m_typesOfModel.contains(onnxType(dtype)); }
+
+double OnnxReading::roundingOf(const std::string& number) const {
+  constexpr double kOfF32 = 5e-7;  // eight decimals, as many models have them
+  constexpr double kOfF16 = 0x1p-11, kOfBf16 = 0x1p-8;
+  const ::onnx::TensorProto* const proto = constant(number);
+  if (!proto) return kOfF32;
+  const std::optional<double> value = this->number(number);
+  const auto isRoundedTo = [&](DType dtype) {
+    if (proto->data_type() == onnxType(dtype)) return true;
+    return has(dtype) && value && *value == rounded(*value, dtype);
+  };
+  if (isRoundedTo(DType::BF16)) return kOfBf16;
+  return isRoundedTo(DType::F16) ? kOfF16 : kOfF32;
+}
+
+/// As in source(), there may be rings.
+bool OnnxReading::isRequantized(const std::string& tensor) const {
+  const std::string* name = &tensor;
+  for (std::size_t steps = 0; steps <= m_sources.size(); ++steps) {
+    const auto made = m_makers.find(*name);
+    const ::onnx::NodeProto* const node = made == m_makers.end() ? nullptr : &m_graph.node(made->second);
+    if (!node || node->input_size() == 0 || !passedOn(*node)) return false;
+    if (node->op_type() == "DequantizeLinear") return true;
+    name = &node->input(0);
+  }
+  return false;
 }
 
 }  // namespace fuseline

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,8 @@ class OnnxReading {
   explicit OnnxReading(const ::onnx::GraphProto& graph);
 
   const ::onnx::GraphProto& graph() const { return m_graph; }
-  /// The tensor that this one is, behind nodes that pass their input on: Identity, Dropout, Cast.
+  /// The tensor that this one is, behind nodes that pass their input on: Identity, Dropout, Cast, pairs of Transpose
+  /// that cancel, and pairs of QuantizeLinear and DequantizeLinear.
   const std::string& source(const std::string& tensor) const;
   /// The node that makes it, or its source; nullptr for inputs and initialisers.
   const ::onnx::NodeProto* maker(const std::string& tensor) const;
@@ -39,6 +41,11 @@ class OnnxReading {
   /// Of a constant of int64.
   std::optional<std::vector<std::int64_t>> integers(const std::string& tensor) const;
   bool isNumber(const std::string& tensor, double value) const;
+  /// How far a constant may be from the number that it was made of, relative to it: by the rounding to its dtype, or to
+  /// that of the model, where it was converted back to f32.
+  double roundingOf(const std::string& number) const;
+  /// Was the tensor quantized and brought back on its way?
+  bool isRequantized(const std::string& tensor) const;
 
   /// TensorProto.DataType: what the graph says of it, or that of what it is computed of. 0 where neither is known,
   /// as in a graph whose nodes do not stand in the order in which they run.
@@ -55,7 +62,9 @@ class OnnxReading {
   void noteType(const ::onnx::ValueInfoProto& value);
   void noteMaker(int position);
   std::int32_t elementTypeMadeBy(const ::onnx::NodeProto& node) const;
-  bool passesOn(const ::onnx::NodeProto& node) const;
+  const std::string* passedOn(const ::onnx::NodeProto& node) const;
+  const std::string* undone(const ::onnx::NodeProto& node) const;
+  bool has(DType dtype) const;
   void noteReaders(const ::onnx::NodeProto& node);
 
   const ::onnx::GraphProto& m_graph;
@@ -66,6 +75,8 @@ class OnnxReading {
   std::map<std::string, std::optional<DType>, std::less<>> m_readAs;
   std::map<std::string, const ::onnx::TypeProto::Tensor*, std::less<>> m_types;
   std::map<std::string, std::int32_t, std::less<>> m_elementTypes;  // of what nodes make
+  std::set<std::int32_t> m_typesOfModel;                            // of tensors whose type is known
+  std::set<std::string, std::less<>> m_dequantized;                 // codes that are brought back at once
 };
 
 Shape shapeOf(const ::onnx::TensorProto& tensor);

@@ -4,11 +4,14 @@
 
 #include "core/document/json_text.h"
 #include "core/export/onnx/onnx_reading.h"
+#include "core/numerics/minifloat.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -93,6 +96,13 @@ Result<Bytes> storedBytes(const ::onnx::TensorProto& tensor, std::uint64_t size,
   return bytesOf(tensor.raw_data().data(), tensor.raw_data().size());
 }
 
+/// FP8 codes that the message has in its list of int32.
+Bytes narrowed(const ::onnx::TensorProto& tensor) {
+  Bytes bytes;
+  for (const std::int32_t value : tensor.int32_data()) bytes.push_back(static_cast<std::byte>(value));
+  return bytes;
+}
+
 /// [rows, cols] to [cols, rows].
 Bytes transposed(const Bytes& data, std::int64_t rows, std::int64_t cols, std::size_t elementBytes) {
   Bytes result(data.size());
@@ -103,22 +113,140 @@ Bytes transposed(const Bytes& data, std::int64_t rows, std::int64_t cols, std::s
   return result;
 }
 
-Shape shapeInOp(const FoundWeight& weight) {
-  Shape shape = shapeOf(*weight.constant);
-  if (weight.isTransposed && shape.size() == 2) std::swap(shape[0], shape[1]);
-  return shape;
+Shape withoutOnes(const Shape& shape) {
+  Shape rest;
+  std::ranges::copy_if(shape, std::back_inserter(rest), [](std::int64_t extent) { return extent != 1; });
+  return rest;
 }
 
-}  // namespace
+/// "f32" for what ops compute with.
+std::string elementName(const ::onnx::TensorProto& constant) {
+  const std::optional<DType> dtype = floatTypeOf(constant.data_type());
+  return dtype ? std::string(dtypeName(*dtype)) : onnxTypeName(constant.data_type());
+}
 
-namespace {
+/// The shape of the elements, in the order in which the op has them.
+Result<Shape> shapeInOp(const FoundWeight& weight, const TensorSpec& spec) {
+  Shape shape = shapeOf(*weight.constant);
+  if (weight.isTransposed && shape.size() == 2) std::swap(shape[0], shape[1]);
+  const bool isOne = numElements(shape) == 1;
+  if (weight.isSpread && (isOne || withoutOnes(shape) == withoutOnes(spec.shape))) return isOne ? Shape{} : spec.shape;
+  if (shape == spec.shape) return shape;
+  return weightError(*weight.constant, fmt::format("it is {} {}, but the op has {}.", toString(shape),
+                                                   elementName(*weight.constant), toString(spec)));
+}
+
+// ---- quantized weights
+
+constexpr std::array kCodes = {std::pair(::onnx::TensorProto::INT8, 1), std::pair(::onnx::TensorProto::UINT8, 1),
+                               std::pair(::onnx::TensorProto::INT16, 2), std::pair(::onnx::TensorProto::UINT16, 2),
+                               std::pair(::onnx::TensorProto::INT32, 4)};
+
+template <class T>
+std::vector<double> integersIn(const Bytes& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return {values.begin(), values.end()};
+}
+
+template <class Format>
+std::vector<double> minifloatsIn(const Bytes& bytes) {
+  std::vector<double> values;
+  for (const std::byte each : bytes)
+    values.push_back(static_cast<double>(Format::toFloat(static_cast<std::uint8_t>(each))));
+  return values;
+}
+
+std::vector<double> codesIn(const Bytes& bytes, std::int32_t type) {
+  switch (type) {
+    case ::onnx::TensorProto::INT8: return integersIn<std::int8_t>(bytes);
+    case ::onnx::TensorProto::UINT8: return integersIn<std::uint8_t>(bytes);
+    case ::onnx::TensorProto::INT16: return integersIn<std::int16_t>(bytes);
+    case ::onnx::TensorProto::UINT16: return integersIn<std::uint16_t>(bytes);
+    case ::onnx::TensorProto::INT32: return integersIn<std::int32_t>(bytes);
+    default: break;
+  }
+  return type == onnxType(ElementFormat::E5M2) ? minifloatsIn<E5m2>(bytes) : minifloatsIn<E4m3>(bytes);
+}
+
+/// Elements of any type that weights, their scales and their zero points have.
+Result<std::vector<double>> numbersOf(const ::onnx::TensorProto& tensor, const fs::path& folder) {
+  const Shape shape = shapeOf(tensor);
+  const std::int64_t count = numElements(shape);
+  const std::optional<DType> dtype = floatTypeOf(tensor.data_type());
+  const bool isInMessage = !dtype && tensor.int32_data_size() > 0;
+  if (isInMessage && tensor.int32_data_size() == count)
+    return tensor.data_type() == onnxType(ElementFormat::E4M3) || tensor.data_type() == onnxType(ElementFormat::E5M2)
+               ? codesIn(narrowed(tensor), tensor.data_type())
+               : std::vector<double>(tensor.int32_data().begin(), tensor.int32_data().end());
+  const auto* const code = std::ranges::find(kCodes, tensor.data_type(), [](const auto& each) { return each.first; });
+  const std::int64_t width = dtype ? sizeBytes(*dtype) : code == kCodes.end() ? 1 : code->second;
+  const auto size = static_cast<std::uint64_t>(count * width);
+  const Result<Bytes> data = storedBytes(tensor, size, folder);
+  if (!data) return data.error();
+  if (data->size() != size)
+    return weightError(tensor, fmt::format("expected {} bytes for {}, found {}.", size, toString(shape), data->size()));
+  if (!dtype) return codesIn(*data, tensor.data_type());
+  std::vector<double> values(static_cast<std::size_t>(count));
+  decode(data->data(), *dtype, values);
+  return values;
+}
+
+/// One scale for all, or one for each index of the axis.
+Result<std::vector<double>> dequantized(const FoundWeight& weight, const fs::path& folder) {
+  const WeightCodes& codes = *weight.codes;
+  Result<std::vector<double>> values = numbersOf(*weight.constant, folder);
+  const Result<std::vector<double>> scales = numbersOf(*codes.scale, folder);
+  Result<std::vector<double>> zeros = std::vector<double>{0.0};
+  if (codes.zeroPoint) zeros = numbersOf(*codes.zeroPoint, folder);
+  for (const auto* const read : {&std::as_const(values), &scales, &std::as_const(zeros)})
+    if (!*read) return read->error();
+  const Shape shape = shapeOf(*weight.constant);
+  std::int64_t inner = 1, extent = 1;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (static_cast<std::int64_t>(axis) == codes.axis) extent = shape[axis];
+    if (static_cast<std::int64_t>(axis) > codes.axis) inner *= shape[axis];
+  }
+  for (const std::size_t count : {scales->size(), zeros->size()})
+    if (count != 1 && static_cast<std::int64_t>(count) != extent)
+      return weightError(*weight.constant,
+                         fmt::format("it has {} scales or zero points, but expected 1 or {}.", count, extent));
+  for (std::size_t i = 0; i < values->size(); ++i) {
+    const auto index = static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % extent);
+    (*values)[i] -= (*zeros)[zeros->size() == 1 ? 0 : index];
+    (*values)[i] *= (*scales)[scales->size() == 1 ? 0 : index];
+  }
+  return values;
+}
+
+std::vector<double> transposed(const std::vector<double>& values, std::int64_t rows, std::int64_t cols) {
+  std::vector<double> result(values.size());
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t col = 0; col < cols; ++col)
+      result[static_cast<std::size_t>(col * rows + row)] = values[static_cast<std::size_t>(row * cols + col)];
+  return result;
+}
+
+/// Elements that are computed: dequantized, times a factor, or one for all.
+Result<Tensor> computedWeight(const FoundWeight& weight, const TensorSpec& spec, const fs::path& folder) {
+  const Result<Shape> shape = shapeInOp(weight, spec);
+  if (!shape) return shape.error();
+  Result<std::vector<double>> values = weight.codes ? dequantized(weight, folder) : numbersOf(*weight.constant, folder);
+  if (!values) return values.error();
+  if (weight.isTransposed) values = transposed(*values, weight.constant->dims(0), weight.constant->dims(1));
+  for (double& value : *values) value *= weight.factor;
+  if (shape->empty()) values->resize(static_cast<std::size_t>(spec.numElements()), values->front());
+  return Tensor::fromDoubles(spec, *values);
+}
 
 Result<Tensor> readStacked(const FoundWeight& weight, const TensorSpec& spec, const fs::path& folder) {
   TensorSpec half = spec;
   half.shape[0] /= 2;
   Tensor whole{.spec = spec, .data = {}};
-  for (const ::onnx::TensorProto* const constant : {weight.constant, weight.below}) {
-    const Result<Tensor> part = readWeight({weight.parameter, constant, weight.isTransposed}, half, folder);
+  FoundWeight above = weight;
+  above.below = nullptr;
+  for (const FoundWeight* const each : {&std::as_const(above), weight.below.get()}) {
+    const Result<Tensor> part = readWeight(*each, half, folder);
     if (!part) return part.error();
     whole.data.insert(whole.data.end(), part->data.begin(), part->data.end());
   }
@@ -127,17 +255,20 @@ Result<Tensor> readStacked(const FoundWeight& weight, const TensorSpec& spec, co
 
 }  // namespace
 
-Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, const fs::path& folder) {
+Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, const std::filesystem::path& folder) {
   if (weight.below) return readStacked(weight, spec, folder);
-  if (!weight.constant) return Tensor::zeros(spec);
+  if (!weight.constant && weight.fill == 0.0) return Tensor::zeros(spec);
+  if (!weight.constant)
+    return Tensor::fromDoubles(spec, std::vector<double>(static_cast<std::size_t>(spec.numElements()), weight.fill));
+  if (weight.codes || weight.factor != 1.0 || weight.isSpread) return computedWeight(weight, spec, folder);
   const ::onnx::TensorProto& constant = *weight.constant;
   const std::optional<DType> dtype = floatTypeOf(constant.data_type());
   if (!dtype)
     return weightError(
         constant, fmt::format("its elements are {}, expected f32, f16 or bf16.", onnxTypeName(constant.data_type())));
-  Tensor tensor{.spec = {.dtype = *dtype, .shape = shapeInOp(weight)}, .data = {}};
-  if (tensor.spec.shape != spec.shape)
-    return weightError(constant, fmt::format("it is {}, but the op has {}.", toString(tensor.spec), toString(spec)));
+  const Result<Shape> shape = shapeInOp(weight, spec);
+  if (!shape) return shape.error();
+  Tensor tensor{.spec = {.dtype = *dtype, .shape = *shape}, .data = {}};
   const auto size = static_cast<std::uint64_t>(tensor.spec.bytes());
   Result<Bytes> data = storedBytes(constant, size, folder);
   if (!data) return data.error();
@@ -148,6 +279,52 @@ Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, con
   tensor.data = weight.isTransposed ? transposed(*data, tensor.spec.shape[1], tensor.spec.shape[0], elementBytes)
                                     : std::move(*data);
   return *dtype == spec.dtype ? tensor : Tensor::fromDoubles(spec, tensor.toDoubles());
+}
+
+std::int64_t elementSize(std::int32_t type) {
+  switch (type) {
+    case ::onnx::TensorProto::FLOAT:
+    case ::onnx::TensorProto::INT32:
+    case ::onnx::TensorProto::UINT32: return 4;
+    case ::onnx::TensorProto::INT64:
+    case ::onnx::TensorProto::UINT64:
+    case ::onnx::TensorProto::DOUBLE: return 8;
+    case ::onnx::TensorProto::FLOAT16:
+    case ::onnx::TensorProto::BFLOAT16:
+    case ::onnx::TensorProto::INT16:
+    case ::onnx::TensorProto::UINT16: return 2;
+    case ::onnx::TensorProto::BOOL:
+    case ::onnx::TensorProto::INT8:
+    case ::onnx::TensorProto::UINT8: return 1;
+    default: return type == onnxType(ElementFormat::E4M3) || type == onnxType(ElementFormat::E5M2) ? 1 : 0;
+  }
+}
+
+/// Smaller elements than 32 bits have the message's list of int32, each in one.
+Result<std::vector<std::byte>> elementBytes(const ::onnx::TensorProto& constant, const std::filesystem::path& folder) {
+  const std::int64_t width = elementSize(constant.data_type());
+  const std::int64_t count = numElements(shapeOf(constant));
+  if (width == 0) return weightError(constant, "its elements have no fixed size, as those of strings.");
+  const auto size = static_cast<std::uint64_t>(count * width);
+  Bytes bytes;
+  if (constant.int64_data_size() > 0)
+    bytes = bytesOf(constant.int64_data().data(), static_cast<std::size_t>(constant.int64_data_size()));
+  else if (constant.uint64_data_size() > 0 && width == 8)
+    bytes = bytesOf(constant.uint64_data().data(), static_cast<std::size_t>(constant.uint64_data_size()));
+  else if (constant.double_data_size() > 0)
+    bytes = bytesOf(constant.double_data().data(), static_cast<std::size_t>(constant.double_data_size()));
+  else if (constant.int32_data_size() > 0)
+    for (const std::int32_t value : constant.int32_data()) {
+      const Bytes each = bytesOf(&value, 1);
+      bytes.insert(bytes.end(), each.begin(), each.begin() + std::min<std::ptrdiff_t>(width, 4));
+    }
+  else {
+    Result<Bytes> stored = storedBytes(constant, size, folder);
+    if (!stored) return stored;
+    bytes = std::move(*stored);
+  }
+  if (bytes.size() == size) return bytes;
+  return weightError(constant, fmt::format("expected {} bytes, found {}.", size, bytes.size()));
 }
 
 Result<ReadWeights> readWeights(const Graph& graph, const WeightSource& source) {

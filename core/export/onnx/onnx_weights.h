@@ -9,24 +9,41 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace fuseline {
 
+/// How integers or FP8 of a constant become numbers: (code - zero point) scale, as DequantizeLinear says.
+struct WeightCodes {
+  const ::onnx::TensorProto* scale = nullptr;      // one element, or one for each index of the axis
+  const ::onnx::TensorProto* zeroPoint = nullptr;  // nullptr: 0
+  std::int64_t axis = 0;                           // of the constant as the model has it
+};
+
 /// A parameter of an op, such as "weight", and the constant of a graph that holds it.
 struct FoundWeight {
   std::string parameter;
-  const ::onnx::TensorProto* constant = nullptr;  // nullptr: it is zero, as where the graph adds nothing
+  const ::onnx::TensorProto* constant = nullptr;  // nullptr: every element is `fill`
   bool isTransposed = false;                      // a matrix: [in, out] in the model
-  const ::onnx::TensorProto* below = nullptr;     // the rows that come after, of another constant like it
+  double fill = 0.0;
+  double factor = 1.0;    // that of each element, as alpha and beta of Gemm
+  bool isSpread = false;  // extents of one are dropped, and one element stands for all
+  std::optional<WeightCodes> codes = std::nullopt;
+  std::shared_ptr<const FoundWeight> below = nullptr;  // the rows that come after, of another constant like it
 };
 
 /// The elements, rounded once where the spec has a narrower dtype. folder: where files of external data stand.
 /// Errors: another shape, or number of bytes; elements that are no f32, f16 or bf16; external data that cannot be read,
 /// or stand outside of the folder.
 Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, const std::filesystem::path& folder);
+
+/// Of an element type of fixed size; 0: it has none, such as strings.
+std::int64_t elementSize(std::int32_t type);
+/// The elements of any constant, as raw_data has them. Errors: as readWeight().
+Result<std::vector<std::byte>> elementBytes(const ::onnx::TensorProto& constant, const std::filesystem::path& folder);
 
 struct WeightSource {
   /// Nothing: the model has none for this parameter, by its number.

@@ -33,10 +33,10 @@ std::vector<ValueId> valuesOf(const Graph& graph, const std::string& path, const
   return values;
 }
 
-std::string moduleOf(const DocumentOp& op, const SymbolTable& symbols) {
-  const auto found = op.attributes.find("module");
-  const bool isGiven = found != op.attributes.end() && found->is_string();
-  return isGiven ? symbols.withExpressions(found->get_ref<const std::string&>()) : std::string();
+/// Empty: it is not given.
+std::string textOf(const DocumentOp& op, const char* attribute) {
+  const auto found = op.attributes.find(attribute);
+  return found != op.attributes.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 /// Lowering adds their outputs op by op, so that each op begins with its first.
@@ -61,7 +61,9 @@ std::vector<ModuleBetween> modulesBetween(const PipelineDocument& document, cons
     if (!op) continue;
     const OperationPointer type = operationOf(document, *op);
     modules.push_back({.path = path,
-                       .call = moduleOf(*op, symbols),
+                       .call = symbols.withExpressions(textOf(*op, "module")),
+                       .description = textOf(*op, "description"),
+                       .nodes = textOf(*op, "nodes"),
                        .inputs = valuesOf(graph, path, type->inputs),
                        .outputs = valuesOf(graph, path, type->outputs)});
   }

@@ -10,6 +10,7 @@
 #include "core/export/te/te_refusals.h"
 #include "core/export/te/te_sequences.h"
 #include "core/export/te/torch_formula.h"
+#include "core/export/te/torch_nodes.h"
 #include "core/fusion/rules/conditions.h"
 #include "core/graph/in_place_hazards.h"
 #include "core/ops/external.h"
@@ -18,8 +19,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,6 +30,22 @@
 namespace fuseline {
 
 namespace {
+
+constexpr const char* kPlaceholder =
+    R"(class Placeholder(torch.nn.Module):
+    """An op that Fuseline has the shapes of, but cannot write in Python."""
+
+    def __init__(self, name, description):
+        super().__init__()
+        self.name = name
+        self.description = description
+
+    def forward(self, *inputs):
+        shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
+        raise NotImplementedError(f"{self.name} ({self.description}) of {shapes}: put a module in its place.")
+
+
+)";
 
 constexpr const char* kProgram =
 #include "core/export/te_main.inc"
@@ -60,7 +79,10 @@ class Script {
 
   Result<PipelineText> write() {
     for (const ModuleBetween& module : m_between) {
-      if (module.call.empty()) return withoutModule(module);
+      if (module.call.empty()) {
+        fillIn(module);
+        continue;
+      }
       if (!isPythonExpression(module.call)) return withoutExpression(module);
       noteModule(module);
     }
@@ -79,7 +101,8 @@ class Script {
       m_notes.emplace_back(
           "The ops that communicate need a process group. TransformerEngine leaves communication out where it has one "
           "process; started by torchrun with more it fuses as it is planned here.");
-    std::string text = head() + formulas + pipelineClass() + "\n\n" + recipe.text;
+    std::string text = head() + (hasPlaceholders() ? kPlaceholder : "") + classes() + formulas + pipelineClass() +
+                       "\n\n" + recipe.text;
     if (m_pipeline.moduleOnly) return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
     text += tables() + "\n\n" + kProgram + "\n";
     text += embedded(documentAsAnalysed(m_pipeline), "# ");
@@ -90,11 +113,46 @@ class Script {
   const Graph& graph() const { return m_plan.graph; }
   bool isTraining() const { return graph().pass() == PassKind::Training; }
 
-  static Error withoutModule(const ModuleBetween& module) {
-    return Error{fmt::format(
-        "{} (External) has no module to export: its attribute module is empty. Expected the Python expression that "
-        "makes it, such as te.DotProductAttention(32, 128); set it.",
-        module.path)};
+  /// Instances of a block have one class.
+  void fillIn(const ModuleBetween& module) {
+    if (module.nodes.empty() || m_classes.contains(module.nodes)) return notePlaceholder(module);
+    const std::string name = fmt::format("Nodes{}", m_classes.size() + 1);
+    const auto text = torchNodes(module.nodes, name, module.inputs.size(), module.outputs.size());
+    if (text) m_classes.emplace(module.nodes, std::pair(name, *text));
+    notePlaceholder(module);
+  }
+
+  void notePlaceholder(const ModuleBetween& module) {
+    const char* const what =
+        module.description.empty() ? "an op that Fuseline does not have" : module.description.c_str();
+    if (m_classes.contains(module.nodes))
+      m_notes.push_back(fmt::format(
+          "{}: {} stand between the te.ops.Sequential, written in PyTorch with the extents that the ONNX model has.",
+          module.path, what));
+    else
+      m_notes.push_back(fmt::format(
+          "{}: a Placeholder stands between the te.ops.Sequential for {}; its forward raises NotImplementedError. Put "
+          "a module in its place, or set the attribute module of {} to the Python expression that makes it, such as "
+          "te.DotProductAttention(32, 128).",
+          module.path, what, module.path));
+  }
+
+  std::string classes() const {
+    std::string text;
+    for (const auto& [nodes, named] : m_classes) text += named.second + "\n\n";
+    return text;
+  }
+
+  bool hasPlaceholders() const {
+    return std::ranges::any_of(m_between, [this](const ModuleBetween& module) {
+      return module.call.empty() && !m_classes.contains(module.nodes);
+    });
+  }
+
+  std::string callOf(const ModuleBetween& module) const {
+    if (!module.call.empty()) return module.call;
+    if (const auto known = m_classes.find(module.nodes); known != m_classes.end()) return known->second.first + "()";
+    return fmt::format("Placeholder({}, {})", pythonText(module.path), pythonText(module.description));
   }
 
   static Error withoutExpression(const ModuleBetween& module) {
@@ -268,7 +326,7 @@ class Script {
       text += module.sequence.isTe ? sequential(module)
                                    : fmt::format("        self.{} = {}(device)\n", module.name, className(module));
     for (std::size_t i = 0; i < m_between.size(); ++i)
-      text += fmt::format("        self.{} = ({}).to(device)\n", m_betweenNames[i], m_between[i].call);
+      text += fmt::format("        self.{} = ({}).to(device)\n", m_betweenNames[i], callOf(m_between[i]));
     return text;
   }
 
@@ -531,6 +589,7 @@ class Script {
   std::string m_capability;
   std::vector<std::string> m_notes;
   std::vector<ModuleBetween> m_between;
+  std::map<std::string, std::pair<std::string, std::string>> m_classes;  // name and text, by what Externals keep
   Makers m_makers;
   std::vector<std::string> m_betweenNames;
   std::map<NodeId, std::string> m_quantizerNames;

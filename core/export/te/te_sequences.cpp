@@ -4,6 +4,7 @@
 
 #include "core/ops/catalog.h"
 #include "core/quant/apply_recipe.h"
+#include "core/ops/shared_attributes.h"
 
 #include <algorithm>
 #include <numeric>
@@ -198,7 +199,7 @@ std::vector<NodeId> Makers::of(ValueId value) const {
 bool isTeOperation(const Node& node) {
   constexpr std::string_view kOurs = "Formula";
   const std::string& name = node.operation->name;
-  return name != kOurs && builtinOperations().find(name) != nullptr;
+  return name != kOurs && !isExactGelu(node.attributes) && builtinOperations().find(name) != nullptr;
 }
 
 bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value) {

@@ -26,7 +26,9 @@ struct TeSequence {
 /// A module between sequences that the graph does not hold, an op External: what it reads, and what it makes.
 struct ModuleBetween {
   std::string path;  // "attention"
-  std::string call;  // what makes it: "te.DotProductAttention(32, 128)"
+  std::string call;  // what makes it: "te.DotProductAttention(32, 128)"; empty: the document does not say
+  std::string description;
+  std::string nodes;  // those of an ONNX model that it stands for
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
 };

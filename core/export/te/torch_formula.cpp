@@ -6,6 +6,7 @@
 #include "core/export/te/te_operation.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include <fmt/format.h>
@@ -54,8 +55,16 @@ class ProgramText {
   std::string operand(const Place& place) {
     const auto slot = static_cast<std::size_t>(place.operand.slot);
     if (place.operand.kind == OperandKind::Parameter) return fmt::format("self.{}.float()", m_parameters[slot]);
-    return fmt::format("{}.float(){}", inputName(place.operand.slot),
-                       place.access == Access::Column ? ".unsqueeze(-1)" : "");
+    const std::string input = inputName(place.operand.slot) + ".float()";
+    if (place.lanes > 1) return lane(input, place);
+    return place.access == Access::Column ? input + ".unsqueeze(-1)" : input;
+  }
+
+  /// One of the two that stand side by side in the last axis.
+  static std::string lane(const std::string& input, const Place& place) {
+    if (place.interleave == 0) return fmt::format("{}.chunk({}, dim=-1)[{}]", input, place.lanes, place.lane);
+    return fmt::format("{}.unflatten(-1, (-1, {}, {})).select(-2, {}).flatten(-2)", input, place.lanes,
+                       place.interleave, place.lane);
   }
 
   std::string binary(const Instruction& code, const char* sign) const {
@@ -98,12 +107,15 @@ class ProgramText {
       case Opcode::Sqrt: return unary(code, "torch.sqrt({})");
       case Opcode::Rsqrt: return unary(code, "torch.rsqrt({})");
       case Opcode::Tanh: return unary(code, "torch.tanh({})");
+      case Opcode::Erf: return unary(code, "torch.erf({})");
       case Opcode::Sigmoid: return unary(code, "torch.sigmoid({})");
       case Opcode::Gelu: return unary(code, "torch.nn.functional.gelu({}, approximate=\"tanh\")");
+      case Opcode::ExactGelu: return unary(code, "torch.nn.functional.gelu({})");
       case Opcode::Silu: return unary(code, "torch.nn.functional.silu({})");
       case Opcode::Constant:
       case Opcode::Dropout:
       case Opcode::GeluGrad:
+      case Opcode::ExactGeluGrad:
       case Opcode::SiluGrad: break;
     }
     return {};
@@ -125,7 +137,9 @@ ElementwiseProgram programOf(const Node& node) {
 /// Statements exist for what forward programs are made of.
 bool canBePrinted(const ElementwiseProgram& program) {
   return program.stores.size() == 1 && std::ranges::none_of(program.code, [](const Instruction& code) {
-           return code.opcode == Opcode::Dropout || code.opcode == Opcode::GeluGrad || code.opcode == Opcode::SiluGrad;
+           constexpr std::array kBackward = {Opcode::Dropout, Opcode::GeluGrad, Opcode::ExactGeluGrad,
+                                             Opcode::SiluGrad};
+           return std::ranges::find(kBackward, code.opcode) != kBackward.end();
          });
 }
 
@@ -165,7 +179,7 @@ Result<std::string> torchModule(const Graph& graph, NodeId id, const std::string
                     "ops of te.ops, or by a Formula.",
                     node.id, node.operation->name, reason)};
   };
-  if (!node.operation->isElementwise() || node.operation->elementwise.isGated) return refused("it is not elementwise");
+  if (!node.operation->isElementwise()) return refused("it is not elementwise");
   ElementwiseProgram program = programOf(node);
   if (!canBePrinted(program)) return refused("it draws random numbers");
   ProgramText text(node, std::move(program), graph.value(node.outputs[0]).spec.dtype);

@@ -12,7 +12,7 @@ namespace fuseline {
 
 /// A class of this name: parameters, and forward(x, ...) in float32, rounded once at its end. PyTorch derives the
 /// gradients.
-/// Errors: an op that is not elementwise, or gated, or drops elements: te.ops and PyTorch have no counterpart here.
+/// Errors: an op that is not elementwise, or drops elements: te.ops and PyTorch have no counterpart here.
 Result<std::string> torchModule(const Graph& graph, NodeId node, const std::string& className);
 
 /// What the node's parameters are called in that module: none like its members, or like words of Python.

@@ -41,7 +41,8 @@ FusionRule backward_activation_bias() {
           "quantizes nothing; TransformerEngine fuses, and raises where its kernels refuse the sizes.",
       .chain = {{.role = "bias", .operations = {"Bias"}}, {.role = "act", .operations = {"GELU", "ReLU"}}},
       .conditions = {{.sentence = "The op before the bias quantizes its output gradient.",
-                      .holds = readsQuantizedGradient}},
+                      .holds = readsQuantizedGradient},
+                     isNotExactGelu("act")},
       .becomes = "elementwise",
   };
 }

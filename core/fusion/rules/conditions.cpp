@@ -4,6 +4,7 @@
 
 #include "core/graph/in_place_hazards.h"
 #include "core/graph/input_rounding.h"
+#include "core/ops/shared_attributes.h"
 #include "core/quant/apply_recipe.h"
 
 #include <algorithm>
@@ -83,6 +84,20 @@ Condition readsItsInputAsMade(std::string role) {
                             "that tensor would not exist.",
                             linear.id, dtypeName(*rounded)));
           }};
+}
+
+Condition isNotExactGelu(std::string role) {
+  return {
+      .sentence = "GELU is in its tanh form.",
+      .holds =
+          [role](const Match& match) {
+            const Node& act = *match.role(role);
+            if (!isExactGelu(act.attributes)) return Verdict::yes();
+            return Verdict::no(fmt::format(
+                "{} is GELU by the error function (approximate none); this fusion has the tanh form.", act.id));
+          },
+      .repairs =
+          [role](const Match& match) { return std::vector{setAttribute(*match.role(role), "approximate", "tanh")}; }};
 }
 
 Condition linearModeIsNot(std::string role, std::string mode) {

@@ -21,6 +21,8 @@ Condition inPlaceIs(std::string role, bool expected);
 Condition keepsItsInput(std::string role);
 /// The role's linear does not round its input to the dtype of its weight first.
 Condition readsItsInputAsMade(std::string role);
+/// The role's activation is not GELU by the error function, which neither te.ops nor cuBLASLt has.
+Condition isNotExactGelu(std::string role);
 /// An attribute of the role's op has this value.
 Condition attributeIs(std::string role, std::string attribute, std::int64_t value);
 /// The role's weight is f16 or bf16.

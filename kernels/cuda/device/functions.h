@@ -86,4 +86,21 @@ inline __device__ float geluGrad(float anyX) {
   return anyX < -kGeluLimit ? 0.0f : slope;
 }
 
+/// Where (1 + erf(x / sqrt(2))) / 2 has reached its limits.
+constexpr float kExactGeluLimit = 15.0f;
+
+/// (1 + erf(x / sqrt(2))) / 2
+inline __device__ float normalDistribution(float x) { return 0.5f * erfcf(-0.7071067811865476f * x); }
+
+inline __device__ float exactGelu(float x) {
+  const float y = x * normalDistribution(x);
+  return x < -kExactGeluLimit ? 0.0f : y;
+}
+
+/// The distribution function, and x times its density exp(-x^2 / 2) / sqrt(2 pi).
+inline __device__ float exactGeluGrad(float anyX) {
+  const float x = maximum(-kExactGeluLimit, minimum(kExactGeluLimit, anyX));
+  return fmaf(0.3989422804014327f * x, expf(-0.5f * x * x), normalDistribution(x));
+}
+
 }  // namespace fuseline::cuda::device

@@ -25,9 +25,12 @@ inline __device__ float compute(Opcode opcode, float a, float b) {
     case Opcode::Sqrt: return sqrtf(a);
     case Opcode::Rsqrt: return 1.0f / sqrtf(a);
     case Opcode::Tanh: return tanhf(a);
+    case Opcode::Erf: return erff(a);
     case Opcode::Sigmoid: return sigmoid(a);
     case Opcode::Gelu: return gelu(a);
     case Opcode::GeluGrad: return geluGrad(a);
+    case Opcode::ExactGelu: return exactGelu(a);
+    case Opcode::ExactGeluGrad: return exactGeluGrad(a);
     case Opcode::Silu: return silu(a);
     case Opcode::SiluGrad: return siluGrad(a);
     case Opcode::Load:

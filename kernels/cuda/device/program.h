@@ -57,9 +57,12 @@ enum class Opcode : std::uint8_t {
   Sqrt,
   Rsqrt,
   Tanh,
+  Erf,
   Sigmoid,
   Gelu,
   GeluGrad,
+  ExactGelu,
+  ExactGeluGrad,
   Silu,
   SiluGrad,
 };

@@ -156,16 +156,18 @@ class Scripts(unittest.TestCase):
             with self.subTest(seed=seed):
                 self.assertEqual(outputs_of(written(document)), Expected(document).outputs)
 
-    def test_a_module_between_needs_the_expression_that_makes_it(self):
+    def test_a_placeholder_stands_for_a_module_that_nobody_wrote(self):
         document = drawn(0)
         body = document["pipeline"]
         body["ops"] = [{"id": "a", "op": "GELU", "attributes": {}}, {"id": "m", "op": "External", "attributes": {}},
                        {"id": "b", "op": "GELU", "attributes": {}}]
         body["wires"] = [["x", "a.x"], ["a.y", "m.x"], ["m.y", "b.x"]]
         body["outputs"] = [{"id": "y", "from": "b.y"}]
-        with self.assertRaises(subprocess.CalledProcessError) as refused:
-            written(document)
-        self.assertIn("m (External) has no module to export: its attribute module is empty.", refused.exception.stderr)
+        script = written(document)
+        ast.parse(script)
+        self.assertIn('self.m = (Placeholder("m", "")).to(device)', script)
+        self.assertIn("raise NotImplementedError", script)
+        self.assertIn("* m: a Placeholder stands between", script)
 
     def test_names_that_python_or_pytorch_have_are_changed(self):
         document = json.loads(FORMULA.read_text(encoding="utf-8"))

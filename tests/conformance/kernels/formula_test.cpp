@@ -39,8 +39,8 @@ void expectLikeReference(const std::vector<Link>& links) {
 
 TEST(FormulaKernels, RunAloneLikeTheReference) {
   expectLikeReference({formula("x * sigmoid(1.702 * x)")});
-  expectLikeReference(
-      {formula("tanh(x) * half + softplus(x) - max(x, cap) + x^3 / (1 + x^2)", "", "", "half = 0.5, cap = 0.25")});
+  expectLikeReference({formula("tanh(x) * half + erf(x) + softplus(x) - max(x, cap) + x^3 / (1 + x^2)", "", "",
+                               "half = 0.5, cap = 0.25")});
 }
 
 /// What is left of a difference must be right, too, not only its terms: within a bf16 of the result.

@@ -130,7 +130,11 @@ std::vector<OpGrid> normGrids() {
 }
 
 std::vector<OpGrid> activationGrids() {
+  const Link exactGelu = with(link("GELU"), "approximate", std::string("none"));
+  const Link exactGeglu = with(link("GEGLU"), "approximate", std::string("none"));
   return {{"unary", links({"GELU", "QGELU", "ReLU", "SReLU", "SiLU"}), {{37}, {2, 13}, {32, 1, 32}}},
+          {"exact_gelu", {exactGelu}, {{37}, {2, 13}, {32, 1, 32}}},
+          {"exact_geglu", {exactGeglu}, {{74}, {2, 26}, {32, 1, 64}}},
           {"gated", links({"GEGLU", "QGEGLU", "ReGLU", "GLU", "SReGLU", "SwiGLU"}), {{74}, {2, 26}, {32, 1, 64}}},
           {"swiglu", {link("SwiGLU")}, {{32, 64}}},
           {"swiglu_interleaved", interleaved({link("SwiGLU")}), {{32, 384}}},

@@ -51,6 +51,10 @@ struct Call {
 const Values kX = {-3, -1, -0.5, 0, 0.5, 1, 2, 3};
 const Values kGelu = {-0.0036374, -0.1588080, -0.1542860, 0, 0.3457140, 0.8411920, 1.9545977, 2.9963626};
 const Values kGeluGrad = {-0.0115842, -0.0829641, 0.1326301, 0.5, 0.8673699, 1.0829641, 1.0860993, 1.0115842};
+// torch.nn.functional.gelu in float64.
+const Values kExactGelu = {-0.0040497, -0.1586553, -0.1542688, 0, 0.3457312, 0.8413447, 1.9544997, 2.9959503};
+const Values kExactGeluGrad = {-0.0119456, -0.0833155, 0.1325049, 0.5000000,
+                               0.8674951,  1.0833155,  1.0852318, 1.0119456};
 const Values kSilu = {-0.1422776, -0.2689414, -0.1887703, 0, 0.3112297, 0.7310586, 1.7615942, 2.8577224};
 const Values kSiluGrad = {-0.0881041, 0.0723295, 0.2600388, 0.5, 0.7399612, 0.9276705, 1.0907842, 1.0881041};
 
@@ -64,18 +68,20 @@ const Values kSquaredReluGrad = {0, 0, 0, 0, 1, 2, 4, 6};
 const Values kSigmoid = {0.0474259, 0.2689414, 0.3775407, 0.5, 0.6224593, 0.7310586, 0.8807971, 0.9525741};
 const Values kSigmoidGrad = {0.0451767, 0.1966119, 0.2350037, 0.25, 0.2350037, 0.1966119, 0.1049936, 0.0451767};
 
-void expectUnary(const char* name, const Values& y, const Values& dx) {
+void expectUnary(const char* name, const Values& y, const Values& dx, const char* approximate = nullptr) {
   SCOPED_TRACE(name);
   Call call(name, {8});
+  if (approximate) call.attributes.set("approximate", std::string(approximate));
   call.inputs = {{{8}, kX}};
   EXPECT_TRUE(allClose(call.forward().outputs[0].values, y, kSevenDecimals));
   EXPECT_TRUE(allClose(call.backward({{8}, Values(8, 1.0)}).inputs[0].values, dx, kSevenDecimals));
 }
 
 // With a linear half of 1 and dy = 1 the gated op is its activation, and so is the gradient of the linear half.
-void expectGated(const char* name, const Values& activated, const Values& slope) {
+void expectGated(const char* name, const Values& activated, const Values& slope, const char* approximate = nullptr) {
   SCOPED_TRACE(name);
   Call call(name, {16});
+  if (approximate) call.attributes.set("approximate", std::string(approximate));
   Values halves = kX;
   halves.insert(halves.end(), 8, 1.0);
   Values gradients = slope;
@@ -87,6 +93,8 @@ void expectGated(const char* name, const Values& activated, const Values& slope)
 
 TEST(GoldenValues, UnaryActivations) {
   expectUnary("GELU", kGelu, kGeluGrad);
+  expectUnary("GELU", kGelu, kGeluGrad, "tanh");
+  expectUnary("GELU", kExactGelu, kExactGeluGrad, "none");
   expectUnary("QGELU", kQuickGelu, kQuickGeluGrad);
   expectUnary("ReLU", kRelu, kReluGrad);
   expectUnary("SReLU", kSquaredRelu, kSquaredReluGrad);
@@ -96,6 +104,7 @@ TEST(GoldenValues, UnaryActivations) {
 TEST(GoldenValues, GatedActivationsActivateTheFirstHalf) {
   expectGated("GLU", kSigmoid, kSigmoidGrad);
   expectGated("GEGLU", kGelu, kGeluGrad);
+  expectGated("GEGLU", kExactGelu, kExactGeluGrad, "none");
   expectGated("QGEGLU", kQuickGelu, kQuickGeluGrad);
   expectGated("ReGLU", kRelu, kReluGrad);
   expectGated("SReGLU", kSquaredRelu, kSquaredReluGrad);

@@ -198,7 +198,9 @@ const std::map<std::string, std::function<double(Scalars)>>& functions() {
       {"Reciprocal", [](Scalars v) { return 1.0 / v[0]; }},
       {"Tanh", [](Scalars v) { return std::tanh(v[0]); }},
       {"Sigmoid", [](Scalars v) { return 1.0 / (1.0 + std::exp(-v[0])); }},
-      {"Gelu", [](Scalars v) { return gelu(v[0]); }},
+      {"Erf", [](Scalars v) { return std::erf(v[0]); }},
+      {"Gelu tanh", [](Scalars v) { return gelu(v[0]); }},
+      {"Gelu none", [](Scalars v) { return 0.5 * v[0] * std::erfc(-v[0] / std::numbers::sqrt2); }},
       {"QuantizeLinear", [](Scalars v) { return v[0] / v[1]; }},
       {"DequantizeLinear", [](Scalars v) { return v[0] * v[1]; }},
   };
@@ -245,10 +247,17 @@ ReferenceTensor amax(const ::onnx::NodeProto& node, const Tensors& inputs) {
   return result;
 }
 
+/// Of a Gelu with the form that it has, which the specification says is none where it is not said.
+std::string functionOf(const ::onnx::NodeProto& node) {
+  if (node.op_type() != "Gelu") return node.op_type();
+  const auto* const form = find(node, "approximate");
+  return form ? "Gelu " + form->s() : "Gelu none";
+}
+
 Tensors computed(const ::onnx::NodeProto& node, Tensors inputs) {
   const std::string& type = node.op_type();
   if (type.ends_with("QuantizeLinear")) inputs.resize(std::min<std::size_t>(inputs.size(), 2));  // no zero point
-  if (const auto found = functions().find(type); found != functions().end())
+  if (const auto found = functions().find(functionOf(node)); found != functions().end())
     return {elementwise(inputs, found->second)};
   if (type == "MatMul") return {product(inputs[0], inputs[1])};
   if (type == "Transpose") return {transposed(inputs[0])};

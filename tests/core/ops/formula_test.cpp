@@ -65,6 +65,7 @@ TEST(Formula, KnowsItsFunctions) {
   EXPECT_DOUBLE_EQ(Parsed("log(x)").at(2), 0.6931471805599453);
   EXPECT_DOUBLE_EQ(Parsed("sqrt(x) * rsqrt(b)").at(9, 4), 1.5);
   EXPECT_DOUBLE_EQ(Parsed("tanh(x)").at(0.5), 0.46211715726000973);
+  EXPECT_DOUBLE_EQ(Parsed("erf(x)").at(0.5), 0.5204998778130465);
   EXPECT_DOUBLE_EQ(Parsed("sigmoid(x)").at(-1), 0.2689414213699951);
   EXPECT_DOUBLE_EQ(Parsed("silu(x)").at(1), 0.7310585786300049);
   EXPECT_NEAR(Parsed("gelu(x)").at(1), 0.841191990607477, 1e-12);
@@ -176,7 +177,8 @@ std::string randomFormula(int depth) {
     case 5: return fmt::format("pow(1 + square({}), {})", a, *rc::gen::element<std::string>("0.25", "-1", "-0.5"));
     case 6: return fmt::format("log(1 + square({}))", a);
     default:
-      return fmt::format("{}({})", *rc::gen::element<std::string>("sigmoid", "silu", "gelu", "softplus", "tanh"), a);
+      return fmt::format("{}({})", *rc::gen::element<std::string>("sigmoid", "silu", "gelu", "softplus", "tanh", "erf"),
+                         a);
   }
 }
 

@@ -426,9 +426,10 @@ ElementwiseProgram randomProgram(std::int64_t interleave) {
                             .place = randomPlace(0, OperandKind::Input, *rc::gen::inRange(1, 3), interleave),
                             .mask = DropoutMask(0.25, *rc::gen::arbitrary<std::uint64_t>(), "op")});
   program.code.push_back({.opcode = Opcode::Constant, .constant = 0.75});
-  static const std::vector<Opcode> kTame = {Opcode::Add,  Opcode::Sub,      Opcode::Max,    Opcode::Min,
-                                            Opcode::Neg,  Opcode::Tanh,     Opcode::Gelu,   Opcode::GeluGrad,
-                                            Opcode::Silu, Opcode::SiluGrad, Opcode::Sigmoid};
+  static const std::vector<Opcode> kTame = {Opcode::Add,       Opcode::Sub,          Opcode::Max,     Opcode::Min,
+                                            Opcode::Neg,       Opcode::Tanh,         Opcode::Gelu,    Opcode::GeluGrad,
+                                            Opcode::Silu,      Opcode::SiluGrad,     Opcode::Sigmoid, Opcode::Erf,
+                                            Opcode::ExactGelu, Opcode::ExactGeluGrad};
   const int numOperations = *rc::gen::inRange(0, 8);
   for (int i = 0; i < numOperations; ++i) {
     const auto numValues = static_cast<int>(program.code.size());

@@ -37,9 +37,16 @@ const std::vector<Function> kFunctions = {
     {Opcode::Sqrt, [](double x) { return std::sqrt(x); }, 0, 1e6},
     {Opcode::Rsqrt, [](double x) { return 1.0 / std::sqrt(x); }, 1e-6, 1e6},
     {Opcode::Tanh, [](double x) { return std::tanh(x); }, -30, 30},
+    {Opcode::Erf, [](double x) { return std::erf(x); }, -10, 10},
     {Opcode::Sigmoid, sigmoid, -60, 60},
     {Opcode::Gelu, [](double x) { return 0.5 * x * (1.0 + std::tanh(geluInner(x))); }, -20, 20},
     {Opcode::GeluGrad, geluGrad, -20, 20},
+    {Opcode::ExactGelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, -20, 20},
+    {Opcode::ExactGeluGrad,
+     [](double x) {
+       return 0.5 * std::erfc(-x / std::sqrt(2.0)) + x * std::exp(-x * x / 2) / std::sqrt(2.0 * std::acos(-1.0));
+     },
+     -20, 20},
     {Opcode::Silu, [](double x) { return x * sigmoid(x); }, -60, 60},
     {Opcode::SiluGrad, [](double x) { return sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); }, -60, 60},
 };
@@ -106,17 +113,19 @@ TEST(FunctionLimits, ActivationsOfHugeValuesAreTheirLimits) {
     EXPECT_EQ(valueAt(Opcode::Sigmoid, huge), 1.0F);
     EXPECT_NEAR(valueAt(Opcode::Sigmoid, -huge), 0.0, 1e-30);
     EXPECT_EQ(valueAt(Opcode::Tanh, -huge), -1.0F);
+    EXPECT_EQ(valueAt(Opcode::Erf, -huge), -1.0F);
+    EXPECT_EQ(valueAt(Opcode::Erf, huge), 1.0F);
   }
 }
 
 // Exactly: 1e-33 times an infinite gate would be infinite.
 TEST(FunctionLimits, ActivationsOfInfinityAreTheirLimits) {
   for (const Precision precision : {Precision::Full, Precision::Bf16}) {
-    for (const Opcode value : {Opcode::Silu, Opcode::Gelu}) {
+    for (const Opcode value : {Opcode::Silu, Opcode::Gelu, Opcode::ExactGelu}) {
       const std::vector<float> y = apply(value, precision, {-INFINITY, INFINITY});
       EXPECT_EQ(y, (std::vector<float>{0.0F, INFINITY})) << opcodeName(value);
     }
-    for (const Opcode slope : {Opcode::SiluGrad, Opcode::GeluGrad}) {
+    for (const Opcode slope : {Opcode::SiluGrad, Opcode::GeluGrad, Opcode::ExactGeluGrad}) {
       const std::vector<float> y = apply(slope, precision, {-INFINITY, INFINITY});
       EXPECT_EQ(y[0], 0.0F) << opcodeName(slope);
       EXPECT_NEAR(y[1], 1.0F, precision == Precision::Full ? 1e-6F : 1e-3F) << opcodeName(slope);
