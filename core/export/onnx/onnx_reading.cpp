@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
 
 namespace fuseline {
 
@@ -45,6 +46,21 @@ std::optional<std::vector<double>> elementsOf(const ::onnx::TensorProto& tensor)
   std::vector<double> values(data.size() / static_cast<std::size_t>(sizeBytes(*dtype)));
   decode(reinterpret_cast<const std::byte*>(data.data()), *dtype, values);
   return values;
+}
+
+void addReads(const ::onnx::GraphProto& graph, std::vector<std::string>& names, std::set<std::string> inner) {
+  for (const auto& input : graph.input()) inner.insert(input.name());
+  for (const auto& tensor : graph.initializer()) inner.insert(tensor.name());
+  for (const auto& node : graph.node()) inner.insert(node.output().begin(), node.output().end());
+  const auto add = [&](const std::string& name) {
+    if (!name.empty() && !inner.contains(name)) names.push_back(name);
+  };
+  for (const auto& node : graph.node()) {
+    for (const std::string& input : node.input()) add(input);
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g()) addReads(attribute.g(), names, inner);
+  }
+  for (const auto& output : graph.output()) add(output.name());
 }
 
 }  // namespace
@@ -91,6 +107,15 @@ const std::string& inputOf(const ::onnx::NodeProto& node, int index) {
   return index < node.input_size() ? node.input(index) : kNone;
 }
 
+std::vector<std::string> readBy(const ::onnx::NodeProto& node) {
+  std::vector<std::string> names;
+  for (const std::string& input : node.input())
+    if (!input.empty()) names.push_back(input);
+  for (const auto& attribute : node.attribute())
+    if (attribute.has_g()) addReads(attribute.g(), names, {});
+  return names;
+}
+
 // ---- the graph
 
 OnnxReading::OnnxReading(const ::onnx::GraphProto& graph) : m_graph(graph) {
@@ -132,7 +157,7 @@ bool OnnxReading::passesOn(const ::onnx::NodeProto& node) const {
 
 void OnnxReading::noteReaders(const ::onnx::NodeProto& node) {
   if (!passesOn(node))
-    for (const std::string& input : node.input()) ++m_readers[source(input)];
+    for (const std::string& input : readBy(node)) ++m_readers[source(input)];
   const auto dtype =
       isFloatCast(node) ? floatTypeOf(static_cast<std::int32_t>(integerOf(node, "to", 0))) : std::nullopt;
   for (const std::string& input : node.input()) {
