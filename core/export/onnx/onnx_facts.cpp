@@ -5,6 +5,7 @@
 #include "core/document/expression.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <variant>
 
@@ -51,7 +52,7 @@ bool areNumbers(const OnnxExtents& extents) {
 OnnxExtent OnnxFactSymbols::declared(const ::onnx::TensorShapeProto_Dimension& extent, const std::string& place) {
   if (extent.has_dim_value() && extent.dim_value() >= 0) return extent.dim_value();  // some write -1 for any
   const std::string& text = extent.dim_param();
-  if (trimmed(text).empty()) return fresh(place);
+  if (std::ranges::none_of(text, [](unsigned char c) { return std::isalnum(c) != 0; })) return fresh(place);  // "?"
   OnnxExtent sum;
   for (const std::string_view product : parts(text, '+')) {
     OnnxExtent term = 1;

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <ranges>
 #include <set>
@@ -261,8 +262,7 @@ class GraphImport {
     if (!m_misfits.tensors.empty()) return Error{m_misfits.reason};
     for (const auto& output : graph().output()) addOutput(output.name());
     for (const LeftOut& left : m_leftOut) cutOutputs(left);
-    if (m_outputs.empty())
-      return Error{fmt::format("{}: no output of the model is that of an op of Fuseline. {}", m_name, unknownText())};
+    if (m_outputs.empty()) addLastOutputs();
     return {};
   }
 
@@ -293,6 +293,16 @@ class GraphImport {
     m_outputSources.insert(source);
   }
 
+  /// Where Externals make all outputs of the model: what is computed for nobody but them.
+  void addLastOutputs() {
+    std::set<std::string> read;
+    for (const Operation& each : m_operations)
+      for (const auto& [port, tensor] : each.found.inputs)
+        if (each.found.operation != "External") read.insert(m_reading.source(tensor));
+    for (const Operation& each : m_operations)
+      if (each.found.operation != "External" && !read.contains(each.tensor)) m_outputs.push_back(each.tensor);
+  }
+
   /// Ops between nodes that are none are left out, too, unless a layer is among them: a scale within attention.
   void leaveOutIslands() {
     std::set<std::string> kept;  // tensors
@@ -305,9 +315,11 @@ class GraphImport {
       for (const Operation& each : m_operations) keepNeighbours(each, kept);
       for (const Operation& each : m_operations | std::views::reverse) keepNeighbours(each, kept);
     }
+    const auto isKept = [&](const Operation& each) { return kept.contains(each.tensor); };
+    if (std::ranges::none_of(m_operations, isKept)) return;  // then there is nothing else
     for (const Operation& each : m_operations)
-      if (!kept.contains(each.tensor)) leaveOutOperation(each);
-    std::erase_if(m_operations, [&](const Operation& each) { return !kept.contains(each.tensor); });
+      if (!isKept(each)) leaveOutOperation(each);
+    std::erase_if(m_operations, std::not_fn(isKept));
   }
 
   /// Keeps what an op reads and makes, if it is a layer or one of these is kept.
@@ -558,12 +570,21 @@ class GraphImport {
     const FoldedPlaces places = fold(imported);
     if (hasUnknown()) imported.notes.push_back(cutNote());
     if (!m_externals.empty()) imported.notes.push_back(externalNote(places));
+    if (!m_prepared.guessedBranches().empty())
+      imported.notes.push_back(
+          fmt::format("Only a run knows which branch these nodes If take; here it is the larger: {}.",
+                      nameList(shownAll(m_prepared.guessedBranches()))));
     noteSymbols(imported.notes);
     for (const auto& [note, ops] : m_noted)
       imported.notes.push_back(fmt::format("{}: {}", nameList(places.of(ops)), note));
     const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
     addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options, places);
     return imported;
+  }
+
+  static std::vector<std::string> shownAll(std::vector<std::string> names) {
+    for (std::string& name : names) name = shown(name);
+    return names;
   }
 
   void noteSymbols(std::vector<std::string>& notes) const {

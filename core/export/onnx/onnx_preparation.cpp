@@ -5,6 +5,7 @@
 #include "core/export/onnx/onnx_functions.h"
 #include "core/export/onnx/onnx_node_facts.h"
 #include "core/export/onnx/onnx_reading.h"
+#include "core/export/onnx/onnx_slices.h"
 
 #include <algorithm>
 #include <set>
@@ -141,6 +142,8 @@ std::string literalName(const ::onnx::TypeProto::Tensor& type, int axis) {
 }  // namespace
 
 OnnxPreparation::OnnxPreparation(::onnx::ModelProto& model) : m_graph(*model.mutable_graph()) {
+  for (const auto& opset : model.opset_import())
+    if (opset.domain().empty()) m_opset = opset.version();
   inlineFunctions(model);
   unifyConstants(m_graph);
   sortNodes(m_graph);
@@ -157,7 +160,9 @@ void OnnxPreparation::prepare(const std::set<std::string>& asNumbers) {
   m_symbols = OnnxFactSymbols(asNumbers);
   do {
     inferUntilKnown();
-  } while (takeBranches());
+  } while (takeBranches(false) || takeBranches(true));
+  joinSlices(
+      m_graph, [this](const std::string& tensor) { return find(tensor); }, m_opset);
   writeTypes();
   writeConstants();
 }
@@ -203,7 +208,14 @@ OnnxFact OnnxPreparation::inputFact(const ::onnx::ValueInfoProto& input) {
     fact.shape->push_back(literal.empty() ? m_symbols.declared(extent, fmt::format("{}:{}", input.name(), axis))
                                           : m_symbols.ofLiteral(literal, extent.dim_value()));
   }
+  if (!fact.shape->empty()) setBatchDefault(fact.shape->front(), type);
   return fact;
+}
+
+/// One of a batch; the rows of a matrix are not meant.
+void OnnxPreparation::setBatchDefault(const OnnxExtent& batch, const ::onnx::TypeProto::Tensor& type) {
+  const std::optional<std::string> symbol = batch.singleSymbol();
+  if (symbol && literalName(type, 0) == "B") m_symbols.setDefault(*symbol, 1);
 }
 
 void OnnxPreparation::inferNodes(const ::onnx::GraphProto& graph) {
@@ -318,6 +330,14 @@ void OnnxPreparation::mergeDeclared(const std::string& tensor, OnnxFact& fact) {
 
 namespace {
 
+int numNodesIn(const ::onnx::GraphProto& graph) {
+  int count = graph.node_size();
+  for (const ::onnx::NodeProto& node : graph.node())
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g()) count += numNodesIn(attribute.g());
+  return count;
+}
+
 /// The branch's tensors under the names of the If.
 void addBranch(::onnx::GraphProto branch, const ::onnx::NodeProto& node, ::onnx::GraphProto& graph) {
   for (::onnx::TensorProto& tensor : *branch.mutable_initializer()) *graph.add_initializer() = std::move(tensor);
@@ -334,22 +354,30 @@ void addBranch(::onnx::GraphProto branch, const ::onnx::NodeProto& node, ::onnx:
 
 }  // namespace
 
-/// True: a branch has taken the place of its If.
-bool OnnxPreparation::takeBranches() {
+/// nullptr: the condition is not known, and is not guessed either.
+const ::onnx::GraphProto* OnnxPreparation::branchOf(const ::onnx::NodeProto& node, bool isGuessing) {
+  const auto *const yes = subgraphOf(node, "then_branch"), *const no = subgraphOf(node, "else_branch");
+  if (node.op_type() != "If" || !yes || !no) return nullptr;
+  const OnnxFact* const condition = find(inputOf(node, 0));
+  const bool isKnown = condition && condition->values && condition->values->size() == 1;
+  if (const auto value = isKnown ? condition->values->front().number() : std::nullopt) return *value == 0 ? no : yes;
+  if (!isGuessing) return nullptr;
+  m_guessedBranches.push_back(node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name());
+  return numNodesIn(*yes) > numNodesIn(*no) ? yes : no;
+}
+
+/// True: a branch has taken the place of its If. Only one is guessed at a time, as others may follow from it.
+bool OnnxPreparation::takeBranches(bool isGuessing) {
   google::protobuf::RepeatedPtrField<::onnx::NodeProto> nodes;
   nodes.Swap(m_graph.mutable_node());
   bool hasTaken = false;
   for (::onnx::NodeProto& node : nodes) {
-    const OnnxFact* const condition = node.op_type() == "If" ? find(inputOf(node, 0)) : nullptr;
-    const bool isKnown =
-        condition && condition->values && condition->values->size() == 1 && condition->values->front().number();
-    const auto* const branch =
-        isKnown ? subgraphOf(node, condition->values->front().is(0) ? "else_branch" : "then_branch") : nullptr;
+    const auto* const branch = isGuessing && hasTaken ? nullptr : branchOf(node, isGuessing);
+    hasTaken = hasTaken || branch;
     if (branch)
       addBranch(*branch, node, m_graph);
     else
       *m_graph.add_node() = std::move(node);
-    hasTaken = hasTaken || branch;
   }
   return hasTaken;
 }
