@@ -549,7 +549,11 @@ class GraphImport {
       for (const auto& [port, tensor] : each.found.inputs)
         wires.push_back({portOf(tensor, &each, port), each.id + "." + port});
     }
-    for (const std::string& output : m_outputs) outputs.push_back({{"id", m_ids.of(output)}, {"from", portOf(output)}});
+    for (const std::string& output : m_outputs) {
+      const std::string id = m_ids.of(output);
+      outputs.push_back({{"id", id}, {"from", portOf(output)}});
+      m_outputIds.emplace(id, output);
+    }
     return read({{"format", "fuseline-pipeline"},
                  {"formatVersion", {{"major", 1}, {"minor", 0}}},
                  {"symbols", m_symbols.all()},
@@ -574,12 +578,21 @@ class GraphImport {
       imported.notes.push_back(
           fmt::format("Only a run knows which branch these nodes If take; here it is the larger: {}.",
                       nameList(shownAll(m_prepared.guessedBranches()))));
-    noteSymbols(imported.notes);
     for (const auto& [note, ops] : m_noted)
       imported.notes.push_back(fmt::format("{}: {}", nameList(places.of(ops)), note));
+    noteSymbols(imported.notes);
+    imported.tensors = tensorNames(places);
     const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
     addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options, places);
     return imported;
+  }
+
+  std::map<std::string, std::string> tensorNames(const FoldedPlaces& places) const {
+    std::map<std::string, std::string> names;
+    for (const auto& [tensor, port] : m_ports)
+      if (!m_made.contains(tensor) || m_externalTensors.contains(tensor)) names[places.of(port)] = shown(tensor);
+    for (const auto& [id, tensor] : m_outputIds) names[id] = shown(tensor);
+    return names;
   }
 
   static std::vector<std::string> shownAll(std::vector<std::string> names) {
@@ -665,6 +678,7 @@ class GraphImport {
   std::set<std::string> m_made;        // by ops
   std::vector<std::string> m_outputs;  // tensors
   std::set<std::string> m_outputSources;
+  std::map<std::string, std::string> m_outputIds;      // tensors by ids
   std::map<std::string, std::int64_t> m_featuresRead;  // of a tensor by a layer: the last extent
   std::vector<std::string> m_cutInputs, m_cutOutputs;
 };
@@ -689,7 +703,8 @@ Result<ImportedPipeline> importGraph(::onnx::ModelProto& model, std::string_view
     known.tensors.insert(found.tensors.begin(), found.tensors.end());
     known.literals.insert(found.literals.begin(), found.literals.end());
     if (known.reason.empty()) known.reason = found.reason;
-    if (known.tensors.size() + known.literals.size() == before) return imported;
+    const bool isRefused = options.isStrict && !found.tensors.empty();
+    if (isRefused || known.tensors.size() + known.literals.size() == before) return imported;
     if (!found.literals.empty()) prepared.prepare(known.literals);
   }
 }

@@ -414,7 +414,7 @@ std::optional<OnnxExtent> bound(const OnnxExtent& place, const OnnxExtent& exten
 /// Ends far outside are what exporters write for the end; where the number is that of the extent, it is the end, too.
 OnnxExtent slicedExtent(const OnnxExtent& extent, const OnnxExtent& from, const OnnxExtent& to, std::int64_t step,
                         OnnxFactSymbols& symbols) {
-  constexpr std::int64_t kFar = std::int64_t{1} << 30;
+  constexpr std::int64_t kFar = 1'000'000;
   if (step < 0) {
     symbols.needNumber(extent);
     const auto size = extent.number(), begin = from.number(), end = to.number();
