@@ -79,7 +79,8 @@ Result<int> importPipeline(const ImportOptions& options, Context& context) {
   const Result<void> weights = writeWeights(*imported, options, context);
   const std::string text = serialize(imported->document);
   if (options.asJson)
-    printJson(context, {{"file", options.output}, {"notes", imported->notes}, {"text", text}});
+    printJson(context,
+              {{"file", options.output}, {"notes", imported->notes}, {"tensors", imported->tensors}, {"text", text}});
   else if (options.output.empty())
     context.out << text;
   else

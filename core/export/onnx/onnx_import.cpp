@@ -13,13 +13,16 @@
 #include "core/export/onnx/onnx_listing.h"
 #include "core/export/onnx/onnx_node_names.h"
 #include "core/export/onnx/onnx_patterns.h"
+#include "core/export/onnx/onnx_preparation.h"
 #include "core/export/onnx/onnx_regions.h"
 #include "core/export/onnx/onnx_symbols.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/read_file.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <ranges>
 #include <set>
@@ -71,20 +74,35 @@ void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightSour
         fmt::format("The model has no numbers for {}: a run draws initial ones.", nameList(places.of(read->missing))));
 }
 
+/// What did not fit in one attempt, so that the next one does without.
+struct Misfits {
+  std::set<std::string> tensors;   // made by what is no op then
+  std::set<std::string> literals;  // symbols that are numbers then
+  std::string reason;              // of the first of the tensors
+};
+
 class GraphImport {
  public:
-  GraphImport(const ::onnx::ModelProto& model, std::string_view name)
-      : m_reading(model.graph()), m_opsets(model.opset_import()), m_name(name) {}
+  GraphImport(const OnnxPreparation& prepared, const OnnxOpsets& opsets, std::string_view name, const Misfits& known)
+      : m_reading(prepared.graph()),
+        m_opsets(opsets),
+        m_name(name),
+        m_symbols(prepared.symbols()),
+        m_prepared(prepared),
+        m_known(known) {}
 
+  /// Where misfits() has any afterwards, this was not the last attempt.
   Result<ImportedPipeline> run(const OnnxImportOptions& options) {
     m_options = options;
     nameInputs();
     findOperations();
-    if (hasUnknown() && (options.isStrict || m_operations.empty())) return notUnderstood();
+    if (m_operations.empty() || (hasUnknown() && options.isStrict)) return notUnderstood();
     if (Result<void> cut = cutOut(); !cut) return cut.error();
     splitResiduals();
     return pipeline();
   }
+
+  const Misfits& misfits() const { return m_misfits; }
 
  private:
   using Operation = ImportedOperation;
@@ -129,7 +147,7 @@ class GraphImport {
       const std::string& tensor = m_reading.source(wanted.front());
       if (m_ports.contains(tensor) || !m_seen.insert(tensor).second) continue;
       std::optional<FoundOperation> found;
-      if (computesFloats(tensor)) found = operationAt(m_reading, tensor);
+      if (computesFloats(tensor) && !m_known.tensors.contains(tensor)) found = operationOf(tensor);
       if (found) {
         for (const auto& [port, input] : found->inputs) wanted.push_back(input);
         add(tensor, std::move(*found));
@@ -138,6 +156,23 @@ class GraphImport {
       }
     }
     sortOperations();
+  }
+
+  /// Whatever gives a tensor another shape is a Reshape, to what is known of the shape.
+  std::optional<FoundOperation> operationOf(const std::string& tensor) {
+    std::optional<FoundOperation> found = operationAt(m_reading, tensor);
+    const ::onnx::NodeProto* const node = m_reading.maker(tensor);
+    const bool isView = found ? found->operation == "Reshape" : node && isViewNode(*node);
+    const auto* const type = m_reading.type(tensor);
+    if (!isView || !type) return found;
+    if (!found) found = FoundOperation{.operation = "Reshape", .inputs = {{"x", inputOf(*node, 0)}}};
+    found->attributes["shape"] = m_symbols.shapeOf(type->shape());
+    return found;
+  }
+
+  static bool isViewNode(const ::onnx::NodeProto& node) {
+    constexpr std::array kTypes = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
+    return node.domain().empty() && std::ranges::find(kTypes, node.op_type()) != kTypes.end();
   }
 
   /// Sums and products of extents are no ops.
@@ -175,8 +210,8 @@ class GraphImport {
     if (m_reading.constant(tensor)) return m_unknown.push_back(fmt::format("{} (a constant)", shown(tensor)));
     if (!m_unknownNodes.insert(node).second) return;
     std::vector<std::string> inputs;
-    for (const std::string& input : node->input())
-      if (!input.empty() && !m_reading.constant(input)) inputs.push_back(input);
+    for (const std::string& input : readBy(*node))
+      if (!m_reading.constant(input)) inputs.push_back(input);
     wanted.insert(wanted.end(), inputs.begin(), inputs.end());
     leaveOut(*node, tensor, inputs);
   }
@@ -208,8 +243,11 @@ class GraphImport {
   }
 
   Error notUnderstood() const {
+    if (!hasUnknown())
+      return Error{fmt::format("{}: no node between its inputs and outputs is an op of Fuseline.", m_name)};
     const char* const next = m_operations.empty() ? "No other node is left." : "Without --strict the rest is imported.";
-    return Error{fmt::format("{}: {} {}", m_name, unknownText(), next)};
+    const std::string reason = m_known.reason.empty() ? "" : fmt::format(" {}", m_known.reason);
+    return Error{fmt::format("{}: {}{} {}", m_name, unknownText(), reason, next)};
   }
 
   // ---- what is left where nodes are left out
@@ -223,10 +261,19 @@ class GraphImport {
     addExternals();
     for (const Operation& each : m_operations)
       for (const auto& [port, tensor] : each.found.inputs)
-        if (Result<void> named = cutInput(m_reading.source(tensor), each.found); !named) return named;
+        if (Result<void> named = cutInput(m_reading.source(tensor), each.found); !named) misfit(each, named.error());
+    if (!m_misfits.tensors.empty()) return Error{m_misfits.reason};
     for (const auto& output : graph().output()) addOutput(output.name());
     for (const LeftOut& left : m_leftOut) cutOutputs(left);
+    if (m_outputs.empty()) addLastOutputs();
     return {};
+  }
+
+  /// An op whose input nothing is known of makes nothing that is known for the ops behind it.
+  void misfit(const Operation& each, const Error& reason) {
+    if (m_misfits.tensors.empty()) m_misfits.reason = reason.message;
+    m_misfits.tensors.insert(each.tensor);
+    m_ports.erase(each.tensor);
   }
 
   TensorUses usesOfTensors() const {
@@ -244,9 +291,19 @@ class GraphImport {
     const std::string& source = m_reading.source(tensor);
     if (m_externalTensors.contains(source))
       m_drawnOutputs.push_back(shown(tensor));
-    else if (m_ports.contains(source))
+    else if (m_made.contains(source))
       m_outputs.push_back(tensor);
     m_outputSources.insert(source);
+  }
+
+  /// Where Externals make all outputs of the model: what is computed for nobody but them.
+  void addLastOutputs() {
+    std::set<std::string> read;
+    for (const Operation& each : m_operations)
+      for (const auto& [port, tensor] : each.found.inputs)
+        if (each.found.operation != "External") read.insert(m_reading.source(tensor));
+    for (const Operation& each : m_operations)
+      if (each.found.operation != "External" && !read.contains(each.tensor)) m_outputs.push_back(each.tensor);
   }
 
   /// Ops between nodes that are none are left out, too, unless a layer is among them: a scale within attention.
@@ -261,9 +318,11 @@ class GraphImport {
       for (const Operation& each : m_operations) keepNeighbours(each, kept);
       for (const Operation& each : m_operations | std::views::reverse) keepNeighbours(each, kept);
     }
+    const auto isKept = [&](const Operation& each) { return kept.contains(each.tensor); };
+    if (std::ranges::none_of(m_operations, isKept)) return;  // then there is nothing else
     for (const Operation& each : m_operations)
-      if (!kept.contains(each.tensor)) leaveOutOperation(each);
-    std::erase_if(m_operations, [&](const Operation& each) { return !kept.contains(each.tensor); });
+      if (!isKept(each)) leaveOutOperation(each);
+    std::erase_if(m_operations, std::not_fn(isKept));
   }
 
   /// Keeps what an op reads and makes, if it is a layer or one of these is kept.
@@ -373,7 +432,8 @@ class GraphImport {
   /// False: nothing that it reads is known, or the model does not say the shape of what it makes.
   bool addExternal(const Region& region, const std::vector<std::size_t>& members) {
     const auto isKnown = [this](const std::string& tensor) { return isInput(m_reading.type(tensor)); };
-    if (!std::ranges::all_of(region.outputs, isKnown)) return false;
+    const auto isMisfit = [this](const std::string& tensor) { return m_known.tensors.contains(tensor); };
+    if (!std::ranges::all_of(region.outputs, isKnown) || isMisfit(region.outputs.front())) return false;
     FoundOperation found{.operation = "External"};
     for (const std::string& tensor : region.inputs) {
       // What a group makes that stays out becomes an input, as where ops read it.
@@ -472,6 +532,7 @@ class GraphImport {
     if (!isBranch(1) || isBranch(0) || m_branches.contains(tensor)) return;
     const std::string id = m_ids.of("residual");
     branches.push_back({.id = id,
+                        .tensor = tensor,
                         .found = {.operation = "MakeExtraOutput", .inputs = {{"x", tensor}}},
                         .position = m_reading.position(tensor)});
     m_branches.emplace(tensor, id);
@@ -502,29 +563,39 @@ class GraphImport {
       for (const auto& [port, tensor] : each.found.inputs)
         wires.push_back({portOf(tensor, &each, port), each.id + "." + port});
     }
-    for (const std::string& output : m_outputs) outputs.push_back({{"id", m_ids.of(output)}, {"from", portOf(output)}});
+    for (const std::string& output : m_outputs) {
+      const std::string id = m_ids.of(output);
+      outputs.push_back({{"id", id}, {"from", portOf(output)}});
+      m_outputIds.emplace(id, output);
+    }
     return read({{"format", "fuseline-pipeline"},
                  {"formatVersion", {{"major", 1}, {"minor", 0}}},
                  {"symbols", m_symbols.all()},
                  {"pipeline", {{"inputs", m_inputs}, {"ops", ops}, {"wires", wires}, {"outputs", outputs}}}});
   }
 
-  Result<ImportedPipeline> read(const Json& json) const {
+  Result<ImportedPipeline> read(const Json& json) {
     LoadedDocument loaded = parseDocument(json.dump(2, ' ', false, Json::error_handler_t::replace));
     LoweredGraph lowered{.graph = {}, .diagnostics = loaded.diagnostics};
     if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = PassKind::Forward});
-    if (hasErrors(lowered.diagnostics))
+    if (hasErrors(lowered.diagnostics)) {
+      noteMisfits(lowered.diagnostics);
       return Error{fmt::format("{}: its nodes are ops of Fuseline, but they do not fit together:\n{}", m_name,
                                errorText(lowered.diagnostics, m_name))};
+    }
+    tryOtherExtents(loaded.document);
     ImportedPipeline imported{.document = std::move(loaded.document)};
     const FoldedPlaces places = fold(imported);
     if (hasUnknown()) imported.notes.push_back(cutNote());
     if (!m_externals.empty()) imported.notes.push_back(externalNote(places));
-    for (const auto& [symbol, value] : m_symbols.all().items())
-      imported.notes.push_back(fmt::format("{} is any extent in the model, and {} here: set the symbol as you need it.",
-                                           symbol, ImportedSymbols::kAnyExtent));
+    if (!m_prepared.guessedBranches().empty())
+      imported.notes.push_back(
+          fmt::format("Only a run knows which branch these nodes If take; here it is the larger: {}.",
+                      nameList(shownAll(m_prepared.guessedBranches()))));
     for (const auto& [note, ops] : m_noted)
       imported.notes.push_back(fmt::format("{}: {}", nameList(places.of(ops)), note));
+    noteSymbols(imported.notes);
+    imported.tensors = tensorNames(places);
     const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
     addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options, places);
     addKeptConstants(imported, places);
@@ -541,6 +612,52 @@ class GraphImport {
         return;
       }
       imported.weights.emplace_back(places.of(fmt::format("{}.{}", id, constant.name)), std::move(*tensor));
+    }
+  }
+
+  std::map<std::string, std::string> tensorNames(const FoldedPlaces& places) const {
+    std::map<std::string, std::string> names;
+    for (const auto& [tensor, port] : m_ports)
+      if (!m_made.contains(tensor) || m_externalTensors.contains(tensor)) names[places.of(port)] = shown(tensor);
+    for (const auto& [id, tensor] : m_outputIds) names[id] = shown(tensor);
+    return names;
+  }
+
+  static std::vector<std::string> shownAll(std::vector<std::string> names) {
+    for (std::string& name : names) name = shown(name);
+    return names;
+  }
+
+  void noteSymbols(std::vector<std::string>& notes) const {
+    for (const auto& [symbol, value] : m_symbols.all().items())
+      notes.push_back(m_prepared.literals().contains(symbol)
+                          ? fmt::format("{0} is {1} in the model, and a symbol here: --set {0}=N runs it with another.",
+                                        symbol, value.dump())
+                          : fmt::format("{} is any extent in the model, and {} here: set the symbol as you need it.",
+                                        symbol, value.dump()));
+  }
+
+  /// Ops that do not fit, or whose inputs do not.
+  void noteMisfits(const std::vector<Diagnostic>& diagnostics) {
+    for (const Diagnostic& diagnostic : diagnostics) {
+      const auto operation = std::ranges::find(m_operations, diagnostic.node, &Operation::id);
+      if (diagnostic.severity != Severity::Error || operation == m_operations.end()) continue;
+      if (m_misfits.tensors.empty()) m_misfits.reason = diagnostic.message;
+      m_misfits.tensors.insert(operation->tensor);
+    }
+  }
+
+  /// Extents of two names may be the same only by chance, and a number of the model may not stand for what its symbol
+  /// does: with one symbol doubled, everything must fit as well.
+  void tryOtherExtents(const PipelineDocument& document) {
+    for (const auto& [symbol, value] : m_symbols.all().items()) {
+      const LoweringOptions doubled{.pass = PassKind::Forward, .symbols = {{symbol, 2 * value.get<std::int64_t>()}}};
+      const LoweredGraph lowered = lower(document, doubled);
+      if (!hasErrors(lowered.diagnostics)) continue;
+      if (m_prepared.literals().contains(symbol))
+        m_misfits.literals.insert(symbol);
+      else
+        noteMisfits(lowered.diagnostics);
     }
   }
 
@@ -568,6 +685,9 @@ class GraphImport {
   std::string m_name;
   ImportedIds m_ids;
   ImportedSymbols m_symbols;
+  const OnnxPreparation& m_prepared;
+  const Misfits& m_known;
+  Misfits m_misfits;
   std::optional<DType> m_dtype;  // of the first input
   bool m_isMixed = false;        // an op has weights of another dtype
   Json m_inputs = Json::array();
@@ -588,6 +708,7 @@ class GraphImport {
   std::set<std::string> m_made;        // by ops
   std::vector<std::string> m_outputs;  // tensors
   std::set<std::string> m_outputSources;
+  std::map<std::string, std::string> m_outputIds;      // tensors by ids
   std::map<std::string, std::int64_t> m_featuresRead;  // of a tensor by a layer: the last extent
   std::vector<std::string> m_cutInputs, m_cutOutputs;
 };
@@ -596,6 +717,26 @@ std::string metadataOf(const ::onnx::ModelProto& model, std::string_view key) {
   const auto& entries = model.metadata_props();
   const auto found = std::ranges::find(entries, key, &::onnx::StringStringEntryProto::key);
   return found == entries.end() ? std::string() : found->value();
+}
+
+/// Ops that do not fit are none in the next attempt. Each attempt finds another, so that there is an end.
+Result<ImportedPipeline> importGraph(::onnx::ModelProto& model, std::string_view name,
+                                     const OnnxImportOptions& options) {
+  OnnxPreparation prepared(model);
+  prepared.prepare();
+  Misfits known;
+  while (true) {
+    GraphImport attempt(prepared, model.opset_import(), name, known);
+    Result<ImportedPipeline> imported = attempt.run(options);
+    const Misfits& found = attempt.misfits();
+    const std::size_t before = known.tensors.size() + known.literals.size();
+    known.tensors.insert(found.tensors.begin(), found.tensors.end());
+    known.literals.insert(found.literals.begin(), found.literals.end());
+    if (known.reason.empty()) known.reason = found.reason;
+    const bool isRefused = options.isStrict && !found.tensors.empty();
+    if (isRefused || known.tensors.size() + known.literals.size() == before) return imported;
+    if (!found.literals.empty()) prepared.prepare(known.literals);
+  }
 }
 
 /// That of an exported model, whose graph is still what was exported.
@@ -634,7 +775,7 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
   if (std::optional<ImportedPipeline> written = writtenPipeline(model))
     return withWeights(std::move(*written), model.graph(), options);
   splitFusedNodes(*model.mutable_graph());
-  return GraphImport(model, name).run(options);
+  return importGraph(model, name, options);
 }
 
 Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options) {

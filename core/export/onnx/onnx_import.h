@@ -7,6 +7,7 @@
 #include "core/tensor/tensor.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,7 +21,9 @@ struct ImportedPipeline {
   std::vector<std::string> notes = {};
   /// The parameters, as `run --tensors` takes them; only where they were asked for.
   NamedTensors weights = {};
-  /// Why these could not be read; the pipeline does not need them.
+  /// What inputs, outputs and outputs of Externals are called in the model, by their names in `run --tensors`.
+  std::map<std::string, std::string> tensors = {};
+  /// Why the weights could not be read; the pipeline does not need them.
   std::optional<Error> weightsProblem = {};
 };
 

@@ -245,15 +245,13 @@ constexpr std::array kPatterns = {layerNorm, rmsNorm,    linear, bias, plainNorm
 
 }  // namespace
 
-/// Are the shapes the same, as far as the graph knows? Fuseline's ops do not repeat the smaller one. Extents of two
-/// names may be the same: tools that infer shapes give names of their own.
+/// Are the shapes the same, as far as the graph knows? Fuseline's ops do not repeat the smaller one.
 bool mayHaveSameShape(Reading graph, Name a, Name b) {
   const auto *const one = graph.type(a), *const other = graph.type(b);
   if (!one || !other || !one->has_shape() || !other->has_shape()) return true;
   const auto &left = one->shape().dim(), &right = other->shape().dim();
-  const auto isOne = [](const auto& extent) { return extent.has_dim_value() && extent.dim_value() == 1; };
-  const auto isSameExtent = [&](const auto& p, const auto& q) {
-    return p.has_dim_value() && q.has_dim_value() ? p.dim_value() == q.dim_value() : !isOne(p) && !isOne(q);
+  const auto isSameExtent = [](const auto& p, const auto& q) {
+    return p.dim_value() == q.dim_value() && p.dim_param() == q.dim_param();
   };
   return std::ranges::equal(left, right, isSameExtent);
 }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 namespace fuseline {
 
@@ -68,6 +69,21 @@ std::optional<std::vector<double>> elementsOf(const ::onnx::TensorProto& tensor)
   return values;
 }
 
+void addReads(const ::onnx::GraphProto& graph, std::vector<std::string>& names, std::set<std::string> inner) {
+  for (const auto& input : graph.input()) inner.insert(input.name());
+  for (const auto& tensor : graph.initializer()) inner.insert(tensor.name());
+  for (const auto& node : graph.node()) inner.insert(node.output().begin(), node.output().end());
+  const auto add = [&](const std::string& name) {
+    if (!name.empty() && !inner.contains(name)) names.push_back(name);
+  };
+  for (const auto& node : graph.node()) {
+    for (const std::string& input : node.input()) add(input);
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g()) addReads(attribute.g(), names, inner);
+  }
+  for (const auto& output : graph.output()) add(output.name());
+}
+
 }  // namespace
 
 std::optional<DType> floatTypeOf(std::int32_t type) {
@@ -110,6 +126,15 @@ std::string textOf(const ::onnx::NodeProto& node, std::string_view name, std::st
 const std::string& inputOf(const ::onnx::NodeProto& node, int index) {
   static const std::string kNone;
   return index < node.input_size() ? node.input(index) : kNone;
+}
+
+std::vector<std::string> readBy(const ::onnx::NodeProto& node) {
+  std::vector<std::string> names;
+  for (const std::string& input : node.input())
+    if (!input.empty()) names.push_back(input);
+  for (const auto& attribute : node.attribute())
+    if (attribute.has_g()) addReads(attribute.g(), names, {});
+  return names;
 }
 
 // ---- the graph
@@ -172,7 +197,7 @@ const std::string* OnnxReading::undone(const ::onnx::NodeProto& node) const {
 void OnnxReading::noteReaders(const ::onnx::NodeProto& node) {
   const bool isFirstOfPair = node.output_size() > 0 && m_dequantized.contains(node.output(0));
   if (!passedOn(node) && !isFirstOfPair)
-    for (const std::string& input : node.input()) ++m_readers[source(input)];
+    for (const std::string& input : readBy(node)) ++m_readers[source(input)];
   const auto dtype =
       isFloatCast(node) ? floatTypeOf(static_cast<std::int32_t>(integerOf(node, "to", 0))) : std::nullopt;
   for (const std::string& input : node.input()) {

@@ -89,6 +89,8 @@ const ::onnx::AttributeProto* findAttribute(const ::onnx::NodeProto& node, std::
 std::int64_t integerOf(const ::onnx::NodeProto& node, std::string_view name, std::int64_t otherwise);
 double realOf(const ::onnx::NodeProto& node, std::string_view name, double otherwise);
 std::string textOf(const ::onnx::NodeProto& node, std::string_view name, std::string_view otherwise);
+/// Names of tensors that a node reads: its inputs, and what its subgraphs take from around them.
+std::vector<std::string> readBy(const ::onnx::NodeProto& node);
 /// Of a node with fewer inputs an empty name, as of one that is left out.
 const std::string& inputOf(const ::onnx::NodeProto& node, int index);
 

@@ -37,7 +37,7 @@ Json ImportedSymbols::shapeOf(const ::onnx::TensorShapeProto& shape) {
 /// "batch", or "batch*heads" of symbols that stand elsewhere, too.
 std::string ImportedSymbols::extentOf(const std::string& parameter) {
   const std::vector<std::string> names = symbolNames(parameter);
-  const ExpressionValue value = evaluate(parameter, [](const std::string&) { return kAnyExtent; });
+  const ExpressionValue value = evaluate(parameter, [this](const std::string& name) { return defaultOf(name); });
   const auto* const extent = std::get_if<std::int64_t>(&value);
   if (names.empty() || !extent || *extent <= 0) return symbolOf(parameter);
   std::string expression = parameter;
@@ -50,8 +50,13 @@ std::string ImportedSymbols::symbolOf(const std::string& parameter) {
   if (known != m_names.end() && !parameter.empty()) return known->second;
   const std::string name = m_ids.of(parameter.empty() ? "N" : parameter);
   m_names[parameter] = name;
-  m_symbols[name] = kAnyExtent;
+  m_symbols[name] = defaultOf(parameter);
   return name;
+}
+
+std::int64_t ImportedSymbols::defaultOf(const std::string& parameter) const {
+  const auto found = m_defaults.find(parameter);
+  return found == m_defaults.end() ? kAnyExtent : found->second;
 }
 
 }  // namespace fuseline

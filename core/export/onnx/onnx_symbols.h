@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 namespace fuseline {
 
@@ -27,15 +28,20 @@ class ImportedSymbols {
   /// What an extent that may be any is taken as, until somebody says otherwise.
   static constexpr std::int64_t kAnyExtent = 128;
 
+  /// defaults: of symbols that have another than kAnyExtent.
+  explicit ImportedSymbols(std::map<std::string, std::int64_t> defaults = {}) : m_defaults(std::move(defaults)) {}
+
   /// Numbers and expressions of symbols, which are new where the model has a name for the first time, or none.
   Json shapeOf(const ::onnx::TensorShapeProto& shape);
-  /// By name, each kAnyExtent.
+  /// Defaults by name.
   const Json& all() const { return m_symbols; }
 
  private:
   std::string extentOf(const std::string& parameter);
   std::string symbolOf(const std::string& parameter);
+  std::int64_t defaultOf(const std::string& parameter) const;
 
+  std::map<std::string, std::int64_t> m_defaults;  // by what the model calls them
   ImportedIds m_ids;
   Json m_symbols = Json::object();
   std::map<std::string, std::string> m_names;  // by what the model calls them

@@ -1,0 +1,84 @@
+// What is known of the tensors of an ONNX graph before it runs: element types, shapes, and small integers.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/onnx/onnx_extent.h"
+#include "core/export/onnx/onnx_proto.h"
+#include "core/export/onnx/onnx_symbols.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace fuseline {
+
+struct OnnxFact {
+  std::int32_t elementType = 0;                      // TensorProto.DataType; 0: unknown
+  std::optional<OnnxExtents> shape = std::nullopt;   // nothing: the rank is unknown
+  std::optional<OnnxExtents> values = std::nullopt;  // row-major, where the shape is numbers; true is 1
+};
+
+/// Symbols of a model, and what operations on them teach: the extent that a layer needs, symbols that are the same.
+/// Knowledge grows until a pass over the graph adds none.
+class OnnxFactSymbols {
+ public:
+  /// `asNumbers`: symbols of literal extents that stay numbers.
+  explicit OnnxFactSymbols(std::set<std::string> asNumbers = {}) : m_asNumbers(std::move(asNumbers)) {}
+
+  // ---- where symbols come from
+  /// An extent as the model has it: a number, a sum of products of names, or any other text.
+  OnnxExtent declared(const ::onnx::TensorShapeProto_Dimension& extent, const std::string& place);
+  /// A number of an input of the model as a symbol. One wish and number give one symbol.
+  OnnxExtent ofLiteral(const std::string& wish, std::int64_t number);
+  /// An extent that nothing is known of, one symbol for each place.
+  OnnxExtent fresh(const std::string& place);
+
+  // ---- operations
+  /// Of two operands of an elementwise operation.
+  OnnxExtent broadcast(const OnnxExtent& a, const OnnxExtent& b);
+  /// The operation needs them to be the same.
+  void equate(const OnnxExtent& a, const OnnxExtent& b);
+  /// Rounded towards 0, as integers are divided. Unknown where no expression says it.
+  OnnxExtent quotient(const OnnxExtent& a, const OnnxExtent& b);
+  /// What depends on its number cannot be said of a symbol: literal extents in it become numbers again.
+  void needNumber(const OnnxExtent& extent);
+  void needNumbers(const OnnxExtents& extents);
+  bool hasLiteral(const OnnxExtent& extent) const;
+  /// Is it a symbol that stands for nothing the model says?
+  bool isFresh(const OnnxExtent& extent) const;
+
+  /// With each symbol at its default. Nothing where a division leaves a remainder.
+  std::optional<std::int64_t> valueOf(const OnnxExtent& extent) const;
+  std::optional<OnnxExtents> valuesOf(const OnnxExtents& extents) const;
+
+  /// Has anything been learned since the last call?
+  bool takeChanged() { return std::exchange(m_isChanged, false); }
+  /// Defaults of all symbols, by name, and which of them stand for numbers of the model.
+  const std::map<std::string, std::int64_t>& defaults() const { return m_defaults; }
+  const std::set<std::string>& literals() const { return m_literals; }
+  /// Another default than that of any extent, for a symbol of the model's.
+  void setDefault(const std::string& symbol, std::int64_t value);
+
+ private:
+  OnnxExtent known(const std::string& symbol) const;
+  OnnxExtent named(const std::string& parameter);
+  void learn(const std::string& symbol, const OnnxExtent& extent);
+  bool learnFresh(const OnnxExtent& a, const OnnxExtent& b);
+
+  std::set<std::string> m_asNumbers;
+  ImportedIds m_ids;
+  std::map<std::string, std::string> m_names;  // by what the model calls them, or by place
+  std::map<std::string, std::int64_t> m_defaults;
+  std::set<std::string> m_literals, m_freshSymbols;
+  std::map<std::string, OnnxExtent> m_known;  // what turned out to be the same as a symbol
+  bool m_isChanged = false;
+};
+
+/// Is no symbol in them, and none unknown?
+bool areNumbers(const OnnxExtents& extents);
+
+}  // namespace fuseline

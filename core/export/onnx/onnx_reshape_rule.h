@@ -1,0 +1,13 @@
+// The extents that a Reshape gives, also where the model has numbers in place of symbols.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/export/onnx/onnx_facts.h"
+
+namespace fuseline {
+
+/// shape: that of the input. wanted: with 0 for an extent of the input (unless `keepsZero`) and -1 for what is left.
+/// Extents that stay unknown are unknown in the result.
+OnnxExtents reshapedExtents(const OnnxExtents& shape, OnnxExtents wanted, bool keepsZero, OnnxFactSymbols& symbols);
+
+}  // namespace fuseline
