@@ -90,18 +90,18 @@ PipelineDocument manyLayers(int count) {
                                {{"id", "scale"}, {"op", "ConstantScale"}, {"attributes", {{"scale", 0.5}}}},
                                {{"id", "drop"}, {"op", "Dropout"}, {"attributes", {{"p", 0.1}}}}}},
                              {"outputs", {{{"id", "y"}, {"from", "drop.y"}}}}};
-  file["blocks"]["Layer"]["wires"] = {Json::array({"x", "act.x"}), Json::array({"act.y", "scale.x"}),
-                                      Json::array({"scale.y", "drop.x"})};
+  for (const auto& [from, to] : {std::pair("x", "act.x"), {"act.y", "scale.x"}, {"scale.y", "drop.x"}})
+    file["blocks"]["Layer"]["wires"].push_back(Json::array({from, to}));
   Json& pipeline = file["pipeline"];
   pipeline["inputs"] = {{{"id", "x"}, {"dtype", "bf16"}, {"shape", {8, 16}}}};
-  std::string from = "x";
+  std::string last = "x";
   for (int i = 0; i < count; ++i) {
     const std::string id = "layer" + std::to_string(i);
     pipeline["ops"].push_back({{"id", id}, {"op", "block:Layer"}});
-    pipeline["wires"].push_back(Json::array({from, id + ".x"}));
-    from = id + ".y";
+    pipeline["wires"].push_back(Json::array({last, id + ".x"}));
+    last = id + ".y";
   }
-  pipeline["outputs"] = {{{"id", "y"}, {"from", from}}};
+  pipeline["outputs"] = {{{"id", "y"}, {"from", last}}};
   return parseDocument(file.dump()).document;
 }
 
