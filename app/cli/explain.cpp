@@ -3,6 +3,7 @@
 #include "app/cli/pipeline_options.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "core/fusion/instance_lines.h"
 
 #include <algorithm>
 #include <span>
@@ -102,6 +103,28 @@ void printSection(const OpenedPipeline& pipeline, const Section& section, Contex
   for (const Attempt* attempt : section.attempts) print(pipeline, *attempt, context);
 }
 
+/// Sections of the same op in instances of a block, once.
+std::vector<Section> foldSections(const OpenedPipeline& pipeline, const std::vector<Section>& sections) {
+  const FusionReport& report = pipeline.analysis.report;
+  const InstanceNames names(pipeline.graph());
+  const std::vector<std::string> attemptKey = attemptKeys(pipeline.graph(), report.attempts, report.device);
+  std::vector<std::string> keys;
+  for (const Section& section : sections) {
+    std::string& key = keys.emplace_back(names.shared(section.title).text);
+    for (const Attempts* attempts : {&section.attempts, &section.partOf})
+      for (const Attempt* attempt : *attempts)
+        key += "\n" + attemptKey[static_cast<std::size_t>(attempt - report.attempts.data())];
+  }
+  std::vector<Section> folded;
+  for (const std::vector<std::size_t>& group : groupsOf(keys)) {
+    Section& section = folded.emplace_back(sections[group.front()]);
+    if (group.size() > 1)
+      section.title +=
+          fmt::format(", in each of {} instances of block {}", group.size(), names.shared(section.op).block);
+  }
+  return folded;
+}
+
 std::vector<Section> allSections(const OpenedPipeline& pipeline) {
   std::vector<Section> sections;
   const Graph& graph = pipeline.graph();
@@ -158,7 +181,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   if (options.asJson)
     printJson(context, toJson(*pipeline, *sections));
   else
-    for (const Section& section : *sections) printSection(*pipeline, section, context);
+    for (const Section& section : foldSections(*pipeline, *sections)) printSection(*pipeline, section, context);
   return 0;
 }
 

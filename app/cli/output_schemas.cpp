@@ -231,6 +231,12 @@ Json rulesSchema() {
                  {"model", orNull(deviceModelSchema())}});
 }
 
+Json instancesOfDiagnostic() {
+  Json ops = texts();
+  ops["description"] = "Where it holds in several instances of a block: the op in each of them; else empty.";
+  return ops;
+}
+
 Json validateSchema() {
   const Json diagnostic = object({{"severity", choice({"error", "warning", "note"})},
                                   {"code", text("Stable.")},
@@ -240,7 +246,8 @@ Json validateSchema() {
                                   {"line", integer("1-based; 0: unknown.")},
                                   {"column", integer("1-based; 0: unknown.")},
                                   {"message", text("One sentence with both values.")},
-                                  {"repairs", texts()}});
+                                  {"repairs", texts()},
+                                  {"instances", instancesOfDiagnostic()}});
   const Json repaired = object({{"code", text("Of the error.")},
                                 {"pointer", text("JSON pointer, where the error was.")},
                                 {"message", text("Of the error.")},
@@ -295,6 +302,11 @@ Json attemptSchema() {
   fields.emplace_back("repairs", texts());
   fields.emplace_back("saving", saving());
   fields.emplace_back("measured", measuredGain());
+  Json instances = texts();
+  instances["description"] =
+      "First ops of this attempt and of all that say the same of other instances of a block; empty: an earlier attempt "
+      "has them.";
+  fields.emplace_back("instances", std::move(instances));
   return object(fields);
 }
 

@@ -3,9 +3,11 @@
 #include "app/cli/pipeline_options.h"
 
 #include "core/export/onnx/onnx_import.h"
+#include "core/graph/instances.h"
 #include "core/ops/external.h"
 #include "core/profile/measured_gains.h"
 #include "core/profile/run_file.h"
+#include "core/quant/small_layers.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
@@ -266,7 +268,7 @@ std::vector<Diagnostic> allDiagnostics(const OpenedPipeline& pipeline) {
   std::vector<Diagnostic> diagnostics = pipeline.loaded.diagnostics;
   const std::vector<Diagnostic>& lowered = pipeline.analysis.lowered.diagnostics;
   diagnostics.insert(diagnostics.end(), lowered.begin(), lowered.end());
-  return diagnostics;
+  return foldInstances(pipeline.analysis.graph(), diagnostics);
 }
 
 Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& context) {
@@ -283,7 +285,7 @@ void printNotes(const OpenedPipeline& pipeline, const std::string& file, Context
   for (const std::string& note : pipeline.loaded.notes) context.err << fmt::format("note: {}\n", note);
   for (const Diagnostic& diagnostic : allDiagnostics(pipeline))
     if (diagnostic.severity == Severity::Warning || diagnostic.code == kBypassedCode ||
-        diagnostic.code == kExternalCode)
+        diagnostic.code == kExternalCode || diagnostic.code == kSmallLayersCode)
       context.err << toString(diagnostic, file) << '\n';
 }
 

@@ -56,13 +56,14 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
 /// The same, for verbs that need a sound pipeline. Prints warnings. Errors: also every problem of the document.
 Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& context);
 
-/// What whoever reads figures of a pipeline has to know: notes of its import, warnings, and which ops are not run.
+/// What whoever reads figures of a pipeline has to know: notes of its import, warnings, which ops are not run, and
+/// which layers are too small for the recipe to gain.
 void printNotes(const OpenedPipeline& pipeline, const std::string& file, Context& context);
 
 /// Writes the values of --set into the document: edits are tried with them, and a changed pipeline has them.
 void keepSymbols(OpenedPipeline& pipeline);
 
-/// Problems of the text, then of the pipeline.
+/// Problems of the text, then of the pipeline; what holds in every instance of a block once.
 std::vector<Diagnostic> allDiagnostics(const OpenedPipeline& pipeline);
 
 /// Names an architecture to plan for, without a device: "sm_90".

@@ -5,6 +5,7 @@
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
+#include "core/quant/small_layers.h"
 #include "core/runtime/quantized_linears.h"
 #include "core/support/text.h"
 
@@ -28,6 +29,14 @@ struct MatrixRow {
   std::optional<NumericsReport> numerics;  // nothing: not wanted
 };
 
+/// Why not every layer gains, in sentences: those that stay unquantized, and those that quantizing makes slower.
+std::string reasonOf(const Analysis& analysis, const std::string& ofLinears) {
+  const std::vector<Diagnostic>& diagnostics = analysis.lowered.diagnostics;
+  const auto small = std::ranges::find(diagnostics, kSmallLayersCode, &Diagnostic::code);
+  if (small == diagnostics.end()) return ofLinears;
+  return ofLinears.empty() ? small->message : ofLinears + " " + small->message;
+}
+
 /// A recipe that would quantize nothing is no row of its own. heldBytes: by the rows before.
 MatrixRow prepared(const MatrixRequest& request, const RecipeDefinition& recipe, std::int64_t heldBytes,
                    Context& context) {
@@ -43,7 +52,7 @@ MatrixRow prepared(const MatrixRequest& request, const RecipeDefinition& recipe,
   }
   row.run = std::move(*run);
   row.linears = quantizedLinears(row.run->analysis());
-  row.reason = row.linears.reason;
+  row.reason = reasonOf(row.run->analysis(), row.linears.reason);
   if (const Verdict quantizes = quantizesAnything(row.run->analysis()); !quantizes) {
     row.reason = quantizes.reason();
     row.run.reset();

@@ -5,6 +5,7 @@
 #include "app/cli/pipeline_options.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
+#include "core/graph/instances.h"
 #include "core/plan/repair.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/visible_text.h"
@@ -36,7 +37,8 @@ Json toJson(const Diagnostic& diagnostic) {
           {"line", diagnostic.line},
           {"column", diagnostic.column},
           {"message", diagnostic.message},
-          {"repairs", repairs}};
+          {"repairs", repairs},
+          {"instances", diagnostic.instances}};
 }
 
 void printAnnotations(const std::vector<Diagnostic>& diagnostics, const std::string& file, Context& context) {
@@ -74,21 +76,23 @@ Json toJson(const AppliedRepair& applied) {
           {"repair", applied.label}};
 }
 
-void printRepaired(const RepairedDocument& repaired, const ValidateOptions& options, Context& context) {
+/// left: the problems that are.
+void printRepaired(const RepairedDocument& repaired, const std::vector<Diagnostic>& left,
+                   const ValidateOptions& options, Context& context) {
   if (options.asJson) {
     Json applied = Json::array();
-    Json left = Json::array();
+    Json leftJson = Json::array();
     for (const AppliedRepair& each : repaired.applied) applied.push_back(toJson(each));
-    for (const Diagnostic& each : repaired.diagnostics) left.push_back(toJson(each));
+    for (const Diagnostic& each : left) leftJson.push_back(toJson(each));
     return printJson(context, {{"file", options.file},
                                {"isValid", !hasErrors(repaired.diagnostics)},
                                {"repaired", applied},
-                               {"diagnostics", left},
+                               {"diagnostics", leftJson},
                                {"text", serialize(repaired.document)}});
   }
   for (const AppliedRepair& each : repaired.applied)
     context.err << fmt::format("{}\n  repaired: {}\n", toString(each.problem, options.file), each.label);
-  for (const Diagnostic& each : repaired.diagnostics) context.err << toString(each, options.file) << '\n';
+  for (const Diagnostic& each : left) context.err << toString(each, options.file) << '\n';
   if (options.output.empty()) context.out << serialize(repaired.document);
 }
 
@@ -102,7 +106,7 @@ Result<int> repairFile(const ValidateOptions& options, OpenedPipeline pipeline, 
                              errorText(allDiagnostics(pipeline), options.file))};
   if (!options.output.empty())
     if (Result<void> saved = saveDocument(repaired.document, options.output); !saved) return saved.error();
-  printRepaired(repaired, options, context);
+  printRepaired(repaired, foldInstances(pipeline.graph(), repaired.diagnostics), options, context);
   return hasErrors(repaired.diagnostics) ? static_cast<int>(ErrorKind::InvalidInput) : 0;
 }
 

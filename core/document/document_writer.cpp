@@ -6,6 +6,7 @@
 #include "core/document/json_text.h"
 #include "core/document/picture.h"
 #include "core/support/atomic_file.h"
+#include "core/support/foreign_file.h"
 #include "core/support/read_file.h"
 
 #include <algorithm>
@@ -294,9 +295,16 @@ std::string fileTooLarge(std::size_t bytes) {
 
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path) {
   const Result<std::string> text = readWholeFile(path, {.what = "pipeline file", .maxMiB = kMaxFileBytes >> 20U});
-  if (!text) return text.error();
+  if (!text) {
+    const std::optional<std::string> foreign = foreignFileText(path);  // weights are larger than any pipeline
+    return foreign ? Error{fmt::format("{}: {}", path.string(), *foreign)} : text.error();
+  }
   const bool isPicture = pictureKindOf(*text).has_value();
-  if (!isPicture && !holdsEmbedded(*text)) return parseDocument(*text);
+  if (!isPicture && !holdsEmbedded(*text)) {
+    if (const std::optional<std::string> foreign = foreignFileText(std::string_view(*text)))
+      return Error{fmt::format("{}: {}", path.string(), *foreign)};
+    return parseDocument(*text);
+  }
   const Result<std::string> pipeline = isPicture ? pipelineIn(*text) : embeddedText(*text);
   if (!pipeline) return Error{fmt::format("{}: {}", path.string(), pipeline.error().message)};
   LoadedDocument loaded = parseDocument(*pipeline);

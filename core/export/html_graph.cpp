@@ -34,7 +34,8 @@ class GraphRows {
     for (const DrawnPass& pass : passes)
       for (std::size_t row = 0; row < ops.size(); ++row)
         for (const NodeId node : nodesOf(row, pass.phase))
-          if (pass.boxOf(node)) ops[row].push_back({opAnchor(pass.phase, node), m_graph.graph().node(node).id});
+          if (const DrawnBox* const box = pass.boxOf(node))
+            ops[row].push_back({opAnchor(pass.phase, box->node), m_graph.graph().node(node).id});
     return ops;
   }
 

@@ -1,4 +1,5 @@
-// A line difference of two lists, by their longest common subsequence.
+// A line difference of two lists, by their longest common subsequence: the longest increase of matching positions (Hunt
+// and Szymanski 1977). An op is in one entry of a list, so there are no more matches than entries.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/plan_difference.h"
 
@@ -7,8 +8,11 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -52,49 +56,78 @@ PlanEntries entriesOf(JsonFields& plan, const char* list) {
   return entries;
 }
 
-/// lengths[i][j]: of the longest common subsequence of expected[i..] and actual[j..].
-std::vector<std::vector<int>> commonLengths(PlanRange expected, PlanRange actual) {
-  std::vector<std::vector<int>> lengths(expected.size() + 1, std::vector<int>(actual.size() + 1, 0));
-  for (std::size_t i = expected.size(); i-- > 0;)
-    for (std::size_t j = actual.size(); j-- > 0;)
-      lengths[i][j] =
-          expected[i] == actual[j] ? lengths[i + 1][j + 1] + 1 : std::max(lengths[i + 1][j], lengths[i][j + 1]);
-  return lengths;
-}
+/// Equal entries: positions in both lists.
+struct CommonEntry {
+  std::size_t expected = 0;
+  std::size_t actual = 0;
+};
+using CommonEntries = std::vector<CommonEntry>;
 
-void addLine(std::vector<PlanLine>& lines, char mark, const PlanEntry& entry) {
-  lines.push_back({.mark = mark, .text = entry.text, .ops = entry.ops});
-}
+/// In the order of the first list; of one entry the last position first, so that no two of them are in one increase.
+/// Beyond this number, which only lists of equal entries have, the first is matched with the first, and so on.
+constexpr std::size_t kMostCommonEntries = std::size_t{1} << 20;
 
-void addDifference(std::vector<PlanLine>& lines, PlanRange expected, PlanRange actual) {
-  const auto lengths = commonLengths(expected, actual);
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < expected.size() || j < actual.size()) {
-    const bool isBoth = i < expected.size() && j < actual.size() && expected[i] == actual[j];
-    const bool isGone =
-        !isBoth && i < expected.size() && (j == actual.size() || lengths[i + 1][j] >= lengths[i][j + 1]);
-    if (isBoth)
-      addLine(lines, ' ', expected[i]);
-    else
-      isGone ? addLine(lines, '-', expected[i]) : addLine(lines, '+', actual[j]);
-    i += isBoth || isGone;
-    j += isBoth || !isGone;
+CommonEntries commonEntries(PlanRange expected, PlanRange actual) {
+  std::map<std::string_view, std::vector<std::size_t>> places;
+  for (std::size_t j = actual.size(); j-- > 0;) places[actual[j].text].push_back(j);
+  const auto placesOf = [&](const PlanEntry& entry) -> std::vector<std::size_t>* {
+    const auto found = places.find(entry.text);
+    return found == places.end() ? nullptr : &found->second;
+  };
+  std::size_t count = 0;
+  for (const PlanEntry& entry : expected)
+    if (const auto* const found = placesOf(entry)) count += found->size();
+  CommonEntries matches;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    auto* const found = placesOf(expected[i]);
+    if (!found || found->empty()) continue;
+    if (count <= kMostCommonEntries) {
+      for (const std::size_t j : *found) matches.push_back({i, j});
+    } else {
+      matches.push_back({i, found->back()});
+      found->pop_back();
+    }
   }
+  return matches;
 }
 
-/// What both begin and end with is left out of the search, which takes time with the product of both lengths.
+/// The most matches whose positions grow in both lists.
+CommonEntries longestIncrease(const CommonEntries& matches) {
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> ends;  // by length the match that ends such a sequence earliest
+  std::vector<std::size_t> before(matches.size(), kNone);
+  for (std::size_t i = 0; i < matches.size(); ++i) {
+    const auto longer =
+        std::ranges::lower_bound(ends, matches[i].actual, {}, [&](std::size_t end) { return matches[end].actual; });
+    if (longer != ends.begin()) before[i] = *std::prev(longer);
+    if (longer == ends.end())
+      ends.push_back(i);
+    else
+      *longer = i;
+  }
+  CommonEntries longest;
+  for (std::size_t i = ends.empty() ? kNone : ends.back(); i != kNone; i = before[i]) longest.push_back(matches[i]);
+  std::ranges::reverse(longest);
+  return longest;
+}
+
+void addLines(std::vector<PlanLine>& lines, char mark, PlanRange entries) {
+  for (const PlanEntry& entry : entries) lines.push_back({.mark = mark, .text = entry.text, .ops = entry.ops});
+}
+
 std::vector<PlanLine> lineDifference(PlanRange expected, PlanRange actual) {
-  const auto [gone, come] = std::ranges::mismatch(expected, actual);
-  const auto head = static_cast<std::size_t>(gone - expected.begin());
-  std::size_t tail = 0;
-  const std::size_t longest = std::min(expected.size(), actual.size()) - head;
-  while (tail < longest && expected[expected.size() - 1 - tail] == actual[actual.size() - 1 - tail]) ++tail;
   std::vector<PlanLine> lines;
-  for (const PlanEntry& entry : expected.first(head)) addLine(lines, ' ', entry);
-  addDifference(lines, expected.subspan(head, expected.size() - head - tail),
-                actual.subspan(head, actual.size() - head - tail));
-  for (const PlanEntry& entry : expected.last(tail)) addLine(lines, ' ', entry);
+  CommonEntry next;
+  const auto addUpTo = [&](const CommonEntry& match) {
+    addLines(lines, '-', expected.subspan(next.expected, match.expected - next.expected));
+    addLines(lines, '+', actual.subspan(next.actual, match.actual - next.actual));
+  };
+  for (const CommonEntry& match : longestIncrease(commonEntries(expected, actual))) {
+    addUpTo(match);
+    addLines(lines, ' ', expected.subspan(match.expected, 1));
+    next = {match.expected + 1, match.actual + 1};
+  }
+  addUpTo({expected.size(), actual.size()});
   return lines;
 }
 

@@ -1,10 +1,13 @@
 // A fusion report as a tree, as JSON and as Graphviz DOT.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
+#include "core/fusion/instance_lines.h"
 #include "core/quant/apply_recipe.h"
 #include "core/support/text.h"
 
+#include <algorithm>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,27 +30,52 @@ std::string entryText(const Graph& graph, const FusedOperation& entry) {
                      originName(entry.rule->origin), note, inParentheses(entry.caveat));
 }
 
+ListLine lineOf(const Graph& graph, const InstanceNames& names, const FusedOperation& entry) {
+  const Node& node = graph.node(entry.nodes.front());
+  std::string text = entryText(graph, entry);
+  std::string key = names.shared(text).text;
+  return {.text = std::move(text), .key = std::move(key), .instance = instanceOf(node)};
+}
+
+/// The branches of a tree.
+std::string branchesOf(const std::vector<ListLine>& lines) {
+  std::vector<std::string> texts;
+  for (const ListLine& line : lines)
+    for (std::size_t at = 0; at <= line.text.size();) {
+      const std::size_t end = std::min(line.text.find('\n', at), line.text.size());
+      texts.push_back(line.text.substr(at, end - at));
+      at = end + 1;
+    }
+  std::string text;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    text += fmt::format("{} {}\n", i + 1 == texts.size() ? "└─" : "├─", texts[i]);
+  return text;
+}
+
 std::string listText(const Graph& graph, std::string_view title, const std::vector<FusedOperation>& list) {
   const std::size_t numOps = std::accumulate(list.begin(), list.end(), std::size_t{0},
                                              [](std::size_t sum, const auto& e) { return sum + e.nodes.size(); });
   std::string text = fmt::format("{} ({} {}, {} {})\n", title, list.size(), list.size() == 1 ? "entry" : "entries",
                                  numOps, numOps == 1 ? "op" : "ops");
-  for (std::size_t i = 0; i < list.size(); ++i)
-    text += fmt::format("{} {}\n", i + 1 == list.size() ? "└─" : "├─", entryText(graph, list[i]));
-  return text;
+  const InstanceNames names(graph);
+  std::vector<ListLine> lines;
+  for (const FusedOperation& entry : list) lines.push_back(lineOf(graph, names, entry));
+  return text + branchesOf(foldRepeats(std::move(lines)));
 }
 
 std::string worthText(const Attempt& attempt, const DeviceModel& device) {
   return attempt.saving ? "  " + gainText(*attempt.saving, attempt.measured.get(), device) : "";
 }
 
-std::string attemptText(const Graph& graph, const Attempt& attempt, const DeviceModel& device) {
+/// count: how many attempts say so, each of another instance.
+std::string attemptText(const Graph& graph, const Attempt& attempt, std::size_t count, const DeviceModel& device) {
   const std::string head = fmt::format("{:<28} {:<9} {}", attempt.rule->name, passName(attempt.rule->pass),
                                        fmt::join(idListOf(graph, attempt.nodes), " + "));
   const bool isFused = attempt.outcome == Outcome::Fused;
-  const std::string body =
-      isFused ? worthText(attempt, device)
-              : fmt::format("  {}: {}", outcomeName(attempt.outcome), shellExplanation(graph, attempt));
+  const std::string body = isFused
+                               ? worthText(attempt, device) + inEachInstance(graph, attempt, count)
+                               : fmt::format("  {}: {}{}", outcomeName(attempt.outcome),
+                                             shellExplanation(graph, attempt), sameElsewhere(graph, attempt, count));
   return fmt::format("  {} {}{}\n", isFused ? "✓" : "·", head, body);
 }
 
@@ -112,7 +140,18 @@ Json attemptJson(const Graph& graph, const Attempt& attempt, const DeviceModel& 
           {"request", requestFor(graph, attempt)},
           {"repairs", repairs},
           {"saving", toJson(attempt.saving, device)},
-          {"measured", toJson(attempt.measured.get())}};
+          {"measured", toJson(attempt.measured.get())},
+          {"instances", Json::array()}};
+}
+
+/// Each attempt with all that is known of it; those that say the same of other instances are with the first of them.
+Json attemptsJson(const Graph& graph, const FusionReport& report) {
+  Json attempts = Json::array();
+  for (const Attempt& attempt : report.attempts) attempts.push_back(attemptJson(graph, attempt, report.device));
+  for (const std::vector<std::size_t>& group : groupsOf(attemptKeys(graph, report.attempts, report.device)))
+    for (const std::size_t i : group)
+      attempts[group.front()]["instances"].push_back(graph.node(report.attempts[i].nodes.front()).id);
+  return attempts;
 }
 
 /// A label inside double quotes.
@@ -126,17 +165,24 @@ std::string dotQuoted(std::string text) {
 class DotPass {
  public:
   DotPass(const Graph& graph, const std::vector<FusedOperation>& entries, Phase phase)
-      : m_graph(graph), m_entries(entries), m_phase(phase) {}
+      : m_graph(graph), m_entries(entries), m_phase(phase), m_closed(closedInstances(graph)) {}
 
   std::string text() const {
     std::string text = fmt::format("  subgraph cluster_{} {{\n    label={};\n", phaseName(m_phase), phaseName(m_phase));
-    for (const Node& node : m_graph.nodes())
-      text += fmt::format("    {} [label={}];\n", name(node.id), dotQuoted(node.id + "\n" + node.operation->name));
+    std::set<std::string> instances;
+    for (NodeId id = 0; id < static_cast<NodeId>(m_graph.nodes().size()); ++id) {
+      const Node& node = m_graph.node(id);
+      const std::string label =
+          isClosed(id) ? boxOf(id) + "\ninstance of a block" : node.id + "\n" + node.operation->name;
+      if (!isClosed(id) || instances.insert(boxOf(id)).second)
+        text += fmt::format("    {} [label={}];\n", name(boxOf(id)), dotQuoted(label));
+    }
     for (const Value& value : m_graph.values()) text += edges(value);
     for (const GraphOutput& output : m_graph.outputs())
       text += edge(sourceOf(m_graph.value(output.value)), "output " + output.name, "");
     for (std::size_t i = 0; i < m_entries.size(); ++i)
-      if (m_entries[i].isFused()) text += cluster(m_entries[i], i);
+      if (m_entries[i].isFused() && std::ranges::none_of(m_entries[i].nodes, [&](NodeId id) { return isClosed(id); }))
+        text += cluster(m_entries[i], i);
     return text + "  }\n";
   }
 
@@ -146,9 +192,13 @@ class DotPass {
   /// An op is a box in each pass.
   std::string name(const std::string& id) const { return dotQuoted(isBackward() ? "backward " + id : id); }
 
-  std::string sourceOf(const Value& value) const {
-    return value.producer < 0 ? value.name : m_graph.node(value.producer).id;
+  /// In an instance that is drawn as one box.
+  bool isClosed(NodeId id) const { return !m_closed[static_cast<std::size_t>(id)].empty(); }
+  const std::string& boxOf(NodeId id) const {
+    return isClosed(id) ? m_closed[static_cast<std::size_t>(id)] : m_graph.node(id).id;
   }
+
+  std::string sourceOf(const Value& value) const { return value.producer < 0 ? value.name : boxOf(value.producer); }
 
   /// Gradients flow the other way.
   std::string edge(std::string from, std::string to, const std::string& label) const {
@@ -159,7 +209,12 @@ class DotPass {
 
   std::string edges(const Value& value) const {
     std::string text;
-    for (const Use& use : value.uses) text += edge(sourceOf(value), m_graph.node(use.node).id, toString(value.spec));
+    std::set<std::string> instances;  // a value enters one by one wire
+    for (const Use& use : value.uses) {
+      const std::string& reader = boxOf(use.node);
+      if (reader == sourceOf(value) || (isClosed(use.node) && !instances.insert(reader).second)) continue;
+      text += edge(sourceOf(value), reader, toString(value.spec));
+    }
     return text;
   }
 
@@ -173,6 +228,7 @@ class DotPass {
   const Graph& m_graph;
   const std::vector<FusedOperation>& m_entries;
   Phase m_phase;
+  std::vector<std::string> m_closed;  // by node
 };
 
 }  // namespace
@@ -191,7 +247,8 @@ std::string planTree(const Graph& graph, const FusionReport& report) {
 
 std::string toTree(const Graph& graph, const FusionReport& report) {
   std::string text = planTree(graph, report) + "attempts\n";
-  for (const Attempt& attempt : report.attempts) text += attemptText(graph, attempt, report.device);
+  for (const std::vector<std::size_t>& group : groupsOf(attemptKeys(graph, report.attempts, report.device)))
+    text += attemptText(graph, report.attempts[group.front()], group.size(), report.device);
   return text + deviceText(report.device);
 }
 
@@ -202,11 +259,9 @@ Json planJson(const Graph& graph, const FusionReport& report) {
 }
 
 Json toJson(const Graph& graph, const FusionReport& report) {
-  Json attempts = Json::array();
-  for (const Attempt& attempt : report.attempts) attempts.push_back(attemptJson(graph, attempt, report.device));
   Json json = {{"rules", report.book == RuleBook::Te ? "te" : "all"}};
   json.update(planJson(graph, report));
-  json["attempts"] = std::move(attempts);
+  json["attempts"] = attemptsJson(graph, report);
   json["device"] = toJson(report.device);
   return json;
 }

@@ -29,6 +29,7 @@ struct Diagnostic {
   int column = 0;
   std::string message;  // one sentence with both actual values
   std::vector<Repair> repairs;
+  std::vector<std::string> instances;  // where it stands for several instances of a block: the op in each of them
 };
 
 bool hasErrors(const std::vector<Diagnostic>& diagnostics);

@@ -3,6 +3,7 @@
 #include "core/plan/analysis.h"
 
 #include "core/graph/in_place_hazards.h"
+#include "core/graph/row_parallel_inputs.h"
 #include "core/plan/padding.h"
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
@@ -83,6 +84,25 @@ void noteInPlaceHazards(const Graph& graph, std::vector<Diagnostic>& diagnostics
   }
 }
 
+/// A plan for several ranks has the extents of whole layers, so that no shape tells.
+void warnOfWholeRows(const Graph& graph, std::int64_t ranks, std::vector<Diagnostic>& diagnostics) {
+  for (const WholeRows& rows : wholeRowsIntoRowParallel(graph)) {
+    const Node& layer = graph.node(rows.layer);
+    const Node& source = graph.node(rows.source);
+    const std::int64_t width = graph.spec(rows.layer, OperandKind::Input, 0).cols();
+    const std::string share = ranks > 1
+                                  ? fmt::format("each of {} ranks reads a share of {} elements", ranks, width / ranks)
+                                  : fmt::format("each rank reads its share of {} elements", width);
+    diagnostics.push_back(
+        {.severity = Severity::Warning,
+         .code = "row-parallel-input",
+         .node = layer.owner,
+         .message = fmt::format("{} is row-parallel: {} of a row, but {} produces all {} on every rank. Put a "
+                                "column-parallel layer before it, or make it column-parallel.",
+                                layer.path, share, source.id, rows.width)});
+  }
+}
+
 /// A switch that outlived its op is no error: the pipeline does what it did.
 void noteIdleSwitches(const Graph& graph, const RuleSwitches& switches, std::vector<Diagnostic>& diagnostics) {
   for (const auto* entries : {&switches.without, &switches.with})
@@ -139,6 +159,7 @@ Analysis analyze(const PipelineDocument& document, const AnalysisOptions& option
   analysis.report = std::move(*report);
   noteIdleSwitches(graph, fusion.switches, analysis.lowered.diagnostics);
   noteInPlaceHazards(graph, analysis.lowered.diagnostics);
+  warnOfWholeRows(graph, options.ranks, analysis.lowered.diagnostics);
   analysis.unfusedPlan = makePlan(graph, unfused(graph));
   analysis.fusedPlan = makePlan(graph, analysis.report);
   return analysis;

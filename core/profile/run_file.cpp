@@ -4,6 +4,7 @@
 
 #include "core/profile/run_page.h"
 #include "core/support/atomic_file.h"
+#include "core/support/foreign_file.h"
 #include "core/support/json_fields.h"
 #include "core/support/read_file.h"
 
@@ -41,9 +42,14 @@ Result<RunRecord> recordFromText(std::string_view text) {
 
 Result<RunRecord> loadRunRecord(const std::filesystem::path& path) {
   const Result<std::string> text = readWholeFile(path, {.what = "run file", .maxMiB = kMaxMiB});
-  if (!text) return text.error();
+  if (!text) {
+    const std::optional<std::string> foreign = foreignFileText(path);
+    return foreign ? Error{fmt::format("{}: {} {}", path.string(), *foreign, kOrigin)} : text.error();
+  }
   Result<RunRecord> record = recordFromText(*text);
   if (record) return record;
+  if (const std::optional<std::string> foreign = foreignFileText(std::string_view(*text)))
+    return Error{fmt::format("{}: {} {}", path.string(), *foreign, kOrigin)};
   return Error{fmt::format("{}: {}", path.string(), record.error().message)};
 }
 

@@ -93,7 +93,7 @@ std::optional<Diagnostic> noteSmallLayers(const Graph& graph, const Recipe& reci
   if (layers.empty()) return std::nullopt;
   return Diagnostic{
       .severity = Severity::Note,
-      .code = "recipe-small",
+      .code = kSmallLayersCode,
       .node = graph.node(layers.front().node).owner,
       .message = fmt::format(
           "By the data sheet of an H200 and 3 us a launch (an estimate), {} makes {} slower than 16 bits: {}. Larger "

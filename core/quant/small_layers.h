@@ -10,6 +10,9 @@
 
 namespace fuseline {
 
+/// Code of the note that noteSmallLayers() gives.
+inline constexpr const char* kSmallLayersCode = "recipe-small";
+
 /// Of the GPU of these estimates.
 inline constexpr ComputeCapability kEstimatedCapability{9, 0};
 

@@ -81,6 +81,12 @@ std::string formatFlops(double flops) {
   return scaled(flops, 1000.0, kUnits.data(), kUnits.size());
 }
 
+double shortestReal(double value) {
+  const auto single = static_cast<float>(value);
+  if (!std::isfinite(single) || static_cast<double>(single) != value) return value;
+  return std::stod(fmt::format("{}", single));
+}
+
 std::string inParentheses(std::string_view note) { return note.empty() ? "" : fmt::format("  ({})", note); }
 
 }  // namespace fuseline

@@ -29,6 +29,10 @@ std::string formatDuration(double nanoseconds);
 /// "12.3 GFLOP".
 std::string formatFlops(double flops);
 
+/// The double with the fewest digits that rounds to the same float32, where the value is one: 1e-05, and not
+/// 9.999999747378752e-06. Other values stay.
+double shortestReal(double value);
+
 /// "  (note)", or nothing for an empty text.
 std::string inParentheses(std::string_view note);
 

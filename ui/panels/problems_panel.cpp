@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/panels/problems_panel.h"
 
+#include "core/graph/instances.h"
 #include "ui/panels/table_copying.h"
 #include "ui/theme/format.h"
 
@@ -61,7 +62,8 @@ ProblemsPanel::ProblemsPanel(Session& session, const Theme& theme, QWidget* pare
 }
 
 void ProblemsPanel::refresh() {
-  m_model->setProblems(m_session.fileProblems(), m_session.analysis()->lowered.diagnostics);
+  const Analysis& analysis = *m_session.analysis();
+  m_model->setProblems(m_session.fileProblems(), foldInstances(analysis.graph(), analysis.lowered.diagnostics));
   const bool isEmpty = m_model->rowCount() == 0;
   m_empty->setVisible(isEmpty);
   m_view->setVisible(!isEmpty);

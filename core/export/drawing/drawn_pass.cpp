@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/drawing/drawn_pass.h"
 
+#include "core/graph/instances.h"
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -19,12 +21,6 @@ FrameKind kindOf(const FusionRule& rule, Phase phase) {
   return phase == Phase::Forward ? FrameKind::Forward : FrameKind::Backward;
 }
 
-/// "layer1.mlp" of an op with the path "layer1.mlp.fc1"; empty outside of instances. Ids have no dots.
-std::string instanceOf(const Node& node) {
-  const std::size_t end = node.path.rfind('.');
-  return node.block.empty() || end == std::string::npos ? std::string() : node.path.substr(0, end);
-}
-
 bool isInside(std::string_view path, std::string_view instance) {
   return path.starts_with(instance) && (path.size() == instance.size() || path[instance.size()] == '.');
 }
@@ -32,7 +28,7 @@ bool isInside(std::string_view path, std::string_view instance) {
 class PassMaker {
  public:
   PassMaker(const Graph& graph, const std::vector<DrawnFusion>& fusions, Phase phase)
-      : m_graph(graph), m_fusions(fusions), m_boxOf(graph.nodes().size(), kNone) {
+      : m_graph(graph), m_fusions(fusions), m_closed(closedInstances(graph)), m_boxOf(graph.nodes().size(), kNone) {
     m_pass.phase = phase;
   }
 
@@ -43,6 +39,7 @@ class PassMaker {
     for (const GraphOutput& output : m_graph.outputs()) addOutput(output);
     addBlocks();
     addFusions();
+    m_pass.boxOfNode = std::move(m_boxOf);
     return std::move(m_pass);
   }
 
@@ -51,6 +48,7 @@ class PassMaker {
 
   bool isBackward() const { return m_pass.phase == Phase::Backward; }
   int& boxOf(NodeId node) { return m_boxOf[static_cast<std::size_t>(node)]; }
+  const std::string& closedAround(NodeId node) const { return m_closed[static_cast<std::size_t>(node)]; }
 
   int add(DrawnBox box) {
     m_pass.boxes.push_back(std::move(box));
@@ -61,12 +59,32 @@ class PassMaker {
     for (NodeId id = 0; id < static_cast<NodeId>(m_graph.nodes().size()); ++id) {
       const Node& node = m_graph.node(id);
       if (isBackward() && !node.takesPartInBackward()) continue;
-      boxOf(id) = add({.node = id,
-                       .name = node.id,
-                       .type = node.operation->name,
-                       .category = node.operation->category,
-                       .tip = fmt::format("{}: {}", node.id, node.operation->name)});
+      if (!closedAround(id).empty())
+        boxOf(id) = instanceBox(id);
+      else
+        boxOf(id) = add({.node = id,
+                         .name = node.id,
+                         .type = node.operation->name,
+                         .category = node.operation->category,
+                         .tip = fmt::format("{}: {}", node.id, node.operation->name)});
     }
+    for (const auto& [path, box] : m_instanceBoxes) describe(path, box);
+  }
+
+  int instanceBox(NodeId first) {
+    const std::string& path = closedAround(first);
+    const auto [found, isNew] = m_instanceBoxes.try_emplace(path, kNone);
+    if (isNew) found->second = add({.node = first, .name = path, .isInstance = true});
+    return found->second;
+  }
+
+  void describe(const std::string& path, int index) {
+    DrawnBox& box = m_pass.boxes[static_cast<std::size_t>(index)];
+    std::string block;
+    for (NodeId id = box.node; id < static_cast<NodeId>(m_graph.nodes().size()) && block.empty(); ++id)
+      if (instanceOf(m_graph.node(id)) == path) block = m_graph.node(id).block;
+    box.type = fmt::format("{}, {} ops", block.empty() ? "block" : block, std::ranges::count(m_boxOf, index));
+    box.tip = fmt::format("{}: an instance of {}", path, block.empty() ? "a block" : "block " + block);
   }
 
   int addEnd(std::string name, std::string tip) {
@@ -78,10 +96,14 @@ class PassMaker {
   void addWires(ValueId id) {
     const Value& value = m_graph.value(id);
     if (isBackward() && !value.needsGradient) return;
+    std::set<int> instances;  // a value enters one by one wire
     for (const Use& use : value.uses) {
       const int reader = boxOf(use.node);
       if (reader == kNone || (isBackward() && !needsGradient(use))) continue;
-      if (const int source = sourceOf(id); source != kNone) addWire(source, reader, value, use.slot == 0);
+      const int source = sourceOf(id);
+      if (source == kNone || source == reader) continue;
+      if (!closedAround(use.node).empty() && !instances.insert(reader).second) continue;
+      addWire(source, reader, value, use.slot == 0);
     }
   }
 
@@ -124,9 +146,10 @@ class PassMaker {
                                .tip = "block " + path + (block.empty() ? "" : ": " + block),
                                .outer = innermostFrame(outerOf(path))});
     }
-    for (const Node& node : m_graph.nodes()) {
-      const int box = m_boxOf[static_cast<std::size_t>(&node - m_graph.nodes().data())];
-      const int frame = innermostFrame(instanceOf(node));
+    for (NodeId id = 0; id < static_cast<NodeId>(m_graph.nodes().size()); ++id) {
+      const int box = boxOf(id);
+      if (box != kNone && m_pass.boxes[static_cast<std::size_t>(box)].node != id) continue;
+      const int frame = innermostFrame(openInstanceOf(id));
       if (box != kNone && frame != kNone) m_pass.frames[static_cast<std::size_t>(frame)].boxes.push_back(box);
     }
   }
@@ -137,11 +160,17 @@ class PassMaker {
     for (std::size_t i = 0; i < m_boxOf.size(); ++i) {
       if (m_boxOf[i] == kNone) continue;
       const Node& node = m_graph.nodes()[i];
-      std::string path = instanceOf(node);
-      if (!path.empty()) blocks[path] = node.block;
+      std::string path = openInstanceOf(static_cast<NodeId>(i));
+      if (path == instanceOf(node) && !path.empty()) blocks[path] = node.block;
+      if (!path.empty()) blocks.emplace(path, "");
       for (path = outerOf(path); !path.empty(); path = outerOf(path)) blocks.emplace(path, "");
     }
     return blocks;
+  }
+
+  /// The innermost that is not closed.
+  std::string openInstanceOf(NodeId id) const {
+    return closedAround(id).empty() ? instanceOf(m_graph.node(id)) : outerOf(closedAround(id));
   }
 
   static std::string outerOf(const std::string& path) {
@@ -166,6 +195,10 @@ class PassMaker {
   /// Takes its boxes out of the frame around it.
   void addFusions() {
     for (const DrawnFusion& fusion : m_fusions) {
+      if (isClosed(fusion)) {
+        nameInTip(fusion);
+        continue;
+      }
       DrawnFrame frame{.kind = fusion.kind, .title = fusion.title, .figure = fusion.figure, .tip = fusion.title};
       for (const NodeId id : fusion.nodes)
         if (boxOf(id) != kNone) frame.boxes.push_back(boxOf(id));
@@ -178,8 +211,20 @@ class PassMaker {
     }
   }
 
+  bool isClosed(const DrawnFusion& fusion) const {
+    return std::ranges::any_of(fusion.nodes, [&](NodeId id) { return !closedAround(id).empty(); });
+  }
+
+  void nameInTip(const DrawnFusion& fusion) {
+    const auto closed = std::ranges::find_if(fusion.nodes, [&](NodeId id) { return !closedAround(id).empty(); });
+    if (const int box = boxOf(*closed); box != kNone)
+      m_pass.boxes[static_cast<std::size_t>(box)].tip += "\n" + fusion.title;
+  }
+
   const Graph& m_graph;
   const std::vector<DrawnFusion>& m_fusions;
+  std::vector<std::string> m_closed;  // by node
+  std::map<std::string, int> m_instanceBoxes;
   std::vector<int> m_boxOf;  // by node
   std::map<ValueId, int> m_inputEnds;
   std::map<std::string, int> m_blockFrame;
@@ -188,14 +233,12 @@ class PassMaker {
 
 }  // namespace
 
-DrawnBox* DrawnPass::boxOf(NodeId node) {
-  const auto found = std::ranges::find(boxes, node, &DrawnBox::node);
-  return found == boxes.end() ? nullptr : &*found;
-}
+DrawnBox* DrawnPass::boxOf(NodeId node) { return const_cast<DrawnBox*>(std::as_const(*this).boxOf(node)); }
 
 const DrawnBox* DrawnPass::boxOf(NodeId node) const {
-  const auto found = std::ranges::find(boxes, node, &DrawnBox::node);
-  return found == boxes.end() ? nullptr : &*found;
+  if (node < 0 || static_cast<std::size_t>(node) >= boxOfNode.size()) return nullptr;
+  const int box = boxOfNode[static_cast<std::size_t>(node)];
+  return box < 0 ? nullptr : &boxes[static_cast<std::size_t>(box)];
 }
 
 std::vector<DrawnFusion> fusionsOf(const Graph& graph, const std::vector<FusedOperation>& entries, Phase phase) {

@@ -10,16 +10,17 @@
 
 namespace fuseline {
 
-/// An op, or an end of the pipeline: an input or an output.
+/// An op, an instance of a block that is closed, or an end of the pipeline: an input or an output.
 struct DrawnBox {
-  NodeId node = -1;  // -1: an end
+  NodeId node = -1;  // of an instance the first in it; -1: an end
   std::string name;
-  std::string type;            // of an op: "BasicLinear"; of an end empty
+  std::string type;            // of an op: "BasicLinear"; of an instance its block; of an end empty
   std::string category;        // of an op
   std::string figure;          // a third line, such as a time; mostly empty
   std::string tip;             // what a pointer that rests on it is told, in lines
   std::string link;            // where a click leads: "#step-3"; empty: nowhere
   std::optional<double> heat;  // 0 to 1: its ground is coloured by it
+  bool isInstance = false;
 };
 
 struct DrawnWire {
@@ -46,8 +47,9 @@ struct DrawnPass {
   std::vector<DrawnBox> boxes;  // ops in the graph's order, then ends
   std::vector<DrawnWire> wires;
   std::vector<DrawnFrame> frames;
+  std::vector<int> boxOfNode;  // -1: it takes no part in this pass
 
-  /// The box of an op; nullptr: it takes no part in this pass.
+  /// The box of an op, or of the instance that it is drawn in; nullptr: it takes no part in this pass.
   DrawnBox* boxOf(NodeId node);
   const DrawnBox* boxOf(NodeId node) const;
 };
@@ -63,9 +65,10 @@ struct DrawnFusion {
 /// Of a pass of a report.
 std::vector<DrawnFusion> fusionsOf(const Graph& graph, const std::vector<FusedOperation>& entries, Phase phase);
 
-/// Every op that takes part in the pass, once; of a backward without ops there is nothing. In backward gradients flow
-/// from the outputs to the inputs. Fusions have no op in common. An instance of a block is framed unless a fusion
-/// reaches across its border.
+/// Every op that takes part in the pass, once, those of closedInstances() in the box of their instance; of a backward
+/// without ops there is nothing. In backward gradients flow from the outputs to the inputs. Fusions have no op in
+/// common. An instance of a block is framed unless a fusion reaches across its border; a fusion with an op in a closed
+/// one is named in its tip instead.
 DrawnPass drawnPass(const Graph& graph, const std::vector<DrawnFusion>& fusions, Phase phase);
 
 }  // namespace fuseline

@@ -3,10 +3,12 @@
 #include "core/export/drawing/measured_graph.h"
 
 #include "core/export/drawing/svg_graph.h"
+#include "core/graph/instances.h"
 #include "core/runtime/measured_pipeline.h"
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -65,6 +67,17 @@ std::string namesOf(const std::vector<std::string>& ops) {
   return fmt::format("{}{}", fmt::join(named, ", "), numOthers > 0 ? fmt::format(" and {} more", numOthers) : "");
 }
 
+std::vector<NodeId> shownNodes(const Graph& graph) {
+  const std::vector<std::string> closed = closedInstances(graph);
+  std::map<std::string, NodeId> firstIn;
+  std::vector<NodeId> shown;
+  for (NodeId id = 0; id < static_cast<NodeId>(closed.size()); ++id) {
+    const std::string& path = closed[static_cast<std::size_t>(id)];
+    shown.push_back(path.empty() ? id : firstIn.try_emplace(path, id).first->second);
+  }
+  return shown;
+}
+
 }  // namespace
 
 Result<MeasuredGraph> MeasuredGraph::of(const RunRecord& record) {
@@ -78,18 +91,24 @@ Result<MeasuredGraph> MeasuredGraph::of(const RunRecord& record) {
 }
 
 MeasuredGraph::MeasuredGraph(const VariantRecord& variant, Graph graph)
-    : m_variant(&variant), m_graph(std::move(graph)) {
+    : m_variant(&variant), m_graph(std::move(graph)), m_shownAs(shownNodes(m_graph)) {
   m_opNs.fill(std::vector<double>(m_graph.nodes().size(), 0.0));
   for (const StepRecord& step : variant.steps) {
     const double ns = medianNs(step);
     m_sumNs += ns;
     if (step.ops.empty()) m_quantizingNs += ns;
-    for (const std::string& op : step.ops) {
-      double& opTime = opNs(phaseOf(step), m_graph.findNode(op));
+    for (const NodeId shown : shownOf(step)) {
+      double& opTime = opNs(phaseOf(step), shown);
       opTime += ns;
       m_hottestNs = std::max(m_hottestNs, opTime);
     }
   }
+}
+
+std::set<NodeId> MeasuredGraph::shownOf(const StepRecord& step) const {
+  std::set<NodeId> shown;
+  for (const std::string& op : step.ops) shown.insert(m_shownAs[static_cast<std::size_t>(m_graph.findNode(op))]);
+  return shown;
 }
 
 double& MeasuredGraph::opNs(Phase phase, NodeId node) {
@@ -144,14 +163,14 @@ std::vector<NodeId> MeasuredGraph::nodesOf(const StepRecord& step) const {
 
 /// Ops that run as one have its shade each, and its figure once, in the title of their frame.
 void MeasuredGraph::addTimes(const StepRecord& step, DrawnPass& pass) const {
-  for (const std::string& op : step.ops) {
-    const NodeId node = m_graph.findNode(op);
+  for (const NodeId node : shownOf(step)) {
     DrawnBox* const box = pass.boxOf(node);
     if (!box) continue;
     const double ns = m_opNs[static_cast<std::size_t>(pass.phase)][static_cast<std::size_t>(node)];
     if (ns > 0.0) box->heat = ns / m_hottestNs;
-    if (step.rule.empty()) box->figure = ns > 0.0 || !step.isView ? figureOf(ns) : "a view: nothing runs";
-    box->tip += "\n" + tipOf(step);
+    if (step.rule.empty() || box->isInstance)
+      box->figure = ns > 0.0 || !step.isView ? figureOf(ns) : "a view: nothing runs";
+    if (!box->isInstance) box->tip += "\n" + tipOf(step);
   }
 }
 

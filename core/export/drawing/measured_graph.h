@@ -7,6 +7,7 @@
 #include "core/support/result.h"
 
 #include <array>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ class MeasuredGraph {
   /// from it that are not those of the steps.
   static Result<MeasuredGraph> of(const RunRecord& record);
 
-  /// With times as figures and shades. An op is as hot as the steps that run it take in their medians.
+  /// With times as figures and shades. An op, or a closed instance of a block, is as hot as the steps that run it take
+  /// in their medians.
   std::vector<DrawnPass> passes() const;
 
   const Graph& graph() const { return m_graph; }
@@ -44,12 +46,15 @@ class MeasuredGraph {
   void addTimes(const StepRecord& step, DrawnPass& pass) const;
   std::string figureOf(double ns) const;
   std::string tipOf(const StepRecord& step) const;
+  /// What shows the step's ops, each once.
+  std::set<NodeId> shownOf(const StepRecord& step) const;
   bool isJoint(const StepRecord& step) const;
   double& opNs(Phase phase, NodeId node);
 
   const VariantRecord* m_variant;
   Graph m_graph;
-  std::array<std::vector<double>, 2> m_opNs;  // by pass and node
+  std::vector<NodeId> m_shownAs;              // by node: itself, or the first of the closed instance that it is in
+  std::array<std::vector<double>, 2> m_opNs;  // by pass and what is shown
   double m_sumNs = 0.0;
   double m_quantizingNs = 0.0;
   double m_hottestNs = 0.0;

@@ -13,9 +13,6 @@
 
 namespace fuseline {
 
-/// Placing the boxes of more ops takes minutes, and nobody would find one of them.
-inline constexpr std::size_t kMostDrawnOps = 1000;
-
 /// What stands in a drawing's <style>, and in that of a page with drawings in it: the colours of the dark theme. Those
 /// of the light one are attributes, which every program reads.
 std::string drawingStyle();

@@ -17,7 +17,9 @@
 #include "core/export/onnx/onnx_regions.h"
 #include "core/export/onnx/onnx_symbols.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/support/foreign_file.h"
 #include "core/support/read_file.h"
+#include "core/support/text.h"
 
 #include <algorithm>
 #include <array>
@@ -552,6 +554,8 @@ class GraphImport {
 
   Json attributesOf(const FoundOperation& found) const {
     Json attributes = found.attributes;
+    for (Json& value : attributes)
+      if (value.is_number_float()) value = shortestReal(value.get<double>());
     if (m_isMixed && found.dtype) attributes["dtype"] = dtypeName(*found.dtype);
     return attributes;
   }
@@ -781,6 +785,8 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
 Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const OnnxImportOptions& options) {
   const Result<std::string> bytes = readWholeFile(path, {.what = "ONNX model", .maxMiB = 2048});
   if (!bytes) return bytes.error();
+  if (const auto foreign = foreignFileText(std::string_view(*bytes)); foreign && !looksLikeOnnx(*bytes))
+    return Error{fmt::format("{}: {}", path.string(), *foreign)};
   OnnxImportOptions beside = options;
   beside.folder = path.parent_path();
   return importOnnxModel(*bytes, path.string(), beside);

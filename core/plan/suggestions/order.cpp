@@ -29,12 +29,27 @@ bool isOfAnyShape(const Graph& graph, const Node& node) {
          graph.value(node.inputs.front()).spec.shape == graph.value(node.outputs.front()).spec.shape;
 }
 
+/// Each row for itself: norms and biases of the last axis.
+bool isOfAnyRows(const Node& node) {
+  if (node.operation->name == "Bias") return true;
+  const bool isNorm = node.operation->name == "RMSNorm" || node.operation->name == "LayerNorm";
+  return node.operation->name == "L2Normalization" ||
+         (isNorm && node.attributes.integers("normalized_shape").size() == 1);
+}
+
+bool keepsRows(const Graph& graph, const Node& view) {
+  const Shape& before = graph.value(view.inputs.front()).spec.shape;
+  const Shape& after = graph.value(view.outputs.front()).spec.shape;
+  return !before.empty() && !after.empty() && before.back() == after.back();
+}
+
 bool commute(const Graph& graph, const Node& a, const Node& b) {
   const auto passes = [](const Node& scale, const Node& other) {
     return scale.operation->name == "ConstantScale" && passesScaleOn(*other.operation, scale.attributes.real("scale"));
   };
   const auto reshapes = [&](const Node& view, const Node& other) {
-    return view.operation->name == "Reshape" && isOfAnyShape(graph, other);
+    if (view.operation->name != "Reshape") return false;
+    return isOfAnyShape(graph, other) || (isOfAnyRows(other) && keepsRows(graph, view));
   };
   return passes(a, b) || passes(b, a) || reshapes(a, b) || reshapes(b, a);
 }

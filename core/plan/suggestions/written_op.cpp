@@ -22,15 +22,18 @@ std::string WrittenOp::cautionWith(const std::string& sentences) const {
   return fmt::format("In every instance of block {}.{}{}", block, sentences.empty() ? "" : " ", sentences);
 }
 
-std::optional<WrittenOp> writtenOp(const PipelineDocument& document, const Node& node) {
-  const std::size_t end = node.id.rfind('.');
+std::optional<WrittenOp> ownerOp(const PipelineDocument& document, const Node& node) {
+  const std::size_t end = node.path.rfind('.');
   WrittenOp op{.section = node.block.empty() ? &document.pipeline() : document.findBlock(node.block),
                .block = node.block,
-               .instance = node.block.empty() ? "" : node.id.substr(0, end),
-               .id = node.block.empty() ? node.id : node.id.substr(end + 1)};
-  const bool isWhole = node.block.empty() || node.id == node.path;
-  if (!isWhole || !op.section || std::ranges::count(op.section->ops, op.id, &DocumentOp::id) == 0) return std::nullopt;
+               .instance = node.block.empty() ? "" : node.path.substr(0, end),
+               .id = node.block.empty() ? node.path : node.path.substr(end + 1)};
+  if (!op.section || std::ranges::count(op.section->ops, op.id, &DocumentOp::id) == 0) return std::nullopt;
   return op;
+}
+
+std::optional<WrittenOp> writtenOp(const PipelineDocument& document, const Node& node) {
+  return node.id == node.path ? ownerOp(document, node) : std::nullopt;
 }
 
 }  // namespace fuseline

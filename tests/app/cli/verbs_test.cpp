@@ -52,6 +52,67 @@ TEST(Sweep, ReplacesNoRecordUnasked) {
   EXPECT_EQ(fuseline(call + " --force").exitCode, 0);
 }
 
+/// So many equal layers, of which none fits MXFP8, as a file.
+std::string layersFile(const std::filesystem::path& path, int count) {
+  Json file = {{"format", "fuseline-pipeline"}, {"formatVersion", {{"major", 1}, {"minor", 1}}}};
+  Json& block = file["blocks"]["Layer"];
+  block["inputs"] = {{{"id", "x"}}};
+  block["ops"] = {
+      {{"id", "norm"}, {"op", "RMSNorm"}, {"attributes", {{"normalized_shape", {48}}}}},
+      {{"id", "fc"}, {"op", "Linear"}, {"attributes", {{"in_features", 48}, {"out_features", 48}, {"bias", false}}}}};
+  for (const auto& [from, to] : {std::pair("x", "norm.x"), {"norm.y", "fc.x"}})
+    block["wires"].push_back(Json::array({from, to}));
+  block["outputs"] = {{{"id", "y"}, {"from", "fc.y"}}};
+  Json& pipeline = file["pipeline"];
+  pipeline["inputs"] = {{{"id", "x"}, {"dtype", "bf16"}, {"shape", {16, 48}}}};
+  std::string last = "x";
+  for (int i = 0; i < count; ++i) {
+    const std::string id = "layer" + std::to_string(i);
+    pipeline["ops"].push_back({{"id", id}, {"op", "block:Layer"}});
+    pipeline["wires"].push_back(Json::array({last, id + ".x"}));
+    last = id + ".y";
+  }
+  pipeline["outputs"] = {{{"id", "y"}, {"from", last}}};
+  writeText(path, file.dump());
+  return quoted(path);
+}
+
+TEST(Instances, AreSpokenOfOnce) {
+  const TemporaryFolder folder;
+  const std::string few = layersFile(folder / "few.fuseline", 8);
+  const std::string many = layersFile(folder / "many.fuseline", 80);
+  const auto numLines = [](const std::string& text) { return std::ranges::count(text, '\n'); };
+  for (const char* verb : {"fuse --device reference --recipe mxfp8 ", "explain --device reference --recipe mxfp8 "}) {
+    const ProgramResult ofFew = fuseline(verb + few);
+    const ProgramResult ofMany = fuseline(verb + many);
+    EXPECT_EQ(ofMany.exitCode, 0) << ofMany.err;
+    EXPECT_EQ(numLines(ofMany.err), 1) << ofMany.err;
+    EXPECT_TRUE(has(ofMany.err, "The same holds in 79 more instances of block Layer.")) << ofMany.err;
+    // Numbers with one digit more may break a line.
+    EXPECT_LE(numLines(ofMany.out), numLines(ofFew.out) + 8) << verb;
+  }
+  const Json plan = fuseline("fuse --device reference --json " + many).json();
+  std::size_t numPlaces = 0;
+  for (const Json& attempt : plan["attempts"]) numPlaces += attempt["instances"].size();
+  EXPECT_EQ(numPlaces, plan["attempts"].size());
+}
+
+TEST(ForeignFiles, AreNamed) {
+  const TemporaryFolder folder;
+  writeText(folder / "config.json", R"({"model_type": "llama", "hidden_size": 64})");
+  writeText(folder / "weights.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
+  for (const char* verb : {"import ", "fuse --device reference ", "validate "}) {
+    const ProgramResult config = fuseline(verb + quoted(folder / "config.json"));
+    EXPECT_EQ(config.exitCode, 1);
+    EXPECT_TRUE(has(config.err, "the configuration of a Hugging Face model")) << config.err;
+    const ProgramResult weights = fuseline(verb + quoted(folder / "weights.safetensors"));
+    EXPECT_TRUE(has(weights.err, "a safetensors file") && has(weights.err, "--tensors")) << weights.err;
+  }
+  const ProgramResult run =
+      fuseline("compare " + quoted(folder / "config.json") + " " + quoted(folder / "config.json"));
+  EXPECT_TRUE(has(run.err, "the configuration of a Hugging Face model")) << run.err;
+}
+
 /// What would be written second is all that would be left.
 TEST(OutputFiles, OfOneCallDiffer) {
   const TemporaryFolder folder;

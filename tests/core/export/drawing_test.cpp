@@ -81,6 +81,50 @@ TEST(DrawnPass, OfNoOpIsEmpty) {
   EXPECT_TRUE(drawnPass(graph, {}, Phase::Backward).boxes.empty());
 }
 
+/// More ops than a picture has boxes for, in instances "layer0" and on of a block.
+PipelineDocument manyLayers(int count) {
+  Json file = {{"format", "fuseline-pipeline"}, {"formatVersion", {{"major", 1}, {"minor", 1}}}};
+  file["blocks"]["Layer"] = {{"inputs", {{{"id", "x"}}}},
+                             {"ops",
+                              {{{"id", "act"}, {"op", "GELU"}},
+                               {{"id", "scale"}, {"op", "ConstantScale"}, {"attributes", {{"scale", 0.5}}}},
+                               {{"id", "drop"}, {"op", "Dropout"}, {"attributes", {{"p", 0.1}}}}}},
+                             {"outputs", {{{"id", "y"}, {"from", "drop.y"}}}}};
+  for (const auto& [from, to] : {std::pair("x", "act.x"), {"act.y", "scale.x"}, {"scale.y", "drop.x"}})
+    file["blocks"]["Layer"]["wires"].push_back(Json::array({from, to}));
+  Json& pipeline = file["pipeline"];
+  pipeline["inputs"] = {{{"id", "x"}, {"dtype", "bf16"}, {"shape", {8, 16}}}};
+  std::string last = "x";
+  for (int i = 0; i < count; ++i) {
+    const std::string id = "layer" + std::to_string(i);
+    pipeline["ops"].push_back({{"id", id}, {"op", "block:Layer"}});
+    pipeline["wires"].push_back(Json::array({last, id + ".x"}));
+    last = id + ".y";
+  }
+  pipeline["outputs"] = {{{"id", "y"}, {"from", last}}};
+  return parseDocument(file.dump()).document;
+}
+
+TEST(DrawnPass, ShowsInstancesOfLargeGraphsAsBoxes) {
+  const Analysis large = analyze(manyLayers(400));
+  ASSERT_TRUE(large.isRunnable());
+  ASSERT_EQ(large.graph().nodes().size(), 1200U);
+  for (const Phase phase : {Phase::Forward, Phase::Backward}) {
+    const auto& entries = phase == Phase::Forward ? large.report.forward : large.report.backward;
+    const DrawnPass pass = drawnPass(large.graph(), fusionsOf(large.graph(), entries, phase), phase);
+    EXPECT_EQ(pass.boxes.size(), 400U + 2U);  // and both ends
+    EXPECT_EQ(pass.wires.size(), 401U);
+    EXPECT_TRUE(pass.frames.empty());
+    const DrawnBox* const box = pass.boxOf(large.graph().findNode("layer7.scale"));
+    ASSERT_TRUE(box);
+    EXPECT_EQ(box, pass.boxOf(large.graph().findNode("layer7.act")));
+    EXPECT_EQ(box->name, "layer7");
+    EXPECT_EQ(box->type, "Layer, 3 ops");
+  }
+  const Analysis small = analyze(manyLayers(4));
+  EXPECT_EQ(drawnPass(small.graph(), {}, Phase::Forward).boxes.size(), 12U + 2U);
+}
+
 Result<PipelineText> svgOfTemplate(const LayOutGraph& layOut) {
   const std::string name = "linear-bias";
   const Analysis analysis = analysisOf(name);

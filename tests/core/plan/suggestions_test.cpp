@@ -197,6 +197,87 @@ TEST(Suggestions, SwitchOnWhatTheDocumentKeepsOff) {
   ASSERT_TRUE(find(te, "Use the whole rule book"));
 }
 
+/// Inputs, ops and wires of a pipeline with the output y from `from`.
+PipelineDocument pipelineOf(const std::string& inputs, const std::string& ops, const std::string& wires,
+                            const std::string& outputs, const std::string& more = "") {
+  LoadedDocument loaded =
+      parseDocument(fmt::format(R"({{"format": "fuseline-pipeline", "formatVersion": {{"major": 1, "minor": 0}},
+                       "pipeline": {{"inputs": [{}], "ops": [{}], "wires": [{}], "outputs": [{}]}}{}}})",
+                                inputs, ops, wires, outputs, more));
+  EXPECT_FALSE(hasErrors(loaded.diagnostics)) << (loaded.diagnostics.empty() ? "" : loaded.diagnostics.front().message);
+  return std::move(loaded.document);
+}
+
+/// What the fused plan gives after the suggestion, as far as it differs from the unfused plan before.
+std::string differenceAfter(const PipelineDocument& document, const Suggestion& suggestion) {
+  const Graph before = analyze(document).graph();
+  PipelineDocument changed = document;
+  EXPECT_TRUE(changed.apply(suggestion.proposal.repair.edit));
+  const Analysis after = analyze(changed);
+  return firstDifference(runPlan(after.graph(), after.report, makeReferenceBackend()),
+                         runPlan(before, unfused(before), makeReferenceBackend()), 1e-4);
+}
+
+bool fuses(const Suggestion& suggestion, const std::string& rule) {
+  return std::ranges::any_of(suggestion.plans, [&](const PlanListDifference& list) {
+    return std::ranges::any_of(
+        list.lines, [&](const PlanLine& line) { return line.mark == '+' && line.text.starts_with(rule + " "); });
+  });
+}
+
+TEST(Suggestions, MoveAReshapeOutFromBetweenASumAndItsNorm) {
+  const PipelineDocument document = pipelineOf(
+      R"({"id": "x", "dtype": "f32", "shape": [2, 64, 32]}, {"id": "r", "dtype": "f32", "shape": [2, 64, 32]})",
+      R"({"id": "add", "op": "AddExtraInput"}, {"id": "flat", "op": "Reshape", "attributes": {"shape": [128, 32]}},
+         {"id": "save", "op": "MakeExtraOutput"}, {"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": [32]}},
+         {"id": "fc", "op": "BasicLinear", "attributes": {"in_features": 32, "out_features": 32}},
+         {"id": "add2", "op": "AddExtraInput"})",
+      R"(["x", "add.x"], ["r", "add.extra"], ["add.y", "flat.x"], ["flat.y", "save.x"], ["save.y", "norm.x"],
+         ["norm.y", "fc.x"], ["fc.y", "add2.x"], ["save.extra", "add2.extra"])",
+      R"({"id": "y", "from": "add2.y"})");
+  const std::vector<Suggestion> found = suggestions(document);
+  const Suggestion* move = find(found, "Move flat before add");
+  ASSERT_TRUE(move) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
+  EXPECT_EQ(move->proposal.kind, SuggestionKind::SameResults);
+  EXPECT_TRUE(fuses(*move, "ForwardAddNorm"));
+  EXPECT_EQ(differenceAfter(document, *move), "");
+}
+
+TEST(Suggestions, MoveAReshapeBehindTheSumThatAProductTakesAlong) {
+  const PipelineDocument document = pipelineOf(
+      R"({"id": "x", "dtype": "f32", "shape": [128, 32]}, {"id": "r", "dtype": "f32", "shape": [2, 64, 32]})",
+      R"({"id": "fc", "op": "BasicLinear", "attributes": {"in_features": 32, "out_features": 32}},
+         {"id": "split", "op": "Reshape", "attributes": {"shape": [2, 64, 32]}}, {"id": "add", "op": "AddExtraInput"})",
+      R"(["x", "fc.x"], ["fc.y", "split.x"], ["split.y", "add.x"], ["r", "add.extra"])",
+      R"({"id": "y", "from": "add.y"})");
+  const std::vector<Suggestion> found = suggestions(document);
+  const Suggestion* move = find(found, "Move split behind add");
+  ASSERT_TRUE(move) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
+  EXPECT_TRUE(fuses(*move, "ForwardLinearEpilogue"));
+  EXPECT_EQ(differenceAfter(document, *move), "");
+}
+
+PipelineDocument twoReaders(const std::string& more) {
+  return pipelineOf(R"({"id": "x", "dtype": "f32", "shape": [128, 128]})",
+                    R"({"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": [128]}},
+         {"id": "q", "op": "BasicLinear", "attributes": {"in_features": 128, "out_features": 64}},
+         {"id": "k", "op": "BasicLinear", "attributes": {"in_features": 128, "out_features": 32}})",
+                    R"(["x", "norm.x"], ["norm.y", "q.x"], ["norm.y", "k.x"])",
+                    R"({"id": "a", "from": "q.y"}, {"id": "b", "from": "k.y"})", more);
+}
+
+TEST(Suggestions, QuantizeOnceForAllReadersOfATensor) {
+  for (const char* recipe : {"MXFP8BlockScaling", "Float8CurrentScaling"}) {
+    const PipelineDocument document = twoReaders(fmt::format(R"(, "recipe": {{"name": "{}"}})", recipe));
+    const std::vector<Suggestion> found = suggestions(document);
+    const Suggestion* shared = find(found, "Quantize norm.y once for q, k");
+    ASSERT_TRUE(shared) << recipe << ": " << fmt::format("{}", fmt::join(labelsOf(found), ", "));
+    EXPECT_LT(shared->after.savedForBackwardBytes, shared->before.savedForBackwardBytes);
+    EXPECT_EQ(differenceAfter(document, *shared), "") << recipe;
+  }
+  EXPECT_FALSE(find(suggestions(twoReaders("")), "Quantize norm.y once for q, k")) << "Nothing is quantized.";
+}
+
 TEST(Suggestions, SayWhatElseAnAttributeChanges) {
   const Op add = {"add", "AddExtraInput", R"({"in_place": false})"};
   const std::vector<Suggestion> found = suggestions(chainOf({kLinear, add}, R"(, "fusion": {"rules": "te"})"));
@@ -276,6 +357,7 @@ std::vector<Op> randomChain() {
       {"flat", "Reshape", R"({"shape": [-1, "H"]})"},
       kAddInPlace,
       {"bias", "Bias", R"({"size": "H"})"},
+      {"norm", "RMSNorm", R"({"normalized_shape": ["H"]})"},
   };
   std::vector<Op> ops;
   const auto length = *rc::gen::inRange(1, 7);

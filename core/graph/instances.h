@@ -1,0 +1,55 @@
+// What holds in every instance of a block, so that it is said once.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/diagnostic.h"
+#include "core/graph/graph.h"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// "layer1.mlp" for an op with the path "layer1.mlp.fc1"; empty outside of instances. Ids have no dots.
+std::string instanceOf(const Node& node);
+
+/// Texts in which the instances of a block do not differ.
+class InstanceNames {
+ public:
+  explicit InstanceNames(const Graph& graph);
+
+  struct Text {
+    std::string text;   // "Layer/fc1 stays in f32" for "layer3.fc1 stays in f32"
+    std::string place;  // the first op of a block in it, "layer3.fc1"; empty: there is none
+    std::string block;  // of that op
+  };
+  Text shared(std::string_view text) const;
+
+ private:
+  std::map<std::string, std::string, std::less<>> m_blocks;  // path of an instance to its block
+};
+
+/// Positions in a list of what says the same in instances of a block, each in the order of the list.
+using InstanceGroups = std::vector<std::vector<std::size_t>>;
+/// Equal keys are one group, in the order of their first.
+InstanceGroups groupsOf(const std::vector<std::string>& keys);
+
+/// Behind a sentence that holds in `count`: " The same holds in 79 more instances of block Layer."; empty for one.
+std::string sameInMoreInstances(std::size_t count, std::string_view block);
+
+/// Diagnostics about the same op of a block that differ in the instance alone.
+InstanceGroups instanceGroups(const Graph& graph, const std::vector<Diagnostic>& diagnostics);
+/// The first of each group, which says how many there are and has the ops of all in `instances`.
+std::vector<Diagnostic> foldInstances(const Graph& graph, const std::vector<Diagnostic>& diagnostics);
+
+/// Placing more boxes takes minutes, and nobody would find one of them.
+inline constexpr std::size_t kMostDrawnOps = 1000;
+
+/// By node the path of the instance that stands for it in a picture of at most `most` boxes; empty: its own box does.
+/// Instances stay open from the outside in as far as there is room; with fewer ops than `most` all are.
+std::vector<std::string> closedInstances(const Graph& graph, std::size_t most = kMostDrawnOps);
+
+}  // namespace fuseline
