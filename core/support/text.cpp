@@ -81,6 +81,13 @@ std::string formatFlops(double flops) {
   return scaled(flops, 1000.0, kUnits.data(), kUnits.size());
 }
 
+std::string cutText(std::string_view text, std::size_t mostBytes) {
+  if (text.size() <= mostBytes) return std::string(text);
+  std::size_t end = mostBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
 std::string inParentheses(std::string_view note) { return note.empty() ? "" : fmt::format("  ({})", note); }
 
 }  // namespace fuseline

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -28,6 +29,9 @@ std::string formatBytes(std::int64_t bytes);
 std::string formatDuration(double nanoseconds);
 /// "12.3 GFLOP".
 std::string formatFlops(double flops);
+
+/// The text, or so many of its bytes and "..."; never a part of a UTF-8 character.
+std::string cutText(std::string_view text, std::size_t mostBytes);
 
 /// "  (note)", or nothing for an empty text.
 std::string inParentheses(std::string_view note);
