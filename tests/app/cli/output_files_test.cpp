@@ -107,8 +107,8 @@ ProgramResult interrupted(const Files& files, const std::string& arguments, cons
 TEST(Interrupt, BeforeTheFirstResultLeavesTheOlderOne) {
   const Files files;
   writeText(files.folder / "old", "older");
-  const std::string large = " a.fuseline --device reference --set M=65536 --set H=2048 --no-roofs -o old --force ";
-  const std::vector<std::string> calls = {"run --warmup 0 --iterations 5" + large,
+  const std::string large = " a.fuseline --device reference --set M=65536 --set H=2048 -o old --force ";
+  const std::vector<std::string> calls = {"run --no-roofs --warmup 0 --iterations 5" + large,
                                           "sweep --warmup 0 --iterations 5 --over M=65536,131072" + large};
   for (const std::string& call : calls)
     for (const char* signal : {"HUP", "INT"}) {
