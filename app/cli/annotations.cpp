@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/annotations.h"
 
+#include "core/support/visible_text.h"
+
 #include <string_view>
 
 #include <fmt/format.h>
@@ -32,7 +34,8 @@ std::string escaped(std::string_view text, std::string_view ends) {
 std::string githubAnnotation(const Annotation& annotation) {
   std::string place = "file=" + escaped(annotation.file, "%\r\n:,");
   if (annotation.line > 0) place += fmt::format(",line={},col={}", annotation.line, annotation.column);
-  return fmt::format("::{} {}::{}\n", commandOf(annotation.severity), place, escaped(annotation.message, "%\r\n"));
+  const std::string message = escaped(annotation.message, "%\r\n");
+  return fmt::format("::{} {}::{}\n", commandOf(annotation.severity), visibleText(place), visibleText(message));
 }
 
 void addAnnotateOption(CLI::App& verb, bool& isWanted) {

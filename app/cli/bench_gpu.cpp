@@ -290,8 +290,7 @@ void printResults(const BenchOptions& options, const std::vector<GpuResult>& res
 WithRoofs<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, Backend& backend, const std::string& device,
                                           JsonLines& lines, const Context& context, const std::stop_token& cancel) {
   const auto measure = [&](const DeviceRoofs& roofs) {
-    if (Result<void> headed = lines.write(gpuSuiteHead(backend.device(), roofs)); !headed)
-      return SuiteRun<GpuResult>{.ended = headed.error().message};
+    lines.setHead(gpuSuiteHead(backend.device(), roofs));
     const KeepGpuResult keep = [&](const GpuResult& result) {
       const Result<void> written = lines.write(toJson(result, roofs));
       return written ? writeRecord(result, options.recordsFolder) : written;

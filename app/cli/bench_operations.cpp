@@ -225,8 +225,7 @@ Json toJson(const OperationRow& row) {
 SuiteRun<OperationResult> measureIntoLines(const BenchOptions& options, const Backend& backend,
                                            const DeviceRoofs& roofs, JsonLines& lines, const Context& context,
                                            const std::stop_token& cancel) {
-  if (Result<void> headed = lines.write(suiteHead(options, backend, roofs)); !headed)
-    return {.ended = headed.error().message};
+  lines.setHead(suiteHead(options, backend, roofs));
   const KeepOperationResult keep = [&](const OperationResult& result) -> Result<void> {
     for (const OperationRow& row : rowsOf({result}, roofs, isOnCpu(backend)))
       if (Result<void> written = lines.write(toJson(row)); !written) return written;

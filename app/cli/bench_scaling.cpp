@@ -5,6 +5,7 @@
 #include "app/cli/bench_suites.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/stat_cells.h"
+#include "app/cli/suite_run.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "core/document/file_format.h"
@@ -14,6 +15,7 @@
 #include <array>
 #include <ctime>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <semaphore>
 #include <thread>
@@ -206,11 +208,16 @@ struct SizeRun {
 void setShares(std::vector<StageRow>& rows) {
   double totalNs = 0.0;
   for (const StageRow& row : rows) totalNs += row.medianNs();
-  for (StageRow& row : rows) row.share = row.medianNs() / totalNs;
+  for (StageRow& row : rows) row.share = totalNs > 0.0 ? row.medianNs() / totalNs : 0.0;
 }
 
+/// Over the rounds that both have: a benchmark that was stopped has fewer of the larger size.
 void setGrowth(std::vector<StageRow>& rows, const std::vector<StageRow>& before) {
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].growth = compareRounds(rows[i].roundsNs, before[i].roundsNs);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<double> smallNs = before[i].roundsNs;
+    smallNs.resize(std::min(smallNs.size(), rows[i].roundsNs.size()));
+    if (!smallNs.empty()) rows[i].growth = compareRounds(rows[i].roundsNs, smallNs);
+  }
 }
 
 std::vector<StageRow> rowsOf(std::vector<SizeRun>& sizes) {
@@ -218,13 +225,15 @@ std::vector<StageRow> rowsOf(std::vector<SizeRun>& sizes) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     setShares(sizes[i].rows);
     if (i > 0) setGrowth(sizes[i].rows, sizes[i - 1].rows);
-    rows.insert(rows.end(), sizes[i].rows.begin(), sizes[i].rows.end());
+    std::ranges::copy_if(sizes[i].rows, std::back_inserter(rows),
+                         [](const StageRow& row) { return !row.roundsNs.empty(); });
   }
   return rows;
 }
 
 /// False: it was cancelled.
 bool measureRound(std::vector<SizeRun>& sizes, const std::stop_token& cancel) {
+  if (sizes.empty()) return false;
   for (std::size_t stage = 0; stage < sizes.front().rows.size(); ++stage) {
     for (SizeRun& size : sizes) {
       if (cancel.stop_requested()) return false;
@@ -234,21 +243,25 @@ bool measureRound(std::vector<SizeRun>& sizes, const std::stop_token& cancel) {
   return true;
 }
 
-std::vector<SizeRun> sizesOf(const BenchOptions& options, const Capabilities& capabilities) {
+std::vector<SizeRun> sizesOf(const BenchOptions& options, const Capabilities& capabilities,
+                             const std::stop_token& cancel) {
   const int largest = options.isQuick ? kLargestQuickSize : kSizes.back();
   std::vector<SizeRun> sizes;
   for (const int numOps : kSizes)
-    if (numOps <= largest) sizes.emplace_back(numOps, largest, capabilities);
+    if (numOps <= largest && !cancel.stop_requested()) sizes.emplace_back(numOps, largest, capabilities);
   return sizes;
 }
 
-Result<std::vector<StageRow>> measureSizes(const BenchOptions& options, const Capabilities& capabilities) {
-  const InterruptWatch interrupt;
+/// Errors: a pipeline cannot be planned. What was measured before it was cancelled is not lost.
+Result<SuiteRun<StageRow>> measureSizes(const BenchOptions& options, const Capabilities& capabilities,
+                                        const std::stop_token& cancel) {
   ProgressBar bar(true);
-  std::vector<SizeRun> sizes = sizesOf(options, capabilities);
+  std::vector<SizeRun> sizes = sizesOf(options, capabilities, cancel);
   for (int round = 0; round < kRounds; ++round) {
     bar.show(fmt::format("round {}", round + 1), round, kRounds);
-    if (!measureRound(sizes, interrupt.token())) return Error{"The benchmark was cancelled.", ErrorKind::RunFailed};
+    if (!measureRound(sizes, cancel))
+      return SuiteRun<StageRow>{.outcomes = rowsOf(sizes),
+                                .ended = fmt::format("The benchmark was cancelled in round {}.", round + 1)};
   }
   for (const SizeRun& size : sizes) {
     const Analysis& analysis = size.pipelines.front()->analysis;
@@ -257,7 +270,7 @@ Result<std::vector<StageRow>> measureSizes(const BenchOptions& options, const Ca
                                analysis.lowered.diagnostics.front().message),
                    ErrorKind::RunFailed};
   }
-  return rowsOf(sizes);
+  return SuiteRun<StageRow>{.outcomes = rowsOf(sizes)};
 }
 
 /// Too much is what is so with confidence.
@@ -308,18 +321,19 @@ Json toJson(const StageRow& row) {
 }  // namespace
 
 Result<int> benchScaling(const BenchOptions& options, Context& context) {
+  const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
   Result<std::shared_ptr<Backend>> cpu = context.registry.open("cpu");
   if (!cpu) return cpu.error();
-  const Result<std::vector<StageRow>> rows = measureSizes(options, capabilitiesOf(*cpu));
-  if (!rows) return rows.error();
+  const Result<SuiteRun<StageRow>> run = measureSizes(options, capabilitiesOf(*cpu), interrupt.token());
+  if (!run) return run.error();
   if (!options.asJson) {
-    printTable(*rows, context);
-    return 0;
+    printTable(run->outcomes, context);
+    return run->exitCode();
   }
   Json list = Json::array();
-  for (const StageRow& row : *rows) list.push_back(toJson(row));
+  for (const StageRow& row : run->outcomes) list.push_back(toJson(row));
   printJson(context, {{"suite", options.suite}, {"device", (*cpu)->device().name}, {"rows", std::move(list)}});
-  return 0;
+  return run->exitCode();
 }
 
 }  // namespace fuseline::cli

@@ -49,10 +49,20 @@ std::string freeStem(const std::string& name, std::set<std::string>& used) {
   return free;
 }
 
-Result<void> writeFolder(const fs::path& folder, const NamedTensors& tensors) {
+/// A file for each tensor, in their order.
+std::vector<fs::path> filesIn(const fs::path& folder, const std::vector<std::string>& tensors) {
   std::set<std::string> used;
-  for (const auto& [name, tensor] : tensors)
-    if (Result<void> written = writeNpy(folder / (freeStem(name, used) + ".npy"), tensor); !written) return written;
+  std::vector<fs::path> files;
+  for (const std::string& name : tensors) files.push_back(folder / (freeStem(name, used) + ".npy"));
+  return files;
+}
+
+Result<void> writeFolder(const fs::path& folder, const NamedTensors& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  const std::vector<fs::path> files = filesIn(folder, names);
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (Result<void> written = writeNpy(files[i], tensors[i].second); !written) return written;
   return {};
 }
 
@@ -128,6 +138,15 @@ Result<TensorChoice> chosenTensors(const Graph& graph, const std::vector<Captura
                              options.output, choice->tensors.size()),
                  ErrorKind::Usage};
   return choice;
+}
+
+Result<void> checkCapturedFree(const TensorChoice& choice, const CaptureOptions& options, bool replaces) {
+  if (targetOf(options.output) != Target::Folder) return checkFree(options.output, replaces);
+  std::vector<std::string> names;
+  for (const CapturableTensor& tensor : choice.tensors) names.push_back(tensor.name);
+  for (const fs::path& file : filesIn(options.output, names))
+    if (Result<void> free = checkFree(file.string(), replaces); !free) return free;
+  return {};
 }
 
 std::string captureTable(const std::vector<TensorSummary>& summaries, const std::vector<CapturableTensor>& missing,

@@ -31,6 +31,9 @@ Result<void> checkCaptureFiles(const CaptureOptions& options);
 Result<TensorChoice> chosenTensors(const Graph& graph, const std::vector<CapturableTensor>& all,
                                    const CaptureOptions& options);
 
+/// Errors (Usage): a file that would be written exists, and is not to be replaced.
+Result<void> checkCapturedFree(const TensorChoice& choice, const CaptureOptions& options, bool replaces);
+
 /// Fits 120 columns. missing: of the ops that were named, what no memory holds.
 std::string captureTable(const std::vector<TensorSummary>& summaries, const std::vector<CapturableTensor>& missing,
                          bool hasColour);

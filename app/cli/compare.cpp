@@ -11,6 +11,7 @@
 #include "core/profile/run_folder.h"
 #include "core/support/atomic_file.h"
 #include "core/support/text.h"
+#include "core/support/visible_text.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -142,8 +143,10 @@ class SeveralTable {
 std::string differencesText(const RunComparison& comparison, const std::string& indent) {
   std::string text;
   for (const RunComparison::Difference& difference : comparison.differences)
-    text += fmt::format("{}{}: {} -> {}\n", indent, difference.what, difference.base.empty() ? "-" : difference.base,
-                        difference.next.empty() ? "-" : difference.next);
+    text += fmt::format(
+        "{}{}\n", indent,
+        visibleText(fmt::format("{}: {} -> {}", difference.what, difference.base.empty() ? "-" : difference.base,
+                                difference.next.empty() ? "-" : difference.next)));
   return text;
 }
 
@@ -152,7 +155,7 @@ std::string basesText(const std::vector<Base>& bases) {
   std::string text;
   for (std::size_t base = 0; base < bases.size(); ++base) {
     const std::string& note = bases[base].record.note;
-    text += fmt::format("{}: {}{}{}\n", letterOf(base), bases[base].file, note.empty() ? "" : ", ", note);
+    text += fmt::format("{}: {}{}{}\n", letterOf(base), bases[base].file, note.empty() ? "" : ", ", visibleText(note));
     text += differencesText(bases[base].comparison, "   ");
   }
   return text;
@@ -162,9 +165,12 @@ std::string basesText(const std::vector<Base>& bases) {
 std::string notesText(const std::string& file, const RunRecord& record) {
   if (record.note.empty() && record.rowNotes.empty() && record.stretchNotes.empty()) return {};
   std::string text = fmt::format("\nnotes of {}\n", file);
-  if (!record.note.empty()) text += fmt::format("  {}\n", record.note);
-  for (const RowNote& note : record.rowNotes) text += fmt::format("  {} ({}): {}\n", note.step, note.phase, note.text);
-  for (const StretchNote& note : record.stretchNotes) text += fmt::format("  {}\n", stretchNoteLine(note));
+  std::vector<std::string> lines;
+  if (!record.note.empty()) lines.push_back(record.note);
+  for (const RowNote& note : record.rowNotes)
+    lines.push_back(fmt::format("{} ({}): {}", note.step, note.phase, note.text));
+  for (const StretchNote& note : record.stretchNotes) lines.push_back(stretchNoteLine(note));
+  for (const std::string& line : lines) text += fmt::format("  {}\n", visibleText(line));
   return text;
 }
 
@@ -207,10 +213,16 @@ std::string annotationsOf(const std::vector<GateReport>& gates, const std::strin
   return text;
 }
 
+Result<void> checkFiles(const CompareOptions& options) {
+  VerbFiles files{.read = {{"BASE", options.base}, {"NEW", options.next}}, .written = {{"--report", options.report}}};
+  for (const std::string& file : options.others) files.read.emplace_back("--with", file);
+  return checkOutputs(files, options.replaces);
+}
+
 Result<int> compare(const CompareOptions& options, Context& context) {
   const Result<std::vector<Gate>> gates = parseGates(options.gates);
   if (!gates) return gates.error();
-  if (const Result<void> free = checkFree(options.report, options.replaces); !free) return free.error();
+  if (const Result<void> files = checkFiles(options); !files) return files.error();
   const Result<RunRecord> next = loadNotedRun(options.next);
   if (!next) return next.error();
   const Result<std::vector<Base>> bases = basesOf(options, *next);
@@ -223,7 +235,7 @@ Result<int> compare(const CompareOptions& options, Context& context) {
     printJson(context, toJson(*bases, *next, *reports));
   else
     context.out << textOf(*bases, *next, options.next, context.hasColour) << toString(*reports);
-  if (options.annotates) context.out << annotationsOf(*reports, options.next);
+  if (options.annotates) context.commands << annotationsOf(*reports, options.next);
   return exitCodeOf(*reports);
 }
 

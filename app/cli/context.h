@@ -20,11 +20,13 @@
 
 namespace fuseline::cli {
 
-/// Data goes to `out`, everything else to `err`.
+/// Data goes to `out`, everything else to `err`; neither passes on what would steer a terminal or a service. `commands`
+/// is standard output as it is, for lines that a service is to obey.
 struct Context {
   const BackendRegistry& registry;
   std::ostream& out;
   std::ostream& err;
+  std::ostream& commands;
   bool hasColour = false;
   int exitCode = 0;
   LayOutGraph layOut = nullptr;

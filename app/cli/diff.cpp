@@ -10,6 +10,7 @@
 #include "core/plan/pipeline_difference.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/text.h"
+#include "core/support/visible_text.h"
 
 #include <algorithm>
 #include <array>
@@ -121,9 +122,11 @@ std::string changesText(const std::vector<Change>& changes, bool hasColour) {
   for (const Change& change : changes) {
     std::string own = std::string(sectionName(change.section));
     if (!change.block.empty()) own += " in block " + change.block;
-    if (own != heading) text += styled(own, Style::Bold, hasColour) + "\n";
+    if (own != heading) text += styled(visibleText(own), Style::Bold, hasColour) + "\n";
     heading = own;
-    text += styled(wrappedLines("  " + changeText(change), kHang), styleOf(markOf(change.kind)), hasColour) + "\n";
+    text +=
+        styled(wrappedLines("  " + visibleText(changeText(change)), kHang), styleOf(markOf(change.kind)), hasColour) +
+        "\n";
   }
   return text;
 }
@@ -137,8 +140,9 @@ std::string plansText(const Difference& difference, bool hasColour) {
                    hasColour) +
             "\n";
     for (const PlanLine& line : each.lines)
-      text +=
-          styled(wrappedLines(fmt::format("  {} {}", line.mark, line.text), 4), styleOf(line.mark), hasColour) + "\n";
+      text += styled(wrappedLines(fmt::format("  {} {}", line.mark, visibleText(line.text)), 4), styleOf(line.mark),
+                     hasColour) +
+              "\n";
   }
   return text;
 }

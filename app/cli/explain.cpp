@@ -4,6 +4,8 @@
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
 #include "core/fusion/instance_lines.h"
+#include "core/fusion/node_name.h"
+#include "core/support/visible_text.h"
 
 #include <algorithm>
 #include <span>
@@ -41,12 +43,6 @@ Attempts attemptsTouching(const OpenedPipeline& pipeline, std::string_view op) {
   return attempts;
 }
 
-std::vector<std::string> idsOf(const Graph& graph, const Attempt& attempt) {
-  std::vector<std::string> ids;
-  for (const NodeId id : attempt.nodes) ids.push_back(graph.node(id).id);
-  return ids;
-}
-
 /// Behind "fix: ".
 constexpr std::size_t kFixHang = 5;
 /// Behind "✓ ".
@@ -66,13 +62,14 @@ void printHead(const Attempt& attempt, const std::string& rest, Style name, Cont
 void print(const OpenedPipeline& pipeline, const Attempt& attempt, Context& context) {
   const Graph& graph = pipeline.graph();
   const bool isFused = attempt.outcome == Outcome::Fused;
-  const std::string ops = isFused ? fmt::format(": {}", fmt::join(idsOf(graph, attempt), " + ")) : std::string();
+  const std::string ops = isFused ? fmt::format(": {}", idsOf(graph, attempt.nodes, " + ")) : std::string();
   printHead(attempt, std::string(outcomeName(attempt.outcome)) + ops, Style::Bold, context);
   const bool couldBeLonger = isFused && !attempt.repairs.empty();
   if (!isFused || couldBeLonger || !attempt.caveat.empty())
-    context.out << wrappedLines("      " + attempt.explanation, 0) << '\n';
+    context.out << wrappedLines("      " + visibleText(attempt.explanation), 0) << '
+';
   for (const Repair& repair : attempt.repairs)
-    context.out << wrappedLines("      fix: " + repair.label, kFixHang) << '\n';
+    context.out << wrappedLines("      fix: " + visibleText(repair.label), kFixHang) << '\n';
   if (const std::string request = requestFor(graph, attempt); !request.empty())
     context.out << "      use it: --with " << request << '\n';
   if (!attempt.saving || *attempt.saving == Saving{}) return;
@@ -90,10 +87,9 @@ struct Section {
 };
 
 void printPartOf(const Graph& graph, const Attempt& attempt, Context& context) {
-  printHead(
-      attempt,
-      fmt::format("fused: {}; see {}", fmt::join(idsOf(graph, attempt), " + "), graph.node(attempt.nodes.front()).id),
-      Style::Plain, context);
+  printHead(attempt,
+            fmt::format("fused: {}; see {}", idsOf(graph, attempt.nodes, " + "), graph.node(attempt.nodes.front()).id),
+            Style::Plain, context);
 }
 
 void printSection(const OpenedPipeline& pipeline, const Section& section, Context& context) {

@@ -1,5 +1,6 @@
 // fuseline export: writes a pipeline, or a run, in a format of other programs.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/measuring_options.h"
 #include "app/cli/output_file.h"
 #include "app/cli/pipeline_options.h"
 #include "app/cli/table.h"
@@ -10,6 +11,7 @@
 #include "core/profile/run_file.h"
 #include "core/profile/run_folder.h"
 #include "core/support/atomic_file.h"
+#include "core/support/visible_text.h"
 #include "core/tensor/safetensors.h"
 
 #include <filesystem>
@@ -166,6 +168,12 @@ Result<void> refuseToPrintBytes(const PipelineText& exported, const ExportOption
                ErrorKind::Usage};
 }
 
+Result<void> checkFiles(const ExportOptions& options) {
+  VerbFiles files{.read = filesRead(options), .written = {{"-o", options.output}}};
+  files.read.emplace_back("--tensors", options.tensorsFile);
+  return checkOutputs(files, options.replaces);
+}
+
 Result<int> exportFile(const ExportOptions& options, Context& context) {
   if (options.file.empty() && (!options.output.empty() || !options.format.empty()))
     return Error{
@@ -174,11 +182,11 @@ Result<int> exportFile(const ExportOptions& options, Context& context) {
         ErrorKind::Usage};
   if (options.file.empty()) return listAllFormats(options, context);
   if (Result<void> fits = refuseModuleOnly(options); !fits) return fits.error();
-  if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
+  if (Result<void> files = checkFiles(options); !files) return files.error();
   const Result<PipelineText> exported = exportedText(options, context);
   if (!exported) return exported.error();
   if (Result<void> printable = refuseToPrintBytes(*exported, options); !printable) return printable.error();
-  for (const std::string& note : exported->notes) context.err << fmt::format("note: {}\n", note);
+  for (const std::string& note : exported->notes) context.err << fmt::format("note: {}\n", visibleText(note));
   if (!options.output.empty())
     if (Result<void> written = writeExported(*exported, options.output); !written) return written.error();
   if (options.asJson)
@@ -208,8 +216,7 @@ void addExportVerb(CLI::App& app, Context& context) {
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
   options->ofWeights = {
-      verb->add_option("--seed", options->seed, "Of a format with weights: seed of those that are drawn")
-          ->capture_default_str(),
+      addSeedOption(*verb, options->seed, "Of a format with weights: seed of those that are drawn"),
       verb->add_option("--tensors", options->tensorsFile, "Of a format with weights: those of `fuseline run --save`")
           ->type_name("IN.safetensors")};
   for (const CLI::Option* option : verb->get_options())

@@ -108,9 +108,10 @@ Result<int> checkExpected(const OpenedPipeline& pipeline, const FuseOptions& opt
   if (difference->empty()) return 0;
   context.err << toString(*difference);
   if (options.annotates)
-    context.out << githubAnnotation({.file = options.file,
-                                     .message = fmt::format("The plan is not the one in {} (- expected, + now):\n{}",
-                                                            options.expectedFile, toString(*difference))});
+    context.commands << githubAnnotation(
+        {.file = options.file,
+         .message = fmt::format("The plan is not the one in {} (- expected, + now):\n{}", options.expectedFile,
+                                toString(*difference))});
   return Error{fmt::format("The plan of {} is not the one in {} (- expected, + now). If the change is wanted, write "
                            "the file again with --format json.",
                            options.file, options.expectedFile),

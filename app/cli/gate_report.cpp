@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/gate_report.h"
 
+#include "core/support/visible_text.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,7 +13,8 @@ namespace fuseline::cli {
 std::string toString(const std::vector<GateReport>& gates) {
   std::string text;
   for (const GateReport& gate : gates)
-    text += fmt::format("{} {}: {}.\n", gate.isMet ? "passed" : "FAILED", gate.gate, gate.sentence);
+    text += fmt::format("{} {}\n", gate.isMet ? "passed" : "FAILED",
+                        visibleText(fmt::format("{}: {}.", gate.gate, gate.sentence)));
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include "core/profile/run_file.h"
 #include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/support/visible_text.h"
 #include "core/tensor/safetensors.h"
 
 #include <fmt/format.h>
@@ -62,18 +63,16 @@ Result<void> writeWeights(const ImportedPipeline& imported, const ImportOptions&
 Result<void> checkOptions(const ImportOptions& options) {
   if (!options.weights.empty() && !isOnnxFile(options.file))
     return Error{"--weights takes them out of an ONNX model, and this file is none.", ErrorKind::Usage};
-  if (Result<void> different = checkDifferent({{"-o", options.output}, {"--weights", options.weights}}); !different)
-    return different;
-  for (const std::string& file : {options.output, options.weights})
-    if (Result<void> free = checkFree(file, options.replaces); !free) return free;
-  return {};
+  const VerbFiles files{.read = {{"FILE", options.file}},
+                        .written = {{"-o", options.output}, {"--weights", options.weights}}};
+  return checkOutputs(files, options.replaces);
 }
 
 Result<int> importPipeline(const ImportOptions& options, Context& context) {
   if (Result<void> usable = checkOptions(options); !usable) return usable.error();
   const Result<ImportedPipeline> imported = pipelineIn(options);
   if (!imported) return imported.error();
-  for (const std::string& note : imported->notes) context.err << fmt::format("note: {}\n", note);
+  for (const std::string& note : imported->notes) context.err << fmt::format("note: {}\n", visibleText(note));
   if (!options.output.empty())
     if (Result<void> saved = saveDocument(imported->document, options.output); !saved) return saved.error();
   const Result<void> weights = writeWeights(*imported, options, context);

@@ -9,10 +9,21 @@
 
 namespace fuseline::cli {
 
+namespace {
+
+/// As `nohup` wants it.
+bool isIgnored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
 InterruptWatch::InterruptWatch() {
   sigemptyset(&m_signals);
   sigaddset(&m_signals, SIGINT);
   sigaddset(&m_signals, SIGTERM);
+  if (!isIgnored(SIGHUP)) sigaddset(&m_signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &m_signals, &m_previous);
   m_thread = std::jthread([this](const std::stop_token& ended) { watch(ended); });
 }

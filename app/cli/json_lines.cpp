@@ -3,6 +3,7 @@
 #include "app/cli/json_lines.h"
 
 #include "app/cli/output_file.h"
+#include "core/support/atomic_file.h"
 
 #include <fmt/format.h>
 
@@ -13,14 +14,21 @@ Result<JsonLines> JsonLines::open(const std::string& file, bool replaces) {
   if (file.empty()) return lines;
   if (Result<void> free = checkFree(file, replaces); !free) return free.error();
   lines.m_name = file;
-  lines.m_stream.open(file, std::ios::trunc);
-  if (!lines.m_stream) return Error{fmt::format("{}: this file cannot be written.", file)};
+  if (Result<void> writable = checkWritable(file); !writable) return writable.error();
   return lines;
+}
+
+std::string JsonLines::textOf(const Json& line) {
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
 Result<void> JsonLines::write(const Json& line) {
   if (m_name.empty()) return {};
-  m_stream << line.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+  if (!m_stream.is_open()) {
+    m_stream.open(m_name, std::ios::trunc);
+    m_stream << m_head;
+  }
+  m_stream << textOf(line) << std::flush;
   if (!m_stream) return Error{fmt::format("{}: this file cannot be written any further.", m_name)};
   return {};
 }

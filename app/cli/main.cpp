@@ -4,9 +4,11 @@
 #include "app/backends.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "app/cli/visible_stream.h"
 #include "app/drawing/layouts.h"
 #include "core/support/text.h"
 #include "core/support/version.h"
+#include "core/support/visible_text.h"
 
 #include <algorithm>
 #include <exception>
@@ -44,8 +46,8 @@ void addVerbs(CLI::App& app, cli::Context& context) {
 }
 
 /// A full disk, or a descriptor that is closed. Who closes a pipe ends the program before.
-int flushed(int exitCode) {
-  if (std::cout.flush() || exitCode != 0) return exitCode;
+int flushed(std::ostream& out, int exitCode) {
+  if (out.flush() || exitCode != 0) return exitCode;
   std::cerr << "fuseline: standard output cannot be written; what was printed is not complete.\n";
   return static_cast<int>(ErrorKind::RunFailed);
 }
@@ -79,15 +81,22 @@ std::string sentenceOf(const CLI::App& verb, const CLI::ParseError& problem) {
 }
 
 int runProgram(int argc, char** argv) {
+  const bool hasColour = cli::outputHasColour();
+  cli::VisibleBuffer outBuffer(*std::cout.rdbuf(), hasColour);
+  cli::VisibleBuffer errBuffer(*std::cerr.rdbuf(), hasColour);
+  std::ostream out(&outBuffer);
+  std::ostream err(&errBuffer);
+  err.tie(&out);
   CLI::App app("Design, fuse, run and measure TransformerEngine-style op pipelines.", "fuseline");
   app.set_version_flag("--version", "fuseline " + std::string(version()));
   app.require_subcommand(1);
   app.footer("Start with: fuseline new llama-mlp -o mlp.fuseline, then fuseline run mlp.fuseline");
   const std::unique_ptr<BackendRegistry> registry = makeBackendRegistry();
   cli::Context context{.registry = *registry,
-                       .out = std::cout,
-                       .err = std::cerr,
-                       .hasColour = cli::outputHasColour(),
+                       .out = out,
+                       .err = err,
+                       .commands = std::cout,
+                       .hasColour = hasColour,
                        .layOut = graphLayout()};
   addVerbs(app, context);
   try {
@@ -102,7 +111,7 @@ int runProgram(int argc, char** argv) {
     std::cerr << fmt::format("{0}: {1} `{0} --help` says what it takes.\n", name, sentenceOf(verb, problem));
     return static_cast<int>(ErrorKind::Usage);
   }
-  return flushed(context.exitCode);
+  return flushed(out, context.exitCode);
 }
 
 }  // namespace
@@ -111,7 +120,7 @@ int main(int argc, char** argv) {
   try {
     return runProgram(argc, argv);
   } catch (const std::exception& problem) {
-    std::cerr << "fuseline: " << problem.what() << std::endl;
+    std::cerr << "fuseline: " << visibleText(problem.what()) << std::endl;
     return static_cast<int>(ErrorKind::RunFailed);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -17,7 +18,9 @@ Result<int> parseIterations(const std::string& text) {
   const char* end = text.data() + text.size();
   const auto [stop, problem] = std::from_chars(text.data(), end, rounds);
   if (problem == std::errc() && stop == end && rounds > 0) return rounds;
-  return Error{fmt::format("--iterations {}: expected a positive number, or auto.", text), ErrorKind::Usage};
+  return Error{
+      fmt::format("--iterations {}: expected a number from 1 to {}, or auto.", text, std::numeric_limits<int>::max()),
+      ErrorKind::Usage};
 }
 
 Result<void> checkDevice(const std::string& device) {
@@ -30,6 +33,18 @@ Result<void> checkDevice(const std::string& device) {
 
 }  // namespace
 
+CLI::Option* addSeedOption(CLI::App& verb, std::uint64_t& seed, const std::string& help) {
+  // CLI11 takes -1 and what is too large for the largest number.
+  const auto check = [](const std::string& text) {
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, problem] = std::from_chars(text.data(), end, value);
+    if (problem == std::errc() && stop == end) return std::string();
+    return fmt::format("expected an integer from 0 to {}, found {}", std::numeric_limits<std::uint64_t>::max(), text);
+  };
+  return verb.add_option("--seed", seed, help)->check(CLI::Validator(check, ""))->capture_default_str();
+}
+
 void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options) {
   verb.add_option("--iterations", options.iterations, "Rounds, or auto: until the ratio is known well")
       ->type_name("N|auto")
@@ -38,7 +53,7 @@ void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options) {
                   "Runs before the first round; on a GPU for 100 ms at least, unless it is 0")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
-  verb.add_option("--seed", options.seed, "Seed of what is drawn")->capture_default_str();
+  addSeedOption(verb, options.seed, "Seed of what is drawn");
   verb.add_option(
           "--timing", options.timing,
           "What times steps: cupti (a GPU's kernels one by one), events (the device's own clock), host, auto, or none: "

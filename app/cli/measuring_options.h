@@ -21,6 +21,8 @@ struct MeasuringOptions : PipelineOptions {
   bool isQuiet = false;
 };
 
+/// --seed, an integer from 0 to 2^64 - 1.
+CLI::Option* addSeedOption(CLI::App& verb, std::uint64_t& seed, const std::string& help);
 /// --iterations, --warmup, --seed, --timing, --no-replay, --cold.
 void addMeasuringOptions(CLI::App& verb, MeasuringOptions& options);
 /// --no-roofs, or --roofs where they are not measured unless somebody asks for them.

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/output_file.h"
 
+#include "core/support/atomic_file.h"
+
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -14,11 +16,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One file may have several names.
+/// One file may have several names, and need not be there yet.
 fs::path placeOf(const std::string& file) {
   std::error_code problem;
-  const fs::path place = fs::weakly_canonical(file, problem);
+  const fs::path place = fs::weakly_canonical(fs::absolute(writtenFile(file), problem), problem);
   return problem ? fs::path(file) : place;
+}
+
+Error sameFile(const std::string& one, const NamedFile& other) {
+  return {fmt::format("{} and {}: expected two files, found {} twice. Give one of them another name.", one, other.first,
+                      other.second),
+          ErrorKind::Usage};
 }
 
 }  // namespace
@@ -31,16 +39,22 @@ Result<void> checkFree(const std::string& file, bool replaces) {
                ErrorKind::Usage};
 }
 
-Result<void> checkDifferent(const std::vector<NamedFile>& files) {
-  std::map<fs::path, const NamedFile*> seen;
-  for (const NamedFile& file : files) {
+Result<void> checkDifferent(const VerbFiles& files) {
+  std::map<fs::path, std::string> seen;
+  for (const NamedFile& file : files.read)
+    if (!file.second.empty()) seen.emplace(placeOf(file.second), file.first);
+  for (const NamedFile& file : files.written) {
     if (file.second.empty()) continue;
-    const auto [found, isNew] = seen.emplace(placeOf(file.second), &file);
-    if (!isNew)
-      return Error{fmt::format("{} and {}: expected two files, found {} twice. Give one of them another name.",
-                               found->second->first, file.first, file.second),
-                   ErrorKind::Usage};
+    const auto [found, isNew] = seen.emplace(placeOf(file.second), file.first);
+    if (!isNew) return sameFile(found->second, file);
   }
+  return {};
+}
+
+Result<void> checkOutputs(const VerbFiles& files, bool replaces) {
+  if (Result<void> different = checkDifferent(files); !different) return different;
+  for (const NamedFile& file : files.written)
+    if (Result<void> free = checkFree(file.second, replaces); !free) return free;
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "core/runtime/pipeline_run.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
+#include "core/support/visible_text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -217,6 +218,18 @@ void addRanksOption(CLI::App& verb, PipelineOptions& options) {
       ->capture_default_str();
 }
 
+std::vector<NamedFile> filesRead(const PipelineOptions& options) {
+  std::vector<NamedFile> files = {{"FILE", options.file}};
+  for (const std::string& file : options.measuredFiles) files.emplace_back("--measured", file);
+  return files;
+}
+
+Result<void> checkEdited(const PipelineOptions& options, const std::string& output, bool replaces) {
+  VerbFiles files{.read = filesRead(options), .written = {{"-o", output}}};
+  if (options.file.ends_with(".fuseline")) files.read.erase(files.read.begin());
+  return checkOutputs(files, replaces);
+}
+
 Result<RunSettings> settingsOf(const PipelineOptions& options) {
   RunSettings settings{
       .device = options.device, .pass = options.pass, .rules = options.rules, .recipe = options.recipe};
@@ -282,7 +295,7 @@ Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& con
 }
 
 void printNotes(const OpenedPipeline& pipeline, const std::string& file, Context& context) {
-  for (const std::string& note : pipeline.loaded.notes) context.err << fmt::format("note: {}\n", note);
+  for (const std::string& note : pipeline.loaded.notes) context.err << fmt::format("note: {}\n", visibleText(note));
   for (const Diagnostic& diagnostic : allDiagnostics(pipeline))
     if (diagnostic.severity == Severity::Warning || diagnostic.code == kBypassedCode ||
         diagnostic.code == kExternalCode || diagnostic.code == kSmallLayersCode)

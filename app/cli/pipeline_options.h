@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/cli/context.h"
+#include "app/cli/output_file.h"
 #include "core/plan/analysis.h"
 #include "core/profile/run_record.h"
 
@@ -37,6 +38,12 @@ void addReadingOptions(CLI::App& verb, PipelineOptions& options);
 void addFusionOptions(CLI::App& verb, PipelineOptions& options);
 /// --ranks: for verbs that run nothing.
 void addRanksOption(CLI::App& verb, PipelineOptions& options);
+
+/// What these options read: FILE and --measured.
+std::vector<NamedFile> filesRead(const PipelineOptions& options);
+
+/// For verbs that write an edited pipeline: a pipeline file may be edited in place. Errors (Usage): as checkOutputs().
+Result<void> checkEdited(const PipelineOptions& options, const std::string& output, bool replaces);
 
 /// The options as a run's settings. Errors (Usage): a --set that is no SYMBOL=INTEGER, a recipe that does not exist.
 Result<RunSettings> settingsOf(const PipelineOptions& options);

@@ -17,6 +17,8 @@
 #include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace fuseline::cli {
@@ -110,6 +112,11 @@ void print(const RunRecord& record, const Findings& found, const RunOptions& opt
   context.out << toString(found.gates);
 }
 
+/// A run that was stopped before its first round has no times, and its files would replace whole ones.
+bool hasRounds(const RunRecord& record) {
+  return std::ranges::any_of(record.variants, [](const VariantRecord& each) { return !each.endToEndNs.empty(); });
+}
+
 /// A run that was stopped is not begun again.
 Result<void> lookAtNumerics(const PipelineRun& run, const RunOptions& options, const std::stop_token& cancel,
                             Findings& found) {
@@ -171,11 +178,12 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const F
 
 /// What cannot be written should not be measured first.
 Result<void> checkFiles(const RunOptions& options) {
-  const std::vector<NamedFile> files = {{"FILE", options.file},
-                                        {"-o", options.recordFile},
-                                        {"--dump", options.dumpFile},
-                                        {"--save", options.stateFile},
-                                        {"--captured", options.capture.output}};
+  VerbFiles files{.read = filesRead(options),
+                  .written = {{"-o", options.recordFile},
+                              {"--dump", options.dumpFile},
+                              {"--save", options.stateFile},
+                              {"--captured", options.capture.output}}};
+  files.read.emplace_back("--tensors", options.tensorsFile);
   if (Result<void> different = checkDifferent(files); !different) return different;
   if (Result<void> free = checkFree(options.recordFile, options.replaces); !free) return free;
   for (const std::string* path : {&options.recordFile, &options.dumpFile, &options.stateFile})
@@ -247,12 +255,15 @@ Result<int> runPipeline(const RunOptions& options, Context& context) {
   if (!run) return run.error();
   Result<TensorChoice> choice = chooseToCapture(**run, options, context);
   if (!choice) return choice.error();
+  if (Result<void> free = checkCapturedFree(*choice, options.capture, options.replaces); !free) return free.error();
   Result<RunRecord> record = measure(**run, options.isQuiet, interrupt.token());
   if (!record) return record.error();
   Findings found;
   const Result<void> looked = look(**run, std::move(*choice), *gates, options, interrupt.token(), found);
   record->note = options.note;
   if (found.numerics) record->numerics = summarized(*found.numerics);
+  if (record->isPartial && !hasRounds(*record))
+    return Error{"The run was cancelled before its first round; nothing was written.", ErrorKind::RunFailed};
   print(*record, found, options, context);
   if (Result<void> written = writeFiles(**run, *record, found, options); !written) return written.error();
   if (!looked) return looked.error();
@@ -270,7 +281,7 @@ void addVariantsOption(CLI::App& verb, RunOptions& options) {
 
 void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_option("-o,--output", options.recordFile, "Writes the run record")->type_name("RUN.fuserun");
-  verb.add_flag("--force", options.replaces, "Replaces that file where it exists");
+  verb.add_flag("--force", options.replaces, "Replaces that file, and those of --captured, where they exist");
   verb.add_option("--note", options.note, "What to say of the run, in its record and wherever it is compared")
       ->type_name("TEXT");
   verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")

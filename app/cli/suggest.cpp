@@ -6,6 +6,7 @@
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
 #include "core/plan/suggestions.h"
+#include "core/support/visible_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,7 +53,8 @@ void printPlans(const std::vector<PlanListDifference>& plans, Context& context) 
 
 void print(const Suggestion& suggestion, std::size_t number, const DeviceModel& device, Context& context) {
   const Proposal& proposal = suggestion.proposal;
-  context.out << fmt::format("{:4}. {}\n", number, styled(proposal.repair.label, Style::Bold, context.hasColour));
+  context.out << fmt::format("{:4}. {}\n", number,
+                             styled(visibleText(proposal.repair.label), Style::Bold, context.hasColour));
   printIndented(fmt::format("{}", fmt::join(effectsOf(suggestion, device), ", ")), context);
   if (!proposal.caution.empty()) printIndented(proposal.caution, context);
   printPlans(suggestion.plans, context);
@@ -96,13 +98,14 @@ Result<int> applyOne(const SuggestOptions& options, PipelineDocument document, c
     context.out << serialize(document);
   else if (const Result<void> saved = saveDocument(document, options.output); !saved)
     return saved.error();
-  context.err << "Applied: " << repair.label << '\n';
+  context.err << "Applied: " << visibleText(repair.label) << '\n';
   return 0;
 }
 
 Result<int> suggest(const SuggestOptions& options, Context& context) {
   if (!options.output.empty() && options.apply == 0)
     return Error{"-o is for the changed pipeline: say which suggestion to apply, with --apply N.", ErrorKind::Usage};
+  if (Result<void> usable = checkEdited(options, options.output, options.replaces); !usable) return usable.error();
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   keepSymbols(*pipeline);
@@ -111,7 +114,6 @@ Result<int> suggest(const SuggestOptions& options, Context& context) {
     printAll(found, options, pipeline->options.gains.device, context);
     return 0;
   }
-  if (const Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
   return applyOne(options, std::move(pipeline->loaded.document), found, context);
 }
 

@@ -48,7 +48,6 @@ Result<void> checkSweepOptions(const SweepOptions& options, const ShapeSweep& sw
     return Error{
         fmt::format("--recipe {0}: expected one recipe. Several are an axis: --over recipe={0}.", options.recipe),
         ErrorKind::Usage};
-  if (Result<void> free = checkFree(options.tableFile, options.replaces); !free) return free;
   return options.tableFile.empty() ? Result<void>() : checkWritable(options.tableFile);
 }
 
@@ -123,12 +122,13 @@ Result<void> writeRecord(const SweepRow& row, const SweepOptions& options) {
   return saveRunRecord(*row.record, recordFileOf(row.point, options));
 }
 
-/// What is there is another sweep's.
-Result<void> checkRecordsFree(const ShapeSweep& sweep, const SweepOptions& options) {
-  if (options.recordsFolder.empty()) return {};
-  for (const SweepPoint& point : sweep.points())
-    if (Result<void> free = checkFree(recordFileOf(point, options).string(), options.replaces); !free) return free;
-  return {};
+/// Records that are there are those of another sweep.
+Result<void> checkFiles(const ShapeSweep& sweep, const SweepOptions& options) {
+  VerbFiles files{.read = filesRead(options), .written = {{"-o", options.tableFile}}};
+  if (!options.recordsFolder.empty())
+    for (const SweepPoint& point : sweep.points())
+      files.written.emplace_back("--records", recordFileOf(point, options).string());
+  return checkOutputs(files, options.replaces);
 }
 
 SuiteRun<SweepRow> measureAll(const SweepOptions& options, const PreparedSweep& prepared, const Backend& backend,
@@ -146,14 +146,16 @@ SuiteRun<SweepRow> measureAll(const SweepOptions& options, const PreparedSweep& 
   return runSuite(prepared.sweep.points(), steps, cancel);
 }
 
-/// What was measured is shown also where it cannot be written.
-Result<void> print(const SweepResult& result, const SweepOptions& options, Context& context) {
+void print(const SweepResult& result, const SweepOptions& options, Context& context) {
   if (options.asJson)
     printJson(context, toJson(result));
   else if (options.asCsv)
     context.out << sweepCsv(result);
   else
     context.out << sweepTable(result, context.hasColour);
+}
+
+Result<void> writeTable(const SweepResult& result, const SweepOptions& options) {
   if (options.tableFile.empty()) return {};
   return writeFileAtomically(options.tableFile, [&](std::ostream& file) { file << sweepCsv(result); });
 }
@@ -162,7 +164,7 @@ Result<int> sweepSizes(const SweepOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
   const Result<PreparedSweep> prepared = prepare(options, context);
   if (!prepared) return prepared.error();
-  if (Result<void> free = checkRecordsFree(prepared->sweep, options); !free) return free.error();
+  if (Result<void> files = checkFiles(prepared->sweep, options); !files) return files.error();
   const Result<std::shared_ptr<Backend>> backend = context.registry.open(options.device);
   if (!backend) return backend.error();
   SuiteRun<SweepRow> run = measureAll(options, *prepared, **backend, context, interrupt.token());
@@ -170,9 +172,12 @@ Result<int> sweepSizes(const SweepOptions& options, Context& context) {
                            .deviceName = (*backend)->device().name,
                            .sweep = prepared->sweep,
                            .rows = std::move(run.outcomes)};
-  if (Result<void> printed = print(result, options, context); !printed) return printed.error();
+  const bool hasTimes = std::ranges::any_of(result.rows, &SweepRow::isMeasured);
+  print(result, options, context);
+  if (hasTimes || run.ended.empty())  // what was stopped before its first size replaces no older table
+    if (Result<void> written = writeTable(result, options); !written) return written.error();
   if (!run.ended.empty()) return run.exitCode();
-  if (std::ranges::none_of(result.rows, &SweepRow::isMeasured))
+  if (!hasTimes)
     return Error{
         fmt::format("No size could be measured. {}: {}", result.rows.front().point.name(), result.rows.front().reason),
         ErrorKind::RunFailed};

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/table.h"
 
+#include "core/support/visible_text.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -32,10 +34,13 @@ std::string withoutTrailingSpace(std::string line) {
 
 Table::Table(std::vector<Column> columns) : m_columns(std::move(columns)) {}
 
-void Table::addRow(std::vector<Cell> cells) { m_rows.push_back({.cells = std::move(cells)}); }
+void Table::addRow(std::vector<Cell> cells) {
+  for (Cell& cell : cells) cell.text = visibleText(cell.text);
+  m_rows.push_back({.cells = std::move(cells)});
+}
 
-void Table::addHeading(std::string text) {
-  m_rows.push_back({.kind = Row::Kind::Heading, .cells = {{std::move(text), Style::Bold}}});
+void Table::addHeading(std::string_view text) {
+  m_rows.push_back({.kind = Row::Kind::Heading, .cells = {{visibleText(text), Style::Bold}}});
 }
 
 void Table::addRule() { m_rows.push_back({.kind = Row::Kind::Rule}); }

@@ -5,6 +5,7 @@
 #include "app/cli/terminal.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fuseline::cli {
@@ -30,10 +31,10 @@ class Table {
  public:
   explicit Table(std::vector<Column> columns);
 
-  /// Missing cells are empty.
+  /// Missing cells are empty. Control characters of texts become visible.
   void addRow(std::vector<Cell> cells);
   /// A line of text over the whole width.
-  void addHeading(std::string text);
+  void addHeading(std::string_view text);
   void addRule();
 
   /// Takes away what no row has anything in; the first column stays.

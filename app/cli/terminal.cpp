@@ -17,6 +17,7 @@ namespace fuseline::cli {
 namespace {
 
 constexpr std::string_view kClearLine = "\r\033[K";
+constexpr std::string_view kStyleEnd = "\033[0m";
 constexpr auto kQuietTime = std::chrono::seconds(1);
 constexpr auto kBetweenFrames = std::chrono::milliseconds(50);
 
@@ -71,7 +72,14 @@ std::size_t outputWidth() {
 
 std::string styled(std::string_view text, Style style, bool hasColour) {
   if (!hasColour || style == Style::Plain || text.empty()) return std::string(text);
-  return fmt::format("{}{}\033[0m", codeOf(style), text);
+  return fmt::format("{}{}{}", codeOf(style), text, kStyleEnd);
+}
+
+std::size_t styleLength(std::string_view text) {
+  if (text.starts_with(kStyleEnd)) return kStyleEnd.size();
+  for (const Style style : {Style::Bold, Style::Dim, Style::Good, Style::Bad})
+    if (text.starts_with(codeOf(style))) return codeOf(style).size();
+  return 0;
 }
 
 std::size_t displayWidth(std::string_view text) {

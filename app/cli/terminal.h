@@ -23,6 +23,9 @@ std::size_t outputWidth();
 /// The text in ANSI colours, or as it is.
 std::string styled(std::string_view text, Style style, bool hasColour);
 
+/// Bytes of a code of styled() at the beginning of a text; 0: it begins with none.
+std::size_t styleLength(std::string_view text);
+
 /// Columns that a UTF-8 text takes; every character of ours is one column wide.
 std::size_t displayWidth(std::string_view text);
 

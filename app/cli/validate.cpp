@@ -43,11 +43,11 @@ Json toJson(const Diagnostic& diagnostic) {
 
 void printAnnotations(const std::vector<Diagnostic>& diagnostics, const std::string& file, Context& context) {
   for (const Diagnostic& each : diagnostics)
-    context.out << githubAnnotation({.severity = each.severity,
-                                     .file = file,
-                                     .line = each.line,
-                                     .column = each.column,
-                                     .message = fmt::format("{} [{}]", each.message, each.code)});
+    context.commands << githubAnnotation({.severity = each.severity,
+                                          .file = file,
+                                          .line = each.line,
+                                          .column = each.column,
+                                          .message = fmt::format("{} [{}]", each.message, each.code)});
 }
 
 void printText(const std::vector<Diagnostic>& diagnostics, const std::string& file, Context& context) {
@@ -91,14 +91,16 @@ void printRepaired(const RepairedDocument& repaired, const std::vector<Diagnosti
                                {"text", serialize(repaired.document)}});
   }
   for (const AppliedRepair& each : repaired.applied)
-    context.err << fmt::format("{}\n  repaired: {}\n", toString(each.problem, options.file), each.label);
-  for (const Diagnostic& each : left) context.err << toString(each, options.file) << '\n';
+    context.err << fmt::format("{}
+  repaired: {}
+", toString(each.problem, options.file), visibleText(each.label));
+  for (const Diagnostic& each : left) context.err << toString(each, options.file) << '
+';
   if (options.output.empty()) context.out << serialize(repaired.document);
 }
 
 Result<int> repairFile(const ValidateOptions& options, OpenedPipeline pipeline, Context& context) {
   if (Result<void> readable = checkReadable(pipeline.loaded, options.file); !readable) return readable.error();
-  if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
   keepSymbols(pipeline);
   const RepairedDocument repaired = repair(pipeline.loaded.document, pipeline.options);
   if (repaired.applied.empty() && hasErrors(repaired.diagnostics))
@@ -165,6 +167,7 @@ Result<int> repairOne(ValidateOptions options, Context& context) {
     return Error{fmt::format("--repair mends one pipeline, and {} were given: call it for each.", options.files.size()),
                  ErrorKind::Usage};
   options.file = options.files.front();
+  if (Result<void> usable = checkEdited(options, options.output, options.replaces); !usable) return usable.error();
   Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
   return pipeline ? repairFile(options, std::move(*pipeline), context) : pipeline.error();
 }

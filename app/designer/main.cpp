@@ -5,6 +5,7 @@
 #include "app/drawing/layouts.h"
 #include "core/profile/run_folder.h"
 #include "ui/desktop.h"
+#include "ui/guarded_application.h"
 #include "ui/main_window.h"
 #include "ui/run_notice.h"
 #include "ui/session/autosave.h"
@@ -244,7 +245,7 @@ int refuse(const QString& sentence) {
 
 int main(int argc, char** argv) {
   applyScale(argc, argv);
-  QApplication app(argc, argv);
+  ui::GuardedApplication app(argc, argv);
   QApplication::setOrganizationName("fuseline");
   QApplication::setApplicationName("fuseline-designer");
   QApplication::setApplicationDisplayName("Fuseline");
@@ -255,6 +256,8 @@ int main(int argc, char** argv) {
   QCommandLineParser parser;
   addOptions(parser);
   parser.process(app);
+  if (isPicture(parser))  // before nobody who could close a box
+    app.setReport([](const QString& sentence) { QApplication::exit(refuse(sentence)); });
 
   if (const Result<void> theme = checkTheme(parser); !theme)
     return refuse(QString::fromStdString(theme.error().message));

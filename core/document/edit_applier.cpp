@@ -163,12 +163,11 @@ bool hasControls(std::string_view id) {
 Verdict checkId(std::string_view id) {
   if (id.empty()) return Verdict::no("An id must not be empty.");
   if (!isUtf8(id)) return Verdict::no("An id must be UTF-8 text.");
-  if (hasControls(id))
-    return Verdict::no("The id contains characters that nobody sees; ids are made of letters, digits, '_' and '-'.");
+  if (hasControls(id)) return Verdict::no("The id contains characters that nobody sees; take them out.");
   // '.' separates op and port, '/', ':' and '@' separate parts of tensor names in files.
   const std::size_t bad = id.find_first_of("./:@ \t\r\n\"");
   if (bad == std::string_view::npos) return Verdict::yes();
-  return Verdict::no(fmt::format("The id \"{}\" contains {}; ids are made of letters, digits, '_' and '-'.", id,
+  return Verdict::no(fmt::format("The id \"{}\" contains {}; expected an id without spaces and . / : @ \".", id,
                                  id[bad] == ' ' ? "a space" : fmt::format("{}", Json(std::string(1, id[bad])).dump())));
 }
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/json_text.h"
 
+#include "core/support/text.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -103,10 +105,7 @@ std::string escapedPointer(std::string_view key) {
 
 std::string shortened(const std::string& text) {
   constexpr std::size_t kLongest = 60;
-  if (text.size() <= kLongest) return text;
-  std::size_t length = kLongest;
-  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
-  return text.substr(0, length) + "...";
+  return cutText(text, kLongest);
 }
 
 void writePretty(std::string& out, const Json& value, std::size_t indent, std::size_t used) {

@@ -32,11 +32,11 @@ namespace fuseline {
 
 namespace {
 
-/// "fc1.linear (BasicLinear)".
-std::string idsOf(const Graph& graph, const std::vector<NodeId>& nodes) {
-  std::vector<std::string> ids;
+/// "ForwardLinearBiasAdd(fc2, add)", with all ops: as runs name their steps.
+std::string stepName(const Graph& graph, const FusionRule& rule, const std::vector<NodeId>& nodes) {
+  std::vector<std::string_view> ids;
   for (const NodeId id : nodes) ids.push_back(graph.node(id).id);
-  return fmt::format("{}", fmt::join(ids, ", "));
+  return fmt::format("{}({})", rule.name, fmt::join(ids, ", "));
 }
 
 bool takesPartInBackward(const Graph& graph, std::span<const NodeId> nodes) {
@@ -544,9 +544,10 @@ class PassFuser {
 
   std::vector<int> entriesIn(const std::vector<NodeId>& nodes) const {
     std::vector<int> entries;
+    std::set<int> seen;
     for (const NodeId id : nodes) {
       const int entry = m_entries.owner[static_cast<std::size_t>(id)];
-      if (entry >= 0 && std::ranges::find(entries, entry) == entries.end()) entries.push_back(entry);
+      if (entry >= 0 && seen.insert(entry).second) entries.push_back(entry);
     }
     return entries;
   }
@@ -564,10 +565,10 @@ class PassFuser {
 
   /// "fc1 is", "fc1 and act are": the ops that others have.
   std::string takenOps(const Attempt& attempt) const {
-    std::vector<std::string> ids;
+    std::vector<NodeId> taken;
     for (const NodeId id : attempt.nodes)
-      if (!m_entries.isFree(id)) ids.push_back(m_graph.node(id).id);
-    return fmt::format("{} {}", fmt::join(ids, ", "), ids.size() == 1 ? "is" : "are");
+      if (!m_entries.isFree(id)) taken.push_back(id);
+    return fmt::format("{} {}", idsOf(m_graph, taken), taken.size() == 1 ? "is" : "are");
   }
 
   /// Why one of two that gain the same was chosen.
@@ -651,7 +652,7 @@ class PassFuser {
   std::shared_ptr<const MeasuredGain> measuredAt(const Match& match) const {
     const auto& measured = m_options.gains.measured;
     if (measured.empty()) return nullptr;
-    const auto found = measured.find(fmt::format("{}({})", match.rule.name, idsOf(m_graph, match.nodes)));
+    const auto found = measured.find(stepName(m_graph, match.rule, match.nodes));
     return found == measured.end() ? nullptr : found->second;
   }
 
@@ -758,7 +759,8 @@ class PassFuser {
     return false;
   }
 
-  bool contains(const Match& match, NodeId id) const { return std::ranges::find(match.nodes, id) != match.nodes.end(); }
+  /// A chain follows wires, so that its ops are in the order of the graph.
+  static bool contains(const Match& match, NodeId id) { return std::ranges::binary_search(match.nodes, id); }
 
   bool refuseSchedule(const Match& match, Attempt& attempt) const {
     const NodeId place = match.nodes.back();

@@ -6,6 +6,7 @@
 #include "core/fusion/rule_text.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
+#include "core/support/visible_text.h"
 
 #include <algorithm>
 #include <limits>
@@ -159,7 +160,7 @@ std::string toString(const std::vector<PlanListDifference>& lists) {
   std::string text;
   for (const PlanListDifference& each : lists) {
     text += each.list + "\n";
-    for (const PlanLine& line : each.lines) text += fmt::format("  {} {}\n", line.mark, line.text);
+    for (const PlanLine& line : each.lines) text += fmt::format("  {} {}\n", line.mark, visibleText(line.text));
   }
   return text;
 }

@@ -13,9 +13,10 @@ namespace fuseline {
 
 namespace {
 
+/// The ops of an entry are in the order of the graph.
 int memberOf(std::span<const NodeId> nodes, NodeId id) {
-  const auto found = std::ranges::find(nodes, id);
-  return found == nodes.end() ? -1 : static_cast<int>(found - nodes.begin());
+  const auto found = std::ranges::lower_bound(nodes, id);
+  return found == nodes.end() || *found != id ? -1 : static_cast<int>(found - nodes.begin());
 }
 
 /// Is the value read by anybody but the entry's own nodes?
@@ -305,13 +306,14 @@ void markInternal(const Node& node, int member, Phase phase, const SortedSet<Ope
   mark(OperandKind::GradParameter, node.parameters.size());
 }
 
-/// The first gated op from `member` on; nullptr when there is none.
-const Node* gatedFrom(const Graph& graph, std::span<const NodeId> nodes, int member, int last) {
-  for (int later = member; later < last; ++later) {
-    const Node& node = graph.node(nodes[static_cast<std::size_t>(later)]);
-    if (node.operation->elementwise.isGated) return &node;
+/// For each member the first gated op behind it; nullptr where there is none.
+std::vector<const Node*> gatedBehind(const Graph& graph, std::span<const NodeId> nodes, int last) {
+  std::vector<const Node*> gated(static_cast<std::size_t>(last), nullptr);
+  for (std::size_t member = gated.size(); member-- > 1;) {
+    const Node& node = graph.node(nodes[member]);
+    gated[member - 1] = node.operation->elementwise.isGated ? &node : gated[member];
   }
-  return nullptr;
+  return gated;
 }
 
 }  // namespace
@@ -327,12 +329,13 @@ ElementwiseProgram composeMembers(const Graph& graph, std::span<const NodeId> no
       linkForward(graph, nodes, member, composer);
     markInternal(graph.node(nodes[static_cast<std::size_t>(member)]), member, phase, present, composer);
   }
+  const std::vector<const Node*> gatedBehindMember = gatedBehind(graph, nodes, last);
   for (int i = first; i < last; ++i) {
     const int member = isBackward ? last - 1 - (i - first) : i;
     const Node& node = graph.node(nodes[static_cast<std::size_t>(member)]);
     if (!node.operation->isElementwise()) continue;
     // Ops before a gated op work on tensors twice as wide as the grid.
-    const Node* const gated = gatedFrom(graph, nodes, member + 1, last);
+    const Node* const gated = gatedBehindMember[static_cast<std::size_t>(member)];
     composer.append(member, node.operation->elementwise, node.attributes, isBackward, gated ? 2 : 1,
                     gated ? gated->operation->elementwise.interleaveFor(gated->attributes) : 0);
   }

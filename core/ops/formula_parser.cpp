@@ -157,9 +157,7 @@ std::string hintFor(const std::string& name, const std::vector<std::string>& can
   return near.empty() ? std::string() : didYouMean(near);
 }
 
-std::string shortName(const std::string& name) {
-  return name.size() <= kLongestName ? name : name.substr(0, kLongestName) + "...";
-}
+std::string shortName(const std::string& name) { return cutText(name, kLongestName); }
 
 class FormulaParser {
  public:

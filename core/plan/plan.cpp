@@ -617,10 +617,9 @@ class Planner {
 
   /// Every tensor once, even where two members read it.
   void countBytes(Step& step) const {
-    std::vector<int> seen;
+    std::set<int> seen;
     for (const StepOperand& operand : step.operands) {
-      if (std::ranges::find(seen, operand.tensor) != seen.end()) continue;
-      seen.push_back(operand.tensor);
+      if (!seen.insert(operand.tensor).second) continue;
       const std::int64_t bytes = m_plan.spec(operand).bytes();
       if (operand.access != OperandAccess::Write) step.bytesRead += bytes;
       if (operand.access != OperandAccess::Read) step.bytesWritten += bytes;

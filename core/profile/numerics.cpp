@@ -291,6 +291,7 @@ ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const
     error.maxAbsolute = std::max(error.maxAbsolute, distance);
     ++error.ulpHistogram[bucketOf(distance / unitInLastPlace(expected[i], dtype))];
   }
+  if (sums.count == 0 && !actual.empty()) error.isFinite = false;  // two tensors of NaN say nothing
   error.rmsRelative = sums.rmsRelative();
   error.cosine = sums.cosine();
   error.toleranceShare = toleranceShareOf(actual, expected, sums, tolerance);

@@ -68,7 +68,7 @@ struct ErrorNumerics {
   /// them, and more.
   static constexpr int kUlpBuckets = 12;
   std::array<std::int64_t, kUlpBuckets> ulpHistogram = {};
-  bool isFinite = true;  // neither has NaN or infinity where the other has a number
+  bool isFinite = true;  // some elements are numbers, and neither has NaN or infinity where the other has one
   /// What is allowed, relative to the values.
   double tolerance = 0.0;
   /// How much of that the differences take: 1 is the limit. Of two shares the larger one: of their rms; and of the

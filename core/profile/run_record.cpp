@@ -358,6 +358,8 @@ Result<RunSettings> runSettingsFromJson(const Json& json) {
   fields.read("measuresRoofs", settings.measuresRoofs, Presence::Optional);
   fields.read("warmup", settings.warmup, Presence::Optional);
   fields.read("iterations", settings.iterations, Presence::Optional);
+  for (const auto& [key, count] : {std::pair("warmup", settings.warmup), {"iterations", settings.iterations}})
+    if (count < 0) fields.refuse(key, fmt::format("expected 0 or more, found {}.", count));
   fields.read("seed", settings.seed, Presence::Optional);
   if (json.is_object() && json.contains("symbols")) readPairs(fields, "symbols", settings.symbols);
   if (json.is_object() && json.contains("recipeFields")) readPairs(fields, "recipeFields", settings.recipeFields);

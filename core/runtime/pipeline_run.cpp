@@ -39,11 +39,12 @@ Result<T> choose(std::string_view option, const std::string& given, const Choice
   std::vector<std::string> names;
   for (const auto& [name, value] : choices) {
     if (name == given) return value;
-    names.push_back(name);
+    if (!name.empty()) names.push_back(name);
   }
-  return Error{
-      fmt::format("{} \"{}\": there is no such {}. There is: {}.", option, given, option, fmt::join(names, ", ")),
-      ErrorKind::Usage};
+  constexpr std::size_t kLongest = 40;
+  return Error{fmt::format("{} \"{}\": there is no such {}. Valid values: {}.", option, cutText(given, kLongest),
+                           option, fmt::join(names, ", ")),
+               ErrorKind::Usage};
 }
 
 const Choices<PassKind> kPasses = {{"train", PassKind::Training}, {"forward", PassKind::Forward}};

@@ -3,13 +3,18 @@
 #include "core/support/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <string>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -19,6 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kRandomDigits = 8;
+constexpr std::string_view kTemporaryEnding = ".tmp";
+
 Error writeError(const fs::path& path, const std::string& why) {
   return {.message = fmt::format("{}: cannot be written: {}.", path.string(), why), .kind = ErrorKind::RunFailed};
 }
@@ -26,7 +34,7 @@ Error writeError(const fs::path& path, const std::string& why) {
 /// Beside the target, because a rename works within one file system only; random, because two programs may write.
 fs::path temporaryBeside(const fs::path& path) {
   fs::path temporary = path;
-  temporary += fmt::format(".{:08x}.tmp", std::random_device{}());
+  temporary += fmt::format(".{:0{}x}{}", std::random_device{}(), kRandomDigits, kTemporaryEnding);
   return temporary;
 }
 
@@ -53,15 +61,6 @@ bool isOnDisk(const fs::path& path) {
   return isSynced;
 }
 
-/// A link is followed: it stays one, and what it leads to is written, be it there or not. Of links in a ring any.
-fs::path targetOf(fs::path path) {
-  constexpr int kMostLinks = 40;
-  std::error_code problem;
-  for (int followed = 0; followed < kMostLinks && fs::is_symlink(path, problem); ++followed)
-    path = path.parent_path() / fs::read_symlink(path, problem);
-  return path;
-}
-
 /// Why they could not be; empty when they were, or there is no such file yet.
 std::string takePermissions(const fs::path& from, const fs::path& to) {
   std::error_code problem;
@@ -85,14 +84,65 @@ bool isSpecialFile(const fs::path& path) {
   return fs::exists(path, ignored) && !fs::is_regular_file(path, ignored);
 }
 
+/// Holds a lock on a temporary file while it is written. A program that is killed lets go of it.
+class Claim {
+ public:
+  explicit Claim(const fs::path& temporary, int flags = 0)
+      : m_file(open(temporary.c_str(), O_RDONLY | O_CLOEXEC | flags, 0666)),
+        m_isHeld(m_file >= 0 && flock(m_file, LOCK_EX | LOCK_NB) == 0) {}
+  ~Claim() {
+    if (m_file >= 0) close(m_file);
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+  bool isHeld() const { return m_isHeld; }
+
+ private:
+  int m_file;
+  bool m_isHeld;
+};
+
+/// NAME.1a2b3c4d.tmp: what a program that was killed left of an earlier write of this file.
+bool isLeftover(const fs::directory_entry& entry, const std::string& target) {
+  constexpr auto kClaimedWithin = std::chrono::milliseconds(100);  // of its first byte
+  const std::string name = entry.path().filename().string();
+  const std::string stem = target + ".";
+  const bool isOurs = name.size() == stem.size() + kRandomDigits + kTemporaryEnding.size() && name.starts_with(stem) &&
+                      name.ends_with(kTemporaryEnding);
+  std::error_code problem;
+  if (!isOurs || !entry.is_regular_file(problem)) return false;
+  const auto written = entry.last_write_time(problem);
+  return !problem && fs::file_time_type::clock::now() - written > kClaimedWithin && Claim(entry.path()).isHeld();
+}
+
+void removeLeftovers(const fs::path& target) {
+  std::error_code problem;
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  std::vector<fs::path> leftovers;
+  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end; entry.increment(problem))
+    if (isLeftover(*entry, target.filename().string())) leftovers.push_back(entry->path());
+  for (const fs::path& leftover : leftovers) fs::remove(leftover, problem);
+}
+
 }  // namespace
+
+fs::path writtenFile(fs::path path) {
+  constexpr int kMostLinks = 40;
+  std::error_code problem;
+  for (int followed = 0; followed < kMostLinks && fs::is_symlink(path, problem); ++followed)
+    path = path.parent_path() / fs::read_symlink(path, problem);
+  return path;
+}
 
 Result<void> writeFileAtomically(const fs::path& path, const std::function<void(std::ostream&)>& write) {
   if (isSpecialFile(path)) return writeDirectly(path, write);
-  const fs::path target = targetOf(path);
+  const fs::path target = writtenFile(path);
   const fs::path temporary = temporaryBeside(target);
+  const Claim claim(temporary, O_CREAT | O_EXCL);
   std::string why = writeTo(temporary, write);
   if (why.empty()) why = replaceWith(temporary, target);
+  removeLeftovers(target);
   if (why.empty()) return {};
   std::error_code ignored;
   fs::remove(temporary, ignored);
@@ -103,7 +153,7 @@ Result<void> checkWritable(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return writeError(path, std::strerror(EISDIR));
   if (isSpecialFile(path)) return {};
-  const fs::path temporary = temporaryBeside(targetOf(path));
+  const fs::path temporary = temporaryBeside(writtenFile(path));
   const std::string why = writeTo(temporary, [](std::ostream&) {});
   fs::remove(temporary, ignored);
   return why.empty() ? Result<void>() : writeError(path, why);

@@ -16,6 +16,10 @@ namespace fuseline {
 /// Errors: the folder does not exist or cannot be written, the disk is full. No temporary file is left then.
 Result<void> writeFileAtomically(const std::filesystem::path& path, const std::function<void(std::ostream&)>& write);
 
+/// The file that writing to this name makes or replaces: a link is followed, be its end there or not. Of links in a
+/// ring any.
+std::filesystem::path writtenFile(std::filesystem::path path);
+
 /// Whether writeFileAtomically() could begin, for who has long work before it. Leaves the file as it is.
 /// Errors: as there, but for a disk that is full.
 Result<void> checkWritable(const std::filesystem::path& path);

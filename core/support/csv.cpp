@@ -1,13 +1,51 @@
-// Quotes what needs quotes.
+// Quotes what needs quotes, and marks as text what spreadsheets would run.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/csv.h"
 
+#include "core/support/visible_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
 namespace fuseline {
 
+namespace {
+
+bool isNumber(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0.0;
+  const char* end = text.data() + text.size();
+  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  return problem == std::errc() && stop == end;
+}
+
+/// Spreadsheets take a cell that begins so for a formula. Source: OWASP, "CSV Injection".
+bool isFormula(std::string_view text) {
+  if (text.empty()) return false;
+  return text.front() == '=' || text.front() == '@' ||
+         ((text.front() == '+' || text.front() == '-') && !isNumber(text));
+}
+
+/// Line breaks may stand in a field, in quotes.
+std::string withLineBreaks(std::string_view text) {
+  std::string result;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    if (begin > 0) result += '\n';
+    result += visibleText(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return result;
+}
+
+}  // namespace
+
 std::string csvField(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  const std::string shown = (isFormula(text) ? "'" : "") + withLineBreaks(text);
+  if (shown.find_first_of(",\"\n") == std::string::npos) return shown;
   std::string quoted = "\"";
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  for (const char c : shown) quoted.append(c == '"' ? 2 : 1, c);
   return quoted + '"';
 }
 

@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/json_fields.h"
 
+#include "core/support/text.h"
+
 #include <limits>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -46,10 +50,84 @@ bool allOf(const Json& array, bool (*isRight)(const Json&), std::vector<T>& out)
 
 /// A short quotation for messages.
 std::string quoted(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   constexpr std::size_t kLongest = 40;
-  return text.size() <= kLongest ? text : text.substr(0, kLongest) + "...";
+  return cutText(value.dump(-1, ' ', false, Json::error_handler_t::replace), kLongest);
 }
+
+/// Builds what Json::parse() builds, which looks through all members of an object for each new one.
+class TreeBuilder final : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(std::int64_t value) override { return put(value); }
+  bool number_unsigned(std::uint64_t value) override { return put(value); }
+  bool number_float(double value, const std::string&) override { return put(value); }
+  bool string(std::string& value) override { return put(std::move(value)); }
+  bool binary(Json::binary_t&) override { return false; }  // JSON has none
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& key) override {
+    m_open.back().key = std::move(key);
+    return true;
+  }
+  bool parse_error(std::size_t byte, const std::string&, const nlohmann::detail::exception& problem) override {
+    const bool isSyntax = dynamic_cast<const Json::parse_error*>(&problem) != nullptr;
+    m_problem = isSyntax ? fmt::format("This is not JSON: byte {} does not fit.", byte)
+                         : "This is not JSON: a number is out of range.";
+    return false;
+  }
+
+  Json take() { return std::move(m_root); }
+  const std::string& problem() const { return m_problem; }
+
+ private:
+  /// An object or a list that is not closed yet. Nothing is added to those around it, so that the pointer stays good.
+  struct Open {
+    Json* value;
+    std::string key = {};                                     // of the member that comes next
+    std::unordered_map<std::string, std::size_t> known = {};  // places of members, once they are many
+  };
+  static constexpr std::size_t kFew = 32;
+
+  bool put(Json value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(Json value) {
+    m_open.push_back({&place(std::move(value))});
+    return true;
+  }
+  bool close() {
+    m_open.pop_back();
+    return true;
+  }
+
+  Json& place(Json value) {
+    if (m_open.empty()) return m_root = std::move(value);
+    Open& parent = m_open.back();
+    if (parent.value->is_object()) return member(parent) = std::move(value);
+    parent.value->push_back(std::move(value));
+    return parent.value->back();
+  }
+
+  /// Of two members with one name the last is left, as everywhere.
+  static Json& member(Open& parent) {
+    auto& members = parent.value->get_ref<Json::object_t&>();
+    if (members.size() < kFew) return (*parent.value)[parent.key];
+    if (parent.known.empty())
+      for (std::size_t i = 0; i < members.size(); ++i)
+        parent.known.emplace((members.begin() + static_cast<std::ptrdiff_t>(i))->first, i);
+    const auto [found, isNew] = parent.known.emplace(parent.key, members.size());
+    if (isNew) members.emplace_back(parent.key, Json());
+    return (members.begin() + static_cast<std::ptrdiff_t>(found->second))->second;
+  }
+
+  Json m_root;
+  std::vector<Open> m_open;
+  std::string m_problem;
+};
 
 }  // namespace
 
@@ -139,13 +217,9 @@ void JsonFields::assign(const Json& value, std::string_view, Json& out) { out = 
 
 Result<Json> parseJson(std::string_view text) {
   if (isTooDeep(text)) return Error{fmt::format("It is nested more than {} levels deep.", kMaxDepth)};
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& problem) {
-    return Error{fmt::format("This is not JSON: byte {} does not fit.", problem.byte)};
-  } catch (const Json::exception&) {
-    return Error{"This is not JSON: a number is out of range."};
-  }
+  TreeBuilder builder;
+  if (!Json::sax_parse(text, &builder)) return Error{builder.problem()};
+  return builder.take();
 }
 
 }  // namespace fuseline

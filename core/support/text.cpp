@@ -87,6 +87,13 @@ double shortestReal(double value) {
   return std::stod(fmt::format("{}", single));
 }
 
+std::string cutText(std::string_view text, std::size_t mostBytes) {
+  if (text.size() <= mostBytes) return std::string(text);
+  std::size_t end = mostBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
 std::string inParentheses(std::string_view note) { return note.empty() ? "" : fmt::format("  ({})", note); }
 
 }  // namespace fuseline

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -32,6 +33,9 @@ std::string formatFlops(double flops);
 /// The double with the fewest digits that rounds to the same float32, where the value is one: 1e-05, and not
 /// 9.999999747378752e-06. Other values stay.
 double shortestReal(double value);
+
+/// The text, or so many of its bytes and "..."; never a part of a UTF-8 character.
+std::string cutText(std::string_view text, std::size_t mostBytes);
 
 /// "  (note)", or nothing for an empty text.
 std::string inParentheses(std::string_view note);

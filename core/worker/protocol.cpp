@@ -3,6 +3,7 @@
 #include "core/worker/protocol.h"
 
 #include "core/support/json_fields.h"
+#include "core/support/text.h"
 
 #include <fmt/format.h>
 
@@ -202,7 +203,8 @@ Result<TypedLine> parseLine(std::string_view text) {
 }
 
 Error unknownType(std::string_view type, std::string_view known) {
-  return {fmt::format("/type: \"{}\" is not known. There is: {}.", type, known)};
+  constexpr std::size_t kLongest = 40;
+  return {fmt::format("/type: \"{}\" is not known. Valid values: {}.", cutText(type, kLongest), known)};
 }
 
 }  // namespace
@@ -226,6 +228,13 @@ Result<WorkerRequest> decodeRequest(std::string_view text) {
   if (typed->type == "devices") return widen<WorkerRequest>(readId<DevicesRequest>(fields));
   if (typed->type == "quit") return WorkerRequest(QuitRequest{});
   return unknownType(typed->type, "run, numerics, capture, cancel, devices, quit");
+}
+
+int requestId(std::string_view text) {
+  int id = 0;
+  const Result<Json> json = parseJson(text);
+  if (json) JsonFields(*json, "").read("id", id, Presence::Optional);
+  return id;
 }
 
 Result<WorkerEvent> decodeEvent(std::string_view text) {

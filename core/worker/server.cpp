@@ -246,7 +246,7 @@ class Server {
  private:
   void answer(const std::string& text) {
     Result<WorkerRequest> request = decodeRequest(text);
-    if (!request) return m_writer.send(ErrorEvent{0, request.error()});
+    if (!request) return m_writer.send(ErrorEvent{requestId(text), request.error()});
     std::visit([this](auto& message) { handle(message); }, *request);
   }
 

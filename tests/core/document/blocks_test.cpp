@@ -507,7 +507,7 @@ TEST(BlockEdit, RefusalsSayWhy) {
   const PipelineDocument stack = example("transformer_stack");
   EXPECT_EQ(refusal(stack, AddBlock{"Layer", {}}), "There is already a block Layer.");
   EXPECT_EQ(refusal(stack, AddBlock{"a b", {}}),
-            "The id \"a b\" contains a space; ids are made of letters, digits, '_' and '-'.");
+            "The id \"a b\" contains a space; expected an id without spaces and . / : @ \".");
   EXPECT_EQ(refusal(stack, RemoveBlock{"Layer"}),
             "Block Layer is used by layer1; expand or remove its instances first.");
   EXPECT_EQ(refusal(stack, RemoveBlock{"FeedForward"}),

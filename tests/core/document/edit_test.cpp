@@ -113,7 +113,7 @@ TEST(Edit, RefusalsSayWhyAndWhatIsNear) {
   EXPECT_EQ(refusal(llama, AddOp{{.id = "norm", .operation = "GELU"}}), "The id norm is already taken; norm2 is free.");
   EXPECT_EQ(refusal(llama, AddOp{{.id = "x", .operation = "GELU"}}), "The id x is already taken; x2 is free.");
   EXPECT_EQ(refusal(llama, AddOp{{.id = "a.b", .operation = "GELU"}}),
-            "The id \"a.b\" contains \".\"; ids are made of letters, digits, '_' and '-'.");
+            "The id \"a.b\" contains \".\"; expected an id without spaces and . / : @ \".");
   EXPECT_EQ(refusal(llama, AddOp{{.id = "", .operation = "GELU"}}), "An id must not be empty.");
   EXPECT_EQ(refusal(llama, RemoveOp{"nrm"}), "There is no op nrm; did you mean norm?");
   EXPECT_EQ(refusal(llama, RemoveOp{"norm"}), "norm still has wires or is read by an output; remove them with it.");

@@ -1089,5 +1089,14 @@ TEST(Fuser, RefusesABackwardFusionOfAnOpWhoseWeightGradientWaits) {
   }
 }
 
+/// Each of n ops has attempts of its own, whose texts would have n names.
+TEST(Fuser, TextsAboutALongChainStayShort) {
+  const Graph graph = chain(DType::F32, {8, 16}, std::vector<Link>(300, link("GELU")));
+  const FusionReport report = fused(graph);
+  EXPECT_EQ(report.forward.size(), 1U);
+  for (const Attempt& attempt : report.attempts)
+    EXPECT_LT(attempt.explanation.size(), 1000U) << attempt.rule->name << ": " << attempt.explanation;
+}
+
 }  // namespace
 }  // namespace fuseline

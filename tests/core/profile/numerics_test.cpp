@@ -54,6 +54,8 @@ TEST(ErrorOf, SeesNonFiniteElementsThatDiffer) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(errorOf("y", {nan, kInfinity, 1.0}, {nan, kInfinity, 1.0}, DType::F32).isFinite);
   EXPECT_FALSE(errorOf("y", {nan, 1.0}, {1.0, 1.0}, DType::F32).isFinite);
+  EXPECT_FALSE(errorOf("y", {nan, nan}, {nan, nan}, DType::F32).isFinite) << "nothing is left to compare";
+  EXPECT_TRUE(errorOf("y", {}, {}, DType::F32).isFinite);
   EXPECT_FALSE(errorOf("y", {-kInfinity}, {kInfinity}, DType::F32).isFinite);
 }
 

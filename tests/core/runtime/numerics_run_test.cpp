@@ -133,5 +133,17 @@ TEST(NumericsRun, FindsWhereANanComesFrom) {
   EXPECT_EQ(made->phase, "forward");
 }
 
+/// An rstd is in float32, but made of values that were rounded to bf16. Source: the tolerances of TransformerEngine's
+/// tests, bf16 where bf16 is involved.
+TEST(NumericsRun, JudgesResidualsByTheRoundingOfWhatTheyAreMadeOf) {
+  for (const auto& [dtype, expected] : {std::pair(DType::BF16, 1.6e-2), {DType::F16, 1e-3}, {DType::F32, 1.3e-6}}) {
+    const NumericsReport report = numericsOf(chain(dtype, {8, 16}, {link("GELU"), link("RMSNorm")}), "None");
+    const auto isRstd = [](const ErrorNumerics& error) { return error.name.ends_with("rstd"); };
+    const auto rstd = std::ranges::find_if(report.fusionErrors, isRstd);
+    ASSERT_NE(rstd, report.fusionErrors.end());
+    EXPECT_DOUBLE_EQ(rstd->tolerance, expected);
+  }
+}
+
 }  // namespace
 }  // namespace fuseline

@@ -4,11 +4,14 @@
 
 #include "tests/support/temporary_folder.h"
 
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 namespace fuseline {
@@ -108,6 +111,22 @@ TEST(CheckWritable, RefusesWhatWritingWouldRefuse) {
     ASSERT_FALSE(written);
     EXPECT_EQ(writable.error().message, written.error().message);
   }
+}
+
+/// As kill -9 leaves it.
+TEST(AtomicFile, RemovesWhatAKilledProgramLeft) {
+  const TemporaryFolder folder;
+  const auto minuteAgo = std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1);
+  for (const char* name : {"a.0123abcd.tmp", "a.notours.tmp", "b.0123abcd.tmp", "a.89abcdef.tmp"}) {
+    std::ofstream(folder / name) << "half";
+    std::filesystem::last_write_time(folder / name, minuteAgo);
+  }
+  const int other = open((folder / "a.89abcdef.tmp").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(flock(other, LOCK_EX), 0) << "another program is writing";
+  ASSERT_TRUE(writeFileAtomically(folder / "a", text("new")));
+  close(other);
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.0123abcd.tmp"));
+  EXPECT_EQ(numFiles(folder), 4) << "a, and what is not its own or still being written";
 }
 
 }  // namespace

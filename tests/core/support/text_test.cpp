@@ -25,5 +25,13 @@ TEST(FormatBytes, HasAUnitForEverySize) {
   EXPECT_EQ(formatBytes(std::numeric_limits<std::int64_t>::max()), "8 EiB");
 }
 
+TEST(Text, IsCutBetweenCharacters) {
+  EXPECT_EQ(cutText("short", 5), "short");
+  EXPECT_EQ(cutText("longer", 5), "longe...");
+  EXPECT_EQ(cutText("abé", 3), "ab...") << "é takes two bytes";
+  EXPECT_EQ(cutText("a€b", 3), "a...") << "€ takes three";
+  EXPECT_EQ(cutText("\x80\x80", 1), "...") << "no text at all";
+}
+
 }  // namespace
 }  // namespace fuseline

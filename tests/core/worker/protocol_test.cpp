@@ -123,7 +123,7 @@ std::string refusal(std::string_view line) {
 TEST(Protocol, SaysWhatIsWrongWithALine) {
   EXPECT_EQ(refusal(R"({"id":1})"), "/type: this field is missing.");
   EXPECT_EQ(refusal(R"({"type":"dance"})"),
-            "/type: \"dance\" is not known. There is: run, numerics, capture, cancel, devices, quit.");
+            "/type: \"dance\" is not known. Valid values: run, numerics, capture, cancel, devices, quit.");
   EXPECT_EQ(refusal(R"({"type":"cancel"})"), "/id: this field is missing.");
   EXPECT_EQ(refusal(R"({"type":"cancel","id":1.5})"), "/id: expected an integer, found 1.5.");
   EXPECT_EQ(refusal(R"({"type":"cancel","id":99999999999})"),
@@ -132,6 +132,18 @@ TEST(Protocol, SaysWhatIsWrongWithALine) {
   EXPECT_EQ(refusal(R"({"type":"run","id":1,"pipeline":"","settings":{"warmup":"x"}})"),
             "/settings/warmup: expected an integer, found \"x\".");
   EXPECT_EQ(refusal("[1]"), "/: expected an object, found [1].");
+  EXPECT_EQ(refusal(R"({"type":"run","id":1,"pipeline":"","settings":{"warmup":-5}})"),
+            "/settings/warmup: expected 0 or more, found -5.");
+  EXPECT_EQ(refusal(R"({"type":"run","id":1,"pipeline":"","settings":{"iterations":-1}})"),
+            "/settings/iterations: expected 0 or more, found -1.");
+  EXPECT_LT(refusal(R"({"type":")" + std::string(1 << 20, 'x') + R"("})").size(), 200U);
+}
+
+TEST(Protocol, FindsTheIdOfWhatIsNoRequest) {
+  EXPECT_EQ(requestId(R"({"type":"run","id":7,"pipeline":7})"), 7);
+  EXPECT_EQ(requestId(R"({"type":"run","id":"7"})"), 0);
+  EXPECT_EQ(requestId("[1]"), 0);
+  EXPECT_EQ(requestId("no JSON"), 0);
 }
 
 }  // namespace
