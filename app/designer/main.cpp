@@ -4,12 +4,12 @@
 #include "app/designer/screenshot.h"
 #include "app/drawing/layouts.h"
 #include "core/profile/run_folder.h"
-#include "ui/desktop.h"
-#include "ui/main_window.h"
-#include "ui/run_notice.h"
 #include "ui/session/autosave.h"
 #include "ui/session/baselines.h"
 #include "ui/theme/system_palette.h"
+#include "ui/window/desktop.h"
+#include "ui/window/main_window.h"
+#include "ui/window/run_notice.h"
 
 #include <QApplication>
 #include <QCommandLineParser>

@@ -3,7 +3,7 @@
 #include "kernels/cuda/catalog.h"
 
 #include "core/support/text.h"
-#include "kernels/cuda/launch_count.h"
+#include "kernels/cuda/stream/launch_count.h"
 
 #include <algorithm>
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document_operation.h"
 #include "tests/ui/block_examples.h"
-#include "ui/block_bar.h"
-#include "ui/panels/attribute_field.h"
-#include "ui/panels/block_section.h"
+#include "ui/inspector/attribute_field.h"
+#include "ui/inspector/block_section.h"
 #include "ui/session/edits.h"
+#include "ui/window/block_bar.h"
 
 #include <QSignalSpy>
 #include <QTest>

@@ -6,7 +6,7 @@
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/port_shape.h"
 #include "ui/canvas/search_popup.h"
-#include "ui/models/palette_model.h"
+#include "ui/library/palette_model.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 

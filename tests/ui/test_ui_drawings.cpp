@@ -3,8 +3,8 @@
 #include "core/support/atomic_file.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/drawing_dialog.h"
 #include "ui/theme/format.h"
+#include "ui/window/drawing_dialog.h"
 
 #include <QClipboard>
 #include <QImage>

@@ -7,10 +7,10 @@
 #include "ui/canvas/frame_editor.h"
 #include "ui/canvas/frame_palette.h"
 #include "ui/canvas/search_popup.h"
-#include "ui/menu_commands.h"
-#include "ui/panels/expression_edit.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/expression_edit.h"
+#include "ui/window/menu_commands.h"
 
 #include <QApplication>
 #include <QClipboard>

@@ -1,12 +1,12 @@
 // Inside blocks: what keys, other panes and the rest of the window are about while one is in there.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/block_examples.h"
-#include "ui/block_bar.h"
 #include "ui/canvas/drawing.h"
 #include "ui/canvas/frame_editor.h"
-#include "ui/panels/attribute_field.h"
-#include "ui/panels/block_section.h"
+#include "ui/inspector/attribute_field.h"
+#include "ui/inspector/block_section.h"
 #include "ui/session/edits.h"
+#include "ui/window/block_bar.h"
 
 #include <QAccessible>
 #include <QApplication>

@@ -1,10 +1,10 @@
 // Panels: the inspector edits, the selection is one, files round-trip, problems are repaired.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/block_section.h"
-#include "ui/panels/drawing_dialog.h"
-#include "ui/panels/table_copying.h"
+#include "ui/inspector/block_section.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/table_copying.h"
+#include "ui/window/drawing_dialog.h"
 
 #include <QAction>
 #include <QCheckBox>

@@ -5,8 +5,8 @@
 #include "core/worker/protocol.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/run_bar.h"
-#include "ui/panels/run_options_dialog.h"
+#include "ui/runs/run_bar.h"
+#include "ui/runs/run_options_dialog.h"
 #include "ui/session/baselines.h"
 #include "ui/theme/format.h"
 

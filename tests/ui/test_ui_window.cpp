@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/search_popup.h"
-#include "ui/command_palette.h"
-#include "ui/guide_window.h"
-#include "ui/help.h"
-#include "ui/menu_commands.h"
-#include "ui/panels/file_choice.h"
 #include "ui/session/autosave.h"
 #include "ui/session/edits.h"
-#include "ui/shortcuts_dialog.h"
-#include "ui/template_card.h"
 #include "ui/theme/format.h"
 #include "ui/theme/system_palette.h"
+#include "ui/widgets/file_choice.h"
+#include "ui/window/command_palette.h"
+#include "ui/window/guide_window.h"
+#include "ui/window/help.h"
+#include "ui/window/menu_commands.h"
+#include "ui/window/shortcuts_dialog.h"
+#include "ui/window/template_card.h"
 
 #include <QAbstractItemView>
 #include <QAccessible>

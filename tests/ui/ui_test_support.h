@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tests/support/temporary_folder.h"
-#include "ui/main_window.h"
+#include "ui/window/main_window.h"
 
 #include <QString>
 #include <QTest>

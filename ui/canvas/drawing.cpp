@@ -7,7 +7,7 @@
 #include "core/support/atomic_file.h"
 #include "ui/theme/format.h"
 #include "ui/theme/svg_picture.h"
-#include "ui/translated.h"
+#include "ui/widgets/translated.h"
 
 #include <QBuffer>
 #include <QDate>

@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/graph_scene.h"
 
-#include "ui/models/quantizer_chip.h"
+#include "ui/numerics/quantizer_chip.h"
 
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "core/document/fold_repeats.h"
 #include "ui/canvas/metrics.h"
-#include "ui/models/measured_tensor.h"
-#include "ui/models/numerics_model.h"
-#include "ui/models/operation_card.h"
+#include "ui/library/operation_card.h"
+#include "ui/numerics/measured_tensor.h"
+#include "ui/numerics/numerics_model.h"
 #include "ui/session/fusion_toggle.h"
 #include "ui/theme/format.h"
 

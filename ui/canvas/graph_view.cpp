@@ -7,8 +7,8 @@
 #include "ui/canvas/pinch.h"
 #include "ui/canvas/port_shape.h"
 #include "ui/canvas/search_popup.h"
-#include "ui/models/numerics_model.h"
-#include "ui/models/palette_model.h"
+#include "ui/library/palette_model.h"
+#include "ui/numerics/numerics_model.h"
 #include "ui/theme/format.h"
 
 #include <QApplication>

@@ -6,7 +6,7 @@
 #include "ui/canvas/graph_scene.h"
 #include "ui/canvas/node_sentences.h"
 #include "ui/canvas/wire_cut.h"
-#include "ui/models/node_search.h"
+#include "ui/outline/node_search.h"
 #include "ui/session/view_place.h"
 
 #include <QGraphicsView>

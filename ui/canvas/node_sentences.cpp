@@ -3,7 +3,7 @@
 #include "ui/canvas/node_sentences.h"
 
 #include "ui/canvas/graph_scene.h"
-#include "ui/models/numerics_model.h"
+#include "ui/numerics/numerics_model.h"
 #include "ui/theme/format.h"
 
 #include <QTextDocumentFragment>

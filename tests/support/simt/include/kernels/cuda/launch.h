@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/launch_count.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/stream/launch_count.h"
+#include "kernels/cuda/stream/stream.h"
 #include "tests/support/simt/include/cuda_runtime.h"
 
 #include <cstddef>
