@@ -131,7 +131,7 @@ void applyScale(int argc, char** argv) {
 bool reopenLast(const QCommandLineParser& parser, ui::MainWindow& window, const std::optional<ui::Autosave>& autosave) {
   const bool isAsked = !parser.positionalArguments().isEmpty() || parser.isSet("no-restore") || parser.isSet("compare");
   if (isAsked || !autosave || !autosave->leftovers().empty()) return false;
-  const QString last = window.fileToReopen();
+  const QString last = window.start().fileToReopen();
   return !last.isEmpty() && window.openFile(last);
 }
 
@@ -175,7 +175,7 @@ QStringList exampleFolders() {
 /// Over the example that stands there first; not over what is to be recovered.
 void offerStartPage(ui::MainWindow& window, const std::optional<ui::Autosave>& autosave, const QStringList& files) {
   const bool isFree = files.isEmpty() && autosave && autosave->leftovers().empty();
-  if (isFree && window.wantsStartPage()) window.showStartPage();
+  if (isFree && window.start().isPageWanted()) window.start().show();
 }
 
 QString journalFolder() {
@@ -196,7 +196,7 @@ bool resizeTo(ui::MainWindow& window, const QString& text) {
   const std::optional<QSize> size = sizeFrom(text);
   if (!size) return false;
   window.resize(*size);
-  window.restoreDefaultLayout();
+  window.panes().restoreDefaultLayout();
   return true;
 }
 

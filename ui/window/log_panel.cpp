@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/log_panel.h"
 
+#include "ui/numerics/numerics_text.h"
+#include "ui/runs/measured_examples.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
@@ -46,6 +48,22 @@ LogPanel::LogPanel(Session& session, const Theme& theme, QWidget* parent)
   connect(m_view, &QTreeView::activated, this, &LogPanel::selectOpsOf);
   connect(m_log, &MessageLog::rowsInserted, m_view, &QTreeView::scrollToBottom);
   connect(&theme, &Theme::changed, m_view->viewport(), qOverload<>(&QWidget::update));
+  followRuns();
+}
+
+void LogPanel::followRuns() {
+  const auto note = [this](const QString& sentence) {
+    m_log->add(Severity::Note, sentence, MessageLog::Repeated::Kept);
+  };
+  connect(&m_session, &Session::measured, this,
+          [this, note] { note(tr("Measured: %1").arg(summaryOf(m_session.lastRun()->record))); });
+  connect(&m_session, &Session::numericsFinished, this, [this, note] {
+    if (m_session.lastNumerics()) note(tr("Numerics: %1").arg(summaryOf(m_session.lastNumerics()->report)));
+  });
+  connect(&m_session, &Session::tensorsCaptured, this, [this, note] {
+    if (m_session.lastCapture())
+      note(tr("Captured %1.").arg(counted(std::ssize(m_session.lastCapture()->tensors), tr("tensor"), tr("tensors"))));
+  });
 }
 
 void LogPanel::addCommand(const QString& text, const std::function<void()>& run) {

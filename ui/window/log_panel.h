@@ -22,6 +22,7 @@ class LogPanel : public QWidget {
 
  private:
   void addCommand(const QString& text, const std::function<void()>& run);
+  void followRuns();
   void selectOpsOf(const QModelIndex& index);
 
   Session& m_session;
