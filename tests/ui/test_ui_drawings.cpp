@@ -101,10 +101,10 @@ void DrawingsTest::theSelectionIsKeptAndNotDrawn() {
 
 void DrawingsTest::hullsAreDrawnAsShown() {
   Fixture f(residualPipeline(true));
-  const QString label = f.window.scene().hulls().front()->look().label;
-  f.window.scene().setHullFilter(HullFilter::None);
+  const QString label = f.window.scene().canvasItems().hulls().front()->look().label;
+  f.window.scene().canvasItems().setHullFilter(HullFilter::None);
   QVERIFY(!drawn(f, {.embedsPipeline = false}).contains(label.section(u' ', 0, 0).toUtf8() + " \xC2\xB7"));
-  f.window.scene().setHullFilter(HullFilter::Both);
+  f.window.scene().canvasItems().setHullFilter(HullFilter::Both);
   QVERIFY(drawn(f, {.embedsPipeline = false}).contains(label.section(u' ', 0, 0).toUtf8() + " \xC2\xB7"));
 }
 

@@ -164,7 +164,7 @@ void InsideBlocksTest::leavingToAPlaceNeverSeenShowsTheSelection() {
 void InsideBlocksTest::aNewInputHasNoTensor() {
   Stack f;
   f.enter({"layer1", "mlp"});
-  f.scene().dropEntry("Input", {60, 300});
+  f.scene().drops().drop("Input", {60, 300});
   QCOMPARE(f.feedForward().inputs.size(), std::size_t{2});
   QVERIFY(f.feedForward().inputs.back() ==
           (DocumentInput{.id = "x2", .dtype = {}, .shape = nullptr, .requiresGradient = {}}));
@@ -181,7 +181,7 @@ void InsideBlocksTest::aPastedPipelineLeavesTheRecipe() {
   const Json fusion = f.session.document().fusion();
   f.enter({"empty"});
   QVERIFY(f.scope().isInside());
-  f.scene().paste();
+  f.scene().commands().paste();
   QCOMPARE(f.block("Empty").ops.size(), std::size_t{3});
   QVERIFY(f.session.document().recipe() == recipe);
   QVERIFY(f.session.document().fusion() == fusion);
@@ -192,7 +192,7 @@ void InsideBlocksTest::anOutputStaysWhenItsOpGoes() {
   const QString before = f.bytes();
   f.enter({"layer1", "mlp"});
   f.scope().select({QStringLiteral("fc2")});
-  f.scene().removeSelected(Reconnect::No);
+  f.scene().commands().removeSelected(Reconnect::No);
   QCOMPARE(f.feedForward().ops.size(), std::size_t{3});
   QCOMPARE(f.feedForward().outputs.size(), std::size_t{1});
   QVERIFY(f.feedForward().outputs.front().from.node.empty());
@@ -200,7 +200,7 @@ void InsideBlocksTest::anOutputStaysWhenItsOpGoes() {
   f.session.undo();
   QCOMPARE(f.bytes(), before);
   f.scope().select({QStringLiteral("fc2"), QStringLiteral("y")});
-  f.scene().removeSelected(Reconnect::No);
+  f.scene().commands().removeSelected(Reconnect::No);
   QVERIFY2(f.feedForward().outputs.empty(), "unless it is selected, too");
 }
 
@@ -234,11 +234,11 @@ void InsideBlocksTest::aScreenReaderHearsTheSelectionInside() {
 void InsideBlocksTest::portsStayAtTheEdges() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
-  f.window.scene().makeBlockOfSelected("All");
+  f.window.scene().commands().makeBlockOfSelected("All");
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.scene().scope().enter(QStringLiteral("all")));
   f.window.scene().scope().select({QStringLiteral("norm")});
-  f.window.scene().moveSelected({1, 0});
+  f.window.scene().moves().moveSelected({1, 0});
   const auto box = [&](const char* id) { return f.window.scene().node(id)->sceneBox(); };
   QVERIFY(box("y").left() > box("act").right());
   QVERIFY(box("x").right() < box("norm").left());
@@ -349,7 +349,7 @@ void InsideBlocksTest::theInspectorOpensTheSectionOfThePath() {
   f.window.show();
   f.enter({"layer1"});
   f.scope().select({QStringLiteral("mlp")});
-  f.scene().duplicateSelected();
+  f.scene().commands().duplicateSelected();
   QVERIFY(waitForAnalysis(f.session));
   for (const char* place : {"layer1.mlp.fc1", "layer1.mlp2.fc2"}) {
     QVERIFY(f.scope().goTo(QString::fromUtf8(place)));

@@ -140,7 +140,7 @@ void ToursTest::fusionsAreSwitchedAndSeen() {
   QVERIFY(f.isReady);
   QCOMPARE(f.number(), 3u);
   f.session.selectFusion({QStringLiteral("save"), QStringLiteral("norm")}, QStringLiteral("BackwardAddRMSNorm"));
-  f.window.scene().toggleFusions();
+  f.window.scene().commands().toggleFusions();
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.number(), 4u);
 }

@@ -431,8 +431,8 @@ void WindowTest::whatKeysDoInTheCanvasAndTheOutlineAreCommands() {
   f.session.select({QStringLiteral("norm")});
   QCOMPARE(commandsFor(f, QStringLiteral("draw a wire")).front(), QStringLiteral("Draw a wire|Edit   W"));
   QTest::keyClick(f.window.findChild<SearchPopup*>()->findChild<QLineEdit*>(), Qt::Key_Return);
-  QVERIFY(f.window.scene().isDrawingWire());
-  f.window.scene().cancelWire();
+  QVERIFY(f.window.scene().wires().isDrawing());
+  f.window.scene().wires().cancel();
   closePalette(f);
   QCOMPARE(commandsFor(f, QStringLiteral("go to the")).front(),
            QStringLiteral("Go to the outline|View   Ctrl+Shift+O"));

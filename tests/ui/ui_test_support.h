@@ -3,7 +3,13 @@
 #pragma once
 
 #include "tests/support/temporary_folder.h"
+#include "ui/canvas/canvas_commands.h"
+#include "ui/canvas/canvas_selection.h"
 #include "ui/canvas/change_marks.h"
+#include "ui/canvas/copy_gesture.h"
+#include "ui/canvas/drop_gesture.h"
+#include "ui/canvas/node_moves.h"
+#include "ui/canvas/wire_gesture.h"
 #include "ui/changes/changes_panel.h"
 #include "ui/changes/history_panel.h"
 #include "ui/flame/flame_panel.h"

@@ -2,11 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/graph_view.h"
 
+#include "ui/canvas/canvas_commands.h"
+#include "ui/canvas/canvas_selection.h"
+#include "ui/canvas/drop_gesture.h"
 #include "ui/canvas/graph_accessible.h"
 #include "ui/canvas/metrics.h"
+#include "ui/canvas/node_moves.h"
 #include "ui/canvas/pinch.h"
 #include "ui/canvas/port_shape.h"
 #include "ui/canvas/search_popup.h"
+#include "ui/canvas/wire_gesture.h"
 #include "ui/library/palette_model.h"
 #include "ui/numerics/numerics_model.h"
 #include "ui/theme/format.h"
@@ -119,7 +124,7 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   connect(&scene, &GraphScene::emptyDoubleClicked, this, &GraphView::searchAt);
-  connect(&scene, &GraphScene::wireDropped, this, &GraphView::searchForWire);
+  connect(&scene.wires(), &WireGesture::dropped, this, &GraphView::searchForWire);
   connect(&scene, &GraphScene::hint, this, &GraphView::describeWire);
   connect(&scene, &GraphScene::nodeActivated, this, &GraphView::propertiesRequested);
   connect(&scene.frames(), &FrameLayer::editWanted, this, &GraphView::editFrame);
@@ -262,12 +267,12 @@ bool GraphView::event(QEvent* event) {
 
 /// Of the selection, or of the wire that is being drawn.
 bool GraphView::move(QPointF direction) {
-  if (!m_scene.isDrawingWire()) {
-    m_scene.selectNeighbour(direction);
+  if (!m_scene.wires().isDrawing()) {
+    m_scene.selection().selectNeighbour(direction);
     showSelected();
     return true;
   }
-  m_scene.aimWire(direction);
+  m_scene.wires().aim(direction);
   showWire();
   return true;
 }
@@ -283,14 +288,14 @@ bool GraphView::moveByKey(int key) {
 }
 
 void GraphView::drawWire() {
-  if (!m_scene.isDrawingWire()) m_keyboardBefore = hasFocus() ? nullptr : QApplication::focusWidget();
-  m_scene.startWire();
+  if (!m_scene.wires().isDrawing()) m_keyboardBefore = hasFocus() ? nullptr : QApplication::focusWidget();
+  m_scene.wires().start();
   showWire();
-  if (m_scene.isDrawingWire()) setFocus();
+  if (m_scene.wires().isDrawing()) setFocus();
 }
 
 void GraphView::cancelWire() {
-  m_scene.cancelWire();
+  m_scene.wires().cancel();
   giveKeyboardBack();
 }
 
@@ -300,15 +305,16 @@ void GraphView::giveKeyboardBack() {
 
 bool GraphView::finishWireByKey(int key) {
   const bool isEnter = key == Qt::Key_Return || key == Qt::Key_Enter;
-  if (!isEnter || !m_scene.isDrawingWire()) return false;
-  m_scene.finishWire();
+  if (!isEnter || !m_scene.wires().isDrawing()) return false;
+  m_scene.wires().finish();
   giveKeyboardBack();
   return true;
 }
 
 void GraphView::showWire() {
-  if (!m_scene.isDrawingWire()) return;
-  const QRectF end(m_scene.wireEnd() - QPointF(kNodeWidthPx, kNodeHeightPx) / 2, QSizeF(kNodeWidthPx, kNodeHeightPx));
+  if (!m_scene.wires().isDrawing()) return;
+  const QRectF end(m_scene.wires().end() - QPointF(kNodeWidthPx, kNodeHeightPx) / 2,
+                   QSizeF(kNodeWidthPx, kNodeHeightPx));
   if (mapToScene(viewport()->rect()).boundingRect().contains(end)) return;
   ensureVisible(end);
   m_isFitted = false;
@@ -319,7 +325,7 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
   const bool isShift = event->modifiers() == Qt::ShiftModifier;
   const bool isSideways = event->key() == Qt::Key_Left || event->key() == Qt::Key_Right;
   if (event->modifiers() == Qt::ControlModifier && isSideways) {
-    m_scene.followWire(event->key() == Qt::Key_Right);
+    m_scene.selection().followWire(event->key() == Qt::Key_Right);
     return showSelected();
   }
   if (isPlain && (moveByKey(event->key()) || finishWireByKey(event->key()))) return;
@@ -390,8 +396,8 @@ void GraphView::contextMenuEvent(QContextMenuEvent* event) {
 std::unique_ptr<QMenu> GraphView::menuAt(QPoint place) {
   auto menu = std::make_unique<QMenu>(this);
   const QPointF position = mapToScene(place);
-  const LinkItem* link = m_scene.linkAt(position);
-  if (m_scene.isOverSelectable(position))
+  const LinkItem* link = m_scene.canvasItems().linkAt(position);
+  if (m_scene.selection().isOver(position))
     menu->addActions(actions());
   else if (link)
     addWireCommands(*menu, link->link(), place);
@@ -414,10 +420,10 @@ void GraphView::addCanvasCommands(QMenu& menu, QPoint place) {
     m_scene.scope().select({});
     searchAt(mapToScene(place), viewport()->mapToGlobal(place));
   });
-  menu.addAction(tr("Paste"), &m_scene, &GraphScene::paste);
+  menu.addAction(tr("Paste"), &m_scene.commands(), &CanvasCommands::paste);
   menu.addSeparator();
   menu.addAction(tr("Lay out"), this, [this] {
-    if (m_scene.layOut()) fit();
+    if (m_scene.moves().layOut()) fit();
   });
   menu.addAction(tr("Show everything"), this, &GraphView::fit);
 }
@@ -438,7 +444,7 @@ void GraphView::wheelEvent(QWheelEvent* event) {
 void GraphView::mousePressEvent(QMouseEvent* event) {
   const bool isPan = event->button() == Qt::MiddleButton || (event->button() == Qt::LeftButton && m_isSpaceHeld);
   if (isPan) return beginPan(event->pos());
-  const bool isCut = event->button() == Qt::LeftButton && m_isCutHeld && !m_scene.isDrawingWire();
+  const bool isCut = event->button() == Qt::LeftButton && m_isCutHeld && !m_scene.wires().isDrawing();
   isCut ? beginCut(mapToScene(event->pos())) : pressScene(*event);
 }
 
@@ -477,7 +483,7 @@ bool GraphView::cancelCut() {
 /// A band drawn with Shift adds to the selection, as Qt has it with Ctrl.
 void GraphView::pressScene(QMouseEvent& event) {
   const bool addsBand = event.button() == Qt::LeftButton && event.modifiers() == Qt::ShiftModifier &&
-                        !m_scene.isOverSelectable(mapToScene(event.position().toPoint()));
+                        !m_scene.selection().isOver(mapToScene(event.position().toPoint()));
   if (!addsBand) return QGraphicsView::mousePressEvent(&event);
   QMouseEvent withCtrl(event.type(), event.position(), event.globalPosition(), event.button(), event.buttons(),
                        Qt::ControlModifier, event.pointingDevice());
@@ -513,17 +519,17 @@ void GraphView::dragEnterEvent(QDragEnterEvent* event) {
 void GraphView::dragMoveEvent(QDragMoveEvent* event) {
   const QByteArray entry = event->mimeData()->data(QString::fromLatin1(kOpMimeType));
   if (entry.isEmpty()) return;
-  m_scene.previewDrop(entry.toStdString(), mapToScene(event->position().toPoint()));
+  m_scene.drops().preview(entry.toStdString(), mapToScene(event->position().toPoint()));
   event->acceptProposedAction();
 }
 
-void GraphView::dragLeaveEvent(QDragLeaveEvent*) { m_scene.previewDrop({}, std::nullopt); }
+void GraphView::dragLeaveEvent(QDragLeaveEvent*) { m_scene.drops().preview({}, std::nullopt); }
 
 void GraphView::dropEvent(QDropEvent* event) {
   const QByteArray entry = event->mimeData()->data(QString::fromLatin1(kOpMimeType));
   if (entry.isEmpty()) return;
   m_isFitted = false;  // what was just placed should not move away
-  m_scene.dropEntry(entry.toStdString(), mapToScene(event->position().toPoint()));
+  m_scene.drops().drop(entry.toStdString(), mapToScene(event->position().toPoint()));
   event->acceptProposedAction();
   setFocus();
 }
@@ -539,9 +545,9 @@ void GraphView::searchAt(QPointF scenePosition, QPoint screenPosition) {
   connect(popup, &SearchPopup::chosen, this, [this, scenePosition](const QString& entry) {
     // With a node selected the new op goes behind it; otherwise it goes where the search was opened.
     if (m_scene.scope().singleSelection().isEmpty()) {
-      m_scene.dropEntry(entry.toStdString(), scenePosition);
+      m_scene.drops().drop(entry.toStdString(), scenePosition);
     } else {
-      m_scene.insertAfterSelection(entry.toStdString());
+      m_scene.commands().insertAfterSelection(entry.toStdString());
     }
     setFocus();
   });
@@ -556,7 +562,7 @@ void GraphView::openReplace() {
   auto* popup = new SearchPopup(tr("Search an op in place of %1").arg(toQt(id)), searches.usable, this);
   popup->setWider(searches.all);
   connect(popup, &SearchPopup::chosen, this, [this, id](const QString& entry) {
-    m_scene.replace(id, entry.toStdString());
+    m_scene.commands().replace(id, entry.toStdString());
     setFocus();
   });
   showNode(toQt(id));
@@ -572,7 +578,7 @@ void GraphView::searchForWire(const LooseWire& wire, QPointF scenePosition, QPoi
   popup->setWider(searches.all);
   connect(popup, &SearchPopup::chosen, this, [this, wire, scenePosition](const QString& entry) {
     m_isFitted = false;
-    m_scene.insertAtWire(entry.toStdString(), wire, scenePosition);
+    m_scene.commands().insertAtWire(entry.toStdString(), wire, scenePosition);
     setFocus();
   });
   popup->openAt(screenPosition);
@@ -682,7 +688,7 @@ void GraphView::describeSelection() {
 
 /// For who does not see where the wire aims.
 void GraphView::describeWire(const QString& sentence) {
-  m_scene.isDrawingWire() ? setAccessibleDescription(sentence) : describeSelection();
+  m_scene.wires().isDrawing() ? setAccessibleDescription(sentence) : describeSelection();
 }
 
 void GraphView::drawBackground(QPainter* painter, const QRectF& rect) {
@@ -703,7 +709,7 @@ void GraphView::drawForeground(QPainter* painter, const QRectF&) {
   painter->resetTransform();
   const PipelineDocument& document = m_scene.scope().document();
   if (document.ops().empty() && document.inputs().empty()) paintInvitation(*painter);
-  if (m_scene.hasErrors()) paintErrorLegend(*painter);
+  if (m_scene.canvasItems().hasErrors()) paintErrorLegend(*painter);
   paintDtypeLegend(*painter);
   painter->restore();
 }
@@ -718,11 +724,11 @@ void GraphView::paintInvitation(QPainter& painter) const {
 
 /// The shapes and colours of ports and wires, where there is more than one; above the other legend.
 void GraphView::paintDtypeLegend(QPainter& painter) const {
-  const std::set<DType> dtypes = m_scene.dtypes();
+  const std::set<DType> dtypes = m_scene.canvasItems().dtypes();
   if (dtypes.size() < 2) return;
   painter.setFont(scaledFont(0.85));
   const QFontMetrics metrics(painter.font());
-  const int rows = m_scene.hasErrors() ? 3 : 1;
+  const int rows = m_scene.canvasItems().hasErrors() ? 3 : 1;
   const double middle = viewport()->height() - kLegendMarginPx - (rows - 0.5) * metrics.height();
   double left = kLegendMarginPx;
   for (const DType dtype : dtypes) {

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/edit_menu.h"
 
+#include "ui/canvas/canvas_commands.h"
+#include "ui/canvas/canvas_selection.h"
+#include "ui/canvas/node_moves.h"
 #include "ui/problems/problems_panel.h"
 #include "ui/theme/format.h"
 #include "ui/window/frame_commands.h"
@@ -55,30 +58,33 @@ void EditMenu::refreshUndo() {
 
 void EditMenu::addClipboardCommands() {
   SelectionCommands& commands = m_parts.selection;
-  commands.add(m_menu, tr("&Copy"), QKeySequence::Copy, [this] { scene().copySelected(); });
-  commands.addHere(m_menu, tr("Cu&t"), QKeySequence::Cut, [this] { scene().cutSelected(); });
-  commands.add(m_menu, tr("&Paste"), QKeySequence::Paste, [this] { scene().paste(); });
-  commands.add(m_menu, tr("D&uplicate"), QKeySequence(Qt::CTRL | Qt::Key_D), [this] { scene().duplicateSelected(); });
-  commands.addHere(m_menu, tr("&Delete"), QKeySequence::Delete, [this] { scene().removeSelected(Reconnect::No); });
+  commands.add(m_menu, tr("&Copy"), QKeySequence::Copy, [this] { scene().commands().copySelected(); });
+  commands.addHere(m_menu, tr("Cu&t"), QKeySequence::Cut, [this] { scene().commands().cutSelected(); });
+  commands.add(m_menu, tr("&Paste"), QKeySequence::Paste, [this] { scene().commands().paste(); });
+  commands.add(m_menu, tr("D&uplicate"), QKeySequence(Qt::CTRL | Qt::Key_D),
+               [this] { scene().commands().duplicateSelected(); });
+  commands.addHere(m_menu, tr("&Delete"), QKeySequence::Delete,
+                   [this] { scene().commands().removeSelected(Reconnect::No); });
   commands.addHere(m_menu, tr("Delete and re&connect"), QKeySequence(Qt::CTRL | Qt::Key_Delete),
-                   [this] { scene().removeSelected(Reconnect::Yes); });
+                   [this] { scene().commands().removeSelected(Reconnect::Yes); });
 }
 
 void EditMenu::addOpCommands() {
   SelectionCommands& commands = m_parts.selection;
-  commands.addLetter(m_menu, tr("&Bypass or use again"), Qt::Key_D, [this] { scene().toggleBypass(); });
+  commands.addLetter(m_menu, tr("&Bypass or use again"), Qt::Key_D, [this] { scene().commands().toggleBypass(); });
   commands.add(m_menu, tr("Rep&lace op..."), QKeySequence(Qt::CTRL | Qt::Key_H),
                [this] { m_parts.view.openReplace(); });
   commands.addLetter(m_menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_parts.view.drawWire(); });
-  commands.addLetter(m_menu, tr("S&witch fusion here off or on"), Qt::Key_T, [this] { scene().toggleFusions(); });
+  commands.addLetter(m_menu, tr("S&witch fusion here off or on"), Qt::Key_T,
+                     [this] { scene().commands().toggleFusions(); });
 }
 
 void EditMenu::addBlockCommands() {
   SelectionCommands& commands = m_parts.selection;
   commands.add(m_menu, tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_M), [this] { makeBlock(); });
   commands.add(m_menu, tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M),
-               [this] { scene().expandSelected(); });
-  commands.add(m_menu, tr("&Fold layers that repeat"), {}, [this] { scene().foldRepeats(); });
+               [this] { scene().commands().expandSelected(); });
+  commands.add(m_menu, tr("&Fold layers that repeat"), {}, [this] { scene().commands().foldRepeats(); });
   m_parts.blocks.addTo(m_menu);
   commands.add(m_menu, tr("Repeat op..."), QKeySequence(Qt::CTRL | Qt::Key_R), [this] { repeatOp(); });
   auto* frames = new FrameCommands(scene(), m_parts.view, m_parts.theme, this);
@@ -90,13 +96,13 @@ void EditMenu::addLayoutCommands() {
   const auto& commands = m_parts.selection;
   m_parts.selection.addHere(m_menu, tr("Select &all"), QKeySequence::SelectAll, [this] { selectAll(); });
   builder.add(m_menu, tr("Select all &before"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Left),
-              commands.onSelection([this] { scene().selectReachable(Direction::Upstream); }));
+              commands.onSelection([this] { scene().selection().selectReachable(Direction::Upstream); }));
   builder.add(m_menu, tr("Select all be&hind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Right),
-              commands.onSelection([this] { scene().selectReachable(Direction::Downstream); }));
+              commands.onSelection([this] { scene().selection().selectReachable(Direction::Downstream); }));
   builder.add(m_menu, tr("&Insert op..."), QKeySequence(Qt::CTRL | Qt::Key_Space),
               [this] { m_parts.view.openSearch(); });
   const auto layOut = [this] {
-    if (scene().layOut()) m_parts.view.fit();
+    if (scene().moves().layOut()) m_parts.view.fit();
   };
   builder.add(m_menu, tr("&Lay out"), QKeySequence(Qt::CTRL | Qt::Key_L), layOut, QStringLiteral("layout"));
   addArrangeMenu();
@@ -114,7 +120,7 @@ void EditMenu::addArrangeMenu() {
     m_parts.builder.add(*menu, text, keys, m_parts.selection.onSelection(std::move(run)));
   };
   const auto add = [&](const QString& text, Arrangement arrangement) {
-    addCommand(text, {}, [this, arrangement] { scene().arrangeSelected(arrangement); });
+    addCommand(text, {}, [this, arrangement] { scene().moves().arrangeSelected(arrangement); });
   };
   add(tr("Align &left"), Arrangement::Left);
   add(tr("Align &centres"), Arrangement::Centre);
@@ -128,7 +134,7 @@ void EditMenu::addArrangeMenu() {
   add(tr("Space evenly &down"), Arrangement::SpaceDown);
   menu->addSeparator();
   const auto addMove = [&](const QString& text, Qt::Key key, QPoint step) {
-    addCommand(text, QKeySequence(Qt::ALT | key), [this, step] { scene().moveSelected(step); });
+    addCommand(text, QKeySequence(Qt::ALT | key), [this, step] { scene().moves().moveSelected(step); });
   };
   addMove(tr("Move to the left"), Qt::Key_Left, {-1, 0});
   addMove(tr("Move to the right"), Qt::Key_Right, {1, 0});
@@ -158,7 +164,7 @@ void EditMenu::makeBlock() {
   bool isAccepted = false;
   const QString name = QInputDialog::getText(m_parts.view.window(), tr("Make block"), tr("Name of the block"),
                                              QLineEdit::Normal, toQt(free), &isAccepted);
-  if (isAccepted) scene().makeBlockOfSelected(name.trimmed().toStdString());
+  if (isAccepted) scene().commands().makeBlockOfSelected(name.trimmed().toStdString());
 }
 
 void EditMenu::repeatOp() {
@@ -169,7 +175,7 @@ void EditMenu::repeatOp() {
   bool isAccepted = false;
   const int count = QInputDialog::getInt(m_parts.view.window(), tr("Repeat %1").arg(id), tr("How many in a row"), 2, 2,
                                          kMostTimes, 1, &isAccepted);
-  if (isAccepted) scene().repeatSelected(count);
+  if (isAccepted) scene().commands().repeatSelected(count);
 }
 
 }  // namespace fuseline::ui

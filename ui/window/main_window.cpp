@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/main_window.h"
 
+#include "ui/canvas/canvas_commands.h"
 #include "ui/canvas/change_marks.h"
+#include "ui/canvas/copy_gesture.h"
 #include "ui/canvas/overview_map.h"
+#include "ui/canvas/wire_gesture.h"
 #include "ui/changes/changes_panel.h"
 #include "ui/flame/flame_panel.h"
 #include "ui/fusions/plan_panel.h"
@@ -219,7 +222,7 @@ void MainWindow::connectPanes() {
   connect(&m_session, &Session::documentChanged, &palette, showBlocks);
   showBlocks();
   connect(&palette, &PalettePanel::activated, m_scene,
-          [this](const QString& entry) { m_scene->insertAfterSelection(entry.toStdString()); });
+          [this](const QString& entry) { m_scene->commands().insertAfterSelection(entry.toStdString()); });
   connect(&m_panes->dock(QStringLiteral("suggestions")), &QDockWidget::visibilityChanged,
           &m_panes->get<SuggestionsPanel>(), &SuggestionsPanel::setSeen);
   connect(&m_panes->get<NumericsPanel>(), &NumericsPanel::tensorWanted, this, &MainWindow::lookAt);
@@ -323,8 +326,8 @@ QStringList MainWindow::paneNames() const { return QStringList{m_start->page().o
 
 void MainWindow::escape() {
   if (m_start->page().isVisible()) return m_start->page().hide();
-  if (m_scene->isDrawingWire()) return m_view->cancelWire();
-  if (m_view->cancelCut() || m_scene->cancelCopy()) return;
+  if (m_scene->wires().isDrawing()) return m_view->cancelWire();
+  if (m_view->cancelCut() || m_scene->copies().cancel()) return;
   if (auto* const field = qobject_cast<QLineEdit*>(QApplication::focusWidget()))
     return field->isClearButtonEnabled() ? field->clear() : void();  // a filter; who types does not stop a run
   if (qobject_cast<QAbstractSpinBox*>(QApplication::focusWidget())) return;

@@ -42,9 +42,10 @@ void ViewMenu::addCanvasChoices(const QList<QAction*>& hulls) {
   m_menu.addMenu(tr("Fusion &hulls"))->addActions(hulls);
   QAction* errors = addChecked(tr("&Errors on nodes"));
   errors->setShortcut(QKeySequence(QStringLiteral("Alt+5")));
-  connect(errors, &QAction::toggled, &scene(), &GraphScene::setErrorsVisible);
-  connect(addChecked(tr("R&un status on nodes")), &QAction::toggled, &scene(), &GraphScene::setStatusesVisible);
-  scene().setStatusesVisible(true);
+  connect(errors, &QAction::toggled, &scene().measured(), &MeasuredLooks::setErrorsVisible);
+  connect(addChecked(tr("R&un status on nodes")), &QAction::toggled, &scene().measured(),
+          &MeasuredLooks::setStatusesVisible);
+  scene().measured().setStatusesVisible(true);
   auto* labels = new WireLabelCommands(scene(), m_parts.persistence == Persistence::Settings, this);
   labels->addMenu(m_menu);
   connect(addChecked(tr("&Overview of large pipelines")), &QAction::toggled, &m_parts.overview,

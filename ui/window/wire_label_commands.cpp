@@ -23,7 +23,7 @@ WireLabelCommands::WireLabelCommands(GraphScene& scene, bool isKept, QObject* pa
     : QObject(parent), m_scene(scene), m_isKept(isKept) {
   const QString kept = isKept ? QSettings().value(QLatin1String(kSetting)).toString() : QString();
   for (const auto& [labels, name] : kNames)
-    if (kept == QLatin1String(name)) m_scene.setWireLabels(labels);
+    if (kept == QLatin1String(name)) m_scene.canvasItems().setWireLabels(labels);
 }
 
 void WireLabelCommands::addMenu(QMenu& viewMenu) {
@@ -33,7 +33,7 @@ void WireLabelCommands::addMenu(QMenu& viewMenu) {
   const auto add = [&](const QString& text, const QString& tip, WireLabels labels) {
     QAction* action = group->addAction(menu->addAction(text));
     action->setCheckable(true);
-    action->setChecked(m_scene.wireLabels() == labels);
+    action->setChecked(m_scene.canvasItems().wireLabels() == labels);
     action->setToolTip(tip);
     connect(action, &QAction::triggered, this, [this, labels] { choose(labels); });
   };
@@ -43,7 +43,7 @@ void WireLabelCommands::addMenu(QMenu& viewMenu) {
 }
 
 void WireLabelCommands::choose(WireLabels labels) {
-  m_scene.setWireLabels(labels);
+  m_scene.canvasItems().setWireLabels(labels);
   if (!m_isKept) return;
   const auto* found = std::ranges::find(kNames, labels, &std::pair<WireLabels, const char*>::first);
   QSettings().setValue(QLatin1String(kSetting), QLatin1String(found->second));
