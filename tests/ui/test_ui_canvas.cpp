@@ -460,16 +460,16 @@ void CanvasTest::aBypassThatCannotBeSaysWhy() {
 
 void CanvasTest::findsOpsAndTheNextOne() {
   Fixture f(smallPipeline());
-  f.window.canvas().openFind();
+  f.window.canvas().search().find();
   QVERIFY(search(f, "16x64"));  // fc makes it, act as well, and y is it
   QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
-  f.window.canvas().findNext(1);
+  f.window.canvas().search().findNext(1);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("act"));
-  f.window.canvas().findNext(1);
+  f.window.canvas().search().findNext(1);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("y"));
-  f.window.canvas().findNext(1);
+  f.window.canvas().search().findNext(1);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
-  f.window.canvas().findNext(-1);
+  f.window.canvas().search().findNext(-1);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("y"));
 }
 
@@ -972,7 +972,7 @@ void CanvasTest::menusAreAboutWhatIsUnderThePointer() {
 void CanvasTest::replacesTheSelectedOp() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("act")});
-  f.window.canvas().openReplace();
+  f.window.canvas().search().replace();
   auto* popup = f.window.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
   const auto* list = popup->findChild<QTreeWidget*>();
@@ -1236,7 +1236,7 @@ void CanvasTest::aCutThatIsGivenUpLeavesNoTrace() {
   letGoOfCut(f);
   QCOMPARE(serialize(f.session.document()), before);
   QVERIFY(!f.session.history().canUndo());
-  QVERIFY(!f.window.canvas().cancelCut());
+  QVERIFY(!f.window.canvas().hand().cancelCut());
 }
 
 }  // namespace fuseline::ui

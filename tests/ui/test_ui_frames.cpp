@@ -442,7 +442,7 @@ void FramesTest::keysReachFramesAndFindKnowsTheirTitles() {
   QCOMPARE(f.frames().selected(), std::vector<std::string>{"b"});
   f.press(QKeySequence(Qt::SHIFT | Qt::Key_F4));
   QCOMPARE(f.frames().selected(), std::vector<std::string>{"a"});
-  f.canvas().openFind();
+  f.canvas().search().find();
   auto* popup = f.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
   QTest::keyClicks(popup->findChild<QLineEdit*>(), QStringLiteral("second"));

@@ -137,17 +137,17 @@ void InsideBlocksTest::leavingFindsThePlaceAgain() {
   Stack f;
   f.window.show();
   QTest::qWait(50);
-  f.canvas().showPlace({700, 40}, 1.5);
-  const QPointF middle = f.canvas().middle();
+  f.canvas().camera().showPlace({700, 40}, 1.5);
+  const QPointF middle = f.canvas().camera().middle();
   f.enter({"layer1", "mlp"});
   QTest::qWait(50);  // the bar above the canvas takes its place
-  QVERIFY(distance(f.canvas().middle(), middle) > 50);
-  QVERIFY(f.canvas().pipelinePlace());
-  QVERIFY(distance(f.canvas().pipelinePlace()->middle, middle) < 2);
+  QVERIFY(distance(f.canvas().camera().middle(), middle) > 50);
+  QVERIFY(f.canvas().camera().pipelinePlace());
+  QVERIFY(distance(f.canvas().camera().pipelinePlace()->middle, middle) < 2);
   f.scope().leaveTo(0);
   QTest::qWait(50);
   QCOMPARE(f.canvas().zoom(), 1.5);
-  QVERIFY(distance(f.canvas().middle(), middle) < 2);
+  QVERIFY(distance(f.canvas().camera().middle(), middle) < 2);
 }
 
 void InsideBlocksTest::leavingToAPlaceNeverSeenShowsTheSelection() {
@@ -248,17 +248,17 @@ void InsideBlocksTest::keysShowWhatTheySelect() {
   Stack f;
   QVERIFY(f.activate());
   f.session.select({QStringLiteral("layer1")});
-  f.canvas().showPlace({-1500, 0}, 1.0);
+  f.canvas().camera().showPlace({-1500, 0}, 1.0);
   QVERIFY(!isInSight(f, "layer2"));
   QTest::keyClick(&f.canvas(), Qt::Key_Right);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("layer2"));
   QVERIFY(isInSight(f, "layer2"));
-  f.canvas().showPlace({-1500, 0}, 1.0);
+  f.canvas().camera().showPlace({-1500, 0}, 1.0);
   QTest::keyClick(&f.canvas(), Qt::Key_Right, Qt::ControlModifier);
   QVERIFY(isInSight(f, "norm"));
   QVERIFY(f.session.apply(SetAttribute{.id = "norm", .name = "eps", .value = Json("?")}));
   QVERIFY(waitForAnalysis(f.session));
-  f.canvas().showPlace({-1500, 0}, 1.0);
+  f.canvas().camera().showPlace({-1500, 0}, 1.0);
   f.window.problems().selectNext(1);
   QVERIFY(isInSight(f, "norm"));
 }
@@ -275,14 +275,14 @@ void InsideBlocksTest::theStatusBarCountsTheSelectionInside() {
 void InsideBlocksTest::bookmarksAreOfThePipeline() {
   Stack f;
   QVERIFY(f.activate());
-  f.canvas().showPlace({700, 40}, 1.5);
+  f.canvas().camera().showPlace({700, 40}, 1.5);
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("Ctrl+Shift+3")));
   f.enter({"layer1"});
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("Ctrl+Shift+4")));
   QVERIFY(f.window.statusBar()->currentMessage().contains(QStringLiteral("places of the pipeline")));
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("3")));
   QVERIFY(!f.scope().isInside());
-  QVERIFY(distance(f.canvas().middle(), {700, 40}) < 2);
+  QVERIFY(distance(f.canvas().camera().middle(), {700, 40}) < 2);
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("4")));
   QVERIFY(f.window.statusBar()->currentMessage().startsWith(QStringLiteral("There is no bookmark 4")));
 }

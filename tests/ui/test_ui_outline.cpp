@@ -252,7 +252,7 @@ void OutlineTest::aNodeOfTheCanvasIsWhereItIsDrawn() {
   QVERIFY(f.node("fc")->rect().contains(middle));
   QCOMPARE(f.canvas->childAt(middle.x(), middle.y()), f.node("fc"));
   QVERIFY(!f.node("fc")->state().offscreen);
-  f.window.canvas().showPlace(QPointF(1e4, 1e4), 1);
+  f.window.canvas().camera().showPlace(QPointF(1e4, 1e4), 1);
   QVERIFY(f.node("fc")->state().offscreen);
 }
 

@@ -557,8 +557,8 @@ void WindowTest::theLastFileIsOpenedAgainWhereItWas() {
   {
     Kept f(path);
     QVERIFY(f.isOpen);
-    f.window.canvas().showPlace({40, 30}, 1.5);
-    middle = f.window.canvas().middle();
+    f.window.canvas().camera().showPlace({40, 30}, 1.5);
+    middle = f.window.canvas().camera().middle();
     QVERIFY(f.window.openFile(other));
     QTRY_VERIFY(f.window.canvas().zoom() <= 1.0);  // another file, all of it
     QVERIFY(f.window.openFile(path));
@@ -569,7 +569,7 @@ void WindowTest::theLastFileIsOpenedAgainWhereItWas() {
   QCOMPARE(again.window.start().fileToReopen(), path);
   QVERIFY(again.window.openFile(path));
   QTRY_VERIFY(qFuzzyCompare(again.window.canvas().zoom(), 1.5));
-  const QPointF moved = again.window.canvas().middle() - middle;
+  const QPointF moved = again.window.canvas().camera().middle() - middle;
   QVERIFY2(std::abs(moved.x()) < 8.0 && std::abs(moved.y()) < 8.0, "the place in the middle is the same");
   again.window.startPage().setReopening(false);
   QCOMPARE(again.window.start().fileToReopen(), QString());

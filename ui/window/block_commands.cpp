@@ -65,7 +65,7 @@ void BlockCommands::follow(const OutlinePanel& outline) {
   connect(&outline, &OutlinePanel::propertiesRequested, this, &BlockCommands::leave);
   connect(&outline, &OutlinePanel::insideWanted, this, [this](const QString& place) {
     say(m_scene.scope().goTo(place));
-    m_view.fitSelection();
+    m_view.camera().fitSelection();
     m_view.setFocus();
   });
 }
@@ -77,11 +77,11 @@ void BlockCommands::follow(const PlanPanel& plan) {
 void BlockCommands::follow(const ProblemsPanel& problems) {
   connect(&problems, &ProblemsPanel::nodeWanted, this, [this] {
     leave();
-    m_view.showSelected();
+    m_view.camera().showSelected();
   });
   connect(&problems, &ProblemsPanel::insideWanted, this, [this](const QString& instance, const QString& pointer) {
     say(m_scene.scope().goToPointer(instance, pointer));
-    m_view.showSelected();
+    m_view.camera().showSelected();
   });
 }
 

@@ -37,7 +37,7 @@ void BookmarkCommands::set(int number) {
   if (m_view.graph().scope().isInside())
     return Q_EMIT hint(
         tr("Bookmarks are places of the pipeline. Go out with Ctrl+Up; then set bookmark %1.").arg(number));
-  m_bookmarks.set(number, {m_view.middle(), m_view.zoom()});
+  m_bookmarks.set(number, {m_view.camera().middle(), m_view.zoom()});
   Q_EMIT hint(tr("Bookmark %1 is this place: %1 comes back to it.").arg(number));
 }
 
@@ -45,7 +45,7 @@ void BookmarkCommands::show(int number) {
   const std::optional<ViewPlace> place = m_bookmarks.at(number);
   if (!place) return Q_EMIT hint(tr("There is no bookmark %1: Ctrl+Shift+%1 sets it.").arg(number));
   m_view.graph().scope().leaveTo(0);
-  m_view.showPlace(place->middle, place->zoom);
+  m_view.camera().showPlace(place->middle, place->zoom);
 }
 
 }  // namespace fuseline::ui

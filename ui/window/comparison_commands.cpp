@@ -88,7 +88,7 @@ void ComparisonCommands::selectPrevious() { m_panel.selectNext(-1); }
 
 void ComparisonCommands::show(const QStringList& nodes, int change) {
   m_marks.setCurrent(change);
-  m_view.showArea(m_marks.areaOf(nodes, change));
+  m_view.camera().showArea(m_marks.areaOf(nodes, change));
 }
 
 }  // namespace fuseline::ui

@@ -73,8 +73,8 @@ void EditMenu::addOpCommands() {
   SelectionCommands& commands = m_parts.selection;
   commands.addLetter(m_menu, tr("&Bypass or use again"), Qt::Key_D, [this] { scene().commands().toggleBypass(); });
   commands.add(m_menu, tr("Rep&lace op..."), QKeySequence(Qt::CTRL | Qt::Key_H),
-               [this] { m_parts.view.openReplace(); });
-  commands.addLetter(m_menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_parts.view.drawWire(); });
+               [this] { m_parts.view.search().replace(); });
+  commands.addLetter(m_menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_parts.view.wireKeys().draw(); });
   commands.addLetter(m_menu, tr("S&witch fusion here off or on"), Qt::Key_T,
                      [this] { scene().commands().toggleFusions(); });
 }
@@ -100,7 +100,7 @@ void EditMenu::addLayoutCommands() {
   builder.add(m_menu, tr("Select all be&hind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Right),
               commands.onSelection([this] { scene().selection().selectReachable(Direction::Downstream); }));
   builder.add(m_menu, tr("&Insert op..."), QKeySequence(Qt::CTRL | Qt::Key_Space),
-              [this] { m_parts.view.openSearch(); });
+              [this] { m_parts.view.search().insert(); });
   const auto layOut = [this] {
     if (scene().moves().layOut()) m_parts.view.fit();
   };
@@ -145,10 +145,10 @@ void EditMenu::addArrangeMenu() {
 void EditMenu::addFindCommands() {
   MenuBuilder& builder = m_parts.builder;
   auto& problems = m_parts.panes.get<ProblemsPanel>();
-  builder.add(m_menu, tr("&Find op..."), QKeySequence::Find, [this] { m_parts.view.openFind(); });
-  builder.add(m_menu, tr("Find ne&xt"), QKeySequence(Qt::Key_F3), [this] { m_parts.view.findNext(1); });
+  builder.add(m_menu, tr("&Find op..."), QKeySequence::Find, [this] { m_parts.view.search().find(); });
+  builder.add(m_menu, tr("Find ne&xt"), QKeySequence(Qt::Key_F3), [this] { m_parts.view.search().findNext(1); });
   builder.add(m_menu, tr("Find pre&vious"), QKeySequence(Qt::SHIFT | Qt::Key_F3),
-              [this] { m_parts.view.findNext(-1); });
+              [this] { m_parts.view.search().findNext(-1); });
   builder.add(m_menu, tr("&Next problem"), QKeySequence(Qt::Key_F8), [&problems] { problems.selectNext(1); });
   builder.add(m_menu, tr("Previous pro&blem"), QKeySequence(Qt::SHIFT | Qt::Key_F8),
               [&problems] { problems.selectNext(-1); });

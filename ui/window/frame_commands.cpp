@@ -48,7 +48,7 @@ void FrameCommands::addMenu(QMenu& editMenu) {
   QMenu* menu = editMenu.addMenu(tr("F&rames and notes"));
   FrameLayer& frames = m_scene.frames();
   add(*menu, tr("&Frame the selected ops"), QKeySequence(Qt::CTRL | Qt::Key_G), [&frames] { frames.frameSelected(); });
-  add(*menu, tr("Add &note"), {}, [this, &frames] { frames.addNote(m_view.middle()); });
+  add(*menu, tr("Add &note"), {}, [this, &frames] { frames.addNote(m_view.camera().middle()); });
   menu->addSeparator();
   add(*menu, tr("&Edit title or text"), {}, [&frames] { frames.editSelected(); });
   addColors(*menu->addMenu(tr("&Colour")));
@@ -80,7 +80,8 @@ void FrameCommands::showColors() {
 
 void FrameCommands::selectNext(int step) {
   m_scene.frames().selectNext(step);
-  for (const std::string& id : m_scene.frames().selected()) m_view.showArea(m_scene.frames().item(id)->sceneBox());
+  for (const std::string& id : m_scene.frames().selected())
+    m_view.camera().showArea(m_scene.frames().item(id)->sceneBox());
 }
 
 }  // namespace fuseline::ui

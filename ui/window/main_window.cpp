@@ -326,8 +326,8 @@ QStringList MainWindow::paneNames() const { return QStringList{m_start->page().o
 
 void MainWindow::escape() {
   if (m_start->page().isVisible()) return m_start->page().hide();
-  if (m_scene->wires().isDrawing()) return m_view->cancelWire();
-  if (m_view->cancelCut() || m_scene->copies().cancel()) return;
+  if (m_scene->wires().isDrawing()) return m_view->wireKeys().cancel();
+  if (m_view->hand().cancelCut() || m_scene->copies().cancel()) return;
   if (auto* const field = qobject_cast<QLineEdit*>(QApplication::focusWidget()))
     return field->isClearButtonEnabled() ? field->clear() : void();  // a filter; who types does not stop a run
   if (qobject_cast<QAbstractSpinBox*>(QApplication::focusWidget())) return;

@@ -22,7 +22,7 @@ ViewMemory::ViewMemory(Session& session, GraphView& view, QObject* parent)
 
 void ViewMemory::remember() {
   if (m_path.isEmpty()) return;
-  const std::optional<ViewPlace> place = m_view.pipelinePlace();
+  const std::optional<ViewPlace> place = m_view.camera().pipelinePlace();
   const auto& [middle, zoom] = place.value_or(ViewPlace());
   settings().set(m_path, place ? QVariant(QVariantList{middle.x(), middle.y(), zoom}) : QVariant());
 }
@@ -31,7 +31,7 @@ void ViewMemory::remember() {
 void ViewMemory::follow() {
   remember();
   m_path = m_session.path();
-  m_view.setFirstPlace(placeOf(m_path));
+  m_view.camera().setFirstPlace(placeOf(m_path));
 }
 
 /// Settings may have been written by hand: what is no place is none.
