@@ -7,13 +7,8 @@
 #include "ui/theme/format.h"
 #include "ui/widgets/file_choice.h"
 
-#include <QClipboard>
-#include <QGuiApplication>
 #include <QHBoxLayout>
-#include <QHeaderView>
-#include <QKeyEvent>
-#include <QScopedValueRollback>
-#include <QSplitter>
+#include <QSignalBlocker>
 #include <QVBoxLayout>
 
 #include <algorithm>
@@ -26,8 +21,6 @@ namespace fuseline::ui {
 namespace {
 
 constexpr int kTensorSidePx = 8;
-/// As text, more cells than this are no longer for the clipboard.
-constexpr qsizetype kMostCopiedCells = 1'000'000;
 
 QString figure(double value) { return std::isnan(value) ? QStringLiteral("–") : QString::number(value, 'g', 4); }
 
@@ -39,30 +32,20 @@ QString shareText(std::int64_t count, std::int64_t elements, const QString& noun
 
 bool isMade(const CapturableTensor& tensor) { return tensor.kind == "output" || tensor.kind == "intermediate"; }
 
-QHBoxLayout* rowIn(QWidget& widget) {
-  auto* row = new QHBoxLayout(&widget);
-  row->setContentsMargins(kTensorSidePx, 4, kTensorSidePx, 4);
-  return row;
-}
-
 }  // namespace
 
 TensorPanel::TensorPanel(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent),
       m_session(session),
       m_theme(theme),
-      m_model(new TensorModel(theme, this)),
-      m_view(new QTableView(this)),
-      m_histogram(new HistogramView(theme, this)),
       m_plan(new QComboBox(this)),
       m_tensor(new QComboBox(this)),
       m_capture(new QPushButton(tr("Capture"), this)),
       m_size(new QLabel(this)),
       m_caption(new QLabel(this)),
+      m_table(new TensorTable(theme, this)),
       m_hint(new QLabel(this)),
-      m_unfused(new QPushButton(tr("Look in the unfused plan"), this)),
-      m_place(new QLabel(this)),
-      m_shading(new QComboBox(this)) {
+      m_unfused(new QPushButton(tr("Look in the unfused plan"), this)) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
@@ -71,9 +54,10 @@ TensorPanel::TensorPanel(Session& session, const Theme& theme, QWidget* parent)
   m_caption->setWordWrap(true);
   m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
   layout->addWidget(m_caption);
-  layout->addWidget(m_content = createContent(), 1);
+  layout->addWidget(m_table, 1);
   layout->addWidget(m_hintArea = createHint(), 1);
-  layout->addWidget(m_tools = createTools());
+  connect(m_table, &TensorTable::message, this, &TensorPanel::message);
+  connect(m_table, &TensorTable::saveWanted, this, &TensorPanel::saveAs);
   connectSession();
   refresh();
 }
@@ -90,7 +74,8 @@ QWidget* TensorPanel::createChoice() {
   m_tensor->setToolTip(tr("Of the selected op, or of the pipeline where none is selected"));
   m_tensor->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   m_tensor->setMinimumContentsLength(30);
-  QHBoxLayout* row = rowIn(*choice);
+  auto* row = new QHBoxLayout(choice);
+  row->setContentsMargins(kTensorSidePx, 4, kTensorSidePx, 4);
   row->addWidget(m_plan);
   row->addWidget(m_tensor, 1);
   row->addWidget(m_capture);
@@ -99,29 +84,6 @@ QWidget* TensorPanel::createChoice() {
   connect(m_tensor, &QComboBox::currentIndexChanged, this, &TensorPanel::showChosen);
   connect(m_capture, &QPushButton::clicked, this, &TensorPanel::capture);
   return choice;
-}
-
-QWidget* TensorPanel::createContent() {
-  m_view->setModel(m_model);
-  m_view->setFrameShape(QFrame::NoFrame);
-  m_view->setAccessibleName(tr("Numbers of the tensor"));
-  m_view->setSelectionMode(QAbstractItemView::ContiguousSelection);
-  m_view->setWordWrap(false);
-  m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
-  m_view->installEventFilter(this);
-  // What depends on the contents would ask for every cell.
-  for (QHeaderView* header : {m_view->horizontalHeader(), m_view->verticalHeader()})
-    header->setSectionResizeMode(QHeaderView::Fixed);
-  m_view->horizontalHeader()->setDefaultSectionSize(fontMetrics().horizontalAdvance(QStringLiteral("−0.00012345e-00")));
-  m_view->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 5);
-  m_view->verticalHeader()->setMinimumWidth(fontMetrics().horizontalAdvance(QStringLiteral("0000000")));
-  auto* splitter = new QSplitter(Qt::Horizontal, this);
-  splitter->addWidget(m_view);
-  splitter->addWidget(m_histogram);
-  splitter->setStretchFactor(0, 4);
-  splitter->setStretchFactor(1, 1);
-  connect(m_view->selectionModel(), &QItemSelectionModel::currentChanged, this, &TensorPanel::followCell);
-  return splitter;
 }
 
 QWidget* TensorPanel::createHint() {
@@ -141,55 +103,6 @@ QWidget* TensorPanel::createHint() {
   layout->addWidget(m_unfused, 0, Qt::AlignHCenter);
   layout->addStretch();
   return area;
-}
-
-QWidget* TensorPanel::createTools() {
-  auto* tools = new QWidget(this);
-  QHBoxLayout* row = rowIn(*tools);
-  m_row = addPlace(*row, tr("Row"));
-  m_column = addPlace(*row, tr("Column"));
-  row->addWidget(m_place, 1);
-  addTool(*row, tr("Next NaN or ∞"), tr("Behind the current cell, and around (N)"), QKeySequence(Qt::Key_N),
-          [this] { goToNextNonFinite(); });
-  addTool(*row, tr("Largest"), tr("The number with the largest magnitude (L)"), QKeySequence(Qt::Key_L),
-          [this] { goToLargest(); });
-  m_shading->addItems({tr("No shading"), tr("Shade by value"), tr("Shade by magnitude")});
-  m_shading->setAccessibleName(tr("Shading"));
-  m_shading->setToolTip(tr("Dark blue is the least of the tensor, yellow the largest; magnitudes by their logarithm"));
-  connect(m_shading, &QComboBox::currentIndexChanged, this,
-          [this](int index) { m_model->setShading(static_cast<Shading>(index)); });
-  row->addWidget(m_shading);
-  m_copy = addTool(*row, tr("Copy"), tr("The selected cells, with tabs (Ctrl+C)"), {}, [this] { copy(); });
-  addTool(*row, tr("Save as..."), tr("The tensor as .npy or .safetensors"), {}, [this] { saveAs(); });
-  return tools;
-}
-
-/// A button, which is a command of the table's context menu, too.
-QAction* TensorPanel::addTool(QLayout& row, const QString& text, const QString& tip, const QKeySequence& key,
-                              std::function<void()> run) {
-  auto* action = new QAction(text, this);
-  action->setToolTip(tip);
-  action->setShortcut(key);
-  action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
-  connect(action, &QAction::triggered, this, std::move(run));
-  m_view->addAction(action);
-  auto* button = new QToolButton(this);
-  button->setDefaultAction(action);
-  button->setToolTip(tip);
-  row.addWidget(button);
-  return action;
-}
-
-QSpinBox* TensorPanel::addPlace(QLayout& row, const QString& text) {
-  auto* label = new QLabel(text, this);
-  auto* place = new QSpinBox(this);
-  place->setAccessibleName(tr("Go to: %1").arg(text));
-  place->setKeyboardTracking(false);
-  label->setBuddy(place);
-  row.addWidget(label);
-  row.addWidget(place);
-  connect(place, &QSpinBox::valueChanged, this, &TensorPanel::goToTyped);
-  return place;
 }
 
 void TensorPanel::connectSession() {
@@ -351,31 +264,13 @@ const TensorSummary* TensorPanel::shown() const {
 
 void TensorPanel::showChosen() {
   const TensorSummary* summary = shown();
-  showNumbers(summary);
-  for (QWidget* part : {m_content, static_cast<QWidget*>(m_caption), m_tools}) part->setVisible(summary);
+  summary ? m_table->setTensor(*summary, m_session.lastCapture()->file) : m_table->clear();
+  for (QWidget* part : {static_cast<QWidget*>(m_caption), static_cast<QWidget*>(m_table)}) part->setVisible(summary);
   m_hintArea->setVisible(!summary);
   m_hint->setText(hintFor(chosen()));
   m_unfused->setVisible(chosen() && !chosen()->isStored());
   refreshCapture();
   refreshCaption();
-}
-
-/// Of the same tensor in another capture the place stays.
-void TensorPanel::showNumbers(const TensorSummary* summary) {
-  if (!summary) return m_model->clear();
-  const std::shared_ptr<const CapturedFile>& file = m_session.lastCapture()->file;
-  if (m_model->shows(*summary, file)) return;
-  const QModelIndex before = m_model->name() == summary->name ? m_view->currentIndex() : QModelIndex();
-  const auto [row, column] = std::pair(std::max(0, before.row()), std::max(0, before.column()));
-  m_model->show(*summary, file);
-  m_histogram->show(summary->statistics.magnitudes, std::nullopt);
-  {
-    const QScopedValueRollback guard(m_isSyncing, true);
-    m_row->setRange(0, std::max(0, m_model->rowCount() - 1));
-    m_column->setRange(0, std::max(0, m_model->columnCount() - 1));
-  }
-  const QModelIndex place = m_model->index(row, column);
-  m_view->setCurrentIndex(place.isValid() ? place : m_model->index(0, 0));
 }
 
 QString TensorPanel::hintFor(const CapturableTensor* chosen) const {
@@ -413,80 +308,15 @@ void TensorPanel::refreshCaption() {
   QStringList parts = {QStringLiteral("<b>%1</b>").arg(toQt(summary->name).toHtmlEscaped()), formatSpec(summary->spec),
                        toQt(formatBytes(summary->spec.bytes())), statisticsText(summary->statistics)};
   if (chosen()->kind == "quantized copy") parts.append(tr("what its codes stand for"));
-  if (m_model->isCutOff())
+  const TensorModel& numbers = m_table->model();
+  if (numbers.isCutOff())
     parts.append(
-        strong(tr("the table ends at row %1 and column %2").arg(m_model->rowCount()).arg(m_model->columnCount())));
+        strong(tr("the table ends at row %1 and column %2").arg(numbers.rowCount()).arg(numbers.columnCount())));
   if (m_session.lastCapture()->isStale) parts.append(strong(tr("the pipeline has changed since: capture again")));
   m_caption->setText(parts.join(QStringLiteral(" · ")));
 }
 
-// ------------------------------------------------------------------------------------------------------------- places
-
-void TensorPanel::goTo(std::int64_t element) {
-  const QModelIndex index = m_model->indexOf(element);
-  if (!index.isValid()) return Q_EMIT message(tr("%1 is behind the end of the table.").arg(m_model->placeOf(element)));
-  m_view->setCurrentIndex(index);
-  m_view->scrollTo(index, QAbstractItemView::PositionAtCenter);
-}
-
-void TensorPanel::goToTyped() {
-  if (m_isSyncing) return;
-  const std::int64_t element = m_model->elementAt(m_model->index(m_row->value(), m_column->value()));
-  if (element >= 0) goTo(element);
-}
-
-void TensorPanel::followCell() {
-  const QScopedValueRollback guard(m_isSyncing, true);
-  const QModelIndex index = m_view->currentIndex();
-  const std::int64_t element = m_model->elementAt(index);
-  m_place->setText(index.data(Qt::ToolTipRole).toString());
-  if (element < 0) return;
-  m_row->setValue(index.row());
-  m_column->setValue(index.column());
-}
-
-void TensorPanel::goToNextNonFinite() {
-  const auto next = m_model->nextNonFinite(m_model->elementAt(m_view->currentIndex()));
-  next ? goTo(*next) : Q_EMIT message(tr("There is no NaN and no infinity in this tensor."));
-}
-
-void TensorPanel::goToLargest() {
-  const TensorSummary* summary = shown();
-  if (summary && summary->statistics.largestAt >= 0) goTo(summary->statistics.largestAt);
-}
-
 // ------------------------------------------------------------------------------------------------------------- taking
-
-QString TensorPanel::asText() const {
-  QString text;
-  for (const QItemSelectionRange& range : m_view->selectionModel()->selection())
-    for (int row = range.top(); row <= range.bottom(); ++row) {
-      QStringList cells;
-      for (int column = range.left(); column <= range.right(); ++column)
-        cells.append(m_model->index(row, column).data().toString());
-      text += cells.join(u'\t') + u'\n';
-    }
-  return text;
-}
-
-void TensorPanel::copy() {
-  qsizetype cells = 0;
-  for (const QItemSelectionRange& range : m_view->selectionModel()->selection())
-    cells += qsizetype{range.width()} * range.height();
-  if (cells > kMostCopiedCells)
-    return Q_EMIT message(
-        tr("%1 cells are selected; the clipboard takes a million. Save the tensor instead.").arg(cells));
-  QGuiApplication::clipboard()->setText(asText());
-}
-
-/// Before the window's own Ctrl+C, which is about the canvas.
-bool TensorPanel::eventFilter(QObject* watched, QEvent* event) {
-  const bool isKey = event->type() == QEvent::ShortcutOverride || event->type() == QEvent::KeyPress;
-  if (!isKey || !static_cast<QKeyEvent*>(event)->matches(QKeySequence::Copy))
-    return QWidget::eventFilter(watched, event);
-  event->type() == QEvent::KeyPress ? m_copy->trigger() : event->accept();
-  return true;
-}
 
 Result<void> TensorPanel::save(const QString& path) const {
   const TensorSummary* summary = shown();

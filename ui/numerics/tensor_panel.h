@@ -3,21 +3,14 @@
 #pragma once
 
 #include "core/plan/capturable_tensors.h"
-#include "ui/numerics/histogram_view.h"
-#include "ui/numerics/tensor_model.h"
+#include "ui/numerics/tensor_table.h"
 #include "ui/session/session.h"
 
-#include <QAction>
 #include <QComboBox>
 #include <QLabel>
 #include <QPushButton>
-#include <QSpinBox>
-#include <QTableView>
-#include <QToolButton>
 #include <QWidget>
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,18 +29,13 @@ class TensorPanel : public QWidget {
   /// The same of what the selected op makes.
   void lookAtSelected();
 
-  const TensorModel& model() const { return *m_model; }
-  QTableView* view() const { return m_view; }
+  TensorTable& table() const { return *m_table; }
   QComboBox* plans() const { return m_plan; }
   QComboBox* tensors() const { return m_tensor; }
   QPushButton* captureButton() const { return m_capture; }
   QString caption() const { return m_caption->text(); }
   /// What stands where no numbers do.
   QString hintText() const { return m_hint->text(); }
-  /// The selected cells with tabs between them.
-  QString asText() const;
-  void goToNextNonFinite();
-  void goToLargest();
   /// The shown tensor, as .npy or safetensors by the ending. Errors: there is none, or it cannot be written.
   Result<void> save(const QString& path) const;
 
@@ -55,34 +43,23 @@ class TensorPanel : public QWidget {
   void message(const QString& sentence);
 
  protected:
-  bool eventFilter(QObject* watched, QEvent* event) override;
   /// What nobody sees is not kept up to date.
   void showEvent(QShowEvent* event) override;
 
  private:
   QWidget* createChoice();
-  QWidget* createContent();
   QWidget* createHint();
-  QWidget* createTools();
-  QAction* addTool(QLayout& row, const QString& text, const QString& tip, const QKeySequence& key,
-                   std::function<void()> run);
-  QSpinBox* addPlace(QLayout& row, const QString& text);
   void connectSession();
   void refresh();
   void listAll();
   void fillTensors();
   void refreshCapture();
   void showChosen();
-  void showNumbers(const TensorSummary* summary);
   QString hintFor(const CapturableTensor* chosen) const;
   void refreshCaption();
   void capture();
   void choose(const std::string& tensor);
   void captureUnlessShown();
-  void goTo(std::int64_t element);
-  void goToTyped();
-  void followCell();
-  void copy();
   void saveAs();
   PlanChoice plan() const;
   const Plan* chosenPlan() const;
@@ -96,28 +73,18 @@ class TensorPanel : public QWidget {
 
   Session& m_session;
   const Theme& m_theme;
-  TensorModel* m_model;
-  QTableView* m_view;
-  HistogramView* m_histogram;
   QComboBox* m_plan;
   QComboBox* m_tensor;
   QPushButton* m_capture;
   QLabel* m_size;
   QLabel* m_caption;
-  QWidget* m_content = nullptr;
+  TensorTable* m_table;
   QWidget* m_hintArea = nullptr;
   QLabel* m_hint;
   QPushButton* m_unfused;
-  QWidget* m_tools = nullptr;
-  QSpinBox* m_row = nullptr;
-  QSpinBox* m_column = nullptr;
-  QLabel* m_place;
-  QComboBox* m_shading;
-  QAction* m_copy = nullptr;
   std::shared_ptr<const Analysis> m_analysis;  // that m_all is of
   std::vector<CapturableTensor> m_all;         // of the chosen plan
   std::vector<CapturableTensor> m_listed;      // in the order of m_tensor
-  bool m_isSyncing = false;
 };
 
 }  // namespace fuseline::ui
