@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/canvas/drawing.h"
 #include "ui/window/main_window.h"
 
 #include <QObject>

@@ -35,7 +35,6 @@ EXCEPTIONS = {
     "ui/sweep/sweep_chart.h: ui::SweepChart": {"methods": 41},
     "ui/timeline/timeline_stack.h: ui::TimelineStack": {"methods": 42},
     "ui/timeline/timeline_view.h: ui::TimelineView": {"methods": 66, "lines": 412},
-    "ui/window/file_commands.h: ui::FileCommands": {"methods": 43},
 }
 
 LITERAL = re.compile(

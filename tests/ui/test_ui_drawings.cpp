@@ -253,7 +253,7 @@ void DrawingsTest::anEmptyPipelineIsNotPrinted() {
 
 void DrawingsTest::isDraggedOutAsAFileThatOpens() {
   Fixture f(smallPipeline());
-  const std::unique_ptr<QMimeData> data = f.window.files().drawingToDrag();
+  const std::unique_ptr<QMimeData> data = f.window.drawings().toDrag();
   QVERIFY(data && data->hasImage() && data->hasFormat(QStringLiteral("image/svg+xml")));
   QCOMPARE(data->urls().size(), 1);
   QCOMPARE(data->urls().front().fileName(), QStringLiteral("test.svg"));

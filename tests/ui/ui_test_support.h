@@ -31,6 +31,7 @@
 #include "ui/timings/timings_panel.h"
 #include "ui/tours/tour_bar.h"
 #include "ui/window/block_bar.h"
+#include "ui/window/drawing_commands.h"
 #include "ui/window/help_menu.h"
 #include "ui/window/log_panel.h"
 #include "ui/window/main_window.h"
@@ -62,6 +63,7 @@ class TestWindow : public MainWindow {
   TourBar& tourBar() { return *findChild<TourBar*>(); }
   ChangeMarks& changeMarks() { return *findChild<ChangeMarks*>(); }
   QMenu& examplesMenu() { return *findChild<QMenu*>(QStringLiteral("examples")); }
+  DrawingCommands& drawings() { return *findChild<DrawingCommands*>(); }
   HelpMenu& helpMenu() { return *findChild<HelpMenu*>(); }
   Shortcuts& shortcuts() { return helpMenu().shortcuts(); }
   StartPage& startPage() { return start().page(); }

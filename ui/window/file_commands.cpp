@@ -9,15 +9,10 @@
 #include "ui/theme/format.h"
 #include "ui/widgets/expression_edit.h"
 #include "ui/widgets/file_choice.h"
-#include "ui/window/drawing_dialog.h"
 #include "ui/window/export_dialog.h"
 
-#include <QClipboard>
 #include <QFileInfo>
-#include <QGuiApplication>
 #include <QMessageBox>
-#include <QPrintDialog>
-#include <QPrinter>
 #include <QPushButton>
 
 #include <memory>
@@ -43,13 +38,8 @@ bool isUnreadable(const LoadedDocument& loaded) {
 
 }  // namespace
 
-FileCommands::FileCommands(Session& session, GraphScene& scene, bool keepsRecent, QWidget& window)
-    : QObject(&window),
-      m_session(session),
-      m_scene(scene),
-      m_window(window),
-      m_recentFiles(keepsRecent),
-      m_watch(session) {}
+FileCommands::FileCommands(Session& session, bool keepsRecent, QWidget& window)
+    : QObject(&window), m_session(session), m_window(window), m_recentFiles(keepsRecent), m_watch(session) {}
 
 bool FileCommands::succeeded(const Result<void>& outcome) {
   if (!outcome) say(toQt(outcome.error().message), Severity::Error);
@@ -259,54 +249,6 @@ void FileCommands::exportPipeline() {
   ExportDialog([this](const PipelineExporter& exporter) { return m_session.exportPipeline(exporter); },
                m_session.path().isEmpty() ? m_session.displayName() : m_session.path(), &m_window)
       .exec();
-}
-
-void FileCommands::exportDrawing() {
-  DrawingDialog options(m_drawingOptions, &m_window);
-  if (options.exec() != QDialog::Accepted) return;
-  m_drawingOptions = options.options();
-  const QString ending = endingOf(m_drawingOptions.format);
-  const QString path = fileToSave({.purpose = QStringLiteral("drawing"),
-                                   .title = tr("Export drawing"),
-                                   .patterns = tr("%1 drawing (*.%2);;All files (*)").arg(ending.toUpper(), ending),
-                                   .pipeline = m_session.path(),
-                                   .ending = ending,
-                                   .name = QFileInfo(m_session.displayName()).completeBaseName()},
-                                  &m_window);
-  if (path.isEmpty()) return;
-  if (succeeded(writeDrawing(m_session, m_scene, m_drawingOptions, path))) say(tr("The drawing is in %1.").arg(path));
-}
-
-void FileCommands::copyDrawing() {
-  commitTypedField();
-  Result<std::unique_ptr<QMimeData>> copied = drawingForClipboard(m_session, m_scene, m_drawingOptions);
-  if (!copied) return say(toQt(copied.error().message), Severity::Error);
-  QGuiApplication::clipboard()->setMimeData(copied->release());
-  Q_EMIT hint(tr("The drawing is on the clipboard, as PNG and as SVG."));
-}
-
-void FileCommands::printDrawing() {
-  commitTypedField();
-  QPrinter printer(QPrinter::HighResolution);
-  const QSize size = drawingSize(m_session, m_scene, m_drawingOptions);
-  printer.setPageOrientation(size.width() > size.height() ? QPageLayout::Landscape : QPageLayout::Portrait);
-  printer.setDocName(m_session.displayName());
-  printer.setCreator(QStringLiteral("Fuseline"));
-  QPrintDialog dialog(&printer, &m_window);
-  dialog.setOption(QAbstractPrintDialog::PrintPageRange, false);  // there is one page
-  if (dialog.exec() != QDialog::Accepted) return;
-  DrawingOptions options = m_drawingOptions;
-  options.isDark = false;
-  const QRectF page(QPointF(), printer.pageLayout().paintRectPixels(printer.resolution()).size());
-  succeeded(ui::printDrawing(m_session, m_scene, options, printer, page));
-}
-
-std::unique_ptr<QMimeData> FileCommands::drawingToDrag() {
-  commitTypedField();
-  Result<std::unique_ptr<QMimeData>> data = drawingForDrag(m_session, m_scene, m_drawingOptions, m_draggedFiles.path());
-  if (data) return std::move(*data);
-  say(toQt(data.error().message), Severity::Error);
-  return nullptr;
 }
 
 }  // namespace fuseline::ui

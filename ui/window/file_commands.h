@@ -2,20 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/canvas/drawing.h"
-#include "ui/canvas/graph_scene.h"
 #include "ui/session/file_watch.h"
 #include "ui/session/recent_files.h"
 #include "ui/session/session.h"
 
 #include <QMenu>
-#include <QMimeData>
 #include <QObject>
 #include <QStringList>
-#include <QTemporaryDir>
 
 #include <functional>
-#include <memory>
 #include <string>
 
 namespace fuseline::ui {
@@ -28,7 +23,7 @@ class FileCommands : public QObject {
 
  public:
   /// Lives as long as the window does. keepsRecent: whether recent files are kept in the user's settings.
-  FileCommands(Session& session, GraphScene& scene, bool keepsRecent, QWidget& window);
+  FileCommands(Session& session, bool keepsRecent, QWidget& window);
 
   // ---- Each of these asks first, where something unsaved would be lost.
   void newDocument();
@@ -48,12 +43,6 @@ class FileCommands : public QObject {
   bool save();
   bool saveAs();
   void exportPipeline();
-  void exportDrawing();
-  /// As the last drawing was exported.
-  void copyDrawing();
-  void printDrawing();
-  /// As the last drawing was exported; nullptr where there is none, and the user knows.
-  std::unique_ptr<QMimeData> drawingToDrag();
 
   /// False: the user wants to keep what is here.
   bool mayDiscard();
@@ -104,14 +93,11 @@ class FileCommands : public QObject {
   void addExample(QMenu& menu, const MeasuredExample& example);
 
   Session& m_session;
-  GraphScene& m_scene;
   QWidget& m_window;
   RecentFiles m_recentFiles;
   FileWatch m_watch;
   Autosave* m_autosave = nullptr;
   QStringList m_exampleFolders;
-  DrawingOptions m_drawingOptions;  // of the last drawing
-  QTemporaryDir m_draggedFiles;     // until the window ends: who took one may still read it
   WindowOpener m_openWindow;
 };
 

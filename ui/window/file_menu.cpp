@@ -7,19 +7,23 @@
 
 namespace fuseline::ui {
 
-FileMenu::FileMenu(MenuBuilder& builder, FileCommands& files, ComparisonCommands& comparison, QMenu& menu,
-                   QToolBar& toolBar)
-    : QObject(&menu), m_builder(builder), m_files(files), m_menu(menu), m_toolBar(toolBar) {
+FileMenu::FileMenu(const Parts& parts, QMenu& menu, QToolBar& toolBar)
+    : QObject(&menu),
+      m_builder(parts.builder),
+      m_files(parts.files),
+      m_drawings(parts.drawings),
+      m_menu(menu),
+      m_toolBar(toolBar) {
   addNewCommands();
   addOpenCommands();
   menu.addSeparator();
   addSaveCommands();
   menu.addSeparator();
-  comparison.addFileCommands(menu);
+  parts.comparison.addFileCommands(menu);
   menu.addSeparator();
   addDrawingCommands();
   menu.addSeparator();
-  builder.add(menu, tr("&Quit"), QKeySequence::Quit, [&toolBar] { toolBar.window()->close(); });
+  m_builder.add(menu, tr("&Quit"), QKeySequence::Quit, [&toolBar] { toolBar.window()->close(); });
 }
 
 void FileMenu::addNewCommands() {
@@ -57,14 +61,13 @@ void FileMenu::addSaveCommands() {
 
 void FileMenu::addDrawingCommands() {
   QAction* exportDrawing = m_builder.add(
-      m_menu, tr("E&xport drawing..."), {}, [this] { m_files.exportDrawing(); }, QStringLiteral("drawing"));
+      m_menu, tr("E&xport drawing..."), {}, [this] { m_drawings.exportToFile(); }, QStringLiteral("drawing"));
   exportDrawing->setToolTip(tr("Export a drawing of the pipeline, or drag it from here to another window"));
-  m_builder.add(m_menu, tr("&Copy drawing"), {}, [this] { m_files.copyDrawing(); });
-  m_builder.add(m_menu, tr("&Print..."), QKeySequence::Print, [this] { m_files.printDrawing(); });
+  m_builder.add(m_menu, tr("&Copy drawing"), {}, [this] { m_drawings.copy(); });
+  m_builder.add(m_menu, tr("&Print..."), QKeySequence::Print, [this] { m_drawings.print(); });
   m_toolBar.addAction(exportDrawing);
   new DragSource(
-      *m_toolBar.widgetForAction(exportDrawing), [](QPoint) { return true; },
-      [this] { return m_files.drawingToDrag(); });
+      *m_toolBar.widgetForAction(exportDrawing), [](QPoint) { return true; }, [this] { return m_drawings.toDrag(); });
 }
 
 }  // namespace fuseline::ui

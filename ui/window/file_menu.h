@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ui/window/comparison_commands.h"
+#include "ui/window/drawing_commands.h"
 #include "ui/window/file_commands.h"
 #include "ui/window/menu_builder.h"
 
@@ -16,8 +17,14 @@ class FileMenu : public QObject {
   Q_OBJECT
 
  public:
-  /// All of them live as long as the window of the menu does.
-  FileMenu(MenuBuilder& builder, FileCommands& files, ComparisonCommands& comparison, QMenu& menu, QToolBar& toolBar);
+  /// What it adds commands of; all of it lives as long as the window of the menu does.
+  struct Parts {
+    MenuBuilder& builder;
+    FileCommands& files;
+    DrawingCommands& drawings;
+    ComparisonCommands& comparison;
+  };
+  FileMenu(const Parts& parts, QMenu& menu, QToolBar& toolBar);
 
  private:
   void addNewCommands();
@@ -27,6 +34,7 @@ class FileMenu : public QObject {
 
   MenuBuilder& m_builder;
   FileCommands& m_files;
+  DrawingCommands& m_drawings;
   QMenu& m_menu;
   QToolBar& m_toolBar;
 };

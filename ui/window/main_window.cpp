@@ -104,7 +104,7 @@ void MainWindow::createCentre() {
   m_view = new GraphView(*m_scene, m_session, m_theme, centre);
   m_blockCommands = new BlockCommands(*m_scene, *m_view, this);
   m_overview = new OverviewMap(*m_scene, *m_view, m_theme);
-  m_files = new FileCommands(m_session, *m_scene, m_persistence == Persistence::Settings, *this);
+  m_files = new FileCommands(m_session, m_persistence == Persistence::Settings, *this);
   m_message = new MessageBar(m_theme, centre);
   m_tourBar = new TourBar(m_session, m_theme, centre);
   auto* layout = new QVBoxLayout(centre);
@@ -140,16 +140,20 @@ void MainWindow::createToolBars() {
 
 void MainWindow::createMenus() {
   auto* builder = new MenuBuilder(m_theme, this);
+  const auto say = [this](const QString& sentence) { m_status->say(sentence); };
   m_selectionCommands =
       std::make_unique<SelectionCommands>(*builder, *m_view, m_panes->get<OutlinePanel>(), m_panes->get<PlanPanel>());
   m_start = new StartCommands(m_session, m_theme, *m_files, *m_tourBar, m_persistence, *this);
-  new FileMenu(*builder, *m_files, *m_comparisonCommands, *menuBar()->addMenu(tr("&File")), *m_fileBar);
+  auto* drawings = new DrawingCommands(m_session, *m_scene, *this);
+  connect(drawings, &DrawingCommands::message, this, &MainWindow::showMessage);
+  connect(drawings, &DrawingCommands::hint, this, say);
+  new FileMenu({*builder, *m_files, *drawings, *m_comparisonCommands}, *menuBar()->addMenu(tr("&File")), *m_fileBar);
   new EditMenu(
       {*builder, *m_selectionCommands, m_session, *m_view, *m_panes, *m_blockCommands, *m_comparisonCommands, m_theme},
       *menuBar()->addMenu(tr("&Edit")), *m_fileBar);
   const auto* view = new ViewMenu({*builder, *m_view, *m_overview, *m_panes, m_theme, m_persistence},
                                   *menuBar()->addMenu(tr("&View")), m_hullBar->choices());
-  connect(view, &ViewMenu::hint, this, [this](const QString& sentence) { m_status->say(sentence); });
+  connect(view, &ViewMenu::hint, this, say);
   const auto* run = new RunMenu({*builder, *m_selectionCommands, m_session, *m_runBar, *m_panes},
                                 *menuBar()->addMenu(tr("&Run")), *this);
   connect(run, &RunMenu::message, this, &MainWindow::showMessage);
