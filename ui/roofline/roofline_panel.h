@@ -7,11 +7,9 @@
 #include "ui/theme/theme.h"
 
 #include <QLabel>
-#include <QLineF>
 #include <QWidget>
 
 #include <optional>
-#include <vector>
 
 namespace fuseline::ui {
 
@@ -40,51 +38,21 @@ class RooflineView : public QWidget {
   void mousePressEvent(QMouseEvent* event) override;
 
  private:
-  // Geometry.
-  QRectF plotArea() const;
-  double xOf(double intensity) const;
-  double yOf(double gflops) const;
-  QPointF centreOf(const RooflineDot& dot) const { return {xOf(dot.intensity), yOf(dot.gflops)}; }
-  double radiusOf(const RooflineDot& dot) const;
-  std::vector<QRectF> ceilingNames() const;
-
   // Places.
   std::optional<std::size_t> dotAt(QPointF position) const;
   bool isSelected(const RooflineDot& dot) const;
   std::optional<std::size_t> neighbour(int key) const;
   std::optional<std::size_t> besideInPlan(int by) const;
   std::optional<std::size_t> inOtherPlan() const;
-  bool hasSelection() const;
 
   // Commands.
-  static bool isOwnKey(int key);
   void select(std::size_t dot);
   void followSelection();
   void describe();
 
-  // Painting.
-  void paintAxes(QPainter& painter) const;
-  std::optional<QLineF> memoryRoof() const;
-  QString memoryName() const;
-  std::vector<QRectF> memoryNamePlaces() const;
-  void paintMemoryRoof(QPainter& painter) const;
-  void paintCeilings(QPainter& painter) const;
-  void paintPublished(QPainter& painter) const;
-  void paintArrows(QPainter& painter, bool isMarked) const;
-  void paintArrow(QPainter& painter, const RooflineArrow& arrow, const QPen& pen) const;
-  void paintDot(QPainter& painter, const RooflineDot& dot) const;
-  void paintLabels(QPainter& painter) const;
-  void paintLegend(QPainter& painter) const;
-  std::vector<std::size_t> coveredBy(std::size_t dot) const;
-  std::optional<QRectF> freePlace(const QRectF& dot, QSizeF size, const std::vector<QRectF>& taken) const;
-  std::vector<std::size_t> byTime() const;
-
   Session& m_session;
   const Theme& m_theme;
   RooflinePlot m_plot;
-  LogRange m_intensity;
-  LogRange m_speed;
-  double m_longestNs = 0.0;
   std::optional<std::size_t> m_cursor;
 };
 

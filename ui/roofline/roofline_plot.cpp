@@ -125,6 +125,10 @@ LogRange around(const std::vector<double>& values) {
 
 }  // namespace
 
+bool RooflineDot::isOneOf(const QSet<QString>& selection) const {
+  return std::ranges::any_of(owners, [&](const QString& id) { return selection.contains(id); });
+}
+
 RooflinePlot rooflinePlot(const RunRecord& record, const Graph* graph) { return PlotBuilder(record, graph).build(); }
 
 LogRange intensityRange(const RooflinePlot& plot) {

@@ -6,6 +6,7 @@
 #include "core/profile/run_record.h"
 #include "ui/widgets/axis_range.h"
 
+#include <QSet>
 #include <QString>
 #include <QStringList>
 
@@ -27,6 +28,9 @@ struct RooflineDot {
   double intensity = 0.0;  // FLOP per byte
   double gflops = 0.0;
   double timeNs = 0.0;
+
+  /// Whether one of its ops is selected.
+  bool isOneOf(const QSet<QString>& selection) const;
 };
 
 /// From a step of the unfused plan to the fused one that does its work; indices of dots.
