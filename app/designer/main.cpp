@@ -4,13 +4,13 @@
 #include "app/designer/screenshot.h"
 #include "app/drawing/layouts.h"
 #include "core/profile/run_folder.h"
-#include "ui/desktop.h"
-#include "ui/guarded_application.h"
-#include "ui/main_window.h"
-#include "ui/run_notice.h"
 #include "ui/session/autosave.h"
 #include "ui/session/baselines.h"
 #include "ui/theme/system_palette.h"
+#include "ui/window/desktop.h"
+#include "ui/window/guarded_application.h"
+#include "ui/window/main_window.h"
+#include "ui/window/run_notice.h"
 
 #include <QApplication>
 #include <QCommandLineParser>
@@ -132,7 +132,7 @@ void applyScale(int argc, char** argv) {
 bool reopenLast(const QCommandLineParser& parser, ui::MainWindow& window, const std::optional<ui::Autosave>& autosave) {
   const bool isAsked = !parser.positionalArguments().isEmpty() || parser.isSet("no-restore") || parser.isSet("compare");
   if (isAsked || !autosave || !autosave->leftovers().empty()) return false;
-  const QString last = window.fileToReopen();
+  const QString last = window.start().fileToReopen();
   return !last.isEmpty() && window.openFile(last);
 }
 
@@ -176,7 +176,7 @@ QStringList exampleFolders() {
 /// Over the example that stands there first; not over what is to be recovered.
 void offerStartPage(ui::MainWindow& window, const std::optional<ui::Autosave>& autosave, const QStringList& files) {
   const bool isFree = files.isEmpty() && autosave && autosave->leftovers().empty();
-  if (isFree && window.wantsStartPage()) window.showStartPage();
+  if (isFree && window.start().isPageWanted()) window.start().show();
 }
 
 QString journalFolder() {
@@ -197,7 +197,7 @@ bool resizeTo(ui::MainWindow& window, const QString& text) {
   const std::optional<QSize> size = sizeFrom(text);
   if (!size) return false;
   window.resize(*size);
-  window.restoreDefaultLayout();
+  window.panes().restoreDefaultLayout();
   return true;
 }
 

@@ -56,7 +56,7 @@ void Screenshot::take() {
   if (m_window.comparison().isComparing()) return takeSoon();
   if (m_request.drawing) return draw();
   QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
-  if (!m_request.selection.isEmpty()) m_window.canvas().showSelected();
+  if (!m_request.selection.isEmpty()) m_window.canvas().camera().showSelected();
   if (m_window.grab().save(m_request.outPath)) {
     QCoreApplication::exit(0);
   } else {

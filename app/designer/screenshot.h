@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/main_window.h"
+#include "ui/canvas/drawing.h"
+#include "ui/window/main_window.h"
 
 #include <QObject>
 #include <QString>

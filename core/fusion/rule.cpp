@@ -147,7 +147,6 @@ void addOrThrow(RuleCatalog& catalog, FusionRule rule) {
 RuleCatalog makeBuiltin() {
   RuleCatalog catalog;
 #define FUSELINE_CATALOG_ENTRY(name) addOrThrow(catalog, rules::name());
-#include "core/fusion/rules/rules.inc"
 #undef FUSELINE_CATALOG_ENTRY
   return catalog;
 }

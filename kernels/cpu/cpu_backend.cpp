@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/cpu_backend.h"
 
-#include "kernels/cpu/cache_filler.h"
 #include "kernels/cpu/catalog.h"
-#include "kernels/cpu/cpu_info.h"
-#include "kernels/cpu/cpu_memory.h"
-#include "kernels/cpu/decoded_operands.h"
-#include "kernels/cpu/roofs.h"
-#include "kernels/cpu/row_copies.h"
+#include "kernels/cpu/gemm/decoded_operands.h"
+#include "kernels/cpu/machine/cache_filler.h"
+#include "kernels/cpu/machine/cpu_info.h"
+#include "kernels/cpu/machine/cpu_memory.h"
+#include "kernels/cpu/machine/roofs.h"
+#include "kernels/cpu/quantize/row_copies.h"
 
 #include "core/support/text.h"
 

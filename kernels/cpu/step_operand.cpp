@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/step_operand.h"
 
-#include "kernels/cpu/decoded_operands.h"
+#include "kernels/cpu/gemm/decoded_operands.h"
 
 namespace fuseline::cpu {
 

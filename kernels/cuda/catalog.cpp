@@ -3,7 +3,7 @@
 #include "kernels/cuda/catalog.h"
 
 #include "core/support/text.h"
-#include "kernels/cuda/launch_count.h"
+#include "kernels/cuda/stream/launch_count.h"
 
 #include <algorithm>
 
@@ -56,7 +56,6 @@ Verdict unknownKernel(std::string_view name) {
 const std::vector<KernelDef>& kernelCatalog() {
   static const std::vector<KernelDef> catalog = {
 #define FUSELINE_CATALOG_ENTRY(name) kernels::name(),
-#include "kernels/cuda/kernels.inc"
 #undef FUSELINE_CATALOG_ENTRY
   };
   return catalog;

@@ -6,9 +6,9 @@
 #include "core/runtime/backend.h"
 #include "core/runtime/step_operand.h"
 #include "core/support/result.h"
-#include "kernels/cuda/gemm.h"
-#include "kernels/cuda/program_compiler.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/elementwise/program_compiler.h"
+#include "kernels/cuda/gemm/gemm.h"
+#include "kernels/cuda/stream/stream.h"
 
 #include <functional>
 #include <memory>

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/discovery.h"
+#include "kernels/cuda/machine/discovery.h"
 
 #include <fmt/format.h>
 

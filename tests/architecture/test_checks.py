@@ -6,6 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
+import check_classes
 import check_files
 import check_layers
 
@@ -39,14 +40,14 @@ class Layers(unittest.TestCase):
             ("core/plan/a.h", "<QtCore/qstring.h>", "core knows no Qt"),
             ("core/plan/a.h", "<cuda_runtime.h>", "core knows no CUDA"),
             ("core/plan/a.cpp", '"kernels/cpu/cpu_backend.h"', "core knows no kernels"),
-            ("core/plan/a.cpp", '"ui/main_window.h"', "core knows no kernels, ui"),
+            ("core/plan/a.cpp", '"ui/window/main_window.h"', "core knows no kernels, ui"),
             ("core/plan/a.cpp", '"app/backends.h"', "core knows no kernels, ui, app"),
             ("core/plan/a.cpp", "<dnnl.hpp>", "core knows no kernel library"),
             ("core/plan/a.cpp", "<oneapi/dnnl/dnnl.hpp>", "core knows no kernel library"),
             ("core/plan/a.cpp", "<hwy/highway.h>", "core knows no kernel library"),
             ("core/plan/a.cpp", "<CLI/CLI.hpp>", "core knows no command line"),
             ("kernels/cpu/a.cpp", "<QWidget>", "kernels know no Qt"),
-            ("kernels/cpu/a.cpp", '"ui/main_window.h"', "kernels know no ui"),
+            ("kernels/cpu/a.cpp", '"ui/window/main_window.h"', "kernels know no ui"),
             ("kernels/cpu/a.cpp", '"app/backends.h"', "kernels know no ui, app"),
             ("kernels/cpu/a.cpp", "<cuda_bf16.h>", "the CPU kernels know no CUDA"),
             ("kernels/cpu/a.cpp", '"kernels/cuda/module.h"', "the CPU kernels know no CUDA"),
@@ -89,7 +90,7 @@ class Layers(unittest.TestCase):
             ("kernels/cuda/a.cpp", "<cuda_runtime_api.h>"),
             ("kernels/cuda/device/a.cuh", '"core/numerics/bf16.h"'),
             ("ui/canvas/a.cpp", "<QGraphicsScene>"),
-            ("app/designer/main.cpp", '"ui/main_window.h"'),
+            ("app/designer/main.cpp", '"ui/window/main_window.h"'),
             ("app/backends.cpp", '"kernels/cuda/module.h"'),
         ):
             with self.subTest(source=source, include=include):
@@ -150,6 +151,94 @@ class Files(unittest.TestCase):
                 found = in_tree(check_files.check, {"core/plan/README.md": text})
                 self.assertEqual(1, len(found), found)
                 self.assertIn(words, found[0])
+
+
+class Classes(unittest.TestCase):
+    def count(self, files):
+        """Class -> (methods, lines) of a tree of these files."""
+        found = []
+        in_tree(lambda root: (found.extend(check_classes.count(root)), 0), files)
+        return {one.name: (one.methods, one.lines) for one in found}
+
+    def assert_counts(self, methods, lines, body, source="", name="a::Plan"):
+        files = {"core/plan/a.h": f"namespace a {{\nclass Plan : public Base<int> {{\n{body}\n}};\n}}\n", "core/plan/a.cpp": source}
+        self.assertEqual((methods, lines), self.count(files)[name], (body, source))
+
+    def test_counts_what_a_class_declares(self):
+        for methods, body in (
+            (1, "  void run();"),
+            (1, "  explicit Plan(int size) : m_size{size}, m_rest(size) {}"),
+            (2, " public:\n  void run();\n Q_SIGNALS:\n  void changed(int size);"),
+            (2, "  Q_OBJECT\n  Q_PROPERTY(int size)\n public:\n  void run(int);\n  void run();"),
+            (1, "  [[nodiscard]] bool operator<(const Plan& other) const;"),
+            (1, "  bool operator()(int size) const { return size > 1; }"),
+            (1, "  std::map<int, std::function<void(int)>> sizes(int most = 3) const;"),
+            (1, "  auto size() const -> int;"),
+            (1, "  template <typename T, int N = 2>\n  void put(T value);"),
+            (0, "  Plan(const Plan&) = delete;\n  ~Plan() = default;"),
+            (0, "  int m_size = sizeof(int);\n  int m_more{f(2)};\n  std::function<void()> m_run;"),
+            (0, "  alignas(16) int m_sizes[2] = {};\n  void (*m_call)(int) = nullptr;\n  void (Plan::*m_run)();"),
+            (0, "  using Run = std::function<void()>;\n  friend bool same(Plan);\n  enum class Kind { A = f(1) };"),
+            (0, "  // void run();\n  /* void run(); */"),
+            (0, '  const char* m_text = "void run();";'),
+        ):
+            with self.subTest(body=body):
+                self.assertEqual(methods, self.count({"core/plan/a.h": f"class Plan {{\n{body}\n}};\n"})["Plan"][0])
+
+    def test_counts_the_lines_of_definitions_wherever_they_stand(self):
+        body = "  void run();\n  int size() const { return 1; }"
+        for lines, source in (
+            (1, ""),
+            (2, "void a::Plan::run() {}"),
+            (2, "namespace a { void Plan::run() {} }"),
+            (4, "namespace a {\nvoid Plan::run() {\n\n  // Says why.\n  if (true) { f(); }\n}\n}"),
+            (5, "namespace a {\nPlan::Plan(int x)\n    : m_x{x},\n      m_y(x) {\n}\n}"),
+            (1, "namespace a { void run() { f(); } }\nnamespace { void Plan::run() {} }"),
+            (2, 'namespace a { constexpr auto kText = R"(}}{")"; void Plan::run() {} }'),
+        ):
+            with self.subTest(source=source):
+                self.assert_counts(2, lines, body, source)
+
+    def test_counts_over_all_files(self):
+        files = {"ui/a/a.h": "namespace a { class Plan { void run(); void stop(); }; }"}
+        files |= {f"ui/{name}.cpp": f"namespace a {{\nvoid Plan::{name[-1]}() {{\n}}\n}}\n" for name in ("a/b", "a/c", "d/e")}
+        self.assertEqual({"a::Plan": (2, 6)}, self.count(files))
+
+    def test_keeps_classes_of_one_name_apart(self):
+        text = "namespace {{ class Plan {{ void run(); }}; void Plan::run() {{{}}} }}"
+        found = self.count({"ui/a/a.cpp": text.format("\n"), "ui/a/b.cpp": text.format("\n\n\n1;\n")})
+        self.assertEqual({"(ui/a/a.cpp)::Plan": (1, 2), "(ui/a/b.cpp)::Plan": (1, 3)}, found)
+        nested = "namespace a { class Plan { struct Row { int f() { return 1; } }; void run() {} }; }"
+        self.assertEqual({"a::Plan": (1, 1), "a::Plan::Row": (1, 1)}, self.count({"ui/a/a.h": nested}))
+
+    def offences(self, num_methods, num_lines, exceptions):
+        methods = "".join(f"  void run{number}();\n" for number in range(num_methods - 1))
+        long = "  void run() {\n" + "    f();\n" * (num_lines - 2) + "  }\n"
+        files = {"ui/a/a.h": "namespace fuseline::ui {\nclass Plan {\n" + methods + long + "};\n}\n"}
+        return in_tree(lambda root: check_classes.check(root, exceptions), files)
+
+    def test_refuses_what_is_over_the_limits(self):
+        self.assertEqual([], self.offences(40, 350, {}))
+        self.assertIn("ui/a/a.h: ui::Plan has 41 methods, expected 40 at most", self.offences(41, 3, {})[0])
+        self.assertIn("has 351 lines, expected 350 at most", self.offences(1, 351, {})[0])
+
+    def test_lets_exceptions_shrink_only(self):
+        key = "ui/a/a.h: ui::Plan"
+        self.assertEqual([], self.offences(50, 400, {key: {"methods": 50, "lines": 400}}))
+        for methods, lines, words in (
+            (51, 400, "has 51 methods, expected 50 at most"),
+            (50, 401, "has 401 lines, expected 400 at most"),
+            (49, 400, "has no 50 methods any more: write 49"),
+            (50, 350, "has no 400 lines any more: take lines out"),
+            (40, 350, "take methods out"),
+        ):
+            with self.subTest(methods=methods, lines=lines):
+                found = self.offences(methods, lines, {key: {"methods": 50, "lines": 400}})
+                self.assertEqual(1, len(found), found)
+                self.assertIn(words, found[0])
+
+    def test_refuses_an_exception_without_a_class(self):
+        self.assertIn("take methods out", self.offences(1, 3, {"ui/a/b.h: ui::Gone": {"methods": 50}})[0])
 
 
 if __name__ == "__main__":

@@ -5,10 +5,10 @@
 // over rounds of bf16 time over codes' time with its 95 % confidence interval. The weights of a size are several, so
 // that no cache keeps them from one product to the next.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/coded_gemm.h"
+#include "kernels/cpu/gemm/coded_gemm.h"
 #include "core/profile/stats.h"
-#include "kernels/cpu/cpu_memory.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/machine/cpu_memory.h"
 #include "tests/bench/timing.h"
 
 #include <cstdio>

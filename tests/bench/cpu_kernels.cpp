@@ -9,7 +9,7 @@
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/roofs.h"
+#include "kernels/cpu/machine/roofs.h"
 #include "tests/support/pipelines.h"
 
 #include <algorithm>

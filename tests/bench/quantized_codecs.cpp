@@ -5,12 +5,12 @@
 // the interquartile range), the same of memcpy, and the share: the median over rounds of copy time over time, with its
 // 95 % confidence interval.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/quantized_codecs.h"
+#include "kernels/cpu/quantize/quantized_codecs.h"
 #include "core/numerics/bf16.h"
 #include "core/profile/stats.h"
 #include "core/quant/recipe.h"
-#include "kernels/cpu/cpu_memory.h"
-#include "kernels/cpu/quantized_copy.h"
+#include "kernels/cpu/machine/cpu_memory.h"
+#include "kernels/cpu/quantize/quantized_copy.h"
 #include "tests/bench/timing.h"
 
 #include <cstdio>

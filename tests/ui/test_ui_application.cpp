@@ -1,6 +1,6 @@
 // An exception in a slot is told, and the program goes on.
 // SPDX-License-Identifier: Apache-2.0
-#include "ui/guarded_application.h"
+#include "ui/window/guarded_application.h"
 
 #include <QAbstractButton>
 #include <QMessageBox>

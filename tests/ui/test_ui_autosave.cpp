@@ -3,10 +3,10 @@
 #include "core/support/read_file.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/expression_edit.h"
-#include "ui/panels/recovery_bar.h"
 #include "ui/session/autosave.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/expression_edit.h"
+#include "ui/window/recovery_bar.h"
 
 #include <QDir>
 #include <QMessageBox>

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document_operation.h"
 #include "tests/ui/block_examples.h"
-#include "ui/block_bar.h"
-#include "ui/panels/attribute_field.h"
-#include "ui/panels/block_section.h"
+#include "ui/inspector/attribute_field.h"
+#include "ui/inspector/block_section.h"
 #include "ui/session/edits.h"
+#include "ui/window/block_bar.h"
 
 #include <QSignalSpy>
 #include <QTest>
@@ -116,8 +116,8 @@ void BlocksTest::shapesAreThoseOfTheInstance() {
 void BlocksTest::hullsAreThoseOfTheInstance() {
   Stack f;
   f.enter({"layer1", "mlp"});
-  QVERIFY(!f.scene().hulls().empty());
-  for (const HullItem* hull : f.scene().hulls())
+  QVERIFY(!f.scene().canvasItems().hulls().empty());
+  for (const HullItem* hull : f.scene().canvasItems().hulls())
     for (const QString& owner : hull->look().owners) QVERIFY2(f.scene().node(owner.toStdString()), qPrintable(owner));
 }
 
@@ -125,15 +125,15 @@ void BlocksTest::anEditInsideIsOneOfTheBlock() {
   Stack f;
   f.enter({"layer1", "mlp"});
   f.scope().select({QStringLiteral("act")});
-  f.scene().removeSelected(Reconnect::Yes);
+  f.scene().commands().removeSelected(Reconnect::Yes);
   QVERIFY(!f.scene().node("act"));
   QVERIFY(std::ranges::none_of(f.feedForward().ops, [](const DocumentOp& op) { return op.id == "act"; }));
   QVERIFY(std::ranges::count(f.feedForward().wires, Wire{{"fc1", "y"}, {"fc2", "x"}}) == 1);
   QCOMPARE(f.session.document().ops().size(), std::size_t{3});
-  f.scene().insertAfterSelection("GELU");
+  f.scene().commands().insertAfterSelection("GELU");
   QVERIFY(std::ranges::any_of(f.feedForward().ops, [](const DocumentOp& op) { return op.operation == "GELU"; }));
   f.scope().select({QStringLiteral("norm")});
-  f.scene().toggleBypass();
+  f.scene().commands().toggleBypass();
   QVERIFY(f.feedForward().ops.front().isBypassed());
 }
 
@@ -142,7 +142,7 @@ void BlocksTest::anEditIsUndoneOutside() {
   const QString before = f.bytes();
   f.enter({"layer1", "mlp"});
   f.scope().select({QStringLiteral("act")});
-  f.scene().removeSelected(Reconnect::Yes);
+  f.scene().commands().removeSelected(Reconnect::Yes);
   f.scope().leaveTo(0);
   QVERIFY2(toQt(f.session.history().undoLabel()).contains("in FeedForward"), f.session.history().undoLabel().c_str());
   f.session.undo();
@@ -168,7 +168,7 @@ void BlocksTest::aMoveIsKeptWithTheBlock() {
   Stack f;
   f.enter({"layer1"});
   f.scope().select({QStringLiteral("save")});
-  f.scene().moveSelected({1, 0});
+  f.scene().moves().moveSelected({1, 0});
   const auto& positions = f.session.document().findBlock("Layer")->positions;
   const auto save = std::ranges::find_if(positions, [](const auto& entry) { return entry.first == "save"; });
   QVERIFY(save != positions.end());
@@ -179,14 +179,14 @@ void BlocksTest::aMoveIsKeptWithTheBlock() {
 void BlocksTest::layersThatRepeatBecomeABlock() {
   Stack f;
   QSignalSpy hints(&f.scene(), &GraphScene::hint);
-  f.scene().foldRepeats();
+  f.scene().commands().foldRepeats();
   QCOMPARE(hints.count(), 1);
   QVERIFY2(hints[0][0].toString().startsWith(QStringLiteral("No ops repeat")), qPrintable(hints[0][0].toString()));
   f.scope().select({QStringLiteral("layer1"), QStringLiteral("layer2")});
-  f.scene().expandSelected();
+  f.scene().commands().expandSelected();
   QCOMPARE(f.session.document().ops().size(), std::size_t{7});
   const QString flat = f.bytes();
-  f.scene().foldRepeats();
+  f.scene().commands().foldRepeats();
   QCOMPARE(f.session.document().ops().size(), std::size_t{3});
   QVERIFY(f.session.document().findBlock("Layer2"));
   QVERIFY(hints.back()[0].toString().contains(QStringLiteral("2 times is block Layer2")));
@@ -197,17 +197,17 @@ void BlocksTest::layersThatRepeatBecomeABlock() {
 void BlocksTest::layersThatRepeatInsideTakeTheirOverridesAlong() {
   Stack f;
   f.scope().select({QStringLiteral("layer1"), QStringLiteral("layer2")});
-  f.scene().expandSelected();
+  f.scene().commands().expandSelected();
   QSet<QString> all;
   for (const DocumentOp& op : f.session.document().ops()) all.insert(toQt(op.id));
   f.scope().select(all);
-  f.scene().makeBlockOfSelected("All");
+  f.scene().commands().makeBlockOfSelected("All");
   const Json override = {{"op", "all.mlp2.fc1"}, {"format", "high_precision"}};
   const Json other = {{"op", "mlp2"}, {"format", "high_precision"}};  // of the pipeline, where there is none of this id
   QVERIFY(
       f.session.apply(SetRecipe{Json{{"name", "MXFP8BlockScaling"}, {"overrides", Json::array({override, other})}}}));
   f.enter({"all"});
-  f.scene().foldRepeats();
+  f.scene().commands().foldRepeats();
   const std::string place = f.session.document().recipe()["overrides"][0]["op"];
   QCOMPARE(f.session.document().findBlock("All")->ops.size(), std::size_t{3});
   QVERIFY(f.session.document().recipe()["overrides"][1] == other);
@@ -217,9 +217,9 @@ void BlocksTest::layersThatRepeatInsideTakeTheirOverridesAlong() {
 void BlocksTest::pasteInside() {
   Stack f;
   f.session.select({QStringLiteral("norm")});
-  f.scene().copySelected();
+  f.scene().commands().copySelected();
   f.enter({"layer1", "mlp"});
-  f.scene().paste();
+  f.scene().commands().paste();
   QVERIFY(std::ranges::any_of(f.feedForward().ops, [](const DocumentOp& op) { return op.id == "norm2"; }));
   QCOMPARE(f.scope().selection(), QSet<QString>{QStringLiteral("norm2")});
 }
@@ -237,12 +237,12 @@ void BlocksTest::aBlockIsMadeInside() {
   QVERIFY(f.session.apply(SetFusion{switchAt("layer2.mlp.fc2")}));
   f.enter({"layer1", "mlp"});
   f.scope().select({QStringLiteral("act"), QStringLiteral("fc2")});
-  f.scene().makeBlockOfSelected("Half");
+  f.scene().commands().makeBlockOfSelected("Half");
   QVERIFY(f.session.document().findBlock("Half"));
   QVERIFY(f.scope().canEnter("half"));
   QVERIFY(f.session.document().recipe() == recipeAt("layer1.mlp.half.fc2"));
   QVERIFY(f.session.document().fusion() == switchAt("layer2.mlp.half.fc2"));
-  f.scene().expandSelected();
+  f.scene().commands().expandSelected();
   QVERIFY(f.scene().node("act"));
   QVERIFY(f.session.document().recipe() == recipeAt("layer1.mlp.fc2"));
   QVERIFY(f.session.document().fusion() == switchAt("layer2.mlp.fc2"));
@@ -255,7 +255,7 @@ void BlocksTest::aBlockDoesNotHoldItself() {
   const QString before = f.bytes();
   f.enter({"layer1", "mlp"});
   QSignalSpy refused(&f.session, &Session::editRefused);
-  f.scene().insertAfterSelection("block:Layer");
+  f.scene().commands().insertAfterSelection("block:Layer");
   QCOMPARE(refused.count(), 1);
   QCOMPARE(f.bytes(), before);
 }
@@ -271,7 +271,7 @@ void BlocksTest::whoIsSelectedOutsideIsShown() {
 void BlocksTest::aVanishedInstanceLeadsOut() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("fc")});
-  f.window.scene().makeBlockOfSelected("Project");
+  f.window.scene().commands().makeBlockOfSelected("Project");
   QVERIFY(f.window.scene().scope().enter(QStringLiteral("project")));
   QVERIFY(f.window.scene().scope().isInside());
   f.session.undo();
@@ -333,13 +333,13 @@ void BlocksTest::randomEditsAreUndone() {
       const auto& ops = f.scope().document().ops();
       if (!ops.empty()) f.scope().select({toQt(ops[random() % ops.size()].id)});
       switch (random() % 7) {
-        case 0: f.scene().removeSelected(Reconnect::Yes); break;
-        case 1: f.scene().insertAfterSelection("GELU"); break;
-        case 2: f.scene().toggleBypass(); break;
-        case 3: f.scene().moveSelected({1, 1}); break;
-        case 4: f.scene().duplicateSelected(); break;
-        case 5: f.scene().dropEntry("Input", {60, 300}); break;
-        default: f.scene().makeBlockOfSelected("Inner" + std::to_string(step)); break;
+        case 0: f.scene().commands().removeSelected(Reconnect::Yes); break;
+        case 1: f.scene().commands().insertAfterSelection("GELU"); break;
+        case 2: f.scene().commands().toggleBypass(); break;
+        case 3: f.scene().moves().moveSelected({1, 1}); break;
+        case 4: f.scene().commands().duplicateSelected(); break;
+        case 5: f.scene().drops().drop("Input", {60, 300}); break;
+        default: f.scene().commands().makeBlockOfSelected("Inner" + std::to_string(step)); break;
       }
     }
     const QString after = f.bytes();

@@ -40,13 +40,13 @@ constexpr ViewPlace kPlace = {{40, -8}, 0.5};
 void BookmarksTest::digitsComeBackToAPlace() {
   Fixture f(smallPipeline());
   GraphView& view = f.window.canvas();
-  view.showPlace({300, 40}, 1.5);
-  const QPointF middle = view.middle();
+  view.camera().showPlace({300, 40}, 1.5);
+  const QPointF middle = view.camera().middle();
   press(f, QKeySequence(QStringLiteral("Ctrl+Shift+3")));
   view.fit();
-  QVERIFY(distance(view.middle(), middle) > 20);
+  QVERIFY(distance(view.camera().middle(), middle) > 20);
   press(f, QKeySequence(QStringLiteral("3")));
-  QVERIFY(distance(view.middle(), middle) < 2);
+  QVERIFY(distance(view.camera().middle(), middle) < 2);
   QCOMPARE(view.zoom(), 1.5);
   QVERIFY(!f.session.isModified());
 }

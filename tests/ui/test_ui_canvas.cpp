@@ -6,7 +6,7 @@
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/port_shape.h"
 #include "ui/canvas/search_popup.h"
-#include "ui/models/palette_model.h"
+#include "ui/library/palette_model.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -143,9 +143,9 @@ void CanvasTest::aWireFromNowhereIsLeftWhereItIs() {
   const std::vector<Wire> wires = f.session.document().wires();
   f.session.select({QStringLiteral("act")});
   for (int times = 0; times < 4; ++times) pressW(f);
-  QVERIFY(f.window.scene().isDrawingWire());
+  QVERIFY(f.window.scene().wires().isDrawing());
   press(f, Qt::Key_Escape);
-  QVERIFY(!f.window.scene().isDrawingWire());
+  QVERIFY(!f.window.scene().wires().isDrawing());
   QVERIFY(f.session.document().wires() == wires);
 }
 
@@ -246,7 +246,7 @@ void CanvasTest::dropOntoALongWireStaysWhereItIs() {
 void CanvasTest::wireUnderADraggedOpIsHighlighted() {
   Fixture f(smallPipeline());
   const QPoint place = middleOfWire(f);
-  const LinkItem* wire = f.window.scene().linkAt(f.window.canvas().mapToScene(place));
+  const LinkItem* wire = f.window.scene().canvasItems().linkAt(f.window.canvas().mapToScene(place));
   QVERIFY(wire);
   const auto drag = [&](const char* entry, QPoint to) {
     QMimeData data;
@@ -289,7 +289,7 @@ void CanvasTest::drawsAWireByClickingBothPorts() {
   QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
   QWidget* viewport = f.window.canvas().viewport();
   QTest::mouseClick(viewport, Qt::LeftButton, {}, f.portOnView({"fc", "y", true}));
-  QVERIFY(f.window.scene().isDrawingWire());
+  QVERIFY(f.window.scene().wires().isDrawing());
   QTest::mouseClick(viewport, Qt::LeftButton, {}, f.portOnView({"act", "x", false}));
   QVERIFY(isWired(f.session, "fc.y", "act.x"));
 }
@@ -331,7 +331,7 @@ void CanvasTest::aWireDroppedOnNothingAsksWhatItLeadsTo() {
   const std::string before = serialize(f.session.document());
   const QPoint place(60, 60);
   dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), place);
-  QVERIFY(!f.window.scene().isDrawingWire());
+  QVERIFY(!f.window.scene().wires().isDrawing());
   QVERIFY(f.session.selection().isEmpty());  // no rubber band went with it
   auto* popup = f.window.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
@@ -377,7 +377,7 @@ namespace {
 
 /// A loose op above the wire from norm to fc, and the middle of that wire.
 QPoint placeAboveAWire(Fixture& f) {
-  f.window.scene().layOut();
+  f.window.scene().moves().layOut();
   drop(f.window.canvas(), "Identity", {60, 60});
   f.window.canvas().fit();
   return (f.portOnView({"norm", "y", true}) + f.portOnView({"fc", "x", false})) / 2;
@@ -422,10 +422,10 @@ void CanvasTest::withAltALooseOpOnlyMoves() {
 void CanvasTest::cutTakesOpsToTheClipboard() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("fc"), QStringLiteral("x")});
-  f.window.scene().cutSelected();
+  f.window.scene().commands().cutSelected();
   QVERIFY(!f.session.document().findOp("fc"));
   QVERIFY(f.session.document().findInput("x"));  // it would not come back
-  f.window.scene().paste();
+  f.window.scene().commands().paste();
   QVERIFY(f.session.document().findOp("fc"));
 }
 
@@ -452,7 +452,7 @@ void CanvasTest::aBypassThatCannotBeSaysWhy() {
   Fixture f(smallPipeline());
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   f.session.select({QStringLiteral("norm"), QStringLiteral("fc")});
-  f.window.scene().toggleBypass();
+  f.window.scene().commands().toggleBypass();
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("fc: it is bypassed, but makes [16, 64] bf16 of [16, 32] bf16")),
            qPrintable(lastOf(hints)));
   QVERIFY(!f.session.history().canUndo());
@@ -460,16 +460,16 @@ void CanvasTest::aBypassThatCannotBeSaysWhy() {
 
 void CanvasTest::findsOpsAndTheNextOne() {
   Fixture f(smallPipeline());
-  f.window.canvas().openFind();
+  f.window.canvas().search().find();
   QVERIFY(search(f, "16x64"));  // fc makes it, act as well, and y is it
   QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
-  f.window.canvas().findNext(1);
+  f.window.canvas().search().findNext(1);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("act"));
-  f.window.canvas().findNext(1);
+  f.window.canvas().search().findNext(1);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("y"));
-  f.window.canvas().findNext(1);
+  f.window.canvas().search().findNext(1);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
-  f.window.canvas().findNext(-1);
+  f.window.canvas().search().findNext(-1);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("y"));
 }
 
@@ -501,10 +501,10 @@ void CanvasTest::drawsAWireByKeys() {
   f.session.select({QStringLiteral("fc")});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   pressW(f);
-  QVERIFY(f.window.scene().isDrawingWire());
+  QVERIFY(f.window.scene().wires().isDrawing());
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("From fc.y to act.x: Enter connects")), qPrintable(lastOf(hints)));
   QTest::keyClick(&f.window.canvas(), Qt::Key_Return);
-  QVERIFY(!f.window.scene().isDrawingWire());
+  QVERIFY(!f.window.scene().wires().isDrawing());
   QCOMPARE(lastOf(hints), QString());
   QVERIFY(isWired(f.session, "fc.y", "act.x"));
   f.session.undo();
@@ -526,7 +526,7 @@ void CanvasTest::arrowKeysAimAWire() {
   QTest::keyClick(&f.window.canvas(), Qt::Key_Left);  // there is none: norm's own, and x is an input of the pipeline
   QVERIFY2(lastOf(hints).contains(QStringLiteral("fc.x")), qPrintable(lastOf(hints)));
   QCOMPARE(f.session.singleSelection(), QStringLiteral("norm"));
-  f.window.scene().cancelWire();
+  f.window.scene().wires().cancel();
   QTest::keyClick(&f.window.canvas(), Qt::Key_Right);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
 }
@@ -539,7 +539,7 @@ void CanvasTest::keysTakeAWireOffItsInput() {
   pressW(f);
   pressW(f);
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("Off act.x:")), qPrintable(lastOf(hints)));
-  f.window.scene().cancelWire();
+  f.window.scene().wires().cancel();
   QCOMPARE(serialize(f.session.document()), before);
   pressW(f);
   pressW(f);
@@ -552,7 +552,7 @@ void CanvasTest::saysWhereAWireByKeysBegins() {
   f.session.select({});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   pressW(f);
-  QVERIFY(!f.window.scene().isDrawingWire());
+  QVERIFY(!f.window.scene().wires().isDrawing());
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("Select the op")), qPrintable(lastOf(hints)));
 }
 
@@ -596,10 +596,10 @@ void CanvasTest::undoGivesBackTheSameBytes() {
   Fixture f(smallPipeline());
   const std::string before = serialize(f.session.document());
   drop(f.window.canvas(), "RMSNorm", {80, 80});
-  f.window.scene().insertAfterSelection("Bias");
+  f.window.scene().commands().insertAfterSelection("Bias");
   f.session.select({QStringLiteral("fc")});
-  f.window.scene().duplicateSelected();
-  f.window.scene().removeSelected(Reconnect::No);
+  f.window.scene().commands().duplicateSelected();
+  f.window.scene().commands().removeSelected(Reconnect::No);
   while (f.session.history().canUndo()) f.session.undo();
   QCOMPARE(serialize(f.session.document()), before);
 }
@@ -608,7 +608,7 @@ void CanvasTest::makesABlockAndExpandsIt() {
   Fixture f(smallPipeline());
   const std::string before = serialize(f.session.document());
   f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
-  f.window.scene().makeBlockOfSelected("Mlp");
+  f.window.scene().commands().makeBlockOfSelected("Mlp");
   QCOMPARE(f.session.singleSelection(), QStringLiteral("mlp"));
   QVERIFY(isWired(f.session, "norm.y", "mlp.x"));
   QVERIFY(isWired(f.session, "mlp.y", "y"));
@@ -619,7 +619,7 @@ void CanvasTest::makesABlockAndExpandsIt() {
   QCOMPARE(look.outputs.size(), std::size_t{1});
   QVERIFY(!look.isUnknown);
   QVERIFY(valueAt(f.session.analysis()->graph(), {"mlp", "y"}));
-  f.window.scene().expandSelected();
+  f.window.scene().commands().expandSelected();
   QCOMPARE(f.session.selection(), QSet<QString>({QStringLiteral("fc"), QStringLiteral("act")}));
   QVERIFY(isWired(f.session, "fc.y", "act.x"));
   while (f.session.history().canUndo()) f.session.undo();
@@ -647,7 +647,7 @@ void CanvasTest::asksForTheNameOfABlock() {
 void CanvasTest::dropsABlockFromThePalette() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("act")});
-  f.window.scene().makeBlockOfSelected("Act");
+  f.window.scene().commands().makeBlockOfSelected("Act");
   drop(f.window.canvas(), "block:Act", {60, 60});
   const DocumentOp* op = f.session.document().findOp("act2");
   QVERIFY(op);
@@ -714,7 +714,7 @@ void CanvasTest::tabSearchesAndInserts() {
 void CanvasTest::deleteReconnectsWithCtrl() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("fc")});
-  f.window.scene().removeSelected(Reconnect::Yes);
+  f.window.scene().commands().removeSelected(Reconnect::Yes);
   QVERIFY(isWired(f.session, "norm.y", "act.x"));
 }
 
@@ -725,7 +725,7 @@ void CanvasTest::layoutOfTheSelectionLeavesTheRest() {
   QVERIFY(f.session.apply(MoveNode{.id = "act", .position = Position{480, 640}}));
   const QPointF norm = cornerOf("norm");
   f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
-  f.window.scene().layOut();
+  f.window.scene().moves().layOut();
   QCOMPARE(cornerOf("norm"), norm);
   QCOMPARE(cornerOf("fc"), QPointF(400, 640));
   QCOMPARE(cornerOf("act").y(), 640.0);
@@ -759,7 +759,7 @@ void CanvasTest::arrangesTheSelection() {
   const QList<Position> before = {{0, 0}, {400, 80}, {200, 304}};
   for (int i = 0; i < 3; ++i) QVERIFY(f.session.apply(MoveNode{.id = ids[i], .position = before[i]}));
   f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
-  f.window.scene().arrangeSelected(static_cast<Arrangement>(arrangement));
+  f.window.scene().moves().arrangeSelected(static_cast<Arrangement>(arrangement));
   for (int i = 0; i < 3; ++i) QCOMPARE(f.window.scene().node(ids[i])->pos().toPoint(), corners[i]);
 }
 
@@ -768,7 +768,7 @@ void CanvasTest::arrangingNeedsTwoNodes() {
   f.session.select({QStringLiteral("fc")});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   const std::string text = serialize(f.session.document());
-  f.window.scene().arrangeSelected(Arrangement::Left);
+  f.window.scene().moves().arrangeSelected(Arrangement::Left);
   QCOMPARE(serialize(f.session.document()), text);
   QVERIFY(hints.last().first().toString().startsWith(QStringLiteral("Select two nodes or more")));
 }
@@ -800,7 +800,7 @@ void CanvasTest::layoutIsOneUndoStepWithoutOverlaps() {
   for (const DocumentOp& op : f.session.document().ops()) {
     QVERIFY(f.session.apply(MoveNode{.id = op.id, .position = Position{0, 0}}));
   }
-  f.window.scene().layOut();
+  f.window.scene().moves().layOut();
   for (const DocumentOp& a : f.session.document().ops()) {
     for (const DocumentOp& b : f.session.document().ops()) {
       if (a.id == b.id) continue;
@@ -814,23 +814,23 @@ void CanvasTest::layoutIsOneUndoStepWithoutOverlaps() {
 void CanvasTest::hullsFollowThePlan() {
   Fixture f(residualPipeline(true));
   const auto numForward = [&] {
-    f.window.scene().setHullFilter(HullFilter::Forward);
-    return f.window.scene().hulls().size();
+    f.window.scene().canvasItems().setHullFilter(HullFilter::Forward);
+    return f.window.scene().canvasItems().hulls().size();
   };
   const auto numInPlace = numForward();
   QVERIFY(numInPlace >= 1);
   QVERIFY(f.session.apply(SetAttribute{.id = "add", .name = "in_place", .value = false}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(numForward() < numInPlace);
-  f.window.scene().setHullFilter(HullFilter::None);
-  QVERIFY(f.window.scene().hulls().empty());
+  f.window.scene().canvasItems().setHullFilter(HullFilter::None);
+  QVERIFY(f.window.scene().canvasItems().hulls().empty());
 }
 
 void CanvasTest::aFusionIsSwitchedOffAndOnAtItsHull() {
   Fixture f(smallPipeline());
   GraphView& view = f.window.canvas();
   const auto hull = [&](bool isOff) -> const HullItem* {
-    const auto& hulls = f.window.scene().hulls();
+    const auto& hulls = f.window.scene().canvasItems().hulls();
     const auto found = std::ranges::find_if(hulls, [&](const HullItem* item) {
       return item->look().rule == QStringLiteral("ForwardLinearEpilogue") && item->look().isOff == isOff;
     });
@@ -945,7 +945,7 @@ void CanvasTest::selectsWhatIsBeforeAndBehind() {
   QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::ControlModifier | Qt::AltModifier, fc);
   QVERIFY(f.session.selection().contains("act") && !f.session.selection().contains("norm"));
   f.session.select({QStringLiteral("norm")});
-  f.window.scene().selectReachable(Direction::Upstream);
+  f.window.scene().selection().selectReachable(Direction::Upstream);
   QCOMPARE(f.session.selection(), (QSet<QString>{"x", "norm"}));
 }
 
@@ -972,7 +972,7 @@ void CanvasTest::menusAreAboutWhatIsUnderThePointer() {
 void CanvasTest::replacesTheSelectedOp() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("act")});
-  f.window.canvas().openReplace();
+  f.window.canvas().search().replace();
   auto* popup = f.window.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
   const auto* list = popup->findChild<QTreeWidget*>();
@@ -1040,15 +1040,15 @@ void CanvasTest::pastesIntoTheSelectedWire() {
     for (LinkItem* item : f.window.scene().links()) item->setSelected(item->link().to.node == node);
   };
   f.session.select({"norm"});
-  f.window.scene().copySelected();
+  f.window.scene().commands().copySelected();
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   selectWireTo("act");
-  f.window.scene().paste();
+  f.window.scene().commands().paste();
   QVERIFY(f.session.document().findOp("norm2") && isWired(f.session, "fc.y", "act.x"));
   QVERIFY2(lastOf(hints).contains("act.x") && lastOf(hints).contains("64"), qPrintable(lastOf(hints)));
   f.session.undo();
   selectWireTo("norm");
-  f.window.scene().paste();
+  f.window.scene().commands().paste();
   QVERIFY(isWired(f.session, "x", "norm2.x") && isWired(f.session, "norm2.y", "norm.x"));
   f.session.undo();
   QVERIFY(!f.session.document().findOp("norm2"));
@@ -1114,7 +1114,7 @@ void CanvasTest::theChoiceOfLabelsIsKept() {
   Session session{SessionSettings()};
   for (const WireLabels expected : {WireLabels::Short, WireLabels::Full}) {
     MainWindow window(session, theme, Persistence::Settings);
-    QCOMPARE(window.scene().wireLabels(), expected);
+    QCOMPARE(window.scene().canvasItems().wireLabels(), expected);
     for (const MenuCommand& command : menuCommands(*window.menuBar(), MenuFilling::AsTheyStand))
       if (command.path() == QStringLiteral("View > Labels of wires > Full")) command.action->trigger();
   }
@@ -1125,14 +1125,14 @@ void CanvasTest::portsTellTheirDtypeByShapeAndTip() {
   const auto outputOf = [&](const char* id) { return f.window.scene().node(id)->look().outputs.front(); };
   QVERIFY(outputOf("fc").dtype == DType::BF16);
   QVERIFY2(outputOf("fc").tip.contains("16 × 64 bf16 · 2 KiB"), qPrintable(outputOf("fc").tip));
-  QVERIFY(f.window.scene().dtypes() == std::set<DType>{DType::BF16});
+  QVERIFY(f.window.scene().canvasItems().dtypes() == std::set<DType>{DType::BF16});
   DocumentInput wide = *f.session.document().findInput("x");
   wide.id = "wide";
   wide.dtype = "f32";
   QVERIFY(f.session.apply(AddInput{wide}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(outputOf("wide").dtype == DType::F32);
-  QVERIFY(f.window.scene().dtypes() == (std::set<DType>{DType::F32, DType::BF16}));
+  QVERIFY(f.window.scene().canvasItems().dtypes() == (std::set<DType>{DType::F32, DType::BF16}));
   std::vector<QPainterPath> shapes;
   for (const DType dtype : {DType::F32, DType::F16, DType::BF16, DType::I64}) shapes.push_back(portShape(dtype, {}, 5));
   for (std::size_t i = 0; i < shapes.size(); ++i)
@@ -1143,13 +1143,13 @@ void CanvasTest::portsTellTheirDtypeByShapeAndTip() {
 /// fusers.
 void CanvasTest::dividesFusersAtTheBordersOfSequentials() {
   Fixture f(smallPipeline());
-  QVERIFY(f.window.scene().borders().empty());
+  QVERIFY(f.window.scene().canvasItems().borders().empty());
   QVERIFY(f.session.apply(makeBlock(f.session.document(), std::vector<std::string>{"fc"}, "Mlp")->edit));
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(f.window.scene().borders().empty());
+  QVERIFY(f.window.scene().canvasItems().borders().empty());
   QVERIFY(f.session.apply(SetAttribute{.id = "mlp", .name = "sequential", .value = true}));
   QVERIFY(waitForAnalysis(f.session));
-  const auto& borders = f.window.scene().borders();
+  const auto& borders = f.window.scene().canvasItems().borders();
   QCOMPARE(borders.size(), std::size_t{2});
   QCOMPARE(borders.front()->textBefore() + borders.front()->textBehind(), QStringLiteral("fuser 1fuser 2"));
   QCOMPARE(borders.back()->textBefore() + borders.back()->textBehind(), QStringLiteral("fuser 2fuser 3"));
@@ -1161,7 +1161,7 @@ void CanvasTest::dividesFusersAtTheBordersOfSequentials() {
   QVERIFY(isBetween(borders.front(), "norm", "mlp") && isBetween(borders.back(), "mlp", "act"));
   f.session.undo();
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(f.window.scene().borders().empty());
+  QVERIFY(f.window.scene().canvasItems().borders().empty());
 }
 
 void CanvasTest::altAndADragCopyTheSelection() {
@@ -1236,7 +1236,7 @@ void CanvasTest::aCutThatIsGivenUpLeavesNoTrace() {
   letGoOfCut(f);
   QCOMPARE(serialize(f.session.document()), before);
   QVERIFY(!f.session.history().canUndo());
-  QVERIFY(!f.window.canvas().cancelCut());
+  QVERIFY(!f.window.canvas().hand().cancelCut());
 }
 
 }  // namespace fuseline::ui

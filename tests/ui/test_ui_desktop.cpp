@@ -1,9 +1,9 @@
 // What the desktop hears of runs, and that it is said as the desktop's services are asked for it.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
-#include "ui/desktop.h"
-#include "ui/run_notice.h"
 #include "ui/theme/format.h"
+#include "ui/window/desktop.h"
+#include "ui/window/run_notice.h"
 
 #include <QDBusContext>
 #include <QDBusServer>

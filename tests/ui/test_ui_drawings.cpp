@@ -3,8 +3,8 @@
 #include "core/support/atomic_file.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/drawing_dialog.h"
 #include "ui/theme/format.h"
+#include "ui/window/drawing_dialog.h"
 
 #include <QClipboard>
 #include <QImage>
@@ -101,10 +101,10 @@ void DrawingsTest::theSelectionIsKeptAndNotDrawn() {
 
 void DrawingsTest::hullsAreDrawnAsShown() {
   Fixture f(residualPipeline(true));
-  const QString label = f.window.scene().hulls().front()->look().label;
-  f.window.scene().setHullFilter(HullFilter::None);
+  const QString label = f.window.scene().canvasItems().hulls().front()->look().label;
+  f.window.scene().canvasItems().setHullFilter(HullFilter::None);
   QVERIFY(!drawn(f, {.embedsPipeline = false}).contains(label.section(u' ', 0, 0).toUtf8() + " \xC2\xB7"));
-  f.window.scene().setHullFilter(HullFilter::Both);
+  f.window.scene().canvasItems().setHullFilter(HullFilter::Both);
   QVERIFY(drawn(f, {.embedsPipeline = false}).contains(label.section(u' ', 0, 0).toUtf8() + " \xC2\xB7"));
 }
 
@@ -253,7 +253,7 @@ void DrawingsTest::anEmptyPipelineIsNotPrinted() {
 
 void DrawingsTest::isDraggedOutAsAFileThatOpens() {
   Fixture f(smallPipeline());
-  const std::unique_ptr<QMimeData> data = f.window.files().drawingToDrag();
+  const std::unique_ptr<QMimeData> data = f.window.drawings().toDrag();
   QVERIFY(data && data->hasImage() && data->hasFormat(QStringLiteral("image/svg+xml")));
   QCOMPARE(data->urls().size(), 1);
   QCOMPARE(data->urls().front().fileName(), QStringLiteral("test.svg"));

@@ -3,7 +3,7 @@
 #include "core/document/block_edits.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/metrics.h"
-#include "ui/models/node_search.h"
+#include "ui/outline/node_search.h"
 #include "ui/session/chain_edits.h"
 #include "ui/session/edits.h"
 #include "ui/session/fusion_toggle.h"

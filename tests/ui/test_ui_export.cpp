@@ -4,7 +4,7 @@
 #include "core/export/html_comparison.h"
 #include "core/export/onnx/onnx_proto.h"
 #include "tests/ui/ui_test_support.h"
-#include "ui/export_dialog.h"
+#include "ui/window/export_dialog.h"
 
 #include <QApplication>
 #include <QClipboard>

@@ -3,10 +3,10 @@
 #include "core/support/atomic_file.h"
 #include "core/support/read_file.h"
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/file_bar.h"
-#include "ui/panels/recovery_bar.h"
 #include "ui/session/autosave.h"
 #include "ui/theme/format.h"
+#include "ui/window/file_bar.h"
+#include "ui/window/recovery_bar.h"
 
 #include <QDateTime>
 #include <QFile>

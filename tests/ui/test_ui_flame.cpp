@@ -1,7 +1,7 @@
 // The flame graph: where its boxes are, zooming, searching, and the selection it shares with the other views.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/flame_panel.h"
+#include "ui/flame/flame_panel.h"
 
 #include <QCheckBox>
 #include <QComboBox>

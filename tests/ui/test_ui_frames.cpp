@@ -7,10 +7,10 @@
 #include "ui/canvas/frame_editor.h"
 #include "ui/canvas/frame_palette.h"
 #include "ui/canvas/search_popup.h"
-#include "ui/menu_commands.h"
-#include "ui/panels/expression_edit.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/expression_edit.h"
+#include "ui/window/menu_commands.h"
 
 #include <QApplication>
 #include <QClipboard>
@@ -180,7 +180,7 @@ void FramesTest::keysMoveFramesAndWhatLiesInside() {
   const auto old = f.positions();
   const FrameArea area = *f.frame().area;
   f.frames().select("mlp");
-  for (int i = 0; i < 2; ++i) f.window.scene().moveSelected({5, 1});
+  for (int i = 0; i < 2; ++i) f.window.scene().moves().moveSelected({5, 1});
   QCOMPARE(*f.frame().area, (FrameArea{area.x + 80, area.y + 16, area.width, area.height}));
   for (const char* inside : {"norm", "fc"})
     QCOMPARE(f.positions()[inside], (Position{old.at(inside).x + 80, old.at(inside).y + 16}));
@@ -195,7 +195,7 @@ void FramesTest::aLockedFrameStaysUnderKeys() {
   f.frames().toggleLock();
   const std::string before = serialize(f.session.document());
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
-  f.window.scene().moveSelected({1, 0});
+  f.window.scene().moves().moveSelected({1, 0});
   QCOMPARE(serialize(f.session.document()), before);
   QVERIFY(hints.last().first().toString().contains(QStringLiteral("not locked")));
 }
@@ -280,7 +280,7 @@ void FramesTest::lockedFramesLetClicksThrough() {
   QCOMPARE(*f.frame("locked").area, (FrameArea{200, -360, 200, 120}));
   QCOMPARE(*f.frame("behind").area, (FrameArea{160, -480, 400, 300}));
   f.frames().select("locked");
-  f.window.scene().removeSelected(Reconnect::No);
+  f.window.scene().commands().removeSelected(Reconnect::No);
   QVERIFY(f.session.document().findFrame("locked"));
   f.frames().toggleLock();
   QVERIFY(!f.frame("locked").locked);
@@ -369,7 +369,7 @@ void FramesTest::layingOutRefitsFrames() {
   Framed f(R"([{"id": "mlp", "area": [160, -72, 456, 168]}, {"id": "away", "area": [0, 400, 96, 48]}])");
   QVERIFY(f.session.apply(MoveNode{.id = "norm", .position = Position{200, 24}}));
   const std::string before = serialize(f.session.document());
-  f.window.scene().layOut();
+  f.window.scene().moves().layOut();
   const QRect frame = boxOf(*f.frame().area);
   const GraphScene& scene = f.window.scene();
   for (const char* inside : {"norm", "fc"}) QVERIFY(frame.contains(scene.node(inside)->sceneBox().toRect()));
@@ -386,7 +386,7 @@ void FramesTest::layingOutRefitsFrames() {
 void FramesTest::layingOutKeepsOtherOpsOutOfFrames() {
   Framed f(R"([{"id": "odd", "area": [160, -72, 680, 168]}])");
   QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{424, 400}}));
-  f.window.scene().layOut();
+  f.window.scene().moves().layOut();
   const QRect frame = boxOf(*f.frame("odd").area);
   const GraphScene& scene = f.window.scene();
   for (const char* inside : {"norm", "act"}) QVERIFY(frame.contains(scene.node(inside)->sceneBox().toRect()));
@@ -418,18 +418,18 @@ void FramesTest::framesAreCopiedAndPasted() {
   Framed f;
   f.session.select({QStringLiteral("norm")});
   f.frames().item("mlp")->setSelected(true);
-  f.window.scene().copySelected();
-  f.window.scene().paste();
+  f.window.scene().commands().copySelected();
+  f.window.scene().commands().paste();
   QCOMPARE(f.session.document().frames().size(), std::size_t{2});
   QCOMPARE(f.frame("mlp2").title, std::string("Feed forward"));
   QCOMPARE(*f.frame("mlp2").area, (FrameArea{192, -32, 456, 168}));
   QCOMPARE(f.positions()["norm2"], (Position{232, 40}));
   QCOMPARE(f.frames().selected(), std::vector<std::string>{"mlp2"});
   f.frames().select("mlp");
-  f.window.scene().duplicateSelected();
+  f.window.scene().commands().duplicateSelected();
   QVERIFY(f.session.document().findFrame("mlp3"));
   f.frames().select("mlp3");
-  f.window.scene().cutSelected();
+  f.window.scene().commands().cutSelected();
   QVERIFY(!f.session.document().findFrame("mlp3"));
 }
 
@@ -442,7 +442,7 @@ void FramesTest::keysReachFramesAndFindKnowsTheirTitles() {
   QCOMPARE(f.frames().selected(), std::vector<std::string>{"b"});
   f.press(QKeySequence(Qt::SHIFT | Qt::Key_F4));
   QCOMPARE(f.frames().selected(), std::vector<std::string>{"a"});
-  f.canvas().openFind();
+  f.canvas().search().find();
   auto* popup = f.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
   QTest::keyClicks(popup->findChild<QLineEdit*>(), QStringLiteral("second"));
@@ -488,7 +488,7 @@ void FramesTest::whatCannotBeDrawnIsLeftOut() {
   QCOMPARE(f.frames().items().size(), std::size_t{2});
   QVERIFY(f.frames().item("tiny"));
   QVERIFY(!drawing(f.session, f.window.scene(), {.embedsPipeline = false})->contains("no room"));
-  f.window.scene().layOut();
+  f.window.scene().moves().layOut();
   QVERIFY(f.session.analysis()->isRunnable());
 }
 
@@ -497,7 +497,7 @@ void FramesTest::placesHaveLimits() {
   Framed f(R"([{"id": "far", "area": [1000000000, -1000000000, 1000000, 1000000], "locked": 1}])");
   QVERIFY(f.frames().item("far"));
   f.canvas().fit();
-  f.window.scene().layOut();
+  f.window.scene().moves().layOut();
   QVERIFY(f.session.analysis()->isRunnable());
 }
 
@@ -528,9 +528,9 @@ void FramesTest::anyCommandsUndoneGiveBackTheSameBytes() {
       [&] {
         f.drag({static_cast<double>(below(900)), -56}, {80, 40});
       },
-      [&] { scene.duplicateSelected(); },
-      [&] { scene.removeSelected(Reconnect::Yes); },
-      [&] { scene.layOut(); },
+      [&] { scene.commands().duplicateSelected(); },
+      [&] { scene.commands().removeSelected(Reconnect::Yes); },
+      [&] { scene.moves().layOut(); },
       [&] { f.session.undo(); },
       selectNode,
       selectNode,

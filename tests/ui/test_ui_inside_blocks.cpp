@@ -1,12 +1,12 @@
 // Inside blocks: what keys, other panes and the rest of the window are about while one is in there.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/block_examples.h"
-#include "ui/block_bar.h"
 #include "ui/canvas/drawing.h"
 #include "ui/canvas/frame_editor.h"
-#include "ui/panels/attribute_field.h"
-#include "ui/panels/block_section.h"
+#include "ui/inspector/attribute_field.h"
+#include "ui/inspector/block_section.h"
 #include "ui/session/edits.h"
+#include "ui/window/block_bar.h"
 
 #include <QAccessible>
 #include <QApplication>
@@ -137,17 +137,17 @@ void InsideBlocksTest::leavingFindsThePlaceAgain() {
   Stack f;
   f.window.show();
   QTest::qWait(50);
-  f.canvas().showPlace({700, 40}, 1.5);
-  const QPointF middle = f.canvas().middle();
+  f.canvas().camera().showPlace({700, 40}, 1.5);
+  const QPointF middle = f.canvas().camera().middle();
   f.enter({"layer1", "mlp"});
   QTest::qWait(50);  // the bar above the canvas takes its place
-  QVERIFY(distance(f.canvas().middle(), middle) > 50);
-  QVERIFY(f.canvas().pipelinePlace());
-  QVERIFY(distance(f.canvas().pipelinePlace()->middle, middle) < 2);
+  QVERIFY(distance(f.canvas().camera().middle(), middle) > 50);
+  QVERIFY(f.canvas().camera().pipelinePlace());
+  QVERIFY(distance(f.canvas().camera().pipelinePlace()->middle, middle) < 2);
   f.scope().leaveTo(0);
   QTest::qWait(50);
   QCOMPARE(f.canvas().zoom(), 1.5);
-  QVERIFY(distance(f.canvas().middle(), middle) < 2);
+  QVERIFY(distance(f.canvas().camera().middle(), middle) < 2);
 }
 
 void InsideBlocksTest::leavingToAPlaceNeverSeenShowsTheSelection() {
@@ -164,7 +164,7 @@ void InsideBlocksTest::leavingToAPlaceNeverSeenShowsTheSelection() {
 void InsideBlocksTest::aNewInputHasNoTensor() {
   Stack f;
   f.enter({"layer1", "mlp"});
-  f.scene().dropEntry("Input", {60, 300});
+  f.scene().drops().drop("Input", {60, 300});
   QCOMPARE(f.feedForward().inputs.size(), std::size_t{2});
   QVERIFY(f.feedForward().inputs.back() ==
           (DocumentInput{.id = "x2", .dtype = {}, .shape = nullptr, .requiresGradient = {}}));
@@ -181,7 +181,7 @@ void InsideBlocksTest::aPastedPipelineLeavesTheRecipe() {
   const Json fusion = f.session.document().fusion();
   f.enter({"empty"});
   QVERIFY(f.scope().isInside());
-  f.scene().paste();
+  f.scene().commands().paste();
   QCOMPARE(f.block("Empty").ops.size(), std::size_t{3});
   QVERIFY(f.session.document().recipe() == recipe);
   QVERIFY(f.session.document().fusion() == fusion);
@@ -192,7 +192,7 @@ void InsideBlocksTest::anOutputStaysWhenItsOpGoes() {
   const QString before = f.bytes();
   f.enter({"layer1", "mlp"});
   f.scope().select({QStringLiteral("fc2")});
-  f.scene().removeSelected(Reconnect::No);
+  f.scene().commands().removeSelected(Reconnect::No);
   QCOMPARE(f.feedForward().ops.size(), std::size_t{3});
   QCOMPARE(f.feedForward().outputs.size(), std::size_t{1});
   QVERIFY(f.feedForward().outputs.front().from.node.empty());
@@ -200,7 +200,7 @@ void InsideBlocksTest::anOutputStaysWhenItsOpGoes() {
   f.session.undo();
   QCOMPARE(f.bytes(), before);
   f.scope().select({QStringLiteral("fc2"), QStringLiteral("y")});
-  f.scene().removeSelected(Reconnect::No);
+  f.scene().commands().removeSelected(Reconnect::No);
   QVERIFY2(f.feedForward().outputs.empty(), "unless it is selected, too");
 }
 
@@ -234,11 +234,11 @@ void InsideBlocksTest::aScreenReaderHearsTheSelectionInside() {
 void InsideBlocksTest::portsStayAtTheEdges() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
-  f.window.scene().makeBlockOfSelected("All");
+  f.window.scene().commands().makeBlockOfSelected("All");
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.scene().scope().enter(QStringLiteral("all")));
   f.window.scene().scope().select({QStringLiteral("norm")});
-  f.window.scene().moveSelected({1, 0});
+  f.window.scene().moves().moveSelected({1, 0});
   const auto box = [&](const char* id) { return f.window.scene().node(id)->sceneBox(); };
   QVERIFY(box("y").left() > box("act").right());
   QVERIFY(box("x").right() < box("norm").left());
@@ -248,17 +248,17 @@ void InsideBlocksTest::keysShowWhatTheySelect() {
   Stack f;
   QVERIFY(f.activate());
   f.session.select({QStringLiteral("layer1")});
-  f.canvas().showPlace({-1500, 0}, 1.0);
+  f.canvas().camera().showPlace({-1500, 0}, 1.0);
   QVERIFY(!isInSight(f, "layer2"));
   QTest::keyClick(&f.canvas(), Qt::Key_Right);
   QCOMPARE(f.session.singleSelection(), QStringLiteral("layer2"));
   QVERIFY(isInSight(f, "layer2"));
-  f.canvas().showPlace({-1500, 0}, 1.0);
+  f.canvas().camera().showPlace({-1500, 0}, 1.0);
   QTest::keyClick(&f.canvas(), Qt::Key_Right, Qt::ControlModifier);
   QVERIFY(isInSight(f, "norm"));
   QVERIFY(f.session.apply(SetAttribute{.id = "norm", .name = "eps", .value = Json("?")}));
   QVERIFY(waitForAnalysis(f.session));
-  f.canvas().showPlace({-1500, 0}, 1.0);
+  f.canvas().camera().showPlace({-1500, 0}, 1.0);
   f.window.problems().selectNext(1);
   QVERIFY(isInSight(f, "norm"));
 }
@@ -275,14 +275,14 @@ void InsideBlocksTest::theStatusBarCountsTheSelectionInside() {
 void InsideBlocksTest::bookmarksAreOfThePipeline() {
   Stack f;
   QVERIFY(f.activate());
-  f.canvas().showPlace({700, 40}, 1.5);
+  f.canvas().camera().showPlace({700, 40}, 1.5);
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("Ctrl+Shift+3")));
   f.enter({"layer1"});
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("Ctrl+Shift+4")));
   QVERIFY(f.window.statusBar()->currentMessage().contains(QStringLiteral("places of the pipeline")));
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("3")));
   QVERIFY(!f.scope().isInside());
-  QVERIFY(distance(f.canvas().middle(), {700, 40}) < 2);
+  QVERIFY(distance(f.canvas().camera().middle(), {700, 40}) < 2);
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("4")));
   QVERIFY(f.window.statusBar()->currentMessage().startsWith(QStringLiteral("There is no bookmark 4")));
 }
@@ -349,7 +349,7 @@ void InsideBlocksTest::theInspectorOpensTheSectionOfThePath() {
   f.window.show();
   f.enter({"layer1"});
   f.scope().select({QStringLiteral("mlp")});
-  f.scene().duplicateSelected();
+  f.scene().commands().duplicateSelected();
   QVERIFY(waitForAnalysis(f.session));
   for (const char* place : {"layer1.mlp.fc1", "layer1.mlp2.fc2"}) {
     QVERIFY(f.scope().goTo(QString::fromUtf8(place)));

@@ -221,7 +221,7 @@ void LargePipelinesTest::nodesThatMoveTogetherAreFollowedOnce() {
   GraphView& view = f.window.canvas();
   f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
   const QPoint from = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
-  QSignalSpy moved(&f.window.scene(), &GraphScene::nodeDragged);
+  QSignalSpy moved(&f.window.scene().moves(), &NodeMoves::dragged);
   QTest::mousePress(view.viewport(), Qt::LeftButton, {}, from);
   QTest::mouseMove(view.viewport(), from + QPoint(0, 90));
   QCOMPARE(moved.count(), 1);

@@ -1,7 +1,7 @@
 // The memory panel: what its columns and its table say, and that they follow the selection and the plan.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/memory_panel.h"
+#include "ui/memory/memory_panel.h"
 #include "ui/session/edits.h"
 
 #include <QCheckBox>

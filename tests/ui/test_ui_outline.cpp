@@ -252,7 +252,7 @@ void OutlineTest::aNodeOfTheCanvasIsWhereItIsDrawn() {
   QVERIFY(f.node("fc")->rect().contains(middle));
   QCOMPARE(f.canvas->childAt(middle.x(), middle.y()), f.node("fc"));
   QVERIFY(!f.node("fc")->state().offscreen);
-  f.window.canvas().showPlace(QPointF(1e4, 1e4), 1);
+  f.window.canvas().camera().showPlace(QPointF(1e4, 1e4), 1);
   QVERIFY(f.node("fc")->state().offscreen);
 }
 
@@ -303,7 +303,7 @@ void OutlineTest::aNodeThatIsRemovedIsNoLongerAChild() {
   QVERIFY(f.node("act"));
   const QAccessible::Id id = QAccessible::uniqueId(f.node("act"));
   f.session.select({QStringLiteral("act")});
-  f.window.scene().removeSelected(Reconnect::Yes);
+  f.window.scene().commands().removeSelected(Reconnect::Yes);
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!f.node("act"));
   QVERIFY(!QAccessible::accessibleInterface(id));
@@ -540,7 +540,7 @@ void OutlineTest::wDrawsAWireFromHere() {
   QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
   QVERIFY(goTo(f, "fc"));
   press(Qt::Key_W);
-  QVERIFY(f.window.scene().isDrawingWire() && f.window.canvas().hasFocus());
+  QVERIFY(f.window.scene().wires().isDrawing() && f.window.canvas().hasFocus());
   QVERIFY2(f.window.canvas().accessibleDescription().startsWith(QStringLiteral("From fc.y to act.x")),
            qPrintable(f.window.canvas().accessibleDescription()));
   press(Qt::Key_Return);
@@ -548,7 +548,7 @@ void OutlineTest::wDrawsAWireFromHere() {
   QVERIFY(f.window.outline().view()->hasFocus());
   press(Qt::Key_W);
   press(Qt::Key_Escape);
-  QVERIFY(!f.window.scene().isDrawingWire() && f.window.outline().view()->hasFocus());
+  QVERIFY(!f.window.scene().wires().isDrawing() && f.window.outline().view()->hasFocus());
   QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
 }
 

@@ -1,10 +1,10 @@
 // Panels: the inspector edits, the selection is one, files round-trip, problems are repaired.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/block_section.h"
-#include "ui/panels/drawing_dialog.h"
-#include "ui/panels/table_copying.h"
+#include "ui/inspector/block_section.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/table_copying.h"
+#include "ui/window/drawing_dialog.h"
 
 #include <QAction>
 #include <QCheckBox>
@@ -543,7 +543,7 @@ void PanelsTest::withErrorsNothingIsPlannedAnywhere() {
       {QStringLiteral("rule"), SetFusion{.fusion = Json{{"without", {"NoSuchRule"}}}}}};
   Fixture f(residualPipeline(true));
   inspect(f, "fc");
-  const auto numHulls = f.window.scene().hulls().size();
+  const auto numHulls = f.window.scene().canvasItems().hulls().size();
   const qsizetype numCardsBefore = numCards(f);
   QVERIFY(numHulls > 0 && numCardsBefore > 0);
 
@@ -554,13 +554,13 @@ void PanelsTest::withErrorsNothingIsPlannedAnywhere() {
   QVERIFY(shows(f.window.whyNot(), sentence));
   QVERIFY(shows(f.window.timings(), QStringLiteral("Nothing can be measured while the pipeline has 1 error.")));
   QCOMPARE(numCards(f), 0);
-  QVERIFY(f.window.scene().hulls().empty());
+  QVERIFY(f.window.scene().canvasItems().hulls().empty());
 
   f.session.undo();
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!shows(f.window.plan(), sentence) && !shows(f.window.whyNot(), sentence));
   QCOMPARE(numCards(f), numCardsBefore);
-  QCOMPARE(f.window.scene().hulls().size(), numHulls);
+  QCOMPARE(f.window.scene().canvasItems().hulls().size(), numHulls);
 }
 
 void PanelsTest::whyNotSwitchesARuleOff() {
@@ -579,7 +579,7 @@ void PanelsTest::whyNotSwitchesARuleOff() {
 void PanelsTest::whyNotTakesTheBorderOfASequentialAway() {
   Fixture f(smallPipeline());
   f.session.select({QStringLiteral("fc")});
-  f.window.scene().makeBlockOfSelected("Project");
+  f.window.scene().commands().makeBlockOfSelected("Project");
   QVERIFY(waitForAnalysis(f.session));
   const auto numEntries = [&] { return f.session.analysis()->report.forward.size(); };
   const std::size_t fused = numEntries();
@@ -647,7 +647,7 @@ void PanelsTest::savesAndOpensTheSameBytes() {
   QTemporaryDir folder;
   const QString path = folder.filePath(QStringLiteral("p.fuseline"));
   Fixture f(smallPipeline());
-  f.window.scene().insertAfterSelection("Identity");
+  f.window.scene().commands().insertAfterSelection("Identity");
   QVERIFY(f.session.save(path).hasValue());
   const std::string saved = serialize(f.session.document());
   Fixture other(smallPipeline());

@@ -5,8 +5,8 @@
 #include "core/worker/protocol.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/run_bar.h"
-#include "ui/panels/run_options_dialog.h"
+#include "ui/runs/run_bar.h"
+#include "ui/runs/run_options_dialog.h"
 #include "ui/session/baselines.h"
 #include "ui/theme/format.h"
 
@@ -223,7 +223,7 @@ void RunTest::aRunTellsGainsAndLeavesThePlan() {
   QCOMPARE(plan(), before);
   const auto measured = numMeasured();
   f.session.select({QStringLiteral("fc")});
-  f.window.scene().toggleFusions();  // what a fusion gained is still known when it is off
+  f.window.scene().commands().toggleFusions();  // what a fusion gained is still known when it is off
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(plan() != before);
   QCOMPARE(numMeasured(), measured);
@@ -306,7 +306,7 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   const NodeItem& fc = *f.window.scene().node("fc");
   QVERIFY(fc.look().rmsError.has_value());
   QVERIFY(*fc.look().rmsError > 0.005);  // E4M3 has 3 bits behind the point
-  QVERIFY(f.window.scene().hasErrors());
+  QVERIFY(f.window.scene().canvasItems().hasErrors());
   const CopyNumerics* copy = nullptr;
   for (const CopyNumerics& each : f.session.lastNumerics()->report.copies)
     if (each.name == "fc.input@rowwise") copy = &each;
@@ -324,10 +324,10 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   panel.recipes()->setCurrentText(QStringLiteral("NVFP4BlockScaling"));
   QVERIFY2(panel.lossText().contains(QStringLiteral("e2m1")), qPrintable(panel.lossText()));
 
-  f.window.scene().setErrorsVisible(false);
-  QVERIFY(!f.window.scene().hasErrors());
+  f.window.scene().measured().setErrorsVisible(false);
+  QVERIFY(!f.window.scene().canvasItems().hasErrors());
   QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());
-  f.window.scene().setErrorsVisible(true);
+  f.window.scene().measured().setErrorsVisible(true);
   QVERIFY(f.window.scene().node("fc")->look().rmsError.has_value());
   f.session.setPass(PassKind::Forward);  // another pipeline than the one that was measured
   QVERIFY(waitForAnalysis(f.session));

@@ -1,7 +1,7 @@
 // How the rounds of a row of the table of timings are spread: which ones they are, their axis, keys and pointer.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/timings_panel.h"
+#include "ui/timings/timings_panel.h"
 
 #include <QSettings>
 

@@ -3,7 +3,7 @@
 #include "core/support/atomic_file.h"
 #include "core/worker/protocol.h"
 #include "tests/ui/ui_test_support.h"
-#include "ui/panels/run_bar.h"
+#include "ui/runs/run_bar.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>

@@ -194,15 +194,15 @@ void TensorTest::captureShowsTheNumbersOfAnOp() {
   QVERIFY(last.has_value());
   QVERIFY(last->find("x") && last->find("norm:y") && last->find("grad.norm.weight"));
   QVERIFY(f.panel().tensors()->currentText().startsWith(QStringLiteral("norm:y")));
-  QCOMPARE(f.panel().model().rowCount(), 16);
-  QCOMPARE(f.panel().model().columnCount(), 32);
+  QCOMPARE(f.panel().table().model().rowCount(), 16);
+  QCOMPARE(f.panel().table().model().columnCount(), 32);
   double squares = 0.0;
-  for (int column = 0; column < 32; ++column) squares += std::pow(f.panel().model().valueOf(column), 2);
+  for (int column = 0; column < 32; ++column) squares += std::pow(f.panel().table().model().valueOf(column), 2);
   QVERIFY2(std::abs(squares - 32.0) < 0.5, qPrintable(QString::number(squares)));
   QVERIFY(f.panel().caption().contains(QStringLiteral("no NaN, no ∞")));
-  f.panel().goToLargest();
-  const std::int64_t largest = f.panel().model().elementAt(f.panel().view()->currentIndex());
-  QCOMPARE(std::abs(f.panel().model().valueOf(largest)),
+  f.panel().table().goToLargest();
+  const std::int64_t largest = f.panel().table().model().elementAt(f.panel().table().view()->currentIndex());
+  QCOMPARE(std::abs(f.panel().table().model().valueOf(largest)),
            std::max(std::abs(last->find("norm:y")->statistics.min), last->find("norm:y")->statistics.max));
 }
 
@@ -224,7 +224,7 @@ void TensorTest::whatAFusionNeverStoresIsASentenceAndAWay() {
   unfused->click();
   QVERIFY2(waitFor(captured), qPrintable(f.window.message()));
   QVERIFY(panel.caption().contains(QStringLiteral("fc:y")));
-  QVERIFY(panel.model().rowCount() > 0);
+  QVERIFY(panel.table().model().rowCount() > 0);
 }
 
 void TensorTest::rowOfNumericsLeadsToItsTensor() {
@@ -244,7 +244,7 @@ void TensorTest::rowOfNumericsLeadsToItsTensor() {
   QVERIFY2(waitFor(captured), qPrintable(f.window.message()));
   QVERIFY(f.window.tensor().isVisible());
   QVERIFY(f.window.tensor().caption().contains(QStringLiteral("grad.fc.weight")));
-  QCOMPARE(f.window.tensor().model().rowCount(), 64);
+  QCOMPARE(f.window.tensor().table().model().rowCount(), 64);
 }
 
 void TensorTest::changesMakeTheCaptureStale() {
@@ -259,7 +259,7 @@ void TensorTest::changesMakeTheCaptureStale() {
   QVERIFY(!f.panel().caption().contains(QStringLiteral("capture again")));
   f.session.openText(smallPipeline(), QStringLiteral("other"));
   QVERIFY(!f.session.lastCapture());
-  QCOMPARE(f.panel().model().rowCount(), 0);
+  QCOMPARE(f.panel().table().model().rowCount(), 0);
 }
 
 /// The panel lists nothing while it is hidden, and knows what its list is of.
@@ -284,16 +284,16 @@ void TensorTest::aNewCaptureKeepsThePlace() {
   if (!hasWorker()) QSKIP("The program fuseline is not part of this build.");
   CapturedOp f(QStringLiteral("norm"));
   QVERIFY2(f.isCaptured, qPrintable(f.window.message()));
-  f.panel().view()->setCurrentIndex(f.panel().model().index(5, 7));
+  f.panel().table().view()->setCurrentIndex(f.panel().table().model().index(5, 7));
   QVERIFY(f.session.apply(SetAttribute{"norm", "eps", 0.5}));
   QVERIFY(waitForAnalysis(f.session));
-  QCOMPARE(f.panel().view()->currentIndex(), f.panel().model().index(5, 7));
-  const double before = f.panel().model().valueOf(5 * 32 + 7);
+  QCOMPARE(f.panel().table().view()->currentIndex(), f.panel().table().model().index(5, 7));
+  const double before = f.panel().table().model().valueOf(5 * 32 + 7);
   QSignalSpy captured(&f.session, &Session::tensorsCaptured);
   f.panel().captureButton()->click();
   QVERIFY2(waitFor(captured), qPrintable(f.window.message()));
-  QCOMPARE(f.panel().view()->currentIndex(), f.panel().model().index(5, 7));
-  QVERIFY(std::abs(f.panel().model().valueOf(5 * 32 + 7)) < std::abs(before));
+  QCOMPARE(f.panel().table().view()->currentIndex(), f.panel().table().model().index(5, 7));
+  QVERIFY(std::abs(f.panel().table().model().valueOf(5 * 32 + 7)) < std::abs(before));
 }
 
 void TensorTest::noCaptureWhileAnythingRuns() {
@@ -351,11 +351,11 @@ void TensorTest::selectionIsCopiedWithTabs() {
   if (!hasWorker()) QSKIP("The program fuseline is not part of this build.");
   CapturedOp f(QStringLiteral("norm"));
   QVERIFY2(f.isCaptured, qPrintable(f.window.message()));
-  const TensorModel& model = f.panel().model();
-  f.panel().view()->selectionModel()->select(QItemSelection(model.index(0, 0), model.index(1, 1)),
-                                             QItemSelectionModel::ClearAndSelect);
-  f.panel().view()->setFocus();
-  QTest::keyClick(f.panel().view(), Qt::Key_C, Qt::ControlModifier);
+  const TensorModel& model = f.panel().table().model();
+  f.panel().table().view()->selectionModel()->select(QItemSelection(model.index(0, 0), model.index(1, 1)),
+                                                     QItemSelectionModel::ClearAndSelect);
+  f.panel().table().view()->setFocus();
+  QTest::keyClick(f.panel().table().view(), Qt::Key_C, Qt::ControlModifier);
   const auto text = [&](int row, int column) { return model.index(row, column).data().toString(); };
   QCOMPARE(QGuiApplication::clipboard()->text(),
            text(0, 0) + u'\t' + text(0, 1) + u'\n' + text(1, 0) + u'\t' + text(1, 1) + u'\n');
@@ -370,7 +370,7 @@ void TensorTest::savesWhatIsShown() {
   const Result<NamedTensors> saved = readSafetensors(folder / "t.safetensors");
   QVERIFY(saved.hasValue());
   QCOMPARE(saved->front().first, std::string("norm:y"));
-  QCOMPARE(saved->front().second.toDoubles().front(), f.panel().model().valueOf(0));
+  QCOMPARE(saved->front().second.toDoubles().front(), f.panel().table().model().valueOf(0));
   QVERIFY(f.panel().save(toQt((folder / "t.npy").string())));
   QFile npy(toQt((folder / "t.npy").string()));
   QVERIFY(npy.open(QIODevice::ReadOnly));

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/read_file.h"
 #include "tests/ui/timeline_examples.h"
-#include "ui/models/timeline_links.h"
 #include "ui/theme/format.h"
+#include "ui/timeline/timeline_links.h"
 
 #include <QTest>
 

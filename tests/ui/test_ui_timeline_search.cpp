@@ -1,8 +1,8 @@
 // What is shown of single boxes of the timeline: matches of a search, their work in the other pass, pinned tips.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/timeline_examples.h"
-#include "ui/models/timeline_links.h"
-#include "ui/models/timeline_search.h"
+#include "ui/timeline/timeline_links.h"
+#include "ui/timeline/timeline_search.h"
 
 #include <QClipboard>
 #include <QGuiApplication>

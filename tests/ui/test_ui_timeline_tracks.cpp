@@ -1,7 +1,7 @@
 // Tracks of the timeline as the user arranges them: folded, pinned, moved, hidden.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/timeline_examples.h"
-#include "ui/panels/timeline_tracks_menu.h"
+#include "ui/timeline/timeline_tracks_menu.h"
 
 #include <QScrollBar>
 #include <QSettings>

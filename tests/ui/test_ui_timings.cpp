@@ -1,8 +1,8 @@
 // The table of timings: sorting, the choice of columns and what is kept of it, copying, and runs that are stale.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
-#include "ui/models/timings_order.h"
-#include "ui/panels/timings_panel.h"
+#include "ui/timings/timings_order.h"
+#include "ui/timings/timings_panel.h"
 
 #include <QAbstractItemModelTester>
 #include <QHeaderView>

@@ -38,7 +38,7 @@ const Tour& tour(const char* title) { return *std::ranges::find(tours(), QString
 struct OnTour : Fixture {
   explicit OnTour(const char* title, std::size_t step = 1) : Fixture(smallPipeline()), of(tour(title)) {
     window.show();
-    window.startTour(of);
+    window.start().startTour(of);
     isReady = waitForAnalysis(session);
     while (number() < step) window.tourBar().next();
   }
@@ -72,7 +72,7 @@ void ToursTest::everyTourBeginsWithATemplateAndPanesThatExist() {
     QVERIFY(!step.text.isEmpty());
     QVERIFY(step.pane.isEmpty() || f.window.paneNames().contains(step.pane));
   }
-  f.window.startTour(tour);
+  f.window.start().startTour(tour);
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.session.displayName(), toQt(tour.pipeline));
   QVERIFY(f.session.analysis()->isRunnable());
@@ -140,7 +140,7 @@ void ToursTest::fusionsAreSwitchedAndSeen() {
   QVERIFY(f.isReady);
   QCOMPARE(f.number(), 3u);
   f.session.selectFusion({QStringLiteral("save"), QStringLiteral("norm")}, QStringLiteral("BackwardAddRMSNorm"));
-  f.window.scene().toggleFusions();
+  f.window.scene().commands().toggleFusions();
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.number(), 4u);
 }
@@ -155,7 +155,7 @@ void ToursTest::recipesAreSeen() {
 void ToursTest::toursAreOnTheStartPageAndInTheMenu() {
   Fixture f(smallPipeline());
   f.window.show();
-  f.window.showStartPage();
+  f.window.start().show();
   for (const Tour& tour : tours()) {
     const auto buttons = f.window.startPage().findChildren<QToolButton*>();
     QVERIFY(std::ranges::any_of(buttons,

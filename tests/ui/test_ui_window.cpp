@@ -2,17 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/search_popup.h"
-#include "ui/command_palette.h"
-#include "ui/guide_window.h"
-#include "ui/help.h"
-#include "ui/menu_commands.h"
-#include "ui/panels/file_choice.h"
 #include "ui/session/autosave.h"
 #include "ui/session/edits.h"
-#include "ui/shortcuts_dialog.h"
-#include "ui/template_card.h"
 #include "ui/theme/format.h"
 #include "ui/theme/system_palette.h"
+#include "ui/widgets/file_choice.h"
+#include "ui/window/command_palette.h"
+#include "ui/window/guide_window.h"
+#include "ui/window/help.h"
+#include "ui/window/menu_commands.h"
+#include "ui/window/shortcuts_dialog.h"
+#include "ui/window/template_card.h"
 
 #include <QAbstractItemView>
 #include <QAccessible>
@@ -113,7 +113,7 @@ constexpr QSize kSmallWindow(1000, 700);
 
 void shrink(Fixture& f) {
   f.window.resize(kSmallWindow);
-  f.window.restoreDefaultLayout();
+  f.window.panes().restoreDefaultLayout();
   QCoreApplication::processEvents();
 }
 
@@ -281,7 +281,7 @@ bool activate(Fixture& f) {
 void WindowTest::f6WalksThroughTheVisiblePanes() {
   Fixture f(smallPipeline());
   QVERIFY(activate(f));
-  MainWindow& window = f.window;
+  TestWindow& window = f.window;
   const QList<QWidget*> order = {&window.inspector(), &window.whyNot(),       &window.plan(),
                                  &window.timings(),   &window.palettePanel(), &window.canvas()};
   for (const QWidget* pane : order) {
@@ -431,8 +431,8 @@ void WindowTest::whatKeysDoInTheCanvasAndTheOutlineAreCommands() {
   f.session.select({QStringLiteral("norm")});
   QCOMPARE(commandsFor(f, QStringLiteral("draw a wire")).front(), QStringLiteral("Draw a wire|Edit   W"));
   QTest::keyClick(f.window.findChild<SearchPopup*>()->findChild<QLineEdit*>(), Qt::Key_Return);
-  QVERIFY(f.window.scene().isDrawingWire());
-  f.window.scene().cancelWire();
+  QVERIFY(f.window.scene().wires().isDrawing());
+  f.window.scene().wires().cancel();
   closePalette(f);
   QCOMPARE(commandsFor(f, QStringLiteral("go to the")).front(),
            QStringLiteral("Go to the outline|View   Ctrl+Shift+O"));
@@ -451,7 +451,7 @@ TemplateCard* cardOf(Fixture& f, const QString& name) {
 void WindowTest::startPageShowsEveryTemplate() {
   Fixture f(smallPipeline());
   QVERIFY(!f.window.startPage().isVisible());
-  f.window.showStartPage();
+  f.window.start().show();
   QCOMPARE(cardsOf(f).size(), static_cast<qsizetype>(documentTemplates().size()));
   for (TemplateCard* card : cardsOf(f)) QTRY_VERIFY2(card->hasPicture(), qPrintable(card->text()));
   // A picture shows something: not one colour all over.
@@ -466,11 +466,11 @@ void WindowTest::startPageOpensWhatIsChosen() {
   const testing::TemporaryFolder folder;
   const QString gone = toQt((folder.path() / "gone.fuseline").string());
   const QString there = example("gpt_mlp");
-  f.window.showStartPage();
+  f.window.start().show();
   cardOf(f, QStringLiteral("residual-norm"))->click();
   QVERIFY(!f.window.startPage().isVisible());
   QCOMPARE(f.session.displayName(), QStringLiteral("residual-norm"));
-  f.window.showStartPage();
+  f.window.start().show();
   f.window.startPage().setRecentFiles({gone, there});
   QList<QToolButton*> files;
   for (auto* button : f.window.startPage().findChildren<QToolButton*>())
@@ -485,10 +485,10 @@ void WindowTest::startPageOpensWhatIsChosen() {
 void WindowTest::startPageGoesByEscAndByAPressBesideIt() {
   Fixture f(smallPipeline());
   StartPage& page = f.window.startPage();
-  f.window.showStartPage();
+  f.window.start().show();
   QTest::keyClick(&f.window, Qt::Key_Escape);
   QVERIFY(!page.isVisible());
-  f.window.showStartPage();
+  f.window.start().show();
   QTest::mouseClick(&page, Qt::LeftButton, {}, page.rect().center());  // between its parts
   QVERIFY(page.isVisible());
   QTest::mouseClick(&page, Qt::LeftButton, {}, QPoint(4, 4));
@@ -497,7 +497,7 @@ void WindowTest::startPageGoesByEscAndByAPressBesideIt() {
 
 void WindowTest::startPageKeepsTheFocus() {
   Fixture f(smallPipeline());
-  f.window.showStartPage();
+  f.window.start().show();
   std::set<const QWidget*> visited;
   for (qsizetype step = 0; step < 3 * cardsOf(f).size(); ++step) {
     const QWidget* focus = QApplication::focusWidget();
@@ -519,7 +519,7 @@ struct Kept {
   }
   Theme theme;
   Session session{SessionSettings{}};
-  MainWindow window{session, theme, Persistence::Settings};
+  TestWindow window{session, theme, Persistence::Settings};
   bool isOpen = false;
 };
 
@@ -557,8 +557,8 @@ void WindowTest::theLastFileIsOpenedAgainWhereItWas() {
   {
     Kept f(path);
     QVERIFY(f.isOpen);
-    f.window.canvas().showPlace({40, 30}, 1.5);
-    middle = f.window.canvas().middle();
+    f.window.canvas().camera().showPlace({40, 30}, 1.5);
+    middle = f.window.canvas().camera().middle();
     QVERIFY(f.window.openFile(other));
     QTRY_VERIFY(f.window.canvas().zoom() <= 1.0);  // another file, all of it
     QVERIFY(f.window.openFile(path));
@@ -566,13 +566,13 @@ void WindowTest::theLastFileIsOpenedAgainWhereItWas() {
     f.window.close();
   }
   Kept again(QString{});
-  QCOMPARE(again.window.fileToReopen(), path);
+  QCOMPARE(again.window.start().fileToReopen(), path);
   QVERIFY(again.window.openFile(path));
   QTRY_VERIFY(qFuzzyCompare(again.window.canvas().zoom(), 1.5));
-  const QPointF moved = again.window.canvas().middle() - middle;
+  const QPointF moved = again.window.canvas().camera().middle() - middle;
   QVERIFY2(std::abs(moved.x()) < 8.0 && std::abs(moved.y()) < 8.0, "the place in the middle is the same");
   again.window.startPage().setReopening(false);
-  QCOMPARE(again.window.fileToReopen(), QString());
+  QCOMPARE(again.window.start().fileToReopen(), QString());
   again.window.startPage().setReopening(true);
   again.window.canvas().fit();
   again.window.close();
@@ -589,9 +589,9 @@ void WindowTest::aFileThatIsGoneIsNotOpenedAgain() {
     f.window.close();
   }
   QVERIFY(QFile::remove(path));
-  QCOMPARE(Kept(QString{}).window.fileToReopen(), QString());
+  QCOMPARE(Kept(QString{}).window.start().fileToReopen(), QString());
   Fixture picture(smallPipeline());  // reads no settings
-  QCOMPARE(picture.window.fileToReopen(), QString());
+  QCOMPARE(picture.window.start().fileToReopen(), QString());
 }
 
 void WindowTest::filesAreChosenWhereTheyWereLastTime() {
@@ -787,12 +787,12 @@ void WindowTest::everyControlHasAName() {
   OpenedRun f(measuredRun(), QStringLiteral("timings"));
   QVERIFY(f.isOpen);
   f.session.select({QStringLiteral("fc")});
-  f.window.showStartPage();
+  f.window.start().show();
   f.window.showMessage(QStringLiteral("Something."));
   QCOMPARE(namelessIn(f.window).join(u'\n'), QString());
   f.session.select({});
   QCOMPARE(namelessIn(f.window).join(u'\n'), QString());
-  QCOMPARE(namelessIn(f.window.showGuide(QStringLiteral("start"))).join(u'\n'), QString());
+  QCOMPARE(namelessIn(f.window.helpMenu().showGuide(QStringLiteral("start"))).join(u'\n'), QString());
 }
 
 void WindowTest::everyControlOfADialogHasAName_data() {

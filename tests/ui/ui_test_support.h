@@ -3,7 +3,38 @@
 #pragma once
 
 #include "tests/support/temporary_folder.h"
-#include "ui/main_window.h"
+#include "ui/canvas/canvas_commands.h"
+#include "ui/canvas/canvas_selection.h"
+#include "ui/canvas/change_marks.h"
+#include "ui/canvas/copy_gesture.h"
+#include "ui/canvas/drop_gesture.h"
+#include "ui/canvas/node_moves.h"
+#include "ui/canvas/wire_gesture.h"
+#include "ui/changes/changes_panel.h"
+#include "ui/changes/history_panel.h"
+#include "ui/flame/flame_panel.h"
+#include "ui/fusions/plan_panel.h"
+#include "ui/fusions/rules_panel.h"
+#include "ui/fusions/suggestions_panel.h"
+#include "ui/fusions/why_not_panel.h"
+#include "ui/inspector/inspector_panel.h"
+#include "ui/library/palette_panel.h"
+#include "ui/memory/memory_panel.h"
+#include "ui/numerics/numerics_panel.h"
+#include "ui/numerics/tensor_panel.h"
+#include "ui/outline/outline_panel.h"
+#include "ui/problems/problems_panel.h"
+#include "ui/roofline/roofline_panel.h"
+#include "ui/runs/runs_panel.h"
+#include "ui/sweep/sweep_panel.h"
+#include "ui/timeline/timeline_panel.h"
+#include "ui/timings/timings_panel.h"
+#include "ui/tours/tour_bar.h"
+#include "ui/window/block_bar.h"
+#include "ui/window/drawing_commands.h"
+#include "ui/window/help_menu.h"
+#include "ui/window/log_panel.h"
+#include "ui/window/main_window.h"
 
 #include <QString>
 #include <QTest>
@@ -22,12 +53,48 @@ std::string residualPipeline(bool isInPlace);
 /// Waits until the analysis has caught up with the document.
 bool waitForAnalysis(Session& session);
 
+/// A window of which every part can be reached.
+class TestWindow : public MainWindow {
+ public:
+  using MainWindow::MainWindow;
+
+  BlockBar& blockBar() { return *findChild<BlockBar*>(); }
+  MessageBar& messageBar() { return *findChild<MessageBar*>(); }
+  TourBar& tourBar() { return *findChild<TourBar*>(); }
+  ChangeMarks& changeMarks() { return *findChild<ChangeMarks*>(); }
+  QMenu& examplesMenu() { return *findChild<QMenu*>(QStringLiteral("examples")); }
+  DrawingCommands& drawings() { return *findChild<DrawingCommands*>(); }
+  HelpMenu& helpMenu() { return *findChild<HelpMenu*>(); }
+  Shortcuts& shortcuts() { return helpMenu().shortcuts(); }
+  StartPage& startPage() { return start().page(); }
+  PalettePanel& palettePanel() { return panes().get<PalettePanel>(); }
+  InspectorPanel& inspector() { return panes().get<InspectorPanel>(); }
+  ProblemsPanel& problems() { return panes().get<ProblemsPanel>(); }
+  PlanPanel& plan() { return panes().get<PlanPanel>(); }
+  TimingsPanel& timings() { return panes().get<TimingsPanel>(); }
+  TimelinePanel& timeline() { return panes().get<TimelinePanel>(); }
+  FlamePanel& flame() { return panes().get<FlamePanel>(); }
+  RooflinePanel& roofline() { return panes().get<RooflinePanel>(); }
+  MemoryPanel& memory() { return panes().get<MemoryPanel>(); }
+  NumericsPanel& numerics() { return panes().get<NumericsPanel>(); }
+  TensorPanel& tensor() { return panes().get<TensorPanel>(); }
+  WhyNotPanel& whyNot() { return panes().get<WhyNotPanel>(); }
+  SuggestionsPanel& suggestionsPanel() { return panes().get<SuggestionsPanel>(); }
+  OutlinePanel& outline() { return panes().get<OutlinePanel>(); }
+  RulesPanel& rules() { return panes().get<RulesPanel>(); }
+  SweepPanel& sweep() { return panes().get<SweepPanel>(); }
+  RunsPanel& runs() { return panes().get<RunsPanel>(); }
+  LogPanel& log() { return panes().get<LogPanel>(); }
+  HistoryPanel& history() { return panes().get<HistoryPanel>(); }
+  ChangesPanel& changes() { return panes().get<ChangesPanel>(); }
+};
+
 /// A window over a session, without the user's settings, with a pipeline that is analysed.
 struct Fixture {
   explicit Fixture(const std::string& text, const QStringList& workerCommand = {});
   Theme theme;
   Session session;
-  MainWindow window;
+  TestWindow window;
 
   const DocumentOp& op(const char* id) const { return *session.document().findOp(id); }
   /// Where a port is on the canvas' viewport.

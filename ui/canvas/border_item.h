@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/models/fuser_borders.h"
+#include "ui/fusions/fuser_borders.h"
 #include "ui/theme/theme.h"
 
 #include <QGraphicsItem>

@@ -3,7 +3,7 @@
 #include "ui/canvas/change_badge.h"
 
 #include "ui/canvas/metrics.h"
-#include "ui/models/changes_model.h"
+#include "ui/changes/changes_model.h"
 
 namespace fuseline::ui {
 

@@ -4,7 +4,8 @@
 
 #include "ui/canvas/change_badge.h"
 #include "ui/canvas/metrics.h"
-#include "ui/models/changes_model.h"
+#include "ui/canvas/node_moves.h"
+#include "ui/changes/changes_model.h"
 #include "ui/theme/format.h"
 
 #include <QStyleOptionGraphicsItem>
@@ -148,7 +149,7 @@ ChangeMarks::ChangeMarks(GraphScene& scene, const PipelineComparison& comparison
   m_afterDrag.setSingleShot(true);
   m_afterDrag.setInterval(0);
   connect(&m_afterDrag, &QTimer::timeout, this, &ChangeMarks::refresh);
-  connect(&scene, &GraphScene::nodeDragged, this, [this] {
+  connect(&scene.moves(), &NodeMoves::dragged, this, [this] {
     if (m_comparison.isOn()) m_afterDrag.start();
   });
 }

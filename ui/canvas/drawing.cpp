@@ -7,7 +7,7 @@
 #include "core/support/atomic_file.h"
 #include "ui/theme/format.h"
 #include "ui/theme/svg_picture.h"
-#include "ui/translated.h"
+#include "ui/widgets/translated.h"
 
 #include <QBuffer>
 #include <QDate>
@@ -43,10 +43,10 @@ class Paper {
  public:
   Paper(Session& session, const GraphScene& shown, const DrawingOptions& options) : m_scene(session, m_theme) {
     m_theme.usePaperColors(options.isDark);
-    m_scene.setHullFilter(shown.hullFilter());
-    m_scene.setErrorsVisible(shown.areErrorsVisible() && options.showsFigures);
-    m_scene.setSpeedupsVisible(options.showsFigures);
-    m_scene.setWireLabels(shown.wireLabels());
+    m_scene.canvasItems().setHullFilter(shown.canvasItems().hullFilter());
+    m_scene.measured().setErrorsVisible(shown.measured().areErrorsVisible() && options.showsFigures);
+    m_scene.canvasItems().setSpeedupsVisible(options.showsFigures);
+    m_scene.canvasItems().setWireLabels(shown.canvasItems().wireLabels());
     const QSignalBlocker keepsSelection(m_scene);  // that of the session
     m_scene.clearSelection();
   }
@@ -55,7 +55,7 @@ class Paper {
 
   /// In whole pixels, with a margin.
   QRect area() const {
-    const QRectF content = m_scene.contentRect().united(m_scene.wiresRect());
+    const QRectF content = m_scene.contentRect().united(m_scene.canvasItems().wiresRect());
     return content.adjusted(-kMarginPx, -kMarginPx, kMarginPx, kMarginPx).toAlignedRect();
   }
 

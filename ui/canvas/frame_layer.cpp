@@ -6,6 +6,7 @@
 #include "ui/canvas/frame_palette.h"
 #include "ui/canvas/graph_scene.h"
 #include "ui/canvas/metrics.h"
+#include "ui/canvas/node_moves.h"
 #include "ui/theme/format.h"
 
 #include <QScopedValueRollback>
@@ -171,7 +172,7 @@ void FrameLayer::frameMoved(const FrameItem& frame) {
     const bool movesByItself = inner && inner->isSelected() && !inner->frame().isLocked();
     if (inner && !movesByItself) inner->setPos(cornerOf(*inner->frame().area) + way);
   }
-  m_scene.placeNodes(places);
+  m_scene.moves().placeNodes(places);
 }
 
 bool FrameLayer::carries(const std::string& node) const { return m_carried.contains(node); }

@@ -143,7 +143,7 @@ class GraphAccessible : public QAccessibleWidget {
     for (int index = 0; index < numNodes(); ++index)
       if (child(index)->rect().contains(x, y)) return child(index);
     const QPoint place = m_view.viewport()->mapFromGlobal(QPoint(x, y));
-    const LinkItem* link = m_view.graph().linkAt(m_view.mapToScene(place));
+    const LinkItem* link = m_view.graph().canvasItems().linkAt(m_view.mapToScene(place));
     return link ? childOf(keyOf(link->link())) : QAccessibleWidget::childAt(x, y);
   }
   QAccessibleInterface* focusChild() const override {

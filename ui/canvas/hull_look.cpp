@@ -3,9 +3,9 @@
 #include "ui/canvas/hull_look.h"
 
 #include "core/plan/fusion_edits.h"
-#include "ui/models/gain_text.h"
+#include "ui/fusions/gain_text.h"
 #include "ui/theme/format.h"
-#include "ui/translated.h"
+#include "ui/widgets/translated.h"
 
 #include <algorithm>
 #include <optional>

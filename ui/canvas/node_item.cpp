@@ -6,7 +6,7 @@
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/port_shape.h"
 #include "ui/canvas/status_badge.h"
-#include "ui/models/numerics_model.h"
+#include "ui/numerics/numerics_model.h"
 #include "ui/theme/format.h"
 
 #include <QPainter>

@@ -7,7 +7,7 @@
 #include "ui/canvas/metrics.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
-#include "ui/translated.h"
+#include "ui/widgets/translated.h"
 
 #include <algorithm>
 #include <map>

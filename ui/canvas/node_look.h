@@ -4,7 +4,7 @@
 
 #include "core/document/document.h"
 #include "core/plan/analysis.h"
-#include "ui/models/node_status.h"
+#include "ui/timings/node_status.h"
 
 #include <QSizeF>
 #include <QString>

@@ -3,7 +3,7 @@
 #include "ui/canvas/node_sentences.h"
 
 #include "ui/canvas/graph_scene.h"
-#include "ui/models/numerics_model.h"
+#include "ui/numerics/numerics_model.h"
 #include "ui/theme/format.h"
 
 #include <QTextDocumentFragment>
@@ -41,7 +41,7 @@ QString NodeSentences::of(const std::string& node) {
   QStringList parts = {sentenceOf(*row)};
   for (const DocumentFrame* frame : framesAround(m_scene.scope().document(), item->sceneBox().toAlignedRect()))
     if (!frame->title.empty()) parts.append(tr("in frame %1").arg(toQt(frame->title)));
-  for (const BorderItem* border : m_scene.borders())
+  for (const BorderItem* border : m_scene.canvasItems().borders())
     if (border->border().to == node)
       parts.append(tr("behind the border between %1 and %2").arg(border->textBefore(), border->textBehind()));
   const auto status = item->look().status;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/models/outline.h"
+#include "ui/outline/outline.h"
 
 #include <QObject>
 

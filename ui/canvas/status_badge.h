@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/models/node_status.h"
 #include "ui/theme/theme.h"
+#include "ui/timings/node_status.h"
 
 #include <QPainter>
 

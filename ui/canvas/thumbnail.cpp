@@ -37,7 +37,7 @@ QPixmap pictureOf(Session& session, const Theme& theme, QSize size) {
   GraphScene scene(session, theme);
   const QRectF content =
       scene.contentRect()
-          .united(scene.wiresRect())
+          .united(scene.canvasItems().wiresRect())
           .adjusted(-kThumbnailMarginPx, -kThumbnailMarginPx, kThumbnailMarginPx, kThumbnailMarginPx);
   QPixmap picture = emptyPicture(size, theme.colors().canvas);
   QPainter painter(&picture);

@@ -3,7 +3,7 @@
 #include "ui/session/fusion_toggle.h"
 
 #include "ui/theme/format.h"
-#include "ui/translated.h"
+#include "ui/widgets/translated.h"
 
 #include <QStringList>
 

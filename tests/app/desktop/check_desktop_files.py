@@ -41,7 +41,7 @@ def metainfo():
 
 class Ids(unittest.TestCase):
     def test_is_spelt_in_one_way_wherever_it_stands(self):
-        for path in sorted(DESKTOP.iterdir()) + [ROOT / "resources/cmake/FuselineInstall.cmake", ROOT / "ui/desktop.h"]:
+        for path in sorted(DESKTOP.iterdir()) + [ROOT / "resources/cmake/FuselineInstall.cmake", ROOT / "ui/window/desktop.h"]:
             spellings = set(re.findall(r"(?i)org\.fuseline\.designer", path.read_text(encoding="utf-8") + path.name))
             self.assertLessEqual(spellings, {ID}, path)
 
@@ -50,7 +50,7 @@ class Ids(unittest.TestCase):
         self.assertTrue((DESKTOP / f"{ID}.svg").is_file())
         self.assertEqual(ID, metainfo().findtext("id"))
         self.assertEqual(f"{ID}.desktop", metainfo().findtext("launchable"))
-        self.assertIn(f'kDesktopId = "{ID}"', source("ui/desktop.h"))
+        self.assertIn(f'kDesktopId = "{ID}"', source("ui/window/desktop.h"))
         self.assertIn("setDesktopFileName(QString::fromLatin1(ui::kDesktopId))", source("app/designer/main.cpp"))
 
     def test_windows_belong_to_the_entry(self):

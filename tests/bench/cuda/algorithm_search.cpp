@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/cuda/algorithm_search.h"
 
-#include "kernels/cuda/shared_library.h"
+#include "kernels/cuda/support/shared_library.h"
 
 #include <algorithm>
 #include <array>

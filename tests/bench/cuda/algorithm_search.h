@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/cublaslt_product.h"
+#include "kernels/cuda/gemm/cublaslt_product.h"
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/algorithm_choice.h"
+#include "kernels/cuda/gemm/algorithm_choice.h"
 
 #include <chrono>
 #include <cstddef>

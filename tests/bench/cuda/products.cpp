@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/stats.h"
 #include "core/support/json.h"
-#include "kernels/cuda/check.h"
-#include "kernels/cuda/cublaslt_choice.h"
-#include "kernels/cuda/gemm_timer.h"
+#include "kernels/cuda/gemm/cublaslt_choice.h"
+#include "kernels/cuda/gemm/gemm_timer.h"
+#include "kernels/cuda/support/check.h"
 #include "tests/bench/cuda/algorithm_search.h"
 #include "tests/bench/cuda/exhaustive_contest.h"
 #include "tests/bench/cuda/product_cases.h"

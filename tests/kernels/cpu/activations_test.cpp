@@ -1,8 +1,8 @@
 // Activations on the strip engine: NaN passes through, and far out they reach their limits.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/catalog.h"
-#include "kernels/cpu/strip_engine.h"
-#include "kernels/cpu/strip_functions.h"
+#include "kernels/cpu/elementwise/strip_engine.h"
+#include "kernels/cpu/elementwise/strip_functions.h"
 #include "tests/support/compare.h"
 #include "tests/support/elementwise_interpreter.h"
 #include "tests/support/op_samples.h"

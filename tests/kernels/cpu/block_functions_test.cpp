@@ -1,6 +1,6 @@
 // Vectorised loops over blocks against plain ones.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/block_functions.h"
+#include "kernels/cpu/quantize/block_functions.h"
 #include "core/tensor/tensor.h"
 
 #include <bit>

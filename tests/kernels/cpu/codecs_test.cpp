@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/numerics/bf16.h"
 #include "core/numerics/f16.h"
-#include "kernels/cpu/strip_functions.h"
+#include "kernels/cpu/elementwise/strip_functions.h"
 
 #include <bit>
 #include <cmath>

@@ -1,9 +1,9 @@
 // Products with codes against plain loops in double: both formats, extents beside whole tiles, all numbers of rows.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/coded_gemm.h"
+#include "kernels/cpu/gemm/coded_gemm.h"
 #include "core/numerics/bf16.h"
 #include "core/numerics/random.h"
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm/gemm.h"
 
 #include <cmath>
 #include <vector>

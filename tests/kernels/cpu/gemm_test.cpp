@@ -1,9 +1,9 @@
 // Matrix products against plain loops in double: storage, dtypes, packing, panels, empty extents.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/gemm/gemm.h"
 #include "core/numerics/random.h"
 #include "core/tensor/tensor.h"
-#include "kernels/cpu/cpu_info.h"
+#include "kernels/cpu/machine/cpu_info.h"
 
 #include <algorithm>
 #include <cmath>

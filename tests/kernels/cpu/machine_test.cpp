@@ -1,9 +1,9 @@
 // Memory, threads and roofs.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/cache_filler.h"
-#include "kernels/cpu/cpu_info.h"
-#include "kernels/cpu/cpu_memory.h"
-#include "kernels/cpu/roofs.h"
+#include "kernels/cpu/machine/cache_filler.h"
+#include "kernels/cpu/machine/cpu_info.h"
+#include "kernels/cpu/machine/cpu_memory.h"
+#include "kernels/cpu/machine/roofs.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Norms against golden values and against double-precision formulas.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/norm.h"
+#include "kernels/cpu/norm/norm.h"
 #include "core/numerics/random.h"
 #include "core/tensor/tensor.h"
 #include "tests/support/pipelines.h"

@@ -1,6 +1,6 @@
 // The vectorised 8 and 4 bit codecs against core/numerics, bit for bit, for every instruction set of this machine.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/quantized_codecs.h"
+#include "kernels/cpu/quantize/quantized_codecs.h"
 
 #include "core/numerics/bf16.h"
 #include "core/numerics/f16.h"

@@ -1,6 +1,6 @@
 // Copies that the CPU makes and decodes, against core/quant: the same bytes.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/quantized_copy.h"
+#include "kernels/cpu/quantize/quantized_copy.h"
 
 #include "core/quant/copy_memory.h"
 #include "core/tensor/random_tensor.h"

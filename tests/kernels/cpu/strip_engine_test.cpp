@@ -1,6 +1,6 @@
 // The strip engine against the double-precision interpreter of programs.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/strip_engine.h"
+#include "kernels/cpu/elementwise/strip_engine.h"
 #include "core/tensor/tensor.h"
 #include "tests/support/elementwise_interpreter.h"
 #include "tests/support/pipelines.h"

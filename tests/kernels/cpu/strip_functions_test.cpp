@@ -1,6 +1,6 @@
 // The vectorised functions against double precision: accuracy over their range, limits, NaN.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/strip_functions.h"
+#include "kernels/cpu/elementwise/strip_functions.h"
 
 #include <cmath>
 #include <functional>

@@ -1,6 +1,6 @@
 // Makes this test program behave like a CPU without AVX-512: Highway and oneDNN both choose AVX2.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/cpu_info.h"
+#include "kernels/cpu/machine/cpu_info.h"
 
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
 // Names and shapes of kernels in words.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/activity_text.h"
+#include "kernels/cuda/trace/activity_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Kept algorithms: what comes back from a file, and from one that is damaged, foreign or shared.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/algorithm_cache.h"
+#include "kernels/cuda/gemm/algorithm_cache.h"
 
 #include "tests/support/temporary_folder.h"
 

@@ -1,6 +1,6 @@
 // Contests between algorithms whose durations are made up.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/algorithm_choice.h"
+#include "kernels/cuda/gemm/algorithm_choice.h"
 
 #include <algorithm>
 #include <limits>

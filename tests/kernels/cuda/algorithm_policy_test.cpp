@@ -1,6 +1,6 @@
 // FUSELINE_TUNE and the folder, as the environment gives them.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/algorithm_policy.h"
+#include "kernels/cuda/gemm/algorithm_policy.h"
 
 #include <string_view>
 

@@ -3,7 +3,7 @@
 #include "core/plan/plan.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
-#include "kernels/cuda/factor.h"
+#include "kernels/cuda/gemm/factor.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/simt/host_gemm.h"

@@ -1,6 +1,6 @@
 // The sentences about CUDA devices that are not there: each cause has its own, with a next step.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/discovery.h"
+#include "kernels/cuda/machine/discovery.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Scratch memory for programs on grids whose height is not known beforehand.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/elementwise_launch.h"
+#include "kernels/cuda/elementwise/elementwise_launch.h"
 
 #include <gtest/gtest.h>
 

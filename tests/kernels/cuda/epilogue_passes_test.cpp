@@ -1,9 +1,9 @@
 // Products with an epilogue where the library refuses it.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/epilogue_passes.h"
+#include "kernels/cuda/gemm/epilogue_passes.h"
 
 #include "core/tensor/tensor.h"
-#include "kernels/cuda/algorithm_cache.h"
+#include "kernels/cuda/gemm/algorithm_cache.h"
 #include "tests/support/simt/host_gemm.h"
 
 #include <algorithm>

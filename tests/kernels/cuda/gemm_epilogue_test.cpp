@@ -1,6 +1,6 @@
 // Which epilogues can be described to cuBLASLt, by the rules of cublasLt.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/gemm_epilogue.h"
+#include "kernels/cuda/gemm/gemm_epilogue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What cuBLASLt is told of row-major products.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/gemm_layout.h"
+#include "kernels/cuda/gemm/gemm_layout.h"
 
 #include <gtest/gtest.h>
 

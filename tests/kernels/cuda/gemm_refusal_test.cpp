@@ -1,6 +1,6 @@
 // What is said of products that the library does not have: a remedy that helps on the GPU at hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/gemm_refusal.h"
+#include "kernels/cuda/gemm/gemm_refusal.h"
 
 #include <gtest/gtest.h>
 

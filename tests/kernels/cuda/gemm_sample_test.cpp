@@ -1,6 +1,6 @@
 // The operands on which algorithms are timed.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/gemm_sample.h"
+#include "kernels/cuda/gemm/gemm_sample.h"
 
 #include "core/tensor/tensor.h"
 #include "tests/support/simt/host_gemm.h"

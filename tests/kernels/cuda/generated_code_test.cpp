@@ -1,7 +1,7 @@
 // Generated elementwise code, compiled by the host's compiler, does what the interpreter does, bit for bit.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
-#include "kernels/cuda/elementwise_source.h"
+#include "kernels/cuda/elementwise/elementwise_source.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/simt/host_compiler.h"

@@ -1,6 +1,6 @@
 // Which code runs on which GPU: NVIDIA's Programming Guide, "Binary Compatibility" and "PTX Compatibility".
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/gpu_target.h"
+#include "kernels/cuda/support/gpu_target.h"
 
 #include <array>
 

@@ -1,6 +1,6 @@
 // Who gets which lane, and that lanes are joined whatever happens.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/lanes.h"
+#include "kernels/cuda/stream/lanes.h"
 
 #include <array>
 #include <functional>

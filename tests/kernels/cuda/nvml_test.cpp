@@ -1,6 +1,6 @@
 // What the management library of a driver answers, in words; its functions are told what to answer.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/nvml.h"
+#include "kernels/cuda/machine/nvml.h"
 
 #include <gtest/gtest.h>
 

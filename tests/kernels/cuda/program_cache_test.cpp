@@ -1,6 +1,6 @@
 // Kept programs: what comes back from a file, and from one that is damaged, foreign or one too many.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/program_cache.h"
+#include "kernels/cuda/elementwise/program_cache.h"
 
 #include "tests/support/temporary_folder.h"
 

@@ -1,17 +1,17 @@
 // Quantization with one scale a tensor or a block under the SIMT harness: bit for bit what core/quant makes.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/quantize_launch.h"
+#include "kernels/cuda/quantize/quantize_launch.h"
 
 #include "core/numerics/bf16.h"
 #include "core/quant/copy_memory.h"
 #include "core/quant/scale_layout.h"
 #include "core/tensor/scaling.h"
 #include "core/tensor/tensor.h"
-#include "kernels/cuda/block_quantize_launch.h"
-#include "kernels/cuda/coded_copy.h"
-#include "kernels/cuda/elementwise_program.h"
-#include "kernels/cuda/nvfp4_launch.h"
-#include "kernels/cuda/scale_launch.h"
+#include "kernels/cuda/elementwise/elementwise_program.h"
+#include "kernels/cuda/quantize/block_quantize_launch.h"
+#include "kernels/cuda/quantize/coded_copy.h"
+#include "kernels/cuda/quantize/nvfp4_launch.h"
+#include "kernels/cuda/quantize/scale_launch.h"
 
 #include <array>
 #include <cmath>

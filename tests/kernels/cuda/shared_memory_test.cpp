@@ -1,7 +1,7 @@
 // Steps on GPUs whose blocks have little shared memory: the harness refuses launches that such a GPU would.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
-#include "kernels/cuda/norm_shape.h"
+#include "kernels/cuda/norm/norm_shape.h"
 #include "tests/support/compare.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/run_plan.h"

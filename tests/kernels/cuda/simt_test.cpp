@@ -1,7 +1,7 @@
 // The SIMT harness itself: indices, barriers, shuffles, and what it refuses.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/simt/include/cuda_runtime.h"
-#include "tests/support/simt/include/kernels/cuda/launch.h"
+#include "tests/support/simt/include/kernels/cuda/stream/launch.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 // Choices that are made once.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/way_choice.h"
+#include "kernels/cuda/gemm/way_choice.h"
 
 #include "tests/support/temporary_folder.h"
 

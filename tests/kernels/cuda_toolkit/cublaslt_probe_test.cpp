@@ -1,6 +1,6 @@
 // What the library is asked when it is probed, and what becomes of its answers. Needs no GPU.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/cublaslt_probe.h"
+#include "kernels/cuda/gemm/cublaslt_probe.h"
 #include "tests/kernels/cuda_toolkit/told_library.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // What cuBLASLt is told of a product. Needs no GPU.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/cublaslt_product.h"
-#include "kernels/cuda/check.h"
+#include "kernels/cuda/gemm/cublaslt_product.h"
+#include "kernels/cuda/support/check.h"
 #include "tests/kernels/cuda_toolkit/told_library.h"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Opens cuBLASLt as the module does; needs the library, no GPU.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/cublaslt.h"
-#include "kernels/cuda/shared_library.h"
+#include "kernels/cuda/gemm/cublaslt.h"
+#include "kernels/cuda/support/shared_library.h"
 #include "tests/support/temporary_folder.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The client of CUPTI against a library of the test's own, which delivers records as CUPTI documents them.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/cupti_trace.h"
+#include "kernels/cuda/trace/cupti_trace.h"
 
 #include <gtest/gtest.h>
 

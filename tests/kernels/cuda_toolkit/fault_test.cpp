@@ -1,6 +1,6 @@
 // Which failures of a GPU stay, and what is said of them.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/fault.h"
+#include "kernels/cuda/machine/fault.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What a tool hears of the ranges: this program is its own tool, as NVTX lets one be linked in.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/nvtx_range.h"
+#include "kernels/cuda/trace/nvtx_range.h"
 
 #include <cstring>
 #include <map>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/cuda/product_cases.h"
 
-#include "kernels/cuda/gemm_epilogue.h"
-#include "kernels/cuda/gemm_sample.h"
+#include "kernels/cuda/gemm/gemm_epilogue.h"
+#include "kernels/cuda/gemm/gemm_sample.h"
 
 #include <algorithm>
 #include <set>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/cublaslt.h"
+#include "kernels/cuda/gemm/cublaslt.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/discovery.h"
+#include "kernels/cuda/machine/discovery.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/host_gpu/host_gpu.h"
 #include "tests/support/pipelines.h"

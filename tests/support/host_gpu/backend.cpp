@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/cuda_backend.h"
 
-#include "kernels/cuda/discovery.h"
+#include "kernels/cuda/machine/discovery.h"
 #include "tests/support/cuda_test_backend.h"
 
 namespace fuseline::testing {

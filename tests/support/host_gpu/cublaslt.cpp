@@ -3,7 +3,7 @@
 // What it refuses, and where scales stand, is what NVIDIA documents of each compute capability (cublasLt.h, and the
 // chapter on narrow precision of cuBLAS's documentation). On 12.x it is as cuBLASLt 13.1, which has block-scaled
 // kernels of one layout only there.
-#include "kernels/cuda/cublaslt.h"
+#include "kernels/cuda/gemm/cublaslt.h"
 
 #include "core/numerics/minifloat.h"
 #include "core/tensor/element_format.h"

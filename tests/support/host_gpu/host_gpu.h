@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/quant/recipe.h"
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/stream/stream.h"
 
 #include <cstddef>
 #include <functional>

@@ -1,6 +1,6 @@
 // There is no NVRTC for the host's GPU: elementwise code is interpreted.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/nvrtc_compiler.h"
+#include "kernels/cuda/elementwise/nvrtc_compiler.h"
 
 namespace fuseline::cuda {
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/simt/host_compiler.h"
 
-#include "kernels/cuda/elementwise_source.h"
-#include "tests/support/simt/include/kernels/cuda/launch.h"
+#include "kernels/cuda/elementwise/elementwise_source.h"
+#include "tests/support/simt/include/kernels/cuda/stream/launch.h"
 #include "tests/support/temporary_folder.h"
 
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/cuda/program_compiler.h"
+#include "kernels/cuda/elementwise/program_compiler.h"
 
 #include <memory>
 

@@ -7,7 +7,7 @@
 #include "core/quant/scale_map.h"
 #include "core/tensor/scaling.h"
 #include "core/tensor/tensor.h"
-#include "kernels/cuda/launch_count.h"
+#include "kernels/cuda/stream/launch_count.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/simt/simt.h"
 

@@ -3,9 +3,9 @@
 #include "tests/support/simt/simt_backend.h"
 
 #include "kernels/cuda/catalog.h"
-#include "kernels/cuda/delay_launch.h"
-#include "kernels/cuda/epilogue_passes.h"
-#include "kernels/cuda/lanes.h"
+#include "kernels/cuda/gemm/epilogue_passes.h"
+#include "kernels/cuda/stream/delay_launch.h"
+#include "kernels/cuda/stream/lanes.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/simt/gpu_profiles.h"
 #include "tests/support/simt/host_compiler.h"

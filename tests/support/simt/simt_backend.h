@@ -4,7 +4,7 @@
 
 #include "core/quant/recipe.h"
 #include "core/runtime/backend.h"
-#include "kernels/cuda/program_compiler.h"
+#include "kernels/cuda/elementwise/program_compiler.h"
 
 #include <memory>
 

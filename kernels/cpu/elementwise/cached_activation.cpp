@@ -1,0 +1,149 @@
+// Kernel "cached_activation": an activation that keeps its input in E4M3. Forward: y, the codes of x and their scale.
+// Backward: the gradient at the x that the codes stand for.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cached_input.h"
+#include "kernels/cpu/elementwise/strip_step.h"
+#include "kernels/cpu/quantize/quantized_codecs.h"
+#include "kernels/cpu/quantize/quantized_copy.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace fuseline::cpu::kernels {
+
+namespace {
+
+constexpr OperandKey kInput{.kind = OperandKind::Input};
+constexpr OperandKey kCodes{.kind = OperandKind::Residual, .slot = kQuantizedInput};
+constexpr OperandKey kInverse{.kind = OperandKind::Residual, .slot = kInverseScale};
+/// Elements that one thread works on at a time.
+constexpr std::int64_t kChunk = 4096;
+
+ElementwiseProgram innerProgram(const CompileRequest& request) {
+  const Node& node = request.member(0);
+  return cachedActivationProgram(*node.operation, node.attributes, request.step.phase == Phase::Backward);
+}
+
+/// Calls work(first, count) for chunks of the elements, on all threads.
+template <class Work>
+void forChunks(std::int64_t elements, Work work) {
+  const std::int64_t numChunks = (elements + kChunk - 1) / kChunk;
+#pragma omp parallel for schedule(static) if (numChunks > 1)
+  for (std::int64_t chunk = 0; chunk < numChunks; ++chunk) {
+    const std::int64_t first = chunk * kChunk;
+    work(first, std::min(kChunk, elements - first));
+  }
+}
+
+/// Codes and scale, where the step keeps them.
+class InputCache {
+ public:
+  explicit InputCache(const CompileRequest& request)
+      : m_x(findOperand(request, kInput)),
+        m_codes(findOperand(request, kCodes)),
+        m_inverse(findOperand(request, kInverse)) {}
+
+  void fill(Pointers operands) const {
+    if (!m_codes) return;
+    const std::byte* const x = m_x.at(operands);
+    const float scale = currentScale(amaxOf(x, m_x.spec));
+    *reinterpret_cast<float*>(m_inverse.at(operands)) = 1.0F / scale;
+    auto* const codes = reinterpret_cast<std::uint8_t*>(m_codes.at(operands));
+    const QuantizeFunction quantize = codecsOf(ElementFormat::E4M3, m_x.spec.dtype).quantize;
+    forChunks(m_x.spec.numElements(), [&](std::int64_t first, std::int64_t count) {
+      quantize(codes + first, x + first * sizeBytes(m_x.spec.dtype), scale, static_cast<std::size_t>(count));
+    });
+  }
+
+ private:
+  Binding m_x, m_codes, m_inverse;
+};
+
+class CachedForward final : public Kernel {
+ public:
+  CachedForward(std::unique_ptr<Kernel> activation, InputCache cache)
+      : m_activation(std::move(activation)), m_cache(std::move(cache)) {}
+  std::size_t workspaceBytes() const override { return m_activation->workspaceBytes(); }
+  void run(Pointers operands, std::byte* workspace) override {
+    m_activation->run(operands, workspace);
+    m_cache.fill(operands);
+  }
+
+ private:
+  std::unique_ptr<Kernel> m_activation;
+  InputCache m_cache;
+};
+
+/// The program reads x from float32 scratch, whose pointer stands behind the step's own operands.
+class CachedBackward final : public Kernel {
+ public:
+  CachedBackward(StripEngine engine, std::int64_t rows, Binding codes, Binding inverse)
+      : m_engine(std::move(engine)), m_rows(rows), m_codes(std::move(codes)), m_inverse(std::move(inverse)) {}
+
+  std::size_t workspaceBytes() const override { return scratchBytes() + m_engine.workspaceBytes(m_rows); }
+
+  void run(Pointers operands, std::byte* workspace) override {
+    restore(operands, reinterpret_cast<float*>(workspace));
+    m_pointers.assign(operands.begin(), operands.end());
+    m_pointers.push_back(workspace);
+    m_engine.run(m_pointers, m_rows, workspace + scratchBytes());
+  }
+
+ private:
+  std::size_t scratchBytes() const {
+    return static_cast<std::size_t>((m_codes.spec.numElements() * sizeBytes(DType::F32) + 63) / 64 * 64);
+  }
+
+  void restore(Pointers operands, float* x) const {
+    const auto* const codes = reinterpret_cast<const std::uint8_t*>(m_codes.at(operands));
+    const float inverse = *reinterpret_cast<const float*>(m_inverse.at(operands));
+    const DequantizeFunction dequantize = codecsOf(ElementFormat::E4M3, DType::F32).dequantize;
+    forChunks(m_codes.spec.numElements(), [&](std::int64_t first, std::int64_t count) {
+      dequantize(x + first, codes + first, inverse, static_cast<std::size_t>(count));
+    });
+  }
+
+  StripEngine m_engine;
+  std::int64_t m_rows;
+  Binding m_codes, m_inverse;
+  std::vector<std::byte*> m_pointers;
+};
+
+Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
+  auto activation = makeStripKernel(request, innerProgram(request));
+  if (!activation) return activation.error();
+  return std::unique_ptr<Kernel>(std::make_unique<CachedForward>(std::move(*activation), InputCache(request)));
+}
+
+Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
+  const Result<Binding> codes = requireOperand(request, kCodes);
+  if (!codes) return codes.error();
+  const Result<Binding> inverse = requireOperand(request, kInverse);
+  if (!inverse) return inverse.error();
+  const TensorSpec& y = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
+  const int scratch = static_cast<int>(request.step.operands.size());
+  StripEngine engine(innerProgram(request), y.cols(), request.settings.threads, [&](const OperandKey& key) {
+    if (key == kInput) return StripOperand{DType::F32, scratch};
+    const Binding binding = findOperand(request, key);
+    return StripOperand{binding.spec.dtype, binding.index};
+  });
+  return std::unique_ptr<Kernel>(std::make_unique<CachedBackward>(std::move(engine), y.rows(), *codes, *inverse));
+}
+
+}  // namespace
+
+KernelDef cached_activation();
+
+KernelDef cached_activation() {
+  return {
+      .name = "cached_activation",
+      .phases = {Phase::Forward, Phase::Backward},
+      .supports = [](const KernelQuery&) { return Verdict::yes(); },
+      .compile =
+          [](const CompileRequest& request) {
+            return request.step.phase == Phase::Forward ? compileForward(request) : compileBackward(request);
+          },
+  };
+}
+
+}  // namespace fuseline::cpu::kernels

@@ -1,0 +1,297 @@
+// oneDNN matmul primitives, packing and dtype conversions.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm/gemm.h"
+
+#include "kernels/cpu/elementwise/strip_functions.h"
+#include "kernels/cpu/gemm/coded_gemm.h"
+#include "kernels/cpu/machine/cpu_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <unordered_map>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace fuseline::cpu {
+
+namespace {
+
+/// Elements that one thread converts at a time.
+constexpr std::int64_t kConversionChunk = 16384;
+
+dnnl::memory::data_type dnnlType(DType dtype) {
+  return dtype == DType::BF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+/// Descriptor of a [rows, cols] operand.
+dnnl::memory::desc describe(std::int64_t rows, std::int64_t cols, DType dtype, Storage2d storage) {
+  const dnnl::memory::dims strides =
+      storage == Storage2d::AsRead ? dnnl::memory::dims{cols, 1} : dnnl::memory::dims{1, rows};
+  return {{rows, cols}, dnnlType(dtype), strides};
+}
+
+std::int64_t roundUp64(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// Rows from which packing B anew in every run costs less than it gains, for a B that is stored as it is read. A
+/// transposed B never gains: its packing is twice as slow (measured 2026-11, Zen 5, N and K of 1024 and 4096: at 256
+/// rows 407 packed against 473 GFLOP/s plain, at 1024 rows 471 against 469, beyond that packed wins).
+constexpr std::int64_t kMinRowsToPack = 1024;
+
+/// Sums over rows (A^T B) from which the library's inner product is at least as fast as its matmul in bf16. In
+/// float32 it always is (231 to 250 against 200 to 246 GFLOP/s, same measurement).
+constexpr std::int64_t kMinRowsForInnerProduct = 1024;
+
+bool worthPacking(const GemmProblem& problem) {
+  if (problem.packing == Packing::OnceForever) return true;
+  return problem.b == Storage2d::AsRead && problem.a == Storage2d::AsRead && problem.m >= kMinRowsToPack;
+}
+
+/// One of the dtypes is float32.
+void convertElements(const std::byte* from, DType fromType, std::byte* to, DType toType, std::int64_t count) {
+  const StripFunction function = fromType == DType::F32 ? encodeFunction(toType) : decodeFunction(fromType);
+  const std::int64_t numChunks = (count + kConversionChunk - 1) / kConversionChunk;
+#pragma omp parallel for schedule(static) if (numChunks > 1)
+  for (std::int64_t chunk = 0; chunk < numChunks; ++chunk) {
+    const std::int64_t first = chunk * kConversionChunk;
+    const auto length = static_cast<std::size_t>(std::min(kConversionChunk, count - first));
+    function(to + first * sizeBytes(toType), from + first * sizeBytes(fromType), nullptr, length);
+  }
+}
+
+}  // namespace
+
+struct Gemm::State {
+  explicit State(const GemmProblem& given) : problem(given) {
+    const bool isBf16 = problem.aType == DType::BF16 && problem.bType == DType::BF16 && problem.isBf16Native;
+    inputType = isBf16 ? DType::BF16 : DType::F32;
+    outputType = isBf16 && problem.cType == DType::BF16 ? DType::BF16 : DType::F32;
+    if (problem.maxPanelRows <= 0) problem.maxPanelRows = problem.m;
+    problem.maxPanelRows = std::min(problem.maxPanelRows, problem.m);
+    if (isEmpty()) return;
+    if (problem.bCodes)
+      createCoded();
+    else if (isWeightGradient())
+      createInnerProduct();
+    else
+      createMatmuls();
+    layOut();
+  }
+
+  /// A^T B over all rows at once. The library's inner product can neither scale nor accumulate.
+  bool isWeightGradient() const {
+    return problem.alpha == 1.0F && !isScaled() && !problem.accumulates && problem.a == Storage2d::Transposed &&
+           problem.b == Storage2d::AsRead && problem.maxPanelRows == problem.m &&
+           (inputType == DType::F32 || problem.k >= kMinRowsForInnerProduct);
+  }
+
+  void createCoded() {
+    coded.emplace(problem.maxPanelRows, problem.n, problem.k, *problem.bCodes);
+    keptB = allocateKeptB(coded->packedBytes());
+  }
+
+  void createMatmuls() {
+    plainB = packedB = describe(problem.k, problem.n, inputType, problem.b);
+    if (worthPacking(problem)) {
+      const dnnl::memory::desc any{{problem.k, problem.n}, dnnlType(inputType), dnnl::memory::format_tag::any};
+      packedB = makeDescriptor(problem.maxPanelRows, any).weights_desc();
+    }
+    if (packedB != plainB) packer = dnnl::reorder(dnnl::reorder::primitive_desc(engine, plainB, engine, packedB));
+    const bool isPrepared = packer || convertsB();
+    if (problem.packing == Packing::OnceForever && isPrepared) keptB = allocateKeptB(packedB.get_size());
+    matmulFor(problem.maxPanelRows);
+    if (const std::int64_t tail = problem.m % problem.maxPanelRows) matmulFor(tail);
+  }
+
+  /// On huge pages, unlike memory that the library would allocate.
+  static std::unique_ptr<DeviceMemory> allocateKeptB(std::size_t size) {
+    auto memory = allocateCpuMemory(size);
+    if (!memory) throw std::runtime_error(memory.error().message);
+    return std::move(*memory);
+  }
+
+  /// In the library's terms: x = B [K, N], dy = A as stored [K, M], dW = C [M, N].
+  void createInnerProduct() {
+    using dnnl::inner_product_backward_weights;
+    const auto x = describe(problem.k, problem.n, inputType, Storage2d::AsRead);
+    const auto dy = describe(problem.k, problem.m, inputType, Storage2d::AsRead);
+    const auto dw = cDescriptor(problem.m);
+    const dnnl::memory::desc weight{{problem.m, problem.n}, dnnlType(inputType), dnnl::memory::format_tag::any};
+    const dnnl::inner_product_forward::primitive_desc hint({dnnl::prop_kind::forward_training, x, weight, dy}, engine);
+    innerProduct =
+        inner_product_backward_weights(inner_product_backward_weights::primitive_desc({x, dw, dy}, engine, hint));
+    plainB = packedB = x;
+  }
+
+  bool isScaled() const { return problem.aFactor || problem.bFactor; }
+  float scale() const {
+    return (problem.aFactor ? *problem.aFactor : 1.0F) * (problem.bFactor ? *problem.bFactor : 1.0F);
+  }
+  static dnnl::memory::desc scaleDescriptor() {
+    return {{1, 1}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ab};
+  }
+
+  bool isEmpty() const { return problem.m == 0 || problem.n == 0 || problem.k == 0; }
+
+  dnnl::matmul::primitive_desc makeDescriptor(std::int64_t rows, const dnnl::memory::desc& b) const {
+    if (problem.biasType)
+      return {dnnl::matmul::desc(aDescriptor(rows), b, biasDescriptor(), cDescriptor(rows)), engine};
+    dnnl::primitive_attr attributes;
+    attributes.set_post_ops(postOperations());
+    return {dnnl::matmul::desc(aDescriptor(rows), b, cDescriptor(rows)), attributes, engine};
+  }
+  dnnl::post_ops postOperations() const {
+    dnnl::post_ops operations;
+    if (isScaled()) operations.append_binary(dnnl::algorithm::binary_mul, scaleDescriptor());
+    if (problem.alpha != 1.0F) operations.append_eltwise(1.0F, dnnl::algorithm::eltwise_linear, problem.alpha, 0.0F);
+    if (problem.accumulates) operations.append_sum(1.0F);
+    return operations;
+  }
+  dnnl::memory::desc biasDescriptor() const { return describe(1, problem.n, *problem.biasType, Storage2d::AsRead); }
+  dnnl::memory::desc aDescriptor(std::int64_t rows) const { return describe(rows, problem.k, inputType, problem.a); }
+  dnnl::memory::desc cDescriptor(std::int64_t rows) const {
+    return describe(rows, problem.n, outputType, Storage2d::AsRead);
+  }
+
+  /// The packed layout does not depend on the number of rows, so that all panels share it.
+  dnnl::matmul& matmulFor(std::int64_t rows) {
+    auto found = matmuls.find(rows);
+    if (found == matmuls.end()) found = matmuls.emplace(rows, dnnl::matmul(makeDescriptor(rows, packedB))).first;
+    return found->second;
+  }
+
+  bool convertsA() const { return problem.aType != inputType; }
+  bool convertsB() const { return problem.bType != inputType; }
+  bool convertsC() const { return problem.cType != outputType; }
+
+  void layOut() {
+    const auto take = [this](std::int64_t bytes) {
+      const std::int64_t start = totalBytes;
+      totalBytes += roundUp64(bytes);
+      return start;
+    };
+    const std::int64_t rows = problem.maxPanelRows;
+    if (coded) {
+      take(static_cast<std::int64_t>(coded->workspaceBytes()));
+      return;
+    }
+    if (packer && !keptB) packedOffset = take(static_cast<std::int64_t>(packedB.get_size()));
+    if (convertsB()) bOffset = take(problem.k * problem.n * sizeBytes(inputType));
+    if (convertsA()) aOffset = take(rows * problem.k * sizeBytes(inputType));
+    if (convertsC()) cOffset = take(rows * problem.n * sizeBytes(outputType));
+  }
+
+  void prepareB(const std::byte* b, std::byte* workspace) {
+    if (isKeptBReady) return;
+    std::byte* const kept = keptB ? keptB->data() : nullptr;
+    currentB = const_cast<std::byte*>(b);
+    if (!coded && convertsB()) {
+      currentB = kept && !packer ? kept : workspace + bOffset;
+      convertElements(b, problem.bType, currentB, inputType, problem.k * problem.n);
+    }
+    if (coded) coded->pack(b, kept);
+    if (packer) pack(kept ? kept : workspace + packedOffset);
+    isKeptBReady = kept != nullptr;
+  }
+
+  void pack(std::byte* packed) {
+    dnnl::memory from(plainB, engine, currentB);
+    dnnl::memory to(packedB, engine, packed);
+    packer.execute(stream, from, to);
+    currentB = packed;
+  }
+
+  void multiplyRows(const std::byte* a, std::byte* c, std::int64_t rows, std::byte* workspace) {
+    if (coded) return coded->multiply(a, keptB->data(), problem.alpha * scale(), c, problem.cType, rows, workspace);
+    const std::byte* input = a;
+    if (convertsA()) {
+      convertElements(a, problem.aType, workspace + aOffset, inputType, rows * problem.k);
+      input = workspace + aOffset;
+    }
+    std::byte* const output = convertsC() ? workspace + cOffset : c;
+    execute(input, output, rows);
+    if (convertsC()) convertElements(output, outputType, c, problem.cType, rows * problem.n);
+  }
+
+  void execute(const std::byte* input, std::byte* output, std::int64_t rows) {
+    if (innerProduct) return executeInnerProduct(input, output);
+    std::unordered_map<int, dnnl::memory> arguments = {
+        {DNNL_ARG_SRC, dnnl::memory(aDescriptor(rows), engine, const_cast<std::byte*>(input))},
+        {DNNL_ARG_WEIGHTS, dnnl::memory(packedB, engine, currentB)},
+        {DNNL_ARG_DST, dnnl::memory(cDescriptor(rows), engine, output)}};
+    float factor = scale();
+    if (isScaled())
+      arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
+                        dnnl::memory(scaleDescriptor(), engine, &factor));
+    if (problem.biasType)
+      arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(biasDescriptor(), engine, const_cast<std::byte*>(bias)));
+    matmulFor(rows).execute(stream, arguments);
+  }
+
+  void executeInnerProduct(const std::byte* input, std::byte* output) {
+    const auto dy = describe(problem.k, problem.m, inputType, Storage2d::AsRead);
+    innerProduct.execute(stream, {{DNNL_ARG_SRC, dnnl::memory(plainB, engine, currentB)},
+                                  {DNNL_ARG_DIFF_DST, dnnl::memory(dy, engine, const_cast<std::byte*>(input))},
+                                  {DNNL_ARG_DIFF_WEIGHTS, dnnl::memory(cDescriptor(problem.m), engine, output)}});
+  }
+
+  GemmProblem problem;
+  DType inputType = DType::F32;
+  DType outputType = DType::F32;
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  dnnl::memory::desc plainB;
+  dnnl::memory::desc packedB;
+  std::map<std::int64_t, dnnl::matmul> matmuls;       // by number of rows
+  dnnl::inner_product_backward_weights innerProduct;  // empty unless this is A^T B
+  dnnl::reorder packer;                               // empty when B is used as it stands
+  std::optional<CodedGemm> coded;                     // empty unless B is codes
+  std::unique_ptr<DeviceMemory> keptB;                // null unless B is prepared once
+  bool isKeptBReady = false;
+  std::byte* currentB = nullptr;
+  const std::byte* bias = nullptr;
+  std::int64_t packedOffset = 0;
+  std::int64_t aOffset = 0;
+  std::int64_t bOffset = 0;
+  std::int64_t cOffset = 0;
+  std::int64_t totalBytes = 0;
+};
+
+Gemm::Gemm(const GemmProblem& problem) : m_state(std::make_unique<State>(problem)) {}
+Gemm::~Gemm() = default;
+Gemm::Gemm(Gemm&&) noexcept = default;
+Gemm& Gemm::operator=(Gemm&&) noexcept = default;
+
+const GemmProblem& Gemm::problem() const { return m_state->problem; }
+
+std::size_t Gemm::workspaceBytes() const { return static_cast<std::size_t>(m_state->totalBytes); }
+
+void Gemm::setBias(const std::byte* bias) { m_state->bias = bias; }
+
+void Gemm::prepareB(const std::byte* b, std::byte* workspace) {
+  if (!m_state->isEmpty()) m_state->prepareB(b, workspace);
+}
+
+void Gemm::multiplyRows(const std::byte* a, std::byte* c, std::int64_t rows, std::byte* workspace) {
+  const GemmProblem& problem = m_state->problem;
+  if (rows == 0 || problem.n == 0) return;
+  if (problem.k == 0) {
+    if (problem.accumulates) return;
+    std::memset(c, 0, static_cast<std::size_t>(rows * problem.n * sizeBytes(problem.cType)));
+    return;
+  }
+  m_state->multiplyRows(a, c, rows, workspace);
+}
+
+void Gemm::multiply(const std::byte* a, const std::byte* b, std::byte* c, std::byte* workspace) {
+  const GemmProblem& problem = m_state->problem;
+  prepareB(b, workspace);
+  for (std::int64_t row = 0; row < problem.m; row += problem.maxPanelRows) {
+    const std::int64_t rows = std::min(problem.maxPanelRows, problem.m - row);
+    const std::byte* const panelA = a ? a + row * problem.k * sizeBytes(problem.aType) : nullptr;
+    multiplyRows(panelA, c + row * problem.n * sizeBytes(problem.cType), rows, workspace);
+  }
+}
+
+}  // namespace fuseline::cpu

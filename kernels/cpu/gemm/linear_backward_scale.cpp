@@ -1,0 +1,27 @@
+// Kernel "linear_backward_scale": backward of a linear layer and the ConstantScale behind it. dx = scale dy W and
+// dW = scale dy^T x.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/gemm/linear_parts.h"
+
+namespace fuseline::cpu::kernels {
+
+namespace {
+
+Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
+  return compileLinearBackward(request, static_cast<float>(request.member(1).attributes.real("scale")));
+}
+
+}  // namespace
+
+KernelDef linear_backward_scale();
+
+KernelDef linear_backward_scale() {
+  return {
+      .name = "linear_backward_scale",
+      .phases = {Phase::Backward},
+      .supports = [](const KernelQuery&) { return Verdict::yes(); },
+      .compile = compile,
+  };
+}
+
+}  // namespace fuseline::cpu::kernels

@@ -1,0 +1,100 @@
+// Kernel "linear_epilogue": a linear layer and the elementwise ops behind it, in one program on the product's result.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/elementwise/strip_step.h"
+#include "kernels/cpu/gemm/linear_parts.h"
+#include "kernels/cpu/gemm/panel_gemm.h"
+#include "kernels/cpu/quantize/row_copies.h"
+
+namespace fuseline::cpu::kernels {
+
+namespace {
+
+/// Names the product's result in the program; the linear's own output may be an operand too, when it is saved.
+constexpr OperandKey kSums{.member = -1, .kind = OperandKind::Output, .slot = 0};
+constexpr OperandKey kLinearOutput{.member = 0, .kind = OperandKind::Output, .slot = 0};
+constexpr OperandKey kBiasOutput{.member = 1, .kind = OperandKind::Output, .slot = 0};
+
+class LinearEpilogue final : public Kernel {
+ public:
+  LinearEpilogue(PanelGemm gemm, Binding x, Binding weight, std::optional<RowCopies> copies)
+      : m_gemm(std::move(gemm)), m_x(std::move(x)), m_weight(std::move(weight)), m_copies(std::move(copies)) {}
+  std::size_t workspaceBytes() const override { return gemmBytes() + (m_copies ? m_copies->scratchBytes() : 0); }
+  void run(Pointers operands, std::byte* workspace) override {
+    const RowSink* const sink = m_copies ? &m_copies->begin(operands, workspace + gemmBytes()) : nullptr;
+    m_gemm.run(m_x.at(operands), m_weight.at(operands), operands, workspace, sink);
+    if (m_copies) m_copies->finish();
+  }
+
+ private:
+  std::size_t gemmBytes() const { return (m_gemm.workspaceBytes() + 63) / 64 * 64; }
+
+  PanelGemm m_gemm;
+  Binding m_x, m_weight;
+  std::optional<RowCopies> m_copies;
+};
+
+/// The bias that the product itself can add; absent where it must be an instruction of the program.
+Binding productBias(const CompileRequest& request, const GemmProblem& problem) {
+  const bool isBias = request.step.nodes.size() > 1 && request.member(1).operation->name == "Bias";
+  if (!isBias || findOperand(request, kLinearOutput)) return {};
+  const Binding bias = findOperand(request, {1, OperandKind::Parameter, 0});
+  return bias && canAdd(problem, bias.spec.dtype) ? bias : Binding{};
+}
+
+/// The places where the program reads the product, or would: two where a gated op does.
+std::vector<Place> readPlaces(const ElementwiseProgram& program, const OperandKey& product) {
+  std::vector<Place> places;
+  for (const Instruction& instruction : program.code)
+    if (instruction.opcode == Opcode::Load && instruction.place.operand == product) places.push_back(instruction.place);
+  return places.empty() ? std::vector{Place{.operand = product}} : places;
+}
+
+/// What is left after the product, which gives `product`; stored too if the step wants it.
+ElementwiseProgram epilogueProgram(const CompileRequest& request, const OperandKey& product) {
+  ElementwiseProgram program = composeProgram(request.graph, request.step, product.member + 1);
+  if (findOperand(request, product)) {
+    for (const Place& place : readPlaces(program, product)) {
+      program.code.push_back({.opcode = Opcode::Load, .place = place});
+      program.stores.push_back({.value = static_cast<ValueIndex>(program.code.size()) - 1, .place = place});
+    }
+  }
+  for (Instruction& instruction : program.code)
+    if (instruction.opcode == Opcode::Load && instruction.place.operand == product) instruction.place.operand = kSums;
+  return program;
+}
+
+Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
+  const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
+  if (!x) return x.error();
+  const Result<Binding> weight = requireOperand(request, {0, OperandKind::Parameter, 0});
+  if (!weight) return weight.error();
+  const LinearSize size = linearSize(request.member(0), x->spec);
+  const DType separate = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0).dtype;
+  GemmProblem problem = forwardProblem(request, size, *x, *weight, separate);
+  const Binding bias = productBias(request, problem);
+  if (bias) problem.biasType = bias.spec.dtype;
+  const ElementwiseProgram program = epilogueProgram(request, bias ? kBiasOutput : kLinearOutput);
+  Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums});
+  if (!operands) return operands.error();
+  std::optional<RowCopies> copies = rowCopiesOf(request);
+  const auto drained = copies ? std::optional(copies->source()) : std::nullopt;
+  PanelGemm gemm(problem, kSums, program, std::move(*operands), request.settings.threads, bias, drained);
+  return std::unique_ptr<Kernel>(std::make_unique<LinearEpilogue>(std::move(gemm), *x, *weight, std::move(copies)));
+}
+
+}  // namespace
+
+KernelDef linear_epilogue();
+
+KernelDef linear_epilogue() {
+  return {
+      .name = "linear_epilogue",
+      .phases = {Phase::Forward},
+      .supports = [](const KernelQuery& query) { return areElementwise(query.graph, query.members.subspan(1)); },
+      .compile = compile,
+      .writesCopies = true,
+      .multipliesCodes = true,
+  };
+}
+
+}  // namespace fuseline::cpu::kernels

@@ -1,0 +1,69 @@
+// The three products of a linear layer, as the kernels of linear ops share them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/kernel_def.h"
+#include "kernels/cpu/step_operand.h"
+
+namespace fuseline::cpu {
+
+/// x: [M, K], weight: [N, K], y: [M, N].
+struct LinearSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+LinearSize linearSize(const Node& node, const TensorSpec& x);
+
+/// Can the product add a bias of this dtype by itself?
+bool canAdd(const GemmProblem& problem, DType bias);
+
+/// What a product must know of an operand.
+struct Factor {
+  // Implicit, because a binding or a dtype is all that callers have.
+  Factor(DType plain) : dtype(plain) {}
+  Factor(const Binding& binding)
+      : dtype(binding.spec.dtype), isTransposed(binding.isTransposed), scale(binding.factor), codes(binding.codes) {}
+
+  DType dtype;
+  bool isTransposed = false;
+  const float* scale = nullptr;
+  std::optional<ElementFormat> codes;
+};
+
+/// y = x W^T. W is packed once when parameters are constant.
+GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size, const Factor& x, const Factor& weight,
+                           DType y);
+/// dx = dy W
+GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy,
+                             const Factor& weight, DType dx);
+/// dW = dy^T x, or dW += dy^T x where the step wants it added.
+GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy, const Factor& x,
+                              const Binding& dw);
+
+/// dW = dy^T x of one member, when somebody wants it.
+class WeightGrad {
+ public:
+  /// Absent when the step has no gradient for the parameter. dW = alpha dy^T x, with dy the gradient of member
+  /// `gradOutput`'s output.
+  static Result<WeightGrad> make(const CompileRequest& request, int member, int gradOutput, float alpha = 1.0F);
+  static Result<WeightGrad> make(const CompileRequest& request, int member) { return make(request, member, member); }
+
+  explicit operator bool() const { return static_cast<bool>(m_gradient); }
+  std::size_t workspaceBytes() const { return m_gemm ? m_gemm->workspaceBytes() : 0; }
+  void run(Pointers pointers, std::byte* workspace);
+
+ private:
+  Binding m_gradOutput;
+  Binding m_input;
+  Binding m_gradient;
+  std::shared_ptr<Gemm> m_gemm;
+};
+
+/// dx = alpha dy W and dW = alpha dy^T x of member 0, as far as they are wanted; dy is the gradient of the last
+/// member's output.
+Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request, float alpha = 1.0F);
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,61 @@
+// RowCopies: the quantized copies that a step writes of its own result, or the amax that it finds, while the rows are
+// made, block by block.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/quantize_steps.h"
+#include "kernels/cpu/elementwise/row_sink.h"
+#include "kernels/cpu/kernel_def.h"
+#include "kernels/cpu/quantize/quantized_copy.h"
+
+#include <optional>
+#include <vector>
+
+namespace fuseline::cpu {
+
+/// Yes where the rows that the kernel makes are those of the tensor, and they are enough blocks of rows for all
+/// threads. query: with copies.
+Verdict canMakeRowCopies(const KernelQuery& query, int threads);
+
+class RowCopies {
+ public:
+  /// request.step.copies is not empty; all of them are of one result.
+  explicit RowCopies(const CompileRequest& request);
+
+  const OperandKey& source() const { return m_works.front().source; }
+  /// Of the rows that the kernel makes: of the result, or float32 where copies follow from the numbers before they are
+  /// rounded to it.
+  const TensorSpec& spec() const { return m_spec; }
+  std::size_t scratchBytes() const;
+
+  /// The sink of one run. scratch: scratchBytes().
+  const RowSink& begin(Pointers pointers, std::byte* scratch);
+  void finish();
+
+ private:
+  void take(int thread, std::int64_t first, std::int64_t count, const std::byte* rows);
+  /// Does the kernel make the rows in their place in the result?
+  bool isMadeInPlace() const { return m_sourceIndex >= 0 && !m_works.front().isUnrounded; }
+  void store(std::int64_t first, std::int64_t count, const std::byte* rows) const;
+  void open(const QuantizeWork& work, Pointers pointers);
+  CopyRows open(const QuantizeWork& work, const QuantizePiece& piece) const;
+
+  const Graph& m_graph;
+  const Plan& m_plan;
+  const Step& m_step;
+  std::vector<QuantizeWork> m_works;
+  TensorSpec m_spec;
+  int m_sourceIndex;          // of the result; -1: it is not stored
+  std::byte* m_to = nullptr;  // where rows go that are not made in their place, of the run at hand
+  int m_threads;
+  bool m_needsAmax = false;
+  RowSink m_sink;
+  std::vector<CopyRows> m_copies;      // by work, of the run at hand
+  std::vector<std::byte*> m_amaxesTo;  // histories and amaxes of the run at hand
+  std::vector<float> m_amaxes;         // by thread
+};
+
+/// Nothing for a step that makes no copies.
+std::optional<RowCopies> rowCopiesOf(const CompileRequest& request);
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,19 @@
+// Kernel "accumulate": the sum of the gradients that meet at a branch, in float32, rounded once.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/sum_program.h"
+#include "kernels/cuda/elementwise/elementwise_step.h"
+
+namespace fuseline::cuda::kernels {
+
+KernelDef accumulate();
+
+KernelDef accumulate() {
+  return {
+      .name = "accumulate",
+      .phases = {Phase::Forward, Phase::Backward},
+      .supports = [](const KernelQuery&) { return Verdict::yes(); },
+      .compile = [](const CompileRequest& request) { return makeElementwiseKernel(request, sumProgram(request.step)); },
+  };
+}
+
+}  // namespace fuseline::cuda::kernels

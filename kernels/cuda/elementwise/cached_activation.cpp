@@ -1,0 +1,152 @@
+// Kernel "cached_activation": an activation that keeps its input in E4M3. Forward: y, the codes of x and their scale.
+// Backward: the gradient at the x that the codes stand for.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/cached_input.h"
+#include "kernels/cuda/elementwise/elementwise_step.h"
+#include "kernels/cuda/elementwise/program_runner.h"
+#include "kernels/cuda/quantize/quantize_launch.h"
+#include "kernels/cuda/support/workspace.h"
+
+namespace fuseline::cuda::kernels {
+
+namespace {
+
+constexpr OperandKey kInput{.kind = OperandKind::Input};
+constexpr OperandKey kCodes{.kind = OperandKind::Residual, .slot = kQuantizedInput};
+constexpr OperandKey kInverse{.kind = OperandKind::Residual, .slot = kInverseScale};
+
+ElementwiseProgram innerProgram(const CompileRequest& request) {
+  const Node& node = request.member(0);
+  return cachedActivationProgram(*node.operation, node.attributes, request.step.phase == Phase::Backward);
+}
+
+/// Codes and scale, where the step keeps them.
+class InputCache {
+ public:
+  explicit InputCache(const CompileRequest& request)
+      : m_x(findOperand(request, kInput)),
+        m_codes(findOperand(request, kCodes)),
+        m_inverse(findOperand(request, kInverse)),
+        m_device(request.device) {}
+
+  /// amax: room for one float32.
+  void fill(Pointers pointers, float* amax) const {
+    if (!m_codes) return;
+    const device::Element element = elementOf(m_x.spec.dtype);
+    const std::byte* const x = m_x.at(pointers);
+    launchClear({amax, 1}, m_device.stream);
+    const AmaxSearch search{.x = x, .element = element, .elements = m_x.spec.numElements(), .amax = amax};
+    launchAmax({&search, 1}, m_device.numMultiprocessors, m_device.stream);
+    const TensorQuantization cast{
+        .x = x,
+        .element = element,
+        .rows = m_x.spec.rows(),
+        .cols = m_x.spec.cols(),
+        .rowwise = {.codes = reinterpret_cast<std::uint8_t*>(m_codes.at(pointers)), .scales = m_inverse.at(pointers)},
+        .amax = amax};
+    launchQuantize({&cast, 1}, m_device.stream);
+  }
+
+ private:
+  Binding m_x, m_codes, m_inverse;
+  const DeviceContext& m_device;
+};
+
+class CachedForward final : public Kernel {
+ public:
+  CachedForward(std::unique_ptr<Kernel> activation, InputCache cache)
+      : m_activation(std::move(activation)), m_cache(std::move(cache)) {}
+  std::size_t workspaceBytes() const override { return kAmaxBytes + m_activation->workspaceBytes(); }
+  void run(Pointers pointers, std::byte* workspace) override {
+    m_cache.fill(pointers, reinterpret_cast<float*>(workspace));
+    m_activation->run(pointers, workspace + kAmaxBytes);
+  }
+
+ private:
+  static constexpr std::size_t kAmaxBytes = workspacePart(sizeof(float));
+
+  std::unique_ptr<Kernel> m_activation;
+  InputCache m_cache;
+};
+
+/// The program reads x from float32 in the workspace.
+class CachedBackward final : public Kernel {
+ public:
+  CachedBackward(ProgramRunner runner, const ElementwiseShape& shape, const CompileRequest& request)
+      : m_runner(std::move(runner)),
+        m_shape(shape),
+        m_codes(findOperand(request, kCodes)),
+        m_inverse(findOperand(request, kInverse)),
+        m_stream(request.device.stream) {
+    for (const OperandKey& key : m_runner.operands()) m_bindings.push_back(findOperand(request, key));
+    m_memory.resize(m_bindings.size());
+  }
+
+  std::size_t workspaceBytes() const override { return inputBytes() + m_runner.workspaceBytes(m_shape); }
+
+  void run(Pointers pointers, std::byte* workspace) override {
+    restore(pointers, workspace);
+    for (std::size_t i = 0; i < m_bindings.size(); ++i)
+      m_memory[i] = m_runner.operands()[i] == kInput ? workspace : m_bindings[i].at(pointers);
+    m_runner.run(m_shape, m_memory, workspace + inputBytes(), m_stream);
+  }
+
+ private:
+  std::size_t inputBytes() const {
+    return workspacePart(static_cast<std::size_t>(m_codes.spec.numElements() * sizeBytes(DType::F32)));
+  }
+
+  void restore(Pointers pointers, std::byte* x) const {
+    launchDequantize({.codes = reinterpret_cast<const std::uint8_t*>(m_codes.at(pointers)),
+                      .inverseScale = reinterpret_cast<const float*>(m_inverse.at(pointers)),
+                      .out = x,
+                      .element = device::Element::F32,
+                      .elements = m_codes.spec.numElements()},
+                     m_stream);
+  }
+
+  ProgramRunner m_runner;
+  ElementwiseShape m_shape;
+  Binding m_codes, m_inverse;
+  Stream m_stream;
+  std::vector<Binding> m_bindings;
+  std::vector<std::byte*> m_memory;  // of the bindings, in one call
+};
+
+Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
+  auto activation = makeElementwiseKernel(request, innerProgram(request));
+  if (!activation) return activation.error();
+  return std::unique_ptr<Kernel>(std::make_unique<CachedForward>(std::move(*activation), InputCache(request)));
+}
+
+Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
+  for (const OperandKey& key : {kCodes, kInverse})
+    if (const Result<Binding> there = requireOperand(request, key); !there) return there.error();
+  const auto dtypeOf = [&](const OperandKey& key) {
+    return key == kInput ? DType::F32 : findOperand(request, key).spec.dtype;
+  };
+  const Result<DeviceProgram> program = compileProgram(innerProgram(request), dtypeOf);
+  if (!program) return program.error();
+  const TensorSpec& y = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
+  const ElementwiseShape shape = programShape(*program, {y.rows(), y.cols()}, request.device.numMultiprocessors);
+  return std::unique_ptr<Kernel>(
+      std::make_unique<CachedBackward>(ProgramRunner(*program, shape, dtypeOf, request.device), shape, request));
+}
+
+}  // namespace
+
+KernelDef cached_activation();
+
+KernelDef cached_activation() {
+  return {
+      .name = "cached_activation",
+      .phases = {Phase::Forward, Phase::Backward},
+      .supports = [](const KernelQuery&) { return Verdict::yes(); },
+      .compile =
+          [](const CompileRequest& request) {
+            return request.step.phase == Phase::Forward ? compileForward(request) : compileBackward(request);
+          },
+  };
+}
+
+}  // namespace fuseline::cuda::kernels

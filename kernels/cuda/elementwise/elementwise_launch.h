@@ -1,0 +1,74 @@
+// Launches of elementwise programs. Plain C++: the kernels stand in elementwise_kernels.cu.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/program.h"
+#include "kernels/cuda/stream/stream.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fuseline::cuda {
+
+/// How a program's grid is spread over the device.
+struct ElementwiseShape {
+  device::Grid grid;
+  int vector = 1;         // columns of a thread: 1 or kVectorWidth
+  unsigned threadsX = 1;  // side by side; the rest of a block stands below
+  unsigned blocksX = 1;
+  unsigned blocksY = 1;
+  std::size_t sharedBytes = 0;  // of a block
+
+  unsigned threadsY() const { return device::kBlockThreads / threadsX; }
+  /// Threads of a row that share a warp make one part of a row sum.
+  std::int64_t rowGroups() const;
+};
+
+/// Elements that a thread moves at once: 16 bytes of a 16-bit format, twice 16 of float32.
+constexpr int kVectorWidth = 8;
+
+/// What fills a device.
+struct DeviceFill {
+  /// Of programs with column sums, compiled or not: sums have the same bits then. So many of the gradients of an
+  /// activation and its bias run on a multiprocessor at once, which have 40 registers.
+  static constexpr int kBlocksWithSums = 6;
+  int numMultiprocessors = 1;
+  int blocksAtOnce = kBlocksWithSums;  // of a multiprocessor
+};
+
+/// `isVectorized`: whole packets are aligned in every operand. `hasColumnSums` bounds the number of parts: there are no
+/// more blocks than run at once.
+ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
+                                  const DeviceFill& device);
+
+/// What programs that take tiles declare of shared memory themselves, at most.
+constexpr std::size_t kTileDeclaredBytes = 35 * 1024;
+
+/// By tiles of 128 x 128, for programs that quantize a result, whose elements wait in shared memory: so many bytes in
+/// all lanes of an element.
+ElementwiseShape tileShape(std::int64_t rows, std::int64_t cols, std::size_t waitingBytes);
+
+/// Scratch memory for the parts of sums, in floats.
+std::int64_t numColumnParts(const device::Program& program, const ElementwiseShape& shape);
+std::int64_t numRowParts(const device::Program& program, const ElementwiseShape& shape);
+/// The most that any shape with column sums wants of both, whose grid has no more rows than this one's.
+std::int64_t mostParts(const device::Program& program, const ElementwiseShape& tallest, int numMultiprocessors);
+
+/// The program's operands hold their pointers. parts: numColumnParts + numRowParts floats.
+void launchProgram(const device::Program& program, const ElementwiseShape& shape, float* parts, Stream stream);
+
+/// Sums of parts: item i is the sum of parts[i * itemStride + t * termStride] for t < terms, rounded once.
+struct PartSums {
+  const float* parts = nullptr;
+  std::int64_t items = 0;
+  std::int64_t itemStride = 1;
+  std::int64_t terms = 0;
+  std::int64_t termStride = 1;
+  /// Item i goes where column i of `cols` stands.
+  device::Operand to;
+  std::int64_t cols = 0;
+  void* behind = nullptr;  // items from `cols` on go here, of the same element type; null: there are none
+};
+void launchPartSums(const PartSums& sums, Stream stream);
+
+}  // namespace fuseline::cuda

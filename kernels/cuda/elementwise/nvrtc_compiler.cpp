@@ -1,0 +1,106 @@
+// Loads compiled programs onto the device.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/elementwise/nvrtc_compiler.h"
+
+#include "kernels/cuda/elementwise/elementwise_source.h"
+#include "kernels/cuda/elementwise/program_cache.h"
+#include "kernels/cuda/stream/launch.h"
+#include "kernels/cuda/support/check.h"
+
+#include <map>
+#include <mutex>
+
+#include <cuda_runtime_api.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+class LoadedProgram final : public CompiledProgram {
+ public:
+  explicit LoadedProgram(const std::vector<char>& cubin) {
+    check(cudaLibraryLoadData(&m_library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+          "load a compiled program");
+    const cudaError_t found = cudaLibraryGetKernel(&m_kernel, m_library, kGeneratedKernel);
+    if (found != cudaSuccess) cudaLibraryUnload(m_library);
+    check(found, "find a compiled program");
+  }
+  ~LoadedProgram() override {
+    forgetSharedBytes(reinterpret_cast<const void*>(m_kernel));
+    cudaLibraryUnload(m_library);
+  }
+  LoadedProgram(const LoadedProgram&) = delete;
+  LoadedProgram& operator=(const LoadedProgram&) = delete;
+
+  int blocksAtOnce() const override {
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<const void*>(m_kernel),
+                                                        device::kBlockThreads, 0),
+          "count the blocks of a compiled program");
+    return blocks;
+  }
+
+  void launch(const device::Arguments& arguments, const ElementwiseShape& shape, float* columnParts, float* rowParts,
+              Stream stream) const override {
+    device::Arguments given = arguments;
+    device::Grid grid = shape.grid;
+    void* pointers[] = {&given, &grid, &columnParts, &rowParts};
+    launchFunction(reinterpret_cast<const void*>(m_kernel), dim3(shape.blocksX, shape.blocksY),
+                   dim3(shape.threadsX, shape.threadsY()), pointers, shape.sharedBytes, stream);
+  }
+
+ private:
+  cudaLibrary_t m_library = nullptr;
+  cudaKernel_t m_kernel = nullptr;
+};
+
+class NvrtcCompiler final : public ProgramCompiler {
+ public:
+  NvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
+                std::function<void(const Error&)> onRefusal)
+      : m_architecture(std::move(architecture)),
+        m_kept(folder, cubinOrigin(m_architecture)),
+        m_onRefusal(std::move(onRefusal)) {}
+
+  Result<std::shared_ptr<const CompiledProgram>> compile(const std::string& source) override {
+    const std::lock_guard lock(m_mutex);
+    auto compiled = recall(source);
+    if (!compiled) m_onRefusal(compiled.error());
+    return compiled;
+  }
+
+ private:
+  Result<std::shared_ptr<const CompiledProgram>> recall(const std::string& source) {
+    if (const auto found = m_loaded.find(source); found != m_loaded.end()) return found->second;
+    if (const auto kept = m_kept.find(source))
+      if (const auto loaded = load(source, *kept)) return loaded;
+    const Result<std::vector<char>> cubin = compileToCubin(source, m_architecture);
+    if (!cubin) return cubin.error();
+    m_kept.keep(source, *cubin);
+    return load(source, *cubin);
+  }
+
+  Result<std::shared_ptr<const CompiledProgram>> load(const std::string& source, const std::vector<char>& cubin) {
+    try {
+      return m_loaded.emplace(source, std::make_shared<const LoadedProgram>(cubin)).first->second;
+    } catch (const DeviceFault& refusal) {
+      cudaGetLastError();  // a refused program breaks nothing: take its error off the record
+      return Error{refusal.what(), ErrorKind::RunFailed};
+    }
+  }
+
+  std::string m_architecture;
+  ProgramCache m_kept;
+  std::function<void(const Error&)> m_onRefusal;
+  std::mutex m_mutex;
+  std::map<std::string, std::shared_ptr<const CompiledProgram>> m_loaded;  // by source
+};
+
+}  // namespace
+
+std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
+                                                   std::function<void(const Error&)> onRefusal) {
+  return std::make_unique<NvrtcCompiler>(std::move(architecture), folder, std::move(onRefusal));
+}
+
+}  // namespace fuseline::cuda

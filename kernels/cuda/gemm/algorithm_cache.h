@@ -1,0 +1,69 @@
+// The algorithms that were chosen for products, kept in a file for the next run.
+// Nothing here fails: a file that cannot be read is as good as none, and one that cannot be written stays as it is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/gemm/gemm.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fuseline::cuda {
+
+/// Algorithms mean something to one version of the library only, and are the fastest on one device only.
+struct AlgorithmOrigin {
+  std::string device;
+  std::string driver;   // a release: "580.65.06"
+  std::string library;  // a version
+  bool operator==(const AlgorithmOrigin&) const = default;
+};
+
+struct KeptAlgorithm {
+  std::array<std::byte, 64> algorithm{};  // a cublasLtMatmulAlgo_t; zeros where the candidate says it all
+  std::int64_t candidate = 0;             // which of them it is
+  std::uint64_t workspaceBytes = 0;
+  double medianNs = 0.0;
+  double firstMedianNs = 0.0;  // of the library's own first choice, measured in the same run; 0: it failed
+  std::int64_t numCandidates = 0;
+  bool operator==(const KeptAlgorithm&) const = default;
+};
+
+/// By the text of the problem.
+using KeptAlgorithms = std::map<std::string, KeptAlgorithm>;
+
+/// All that the choice depends on, as a text.
+std::string problemKey(const GemmProblem& problem, std::uint64_t maxWorkspaceBytes);
+
+/// One file an origin.
+std::filesystem::path algorithmFile(const std::filesystem::path& folder, const AlgorithmOrigin& origin);
+
+/// The text of a file, and what a text holds: its intact entries, or none when it is no such file or of another origin.
+std::string formatAlgorithms(const AlgorithmOrigin& origin, const KeptAlgorithms& algorithms);
+KeptAlgorithms parseAlgorithms(const AlgorithmOrigin& origin, std::string_view text);
+
+/// For one thread at a time. Several processes may share a file: each replaces it as a whole, with what it finds there
+/// and what is new. Of two that write in the same moment one may lose its news, which are then measured again.
+class AlgorithmCache {
+ public:
+  /// An empty folder: nothing outlives the process.
+  AlgorithmCache(const std::filesystem::path& folder, AlgorithmOrigin origin);
+
+  std::optional<KeptAlgorithm> find(const std::string& key) const;
+  /// Writes the file, and makes its folder.
+  void keep(const std::string& key, const KeptAlgorithm& algorithm);
+  /// Until something is kept for it again.
+  void drop(const std::string& key);
+
+ private:
+  AlgorithmOrigin m_origin;
+  std::filesystem::path m_file;  // empty: none
+  KeptAlgorithms m_algorithms;
+};
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,204 @@
+// Descriptors, attributes, and the calls that read them.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/cublaslt_product.h"
+
+#include "kernels/cuda/gemm/gemm_epilogue.h"
+#include "kernels/cuda/stream/launch_count.h"
+#include "kernels/cuda/support/check.h"
+
+#include <array>
+#include <initializer_list>
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// How partial sums of a split contraction may be added: in float32, never in a narrower dtype of the result.
+std::uint32_t reductionsOf(cudaDataType_t resultType) {
+  return resultType == CUDA_R_32F ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
+}  // namespace
+
+void checkBlas(const CublasLt& library, cublasStatus_t status, const char* action) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw DeviceFault(fmt::format("cuBLASLt could not {}: {}.", action, library.statusString(status)));
+}
+
+CublasLtProduct::CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem)
+    : CublasLtProduct(session, problem, termsOf(problem)) {}
+
+CublasLtProduct::CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem, const CublasLtTerms& terms)
+    : m_session(session),
+      m_problem(problem),
+      m_terms(terms),
+      m_operation(makeOperation()),
+      m_a(makeLayout(terms.layout.a, terms.aType)),
+      m_b(makeLayout(terms.layout.b, terms.bType)),
+      m_c(makeLayout(terms.layout.d, terms.cType)),
+      m_d(makeLayout(terms.layout.d, terms.dType)) {}
+
+std::vector<CublasLtCandidate> CublasLtProduct::candidates(int maxCandidates) const {
+  std::vector<CublasLtCandidate> candidates(static_cast<std::size_t>(maxCandidates));
+  int found = 0;
+  const cublasStatus_t status = search(candidates, found);
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) check(status, "look for an algorithm");
+  if (status != CUBLAS_STATUS_SUCCESS) return {};
+  candidates.resize(static_cast<std::size_t>(found));
+  std::erase_if(candidates, [](const CublasLtCandidate& each) { return each.state != CUBLAS_STATUS_SUCCESS; });
+  return candidates;
+}
+
+Verdict CublasLtProduct::isOffered() const {
+  std::array<CublasLtCandidate, 1> candidate{};
+  int found = 0;
+  cublasStatus_t status = search(candidate, found);
+  if (status == CUBLAS_STATUS_SUCCESS && found > 0) status = candidate.front().state;
+  if (status != CUBLAS_STATUS_SUCCESS) return Verdict::no(m_session.library().statusString(status));
+  return found > 0 ? Verdict::yes() : Verdict::no("no algorithm");
+}
+
+std::optional<CublasLtCandidate> CublasLtProduct::accept(const cublasLtMatmulAlgo_t& algorithm) const {
+  CublasLtCandidate candidate{};
+  const cublasStatus_t status = m_session.library().checkAlgorithm(
+      m_session.handle(), m_operation.get(), m_a.get(), m_b.get(), m_c.get(), m_d.get(), &algorithm, &candidate);
+  candidate.algo = algorithm;
+  const bool isAccepted = status == CUBLAS_STATUS_SUCCESS && candidate.state == CUBLAS_STATUS_SUCCESS &&
+                          candidate.workspaceSize <= kMaxWorkspaceBytes;
+  return isAccepted ? std::optional(candidate) : std::nullopt;
+}
+
+std::size_t CublasLtProduct::workspaceBytes(const CublasLtCandidate& candidate) const {
+  return candidate.workspaceSize + (hasEpilogue(m_problem) ? kEpilogueBytes : 0);
+}
+
+void CublasLtProduct::multiply(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace,
+                               Stream stream) {
+  multiplyByFirst(std::span(&candidate, 1), pointers, workspace, stream);
+}
+
+std::size_t CublasLtProduct::multiplyByFirst(std::span<const CublasLtCandidate> candidates,
+                                             const GemmPointers& pointers, std::byte* workspace, Stream stream) {
+  setPointers(pointers);
+  cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    status = launch(candidates[i], pointers, workspace, stream);
+    if (status == CUBLAS_STATUS_SUCCESS) {
+      ++numLaunched;
+      return i;
+    }
+    if (status == CUBLAS_STATUS_EXECUTION_FAILED) break;  // that is the GPU, not the library
+  }
+  check(status, "multiply");
+  return 0;
+}
+
+cublasStatus_t CublasLtProduct::launch(const CublasLtCandidate& candidate, const GemmPointers& pointers,
+                                       std::byte* workspace, Stream stream) const {
+  const float onHost[2] = {m_problem.alpha, m_problem.hasAddend ? 1.0F : 0.0F};
+  const auto* const onDevice = reinterpret_cast<const float*>(pointers.factors);
+  const float* const alphaAndBeta = isScaledOnDevice(m_problem) ? onDevice : onHost;
+  const std::byte* const addend = m_problem.hasAddend ? pointers.addend : pointers.c;
+  return m_session.library().matmul(m_session.handle(), m_operation.get(), alphaAndBeta, pointers.b, m_a.get(),
+                                    pointers.a, m_b.get(), alphaAndBeta + 1, addend, m_c.get(), pointers.c, m_d.get(),
+                                    &candidate.algo, workspace, candidate.workspaceSize, stream);
+}
+
+cublasStatus_t CublasLtProduct::search(std::span<CublasLtCandidate> candidates, int& found) const {
+  return m_session.library().heuristic(m_session.handle(), m_operation.get(), m_a.get(), m_b.get(), m_c.get(),
+                                       m_d.get(), makePreference().get(), static_cast<int>(candidates.size()),
+                                       candidates.data(), &found);
+}
+
+CublasLtProduct::Operation CublasLtProduct::makeOperation() const {
+  cublasLtMatmulDesc_t made = nullptr;
+  check(m_session.library().createOperation(&made, m_terms.compute, CUDA_R_32F), "describe a product");
+  Operation operation(made, m_session.library().destroyOperation);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, m_terms.layout.isATransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, m_terms.layout.isBTransposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, m_terms.epilogue);
+  if (m_terms.biasType) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, *m_terms.biasType);
+  if (m_terms.hasAux) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, m_terms.layout.d.leadingDimension);
+  if (m_terms.auxType) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, *m_terms.auxType);
+  if (m_terms.aScaleMode) setScaleModes(operation);
+  if (m_terms.pointerMode != CUBLASLT_POINTER_MODE_HOST)
+    set(operation, CUBLASLT_MATMUL_DESC_POINTER_MODE, m_terms.pointerMode);
+  setStandIns(operation);
+  return operation;
+}
+
+CublasLtProduct::Layout CublasLtProduct::makeLayout(const ColumnMajor& matrix, cudaDataType_t type) const {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check(m_session.library().createLayout(&layout, type, static_cast<std::uint64_t>(matrix.rows),
+                                         static_cast<std::uint64_t>(matrix.cols), matrix.leadingDimension),
+        "describe a matrix");
+  return {layout, m_session.library().destroyLayout};
+}
+
+CublasLtProduct::Preference CublasLtProduct::makePreference() const {
+  const CublasLt& library = m_session.library();
+  cublasLtMatmulPreference_t made = nullptr;
+  check(library.createPreference(&made), "make a preference");
+  Preference preference(made, library.destroyPreference);
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    check(library.setPreference(made, attribute, &value, sizeof(value)), "set a preference");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMaxWorkspaceBytes);
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductionsOf(m_terms.dType));
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, m_terms.alignmentBytes);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, m_terms.alignmentBytes);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, m_terms.alignmentBytes);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, m_terms.alignmentBytes);
+  return preference;
+}
+
+void CublasLtProduct::check(cublasStatus_t status, const char* action) const {
+  checkBlas(m_session.library(), status, action);
+}
+
+template <class T>
+void CublasLtProduct::set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, T value) const {
+  check(m_session.library().setOperation(operation.get(), attribute, &value, sizeof(value)), "describe a product");
+}
+
+void CublasLtProduct::setScaleModes(const Operation& operation) const {
+  set(operation, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, *m_terms.aScaleMode);
+  set(operation, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, *m_terms.bScaleMode);
+  set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{m_terms.isFastAccumulated});
+}
+
+/// The search reads the pointers' alignment, not what they point to, and takes null for absent.
+void CublasLtProduct::setStandIns(const Operation& operation) const {
+  const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{m_terms.alignmentBytes});
+  const auto setIf = [&](bool isThere, std::initializer_list<cublasLtMatmulDescAttributes_t> attributes) {
+    if (!isThere) return;
+    for (const cublasLtMatmulDescAttributes_t attribute : attributes) set(operation, attribute, aligned);
+  };
+  setIf(m_terms.biasType.has_value(), {CUBLASLT_MATMUL_DESC_BIAS_POINTER});
+  setIf(m_terms.hasAux, {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER});
+  setIf(m_terms.aScaleMode.has_value(), {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER});
+  setIf(m_terms.hasResultScale, {CUBLASLT_MATMUL_DESC_D_SCALE_POINTER, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER});
+}
+
+void CublasLtProduct::setPointers(const GemmPointers& pointers) {
+  if (m_problem.hasBias) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
+  if (m_problem.biasGradType) set(m_operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.biasGrad);
+  if (m_problem.hasPreActivation) set(m_operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.preActivation);
+  if (m_problem.hasGeluGrad) set(m_operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.geluInput);
+  if (!m_problem.aCodes) return;
+  set(m_operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.bScales);
+  set(m_operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.aScales);
+}
+
+Result<std::unique_ptr<CublasLtProduct>> describeProduct(const CublasLtSession& session, const GemmProblem& problem,
+                                                         const CublasLtTerms& terms) {
+  try {
+    return std::make_unique<CublasLtProduct>(session, problem, terms);
+  } catch (const DeviceFault& refusal) {
+    return Error{refusal.what(), ErrorKind::RunFailed};
+  }
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,38 @@
+// A product in the terms of cuBLASLt: the values of its descriptors' attributes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/gemm/gemm.h"
+#include "kernels/cuda/gemm/gemm_layout.h"
+
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace fuseline::cuda {
+
+/// D = epilogue(op(A) op(B) + C). What is nothing stays at the library's default.
+struct CublasLtTerms {
+  CublasLayout layout;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  cudaDataType_t aType = CUDA_R_32F;
+  cudaDataType_t bType = CUDA_R_32F;
+  cudaDataType_t cType = CUDA_R_32F;
+  cudaDataType_t dType = CUDA_R_32F;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  std::optional<cudaDataType_t> biasType = std::nullopt;  // of the bias, or of its gradient
+  bool hasAux = false;                                    // what the epilogue writes or reads besides D
+  std::optional<cudaDataType_t> auxType = std::nullopt;
+  std::optional<cublasLtMatmulMatrixScale_t> aScaleMode = std::nullopt;  // of codes
+  std::optional<cublasLtMatmulMatrixScale_t> bScaleMode = std::nullopt;
+  bool isFastAccumulated = false;
+  cublasLtPointerMode_t pointerMode = CUBLASLT_POINTER_MODE_HOST;
+  bool hasResultScale = false;  // of a D of codes: its scale is read, and the largest magnitude before it written
+  std::uint32_t alignmentBytes = 64;
+};
+
+/// The factors are swapped: A is b.
+CublasLtTerms termsOf(const GemmProblem& problem);
+
+}  // namespace fuseline::cuda

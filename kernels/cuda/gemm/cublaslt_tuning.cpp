@@ -1,0 +1,59 @@
+// A contest between launches of one product.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/cublaslt_tuning.h"
+
+#include "kernels/cuda/gemm/gemm_timer.h"
+#include "kernels/cuda/support/check.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// workspaceBytes: of each candidate.
+AlgorithmChoice holdContest(const GemmProblem& problem, const std::vector<std::uint64_t>& workspaceBytes,
+                            GemmLaunch launch, Stream stream) try {
+  const auto timer = makeGemmTimer(problem, *std::ranges::max_element(workspaceBytes), std::move(launch), stream);
+  return chooseByTiming(workspaceBytes, *timer);
+} catch (const std::exception&) {
+  return {};
+}
+
+AlgorithmChoice contest(const GemmProblem& problem, const std::vector<std::uint64_t>& workspaceBytes, GemmLaunch launch,
+                        Stream stream) {
+  const AlgorithmChoice choice = holdContest(problem, workspaceBytes, std::move(launch), stream);
+  cudaGetLastError();  // what was refused here must not be blamed on the launch that comes next
+  if (cudaStreamSynchronize(stream) == cudaSuccess) return choice;
+  throw DeviceFault(
+      "An algorithm of cuBLASLt faulted while it was timed, and the GPU takes no more work from this process. Start it "
+      "again with the environment variable FUSELINE_TUNE=off, which takes the library's own first choice.");
+}
+
+}  // namespace
+
+AlgorithmChoice timeCandidates(CublasLtProduct& product, std::span<const CublasLtCandidate> candidates) {
+  const Stream stream = product.session().stream();
+  std::vector<std::uint64_t> workspaceBytes;
+  for (const CublasLtCandidate& candidate : candidates) workspaceBytes.push_back(product.workspaceBytes(candidate));
+  const auto launch = [&](std::size_t candidate, const GemmPointers& pointers, std::byte* workspace) {
+    product.multiply(candidates[candidate], pointers, workspace, stream);
+  };
+  return contest(product.problem(), workspaceBytes, launch, stream);
+}
+
+AlgorithmChoice timeWays(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream) {
+  std::vector<std::uint64_t> workspaceBytes;
+  for (const Gemm* const way : ways) workspaceBytes.push_back(way->workspaceBytes());
+  const auto launch = [&](std::size_t way, const GemmPointers& pointers, std::byte* workspace) {
+    ways[way]->multiply(pointers, workspace, stream);
+  };
+  return contest(problem, workspaceBytes, launch, stream);
+}
+
+}  // namespace fuseline::cuda

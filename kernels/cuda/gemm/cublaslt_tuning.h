@@ -1,0 +1,18 @@
+// Times the algorithms of one product on the GPU, or several ways to make it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/gemm/algorithm_choice.h"
+#include "kernels/cuda/gemm/cublaslt_product.h"
+
+#include <span>
+
+namespace fuseline::cuda {
+
+/// On the session's stream, in memory that is given back at the end; waits for the GPU. The first candidate, untimed,
+/// when the GPU has no room for the operands. Throws DeviceFault where it faults, which no process outlives.
+AlgorithmChoice timeCandidates(CublasLtProduct& product, std::span<const CublasLtCandidate> candidates);
+/// The same of products with all that belongs to them. stream: theirs.
+AlgorithmChoice timeWays(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,110 @@
+// Matrix products as the CUDA backend needs them: the problem as data, and the library that solves it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/support/result.h"
+#include "core/tensor/dtype.h"
+#include "core/tensor/quantized_form.h"
+#include "kernels/cuda/stream/stream.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace fuseline::cuda {
+
+/// How a factor stands in memory: as the product reads it, or as its transpose.
+enum class Storage2d : std::uint8_t { AsRead, Transposed };
+
+/// Codes of FP8 or FP4, and how they are scaled.
+struct FactorCodes {
+  ElementFormat format = ElementFormat::E4M3;
+  Scaling scaling = Scaling::PerTensor;
+  bool isTransformed = false;  // what is contracted, by a transform that products of two such factors cancel
+  bool operator==(const FactorCodes&) const = default;
+};
+
+/// What is done to every element of a result. GELU is its tanh form. NaN and infinity become what the library makes of
+/// them, which for ReLU may be 0.
+enum class Activation : std::uint8_t { None, Relu, Gelu };
+
+/// c = activation(z), z = alpha a b + bias + addend. a: [m, k], b: [k, n], c, z: [m, n], all row-major. bias: [n],
+/// addend: [m, n], which may be c itself; both, and z where it is a result, of c's dtype. Products are added in float32
+/// (float32 factors are not rounded first), and results are rounded once. biasGrad: [m], a summed over k in float32:
+/// where a is the transpose of an output gradient, that is the gradient of the bias in front of it. Where c is the
+/// gradient of GELU's input, it is GELU'(x) z instead, of x: [m, n] in c's dtype; z is then that of its output.
+struct GemmProblem {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Storage2d a = Storage2d::AsRead;
+  Storage2d b = Storage2d::AsRead;
+  DType factorType = DType::F32;                     // of a and b, where they are not coded
+  std::optional<FactorCodes> aCodes = std::nullopt;  // both factors, or none
+  std::optional<FactorCodes> bCodes = std::nullopt;
+  bool isFastAccumulated = false;  // of codes: partial sums may have fewer bits than float32
+  bool isTf32 = false;             // of float32: factors are rounded to TF32 first
+  DType cType = DType::F32;
+  float alpha = 1.0F;
+  bool hasBias = false;
+  bool hasAddend = false;
+  Activation activation = Activation::None;
+  bool hasPreActivation = false;                     // z is a result, too
+  bool hasGeluGrad = false;                          // c is the gradient of GELU's input
+  std::optional<DType> biasGradType = std::nullopt;  // a's sums are a result, too
+  /// The addresses of all of these are multiples of it; a plan's tensors begin at multiples of 64.
+  std::uint32_t alignmentBytes = 64;
+  /// Prepared before a run, and for many: how fast it is may be tried out first.
+  bool hasTimeToTune = true;
+
+  bool operator==(const GemmProblem&) const = default;
+};
+
+/// Is what the product is multiplied by known on the device only? In NVFP4 tensors have a scale besides those of
+/// blocks.
+inline bool isScaledOnDevice(const GemmProblem& problem) {
+  return problem.aCodes && problem.aCodes->format == ElementFormat::E2M1;
+}
+
+/// The memory of one product; nullptr for what the problem does not have.
+struct GemmPointers {
+  const std::byte* a = nullptr;
+  const std::byte* b = nullptr;
+  const std::byte* bias = nullptr;
+  const std::byte* addend = nullptr;
+  const std::byte* aScales = nullptr;  // of codes: what dequantizes them, in cuBLASLt's layout (ScaleMap::gemm)
+  const std::byte* bScales = nullptr;
+  /// Two floats on the device, which stand for alpha and for 1 or 0 before the addend; where isScaledOnDevice() says
+  /// so.
+  const std::byte* factors = nullptr;
+  const std::byte* geluInput = nullptr;
+  std::byte* c = nullptr;
+  std::byte* preActivation = nullptr;
+  std::byte* biasGrad = nullptr;
+};
+
+/// One problem, prepared.
+class Gemm {
+ public:
+  virtual ~Gemm() = default;
+  virtual std::size_t workspaceBytes() const = 0;
+  /// Asynchronous. Throws when the library refuses.
+  virtual void multiply(const GemmPointers& pointers, std::byte* workspace, Stream stream) = 0;
+  /// Kernel::ways.
+  virtual std::string way() const { return {}; }
+};
+
+class GemmLibrary {
+ public:
+  virtual ~GemmLibrary() = default;
+  /// Errors: the library cannot solve it, or is not there; a sentence.
+  virtual Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) = 0;
+  /// No product without a bias gradient wants more.
+  virtual std::size_t maxWorkspaceBytes() const = 0;
+  /// Which of several ways to solve the problem is the fastest on this device; the first where that is not measured.
+  virtual std::size_t fastest(const GemmProblem& /*problem*/, std::span<Gemm* const> /*ways*/) { return 0; }
+};
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,85 @@
+// The rules of cublasLt.h for CUBLASLT_MATMUL_DESC_EPILOGUE and what belongs to it.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/gemm_epilogue.h"
+
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// Preferences tell the library how matrices are aligned, of a bias it deduces it from the address, and not all of its
+/// kernels do.
+constexpr std::uint32_t kBiasAlignment = 16;
+
+Verdict fitsBiasGrad(const GemmProblem& problem) {
+  if (problem.hasBias || problem.activation != Activation::None)
+    return Verdict::no("cuBLASLt makes a bias gradient by itself, with neither a bias nor an activation.");
+  if (*problem.biasGradType != problem.cType)
+    return Verdict::no(fmt::format("cuBLASLt makes a bias gradient in the dtype of the result, {}, not in {}.",
+                                   dtypeName(problem.cType), dtypeName(*problem.biasGradType)));
+  // NVIDIA's nvmath-python refuses these.
+  if (problem.m < 2 || problem.n < 2) return Verdict::no("cuBLASLt makes no bias gradient of vectors.");
+  return Verdict::yes();
+}
+
+Verdict fitsPreActivation(const GemmProblem& problem) {
+  if (problem.activation != Activation::Gelu)
+    return Verdict::no("cuBLASLt writes what goes into GELU, of ReLU only a bit an element.");
+  if (problem.n % kPreActivationColumns == 0) return Verdict::yes();
+  return Verdict::no(fmt::format("cuBLASLt writes what goes into GELU in rows of a multiple of {} elements, not of {}.",
+                                 kPreActivationColumns, problem.n));
+}
+
+Verdict fitsGeluGrad(const GemmProblem& problem) {
+  if (problem.hasBias || problem.activation != Activation::None || problem.biasGradType)
+    return Verdict::no("cuBLASLt makes the gradient of GELU by itself, with neither a bias nor an activation.");
+  // NVIDIA's nvmath-python refuses these.
+  if (problem.k < 2) return Verdict::no("cuBLASLt makes no gradient of GELU from products of vectors.");
+  if (problem.n % kPreActivationColumns == 0) return Verdict::yes();
+  return Verdict::no(fmt::format("cuBLASLt reads what went into GELU in rows of a multiple of {} elements, not of {}.",
+                                 kPreActivationColumns, problem.n));
+}
+
+bool hasBlocksOf128(const std::optional<FactorCodes>& codes) {
+  return codes && (codes->scaling == Scaling::Block1x128 || codes->scaling == Scaling::Block128x128);
+}
+
+/// 13.1.0, on an H100: GELU and ReLU, with and without a bias, agree with the reference in bf16 and f16.
+constexpr std::size_t kProvenForBlocksOf128 = 130100;
+
+}  // namespace
+
+bool hasEpilogue(const GemmProblem& problem) {
+  return problem.hasBias || problem.biasGradType || problem.hasGeluGrad || problem.activation != Activation::None;
+}
+
+Verdict fitsEpilogue(const GemmProblem& problem) {
+  if (hasEpilogue(problem) && problem.k == 0)
+    return Verdict::no("The product adds nothing up, which is not what cuBLASLt has epilogues for.");
+  if (problem.hasBias && problem.alignmentBytes < kBiasAlignment)
+    return Verdict::no(fmt::format("The bias begins at a multiple of {} bytes; some of cuBLASLt's kernels read {}.",
+                                   problem.alignmentBytes, kBiasAlignment));
+  if (problem.hasGeluGrad) return fitsGeluGrad(problem);
+  if (problem.biasGradType) return fitsBiasGrad(problem);
+  return problem.hasPreActivation ? fitsPreActivation(problem) : Verdict::yes();
+}
+
+Verdict isEpilogueProven(const GemmProblem& problem, std::size_t version) {
+  const bool isActivated = problem.activation != Activation::None;
+  if (!hasBlocksOf128(problem.aCodes) && !hasBlocksOf128(problem.bCodes)) return Verdict::yes();
+  if (problem.hasGeluGrad)
+    return Verdict::no("No GPU has proven cuBLASLt's gradient of GELU with FP8 in blocks of 128.");
+  if (isActivated && problem.cType == DType::F32)
+    return Verdict::no("No GPU has proven cuBLASLt's activations of f32 with FP8 in blocks of 128.");
+  if (isActivated && version < kProvenForBlocksOf128)
+    return Verdict::no(
+        fmt::format("cuBLASLt's activations with FP8 in blocks of 128 are proven from 13.1 on; this is "
+                    "{}.{}.",
+                    version / 10000, version / 100 % 100));
+  return Verdict::yes();
+}
+
+}  // namespace fuseline::cuda

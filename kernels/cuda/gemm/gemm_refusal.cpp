@@ -1,0 +1,64 @@
+// Which GPU multiplies which codes, and which extents.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/gemm_refusal.h"
+
+#include "core/tensor/scaling.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+constexpr int kHopper = 9;
+constexpr int kBlackwell = 10;
+
+bool isOneOf(Scaling scaling, std::initializer_list<Scaling> scalings) {
+  return std::ranges::find(scalings, scaling) != scalings.end();
+}
+
+/// What extents must be multiples of for every algorithm to be there.
+std::int64_t alignmentOf(const GemmProblem& problem) {
+  constexpr std::int64_t kPlain = 8;
+  if (!problem.aCodes) return kPlain;
+  return std::max(traitsOf(problem.aCodes->scaling).contractedMultiple,
+                  traitsOf(problem.bCodes->scaling).contractedMultiple);
+}
+
+std::string remedyFor(const GemmProblem& problem, int computeMajor) {
+  const Scaling scaling = problem.aCodes ? problem.aCodes->scaling : Scaling::PerTensor;
+  if (isOneOf(scaling, {Scaling::Block1x128, Scaling::Block128x128}) && computeMajor > kHopper)
+    return "It multiplies such blocks on GPUs of compute capability 9.x only. On newer ones pipelines multiply them as "
+           "blocks of MXFP8.";
+  if (isOneOf(scaling, {Scaling::Mx1x32, Scaling::Mx32x32, Scaling::Nv1x16, Scaling::Nv16x16}) &&
+      computeMajor < kBlackwell)
+    return "It multiplies such blocks on GPUs of compute capability 10.0 and newer only. Choose the recipe "
+           "Float8BlockScaling, or one with one scale a tensor.";
+  if (!problem.aCodes) return fmt::format("Make its extents multiples of {}.", alignmentOf(problem));
+  return fmt::format(
+      "Make its extents multiples of {}, choose another recipe, or install a newer cuBLASLt: blocks of 128 need that "
+      "of "
+      "CUDA 12.9.",
+      alignmentOf(problem));
+}
+
+}  // namespace
+
+std::string describe(const GemmProblem& problem) {
+  const std::string size = fmt::format("{} x {} x {}", problem.m, problem.n, problem.k);
+  if (!problem.aCodes) return fmt::format("{} in {}", size, dtypeName(problem.factorType));
+  const auto codes = [](const FactorCodes& factor) {
+    return fmt::format("{} ({})", formatName(factor.format), traitsOf(factor.scaling).name);
+  };
+  return fmt::format("{} of {} and {} to {}", size, codes(*problem.aCodes), codes(*problem.bCodes),
+                     dtypeName(problem.cType));
+}
+
+std::string refusalOf(const GemmProblem& problem, int computeMajor) {
+  return fmt::format("cuBLASLt has no algorithm for the product {} on this GPU. {}", describe(problem),
+                     remedyFor(problem, computeMajor));
+}
+
+}  // namespace fuseline::cuda

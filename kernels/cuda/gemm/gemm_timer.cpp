@@ -1,0 +1,172 @@
+// Sample operands in turn, so that a launch finds its own not in the L2 cache, and events around some launches.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/gemm_timer.h"
+
+#include "kernels/cuda/gemm/gemm_sample.h"
+#include "kernels/cuda/memory/arena.h"
+#include "kernels/cuda/memory/cache_filler.h"
+#include "kernels/cuda/stream/event_clock.h"
+#include "kernels/cuda/support/check.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// cudaMalloc's alignment, for every operand.
+constexpr std::size_t kOperandAlignment = 256;
+/// Sets beyond this are of operands that are in the cache in a plan, too.
+constexpr std::size_t kMaxSets = 16;
+/// A sample of launches that are shorter than this is of several: events resolve about half a microsecond.
+constexpr double kSampleNs = 50'000.0;
+constexpr double kMaxLaunches = 8.0;
+/// Before every sample: the host gets ahead with the launches.
+constexpr std::chrono::microseconds kHeadStart{60};
+
+std::size_t aligned(std::size_t sizeBytes) {
+  return (sizeBytes + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
+}
+
+/// Several sets of operands, and a workspace.
+class SampleMemory {
+ public:
+  SampleMemory(const GemmProblem& problem, std::size_t workspaceBytes, Stream stream)
+      : m_sample(sampleOf(problem)),
+        m_setBytes(setBytes(m_sample)),
+        m_numSets(std::min(2 * l2CacheBytes() / m_setBytes + 1, kMaxSets)),
+        m_arena(m_numSets * m_setBytes + workspaceBytes),
+        m_stream(stream) {
+    fillFirstSet();
+    for (std::size_t set = 1; set < m_numSets; ++set) copy(setAt(set), setAt(0), m_setBytes, cudaMemcpyDeviceToDevice);
+    check(cudaStreamSynchronize(m_stream), "fill memory for timing");
+  }
+
+  /// Of the next set.
+  GemmPointers next() {
+    m_set = (m_set + 1) % m_numSets;
+    std::byte* data = setAt(m_set);
+    const auto take = [&](const SampleOperand& operand) {
+      return std::exchange(data, data + aligned(operand.sizeBytes));
+    };
+    GemmPointers pointers;
+    pointers.a = take(m_sample.a);
+    pointers.b = take(m_sample.b);
+    pointers.aScales = take(m_sample.aScales);
+    pointers.bScales = take(m_sample.bScales);
+    pointers.factors = take(m_sample.factors);
+    pointers.bias = take(m_sample.bias);
+    pointers.geluInput = take(m_sample.geluInput);
+    pointers.addend = pointers.c = take(m_sample.c);
+    pointers.preActivation = take(m_sample.preActivation);
+    pointers.biasGrad = take(m_sample.biasGrad);
+    return pointers;
+  }
+
+  std::byte* workspace() const { return setAt(m_numSets); }
+
+ private:
+  /// In the order in which they stand.
+  static std::array<const SampleOperand*, 10> operandsOf(const GemmSample& sample) {
+    return {&sample.a,    &sample.b,         &sample.aScales, &sample.bScales,       &sample.factors,
+            &sample.bias, &sample.geluInput, &sample.c,       &sample.preActivation, &sample.biasGrad};
+  }
+
+  static std::size_t setBytes(const GemmSample& sample) {
+    std::size_t bytes = 0;
+    for (const SampleOperand* const operand : operandsOf(sample)) bytes += aligned(operand->sizeBytes);
+    return bytes;
+  }
+
+  std::byte* setAt(std::size_t set) const { return m_arena.data() + set * m_setBytes; }
+
+  void copy(std::byte* to, const std::byte* from, std::size_t sizeBytes, cudaMemcpyKind kind) const {
+    check(cudaMemcpyAsync(to, from, sizeBytes, kind, m_stream), "fill memory for timing");
+  }
+
+  void fillFirstSet() const {
+    std::byte* data = setAt(0);
+    for (const SampleOperand* const operand : operandsOf(m_sample)) {
+      fill(data, *operand);
+      data += aligned(operand->sizeBytes);
+    }
+  }
+
+  /// Uploads the pattern once, and doubles what is there.
+  void fill(std::byte* data, const SampleOperand& operand) const {
+    std::size_t done = std::min(operand.pattern.size(), operand.sizeBytes);
+    if (done > 0) copy(data, operand.pattern.data(), done, cudaMemcpyHostToDevice);
+    while (done < operand.sizeBytes) {
+      const std::size_t more = std::min(done, operand.sizeBytes - done);
+      copy(data + done, data, more, cudaMemcpyDeviceToDevice);
+      done += more;
+    }
+  }
+
+  GemmSample m_sample;
+  std::size_t m_setBytes;
+  std::size_t m_numSets;
+  Arena m_arena;
+  Stream m_stream;
+  std::size_t m_set = 0;
+};
+
+class GemmTimer final : public CandidateTimer {
+ public:
+  GemmTimer(const GemmProblem& problem, std::size_t workspaceBytes, GemmLaunch launch, Stream stream)
+      : m_launch(std::move(launch)),
+        m_memory(problem, workspaceBytes, stream),
+        m_stream(stream),
+        m_clock(makeEventClock(selectedDevice(), m_stream, 2)) {}
+
+  std::optional<double> timeNs(std::size_t candidate) override {
+    load(candidate);
+    const Clock::time_point begin = Clock::now();
+    const int numLaunches = launchesOfASample();
+    m_clock->takeHeadStart(kHeadStart);
+    m_clock->mark(0);
+    for (int i = 0; i < numLaunches; ++i) m_launch(candidate, m_memory.next(), m_memory.workspace());
+    m_clock->mark(1);
+    check(cudaStreamSynchronize(m_stream), "multiply");
+    const double launchNs = m_clock->nanosecondsBetween(0, 1) / numLaunches;
+    m_shortestNs = std::min(m_shortestNs, launchNs);
+    m_spent += Clock::now() - begin;
+    return launchNs;
+  }
+
+  std::chrono::nanoseconds spent() const override { return m_spent; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// The first launch of a kernel brings its code to the GPU.
+  void load(std::size_t candidate) {
+    if (!m_loaded.insert(candidate).second) return;
+    m_launch(candidate, m_memory.next(), m_memory.workspace());
+    check(cudaStreamSynchronize(m_stream), "multiply");
+  }
+
+  int launchesOfASample() const { return static_cast<int>(std::clamp(kSampleNs / m_shortestNs, 1.0, kMaxLaunches)); }
+
+  GemmLaunch m_launch;
+  SampleMemory m_memory;
+  Stream m_stream;
+  std::unique_ptr<DeviceClock> m_clock;
+  double m_shortestNs = kSampleNs;
+  std::set<std::size_t> m_loaded;
+  Clock::duration m_spent{0};
+};
+
+}  // namespace
+
+std::unique_ptr<CandidateTimer> makeGemmTimer(const GemmProblem& problem, std::size_t workspaceBytes, GemmLaunch launch,
+                                              Stream stream) {
+  return std::make_unique<GemmTimer>(problem, workspaceBytes, std::move(launch), stream);
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,22 @@
+// Times launches of a product by the GPU's clock, on sample operands.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/gemm/algorithm_choice.h"
+#include "kernels/cuda/gemm/gemm.h"
+#include "kernels/cuda/stream/stream.h"
+
+#include <functional>
+#include <memory>
+
+namespace fuseline::cuda {
+
+/// Launches a candidate.
+using GemmLaunch = std::function<void(std::size_t candidate, const GemmPointers& pointers, std::byte* workspace)>;
+
+/// On the stream, in memory of its own; waits for the GPU. workspaceBytes: the most that a candidate writes to. Throws
+/// DeviceFault when the GPU has no room for the operands, or fails.
+std::unique_ptr<CandidateTimer> makeGemmTimer(const GemmProblem& problem, std::size_t workspaceBytes, GemmLaunch launch,
+                                              Stream stream);
+
+}  // namespace fuseline::cuda

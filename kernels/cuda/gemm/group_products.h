@@ -1,0 +1,99 @@
+// Products of groups of rows, whose sizes come with the first run.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/grouped_operands.h"
+#include "kernels/cuda/gemm/factor.h"
+#include "kernels/cuda/gemm/gemm.h"
+#include "kernels/cuda/kernel_def.h"
+#include "kernels/cuda/stream/lanes.h"
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fuseline::cuda {
+
+/// A factor of one group.
+struct GroupPart {
+  TensorSpec spec;
+  const std::byte* data = nullptr;
+};
+
+/// A factor of all groups: a tensor with their rows, or a weight for each. Copies of groups are quantized by
+/// themselves.
+class GroupFactor {
+ public:
+  GroupFactor() = default;
+  /// A tensor with the rows.
+  explicit GroupFactor(Binding rows);
+  /// Weights.
+  GroupFactor(const CompileRequest& request, const GroupedParameter& weights);
+
+  /// What the problem of a product asks of it.
+  const Binding& any() const { return m_bindings.front(); }
+  /// The largest part: that of all rows, or a weight.
+  TensorSpec largestPart() const;
+  std::vector<GroupPart> parts(std::span<const RowGroup> groups, Pointers pointers) const;
+
+ private:
+  std::vector<GroupPart> rowParts(std::span<const RowGroup> groups, Pointers pointers) const;
+  std::vector<GroupPart> weightParts(std::size_t numGroups, Pointers pointers) const;
+
+  std::vector<Binding> m_bindings;
+  std::int64_t m_numWeights = 0;  // in one tensor; 0: each in its own, or no weights
+  bool m_hasRows = false;
+};
+
+/// Which of its extents is the number of rows.
+using GroupExtent = std::int64_t GemmProblem::*;
+
+/// c_g = a_g b_g for every group g, each a product of its own, on several streams. cuBLASLt of CUDA 13.0 multiplies no
+/// groups; cuBLAS does (cublasGemmGroupedBatchedEx), but takes neither scales of FP8 codes nor epilogues.
+class GroupProducts {
+ public:
+  GroupProducts() = default;
+  /// problem: of all rows. Errors: the library cannot solve it.
+  static Result<GroupProducts> make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
+                                    GroupFactor a, GroupFactor b);
+
+  /// Kernel::ways.
+  std::vector<std::string> ways() const;
+
+  /// Of a lane.
+  std::size_t workspaceBytes() const { return m_device ? gemmBytes() + m_factorBytes : 0; }
+
+  /// Before the products of a run.
+  void begin(std::span<const RowGroup> groups, Pointers pointers);
+  /// The product of a group. others: all but its factors. Throws when the library has none of this size.
+  void multiply(std::size_t group, std::int64_t rows, GemmPointers others, const Lane& lane);
+
+ private:
+  GroupProducts(const CompileRequest& request, const GemmProblem& problem, GroupExtent extent, GroupFactor a,
+                GroupFactor b);
+  std::size_t mostFactorBytes() const;
+  std::size_t gemmBytes() const;
+  Result<void> addSamples();
+  /// For codes that the library does not multiply.
+  void decode();
+  Gemm& of(std::int64_t rows);
+  Result<void> add(std::int64_t rows, bool hasTimeToTune);
+  GemmProblem problemFor(std::int64_t rows) const;
+  FactorWay wayFor(std::int64_t rows) const;
+  bool dependsOnRows() const;
+
+  const DeviceContext* m_device = nullptr;
+  GemmProblem m_problem;
+  GroupExtent m_extent = nullptr;
+  GroupFactor m_a, m_b;
+  std::size_t m_factorBytes = 0;  // of the largest parts
+  bool m_isDecoded = false;
+  /// Of the run at hand.
+  std::vector<GroupPart> m_aParts, m_bParts;
+  /// By number of rows: no more than there are groups.
+  std::map<std::int64_t, std::unique_ptr<Gemm>> m_gemms;
+};
+
+}  // namespace fuseline::cuda

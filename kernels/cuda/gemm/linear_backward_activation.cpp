@@ -1,0 +1,72 @@
+// Kernel "linear_backward_activation": backward of GELU, a linear layer and perhaps its bias. dx = GELU'(x) (dy W);
+// dW = dy^T GELU(x) and db as in linear_backward_bias.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/shared_attributes.h"
+#include "kernels/cuda/gemm/gemm_epilogue.h"
+#include "kernels/cuda/gemm/linear_parts.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda::kernels {
+
+namespace {
+
+constexpr int kActivation = 0;
+constexpr int kLinear = 1;
+constexpr int kBias = 2;
+
+Verdict hasEpilogueFor(const Node& activation, std::int64_t cols) {
+  if (activation.operation->name != "GELU")
+    return Verdict::no(
+        fmt::format("Of {} \"{}\" cuBLASLt's gradient reads a bit an element, which forward does not keep; behind the "
+                    "product it would be a pass of its own, which saves nothing.",
+                    activation.operation->name, activation.id));
+  if (isExactGelu(activation.attributes))
+    return Verdict::no(
+        fmt::format("cuBLASLt has the gradient of GELU's tanh form; \"{}\" is by the error function.", activation.id));
+  if (cols % kPreActivationColumns == 0) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("cuBLASLt's gradient of GELU reads the input of \"{}\" in rows of a multiple of {} elements, not of "
+                  "{}.",
+                  activation.id, kPreActivationColumns, cols));
+}
+
+/// In another dtype than the weight's gradient the sums would be a pass of their own, as they are without the fusion.
+Verdict comesWithWeightGrad(const Node& linear, const Node& bias) {
+  if (linear.needs.parameters.front() || !bias.needs.parameters.front()) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "cuBLASLt sums the gradient of \"{}\" in the product that gives the weight's, and {} \"{}\" trains no "
+      "weight.",
+      bias.id, linear.operation->name, linear.id));
+}
+
+Verdict supports(const KernelQuery& query) {
+  const Node& activation = query.graph.node(query.members[kActivation]);
+  const Node& linear = query.graph.node(query.members[kLinear]);
+  if (const Verdict fits = fitsLibrary(query.graph, linear); !fits) return fits;
+  if (const Verdict fits = haveDTypeOfProduct(query.graph, query.members); !fits) return fits;
+  const std::int64_t cols = query.graph.value(activation.inputs.front()).spec.cols();
+  if (const Verdict has = hasEpilogueFor(activation, cols); !has) return has;
+  return query.members.size() > kBias ? comesWithWeightGrad(linear, query.graph.node(query.members[kBias]))
+                                      : Verdict::yes();
+}
+
+Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
+  const int last = static_cast<int>(request.step.nodes.size()) - 1;
+  LinearBackwardOptions options{.linear = kLinear,
+                                .gradOutput = last,
+                                .gradInput = kActivation,
+                                .geluInput = OperandKey{kActivation, OperandKind::Input, 0}};
+  if (last == kBias) options.gradBias = OperandKey{kBias, OperandKind::GradParameter, 0};
+  return compileLinearBackward(request, options);
+}
+
+}  // namespace
+
+KernelDef linear_backward_activation();
+
+KernelDef linear_backward_activation() {
+  return {.name = "linear_backward_activation", .phases = {Phase::Backward}, .supports = supports, .compile = compile};
+}
+
+}  // namespace fuseline::cuda::kernels

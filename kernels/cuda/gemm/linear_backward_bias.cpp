@@ -1,0 +1,54 @@
+// Kernel "linear_backward_bias": backward of a linear layer and its bias. dx = dy W; one product gives dW = dy^T x and
+// db, the column sums of dy.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/linear_parts.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda::kernels {
+
+namespace {
+
+constexpr int kLinear = 0;
+constexpr int kBias = 1;
+
+/// cuBLASLt makes the sums with the weight's gradient, in its dtype (cublasLt.h, CUBLASLT_EPILOGUE_BGRADB and
+/// CUBLASLT_MATMUL_DESC_BIAS_POINTER).
+Verdict comesWithWeightGrad(const Node& linear, const Node& bias) {
+  if (!linear.needs.parameters.front())
+    return Verdict::no(
+        fmt::format("cuBLASLt sums the bias gradient in the product that gives the weight's, and {} \"{}\" trains no "
+                    "weight.",
+                    linear.operation->name, linear.id));
+  const DType weightGrad = linear.parameterGradients.front().dtype;
+  const DType biasGrad = bias.parameterGradients.front().dtype;
+  if (weightGrad == biasGrad) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("cuBLASLt sums the bias gradient in the dtype of the weight's, but of \"{}\" that is {} and of "
+                  "\"{}\" {}, so it would stay a pass of its own over the gradient.",
+                  linear.id, dtypeName(weightGrad), bias.id, dtypeName(biasGrad)));
+}
+
+Verdict supports(const KernelQuery& query) {
+  const Node& linear = query.graph.node(query.members[kLinear]);
+  if (const Verdict fits = fitsLibrary(query.graph, linear); !fits) return fits;
+  if (const Verdict fits = haveDTypeOfProduct(query.graph, query.members); !fits) return fits;
+  return comesWithWeightGrad(linear, query.graph.node(query.members[kBias]));
+}
+
+Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
+  return compileLinearBackward(request, {.linear = kLinear,
+                                         .gradOutput = kBias,
+                                         .gradInput = kLinear,
+                                         .gradBias = OperandKey{kBias, OperandKind::GradParameter, 0}});
+}
+
+}  // namespace
+
+KernelDef linear_backward_bias();
+
+KernelDef linear_backward_bias() {
+  return {.name = "linear_backward_bias", .phases = {Phase::Backward}, .supports = supports, .compile = compile};
+}
+
+}  // namespace fuseline::cuda::kernels

@@ -1,0 +1,32 @@
+// Kernel "linear_backward_scale": backward of a linear layer and the ConstantScale behind it. dx = scale dy W and
+// dW = scale dy^T x.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/linear_parts.h"
+
+namespace fuseline::cuda::kernels {
+
+namespace {
+
+constexpr int kLinear = 0;
+constexpr int kScale = 1;
+
+Verdict supports(const KernelQuery& query) {
+  if (const Verdict fits = fitsLibrary(query.graph, query.graph.node(query.members[kLinear])); !fits) return fits;
+  return scalesProduct(query.graph.node(query.members[kScale]));
+}
+
+Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
+  const auto scale = static_cast<float>(request.member(kScale).attributes.real("scale"));
+  return compileLinearBackward(request,
+                               {.linear = kLinear, .gradOutput = kScale, .gradInput = kLinear, .alpha = scale});
+}
+
+}  // namespace
+
+KernelDef linear_backward_scale();
+
+KernelDef linear_backward_scale() {
+  return {.name = "linear_backward_scale", .phases = {Phase::Backward}, .supports = supports, .compile = compile};
+}
+
+}  // namespace fuseline::cuda::kernels

@@ -1,0 +1,160 @@
+// Kernel "linear_epilogue": a linear layer whose product adds a bias or is scaled, adds a residual, and goes through
+// GELU or ReLU.
+//
+// Only what cuBLASLt does on its float32 accumulator: anything behind that would be a pass of its own over y, which is
+// what the separate ops cost.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/shared_attributes.h"
+#include "core/quant/apply_recipe.h"
+#include "kernels/cuda/gemm/gemm_epilogue.h"
+#include "kernels/cuda/gemm/linear_parts.h"
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda::kernels {
+
+namespace {
+
+/// The members behind the linear layer; -1: there is none.
+struct Epilogue {
+  int bias = -1;
+  int scale = -1;
+  int add = -1;
+  int activation = -1;
+};
+
+Activation activationOf(const Node& node) {
+  if (node.operation->name == "GELU" && !isExactGelu(node.attributes)) return Activation::Gelu;
+  return node.operation->name == "ReLU" ? Activation::Relu : Activation::None;
+}
+
+/// Errors: an op that the product cannot do.
+Result<Epilogue> epilogueOf(const Graph& graph, std::span<const NodeId> members) {
+  Epilogue epilogue;
+  for (int member = 1; member < static_cast<int>(members.size()); ++member) {
+    const Node& node = graph.node(members[static_cast<std::size_t>(member)]);
+    const std::string& name = node.operation->name;
+    const bool isFirst = member == 1;
+    const bool isLast = member + 1 == static_cast<int>(members.size());
+    if (name == "Bias" && isFirst)
+      epilogue.bias = member;
+    else if (name == "ConstantScale" && isFirst)
+      epilogue.scale = member;
+    else if (name == "AddExtraInput" && epilogue.add < 0)
+      epilogue.add = member;
+    else if (activationOf(node) != Activation::None && isLast)
+      epilogue.activation = member;
+    else
+      return Error{
+          fmt::format("On the GPU {} \"{}\" behind a linear op would be a pass of its own over the product, "
+                      "which saves nothing.",
+                      name, node.id)};
+  }
+  return epilogue;
+}
+
+/// Whether the product can write what backward of the activation reads, its input.
+Verdict keepsPreActivation(const Graph& graph, const Node& activation) {
+  const std::int64_t cols = graph.value(activation.inputs.front()).spec.cols();
+  if (activation.context.tensors.empty()) return Verdict::yes();
+  if (activationOf(activation) == Activation::Relu)
+    return Verdict::no(fmt::format(
+        "Backward of \"{}\" reads its input, of which cuBLASLt's ReLU keeps only a bit an element; the input "
+        "would be written, and read again.",
+        activation.id));
+  if (cols % kPreActivationColumns == 0) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "Backward of \"{}\" reads its input, which cuBLASLt's GELU writes in rows of a multiple of {} elements, "
+      "not of {}.",
+      activation.id, kPreActivationColumns, cols));
+}
+
+/// A scale that follows from the whole tensor is not known before all of it is there, and groups of rows are quantized
+/// one by one.
+bool isQuantizedAsMade(const Graph& graph, const Node& reader) {
+  if (!reader.operation->isQuantizable || rowGroups(reader) > 0) return false;
+  const TensorQuantizers& quantizers = quantizersOf(reader, TensorType::Input);
+  const auto& quantizer = quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise;
+  if (!quantizer || isNvfp4(quantizer->scaling)) return false;
+  return quantizer->scaling != Scaling::PerTensor || graph.delayedScaling();
+}
+
+/// The kernel of elementwise ops makes codes of what it computes; a product would write it, to be read again.
+Verdict isNotQuantized(const Graph& graph, const Node& activation) {
+  for (const Use& use : graph.value(activation.outputs.front()).uses)
+    if (const Node& reader = graph.node(use.node); isQuantizedAsMade(graph, reader))
+      return Verdict::no(fmt::format(
+          "{} \"{}\" reads the result of \"{}\" quantized. By itself \"{}\" makes the codes as it computes; "
+          "behind a product of cuBLASLt they would take another pass.",
+          reader.operation->name, reader.id, activation.id, activation.id));
+  return Verdict::yes();
+}
+
+Verdict supportsActivation(const Graph& graph, const Node& activation) {
+  if (const Verdict keeps = keepsPreActivation(graph, activation); !keeps) return keeps;
+  return isNotQuantized(graph, activation);
+}
+
+Verdict supports(const KernelQuery& query) {
+  if (const Verdict fits = fitsLibrary(query.graph, query.graph.node(query.members[0])); !fits) return fits;
+  const Result<Epilogue> epilogue = epilogueOf(query.graph, query.members);
+  if (!epilogue) return Verdict::no(epilogue.error().message);
+  if (epilogue->scale > 0)
+    if (const Verdict scales =
+            scalesProduct(query.graph.node(query.members[static_cast<std::size_t>(epilogue->scale)]));
+        !scales)
+      return scales;
+  if (epilogue->activation > 0)
+    if (const Verdict fits = supportsActivation(query.graph, query.graph.node(query.members.back())); !fits)
+      return fits;
+  return haveDTypeOfProduct(query.graph, query.members);
+}
+
+/// The input of the addition that is not the product.
+Result<Binding> residualOf(const CompileRequest& request, int add) {
+  if (const Binding swapped = findOperand(request, {add, OperandKind::Input, 0})) return swapped;
+  return requireOperand(request, {add, OperandKind::Input, 1});
+}
+
+Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
+  const Result<Epilogue> epilogue = epilogueOf(request.graph, request.step.nodes);
+  if (!epilogue) return epilogue.error();
+  const int last = static_cast<int>(request.step.nodes.size()) - 1;
+  const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
+  if (!x) return x.error();
+  const Result<Binding> weight = requireOperand(request, {0, OperandKind::Parameter, 0});
+  if (!weight) return weight.error();
+  const Result<Binding> y = requireOperand(request, {last, OperandKind::Output, 0});
+  if (!y) return y.error();
+  Product product{.problem = forwardProblem(linearSize(request.member(0), x->spec), *x, *weight, y->spec),
+                  .a = *x,
+                  .b = *weight,
+                  .c = *y};
+  if (epilogue->bias > 0) product.bias = findOperand(request, {epilogue->bias, OperandKind::Parameter, 0});
+  if (epilogue->scale > 0)
+    product.problem.alpha =
+        static_cast<float>(request.member(static_cast<std::size_t>(epilogue->scale)).attributes.real("scale"));
+  if (epilogue->add > 0) {
+    const Result<Binding> residual = residualOf(request, epilogue->add);
+    if (!residual) return residual.error();
+    product.addend = *residual;
+  }
+  if (epilogue->activation > 0) {
+    product.problem.activation = activationOf(request.member(static_cast<std::size_t>(last)));
+    product.preActivation = findOperand(request, {last - 1, OperandKind::Output, 0});
+  }
+  product.problem.hasPreActivation = static_cast<bool>(product.preActivation);
+  product.problem.hasBias = static_cast<bool>(product.bias);
+  product.problem.hasAddend = static_cast<bool>(product.addend);
+  return makeProducts(request, {product});
+}
+
+}  // namespace
+
+KernelDef linear_epilogue();
+
+KernelDef linear_epilogue() {
+  return {.name = "linear_epilogue", .phases = {Phase::Forward}, .supports = supports, .compile = compile};
+}
+
+}  // namespace fuseline::cuda::kernels

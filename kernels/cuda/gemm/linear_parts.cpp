@@ -1,0 +1,255 @@
+// Problems of linear layers in the terms of Gemm.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/gemm/linear_parts.h"
+
+#include "core/tensor/scaling.h"
+#include "kernels/cuda/gemm/factor.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+/// Columnwise copies stand as their transposes.
+Storage2d storageOf(const Binding& factor, Storage2d plain) {
+  const auto& form = factor.spec.quantized;
+  const bool isFlipped =
+      form && form->direction == Direction::Columnwise && traitsOf(form->scaling).isColumnwiseTransposed;
+  if (!isFlipped) return plain;
+  return plain == Storage2d::AsRead ? Storage2d::Transposed : Storage2d::AsRead;
+}
+
+std::optional<FactorCodes> codesOf(const Binding& factor) {
+  const auto& form = factor.spec.quantized;
+  return form ? std::optional(FactorCodes{form->format, form->scaling, form->isTransformed}) : std::nullopt;
+}
+
+class Products final : public Kernel {
+ public:
+  explicit Products(Stream stream) : m_stream(stream) {}
+
+  /// solved: the product's problem in this way.
+  void add(Product product, const GemmProblem& solved, std::unique_ptr<Gemm> gemm, FactorWay way) {
+    FactorPair factors(product.a.spec, product.b.spec, way, solved);
+    m_parts.push_back({std::move(product), std::move(gemm), way, std::move(factors)});
+  }
+
+  std::size_t workspaceBytes() const override {
+    std::size_t bytes = 0;
+    for (const Part& part : m_parts)
+      bytes = std::max(bytes, part.factors.workspaceBytes() + part.gemm->workspaceBytes());
+    return bytes;
+  }
+
+  std::vector<std::string> ways() const override {
+    std::vector<std::string> ways;
+    for (const Part& part : m_parts) {
+      ways.push_back(describe(part.way));
+      ways.push_back(part.gemm->way());
+    }
+    std::erase(ways, "");
+    return ways;
+  }
+
+  void run(Pointers pointers, std::byte* workspace) override {
+    for (const Part& part : m_parts) {
+      const Product& product = part.product;
+      GemmPointers memory{.a = product.a.at(pointers),
+                          .b = product.b.at(pointers),
+                          .bias = product.bias.at(pointers),
+                          .addend = product.addend.at(pointers),
+                          .geluInput = product.geluInput.at(pointers),
+                          .c = product.c.at(pointers),
+                          .preActivation = product.preActivation.at(pointers),
+                          .biasGrad = product.biasGrad.at(pointers)};
+      part.factors.prepare(memory, workspace, m_stream);
+      part.gemm->multiply(memory, workspace + part.factors.workspaceBytes(), m_stream);
+    }
+  }
+
+ private:
+  struct Part {
+    Product product;
+    std::unique_ptr<Gemm> gemm;
+    FactorWay way;
+    FactorPair factors;
+  };
+
+  std::vector<Part> m_parts;
+  Stream m_stream;
+};
+
+struct PreparedProduct {
+  std::unique_ptr<Gemm> gemm;
+  GemmProblem solved;
+  FactorWay way = FactorWay::AsTheyAre;
+};
+
+Result<PreparedProduct> prepareInWay(const GemmProblem& problem, FactorWay way, const DeviceContext& device) {
+  const GemmProblem solved = inWay(problem, way);
+  Result<std::unique_ptr<Gemm>> gemm = device.gemms->prepare(solved);
+  if (!gemm) return gemm.error();
+  return PreparedProduct{std::move(*gemm), solved, way};
+}
+
+/// Codes that the library refuses are decoded first: who does not want that asks Backend::multiplies() before.
+Result<PreparedProduct> prepareProduct(const GemmProblem& problem, const DeviceContext& device) {
+  const FactorWay way = factorWayOf(problem, device.capability);
+  Result<PreparedProduct> prepared = prepareInWay(problem, way, device);
+  if (prepared || way == FactorWay::Decoded || !problem.aCodes) return prepared;
+  return prepareInWay(problem, FactorWay::Decoded, device);
+}
+
+Result<Product> inputGrad(const CompileRequest& request, const LinearBackwardOptions& options,
+                          const Binding& gradInput) {
+  const Result<Binding> dy =
+      requireOperand(request, {options.gradOutput, OperandKind::GradOutput, 0}, Direction::Rowwise);
+  if (!dy) return dy.error();
+  const Result<Binding> weight = requireOperand(request, {options.linear, OperandKind::Parameter, 0});
+  if (!weight) return weight.error();
+  const Node& node = request.member(static_cast<std::size_t>(options.linear));
+  Product product{.problem = inputGradProblem(linearSize(node, gradInput.spec), *dy, *weight, gradInput.spec),
+                  .a = *dy,
+                  .b = *weight,
+                  .c = gradInput};
+  product.problem.alpha = options.alpha;
+  if (options.extraGradient) product.addend = findOperand(request, *options.extraGradient);
+  product.problem.hasAddend = static_cast<bool>(product.addend);
+  if (options.geluInput) {
+    const Result<Binding> x = requireOperand(request, *options.geluInput);
+    if (!x) return x.error();
+    product.geluInput = *x;
+    product.problem.hasGeluGrad = true;
+  }
+  return product;
+}
+
+Result<Product> weightGrad(const CompileRequest& request, const LinearBackwardOptions& options,
+                           const Binding& gradWeight) {
+  const Result<Binding> dy =
+      requireOperand(request, {options.gradOutput, OperandKind::GradOutput, 0}, Direction::Columnwise);
+  if (!dy) return dy.error();
+  const Result<Binding> x = requireOperand(request, {options.linear, OperandKind::Input, 0});
+  if (!x) return x.error();
+  const Node& node = request.member(static_cast<std::size_t>(options.linear));
+  Product product{
+      .problem = weightGradProblem(linearSize(node, x->spec), *dy, *x, gradWeight), .a = *dy, .b = *x, .c = gradWeight};
+  product.problem.alpha = options.alpha;
+  if (product.problem.hasAddend) product.addend = gradWeight;
+  if (options.gradBias) product.biasGrad = findOperand(request, *options.gradBias);
+  if (product.biasGrad) product.problem.biasGradType = product.biasGrad.spec.dtype;
+  return product;
+}
+
+}  // namespace
+
+LinearSize linearSize(const Node& node, const TensorSpec& x) {
+  const Shape& weight = node.parameters.front().shape;
+  return {.m = x.rows(), .n = weight[0], .k = weight[1], .split = node.quantizers.splitAccumulators};
+}
+
+GemmProblem forwardProblem(const LinearSize& size, const Binding& x, const Binding& weight, const TensorSpec& y) {
+  return {.m = size.m,
+          .n = size.n,
+          .k = size.k,
+          .a = storageOf(x, Storage2d::AsRead),
+          .b = storageOf(weight, Storage2d::Transposed),
+          .factorType = x.spec.dtype,
+          .aCodes = codesOf(x),
+          .bCodes = codesOf(weight),
+          .isFastAccumulated = x.spec.quantized && !size.split.fprop,
+          .cType = y.dtype};
+}
+
+GemmProblem inputGradProblem(const LinearSize& size, const Binding& dy, const Binding& weight, const TensorSpec& dx) {
+  return {.m = size.m,
+          .n = size.k,
+          .k = size.n,
+          .a = storageOf(dy, Storage2d::AsRead),
+          .b = storageOf(weight, Storage2d::AsRead),
+          .factorType = dy.spec.dtype,
+          .aCodes = codesOf(dy),
+          .bCodes = codesOf(weight),
+          .isFastAccumulated = dy.spec.quantized && !size.split.dgrad,
+          .cType = dx.dtype};
+}
+
+GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const Binding& x, const Binding& dw) {
+  return {.m = size.n,
+          .n = size.k,
+          .k = size.m,
+          .a = storageOf(dy, Storage2d::Transposed),
+          .b = storageOf(x, Storage2d::AsRead),
+          .factorType = dy.spec.dtype,
+          .aCodes = codesOf(dy),
+          .bCodes = codesOf(x),
+          .isFastAccumulated = dy.spec.quantized && !size.split.wgrad,
+          .cType = dw.spec.dtype,
+          .hasAddend = dw.access == OperandAccess::Accumulate};
+}
+
+Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products) {
+  auto kernel = std::make_unique<Products>(request.device.stream);
+  for (const Product& product : products) {
+    Result<PreparedProduct> prepared = prepareProduct(product.problem, request.device);
+    if (!prepared) return prepared.error();
+    kernel->add(product, prepared->solved, std::move(prepared->gemm), prepared->way);
+  }
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
+                                                      const LinearBackwardOptions& options) {
+  std::vector<Product> products;
+  if (const Binding dx = findOperand(request, {options.gradInput, OperandKind::GradInput, 0})) {
+    Result<Product> product = inputGrad(request, options, dx);
+    if (!product) return product.error();
+    products.push_back(std::move(*product));
+  }
+  if (const Binding dw = findOperand(request, {options.linear, OperandKind::GradParameter, 0})) {
+    Result<Product> product = weightGrad(request, options, dw);
+    if (!product) return product.error();
+    products.push_back(std::move(*product));
+  }
+  return makeProducts(request, products);
+}
+
+Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members) {
+  const DType wanted = graph.value(graph.node(members.front()).outputs.front()).spec.dtype;
+  for (const NodeId id : members.subspan(1)) {
+    const Node& node = graph.node(id);
+    bool fits = graph.value(node.outputs.front()).spec.dtype == wanted;
+    for (const ValueId input : node.inputs) fits = fits && graph.value(input).spec.dtype == wanted;
+    for (const TensorSpec& parameter : node.parameters) fits = fits && parameter.dtype == wanted;
+    if (!fits)
+      return Verdict::no(
+          fmt::format("{} \"{}\" has tensors of another dtype than the product's {}, which cuBLASLt "
+                      "cannot add. Give them the same.",
+                      node.operation->name, node.id, dtypeName(wanted)));
+  }
+  return Verdict::yes();
+}
+
+Verdict scalesProduct(const Node& scale) {
+  if (static_cast<float>(scale.attributes.real("scale")) != 0.0F) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("ConstantScale \"{}\" multiplies by 0, with which cuBLASLt leaves the product out: "
+                  "NaN and infinity would be lost.",
+                  scale.id));
+}
+
+Verdict fitsLibrary(const Graph& graph, const Node& linear) {
+  const DType x = graph.value(linear.inputs.front()).spec.dtype;
+  const DType y = graph.value(linear.outputs.front()).spec.dtype;
+  const DType weight = linear.parameters.front().dtype;
+  if (x == weight && x == y) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("{} \"{}\" has x in {}, the weight in {} and y in {}, but cuBLASLt multiplies "
+                  "matrices of one dtype. Give all three the same.",
+                  linear.operation->name, linear.id, dtypeName(x), dtypeName(weight), dtypeName(y)));
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,80 @@
+// The three products of a linear layer, as the kernels of linear ops share them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/step_operand.h"
+#include "kernels/cuda/gemm/gemm.h"
+#include "kernels/cuda/kernel_def.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace fuseline::cuda {
+
+/// x: [M, K], weight: [N, K], y: [M, N].
+struct LinearSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  SplitAccumulators split = {};
+};
+
+LinearSize linearSize(const Node& node, const TensorSpec& x);
+
+/// y = x W^T
+GemmProblem forwardProblem(const LinearSize& size, const Binding& x, const Binding& weight, const TensorSpec& y);
+/// dx = dy W
+GemmProblem inputGradProblem(const LinearSize& size, const Binding& dy, const Binding& weight, const TensorSpec& dx);
+/// dW = dy^T x, or dW += dy^T x where the step wants it added.
+GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const Binding& x, const Binding& dw);
+
+/// One product of a step and where its matrices are among the operands.
+struct Product {
+  GemmProblem problem;
+  Binding a;
+  Binding b;
+  Binding c;
+  Binding bias = {};
+  Binding addend = {};  // c itself where the step accumulates
+  Binding geluInput = {};
+  Binding preActivation = {};
+  Binding biasGrad = {};
+};
+
+/// A kernel that runs the products one after the other. Scales of blocks are brought into cuBLASLt's layout before, and
+/// codes that it does not multiply with each other are decoded.
+Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products);
+
+/// What backward of a linear layer, and of ops fused with it, computes besides the plain products.
+struct LinearBackwardOptions {
+  int linear = 0;      // the member that is the linear layer
+  int gradOutput = 0;  // the member whose output gradient arrives
+  int gradInput = 0;   // the member whose input gradient leaves
+  float alpha = 1.0F;
+  /// Added to dx; may be absent.
+  std::optional<OperandKey> extraGradient = std::nullopt;
+  /// Of the GELU before the linear layer: dx is the gradient of this.
+  std::optional<OperandKey> geluInput = std::nullopt;
+  /// Of the bias behind the linear layer: dy summed over its rows.
+  std::optional<OperandKey> gradBias = std::nullopt;
+};
+
+/// dx = alpha dy W + extra gradient, perhaps through GELU, and dW = alpha dy^T x, as far as they are wanted; and db
+/// with dW.
+Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
+                                                      const LinearBackwardOptions& options);
+
+/// Whether what the ops behind a linear layer read and write has the dtype of the product; no names the op.
+Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members);
+
+/// Can a product be multiplied by the factor of this ConstantScale on its way? By 0 it cannot: cuBLASLt then leaves the
+/// product out, NaN and infinity with it, and on an H100 (cuBLASLt 13.1) even the addend of a product of one row in
+/// float32.
+Verdict scalesProduct(const Node& scale);
+
+/// Whether cuBLASLt can take the matrices of this linear op, or the sentence why not.
+Verdict fitsLibrary(const Graph& graph, const Node& linear);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,26 @@
+// Which recipes cuBLASLt multiplies on the GPU at hand: its own answers about the products of a linear layer.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/quant/recipe.h"
+#include "kernels/cuda/gemm/cublaslt_session.h"
+#include "kernels/cuda/gemm/gemm.h"
+
+#include <string>
+#include <vector>
+
+namespace fuseline::cuda {
+
+/// A product of a linear layer as the library gets it.
+struct RecipeProduct {
+  GemmRole role;
+  GemmProblem problem;
+};
+/// The products that a recipe quantizes, of large matrices. Those that are decoded on every GPU are left out.
+std::vector<RecipeProduct> productsOf(const Recipe& recipe, ComputeCapability gpu);
+
+/// Asks the library about all of them. No names the product, and the recipes that it multiplies. Nothing is launched.
+/// Throws DeviceFault.
+Verdict probeRecipe(const CublasLtSession& session, const Recipe& recipe, ComputeCapability gpu);
+
+}  // namespace fuseline::cuda

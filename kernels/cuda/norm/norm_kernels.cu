@@ -1,0 +1,408 @@
+// RMSNorm, LayerNorm and L2Normalization, forward and backward.
+//
+// A row is read once: the warp, or where it is long the block, that has it holds it in registers. Longer rows and those
+// that are no whole packets are read once for every sum and once more for the result, from the cache. Sums are float32.
+// Backward a block of threads has many rows, and adds up the gradients of parameters as it goes. Codes of rows are
+// written by those who have the rows.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/norm/norm_launch.h"
+
+#include "kernels/cuda/elementwise/elementwise_launch.h"
+#include "kernels/cuda/norm/norm_shape.h"
+#include "kernels/cuda/stream/launch.h"
+
+#include <type_traits>
+#include <utility>
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/device/norm.h"
+#include "kernels/cuda/device/row_codes.h"
+
+namespace fuseline::cuda {
+
+namespace {
+
+using namespace device;
+
+/// More threads would have too few registers for x and dy.
+constexpr int kMaxGradientThreads = 512;
+
+__device__ int runningThread() { return static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); }
+
+/// gamma and beta of the columns that a thread has: where there are registers for it, gamma is asked for before the
+/// sums of the row are known.
+template <class Share, bool kIsGammaHeld>
+class ForwardParameters {
+ public:
+  explicit __device__ ForwardParameters(const NormForward& norm)
+      : m_norm(norm), m_readGamma(norm.problem.parameter, norm.gamma, 0, norm.problem.cols) {}
+
+  __device__ void apply(int packet, std::int64_t col, const RowFactors& factors, float (&y)[Share::kVector]) const {
+    constexpr int kVector = Share::kVector;
+    float gamma[kVector];
+    float beta[kVector] = {};
+    takeGamma(m_norm.problem, m_readGamma, packet, col, gamma);
+    if (m_norm.beta) loadElements<kVector>(m_norm.problem.parameter, m_norm.beta, col, kVector, beta);
+    normalize<kVector>(factors, gamma, beta, y);
+  }
+
+ private:
+  const NormForward& m_norm;
+  RowReader<Share, kIsGammaHeld> m_readGamma;
+};
+
+/// Besides: RowAmax or RowCodes, which take the packets of the result.
+template <class Share, class Parameters, class Row, class Besides>
+__device__ void writeRow(const NormForward& norm, std::int64_t row, const RowFactors& factors,
+                         const Parameters& parameters, Row& x, Besides& besides) {
+  constexpr int kVector = Share::kVector;
+  const NormProblem& problem = norm.problem;
+  x.forEachPlace([&](int packet, std::int64_t col, bool isInside, const float(&values)[kVector]) {
+    float y[kVector] = {};
+    if (isInside) {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) y[v] = values[v];
+      parameters.apply(packet, col, factors, y);
+      if (norm.y) storeElements<kVector>(problem.y, norm.y, row * problem.cols + col, kVector, y);
+    }
+    besides.take(row, col, isInside, y);
+  });
+}
+
+/// isResultWanted: otherwise only what is known of the row is
+template <class Share, class Elements, bool kIsGammaHeld, class Besides>
+__device__ void normalizeRow(const NormForward& norm, std::int64_t row, bool isResultWanted, Besides& besides) {
+  const ForwardParameters<Share, kIsGammaHeld> parameters(norm);
+  NormalizedRow<Share, Elements::kHeldAs> x(norm, row);
+  const RowFactors factors = measureRow<Share>(norm.problem, x);
+  if (threadIdx.x == 0 && norm.mean) norm.mean[row] = factors.mean;
+  if (threadIdx.x == 0 && norm.rstd) norm.rstd[row] = factors.rstd;
+  if (isResultWanted) writeRow<Share>(norm, row, factors, parameters, x, besides);
+}
+
+/// Only whole warps have no row: longer rows have blocks of their own.
+template <class Share, class Elements, bool kIsGammaHeld, class Besides>
+__device__ void normalizeRows(const NormForward& norm, bool isResultWanted, Besides& besides) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row < norm.problem.rows) normalizeRow<Share, Elements, kIsGammaHeld>(norm, row, isResultWanted, besides);
+  besides.template finish<Share::kThreads>(runningThread());
+}
+
+template <class Share, class Elements>
+__global__ void __launch_bounds__(Share::kThreads, kForwardBlocksAtOnce<Share>)
+    normForward(const __grid_constant__ NormForward wanted) {
+  const NormForward norm = Elements::known(wanted);
+  RowAmax besides(norm.problem.y, norm.amax);
+  normalizeRows<Share, Elements, Share::isHeld && Elements::areNarrow>(norm, norm.y != nullptr, besides);
+}
+
+template <class Share, class Elements>
+__global__ void __launch_bounds__(Share::kThreads, kForwardBlocksAtOnce<Share>)
+    normForwardCodes(const __grid_constant__ NormForward wanted, const __grid_constant__ HandOver handOver) {
+  const NormForward norm = Elements::known(wanted);
+  RowCodes besides(norm.problem.y, norm.problem.cols, handOver);
+  normalizeRows<Share, Elements, false>(norm, true, besides);
+}
+
+/// dgamma = sum of dy xhat, dbeta = sum of dy, over the rows of a block. A thread adds to its own columns: only at the
+/// end they wait for each other, when the sums of rows side by side are added and leave as the block's part.
+template <class Share>
+class ParameterSums {
+ public:
+  __device__ ParameterSums(const NormBackward& norm, float* shared)
+      : m_norm(norm), m_cols(norm.problem.cols), m_shared(shared) {
+    if (norm.parts) forEachPacket<Share>(m_cols, [&](int, std::int64_t col) { clear(col); });
+  }
+
+  __device__ void add(std::int64_t col, const float (&xhat)[Share::kVector], const float (&dy)[Share::kVector]) const {
+    float products[kVector];
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) products[v] = dy[v] * xhat[v];
+    addTo(0, col, products);
+    if (m_norm.dbeta) addTo(1, col, dy);
+  }
+
+  /// All threads of the block call it.
+  __device__ void write() const {
+    if (!m_norm.parts || !m_norm.hasSharedSums) return;
+    __syncthreads();
+    for (int s = 0; s < numSums(); ++s)
+      for (std::int64_t col = runningThread(); col < m_cols; col += Share::kThreads) {
+        float sum = 0.0f;
+        for (unsigned y = 0; y < blockDim.y; ++y) sum += m_shared[sharedIndex(y, s, col)];
+        m_norm.parts[partIndex(s, col)] = sum;
+      }
+  }
+
+ private:
+  static constexpr int kVector = Share::kVector;
+  static constexpr int kAccess = kVector < 4 ? kVector : 4;  // floats that are accessed together
+  using Access = Packet<float, kAccess>;
+
+  __device__ int numSums() const { return m_norm.dbeta ? 2 : 1; }
+
+  /// The halves of packets stand apart, so that the threads of a warp do not meet in a bank.
+  __device__ std::int64_t sharedIndex(unsigned y, int s, std::int64_t col) const {
+    constexpr int kApart = kVector / kAccess;
+    const std::int64_t part = col % kVector / kAccess;
+    const std::int64_t place = col / kVector * kAccess + col % kAccess;
+    return (y * numSums() + s) * m_cols + part * (m_cols / kApart) + place;
+  }
+  __device__ std::int64_t partIndex(int s, std::int64_t col) const {
+    return (static_cast<std::int64_t>(blockIdx.x) * numSums() + s) * m_cols + col;
+  }
+  // Rows that are held are never too long for shared memory, and threads of several rows never share a part.
+  static_assert(!Share::isHeld || sharedSumBytes<Share>(Share::kMaxHeldCols, 2) <= kMaxSharedSumBytes ||
+                Share::kThreads > kMaxGradientThreads);
+  static_assert(kRowsPerBlock<Share> == 1 || sharedSumBytes<Share>(kMaxWarpCols, 2) <= kMaxSharedSumBytes);
+  __device__ Access& accessAt(int s, std::int64_t col) const {
+    if (Share::isHeld || m_norm.hasSharedSums)
+      return *reinterpret_cast<Access*>(m_shared + sharedIndex(threadIdx.y, s, col));
+    return *reinterpret_cast<Access*>(m_norm.parts + partIndex(s, col));
+  }
+
+  __device__ void clear(std::int64_t col) const {
+    for (int s = 0; s < numSums(); ++s)
+      for (int v = 0; v < kVector; v += kAccess) accessAt(s, col + v) = {};
+  }
+  __device__ void addTo(int s, std::int64_t col, const float (&values)[kVector]) const {
+#pragma unroll
+    for (int first = 0; first < kVector; first += kAccess) {
+      Access& sums = accessAt(s, col + first);
+      Access sum = sums;
+#pragma unroll
+      for (int v = 0; v < kAccess; ++v) sum.elements[v] += values[first + v];
+      sums = sum;
+    }
+  }
+
+  const NormBackward& m_norm;
+  std::int64_t m_cols;
+  float* m_shared;
+};
+
+template <class Share, class Row, class Gamma, class Besides>
+__device__ void writeGradient(const NormBackward& norm, std::int64_t row, const Row& gradient,
+                              const GradientMeans& means, const Gamma& readGamma, Besides& besides) {
+  constexpr int kVector = Share::kVector;
+  const NormProblem& problem = norm.problem;
+  gradient.forEachPlace(
+      [&](int packet, std::int64_t col, bool isInside, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+        float dx[kVector] = {};
+        if (isInside) {
+          float gamma[kVector];
+          float extra[kVector] = {};
+          takeGamma(problem, readGamma, packet, col, gamma);
+          gradient.takeExtra(packet, col, extra);
+#pragma unroll
+          for (int v = 0; v < kVector; ++v) dx[v] = dy[v];
+          differentiate<kVector>(gradient.rstd(), means, gamma, xhat, extra, dx);
+          if (norm.dx) storeElements<kVector>(problem.x, norm.dx, row * problem.cols + col, kVector, dx);
+        }
+        besides.take(row, col, isInside, dx);
+      });
+}
+
+/// The rows of a block, one after the other.
+template <class Share, class Elements, class Besides>
+class RowsOfBlock {
+ public:
+  __device__ RowsOfBlock(const NormBackward& norm, float* shared, Besides& besides)
+      : m_norm(norm),
+        m_readGamma(norm.problem.parameter, norm.gamma, 0, norm.problem.cols),
+        m_sums(norm, shared),
+        m_besides(besides) {}
+
+  /// Where there are registers for it, the next row is asked for before the one at hand is worked on.
+  __device__ void differentiate(bool isResultWanted) {
+    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+    std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+    Row gradient(m_norm, row);
+    for (; row < m_norm.problem.rows; row += step) {
+      if constexpr (isPrompt) {
+        const Row next(m_norm, row + step);
+        differentiateRow(gradient, row, isResultWanted);
+        gradient = next;
+      } else {
+        differentiateRow(gradient, row, isResultWanted);
+        gradient = Row(m_norm, row + step);
+      }
+    }
+    m_sums.write();
+  }
+
+ private:
+  static constexpr bool isPrompt = Share::kHeldPackets > 1 && Elements::areNarrow;
+  static constexpr int kVector = Share::kVector;
+  using Row = GradientRow<Share, Elements>;
+
+  __device__ void differentiateRow(Row& gradient, std::int64_t row, bool isResultWanted) {
+    const GradientMeans means = measureGradient<Share>(
+        m_norm, gradient, m_readGamma, [&](std::int64_t col, const float(&xhat)[kVector], const float(&dy)[kVector]) {
+          if (m_norm.parts) m_sums.add(col, xhat, dy);
+        });
+    gradient.holdAsItIs();
+    if (isResultWanted) writeGradient<Share>(m_norm, row, gradient, means, m_readGamma, m_besides);
+  }
+
+  const NormBackward& m_norm;
+  RowReader<Share, false> m_readGamma;
+  ParameterSums<Share> m_sums;
+  Besides& m_besides;
+};
+
+template <class Share, class Elements, class Besides>
+__device__ void differentiateRows(const NormBackward& norm, bool isResultWanted, Besides& besides) {
+  FUSELINE_DYNAMIC_SHARED(shared);
+  RowsOfBlock<Share, Elements, Besides>(norm, shared, besides).differentiate(isResultWanted);
+  besides.template finish<Share::kThreads>(runningThread());
+}
+
+/// Blocks of backward that a multiprocessor has registers for. From 10.0 on the code for any elements spills in three
+/// quarters of them.
+template <class Share, class Elements>
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int kBackwardBlocks =
+    std::is_same_v<Elements, AnyElements> ? 512 / Share::kThreads : kGradientBlocksAtOnce<Share>;
+#else
+constexpr int kBackwardBlocks = kGradientBlocksAtOnce<Share>;
+#endif
+
+template <class Share, class Elements>
+__global__ void __launch_bounds__(Share::kThreads, kBackwardBlocks<Share, Elements>)
+    normBackward(const __grid_constant__ NormBackward wanted) {
+  const NormBackward norm = Elements::known(wanted);
+  RowAmax besides(norm.problem.x, norm.amax);
+  differentiateRows<Share, Elements>(norm, norm.dx != nullptr, besides);
+}
+
+template <class Share, class Elements>
+__global__ void __launch_bounds__(Share::kThreads, kBackwardBlocks<Share, Elements>)
+    normBackwardCodes(const __grid_constant__ NormBackward wanted, const __grid_constant__ HandOver handOver) {
+  const NormBackward norm = Elements::known(wanted);
+  RowCodes besides(norm.problem.x, norm.problem.cols, handOver);
+  differentiateRows<Share, Elements>(norm, true, besides);
+}
+
+/// launch(elements): for which the kernel of the problem was compiled.
+template <class Launch>
+void withElements(const NormProblem& problem, const Launch& launch) {
+  using Narrow = OneElement<Element::BF16>;
+  if (Narrow::fit(problem)) return launch(Narrow());
+  launch(AnyElements());
+}
+
+template <class Share>
+dim3 rowThreads() {
+  return dim3(Share::kRowThreads, kRowsPerBlock<Share>);
+}
+
+template <class Share, class... Parameters, class... Arguments>
+void launchForward(void (*kernel)(Parameters...), std::int64_t rows, Stream stream, const Arguments&... arguments) {
+  launch(kernel, dim3(rowBlocks<Share>(rows)), rowThreads<Share>(), 0, stream, arguments...);
+}
+
+/// norm.parts: null where no gradient of a parameter is wanted
+template <class Share>
+unsigned gradientBlocksOf(const NormBackward& norm, int numMultiprocessors) {
+  const std::int64_t rows = norm.problem.rows;
+  return norm.parts ? gradientBlocks<Share>(rows, numMultiprocessors) : rowBlocks<Share>(rows);
+}
+
+template <class Share, class... Parameters, class... Arguments>
+void launchBackward(void (*kernel)(NormBackward, Parameters...), unsigned blocks, NormBackward norm, Stream stream,
+                    const Arguments&... arguments) {
+  const std::size_t sumBytes = sharedSumBytes<Share>(norm.problem.cols, norm.dbeta ? 2 : 1);
+  norm.hasSharedSums = norm.parts && sumBytes <= kMaxSharedSumBytes;
+  launch(kernel, dim3(blocks), rowThreads<Share>(), norm.hasSharedSums ? sumBytes : 0, stream, norm, arguments...);
+}
+
+/// Without gradients of parameters there are no parts of them.
+NormBackward withoutUnwantedParts(NormBackward norm) {
+  if (!norm.dgamma && !norm.dbeta) norm.parts = nullptr;
+  return norm;
+}
+
+/// Both in one launch: parts of dbeta stand behind those of dgamma.
+void sumParameterGradients(const NormBackward& norm, unsigned blocks, Stream stream) {
+  if (!norm.dgamma && !norm.dbeta) return;
+  const std::int64_t cols = norm.problem.cols;
+  const std::int64_t stride = norm.dbeta ? 2 * cols : cols;
+  PartSums sums{.parts = norm.parts,
+                .items = stride,
+                .terms = blocks,
+                .termStride = stride,
+                .to = {.data = norm.dgamma, .element = norm.problem.parameter},
+                .cols = cols,
+                .behind = norm.dbeta};
+  if (!norm.dgamma) {
+    sums.parts += cols;
+    sums.items = cols;
+    sums.to.data = std::exchange(sums.behind, nullptr);
+  }
+  launchPartSums(sums, stream);
+}
+
+}  // namespace
+
+void launchNormForward(const NormForward& norm, Stream stream) {
+  const NormProblem& problem = norm.problem;
+  if (problem.rows == 0 || problem.cols == 0) return;
+  withElements(problem, [&]<class Elements>(Elements) {
+    withRowShare<1024>(problem.cols, [&]<class Share>(Share) {
+      launchForward<Share>(normForward<Share, Elements>, problem.rows, stream, norm);
+    });
+  });
+}
+
+void launchNormForwardRows(const NormForward& norm, const HandOver& handOver, Stream stream) {
+  const NormProblem& problem = norm.problem;
+  if (problem.rows == 0 || problem.cols == 0) return;
+  withElements(problem, [&]<class Elements>(Elements) {
+    withPacketShare<1024>(problem.cols, [&]<class Share>(Share) {
+      launchForward<Share>(normForwardCodes<Share, Elements>, problem.rows, stream, norm, handOver);
+    });
+  });
+}
+
+std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors) {
+  std::int64_t parts = 0;
+  withRowShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
+    parts = 2 * std::int64_t{gradientBlocks<Share>(problem.rows, numMultiprocessors)} * problem.cols;
+  });
+  return parts;
+}
+
+void launchNormBackward(const NormBackward& wanted, int numMultiprocessors, Stream stream) {
+  const NormBackward norm = withoutUnwantedParts(wanted);
+  const NormProblem& problem = norm.problem;
+  if (problem.cols == 0) return;
+  unsigned blocks = 0;
+  withRowShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
+    if (problem.rows == 0 || !(norm.dx || norm.parts)) return;
+    blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
+    withElements(problem, [&]<class Elements>(Elements) {
+      launchBackward<Share>(normBackward<Share, Elements>, blocks, norm, stream);
+    });
+  });
+  sumParameterGradients(norm, blocks, stream);
+}
+
+void launchNormBackwardRows(const NormBackward& wanted, const HandOver& handOver, int numMultiprocessors,
+                            Stream stream) {
+  const NormBackward norm = withoutUnwantedParts(wanted);
+  const NormProblem& problem = norm.problem;
+  if (problem.cols == 0) return;
+  unsigned blocks = 0;
+  withPacketShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
+    if (problem.rows == 0) return;
+    blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
+    withElements(problem, [&]<class Elements>(Elements) {
+      launchBackward<Share>(normBackwardCodes<Share, Elements>, blocks, norm, stream, handOver);
+    });
+  });
+  sumParameterGradients(norm, blocks, stream);
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,35 @@
+// Launches of norms. Plain C++: the kernels stand in norm_kernels.cu.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/norm_data.h"
+#include "kernels/cuda/device/quantize_data.h"
+#include "kernels/cuda/stream/stream.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda {
+
+using device::NormAddend;
+using device::NormBackward;
+using device::NormForward;
+using device::NormKind;
+using device::NormProblem;
+
+/// Without norm.y: norm.mean and norm.rstd only.
+void launchNormForward(const NormForward& norm, Stream stream);
+
+/// norm.parts: numNormParts floats, where gradients of parameters are wanted.
+void launchNormBackward(const NormBackward& norm, int numMultiprocessors, Stream stream);
+std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors);
+
+/// The same with rowwise copies of y, or of dx, whose columns are a multiple of 8; y or dx may be null then.
+void launchNormForwardRows(const NormForward& norm, const device::HandOver& handOver, Stream stream);
+void launchNormBackwardRows(const NormBackward& norm, const device::HandOver& handOver, int numMultiprocessors,
+                            Stream stream);
+
+/// The same with copies of any kind of y, whose columns are a multiple of 8; y may be null then. norm.rstd, and
+/// norm.mean of LayerNorm, have memory.
+void launchNormForwardTiles(const NormForward& norm, const device::HandOver& handOver, Stream stream);
+
+}  // namespace fuseline::cuda

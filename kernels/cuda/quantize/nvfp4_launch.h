@@ -1,0 +1,54 @@
+// Launches that quantize tensors to NVFP4 and bring such codes back. Plain C++: the kernels stand in nvfp4_kernels.cu.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/nvfp4_data.h"
+#include "kernels/cuda/device/program.h"
+#include "kernels/cuda/stream/stream.h"
+
+#include <cstdint>
+#include <span>
+
+namespace fuseline::cuda {
+
+/// x: [rows, cols]. The rowwise copy stands as x does, the columnwise one as its transpose.
+struct Nvfp4Quantization {
+  const void* x = nullptr;
+  device::Element element = device::Element::F32;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  device::Nvfp4Copy rowwise;
+  device::Nvfp4Copy columnwise;
+  /// Blocks of 16 x 16, of which both copies have the same scales, hence without a transform; otherwise of 1 x 16.
+  bool hasSquares = false;
+  const float* knownAmax = nullptr;  // of x; null: it is found first
+};
+/// Writes codes, scales of blocks and amaxes. Reads x twice where an amax is to be found.
+void launchNvfp4Quantize(std::span<const Nvfp4Quantization> tensors, Stream stream);
+
+/// out: [rows, cols], as the codes stand, rounded once to the element type.
+struct Nvfp4Dequantization {
+  const std::uint8_t* codes = nullptr;
+  const std::uint8_t* scales = nullptr;
+  const float* amax = nullptr;
+  bool hasSquares = false;
+  bool isTransformed = false;
+  void* out = nullptr;
+  device::Element element = device::Element::F32;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+void launchNvfp4Dequantize(const Nvfp4Dequantization& dequantization, Stream stream);
+
+/// What a product of codes is multiplied by, which is known on the device only: two floats, alpha with the scales of
+/// both tensors, and 1 or 0 for an addend.
+struct Nvfp4Factors {
+  const float* aAmax = nullptr;
+  const float* bAmax = nullptr;
+  float alpha = 1.0f;
+  bool hasAddend = false;
+  float* to = nullptr;
+};
+void launchNvfp4Factors(const Nvfp4Factors& factors, Stream stream);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,334 @@
+// Binds copies to operands, says which kernel can make them, and makes them of tensors and of groups.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/quantize/step_copies.h"
+
+#include "core/tensor/grouped_copy.h"
+#include "core/tensor/scaling.h"
+#include "kernels/cuda/elementwise/elementwise_launch.h"
+#include "kernels/cuda/elementwise/elementwise_program.h"
+#include "kernels/cuda/quantize/block_quantize_launch.h"
+#include "kernels/cuda/quantize/coded_copy.h"
+#include "kernels/cuda/quantize/nvfp4_launch.h"
+#include "kernels/cuda/quantize/quantize_launch.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace fuseline::cuda {
+
+namespace {
+
+Scaling scalingOf(const TensorQuantizers& quantizers) {
+  return (quantizers.rowwise ? quantizers.rowwise : quantizers.columnwise)->scaling;
+}
+
+std::byte* memoryAt(Pointers pointers, int index) { return pointers[static_cast<std::size_t>(index)]; }
+
+template <class T>
+T* floatsAt(Pointers pointers, int index) {
+  return index < 0 ? nullptr : reinterpret_cast<T*>(pointers[static_cast<std::size_t>(index)]);
+}
+
+/// How often the result has the columns that the kernel walks over: before a gated op twice.
+std::int64_t lanesOf(const KernelQuery& query) {
+  const Node& last = query.graph.node(query.members.back());
+  const std::int64_t cols = query.graph.value(last.outputs.front()).spec.cols();
+  return cols > 0 ? query.copies->spec.cols() / cols : 1;
+}
+
+/// Of the gated op among the members; 0: its halves are in one piece.
+std::int64_t interleaveOf(const KernelQuery& query) {
+  constexpr const char* kInterleave = "glu_interleave_size";
+  for (const NodeId id : query.members) {
+    const Attributes& attributes = query.graph.node(id).attributes;
+    if (attributes.has(kInterleave)) return attributes.integer(kInterleave);
+  }
+  return 0;
+}
+
+/// Columns that a thread reads together, and that have a scale together.
+std::int64_t columnsTogether(const TensorQuantizers& quantizers) {
+  return std::max<std::int64_t>(traitsOf(scalingOf(quantizers)).block.cols, kVectorWidth);
+}
+
+/// The halves of a result stand beside each other, and each begins a block.
+Verdict canMakeHalves(const KernelQuery& query) {
+  if (interleaveOf(query) != 0)
+    return Verdict::no("The CUDA backend does not quantize results as they are made whose halves take turns.");
+  const std::int64_t cols = query.copies->spec.cols() / 2;
+  const std::int64_t together = columnsTogether(query.copies->quantizers);
+  if (cols % together == 0) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("The CUDA backend quantizes the two halves of a result as they are made where each has a multiple of "
+                  "{} columns. These have {}.",
+                  together, cols));
+}
+
+/// Recipes give both copies of a tensor one scaling, CustomRecipe excepted.
+Verdict haveOneScaling(const TensorQuantizers& quantizers) {
+  const auto& [rowwise, columnwise, isDequantized] = quantizers;
+  if ((rowwise && rowwise->fourOverSix) || (columnwise && columnwise->fourOverSix))
+    return Verdict::no("The CUDA backend quantizes NVFP4 without 4over6: the largest value of a block becomes 6.");
+  if (columnwise && columnwise->isOfRowwise)
+    return Verdict::no(
+        "The CUDA backend quantizes both copies from the tensor, not one from what the other stands for "
+        "(columnwise_source rowwise_dequantized).");
+  if (!rowwise || !columnwise || rowwise->scaling == columnwise->scaling) return Verdict::yes();
+  return Verdict::no(
+      fmt::format("The CUDA backend quantizes both copies of a tensor with one scaling, not with {} and {}.",
+                  traitsOf(rowwise->scaling).name, traitsOf(columnwise->scaling).name));
+}
+
+}  // namespace
+
+bool areOfRows(const TensorQuantizers& quantizers) {
+  const auto& [rowwise, columnwise, isDequantized] = quantizers;
+  if (!rowwise || traitsOf(rowwise->scaling).block.rows > 1 || isNvfp4(rowwise->scaling)) return false;
+  return !columnwise || (rowwise->scaling == Scaling::PerTensor && columnwise == rowwise);
+}
+
+Verdict canMakeCopies(const KernelQuery& query) {
+  if (query.copies->isAmaxOnly()) return Verdict::yes();
+  if (const Verdict fits = haveOneScaling(query.copies->quantizers); !fits) return fits;
+  if (isNvfp4(scalingOf(query.copies->quantizers)))
+    return Verdict::no(
+        "The CUDA backend quantizes to NVFP4 when the whole tensor is there: scales of blocks follow from its amax.");
+  if (lanesOf(query) > 1) return canMakeHalves(query);
+  if (interleaveOf(query) % kVectorWidth == 0 && query.copies->spec.cols() % kVectorWidth == 0) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "The CUDA backend quantizes results by packets of {} columns, which this one does not have.", kVectorWidth));
+}
+
+StepCopies::StepCopies(const CompileRequest& request)
+    : m_graph(&request.graph), m_plan(&request.plan), m_step(&request.step) {
+  for (const QuantizeWork& work : m_step->copies) m_operands.emplace_back(*m_step, work);
+}
+
+Result<StepCopies> StepCopies::make(const CompileRequest& request) {
+  const std::vector<QuantizeWork>& works = request.step.copies;
+  if (works.front().isAmaxOnly()) return StepCopies(request);
+  for (const QuantizeWork& work : works)
+    if (const Verdict fits = haveOneScaling(work.quantizers); !fits) return Error{fits.reason(), ErrorKind::RunFailed};
+  const Scaling scaling = scalingOf(works.front().quantizers);
+  const bool isSame =
+      std::ranges::all_of(works, [&](const QuantizeWork& work) { return scalingOf(work.quantizers) == scaling; });
+  if (isSame) return StepCopies(request);
+  return Error{fmt::format("Step \"{}\" makes quantized copies with several scalings, which the GPU's kernel cannot.",
+                           request.step.name),
+               ErrorKind::RunFailed};
+}
+
+device::CopyKind StepCopies::kind() const { return copyKindOf(scalingOf(m_step->copies.front().quantizers)); }
+
+const TensorSpec& StepCopies::specAt(int operand) const {
+  return m_plan->spec(m_step->operands[static_cast<std::size_t>(operand)]);
+}
+
+StepCopies::PieceCopy StepCopies::copyAt(const std::optional<QuantizerSpec>& quantizer, int operand,
+                                         Pointers pointers) const {
+  if (operand < 0 || !quantizer) return {};
+  return {*quantizer, specAt(operand), memoryAt(pointers, operand)};
+}
+
+device::CodedCopy StepCopies::coded(const PieceCopy& copy) const {
+  if (!copy.memory) return {};
+  device::CodedCopy made = codedCopyOf(copy.spec, copy.memory);
+  made.rule = scaleRuleOf(copy.quantizer, spec().dtype);
+  return made;
+}
+
+device::CopyPair StepCopies::pairAt(std::size_t index, Pointers pointers) const {
+  const QuantizeOperands& operands = m_operands[index];
+  const TensorQuantizers& quantizers = m_step->copies[index].quantizers;
+  return {.rowwise = coded(copyAt(quantizers.rowwise, operands.rowwise, pointers)),
+          .columnwise = coded(copyAt(quantizers.columnwise, operands.columnwise, pointers)),
+          .scale = floatsAt<const float>(pointers, operands.scale),
+          .amax = floatsAt<float>(pointers, isAmaxOnly() ? operands.foundAmax : operands.history)};
+}
+
+float* StepCopies::clearedAmax(Pointers pointers, const DeviceContext& device) const {
+  auto* const amax = floatsAt<float>(pointers, m_operands.front().foundAmax);
+  launchClear({amax, 1}, device.stream);
+  return amax;
+}
+
+device::HandOver StepCopies::at(Pointers pointers) const {
+  device::HandOver handOver{.numPairs = static_cast<int>(m_operands.size()),
+                            .isUnrounded = m_step->copies.front().isUnrounded};
+  if (!isAmaxOnly()) handOver.kind = kind();
+  for (std::size_t i = 0; i < m_operands.size(); ++i) handOver.pairs[i] = pairAt(i, pointers);
+  return handOver;
+}
+
+/// A copy that nobody wants may have a quantizer.
+bool StepCopies::areOfRows() const {
+  if (!fitsKernel()) return false;
+  for (std::size_t i = 0; i < m_operands.size(); ++i) {
+    TensorQuantizers wanted = m_step->copies[i].quantizers;
+    if (m_operands[i].rowwise < 0) wanted.rowwise.reset();
+    if (m_operands[i].columnwise < 0) wanted.columnwise.reset();
+    if (!cuda::areOfRows(wanted)) return false;
+  }
+  return true;
+}
+
+void StepCopies::launchTransposes(Pointers pointers, const DeviceContext& device) const {
+  for (std::size_t i = 0; i < m_operands.size(); ++i) {
+    const device::CopyPair pair = pairAt(i, pointers);
+    if (pair.columnwise.codes)
+      launchTransposeCodes(
+          {.codes = pair.rowwise.codes, .to = pair.columnwise.codes, .rows = spec().rows(), .cols = spec().cols()},
+          device.stream);
+  }
+}
+
+std::size_t StepCopies::workspaceBytes() const {
+  return static_cast<std::size_t>(std::max<std::int64_t>(numGroups(), 1)) * sizeof(float);
+}
+
+void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, float* amax,
+                            const DeviceContext& device) const {
+  const Piece whole{.tensor = tensor, .rows = spec().rows()};
+  if (isAmaxOnly()) {
+    const AmaxSearch search = searchOf(whole, clearedAmax(pointers, device));
+    return launchAmax({&search, 1}, device.numMultiprocessors, device.stream);
+  }
+  for (std::size_t i = 0; i < m_operands.size(); ++i) {
+    const QuantizeOperands& operands = m_operands[i];
+    const QuantizeWork& work = m_step->copies[i];
+    Piece piece = whole;
+    piece.rowwise = copyAt(work.quantizers.rowwise, operands.rowwise, pointers);
+    piece.columnwise = copyAt(work.quantizers.columnwise, operands.columnwise, pointers);
+    piece.scale = floatsAt<const float>(pointers, operands.scale);
+    piece.raised = floatsAt<float>(pointers, operands.history);
+    piece.amax = floatsAt<const float>(pointers, operands.knownAmax);
+    piece.name = pieceName(m_graph->node(work.reader), work, 0, 0);
+    launchPieces({&piece, 1}, amax, device);
+  }
+}
+
+AmaxSearch StepCopies::searchOf(const Piece& piece, float* amax) const {
+  return {.x = piece.tensor, .element = elementOf(spec().dtype), .elements = piece.rows * spec().cols(), .amax = amax};
+}
+
+void StepCopies::launchPieces(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const {
+  if (isNvfp4(scalingOf(m_step->copies.front().quantizers))) return launchNvfp4(pieces, device);
+  kind() == device::CopyKind::Tensor ? launchTensors(pieces, amax, device) : launchBlocks(pieces, device);
+}
+
+/// Without rows, too: the amax is that of nothing then.
+void StepCopies::launchNvfp4(std::span<const Piece> pieces, const DeviceContext& device) const {
+  const auto copyOf = [](const PieceCopy& copy, const std::string& name) {
+    device::Nvfp4Copy made = nvfp4CopyOf(copy.spec, copy.memory);
+    made.isStochastic = copy.quantizer.roundsStochastically;
+    if (made.isStochastic) made.random = roundingBytesOf(name, copy.spec.quantized->direction);
+    return made;
+  };
+  std::vector<Nvfp4Quantization> tasks;
+  for (const Piece& piece : pieces)
+    tasks.push_back({.x = piece.tensor,
+                     .element = elementOf(spec().dtype),
+                     .rows = piece.rows,
+                     .cols = spec().cols(),
+                     .rowwise = copyOf(piece.rowwise, piece.name),
+                     .columnwise = copyOf(piece.columnwise, piece.name),
+                     .hasSquares = hasSquares(scalingOf(m_step->copies.front().quantizers)),
+                     .knownAmax = piece.amax});
+  launchNvfp4Quantize(tasks, device.stream);
+}
+
+void StepCopies::launchBlocks(std::span<const Piece> pieces, const DeviceContext& device) const {
+  std::vector<BlockQuantization> tasks;
+  for (const Piece& piece : pieces)
+    if (piece.rows > 0 && spec().cols() > 0)
+      tasks.push_back({.x = piece.tensor,
+                       .element = elementOf(spec().dtype),
+                       .rows = piece.rows,
+                       .cols = spec().cols(),
+                       .rowwise = coded(piece.rowwise),
+                       .columnwise = coded(piece.columnwise)});
+  launchBlockQuantize(tasks, kind(), device.stream);
+}
+
+/// A scale that is known beforehand comes with a history, which has the amax of the step at hand, from 0: that is found
+/// on the way. Other scales need it first.
+void StepCopies::launchTensors(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const {
+  const bool areFoundFirst = !pieces.front().scale && !pieces.front().amax;
+  std::vector<AmaxSearch> searches;
+  std::vector<TensorQuantization> tasks;
+  for (const Piece& piece : pieces) {
+    float* const found = amax + searches.size();
+    searches.push_back(searchOf(piece, found));
+    tasks.push_back({.x = piece.tensor,
+                     .element = elementOf(spec().dtype),
+                     .rows = piece.rows,
+                     .cols = spec().cols(),
+                     .rowwise = coded(piece.rowwise),
+                     .columnwise = coded(piece.columnwise),
+                     .scale = piece.scale,
+                     .amax = areFoundFirst ? found : piece.amax,
+                     .raised = piece.raised});
+  }
+  if (areFoundFirst) {
+    launchClear({amax, searches.size()}, device.stream);
+    launchAmax(searches, device.numMultiprocessors, device.stream);
+  }
+  launchQuantize(tasks, device.stream);
+}
+
+std::int64_t StepCopies::numGroups() const {
+  const QuantizeOperands& operands = m_operands.front();
+  return specAt(operands.rowwise >= 0 ? operands.rowwise : operands.columnwise).quantized->numGroups;
+}
+
+/// Of a weight in one tensor, which has no sizes, all groups are alike.
+std::vector<std::int64_t> StepCopies::readSizes(Pointers pointers, const DeviceContext& device) const {
+  const int operand = m_operands.front().sizes;
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(numGroups()), spec().rows() / numGroups());
+  if (operand >= 0) device.readBack(sizes.data(), memoryAt(pointers, operand), sizes.size() * sizeof(std::int64_t));
+  const QuantizeWork& work = m_step->copies.front();
+  checkGroupSizes(m_graph->node(work.reader), sizes, spec().rows(), scalingOf(work.quantizers));
+  return sizes;
+}
+
+std::vector<StepCopies::PieceCopy> StepCopies::groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,
+                                                             std::span<const std::int64_t> sizes, Pointers pointers,
+                                                             const DeviceContext& device) const {
+  if (operand < 0 || !quantizer) return std::vector<PieceCopy>(sizes.size());
+  std::byte* const all = memoryAt(pointers, operand);
+  launchWrite(sizes, reinterpret_cast<std::int64_t*>(all), device.stream);  // they stand in front
+  std::vector<PieceCopy> copies;
+  for (const GroupCopy& group : groupCopies(specAt(operand), sizes))
+    copies.push_back({*quantizer, group.spec, all + group.offset});
+  return copies;
+}
+
+void StepCopies::launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax,
+                                  const DeviceContext& device) {
+  if (m_groupSizes.empty()) m_groupSizes = readSizes(pointers, device);
+  const std::vector<std::int64_t>& sizes = m_groupSizes;
+  const QuantizeOperands& operands = m_operands.front();
+  const QuantizeWork& work = m_step->copies.front();
+  const TensorQuantizers& quantizers = work.quantizers;
+  const auto rowwise = groupCopiesOf(quantizers.rowwise, operands.rowwise, sizes, pointers, device);
+  const auto columnwise = groupCopiesOf(quantizers.columnwise, operands.columnwise, sizes, pointers, device);
+  const auto ofGroup = [](int first, std::size_t group) {
+    return first < 0 ? -1 : first + 2 * static_cast<int>(group);
+  };
+  const std::int64_t rowBytes = spec().cols() * sizeBytes(spec().dtype);
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    pieces.push_back({.tensor = tensor,
+                      .rows = sizes[i],
+                      .rowwise = rowwise[i],
+                      .columnwise = columnwise[i],
+                      .scale = floatsAt<const float>(pointers, ofGroup(operands.scale, i)),
+                      .raised = floatsAt<float>(pointers, ofGroup(operands.history, i)),
+                      .name = pieceName(m_graph->node(work.reader), work, numGroups(), static_cast<std::int64_t>(i))});
+    tensor += sizes[i] * rowBytes;
+  }
+  launchPieces(pieces, amax, device);
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,100 @@
+// The quantized copies that a step makes, of its result or of what it reads; or the amax of its result.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/quantize_steps.h"
+#include "kernels/cuda/device/quantize_data.h"
+#include "kernels/cuda/kernel_def.h"
+#include "kernels/cuda/quantize/quantize_launch.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fuseline::cuda {
+
+class StepCopies {
+ public:
+  /// The step has copies. Errors: several scalings, or one that the backend does not have.
+  static Result<StepCopies> make(const CompileRequest& request);
+
+  const OperandKey& source() const { return m_step->copies.front().source; }
+  const TensorSpec& spec() const { return m_step->copies.front().spec; }
+  device::CopyKind kind() const;
+  /// Is the amax of the result wanted, and nothing else? It has no kind then.
+  bool isAmaxOnly() const { return m_step->copies.front().isAmaxOnly(); }
+
+  /// For a kernel that makes them while it makes the result. Only as many readers as fitsKernel() says.
+  bool fitsKernel() const { return m_operands.size() <= device::HandOver::kMaxPairs; }
+  device::HandOver at(Pointers pointers) const;
+  /// Shared memory in which an element of a tile waits until all are there.
+  std::size_t waitingBytes() const {
+    return kind() == device::CopyKind::Tensor ? m_operands.size() : sizeBytes(spec().dtype);
+  }
+  /// Whether a kernel that has whole rows makes them, and leaves columnwise codes to launchTransposes().
+  bool areOfRows() const;
+  void launchTransposes(Pointers pointers, const DeviceContext& device) const;
+  /// Where a kernel raises the amax that alone is wanted, from 0.
+  float* clearedAmax(Pointers pointers, const DeviceContext& device) const;
+  /// Room for an amax of everything that is quantized by itself.
+  std::size_t workspaceBytes() const;
+  /// Makes them of the tensor in memory, by kernels of their own. amax: as much room, where neither a scale nor a
+  /// history is among the operands. What a kernel would have quantized before it rounds is rounded here.
+  void launchFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device) const;
+
+  /// Groups of rows that are quantized each by itself; 0: the tensor is quantized as one.
+  std::int64_t numGroups() const;
+  /// The same for groups, whose sizes the host reads and checks in the first run: they stay the same. Throws where they
+  /// do not fit.
+  void launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device);
+
+ private:
+  /// One copy of a piece. memory null: nobody wants it.
+  struct PieceCopy {
+    QuantizerSpec quantizer;
+    TensorSpec spec;
+    std::byte* memory = nullptr;
+  };
+  /// What is quantized as one.
+  struct Piece {
+    const std::byte* tensor = nullptr;
+    std::int64_t rows = 0;
+    PieceCopy rowwise, columnwise;
+    const float* scale = nullptr;  // delayed scaling
+    float* raised = nullptr;       // its history
+    const float* amax = nullptr;   // where it is known beforehand
+    std::string name = {};
+  };
+
+  explicit StepCopies(const CompileRequest& request);
+  const TensorSpec& specAt(int operand) const;
+  PieceCopy copyAt(const std::optional<QuantizerSpec>& quantizer, int operand, Pointers pointers) const;
+  device::CodedCopy coded(const PieceCopy& copy) const;
+  device::CopyPair pairAt(std::size_t index, Pointers pointers) const;
+  /// All with one scaling, and all with a scale or an amax that is known beforehand, or none.
+  void launchPieces(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const;
+  void launchTensors(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const;
+  void launchBlocks(std::span<const Piece> pieces, const DeviceContext& device) const;
+  void launchNvfp4(std::span<const Piece> pieces, const DeviceContext& device) const;
+  AmaxSearch searchOf(const Piece& piece, float* amax) const;
+
+  std::vector<std::int64_t> readSizes(Pointers pointers, const DeviceContext& device) const;
+  std::vector<PieceCopy> groupCopiesOf(const std::optional<QuantizerSpec>& quantizer, int operand,
+                                       std::span<const std::int64_t> sizes, Pointers pointers,
+                                       const DeviceContext& device) const;
+
+  const Graph* m_graph;
+  const Plan* m_plan;
+  const Step* m_step;
+  std::vector<QuantizeOperands> m_operands;  // by copies of the step
+  std::vector<std::int64_t> m_groupSizes;    // none: they are not read yet
+};
+
+/// Can a kernel that has whole rows make them? Columnwise codes must be those of rows then: where lines have scales,
+/// that of a column is known only when all of its rows are.
+bool areOfRows(const TensorQuantizers& quantizers);
+
+/// Whether kernels of elementwise programs can make these copies, or find the amax; no names what is in the way.
+Verdict canMakeCopies(const KernelQuery& query);
+
+}  // namespace fuseline::cuda

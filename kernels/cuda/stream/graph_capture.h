@@ -1,0 +1,29 @@
+// Launches of a whole plan as one CUDA graph.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/backend.h"
+#include "core/support/result.h"
+#include "kernels/cuda/stream/stream.h"
+#include "kernels/cuda/trace/launch_log.h"
+
+#include <functional>
+#include <memory>
+
+namespace fuseline::cuda {
+
+struct CaptureTarget {
+  int device = 0;
+  Stream stream = nullptr;
+  std::shared_ptr<LaunchLog> log;
+};
+
+/// What `launches` launches on the stream is captured and does not run. All code must be loaded before. Errors: what
+/// `launches` returned, or CUDA cannot capture one of them. Throws DeviceFault.
+Result<std::unique_ptr<RecordedLaunches>> captureLaunches(const CaptureTarget& target,
+                                                          const std::function<Result<void>()>& launches);
+
+/// Throws DeviceFault with a sentence where launches on the stream are captured.
+void refuseWhileCapturing(Stream stream);
+
+}  // namespace fuseline::cuda

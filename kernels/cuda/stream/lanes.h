@@ -1,0 +1,88 @@
+// Streams beside the backend's own, on which a step does at once what is independent of each other.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/stream/stream.h"
+#include "kernels/cuda/support/workspace.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace fuseline::cuda {
+
+class Lanes {
+ public:
+  virtual ~Lanes() = default;
+  virtual std::span<const Stream> streams() const = 0;
+  /// What is launched on the first `count` streams from here on begins after all that was launched on the backend's.
+  virtual void fork(std::size_t count) = 0;
+  /// What is launched on the backend's stream from here on begins after all that was launched on them.
+  virtual void join(std::size_t count) = 0;
+};
+
+/// Lanes of a GPU, which is the selected one. stream: the backend's own. Throws DeviceFault.
+std::unique_ptr<Lanes> makeStreamLanes(Stream stream);
+
+/// Where an item of a step runs, and a part of the workspace that no other lane has.
+struct Lane {
+  Stream stream = nullptr;
+  std::byte* workspace = nullptr;
+};
+
+/// Gives the items of a step to lanes: the next one to the lane that has the least to do so far.
+class LaneTurns {
+ public:
+  /// lanes null: there is only the backend's stream. laneBytes: what an item needs of the workspace.
+  LaneTurns(Lanes* lanes, Stream stream, std::size_t numItems, std::size_t laneBytes)
+      : m_lanes(lanes), m_stream(stream), m_laneBytes(workspacePart(laneBytes)) {
+    if (lanes) m_count = std::clamp<std::size_t>(numItems, 1, lanes->streams().size());
+  }
+
+  std::size_t workspaceBytes() const { return m_count * m_laneBytes; }
+
+  /// work: of each item, in any unit. launch(item, lane)
+  template <class Launch>
+  void run(std::span<const std::int64_t> work, std::byte* workspace, const Launch& launch) const {
+    if (m_count == 1) {
+      for (std::size_t item = 0; item < work.size(); ++item) launch(item, Lane{m_stream, workspace});
+      return;
+    }
+    m_lanes->fork(m_count);
+    try {
+      std::vector<std::int64_t> given(m_count, 0);
+      for (std::size_t item = 0; item < work.size(); ++item) {
+        const auto least = std::ranges::min_element(given);
+        *least += work[item];
+        launch(item, laneAt(static_cast<std::size_t>(least - given.begin()), workspace));
+      }
+    } catch (...) {
+      joinAfterFailure();
+      throw;
+    }
+    m_lanes->join(m_count);
+  }
+
+ private:
+  Lane laneAt(std::size_t lane, std::byte* workspace) const {
+    return {m_lanes->streams()[lane], workspace + lane * m_laneBytes};
+  }
+
+  /// What was launched before still runs. If joining fails, too, that is the same fault.
+  void joinAfterFailure() const {
+    try {
+      m_lanes->join(m_count);
+    } catch (...) {
+    }
+  }
+
+  Lanes* m_lanes;
+  Stream m_stream;
+  std::size_t m_laneBytes;
+  std::size_t m_count = 1;
+};
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,299 @@
+// Items follow the document; nodes that stay keep their item.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/canvas_items.h"
+
+#include "ui/canvas/metrics.h"
+#include "ui/numerics/quantizer_chip.h"
+#include "ui/session/edits.h"
+#include "ui/theme/format.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+/// On the row of the op at its other end, or on the next free one.
+Position besideOp(const std::map<std::string, Position>& places, const std::string& op, int x, std::set<int>& taken) {
+  const auto found = places.find(op);
+  int y = (found == places.end() ? 0 : found->second.y) + (kNodeHeightPx - kEndHeightPx) / 2;
+  while (!taken.insert(y).second) y += kRowPitchPx;
+  return {x, y};
+}
+
+/// Blocks say where their ops stand, and rarely where their inputs and outputs do: those come before and behind them,
+/// also where only some of the ops have a place of their own.
+void placePorts(std::map<std::string, Position>& places, const PipelineDocument& block) {
+  const std::map<std::string, Position> given(block.positions().begin(), block.positions().end());
+  std::map<std::string, Position> ops;
+  for (const DocumentOp& op : block.ops()) ops[op.id] = places[op.id];
+  if (given.empty() || ops.empty()) return;
+  const auto [first, last] = std::ranges::minmax_element(ops, {}, [](const auto& entry) { return entry.second.x; });
+  std::set<int> takenBefore;
+  std::set<int> takenBehind;
+  const auto isOf = [](const std::string& id) { return [&id](const Wire& wire) { return wire.from.node == id; }; };
+  for (const DocumentInput& input : block.inputs()) {
+    if (given.contains(input.id)) continue;
+    const auto wire = std::ranges::find_if(block.wires(), isOf(input.id));
+    const std::string reader = wire == block.wires().end() ? std::string() : wire->to.node;
+    places[input.id] = besideOp(ops, reader, first->second.x - kEndWidthPx - kWireGapPx, takenBefore);
+  }
+  for (const DocumentOutput& output : block.outputs())
+    if (!given.contains(output.id))
+      places[output.id] = besideOp(ops, output.from.node, last->second.x + kNodeWidthPx + kWireGapPx, takenBehind);
+}
+
+/// Everything that the automatic layout depends on.
+std::string structureOf(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
+  std::string text;
+  for (const NodeLook& look : looks) text += look.id + "/" + std::to_string(look.size().height()) + ";";
+  for (const Link& link : linksOf(document)) text += toString(link.from) + ">" + toString(link.to) + ";";
+  return text;
+}
+
+}  // namespace
+
+CanvasItems::CanvasItems(QGraphicsScene& scene, Session& session, const CanvasScope& scope, const Theme& theme)
+    : m_scene(scene), m_session(session), m_scope(scope), m_theme(theme) {
+  connect(&session, &Session::runFinished, this, &CanvasItems::syncHulls);
+}
+
+// ----------------------------------------------------------------------------------------------------------- finding
+
+NodeItem* CanvasItems::node(const std::string& id) const {
+  const auto found = m_nodes.find(id);
+  return found == m_nodes.end() ? nullptr : found->second;
+}
+
+std::string CanvasItems::nodeAt(QPointF position) const {
+  const auto found =
+      std::ranges::find_if(m_nodes, [&](const auto& entry) { return entry.second->sceneBox().contains(position); });
+  return found == m_nodes.end() ? std::string() : found->first;
+}
+
+LinkItem* CanvasItems::linkAt(QPointF position) const {
+  for (LinkItem* link : m_links) {
+    if (link->shape().contains(position)) return link;
+  }
+  return nullptr;
+}
+
+const HullItem* CanvasItems::hullAt(QPointF position) const {
+  const auto hit =
+      std::ranges::find_if(m_hulls, [&](const HullItem* hull) { return hull->labelArea().contains(position); });
+  return hit == m_hulls.end() ? nullptr : *hit;
+}
+
+std::optional<PortRef> CanvasItems::portNear(QPointF position) const {
+  for (const auto& [id, item] : m_nodes) {
+    if (const auto port = item->portNear(position)) return port;
+  }
+  return std::nullopt;
+}
+
+QRectF CanvasItems::contentRect() const {
+  QRectF rect;
+  for (const auto& [id, item] : m_nodes) rect = rect.united(item->sceneBoundingRect());
+  for (const HullItem* hull : m_hulls) rect = rect.united(hull->sceneBoundingRect());
+  for (const BorderItem* border : m_borders) rect = rect.united(border->sceneBoundingRect());
+  return rect;
+}
+
+QRectF CanvasItems::wiresRect() const {
+  QRectF rect;
+  for (const LinkItem* link : m_links)
+    if (link->isVisible()) rect = rect.united(link->sceneBoundingRect());
+  return rect;
+}
+
+std::vector<std::string> CanvasItems::selectedNodes() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, item] : m_nodes)
+    if (item->isSelected()) ids.push_back(id);
+  return ids;
+}
+
+std::vector<Link> CanvasItems::selectedWires() const {
+  std::vector<Link> links;
+  for (const LinkItem* item : m_links)
+    if (item->isSelected()) links.push_back(item->link());
+  return links;
+}
+
+std::vector<Edit> CanvasItems::missingPlaces() const {
+  std::map<std::string, Position> missing = m_positions;
+  for (const auto& [id, place] : m_scope.document().positions()) missing.erase(id);
+  std::vector<Edit> edits;
+  for (const auto& [id, place] : missing) edits.push_back(MoveNode{.id = id, .position = place});
+  return edits;
+}
+
+std::set<DType> CanvasItems::dtypes() const {
+  std::set<DType> found;
+  for (const auto& [id, item] : m_nodes)
+    for (const auto* ports : {&item->look().inputs, &item->look().outputs})
+      for (const PortLook& port : *ports)
+        if (port.dtype) found.insert(*port.dtype);
+  return found;
+}
+
+bool CanvasItems::hasErrors() const {
+  return std::ranges::any_of(m_nodes, [](const auto& entry) { return entry.second->look().rmsError.has_value(); });
+}
+
+// ---------------------------------------------------------------------------------------------------------- syncing
+
+void CanvasItems::sync(const std::vector<NodeLook>& looks, const std::function<bool(const NodeItem&)>& isInHand) {
+  syncNodes(looks);
+  syncPositions(looks);
+  for (const auto& [id, item] : m_nodes)
+    if (!isInHand(*item)) item->setPos(m_positions[id].x, m_positions[id].y);
+  syncLinks();
+  syncHulls();
+  syncBorders();
+}
+
+void CanvasItems::syncNodes(const std::vector<NodeLook>& looks) {
+  std::map<std::string, NodeItem*> kept;
+  for (const NodeLook& look : looks) {
+    NodeItem* item = node(look.id);
+    if (item) {
+      item->setLook(look);
+    } else {
+      item = new NodeItem(look, m_theme);
+      m_scene.addItem(item);
+    }
+    kept[look.id] = item;
+  }
+  for (const auto& [id, item] : m_nodes) {
+    if (!kept.contains(id)) delete item;
+  }
+  m_nodes = std::move(kept);
+}
+
+void CanvasItems::syncPositions(const std::vector<NodeLook>& looks) {
+  const PipelineDocument& document = m_scope.document();
+  m_positions.clear();
+  for (const auto& [id, position] : document.positions()) m_positions[id] = position;
+  if (!std::ranges::all_of(looks, [&](const NodeLook& look) { return m_positions.contains(look.id); })) {
+    const std::string structure = structureOf(document, looks);
+    if (structure != m_automaticFor) m_automatic = autoLayout(document, looks);
+    m_automaticFor = structure;
+    m_positions.insert(m_automatic.begin(), m_automatic.end());
+    if (m_scope.isInside()) placePorts(m_positions, document);
+  }
+}
+
+void CanvasItems::syncLinks() {
+  const std::vector<Link> selected = selectedWires();
+  qDeleteAll(m_links);
+  m_links.clear();
+  for (const Link& link : linksOf(m_scope.document())) {
+    auto* item = new LinkItem(link, m_theme);
+    const Value* value = valueAt(m_scope.analysis()->graph(), link.from);
+    item->setSpec(value ? std::optional(value->spec) : std::nullopt);
+    const QuantizerChip chip = value ? quantizerChip(m_scope.analysis()->graph(), *value, link) : QuantizerChip();
+    item->setQuantizer(chip.text, chip.tip);
+    item->setLabels(m_wireLabels);
+    m_scene.addItem(item);
+    item->setSelected(std::ranges::count(selected, link) > 0);
+    m_links.push_back(item);
+  }
+  placeLinks();
+}
+
+void CanvasItems::syncHulls() {
+  qDeleteAll(m_hulls);
+  m_hulls.clear();
+  for (HullLook& look : hullLooks(m_session, m_scope, m_hullFilter, m_areSpeedupsVisible)) {
+    auto* hull = new HullItem(std::move(look), m_theme);
+    m_scene.addItem(hull);
+    m_hulls.push_back(hull);
+  }
+  placeHulls();
+  markChosenHull();
+}
+
+void CanvasItems::syncBorders() {
+  qDeleteAll(m_borders);
+  m_borders.clear();
+  for (FuserBorder& border : fuserBorders(m_scope.analysis()->graph())) {
+    m_borders.push_back(new BorderItem(std::move(border), m_theme));
+    m_scene.addItem(m_borders.back());
+  }
+  placeBorders();
+}
+
+void CanvasItems::followNodes() {
+  placeLinks();
+  placeHulls();
+  placeBorders();
+}
+
+void CanvasItems::placeLinks() {
+  for (LinkItem* item : m_links) {
+    const Link& link = item->link();
+    const NodeItem* from = node(link.from.node);
+    const NodeItem* to = node(link.to.node);
+    const auto start = from ? from->portPosition({link.from.node, link.from.port, true}) : std::nullopt;
+    const auto end = to ? to->portPosition({link.to.node, link.to.port, false}) : std::nullopt;
+    item->setVisible(start && end);
+    if (start && end) item->setEnds(*start, *end);
+  }
+}
+
+void CanvasItems::placeHulls() {
+  for (HullItem* hull : m_hulls) {
+    std::vector<QRectF> boxes;
+    std::vector<QRectF> others;
+    for (const QString& owner : hull->look().owners) {
+      if (const NodeItem* item = node(owner.toStdString())) boxes.push_back(item->sceneBox());
+    }
+    for (const auto& [id, item] : m_nodes) {
+      if (!hull->look().owners.contains(toQt(id))) others.push_back(item->sceneBox());
+    }
+    hull->setVisible(!boxes.empty());
+    hull->setBoxes(boxes, others);
+  }
+}
+
+/// Across the middle of the first wire between the two ops.
+void CanvasItems::placeBorders() {
+  for (BorderItem* item : m_borders) {
+    const auto isBetween = [&](const LinkItem* link) {
+      return link->link().from.node == item->border().from && link->link().to.node == item->border().to;
+    };
+    const auto found = std::ranges::find_if(m_links, isBetween);
+    item->setVisible(found != m_links.end() && (*found)->isVisible());
+    if (item->isVisible()) item->setPos((*found)->path().pointAtPercent(0.5));
+  }
+}
+
+void CanvasItems::markChosenHull() {
+  const QSet<QString>& ids = m_scope.selection();
+  for (HullItem* hull : m_hulls) {
+    const QStringList& owners = hull->look().owners;
+    hull->setChosen(hull->look().rule == m_session.selectedRule() &&
+                    ids == QSet<QString>(owners.begin(), owners.end()));
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------------- choices
+
+void CanvasItems::setHullFilter(HullFilter filter) {
+  m_hullFilter = filter;
+  syncHulls();
+}
+
+void CanvasItems::setSpeedupsVisible(bool visible) {
+  m_areSpeedupsVisible = visible;
+  syncHulls();
+}
+
+void CanvasItems::setWireLabels(WireLabels labels) {
+  m_wireLabels = labels;
+  for (LinkItem* item : m_links) item->setLabels(labels);
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,98 @@
+// CanvasItems: the nodes, wires, hulls and borders of the canvas, in step with what is shown of the document.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/canvas/auto_layout.h"
+#include "ui/canvas/border_item.h"
+#include "ui/canvas/canvas_scope.h"
+#include "ui/canvas/hull_item.h"
+#include "ui/canvas/link_item.h"
+#include "ui/canvas/node_item.h"
+
+#include <QGraphicsScene>
+#include <QObject>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace fuseline::ui {
+
+class CanvasItems : public QObject {
+  Q_OBJECT
+
+ public:
+  /// The scene owns the items. All of them live as long as this.
+  CanvasItems(QGraphicsScene& scene, Session& session, const CanvasScope& scope, const Theme& theme);
+
+  const std::map<std::string, NodeItem*>& nodes() const { return m_nodes; }
+  const std::vector<LinkItem*>& links() const { return m_links; }
+  const std::vector<HullItem*>& hulls() const { return m_hulls; }
+  const std::vector<BorderItem*>& borders() const { return m_borders; }
+  /// Where nodes stand: as in the document, or automatic.
+  const std::map<std::string, Position>& positions() const { return m_positions; }
+  /// What the automatic layout gave, as edits: then all stay where they are when others come.
+  std::vector<Edit> missingPlaces() const;
+
+  NodeItem* node(const std::string& id) const;
+  /// The node whose box is here; empty: there is none.
+  std::string nodeAt(QPointF position) const;
+  LinkItem* linkAt(QPointF position) const;
+  /// The hull whose label is here.
+  const HullItem* hullAt(QPointF position) const;
+  std::optional<PortRef> portNear(QPointF position) const;
+  QRectF contentRect() const;
+  /// Wires may stick out of that: those that run back, and what they say.
+  QRectF wiresRect() const;
+  std::vector<std::string> selectedNodes() const;
+  std::vector<Link> selectedWires() const;
+  /// Of the tensors at all ports.
+  std::set<DType> dtypes() const;
+  /// Does a node show one?
+  bool hasErrors() const;
+
+  HullFilter hullFilter() const { return m_hullFilter; }
+  void setHullFilter(HullFilter filter);
+  /// Whether hulls show what was measured of their fusions.
+  void setSpeedupsVisible(bool visible);
+  void setWireLabels(WireLabels labels);
+  WireLabels wireLabels() const { return m_wireLabels; }
+
+  /// Nodes that are in the user's hand stay where they are.
+  void sync(const std::vector<NodeLook>& looks, const std::function<bool(const NodeItem&)>& isInHand);
+  void removeNodes() { syncNodes({}); }
+  void syncHulls();
+  /// Wires, hulls and borders go where the nodes are.
+  void followNodes();
+  /// The hull whose ops and rule are selected stands out.
+  void markChosenHull();
+
+ private:
+  void syncNodes(const std::vector<NodeLook>& looks);
+  void syncPositions(const std::vector<NodeLook>& looks);
+  void syncLinks();
+  void syncBorders();
+  void placeLinks();
+  void placeHulls();
+  void placeBorders();
+
+  QGraphicsScene& m_scene;
+  Session& m_session;
+  const CanvasScope& m_scope;
+  const Theme& m_theme;
+  std::map<std::string, NodeItem*> m_nodes;
+  std::vector<LinkItem*> m_links;
+  std::vector<HullItem*> m_hulls;
+  std::vector<BorderItem*> m_borders;
+  std::map<std::string, Position> m_positions;
+  NodePositions m_automatic;
+  std::string m_automaticFor;  // the structure that m_automatic was made for
+  HullFilter m_hullFilter = HullFilter::Both;
+  WireLabels m_wireLabels = WireLabels::Short;
+  bool m_areSpeedupsVisible = true;
+};
+
+}  // namespace fuseline::ui

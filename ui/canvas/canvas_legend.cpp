@@ -1,0 +1,78 @@
+// An invitation, and legends of errors and dtypes.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/canvas_legend.h"
+
+#include "ui/canvas/metrics.h"
+#include "ui/canvas/port_shape.h"
+#include "ui/numerics/numerics_model.h"
+#include "ui/theme/format.h"
+#include "ui/widgets/translated.h"
+
+#include <set>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr int kLegendMarginPx = 12;
+constexpr int kLegendGapPx = 6;
+constexpr int kLegendScalePx = 96;
+
+void paintInvitation(QPainter& painter, const QRect& area, const Theme& theme) {
+  painter.setFont(scaledFont(1.1));
+  painter.setPen(theme.colors().dimText);
+  painter.drawText(area, Qt::AlignCenter,
+                   translated("Drag an op here from the palette, press Tab to search,\n"
+                              "or choose a template from File > New from template."));
+}
+
+/// The shapes and colours of ports and wires, where there is more than one; above the other legend.
+void paintDtypeLegend(QPainter& painter, const QRect& area, const CanvasItems& items, const Theme& theme) {
+  const std::set<DType> dtypes = items.dtypes();
+  if (dtypes.size() < 2) return;
+  painter.setFont(scaledFont(0.85));
+  const QFontMetrics metrics(painter.font());
+  const int rows = items.hasErrors() ? 3 : 1;
+  const double middle = area.height() - kLegendMarginPx - (rows - 0.5) * metrics.height();
+  double left = kLegendMarginPx;
+  for (const DType dtype : dtypes) {
+    const QString name = toQt(dtypeName(dtype));
+    painter.setPen(QPen(theme.dtypeColor(dtypeName(dtype)), 1.8));
+    painter.setBrush(theme.colors().node);
+    painter.drawPath(portShape(dtype, QPointF(left + kPortRadiusPx, middle), kPortRadiusPx));
+    left += 2 * kPortRadiusPx + kLegendGapPx;
+    painter.setPen(theme.colors().dimText);
+    painter.drawText(QPointF(left, middle + metrics.ascent() - metrics.height() / 2.0), name);
+    left += metrics.horizontalAdvance(name) + 2 * kLegendGapPx;
+  }
+}
+
+/// What the figures on nodes are, and their colours.
+void paintErrorLegend(QPainter& painter, const QRect& area, const Theme& theme) {
+  painter.setFont(scaledFont(0.85));
+  const QString title = translated("RMS error against float32");
+  const QString lowest = QStringLiteral("≤ %1").arg(formatError(kCoolestError));
+  const QString highest = formatError(1.0);
+  const QFontMetrics metrics(painter.font());
+  const int height = metrics.height();
+  const int top = area.height() - kLegendMarginPx - 2 * height;
+  const int scaleLeft = kLegendMarginPx + metrics.horizontalAdvance(lowest) + kLegendGapPx;
+  painter.setPen(theme.colors().dimText);
+  painter.drawText(kLegendMarginPx, top + metrics.ascent(), title);
+  painter.drawText(kLegendMarginPx, top + height + metrics.ascent(), lowest);
+  painter.drawText(scaleLeft + kLegendScalePx + kLegendGapPx, top + height + metrics.ascent(), highest);
+  for (int x = 0; x < kLegendScalePx; ++x)
+    painter.fillRect(scaleLeft + x, top + height + 3, 1, height - 6,
+                     heatColor(static_cast<double>(x) / (kLegendScalePx - 1)));
+}
+
+}  // namespace
+
+void paintLegends(QPainter& painter, const QRect& area, const GraphScene& scene, const Theme& theme) {
+  const PipelineDocument& document = scene.scope().document();
+  if (document.ops().empty() && document.inputs().empty()) paintInvitation(painter, area, theme);
+  if (scene.canvasItems().hasErrors()) paintErrorLegend(painter, area, theme);
+  paintDtypeLegend(painter, area, scene.canvasItems(), theme);
+}
+
+}  // namespace fuseline::ui

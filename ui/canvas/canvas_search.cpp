@@ -1,0 +1,177 @@
+// Searches open over the canvas; what is chosen becomes an edit, or is shown.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/canvas_search.h"
+
+#include "ui/canvas/canvas_commands.h"
+#include "ui/canvas/drop_gesture.h"
+#include "ui/canvas/search_popup.h"
+#include "ui/library/palette_model.h"
+#include "ui/theme/format.h"
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr int kFindWidthPx = 420;
+constexpr int kFindTopPx = 28;
+/// Before the id of a frame, where choices are told apart: no id of a node has a colon.
+constexpr QLatin1String kFrameKey("frame:");
+
+/// Every op of the library, and the blocks of the document.
+Search opSearch(const PipelineDocument& document) {
+  return [blocks = blockEntries(document)](const QString& query) {
+    std::vector<SearchChoice> choices;
+    for (const PaletteEntry& entry : searchEntries(query, blocks))
+      choices.push_back({toQt(entry.name), entryTitle(entry), toQt(entry.category), entryTip(entry)});
+    return choices;
+  };
+}
+
+/// Those entries that may be used; and all, the others behind them with the reason.
+struct Searches {
+  Search usable;
+  Search all;
+};
+
+/// whyNot: empty where the entry may be used.
+Searches searchesOf(const PipelineDocument& document,
+                    const std::function<std::string(const std::string& entry)>& whyNot) {
+  QHash<QString, QString> reasons;
+  for (const SearchChoice& choice : opSearch(document)({}))
+    if (const std::string reason = whyNot(choice.key.toStdString()); !reason.empty())
+      reasons.insert(choice.key, toQt(reason));
+  const Search all = [search = opSearch(document), reasons](const QString& query) {
+    std::vector<SearchChoice> choices = search(query);
+    for (SearchChoice& choice : choices) choice.reason = reasons.value(choice.key);
+    std::stable_partition(choices.begin(), choices.end(),
+                          [](const SearchChoice& choice) { return choice.reason.isEmpty(); });
+    return choices;
+  };
+  const Search usable = [all](const QString& query) {
+    std::vector<SearchChoice> choices = all(query);
+    std::erase_if(choices, [](const SearchChoice& choice) { return !choice.reason.isEmpty(); });
+    return choices;
+  };
+  return {usable, all};
+}
+
+/// Those are usable that have a port which would take the wire.
+Searches wireSearch(const CanvasScope& scope, const LooseWire& wire) {
+  return searchesOf(scope.document(), [&](const std::string& entry) {
+    const auto added = addAtWire(scope.document(), scope.analysis()->graph(), entry, wire, std::nullopt);
+    return added ? std::string() : added.error().message;
+  });
+}
+
+/// Those are usable that have ports for all wires of the op.
+Searches replacementSearch(const CanvasScope& scope, const DocumentOp& op) {
+  return searchesOf(scope.document(), [&](const std::string& entry) {
+    if (entry == op.operation) return op.id + " is one already.";
+    const auto replaced = replaceOp(scope.document(), scope.analysis()->graph(), op.id, entry);
+    return replaced ? std::string() : replaced.error().message;
+  });
+}
+
+}  // namespace
+
+CanvasSearch::CanvasSearch(QGraphicsView& view, GraphScene& scene, CanvasCamera& camera)
+    : QObject(&view), m_view(view), m_scene(scene), m_camera(camera) {}
+
+void CanvasSearch::insert() {
+  const QPoint pointer = m_view.viewport()->mapFromGlobal(QCursor::pos());
+  const QPoint at = m_view.viewport()->rect().contains(pointer) ? pointer : m_view.viewport()->rect().center();
+  insertAt(m_view.mapToScene(at), m_view.viewport()->mapToGlobal(at));
+}
+
+void CanvasSearch::insertAt(QPointF scenePosition, QPoint screenPosition) {
+  auto* popup = new SearchPopup(tr("Search an op by name or keyword"), opSearch(m_scene.scope().document()), &m_view);
+  connect(popup, &SearchPopup::chosen, this, [this, scenePosition](const QString& entry) {
+    if (m_scene.scope().singleSelection().isEmpty()) {
+      m_scene.drops().drop(entry.toStdString(), scenePosition);
+    } else {
+      m_scene.commands().insertAfterSelection(entry.toStdString());
+    }
+    m_view.setFocus();
+  });
+  popup->openAt(screenPosition);
+}
+
+void CanvasSearch::replace() {
+  const std::string id = m_scene.scope().singleSelection().toStdString();
+  const DocumentOp* op = m_scene.scope().document().findOp(id);
+  if (!op) return Q_EMIT hint(tr("Select the op to replace."));
+  const Searches searches = replacementSearch(m_scene.scope(), *op);
+  auto* popup = new SearchPopup(tr("Search an op in place of %1").arg(toQt(id)), searches.usable, &m_view);
+  popup->setWider(searches.all);
+  connect(popup, &SearchPopup::chosen, this, [this, id](const QString& entry) {
+    m_scene.commands().replace(id, entry.toStdString());
+    m_view.setFocus();
+  });
+  showNode(toQt(id));
+  popup->openAt(m_view.viewport()->mapToGlobal(m_view.mapFromScene(m_scene.node(id)->sceneBox().bottomLeft())));
+}
+
+void CanvasSearch::insertAtWire(const LooseWire& wire, QPointF scenePosition, QPoint screenPosition) {
+  const QString port = toQt(toString(wire.at));
+  const Searches searches = wireSearch(m_scene.scope(), wire);
+  auto* popup = new SearchPopup(
+      wire.isFromOutput ? tr("Search an op that reads %1").arg(port) : tr("Search an op for %1 to read").arg(port),
+      searches.usable, &m_view);
+  popup->setWider(searches.all);
+  connect(popup, &SearchPopup::chosen, this, [this, wire, scenePosition](const QString& entry) {
+    m_camera.hold();
+    m_scene.commands().insertAtWire(entry.toStdString(), wire, scenePosition);
+    m_view.setFocus();
+  });
+  popup->openAt(screenPosition);
+}
+
+void CanvasSearch::find() {
+  auto* popup = new SearchPopup(
+      tr("Find by name, type, shape, fusion or problem"),
+      [this](const QString& query) {
+        std::vector<SearchChoice> choices;
+        for (const FoundNode& node : findNodes(m_scene.scope().document(), *m_scene.scope().analysis(), query))
+          choices.push_back({node.isFrame ? kFrameKey + toQt(node.id) : toQt(node.id), node.title, node.detail});
+        return choices;
+      },
+      &m_view);
+  connect(popup, &SearchPopup::chosen, this, [this, popup](const QString& key) {
+    m_query = popup->query();
+    key.startsWith(kFrameKey) ? showFrame(key.sliced(kFrameKey.size())) : showNode(key);
+    m_view.setFocus();
+  });
+  popup->openAt(m_view.viewport()->mapToGlobal(QPoint((m_view.viewport()->width() - kFindWidthPx) / 2, kFindTopPx)),
+                kFindWidthPx);
+}
+
+void CanvasSearch::findNext(int step) {
+  if (m_query.isEmpty()) return find();
+  const auto found = findNodes(m_scene.scope().document(), *m_scene.scope().analysis(), m_query);
+  if (found.empty()) return;
+  const auto size = static_cast<std::ptrdiff_t>(found.size());
+  const auto current =
+      std::ranges::find_if(found, [this](const FoundNode& node) { return isSelected(node); }) - found.begin();
+  const std::ptrdiff_t next = current < size ? current + step : (step > 0 ? 0 : size - 1);
+  const FoundNode& node = found[static_cast<std::size_t>((next + size) % size)];
+  node.isFrame ? showFrame(toQt(node.id)) : showNode(toQt(node.id));
+}
+
+bool CanvasSearch::isSelected(const FoundNode& found) const {
+  if (!found.isFrame) return m_scene.scope().singleSelection() == toQt(found.id);
+  return std::ranges::count(m_scene.frames().selected(), found.id) > 0;
+}
+
+void CanvasSearch::showFrame(const QString& id) {
+  m_scene.frames().select(id.toStdString());
+  if (const FrameItem* item = m_scene.frames().item(id.toStdString())) m_camera.showArea(item->sceneBoundingRect());
+}
+
+void CanvasSearch::showNode(const QString& id) {
+  m_scene.scope().select({id});
+  if (const NodeItem* item = m_scene.node(id.toStdString())) m_camera.showArea(item->sceneBoundingRect());
+}
+
+}  // namespace fuseline::ui

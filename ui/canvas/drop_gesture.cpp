@@ -1,0 +1,104 @@
+// A drop onto a wire goes into the wire.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/drop_gesture.h"
+
+#include "ui/canvas/canvas_geometry.h"
+#include "ui/canvas/metrics.h"
+#include "ui/theme/format.h"
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+// Left around an op that is dropped into a wire, so that its ports can still be taken.
+constexpr int kClearancePx = 16;
+
+bool fitsIntoWires(const std::string& entry) { return entry != kInputEntry && entry != kOutputEntry; }
+
+}  // namespace
+
+DropGesture::DropGesture(const CanvasParts& parts) : m_parts(parts) {}
+
+void DropGesture::preview(const std::string& entry, std::optional<QPointF> position) {
+  setTarget(position && fitsIntoWires(entry) ? m_parts.items.linkAt(*position) : nullptr);
+}
+
+void DropGesture::setTarget(LinkItem* target) {
+  if (target == m_target) return;
+  if (m_target) m_target->setDropTarget(false);
+  m_target = target;
+  if (target) target->setDropTarget(true);
+  Q_EMIT hint(target ? tr("Drop to put the op into the wire to %1.").arg(toQt(target->link().to.node)) : QString());
+}
+
+/// The selection while it is being moved by one of its ops.
+std::set<std::string> DropGesture::draggedOps() const {
+  const auto* grabbed = qgraphicsitem_cast<const NodeItem*>(m_parts.scene.mouseGrabberItem());
+  if (!grabbed || !m_parts.scope.selection().contains(toQt(grabbed->look().id))) return {};
+  std::set<std::string> ids;
+  for (const QString& id : m_parts.scope.selection()) ids.insert(id.toStdString());
+  return ids;
+}
+
+/// That is none of the chain's own.
+LinkItem* DropGesture::linkUnder(QPointF position, const std::set<std::string>& chain) const {
+  const auto isUnder = [&](const LinkItem* item) {
+    const Link& link = item->link();
+    return !chain.contains(link.from.node) && !chain.contains(link.to.node) && item->shape().contains(position);
+  };
+  const auto found = std::ranges::find_if(m_parts.items.links(), isUnder);
+  return found == m_parts.items.links().end() ? nullptr : *found;
+}
+
+std::optional<Edit> DropGesture::spliceAt(QPointF position, Qt::KeyboardModifiers modifiers) const {
+  const std::set<std::string> ids = draggedOps();
+  const LinkItem* target = ids.empty() ? nullptr : linkUnder(position, ids);
+  if (!target || (modifiers & Qt::AltModifier)) return std::nullopt;
+  Places places;
+  for (const std::string& id : ids) places[id] = snappedPosition(m_parts.items.node(id)->pos());
+  const Room room = roomIn(target->link(), places);
+  const Result<Edit> edit = spliceChain(m_parts.scope.document(), ids, target->link(), places, room);
+  return edit ? std::optional(*edit) : std::nullopt;
+}
+
+void DropGesture::previewSplice(QPointF position, Qt::KeyboardModifiers modifiers) {
+  setTarget(spliceAt(position, modifiers) ? linkUnder(position, draggedOps()) : nullptr);
+}
+
+/// Whether a node at this place would cover none but these, with room left for a bit of wire.
+bool DropGesture::isFree(const Position& place, const std::set<std::string>& except) const {
+  const QRectF box(place.x - kClearancePx, place.y - kClearancePx, kNodeWidthPx + 2 * kClearancePx,
+                   kNodeHeightPx + 2 * kClearancePx);
+  return std::ranges::none_of(m_parts.items.nodes(), [&](const auto& entry) {
+    return !except.contains(entry.first) && entry.second->sceneBox().intersects(box);
+  });
+}
+
+/// Of ops that are dropped on a wire: where there is none, neighbours make it, or all are laid out automatically.
+Room DropGesture::roomIn(const Link& link, const Places& places) const {
+  const auto& given = m_parts.scope.document().positions();
+  const auto isPlaced = [&](const std::string& end) {
+    return std::ranges::any_of(given, [&](const auto& entry) { return entry.first == end; });
+  };
+  std::set<std::string> ids;
+  for (const auto& [id, place] : places) ids.insert(id);
+  const bool isThere = isPlaced(link.from.node) && isPlaced(link.to.node) &&
+                       std::ranges::all_of(places, [&](const auto& entry) { return isFree(entry.second, ids); });
+  return isThere ? Room::IsThere : Room::IsMade;
+}
+
+void DropGesture::drop(const std::string& entry, QPointF position) {
+  endPreview();
+  const PipelineDocument& document = m_parts.scope.document();
+  const Position place = snappedPosition(position - QPointF(kNodeWidthPx / 2.0, kNodeHeightPx / 2.0));
+  const LinkItem* target = fitsIntoWires(entry) ? m_parts.items.linkAt(position) : nullptr;
+  const bool stays = target && roomIn(target->link(), {{std::string(), place}}) == Room::IsThere;
+  const NodeEdit added = target ? splice(document, m_parts.scope.analysis()->graph(), entry, target->link(),
+                                         stays ? std::optional(place) : std::nullopt)
+                                : addNode(document, entry, place);
+  if (m_parts.scope.apply(added.edit)) m_parts.scope.select({toQt(added.id)});
+}
+
+}  // namespace fuseline::ui

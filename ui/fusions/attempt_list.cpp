@@ -1,0 +1,54 @@
+// Filters and orders fusion attempts.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/fusions/attempt_list.h"
+
+#include "core/fusion/rule_uses.h"
+#include "ui/theme/format.h"
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+bool touches(const Graph& graph, const Attempt& attempt, const QSet<QString>& selection) {
+  if (selection.isEmpty()) return true;
+  return std::ranges::any_of(attempt.nodes, [&](NodeId id) { return selection.contains(toQt(graph.node(id).owner)); });
+}
+
+/// Does one of the selected ops stand where the rule wanted another one?
+bool breaksAt(const Graph& graph, const Attempt& attempt, const QSet<QString>& selection) {
+  if (attempt.outcome != Outcome::BrokenChain || attempt.nodes.empty()) return false;
+  const std::vector<ValueId>& outputs = graph.node(attempt.nodes.back()).outputs;
+  return std::ranges::any_of(outputs, [&](ValueId output) {
+    return std::ranges::any_of(graph.value(output).uses,
+                               [&](const Use& use) { return selection.contains(toQt(graph.node(use.node).owner)); });
+  });
+}
+
+/// What applies comes first; then what gains most, as far as it was measured or can be predicted.
+bool standsBefore(const Attempt& a, const Attempt& b, const DeviceModel& device) {
+  const auto isMiss = [](const Attempt& attempt) { return attempt.outcome != Outcome::Fused; };
+  if (isMiss(a) != isMiss(b)) return isMiss(b);
+  if (gainsMore(a, b, device)) return true;
+  return !gainsMore(b, a, device) && a.stepsMatched > b.stepsMatched;
+}
+
+}  // namespace
+
+AttemptList attemptsFor(const Analysis& analysis, const QSet<QString>& selection) {
+  AttemptList list;
+  for (const Attempt& attempt : analysis.report.attempts) {
+    if (touches(analysis.graph(), attempt, selection)) {
+      (isDistant(attempt) ? list.distant : list.shown).push_back(&attempt);
+    }
+  }
+  if (list.shown.empty() && list.distant.empty())
+    for (const Attempt& attempt : analysis.report.attempts)
+      if (breaksAt(analysis.graph(), attempt, selection)) list.shown.push_back(&attempt);
+  std::ranges::stable_sort(
+      list.shown, [&](const Attempt* a, const Attempt* b) { return standsBefore(*a, *b, analysis.report.device); });
+  return list;
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,160 @@
+// The "suggestions" dock: what keeps the results first, then what does not.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/fusions/suggestions_panel.h"
+
+#include "ui/fusions/gain_text.h"
+#include "ui/fusions/unplanned.h"
+#include "ui/theme/format.h"
+#include "ui/widgets/card.h"
+#include "ui/widgets/elided_button.h"
+#include "ui/widgets/pane_ring.h"
+
+#include <QHBoxLayout>
+#include <QPushButton>
+#include <QScrollBar>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+/// More cards, or lines of plans, than this are no answer any more.
+constexpr std::size_t kMostCards = 40;
+constexpr qsizetype kMostLines = 6;
+
+QString headOf(SuggestionKind kind) {
+  return kind == SuggestionKind::SameResults
+             ? SuggestionsPanel::tr("The same results")
+             : SuggestionsPanel::tr("Changes behaviour: what is computed, taken, or done to the caller's tensors");
+}
+
+QString effectsText(const Suggestion& suggestion, const DeviceModel& device) {
+  QStringList texts;
+  for (const std::string& effect : effectsOf(suggestion, device))
+    texts.append(toQt(effect).replace(QStringLiteral(" us"), QStringLiteral(" µs")));
+  return texts.join(QStringLiteral(", "));
+}
+
+/// "forward + ForwardLinearEpilogue (fc1, act)", a line each.
+QString plansText(const std::vector<PlanListDifference>& plans) {
+  QStringList lines;
+  for (const PlanListDifference& list : plans)
+    for (const PlanLine& line : list.lines)
+      if (line.mark != ' ')
+        lines.append(QStringLiteral("%1 %2 %3")
+                         .arg(toQt(list.list), line.mark == '-' ? u'\u2212' : QChar(line.mark), toQt(line.text)));
+  const qsizetype left = lines.size() - kMostLines;
+  if (left < 2) return lines.join(u'\n');
+  return QStringList(lines.first(kMostLines)).join(u'\n') +
+         SuggestionsPanel::tr("\nand %1 more lines of the plans").arg(left);
+}
+
+}  // namespace
+
+SuggestionsPanel::SuggestionsPanel(Session& session, const Theme& theme, QWidget* parent)
+    : QWidget(parent),
+      m_session(session),
+      m_theme(theme),
+      m_search(session),
+      m_title(new QLabel(this)),
+      m_area(new QScrollArea(this)) {
+  m_title->setContentsMargins(10, 8, 10, 4);
+  m_title->setWordWrap(true);
+  m_area->setWidgetResizable(true);
+  m_area->setFrameShape(QFrame::NoFrame);
+  m_area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  m_area->setAccessibleName(tr("Suggestions"));
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_title);
+  layout->addWidget(m_area, 1);
+  connect(&m_search, &SuggestionSearch::changed, this, &SuggestionsPanel::refresh);
+  connect(&theme, &Theme::changed, this, &SuggestionsPanel::refresh);
+  connect(&session, &Session::documentChanged, this, &SuggestionsPanel::refreshEnabled);
+  connect(&session, &Session::analysisChanged, this, &SuggestionsPanel::refreshEnabled);
+  connect(m_title, &QLabel::linkActivated, &session, &Session::problemsWanted);
+  refresh();
+}
+
+QString SuggestionsPanel::titleText() const {
+  if (const QString unplanned = unplannedText(m_session); !unplanned.isEmpty()) return unplanned;
+  if (m_search.isSearching()) return tr("Trying edits...");
+  if (m_search.found().empty()) return tr("Nothing was found after which the plan would need less.");
+  const auto number = static_cast<qsizetype>(m_search.found().size());
+  return tr("%1, each tried on a copy. Figures are the model's; a run measures.")
+      .arg(counted(number, tr("suggestion"), tr("suggestions")));
+}
+
+void SuggestionsPanel::refresh() {
+  m_title->setText(titleText());
+  m_list = new QWidget;
+  m_cards = new QVBoxLayout(m_list);
+  m_cards->setContentsMargins(8, 4, 8, 8);
+  m_cards->setSpacing(8);
+  if (unplannedText(m_session).isEmpty()) addSuggestions();
+  m_cards->addStretch(1);
+  refreshEnabled();
+  const int scrolled = m_area->verticalScrollBar()->value();
+  m_area->setWidget(m_list);
+  joinTabOrder(*m_area, *m_list);
+  m_area->verticalScrollBar()->setValue(scrolled);
+}
+
+/// They may not fit what the pipeline is by now.
+void SuggestionsPanel::refreshEnabled() {
+  if (m_list) m_list->setEnabled(!m_search.isSearching() && !m_session.isAnalysing());
+}
+
+void SuggestionsPanel::addSuggestions() {
+  const std::vector<Suggestion>& found = m_search.found();
+  for (std::size_t i = 0; i < std::min(found.size(), kMostCards); ++i) {
+    const SuggestionKind kind = found[i].proposal.kind;
+    if (i == 0 || found[i - 1].proposal.kind != kind) {
+      auto* head = new QLabel(QStringLiteral("<b>%1</b>").arg(headOf(kind)), m_list);
+      head->setWordWrap(true);
+      m_cards->addWidget(head);
+    }
+    m_cards->addWidget(makeCard(found[i]));
+  }
+}
+
+QWidget* SuggestionsPanel::makeCard(const Suggestion& suggestion) {
+  const Proposal& proposal = suggestion.proposal;
+  QFrame* card = ui::makeCard(m_theme, m_list);
+  QVBoxLayout& layout = layoutOf(*card);
+  layout.addWidget(makeSentence(QStringLiteral("<b>%1</b>").arg(toQt(proposal.repair.label).toHtmlEscaped()), card));
+  const DeviceModel& device = m_session.analysis()->report.device;
+  QLabel* effects = makeSentence(effectsText(suggestion, device), card);
+  effects->setToolTip(predictionTip(device));
+  layout.addWidget(effects);
+  if (!proposal.caution.empty()) layout.addWidget(makeSentence(toQt(proposal.caution), card));
+  if (const QString plans = plansText(suggestion.plans); !plans.isEmpty()) {
+    QLabel* lines = makeSentence(plans, card);
+    lines->setFont(scaledFont(0.92));
+    lines->setTextFormat(Qt::PlainText);
+    layout.addWidget(lines);
+  }
+  layout.addLayout(makeButtons(suggestion, card));
+  return card;
+}
+
+QLayout* SuggestionsPanel::makeButtons(const Suggestion& suggestion, QWidget* card) {
+  auto* buttons = new QHBoxLayout;
+  const Proposal& proposal = suggestion.proposal;
+  const QString label = toQt(proposal.repair.label);
+  auto* apply = new QPushButton(tr("Apply"), card);
+  apply->setAccessibleName(tr("Apply: %1").arg(label));
+  connect(apply, &QPushButton::clicked, this, [this, edit = proposal.repair.edit] { m_session.apply(edit); });
+  buttons->addWidget(apply);
+  if (const QString node = toQt(proposal.node); !node.isEmpty()) {
+    auto* show = new ElidedButton(tr("Select %1").arg(node), card);
+    connect(show, &QPushButton::clicked, this, [this, node] { m_session.select({node}); });
+    buttons->addWidget(show);
+  }
+  buttons->addStretch(1);
+  return buttons;
+}
+
+}  // namespace fuseline::ui

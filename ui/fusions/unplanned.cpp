@@ -1,0 +1,51 @@
+// Says why nothing is planned.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/fusions/unplanned.h"
+
+#include "ui/problems/problems_model.h"
+#include "ui/theme/format.h"
+#include "ui/widgets/translated.h"
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+std::vector<Diagnostic> errorsOf(const Session& session) {
+  std::vector<Diagnostic> problems = mergedProblems(session.fileProblems(), session.analysis()->lowered.diagnostics);
+  std::erase_if(problems, [](const Diagnostic& problem) { return problem.severity != Severity::Error; });
+  return problems;
+}
+
+/// sentence: with a place for "1 error".
+QString whileWrong(const Session& session, const QString& sentence) {
+  if (session.analysis()->isRunnable()) return QString();
+  const auto numErrors = static_cast<qsizetype>(errorsOf(session).size());
+  if (numErrors == 0) return translated("Nothing is planned yet.");
+  return sentence.arg(
+      QStringLiteral("<a href=\"problems\">%1</a>").arg(counted(numErrors, translated("error"), translated("errors"))));
+}
+
+}  // namespace
+
+QString unplannedText(const Session& session) {
+  return whileWrong(session, translated("Nothing is planned while the pipeline has %1."));
+}
+
+QString unmeasurableText(const Session& session) {
+  return whileWrong(session, translated("Nothing can be measured while the pipeline has %1."));
+}
+
+QString whyNotRunnable(const Session& session) {
+  if (session.analysis()->isRunnable()) return QString();
+  const std::vector<Diagnostic> errors = errorsOf(session);
+  if (errors.empty()) return translated("The pipeline is not planned yet.");
+  const QString first = translated("The pipeline cannot run: %1").arg(toQt(errors.front().message));
+  const auto numOthers = static_cast<qsizetype>(errors.size()) - 1;
+  if (numOthers == 0) return first;
+  return first + u' ' +
+         translated("Problems shows %1 more.").arg(counted(numOthers, translated("error"), translated("errors")));
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,229 @@
+// The inspector dock: which page it shows, and the page of an op.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/inspector/inspector_panel.h"
+
+#include "core/document/document_operation.h"
+#include "core/support/text.h"
+#include "ui/session/edits.h"
+#include "ui/theme/format.h"
+#include "ui/widgets/pane_ring.h"
+
+#include <QHBoxLayout>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+QString dim(const Theme& theme, const QString& text) {
+  return QStringLiteral("<span style='color:%1'>%2</span>").arg(theme.colors().dimText.name(), text);
+}
+
+QString factRow(const Theme& theme, const QString& name, const QString& value) {
+  return QStringLiteral("<tr><td style='padding-right:12px'>%1</td><td>%2</td></tr>").arg(dim(theme, name), value);
+}
+
+}  // namespace
+
+QLabel* wrappedLabel(const QString& text, QWidget* parent) {
+  auto* label = new QLabel(text, parent);
+  label->setWordWrap(true);
+  // As wide as the panel, never wider: long words are cut off rather than the fields beside them.
+  label->setMinimumWidth(1);
+  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  return label;
+}
+
+InspectorPanel::InspectorPanel(Session& session, const Theme& theme, QWidget* parent)
+    : QScrollArea(parent), m_session(session), m_theme(theme) {
+  setWidgetResizable(true);
+  setFocusPolicy(Qt::ClickFocus);  // Tab goes to the fields
+  setFrameShape(NoFrame);
+  setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  setAccessibleName(tr("Inspector"));
+  connect(&session, &Session::documentChanged, this, &InspectorPanel::refresh);
+  connect(&session, &Session::analysisChanged, this, &InspectorPanel::refresh);
+  connect(&session, &Session::selectionChanged, this, &InspectorPanel::refresh);
+  connect(&theme, &Theme::changed, this, &InspectorPanel::rebuild);
+  rebuild();
+}
+
+/// In the order of the document.
+QStringList InspectorPanel::selectedOps() const {
+  QStringList ids;
+  for (const DocumentOp& op : m_session.document().ops())
+    if (m_session.selection().contains(toQt(op.id))) ids.append(toQt(op.id));
+  return ids;
+}
+
+QString InspectorPanel::wantedStructure() const {
+  const QStringList ops = selectedOps();
+  if (ops.size() > 1) return OpsPage::structureOf(m_session, ops);
+  return ops.isEmpty() ? PipelinePage::structureOf(m_session) : OpPage::structureOf(m_session, ops.front());
+}
+
+void InspectorPanel::refresh() {
+  if (m_page && m_page->structure() == wantedStructure()) {
+    m_page->refresh();
+  } else {
+    // Later: the edit may have come from a field of the page that is about to go.
+    QMetaObject::invokeMethod(this, &InspectorPanel::rebuild, Qt::QueuedConnection);
+  }
+}
+
+InspectorPage* InspectorPanel::makePage() const {
+  const QStringList ops = selectedOps();
+  if (ops.size() > 1) return new OpsPage(m_session, m_theme, ops);
+  if (ops.isEmpty()) return new PipelinePage(m_session, m_theme);
+  return new OpPage(m_session, m_theme, ops.front());
+}
+
+void InspectorPanel::rebuild() {
+  m_page = makePage();
+  setWidget(m_page);
+  joinTabOrder(*this, *m_page);
+  m_page->refresh();
+}
+
+void InspectorPanel::focusFirstField() {
+  rebuild();
+  if (QWidget* first = m_page->findChild<ExpressionEdit*>()) first->setFocus(Qt::OtherFocusReason);
+}
+
+OpPage::OpPage(Session& session, const Theme& theme, QString opId, QWidget* parent)
+    : InspectorPage(parent),
+      m_session(session),
+      m_theme(theme),
+      m_opId(std::move(opId)),
+      m_structure(structureOf(session, m_opId)),
+      m_layout(new QVBoxLayout(this)) {
+  m_layout->setContentsMargins(12, 10, 12, 12);
+  m_layout->setSpacing(8);
+  createHead();
+  createFields();
+  createFacts();
+  m_layout->addStretch(1);
+}
+
+QString OpPage::structureOf(const Session& session, const QString& opId) {
+  const DocumentOp* op = session.document().findOp(opId.toStdString());
+  const QString kind = QStringLiteral("op/%1/%2").arg(opId, op ? toQt(op->operation) : QString());
+  return op ? kind + BlockSection::structureOf(session.document(), std::string(blockNameOf(*op))) : kind;
+}
+
+void OpPage::createHead() {
+  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+  const OperationPointer operation = operationOf(m_session.document(), *op);
+  auto* title = new QLabel(toQt(op->operation), this);
+  title->setFont(scaledFont(1.25, QFont::DemiBold));
+  m_layout->addWidget(title);
+  const QString unknown =
+      tr("This version does not know the op %1. Its attributes are kept and written back unchanged.");
+  const QString summary = operation ? toQt(operation->summary) : unknown.arg(toQt(op->operation));
+  m_layout->addWidget(wrappedLabel(summary, this));
+  if (operation && !operation->formula.empty()) {
+    m_formula = wrappedLabel(QString(), this);
+    m_formula->setTextFormat(Qt::PlainText);  // "a < b" is no tag
+    m_formula->setFont(QFont(QStringLiteral("monospace"), scaledFont(0.95).pointSize()));
+    m_formula->setToolTip(operation->source.empty() ? QString() : tr("Source: %1").arg(toQt(operation->source)));
+    m_layout->addWidget(m_formula);
+  }
+  m_id = new ExpressionEdit(this);
+  m_id->setAccessibleName(tr("Name of the op"));
+  connect(m_id, &ExpressionEdit::committedText, this, [this](const QString& text) {
+    if (!m_session.rename(m_opId, text)) m_id->setCommitted(m_opId);
+  });
+  auto* label = new QLabel(tr("name"), this);
+  label->setFixedWidth(kLabelWidthPx);
+  label->setBuddy(m_id);
+  auto* row = new QHBoxLayout;
+  row->addWidget(label);
+  row->addWidget(m_id, 1);
+  m_layout->addSpacing(2);
+  m_layout->addLayout(row);
+}
+
+void OpPage::createFields() {
+  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+  const OperationPointer operation = operationOf(m_session.document(), *op);
+  if (!operation) {
+    m_layout->addWidget(wrappedLabel(toQt(op->attributes.dump(2)), this));
+    return;
+  }
+  for (const AttributeSpec& spec : operation->attributes) {
+    auto* field = new AttributeField(m_session, m_theme, {m_opId}, spec, this);
+    m_fields.push_back(field);
+    m_layout->addWidget(field);
+  }
+  m_gemms = new GemmSection(m_session, {m_opId}, this);
+  m_layout->addWidget(m_gemms);
+  const std::string block(blockNameOf(*op));
+  if (block.empty()) return;
+  m_inside = new BlockSection(m_session, m_theme, block, this);
+  m_layout->addWidget(m_inside);
+}
+
+void OpPage::createFacts() {
+  m_facts = wrappedLabel(QString(), this);
+  m_layout->addSpacing(6);
+  m_layout->addWidget(m_facts);
+}
+
+void OpPage::refresh() {
+  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+  if (!op) return;
+  const OperationPointer operation = operationOf(m_session.document(), *op);
+  if (m_formula && operation) m_formula->setText(toQt(operation->formula));
+  m_id->setCommitted(m_opId);
+  m_id->setReadOnly(m_session.document().isReadOnly());
+  for (AttributeField* field : m_fields) field->refresh();
+  if (m_gemms) m_gemms->refresh();
+  if (m_inside) m_inside->refresh();
+  m_facts->setText(factsText());
+}
+
+QString OpPage::specLines(const FusibleOperation& operation) const {
+  const Graph& graph = m_session.analysis()->graph();
+  const PipelineDocument& document = m_session.document();
+  const auto specOf = [&](const Endpoint& endpoint) {
+    const Value* value = valueAt(graph, endpoint);
+    return value ? formatSpec(value->spec) : QStringLiteral("?");
+  };
+  QString rows;
+  for (const Port& port : operation.inputs) {
+    const auto link = linkInto(document, {m_opId.toStdString(), port.name});
+    const QString source = link ? dim(m_theme, tr(" from %1").arg(toQt(toString(link->from)))) : QString();
+    const QString value = link ? specOf(link->from) + source : tr("not connected");
+    rows += factRow(m_theme, tr("input %1").arg(toQt(port.name)), value);
+  }
+  for (const Port& port : operation.outputs) {
+    rows += factRow(m_theme, tr("output %1").arg(toQt(port.name)), specOf({m_opId.toStdString(), port.name}));
+  }
+  return rows;
+}
+
+QString OpPage::factsText() const {
+  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+  const OperationPointer operation = operationOf(m_session.document(), *op);
+  if (!operation) return QString();
+  QString rows = specLines(*operation);
+  if (op->isBypassed()) rows += factRow(m_theme, tr("bypassed"), tr("hands its main input on"));
+  double numFlops = 0;
+  for (const Node& node : m_session.analysis()->graph().nodes()) {
+    if (toQt(node.owner) != m_opId) continue;
+    for (std::size_t slot = 0; slot < node.parameters.size(); ++slot) {
+      // Inside an instance of a block, with the op it belongs to: "fc1.weight".
+      const QString name = toQt(node.parameterName(static_cast<int>(slot))).mid(m_opId.size() + 1);
+      rows += factRow(m_theme, name, formatSpec(node.parameters[slot]));
+    }
+    if (!node.operation->flops) continue;
+    std::vector<TensorSpec> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(m_session.analysis()->graph().value(input).spec);
+    numFlops += static_cast<double>(node.operation->flops(node.attributes, inputs).forward);
+  }
+  if (numFlops > 0) rows += factRow(m_theme, tr("forward work"), toQt(formatFlops(numFlops)));
+  return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
+}
+
+}  // namespace fuseline::ui

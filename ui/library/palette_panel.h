@@ -1,0 +1,55 @@
+// PalettePanel: the op library, with a filter. Drag an op, or press Enter to append it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/library/palette_model.h"
+
+#include <QDrag>
+#include <QLineEdit>
+#include <QTreeView>
+#include <QWidget>
+
+#include <memory>
+
+namespace fuseline::ui {
+
+/// The tree of the palette. What is dragged hangs below the pointer, so that the wire under it stays visible.
+class PaletteView : public QTreeView {
+  Q_OBJECT
+
+ public:
+  using QTreeView::QTreeView;
+  /// The drag of the current entry; nullptr for a category.
+  std::unique_ptr<QDrag> makeDrag();
+
+ protected:
+  void startDrag(Qt::DropActions actions) override;
+};
+
+class PalettePanel : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit PalettePanel(const Theme& theme, QWidget* parent = nullptr);
+  /// Lists the blocks of the document, too.
+  void showBlocks(const PipelineDocument& document);
+  PaletteView* view() const { return m_view; }
+  QLineEdit* filterEdit() const { return m_filterEdit; }
+
+ Q_SIGNALS:
+  void activated(const QString& entry);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
+ private:
+  void applyFilter(const QString& query);
+  void selectFirstOp();
+  void activateCurrent();
+  PaletteModel* m_model;
+  PaletteFilter* m_filter;
+  QLineEdit* m_filterEdit;
+  PaletteView* m_view;
+};
+
+}  // namespace fuseline::ui

@@ -1,0 +1,48 @@
+// MemoryPanel: where the memory of the plans goes, step by step and op by op. It needs no run.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/memory/kept_table.h"
+#include "ui/memory/memory_chart.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QWidget>
+
+namespace fuseline::ui {
+
+class MemoryPanel : public QWidget {
+  Q_OBJECT
+
+ public:
+  MemoryPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
+
+  MemoryChart* chart() const { return m_chart; }
+  KeptTable* table() const { return m_table; }
+  QString caption() const { return m_caption->text(); }
+  /// Why there is nothing to see; empty where there is.
+  QString emptyText() const;
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+
+ private:
+  QHBoxLayout* makeHead();
+  void follow();
+  void refresh();
+  void refreshChart();
+
+  Session& m_session;
+  bool m_isBehind = true;  // of the analysis, while nobody looks
+  QLabel* m_caption;
+  QLabel* m_empty;
+  QComboBox* m_plan;
+  QCheckBox* m_onlyChanging;
+  MemoryChart* m_chart;
+  KeptTable* m_table;
+  QWidget* m_body;
+};
+
+}  // namespace fuseline::ui

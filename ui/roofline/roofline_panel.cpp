@@ -1,0 +1,244 @@
+// The roofline dock.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/roofline/roofline_panel.h"
+
+#include "ui/roofline/roofline_painter.h"
+#include "ui/runs/run_notes.h"
+#include "ui/theme/format.h"
+#include "ui/widgets/view_events.h"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <QVBoxLayout>
+
+#include <algorithm>
+#include <iterator>
+
+namespace fuseline::ui {
+
+namespace {
+
+bool isOwnKey(int key) {
+  static constexpr int kKeys[] = {Qt::Key_Left, Qt::Key_Right, Qt::Key_Up, Qt::Key_Down, Qt::Key_Home, Qt::Key_End};
+  return std::ranges::find(kKeys, key) != std::end(kKeys);
+}
+
+}  // namespace
+
+RooflineView::RooflineView(Session& session, const Theme& theme, QWidget* parent)
+    : QWidget(parent), m_session(session), m_theme(theme) {
+  setFocusPolicy(Qt::StrongFocus);
+  setAccessibleName(tr("Roofline"));
+  connect(&session, &Session::selectionChanged, this, &RooflineView::followSelection);
+  connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
+}
+
+void RooflineView::setPlot(RooflinePlot plot) {
+  m_plot = std::move(plot);
+  m_cursor.reset();
+  followSelection();
+}
+
+QSize RooflineView::minimumSizeHint() const { return {220, 140}; }
+
+// ------------------------------------------------------------------------------------------------------------- places
+
+QRectF RooflineView::areaOf(std::size_t dot) const { return RooflineScale(m_plot, rect()).areaOf(dot); }
+
+std::optional<std::size_t> RooflineView::dotAt(QPointF position) const {
+  return RooflineScale(m_plot, rect()).dotAt(position);
+}
+
+QString RooflineView::tipAt(QPointF position) const {
+  const auto dot = dotAt(position);
+  return dot ? m_plot.dots[*dot].tip : QString();
+}
+
+bool RooflineView::isSelected(const RooflineDot& dot) const { return dot.isOneOf(m_session.selection()); }
+
+/// Wraps at neither end.
+std::optional<std::size_t> RooflineView::besideInPlan(int by) const {
+  const auto next = static_cast<std::ptrdiff_t>(*m_cursor) + by;
+  if (next < 0 || next >= std::ssize(m_plot.dots)) return std::nullopt;
+  const auto dot = static_cast<std::size_t>(next);
+  return m_plot.dots[dot].isOfFusedPlan == currentDot()->isOfFusedPlan ? std::optional(dot) : std::nullopt;
+}
+
+/// Along an arrow, or to the same step.
+std::optional<std::size_t> RooflineView::inOtherPlan() const {
+  for (const RooflineArrow& arrow : m_plot.arrows) {
+    if (arrow.from == *m_cursor) return arrow.to;
+    if (arrow.to == *m_cursor) return arrow.from;
+  }
+  const RooflineDot& here = *currentDot();
+  const auto same = std::ranges::find_if(m_plot.dots, [&](const RooflineDot& dot) {
+    return dot.isOfFusedPlan != here.isOfFusedPlan && dot.isBackward == here.isBackward && dot.label == here.label;
+  });
+  if (same == m_plot.dots.end()) return std::nullopt;
+  return static_cast<std::size_t>(same - m_plot.dots.begin());
+}
+
+/// Where a key leads; nullopt where it leads nowhere.
+std::optional<std::size_t> RooflineView::neighbour(int key) const {
+  if (m_plot.dots.empty()) return std::nullopt;
+  if (!m_cursor || key == Qt::Key_Home) return 0;
+  switch (key) {
+    case Qt::Key_Left: return besideInPlan(-1);
+    case Qt::Key_Right: return besideInPlan(1);
+    case Qt::Key_Up:
+    case Qt::Key_Down: return inOtherPlan();
+    case Qt::Key_End: return m_plot.dots.size() - 1;
+    default: return std::nullopt;
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------------- commands
+
+void RooflineView::select(std::size_t dot) {
+  m_cursor = dot;
+  const QStringList& owners = m_plot.dots[dot].owners;
+  m_session.select(QSet<QString>(owners.begin(), owners.end()));
+  describe();
+  update();
+}
+
+/// Keys go on from what was selected elsewhere.
+void RooflineView::followSelection() {
+  if (!m_cursor || !isSelected(*currentDot())) {
+    const auto selected = std::ranges::find_if(m_plot.dots, [&](const RooflineDot& dot) { return isSelected(dot); });
+    m_cursor.reset();
+    if (selected != m_plot.dots.end()) m_cursor = static_cast<std::size_t>(selected - m_plot.dots.begin());
+  }
+  describe();
+  update();
+}
+
+/// The dot that the keys stand on, else the whole.
+void RooflineView::describe() {
+  if (const RooflineDot* dot = currentDot()) return setAccessibleDescription(dot->words);
+  QStringList parts = {counted(std::ssize(m_plot.dots), tr("step"), tr("steps"))};
+  if (m_plot.measured.isKnown()) parts.append(tr("memory %1").arg(formatBandwidth(m_plot.measured.memoryGBps)));
+  for (const RooflineCeiling& ceiling : m_plot.measured.ceilings) parts.append(nameOf(ceiling));
+  setAccessibleDescription(parts.join(QStringLiteral(", ")));
+}
+
+void RooflineView::keyPressEvent(QKeyEvent* event) {
+  if (!isOwnKey(event->key())) return QWidget::keyPressEvent(event);
+  const auto next = neighbour(event->key());
+  if (!next) return;
+  select(*next);
+  QToolTip::showText(mapToGlobal(areaOf(*next).bottomRight().toPoint()), currentDot()->tip, this);
+}
+
+bool RooflineView::event(QEvent* event) {
+  takeOwnKey(*event, Qt::KeypadModifier, isOwnKey);
+  return answerToolTip(*event, *this, [this](QPoint place) { return tipAt(place); }) || QWidget::event(event);
+}
+
+void RooflineView::mousePressEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton) return QWidget::mousePressEvent(event);
+  if (const auto dot = dotAt(event->position()))
+    select(*dot);
+  else
+    m_session.select({});
+}
+
+void RooflineView::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.fillRect(rect(), m_theme.colors().base);
+  if (m_plot.dots.empty()) return;
+  const RooflineScale scale(m_plot, rect());
+  RooflinePainter(painter, scale, m_session.selection(), hasFocus() ? m_cursor : std::nullopt, m_theme).paint();
+}
+
+// -------------------------------------------------------------------------------------------------------------- panel
+
+namespace {
+
+QString textOf(const RooflineLines& lines) {
+  QStringList roofs = {RooflinePanel::tr("memory %1").arg(formatBandwidth(lines.memoryGBps))};
+  for (const RooflineCeiling& ceiling : lines.ceilings) roofs.append(nameOf(ceiling));
+  return roofs.join(QStringLiteral(", "));
+}
+
+QString roofsCaption(const RunRecord& record, const RooflinePlot& plot) {
+  if (!plot.measured.isKnown())
+    return record.roofsNote.empty() ? RooflinePanel::tr("No roofs: this run did not measure them")
+                                    : RooflinePanel::tr("No roofs: %1").arg(toQt(record.roofsNote));
+  return RooflinePanel::tr("Roofs measured in this run: %1").arg(textOf(plot.measured));
+}
+
+}  // namespace
+
+RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* parent)
+    : QWidget(parent),
+      m_session(session),
+      m_theme(theme),
+      m_caption(new QLabel(this)),
+      m_empty(new QLabel(this)),
+      m_view(new RooflineView(session, theme, this)) {
+  m_caption->setContentsMargins(10, 6, 10, 6);
+  m_caption->setTextFormat(Qt::RichText);
+  m_caption->setWordWrap(true);
+  m_caption->setToolTip(
+      tr("Traffic is the least that a step needs, operations are by definition. A dot above the memory's roof has its "
+         "data in a cache.\nLeft and Right walk the steps of a plan, Up and Down go to the other plan"));
+  m_empty->setAlignment(Qt::AlignCenter);
+  m_empty->setWordWrap(true);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_caption);
+  layout->addWidget(m_view, 1);
+  layout->addWidget(m_empty, 1);
+  for (const auto signal : {&Session::runFinished, &Session::documentReplaced})
+    connect(&session, signal, this, &RooflinePanel::refresh);
+  connect(&session, &Session::analysisChanged, this, &RooflinePanel::refresh);
+  for (const auto signal : {&Session::documentChanged, &Session::passChanged})
+    connect(&session, signal, this, &RooflinePanel::refreshCaption);
+  connect(&theme, &Theme::changed, this, &RooflinePanel::refreshCaption);
+  refresh();
+}
+
+QString RooflinePanel::emptyText() const {
+  const auto& run = m_session.lastRun();
+  if (!run) return tr("Nothing measured yet. Press Run (Ctrl+Enter) to see how far each step is from its roof.");
+  if (!m_view->plot().dots.empty()) return {};
+  return run->record.settings.timesSteps()
+             ? tr("No step of this run computes anything.")
+             : tr("Steps of this run were not timed. Press Run (Ctrl+Enter) to see how far each is from its roof.");
+}
+
+/// Ops of the pipeline as it is now are those of the run only while nothing has changed.
+void RooflinePanel::refresh() {
+  const auto& run = m_session.lastRun();
+  const Analysis& analysis = *m_session.analysis();
+  const Graph* graph = run && !run->isStale && analysis.isRunnable() ? &analysis.graph() : nullptr;
+  m_view->setPlot(run ? rooflinePlot(run->record, graph) : RooflinePlot());
+  const QString nothing = emptyText();
+  m_empty->setText(nothing);
+  m_empty->setVisible(!nothing.isEmpty());
+  m_view->setVisible(nothing.isEmpty());
+  m_caption->setVisible(nothing.isEmpty());
+  refreshCaption();
+}
+
+void RooflinePanel::refreshCaption() {
+  const auto& run = m_session.lastRun();
+  if (!run) return;
+  QStringList parts = {roofsCaption(run->record, m_view->plot()).toHtmlEscaped()};
+  if (const RooflineLines& published = m_view->plot().published; published.isKnown())
+    parts.insert(1, tr("dotted, by NVIDIA's data sheet: %1").arg(textOf(published)));
+  if (const int others = m_view->plot().numWithoutArithmetic; others > 0)
+    parts.append(tr("not here: %1 only bytes").arg(counted(others, tr("step moves"), tr("steps move"))));
+  QString text = parts.join(QStringLiteral(" · "));
+  if (const QString stale = staleText(*run); !stale.isEmpty())
+    text += QStringLiteral(" · <b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), stale);
+  m_caption->setText(text);
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,182 @@
+// The run tool bar.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/runs/run_bar.h"
+
+#include "ui/fusions/unplanned.h"
+#include "ui/inspector/recipe_section.h"
+#include "ui/inspector/recipe_support.h"
+#include "ui/runs/run_progress.h"
+#include "ui/theme/format.h"
+
+#include <QStandardItemModel>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr int kArchitectureRole = Qt::UserRole + 1;
+
+}  // namespace
+
+RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
+    : QToolBar(tr("Run"), parent),
+      m_session(session),
+      m_theme(theme),
+      m_run(new QAction(tr("Run"), this)),
+      m_stop(new QAction(tr("Stop"), this)),
+      m_refusal(new QAction(this)),
+      m_pass(new QComboBox(this)),
+      m_recipe(new QComboBox(this)),
+      m_progress(new QProgressBar(this)),
+      m_device(new QComboBox(this)) {
+  setObjectName(QStringLiteral("runBar"));
+  setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  setIconSize({18, 18});
+  m_run->setShortcuts({QKeySequence(Qt::CTRL | Qt::Key_Return), QKeySequence(Qt::CTRL | Qt::Key_Enter)});
+  m_stop->setShortcut(QKeySequence(Qt::CTRL | Qt::Key_Period));
+  m_stop->setToolTip(tr("Stop the run (Ctrl+. or Esc)"));
+  createChoices();
+  // Wide enough for the longest text, which the style would break otherwise.
+  m_progress->setFixedWidth(m_progress->fontMetrics().horizontalAdvance(longestProgressText()) + 24);
+  m_progress->setAccessibleName(tr("Progress of the run"));
+  m_device->setAccessibleName(tr("Device"));
+  m_device->setToolTip(tr("What the pipeline runs on, and is planned for"));
+  m_device->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  addAction(m_run);
+  addAction(m_stop);
+  addWidget(m_pass);
+  addWidget(m_recipe);
+  addWidget(m_device);
+  follow();
+  connect(&theme, &Theme::changed, this, &RunBar::refreshIcons);
+  refreshIcons();
+  refresh();
+}
+
+void RunBar::createChoices() {
+  m_pass->addItem(tr("Forward + backward"), static_cast<int>(PassKind::Training));
+  m_pass->addItem(tr("Forward only"), static_cast<int>(PassKind::Forward));
+  m_pass->setAccessibleName(tr("Pass"));
+  m_pass->setToolTip(tr("What is planned and run"));
+  for (const RecipeDefinition& recipe : builtinRecipes())
+    m_recipe->addItem(recipe.quantizer ? toQt(recipe.name) : tr("No quantization"), toQt(recipe.name));
+  m_recipe->setAccessibleName(tr("Quantization recipe"));
+  m_recipe->setToolTip(tr("What the products of linear layers read; the inspector shows the recipe's fields"));
+  connect(m_pass, &QComboBox::activated, this,
+          [this] { m_session.setPass(static_cast<PassKind>(m_pass->currentData().toInt())); });
+  connect(m_device, &QComboBox::activated, this, &RunBar::takeDevice);
+  connect(m_recipe, &QComboBox::activated, this, [this] {
+    const std::string name = m_recipe->currentData().toString().toStdString();
+    m_session.apply(SetRecipe{.recipe = recipeJson(*findRecipe(name))});
+  });
+}
+
+void RunBar::follow() {
+  connect(m_stop, &QAction::triggered, &m_session, &Session::cancelRun);
+  connect(m_run, &QAction::changed, this, &RunBar::refreshRefusal);
+  connect(m_refusal, &QAction::triggered, this, [this] { Q_EMIT refused(whyNotRunnable(m_session)); });
+  refreshRefusal();
+  connect(&m_session, &Session::analysisChanged, this, &RunBar::refresh);
+  connect(&m_session, &Session::passChanged, this, &RunBar::refresh);
+  connect(&m_session, &Session::runTargetChanged, this, &RunBar::refreshRecipes);
+  connect(&m_session, &Session::runTargetChanged, this, &RunBar::refresh);
+  connect(&m_session, &Session::runStarted, this, [this] {
+    showProgress(QStringLiteral("starting"), 0, 0);
+    refresh();
+  });
+  connect(&m_session, &Session::sweepingChanged, this, [this] {
+    showProgress(QStringLiteral("starting"), 0, 0);
+    refresh();
+  });
+  connect(&m_session, &Session::runProgress, this, &RunBar::showProgress);
+  connect(&m_session, &Session::runFinished, this, &RunBar::refresh);
+  connect(&m_session, &Session::numericsFinished, this, &RunBar::refresh);
+  connect(&m_session, &Session::tensorsCaptured, this, &RunBar::refresh);
+  connect(&m_session, &Session::runFailed, this, &RunBar::refresh);
+  connect(&m_session, &Session::runDropped, this, &RunBar::refresh);
+}
+
+void RunBar::refreshIcons() {
+  m_run->setIcon(m_theme.icon(QStringLiteral("run"), m_theme.colors().good));
+  m_stop->setIcon(m_theme.icon(QStringLiteral("stop")));
+  refreshRecipes();
+}
+
+void RunBar::refresh() {
+  const bool isRunnable = m_session.analysis()->isRunnable();
+  m_run->setEnabled(isRunnable && !m_session.isRunning());
+  m_stop->setEnabled(m_session.isRunning());
+  m_pass->setCurrentIndex(m_pass->findData(static_cast<int>(m_session.pass())));
+  showRecipe(*m_recipe, m_session.document());
+  m_run->setToolTip(runTip());
+  m_device->setCurrentIndex(m_device->findData(toQt(m_session.runTarget().device)));
+  m_recipe->setEnabled(!m_session.document().isReadOnly());
+  m_progress->setVisible(m_session.isRunning());
+  refreshRefusal();
+}
+
+void RunBar::refreshRefusal() {
+  m_refusal->setShortcuts(m_run->shortcuts());
+  m_refusal->setEnabled(!m_session.analysis()->isRunnable() && !m_session.isAnalysing());
+}
+
+QString RunBar::runTip() const {
+  if (m_session.isSweeping()) return tr("A sweep is in progress: stop it, or run after it.");
+  if (!m_session.analysis()->isRunnable()) return whyNotRunnable(m_session);
+  const QString whyNot = m_recipe->currentData(Qt::ToolTipRole).toString();
+  return whyNot.isEmpty() ? tr("Time the unfused and the fused plan (Ctrl+Enter)")
+                          : tr("It can only be planned here. %1").arg(whyNot);
+}
+
+void RunBar::refreshRecipes() {
+  for (int row = 0; row < m_recipe->count(); ++row) {
+    const RecipeDefinition& recipe = *findRecipe(m_recipe->itemData(row).toString().toStdString());
+    const QString whyNot = whyNotOn(m_session.runTarget(), *Recipe::create(recipe));
+    m_recipe->setItemData(row, whyNot.isEmpty() ? QVariant() : QVariant(whyNot), Qt::ToolTipRole);
+    m_recipe->setItemData(row, whyNot.isEmpty() ? QVariant() : QVariant(m_theme.colors().disabledText),
+                          Qt::ForegroundRole);
+    m_recipe->setItemIcon(
+        row, whyNot.isEmpty() ? QIcon() : m_theme.icon(QStringLiteral("warning"), m_theme.colors().warning));
+  }
+}
+
+void RunBar::showProgress(const QString& stage, int done, int total) {
+  if (stage != m_stage || done == 0) m_stageClock.restart();
+  m_stage = stage;
+  m_progress->setRange(0, total > 1 ? total : 0);
+  m_progress->setValue(done);
+  const QString text = stageText(stage, m_session.runTarget().isGpu());
+  m_progress->setFormat(progressText(text, done, total, m_stageClock.elapsed()));
+}
+
+void RunBar::setDevices(const Json& devices) {
+  m_device->clear();
+  for (const Json& device : devices) addDevice(device);
+  refresh();
+}
+
+void RunBar::addDevice(const Json& device) {
+  const QString id = toQt(device.value("id", ""));
+  if (id == QStringLiteral("reference")) return;  // the oracle of tests: nobody waits for it
+  const QString name = toQt(device.value("name", ""));
+  const QString reason = toQt(device.value("reason", ""));
+  m_device->addItem(QStringLiteral("%1: %2").arg(id, name), id);
+  const int row = m_device->count() - 1;
+  m_device->setItemData(row, toQt(device.value("architecture", "")), kArchitectureRole);
+  m_device->setItemData(row, reason.isEmpty() ? name : reason, Qt::ToolTipRole);
+  qobject_cast<QStandardItemModel*>(m_device->model())->item(row)->setEnabled(reason.isEmpty());
+}
+
+void RunBar::chooseDevice(const QString& id) {
+  const int row = m_device->findData(id);
+  if (row >= 0 && (m_device->model()->index(row, 0).flags() & Qt::ItemIsEnabled)) takeDevice(row);
+}
+
+void RunBar::takeDevice(int index) {
+  RunTarget target = m_session.runTarget();
+  target.device = m_device->itemData(index).toString().toStdString();
+  target.architecture = m_device->itemData(index, kArchitectureRole).toString().toStdString();
+  m_session.setRunTarget(target);
+}
+
+}  // namespace fuseline::ui

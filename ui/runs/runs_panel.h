@@ -1,0 +1,66 @@
+// RunsPanel: the runs of this pipeline, to open, compare with, note, keep and delete.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/runs/runs_model.h"
+#include "ui/session/run_history.h"
+#include "ui/theme/theme.h"
+
+#include <QAction>
+#include <QCheckBox>
+#include <QLabel>
+#include <QTreeView>
+#include <QWidget>
+
+namespace fuseline::ui {
+
+class RunsPanel : public QWidget {
+  Q_OBJECT
+
+ public:
+  RunsPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
+  RunHistory& history() { return *m_history; }
+  RunsModel& model() { return *m_model; }
+  QTreeView* view() const { return m_view; }
+  /// What is wrong with the chosen file; mostly empty.
+  QString problem() const { return m_problem->text(); }
+  QCheckBox* keepBox() const { return m_keep; }
+  QAction* openAction() const { return m_open; }
+  QAction* pinAction() const { return m_pin; }
+  QAction* deleteAction() const { return m_delete; }
+
+ Q_SIGNALS:
+  /// Of a run, which takes the place of the pipeline in the window.
+  void openWanted(const QString& path);
+
+ private:
+  void createActions();
+  void createView();
+  QLayout* makeHead();
+  void refresh();
+  void refreshCurrent();
+  void refreshKeep();
+  /// The chosen run file; nullptr: none.
+  const RunEntry* current() const;
+  void toggleStar(int row);
+  void pinCurrent();
+  void deleteCurrent();
+  void exportCurrent();
+  void useCell(const QModelIndex& index);
+
+  Session& m_session;
+  RunHistory* m_history;
+  RunsModel* m_model;
+  QTreeView* m_view;
+  QLabel* m_empty;
+  QLabel* m_problem;
+  QLabel* m_place;
+  QCheckBox* m_keep;
+  QAction* m_open = nullptr;
+  QAction* m_pin = nullptr;
+  QAction* m_star = nullptr;
+  QAction* m_export = nullptr;
+  QAction* m_delete = nullptr;
+};
+
+}  // namespace fuseline::ui

@@ -1,0 +1,106 @@
+// SweepPanel: measures the pipeline at many sizes and under several recipes, and shows from where on fusing pays.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/session/sweep_session.h"
+#include "ui/sweep/recipe_choice.h"
+#include "ui/sweep/sweep_chart.h"
+#include "ui/sweep/sweep_model.h"
+
+#include <QAction>
+#include <QComboBox>
+#include <QHash>
+#include <QLabel>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QSortFilterProxyModel>
+#include <QSplitter>
+#include <QTreeView>
+#include <QWidget>
+
+#include <optional>
+
+namespace fuseline::ui {
+
+class SweepPanel : public QWidget {
+  Q_OBJECT
+
+ public:
+  SweepPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
+  SweepSession& sweep() { return *m_sweep; }
+  SweepChart* chart() const { return m_chart; }
+  QTreeView* view() const { return m_view; }
+  SweepModel& model() { return *m_model; }
+  QComboBox* symbolChoice() const { return m_symbol; }
+  QLineEdit* sizesEdit() const { return m_sizes; }
+  RecipeChoice* recipeChoice() const { return m_recipes; }
+  QComboBox* quantityChoice() const { return m_quantity; }
+  QPushButton* startButton() const { return m_start; }
+  QPushButton* stopButton() const { return m_stop; }
+  QAction* openAction() const { return m_open; }
+  /// What cannot be measured as it is chosen, or how many points it makes.
+  QString planText() const { return m_plan->text(); }
+  /// How it goes or went, and whether it is still of this pipeline.
+  QString stateText() const { return m_state->text(); }
+  /// From where on fusing pays.
+  QString summary() const { return m_summary->text(); }
+
+ Q_SIGNALS:
+  /// Of a run, which takes the place of the pipeline in the window.
+  void openWanted(const QString& path);
+  void message(const QString& sentence);
+
+ protected:
+ private:
+  QLayout* makeChoices();
+  QLayout* makeState();
+  QWidget* makeResult();
+  void orderTabs();
+  void createActions();
+  void createView();
+  void follow();
+
+  /// What is chosen; nothing: it cannot be measured, and refreshPlan() says why.
+  std::optional<ShapeSweep> chosenSweep() const;
+  QString whyNot() const;
+  void refreshChoices();
+  void showSizes();
+  void refreshPlan();
+  void refreshResult();
+  void refreshState();
+  void refreshPlot();
+  void refreshActions();
+  void start();
+  std::optional<std::size_t> currentRow() const;
+  void chooseRow(std::size_t row);
+  void openRow(std::size_t row);
+  void saveCsv();
+  void copyCommand();
+
+  Session& m_session;
+  const Theme& m_theme;
+  SweepSession* m_sweep;
+  SweepModel* m_model;
+  QSortFilterProxyModel* m_sorted;
+  QComboBox* m_symbol;
+  QLineEdit* m_sizes;
+  RecipeChoice* m_recipes;
+  QLabel* m_plan;
+  QPushButton* m_start;
+  QPushButton* m_stop;
+  QLabel* m_state;
+  QProgressBar* m_progress;
+  QComboBox* m_quantity;
+  QSplitter* m_result;
+  SweepChart* m_chart;
+  QTreeView* m_view;
+  QLabel* m_summary;
+  QLabel* m_empty;
+  QAction* m_open = nullptr;
+  QAction* m_save = nullptr;
+  QAction* m_copyCommand = nullptr;
+  QHash<QString, QString> m_typedSizes;  // by the symbol
+};
+
+}  // namespace fuseline::ui

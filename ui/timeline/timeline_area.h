@@ -1,0 +1,58 @@
+// TimelineArea: a stretch of time over some rows of a timeline, and what it adds up to.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/timeline/timeline_stack.h"
+
+#include <QString>
+#include <QStringList>
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace fuseline::ui {
+
+struct TimelineArea {
+  double startNs = 0.0;
+  double endNs = 0.0;
+  std::vector<std::pair<std::size_t, int>> rows;  // (track, row), from top to bottom
+
+  double lengthNs() const { return endNs - startNs; }
+  bool has(std::size_t track, int row) const;
+  /// Without repeats, from top to bottom.
+  std::vector<std::size_t> tracks() const;
+  bool operator==(const TimelineArea&) const = default;
+};
+
+/// The rows between two heights; of a head that is touched, all rows of its track. Where there are none, all rows.
+TimelineArea areaBetween(const TimelineStack& stack, std::pair<double, double> timesNs, std::pair<double, double> yPx);
+/// As long as a box, over the rows of its track.
+TimelineArea areaOfBox(const TimelineStack& stack, std::size_t track, const TimelineItem& item);
+
+enum class SumsBy { Step, Category, Kernel };
+
+/// What boxes of one name, or all of a track, took of the stretch. A box counts with the part that lies in it.
+struct TimelineSum {
+  std::size_t track = 0;
+  QString name;  // empty: the sum of the track
+  QString pass;  // "forward", "backward"; empty: of both, or of neither
+  int count = 0;
+  double sumNs = 0.0;
+  double medianNs = 0.0;  // of the parts
+  /// Before its boxes, while nothing else of the sum ran; of a track all such time in the stretch.
+  double idleNs = 0.0;
+  std::optional<double> bytes;  // read and written, by the model's count, in these parts; nothing: not known
+  QStringList owners;
+
+  bool isTotal() const { return name.isEmpty(); }
+  /// Nothing where the bytes are not known, or no time was taken.
+  std::optional<double> bandwidthGBps() const;
+};
+
+/// By track, the largest first; behind them the sum of each track. No time is counted twice: of a step and its kernels
+/// either it or they count, passes where nothing else of their track is chosen, and so do launches.
+std::vector<TimelineSum> sumsOf(const std::vector<TimelineTrack>& tracks, const TimelineArea& area, SumsBy by);
+
+}  // namespace fuseline::ui

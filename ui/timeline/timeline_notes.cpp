@@ -1,0 +1,52 @@
+// Between notes and areas.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/timeline/timeline_notes.h"
+
+#include "ui/theme/format.h"
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+std::vector<PlacedNote> placeNotes(const std::vector<StretchNote>& notes) {
+  std::vector<PlacedNote> placed;
+  std::vector<double> laneEndsNs;
+  for (const StretchNote& note : notes) {
+    auto lane = std::ranges::find_if(laneEndsNs, [&](double endNs) { return endNs <= note.startNs; });
+    if (lane == laneEndsNs.end()) lane = laneEndsNs.insert(laneEndsNs.end(), 0.0);
+    *lane = note.endNs;
+    placed.push_back({note, static_cast<int>(lane - laneEndsNs.begin())});
+  }
+  return placed;
+}
+
+int numLanes(const std::vector<PlacedNote>& notes) {
+  int count = 0;
+  for (const PlacedNote& placed : notes) count = std::max(count, placed.lane + 1);
+  return count;
+}
+
+std::vector<std::size_t> tracksOf(const TimelineStack& stack, const StretchNote& note) {
+  std::vector<std::size_t> tracks;
+  for (const std::size_t track : stack.order())
+    if (note.variant.empty() || stack.tracks()[track].name == toQt(note.variant)) tracks.push_back(track);
+  return tracks;
+}
+
+TimelineArea areaOf(const TimelineStack& stack, const StretchNote& note) {
+  const std::vector<std::size_t> tracks = tracksOf(stack, note);
+  TimelineArea area{.startNs = note.startNs, .endNs = note.endNs, .rows = {}};
+  for (const auto& row : stack.rows())
+    if (std::ranges::find(tracks, row.first) != tracks.end()) area.rows.push_back(row);
+  return area;
+}
+
+StretchNote noteOn(const std::vector<TimelineTrack>& tracks, const TimelineArea& area, const QString& text) {
+  const std::vector<std::size_t> chosen = area.tracks();
+  return {.variant = chosen.size() == 1 ? tracks[chosen.front()].name.toStdString() : std::string(),
+          .startNs = area.startNs,
+          .endNs = area.endNs,
+          .text = text.trimmed().toStdString()};
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,68 @@
+// TimelineTracks: one round of each variant as rows of boxes, from one origin.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/graph.h"
+#include "core/profile/timeline.h"
+#include "ui/timeline/timeline_range.h"
+
+#include <QString>
+#include <QStringList>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fuseline::ui {
+
+struct TimelineItem {
+  TimelineLevel level = TimelineLevel::Step;
+  int row = 0;  // of its track: passes, steps, kernels if there are any, what runs beside them, the host's launches
+  double startNs = 0.0;
+  double endNs = 0.0;
+  QString label;                      // as much of a name as a box needs
+  int step = -1;                      // index in the variant's steps; -1: no step's, or the launch of all
+  QString stepName;                   // "fc1.linear"
+  QString kernel;                     // of a step: what does its work, "BasicLinear"
+  std::optional<std::int64_t> bytes;  // of a step: read and written, by the model's count
+  QString tip;
+  QStringList owners;
+  std::vector<std::string> ops;
+  std::string category;  // of its op, for its colour; empty for a pass
+  bool isFused = false;
+  bool isBackward = false;
+};
+
+struct TimelineTrack {
+  QString name;     // "unfused"
+  QString summary;  // "12.3 ms, 97 % of it busy"
+  /// Of what its rows are: Pass, Step, ..., the rows beside the steps are Activity rows; the last may be Launch.
+  std::vector<TimelineLevel> rows;
+  bool hasKernels = false;          // right below the steps, what was done for them
+  std::vector<TimelineItem> items;  // by row, then by time
+  double endNs = 0.0;
+};
+
+/// Variants without a timeline have no track. graph: of the pipeline that ran, for the categories of its ops; may be
+/// nullptr.
+std::vector<TimelineTrack> timelineTracks(const RunRecord& record, const Graph* graph);
+
+/// Items of a row that are drawn as one box: one, or neighbours that are too narrow to be told apart.
+struct TimelineCell {
+  std::size_t first = 0;  // item
+  std::size_t last = 0;   // of them, the last one
+  double left = 0.0;      // in pixels, within the width
+  double right = 0.0;
+  bool isSeveral() const { return last > first; }
+};
+
+/// What is in view, at a width in pixels. Nothing is left out because it is short.
+std::vector<TimelineCell> cellsInView(const TimelineTrack& track, const TimelineRange& range, double widthPx);
+
+/// "7 steps, 1.2 ms of 1.3 ms in steps": what of a track lies between two moments.
+QString spanSummary(const TimelineTrack& track, double startNs, double endNs);
+
+}  // namespace fuseline::ui

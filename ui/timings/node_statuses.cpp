@@ -1,0 +1,84 @@
+// Follows the runs of a session. A run that the user stopped has not failed.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/timings/node_statuses.h"
+
+#include "ui/theme/format.h"
+
+#include <QRegularExpression>
+
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+bool isNamedIn(const QString& sentence, const std::string& op) {
+  const QRegularExpression word(QStringLiteral("(?<![\\w.])%1(?!\\w)").arg(QRegularExpression::escape(toQt(op))));
+  return sentence.contains(word);
+}
+
+}  // namespace
+
+NodeStatuses::NodeStatuses(const Session& session) : m_session(session) {
+  connect(&session, &Session::runStarted, this, &NodeStatuses::begin);
+  connect(&session, &Session::runProgress, this, [this](const QString& stage) {
+    m_blamesAll = m_blamesAll || (stage != QStringLiteral("starting") && stage != QStringLiteral("preparing"));
+  });
+  connect(&session, &Session::cancelWanted, this, [this] { m_isCancelled = true; });
+  connect(&session, &Session::runFinished, this, [this] { end(); });
+  connect(&session, &Session::numericsFinished, this, [this] { end(); });
+  connect(&session, &Session::tensorsCaptured, this, [this] { end(); });
+  connect(&session, &Session::runFailed, this, &NodeStatuses::end);
+  connect(&session, &Session::documentChanged, this, [this] { m_failure.clear(); });
+}
+
+void NodeStatuses::begin() {
+  if (!m_session.isRunning()) return;  // it has failed already
+  m_isRunning = true;
+  m_blamesAll = false;
+  m_isCancelled = false;
+  m_failure.clear();
+  Q_EMIT changed();
+}
+
+/// What is said after the end of a run is about something else.
+void NodeStatuses::end(const QString& failure) {
+  if (!std::exchange(m_isRunning, false)) return;
+  m_failure = m_isCancelled ? QString() : failure;
+  m_blamesAll = m_blamesAll || m_session.worker().isLost();
+  m_blamed = namedIn(m_failure);
+  Q_EMIT changed();
+}
+
+std::set<std::string> NodeStatuses::namedIn(const QString& sentence) const {
+  std::set<std::string> named;
+  for (const DocumentOp& op : m_session.document().ops())
+    if (isNamedIn(sentence, op.id)) named.insert(op.id);
+  return named;
+}
+
+/// Of a failure that names no op all are part, unless it was refused before any of them ran.
+bool NodeStatuses::isBlamed(const std::string& op) const {
+  return !m_failure.isEmpty() && (m_blamed.empty() ? m_blamesAll : m_blamed.contains(op));
+}
+
+NodeStatus NodeStatuses::of(const std::string& op) const {
+  if (m_isRunning) return NodeStatus::Running;
+  if (isBlamed(op)) return NodeStatus::Failed;
+  const auto& run = m_session.lastRun();
+  if (!run || !run->document.findOp(op)) return NodeStatus::NeverRun;
+  return run->isStale ? NodeStatus::Stale : NodeStatus::Measured;
+}
+
+QString NodeStatuses::textOf(const std::string& op) const {
+  switch (of(op)) {
+    case NodeStatus::NeverRun: return tr("Its times were not measured yet.");
+    case NodeStatus::Running: return tr("Running now.");
+    case NodeStatus::Measured: return tr("Its times were measured on %1.").arg(toQt(m_session.lastRun()->device));
+    case NodeStatus::Stale: return tr("Its times are those of the pipeline before it changed. Run it again.");
+    case NodeStatus::Failed: return tr("The last run failed: %1").arg(m_failure);
+  }
+  return {};
+}
+
+}  // namespace fuseline::ui

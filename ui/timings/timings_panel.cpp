@@ -1,0 +1,425 @@
+// The timings dock.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/timings/timings_panel.h"
+
+#include "core/profile/cold_costs.h"
+#include "core/profile/doubts.h"
+#include "ui/fusions/unplanned.h"
+#include "ui/runs/run_notes.h"
+#include "ui/theme/format.h"
+#include "ui/widgets/expression_edit.h"
+#include "ui/widgets/roomy_delegate.h"
+#include "ui/widgets/table_copying.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QClipboard>
+#include <QGuiApplication>
+#include <QHBoxLayout>
+#include <QMenu>
+#include <QPainter>
+#include <QScopedValueRollback>
+#include <QSettings>
+#include <QVBoxLayout>
+
+#include <algorithm>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+// In these proportions.
+constexpr int kTimingsTablePx = 1000;
+constexpr int kSamplesPx = 160;
+constexpr int kTimingBarPx = 6;
+constexpr int kTimingsThriftPx = 5;  // less room than in other tables, so that all columns fit beside each other
+constexpr auto kSamplesKey = "timings/showsRounds";
+constexpr auto kSizesKey = "timings/sizes";
+
+/// Draws a faint bar behind a time and a line above the totals.
+class TimingDelegate : public RoomyDelegate {
+ public:
+  TimingDelegate(const Theme& theme, QObject* parent) : RoomyDelegate(parent), m_theme(theme) {}
+
+  void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+    const double share = index.data(TimingsModel::ShareRole).toDouble();
+    if (share > 0) {
+      QColor color = index.column() == TimingsModel::FusedColumn ? m_theme.colors().good : m_theme.colors().neutral;
+      color.setAlpha(m_theme.isDark() ? 80 : 60);
+      QRectF bar = QRectF(option.rect).adjusted(6, 3, -6, -3);
+      bar.setWidth(bar.width() * share);
+      painter->fillRect(bar, color);
+    }
+    QStyledItemDelegate::paint(painter, option, index);
+    const bool isFirstFooter = index.data(TimingsModel::FooterRole).toBool() &&
+                               !index.siblingAtRow(index.row() - 1).data(TimingsModel::FooterRole).toBool();
+    if (!isFirstFooter) return;
+    painter->setPen(m_theme.colors().border);
+    painter->drawLine(option.rect.topLeft(), option.rect.topRight());
+  }
+
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+    // A time's bar needs a length of its own, besides the text on it.
+    const bool isTime = index.column() == TimingsModel::UnfusedColumn || index.column() == TimingsModel::FusedColumn;
+    return RoomyDelegate::sizeHint(option, index) + QSize(isTime ? kTimingBarPx : -kTimingsThriftPx, 0);
+  }
+
+ private:
+  const Theme& m_theme;
+};
+
+QString environmentText(const RunRecord& record) {
+  QStringList parts = {TimingsPanel::tr("measured by: %1").arg(toQt(record.createdWith))};
+  for (const auto& [name, value] : record.environment) {
+    parts.append(QStringLiteral("%1: %2").arg(toQt(name), toQt(value)));
+  }
+  parts.append(TimingsPanel::tr("steps timed by: %1").arg(toQt(record.settings.timing)));
+  for (const std::string& sentence : {record.timingNote, cachesText(record), firstRunText(record)})
+    if (!sentence.empty()) parts.append(toQt(sentence));
+  for (const VariantRecord& variant : record.variants)
+    if (!variant.launching.empty())
+      parts.append(TimingsPanel::tr("launches of %1: %2").arg(toQt(variant.name), toQt(variant.launching)));
+  return parts.join(u'\n');
+}
+
+/// "train · with M = 8192 · 40 rounds, interleaved · ...".
+QString settingsText(const LastRun& run) {
+  const VariantRecord* fused = run.record.variant("fused");
+  const auto numRounds = fused ? fused->endToEndNs.size() : 0;
+  QStringList parts = {toQt(run.record.settings.pass)};
+  if (run.origin && !run.origin->changes.isEmpty())
+    parts.append(TimingsPanel::tr("with %1").arg(run.origin->changes.join(QStringLiteral(", "))));
+  parts.append(
+      TimingsPanel::tr("%1, interleaved")
+          .arg(counted(static_cast<qsizetype>(numRounds), TimingsPanel::tr("round"), TimingsPanel::tr("rounds"))));
+  if (run.record.settings.startsCold) parts.append(TimingsPanel::tr("cold caches"));
+  parts.append(TimingsPanel::tr("median ± half the interquartile range"));
+  return parts.join(QStringLiteral(" · ")).toHtmlEscaped();
+}
+
+/// "End to end 1.04×: 180 ms instead of 188 ms"; empty where only one plan was measured.
+QString endToEndText(const TimingsRow* row) {
+  if (!row || row->times.fused.count == 0 || row->times.unfused.count == 0) return {};
+  return TimingsPanel::tr("end to end %1: %2 instead of %3")
+      .arg(formatSpeedup(row->times.speedup), formatDurationNs(row->times.fused.median),
+           formatDurationNs(row->times.unfused.median));
+}
+
+/// Before the tool tip of an opened run: its file, and what of the plan is not what was measured.
+QString originTip(const RunOrigin& origin) {
+  QString text = origin.file + u'\n';
+  if (!origin.differingSteps.isEmpty())
+    text += TimingsPanel::tr("Measured and not planned here, or the reverse:\n  %1\n")
+                .arg(origin.differingSteps.join(QStringLiteral("\n  ")));
+  return text;
+}
+
+std::vector<TableColumns::Column> columnsOfTable() {
+  std::vector<TableColumns::Column> columns;
+  for (const TimingsColumn& column : timingsColumns())
+    columns.push_back({QString::fromLatin1(column.id), column.isShownFirst});
+  return columns;
+}
+
+/// The table over the model that sorts it.
+QTreeView* makeView(TimingsOrder& order, TimingsModel& model, QWidget* parent) {
+  order.setSourceModel(&model);
+  auto* view = new QTreeView(parent);
+  makeRoomy(*view);
+  view->setModel(&order);
+  return view;
+}
+
+/// One above the other.
+QWidget* makeSide(std::initializer_list<QWidget*> widgets) {
+  auto* side = new QWidget;
+  auto* column = new QVBoxLayout(side);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(1);
+  for (QWidget* widget : widgets) column->addWidget(widget, 1);
+  return side;
+}
+
+QString shownOf(const std::string& value) { return value.empty() ? QStringLiteral("–") : toQt(value); }
+
+}  // namespace
+
+TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QWidget* parent)
+    : QWidget(parent),
+      m_session(session),
+      m_theme(theme),
+      m_model(new TimingsModel(theme, this)),
+      m_order(new TimingsOrder(this)),
+      m_view(makeView(*m_order, *m_model, this)),
+      m_columns(*m_view, columnsOfTable(), isKept ? QStringLiteral("timings/columns") : QString()),
+      m_samples(new SampleView(theme)),
+      m_rounds(new RoundComparisonView(theme)),
+      m_body(new QSplitter(Qt::Horizontal, this)),
+      m_head(new QWidget(this)),
+      m_caption(new QLabel(m_head)),
+      m_baselineBar(new BaselineBar(session.baselines(), theme, isKept, this)),
+      m_editNote(new QAction(tr("Edit the &note"), this)),
+      m_runAgain(new QPushButton(tr("Run again"), m_head)),
+      m_showSamples(new QToolButton(m_head)),
+      m_empty(new QLabel(this)),
+      m_isKept(isKept) {
+  createHead();
+  createView();
+  createBody();
+  m_empty->setAlignment(Qt::AlignCenter);
+  m_empty->setWordWrap(true);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_head);
+  layout->addWidget(m_baselineBar);
+  layout->addWidget(m_body, 1);
+  layout->addWidget(m_empty, 1);
+  connect(&session, &Session::lastRunLeaving, this, [this] {
+    if (isAncestorOf(QApplication::focusWidget())) commitTypedField();  // a note on one of its steps
+  });
+  connect(&session, &Session::runFinished, this, &TimingsPanel::refresh);
+  connect(&session, &Session::baselinesChanged, this, &TimingsPanel::refreshComparison);
+  connect(&session.baselines(), &Baselines::pinned, this, &TimingsPanel::showColumn);
+  connect(&session, &Session::rowNotesChanged, this, &TimingsPanel::refreshNotes);
+  connect(m_baselineBar, &BaselineBar::unitChosen, this, [this] {
+    m_model->setChangeUnit(m_baselineBar->unit());
+    m_columns.refresh();
+  });
+  connect(&session, &Session::documentReplaced, this, &TimingsPanel::refresh);
+  connect(&session, &Session::documentChanged, this, &TimingsPanel::refreshCaption);
+  connect(&session, &Session::passChanged, this, &TimingsPanel::refreshCaption);
+  connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshCaption);
+  connect(&session, &Session::selectionChanged, this, &TimingsPanel::showSelection);
+  connect(&theme, &Theme::changed, this, &TimingsPanel::refreshCaption);
+  connect(&session, &Session::runningChanged, this, &TimingsPanel::refreshRunAgain);
+  connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshRunAgain);
+  connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshEmpty);
+  connect(m_empty, &QLabel::linkActivated, &session, &Session::problemsWanted);
+  refresh();
+}
+
+/// The caption, and beside it what helps where it warns.
+void TimingsPanel::createHead() {
+  m_caption->setTextFormat(Qt::RichText);
+  m_caption->setWordWrap(true);
+  m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_runAgain->setToolTip(tr("Measure the pipeline as it is now (Ctrl+Enter)"));
+  connect(m_runAgain, &QPushButton::clicked, &m_session, &Session::run);
+  auto* row = new QHBoxLayout(m_head);
+  row->setContentsMargins(10, 6, 10, 6);
+  row->addWidget(m_caption, 1);
+  row->addWidget(m_runAgain, 0, Qt::AlignTop);
+  row->addWidget(m_showSamples, 0, Qt::AlignTop);
+}
+
+/// The table, and the rounds of its row beside it.
+void TimingsPanel::createBody() {
+  m_body->addWidget(m_view);
+  m_body->addWidget(makeSide({m_samples, m_rounds}));
+  m_body->setStretchFactor(0, 1);
+  m_body->setSizes({kTimingsTablePx, kSamplesPx});
+  m_body->setChildrenCollapsible(false);
+  m_showSamples->setText(tr("Rounds"));
+  m_showSamples->setToolTip(tr("Show how the rounds of the current row spread"));
+  m_showSamples->setCheckable(true);
+  m_showSamples->setChecked(!m_isKept || QSettings().value(kSamplesKey, true).toBool());
+  m_samples->setVisible(m_showSamples->isChecked());
+  connect(m_showSamples, &QToolButton::toggled, this, [this](bool isShown) {
+    m_samples->setVisible(isShown);
+    refreshSamples();
+    if (m_isKept) QSettings().setValue(kSamplesKey, isShown);
+  });
+  if (!m_isKept) return;
+  m_body->restoreState(QSettings().value(kSizesKey).toByteArray());
+  connect(m_body, &QSplitter::splitterMoved, this, [this] { QSettings().setValue(kSizesKey, m_body->saveState()); });
+}
+
+void TimingsPanel::createView() {
+  m_view->setItemDelegate(new TimingDelegate(m_theme, m_view));
+  m_view->setAlternatingRowColors(true);
+  m_view->setUniformRowHeights(true);
+  m_view->setSelectionMode(QAbstractItemView::ExtendedSelection);
+  m_view->setFrameShape(QFrame::NoFrame);
+  m_view->setAccessibleName(tr("Timings"));
+  connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::takeSelection);
+  connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &TimingsPanel::refreshSamples);
+  connect(m_view->selectionModel(), &QItemSelectionModel::currentChanged, this, &TimingsPanel::refreshSamples);
+  m_view->setEditTriggers(QAbstractItemView::DoubleClicked);
+  m_editNote->setShortcut(QKeySequence(Qt::Key_F2));
+  m_editNote->setShortcutContext(Qt::WidgetShortcut);
+  m_editNote->setToolTip(tr("Say something about the step; it is kept beside the run's file"));
+  connect(m_editNote, &QAction::triggered, this, &TimingsPanel::editNote);
+  connect(m_model, &TimingsModel::noteWanted, &m_session, &Session::setRowNote);
+  m_model->setChangeUnit(m_baselineBar->unit());
+  makeCopyable(*m_view);
+  m_view->addAction(m_editNote);
+  m_view->addActions({m_columns.sorter()->menuAction(), m_columns.chooser()->menuAction()});
+}
+
+void TimingsPanel::refresh() {
+  const auto& run = m_session.lastRun();
+  m_known.clear();
+  run ? m_model->setRecord(run->record) : m_model->clear();
+  m_body->setVisible(run.has_value());
+  m_head->setVisible(run.has_value());
+  m_empty->setVisible(!run);
+  refreshEmpty();
+  m_view->expandAll();
+  refreshComparison();
+  showSelection();
+  refreshSamples();
+}
+
+/// Who opens a pipeline presses Run first: where that cannot work the way there leads over the errors.
+void TimingsPanel::refreshEmpty() {
+  const QString whyNot = unmeasurableText(m_session);
+  m_empty->setText(whyNot.isEmpty() || m_session.isAnalysing()
+                       ? tr("Nothing measured yet. Press Run (Ctrl+Enter) to time the unfused and the fused plan.")
+                       : whyNot);
+}
+
+/// Once for each pair of runs: with many steps it takes a while.
+const Result<RunComparison>& TimingsPanel::comparisonWith(const Baseline& baseline) {
+  const auto known = m_known.find(baseline.record);
+  if (known != m_known.end()) return known->second;
+  return m_known.emplace(baseline.record, compareRuns(*baseline.record, m_session.lastRun()->record)).first->second;
+}
+
+/// Of the fused plan's steps and totals, as `fuseline compare` has them.
+void TimingsPanel::refreshComparison() {
+  const auto& run = m_session.lastRun();
+  const Baselines& baselines = m_session.baselines();
+  std::vector<ComparedBaseline> compared;
+  m_comparison.reset();
+  for (const Baseline& baseline : baselines.all()) {
+    if (!run) break;
+    const Result<RunComparison>& comparison = comparisonWith(baseline);
+    if (comparison) compared.push_back({baseline, *comparison});
+    if (baseline.slot == baselines.reference()->slot) m_comparison = comparison;
+  }
+  m_model->setComparisons(std::move(compared));
+  if (run) m_model->setNotes(run->record);
+  m_columns.refresh();
+  refreshCaption();
+  refreshSamples();
+}
+
+/// Who pins a run wants to see it, whichever columns were chosen before.
+void TimingsPanel::showColumn(int slot) { m_columns.choose(TimingsModel::BaselineColumn + slot, true); }
+
+void TimingsPanel::refreshNotes() {
+  if (const auto& run = m_session.lastRun()) m_model->setNotes(run->record);
+  m_columns.refresh();
+}
+
+/// Of the first note there is no column yet.
+void TimingsPanel::editNote() {
+  const QModelIndex note = m_view->currentIndex().siblingAtColumn(TimingsModel::NoteColumn);
+  if (!(m_order->flags(note) & Qt::ItemIsEditable)) return;
+  m_columns.choose(TimingsModel::NoteColumn, true);
+  m_view->setColumnHidden(TimingsModel::NoteColumn, false);
+  m_view->setCurrentIndex(note);
+  m_view->edit(note);
+}
+
+/// A line under the caption: which run is the reference, and what else is not the same.
+QString TimingsPanel::baselineText() const {
+  const Baseline& baseline = *m_session.baselines().reference();
+  const QString name = tr("Baseline %1: <b>%2</b>, measured %3")
+                           .arg(baseline.letter(), baseline.name.toHtmlEscaped(),
+                                localTimeOf(baseline.record->fact("measured at")).toHtmlEscaped());
+  if (!*m_comparison) return name + QStringLiteral(" · ") + toQt(m_comparison->error().message).toHtmlEscaped();
+  QStringList others;
+  for (const RunComparison::Difference& each : (*m_comparison)->differences)
+    if (each.what != "pipeline")
+      others.append(QStringLiteral("%1 %2 → %3").arg(toQt(each.what), shownOf(each.base), shownOf(each.next)));
+    else
+      others.append(tr("another pipeline"));
+  return others.isEmpty() ? name : name + QStringLiteral(" · ") + others.join(QStringLiteral(", ")).toHtmlEscaped();
+}
+
+void TimingsPanel::refreshCaption() {
+  const auto& run = m_session.lastRun();
+  if (!run) return;
+  QStringList parts = {run->origin ? originText(*run) + QStringLiteral("<br>") + settingsText(*run)
+                                   : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run)};
+  if (const QString gain = endToEndText(m_model->endToEnd()); !gain.isEmpty())
+    parts.append(QStringLiteral("<b>%1</b>").arg(gain));
+  if (run->record.isPartial) parts.append(QStringLiteral("<b>%1</b>").arg(tr("stopped early: partial result")));
+  const QString warn = QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name());
+  const std::vector<std::string> doubts = doubtsOf(run->record);
+  if (!doubts.empty()) parts.append(warn.arg(tr("doubtful: the tip says why")));
+  const QString warning = staleText(*run);
+  m_model->setStale(!warning.isEmpty());
+  m_runAgain->setVisible(!warning.isEmpty());
+  if (!warning.isEmpty()) parts.append(warn.arg(warning));
+  const QString against = m_comparison ? QStringLiteral("<br>") + baselineText() : QString();
+  m_caption->setText(parts.join(QStringLiteral(" · ")) + against);
+  QStringList tips;
+  for (const std::string& doubt : doubts) tips.append(toQt(doubt));
+  if (run->origin) tips.append(originTip(*run->origin).trimmed());
+  m_caption->setToolTip((tips << environmentText(run->record)).join(u'\n'));
+}
+
+/// As the button Run is.
+void TimingsPanel::refreshRunAgain() {
+  m_runAgain->setEnabled(m_session.analysis()->isRunnable() && !m_session.isRunning());
+}
+
+/// The current row, if it is selected or a part of what is; else the first one that is and was launched, or the whole.
+const TimingsRow* TimingsPanel::shownRow() const {
+  const QItemSelectionModel& selection = *m_view->selectionModel();
+  const QModelIndexList selected = selection.selectedRows();
+  if (selected.isEmpty()) return m_model->endToEnd();
+  const QModelIndex current = selection.currentIndex().siblingAtColumn(0);
+  const bool isCurrent = selected.contains(current) || selected.contains(current.parent());
+  const auto rowOf = [&](const QModelIndex& index) { return &m_model->rowAt(m_order->mapToSource(index)); };
+  if (isCurrent) return rowOf(current);
+  const auto launched = std::ranges::find_if(selected, [&](const auto& index) { return !rowOf(index)->times.isView; });
+  return rowOf(launched == selected.end() ? selected.front() : *launched);
+}
+
+void TimingsPanel::refreshSamples() {
+  const auto& run = m_session.lastRun();
+  const TimingsRow* row = run ? shownRow() : nullptr;
+  m_samples->setPlot(row ? samplePlot(run->record, *row) : SamplePlot());
+  refreshRounds(row);
+}
+
+void TimingsPanel::refreshRounds(const TimingsRow* row) {
+  const Baseline* reference = m_session.baselines().reference();
+  const bool isShown = row && reference && m_showSamples->isChecked();
+  m_rounds->setVisible(isShown);
+  m_samples->parentWidget()->setVisible(m_showSamples->isChecked());
+  if (isShown) m_rounds->setComparison(compareRoundsOf(m_session.lastRun()->record, *reference, *row));
+}
+
+void TimingsPanel::showSelection() {
+  const QScopedValueRollback guard(m_isSyncing, true);
+  QItemSelection chosen;
+  const auto choose = [&](const QModelIndex& index) {
+    const QStringList owners = index.data(TimingsModel::OwnersRole).toStringList();
+    const bool isChosen =
+        std::ranges::any_of(owners, [&](const QString& id) { return m_session.selection().contains(id); });
+    if (isChosen) chosen.select(index, index.siblingAtColumn(TimingsModel::ColumnCount - 1));
+  };
+  for (int row = 0; row < m_order->rowCount(); ++row) choose(m_order->index(row, 0));
+  m_view->selectionModel()->select(chosen, QItemSelectionModel::ClearAndSelect);
+  if (!chosen.isEmpty()) m_view->scrollTo(chosen.indexes().front());
+}
+
+void TimingsPanel::takeSelection() {
+  if (m_isSyncing) return;
+  const QScopedValueRollback guard(m_isSyncing, true);
+  QSet<QString> ids;
+  for (const QModelIndex& index : m_view->selectionModel()->selectedRows()) {
+    for (const QString& owner : index.data(TimingsModel::OwnersRole).toStringList()) ids.insert(owner);
+  }
+  if (!ids.isEmpty()) m_session.select(ids);
+}
+
+QString TimingsPanel::asText() const { return tableText(*m_view); }
+
+}  // namespace fuseline::ui

@@ -1,0 +1,90 @@
+// TimingsPanel: the measured times of the unfused and the fused plan, side by side, and how the rounds of a row spread.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/session/session.h"
+#include "ui/timings/baseline_bar.h"
+#include "ui/timings/round_comparison_view.h"
+#include "ui/timings/sample_view.h"
+#include "ui/timings/timings_model.h"
+#include "ui/timings/timings_order.h"
+#include "ui/widgets/table_columns.h"
+
+#include <QLabel>
+#include <QPushButton>
+#include <QSplitter>
+#include <QToolButton>
+#include <QTreeView>
+#include <QWidget>
+
+#include <map>
+#include <memory>
+
+namespace fuseline::ui {
+
+class TimingsPanel : public QWidget {
+  Q_OBJECT
+
+ public:
+  /// isKept: whether its columns and parts are read from the settings and written there.
+  TimingsPanel(Session& session, const Theme& theme, bool isKept = false, QWidget* parent = nullptr);
+  const TimingsModel& model() const { return *m_model; }
+  QTreeView* view() const { return m_view; }
+  /// What the table shows, of where: rich text.
+  QString caption() const { return m_caption->text(); }
+  TableColumns& columns() { return m_columns; }
+  QPushButton* runAgain() const { return m_runAgain; }
+  /// The rounds of the current row, or from end to end.
+  SampleView& samples() { return *m_samples; }
+  /// The same rounds over those of the reference.
+  RoundComparisonView& rounds() { return *m_rounds; }
+  BaselineBar& baselineBar() { return *m_baselineBar; }
+  /// Types into the note of the current row.
+  QAction* noteAction() const { return m_editNote; }
+  QToolButton* samplesButton() const { return m_showSamples; }
+  /// The table as it is shown, as tab-separated text, for spreadsheets.
+  QString asText() const;
+
+ private:
+  void createHead();
+  void createView();
+  void createBody();
+  void refresh();
+  void refreshEmpty();
+  void refreshComparison();
+  void refreshCaption();
+  void refreshRunAgain();
+  void refreshSamples();
+  void refreshRounds(const TimingsRow* row);
+  const Result<RunComparison>& comparisonWith(const Baseline& baseline);
+  void refreshNotes();
+  void editNote();
+  void showColumn(int slot);
+  const TimingsRow* shownRow() const;
+  QString baselineText() const;
+  void showSelection();
+  void takeSelection();
+
+  Session& m_session;
+  const Theme& m_theme;
+  TimingsModel* m_model;
+  TimingsOrder* m_order;
+  QTreeView* m_view;
+  TableColumns m_columns;
+  SampleView* m_samples;
+  RoundComparisonView* m_rounds;
+  QSplitter* m_body;
+  QWidget* m_head;
+  QLabel* m_caption;
+  BaselineBar* m_baselineBar;
+  QAction* m_editNote;
+  QPushButton* m_runAgain;
+  QToolButton* m_showSamples;
+  QLabel* m_empty;
+  std::map<std::shared_ptr<const RunRecord>, Result<RunComparison>> m_known;  // of the run that is shown
+  std::optional<Result<RunComparison>> m_comparison;                          // with the reference, if there is one
+  bool m_isKept;
+  bool m_isSyncing = false;
+};
+
+}  // namespace fuseline::ui

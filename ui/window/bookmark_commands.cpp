@@ -1,0 +1,51 @@
+// Two commands a number.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/window/bookmark_commands.h"
+
+#include <QAction>
+
+namespace fuseline::ui {
+
+BookmarkCommands::BookmarkCommands(Session& session, GraphView& view, bool isKept, QObject* parent)
+    : QObject(parent), m_view(view), m_bookmarks(isKept) {
+  m_bookmarks.open(session.path());
+  connect(&session, &Session::documentReplaced, this, [this, &session] { m_bookmarks.open(session.path()); });
+  // Queued: of another document this signal comes first, and what it had is no bookmark of the new one.
+  connect(
+      &session, &Session::documentChanged, this, [this, &session] { m_bookmarks.follow(session.path()); },
+      Qt::QueuedConnection);
+}
+
+void BookmarkCommands::addMenu(QMenu& viewMenu) {
+  QMenu* menu = viewMenu.addMenu(tr("&Bookmarks"));
+  for (int number = 1; number <= kMaxBookmarks; ++number) {
+    QAction* action = menu->addAction(tr("Go to bookmark &%1").arg(number));
+    action->setShortcut(QKeySequence(static_cast<Qt::Key>(Qt::Key_0 + number)));
+    action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+    connect(action, &QAction::triggered, this, [this, number] { show(number); });
+    m_view.parentWidget()->addAction(action);  // those of the view are its context menu
+  }
+  menu->addSeparator();
+  for (int number = 1; number <= kMaxBookmarks; ++number) {
+    QAction* action = menu->addAction(tr("Set bookmark %1").arg(number));
+    action->setShortcut(QKeySequence(Qt::CTRL | Qt::SHIFT | static_cast<Qt::Key>(Qt::Key_0 + number)));
+    connect(action, &QAction::triggered, this, [this, number] { set(number); });
+  }
+}
+
+void BookmarkCommands::set(int number) {
+  if (m_view.graph().scope().isInside())
+    return Q_EMIT hint(
+        tr("Bookmarks are places of the pipeline. Go out with Ctrl+Up; then set bookmark %1.").arg(number));
+  m_bookmarks.set(number, {m_view.camera().middle(), m_view.zoom()});
+  Q_EMIT hint(tr("Bookmark %1 is this place: %1 comes back to it.").arg(number));
+}
+
+void BookmarkCommands::show(int number) {
+  const std::optional<ViewPlace> place = m_bookmarks.at(number);
+  if (!place) return Q_EMIT hint(tr("There is no bookmark %1: Ctrl+Shift+%1 sets it.").arg(number));
+  m_view.graph().scope().leaveTo(0);
+  m_view.camera().showPlace(place->middle, place->zoom);
+}
+
+}  // namespace fuseline::ui

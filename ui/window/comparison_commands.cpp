@@ -1,0 +1,94 @@
+// The commands of a comparison.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/window/comparison_commands.h"
+
+#include "ui/theme/format.h"
+#include "ui/widgets/file_choice.h"
+
+namespace fuseline::ui {
+
+ComparisonCommands::ComparisonCommands(Session& session, PipelineComparison& comparison, ChangesPanel& panel,
+                                       GraphView& view, ChangeMarks& marks, QWidget& window)
+    : QObject(&window),
+      m_session(session),
+      m_comparison(comparison),
+      m_panel(panel),
+      m_view(view),
+      m_marks(marks),
+      m_window(window) {
+  connect(&panel, &ChangesPanel::shown, this, &ComparisonCommands::show);
+  connect(&panel, &ChangesPanel::endWanted, this, &ComparisonCommands::end);
+  connect(&marks, &ChangeMarks::ghostClicked, &panel, &ChangesPanel::selectChange);
+  connect(&session, &Session::documentChanged, this, &ComparisonCommands::refresh);
+  connect(&comparison, &PipelineComparison::changed, this, &ComparisonCommands::refresh);
+}
+
+QAction* ComparisonCommands::add(QMenu& menu, const QString& text, const QKeySequence& shortcut,
+                                 void (ComparisonCommands::*run)()) {
+  QAction* action = menu.addAction(text);
+  if (!shortcut.isEmpty()) action->setShortcut(shortcut);
+  connect(action, &QAction::triggered, this, run);
+  return action;
+}
+
+void ComparisonCommands::addFileCommands(QMenu& menu) {
+  QAction* choice = add(menu, tr("Co&mpare with a pipeline..."), {}, &ComparisonCommands::choose);
+  m_saved = add(menu, tr("Compare with what is sa&ved"), {}, &ComparisonCommands::compareWithSaved);
+  m_onActions.append(add(menu, tr("En&d the comparison"), {}, &ComparisonCommands::end));
+  m_panel.addStart(*choice);
+  m_panel.addStart(*m_saved);
+  refresh();
+}
+
+void ComparisonCommands::addEditCommands(QMenu& menu) {
+  m_onActions.append(add(menu, tr("Next chan&ge"), QKeySequence(Qt::Key_F7), &ComparisonCommands::selectNext));
+  m_onActions.append(
+      add(menu, tr("Previous c&hange"), QKeySequence(Qt::SHIFT | Qt::Key_F7), &ComparisonCommands::selectPrevious));
+  menu.addAction(&m_panel.takeBackAction());
+  refresh();
+}
+
+void ComparisonCommands::refresh() {
+  if (m_saved) m_saved->setEnabled(m_comparison.canStartWithSaved());
+  if (m_saved)
+    m_saved->setToolTip(m_saved->isEnabled()         ? tr("What was edited since")
+                        : m_session.path().isEmpty() ? tr("This pipeline was never saved")
+                                                     : tr("Nothing was changed since it was saved"));
+  for (QAction* action : std::as_const(m_onActions)) action->setEnabled(m_comparison.isOn());
+  if (!m_comparison.isOn()) m_marks.setCurrent(-1);
+  // In the context menu of the canvas only while it can be of use.
+  m_comparison.isOn() ? m_view.addAction(&m_panel.takeBackAction()) : m_view.removeAction(&m_panel.takeBackAction());
+}
+
+void ComparisonCommands::choose() {
+  const QString path = fileToOpen({.purpose = QStringLiteral("pipeline"),
+                                   .title = tr("Compare with"),
+                                   .patterns = tr("Pipelines, measured runs, drawings, reports, modules and "
+                                                  "models (*.fuseline *.fuserun *.svg *.png *.html *.py *.onnx)") +
+                                               QStringLiteral(";;") + tr("All files (*)"),
+                                   .pipeline = m_session.path()},
+                                  &m_window);
+  if (!path.isEmpty()) tell(m_comparison.startWithFile(path));
+}
+
+void ComparisonCommands::compareWithSaved() { tell(m_comparison.startWithSaved()); }
+
+void ComparisonCommands::tell(const Result<void>& result) {
+  if (result)
+    Q_EMIT started();
+  else
+    Q_EMIT refused(toQt(result.error().message));
+}
+
+void ComparisonCommands::end() { m_comparison.end(); }
+
+void ComparisonCommands::selectNext() { m_panel.selectNext(1); }
+
+void ComparisonCommands::selectPrevious() { m_panel.selectNext(-1); }
+
+void ComparisonCommands::show(const QStringList& nodes, int change) {
+  m_marks.setCurrent(change);
+  m_view.camera().showArea(m_marks.areaOf(nodes, change));
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,45 @@
+// Devices arrive from the worker; the choice is kept in the user's settings.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/window/device_memory.h"
+
+#include "ui/theme/format.h"
+
+#include <QSettings>
+#include <QStringList>
+
+namespace fuseline::ui {
+
+namespace {
+constexpr auto kDeviceKey = "run/device";
+constexpr auto kMissingDevicesKey = "run/missingDevices";
+}  // namespace
+
+DeviceMemory::DeviceMemory(Session& session, RunBar& runBar, Persistence persistence, QObject* parent)
+    : QObject(parent), m_runBar(runBar), m_persistence(persistence) {
+  connect(&session.worker(), &WorkerClient::devicesReceived, this, &DeviceMemory::take);
+  if (persistence == Persistence::None) return;
+  connect(&session, &Session::runTargetChanged, this,
+          [&session] { QSettings().setValue(kDeviceKey, toQt(session.runTarget().device)); });
+}
+
+void DeviceMemory::take(const Json& devices) {
+  m_devices = devices;
+  m_runBar.setDevices(devices);
+  if (m_persistence == Persistence::None) return;
+  m_runBar.chooseDevice(QSettings().value(kDeviceKey).toString());
+  sayMissing();
+}
+
+/// What a device lacks stands in the list of devices; here it is said once, and again when it is something else.
+void DeviceMemory::sayMissing() {
+  QStringList missing;
+  for (const Json& device : m_devices)
+    if (const std::string reason = device.value("reason", ""); !reason.empty())
+      missing.append(QStringLiteral("%1: %2").arg(toQt(device.value("id", "")), toQt(reason)));
+  QSettings settings;
+  if (missing == settings.value(kMissingDevicesKey).toStringList()) return;
+  settings.setValue(kMissingDevicesKey, missing);
+  if (!missing.isEmpty()) Q_EMIT message(missing.join(u'\n'));
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,254 @@
+// Dialogs around the session's files.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/window/file_commands.h"
+
+#include "core/runtime/pipeline_run.h"
+#include "ui/runs/measured_examples.h"
+#include "ui/session/autosave.h"
+#include "ui/session/run_files.h"
+#include "ui/theme/format.h"
+#include "ui/widgets/expression_edit.h"
+#include "ui/widgets/file_choice.h"
+#include "ui/window/export_dialog.h"
+
+#include <QFileInfo>
+#include <QMessageBox>
+#include <QPushButton>
+
+#include <memory>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+QString filePatterns() { return FileCommands::tr("Fuseline pipelines (*.fuseline);;All files (*)"); }
+
+QString openPatterns() {
+  return FileCommands::tr(
+             "Pipelines, measured runs, drawings, reports, modules and models (*.fuseline *.fuserun *.svg *.png *.html "
+             "*.py *.onnx)") +
+         QStringLiteral(";;") + filePatterns();
+}
+
+/// Such as a file with the marks of a merge in it.
+bool isUnreadable(const LoadedDocument& loaded) {
+  return loaded.document == PipelineDocument() && hasErrors(loaded.diagnostics);
+}
+
+}  // namespace
+
+FileCommands::FileCommands(Session& session, bool keepsRecent, QWidget& window)
+    : QObject(&window), m_session(session), m_window(window), m_recentFiles(keepsRecent), m_watch(session) {}
+
+bool FileCommands::succeeded(const Result<void>& outcome) {
+  if (!outcome) say(toQt(outcome.error().message), Severity::Error);
+  return static_cast<bool>(outcome);
+}
+
+// ------------------------------------------------------------------------------------------------------------ opening
+
+void FileCommands::newDocument() { newFromTemplate(serialize(PipelineDocument()), QString()); }
+
+bool FileCommands::newFromTemplate(const std::string& text, const QString& name) {
+  if (!mayDiscard()) return false;
+  m_session.openText(text, name);
+  return true;
+}
+
+void FileCommands::chooseAndOpen() {
+  openAll(filesToOpen({.purpose = QStringLiteral("pipeline"),
+                       .title = tr("Open pipelines or measured runs"),
+                       .patterns = openPatterns(),
+                       .pipeline = m_session.path()},
+                      &m_window));
+}
+
+void FileCommands::openAll(const QStringList& paths) {
+  if (paths.isEmpty()) return;
+  openIfMayDiscard(paths.front());
+  openWindows(paths.mid(1));
+}
+
+void FileCommands::openWindows(const QStringList& paths) {
+  for (const QString& path : paths) openWindow(path);
+}
+
+void FileCommands::openIfMayDiscard(const QString& path) {
+  if (mayDiscard()) open(path);
+}
+
+void FileCommands::openWindow(const QString& path) {
+  if (m_openWindow && m_openWindow(path)) return;
+  say(path.isEmpty() ? tr("No other window could be opened.") : tr("No other window could be opened for %1.").arg(path),
+      Severity::Error);
+}
+
+void FileCommands::openListedRun(const QString& path) {
+  if (mayDiscard() && succeeded(m_session.openRun(path))) Q_EMIT runOpened();
+}
+
+bool FileCommands::open(const QString& path) {
+  const bool isRun = isRunFile(path);
+  if (!succeeded(isRun ? m_session.openRun(path) : m_session.open(path))) return false;
+  if (isRun) Q_EMIT runOpened();
+  if (!isRun && m_session.path().isEmpty())
+    say((QStringList{tr("This pipeline was taken out of %1. Saving it asks for a name.").arg(path)} +
+         m_session.fileNotes())
+            .join(u' '));
+  m_recentFiles.add(path);
+  return true;
+}
+
+Result<void> FileCommands::setAside() {
+  if (m_autosave) return m_autosave->setAside();
+  return Error{tr("What is not saved here cannot be set aside. Save it under another name first.").toStdString()};
+}
+
+void FileCommands::reload() {
+  commitTypedField();
+  const QString path = m_session.path();
+  const Result<LoadedDocument> loaded = loadDocument(path.toStdString());
+  if (!loaded) return say(toQt(loaded.error().message), Severity::Error);
+  if (isUnreadable(*loaded)) return say(toQt(errorText(loaded->diagnostics, path.toStdString())), Severity::Error);
+  if (!mayStopRun() || (m_session.isModified() && !succeeded(setAside()))) return;
+  succeeded(m_session.open(path));
+}
+
+void FileCommands::fillRecentMenu(QMenu& menu) {
+  menu.clear();
+  menu.setToolTipsVisible(true);
+  const QStringList recent = m_recentFiles.paths();
+  for (const QString& path : recent) {
+    QAction* action = menu.addAction(QFileInfo(path).fileName());
+    action->setToolTip(path);
+    action->setEnabled(QFileInfo::exists(path));
+    connect(action, &QAction::triggered, this, [this, path] { openIfMayDiscard(path); });
+  }
+  menu.addSeparator();
+  QAction* clear = menu.addAction(tr("Clear"));
+  clear->setEnabled(!recent.isEmpty());
+  connect(clear, &QAction::triggered, this, [this] { m_recentFiles.clear(); });
+}
+
+void FileCommands::fillExamplesMenu(QMenu& menu) {
+  menu.clear();
+  for (const MeasuredExample& example : measuredExamples(m_exampleFolders)) addExample(menu, example);
+  if (!menu.isEmpty()) return;
+  QAction* none = menu.addAction(tr("None here. On a GPU, fuseline bench gpu --records FOLDER records runs."));
+  none->setToolTip(tr("Run files, *.fuserun, are looked for in %1.").arg(m_exampleFolders.join(tr(" and "))));
+  none->setEnabled(false);
+}
+
+void FileCommands::addExample(QMenu& menu, const MeasuredExample& example) {
+  QString text = example.text;
+  QAction* action = menu.addAction(text.replace(u'&', QStringLiteral("&&")));
+  action->setEnabled(example.problem.isEmpty());
+  action->setToolTip(example.problem.isEmpty() ? example.path : example.problem);
+  connect(action, &QAction::triggered, this, [this, path = example.path] { openIfMayDiscard(path); });
+}
+
+// ------------------------------------------------------------------------------------------------------------- saving
+
+bool FileCommands::save() {
+  commitTypedField();
+  if (m_session.path().isEmpty()) return saveAs();
+  if (m_session.isPartlyRead()) return askToLose();
+  return overwrite();
+}
+
+/// What another program wrote meanwhile is asked about.
+bool FileCommands::overwrite() {
+  return m_watch.check() == FileState::Changed ? askToOverwrite() : saveTo(m_session.path());
+}
+
+bool FileCommands::askToLose() {
+  QMessageBox box(QMessageBox::Warning, tr("Not all of the file was read"),
+                  tr("What of %1 could not be read, which the panel Problems lists, would be lost. Overwrite the file?")
+                      .arg(m_session.displayName()),
+                  QMessageBox::Cancel, &m_window);
+  const QPushButton* loseIt = box.addButton(tr("Overwrite"), QMessageBox::DestructiveRole);
+  const QPushButton* elsewhere = box.addButton(tr("Save as..."), QMessageBox::AcceptRole);
+  box.setDefaultButton(QMessageBox::Cancel);
+  box.exec();
+  if (box.clickedButton() == loseIt) return overwrite();
+  return box.clickedButton() == elsewhere && saveAs();
+}
+
+bool FileCommands::askToOverwrite() {
+  QMessageBox box(QMessageBox::Warning, tr("Changed by another program"),
+                  tr("Another program changed %1 since it was read or saved here. Overwrite what it wrote?")
+                      .arg(m_session.displayName()),
+                  QMessageBox::Cancel, &m_window);
+  const QPushButton* overwrite = box.addButton(tr("Overwrite"), QMessageBox::DestructiveRole);
+  const QPushButton* elsewhere = box.addButton(tr("Save as..."), QMessageBox::AcceptRole);
+  const QPushButton* compare = box.addButton(tr("Compare"), QMessageBox::ActionRole);
+  box.setDefaultButton(QMessageBox::Cancel);
+  box.exec();
+  if (box.clickedButton() == overwrite) return saveTo(m_session.path());
+  if (box.clickedButton() == elsewhere) return saveAs();
+  if (box.clickedButton() == compare) Q_EMIT compareWithFileWanted();
+  return false;
+}
+
+bool FileCommands::saveAs() {
+  commitTypedField();
+  const QString path = fileToSave({.purpose = QStringLiteral("pipeline"),
+                                   .title = tr("Save pipeline"),
+                                   .patterns = filePatterns(),
+                                   .pipeline = m_session.path(),
+                                   .ending = QStringLiteral("fuseline"),
+                                   .name = m_session.path().isEmpty() ? m_session.displayName() : m_session.path()},
+                                  &m_window);
+  return !path.isEmpty() && saveTo(path);
+}
+
+bool FileCommands::saveTo(const QString& path) {
+  if (!succeeded(m_session.save(path))) return false;
+  m_recentFiles.add(m_session.path());
+  return true;
+}
+
+bool FileCommands::isUnsaved() { return m_session.isModified() || m_watch.check() == FileState::Deleted; }
+
+/// The points of a sweep are in no file yet, and neither is what a run has measured so far.
+bool FileCommands::mayStopRun() {
+  if (!m_session.isRunning()) return true;
+  const bool isSweep = m_session.isSweeping();
+  return QMessageBox::question(&m_window, isSweep ? tr("Sweep in progress") : tr("Run in progress"),
+                               isSweep ? tr("Stop the sweep, and lose what it has measured?")
+                                       : tr("Stop the run, and lose what it has measured?"),
+                               QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Discard;
+}
+
+bool FileCommands::mayDiscard() {
+  commitTypedField();
+  if (!isUnsaved()) return mayStopRun();
+  const QString run = m_session.isRunning() ? tr("\nThe run in progress is stopped.") : QString();
+  const QString question = m_watch.state() == FileState::Deleted
+                               ? tr("Another program deleted or moved %1. Save what is here?")
+                               : tr("Save the changes of %1?");
+  const auto answer =
+      QMessageBox::question(&m_window, tr("Unsaved changes"), question.arg(m_session.displayName()) + run,
+                            QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
+  if (answer == QMessageBox::Save) return save();
+  return answer == QMessageBox::Discard;
+}
+
+bool FileCommands::mayClose() {
+  commitTypedField();
+  if (isUnsaved() || !m_session.isRunning()) return mayDiscard();
+  return QMessageBox::question(&m_window, tr("Run in progress"), tr("Stop the run and close the window?"),
+                               QMessageBox::Close | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Close;
+}
+
+// ---------------------------------------------------------------------------------------------------------- exporting
+
+void FileCommands::exportPipeline() {
+  commitTypedField();
+  ExportDialog([this](const PipelineExporter& exporter) { return m_session.exportPipeline(exporter); },
+               m_session.path().isEmpty() ? m_session.displayName() : m_session.path(), &m_window)
+      .exec();
+}
+
+}  // namespace fuseline::ui

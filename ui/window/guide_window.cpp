@@ -1,0 +1,80 @@
+// A list of pages, the page, and a search in it.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/window/guide_window.h"
+
+#include "core/document/guide.h"
+#include "ui/theme/format.h"
+
+#include <QHBoxLayout>
+#include <QScrollBar>
+#include <QTextBlock>
+#include <QVBoxLayout>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr QSize kSize = {860, 640};
+constexpr int kListWidthPx = 190;
+constexpr int kMarginPx = 14;
+
+/// An invalid block: there is no such heading.
+QTextBlock headingIn(const QTextDocument& document, const QString& heading) {
+  QTextBlock block = document.begin();
+  while (block.isValid() && (block.blockFormat().headingLevel() == 0 || block.text() != heading)) block = block.next();
+  return block;
+}
+
+}  // namespace
+
+GuideWindow::GuideWindow(QWidget* parent)
+    : QDialog(parent), m_pages(new QListWidget(this)), m_text(new QTextBrowser(this)), m_search(new QLineEdit(this)) {
+  setWindowTitle(tr("Guide"));
+  resize(kSize);
+  for (const GuidePage& page : guidePages()) m_pages->addItem(toQt(page.title));
+  m_pages->setFixedWidth(kListWidthPx);
+  m_pages->setAccessibleName(tr("Pages"));
+  m_text->setAccessibleName(tr("Page"));
+  m_text->document()->setDocumentMargin(kMarginPx);
+  m_search->setPlaceholderText(tr("Find in this page"));
+  m_search->setAccessibleName(tr("Find in this page"));
+  m_search->setClearButtonEnabled(true);
+  auto* column = new QVBoxLayout();
+  column->addWidget(m_search);
+  column->addWidget(m_text, 1);
+  auto* row = new QHBoxLayout(this);
+  row->addWidget(m_pages);
+  row->addLayout(column, 1);
+  connect(m_pages, &QListWidget::currentRowChanged, this, &GuideWindow::load);
+  connect(m_search, &QLineEdit::returnPressed, this, &GuideWindow::findNext);
+  connect(m_search, &QLineEdit::textEdited, this, [this] {
+    m_text->moveCursor(QTextCursor::Start);
+    findNext();
+  });
+  m_pages->setCurrentRow(0);
+}
+
+void GuideWindow::load(int page) {
+  if (page >= 0) m_text->setMarkdown(toQt(guidePages()[static_cast<std::size_t>(page)].text));
+}
+
+void GuideWindow::showPage(const QString& name, const QString& heading) {
+  for (int row = 0; row < m_pages->count(); ++row)
+    if (toQt(guidePages()[static_cast<std::size_t>(row)].name) == name) m_pages->setCurrentRow(row);
+  show();
+  raise();
+  activateWindow();
+  const QTextBlock block = headingIn(*m_text->document(), heading);
+  m_text->setTextCursor(block.isValid() ? QTextCursor(block) : QTextCursor(m_text->document()));
+  const int top = m_text->cursorRect().top() + m_text->verticalScrollBar()->value() - kMarginPx;
+  m_text->verticalScrollBar()->setValue(block.isValid() ? top : 0);
+}
+
+/// Behind the last one it begins anew.
+void GuideWindow::findNext() {
+  if (m_search->text().isEmpty() || m_text->find(m_search->text())) return;
+  m_text->moveCursor(QTextCursor::Start);
+  m_text->find(m_search->text());
+}
+
+}  // namespace fuseline::ui

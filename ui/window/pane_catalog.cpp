@@ -1,0 +1,78 @@
+// Each pane with its title, its place and who makes it.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/window/pane_catalog.h"
+
+#include "ui/changes/changes_panel.h"
+#include "ui/changes/history_panel.h"
+#include "ui/flame/flame_panel.h"
+#include "ui/fusions/plan_panel.h"
+#include "ui/fusions/rules_panel.h"
+#include "ui/fusions/suggestions_panel.h"
+#include "ui/fusions/why_not_panel.h"
+#include "ui/inspector/inspector_panel.h"
+#include "ui/library/palette_panel.h"
+#include "ui/memory/memory_panel.h"
+#include "ui/numerics/numerics_panel.h"
+#include "ui/numerics/tensor_panel.h"
+#include "ui/outline/outline_panel.h"
+#include "ui/problems/problems_panel.h"
+#include "ui/roofline/roofline_panel.h"
+#include "ui/runs/runs_panel.h"
+#include "ui/sweep/sweep_panel.h"
+#include "ui/timeline/timeline_panel.h"
+#include "ui/timings/timings_panel.h"
+#include "ui/widgets/translated.h"
+#include "ui/window/log_panel.h"
+
+namespace fuseline::ui {
+
+namespace {
+
+template <typename Panel>
+QWidget* make(const PaneNeeds& needs) {
+  return new Panel(needs.session, needs.theme);
+}
+
+/// Of panes whose choices are kept in the user's settings.
+template <typename Panel>
+QWidget* makeKept(const PaneNeeds& needs) {
+  return new Panel(needs.session, needs.theme, needs.persistence == Persistence::Settings);
+}
+
+QWidget* makePalette(const PaneNeeds& needs) { return new PalettePanel(needs.theme); }
+
+QWidget* makeChanges(const PaneNeeds& needs) { return new ChangesPanel(needs.session, needs.comparison, needs.theme); }
+
+}  // namespace
+
+std::vector<PaneRow> paneCatalog() {
+  constexpr auto kLeft = Qt::LeftDockWidgetArea;
+  constexpr auto kRight = Qt::RightDockWidgetArea;
+  constexpr auto kBottom = Qt::BottomDockWidgetArea;
+  return {
+      {QStringLiteral("palette"), translated("Palette"), kLeft, makePalette},
+      {QStringLiteral("inspector"), translated("Inspector"), kRight, make<InspectorPanel>},
+      {QStringLiteral("whyNot"), translated("Why not?"), kRight, make<WhyNotPanel>},
+      {QStringLiteral("suggestions"), translated("Suggestions"), kRight, make<SuggestionsPanel>},
+      {QStringLiteral("plan"), translated("Plan"), kBottom, make<PlanPanel>},
+      {QStringLiteral("timings"), translated("Timings"), kBottom, makeKept<TimingsPanel>},
+      {QStringLiteral("timeline"), translated("Timeline"), kBottom, makeKept<TimelinePanel>},
+      {QStringLiteral("flame"), translated("Flame"), kBottom, make<FlamePanel>},
+      {QStringLiteral("roofline"), translated("Roofline"), kBottom, make<RooflinePanel>},
+      {QStringLiteral("memory"), translated("Memory"), kBottom, make<MemoryPanel>},
+      {QStringLiteral("numerics"), translated("Numerics"), kBottom, make<NumericsPanel>},
+      {QStringLiteral("tensor"), translated("Tensor"), kBottom, make<TensorPanel>},
+      {QStringLiteral("sweep"), translated("Sweep"), kBottom, make<SweepPanel>},
+      {QStringLiteral("runs"), translated("Runs"), kBottom, make<RunsPanel>},
+      {QStringLiteral("changes"), translated("Changes"), kBottom, makeChanges},
+      {QStringLiteral("rules"), translated("Rules"), kBottom, make<RulesPanel>},
+      {QStringLiteral("problems"), translated("Problems"), kBottom, make<ProblemsPanel>},
+      {QStringLiteral("outline"), translated("Outline"), kBottom, make<OutlinePanel>,
+       QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_O)},
+      {QStringLiteral("log"), translated("Log"), kBottom, make<LogPanel>},
+      {QStringLiteral("history"), translated("History"), kBottom, make<HistoryPanel>,
+       QKeySequence(Qt::CTRL | Qt::ALT | Qt::Key_Z)},
+  };
+}
+
+}  // namespace fuseline::ui

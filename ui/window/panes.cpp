@@ -1,0 +1,144 @@
+// Docks made from the catalog, their layout, and going from pane to pane.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/window/panes.h"
+
+#include <QApplication>
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+// Raised when panes are added or renamed, so that an old layout is not forced onto a new window.
+constexpr int kLayoutVersion = 11;
+constexpr double kTimingsShare = 0.27;
+constexpr int kPlanHeightPx = 110;
+constexpr int kPaletteWidthPx = 194;
+constexpr int kInspectorWidthPx = 356;
+constexpr int kInspectorHeightPx = 430;
+constexpr int kWhyNotHeightPx = 470;
+
+}  // namespace
+
+Panes::Panes(QMainWindow& window, QWidget& canvas, const PaneNeeds& needs)
+    : QObject(&window),
+      m_window(window),
+      m_canvas(canvas),
+      m_rows(paneCatalog()),
+      m_ring(new PaneRing(needs.theme, window.centralWidget())) {
+  for (const PaneRow& row : m_rows) addDock(row, needs);
+}
+
+void Panes::addDock(const PaneRow& row, const PaneNeeds& needs) {
+  auto* dock = new QDockWidget(row.title, &m_window);
+  dock->setObjectName(row.id);
+  dock->setAccessibleName(row.title);
+  dock->setWidget(row.make(needs));
+  m_window.addDockWidget(row.area, dock);
+  m_docks.append(dock);
+}
+
+QStringList Panes::ids() const {
+  QStringList ids;
+  for (const PaneRow& row : m_rows) ids.append(row.id);
+  return ids;
+}
+
+QKeySequence Panes::keysOf(const QString& id) const { return std::ranges::find(m_rows, id, &PaneRow::id)->keys; }
+
+QDockWidget& Panes::dock(const QString& id) const { return *m_docks[ids().indexOf(id)]; }
+
+QList<QAction*> Panes::toggles() const {
+  QList<QAction*> actions;
+  for (const QDockWidget* dock : m_docks) actions.append(dock->toggleViewAction());
+  return actions;
+}
+
+bool Panes::show(const QString& id) {
+  if (!ids().contains(id)) return false;
+  dock(id).show();
+  dock(id).raise();
+  return true;
+}
+
+void Panes::goTo(const QString& id) {
+  show(id);
+  focus(*dock(id).widget());
+}
+
+void Panes::setCount(const QString& id, int count) {
+  const QString title = std::ranges::find(m_rows, id, &PaneRow::id)->title;
+  dock(id).setWindowTitle(count == 0 ? title : tr("%1 (%2)").arg(title).arg(count));
+}
+
+void Panes::showAllBut(const QStringList& hidden, const QString& front) {
+  restoreDefaultLayout();
+  for (QDockWidget* dock : m_docks) dock->setVisible(!hidden.contains(dock->objectName()));
+  show(front);
+}
+
+// ------------------------------------------------------------------------------------------------------------ layout
+
+void Panes::applyDefaultLayout() {
+  QDockWidget& palette = dock(QStringLiteral("palette"));
+  QDockWidget& inspector = dock(QStringLiteral("inspector"));
+  QDockWidget& whyNot = dock(QStringLiteral("whyNot"));
+  QDockWidget& plan = dock(QStringLiteral("plan"));
+  QDockWidget& timings = dock(QStringLiteral("timings"));
+  m_window.setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+  m_window.splitDockWidget(&plan, &timings, Qt::Vertical);
+  for (qsizetype i = m_docks.indexOf(&timings) + 1; i < m_docks.size(); ++i)
+    m_window.tabifyDockWidget(m_docks[i - 1], m_docks[i]);
+  timings.raise();
+  m_window.tabifyDockWidget(&whyNot, &dock(QStringLiteral("suggestions")));
+  whyNot.raise();
+  m_window.resizeDocks({&palette, &inspector}, {kPaletteWidthPx, kInspectorWidthPx}, Qt::Horizontal);
+  m_window.resizeDocks({&inspector, &whyNot}, {kInspectorHeightPx, kWhyNotHeightPx}, Qt::Vertical);
+  m_window.resizeDocks({&plan, &timings}, {kPlanHeightPx, qRound(m_window.height() * kTimingsShare)}, Qt::Vertical);
+}
+
+void Panes::restoreDefaultLayout() {
+  if (!m_defaultLayout.isEmpty()) m_window.restoreState(m_defaultLayout, kLayoutVersion);
+  applyDefaultLayout();
+  if (m_defaultLayout.isEmpty()) m_defaultLayout = layout();
+}
+
+QByteArray Panes::layout() const { return m_window.saveState(kLayoutVersion); }
+
+void Panes::restoreLayout(const QByteArray& layout) { m_window.restoreState(layout, kLayoutVersion); }
+
+// ---------------------------------------------------------------------------------------------------------- keyboard
+
+/// In the order of the keyboard: the canvas comes behind the first one.
+QList<QWidget*> Panes::visible() const {
+  QList<QWidget*> panes;
+  for (const QDockWidget* dock : m_docks) panes.append(dock->widget());
+  panes.insert(1, &m_canvas);
+  // Those behind another tab stand outside of the window.
+  panes.removeIf([](const QWidget* pane) {
+    const QRect area(pane->mapTo(pane->window(), QPoint()), pane->size());
+    return !pane->isVisible() || !area.intersects(pane->window()->rect());
+  });
+  return panes;
+}
+
+void Panes::goOn(int step) {
+  const QList<QWidget*> panes = visible();
+  const QWidget* focused = QApplication::focusWidget();
+  const auto hasFocus = [&](const QWidget* pane) {
+    return focused && (pane == focused || pane->isAncestorOf(focused));
+  };
+  const auto current = std::ranges::find_if(panes, hasFocus) - panes.begin();
+  const bool isElsewhere = current == panes.size();  // in a tool bar: the first pane comes next, or the last one
+  const qsizetype next = isElsewhere ? (step > 0 ? 0 : panes.size() - 1) : current + step;
+  focus(*panes[(next + panes.size()) % panes.size()]);
+}
+
+void Panes::focus(QWidget& pane) {
+  pane.activateWindow();  // it may float
+  firstInPane(pane).setFocus(Qt::ShortcutFocusReason);
+  m_ring->showAround(pane);
+}
+
+}  // namespace fuseline::ui

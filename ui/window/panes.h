@@ -1,0 +1,78 @@
+// Panes: the panes of a window: where they stand, which are in front, and which one has the keyboard.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/widgets/pane_ring.h"
+#include "ui/window/pane_catalog.h"
+
+#include <QAction>
+#include <QByteArray>
+#include <QDockWidget>
+#include <QList>
+#include <QMainWindow>
+#include <QObject>
+#include <QStringList>
+
+#include <vector>
+
+namespace fuseline::ui {
+
+class Panes : public QObject {
+  Q_OBJECT
+
+ public:
+  /// The window's central widget is there; the canvas, which stands in it, is one of the panes for who goes from pane
+  /// to pane.
+  Panes(QMainWindow& window, QWidget& canvas, const PaneNeeds& needs);
+
+  /// The pane of this class, of which the catalog has one.
+  template <typename Panel>
+  Panel& get() const;
+  QStringList ids() const;
+  QKeySequence keysOf(const QString& id) const;
+  QDockWidget& dock(const QString& id) const;
+  /// Those that show and hide a pane, in the order of the catalog.
+  QList<QAction*> toggles() const;
+
+  /// Brings it to the front. False: there is none of this id.
+  bool show(const QString& id);
+  /// Gives it the keyboard, too.
+  void goTo(const QString& id);
+  /// Beside its title; 0: the title alone.
+  void setCount(const QString& id, int count);
+  /// All but these, in their default places, with one in front.
+  void showAllBut(const QStringList& hidden, const QString& front);
+  bool isInSight(QWidget& pane) const { return visible().contains(&pane); }
+  /// Gives the keyboard to the pane so many steps on: Tab belongs to the canvas, so that panes have a key of their own,
+  /// as in other editors.
+  void goOn(int step);
+
+  /// Docks at their places, in sizes that fit the window as it is now.
+  void restoreDefaultLayout();
+  QByteArray layout() const;
+  void restoreLayout(const QByteArray& layout);
+
+ private:
+  void addDock(const PaneRow& row, const PaneNeeds& needs);
+  void applyDefaultLayout();
+  QList<QWidget*> visible() const;
+  void focus(QWidget& pane);
+
+  QMainWindow& m_window;
+  QWidget& m_canvas;
+  std::vector<PaneRow> m_rows;
+  QList<QDockWidget*> m_docks;  // in the order of the rows
+  PaneRing* m_ring;
+  QByteArray m_defaultLayout;
+};
+
+template <typename Panel>
+Panel& Panes::get() const {
+  Panel* found = nullptr;
+  for (const QDockWidget* dock : m_docks)
+    if (auto* panel = qobject_cast<Panel*>(dock->widget())) found = panel;
+  Q_ASSERT(found);
+  return *found;
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,216 @@
+// Commands on runs: how steps are timed, tensors, files of runs, baselines.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/window/run_commands.h"
+
+#include "core/profile/run_command.h"
+#include "core/profile/run_folder.h"
+#include "ui/runs/run_options_dialog.h"
+#include "ui/session/baselines.h"
+#include "ui/theme/format.h"
+#include "ui/widgets/expression_edit.h"
+#include "ui/widgets/file_choice.h"
+
+#include <QActionGroup>
+#include <QClipboard>
+#include <QFileInfo>
+#include <QGuiApplication>
+
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+QString tensorPatterns() { return RunCommands::tr("Tensors (*.safetensors);;All files (*)"); }
+}  // namespace
+
+RunCommands::RunCommands(Session& session, QWidget& window) : QObject(&window), m_session(session), m_window(window) {}
+
+QAction* RunCommands::add(QMenu& menu, const QString& text, const QKeySequence& shortcut, std::function<void()> run) {
+  QAction* action = menu.addAction(text);
+  if (!shortcut.isEmpty()) action->setShortcut(shortcut);
+  connect(action, &QAction::triggered, this, std::move(run));
+  return action;
+}
+
+void RunCommands::say(const QString& sentence, Severity severity) { Q_EMIT message(sentence, severity); }
+
+void RunCommands::tell(const Result<void>& outcome, const QString& success) {
+  outcome ? say(success) : say(toQt(outcome.error().message), Severity::Error);
+}
+
+void RunCommands::addTimingMenu(QMenu& runMenu) {
+  QMenu* menu = runMenu.addMenu(tr("Time &steps by"));
+  menu->setToolTipsVisible(true);
+  auto* group = new QActionGroup(this);
+  const auto add = [&](const QString& text, const QString& tip, const char* timing) {
+    QAction* action = group->addAction(menu->addAction(text));
+    action->setToolTip(tip);
+    action->setCheckable(true);
+    action->setChecked(m_session.runTarget().timing == timing);
+    connect(action, &QAction::triggered, this, [this, timing] {
+      RunTarget target = m_session.runTarget();
+      target.timing = timing;
+      m_session.setRunTarget(target);
+    });
+    return action;
+  };
+  add(tr("The device's &own clock"), tr("CUDA events on a GPU, the host's clock on the CPU"), "auto");
+  QAction* kernels = add(tr("&Kernels one by one (CUPTI)"),
+                         tr("On a GPU: each kernel by itself, in the launches as they are"), "cupti");
+  add(tr("The &host's clock"), tr("With a wait for the device after every step"), "host");
+  const auto refresh = [this, kernels] { kernels->setEnabled(m_session.runTarget().isGpu()); };
+  refresh();
+  connect(&m_session, &Session::runTargetChanged, kernels, refresh);
+}
+
+void RunCommands::addCommands(QMenu& menu) {
+  add(menu, tr("&Options..."), {}, [this] { chooseOptions(); });
+  add(menu, tr("&Take tensors from a file..."), {}, [this] { chooseTensors(); });
+  QAction* draw = add(menu, tr("&Draw tensors from the seed"), {}, [this] { m_session.setTensorsFile({}); });
+  add(menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
+  QAction* save = add(menu, tr("Save the r&un..."), {}, [this] { saveRun(); });
+  enableWithRun(*save);
+  addExportCommands(menu);
+  addCopyCommands(menu);
+  addBaselineCommands(menu);
+  const auto refresh = [this, draw] {
+    const QString& path = m_session.tensorsFile();
+    draw->setEnabled(!path.isEmpty());
+    say(path.isEmpty() ? tr("Runs draw their tensors from the seed.")
+                       : tr("Runs take the tensors that %1 has; the seed gives the others.").arg(path));
+  };
+  draw->setEnabled(false);
+  connect(&m_session, &Session::tensorsFileChanged, this, refresh);
+}
+
+/// Also while no menu is open: a shortcut may be a user's own.
+void RunCommands::enableWithRun(QAction& action) {
+  const auto refresh = [this, &action] { action.setEnabled(m_session.lastRun().has_value()); };
+  refresh();
+  for (const auto signal : {&Session::runFinished, &Session::documentReplaced})
+    connect(&m_session, signal, &action, refresh);
+}
+
+void RunCommands::addCopyCommands(QMenu& menu) {
+  QMenu* commands = menu.addMenu(tr("&Copy as a command"));
+  commands->setToolTipsVisible(true);
+  add(*commands, tr("For the &shell"), {}, [this] {
+    copyCommand(runCommand);
+  })->setToolTip(tr("What measures this pipeline as Run does"));
+  add(*commands, tr("For &Nsight Systems"), {}, [this] {
+    copyCommand(nsysCommand);
+  })->setToolTip(tr("The same under nsys, which shows a range a step"));
+}
+
+/// Of the pipeline's file: what is not saved is not in it.
+void RunCommands::copyCommand(const CommandOf& commandOf) {
+  if (m_session.path().isEmpty()) return say(tr("Save the pipeline first: a command names its file."));
+  commitTypedField();
+  RunSettings settings{.device = m_session.runTarget().device,
+                       .pass = m_session.pass() == PassKind::Training ? "train" : "forward"};
+  if (m_session.runTarget().isGpu()) settings.timing = m_session.runTarget().timing;
+  m_session.runOptions().applyTo(settings);
+  const std::string command =
+      commandOf(settings, m_session.path().toStdString(), m_session.tensorsFile().toStdString());
+  QGuiApplication::clipboard()->setText(toQt(command));
+  const QString unsaved = m_session.isModified() ? tr(" What is not saved is not in that file.") : QString();
+  say(tr("Copied: %1").arg(toQt(command)) + unsaved);
+}
+
+void RunCommands::addExportCommands(QMenu& menu) {
+  QMenu* formats = menu.addMenu(tr("E&xport the run"));
+  formats->setToolTipsVisible(true);
+  for (const Exporter& exporter : exporters()) {
+    QAction* action = formats->addAction(tr("As %1...").arg(toQt(exporter.title)));
+    action->setToolTip(toQt(exporter.summary));
+    connect(action, &QAction::triggered, this, [this, &exporter] { exportRun(exporter); });
+  }
+  enableWithRun(*formats->menuAction());
+}
+
+void RunCommands::addBaselineCommands(QMenu& menu) {
+  menu.addSeparator();
+  add(menu, tr("Pin the run as &baseline"), QKeySequence(Qt::CTRL | Qt::Key_B), [this] { pinBaseline(); });
+  add(menu, tr("&Compare with runs..."), {}, [this] { chooseBaselines(); });
+  QAction* unpin = add(menu, tr("Unpin all baselines"), {}, [this] { m_session.baselines().unpinAll(); });
+  const auto refresh = [this, unpin] { unpin->setEnabled(!m_session.baselines().isEmpty()); };
+  refresh();
+  connect(&m_session, &Session::baselinesChanged, this, refresh);
+}
+
+void RunCommands::pinBaseline() {
+  if (!m_session.lastRun()) return say(tr("Nothing was measured yet: run the pipeline first."));
+  Baselines& baselines = m_session.baselines();
+  const Result<void> pinned = baselines.pin(m_session.lastRun()->record, m_session.runFile());
+  tell(pinned, pinned ? tr("This run is baseline %1: the next ones are set beside it in the Timings panel.")
+                            .arg(baselines.reference()->letter())
+                      : QString());
+}
+
+void RunCommands::chooseBaselines() {
+  const QStringList paths = filesToOpen({.purpose = QStringLiteral("run"),
+                                         .title = tr("Compare with"),
+                                         .patterns = tr("Measured runs (*.fuserun *.html);;All files (*)"),
+                                         .pipeline = m_session.path()},
+                                        &m_window);
+  for (const QString& path : paths) {
+    Result<RunRecord> run = loadNotedRun(path.toStdString());
+    const Result<void> pinned = run ? m_session.baselines().pin(std::move(*run), path) : Result<void>(run.error());
+    if (!pinned) return say(toQt(pinned.error().message), Severity::Error);
+  }
+}
+
+void RunCommands::chooseOptions() {
+  RunOptionsDialog dialog(m_session.runOptions(), &m_window);
+  if (dialog.exec() == QDialog::Accepted) m_session.setRunOptions(dialog.options());
+}
+
+void RunCommands::chooseTensors() {
+  const QString path = fileToOpen({.purpose = QStringLiteral("tensors"),
+                                   .title = tr("Take tensors from"),
+                                   .patterns = tensorPatterns(),
+                                   .pipeline = m_session.path()},
+                                  &m_window);
+  if (!path.isEmpty()) m_session.setTensorsFile(path);
+}
+
+void RunCommands::saveParameters() {
+  const QString path = fileToSave({.purpose = QStringLiteral("tensors"),
+                                   .title = tr("Save parameters"),
+                                   .patterns = tensorPatterns(),
+                                   .pipeline = m_session.path(),
+                                   .ending = QStringLiteral("safetensors")},
+                                  &m_window);
+  if (path.isEmpty()) return;
+  const Result<void> saved = m_session.saveParameters(path);
+  tell(saved, tr("The parameters are in %1.").arg(path));
+}
+
+void RunCommands::saveRun() {
+  const QString path = fileToSave({.purpose = QStringLiteral("run"),
+                                   .title = tr("Save the run"),
+                                   .patterns = tr("Measured runs (*.fuserun);;All files (*)"),
+                                   .pipeline = m_session.path(),
+                                   .ending = QStringLiteral("fuserun"),
+                                   .name = QFileInfo(m_session.displayName()).completeBaseName()},
+                                  &m_window);
+  if (path.isEmpty()) return;
+  const Result<void> saved = m_session.saveRun(path);
+  tell(saved, tr("The run is in %1. It can be opened here, and given to fuseline run --measured.").arg(path));
+}
+
+void RunCommands::exportRun(const Exporter& exporter) {
+  const QString path =
+      fileToSave({.purpose = QStringLiteral("export"),
+                  .title = tr("Export the run"),
+                  .patterns = tr("%1 (*%2);;All files (*)").arg(toQt(exporter.title), toQt(exporter.ending)),
+                  .pipeline = m_session.path(),
+                  .ending = toQt(exporter.ending.substr(1)),
+                  .name = QFileInfo(m_session.displayName()).completeBaseName()},
+                 &m_window);
+  if (path.isEmpty()) return;
+  const Result<void> written = m_session.exportRun(exporter, path);
+  tell(written, tr("The run is in %1. %2.").arg(path, toQt(exporter.summary)));
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,50 @@
+// ViewMenu: the menu View: what the canvas shows, which panes there are, and the theme.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/canvas/graph_view.h"
+#include "ui/canvas/overview_map.h"
+#include "ui/theme/theme.h"
+#include "ui/window/menu_builder.h"
+#include "ui/window/panes.h"
+
+#include <QMenu>
+#include <QObject>
+
+namespace fuseline::ui {
+
+class ViewMenu : public QObject {
+  Q_OBJECT
+
+ public:
+  /// What it adds commands of; all of it lives as long as the window of the menu does.
+  struct Parts {
+    MenuBuilder& builder;
+    GraphView& view;
+    OverviewMap& overview;
+    Panes& panes;
+    Theme& theme;
+    Persistence persistence;
+  };
+  /// hulls: the choices of whose fusions are outlined.
+  ViewMenu(const Parts& parts, QMenu& menu, const QList<QAction*>& hulls);
+
+ Q_SIGNALS:
+  /// A sentence for the status line.
+  void hint(const QString& sentence);
+
+ private:
+  GraphScene& scene() const { return m_parts.view.graph(); }
+  void addZoomCommands();
+  void addCanvasChoices(const QList<QAction*>& hulls);
+  void addPaneCommands();
+  void addPanesMenu();
+  void addThemeMenu();
+  QAction* addChecked(const QString& text);
+  void setTheme(ThemeChoice choice);
+
+  Parts m_parts;
+  QMenu& m_menu;
+};
+
+}  // namespace fuseline::ui
