@@ -66,8 +66,7 @@ void print(const OpenedPipeline& pipeline, const Attempt& attempt, Context& cont
   printHead(attempt, std::string(outcomeName(attempt.outcome)) + ops, Style::Bold, context);
   const bool couldBeLonger = isFused && !attempt.repairs.empty();
   if (!isFused || couldBeLonger || !attempt.caveat.empty())
-    context.out << wrappedLines("      " + visibleText(attempt.explanation), 0) << '
-';
+    context.out << wrappedLines("      " + visibleText(attempt.explanation), 0) << '\n';
   for (const Repair& repair : attempt.repairs)
     context.out << wrappedLines("      fix: " + visibleText(repair.label), kFixHang) << '\n';
   if (const std::string request = requestFor(graph, attempt); !request.empty())

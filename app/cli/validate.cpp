@@ -91,11 +91,8 @@ void printRepaired(const RepairedDocument& repaired, const std::vector<Diagnosti
                                {"text", serialize(repaired.document)}});
   }
   for (const AppliedRepair& each : repaired.applied)
-    context.err << fmt::format("{}
-  repaired: {}
-", toString(each.problem, options.file), visibleText(each.label));
-  for (const Diagnostic& each : left) context.err << toString(each, options.file) << '
-';
+    context.err << fmt::format("{}\n  repaired: {}\n", toString(each.problem, options.file), visibleText(each.label));
+  for (const Diagnostic& each : left) context.err << toString(each, options.file) << '\n';
   if (options.output.empty()) context.out << serialize(repaired.document);
 }
 

@@ -147,6 +147,7 @@ void addOrThrow(RuleCatalog& catalog, FusionRule rule) {
 RuleCatalog makeBuiltin() {
   RuleCatalog catalog;
 #define FUSELINE_CATALOG_ENTRY(name) addOrThrow(catalog, rules::name());
+#include "core/fusion/rules/rules.inc"
 #undef FUSELINE_CATALOG_ENTRY
   return catalog;
 }

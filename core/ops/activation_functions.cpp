@@ -105,9 +105,7 @@ ScalarFunction exactGelu() {
           .slopeFlops = 10};
 }
 
-ScalarFunction geluOf(const Attributes& attributes) {
-  return isExactGelu(attributes) ? exactGelu() : gelu();
-}
+ScalarFunction geluOf(const Attributes& attributes) { return isExactGelu(attributes) ? exactGelu() : gelu(); }
 
 ScalarFunction quickGelu() {
   return {.value = [](double x) { return timesSigmoid(x, kQuick); },

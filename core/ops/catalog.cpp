@@ -87,6 +87,7 @@ Verdict check(const FusibleOperation& op) {
 std::vector<FusibleOperation> listedOperations() {
   return {
 #define FUSELINE_CATALOG_ENTRY(name) ops::name(),
+#include "core/ops/operations.inc"
 #undef FUSELINE_CATALOG_ENTRY
   };
 }

@@ -287,6 +287,7 @@ bool Recipe::operator==(const Recipe& other) const {
 const std::vector<RecipeDefinition>& builtinRecipes() {
   static const std::vector<RecipeDefinition> definitions = {
 #define FUSELINE_CATALOG_ENTRY(name) recipes::name(),
+#include "core/quant/recipes/recipes.inc"
 #undef FUSELINE_CATALOG_ENTRY
   };
   return definitions;

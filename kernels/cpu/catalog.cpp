@@ -15,6 +15,7 @@ namespace kernels {
 const std::vector<KernelDef>& kernelCatalog() {
   static const std::vector<KernelDef> catalog = {
 #define FUSELINE_CATALOG_ENTRY(name) kernels::name(),
+#include "kernels/cpu/kernels.inc"
 #undef FUSELINE_CATALOG_ENTRY
   };
   return catalog;

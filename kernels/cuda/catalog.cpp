@@ -56,6 +56,7 @@ Verdict unknownKernel(std::string_view name) {
 const std::vector<KernelDef>& kernelCatalog() {
   static const std::vector<KernelDef> catalog = {
 #define FUSELINE_CATALOG_ENTRY(name) kernels::name(),
+#include "kernels/cuda/kernels.inc"
 #undef FUSELINE_CATALOG_ENTRY
   };
   return catalog;

@@ -623,8 +623,8 @@ Result<void> keepsDTypes(const Graph& before, const Graph& after) {
   return {};
 }
 
-/// Fuseline leaves a layer whose sizes do not fit in high precision, as the factory of a CustomRecipe does, and applies what
-/// te.ops ignores.
+/// Fuseline leaves a layer whose sizes do not fit in high precision, as the factory of a CustomRecipe does, and applies
+/// what te.ops ignores.
 void noteOtherQuantization(const ExportedPipeline& pipeline, std::vector<std::string>& notes) {
   const std::optional<Recipe>& recipe = pipeline.analysis.recipe;
   const bool isCustom = recipe && recipe->definition().isCustom;

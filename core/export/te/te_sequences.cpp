@@ -3,8 +3,8 @@
 #include "core/export/te/te_sequences.h"
 
 #include "core/ops/catalog.h"
-#include "core/quant/apply_recipe.h"
 #include "core/ops/shared_attributes.h"
+#include "core/quant/apply_recipe.h"
 
 #include <algorithm>
 #include <numeric>

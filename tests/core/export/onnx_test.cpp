@@ -279,9 +279,10 @@ TEST(OnnxFile, RefusesWhatProtobufCannotHold) {
 }
 
 TEST(OnnxFile, RefusesCollectivesByName) {
-  EXPECT_EQ(errorOf(templateText("llama-layer")),
-            "attention (External) has no form in ONNX: its attribute nodes is empty, as only an import of an ONNX model "
-            "fills it. Remove it, or export each part by itself.");
+  EXPECT_EQ(
+      errorOf(templateText("llama-layer")),
+      "attention (External) has no form in ONNX: its attribute nodes is empty, as only an import of an ONNX model "
+      "fills it. Remove it, or export each part by itself.");
   const std::string error = errorOf(templateText("tensor-parallel-mlp"));
   EXPECT_TRUE(has(error, "fc2.sum: ReduceScatter communicates between ranks")) << error;
 }
