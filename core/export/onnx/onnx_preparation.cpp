@@ -69,7 +69,7 @@ class NodeOrder {
   std::vector<int> m_order;
 };
 
-void sortNodes(::onnx::GraphProto& graph) {
+void runInOrder(::onnx::GraphProto& graph) {
   NodeOrder order(graph);
   if (order.isSorted()) return;
   google::protobuf::RepeatedPtrField<::onnx::NodeProto> nodes;
@@ -146,7 +146,7 @@ OnnxPreparation::OnnxPreparation(::onnx::ModelProto& model) : m_graph(*model.mut
     if (opset.domain().empty()) m_opset = opset.version();
   inlineFunctions(model);
   unifyConstants(m_graph);
-  sortNodes(m_graph);
+  runInOrder(m_graph);
   noteDeclared();
 }
 
