@@ -1223,7 +1223,7 @@ TEST(Bench, SaysWhichDeviceIsNotThere) {
 
 /// Sixteen rows are no block of 128, so that all would be measured in bf16.
 TEST(Bench, DoesNotTimeARecipeWhereItQuantizesNothing) {
-  const std::string name = "llama-mlp_8B_decode_Float8BlockScaling_forward";
+  const std::string name = "llama-mlp_8B_decode_MXFP8BlockScaling_forward";
   const Json rows = fuseline("bench gpu --json --device reference --only " + name).json()["rows"];
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_TRUE(rows[0]["measured"].is_null());
