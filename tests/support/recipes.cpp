@@ -45,7 +45,7 @@ std::vector<double> operandValues(const Recipe& recipe, const Tensor& x, Operand
 std::vector<const RecipeDefinition*> quantizingRecipes() {
   std::vector<const RecipeDefinition*> all;
   for (const RecipeDefinition& definition : builtinRecipes())
-    if (definition.quantizer) all.push_back(&definition);
+    if (definition.quantizer && !definition.isCustom) all.push_back(&definition);
   return all;
 }
 

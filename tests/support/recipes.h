@@ -26,7 +26,7 @@ const Tensor& find(const NamedTensors& tensors, const std::string& name);
 /// Delayed scales are 1, as in the first step.
 std::vector<double> operandValues(const Recipe& recipe, const Tensor& x, OperandRole role, const std::string& name);
 
-/// The five recipes that quantize, for INSTANTIATE_TEST_SUITE_P.
+/// The five recipes that quantize without overrides, for INSTANTIATE_TEST_SUITE_P.
 std::vector<const RecipeDefinition*> quantizingRecipes();
 
 /// A recipe as TransformerEngine's tests set it up (te_ops.md 6.1).

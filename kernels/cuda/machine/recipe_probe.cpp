@@ -66,7 +66,7 @@ std::vector<std::string> multipliedRecipes(const CublasLtSession& session, Compu
   std::vector<std::string> names;
   for (const RecipeDefinition& definition : builtinRecipes())
     if (const Result<Recipe> recipe = Recipe::create(definition);
-        recipe && fieldsFit(*recipe, gpu) && !refusedProduct(session, *recipe, gpu))
+        recipe && !definition.isCustom && fieldsFit(*recipe, gpu) && !refusedProduct(session, *recipe, gpu))
       names.push_back(definition.name);
   return names;
 }

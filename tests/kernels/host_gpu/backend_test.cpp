@@ -190,6 +190,7 @@ TEST(CudaBackendOnHost, MultipliesTheRecipesThatItsLibraryHas) {
   const std::shared_ptr<Backend> backend = newBackend();
   std::vector<std::string> native;
   for (const RecipeDefinition& definition : builtinRecipes()) {
+    if (definition.isCustom) continue;  // what it quantizes, its overrides say
     const Verdict verdict = backend->multiplies(*Recipe::create(definition));
     if (verdict) native.push_back(definition.name);
     EXPECT_EQ(verdict.reason().find("Choose one of None") == std::string::npos, bool(verdict)) << verdict.reason();
