@@ -42,7 +42,8 @@ void printDetails(const std::vector<DeviceStatus>& devices, Context& context) {
 std::vector<std::string> nativeRecipes(Backend& backend) {
   std::vector<std::string> names;
   for (const RecipeDefinition& definition : builtinRecipes())
-    if (const Result<Recipe> recipe = Recipe::create(definition); recipe && !definition.isCustom && backend.multiplies(*recipe))
+    if (const Result<Recipe> recipe = Recipe::create(definition);
+        recipe && !definition.isCustom && backend.multiplies(*recipe))
       names.push_back(definition.name);
   return names;
 }
