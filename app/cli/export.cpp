@@ -216,7 +216,7 @@ void addExportVerb(CLI::App& app, Context& context) {
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
   options->ofWeights = {
-      addSeedOption(*verb, options->seed, "Of a format with weights: seed of those that are drawn"),
+      addSeedOption(*verb, options->seed, "Seed of the random weights, for formats that contain weights"),
       verb->add_option("--tensors", options->tensorsFile, "Of a format with weights: those of `fuseline run --save`")
           ->type_name("IN.safetensors")};
   for (const CLI::Option* option : verb->get_options())

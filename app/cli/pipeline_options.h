@@ -39,7 +39,7 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options);
 /// --ranks: for verbs that run nothing.
 void addRanksOption(CLI::App& verb, PipelineOptions& options);
 
-/// What these options read: FILE and --measured.
+/// The files that these options read: FILE and --measured.
 std::vector<NamedFile> filesRead(const PipelineOptions& options);
 
 /// For verbs that write an edited pipeline: a pipeline file may be edited in place. Errors (Usage): as checkOutputs().
@@ -63,8 +63,8 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
 /// The same, for verbs that need a sound pipeline. Prints warnings. Errors: also every problem of the document.
 Result<OpenedPipeline> openPipeline(const PipelineOptions& options, Context& context);
 
-/// What whoever reads figures of a pipeline has to know: notes of its import, warnings, which ops are not run, and
-/// which layers are too small for the recipe to gain.
+/// Prints the caveats of a pipeline's figures: notes of its import, warnings, ops that are not run, and layers that are
+/// too small for the recipe to gain.
 void printNotes(const OpenedPipeline& pipeline, const std::string& file, Context& context);
 
 /// Writes the values of --set into the document: edits are tried with them, and a changed pipeline has them.

@@ -18,7 +18,7 @@ bool isControl(char character) {
   return (byte < 0x20 && character != '\n' && character != '\t') || byte == 0x7F;
 }
 
-/// Of two bytes, as UTF-8 has them.
+/// Whether the text begins with a C1 control character, two bytes in UTF-8.
 bool isC1(std::string_view text) {
   if (text.size() < 2 || text[0] != '\xC2') return false;
   const auto next = static_cast<unsigned char>(text[1]);

@@ -22,7 +22,7 @@ class VisibleBuffer final : public std::streambuf {
 
  private:
   bool put(std::string_view text);
-  /// Of the character at `at`: how many from there on pass as they are; 0: it must become visible.
+  /// The bytes that pass unchanged from `at` on: one, or those of a style; 0: the character must be made visible.
   std::size_t passing(std::string_view text, std::size_t at) const;
   bool isCommand(char next) const;
   void follow(char character);

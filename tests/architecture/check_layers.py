@@ -16,6 +16,16 @@ CORE_ORDER = (
     "fusion", "plan", "profile", "runtime", "worker", "export",
 )
 
+# Within ui likewise.
+UI_ORDER = (
+    "theme", "widgets", "session", "problems", "changes", "library", "fusions", "inspector", "runs", "timings", "outline",
+    "numerics", "memory", "sweep", "flame", "roofline", "canvas", "timeline", "tours", "window",
+)
+# Edits that are composed in the window take sizes and places from the canvas.
+UI_EXCEPTIONS = {("session", "canvas")}
+
+ORDERS = {"core": CORE_ORDER, "ui": UI_ORDER}
+
 QT = r"Q[A-Za-z]|Qt[A-Za-z0-9]*/|ui_.*\.h$|moc_.*"
 CUDA = r"cuda|cublas|curand|cupti|nccl|nvrtc|nvtx|nvToolsExt|nvml|cooperative_groups|driver_types|mma\.h"
 CPU_LIBRARIES = r"oneapi/|dnnl|hwy/|omp\.h|immintrin"
@@ -63,20 +73,21 @@ def includes(path):
             yield number, match[1], match[2]
 
 
-def core_folder(name):
+def folder_of(layer, name):
     parts = name.split("/")
-    return parts[1] if len(parts) > 2 and parts[0] == "core" else None
+    return parts[1] if len(parts) > 2 and parts[0] == layer else None
 
 
-def order_offence(source, included):
-    here, there = core_folder(source), core_folder(included)
-    if here is None or there is None:
+def order_offence(layer, source, included):
+    here, there = folder_of(layer, source), folder_of(layer, included)
+    if here is None or there is None or (layer == "ui" and (here, there) in UI_EXCEPTIONS):
         return None
+    order = ORDERS[layer]
     for folder in (here, there):
-        if folder not in CORE_ORDER:
-            return f"core/{folder} has no place in the order of core; give it one in tests/architecture/check_layers.py"
-    if CORE_ORDER.index(there) > CORE_ORDER.index(here):
-        return f"core/{here} stands below core/{there} and must not know it"
+        if folder not in order:
+            return f"{layer}/{folder} has no place in the order of {layer}; give it one in tests/architecture/check_layers.py"
+    if order.index(there) > order.index(here):
+        return f"{layer}/{here} stands below {layer}/{there} and must not know it"
     return None
 
 
@@ -89,7 +100,7 @@ def path_offence(bracket, included):
 
 
 def offences_of(source, bracket, included):
-    candidates = [path_offence(bracket, included), order_offence(source, included)]
+    candidates = [path_offence(bracket, included), *(order_offence(layer, source, included) for layer in ORDERS)]
     candidates += [words for prefix, pattern, words in RULES if source.startswith(prefix) and re.match(pattern, included)]
     return [words for words in candidates if words]
 

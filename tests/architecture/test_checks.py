@@ -57,6 +57,8 @@ class Layers(unittest.TestCase):
             ("ui/canvas/a.cpp", '"kernels/cpu/cpu_backend.h"', "ui knows no kernels"),
             ("ui/canvas/a.cpp", '"app/backends.h"', "ui knows no kernels, app"),
             ("ui/canvas/a.cpp", "<cuda_runtime.h>", "ui knows no device library"),
+            ("ui/timings/a.cpp", '"ui/window/main_window.h"', "ui/timings stands below ui/window"),
+            ("ui/timings/a.cpp", '"ui/misc/a.h"', "ui/misc has no place in the order of ui"),
             ("app/cli/run.cpp", "<QCoreApplication>", "fuseline links no Qt"),
             ("app/cli/run.cpp", '"ui/session/session.h"', "fuseline links no Qt"),
             ("core/export/a.cpp", "<graphviz/gvc.h>", "core knows no Graphviz"),

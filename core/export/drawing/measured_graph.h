@@ -46,7 +46,7 @@ class MeasuredGraph {
   void addTimes(const StepRecord& step, DrawnPass& pass) const;
   std::string figureOf(double ns) const;
   std::string tipOf(const StepRecord& step) const;
-  /// What shows the step's ops, each once.
+  /// The nodes of the drawing that show the step's ops, each once.
   std::set<NodeId> shownOf(const StepRecord& step) const;
   bool isJoint(const StepRecord& step) const;
   double& opNs(Phase phase, NodeId node);

@@ -1,4 +1,4 @@
-// What is known of the tensors of an ONNX graph before it runs: element types, shapes, and small integers.
+// Facts about the tensors of an ONNX graph that are known before it runs: element types, shapes, and small integers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -38,7 +38,7 @@ class OnnxFactSymbols {
   OnnxExtent fresh(const std::string& place);
 
   // ---- operations
-  /// Of two operands of an elementwise operation.
+  /// The extent that two operands of an elementwise operation are broadcast to.
   OnnxExtent broadcast(const OnnxExtent& a, const OnnxExtent& b);
   /// The operation needs them to be the same.
   void equate(const OnnxExtent& a, const OnnxExtent& b);
