@@ -7,6 +7,7 @@
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
+#include "core/document/apply_edit.h"
 #include "core/document/file_format.h"
 #include "core/plan/analysis.h"
 
@@ -105,7 +106,7 @@ struct StagedPipeline {
   void edit() {
     const std::string last = loaded.document.ops().back().id;
     isEdited = !isEdited;
-    (void)loaded.document.apply(SetAttribute{.id = last, .name = "scale", .value = editedScale()});
+    (void)applyEdit(loaded.document, SetAttribute{.id = last, .name = "scale", .value = editedScale()});
   }
 
   std::vector<Stage> stages() {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/pipeline_options.h"
 
+#include "core/document/apply_edit.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/ops/external.h"
 #include "core/profile/measured_gains.h"
@@ -256,7 +257,7 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
 
 void keepSymbols(OpenedPipeline& pipeline) {
   for (const auto& [name, value] : std::exchange(pipeline.options.lowering.symbols, {}))
-    (void)pipeline.loaded.document.apply(SetSymbol{.name = name, .value = value});
+    (void)applyEdit(pipeline.loaded.document, SetSymbol{.name = name, .value = value});
 }
 
 std::vector<Diagnostic> allDiagnostics(const OpenedPipeline& pipeline) {

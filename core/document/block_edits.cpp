@@ -3,9 +3,9 @@
 #include "core/document/block_edits.h"
 
 #include "core/document/document_operation.h"
-#include "core/document/edit_applier.h"
 #include "core/document/format_version.h"
 #include "core/document/moved_places.h"
+#include "core/document/node_id.h"
 
 #include <algorithm>
 #include <cctype>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/block_table.h"
 
-#include "core/document/document_operation.h"
-#include "core/document/edit_applier.h"
+#include "core/document/block_operation.h"
 #include "core/document/json_text.h"
+#include "core/document/node_id.h"
 
 #include <algorithm>
 

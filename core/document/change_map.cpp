@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/change_map.h"
 
-#include "core/document/document_operation.h"
+#include "core/document/block_operation.h"
 
 #include <algorithm>
 #include <set>

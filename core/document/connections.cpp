@@ -1,6 +1,7 @@
 // Edits and questions about how ops are wired together.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/document.h"
+#include "core/document/connections.h"
+
 #include "core/document/document_operation.h"
 #include "core/support/text.h"
 

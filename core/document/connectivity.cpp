@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/connectivity.h"
 
-#include "core/document/edit_applier.h"
 #include "core/document/json_text.h"
+#include "core/document/node_id.h"
 #include "core/support/text.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/document/document.h"
+#include "core/support/result.h"
 
 #include <optional>
 #include <string>
@@ -11,10 +12,12 @@
 
 namespace fuseline {
 
-/// Lives for one PipelineDocument::apply(). Every overload changes the document and returns the inverse, or returns an
+/// Lives for one applyEdit(). Every overload changes the document and returns the inverse, or returns an
 /// error and changes nothing.
 class EditApplier {
  public:
+  /// Edits of the document's pipeline.
+  explicit EditApplier(PipelineDocument& document) : EditApplier(document, document.m_pipeline) {}
   /// Ops, wires and so on are those of `block`: the document's pipeline, or a block of it.
   EditApplier(PipelineDocument& document, DocumentBlock& block) : m_document(document), m_block(block) {}
 
@@ -71,9 +74,5 @@ class EditApplier {
   // How many nodes bear an id; filled on first use, so that a group of many additions stays linear.
   std::optional<std::unordered_map<std::string, int>> m_idCounts;
 };
-
-/// Can this text be the id of a node? Not empty, and free of the characters that separate names in endpoints and
-/// tensor names.
-Verdict checkId(std::string_view id);
 
 }  // namespace fuseline

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/expression.h"
 
-#include "core/document/lowering.h"
 #include "core/support/text.h"
 
 #include <cctype>

@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/support/result.h"
+
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +27,10 @@ using ExpressionValue = std::variant<std::int64_t, ExpressionProblem>;
 using SymbolLookup = std::function<std::optional<std::int64_t>(const std::string&)>;
 
 ExpressionValue evaluate(std::string_view text, const SymbolLookup& lookup);
+
+/// An integer expression over symbols: numbers, names, + - * / and parentheses; division must be exact.
+/// Errors: a sentence with the column, an unknown symbol with the nearest known one, overflow of 64 bits.
+Result<std::int64_t> evaluateExpression(std::string_view text, const std::map<std::string, std::int64_t>& symbols);
 
 /// What was typed into a field, as the expression to keep: "4k" is 4096, "2^14" is 16384, and "*2", "/2" or "+1" go on
 /// from `before`. Anything else stays as it is, right or wrong.

@@ -4,6 +4,7 @@
 
 #include "core/document/document.h"
 #include "core/graph/diagnostic.h"
+#include "core/support/result.h"
 
 #include <filesystem>
 #include <map>

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/fold_repeats.h"
 
+#include "core/document/apply_edit.h"
 #include "core/document/block_edits.h"
-#include "core/document/document_operation.h"
-#include "core/document/edit_applier.h"
+#include "core/document/block_operation.h"
+#include "core/document/node_id.h"
 #include "core/document/running_order.h"
 
 #include <algorithm>
@@ -159,7 +160,7 @@ class Folding {
 
  private:
   bool apply(Edit edit) {
-    const bool isApplied = static_cast<bool>(m_document.apply(edit));
+    const bool isApplied = static_cast<bool>(applyEdit(m_document, edit));
     if (isApplied) m_edits.push_back(std::move(edit));
     return isApplied;
   }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/history.h"
 
+#include "core/document/apply_edit.h"
+
 #include <algorithm>
 #include <cassert>
 #include <set>
@@ -68,7 +70,7 @@ Edit joinInverses(Edit newer, Edit older, const std::string& label) {
 }  // namespace
 
 Result<void> History::apply(const Edit& edit, const std::string& mergeKey) {
-  Result<Edit> inverse = m_document.apply(edit);
+  Result<Edit> inverse = applyEdit(m_document, edit);
   if (!inverse) return inverse.error();
   const auto depth = static_cast<long>(m_undo.size());
   const bool isMerged = !mergeKey.empty() && m_redo.empty() && !m_undo.empty() && m_undo.back().mergeKey == mergeKey &&
@@ -88,7 +90,7 @@ void History::undo() {
   assert(canUndo());
   Entry entry = std::move(m_undo.back());
   m_undo.pop_back();
-  Result<Edit> redo = m_document.apply(entry.edit);
+  Result<Edit> redo = applyEdit(m_document, entry.edit);
   assert(redo && "an inverse must apply");
   m_redo.push_back({.label = std::move(entry.label), .edit = std::move(*redo), .mergeKey = {}});
 }
@@ -97,7 +99,7 @@ void History::redo() {
   assert(canRedo());
   Entry entry = std::move(m_redo.back());
   m_redo.pop_back();
-  Result<Edit> undo = m_document.apply(entry.edit);
+  Result<Edit> undo = applyEdit(m_document, entry.edit);
   assert(undo && "an inverse must apply");
   m_undo.push_back({.label = std::move(entry.label), .edit = std::move(*undo), .mergeKey = {}});
 }

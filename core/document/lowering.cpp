@@ -4,9 +4,10 @@
 #include "core/document/lowering.h"
 
 #include "core/document/attribute_resolver.h"
+#include "core/document/block_operation.h"
 #include "core/document/block_table.h"
+#include "core/document/connections.h"
 #include "core/document/diagnostic_sink.h"
-#include "core/document/document_operation.h"
 #include "core/document/json_text.h"
 #include "core/document/section.h"
 #include "core/ops/external.h"

@@ -38,8 +38,4 @@ struct LoweredGraph {
 LoweredGraph lower(const PipelineDocument& document, const LoweringOptions& options = {},
                    const SourceMap* sourceMap = nullptr);
 
-/// An integer expression over symbols: numbers, names, + - * / and parentheses; division must be exact.
-/// Errors: a sentence with the column, an unknown symbol with the nearest known one, overflow of 64 bits.
-Result<std::int64_t> evaluateExpression(std::string_view text, const std::map<std::string, std::int64_t>& symbols);
-
 }  // namespace fuseline

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/section.h"
 
-#include "core/document/document_operation.h"
+#include "core/document/block_operation.h"
 #include "core/document/json_text.h"
 #include "core/support/text.h"
 

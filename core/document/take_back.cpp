@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/take_back.h"
 
+#include "core/document/apply_edit.h"
 #include "core/document/block_edits.h"
 #include "core/document/document_operation.h"
 #include "core/document/renaming.h"
@@ -119,7 +120,7 @@ class Restoration {
 
   void addOutside(Edit edit) {
     if (m_problem) return;
-    if (const Result<Edit> applied = m_scratch.apply(edit); !applied)
+    if (const Result<Edit> applied = applyEdit(m_scratch, edit); !applied)
       m_problem = applied.error();
     else
       m_edits.push_back(std::move(edit));

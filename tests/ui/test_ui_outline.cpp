@@ -1,5 +1,6 @@
 // The outline: it lists the pipeline, does what the canvas does, and with the keyboard alone a pipeline is built.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/apply_edit.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
@@ -77,15 +78,15 @@ std::string backwardsPipeline() {
 
 std::string chainOfGelus(int numOps) {
   PipelineDocument document;
-  (void)document.apply(AddInput{{.id = "x", .dtype = "bf16", .shape = Json({16, 32})}});
+  (void)applyEdit(document, AddInput{{.id = "x", .dtype = "bf16", .shape = Json({16, 32})}});
   Endpoint from{"x", {}};
   for (int i = 0; i < numOps; ++i) {
     const std::string id = "op" + std::to_string(i);
-    (void)document.apply(AddOp{.op = {.id = id, .operation = "GELU"}});
-    (void)document.apply(AddWire{.wire = {from, {id, "x"}}});
+    (void)applyEdit(document, AddOp{.op = {.id = id, .operation = "GELU"}});
+    (void)applyEdit(document, AddWire{.wire = {from, {id, "x"}}});
     from = {id, "y"};
   }
-  (void)document.apply(AddOutput{.output = {.id = "out", .from = from}});
+  (void)applyEdit(document, AddOutput{.output = {.id = "out", .from = from}});
   return serialize(document);
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/graph_scene.h"
 
+#include "core/document/apply_edit.h"
 #include "ui/numerics/quantizer_chip.h"
 
 #include "core/document/block_edits.h"
@@ -704,7 +705,7 @@ bool GraphScene::beginCopy(const std::string& id, QPointF position) {
 DragCopy::Content GraphScene::copyContent() const {
   DragCopy::Content content;
   PipelineDocument placed = m_scope.document();
-  for (const Edit& place : missingPlaces()) (void)placed.apply(place);
+  for (const Edit& place : missingPlaces()) (void)applyEdit(placed, place);
   content.fragment = copyFragment(placed, m_scope.selection(), m_frames->selected());
   for (const auto& [id, item] : m_nodes)
     if (item->look().kind == NodeKind::Op && m_scope.selection().contains(toQt(id))) content.nodes[id] = item;
@@ -790,7 +791,7 @@ void GraphScene::expandSelected() {
   for (const DocumentOp& op : m_scope.document().ops()) {
     if (!m_scope.selection().contains(toQt(op.id)) || blockNameOf(op).empty()) continue;
     const Result<ExpandedBlock> expanded = expandBlock(scratch, op.id);
-    if (!expanded || !scratch.apply(expanded->edit)) continue;
+    if (!expanded || !applyEdit(scratch, expanded->edit)) continue;
     group.edits.push_back(expanded->edit);
     moves.push_back(expanded->moves);
     for (const std::string& inner : expanded->ids) ids.insert(toQt(inner));

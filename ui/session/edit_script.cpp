@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/edit_script.h"
 
+#include "core/document/apply_edit.h"
 #include "core/document/format_version.h"
 #include "ui/canvas/frame_geometry.h"
 
@@ -11,7 +12,7 @@
 namespace fuseline::ui {
 
 void EditScript::add(Edit edit) {
-  const Result<Edit> inverse = m_scratch.apply(edit);
+  const Result<Edit> inverse = applyEdit(m_scratch, edit);
   if (!inverse && !m_refusal) m_refusal = inverse.error();
   m_edits.push_back(std::move(edit));
 }

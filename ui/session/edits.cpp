@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/edits.h"
 
+#include "core/document/apply_edit.h"
 #include "core/document/block_edits.h"
+#include "core/document/connections.h"
 #include "core/document/document_operation.h"
 #include "ui/canvas/metrics.h"
 #include "ui/session/edit_script.h"
@@ -118,7 +120,7 @@ void wireBetween(EditScript& script, const std::string& id, const Endpoint& sour
 void keepOutputsOf(EditScript& script, const std::string& op, Reconnect reconnect) {
   const PipelineDocument before = script.document();
   PipelineDocument without = before;
-  (void)without.apply(removeOpWithWires(before, op, reconnect == Reconnect::Yes));
+  (void)applyEdit(without, removeOpWithWires(before, op, reconnect == Reconnect::Yes));
   for (const DocumentOutput& output : before.outputs())
     if (!without.findOutput(output.id)) removeLink(script, {output.from, {output.id, {}}, true});
 }
@@ -256,7 +258,7 @@ std::optional<Link> linkInto(const PipelineDocument& document, const Endpoint& t
 Verdict linkVerdict(const PipelineDocument& document, const Endpoint& from, const Endpoint& to) {
   if (document.findOutput(to.node)) return Verdict::yes();
   PipelineDocument scratch = document;
-  if (const auto taken = linkInto(document, to)) (void)scratch.apply(RemoveWire{.wire = {taken->from, taken->to}});
+  if (const auto taken = linkInto(document, to)) (void)applyEdit(scratch, RemoveWire{.wire = {taken->from, taken->to}});
   return canConnect(scratch, {from, to});
 }
 
@@ -280,7 +282,7 @@ std::set<std::string> reachable(const PipelineDocument& document, const std::str
 
 std::string linkWarning(const PipelineDocument& document, const Endpoint& from, const Endpoint& to) {
   PipelineDocument scratch = document;
-  if (!scratch.apply(linkEdit(document, from, to))) return {};
+  if (!applyEdit(scratch, linkEdit(document, from, to))) return {};
   const std::vector<std::string> before = errorsAt(document, to.node);
   for (const std::string& message : errorsAt(scratch, to.node)) {
     if (std::ranges::find(before, message) == before.end()) return message;
@@ -337,9 +339,9 @@ namespace {
 /// Would a new node of this entry take the tensor at this port? Tried in a pipeline that has nothing else.
 Verdict takes(const PipelineDocument& document, std::string_view entry, const std::string& port, const Value& source) {
   PipelineDocument alone;
-  for (const auto& [name, block] : document.blocks()) (void)alone.apply(AddBlock{.name = name, .block = block});
+  for (const auto& [name, block] : document.blocks()) (void)applyEdit(alone, AddBlock{.name = name, .block = block});
   const std::string dtype(dtypeName(source.spec.dtype));
-  (void)alone.apply(AddInput{{.id = "source", .dtype = dtype, .shape = Json(source.spec.shape)}});
+  (void)applyEdit(alone, AddInput{{.id = "source", .dtype = dtype, .shape = Json(source.spec.shape)}});
   EditScript script(std::move(alone));
   const std::string id = addTo(script, entry, &source, std::nullopt);
   script.add(AddWire{{{"source", {}}, {id, port}}});
@@ -526,22 +528,23 @@ QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids,
   const auto isChosen = [&](const std::string& id) { return ids.contains(toQt(id)); };
   for (const DocumentOp& op : document.ops()) {
     if (!isChosen(op.id)) continue;
-    (void)fragment.apply(AddOp{.op = op});
+    (void)applyEdit(fragment, AddOp{.op = op});
     if (const auto position = positionOf(document, op.id)) {
-      (void)fragment.apply(MoveNode{.id = op.id, .position = position});
+      (void)applyEdit(fragment, MoveNode{.id = op.id, .position = position});
     }
   }
   for (const Wire& wire : document.wires()) {
-    if (fragment.findOp(wire.from.node) && fragment.findOp(wire.to.node)) (void)fragment.apply(AddWire{.wire = wire});
+    if (fragment.findOp(wire.from.node) && fragment.findOp(wire.to.node))
+      (void)applyEdit(fragment, AddWire{.wire = wire});
   }
   for (const std::string& id : frames)
-    if (const DocumentFrame* frame = document.findFrame(id)) (void)fragment.apply(AddFrame{.frame = *frame});
+    if (const DocumentFrame* frame = document.findFrame(id)) (void)applyEdit(fragment, AddFrame{.frame = *frame});
   if (fragment.ops().empty() && fragment.frames().empty()) return QString();
   for (const std::string& name : blocksUsedBy(document, fragment.ops())) {
-    (void)fragment.apply(AddBlock{.name = name, .block = *document.findBlock(name)});
+    (void)applyEdit(fragment, AddBlock{.name = name, .block = *document.findBlock(name)});
   }
   for (const std::string& name : symbolsUsedBy(document, fragment))
-    (void)fragment.apply(SetSymbol{.name = name, .value = document.symbols()[name]});
+    (void)applyEdit(fragment, SetSymbol{.name = name, .value = document.symbols()[name]});
   Json json = Json::parse(serialize(fragment));
   json["fragment"] = true;
   return toQt(json.dump(2));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_import.h"
 
+#include "core/document/apply_edit.h"
 #include "core/document/fold_repeats.h"
 #include "core/document/json_text.h"
 #include "core/document/lowering.h"
@@ -518,7 +519,7 @@ class GraphImport {
 
   FoldedPlaces fold(ImportedPipeline& imported) const {
     std::optional<FoldedRepeats> folded = m_options.keepsFlat ? std::nullopt : foldRepeats(imported.document);
-    if (!folded || !imported.document.apply(folded->edit)) return FoldedPlaces();
+    if (!folded || !applyEdit(imported.document, folded->edit)) return FoldedPlaces();
     imported.notes.push_back(
         fmt::format("{} layers that are the same became instances of block {}.", folded->numInstances, folded->block));
     return FoldedPlaces(std::move(folded->places));

@@ -1,6 +1,8 @@
 // Blocks: read and written like the pipeline, expanded in their place, and reported where their text stands.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/apply_edit.h"
 #include "core/document/block_edits.h"
+#include "core/document/connections.h"
 #include "core/document/document_operation.h"
 #include "core/document/history.h"
 #include "core/plan/analysis.h"
@@ -203,10 +205,10 @@ TEST(SequentialInstances, NameTheBorderAndOfferToTakeItAway) {
   ASSERT_EQ(attempt->repairs.size(), 1U);
   EXPECT_EQ(attempt->repairs[0].label, "Switch sequential off for a");
   const std::string before = serialize(document);
-  const Result<Edit> inverse = document.apply(attempt->repairs[0].edit);
+  const Result<Edit> inverse = applyEdit(document, attempt->repairs[0].edit);
   ASSERT_TRUE(inverse) << inverse.error().message;
   EXPECT_EQ(forwardOf(document), "[a.fc + bias]  ForwardLinearBiasActivation (forward, te)\n");
-  ASSERT_TRUE(document.apply(*inverse));
+  ASSERT_TRUE(applyEdit(document, *inverse));
   EXPECT_EQ(serialize(document), before);
 }
 
@@ -222,7 +224,7 @@ TEST(SequentialInstances, InsideABlockAreRepairedThere) {
   EXPECT_EQ(analysis.graph().sequentials()[0].block, "Outer");
   const Attempt* attempt = brokenAt(analysis, "o.p.fc");
   ASSERT_TRUE(attempt);
-  ASSERT_TRUE(document.apply(attempt->repairs.at(0).edit));
+  ASSERT_TRUE(applyEdit(document, attempt->repairs.at(0).edit));
   EXPECT_EQ(document.findBlock("Outer")->ops[0].attributes, Json::object());
   EXPECT_EQ(forwardOf(document), "[o.p.fc + o.b]  ForwardLinearBiasActivation (forward, te)\n");
 }
@@ -282,7 +284,7 @@ TEST(SequentialInstances, WithExtraPortsSayThatTransformerEngineHasNone) {
 
 TEST(SequentialInstances, LoseTheirBorderWhenTheyAreExpanded) {
   PipelineDocument document = parseDocument(linearThenBias(sequentialInstance("a", "Project"))).document;
-  ASSERT_TRUE(document.apply(expandBlock(document, "a")->edit));
+  ASSERT_TRUE(applyEdit(document, expandBlock(document, "a")->edit));
   EXPECT_EQ(forwardOf(document), "[fc + bias]  ForwardLinearBiasActivation (forward, te)\n");
 }
 
@@ -301,7 +303,7 @@ TEST(BlockProblems, NameTheInstanceAndPointToTheBlock) {
   ASSERT_EQ(found[0].repairs.size(), 1U);
   EXPECT_EQ(found[0].repairs[0].label, "Set in_features to 16");
   PipelineDocument document = parseDocument(text).document;
-  ASSERT_TRUE(document.apply(found[0].repairs[0].edit));
+  ASSERT_TRUE(applyEdit(document, found[0].repairs[0].edit));
   EXPECT_EQ(listed(lower(document).diagnostics), "");
 }
 
@@ -342,7 +344,7 @@ TEST(BlockProblems, NameTheNearestBlock) {
             "file:7:27: error: a: there is no block \"Mpl\"; did you mean block:Mlp? The op is kept, but cannot run. "
             "[unknown-block at /pipeline/ops/0/op]\n");
   PipelineDocument document = parseDocument(text).document;
-  ASSERT_TRUE(document.apply(found[0].repairs.at(0).edit));
+  ASSERT_TRUE(applyEdit(document, found[0].repairs.at(0).edit));
   EXPECT_EQ(listed(lower(document).diagnostics), "");
 }
 
@@ -367,13 +369,13 @@ TEST(BlockProblems, ADeclaredInputLimitsWhatAnInstanceReads) {
 
 TEST(BlockProblems, WhyNotRepairsGoToTheBlock) {
   PipelineDocument document = example("transformer_stack");
-  ASSERT_TRUE(document.apply(EditInBlock{"Layer", {SetAttribute{"add", "in_place", false}}}));
+  ASSERT_TRUE(applyEdit(document, EditInBlock{"Layer", {SetAttribute{"add", "in_place", false}}}));
   const Analysis analysis = analyze(document);
   const auto refused =
       std::ranges::find_if(analysis.report.attempts, [](const Attempt& a) { return !a.repairs.empty(); });
   ASSERT_NE(refused, analysis.report.attempts.end());
   EXPECT_EQ(refused->repairs[0].label, "Set layer1.add.in_place to true");
-  ASSERT_TRUE(document.apply(refused->repairs[0].edit));
+  ASSERT_TRUE(applyEdit(document, refused->repairs[0].edit));
   EXPECT_EQ(document.findBlock("Layer")->ops[2].attributes["in_place"], Json(true));
 }
 
@@ -473,10 +475,10 @@ TEST(BlockFile, SaysTheVersionThatBlocksNeed) {
   PipelineDocument document = example("linear_bias");
   const std::string before = serialize(document);
   EXPECT_NE(before.find("\"minor\": 0"), std::string::npos);
-  const Result<Edit> inverse = document.apply(AddBlock{"B", {}});
+  const Result<Edit> inverse = applyEdit(document, AddBlock{"B", {}});
   ASSERT_TRUE(inverse);
   EXPECT_NE(serialize(document).find("\"minor\": 1"), std::string::npos);
-  ASSERT_TRUE(document.apply(*inverse));
+  ASSERT_TRUE(applyEdit(document, *inverse));
   EXPECT_EQ(serialize(document), before);
 }
 
@@ -493,13 +495,13 @@ TEST(Blocks, RemoveAnOpInsideAndGoOnWithWhatItRead) {
   PipelineDocument document = parseDocument(findTemplate("transformer-stack")->text).document;
   const std::string before = serialize(document);
   const Edit removal = removeOpWithWires(document, *document.findBlock("FeedForward"), "fc2", true);
-  const Result<Edit> undo = document.apply(EditInBlock{"FeedForward", std::get<EditGroup>(removal).edits});
+  const Result<Edit> undo = applyEdit(document, EditInBlock{"FeedForward", std::get<EditGroup>(removal).edits});
   ASSERT_TRUE(undo) << undo.error().message;
   const DocumentBlock& block = *document.findBlock("FeedForward");
   EXPECT_EQ(block.ops.size(), 3u);
   ASSERT_EQ(block.outputs.size(), 1u);
   EXPECT_EQ(toString(block.outputs.front().from), "act.y");
-  ASSERT_TRUE(document.apply(*undo));
+  ASSERT_TRUE(applyEdit(document, *undo));
   EXPECT_EQ(serialize(document), before);
 }
 
@@ -520,7 +522,7 @@ TEST(BlockEdit, RefusalsSayWhy) {
 
 TEST(BlockEdit, ChangesTheInsideOfABlockForAllInstances) {
   PipelineDocument document = example("transformer_stack");
-  ASSERT_TRUE(document.apply(EditInBlock{"FeedForward", {SetAttribute{"fc1", "bias", true}}}));
+  ASSERT_TRUE(applyEdit(document, EditInBlock{"FeedForward", {SetAttribute{"fc1", "bias", true}}}));
   const std::vector<std::string> ids = nodeIds(lower(document).graph);
   for (const char* id : {"layer1.mlp.fc1.bias", "layer2.mlp.fc1.bias"})
     EXPECT_NE(std::ranges::find(ids, id), ids.end()) << id;
@@ -533,7 +535,7 @@ TEST(MakeBlock, KeepsWhatThePipelineComputes) {
   const Result<NewBlock> made = makeBlock(document, ids, "Mlp");
   ASSERT_TRUE(made);
   EXPECT_EQ(made->instance, "mlp");
-  const Result<Edit> inverse = document.apply(made->edit);
+  const Result<Edit> inverse = applyEdit(document, made->edit);
   ASSERT_TRUE(inverse) << inverse.error().message;
   EXPECT_EQ(listed(lower(document).diagnostics), "");
   EXPECT_EQ(shapeOf(lower(document).graph), shapeOf(lower(before).graph));
@@ -541,7 +543,7 @@ TEST(MakeBlock, KeepsWhatThePipelineComputes) {
                                                  {{"save", "y"}, {"mlp", "x"}},
                                                  {{"mlp", "y"}, {"add", "x"}},
                                                  {{"save", "extra"}, {"add", "extra"}}}));
-  ASSERT_TRUE(document.apply(*inverse));
+  ASSERT_TRUE(applyEdit(document, *inverse));
   EXPECT_EQ(document, before);
 }
 
@@ -554,7 +556,7 @@ TEST(MakeBlock, NamesPortsAfterThoseThatReadAndGiveThem) {
             "it, too.");
   const Result<NewBlock> tail = makeBlock(document, std::vector<std::string>{"fc2", "add"}, "Tail");
   ASSERT_TRUE(tail);
-  ASSERT_TRUE(document.apply(tail->edit));
+  ASSERT_TRUE(applyEdit(document, tail->edit));
   const auto type = operationOf(document, *document.findOp("tail"));
   ASSERT_EQ(type->inputs.size(), 2U);
   EXPECT_EQ(type->inputs[0].name, "x");
@@ -565,10 +567,10 @@ TEST(MakeBlock, NamesPortsAfterThoseThatReadAndGiveThem) {
 
 TEST(MakeBlock, WorksOnOpsThatAreNotWiredYet) {
   PipelineDocument document;
-  ASSERT_TRUE(document.apply(AddOp{{.id = "add", .operation = "AddExtraInput"}}));
+  ASSERT_TRUE(applyEdit(document, AddOp{{.id = "add", .operation = "AddExtraInput"}}));
   const Result<NewBlock> made = makeBlock(document, std::vector<std::string>{"add"}, "Sum");
   ASSERT_TRUE(made);
-  ASSERT_TRUE(document.apply(made->edit));
+  ASSERT_TRUE(applyEdit(document, made->edit));
   const auto type = operationOf(document, *document.findOp("sum"));
   EXPECT_EQ(type->inputs.size(), 2U);
   EXPECT_EQ(type->outputs.size(), 1U);
@@ -586,10 +588,10 @@ TEST(MakeBlock, SaysWhatIsInTheWay) {
 
 TEST(MakeBlock, TakesRuleSwitchesAlong) {
   PipelineDocument document = example("gpt_mlp");
-  ASSERT_TRUE(document.apply(SetFusion{Json{{"without", {"R@fc1", "R@add", "Q"}}}}));
-  ASSERT_TRUE(document.apply(makeBlock(document, std::vector<std::string>{"fc1", "act"}, "B")->edit));
+  ASSERT_TRUE(applyEdit(document, SetFusion{Json{{"without", {"R@fc1", "R@add", "Q"}}}}));
+  ASSERT_TRUE(applyEdit(document, makeBlock(document, std::vector<std::string>{"fc1", "act"}, "B")->edit));
   EXPECT_EQ(document.fusion()["without"], Json({"R@b.fc1", "R@add", "Q"}));
-  ASSERT_TRUE(document.apply(expandBlock(document, "b")->edit));
+  ASSERT_TRUE(applyEdit(document, expandBlock(document, "b")->edit));
   EXPECT_EQ(document.fusion()["without"], Json({"R@fc1", "R@add", "Q"}));
 }
 
@@ -599,12 +601,12 @@ TEST(MakeBlock, TakesOverridesOfTheRecipeAlong) {
   const auto recipeOf = [](const char* place) {
     return Json{{"name", "MXFP8BlockScaling"}, {"overrides", {{{"op", place}, {"format", "high_precision"}}}}};
   };
-  ASSERT_TRUE(document.apply(SetRecipe{recipeOf("fc1")}));
-  ASSERT_TRUE(document.apply(SetFusion{Json{{"without", {"R@fc1.linear", "R@fc12"}}}}));
-  ASSERT_TRUE(document.apply(makeBlock(document, std::vector<std::string>{"fc1", "act"}, "B")->edit));
+  ASSERT_TRUE(applyEdit(document, SetRecipe{recipeOf("fc1")}));
+  ASSERT_TRUE(applyEdit(document, SetFusion{Json{{"without", {"R@fc1.linear", "R@fc12"}}}}));
+  ASSERT_TRUE(applyEdit(document, makeBlock(document, std::vector<std::string>{"fc1", "act"}, "B")->edit));
   EXPECT_EQ(document.recipe(), recipeOf("b.fc1"));
   EXPECT_EQ(document.fusion()["without"], Json({"R@b.fc1.linear", "R@fc12"}));
-  ASSERT_TRUE(document.apply(expandBlock(document, "b")->edit));
+  ASSERT_TRUE(applyEdit(document, expandBlock(document, "b")->edit));
   EXPECT_EQ(document.recipe(), recipeOf("fc1"));
   EXPECT_EQ(document.fusion()["without"], Json({"R@fc1.linear", "R@fc12"}));
 }
@@ -615,12 +617,12 @@ TEST(ExpandBlock, PutsBackWhatMakeBlockTook) {
     std::vector<std::string> ids;
     for (const DocumentOp& op : before.ops()) ids.push_back(op.id);
     PipelineDocument document = before;
-    ASSERT_TRUE(document.apply(makeBlock(document, ids, "All")->edit));
+    ASSERT_TRUE(applyEdit(document, makeBlock(document, ids, "All")->edit));
     ASSERT_EQ(document.ops().size(), 1U);
     const Result<ExpandedBlock> expanded = expandBlock(document, "all");
     ASSERT_TRUE(expanded);
     EXPECT_EQ(expanded->ids.size(), ids.size());
-    ASSERT_TRUE(document.apply(expanded->edit));
+    ASSERT_TRUE(applyEdit(document, expanded->edit));
     EXPECT_EQ(document.ops(), before.ops()) << name;
     EXPECT_EQ(toString(lower(document).graph), toString(lower(before).graph)) << name;
     for (const auto& [id, position] : before.positions())
@@ -630,8 +632,8 @@ TEST(ExpandBlock, PutsBackWhatMakeBlockTook) {
 
 TEST(ExpandBlock, GivesFreshIdsAndKeepsInnerBlocks) {
   PipelineDocument document = example("transformer_stack");
-  ASSERT_TRUE(document.apply(expandBlock(document, "layer1")->edit));
-  ASSERT_TRUE(document.apply(expandBlock(document, "layer2")->edit));
+  ASSERT_TRUE(applyEdit(document, expandBlock(document, "layer1")->edit));
+  ASSERT_TRUE(applyEdit(document, expandBlock(document, "layer2")->edit));
   std::vector<std::string> ids;
   for (const DocumentOp& op : document.ops()) ids.push_back(op.id + " " + op.operation);
   EXPECT_EQ(ids, (std::vector<std::string>{"save MakeExtraOutput", "mlp block:FeedForward", "add AddExtraInput",
@@ -643,14 +645,14 @@ TEST(ExpandBlock, GivesFreshIdsAndKeepsInnerBlocks) {
 /// What is said of the instance is said of its ops then; of the recipe, of those that multiply.
 TEST(ExpandBlock, TakesWhatWasSaidOfTheInstanceToItsOps) {
   PipelineDocument document = example("gpt_mlp");
-  ASSERT_TRUE(document.apply(makeBlock(document, std::vector<std::string>{"fc1", "act", "fc2"}, "B")->edit));
+  ASSERT_TRUE(applyEdit(document, makeBlock(document, std::vector<std::string>{"fc1", "act", "fc2"}, "B")->edit));
   const auto overridesOf = [](const std::vector<std::string>& places) {
     Json overrides = Json::array();
     for (const std::string& place : places) overrides.push_back({{"op", place}, {"format", "high_precision"}});
     return Json{{"name", "MXFP8BlockScaling"}, {"overrides", overrides}};
   };
-  ASSERT_TRUE(document.apply(SetRecipe{overridesOf({"norm", "b", "add"})}));
-  ASSERT_TRUE(document.apply(SetFusion{Json{{"without", {"Q", "R@b", "R@add"}}, {"with", {"S@b"}}}}));
+  ASSERT_TRUE(applyEdit(document, SetRecipe{overridesOf({"norm", "b", "add"})}));
+  ASSERT_TRUE(applyEdit(document, SetFusion{Json{{"without", {"Q", "R@b", "R@add"}}, {"with", {"S@b"}}}}));
   const std::string before = serialize(document);
   History history(document);
   ASSERT_TRUE(history.apply(expandBlock(document, "b")->edit));
@@ -664,9 +666,9 @@ TEST(ExpandBlock, TakesWhatWasSaidOfTheInstanceToItsOps) {
 /// The largest and the smallest place are further apart than a place can say.
 TEST(MakeBlock, LeavesOutPlacesThatAreTooFarApart) {
   PipelineDocument document = example("gpt_mlp");
-  ASSERT_TRUE(document.apply(MoveNode{"fc1", Position{std::numeric_limits<int>::max(), 0}}));
-  ASSERT_TRUE(document.apply(MoveNode{"act", Position{std::numeric_limits<int>::min(), 0}}));
-  ASSERT_TRUE(document.apply(makeBlock(document, std::vector<std::string>{"fc1", "act"}, "B")->edit));
+  ASSERT_TRUE(applyEdit(document, MoveNode{"fc1", Position{std::numeric_limits<int>::max(), 0}}));
+  ASSERT_TRUE(applyEdit(document, MoveNode{"act", Position{std::numeric_limits<int>::min(), 0}}));
+  ASSERT_TRUE(applyEdit(document, makeBlock(document, std::vector<std::string>{"fc1", "act"}, "B")->edit));
   ASSERT_EQ(document.findBlock("B")->positions.size(), 1U);
   EXPECT_EQ(document.findBlock("B")->positions.front().first, "fc1");
   for (const auto& [id, position] : document.positions()) EXPECT_NE(id, "act");

@@ -1,5 +1,6 @@
 // Bypassed ops: what they leave in the graph, where they are refused, and how they are kept in the file.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/apply_edit.h"
 #include "core/plan/analysis.h"
 #include "tests/core/document/example_texts.h"
 
@@ -29,7 +30,7 @@ PipelineDocument residual() {
 }
 
 PipelineDocument bypassing(PipelineDocument document, std::initializer_list<const char*> ids) {
-  for (const char* id : ids) EXPECT_TRUE(document.apply(SetBypassed{id, true}));
+  for (const char* id : ids) EXPECT_TRUE(applyEdit(document, SetBypassed{id, true}));
   return document;
 }
 
@@ -90,7 +91,7 @@ TEST(Bypass, RefusesWhereAnExtraOutputIsRead) {
 TEST(Bypass, ExtraInputsAreNotRead) {
   PipelineDocument document = bypassing(residual(), {"add"});
   EXPECT_TRUE(analyze(document).isRunnable());
-  ASSERT_TRUE(document.apply(RemoveWire{{{"save", "extra"}, {"add", "extra"}}}));
+  ASSERT_TRUE(applyEdit(document, RemoveWire{{{"save", "extra"}, {"add", "extra"}}}));
   EXPECT_EQ(saidOf(document, Severity::Error), Texts{});
 }
 
@@ -107,7 +108,7 @@ TEST(Bypass, RepairsUseTheOpAgain) {
   ASSERT_NE(error, lowered.diagnostics.end());
   ASSERT_EQ(error->repairs.size(), 1U);
   EXPECT_EQ(error->repairs.front().label, "Use fc again");
-  ASSERT_TRUE(document.apply(error->repairs.front().edit));
+  ASSERT_TRUE(applyEdit(document, error->repairs.front().edit));
   EXPECT_EQ(saidOf(document, Severity::Error), Texts{});
 }
 
@@ -130,14 +131,14 @@ TEST(Bypass, WorksInsideBlocks) {
 TEST(BypassFile, IsKeptAndRaisesTheMinorVersion) {
   PipelineDocument document = chainOf("16");
   const std::string before = serialize(document);
-  const Result<Edit> inverse = document.apply(SetBypassed{"scale", true});
+  const Result<Edit> inverse = applyEdit(document, SetBypassed{"scale", true});
   ASSERT_TRUE(inverse);
   const std::string text = serialize(document);
   EXPECT_NE(text.find(R"("minor": 2)"), std::string::npos);
   EXPECT_NE(text.find(R"({"id": "scale", "op": "ConstantScale", "bypassed": true, "attributes")"), std::string::npos);
   EXPECT_EQ(serialize(parseDocument(text).document), text);
   EXPECT_TRUE(parseDocument(text).diagnostics.empty());
-  ASSERT_TRUE(document.apply(*inverse));
+  ASSERT_TRUE(applyEdit(document, *inverse));
   EXPECT_EQ(serialize(document), before);
 }
 

@@ -1,9 +1,11 @@
 // What a picture shows of a comparison: marks, ghosts, and wires that are gone or new.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/change_map.h"
+#include "core/document/apply_edit.h"
 
 #include "core/document/block_edits.h"
 #include "core/document/change_text.h"
+#include "core/document/connections.h"
 #include "core/document/file_format.h"
 #include "tests/core/document/example_texts.h"
 
@@ -28,7 +30,7 @@ struct Compared {
 
 Compared compared(const PipelineDocument& base, const Edit& edit) {
   PipelineDocument next = base;
-  const Result<Edit> applied = next.apply(edit);
+  const Result<Edit> applied = applyEdit(next, edit);
   EXPECT_TRUE(applied) << applied.error().message;
   Compared result{.changes = documentDifference(base, next), .map = {}};
   result.map = changeMap(base, next, result.changes);
@@ -83,7 +85,7 @@ TEST(ChangeMap, OfAnOutputThatReadsSomethingElseHasBothLinks) {
 TEST(ChangeMap, MarksInstancesOfBlocksThatChangedInside) {
   PipelineDocument base = threeOps();
   const Result<NewBlock> made = makeBlock(base, std::vector<std::string>{"b"}, "Inner");
-  ASSERT_TRUE(made && base.apply(made->edit));
+  ASSERT_TRUE(made && applyEdit(base, made->edit));
   const Compared result = compared(base, EditInBlock{"Inner", {SetAttribute{"b", "n", 1}}});
   ASSERT_TRUE(result.map.marks.contains(made->instance));
   EXPECT_EQ(result.changes[result.map.marks.at(made->instance).change].block, "Inner");

@@ -1,6 +1,7 @@
 // What two documents do not have in common: everything that is edited, and nothing else.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document_difference.h"
+#include "core/document/apply_edit.h"
 
 #include "core/support/json_fields.h"
 #include "tests/core/document/example_texts.h"
@@ -33,7 +34,7 @@ std::string linesOf(const Changes& changes) {
 }
 
 PipelineDocument edited(PipelineDocument document, const Edit& edit) {
-  const Result<Edit> applied = document.apply(edit);
+  const Result<Edit> applied = applyEdit(document, edit);
   EXPECT_TRUE(applied) << applied.error().message;
   return document;
 }
@@ -72,7 +73,7 @@ TEST(DocumentDifferenceProperty, IsEmptyExactlyWhereTheMeaningIsTheSame) {
     const PipelineDocument base = randomStart();
     PipelineDocument next = base;
     const int numEdits = *rc::gen::inRange(0, 6);
-    for (int i = 0; i < numEdits; ++i) (void)next.apply(randomEditOrGroup(next));
+    for (int i = 0; i < numEdits; ++i) (void)applyEdit(next, randomEditOrGroup(next));
     const Changes changes = documentDifference(base, next);
     RC_ASSERT(changes.empty() == (meaningOf(base) == meaningOf(next)));
     RC_ASSERT(documentDifference(next, base).empty() == changes.empty());

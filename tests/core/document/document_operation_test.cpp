@@ -1,6 +1,7 @@
 // Ops whose ports depend on their attributes, in documents: Formula, and one whose ports depend on a number.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document_operation.h"
+#include "core/document/connections.h"
 
 #include "tests/core/document/example_texts.h"
 

@@ -1,6 +1,8 @@
 // Edits on documents: exact inverses for any edits, on right and wrong documents; refusals change nothing.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/apply_edit.h"
 #include "core/document/block_edits.h"
+#include "core/document/connections.h"
 #include "core/document/history.h"
 #include "tests/core/document/example_texts.h"
 #include "tests/core/document/random_edits.h"
@@ -20,19 +22,19 @@ TEST(EditProperty, AnyEditsUndoneGiveBackTheSameBytes) {
     std::vector<Edit> inverses;
     const int numEdits = *rc::gen::inRange(0, 30);
     for (int i = 0; i < numEdits; ++i)
-      if (Result<Edit> inverse = document.apply(randomEditOrGroup(document))) inverses.push_back(*inverse);
+      if (Result<Edit> inverse = applyEdit(document, randomEditOrGroup(document))) inverses.push_back(*inverse);
     const std::string after = serialize(document);
     const PipelineDocument edited = document;
 
     std::vector<Edit> redos;
     for (auto inverse = inverses.rbegin(); inverse != inverses.rend(); ++inverse) {
-      Result<Edit> redo = document.apply(*inverse);
+      Result<Edit> redo = applyEdit(document, *inverse);
       RC_ASSERT(redo.hasValue());
       redos.push_back(*redo);
     }
     RC_ASSERT(document == original);
     RC_ASSERT(serialize(document) == before);
-    for (auto redo = redos.rbegin(); redo != redos.rend(); ++redo) RC_ASSERT(document.apply(*redo).hasValue());
+    for (auto redo = redos.rbegin(); redo != redos.rend(); ++redo) RC_ASSERT(applyEdit(document, *redo).hasValue());
     RC_ASSERT(document == edited);
     RC_ASSERT(serialize(document) == after);
   }));
@@ -43,7 +45,7 @@ TEST(EditProperty, ARefusedEditChangesNothing) {
     PipelineDocument document = randomStart();
     const PipelineDocument before = document;
     const Edit edit = randomEditOrGroup(document);
-    const Result<Edit> inverse = document.apply(edit);
+    const Result<Edit> inverse = applyEdit(document, edit);
     if (inverse) return;
     RC_ASSERT(!inverse.error().message.empty());
     RC_ASSERT(document == before);
@@ -54,7 +56,7 @@ TEST(EditProperty, WhatIsWrittenIsReadBackEqual) {
   EXPECT_TRUE(rc::check([] {
     PipelineDocument document = randomStart();
     const int numEdits = *rc::gen::inRange(0, 20);
-    for (int i = 0; i < numEdits; ++i) (void)document.apply(randomEditOrGroup(document));
+    for (int i = 0; i < numEdits; ++i) (void)applyEdit(document, randomEditOrGroup(document));
     const std::string text = serialize(document);
     RC_ASSERT(serialize(parseDocument(text).document) == text);
   }));
@@ -128,14 +130,14 @@ TEST(Edit, RefusalsSayWhyAndWhatIsNear) {
 TEST(Edit, AGroupIsAllOrNothing) {
   PipelineDocument document = example("llama_mlp");
   const PipelineDocument before = document;
-  EXPECT_FALSE(document.apply(EditGroup{"", {SetAttribute{"norm", "eps", 1.0}, RemoveOp{"absent"}}}));
+  EXPECT_FALSE(applyEdit(document, EditGroup{"", {SetAttribute{"norm", "eps", 1.0}, RemoveOp{"absent"}}}));
   EXPECT_EQ(document, before);
 }
 
 TEST(Edit, RenamingAnOpTakesItsWiresOutputsAndPositionAlong) {
   PipelineDocument document = example("llama_mlp");
   std::string text = serialize(document);
-  ASSERT_TRUE(document.apply(RenameOp{"add", "sum"}));
+  ASSERT_TRUE(applyEdit(document, RenameOp{"add", "sum"}));
   for (std::size_t at = 0; (at = text.find("\"add", at)) != std::string::npos;) text.replace(at, 4, "\"sum");
   EXPECT_EQ(serialize(document), text);
 }
@@ -144,24 +146,24 @@ TEST(Edit, RenamingAnInputTakesItsWiresAlong) {
   PipelineDocument document = example("linear_bias");
   DocumentInput input = document.inputs().front();
   input.id = "data";
-  ASSERT_TRUE(document.apply(ReplaceInput{"x", input}));
+  ASSERT_TRUE(applyEdit(document, ReplaceInput{"x", input}));
   EXPECT_EQ(toString(document.wires().front().from), "data");
   EXPECT_EQ(document.positions().front().first, "data");
 }
 
 TEST(Edit, RemovingAnOpReconnectsItsNeighbours) {
   PipelineDocument document = example("llama_mlp");
-  ASSERT_TRUE(document.apply(removeOpWithWires(document, "norm", true)));
+  ASSERT_TRUE(applyEdit(document, removeOpWithWires(document, "norm", true)));
   EXPECT_FALSE(document.findOp("norm"));
   EXPECT_NE(std::ranges::find(document.wires(), Wire{{"save", "y"}, {"fc1", "x"}}), document.wires().end());
   EXPECT_EQ(document.wires().size(), 6U);
-  ASSERT_TRUE(document.apply(removeOpWithWires(document, "add", true)));
+  ASSERT_TRUE(applyEdit(document, removeOpWithWires(document, "add", true)));
   EXPECT_EQ(toString(document.findOutput("y")->from), "fc2.y");
 }
 
 TEST(Edit, RemovingAnOpTakesItsWiresOutputsAndPositionAlong) {
   PipelineDocument document = example("llama_mlp");
-  ASSERT_TRUE(document.apply(removeOpWithWires(document, "add")));
+  ASSERT_TRUE(applyEdit(document, removeOpWithWires(document, "add")));
   EXPECT_TRUE(document.outputs().empty());
   EXPECT_EQ(document.wires().size(), 5U);
   EXPECT_EQ(document.positions().size(), 6U);
@@ -169,11 +171,11 @@ TEST(Edit, RemovingAnOpTakesItsWiresOutputsAndPositionAlong) {
 
 TEST(Edit, GivingAnInputAProperIdCanBeUndone) {
   PipelineDocument document;
-  ASSERT_TRUE(document.apply(AddInput{{.id = "bad id"}, 0}));
+  ASSERT_TRUE(applyEdit(document, AddInput{{.id = "bad id"}, 0}));
   const PipelineDocument before = document;
-  const Result<Edit> inverse = document.apply(ReplaceInput{"bad id", {.id = "good"}});
+  const Result<Edit> inverse = applyEdit(document, ReplaceInput{"bad id", {.id = "good"}});
   ASSERT_TRUE(inverse);
-  ASSERT_TRUE(document.apply(*inverse));
+  ASSERT_TRUE(applyEdit(document, *inverse));
   EXPECT_EQ(document, before);
 }
 
@@ -189,10 +191,10 @@ TEST(Edit, TenThousandOpsArePastedInOneGroup) {
   EditGroup group{.label = "Paste", .edits = {}};
   for (int i = 0; i < 10000; ++i) group.edits.push_back(AddOp{{.id = "op" + std::to_string(i), .operation = "GELU"}});
   PipelineDocument document;
-  const Result<Edit> inverse = document.apply(group);
+  const Result<Edit> inverse = applyEdit(document, group);
   ASSERT_TRUE(inverse);
   EXPECT_EQ(document.ops().size(), 10000U);
-  ASSERT_TRUE(document.apply(*inverse));
+  ASSERT_TRUE(applyEdit(document, *inverse));
   EXPECT_EQ(document, PipelineDocument());
 }
 
@@ -216,13 +218,13 @@ TEST(Connect, SaysWhyAWireIsIllegal) {
 
 TEST(Connect, NamesTheCycleItWouldClose) {
   PipelineDocument document = example("llama_mlp");
-  ASSERT_TRUE(document.apply(RemoveWire{{{"save", "y"}, {"norm", "x"}}}));
+  ASSERT_TRUE(applyEdit(document, RemoveWire{{{"save", "y"}, {"norm", "x"}}}));
   EXPECT_EQ(connection(document, "act.y", "norm.x"), "This wire would close a cycle: norm -> fc1 -> act -> norm.");
 }
 
 TEST(Connect, LetsOneResultFeedSeveralInputs) {
   PipelineDocument document = example("llama_mlp");
-  ASSERT_TRUE(document.apply(AddOp{{.id = "gelu", .operation = "GELU"}}));
+  ASSERT_TRUE(applyEdit(document, AddOp{{.id = "gelu", .operation = "GELU"}}));
   EXPECT_EQ(connection(document, "norm.y", "gelu.x"), "");
   EXPECT_EQ(connection(document, "x", "gelu.x"), "");
 }

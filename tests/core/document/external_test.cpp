@@ -1,5 +1,6 @@
 // Ops External: their ports and shapes, what they leave in the graph, and what is refused.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/apply_edit.h"
 #include "core/plan/analysis.h"
 #include "tests/core/document/example_texts.h"
 
@@ -99,10 +100,10 @@ TEST(External, NamesWhatIsThereWhereANameIsUnknown) {
 /// What comes in must be what would have gone out, though nothing runs.
 TEST(External, IsBypassedOnlyWhereTheShapeStays) {
   PipelineDocument same = around("");
-  ASSERT_TRUE(same.apply(SetBypassed{"mix", true}));
+  ASSERT_TRUE(applyEdit(same, SetBypassed{"mix", true}));
   EXPECT_EQ(errorsOf(same), Texts{});
   PipelineDocument other = around(R"("outputs": "y = [x.0, 4]")");
-  ASSERT_TRUE(other.apply(SetBypassed{"mix", true}));
+  ASSERT_TRUE(applyEdit(other, SetBypassed{"mix", true}));
   ASSERT_EQ(errorsOf(other).size(), 1U);
   EXPECT_TRUE(errorsOf(other)[0].starts_with("mix: it is bypassed, but makes [8, 4] bf16 of [8, 16] bf16"))
       << errorsOf(other)[0];

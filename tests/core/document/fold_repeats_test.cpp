@@ -1,6 +1,7 @@
 // Layers that repeat become instances of a block, and the pipeline means what it meant.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/fold_repeats.h"
+#include "core/document/apply_edit.h"
 
 #include "core/document/file_format.h"
 #include "core/document/lowering.h"
@@ -103,11 +104,11 @@ PipelineDocument folded(const PipelineDocument& document, int numInstances) {
   EXPECT_EQ(fold ? fold->numInstances : 0, numInstances);
   PipelineDocument after = document;
   if (!fold) return after;
-  const Result<Edit> undo = after.apply(fold->edit);
+  const Result<Edit> undo = applyEdit(after, fold->edit);
   EXPECT_TRUE(undo);
   EXPECT_EQ(meaningOf(after), meaningOf(document, fold->places));
   PipelineDocument before = after;
-  EXPECT_TRUE(before.apply(*undo));
+  EXPECT_TRUE(applyEdit(before, *undo));
   EXPECT_EQ(serialize(before), serialize(document));
   return after;
 }
@@ -153,7 +154,7 @@ TEST(FoldRepeats, TakeTheBlockNameThatIsFree) {
   const PipelineDocument once = folded(layers(3).document(), 3);
   EXPECT_FALSE(foldRepeats(once)) << "three instances and nothing else";
   PipelineDocument other = layers(3).document();
-  ASSERT_TRUE(other.apply(AddBlock{"Layer", {}}));
+  ASSERT_TRUE(applyEdit(other, AddBlock{"Layer", {}}));
   EXPECT_EQ(foldRepeats(other)->block, "Layer2");
 }
 
@@ -221,15 +222,15 @@ RC_GTEST_PROP(FoldRepeats, MeanTheSame, ()) {
   const std::optional<FoldedRepeats> fold = foldRepeats(document);
   if (!fold) return;
   PipelineDocument after = document;
-  RC_ASSERT(static_cast<bool>(after.apply(fold->edit)));
+  RC_ASSERT(static_cast<bool>(applyEdit(after, fold->edit)));
   RC_ASSERT(meaningOf(after) == meaningOf(document, fold->places));
 }
 
 TEST(FoldRepeats, ComeToAnEndInCircles) {
   Text text = layers(3);
   PipelineDocument document = text.document();
-  ASSERT_TRUE(document.apply(RemoveWire{{{"x", ""}, {"l0_norm", "x"}}}));
-  ASSERT_TRUE(document.apply(AddWire{{{"l2_add", "y"}, {"l0_norm", "x"}}, 0}));
+  ASSERT_TRUE(applyEdit(document, RemoveWire{{{"x", ""}, {"l0_norm", "x"}}}));
+  ASSERT_TRUE(applyEdit(document, AddWire{{{"l2_add", "y"}, {"l0_norm", "x"}}, 0}));
   EXPECT_FALSE(foldRepeats(document));
 }
 

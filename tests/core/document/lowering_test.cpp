@@ -1,5 +1,6 @@
 // What lowering finds: every code with its sentence, its place, and repairs that remove it.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/apply_edit.h"
 #include "tests/core/document/example_texts.h"
 
 namespace fuseline::testing {
@@ -376,7 +377,7 @@ TEST_P(Problems, AreRemovedByEachOfTheirRepairs) {
   for (const Diagnostic& diagnostic : lower(document).diagnostics) {
     for (const Repair& repair : diagnostic.repairs) {
       PipelineDocument repaired = document;
-      ASSERT_TRUE(repaired.apply(repair.edit)) << repair.label;
+      ASSERT_TRUE(applyEdit(repaired, repair.edit)) << repair.label;
       EXPECT_FALSE(contains(lower(repaired).diagnostics, diagnostic)) << repair.label << ": " << diagnostic.message;
     }
   }

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/core/document/random_edits.h"
 
+#include "core/document/apply_edit.h"
 #include "core/document/block_edits.h"
+#include "core/document/connections.h"
 #include "tests/core/document/example_texts.h"
 
 #include <rapidcheck.h>
@@ -16,7 +18,7 @@ PipelineDocument example(const std::string& name) {
 }
 
 std::string refusal(PipelineDocument document, const Edit& edit) {
-  const Result<Edit> result = document.apply(edit);
+  const Result<Edit> result = applyEdit(document, edit);
   return result ? "accepted" : result.error().message;
 }
 

@@ -1,6 +1,7 @@
 // Renaming: whatever names the op follows, and undo gives back the same bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/renaming.h"
+#include "core/document/apply_edit.h"
 
 #include "core/document/file_format.h"
 
@@ -30,7 +31,7 @@ TEST(Renaming, TakesOverridesAndSwitchesAlong) {
            "fusion": {"rules": "all", "without": ["ForwardLinearEpilogue@fc", "ForwardAddNorm"],
                       "with": ["ForwardLinearEpilogue@fc2", "ForwardLinearEpilogue@fc.inner"]})");
   const std::string before = serialize(document);
-  const Result<Edit> undo = document.apply(renameNode(document, "fc", "project"));
+  const Result<Edit> undo = applyEdit(document, renameNode(document, "fc", "project"));
   ASSERT_TRUE(undo) << undo.error().message;
   EXPECT_TRUE(document.findOp("project"));
   const Json& overrides = document.recipe()["overrides"];
@@ -40,7 +41,7 @@ TEST(Renaming, TakesOverridesAndSwitchesAlong) {
   EXPECT_FALSE(overrides[3].contains("op"));
   EXPECT_EQ(document.fusion()["without"], Json({"ForwardLinearEpilogue@project", "ForwardAddNorm"}));
   EXPECT_EQ(document.fusion()["with"], Json({"ForwardLinearEpilogue@fc2", "ForwardLinearEpilogue@project.inner"}));
-  ASSERT_TRUE(document.apply(*undo));
+  ASSERT_TRUE(applyEdit(document, *undo));
   EXPECT_EQ(serialize(document), before);
 }
 
@@ -54,7 +55,7 @@ TEST(Renaming, IsAPlainEditWhereNothingElseNamesTheOp) {
 TEST(Renaming, ChangesNothingWhereTheIdIsTaken) {
   PipelineDocument document = documentWith(R"(, "fusion": {"without": ["ForwardLinearEpilogue@fc"]})");
   const std::string before = serialize(document);
-  EXPECT_FALSE(document.apply(renameNode(document, "fc", "fc2")));
+  EXPECT_FALSE(applyEdit(document, renameNode(document, "fc", "fc2")));
   EXPECT_EQ(serialize(document), before);
 }
 
@@ -80,7 +81,7 @@ PipelineDocument nestedDocument() {
 TEST(RenamingInBlock, TakesPlacesInAllInstancesAlong) {
   PipelineDocument document = nestedDocument();
   const std::string before = serialize(document);
-  const Result<Edit> undo = document.apply(renameInBlock(document, "Inner", "fc", "project"));
+  const Result<Edit> undo = applyEdit(document, renameInBlock(document, "Inner", "fc", "project"));
   ASSERT_TRUE(undo) << undo.error().message;
   EXPECT_EQ(document.findBlock("Inner")->ops.front().id, "project");
   const Json& overrides = document.recipe()["overrides"];
@@ -89,7 +90,7 @@ TEST(RenamingInBlock, TakesPlacesInAllInstancesAlong) {
   EXPECT_EQ(overrides[2]["op"], "inner");
   EXPECT_EQ(overrides[3]["op"], "fc") << "it is no op of the block";
   EXPECT_EQ(document.fusion()["without"], Json({"ForwardLinearEpilogue@outer.inner.project"}));
-  ASSERT_TRUE(document.apply(*undo));
+  ASSERT_TRUE(applyEdit(document, *undo));
   EXPECT_EQ(serialize(document), before);
 }
 
@@ -97,15 +98,15 @@ TEST(RenamingInBlock, TakesTheWiresOfAPortAlong) {
   PipelineDocument document = nestedDocument();
   const std::string before = serialize(document);
   PipelineDocument inputs = document;
-  ASSERT_TRUE(inputs.apply(renameInBlock(inputs, "Inner", "x", "tokens")));
+  ASSERT_TRUE(applyEdit(inputs, renameInBlock(inputs, "Inner", "x", "tokens")));
   EXPECT_EQ(inputs.wires().back(), (Wire{{"outer", "y"}, {"inner", "tokens"}}));
   EXPECT_EQ(inputs.findBlock("Outer")->wires.front(), (Wire{{"x", ""}, {"inner", "tokens"}}));
-  const Result<Edit> undo = document.apply(renameInBlock(document, "Inner", "y", "result"));
+  const Result<Edit> undo = applyEdit(document, renameInBlock(document, "Inner", "y", "result"));
   ASSERT_TRUE(undo) << undo.error().message;
   EXPECT_EQ(document.outputs().front().from, (Endpoint{"inner", "result"}));
   EXPECT_EQ(document.findBlock("Outer")->outputs.front().from, (Endpoint{"inner", "result"}));
   EXPECT_EQ(document.wires().back(), (Wire{{"outer", "y"}, {"inner", "x"}})) << "a port of another block";
-  ASSERT_TRUE(document.apply(*undo));
+  ASSERT_TRUE(applyEdit(document, *undo));
   EXPECT_EQ(serialize(document), before);
 }
 

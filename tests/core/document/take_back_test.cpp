@@ -1,6 +1,8 @@
 // Changes that are taken back: one alone gives the base's bytes again, and all of them leave no difference.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/take_back.h"
+#include "core/document/apply_edit.h"
+#include "core/document/connections.h"
 
 #include "core/document/block_edits.h"
 #include "core/document/change_text.h"
@@ -20,7 +22,7 @@ namespace {
 using Changes = std::vector<DocumentChange>;
 
 PipelineDocument afterEdit(PipelineDocument document, const Edit& edit) {
-  const Result<Edit> applied = document.apply(edit);
+  const Result<Edit> applied = applyEdit(document, edit);
   EXPECT_TRUE(applied) << applied.error().message;
   return document;
 }
@@ -47,7 +49,8 @@ PipelineDocument chainOfThree() {
                                  R"(["x", "a.x"], ["a.y", "b.x"], ["b.y", "c.x"])", "c.y"))
           .document;
   int x = 0;
-  for (const char* id : {"x", "a", "b", "c", "y"}) EXPECT_TRUE(document.apply(MoveNode{id, Position{x += 200, 0}}));
+  for (const char* id : {"x", "a", "b", "c", "y"})
+    EXPECT_TRUE(applyEdit(document, MoveNode{id, Position{x += 200, 0}}));
   return document;
 }
 
@@ -92,8 +95,8 @@ TEST(TakeBack, OfAnotherNameGivesTheOldOne) {
 TEST(TakeBack, OfAnotherNameIsFollowedByWhatNamesIt) {
   PipelineDocument base = chainOfThree();
   ASSERT_TRUE(
-      base.apply(SetRecipe{{{"name", "MXFP8BlockScaling"}, {"overrides", {{{"op", "b"}, {"gemm", "fprop"}}}}}}));
-  ASSERT_TRUE(base.apply(SetFusion{Json{{"without", {"R@b"}}}}));
+      applyEdit(base, SetRecipe{{{"name", "MXFP8BlockScaling"}, {"overrides", {{{"op", "b"}, {"gemm", "fprop"}}}}}}));
+  ASSERT_TRUE(applyEdit(base, SetFusion{Json{{"without", {"R@b"}}}}));
   EXPECT_EQ(textAfterTakingBack(base, afterEdit(base, renameNode(base, "b", "other")), Kind::Renamed, "b"),
             serialize(base));
   const PipelineDocument stack = example("transformer_stack");
@@ -207,7 +210,7 @@ PipelineDocument takenBack(const PipelineDocument& base, PipelineDocument next) 
     const Changes changes = documentDifference(base, next);
     const auto takesBack = [&](const DocumentChange& change) {
       const Result<Edit> edit = takeBack(base, next, changes, change);
-      return edit && next.apply(*edit);
+      return edit && applyEdit(next, *edit);
     };
     if (std::ranges::none_of(changes, takesBack)) break;
   }
@@ -229,7 +232,7 @@ TEST(TakeBackProperty, OfAllChangesLeavesNoDifference) {
     for (int i = 0; i < numEdits; ++i) {
       PipelineDocument edited = next;
       // Of nodes with equal ids it says that they are, and takes nothing back.
-      if (edited.apply(randomEditOrGroup(next)) && !hasEqualIds(edited)) next = std::move(edited);
+      if (applyEdit(edited, randomEditOrGroup(next)) && !hasEqualIds(edited)) next = std::move(edited);
     }
     const Changes left = documentDifference(base, takenBack(base, next));
     if (!left.empty()) RC_FAIL(sentencesOf(documentDifference(base, next)) + "left:\n" + sentencesOf(left));
@@ -241,15 +244,15 @@ TEST(TakeBackProperty, CanBeUndone) {
     const PipelineDocument base = randomStart();
     PipelineDocument next = base;
     const int numEdits = *rc::gen::inRange(1, 6);
-    for (int i = 0; i < numEdits; ++i) (void)next.apply(randomEditOrGroup(next));
+    for (int i = 0; i < numEdits; ++i) (void)applyEdit(next, randomEditOrGroup(next));
     const Changes changes = documentDifference(base, next);
     for (const DocumentChange& change : changes) {
       PipelineDocument document = next;
       const Result<Edit> edit = takeBack(base, next, changes, change);
       if (!edit) continue;
-      const Result<Edit> inverse = document.apply(*edit);
+      const Result<Edit> inverse = applyEdit(document, *edit);
       RC_ASSERT(static_cast<bool>(inverse));
-      RC_ASSERT(static_cast<bool>(document.apply(*inverse)));
+      RC_ASSERT(static_cast<bool>(applyEdit(document, *inverse)));
       RC_ASSERT(serialize(document) == serialize(next));
     }
   }));

@@ -1,6 +1,7 @@
 // Two pipelines beside each other: what is counted, and which figures are compared.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/pipeline_difference.h"
+#include "core/document/apply_edit.h"
 
 #include "core/document/file_format.h"
 
@@ -18,7 +19,7 @@ PipelineDocument templateNamed(const std::string& name) {
 
 PipelineDifference differenceAfter(const PipelineDocument& base, const Edit& edit) {
   PipelineDocument next = base;
-  EXPECT_TRUE(next.apply(edit));
+  EXPECT_TRUE(applyEdit(next, edit));
   return pipelineDifference({base, analyze(base)}, {next, analyze(next)});
 }
 
