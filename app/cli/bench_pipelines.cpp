@@ -7,7 +7,7 @@
 #include "app/cli/suite_run.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "core/profile/roofline.h"
 #include "core/runtime/pipeline_run.h"
 

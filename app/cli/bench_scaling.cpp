@@ -7,8 +7,8 @@
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
-#include "core/document/apply_edit.h"
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/plan/analysis.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
-#include "core/document/change_text.h"
+#include "core/compare/change_text.h"
 #include "core/plan/pipeline_difference.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/text.h"

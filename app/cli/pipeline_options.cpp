@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/pipeline_options.h"
 
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/ops/external.h"
 #include "core/profile/measured_gains.h"

@@ -4,8 +4,8 @@
 #include "app/cli/pipeline_options.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
-#include "core/document/apply_edit.h"
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/plan/suggestions.h"
 
 #include <fmt/format.h>

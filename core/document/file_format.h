@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/document/diagnostic.h"
 #include "core/document/document.h"
-#include "core/graph/diagnostic.h"
 #include "core/support/result.h"
 
 #include <filesystem>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/pipeline_exporter.h"
 
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "core/export/drawing/svg_exporter.h"
 #include "core/export/inspect/dlfw_inspect.h"
 #include "core/export/onnx/onnx_exporter.h"

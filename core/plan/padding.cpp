@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/padding.h"
 
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "core/quant/apply_recipe.h"
 #include "core/tensor/scaling.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/repair.h"
 
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 
 #include <algorithm>
 #include <set>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/suggestions.h"
 
-#include "core/document/apply_edit.h"
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/plan/suggestions/sources.h"
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"

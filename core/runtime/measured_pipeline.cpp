@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/measured_pipeline.h"
 
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "core/profile/run_pipeline.h"
 #include "core/runtime/pipeline_run.h"
 

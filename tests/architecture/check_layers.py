@@ -12,8 +12,8 @@ LAYERS = ("core", "kernels", "ui", "app", "tests")
 
 # Within core: a folder may include itself and what stands before it.
 CORE_ORDER = (
-    "support", "numerics", "tensor", "ops", "graph", "document", "quant",
-    "fusion", "plan", "profile", "runtime", "worker", "export",
+    "support", "numerics", "tensor", "ops", "graph", "document", "lowering", "edit", "compare",
+    "quant", "fusion", "plan", "profile", "runtime", "worker", "export",
 )
 
 QT = r"Q[A-Za-z]|Qt[A-Za-z0-9]*/|ui_.*\.h$|moc_.*"

@@ -1,8 +1,8 @@
 // Comparing pipelines: the list of changes, its marks on the canvas, and taking changes back.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/apply_edit.h"
-#include "core/document/connections.h"
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
+#include "core/lowering/connections.h"
 #include "core/profile/run_file.h"
 #include "tests/ui/ui_test_support.h"
 

@@ -1,6 +1,6 @@
 // Composed edits: what they do to a document, and that undo gives the document back.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/block_edits.h"
+#include "core/edit/block_edits.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/metrics.h"
 #include "ui/outline/node_search.h"

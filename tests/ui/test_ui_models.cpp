@@ -1,6 +1,6 @@
 // Every item model against Qt's own checker, and what the models show.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "core/fusion/rule_text.h"
 #include "core/ops/catalog.h"
 #include "tests/ui/ui_test_support.h"

@@ -1,6 +1,6 @@
 // The outline: it lists the pipeline, does what the canvas does, and with the keyboard alone a pipeline is built.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 

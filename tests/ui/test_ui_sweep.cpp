@@ -1,6 +1,6 @@
 // Sweeps: what is offered, how points are measured one after the other, and what chart and table say of them.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "core/support/atomic_file.h"
 #include "core/worker/protocol.h"
 #include "tests/ui/ui_test_support.h"

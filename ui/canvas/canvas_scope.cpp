@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/canvas_scope.h"
 
-#include "core/document/apply_edit.h"
-#include "core/document/block_edits.h"
 #include "core/document/block_operation.h"
-#include "core/document/lowering.h"
-#include "core/document/renaming.h"
+#include "core/edit/apply_edit.h"
+#include "core/edit/block_edits.h"
+#include "core/edit/renaming.h"
+#include "core/lowering/lowering.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 

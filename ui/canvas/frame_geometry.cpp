@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/frame_geometry.h"
 
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "ui/canvas/metrics.h"
 
 #include <algorithm>

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/graph_scene.h"
 
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "ui/numerics/quantizer_chip.h"
 
-#include "core/document/block_edits.h"
-#include "core/document/document_operation.h"
-#include "core/document/fold_repeats.h"
+#include "core/edit/block_edits.h"
+#include "core/edit/fold_repeats.h"
+#include "core/lowering/document_operation.h"
 #include "ui/canvas/metrics.h"
 #include "ui/library/operation_card.h"
 #include "ui/numerics/measured_tensor.h"

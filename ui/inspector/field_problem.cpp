@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/inspector/field_problem.h"
 
-#include "core/document/expression.h"
 #include "core/document/file_format.h"
+#include "core/lowering/expression.h"
 #include "ui/inspector/attribute_field.h"
 #include "ui/theme/format.h"
 

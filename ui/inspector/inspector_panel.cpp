@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/inspector/inspector_panel.h"
 
-#include "core/document/document_operation.h"
+#include "core/lowering/document_operation.h"
 #include "core/support/text.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"

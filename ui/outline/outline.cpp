@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/outline/outline.h"
 
-#include "core/document/document_operation.h"
-#include "core/document/running_order.h"
+#include "core/edit/running_order.h"
+#include "core/lowering/document_operation.h"
 #include "ui/problems/problems_model.h"
 #include "ui/session/edits.h"
 #include "ui/session/session.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/chain_edits.h"
 
-#include "core/document/document_operation.h"
+#include "core/lowering/document_operation.h"
 #include "ui/session/edit_script.h"
 #include "ui/theme/format.h"
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/edit_script.h"
 
-#include "core/document/apply_edit.h"
 #include "core/document/format_version.h"
+#include "core/edit/apply_edit.h"
 #include "ui/canvas/frame_geometry.h"
 
 #include <algorithm>

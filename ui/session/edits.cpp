@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/edits.h"
 
-#include "core/document/apply_edit.h"
-#include "core/document/block_edits.h"
-#include "core/document/connections.h"
-#include "core/document/document_operation.h"
+#include "core/edit/apply_edit.h"
+#include "core/edit/block_edits.h"
+#include "core/lowering/connections.h"
+#include "core/lowering/document_operation.h"
 #include "ui/canvas/metrics.h"
 #include "ui/session/edit_script.h"
 #include "ui/theme/format.h"

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/sweep_session.h"
 
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 #include "core/profile/run_command.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/quantized_linears.h"

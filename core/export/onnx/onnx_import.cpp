@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_import.h"
 
-#include "core/document/apply_edit.h"
-#include "core/document/fold_repeats.h"
 #include "core/document/json_text.h"
-#include "core/document/lowering.h"
+#include "core/edit/apply_edit.h"
+#include "core/edit/fold_repeats.h"
 #include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/onnx/onnx_gates.h"
@@ -14,6 +13,7 @@
 #include "core/export/onnx/onnx_patterns.h"
 #include "core/export/onnx/onnx_regions.h"
 #include "core/export/onnx/onnx_symbols.h"
+#include "core/lowering/lowering.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/read_file.h"
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_python.h"
 
-#include "core/document/apply_edit.h"
 #include "core/document/embedded_pipeline.h"
+#include "core/edit/apply_edit.h"
 #include "core/export/te/modules_between.h"
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_operation.h"

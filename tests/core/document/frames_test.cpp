@@ -1,13 +1,13 @@
 // Frames and notes: what a file says of them, what is kept, and that they mean nothing to a pipeline.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/apply_edit.h"
-#include "core/document/block_edits.h"
-#include "core/document/document_difference.h"
+#include "core/compare/document_difference.h"
 #include "core/document/format_version.h"
-#include "core/document/history.h"
 #include "core/document/pipeline_hash.h"
-#include "tests/core/document/example_texts.h"
-#include "tests/core/document/random_edits.h"
+#include "core/edit/apply_edit.h"
+#include "core/edit/block_edits.h"
+#include "core/edit/history.h"
+#include "tests/support/example_texts.h"
+#include "tests/support/random_edits.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Bad texts: every problem with its line, column and pointer; nothing the reader does not know is lost.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/apply_edit.h"
-#include "tests/core/document/example_texts.h"
+#include "core/edit/apply_edit.h"
+#include "tests/support/example_texts.h"
 
 namespace fuseline::testing {
 namespace {

@@ -1,8 +1,8 @@
 // Hostile and very large files.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/apply_edit.h"
 #include "core/document/json_text.h"
-#include "tests/core/document/example_texts.h"
+#include "core/edit/apply_edit.h"
+#include "tests/support/example_texts.h"
 
 #include <rapidcheck.h>
 

@@ -1,8 +1,8 @@
 // Pipelines out of ONNX models: those that were exported, graphs of other programs, and bytes that are neither.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_import.h"
-#include "core/document/apply_edit.h"
 #include "core/document/json_text.h"
+#include "core/edit/apply_edit.h"
 #include "core/export/onnx/onnx_proto.h"
 #include "core/export/pipeline_exporter.h"
 #include "tests/core/export/onnx_models.h"

@@ -1,10 +1,10 @@
 // Weights of ONNX models: every form that elements have in a file, and those of exported models come back bit for bit.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_weights.h"
-#include "core/document/apply_edit.h"
-#include "core/document/lowering.h"
+#include "core/edit/apply_edit.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/export/pipeline_exporter.h"
+#include "core/lowering/lowering.h"
 #include "core/runtime/bindings.h"
 #include "tests/core/export/onnx_models.h"
 #include "tests/support/temporary_folder.h"

@@ -1,7 +1,7 @@
 // Padding: after a repair the layer fits, and only then is one offered.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/apply_edit.h"
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/plan/analysis.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Two pipelines beside each other: what is counted, and which figures are compared.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/pipeline_difference.h"
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 
 #include "core/document/file_format.h"
 

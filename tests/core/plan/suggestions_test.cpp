@@ -1,7 +1,7 @@
 // Suggestions: each holds what it promises, and nothing is suggested that does not help.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/suggestions.h"
-#include "core/document/apply_edit.h"
+#include "core/edit/apply_edit.h"
 
 #include "core/document/file_format.h"
 #include "core/runtime/backend.h"
