@@ -8,7 +8,6 @@
 #include "core/profile/measured_gains.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/pipeline_run.h"
-#include "core/support/json_fields.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -128,10 +127,9 @@ Result<GainModel> measuredGains(const PipelineOptions& options, const PipelineDo
                                 const RunSettings& settings, const Json& recipe) {
   GainModel gains;
   if (options.measuredFiles.empty()) return gains;
-  const Result<Json> pipeline = parseJson(serialize(document));
-  if (!pipeline) return pipeline.error();
+  const Json pipeline = toJson(document);
   for (const std::string& path : options.measuredFiles) {
-    Result<GainModel> more = readGains(path, *pipeline, settings, recipe);
+    Result<GainModel> more = readGains(path, pipeline, settings, recipe);
     if (!more) return more.error();
     merge(gains, std::move(*more));
   }

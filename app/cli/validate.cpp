@@ -1,6 +1,7 @@
 // fuseline validate: every problem of a pipeline at once.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/annotations.h"
+#include "app/cli/diagnostic_lines.h"
 #include "app/cli/output_file.h"
 #include "app/cli/pipeline_options.h"
 #include "app/cli/verbs.h"
@@ -25,20 +26,6 @@ struct ValidateOptions : PipelineOptions {
   bool replaces = false;
 };
 
-Json toJson(const Diagnostic& diagnostic) {
-  Json repairs = Json::array();
-  for (const Repair& repair : diagnostic.repairs) repairs.push_back(repair.label);
-  return {{"severity", severityName(diagnostic.severity)},
-          {"code", diagnostic.code},
-          {"node", diagnostic.node},
-          {"port", diagnostic.port},
-          {"pointer", diagnostic.pointer},
-          {"line", diagnostic.line},
-          {"column", diagnostic.column},
-          {"message", diagnostic.message},
-          {"repairs", repairs}};
-}
-
 void printAnnotations(const std::vector<Diagnostic>& diagnostics, const std::string& file, Context& context) {
   for (const Diagnostic& each : diagnostics)
     context.out << githubAnnotation({.severity = each.severity,
@@ -57,14 +44,6 @@ void printText(const std::vector<Diagnostic>& diagnostics, const std::string& fi
   const auto warnings = std::ranges::count(diagnostics, Severity::Warning, &Diagnostic::severity);
   context.err << fmt::format("{}: {} error{}, {} warning{}\n", file, errors, errors == 1 ? "" : "s", warnings,
                              warnings == 1 ? "" : "s");
-}
-
-/// What a repaired file would lack.
-Result<void> checkReadable(const LoadedDocument& loaded, const std::string& file) {
-  if (!hasErrors(loaded.diagnostics)) return {};
-  return Error{fmt::format("{} cannot be repaired: what of it could not be read would be lost.\n{}", file,
-                           errorText(loaded.diagnostics, file)),
-               ErrorKind::InvalidInput};
 }
 
 Json toJson(const AppliedRepair& applied) {
@@ -93,7 +72,8 @@ void printRepaired(const RepairedDocument& repaired, const ValidateOptions& opti
 }
 
 Result<int> repairFile(const ValidateOptions& options, OpenedPipeline pipeline, Context& context) {
-  if (Result<void> readable = checkReadable(pipeline.loaded, options.file); !readable) return readable.error();
+  if (Result<void> readable = checkReadable(pipeline.loaded, options.file, "repaired"); !readable)
+    return readable.error();
   if (Result<void> free = checkFree(options.output, options.replaces); !free) return free.error();
   keepSymbols(pipeline);
   const RepairedDocument repaired = repair(pipeline.loaded.document, pipeline.options);

@@ -3,7 +3,6 @@
 #include "core/compare/document_difference.h"
 
 #include "core/document/file_format.h"
-#include "core/support/json_fields.h"
 
 #include <algorithm>
 #include <array>
@@ -471,10 +470,7 @@ std::map<std::string, std::string> renamedIds(std::span<const DocumentChange> ch
 
 std::vector<DocumentChange> documentDifference(const PipelineDocument& base, const PipelineDocument& next,
                                                const DifferenceOptions& options) {
-  const Result<Json> before = parseJson(serialize(base));
-  const Result<Json> after = parseJson(serialize(next));
-  if (!before || !after) return {};  // what is serialized is JSON
-  return Differences(options).of(*before, *after);
+  return Differences(options).of(toJson(base), toJson(next));
 }
 
 }  // namespace fuseline

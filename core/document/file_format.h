@@ -44,6 +44,8 @@ LoadedDocument parseDocument(std::string_view text);
 /// Errors: the file cannot be read, is larger than 64 MiB, or is such a file without a whole pipeline.
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path);
 
+/// The content of the file, without its text.
+Json toJson(const PipelineDocument& document);
 /// Deterministic: same document, same bytes. Two-space indent, LF, a trailing newline.
 std::string serialize(const PipelineDocument& document);
 /// Writes atomically: a temporary file beside it, then a rename.

@@ -4,6 +4,7 @@
 
 #include "core/document/format_version.h"
 #include "core/document/node_id.h"
+#include "core/edit/edit_script.h"
 #include "core/edit/moved_places.h"
 #include "core/lowering/document_operation.h"
 
@@ -27,11 +28,6 @@ namespace {
 std::string lowerCase(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
-}
-
-std::optional<Position> positionOf(const DocumentBlock& block, const std::string& id) {
-  const auto found = std::ranges::find(block.positions, id, [](const auto& entry) { return entry.first; });
-  return found == block.positions.end() ? std::nullopt : std::optional(found->second);
 }
 
 bool holds(const FrameArea& area, const Position& corner) {

@@ -39,6 +39,7 @@ RULES = (
     ("ui/", r"^(kernels|app|tests)/", "ui knows no kernels, app or tests"),
     ("ui/", rf"^({CUDA}|{CPU_LIBRARIES})", "ui knows no device library"),
     ("ui/", rf"^({COMMAND_LINE})", "ui knows no command line"),
+    ("ui/session/", r"^ui/(?!session/|theme/)", "the session knows no canvas, panes or window"),
     ("app/cli/", rf"^({QT}|ui/)", "the program fuseline links no Qt"),
     ("app/drawing/", rf"^({QT}|ui/|{CUDA})", "layouts of graphs need neither Qt nor CUDA"),
     ("app/backends", rf"^({QT}|ui/|{CUDA})", "the backends of a program need neither Qt nor CUDA"),

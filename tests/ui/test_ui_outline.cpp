@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/apply_edit.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/outline/node_search.h"
 #include "ui/theme/format.h"
 
 #include <QAccessible>
@@ -52,6 +53,7 @@ class OutlineTest : public QObject {
   void aThousandOpsAreListed();
   void editsAreOneChangeForViews();
   void aPipelineIsBuiltByKeys();
+  void searchFindsNodesByWhatIsKnownOfThem();
 };
 
 namespace {
@@ -654,6 +656,22 @@ void OutlineTest::aPipelineIsBuiltByKeys() {
   for (; f.session.history().canUndo() && numUndone < 20; ++numUndone) press(Qt::Key_Z, Qt::ControlModifier);
   QCOMPARE(numUndone, 8);  // six nodes, a name, a wire
   QCOMPARE(serialize(f.session.document()), before);
+}
+
+void OutlineTest::searchFindsNodesByWhatIsKnownOfThem() {
+  Fixture f(smallPipeline());
+  const auto found = [&](const char* query) {
+    QStringList ids;
+    for (const FoundNode& node : findNodes(f.session.document(), *f.session.analysis(), QString::fromUtf8(query)))
+      ids.append(toQt(node.id));
+    return ids.join(u' ');
+  };
+  QCOMPARE(found("LINEAR"), QStringLiteral("fc act"));  // act is part of ForwardLinearEpilogue
+  QCOMPARE(found("fc linear"), QStringLiteral("fc"));
+  QCOMPARE(found("32x"), QString());
+  QCOMPARE(found("16 × 32"), QStringLiteral("x norm"));
+  QCOMPARE(found("nothing"), QString());
+  QCOMPARE(found(""), QStringLiteral("x norm fc act y"));
 }
 
 }  // namespace fuseline::ui

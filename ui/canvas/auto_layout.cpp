@@ -4,7 +4,7 @@
 
 #include "ui/canvas/layout_rows.h"
 #include "ui/canvas/metrics.h"
-#include "ui/session/edits.h"
+#include "core/edit/links.h"
 
 #include <graphviz/cgraph.h>
 #include <graphviz/gvc.h>

@@ -7,7 +7,7 @@
 #include "core/edit/block_edits.h"
 #include "core/edit/renaming.h"
 #include "core/lowering/lowering.h"
-#include "ui/session/edits.h"
+#include "core/edit/links.h"
 #include "ui/theme/format.h"
 
 #include <QScopedValueRollback>

@@ -12,7 +12,6 @@
 #include "ui/library/operation_card.h"
 #include "ui/numerics/measured_tensor.h"
 #include "ui/numerics/numerics_model.h"
-#include "ui/session/fusion_toggle.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
@@ -407,7 +406,7 @@ void GraphScene::toggleFusions() {
   const auto toggle =
       fusionToggle(m_scope.document(), *m_scope.analysis(), m_scope.selection(), m_session.selectedRule());
   if (!toggle) return Q_EMIT hint(tr("Select an op that is part of a fusion, or the label of a fusion; then press T."));
-  if (m_scope.apply(toggle->edit)) Q_EMIT hint(toggle->hint);
+  if (m_scope.apply(toggle->edit)) Q_EMIT hint(tr("%1 T switches it back.").arg(toQt(toggle->hint)));
 }
 
 void GraphScene::placeHulls() {
@@ -683,7 +682,7 @@ std::vector<Link> GraphScene::selectedWires() const {
 void GraphScene::apply(const FragmentEdit& pasted) {
   if (!m_scope.apply(pasted.edit)) return;
   clearSelection();
-  m_scope.select(pasted.ids);
+  m_scope.select(idsOf(pasted.ids));
   for (const std::string& id : pasted.frames)
     if (FrameItem* frame = m_frames->item(id)) frame->setSelected(true);
 }

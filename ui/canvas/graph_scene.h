@@ -11,7 +11,6 @@
 #include "ui/canvas/hull_item.h"
 #include "ui/canvas/link_item.h"
 #include "ui/canvas/node_item.h"
-#include "ui/session/chain_edits.h"
 #include "ui/session/edits.h"
 #include "ui/session/session.h"
 #include "ui/timings/node_statuses.h"

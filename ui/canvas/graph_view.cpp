@@ -463,7 +463,8 @@ void GraphView::moveCut(QPointF end) {
 void GraphView::finishCut() {
   const std::vector<Link> links = m_cut->crossed();
   cancelCut();
-  if (!links.empty()) m_scene.scope().apply(removeNodes(m_scene.scope().document(), {}, links, Reconnect::No));
+  if (!links.empty())
+    m_scene.scope().apply(removeNodes(m_scene.scope().document(), QSet<QString>(), links, Reconnect::No));
 }
 
 bool GraphView::cancelCut() {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/tensor/tensor_spec.h"
-#include "ui/session/edits.h"
+#include "core/edit/links.h"
 #include "ui/theme/theme.h"
 
 #include <QGraphicsPathItem>

@@ -5,7 +5,7 @@
 #include "core/lowering/document_operation.h"
 #include "core/ops/external.h"
 #include "ui/canvas/metrics.h"
-#include "ui/session/edits.h"
+#include "core/edit/links.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/translated.h"
 

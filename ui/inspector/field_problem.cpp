@@ -66,7 +66,7 @@ QString problemsOfSymbol(const Session& session, const std::string& name) {
   const QString pointer = QStringLiteral("/symbols/%1").arg(toQt(name));
   const bool hasErrors = fuseline::hasErrors(session.analysis()->lowered.diagnostics);
   if (!hasErrors || !isNegative(session.document(), name)) return problemsAt(session, pointer);
-  const Json document = Json::parse(serialize(session.document()));
+  const Json document = toJson(session.document());
   return sentencesOf(session, [&](const Diagnostic& problem) {
     return standsIn(problem, pointer) || usesSymbol(document, problem.pointer, name);
   });

@@ -4,7 +4,7 @@
 
 #include "core/lowering/document_operation.h"
 #include "core/support/text.h"
-#include "ui/session/edits.h"
+#include "core/edit/links.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/pane_ring.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/document/block_operation.h"
 #include "ui/library/operation_card.h"
-#include "ui/session/edits.h"
+#include "core/edit/node_edits.h"
 #include "ui/theme/format.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/graph/graph.h"
-#include "ui/session/edits.h"
+#include "core/edit/links.h"
 
 #include <QString>
 

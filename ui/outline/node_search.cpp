@@ -3,7 +3,7 @@
 #include "ui/outline/node_search.h"
 
 #include "core/lowering/document_operation.h"
-#include "ui/session/edits.h"
+#include "core/edit/links.h"
 #include "ui/theme/format.h"
 
 #include <QStringList>

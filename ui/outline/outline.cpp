@@ -5,7 +5,7 @@
 #include "core/edit/running_order.h"
 #include "core/lowering/document_operation.h"
 #include "ui/problems/problems_model.h"
-#include "ui/session/edits.h"
+#include "core/edit/links.h"
 #include "ui/session/session.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/translated.h"

@@ -1,10 +1,10 @@
 // What a picture shows of a comparison: marks, ghosts, and wires that are gone or new.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/change_map.h"
-#include "core/edit/apply_edit.h"
 
 #include "core/compare/change_text.h"
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/edit/block_edits.h"
 #include "core/lowering/connections.h"
 #include "tests/support/example_texts.h"

@@ -1,8 +1,8 @@
 // What two documents do not have in common: everything that is edited, and nothing else.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/document_difference.h"
-#include "core/edit/apply_edit.h"
 
+#include "core/edit/apply_edit.h"
 #include "core/support/json_fields.h"
 #include "tests/support/example_texts.h"
 #include "tests/support/random_edits.h"

@@ -1,13 +1,13 @@
 // Changes that are taken back: one alone gives the base's bytes again, and all of them leave no difference.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/take_back.h"
-#include "core/edit/apply_edit.h"
-#include "core/lowering/connections.h"
 
 #include "core/compare/change_text.h"
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/edit/block_edits.h"
 #include "core/edit/renaming.h"
+#include "core/lowering/connections.h"
 #include "tests/support/example_texts.h"
 #include "tests/support/random_edits.h"
 

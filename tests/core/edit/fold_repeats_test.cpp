@@ -1,9 +1,9 @@
 // Layers that repeat become instances of a block, and the pipeline means what it meant.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/fold_repeats.h"
-#include "core/edit/apply_edit.h"
 
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/lowering/lowering.h"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // Renaming: whatever names the op follows, and undo gives back the same bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/renaming.h"
-#include "core/edit/apply_edit.h"
 
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Ops whose ports depend on their attributes, in documents: Formula, and one whose ports depend on a number.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/document_operation.h"
-#include "core/lowering/connections.h"
 
+#include "core/lowering/connections.h"
 #include "tests/support/example_texts.h"
 
 namespace fuseline::testing {

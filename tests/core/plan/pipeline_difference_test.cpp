@@ -1,9 +1,9 @@
 // Two pipelines beside each other: what is counted, and which figures are compared.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/pipeline_difference.h"
-#include "core/edit/apply_edit.h"
 
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 
 #include <gtest/gtest.h>
 

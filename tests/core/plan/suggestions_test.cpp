@@ -1,9 +1,9 @@
 // Suggestions: each holds what it promises, and nothing is suggested that does not help.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/suggestions.h"
-#include "core/edit/apply_edit.h"
 
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/runtime/backend.h"
 #include "core/support/json_fields.h"
 #include "tests/support/run_plan.h"

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/canvas/metrics.h"
-#include "ui/session/edits.h"
+#include "core/document/document.h"
+#include "core/edit/links.h"
+#include "core/edit/view_grid.h"
+#include "core/support/result.h"
 
 #include <optional>
 #include <set>
@@ -11,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace fuseline::ui {
+namespace fuseline {
 
 class EditScript {
  public:
@@ -30,7 +32,7 @@ class EditScript {
   std::optional<Error> m_refusal;
 };
 
-std::optional<Position> positionOf(const PipelineDocument& document, const std::string& id);
+std::optional<Position> positionOf(const DocumentBlock& block, const std::string& id);
 /// Those that read this port.
 std::vector<Link> readersOf(const PipelineDocument& document, const Endpoint& from);
 /// "Paste 2 nodes"
@@ -44,4 +46,4 @@ void removeLink(EditScript& script, const Link& link);
 std::optional<Position> makeRoom(EditScript& script, const std::string& after, int widthPx = kNodePitchPx,
                                  const std::set<std::string>& except = {});
 
-}  // namespace fuseline::ui
+}  // namespace fuseline

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/session/edits.h"
+#include "core/edit/fragments.h"
+#include "core/edit/links.h"
 
 #include <map>
 #include <set>
 #include <string>
 
-namespace fuseline::ui {
+namespace fuseline {
 
 /// Where the first and the last op of a chain are to be wired.
 struct ChainEnds {
@@ -30,6 +31,6 @@ Result<Edit> spliceChain(const PipelineDocument& document, const std::set<std::s
 
 /// Pastes a chain into a wire; others make room for it.
 /// Errors: pasteFragment(), spliceChain(), and what would be wrong with shapes or dtypes.
-Result<FragmentEdit> pasteIntoWire(const PipelineDocument& document, const QString& text, const Link& link);
+Result<FragmentEdit> pasteIntoWire(const PipelineDocument& document, std::string_view text, const Link& link);
 
-}  // namespace fuseline::ui
+}  // namespace fuseline

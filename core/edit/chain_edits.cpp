@@ -1,10 +1,9 @@
 // Finds the ends of a chain, wires them, and makes room.
 // SPDX-License-Identifier: Apache-2.0
-#include "ui/session/chain_edits.h"
+#include "core/edit/chain_edits.h"
 
+#include "core/edit/edit_script.h"
 #include "core/lowering/document_operation.h"
-#include "ui/session/edit_script.h"
-#include "ui/theme/format.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +11,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace fuseline::ui {
+namespace fuseline {
 
 namespace {
 
@@ -32,7 +31,7 @@ Result<Endpoint> onlyOne(const std::vector<Endpoint>& ports, const char* what) {
 std::vector<std::string> inOrder(const PipelineDocument& document, const std::set<std::string>& ids) {
   std::vector<std::string> ordered(ids.begin(), ids.end());
   std::map<std::string, std::size_t> numBefore;
-  for (const std::string& id : ids) numBefore[id] = reachable(document, id, Direction::Upstream).size();
+  for (const std::string& id : ids) numBefore[id] = reachable(document, id, FlowDirection::Upstream).size();
   std::ranges::stable_sort(ordered, {}, [&](const std::string& id) { return numBefore[id]; });
   return ordered;
 }
@@ -67,7 +66,7 @@ void placeChain(EditScript& script, const std::vector<std::string>& ordered, con
   for (const std::string& id : ordered) {
     const auto found = chosen.find(id);
     const std::optional<Position> place = found == chosen.end() ? std::nullopt : std::optional(found->second);
-    if (place != positionOf(script.document(), id)) script.add(MoveNode{.id = id, .position = place});
+    if (place != positionOf(script.document().pipeline(), id)) script.add(MoveNode{.id = id, .position = place});
   }
 }
 
@@ -105,7 +104,7 @@ Result<ChainEnds> chainEnds(const PipelineDocument& document, const std::set<std
   if (!input) return input.error();
   const Result<Endpoint> output = onlyOne(outputs, "output");
   if (!output) return output.error();
-  const std::set<std::string> behind = reachable(document, input->node, Direction::Downstream);
+  const std::set<std::string> behind = reachable(document, input->node, FlowDirection::Downstream);
   const auto apart = std::ranges::find_if(ids, [&](const std::string& id) { return !behind.contains(id); });
   if (apart != ids.end()) return Error{fmt::format("{} is not behind {}: they are no chain.", *apart, input->node)};
   return ChainEnds{*input, *output};
@@ -128,17 +127,15 @@ Result<Edit> spliceChain(const PipelineDocument& document, const std::set<std::s
   return std::move(script).finish("Put " + what + " before " + link.to.node);
 }
 
-Result<FragmentEdit> pasteIntoWire(const PipelineDocument& document, const QString& text, const Link& link) {
+Result<FragmentEdit> pasteIntoWire(const PipelineDocument& document, std::string_view text, const Link& link) {
   Result<FragmentEdit> pasted = pasteFragment(document, text, {});
   if (!pasted) return pasted.error();
   EditScript script(document);
   script.add(pasted->edit);
-  std::set<std::string> ids;
+  const std::set<std::string>& ids = pasted->ids;
   Places places;
-  for (const QString& id : pasted->ids) {
-    ids.insert(id.toStdString());
-    if (const auto place = positionOf(script.document(), id.toStdString())) places[id.toStdString()] = *place;
-  }
+  for (const std::string& id : pasted->ids)
+    if (const auto place = positionOf(script.document().pipeline(), id)) places[id] = *place;
   const Result<Edit> spliced = spliceChain(script.document(), ids, link, places, Room::IsMade);
   if (!spliced) return spliced.error();
   script.add(*spliced);
@@ -148,4 +145,4 @@ Result<FragmentEdit> pasteIntoWire(const PipelineDocument& document, const QStri
   return pasted;
 }
 
-}  // namespace fuseline::ui
+}  // namespace fuseline

@@ -1,15 +1,14 @@
 // Each edit is tried out on a scratch copy, so that the parts of a group always fit together.
 // SPDX-License-Identifier: Apache-2.0
-#include "ui/session/edit_script.h"
+#include "core/edit/edit_script.h"
 
 #include "core/document/format_version.h"
 #include "core/edit/apply_edit.h"
-#include "ui/canvas/frame_geometry.h"
 
 #include <algorithm>
 #include <cstdlib>
 
-namespace fuseline::ui {
+namespace fuseline {
 
 void EditScript::add(Edit edit) {
   const Result<Edit> inverse = applyEdit(m_scratch, edit);
@@ -22,9 +21,9 @@ Edit EditScript::finish(std::string label) && {
   return EditGroup{.label = std::move(label), .edits = std::move(m_edits)};
 }
 
-std::optional<Position> positionOf(const PipelineDocument& document, const std::string& id) {
-  const auto found = std::ranges::find(document.positions(), id, [](const auto& entry) { return entry.first; });
-  return found == document.positions().end() ? std::nullopt : std::optional(found->second);
+std::optional<Position> positionOf(const DocumentBlock& block, const std::string& id) {
+  const auto found = std::ranges::find(block.positions, id, [](const auto& entry) { return entry.first; });
+  return found == block.positions.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<Link> readersOf(const PipelineDocument& document, const Endpoint& from) {
@@ -82,7 +81,7 @@ void stretchFrames(EditScript& script, int x, int widthPx) {
 
 std::optional<Position> makeRoom(EditScript& script, const std::string& after, int widthPx,
                                  const std::set<std::string>& except) {
-  const auto anchor = positionOf(script.document(), after);
+  const auto anchor = positionOf(script.document().pipeline(), after);
   if (!anchor) return std::nullopt;
   const Position place{anchor->x + kNodePitchPx, anchor->y};
   auto positions = script.document().positions();
@@ -98,4 +97,4 @@ std::optional<Position> makeRoom(EditScript& script, const std::string& after, i
   return place;
 }
 
-}  // namespace fuseline::ui
+}  // namespace fuseline
