@@ -26,8 +26,6 @@ constexpr double kHeadroom = 1.08;     // above the highest line
 constexpr double kLeastNamePx = 46.0;  // of a column that has its name beneath
 constexpr double kSwatchPx = 12.0;
 
-QString bytesText(std::int64_t bytes) { return toQt(formatBytes(bytes)); }
-
 }  // namespace
 
 MemoryChart::MemoryChart(Session& session, const Theme& theme, QWidget* parent)

@@ -12,9 +12,9 @@
 
 namespace fuseline::ui {
 
-namespace {
-
 QString bytesText(std::int64_t bytes) { return toQt(formatBytes(bytes)); }
+
+namespace {
 
 const Step& stepAt(const Plan& plan, int index) { return plan.steps[static_cast<std::size_t>(index)]; }
 

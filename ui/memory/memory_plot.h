@@ -15,6 +15,9 @@
 
 namespace fuseline::ui {
 
+/// "1.5 MiB".
+QString bytesText(std::int64_t bytes);
+
 struct MemoryColumn {
   QString label;  // the step's name
   QStringList owners;

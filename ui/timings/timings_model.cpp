@@ -18,7 +18,7 @@ namespace {
 // Internal id of a top-level index; a part carries its group's row.
 constexpr quintptr kTopLevel = ~quintptr{0};
 
-constexpr int kMarkPx = 14;
+constexpr int kSlotMarkPx = 14;
 constexpr const char* kPeakLabel = "Peak memory";
 constexpr const char* kSavedLabel = "Saved for backward";
 
@@ -460,7 +460,7 @@ QVariant TimingsModel::baselineHeader(const TimingsColumn& column, int role) con
     case Qt::ToolTipRole:
       return tr("What the %1 plan takes now, against baseline %2: %3\n▼ less, ▲ more, ~ within the noise")
           .arg(toQt(found->comparison.variant), found->baseline.letter(), name);
-    case Qt::DecorationRole: return baselineMark(m_theme, column.slot, kMarkPx);
+    case Qt::DecorationRole: return baselineMark(m_theme, column.slot, kSlotMarkPx);
     default: return {};
   }
 }
