@@ -22,6 +22,8 @@ std::string changesText(const std::vector<DocumentChange>& changes, bool hasColo
   return text;
 }
 
+namespace {
+
 Json toJson(const DocumentChange& change) {
   Json fields = Json::array();
   for (const FieldChange& field : change.fields)
@@ -32,6 +34,14 @@ Json toJson(const DocumentChange& change) {
           {"id", change.id},
           {"newId", change.newId},
           {"fields", std::move(fields)}};
+}
+
+}  // namespace
+
+Json changesJson(const std::vector<DocumentChange>& changes) {
+  Json list = Json::array();
+  for (const DocumentChange& change : changes) list.push_back(toJson(change));
+  return list;
 }
 
 }  // namespace fuseline::cli

@@ -17,6 +17,6 @@ Style styleOf(char mark);
 /// Changes under the headings of their sections, one line each. Empty: there is none.
 std::string changesText(const std::vector<DocumentChange>& changes, bool hasColour);
 
-Json toJson(const DocumentChange& change);
+Json changesJson(const std::vector<DocumentChange>& changes);
 
 }  // namespace fuseline::cli

@@ -8,6 +8,8 @@
 
 namespace fuseline::cli {
 
+namespace {
+
 Json toJson(const Diagnostic& diagnostic) {
   Json repairs = Json::array();
   for (const Repair& repair : diagnostic.repairs) repairs.push_back(repair.label);
@@ -20,6 +22,14 @@ Json toJson(const Diagnostic& diagnostic) {
           {"column", diagnostic.column},
           {"message", diagnostic.message},
           {"repairs", repairs}};
+}
+
+}  // namespace
+
+Json diagnosticsJson(const std::vector<Diagnostic>& diagnostics) {
+  Json list = Json::array();
+  for (const Diagnostic& diagnostic : diagnostics) list.push_back(toJson(diagnostic));
+  return list;
 }
 
 Result<void> checkReadable(const LoadedDocument& loaded, const std::string& file, std::string_view done) {

@@ -8,10 +8,11 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fuseline::cli {
 
-Json toJson(const Diagnostic& diagnostic);
+Json diagnosticsJson(const std::vector<Diagnostic>& diagnostics);
 
 /// `done`: "repaired". Errors: parts of the file could not be read, and would be lost where it is written.
 Result<void> checkReadable(const LoadedDocument& loaded, const std::string& file, std::string_view done);

@@ -191,7 +191,7 @@ void print(const Difference& difference, const std::vector<GateReport>& gates, c
   printJson(context, {{"base", options.file},
                       {"new", options.next},
                       {"isSame", difference.changes.empty()},
-                      {"changes", listOf(difference.changes)},
+                      {"changes", changesJson(difference.changes)},
                       {"plansReason", difference.plansReason},
                       {"plans", listOf(difference.plans)},
                       {"predicted", listOf(difference.figures)},

@@ -105,16 +105,12 @@ void printJsonOf(const EditOptions& options, const EditedDocument& edited, const
   Json edits = Json::array();
   for (const AppliedEdit& each : edited.edits)
     edits.push_back({{"edit", describe(each.edit)}, {"undo", describe(each.inverse)}});
-  Json changed = Json::array();
-  for (const DocumentChange& change : changes) changed.push_back(toJson(change));
-  Json problems = Json::array();
-  for (const Diagnostic& problem : diagnostics) problems.push_back(toJson(problem));
   printJson(context, {{"file", options.file},
                       {"output", destinationOf(options)},
                       {"edits", std::move(edits)},
-                      {"changes", std::move(changed)},
+                      {"changes", changesJson(changes)},
                       {"isValid", !hasErrors(diagnostics)},
-                      {"diagnostics", std::move(problems)},
+                      {"diagnostics", diagnosticsJson(diagnostics)},
                       {"text", serialize(edited.document)}});
 }
 

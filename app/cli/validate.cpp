@@ -56,13 +56,11 @@ Json toJson(const AppliedRepair& applied) {
 void printRepaired(const RepairedDocument& repaired, const ValidateOptions& options, Context& context) {
   if (options.asJson) {
     Json applied = Json::array();
-    Json left = Json::array();
     for (const AppliedRepair& each : repaired.applied) applied.push_back(toJson(each));
-    for (const Diagnostic& each : repaired.diagnostics) left.push_back(toJson(each));
     return printJson(context, {{"file", options.file},
                                {"isValid", !hasErrors(repaired.diagnostics)},
                                {"repaired", applied},
-                               {"diagnostics", left},
+                               {"diagnostics", diagnosticsJson(repaired.diagnostics)},
                                {"text", serialize(repaired.document)}});
   }
   for (const AppliedRepair& each : repaired.applied)
@@ -93,10 +91,8 @@ struct Findings {
 };
 
 Findings findingsOf(const std::vector<Diagnostic>& diagnostics, const std::string& file) {
-  Json list = Json::array();
-  for (const Diagnostic& diagnostic : diagnostics) list.push_back(toJson(diagnostic));
   const bool isValid = !hasErrors(diagnostics);
-  return {{{"file", file}, {"isValid", isValid}, {"diagnostics", std::move(list)}}, isValid};
+  return {{{"file", file}, {"isValid", isValid}, {"diagnostics", diagnosticsJson(diagnostics)}}, isValid};
 }
 
 void printFindings(const std::vector<Diagnostic>& diagnostics, const ValidateOptions& options, Context& context) {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/block_operation.h"
 
+#include "core/graph/graph.h"
+
 #include <fmt/format.h>
 
 namespace fuseline {

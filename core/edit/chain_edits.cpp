@@ -4,6 +4,7 @@
 
 #include "core/edit/edit_script.h"
 #include "core/lowering/document_operation.h"
+#include "core/lowering/lowering.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

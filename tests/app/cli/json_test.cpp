@@ -39,7 +39,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("infer", "--device sm_90 " + samplePipeline());
   expectFits("fuse", "--device reference " + samplePipeline());
   expectFits("explain", "--device reference " + samplePipeline());
-  expectFits("edit", "--insert GELU --after act --connect x=act.x " + samplePipeline());
+  expectFits("edit", "--insert GELU --after act --set-symbol M=8 " + samplePipeline());
   expectFits("suggest", "--device reference --rules te --bandwidth 100 --launch 2 " + samplePipeline());
   expectFits("diff", "--device reference " + samplePipeline() + " '" + goldenPath("nested.fuseline").string() + "'");
   expectFits("diff", "--view " + samplePipeline() + " '" + goldenPath("broken.fuseline").string() + "'");

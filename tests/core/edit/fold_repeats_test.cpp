@@ -72,17 +72,17 @@ Text layers(int count) {
   return text;
 }
 
-using Places = std::map<std::string, std::string>;
+using PlacesById = std::map<std::string, std::string>;
 
 /// "l1_fc.y" is "layer2.fc.y" where the op has moved.
-std::string movedName(const std::string& name, const Places& places) {
+std::string movedName(const std::string& name, const PlacesById& places) {
   const std::size_t dot = name.find('.');
   const auto place = places.find(name.substr(0, dot));
   return place == places.end() ? name : place->second + (dot == std::string::npos ? "" : name.substr(dot));
 }
 
 /// What each node computes of what, whatever the order in which they stand.
-std::set<std::string> meaningOf(const PipelineDocument& document, const Places& places = {}) {
+std::set<std::string> meaningOf(const PipelineDocument& document, const PlacesById& places = {}) {
   const LoweredGraph lowered = lower(document);
   EXPECT_FALSE(hasErrors(lowered.diagnostics)) << lowered.diagnostics.front().message;
   std::set<std::string> meaning;
