@@ -4,6 +4,7 @@
 
 #include "core/compare/document_difference.h"
 #include "core/document/document.h"
+#include "core/support/result.h"
 
 #include <span>
 

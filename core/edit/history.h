@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/document/document.h"
+#include "core/support/result.h"
 
 #include <cstddef>
 #include <optional>
