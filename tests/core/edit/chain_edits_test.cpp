@@ -3,6 +3,7 @@
 #include "core/edit/chain_edits.h"
 
 #include "tests/core/edit/edit_scene.h"
+#include "tests/core/edit/has_link.h"
 
 #include <set>
 #include <utility>

@@ -4,6 +4,7 @@
 
 #include "core/edit/apply_edit.h"
 #include "tests/core/edit/edit_scene.h"
+#include "tests/core/edit/has_link.h"
 
 #include <vector>
 

@@ -4,7 +4,6 @@
 
 #include "core/document/file_format.h"
 #include "core/edit/history.h"
-#include "core/edit/links.h"
 #include "core/edit/view_grid.h"
 #include "core/lowering/lowering.h"
 #include "tests/support/small_pipelines.h"
@@ -20,12 +19,6 @@ struct EditScene {
   const PipelineDocument& document() const { return history.document(); }
   const Graph& graph() const { return lowered.graph; }
 };
-
-inline bool hasLink(const PipelineDocument& document, const char* from, const char* to) {
-  return std::ranges::any_of(linksOf(document), [&](const fuseline::Link& link) {
-    return toString(link.from) == from && toString(link.to) == to;
-  });
-}
 
 /// Applies, and checks that undo gives back the same bytes.
 inline bool appliesAndUndoes(History& history, const Edit& edit) {

@@ -4,6 +4,7 @@
 
 #include "core/edit/block_edits.h"
 #include "tests/core/edit/edit_scene.h"
+#include "tests/core/edit/has_link.h"
 
 #include <set>
 
