@@ -135,7 +135,7 @@ class HtmlReport {
     Html cards = card("end to end, unfused", timeOf(whole.unfused), spreadOf(whole.unfused)) +
                  card("end to end, fused", timeOf(whole.fused), spreadOf(whole.fused)) +
                  card("speed-up", hasBoth ? ratioText(whole) : "not measured", intervalText(whole, hasBoth));
-    for (const PlanFigure& figure : planFiguresOf(m_record))
+    for (const RunFigure& figure : planFiguresOf(m_record))
       cards += card(figure.name, figure.fused.empty() ? figure.unfused : figure.fused, savingText(figure));
     return element("div", {{"class", "cards"}}, cards);
   }
@@ -163,7 +163,7 @@ class HtmlReport {
                        whole.isClear() ? "" : ": it could be chance");
   }
 
-  static std::string savingText(const PlanFigure& figure) {
+  static std::string savingText(const RunFigure& figure) {
     if (figure.saved.empty()) return {};
     return fmt::format("fused; unfused {}, saved {}", figure.unfused, figure.saved);
   }

@@ -117,7 +117,7 @@ class MarkdownTable {
 
   std::string figures() const {
     std::string text = row({"plan", "unfused", "fused", "saved"}) + "| :-- | --: | --: | --: |\n";
-    for (const PlanFigure& figure : planFiguresOf(m_record))
+    for (const RunFigure& figure : planFiguresOf(m_record))
       text += row({figure.name, figure.unfused, figure.fused, figure.saved});
     return text;
   }

@@ -93,8 +93,8 @@ std::string unattributedText(const RunRecord& record) {
 
 using CountOf = std::function<std::int64_t(const VariantRecord&)>;
 
-PlanFigure figure(const RunRecord& record, std::string name, const CountOf& countOf,
-                  std::string (*textOf)(std::int64_t)) {
+RunFigure figure(const RunRecord& record, std::string name, const CountOf& countOf,
+                 std::string (*textOf)(std::int64_t)) {
   const VariantRecord* unfused = record.variant("unfused");
   const VariantRecord* fused = record.variant("fused");
   return {.name = std::move(name),
@@ -170,8 +170,8 @@ std::vector<std::string> notesOf(const RunRecord& record) {
   return sentences;
 }
 
-std::vector<PlanFigure> planFiguresOf(const RunRecord& record) {
-  std::vector<PlanFigure> figures = {
+std::vector<RunFigure> planFiguresOf(const RunRecord& record) {
+  std::vector<RunFigure> figures = {
       figure(record, "peak memory", &VariantRecord::peakBytes, formatBytes),
       figure(record, "saved for backward", &VariantRecord::savedForBackwardBytes, formatBytes)};
   if (std::ranges::any_of(record.variants, [](const VariantRecord& variant) { return variant.hostBytes > 0; }))

@@ -27,9 +27,9 @@ std::vector<std::string> methodOf(const RunRecord& record, const Comparison& com
 std::vector<std::string> notesOf(const RunRecord& record);
 
 /// A quantity of the plans beside each other: {"peak memory", "1.50 MiB", "1.25 MiB", "256 KiB"}.
-struct PlanFigure {
+struct RunFigure {
   std::string name, unfused, fused, saved;
 };
-std::vector<PlanFigure> planFiguresOf(const RunRecord& record);
+std::vector<RunFigure> planFiguresOf(const RunRecord& record);
 
 }  // namespace fuseline
