@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/graph/diagnostic.h"
+#include "core/document/diagnostic.h"
 
 #include <CLI/CLI.hpp>
 

@@ -7,6 +7,7 @@
 #include "app/cli/suite_run.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
+#include "core/edit/apply_edit.h"
 #include "core/profile/roofline.h"
 #include "core/runtime/pipeline_run.h"
 
@@ -221,7 +222,8 @@ Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::str
   const std::vector<DocumentInput> inputs = loaded.document.inputs();
   for (DocumentInput input : inputs) {
     input.dtype = dtype;
-    if (Result<Edit> applied = loaded.document.apply(ReplaceInput{input.id, input}); !applied) return applied.error();
+    if (Result<Edit> applied = applyEdit(loaded.document, ReplaceInput{input.id, input}); !applied)
+      return applied.error();
   }
   return loaded;
 }

@@ -9,6 +9,7 @@
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/plan/analysis.h"
 
 #include <algorithm>
@@ -107,7 +108,7 @@ struct StagedPipeline {
   void edit() {
     const std::string last = loaded.document.ops().back().id;
     isEdited = !isEdited;
-    (void)loaded.document.apply(SetAttribute{.id = last, .name = "scale", .value = editedScale()});
+    (void)applyEdit(loaded.document, SetAttribute{.id = last, .name = "scale", .value = editedScale()});
   }
 
   std::vector<Stage> stages() {

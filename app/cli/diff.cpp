@@ -1,12 +1,12 @@
 // fuseline diff: what two pipelines do not have in common, in their files and in their plans.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/change_lines.h"
 #include "app/cli/comparison_table.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/measuring_options.h"
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
-#include "core/document/change_text.h"
 #include "core/plan/pipeline_difference.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/text.h"
@@ -25,8 +25,6 @@
 namespace fuseline::cli {
 
 namespace {
-
-using Change = DocumentChange;
 
 struct DiffOptions : MeasuringOptions {
   std::string next;
@@ -113,24 +111,6 @@ Result<Difference> differenceOf(const DiffOptions& options, Context& context, co
 
 // ---- For people.
 
-Style styleOf(char mark) { return mark == '+' ? Style::Good : mark == '-' ? Style::Bad : Style::Plain; }
-
-std::string changesText(const std::vector<Change>& changes, bool hasColour) {
-  constexpr std::size_t kHang = 6;
-  std::string text;
-  std::string heading;
-  for (const Change& change : changes) {
-    std::string own = std::string(sectionName(change.section));
-    if (!change.block.empty()) own += " in block " + change.block;
-    if (own != heading) text += styled(visibleText(own), Style::Bold, hasColour) + "\n";
-    heading = own;
-    text +=
-        styled(wrappedLines("  " + visibleText(changeText(change)), kHang), styleOf(markOf(change.kind)), hasColour) +
-        "\n";
-  }
-  return text;
-}
-
 std::string plansText(const Difference& difference, bool hasColour) {
   if (!difference.plansReason.empty()) return difference.plansReason + "\n";
   if (difference.plans.empty()) return "The fused plans have the same steps.\n";
@@ -186,18 +166,6 @@ void printText(const Difference& difference, const DiffOptions& options, Context
 
 // ---- For programs.
 
-Json toJson(const Change& change) {
-  Json fields = Json::array();
-  for (const FieldChange& field : change.fields)
-    fields.push_back({{"name", field.name}, {"base", field.base}, {"new", field.next}});
-  return {{"section", sectionName(change.section)},
-          {"block", change.block},
-          {"kind", kindName(change.kind)},
-          {"id", change.id},
-          {"newId", change.newId},
-          {"fields", std::move(fields)}};
-}
-
 Json toJson(const PlanListDifference& list) {
   Json lines = Json::array();
   for (const PlanLine& line : list.lines) lines.push_back({{"mark", std::string(1, line.mark)}, {"text", line.text}});
@@ -225,7 +193,7 @@ void print(const Difference& difference, const std::vector<GateReport>& gates, c
   printJson(context, {{"base", options.file},
                       {"new", options.next},
                       {"isSame", difference.changes.empty()},
-                      {"changes", listOf(difference.changes)},
+                      {"changes", changesJson(difference.changes)},
                       {"plansReason", difference.plansReason},
                       {"plans", listOf(difference.plans)},
                       {"predicted", listOf(difference.figures)},

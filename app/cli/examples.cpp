@@ -27,6 +27,10 @@ constexpr std::array kExamples = {
         "fuse",
         "fuse mlp.fuseline\nfuse mlp.fuseline --format plan\nfuse mlp.fuseline --device sm_90 --recipe float8current\n"
         "fuse mlp.fuseline --expect PLAN.json"},
+    Example{"edit",
+            "edit mlp.fuseline --insert RMSNorm --before fc1 --in-place\n"
+            "edit mlp.fuseline --replace act=SiLU --set-attribute fc1.bias=true -o changed.fuseline\n"
+            "edit model.fuseline --fold-repeats -o folded.fuseline"},
     Example{"explain", "explain mlp.fuseline\nexplain mlp.fuseline act"},
     Example{"suggest", "suggest mlp.fuseline\nsuggest mlp.fuseline --apply 1 -o better.fuseline"},
     Example{"run",

@@ -31,6 +31,7 @@ void addVerbs(CLI::App& app, cli::Context& context) {
   cli::addInferVerb(app, context);
   cli::addFuseVerb(app, context);
   cli::addExplainVerb(app, context);
+  cli::addEditVerb(app, context);
   cli::addSuggestVerb(app, context);
   cli::addDiffVerb(app, context);
   cli::addRunVerb(app, context);

@@ -237,23 +237,26 @@ Json instancesOfDiagnostic() {
   return ops;
 }
 
+Json diagnosticSchema() {
+  return object({{"severity", choice({"error", "warning", "note"})},
+                 {"code", text("Stable.")},
+                 {"node", text("Op, input or output; empty: the file.")},
+                 {"port", text("Empty: the whole node.")},
+                 {"pointer", text("JSON pointer.")},
+                 {"line", integer("1-based; 0: unknown.")},
+                 {"column", integer("1-based; 0: unknown.")},
+                 {"message", text("One sentence with both values.")},
+                 {"repairs", texts()},
+                 {"instances", instancesOfDiagnostic()}});
+}
+
 Json validateSchema() {
-  const Json diagnostic = object({{"severity", choice({"error", "warning", "note"})},
-                                  {"code", text("Stable.")},
-                                  {"node", text("Op, input or output; empty: the file.")},
-                                  {"port", text("Empty: the whole node.")},
-                                  {"pointer", text("JSON pointer.")},
-                                  {"line", integer("1-based; 0: unknown.")},
-                                  {"column", integer("1-based; 0: unknown.")},
-                                  {"message", text("One sentence with both values.")},
-                                  {"repairs", texts()},
-                                  {"instances", instancesOfDiagnostic()}});
   const Json repaired = object({{"code", text("Of the error.")},
                                 {"pointer", text("JSON pointer, where the error was.")},
                                 {"message", text("Of the error.")},
                                 {"repair", text("What was done.")}});
   const Fields plain = {
-      {"file", text("As given.")}, {"isValid", flag("There is no error.")}, {"diagnostics", list(diagnostic)}};
+      {"file", text("As given.")}, {"isValid", flag("There is no error.")}, {"diagnostics", list(diagnosticSchema())}};
   Fields afterRepair = plain;
   afterRepair.insert(afterRepair.end(), {{"repaired", list(repaired)}, {"text", text("The pipeline as it is now.")}});
   const Json several = object({{"isValid", flag("There is no error in any.")}, {"files", list(object(plain))}});
@@ -354,18 +357,31 @@ Json explainSchema() {
       {{"ops", list(object({{"op", text("Where the attempts begin.")}, {"attempts", list(attemptSchema())}}))}});
 }
 
-Json diffSchema() {
+Json documentChangeSchema() {
   const Json field = object({{"name", text("Of the member; empty: the value itself.")},
                              {"base", text("As the file writes it; empty: it is not there.")},
                              {"new", text("As the file writes it; empty: it is not there.")}});
-  const Json change =
-      object({{"section",
-               choice({"symbols", "inputs", "ops", "wires", "outputs", "blocks", "recipe", "fusion", "view", "file"})},
-              {"block", text("That it is in; empty: the pipeline.")},
-              {"kind", choice({"added", "removed", "changed", "renamed"})},
-              {"id", text("Of a wire where it ends; empty: the section as a whole.")},
-              {"newId", text("Of what was renamed; else empty.")},
-              {"fields", list(field)}});
+  return object({{"section", choice({"symbols", "inputs", "ops", "wires", "outputs", "blocks", "recipe", "fusion",
+                                     "view", "file"})},
+                 {"block", text("That it is in; empty: the pipeline.")},
+                 {"kind", choice({"added", "removed", "changed", "renamed"})},
+                 {"id", text("Of a wire where it ends; empty: the section as a whole.")},
+                 {"newId", text("Of what was renamed; else empty.")},
+                 {"fields", list(field)}});
+}
+
+Json editSchema() {
+  const Json edit = object({{"edit", text("As the undo menu names it.")}, {"undo", text("The edit that reverts it.")}});
+  return object({{"file", text("As given.")},
+                 {"output", text("The file that was written; empty: none.")},
+                 {"edits", list(edit)},
+                 {"changes", list(documentChangeSchema())},
+                 {"isValid", flag("There is no error.")},
+                 {"diagnostics", list(diagnosticSchema())},
+                 {"text", text("The pipeline as it is now.")}});
+}
+
+Json diffSchema() {
   const Json planList =
       object({{"list", choice({"forward", "backward", "handOvers"})},
               {"lines", list(object({{"mark", choice({" ", "-", "+"})}, {"text", text("An entry.")}}))}});
@@ -376,7 +392,7 @@ Json diffSchema() {
   return object({{"base", text("As given.")},
                  {"new", text("As given.")},
                  {"isSame", flag("The documents mean the same.")},
-                 {"changes", list(change)},
+                 {"changes", list(documentChangeSchema())},
                  {"plansReason", text("Why the plans cannot be compared; empty: they can.")},
                  {"plans", list(planList)},
                  {"predicted", list(figure)},
@@ -855,13 +871,17 @@ Json workerSchema() {
 
 std::vector<std::pair<std::string, Json>> outputSchemas() {
   std::vector<std::pair<std::string, Json>> schemas = {
-      {"new", newSchema()},         {"ops", opsSchema()},           {"rules", rulesSchema()},
-      {"recipes", recipesSchema()}, {"validate", validateSchema()}, {"infer", inferSchema()},
-      {"fuse", fuseSchema()},       {"explain", explainSchema()},   {"suggest", suggestSchema()},
-      {"diff", diffSchema()},       {"run", runSchema()},           {"devices", devicesSchema()},
-      {"bench", benchSchema()},     {"guide", guideSchema()},       {"schema", any("A JSON Schema.")},
-      {"sweep", sweepSchema()},     {"compare", compareSchema()},   {"export", exportSchema()},
-      {"import", importSchema()},   {"worker", workerSchema()}};
+      {"new", newSchema()},           {"ops", opsSchema()},
+      {"rules", rulesSchema()},       {"recipes", recipesSchema()},
+      {"validate", validateSchema()}, {"infer", inferSchema()},
+      {"fuse", fuseSchema()},         {"explain", explainSchema()},
+      {"suggest", suggestSchema()},   {"edit", editSchema()},
+      {"diff", diffSchema()},         {"run", runSchema()},
+      {"devices", devicesSchema()},   {"bench", benchSchema()},
+      {"guide", guideSchema()},       {"schema", any("A JSON Schema.")},
+      {"sweep", sweepSchema()},       {"compare", compareSchema()},
+      {"export", exportSchema()},     {"import", importSchema()},
+      {"worker", workerSchema()}};
   for (auto& [verb, schema] : schemas) {
     Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                    {"title", "fuseline " + verb + " --json"}};

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/pipeline_options.h"
 
+#include "core/edit/apply_edit.h"
 #include "core/export/onnx/onnx_import.h"
-#include "core/graph/instances.h"
+#include "core/lowering/folded_diagnostics.h"
 #include "core/ops/external.h"
 #include "core/profile/measured_gains.h"
 #include "core/profile/run_file.h"
 #include "core/quant/small_layers.h"
 #include "core/runtime/pipeline_run.h"
-#include "core/support/json_fields.h"
 #include "core/support/text.h"
 #include "core/support/visible_text.h"
 
@@ -133,10 +133,9 @@ Result<GainModel> measuredGains(const PipelineOptions& options, const PipelineDo
                                 const RunSettings& settings, const Json& recipe) {
   GainModel gains;
   if (options.measuredFiles.empty()) return gains;
-  const Result<Json> pipeline = parseJson(serialize(document));
-  if (!pipeline) return pipeline.error();
+  const Json pipeline = toJson(document);
   for (const std::string& path : options.measuredFiles) {
-    Result<GainModel> more = readGains(path, *pipeline, settings, recipe);
+    Result<GainModel> more = readGains(path, pipeline, settings, recipe);
     if (!more) return more.error();
     merge(gains, std::move(*more));
   }
@@ -274,7 +273,7 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
 
 void keepSymbols(OpenedPipeline& pipeline) {
   for (const auto& [name, value] : std::exchange(pipeline.options.lowering.symbols, {}))
-    (void)pipeline.loaded.document.apply(SetSymbol{.name = name, .value = value});
+    (void)applyEdit(pipeline.loaded.document, SetSymbol{.name = name, .value = value});
 }
 
 std::vector<Diagnostic> allDiagnostics(const OpenedPipeline& pipeline) {

@@ -5,6 +5,7 @@
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/plan/suggestions.h"
 #include "core/support/visible_text.h"
 
@@ -93,7 +94,7 @@ Result<int> applyOne(const SuggestOptions& options, PipelineDocument document, c
                              found.size() == 1 ? "is" : "are", found.size(), found.size() == 1 ? "" : "s"),
                  ErrorKind::Usage};
   const Repair& repair = found[static_cast<std::size_t>(options.apply - 1)].proposal.repair;
-  if (const Result<Edit> applied = document.apply(repair.edit); !applied) return applied.error();
+  if (const Result<Edit> applied = applyEdit(document, repair.edit); !applied) return applied.error();
   if (options.output.empty())
     context.out << serialize(document);
   else if (const Result<void> saved = saveDocument(document, options.output); !saved)

@@ -1,11 +1,12 @@
 // fuseline validate: every problem of a pipeline at once.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/annotations.h"
+#include "app/cli/diagnostic_lines.h"
 #include "app/cli/output_file.h"
 #include "app/cli/pipeline_options.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
-#include "core/graph/instances.h"
+#include "core/lowering/folded_diagnostics.h"
 #include "core/plan/repair.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/visible_text.h"
@@ -25,21 +26,6 @@ struct ValidateOptions : PipelineOptions {
   std::string output;
   bool replaces = false;
 };
-
-Json toJson(const Diagnostic& diagnostic) {
-  Json repairs = Json::array();
-  for (const Repair& repair : diagnostic.repairs) repairs.push_back(repair.label);
-  return {{"severity", severityName(diagnostic.severity)},
-          {"code", diagnostic.code},
-          {"node", diagnostic.node},
-          {"port", diagnostic.port},
-          {"pointer", diagnostic.pointer},
-          {"line", diagnostic.line},
-          {"column", diagnostic.column},
-          {"message", diagnostic.message},
-          {"repairs", repairs},
-          {"instances", diagnostic.instances}};
-}
 
 void printAnnotations(const std::vector<Diagnostic>& diagnostics, const std::string& file, Context& context) {
   for (const Diagnostic& each : diagnostics)
@@ -61,14 +47,6 @@ void printText(const std::vector<Diagnostic>& diagnostics, const std::string& fi
                              warnings == 1 ? "" : "s");
 }
 
-/// What a repaired file would lack.
-Result<void> checkReadable(const LoadedDocument& loaded, const std::string& file) {
-  if (!hasErrors(loaded.diagnostics)) return {};
-  return Error{fmt::format("{} cannot be repaired: what of it could not be read would be lost.\n{}", file,
-                           errorText(loaded.diagnostics, file)),
-               ErrorKind::InvalidInput};
-}
-
 Json toJson(const AppliedRepair& applied) {
   return {{"code", applied.problem.code},
           {"pointer", applied.problem.pointer},
@@ -81,13 +59,11 @@ void printRepaired(const RepairedDocument& repaired, const std::vector<Diagnosti
                    const ValidateOptions& options, Context& context) {
   if (options.asJson) {
     Json applied = Json::array();
-    Json leftJson = Json::array();
     for (const AppliedRepair& each : repaired.applied) applied.push_back(toJson(each));
-    for (const Diagnostic& each : left) leftJson.push_back(toJson(each));
     return printJson(context, {{"file", options.file},
                                {"isValid", !hasErrors(repaired.diagnostics)},
                                {"repaired", applied},
-                               {"diagnostics", leftJson},
+                               {"diagnostics", diagnosticsJson(left)},
                                {"text", serialize(repaired.document)}});
   }
   for (const AppliedRepair& each : repaired.applied)
@@ -97,7 +73,8 @@ void printRepaired(const RepairedDocument& repaired, const std::vector<Diagnosti
 }
 
 Result<int> repairFile(const ValidateOptions& options, OpenedPipeline pipeline, Context& context) {
-  if (Result<void> readable = checkReadable(pipeline.loaded, options.file); !readable) return readable.error();
+  if (Result<void> readable = checkReadable(pipeline.loaded, options.file, "repaired"); !readable)
+    return readable.error();
   keepSymbols(pipeline);
   const RepairedDocument repaired = repair(pipeline.loaded.document, pipeline.options);
   if (repaired.applied.empty() && hasErrors(repaired.diagnostics))
@@ -116,10 +93,8 @@ struct Findings {
 };
 
 Findings findingsOf(const std::vector<Diagnostic>& diagnostics, const std::string& file) {
-  Json list = Json::array();
-  for (const Diagnostic& diagnostic : diagnostics) list.push_back(toJson(diagnostic));
   const bool isValid = !hasErrors(diagnostics);
-  return {{{"file", file}, {"isValid", isValid}, {"diagnostics", std::move(list)}}, isValid};
+  return {{{"file", file}, {"isValid", isValid}, {"diagnostics", diagnosticsJson(diagnostics)}}, isValid};
 }
 
 void printFindings(const std::vector<Diagnostic>& diagnostics, const ValidateOptions& options, Context& context) {

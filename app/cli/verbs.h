@@ -14,6 +14,7 @@ void addValidateVerb(CLI::App& app, Context& context);
 void addInferVerb(CLI::App& app, Context& context);
 void addFuseVerb(CLI::App& app, Context& context);
 void addExplainVerb(CLI::App& app, Context& context);
+void addEditVerb(CLI::App& app, Context& context);
 void addSuggestVerb(CLI::App& app, Context& context);
 void addDiffVerb(CLI::App& app, Context& context);
 void addRunVerb(CLI::App& app, Context& context);

@@ -1,8 +1,6 @@
-// Lookups on a document, and the entrance to edits.
+// Lookups on a document.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document.h"
-
-#include "core/document/edit_applier.h"
 
 #include <algorithm>
 #include <cctype>
@@ -82,10 +80,12 @@ std::string freeId(const std::unordered_set<std::string>& taken, std::string_vie
   }
 }
 
-Result<Edit> PipelineDocument::apply(const Edit& edit) {
-  if (m_isReadOnly)
-    return Error{"This pipeline was written in a newer major version of the format; it can be looked at, not edited."};
-  return EditApplier(*this, m_pipeline).apply(edit);
+std::vector<const DocumentFrame*> drawnFrames(const PipelineDocument& document) {
+  std::vector<const DocumentFrame*> frames;
+  std::unordered_set<std::string_view> ids;
+  for (const DocumentFrame& frame : document.frames())
+    if (ids.insert(frame.id).second && frame.area && !frame.id.empty()) frames.push_back(&frame);
+  return frames;
 }
 
 }  // namespace fuseline

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/graph/edit.h"
-#include "core/support/result.h"
+#include "core/document/edit.h"
 
 #include <map>
 #include <string>
@@ -46,9 +45,6 @@ class PipelineDocument {
   /// A file of a newer major version: it can be looked at, not edited.
   bool isReadOnly() const { return m_isReadOnly; }
 
-  /// Changes the document and returns the edit that undoes it, byte for byte. On an error nothing has changed.
-  Result<Edit> apply(const Edit& edit);
-
   bool operator==(const PipelineDocument&) const = default;
 
  private:
@@ -77,14 +73,7 @@ std::string freeId(const DocumentBlock& block, std::string_view stem);
 /// The first that is not in `taken`.
 std::string freeId(const std::unordered_set<std::string>& taken, std::string_view stem);
 
-/// Removes an op together with its wires, outputs and position; `reconnect` joins its main input to its consumers.
-Edit removeOpWithWires(const PipelineDocument& document, std::string_view id, bool reconnect = false);
-/// The same in a block of the document, as an edit of that block. An output of a block is a port of its instances: it
-/// stays where it can be read from elsewhere, and goes where it cannot.
-Edit removeOpWithWires(const PipelineDocument& document, const DocumentBlock& section, std::string_view id,
-                       bool reconnect);
-
-/// Would this wire be legal? Refuses with a sentence: unknown port, taken input, a cycle (named).
-Verdict canConnect(const PipelineDocument& document, const Wire& wire);
+/// Frames that have a place and are the first with their id, as findFrame() finds them; in the document's order.
+std::vector<const DocumentFrame*> drawnFrames(const PipelineDocument& document);
 
 }  // namespace fuseline

@@ -118,23 +118,7 @@ class DocumentWriter {
  public:
   explicit DocumentWriter(const PipelineDocument& document) : m_document(document) {}
 
-  std::string write() {
-    const Json file = fileObject();
-    m_out = "{";
-    for (const auto& [name, value] : file.items()) {
-      startField(name, 2);
-      if (name == "pipeline" && value.is_object())
-        writeBlock(value, 2);
-      else if (name == "blocks" && value.is_object())
-        writeBlocks(value);
-      else
-        writePretty(m_out, value, 2, 2 + name.size() + 5);
-    }
-    return m_out + "\n}\n";
-  }
-
- private:
-  Json fileObject() const {
+  Json object() const {
     const PipelineDocument& document = m_document;
     const bool hasBlocks = !document.blocks().empty() || !bag("blocks").empty();
     Fields fields(bag(""));
@@ -151,6 +135,22 @@ class DocumentWriter {
     return std::move(fields).finish();
   }
 
+  std::string write() {
+    const Json file = object();
+    m_out = "{";
+    for (const auto& [name, value] : file.items()) {
+      startField(name, 2);
+      if (name == "pipeline" && value.is_object())
+        writeBlock(value, 2);
+      else if (name == "blocks" && value.is_object())
+        writeBlocks(value);
+      else
+        writePretty(m_out, value, 2, 2 + name.size() + 5);
+    }
+    return m_out + "\n}\n";
+  }
+
+ private:
   Json versionObject() const {
     const Json& extra = bag("formatVersion");
     Fields fields(extra);
@@ -286,6 +286,8 @@ class DocumentWriter {
   const PipelineDocument& m_document;
   std::string m_out;
 };
+
+Json toJson(const PipelineDocument& document) { return DocumentWriter(document).object(); }
 
 std::string serialize(const PipelineDocument& document) { return DocumentWriter(document).write(); }
 

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/document/diagnostic.h"
 #include "core/document/document.h"
-#include "core/graph/diagnostic.h"
+#include "core/support/result.h"
 
 #include <filesystem>
 #include <map>
@@ -43,6 +44,8 @@ LoadedDocument parseDocument(std::string_view text);
 /// Errors: the file cannot be read, is larger than 64 MiB, or is such a file without a whole pipeline.
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path);
 
+/// The content of the file, without its text.
+Json toJson(const PipelineDocument& document);
 /// Deterministic: same document, same bytes. Two-space indent, LF, a trailing newline.
 std::string serialize(const PipelineDocument& document);
 /// Writes atomically: a temporary file beside it, then a rename.

@@ -1,6 +1,6 @@
 // The JSON Schema of the pipeline file. Unknown fields are allowed everywhere, because they are kept.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/document_operation.h"
+#include "core/document/block_operation.h"
 #include "core/document/file_format.h"
 #include "core/document/format_version.h"
 #include "core/ops/catalog.h"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/pipeline_exporter.h"
 
+#include "core/edit/apply_edit.h"
 #include "core/export/drawing/svg_exporter.h"
 #include "core/export/inspect/dlfw_inspect.h"
 #include "core/export/onnx/onnx_exporter.h"
@@ -74,8 +75,8 @@ Result<std::string> contentOf(const PipelineText& exported) {
 PipelineDocument documentAsAnalysed(const ExportedPipeline& pipeline) {
   PipelineDocument document = pipeline.document;
   for (const auto& [name, value] : pipeline.options.lowering.symbols)
-    if (document.symbols().contains(name)) (void)document.apply(SetSymbol{.name = name, .value = value});
-  if (pipeline.options.recipe) (void)document.apply(SetRecipe{toJson(*pipeline.options.recipe)});
+    if (document.symbols().contains(name)) (void)applyEdit(document, SetSymbol{.name = name, .value = value});
+  if (pipeline.options.recipe) (void)applyEdit(document, SetRecipe{toJson(*pipeline.options.recipe)});
   return document;
 }
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/graph/diagnostic.h"
 #include "core/graph/graph.h"
 
 #include <cstddef>
@@ -39,11 +38,6 @@ InstanceGroups groupsOf(const std::vector<std::string>& keys);
 
 /// Behind a sentence that holds in `count`: " The same holds in 79 more instances of block Layer."; empty for one.
 std::string sameInMoreInstances(std::size_t count, std::string_view block);
-
-/// Diagnostics about the same op of a block that differ in the instance alone.
-InstanceGroups instanceGroups(const Graph& graph, const std::vector<Diagnostic>& diagnostics);
-/// The first of each group, which says how many there are and has the ops of all in `instances`.
-std::vector<Diagnostic> foldInstances(const Graph& graph, const std::vector<Diagnostic>& diagnostics);
 
 /// Placing more boxes takes minutes, and nobody would find one of them.
 inline constexpr std::size_t kMostDrawnOps = 1000;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/document/lowering.h"
 #include "core/fusion/fuser.h"
+#include "core/lowering/lowering.h"
 #include "core/plan/plan.h"
 
 #include <cstdint>

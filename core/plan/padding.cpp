@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/padding.h"
 
+#include "core/edit/apply_edit.h"
 #include "core/quant/apply_recipe.h"
 #include "core/tensor/scaling.h"
 
@@ -222,7 +223,7 @@ class Padding {
 
   std::optional<Misfits> misfitsAfter(const Edit& edit) const {
     PipelineDocument padded = m_document;
-    if (!padded.apply(edit)) return std::nullopt;
+    if (!applyEdit(padded, edit)) return std::nullopt;
     LoweredGraph lowered = lower(padded, m_options);
     if (hasErrors(lowered.diagnostics)) return std::nullopt;
     std::vector<Diagnostic> diagnostics;

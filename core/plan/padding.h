@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/document/diagnostic.h"
 #include "core/document/document.h"
-#include "core/document/lowering.h"
-#include "core/graph/diagnostic.h"
+#include "core/lowering/lowering.h"
 #include "core/quant/recipe.h"
 
 #include <vector>

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/document/document_difference.h"
+#include "core/compare/document_difference.h"
 #include "core/fusion/plan_difference.h"
 #include "core/plan/analysis.h"
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/repair.h"
 
+#include "core/edit/apply_edit.h"
+
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -38,7 +40,7 @@ class Repairer {
   bool applyFirst(const Diagnostic& problem) {
     return std::ranges::any_of(problem.repairs, [&](const Repair& repair) {
       if (!m_tried.emplace(problem.code, problem.node, problem.port, repair.label).second) return false;
-      if (!m_result.document.apply(repair.edit)) return false;
+      if (!applyEdit(m_result.document, repair.edit)) return false;
       m_result.applied.push_back({.problem = problem, .label = repair.label});
       return true;
     });

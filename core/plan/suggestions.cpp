@@ -3,6 +3,7 @@
 #include "core/plan/suggestions.h"
 
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/plan/suggestions/sources.h"
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
@@ -127,7 +128,7 @@ class Trials {
 
   std::optional<Suggestion> tried(Proposal proposal) {
     PipelineDocument changed = m_document;
-    if (!changed.apply(proposal.repair.edit) || !isNew(changed)) return std::nullopt;
+    if (!applyEdit(changed, proposal.repair.edit) || !isNew(changed)) return std::nullopt;
     return comparedWithNow(std::move(proposal), analyze(changed, m_options));
   }
 
@@ -179,7 +180,7 @@ class Trials {
     };
     const auto again = std::ranges::find_if(proposals, isSame);
     PipelineDocument changed = improved.document;
-    if (again == proposals.end() || !changed.apply(again->repair.edit)) return;
+    if (again == proposals.end() || !applyEdit(changed, again->repair.edit)) return;
     Analysis analysis = analyze(changed, m_options);
     if (!analysis.isRunnable() || !isLess(needsOf(analysis), needsOf(improved.analysis))) return;
     improved.document = std::move(changed);

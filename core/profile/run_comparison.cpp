@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_comparison.h"
 
-#include "core/document/document_difference.h"
+#include "core/compare/document_difference.h"
 #include "core/profile/run_pipeline.h"
 #include "core/support/percent.h"
 #include "core/support/text.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/time_tree.h"
 
-#include "core/document/document_operation.h"
+#include "core/document/block_operation.h"
 #include "core/profile/run_pipeline.h"
 #include "core/profile/step_sums.h"
 

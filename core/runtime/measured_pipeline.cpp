@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/measured_pipeline.h"
 
+#include "core/edit/apply_edit.h"
 #include "core/profile/run_pipeline.h"
 #include "core/runtime/pipeline_run.h"
 
@@ -47,7 +48,7 @@ class SettingsEdits {
   const PipelineDocument& document() const { return m_measured.document; }
 
   Result<void> put(const Edit& edit, std::string change) {
-    if (Result<Edit> applied = m_measured.document.apply(edit); !applied) return applied.error();
+    if (Result<Edit> applied = applyEdit(m_measured.document, edit); !applied) return applied.error();
     m_measured.changes.push_back(std::move(change));
     return {};
   }

@@ -185,8 +185,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   if (Result<void> fits = checkRecipe(); !fits) return fits;
   m_options.settings.recipe = recipeName(loaded.document, m_analysis.recipe);
   m_options.settings.rules = m_analysis.report.book == RuleBook::Te ? "te" : "all";
-  Result<Json> pipeline = parseJson(serialize(loaded.document));
-  if (pipeline) m_pipeline = std::move(*pipeline);
+  m_pipeline = toJson(loaded.document);
   if (Result<void> fits = checkMemory(); !fits) return fits;
   if (m_options.takesTensorsThatFit) m_options.tensors = thoseThatFit(m_analysis.graph(), std::move(m_options.tensors));
   Result<NamedTensors> bindings = makeBindings(m_analysis.graph(), m_options.settings.seed, m_options.tensors);

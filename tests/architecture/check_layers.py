@@ -12,8 +12,8 @@ LAYERS = ("core", "kernels", "ui", "app", "tests")
 
 # Within core: a folder may include itself and what stands before it.
 CORE_ORDER = (
-    "support", "numerics", "tensor", "ops", "graph", "document", "quant",
-    "fusion", "plan", "profile", "runtime", "worker", "export",
+    "support", "numerics", "tensor", "ops", "graph", "document", "lowering", "edit", "compare",
+    "quant", "fusion", "plan", "profile", "runtime", "worker", "export",
 )
 
 # Within ui likewise.
@@ -49,6 +49,7 @@ RULES = (
     ("ui/", r"^(kernels|app|tests)/", "ui knows no kernels, app or tests"),
     ("ui/", rf"^({CUDA}|{CPU_LIBRARIES})", "ui knows no device library"),
     ("ui/", rf"^({COMMAND_LINE})", "ui knows no command line"),
+    ("ui/session/", r"^ui/(?!session/|theme/)", "the session knows no canvas, panes or window"),
     ("app/cli/", rf"^({QT}|ui/)", "the program fuseline links no Qt"),
     ("app/drawing/", rf"^({QT}|ui/|{CUDA})", "layouts of graphs need neither Qt nor CUDA"),
     ("app/backends", rf"^({QT}|ui/|{CUDA})", "the backends of a program need neither Qt nor CUDA"),

@@ -1,6 +1,6 @@
 // Integer expressions over symbols.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/expression.h"
+#include "core/lowering/expression.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace fuseline;

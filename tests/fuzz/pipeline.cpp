@@ -1,8 +1,8 @@
 // Pipeline files: read, lowered, and written back.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/diagnostic.h"
 #include "core/document/file_format.h"
-#include "core/document/lowering.h"
-#include "core/graph/diagnostic.h"
+#include "core/lowering/lowering.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace fuseline;

@@ -1,6 +1,6 @@
 // Inside blocks on the canvas: the way in and out, and that edits there are edits of the block.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/document_operation.h"
+#include "core/lowering/document_operation.h"
 #include "tests/ui/block_examples.h"
 #include "ui/inspector/attribute_field.h"
 #include "ui/inspector/block_section.h"

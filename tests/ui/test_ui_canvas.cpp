@@ -1,7 +1,7 @@
 // Gestures on the canvas become edits; refusals say why.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/block_edits.h"
 #include "core/document/file_format.h"
+#include "core/edit/block_edits.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/port_shape.h"

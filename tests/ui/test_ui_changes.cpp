@@ -1,6 +1,8 @@
 // Comparing pipelines: the list of changes, its marks on the canvas, and taking changes back.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
+#include "core/lowering/connections.h"
 #include "core/profile/run_file.h"
 #include "tests/ui/ui_test_support.h"
 
@@ -444,14 +446,14 @@ void ChangesTest::aLargePipelineIsComparedBesideTheWindow() {
   Endpoint last{"act", "y"};
   for (int i = 0; i < 300; ++i) {
     const std::string id = "g" + std::to_string(i);
-    QVERIFY(static_cast<bool>(document.apply(AddOp{{.id = id, .operation = "GELU"}})));
-    QVERIFY(static_cast<bool>(document.apply(AddWire{{last, {id, "x"}}})));
-    QVERIFY(static_cast<bool>(document.apply(MoveNode{id, Position{(i % 40) * 240, 200 + (i / 40) * 120}})));
+    QVERIFY(static_cast<bool>(applyEdit(document, AddOp{{.id = id, .operation = "GELU"}})));
+    QVERIFY(static_cast<bool>(applyEdit(document, AddWire{{last, {id, "x"}}})));
+    QVERIFY(static_cast<bool>(applyEdit(document, MoveNode{id, Position{(i % 40) * 240, 200 + (i / 40) * 120}})));
     last = {id, "y"};
   }
-  QVERIFY(static_cast<bool>(document.apply(ReplaceOutput{"y", {.id = "y", .from = last}})));
+  QVERIFY(static_cast<bool>(applyEdit(document, ReplaceOutput{"y", {.id = "y", .from = last}})));
   for (const auto& [id, x] : {std::pair("x", 0), {"norm", 200}, {"fc", 400}, {"act", 600}, {"y", 800}})
-    QVERIFY(static_cast<bool>(document.apply(MoveNode{id, Position{x, 0}})));
+    QVERIFY(static_cast<bool>(applyEdit(document, MoveNode{id, Position{x, 0}})));
   Fixture f(serialize(document));
   f.window.comparison().start(f.session.document(), QStringLiteral("before"));
   for (int i = 0; i < 5; ++i) QVERIFY(f.session.apply(SetSymbol{"M", 32 + i}));

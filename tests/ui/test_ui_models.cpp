@@ -1,5 +1,6 @@
 // Every item model against Qt's own checker, and what the models show.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/edit/apply_edit.h"
 #include "core/fusion/rule_text.h"
 #include "core/ops/catalog.h"
 #include "tests/ui/ui_test_support.h"
@@ -118,7 +119,7 @@ void ModelsTest::paletteListsTheBlocksOfTheDocument() {
   PaletteFilter filter(model);
   const int numCategories = model.rowCount();
   PipelineDocument document;
-  QVERIFY(document.apply(AddBlock{.name = "Layer", .block = {}}).hasValue());
+  QVERIFY(applyEdit(document, AddBlock{.name = "Layer", .block = {}}).hasValue());
   model.setBlocks(blockEntries(document));
   QCOMPARE(model.rowCount(), numCategories + 1);
   const QModelIndex category = model.index(numCategories, 0);

@@ -1,6 +1,8 @@
 // The outline: it lists the pipeline, does what the canvas does, and with the keyboard alone a pipeline is built.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/edit/apply_edit.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/outline/node_search.h"
 #include "ui/theme/format.h"
 
 #include <QAccessible>
@@ -51,6 +53,7 @@ class OutlineTest : public QObject {
   void aThousandOpsAreListed();
   void editsAreOneChangeForViews();
   void aPipelineIsBuiltByKeys();
+  void searchFindsNodesByWhatIsKnownOfThem();
 };
 
 namespace {
@@ -77,15 +80,15 @@ std::string backwardsPipeline() {
 
 std::string chainOfGelus(int numOps) {
   PipelineDocument document;
-  (void)document.apply(AddInput{{.id = "x", .dtype = "bf16", .shape = Json({16, 32})}});
+  (void)applyEdit(document, AddInput{{.id = "x", .dtype = "bf16", .shape = Json({16, 32})}});
   Endpoint from{"x", {}};
   for (int i = 0; i < numOps; ++i) {
     const std::string id = "op" + std::to_string(i);
-    (void)document.apply(AddOp{.op = {.id = id, .operation = "GELU"}});
-    (void)document.apply(AddWire{.wire = {from, {id, "x"}}});
+    (void)applyEdit(document, AddOp{.op = {.id = id, .operation = "GELU"}});
+    (void)applyEdit(document, AddWire{.wire = {from, {id, "x"}}});
     from = {id, "y"};
   }
-  (void)document.apply(AddOutput{.output = {.id = "out", .from = from}});
+  (void)applyEdit(document, AddOutput{.output = {.id = "out", .from = from}});
   return serialize(document);
 }
 
@@ -653,6 +656,22 @@ void OutlineTest::aPipelineIsBuiltByKeys() {
   for (; f.session.history().canUndo() && numUndone < 20; ++numUndone) press(Qt::Key_Z, Qt::ControlModifier);
   QCOMPARE(numUndone, 8);  // six nodes, a name, a wire
   QCOMPARE(serialize(f.session.document()), before);
+}
+
+void OutlineTest::searchFindsNodesByWhatIsKnownOfThem() {
+  Fixture f(smallPipeline());
+  const auto found = [&](const char* query) {
+    QStringList ids;
+    for (const FoundNode& node : findNodes(f.session.document(), *f.session.analysis(), QString::fromUtf8(query)))
+      ids.append(toQt(node.id));
+    return ids.join(u' ');
+  };
+  QCOMPARE(found("LINEAR"), QStringLiteral("fc act"));  // act is part of ForwardLinearEpilogue
+  QCOMPARE(found("fc linear"), QStringLiteral("fc"));
+  QCOMPARE(found("32x"), QString());
+  QCOMPARE(found("16 × 32"), QStringLiteral("x norm"));
+  QCOMPARE(found("nothing"), QString());
+  QCOMPARE(found(""), QStringLiteral("x norm fc act y"));
 }
 
 }  // namespace fuseline::ui

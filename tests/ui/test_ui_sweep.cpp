@@ -1,5 +1,6 @@
 // Sweeps: what is offered, how points are measured one after the other, and what chart and table say of them.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/edit/apply_edit.h"
 #include "core/support/atomic_file.h"
 #include "core/worker/protocol.h"
 #include "tests/ui/ui_test_support.h"
@@ -128,7 +129,7 @@ QStringList realWorker() { return {QStringLiteral(FUSELINE_PROGRAM), QStringLite
 
 void SweepTest::offersSymbolsWithSizesAroundTheirOwn() {
   PipelineDocument document = parseDocument(smallPipeline()).document;
-  QVERIFY(document.apply(SetSymbol{.name = "A", .value = "2*M", .index = 0}).hasValue());
+  QVERIFY(applyEdit(document, SetSymbol{.name = "A", .value = "2*M", .index = 0}).hasValue());
   const std::vector<SweepSymbol> symbols = sweepSymbols(document);
   QCOMPARE(symbols.size(), 3u);
   QCOMPARE(symbols[0].name, QStringLiteral("M"));
@@ -146,14 +147,14 @@ void SweepTest::offersTheRecipeOfThePipelineOnce() {
   };
   QCOMPARE(keys().size(), static_cast<qsizetype>(builtinRecipes().size()));
   QCOMPARE(keys().front(), QString());  // None is the pipeline's
-  QVERIFY(document.apply(SetRecipe{.recipe = {{"name", "MXFP8BlockScaling"}}}).hasValue());
+  QVERIFY(applyEdit(document, SetRecipe{.recipe = {{"name", "MXFP8BlockScaling"}}}).hasValue());
   QCOMPARE(keys().front(), QStringLiteral("None"));
   QVERIFY(!keys().contains(QStringLiteral("MXFP8BlockScaling")));
-  QVERIFY(document.apply(SetRecipe{.recipe = {{"name", "DelayedScaling"}, {"margin", 2}}}).hasValue());
+  QVERIFY(applyEdit(document, SetRecipe{.recipe = {{"name", "DelayedScaling"}, {"margin", 2}}}).hasValue());
   QCOMPARE(keys().size(), static_cast<qsizetype>(builtinRecipes().size()) + 1);
   QVERIFY(keys().contains(QStringLiteral("DelayedScaling")));
   QCOMPARE(keys()[1], QString());
-  QVERIFY(document.apply(SetRecipe{.recipe = {{"name", "Nonsense"}}}).hasValue());
+  QVERIFY(applyEdit(document, SetRecipe{.recipe = {{"name", "Nonsense"}}}).hasValue());
   QVERIFY(!sweepRecipes(document, {})[1].whyNot.isEmpty());
 }
 
@@ -180,7 +181,7 @@ void SweepTest::namesRecipesOnlyWhereTheyAreAnAxis() {
   QVERIFY(axis({QString()}).empty());
   QCOMPARE(axis({QStringLiteral("MXFP8BlockScaling"), QString()}),
            (std::vector<std::string>{"None", "MXFP8BlockScaling"}));
-  QVERIFY(document.apply(SetRecipe{.recipe = {{"name", "DelayedScaling"}, {"margin", 2}}}).hasValue());
+  QVERIFY(applyEdit(document, SetRecipe{.recipe = {{"name", "DelayedScaling"}, {"margin", 2}}}).hasValue());
   QCOMPARE(axis({QString(), QStringLiteral("None")}), (std::vector<std::string>{"None", ""}));
 }
 

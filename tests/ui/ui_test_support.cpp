@@ -14,38 +14,6 @@
 
 namespace fuseline::ui {
 
-namespace {
-
-constexpr const char* kHead = R"("$schema": "fuseline-pipeline-1.json", "format": "fuseline-pipeline",
-  "formatVersion": {"major": 1, "minor": 0}, "symbols": {"M": 16, "H": 32}, )";
-
-std::string document(const std::string& pipeline, const std::string& rules = "all") {
-  return "{" + std::string(kHead) + "\"fusion\": {\"rules\": \"" + rules + "\"}, \"pipeline\": {" + pipeline + "}}";
-}
-
-}  // namespace
-
-std::string smallPipeline() {
-  return document(R"("inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]}],
-    "ops": [{"id": "norm", "op": "RMSNorm", "attributes": {"normalized_shape": ["H"]}},
-            {"id": "fc", "op": "Linear", "attributes": {"in_features": "H", "out_features": "2*H", "bias": false}},
-            {"id": "act", "op": "GELU", "attributes": {}}],
-    "wires": [["x", "norm.x"], ["norm.y", "fc.x"], ["fc.y", "act.x"]],
-    "outputs": [{"id": "y", "from": "act.y"}])");
-}
-
-std::string residualPipeline(bool isInPlace) {
-  const std::string inPlace = isInPlace ? "true" : "false";
-  return document(R"("inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]}],
-    "ops": [{"id": "save", "op": "MakeExtraOutput", "attributes": {}},
-            {"id": "fc", "op": "Linear", "attributes": {"in_features": "H", "out_features": "H", "bias": false}},
-            {"id": "add", "op": "AddExtraInput", "attributes": {"in_place": )" +
-                      inPlace + R"(}}],
-    "wires": [["x", "save.x"], ["save.y", "fc.x"], ["fc.y", "add.x"], ["save.extra", "add.extra"]],
-    "outputs": [{"id": "y", "from": "add.y"}])",
-                  "te");
-}
-
 bool waitForAnalysis(Session& session) {
   return QTest::qWaitFor([&] { return !session.isAnalysing(); });
 }

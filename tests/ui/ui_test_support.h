@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "tests/support/small_pipelines.h"
 #include "tests/support/temporary_folder.h"
 #include "ui/canvas/canvas_commands.h"
 #include "ui/canvas/canvas_selection.h"
@@ -44,11 +45,8 @@
 
 namespace fuseline::ui {
 
-/// x [16, 32] bf16 -> norm (RMSNorm) -> fc (Linear 32 to 64, no bias) -> act (GELU) -> y.
-std::string smallPipeline();
-/// x -> save (MakeExtraOutput) -> fc (Linear, no bias) -> add (AddExtraInput, in_place as given), save.extra ->
-/// add.extra, fused as TransformerEngine does.
-std::string residualPipeline(bool isInPlace);
+using testing::residualPipeline;
+using testing::smallPipeline;
 
 /// Waits until the analysis has caught up with the document.
 bool waitForAnalysis(Session& session);

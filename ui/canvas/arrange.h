@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/graph/edit.h"
+#include "core/document/edit.h"
 
 #include <QRect>
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/auto_layout.h"
 
+#include "core/edit/links.h"
 #include "ui/canvas/layout_rows.h"
 #include "ui/canvas/metrics.h"
-#include "ui/session/edits.h"
 
 #include <graphviz/cgraph.h>
 #include <graphviz/gvc.h>

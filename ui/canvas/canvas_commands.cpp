@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/canvas_commands.h"
 
-#include "core/document/block_edits.h"
-#include "core/document/document_operation.h"
-#include "core/document/fold_repeats.h"
+#include "core/edit/apply_edit.h"
+#include "core/edit/block_edits.h"
+#include "core/edit/chain_edits.h"
+#include "core/edit/fold_repeats.h"
+#include "core/lowering/document_operation.h"
+#include "core/plan/fusion_toggle.h"
 #include "ui/canvas/canvas_geometry.h"
 #include "ui/canvas/metrics.h"
-#include "ui/session/chain_edits.h"
-#include "ui/session/fusion_toggle.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
@@ -91,7 +92,7 @@ void CanvasCommands::toggleFusions() {
   const auto toggle = fusionToggle(m_parts.scope.document(), *m_parts.scope.analysis(), m_parts.scope.selection(),
                                    m_parts.session.selectedRule());
   if (!toggle) return Q_EMIT hint(tr("Select an op that is part of a fusion, or the label of a fusion; then press T."));
-  if (m_parts.scope.apply(toggle->edit)) Q_EMIT hint(toggle->hint);
+  if (m_parts.scope.apply(toggle->edit)) Q_EMIT hint(tr("%1 T switches it back.").arg(toQt(toggle->hint)));
 }
 
 // -------------------------------------------------------------------------------------------------------- clipboard
@@ -133,7 +134,7 @@ void CanvasCommands::pasteText(const QString& text) {
 void CanvasCommands::apply(const FragmentEdit& pasted) {
   if (!m_parts.scope.apply(pasted.edit)) return;
   m_parts.scene.clearSelection();
-  m_parts.scope.select(pasted.ids);
+  m_parts.scope.select(idsOf(pasted.ids));
   for (const std::string& id : pasted.frames)
     if (FrameItem* frame = m_parts.frames.item(id)) frame->setSelected(true);
 }
@@ -178,7 +179,7 @@ void CanvasCommands::expandSelected() {
   for (const DocumentOp& op : m_parts.scope.document().ops()) {
     if (!m_parts.scope.selection().contains(toQt(op.id)) || blockNameOf(op).empty()) continue;
     const Result<ExpandedBlock> expanded = expandBlock(scratch, op.id);
-    if (!expanded || !scratch.apply(expanded->edit)) continue;
+    if (!expanded || !applyEdit(scratch, expanded->edit)) continue;
     group.edits.push_back(expanded->edit);
     moves.push_back(expanded->moves);
     for (const std::string& inner : expanded->ids) ids.insert(toQt(inner));

@@ -102,7 +102,7 @@ void CanvasHand::moveCut(QPointF end) {
 void CanvasHand::finishCut() {
   const std::vector<Link> links = m_cut->crossed();
   cancelCut();
-  if (!links.empty()) m_scene.scope().apply(removeNodes(m_scene.scope().document(), {}, links, Reconnect::No));
+  if (!links.empty()) m_scene.scope().apply(removeNodes(m_scene.scope().document(), QSet<QString>(), links, Reconnect::No));
 }
 
 bool CanvasHand::cancelCut() {

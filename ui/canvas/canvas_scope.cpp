@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/canvas_scope.h"
 
-#include "core/document/block_edits.h"
-#include "core/document/document_operation.h"
-#include "core/document/lowering.h"
-#include "core/document/renaming.h"
-#include "ui/session/edits.h"
+#include "core/document/block_operation.h"
+#include "core/edit/apply_edit.h"
+#include "core/edit/block_edits.h"
+#include "core/edit/links.h"
+#include "core/edit/renaming.h"
+#include "core/lowering/lowering.h"
 #include "ui/theme/format.h"
 
 #include <QScopedValueRollback>
@@ -43,7 +44,7 @@ Result<PipelineDocument> asPipeline(const PipelineDocument& whole, const Documen
   group.edits.push_back(SetRecipe{recipeWithoutPlaces(whole.recipe())});
   addParts(group, block);
   PipelineDocument document;
-  const Result<Edit> applied = document.apply(group);
+  const Result<Edit> applied = applyEdit(document, group);
   if (!applied) return applied.error();
   return document;
 }
@@ -191,7 +192,7 @@ bool CanvasScope::apply(const Edit& edit, std::span<const PlaceMoves> moves) {
     std::vector<Edit> places;
     addMovedPlaces(places, trial, insideOf(m_session.document(), blockName(), each));
     for (Edit& place : places) {
-      if (!trial.apply(place)) continue;
+      if (!applyEdit(trial, place)) continue;
       whole.edits.push_back(std::move(place));
     }
   }
@@ -200,7 +201,7 @@ bool CanvasScope::apply(const Edit& edit, std::span<const PlaceMoves> moves) {
 
 bool CanvasScope::applyWhole(const Edit& whole, const QString& mergeKey) {
   PipelineDocument trial = m_session.document();
-  if (trial.apply(whole) && holdsItself(trial, blockName()) && !holdsItself(m_session.document(), blockName())) {
+  if (applyEdit(trial, whole) && holdsItself(trial, blockName()) && !holdsItself(m_session.document(), blockName())) {
     Q_EMIT m_session.editRefused(
         tr("Block %1 would hold itself. Add the op outside, or expand the block first.").arg(toQt(blockName())));
     return false;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/document/moved_places.h"
+#include "core/edit/moved_places.h"
 #include "ui/session/session.h"
 
 #include <QObject>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/document/document_difference.h"
+#include "core/compare/document_difference.h"
 #include "ui/theme/theme.h"
 
 #include <QPainter>

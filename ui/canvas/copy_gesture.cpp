@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/copy_gesture.h"
 
+#include "core/edit/apply_edit.h"
 #include "ui/theme/format.h"
 
 #include <utility>
@@ -23,7 +24,7 @@ bool CopyGesture::begin(const std::string& id, QPointF position) {
 DragCopy::Content CopyGesture::content() const {
   DragCopy::Content content;
   PipelineDocument placed = m_parts.scope.document();
-  for (const Edit& place : m_parts.items.missingPlaces()) (void)placed.apply(place);
+  for (const Edit& place : m_parts.items.missingPlaces()) (void)applyEdit(placed, place);
   content.fragment = copyFragment(placed, m_parts.scope.selection(), m_parts.frames.selected());
   for (const auto& [id, item] : m_parts.items.nodes())
     if (item->look().kind == NodeKind::Op && m_parts.scope.selection().contains(toQt(id))) content.nodes[id] = item;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/edit/chain_edits.h"
 #include "ui/canvas/canvas_parts.h"
-#include "ui/session/chain_edits.h"
 #include "ui/session/edits.h"
 
 #include <QObject>

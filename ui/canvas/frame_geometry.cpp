@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/frame_geometry.h"
 
+#include "core/edit/apply_edit.h"
 #include "ui/canvas/metrics.h"
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 namespace fuseline::ui {
 
@@ -53,14 +53,6 @@ bool isNestedIn(const NodeGroup& outer, const NodeGroup& inner) {
 QRect boxOf(const FrameArea& area) { return {area.x, area.y, area.width, area.height}; }
 
 FrameArea areaOf(const QRect& box) { return {box.x(), box.y(), box.width(), box.height()}; }
-
-std::vector<const DocumentFrame*> drawnFrames(const PipelineDocument& document) {
-  std::vector<const DocumentFrame*> frames;
-  std::set<std::string_view> ids;
-  for (const DocumentFrame& frame : document.frames())
-    if (ids.insert(frame.id).second && frame.area && !frame.id.empty()) frames.push_back(&frame);
-  return frames;
-}
 
 FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& frame, const NodeBoxes& nodes) {
   FrameContent content;
@@ -138,7 +130,7 @@ std::vector<Edit> refitFrames(const PipelineDocument& document, const NodeBoxes&
     fitted.area = areaAround(refitted, content, after);
     if (fitted == *frame) continue;
     edits.emplace_back(ReplaceFrame{fitted});
-    (void)refitted.apply(edits.back());
+    (void)applyEdit(refitted, edits.back());
   }
   return edits;
 }

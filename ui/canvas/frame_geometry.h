@@ -17,9 +17,6 @@ namespace fuseline::ui {
 QRect boxOf(const FrameArea& area);
 FrameArea areaOf(const QRect& box);
 
-/// Those that have a place and are the first with their id, as findFrame() finds them; in the document's order.
-std::vector<const DocumentFrame*> drawnFrames(const PipelineDocument& document);
-
 /// What lies in a frame with all of its box.
 struct FrameContent {
   std::vector<std::string> nodes;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/graph_scene.h"
 
-#include "core/document/document_operation.h"
+#include "core/lowering/document_operation.h"
 #include "ui/canvas/canvas_commands.h"
 #include "ui/canvas/canvas_selection.h"
 #include "ui/canvas/copy_gesture.h"

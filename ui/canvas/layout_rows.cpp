@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/layout_rows.h"
 
-#include "ui/session/edits.h"
+#include "core/edit/links.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/edit/links.h"
 #include "core/tensor/tensor_spec.h"
-#include "ui/session/edits.h"
 #include "ui/theme/theme.h"
 
 #include <QGraphicsPathItem>

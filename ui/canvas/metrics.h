@@ -1,12 +1,13 @@
-// Sizes that the canvas, the automatic layout and the composed edits share, in scene pixels.
+// Sizes that the canvas and the automatic layout share, in scene pixels.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include "core/edit/view_grid.h"
 
 #include <cmath>
 
 namespace fuseline::ui {
 
-inline constexpr int kNodeWidthPx = 152;
 inline constexpr int kNodeHeightPx = 56;
 inline constexpr int kEndWidthPx = 96;
 inline constexpr int kEndHeightPx = 44;
@@ -15,10 +16,6 @@ inline constexpr int kPortPitchPx = 24;
 inline constexpr int kPortRadiusPx = 5;
 /// How near the pointer must be to take a port.
 inline constexpr int kPortSnapPx = 14;
-/// Room for the shape on a wire.
-inline constexpr int kWireGapPx = 72;
-inline constexpr int kNodePitchPx = kNodeWidthPx + kWireGapPx;
-inline constexpr int kRowPitchPx = 120;
 inline constexpr int kGridPx = 8;
 /// The nearest place on it: a whole number.
 inline double onGrid(double place) { return std::round(place / kGridPx) * kGridPx; }

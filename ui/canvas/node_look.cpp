@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/node_look.h"
 
-#include "core/document/document_operation.h"
+#include "core/edit/links.h"
+#include "core/lowering/document_operation.h"
 #include "core/ops/external.h"
 #include "ui/canvas/metrics.h"
-#include "ui/session/edits.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/translated.h"
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/changes/changes_model.h"
 
-#include "core/document/block_edits.h"
-#include "core/document/change_text.h"
+#include "core/compare/change_text.h"
+#include "core/edit/block_edits.h"
 #include "core/support/text.h"
 #include "ui/theme/format.h"
 

@@ -248,8 +248,7 @@ std::optional<MeasuredChange> ChangesPanel::measuredChange() const {
   const std::optional<LastRun>& run = m_session.lastRun();
   const Baseline* const base = m_session.baselines().reference();
   if (!m_comparison.isOn() || !run || run->isStale || !base || !tookTurns(*base->record, run->record)) return {};
-  const Result<Json> compared = parseJson(serialize(*m_comparison.result()->base));
-  if (!compared || hashWithoutView(*compared) != base->record->pipelineHash) return {};
+  if (hashWithoutView(toJson(*m_comparison.result()->base)) != base->record->pipelineHash) return {};
   Result<RunComparison> comparison = compareRuns(*base->record, run->record);
   if (!comparison) return {};
   return MeasuredChange{std::move(*comparison), base->record.get(), &run->record};

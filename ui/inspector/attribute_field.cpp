@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/inspector/attribute_field.h"
 
-#include "core/document/expression.h"
+#include "core/lowering/expression.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/elided_label.h"
 

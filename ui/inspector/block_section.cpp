@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/inspector/block_section.h"
 
-#include "core/document/block_edits.h"
-#include "core/document/document_operation.h"
+#include "core/edit/block_edits.h"
+#include "core/lowering/document_operation.h"
 #include "ui/theme/format.h"
 
 #include <QLabel>

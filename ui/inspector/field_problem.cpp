@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/inspector/field_problem.h"
 
-#include "core/document/expression.h"
 #include "core/document/file_format.h"
+#include "core/lowering/expression.h"
 #include "ui/inspector/attribute_field.h"
 #include "ui/theme/format.h"
 
@@ -66,7 +66,7 @@ QString problemsOfSymbol(const Session& session, const std::string& name) {
   const QString pointer = QStringLiteral("/symbols/%1").arg(toQt(name));
   const bool hasErrors = fuseline::hasErrors(session.analysis()->lowered.diagnostics);
   if (!hasErrors || !isNegative(session.document(), name)) return problemsAt(session, pointer);
-  const Json document = Json::parse(serialize(session.document()));
+  const Json document = toJson(session.document());
   return sentencesOf(session, [&](const Diagnostic& problem) {
     return standsIn(problem, pointer) || usesSymbol(document, problem.pointer, name);
   });

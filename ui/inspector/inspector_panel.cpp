@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/inspector/inspector_panel.h"
 
-#include "core/document/document_operation.h"
+#include "core/edit/links.h"
+#include "core/lowering/document_operation.h"
 #include "core/support/text.h"
-#include "ui/session/edits.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/pane_ring.h"
 

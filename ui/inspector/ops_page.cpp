@@ -1,6 +1,6 @@
 // The inspector's page of several ops.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/document_operation.h"
+#include "core/lowering/document_operation.h"
 #include "ui/inspector/inspector_panel.h"
 #include "ui/theme/format.h"
 

@@ -1,6 +1,6 @@
 // The inspector's page of the whole pipeline: symbols, inputs, outputs, recipe, rule book.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/expression.h"
+#include "core/lowering/expression.h"
 #include "core/plan/fusion_edits.h"
 #include "core/quant/gemm_switches.h"
 #include "ui/inspector/field_problem.h"

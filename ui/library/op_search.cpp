@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/library/op_search.h"
 
-#include "core/document/document_operation.h"
+#include "core/document/block_operation.h"
+#include "core/edit/node_edits.h"
 #include "ui/library/operation_card.h"
-#include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/edit/links.h"
 #include "core/graph/graph.h"
-#include "ui/session/edits.h"
 
 #include <QString>
 

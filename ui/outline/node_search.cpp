@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/outline/node_search.h"
 
-#include "core/document/document_operation.h"
-#include "ui/session/edits.h"
+#include "core/edit/links.h"
+#include "core/lowering/document_operation.h"
 #include "ui/theme/format.h"
 
 #include <QStringList>

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/outline/outline.h"
 
-#include "core/document/document_operation.h"
-#include "core/document/running_order.h"
+#include "core/edit/links.h"
+#include "core/edit/running_order.h"
+#include "core/lowering/document_operation.h"
 #include "ui/problems/problems_model.h"
-#include "ui/session/edits.h"
 #include "ui/session/session.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/translated.h"

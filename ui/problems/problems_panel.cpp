@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/problems/problems_panel.h"
 
-#include "core/graph/instances.h"
+#include "core/lowering/folded_diagnostics.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/table_copying.h"
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/pipeline_comparison.h"
 
+#include "core/compare/take_back.h"
 #include "core/document/file_format.h"
-#include "core/document/take_back.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/measured_pipeline.h"

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/document/change_map.h"
+#include "core/compare/change_map.h"
 #include "core/plan/pipeline_difference.h"
 #include "ui/session/session.h"
 

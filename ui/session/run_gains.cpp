@@ -22,7 +22,7 @@ void RunGains::take(const RunRecord& run, const std::string& runName) {
 GainModel RunGains::gainsFor(const PipelineDocument& document, RunSettings settings) const {
   if (!isKnown()) return {.decides = false};
   settings.recipe = recipeName(document, std::nullopt);
-  const Json pipeline = Json::parse(serialize(document));
+  const Json pipeline = toJson(document);
   const bool isSame{measuredSame(m_measured, pipeline, settings, wholeRecipe(document, std::nullopt))};
   GainModel gains = isSame ? m_gains : GainModel();
   gains.decides = false;

@@ -259,7 +259,7 @@ void RunHistory::list() {
 void RunHistory::hashDocument() {
   const quint64 generation = ++m_hashGeneration;
   m_pool.start([this, generation, document = m_session.document()] {
-    const std::string hash = hashWithoutView(Json::parse(serialize(document), nullptr, false));
+    const std::string hash = hashWithoutView(toJson(document));
     QMetaObject::invokeMethod(
         this,
         [this, generation, hash] {

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/session.h"
 
-#include "core/document/lowering.h"
-#include "core/document/renaming.h"
+#include "core/edit/renaming.h"
 #include "core/export/html_comparison.h"
 #include "core/export/onnx/onnx_import.h"
+#include "core/lowering/lowering.h"
 #include "core/plan/capturable_tensors.h"
 #include "core/profile/run_file.h"
 #include "core/profile/run_folder.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/document/history.h"
+#include "core/edit/history.h"
 #include "core/export/exporter.h"
 #include "core/export/pipeline_exporter.h"
 #include "core/plan/analysis.h"

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/sweep_session.h"
 
+#include "core/edit/apply_edit.h"
 #include "core/profile/run_command.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/quantized_linears.h"
@@ -154,8 +155,8 @@ void SweepSession::followReplacement() {
 
 PipelineDocument SweepSession::withoutAxes(PipelineDocument document) const {
   for (const SweepAxis& axis : m_result->sweep.axes)
-    (void)document.apply(SetSymbol{.name = axis.symbol, .value = axis.sizes.front()}).hasValue();
-  if (!m_result->sweep.recipes.empty()) (void)document.apply(SetRecipe{}).hasValue();
+    (void)applyEdit(document, SetSymbol{.name = axis.symbol, .value = axis.sizes.front()}).hasValue();
+  if (!m_result->sweep.recipes.empty()) (void)applyEdit(document, SetRecipe{}).hasValue();
   return document;
 }
 

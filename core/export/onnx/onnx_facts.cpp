@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_facts.h"
 
-#include "core/document/expression.h"
+#include "core/lowering/expression.h"
 
 #include <algorithm>
 #include <cctype>

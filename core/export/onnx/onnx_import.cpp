@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_import.h"
 
-#include "core/document/fold_repeats.h"
 #include "core/document/json_text.h"
-#include "core/document/lowering.h"
+#include "core/edit/apply_edit.h"
+#include "core/edit/fold_repeats.h"
 #include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/onnx/onnx_fused_nodes.h"
@@ -16,6 +16,7 @@
 #include "core/export/onnx/onnx_preparation.h"
 #include "core/export/onnx/onnx_regions.h"
 #include "core/export/onnx/onnx_symbols.h"
+#include "core/lowering/lowering.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/foreign_file.h"
 #include "core/support/read_file.h"
@@ -667,7 +668,7 @@ class GraphImport {
 
   FoldedPlaces fold(ImportedPipeline& imported) const {
     std::optional<FoldedRepeats> folded = m_options.keepsFlat ? std::nullopt : foldRepeats(imported.document);
-    if (!folded || !imported.document.apply(folded->edit)) return FoldedPlaces();
+    if (!folded || !applyEdit(imported.document, folded->edit)) return FoldedPlaces();
     imported.notes.push_back(
         fmt::format("{} layers that are the same became instances of block {}.", folded->numInstances, folded->block));
     return FoldedPlaces(std::move(folded->places));

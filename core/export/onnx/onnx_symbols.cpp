@@ -3,8 +3,8 @@
 #include "core/export/onnx/onnx_symbols.h"
 
 #include "core/document/document.h"
-#include "core/document/expression.h"
 #include "core/document/json_text.h"
+#include "core/lowering/expression.h"
 
 #include <cctype>
 #include <variant>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/modules_between.h"
 
-#include "core/document/document_operation.h"
-#include "core/document/symbol_table.h"
+#include "core/lowering/document_operation.h"
+#include "core/lowering/symbol_table.h"
 #include "core/ops/external.h"
 
 #include <algorithm>

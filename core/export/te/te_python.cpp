@@ -3,6 +3,7 @@
 #include "core/export/te/te_python.h"
 
 #include "core/document/embedded_pipeline.h"
+#include "core/edit/apply_edit.h"
 #include "core/export/te/modules_between.h"
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_operation.h"
@@ -603,7 +604,7 @@ Result<PipelineDocument> withSafeInPlace(const ExportedPipeline& pipeline, std::
   const Graph& graph = pipeline.analysis.graph();
   for (const InPlaceHazard& hazard : inPlaceHazards(graph)) {
     const Node& node = graph.node(hazard.node);
-    if (Result<Edit> undo = document.apply(rules::setAttribute(node, "in_place", false).edit); !undo)
+    if (Result<Edit> undo = applyEdit(document, rules::setAttribute(node, "in_place", false).edit); !undo)
       return undo.error();
     notes.push_back(fmt::format("{}: in_place is off here, because {}.", node.id, hazardText(graph, hazard)));
   }

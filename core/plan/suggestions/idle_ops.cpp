@@ -1,5 +1,6 @@
 // Ops that do nothing, but may stand between others.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/lowering/connections.h"
 #include "core/plan/suggestions/sources.h"
 #include "core/plan/suggestions/written_op.h"
 

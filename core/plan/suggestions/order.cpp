@@ -1,6 +1,6 @@
 // Neighbours that may change places: both orders are the same mathematics, and perhaps only one of them is fused.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/document_operation.h"
+#include "core/lowering/document_operation.h"
 #include "core/plan/suggestions/sources.h"
 #include "core/plan/suggestions/written_op.h"
 

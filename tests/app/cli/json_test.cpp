@@ -39,6 +39,7 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("infer", "--device sm_90 " + samplePipeline());
   expectFits("fuse", "--device reference " + samplePipeline());
   expectFits("explain", "--device reference " + samplePipeline());
+  expectFits("edit", "--insert GELU --after act --set-symbol M=8 " + samplePipeline());
   expectFits("suggest", "--device reference --rules te --bandwidth 100 --launch 2 " + samplePipeline());
   expectFits("diff", "--device reference " + samplePipeline() + " '" + goldenPath("nested.fuseline").string() + "'");
   expectFits("diff", "--view " + samplePipeline() + " '" + goldenPath("broken.fuseline").string() + "'");
@@ -123,8 +124,8 @@ TEST(JsonOutput, SchemaOfTheFileIsJson) {
 
 TEST(JsonOutput, EveryVerbOfTheHelpHasASchema) {
   for (const char* verb :
-       {"new", "ops",   "rules",   "recipes", "validate", "infer", "fuse",  "explain", "suggest", "diff",
-        "run", "sweep", "devices", "compare", "export",   "bench", "guide", "schema",  "worker",  "import"}) {
+       {"new", "ops",   "rules",   "recipes", "validate", "infer", "fuse",  "explain", "edit",   "suggest", "diff",
+        "run", "sweep", "devices", "compare", "export",   "bench", "guide", "schema",  "worker", "import"}) {
     EXPECT_EQ(fuseline(std::string(verb) + " --help").exitCode, 0) << verb;
     EXPECT_EQ(schemaOf(verb)["title"], "fuseline " + std::string(verb) + " --json");
   }

@@ -152,8 +152,8 @@ TEST(Annotations, DoNotStandInWhatProgramsRead) {
 
 TEST(Help, EndsWithExamplesOfTheVerb) {
   int numExamples = 0;
-  for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "suggest", "run",
-                           "sweep", "compare", "export", "import", "devices", "bench", "guide", "schema"}) {
+  for (const char* verb : {"new", "ops", "rules", "recipes", "validate", "infer", "fuse", "explain", "edit", "suggest",
+                           "run", "sweep", "compare", "export", "import", "devices", "bench", "guide", "schema"}) {
     const std::string help = fuseline(std::string(verb) + " --help").out;
     const std::string options = help.substr(0, help.find("Examples:"));
     std::istringstream lines(help.substr(options.size()));

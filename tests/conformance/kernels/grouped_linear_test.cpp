@@ -2,8 +2,8 @@
 // and the feed-forward layer of a mixture of experts.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
-#include "core/document/lowering.h"
 #include "core/fusion/fuser.h"
+#include "core/lowering/lowering.h"
 #include "core/numerics/random.h"
 #include "core/plan/plan.h"
 #include "core/runtime/bindings.h"

@@ -1,6 +1,6 @@
 // The shipped examples and templates: clean, canonical, and lowered to what they say.
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/core/document/example_texts.h"
+#include "tests/support/example_texts.h"
 
 namespace fuseline::testing {
 namespace {

@@ -1,12 +1,13 @@
 // Frames and notes: what a file says of them, what is kept, and that they mean nothing to a pipeline.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/document/block_edits.h"
-#include "core/document/document_difference.h"
+#include "core/compare/document_difference.h"
 #include "core/document/format_version.h"
-#include "core/document/history.h"
 #include "core/document/pipeline_hash.h"
-#include "tests/core/document/example_texts.h"
-#include "tests/core/document/random_edits.h"
+#include "core/edit/apply_edit.h"
+#include "core/edit/block_edits.h"
+#include "core/edit/history.h"
+#include "tests/support/example_texts.h"
+#include "tests/support/random_edits.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ DocumentFrame frameOf(const std::string& id, const std::string& title) {
 }
 
 PipelineDocument withFrame(PipelineDocument document, const DocumentFrame& frame) {
-  EXPECT_TRUE(document.apply(AddFrame{frame}));
+  EXPECT_TRUE(applyEdit(document, AddFrame{frame}));
   return document;
 }
 
@@ -76,7 +77,7 @@ TEST(FrameFile, SaysAtLeastTheVersionOfFramesWhereItHasOne) {
   EXPECT_NE(framed.find(R"("minor": 3)"), std::string::npos);
   PipelineDocument inBlock = example("transformer_stack");
   ASSERT_FALSE(inBlock.blocks().empty());
-  ASSERT_TRUE(inBlock.apply(EditInBlock{inBlock.blocks().front().first, {AddFrame{frameOf("mlp", "MLP")}}}));
+  ASSERT_TRUE(applyEdit(inBlock, EditInBlock{inBlock.blocks().front().first, {AddFrame{frameOf("mlp", "MLP")}}}));
   EXPECT_NE(serialize(inBlock).find(R"("minor": 3)"), std::string::npos);
 }
 
@@ -127,10 +128,10 @@ TEST(Frame, MeansNothingToThePipeline) {
   EXPECT_EQ(hashOf(llama), hashOf(framed));
   PipelineDocument inBlock = example("transformer_stack");
   const PipelineDocument stack = inBlock;
-  ASSERT_TRUE(inBlock.apply(EditInBlock{inBlock.blocks().front().first, {AddFrame{frameOf("mlp", "MLP")}}}));
+  ASSERT_TRUE(applyEdit(inBlock, EditInBlock{inBlock.blocks().front().first, {AddFrame{frameOf("mlp", "MLP")}}}));
   EXPECT_TRUE(meansTheSame(stack, inBlock));
   EXPECT_EQ(hashOf(inBlock), hashOf(stack));
-  ASSERT_TRUE(inBlock.apply(EditInBlock{inBlock.blocks().front().first, {MoveNode{"norm", Position{8, 8}}}}));
+  ASSERT_TRUE(applyEdit(inBlock, EditInBlock{inBlock.blocks().front().first, {MoveNode{"norm", Position{8, 8}}}}));
   EXPECT_EQ(hashOf(inBlock), hashOf(stack));
 }
 
@@ -171,7 +172,7 @@ TEST(Frame, WithoutAnIdOfItsOwnIsStillAChangeOfTheView) {
 TEST(FrameEdit, RefusesWithASentence) {
   PipelineDocument document = withFrame(PipelineDocument(), frameOf("mlp", "MLP"));
   const auto refusal = [&](const Edit& edit) {
-    const Result<Edit> result = document.apply(edit);
+    const Result<Edit> result = applyEdit(document, edit);
     return result ? "accepted" : result.error().message;
   };
   EXPECT_EQ(refusal(AddFrame{frameOf("mlp", "")}), "There is already a frame mlp.");
@@ -203,12 +204,12 @@ TEST(FrameEdit, AFrameAroundTheOpsOfANewBlockGoesInsideAndComesOutAgain) {
   PipelineDocument document = example("llama_mlp");
   DocumentFrame around = frameOf("mlp", "MLP");
   around.area = FrameArea{620, 48, 680, 168};  // fc1, act and fc2
-  ASSERT_TRUE(document.apply(AddFrame{around}));
+  ASSERT_TRUE(applyEdit(document, AddFrame{around}));
   const PipelineDocument before = document;
   const std::vector<std::string> ids = {"fc1", "act", "fc2"};
   const Result<NewBlock> made = makeBlock(document, ids, "Mlp");
   ASSERT_TRUE(made);
-  const Result<Edit> inverse = document.apply(made->edit);
+  const Result<Edit> inverse = applyEdit(document, made->edit);
   ASSERT_TRUE(inverse);
   EXPECT_TRUE(document.frames().empty());
   ASSERT_EQ(document.findBlock("Mlp")->frames.size(), 1U);
@@ -216,9 +217,9 @@ TEST(FrameEdit, AFrameAroundTheOpsOfANewBlockGoesInsideAndComesOutAgain) {
   EXPECT_NE(serialize(document).find(R"("minor": 3)"), std::string::npos);
 
   PipelineDocument expanded = document;
-  ASSERT_TRUE(expanded.apply(expandBlock(expanded, made->instance)->edit));
+  ASSERT_TRUE(applyEdit(expanded, expandBlock(expanded, made->instance)->edit));
   EXPECT_EQ(expanded.frames(), before.frames());
-  ASSERT_TRUE(document.apply(*inverse));
+  ASSERT_TRUE(applyEdit(document, *inverse));
   EXPECT_EQ(serialize(document), serialize(before));
 }
 
@@ -228,11 +229,11 @@ TEST(FrameEdit, ABlockLeavesFramesAloneThatAreAroundOtherOpsToo) {
   const std::vector<std::string> ids = {"fc1", "act", "fc2"};
   const Result<NewBlock> made = makeBlock(document, ids, "Mlp");
   ASSERT_TRUE(made);
-  ASSERT_TRUE(document.apply(made->edit));
+  ASSERT_TRUE(applyEdit(document, made->edit));
   EXPECT_EQ(document.frames(), frames);
   const Result<ExpandedBlock> expanded = expandBlock(document, made->instance);
   ASSERT_TRUE(expanded);
-  ASSERT_TRUE(document.apply(expanded->edit));
+  ASSERT_TRUE(applyEdit(document, expanded->edit));
   EXPECT_EQ(document.frames(), frames);
 }
 

@@ -1,7 +1,7 @@
 // The guide: every code of a problem that the sources report has a section.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/guide.h"
-#include "tests/core/document/example_texts.h"
+#include "tests/support/example_texts.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -31,7 +31,7 @@ std::set<std::string> codesIn(const std::string& source) {
 
 std::set<std::string> reportedCodes() {
   std::set<std::string> found;
-  for (const char* folder : {"document", "plan", "quant"})
+  for (const char* folder : {"document", "lowering", "edit", "plan", "quant"})
     for (const auto& file :
          std::filesystem::directory_iterator(std::filesystem::path(FUSELINE_SOURCE_DIR) / "core" / folder))
       if (file.path().extension() == ".cpp") found.merge(codesIn(readFile(file.path())));

@@ -1,6 +1,7 @@
 // Bad texts: every problem with its line, column and pointer; nothing the reader does not know is lost.
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/core/document/example_texts.h"
+#include "core/edit/apply_edit.h"
+#include "tests/support/example_texts.h"
 
 namespace fuseline::testing {
 namespace {
@@ -229,7 +230,7 @@ TEST(Reader, OpensANewerMajorVersionReadOnly) {
   ASSERT_EQ(codes(loaded.diagnostics), std::vector<std::string>{"newer-major"});
   EXPECT_TRUE(hasErrors(loaded.diagnostics));
   EXPECT_TRUE(loaded.document.isReadOnly());
-  const Result<Edit> edited = loaded.document.apply(AddOp{{.id = "a", .operation = "GELU"}});
+  const Result<Edit> edited = applyEdit(loaded.document, AddOp{{.id = "a", .operation = "GELU"}});
   ASSERT_FALSE(edited);
   EXPECT_NE(edited.error().message.find("newer major version"), std::string::npos);
   EXPECT_FALSE(saveDocument(loaded.document, std::filesystem::temp_directory_path() / "never.fuseline"));

@@ -1,7 +1,8 @@
 // Hostile and very large files.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/json_text.h"
-#include "tests/core/document/example_texts.h"
+#include "core/edit/apply_edit.h"
+#include "tests/support/example_texts.h"
 
 #include <rapidcheck.h>
 
@@ -14,8 +15,10 @@ std::vector<std::string> seeds() {
   std::vector<std::string> texts;
   for (const auto& path : exampleFiles()) texts.push_back(readFile(path));
   PipelineDocument framed = parseDocument(texts.front()).document;
-  (void)framed.apply(AddFrame{{.id = "a", .title = "A title", .area = FrameArea{-8, 0, 400, 200}, .color = "blue"}});
-  (void)framed.apply(AddFrame{{.id = "b", .text = "two\nlines", .area = FrameArea{0, 300, 80, 40}, .locked = true}});
+  (void)applyEdit(framed,
+                  AddFrame{{.id = "a", .title = "A title", .area = FrameArea{-8, 0, 400, 200}, .color = "blue"}});
+  (void)applyEdit(framed,
+                  AddFrame{{.id = "b", .text = "two\nlines", .area = FrameArea{0, 300, 80, 40}, .locked = true}});
   texts.push_back(serialize(framed));
   return texts;
 }
@@ -67,7 +70,7 @@ TEST(Robustness, EveryRepairOfAMutatedFileApplies) {
     for (const Diagnostic& diagnostic : lower(document).diagnostics)
       for (const Repair& repair : diagnostic.repairs) {
         PipelineDocument repaired = document;
-        RC_ASSERT(repaired.apply(repair.edit).hasValue());
+        RC_ASSERT(applyEdit(repaired, repair.edit).hasValue());
       }
   }));
 }

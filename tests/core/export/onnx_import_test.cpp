@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_import.h"
 #include "core/document/json_text.h"
+#include "core/edit/apply_edit.h"
 #include "core/export/onnx/onnx_proto.h"
 #include "core/export/pipeline_exporter.h"
 #include "tests/core/export/onnx_models.h"
@@ -73,7 +74,7 @@ std::vector<std::string> computedBy(const PipelineDocument& document) {
 
 /// A graph has numbers where a pipeline has symbols: those are given in its export.
 PipelineDocument withRows(PipelineDocument document, std::int64_t rows) {
-  if (document.symbols().contains("M")) (void)document.apply(SetSymbol{.name = "M", .value = rows});
+  if (document.symbols().contains("M")) (void)applyEdit(document, SetSymbol{.name = "M", .value = rows});
   return document;
 }
 

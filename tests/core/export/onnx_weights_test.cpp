@@ -1,9 +1,10 @@
 // Weights of ONNX models: every form that elements have in a file, and those of exported models come back bit for bit.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_weights.h"
-#include "core/document/lowering.h"
+#include "core/edit/apply_edit.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/export/pipeline_exporter.h"
+#include "core/lowering/lowering.h"
 #include "core/runtime/bindings.h"
 #include "tests/core/export/onnx_models.h"
 #include "tests/support/temporary_folder.h"
@@ -25,7 +26,7 @@ namespace {
 PipelineDocument smallTemplate(const char* name) {
   PipelineDocument document = parseDocument(findTemplate(name)->text).document;
   for (const auto& [symbol, value] : std::vector<std::pair<std::string, int>>{{"M", 32}, {"H", 32}, {"F", 48}})
-    if (document.symbols().contains(symbol)) (void)document.apply(SetSymbol{.name = symbol, .value = value});
+    if (document.symbols().contains(symbol)) (void)applyEdit(document, SetSymbol{.name = symbol, .value = value});
   return document;
 }
 

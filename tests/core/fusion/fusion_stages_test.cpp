@@ -3,7 +3,7 @@
 #include "core/fusion/fusion_stages.h"
 
 #include "core/document/file_format.h"
-#include "core/document/lowering.h"
+#include "core/lowering/lowering.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Text of diagnostics that quote a file.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/graph/diagnostic.h"
+#include "core/document/diagnostic.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The words of edits and diagnostics.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/graph/diagnostic.h"
+#include "core/document/diagnostic.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/instances.h"
 
-#include "core/document/lowering.h"
+#include "core/lowering/folded_diagnostics.h"
+#include "core/lowering/lowering.h"
 
 #include <set>
 

@@ -34,8 +34,8 @@ BasicOperation softsign() {
 Result<OperationCatalog> ownCatalog() { return OperationCatalog::withBuiltins({softsign()}); }
 // README: end
 
-#include "core/document/lowering.h"
 #include "core/fusion/fuser.h"
+#include "core/lowering/lowering.h"
 #include "core/runtime/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/run_plan.h"

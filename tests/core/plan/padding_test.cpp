@@ -1,6 +1,7 @@
 // Padding: after a repair the layer fits, and only then is one offered.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/plan/analysis.h"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ TEST(Padding, RaisesTheSymbolThatDoesNotFit) {
   ASSERT_EQ(before.size(), 2u);
   for (const Diagnostic& each : before)
     EXPECT_EQ(labelsOf(each), std::vector<std::string>{"Pad M to 1008 (0.8 % more)"});
-  ASSERT_TRUE(document.apply(before.front().repairs.front().edit));
+  ASSERT_TRUE(applyEdit(document, before.front().repairs.front().edit));
   EXPECT_EQ(document.symbols()["M"], 1008);
   EXPECT_TRUE(misfits(document).empty());
 }
@@ -66,7 +67,7 @@ TEST(Padding, RaisesANumberWhereverItIsWritten) {
   const std::vector<Diagnostic> found = misfits(document);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(labelsOf(found.front()), std::vector<std::string>{"Pad every 100 to 112 (12.0 % more)"});
-  ASSERT_TRUE(document.apply(found.front().repairs.front().edit));
+  ASSERT_TRUE(applyEdit(document, found.front().repairs.front().edit));
   EXPECT_EQ(document.findOp("fc1")->attributes["in_features"], 112);
   EXPECT_EQ(document.findOp("fc2")->attributes["out_features"], 112);
   EXPECT_EQ(document.inputs().front().shape, Json({64, 112}));
@@ -78,7 +79,7 @@ TEST(Padding, RaisesSeveralSizesTogetherWhereOneDoesNotDo) {
   const std::vector<Diagnostic> found = misfits(document);
   ASSERT_FALSE(found.empty());
   EXPECT_EQ(labelsOf(found.front()), std::vector<std::string>{"Pad M to 32, H to 32"});
-  ASSERT_TRUE(document.apply(found.front().repairs.front().edit));
+  ASSERT_TRUE(applyEdit(document, found.front().repairs.front().edit));
   EXPECT_TRUE(misfits(document).empty());
 }
 
@@ -99,7 +100,7 @@ RC_GTEST_PROP(Padding, EveryRepairMakesItsLayerFit, ()) {
     RC_ASSERT(!problem.repairs.empty());
     for (const Repair& repair : problem.repairs) {
       PipelineDocument padded = document;
-      RC_ASSERT(padded.apply(repair.edit).hasValue());
+      RC_ASSERT(applyEdit(padded, repair.edit).hasValue());
       const std::vector<Diagnostic> left = misfits(padded);
       RC_ASSERT(std::ranges::none_of(left, [&](const Diagnostic& each) { return each.node == problem.node; }));
     }

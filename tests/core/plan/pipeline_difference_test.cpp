@@ -3,6 +3,7 @@
 #include "core/plan/pipeline_difference.h"
 
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +19,7 @@ PipelineDocument templateNamed(const std::string& name) {
 
 PipelineDifference differenceAfter(const PipelineDocument& base, const Edit& edit) {
   PipelineDocument next = base;
-  EXPECT_TRUE(next.apply(edit));
+  EXPECT_TRUE(applyEdit(next, edit));
   return pipelineDifference({base, analyze(base)}, {next, analyze(next)});
 }
 

@@ -3,6 +3,7 @@
 #include "core/plan/suggestions.h"
 
 #include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
 #include "core/runtime/backend.h"
 #include "core/support/json_fields.h"
 #include "tests/support/run_plan.h"
@@ -138,10 +139,10 @@ TEST(Suggestions, LookIntoBlocksOnceForAllInstances) {
   ASSERT_TRUE(removal) << fmt::format("{}", fmt::join(labelsOf(removals), ", "));
   EXPECT_EQ(removal->saving(), (Saving{.bytes = 2 * 2 * 64 * 32 * 2, .launches = 2}));
   PipelineDocument changed = document;
-  const Result<Edit> undo = changed.apply(removal->proposal.repair.edit);
+  const Result<Edit> undo = applyEdit(changed, removal->proposal.repair.edit);
   ASSERT_TRUE(undo);
   EXPECT_EQ(changed.findBlock("Layer")->ops.size(), 2u);
-  ASSERT_TRUE(changed.apply(*undo));
+  ASSERT_TRUE(applyEdit(changed, *undo));
   EXPECT_EQ(serialize(changed), serialize(document));
 }
 
@@ -158,7 +159,7 @@ TEST(Suggestions, DoNotMoveWhatAnInstanceReadsInBetween) {
 // Between them the file has an op, which is only bypassed for now.
 TEST(Suggestions, DoNotMoveAnOpOverOneThatIsBypassed) {
   PipelineDocument document = chainOf({kHalf, {"act", "GELU"}, kLinear, kAddInPlace});
-  ASSERT_TRUE(document.apply(SetBypassed{"act", true}));
+  ASSERT_TRUE(applyEdit(document, SetBypassed{"act", true}));
   const std::vector<Suggestion> found = suggestions(document);
   for (const Suggestion& each : found) EXPECT_NE(each.proposal.source, "order") << each.proposal.repair.label;
 }
@@ -179,7 +180,7 @@ TEST(Suggestions, SayWhatTheBestDoTogether) {
   EXPECT_EQ(both.saving().launches, first->saving().launches + second->saving().launches);
   EXPECT_EQ(both.proposal.caution, first->proposal.caution) << "said once";
   PipelineDocument changed = document;
-  ASSERT_TRUE(changed.apply(both.proposal.repair.edit));
+  ASSERT_TRUE(applyEdit(changed, both.proposal.repair.edit));
   for (const Suggestion& left : suggestions(changed))
     EXPECT_NE(left.proposal.source, "order") << left.proposal.repair.label;
 }
@@ -212,7 +213,7 @@ PipelineDocument pipelineOf(const std::string& inputs, const std::string& ops, c
 std::string differenceAfter(const PipelineDocument& document, const Suggestion& suggestion) {
   const Graph before = analyze(document).graph();
   PipelineDocument changed = document;
-  EXPECT_TRUE(changed.apply(suggestion.proposal.repair.edit));
+  EXPECT_TRUE(applyEdit(changed, suggestion.proposal.repair.edit));
   const Analysis after = analyze(changed);
   return firstDifference(runPlan(after.graph(), after.report, makeReferenceBackend()),
                          runPlan(before, unfused(before), makeReferenceBackend()), 1e-4);
@@ -306,7 +307,7 @@ TEST(Suggestions, TellOfAFusionWithAPriceWhatMemoryItSavesAndNoMore) {
 
 TEST(Suggestions, PadWhatTheRecipeCannotTake) {
   PipelineDocument document = chainOf({kLinear}, R"(, "recipe": {"name": "Float8CurrentScaling"})");
-  ASSERT_TRUE(document.apply(SetSymbol{"M", 60}));
+  ASSERT_TRUE(applyEdit(document, SetSymbol{"M", 60}));
   const std::vector<Suggestion> found = suggestions(document);
   const Suggestion* padding = find(found, "Pad M to 64 (6.7 % more)");
   ASSERT_TRUE(padding) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
@@ -317,8 +318,8 @@ TEST(Suggestions, PadWhatTheRecipeCannotTake) {
 /// Products so large that 8 bits gain by any data sheet, or so small that quantizing takes longer.
 std::vector<Suggestion> recipesFor(std::int64_t size, std::optional<ComputeCapability> capability) {
   PipelineDocument document = chainOf({kLinear});
-  EXPECT_TRUE(document.apply(SetSymbol{"M", size}));
-  EXPECT_TRUE(document.apply(SetSymbol{"H", size}));
+  EXPECT_TRUE(applyEdit(document, SetSymbol{"M", size}));
+  EXPECT_TRUE(applyEdit(document, SetSymbol{"H", size}));
   return suggestions(document, {.capability = capability});
 }
 
@@ -381,7 +382,7 @@ RC_GTEST_PROP(Suggestions, KeepResultsWhereTheySaySo, ()) {
   for (const Suggestion& suggestion : suggestions(document)) {
     if (suggestion.proposal.kind != SuggestionKind::SameResults) continue;
     PipelineDocument changed = document;
-    RC_ASSERT(changed.apply(suggestion.proposal.repair.edit).hasValue());
+    RC_ASSERT(applyEdit(changed, suggestion.proposal.repair.edit).hasValue());
     const Analysis after = analyze(changed);
     RC_LOG() << suggestion.proposal.repair.label << '\n';
     RC_ASSERT(firstDifference(runPlan(after.graph(), after.report, makeReferenceBackend()), expected, 1e-4) == "");
@@ -392,13 +393,13 @@ RC_GTEST_PROP(Suggestions, NeedWhatTheyPromise, ()) {
   const PipelineDocument document = randomDocument(*rc::gen::element<std::string>("", kTeRules), "bf16");
   for (const Suggestion& suggestion : suggestions(document)) {
     PipelineDocument changed = document;
-    const Result<Edit> undo = changed.apply(suggestion.proposal.repair.edit);
+    const Result<Edit> undo = applyEdit(changed, suggestion.proposal.repair.edit);
     RC_ASSERT(undo.hasValue());
     const Analysis after = analyze(changed);
     RC_ASSERT(after.isRunnable());
     RC_ASSERT(after.fusedPlan->numLaunches() == suggestion.after.launches);
     RC_ASSERT(after.fusedPlan->savedForBackwardBytes == suggestion.after.savedForBackwardBytes);
-    RC_ASSERT(changed.apply(*undo).hasValue());
+    RC_ASSERT(applyEdit(changed, *undo).hasValue());
     RC_ASSERT(serialize(changed) == serialize(document));
   }
 }

@@ -1,0 +1,42 @@
+// Words and signs of changes.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/compare/change_text.h"
+
+#include "core/document/json_text.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+char markOf(DocumentChange::Kind kind) {
+  switch (kind) {
+    case DocumentChange::Kind::Added: return '+';
+    case DocumentChange::Kind::Removed: return '-';
+    case DocumentChange::Kind::Changed: return '~';
+    case DocumentChange::Kind::Renamed: return '>';
+  }
+  return ' ';
+}
+
+std::string fieldText(const FieldChange& field, DocumentChange::Kind kind) {
+  const std::string name = field.name.empty() ? "" : field.name + " ";
+  if (kind == DocumentChange::Kind::Added) return name + shortened(field.next);
+  if (kind == DocumentChange::Kind::Removed) return name + shortened(field.base);
+  return fmt::format("{}{} -> {}", name, field.base.empty() ? "-" : field.base, field.next.empty() ? "-" : field.next);
+}
+
+std::string fieldsText(const DocumentChange& change) {
+  std::vector<std::string> fields;
+  for (const FieldChange& field : change.fields) fields.push_back(fieldText(field, change.kind));
+  if (!change.newId.empty()) fields.push_back("-> " + change.newId);
+  return fmt::format("{}", fmt::join(fields, ", "));
+}
+
+std::string changeText(const DocumentChange& change) {
+  return fmt::format("{} {}{}{}", markOf(change.kind), change.id, change.id.empty() ? "" : "  ", fieldsText(change));
+}
+
+}  // namespace fuseline

@@ -1,0 +1,37 @@
+// Ports of an instance are the inputs and outputs of its block.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/block_operation.h"
+
+#include "core/graph/graph.h"
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+std::string instanceOf(std::string_view block) { return std::string(kBlockPrefix) + std::string(block); }
+
+std::string_view blockNameOf(const DocumentOp& op) {
+  const std::string_view operation = op.operation;
+  return operation.starts_with(kBlockPrefix) ? operation.substr(kBlockPrefix.size()) : std::string_view();
+}
+
+AttributeSpec sequentialAttribute() {
+  return {.name = kSequentialAttribute,
+          .type = AttributeType::Boolean,
+          .defaultValue = false,
+          .help =
+              "The instance is a nested Sequential of TransformerEngine, which no fusion crosses the border of: "
+              "what is inside fuses with itself only. Off: its ops are fused as if they stood in its place."};
+}
+
+FusibleOperation blockOperation(std::string_view name, const DocumentBlock& block) {
+  FusibleOperation operation{.name = instanceOf(name), .category = "Blocks"};
+  operation.summary =
+      fmt::format("A block of this pipeline: {} op{}.", block.ops.size(), block.ops.size() == 1 ? "" : "s");
+  for (const DocumentInput& input : block.inputs) operation.inputs.push_back({input.id, {}, {}});
+  for (const DocumentOutput& output : block.outputs) operation.outputs.push_back({output.id, {}, {}});
+  operation.attributes = {sequentialAttribute()};
+  return operation;
+}
+
+}  // namespace fuseline

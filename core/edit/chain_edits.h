@@ -1,0 +1,36 @@
+// Edits that put a chain of ops into a wire: one that is there, or one that is pasted.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/edit/fragments.h"
+#include "core/edit/links.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace fuseline {
+
+/// Where the first and the last op of a chain are to be wired.
+struct ChainEnds {
+  Endpoint input;
+  Endpoint output;
+};
+/// Errors: what is chosen is no chain. That has one main input without a wire, one main output that nothing reads, and
+/// leads from the one to all of its ops.
+Result<ChainEnds> chainEnds(const PipelineDocument& document, const std::set<std::string>& ids);
+
+using Places = std::map<std::string, Position>;
+/// Whether a chain stays at its places, or comes to stand behind the wire's source, where others make room for it.
+enum class Room { IsThere, IsMade };
+/// Puts ops that are there into a wire; a single op is a chain, too. places: of all of them; those that the document
+/// has not are left to the automatic layout. Errors: chainEnds(), the wire is one of the chain's own, or it would close
+/// a cycle.
+Result<Edit> spliceChain(const PipelineDocument& document, const std::set<std::string>& ids, const Link& link,
+                         const Places& places, Room room);
+
+/// Pastes a chain into a wire; others make room for it.
+/// Errors: pasteFragment(), spliceChain(), and what would be wrong with shapes or dtypes.
+Result<FragmentEdit> pasteIntoWire(const PipelineDocument& document, std::string_view text, const Link& link);
+
+}  // namespace fuseline

@@ -1,0 +1,77 @@
+// Applies one edit to a document and builds its exact inverse.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/support/result.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace fuseline {
+
+/// Lives for one applyEdit(). Every overload changes the document and returns the inverse, or returns an
+/// error and changes nothing.
+class EditApplier {
+ public:
+  /// Ops, wires and so on are those of `block`, which is a block of the document; nullptr: of its pipeline.
+  explicit EditApplier(PipelineDocument& document, DocumentBlock* block = nullptr)
+      : m_document(document), m_block(block ? *block : document.m_pipeline) {}
+
+  Result<Edit> apply(const Edit& edit);
+
+  Result<Edit> operator()(const AddOp& edit);
+  Result<Edit> operator()(const RemoveOp& edit);
+  Result<Edit> operator()(const RenameOp& edit);
+  Result<Edit> operator()(const SetAttribute& edit);
+  Result<Edit> operator()(const AddWire& edit);
+  Result<Edit> operator()(const RemoveWire& edit);
+  Result<Edit> operator()(const SetBypassed& edit);
+  Result<Edit> operator()(const AddInput& edit);
+  Result<Edit> operator()(const RemoveInput& edit);
+  Result<Edit> operator()(const ReplaceInput& edit);
+  Result<Edit> operator()(const AddOutput& edit);
+  Result<Edit> operator()(const RemoveOutput& edit);
+  Result<Edit> operator()(const ReplaceOutput& edit);
+  Result<Edit> operator()(const MoveNode& edit);
+  Result<Edit> operator()(const AddFrame& edit);
+  Result<Edit> operator()(const RemoveFrame& edit);
+  Result<Edit> operator()(const ReplaceFrame& edit);
+  Result<Edit> operator()(const SetSymbol& edit);
+  Result<Edit> operator()(const SetRecipe& edit);
+  Result<Edit> operator()(const SetFusion& edit);
+  Result<Edit> operator()(const AddBlock& edit);
+  Result<Edit> operator()(const RemoveBlock& edit);
+  Result<Edit> operator()(const ReplaceBlock& edit);
+  Result<Edit> operator()(const EditInBlock& edit);
+  Result<Edit> operator()(const EditGroup& edit);
+
+ private:
+  template <class Item>
+  Result<std::size_t> insertNode(std::vector<Item>& list, const Item& item, int index);
+  template <class Item>
+  std::optional<std::size_t> locate(const std::vector<Item>& list, std::string_view id, int index) const;
+
+  bool isInBlock() const;
+  std::string userOf(std::string_view name) const;
+  Error noSuchBlock(std::string_view name) const;
+  Error noSuchFrame(std::string_view id) const;
+  Verdict canTakeId(const std::string& id);
+  bool isUndoneByRenaming(const std::string& id, const std::string& newId);
+  bool hasWires(std::string_view id) const;
+  bool isNamed(std::string_view id) const;
+  int countId(const std::string& id);
+  void noteId(const std::string& id, int change);
+  void follow(const std::string& id, const std::string& newId);
+  void followPosition(const std::string& id, const std::string& newId);
+  Error noSuch(std::string_view kind, std::string_view id) const;
+
+  PipelineDocument& m_document;
+  DocumentBlock& m_block;
+  // How many nodes bear an id; filled on first use, so that a group of many additions stays linear.
+  std::optional<std::unordered_map<std::string, int>> m_idCounts;
+};
+
+}  // namespace fuseline

@@ -1,0 +1,100 @@
+// Each edit is tried out on a scratch copy, so that the parts of a group always fit together.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/edit/edit_script.h"
+
+#include "core/document/format_version.h"
+#include "core/edit/apply_edit.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace fuseline {
+
+void EditScript::add(Edit edit) {
+  const Result<Edit> inverse = applyEdit(m_scratch, edit);
+  if (!inverse && !m_refusal) m_refusal = inverse.error();
+  m_edits.push_back(std::move(edit));
+}
+
+Edit EditScript::finish(std::string label) && {
+  if (m_edits.size() == 1) return std::move(m_edits.front());
+  return EditGroup{.label = std::move(label), .edits = std::move(m_edits)};
+}
+
+std::optional<Position> positionOf(const DocumentBlock& block, const std::string& id) {
+  const auto found = std::ranges::find(block.positions, id, [](const auto& entry) { return entry.first; });
+  return found == block.positions.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<Link> readersOf(const PipelineDocument& document, const Endpoint& from) {
+  std::vector<Link> readers;
+  for (const Link& link : linksOf(document)) {
+    if (link.from == from) readers.push_back(link);
+  }
+  return readers;
+}
+
+std::string countLabel(const char* verb, std::size_t count) {
+  return std::string(verb) + " " + std::to_string(count) + (count == 1 ? " node" : " nodes");
+}
+
+void addLink(EditScript& script, const Endpoint& from, const Endpoint& to) {
+  if (const DocumentOutput* output = script.document().findOutput(to.node)) {
+    DocumentOutput changed = *output;
+    changed.from = from;
+    script.add(ReplaceOutput{.id = to.node, .output = changed});
+    return;
+  }
+  if (const auto taken = linkInto(script.document(), to)) script.add(RemoveWire{.wire = {taken->from, taken->to}});
+  script.add(AddWire{.wire = {from, to}});
+}
+
+void removeLink(EditScript& script, const Link& link) {
+  if (!link.isOutput) {
+    script.add(RemoveWire{.wire = {link.from, link.to}});
+  } else if (const DocumentOutput* output = script.document().findOutput(link.to.node)) {
+    DocumentOutput changed = *output;
+    changed.from = {};
+    script.add(ReplaceOutput{.id = link.to.node, .output = changed});
+  }
+}
+
+namespace {
+
+/// All that stood behind this x has moved on: frames behind it, too, and those around it are wider.
+void stretchFrames(EditScript& script, int x, int widthPx) {
+  const PipelineDocument before = script.document();
+  for (const DocumentFrame* frame : drawnFrames(before)) {
+    FrameArea area = *frame->area;
+    if (area.x + area.width <= x) continue;
+    if (area.x > x)
+      area.x += widthPx;
+    else
+      area.width = std::min(area.width + widthPx, kMaxFrameSide);
+    DocumentFrame moved = *frame;
+    moved.area = area;
+    script.add(ReplaceFrame{std::move(moved)});
+  }
+}
+
+}  // namespace
+
+std::optional<Position> makeRoom(EditScript& script, const std::string& after, int widthPx,
+                                 const std::set<std::string>& except) {
+  const auto anchor = positionOf(script.document().pipeline(), after);
+  if (!anchor) return std::nullopt;
+  const Position place{anchor->x + kNodePitchPx, anchor->y};
+  auto positions = script.document().positions();
+  std::erase_if(positions, [&](const auto& entry) { return except.contains(entry.first); });
+  const bool isTaken = std::ranges::any_of(positions, [&](const auto& entry) {
+    const Position& p = entry.second;
+    return p.x > anchor->x && p.x < place.x + widthPx && std::abs(p.y - place.y) < kRowPitchPx;
+  });
+  for (const auto& [id, p] : positions) {
+    if (isTaken && p.x > anchor->x) script.add(MoveNode{.id = id, .position = Position{p.x + widthPx, p.y}});
+  }
+  if (isTaken) stretchFrames(script, anchor->x, widthPx);
+  return place;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,49 @@
+// EditScript: collects edits that are valid one after the other, and the steps that composed edits share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/edit/links.h"
+#include "core/edit/view_grid.h"
+#include "core/support/result.h"
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+class EditScript {
+ public:
+  explicit EditScript(PipelineDocument document) : m_scratch(std::move(document)) {}
+  const PipelineDocument& document() const { return m_scratch; }
+
+  /// Applies to the scratch copy first; an edit that is refused stays in the group, so that the user sees why.
+  void add(Edit edit);
+  /// Of the first edit that was refused.
+  const std::optional<Error>& refusal() const { return m_refusal; }
+  Edit finish(std::string label) &&;
+
+ private:
+  PipelineDocument m_scratch;
+  std::vector<Edit> m_edits;
+  std::optional<Error> m_refusal;
+};
+
+std::optional<Position> positionOf(const DocumentBlock& block, const std::string& id);
+/// Those that read this port.
+std::vector<Link> readersOf(const PipelineDocument& document, const Endpoint& from);
+/// "Paste 2 nodes"
+std::string countLabel(const char* verb, std::size_t count);
+
+void addLink(EditScript& script, const Endpoint& from, const Endpoint& to);
+void removeLink(EditScript& script, const Link& link);
+
+/// Makes room right of a node: all that stand there move on by this width, but not those in `except`, which are to
+/// come there. Returns where the room begins; nothing where the node has no place of its own.
+std::optional<Position> makeRoom(EditScript& script, const std::string& after, int widthPx = kNodePitchPx,
+                                 const std::set<std::string>& except = {});
+
+}  // namespace fuseline

@@ -1,0 +1,100 @@
+// Copying and pasting pieces of pipelines.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/edit/fragments.h"
+
+#include "core/edit/block_edits.h"
+#include "tests/core/edit/edit_scene.h"
+#include "tests/core/edit/has_link.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+TEST(Fragments, PastesWithFreshIdsAndInnerWires) {
+  EditScene s;
+  const std::string text = copyFragment(s.document(), {"norm", "fc"});
+  const auto pasted = pasteFragment(s.document(), text, {10, 10});
+  ASSERT_TRUE(pasted);
+  ASSERT_TRUE(appliesAndUndoes(s.history, pasted->edit));
+  EXPECT_EQ(pasted->ids.size(), 2U);
+  ASSERT_TRUE(hasLink(s.document(), "norm2.y", "fc2.x"));
+  ASSERT_TRUE(s.document().findOp("fc2")->attributes == s.document().findOp("fc")->attributes);
+}
+
+TEST(Fragments, PastesInstancesWithTheirBlocks) {
+  EditScene s;
+  ASSERT_TRUE(s.history.apply(makeBlock(s.document(), std::vector<std::string>{"fc", "act"}, "Mlp")->edit));
+  const std::string text = copyFragment(s.document(), {"mlp"});
+  EditScene other;
+  const auto pasted = pasteFragment(other.document(), text, {});
+  ASSERT_TRUE(pasted);
+  ASSERT_TRUE(appliesAndUndoes(other.history, pasted->edit));
+  ASSERT_TRUE(*other.document().findBlock("Mlp") == *s.document().findBlock("Mlp"));
+  ASSERT_TRUE(other.document().findOp("mlp"));
+  const auto again = pasteFragment(other.document(), text, {});
+  ASSERT_TRUE(appliesAndUndoes(other.history, again->edit));
+  EXPECT_EQ(other.document().blocks().size(), std::size_t{1});
+}
+
+TEST(Fragments, AnotherBlockOfTheSameNameComesUnderAFreeOne) {
+  EditScene s;
+  ASSERT_TRUE(s.history.apply(makeBlock(s.document(), std::vector<std::string>{"act"}, "Inner")->edit));
+  ASSERT_TRUE(s.history.apply(makeBlock(s.document(), std::vector<std::string>{"fc", "inner"}, "Mlp")->edit));
+  const std::string text = copyFragment(s.document(), {"mlp"});
+  EditScene other;
+  ASSERT_TRUE(other.history.apply(makeBlock(other.document(), std::vector<std::string>{"norm"}, "Inner")->edit));
+  const auto pasted = pasteFragment(other.document(), text, {});
+  ASSERT_TRUE(appliesAndUndoes(other.history, pasted->edit));
+  ASSERT_TRUE(*other.document().findBlock("Inner2") == *s.document().findBlock("Inner"));
+  const DocumentBlock& mlp = *other.document().findBlock("Mlp");
+  ASSERT_TRUE(std::ranges::any_of(mlp.ops, [](const DocumentOp& op) { return op.operation == "block:Inner2"; }));
+  EXPECT_EQ(other.document().findOp("mlp")->operation, std::string("block:Mlp"));
+  // What holds a block under another name is another one itself.
+  const auto again = pasteFragment(other.document(), text, {});
+  ASSERT_TRUE(appliesAndUndoes(other.history, again->edit));
+  EXPECT_EQ(other.document().findOp("mlp2")->operation, std::string("block:Mlp2"));
+}
+
+TEST(Fragments, RefusesToPasteForeignText) {
+  EditScene s;
+  const auto pasted = pasteFragment(s.document(), "hello", {});
+  ASSERT_FALSE(pasted);
+}
+
+TEST(Fragments, PastesAWholePipeline) {
+  History empty{PipelineDocument()};
+  const auto pasted = pasteFragment(empty.document(), smallPipeline(), {});
+  ASSERT_TRUE(pasted);
+  ASSERT_TRUE(appliesAndUndoes(empty, pasted->edit));
+  EXPECT_EQ(serialize(empty.document()), serialize(parseDocument(smallPipeline()).document));
+}
+
+TEST(Fragments, PastesAWholePipelineBesideAnother) {
+  EditScene s;
+  ASSERT_TRUE(s.history.apply(MoveNode{.id = "norm", .position = Position{0, 500}}));
+  ASSERT_TRUE(s.history.apply(SetSymbol{.name = "H", .value = 64}));
+  std::string text = smallPipeline();
+  text.insert(1, R"("view": {"positions": {"norm": [0, 80]}}, "recipe": {"name": "DelayedScaling"}, )");
+  const auto pasted = pasteFragment(s.document(), text, {});
+  ASSERT_TRUE(pasted);
+  ASSERT_TRUE(appliesAndUndoes(s.history, pasted->edit));
+  ASSERT_TRUE(hasLink(s.document(), "x2", "norm2.x"));
+  ASSERT_TRUE(hasLink(s.document(), "act2.y", "y2"));
+  ASSERT_TRUE(s.document().symbols()["H"] == Json(64));  // what is there stays as it is
+  ASSERT_TRUE(s.document().recipe().is_null());
+  for (const auto& [id, position] : s.document().positions()) ASSERT_TRUE(id != "norm2" || position.y > 500);
+}
+
+TEST(Fragments, FragmentsBringTheirSymbols) {
+  EditScene s;
+  const std::string text = copyFragment(s.document(), {"fc"});
+  History other{PipelineDocument()};
+  ASSERT_TRUE(other.apply(pasteFragment(other.document(), text, {})->edit));
+  ASSERT_TRUE(other.document().symbols() == Json({{"H", 32}}));  // M is not named in it
+}
+
+}  // namespace
+}  // namespace fuseline::testing
