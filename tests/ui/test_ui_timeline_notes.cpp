@@ -90,8 +90,8 @@ void TimelineNotesTest::aClickOnOneChoosesItsStretch() {
   QVERIFY(f.isOpen);
   const double endNs = f.view().tracks()[0].endNs;
   f.session.setStretchNote({.variant = "", .startNs = 0.2 * endNs, .endNs = 0.6 * endNs, .text = "all of it"});
-  QTest::mouseClick(&f.view(), Qt::LeftButton, {},
-                    QPoint(f.view().width() * 3 / 10, qRound(f.view().stack().noteTop(0)) + 5));
+  const double middle = f.view().range().xAt(0.4 * endNs, f.view().width());
+  QTest::mouseClick(&f.view(), Qt::LeftButton, {}, QPoint(qRound(middle), qRound(f.view().stack().noteTop(0)) + 5));
   QVERIFY(f.view().area());
   QCOMPARE(f.view().area()->startNs, 0.2 * endNs);
   QVERIFY(f.view().area()->rows == f.view().stack().rows());
