@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import check_classes
+import check_english
 import check_files
 import check_layers
 
@@ -241,6 +242,29 @@ class Classes(unittest.TestCase):
 
     def test_refuses_an_exception_without_a_class(self):
         self.assertIn("take methods out", self.offences(1, 3, {"ui/a/b.h: ui::Gone": {"methods": 50}})[0])
+
+
+
+class English(unittest.TestCase):
+    def lines(self, name, text, allowances=None):
+        return in_tree(lambda root: check_english.check(root, allowances or {}), {name: text})
+
+    def test_refuses_clauses_in_place_of_nouns_and_words_of_our_own(self):
+        for text in ("/// What it reads.\n", "/// The inputs. Of all ops.\n", "// A comment that goes\n// on. What of it is lost.\n",
+                     'auto a = "What the file says is lost.";\n', 'auto a = "It is measured "\n         "once more.";\n',
+                     "// The roof of the kernel.\n"):
+            self.assertEqual(2, len(self.lines("core/plan/a.h", text)), text)
+        self.assertEqual(2, len(self.lines("resources/guide/a.md", "What it reads\nis a tensor.\n")))
+
+    def test_reads_questions_and_other_words(self):
+        for text in ('auto a = "What changed?";\n', "/// Output of the op. Whatever it is.\n", "// Rooflines are drawn.\n",
+                     'R"(["Of"])";\n', "int What = 1;\n"):
+            self.assertEqual([], self.lines("core/plan/a.h", text), text)
+
+    def test_an_allowance_may_only_shrink(self):
+        text = "/// What it reads.\n"
+        self.assertEqual([], self.lines("core/plan/a.h", text, {"core/plan": 1}))
+        self.assertIn("lower its allowance", self.lines("core/plan/a.h", text, {"core/plan": 2})[0])
 
 
 if __name__ == "__main__":
