@@ -7,6 +7,7 @@
 #include "app/cli/table.h"
 #include "core/profile/cold_costs.h"
 #include "core/profile/doubts.h"
+#include "core/profile/headline.h"
 #include "core/profile/launch_wait.h"
 #include "core/support/text.h"
 
@@ -41,7 +42,15 @@ class RunTable {
            fmt::format("  on {}\npass {} · rules {} · recipe {} · seed {} · {} round{} after {} warm-up runs{}\n",
                        deviceText(), settings.pass, settings.rules, settings.recipe, settings.seed, numRounds(),
                        numRounds() == 1 ? "" : "s", m_record.warmups(), symbolText()) +
-           (m_record.note.empty() ? "" : m_record.note + "\n");
+           (m_record.note.empty() ? "" : m_record.note + "\n") + headlineText();
+  }
+
+  std::string headlineText() const {
+    const std::string result = headline(m_comparison.endToEnd);
+    if (result.empty()) return {};
+    const std::string caveat = headlineCaveat(m_comparison.endToEnd);
+    return styled(wrappedLines(result, 0), Style::Bold, m_hasColour) + "\n" +
+           (caveat.empty() ? "" : wrappedLines(caveat, 0) + "\n");
   }
 
   int numRounds() const { return std::max(m_comparison.endToEnd.unfused.count, m_comparison.endToEnd.fused.count); }

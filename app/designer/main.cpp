@@ -25,6 +25,7 @@
 #include <QTextStream>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -35,6 +36,12 @@
 namespace {
 
 using namespace fuseline;
+
+void nameApplication() {
+  QCoreApplication::setOrganizationName("fuseline");
+  QCoreApplication::setApplicationName("fuseline-designer");
+  QCoreApplication::setApplicationVersion(FUSELINE_VERSION);
+}
 
 void addOptions(QCommandLineParser& parser) {
   parser.setApplicationDescription(QApplication::translate(
@@ -236,6 +243,23 @@ Result<ScreenshotRequest> screenshotRequest(const QCommandLineParser& parser) {
   return request;
 }
 
+/// Help and version are text, which needs no display.
+bool isTextAsked(int argc, char** argv) {
+  constexpr std::array<std::string_view, 5> kOptions = {"-h", "--help", "--help-all", "-v", "--version"};
+  return std::any_of(argv + 1, argv + argc,
+                     [&](std::string_view each) { return std::ranges::find(kOptions, each) != kOptions.end(); });
+}
+
+int printText(int argc, char** argv) {
+  const QCoreApplication app(argc, argv);
+  nameApplication();
+  QCommandLineParser parser;
+  addOptions(parser);
+  parser.parse(QCoreApplication::arguments());
+  if (parser.isSet("version")) parser.showVersion();
+  parser.showHelp();
+}
+
 int refuse(const QString& sentence) {
   QTextStream(stderr) << sentence << Qt::endl;
   return EXIT_FAILURE;
@@ -244,12 +268,11 @@ int refuse(const QString& sentence) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (isTextAsked(argc, argv)) return printText(argc, argv);
   applyScale(argc, argv);
   ui::GuardedApplication app(argc, argv);
-  QApplication::setOrganizationName("fuseline");
-  QApplication::setApplicationName("fuseline-designer");
+  nameApplication();
   QApplication::setApplicationDisplayName("Fuseline");
-  QApplication::setApplicationVersion(FUSELINE_VERSION);
   QApplication::setDesktopFileName(QString::fromLatin1(ui::kDesktopId));
   QApplication::setWindowIcon(
       QIcon::fromTheme(QString::fromLatin1(ui::kDesktopId), QIcon(QStringLiteral(":/icons/fuseline.svg"))));

@@ -8,6 +8,7 @@
 #include "core/export/html_steps.h"
 #include "core/export/run_texts.h"
 #include "core/profile/doubts.h"
+#include "core/profile/headline.h"
 #include "core/profile/run_page.h"
 #include "core/profile/step_sums.h"
 #include "core/quant/recipe.h"
@@ -137,7 +138,11 @@ class HtmlReport {
                  card("speed-up", hasBoth ? ratioText(whole) : "not measured", intervalText(whole, hasBoth));
     for (const RunFigure& figure : planFiguresOf(m_record))
       cards += card(figure.name, figure.fused.empty() ? figure.unfused : figure.fused, savingText(figure));
-    return element("div", {{"class", "cards"}}, cards);
+    return element("div", {{"class", "cards"}}, cards) + paragraphOf(headlineCaveat(whole));
+  }
+
+  static Html paragraphOf(const std::string& sentence) {
+    return sentence.empty() ? Html() : element("p", {{"class", "doubt"}}, Html::text(sentence));
   }
 
   Html doubts() const {
@@ -159,8 +164,8 @@ class HtmlReport {
 
   static std::string intervalText(const ComparisonRow& whole, bool hasBoth) {
     if (!hasBoth) return {};
-    return fmt::format("95 % interval {:.3f}x to {:.3f}x{}", whole.speedup.low, whole.speedup.high,
-                       whole.isClear() ? "" : ": it could be chance");
+    return fmt::format("95 % CI {:.2f}x to {:.2f}x{}", whole.speedup.low, whole.speedup.high,
+                       whole.isClear() ? "" : ": not statistically significant");
   }
 
   static std::string savingText(const RunFigure& figure) {

@@ -423,6 +423,8 @@ void WindowTest::commandsSayTheirPlaceAndKeys() {
   QCOMPARE(commandsFor(f, QStringLiteral("lay out")).front(), QStringLiteral("Lay out|Edit   Ctrl+L"));
   closePalette(f);
   QCOMPARE(commandsFor(f, QStringLiteral("dark")).front(), QStringLiteral("Dark|View > Theme"));
+  closePalette(f);
+  QCOMPARE(commandsFor(f, QStringLiteral("theme dark")).front(), QStringLiteral("Dark|View > Theme"));
 }
 
 void WindowTest::whatKeysDoInTheCanvasAndTheOutlineAreCommands() {

@@ -16,8 +16,10 @@ namespace {
 constexpr double kMinZoom = 0.05;
 constexpr double kMaxZoom = 4.0;
 constexpr int kFitMarginPx = 28;
-/// Below it names and shapes cannot be read.
+/// Names and shapes are read with ease.
 constexpr double kReadableZoom = 0.75;
+/// A pipeline that needs less to be seen as a whole opens at its beginning.
+constexpr double kLeastFirstZoom = 0.35;
 
 }  // namespace
 
@@ -71,11 +73,11 @@ void CanvasCamera::showFirst() {
   place ? showPlace(place->middle, place->zoom) : showBeginning();
 }
 
-/// Everything, if it can be read; else where it begins, at the left.
+/// The whole pipeline down to kLeastFirstZoom; a larger one from its beginning at the left.
 void CanvasCamera::showBeginning() {
   fit();
   m_showsBeginning = true;
-  if (zoom() >= kReadableZoom || m_scene.contentRect().isEmpty()) return;
+  if (zoom() >= kLeastFirstZoom || m_scene.contentRect().isEmpty()) return;
   const double marginPx = kFitMarginPx / kReadableZoom;
   const QRectF content = m_scene.contentRect().adjusted(-marginPx, -marginPx, marginPx, marginPx);
   const QSizeF room = QSizeF(m_view.viewport()->size()) / kReadableZoom;

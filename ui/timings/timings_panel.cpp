@@ -4,6 +4,7 @@
 
 #include "core/profile/cold_costs.h"
 #include "core/profile/doubts.h"
+#include "core/profile/headline.h"
 #include "ui/fusions/unplanned.h"
 #include "ui/runs/run_notes.h"
 #include "ui/theme/format.h"
@@ -98,12 +99,14 @@ QString settingsText(const LastRun& run) {
   return parts.join(QStringLiteral(" · ")).toHtmlEscaped();
 }
 
-/// "End to end 1.04×: 180 ms instead of 188 ms"; empty where only one plan was measured.
+/// The headline of the run, and a line below it where ratio and medians disagree; empty where only one plan was
+/// measured.
 QString endToEndText(const TimingsRow* row) {
-  if (!row || row->times.fused.count == 0 || row->times.unfused.count == 0) return {};
-  return TimingsPanel::tr("end to end %1: %2 instead of %3")
-      .arg(formatSpeedup(row->times.speedup), formatDurationNs(row->times.fused.median),
-           formatDurationNs(row->times.unfused.median));
+  const QString result = row ? toQt(headline(row->times)) : QString();
+  if (result.isEmpty()) return {};
+  const QString caveat = toQt(headlineCaveat(row->times));
+  return QStringLiteral("<b>%1</b>").arg(result.toHtmlEscaped()) +
+         (caveat.isEmpty() ? QString() : QStringLiteral("<br>") + caveat.toHtmlEscaped());
 }
 
 /// Before the tool tip of an opened run: its file, and what of the plan is not what was measured.
@@ -345,8 +348,6 @@ void TimingsPanel::refreshCaption() {
   if (!run) return;
   QStringList parts = {run->origin ? originText(*run) + QStringLiteral("<br>") + settingsText(*run)
                                    : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run)};
-  if (const QString gain = endToEndText(m_model->endToEnd()); !gain.isEmpty())
-    parts.append(QStringLiteral("<b>%1</b>").arg(gain));
   if (run->record.isPartial) parts.append(QStringLiteral("<b>%1</b>").arg(tr("stopped early: partial result")));
   const QString warn = QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name());
   const std::vector<std::string> doubts = doubtsOf(run->record);
@@ -356,7 +357,9 @@ void TimingsPanel::refreshCaption() {
   m_runAgain->setVisible(!warning.isEmpty());
   if (!warning.isEmpty()) parts.append(warn.arg(warning));
   const QString against = m_comparison ? QStringLiteral("<br>") + baselineText() : QString();
-  m_caption->setText(parts.join(QStringLiteral(" · ")) + against);
+  const QString result = endToEndText(m_model->endToEnd());
+  m_caption->setText((result.isEmpty() ? result : result + QStringLiteral("<br>")) + parts.join(QStringLiteral(" · ")) +
+                     against);
   QStringList tips;
   for (const std::string& doubt : doubts) tips.append(toQt(doubt));
   if (run->origin) tips.append(originTip(*run->origin).trimmed());

@@ -33,11 +33,18 @@ std::vector<Command> usableCommands(const QMenuBar& menus) {
   return commands;
 }
 
-/// By the words of what it does, and of where it is.
+/// Every word is found in the name of the command or of its menu; the worst match counts.
 std::optional<int> rankOf(const Command& command, const QString& query) {
   PaletteEntry entry = command.entry;
   entry.keywords = {entry.category};
-  return matchRank(entry, query);
+  if (const std::optional<int> whole = matchRank(entry, query)) return whole;
+  int worst = 0;
+  for (const QString& word : query.split(u' ', Qt::SkipEmptyParts)) {
+    const std::optional<int> rank = matchRank(entry, word);
+    if (!rank) return std::nullopt;
+    worst = std::max(worst, *rank);
+  }
+  return worst;
 }
 
 QString detailOf(const Command& command) {

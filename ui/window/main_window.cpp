@@ -33,6 +33,7 @@
 #include "ui/window/edit_menu.h"
 #include "ui/window/file_bar.h"
 #include "ui/window/file_menu.h"
+#include "ui/window/first_size.h"
 #include "ui/window/help_menu.h"
 #include "ui/window/hull_bar.h"
 #include "ui/window/log_panel.h"
@@ -50,6 +51,7 @@
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QMimeData>
+#include <QScreen>
 #include <QSettings>
 #include <QStatusBar>
 #include <QTabBar>
@@ -190,6 +192,10 @@ void MainWindow::createFileBar() {
 }
 
 void MainWindow::connectFiles() {
+  // Keys go where people look: to the canvas, unless a pane was asked for since.
+  connect(&m_start->page(), &StartPage::closed, m_view, [this] { m_view->setFocus(Qt::OtherFocusReason); });
+  connect(&m_session, &Session::documentReplaced, m_view, [this] { m_view->setFocus(Qt::OtherFocusReason); });
+  m_view->setFocus(Qt::OtherFocusReason);
   connect(m_tourBar, &TourBar::paneWanted, this, &MainWindow::showPane);
   connect(m_tourBar, &TourBar::interrupted, m_status, &StatusLine::say);
   connect(m_files, &FileCommands::message, this, &MainWindow::showMessage);
@@ -272,7 +278,8 @@ void MainWindow::connectComparison() {
 void MainWindow::restoreLayout() {
   if (m_persistence == Persistence::None) return;
   const QSettings settings;
-  restoreGeometry(settings.value(kGeometryKey).toByteArray());
+  if (!restoreGeometry(settings.value(kGeometryKey).toByteArray()))
+    resize(firstWindowSize(screen()->availableGeometry().size()));
   m_panes->restoreLayout(settings.value(kStateKey).toByteArray());
   setFileFolders(*this, settings.value(kFoldersKey).toMap());
 }
@@ -338,6 +345,7 @@ void MainWindow::escape() {
   if (m_session.isRunning()) return m_session.cancelRun();
   m_scene->scope().select({});
   m_scene->clearSelection();
+  m_view->setFocus(Qt::OtherFocusReason);
 }
 
 // -------------------------------------------------------------------------------------------------------------- files

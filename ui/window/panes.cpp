@@ -3,6 +3,7 @@
 #include "ui/window/panes.h"
 
 #include <QApplication>
+#include <QScrollArea>
 
 #include <algorithm>
 
@@ -19,6 +20,16 @@ constexpr int kInspectorWidthPx = 356;
 constexpr int kInspectorHeightPx = 430;
 constexpr int kWhyNotHeightPx = 470;
 
+/// A pane that scrolls where it has less room than it needs, so that a small window is not held open by its panes.
+QScrollArea* scrolled(QWidget& pane) {
+  auto* area = new QScrollArea();
+  area->setFrameShape(QFrame::NoFrame);
+  area->setFocusPolicy(Qt::NoFocus);
+  area->setWidgetResizable(true);
+  area->setWidget(&pane);
+  return area;
+}
+
 }  // namespace
 
 Panes::Panes(QMainWindow& window, QWidget& canvas, const PaneNeeds& needs)
@@ -34,7 +45,8 @@ void Panes::addDock(const PaneRow& row, const PaneNeeds& needs) {
   auto* dock = new QDockWidget(row.title, &m_window);
   dock->setObjectName(row.id);
   dock->setAccessibleName(row.title);
-  dock->setWidget(row.make(needs));
+  m_panes.append(row.make(needs));
+  dock->setWidget(scrolled(*m_panes.back()));
   m_window.addDockWidget(row.area, dock);
   m_docks.append(dock);
 }
@@ -64,7 +76,7 @@ bool Panes::show(const QString& id) {
 
 void Panes::goTo(const QString& id) {
   show(id);
-  focus(*dock(id).widget());
+  focus(*m_panes[ids().indexOf(id)]);
 }
 
 void Panes::setCount(const QString& id, int count) {
@@ -112,8 +124,7 @@ void Panes::restoreLayout(const QByteArray& layout) { m_window.restoreState(layo
 
 /// In the order of the keyboard: the canvas comes behind the first one.
 QList<QWidget*> Panes::visible() const {
-  QList<QWidget*> panes;
-  for (const QDockWidget* dock : m_docks) panes.append(dock->widget());
+  QList<QWidget*> panes = m_panes;
   panes.insert(1, &m_canvas);
   // Those behind another tab stand outside of the window.
   panes.removeIf([](const QWidget* pane) {

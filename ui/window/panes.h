@@ -62,6 +62,7 @@ class Panes : public QObject {
   QWidget& m_canvas;
   std::vector<PaneRow> m_rows;
   QList<QDockWidget*> m_docks;  // in the order of the rows
+  QList<QWidget*> m_panes;      // the contents of m_docks, each in a scroll area
   PaneRing* m_ring;
   QByteArray m_defaultLayout;
 };
@@ -69,8 +70,8 @@ class Panes : public QObject {
 template <typename Panel>
 Panel& Panes::get() const {
   Panel* found = nullptr;
-  for (const QDockWidget* dock : m_docks)
-    if (auto* panel = qobject_cast<Panel*>(dock->widget())) found = panel;
+  for (QWidget* pane : m_panes)
+    if (auto* panel = qobject_cast<Panel*>(pane)) found = panel;
   Q_ASSERT(found);
   return *found;
 }

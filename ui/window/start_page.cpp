@@ -251,6 +251,11 @@ void StartPage::mousePressEvent(QMouseEvent* event) {
   if (!m_page->geometry().contains(event->pos())) hide();
 }
 
+void StartPage::hideEvent(QHideEvent* event) {
+  QWidget::hideEvent(event);
+  if (!event->spontaneous()) Q_EMIT closed();
+}
+
 void StartPage::paintEvent(QPaintEvent* /*event*/) { QPainter(this).fillRect(rect(), QColor(0, 0, 0, kShade)); }
 
 }  // namespace fuseline::ui

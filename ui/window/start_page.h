@@ -44,12 +44,15 @@ class StartPage : public QWidget {
   void tourChosen(const Tour& tour);
   void openWanted();
   void shownAtStartChanged(bool isShown);
+  /// It is hidden now.
+  void closed();
   void reopeningChanged(bool isReopening);
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
   bool focusNextPrevChild(bool next) override;
   void mousePressEvent(QMouseEvent* event) override;
+  void hideEvent(QHideEvent* event) override;
   void paintEvent(QPaintEvent* event) override;
 
  private:

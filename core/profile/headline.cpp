@@ -1,0 +1,43 @@
+// Plans are compared round by round: a drift of the machine's speed is in both sides of a round, but not in both
+// medians. SPDX-License-Identifier: Apache-2.0
+#include "core/profile/headline.h"
+
+#include "core/support/text.h"
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+bool hasBoth(const ComparisonRow& row) {
+  return row.fused.count > 0 && row.unfused.count > 0 && row.fused.median > 0.0 && row.unfused.median > 0.0;
+}
+
+std::string intervalText(const ComparisonRow& row) {
+  if (row.fused.count < kRoundsForAClaim)
+    return fmt::format(" ({} rounds; at least {} are needed for a confidence interval)", row.fused.count,
+                       kRoundsForAClaim);
+  return fmt::format(" (95 % CI {:.2f} to {:.2f}){}", row.speedup.low, row.speedup.high,
+                     row.speedup.isSignificant() ? "" : ", not statistically significant");
+}
+
+}  // namespace
+
+std::string headline(const ComparisonRow& endToEnd) {
+  if (!hasBoth(endToEnd)) return {};
+  return fmt::format("fused {}, unfused {}: speed-up {:.2f}x in paired rounds{}", formatDuration(endToEnd.fused.median),
+                     formatDuration(endToEnd.unfused.median), endToEnd.speedup.median, intervalText(endToEnd));
+}
+
+std::string headlineCaveat(const ComparisonRow& endToEnd) {
+  if (!hasBoth(endToEnd) || endToEnd.fused.count < kRoundsForAClaim) return {};
+  const double ofMedians = endToEnd.unfused.median / endToEnd.fused.median;
+  if (ofMedians >= endToEnd.speedup.low && ofMedians <= endToEnd.speedup.high) return {};
+  return fmt::format(
+      "The two medians give {:.2f}x, which is outside this interval: the machine's speed changed between rounds. The "
+      "paired ratio compares both plans within a round; run again on an idle machine.",
+      ofMedians);
+}
+
+}  // namespace fuseline

@@ -1,0 +1,91 @@
+// The window on small screens: nothing is out of reach.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_support.h"
+#include "ui/window/first_size.h"
+
+#include <QDockWidget>
+#include <QPushButton>
+#include <QTest>
+
+namespace fuseline::ui {
+
+namespace {
+constexpr int kLowestWindowPx = 520;
+}  // namespace
+
+class ScreensTest : public QObject {
+  Q_OBJECT
+
+ private Q_SLOTS:
+  void theFirstWindowFitsTheScreen_data();
+  void theFirstWindowFitsTheScreen();
+  void aWindowWithAnyPaneIsSmall();
+  void theStartPageCanBeClosedOnASmallScreen();
+  void theCanvasHasTheFocusAfterTheStartPage();
+  void theCanvasHasTheFocusOfANewPipeline();
+};
+
+void ScreensTest::theFirstWindowFitsTheScreen_data() {
+  QTest::addColumn<QSize>("available");
+  QTest::newRow("laptop") << QSize(1366, 728);
+  QTest::newRow("doubled") << QSize(960, 560);
+  QTest::newRow("desktop") << QSize(1920, 1160);
+  QTest::newRow("large") << QSize(2560, 1440);
+}
+
+void ScreensTest::theFirstWindowFitsTheScreen() {
+  QFETCH(QSize, available);
+  const QSize size = firstWindowSize(available);
+  QVERIFY(size.width() <= available.width() && size.height() < available.height());
+  QVERIFY(size.width() >= 900 || size.width() * 10 >= available.width() * 9);
+}
+
+void ScreensTest::aWindowWithAnyPaneIsSmall() {
+  OpenedRun f(measuredRun(), QStringLiteral("timings"));
+  QVERIFY(f.isOpen);
+  for (const QString& id : f.window.panes().ids()) {
+    f.window.panes().show(id);
+    QCoreApplication::processEvents();
+    const QSize least = f.window.minimumSizeHint();
+    QVERIFY2(least.height() <= kLowestWindowPx, qPrintable(QStringLiteral("%1: %2").arg(id).arg(least.height())));
+    QVERIFY2(least.width() <= 960, qPrintable(QStringLiteral("%1: %2").arg(id).arg(least.width())));
+  }
+}
+
+void ScreensTest::theStartPageCanBeClosedOnASmallScreen() {
+  Fixture f(smallPipeline());
+  f.window.resize(firstWindowSize({960, 560}));
+  f.window.show();
+  f.window.start().show();
+  QCoreApplication::processEvents();
+  for (const QPushButton* button : f.window.startPage().findChildren<QPushButton*>()) {
+    const QRect place(button->mapTo(&f.window, QPoint()), button->size());
+    QVERIFY2(f.window.rect().contains(place), qPrintable(button->text()));
+  }
+}
+
+void ScreensTest::theCanvasHasTheFocusAfterTheStartPage() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowActive(&f.window));
+  f.window.start().show();
+  QTest::keyClick(QApplication::focusWidget(), Qt::Key_Escape);
+  QVERIFY(!f.window.startPage().isVisible());
+  QCOMPARE(QApplication::focusWidget(), static_cast<QWidget*>(&f.window.canvas()));
+}
+
+void ScreensTest::theCanvasHasTheFocusOfANewPipeline() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowActive(&f.window));
+  QCOMPARE(QApplication::focusWidget(), static_cast<QWidget*>(&f.window.canvas()));
+  f.window.panes().goTo(QStringLiteral("outline"));
+  QVERIFY(QApplication::focusWidget() != &f.window.canvas());
+  f.session.openText(smallPipeline(), QStringLiteral("other"));
+  QCOMPARE(QApplication::focusWidget(), static_cast<QWidget*>(&f.window.canvas()));
+}
+
+}  // namespace fuseline::ui
+
+QTEST_MAIN(fuseline::ui::ScreensTest)
+#include "test_ui_screens.moc"
