@@ -9,7 +9,9 @@
 
 namespace fuseline {
 
-/// What stands in the memory of a copy, with that copy alone. spec.quantized must be set, without groups.
+/// The content of a quantized tensor's memory; the result has this direction alone. spec.quantized must be set, without
+/// groups.
+/// groups.
 QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory);
 
 /// The inverse: spec.bytes() bytes, padding zero.
@@ -20,11 +22,10 @@ void toMemory(const QuantizedTensor& tensor, const TensorSpec& spec, std::byte* 
 Result<void> quantizeToMemory(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
                               const TensorSpec& spec, std::byte* memory);
 
-/// What a copy without groups stands for, rounded to the tensor's dtype.
+/// Dequantizes a quantized tensor without groups, rounded to the tensor's dtype.
 Tensor dequantizedTensor(const TensorSpec& spec, const std::byte* memory);
 
-/// The numbers that the codes stand for, of all groups, before any rounding to the dtype; an inverse transform
-/// included.
+/// The dequantized values of all groups, before any rounding to the dtype; an inverse transform included.
 std::vector<double> dequantizedValues(const TensorSpec& spec, const std::byte* memory);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// What DelayedScaling remembers from step to step: scales and the amaxes they follow from.
+// State that DelayedScaling keeps from step to step: scales, and the amaxes they follow from.
 // Source: TransformerEngine's fused update, which differs from its unfused one where an amax is 0.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -17,7 +17,7 @@ struct DelayedUpdate {
   int margin = 0;
   /// Otherwise the largest of the history.
   bool takesMostRecent = false;
-  /// Of the tensor's format.
+  /// Largest finite value of the tensor's format.
   float maxFinite = 448.0F;
 };
 

@@ -18,7 +18,7 @@ class FourOverSixScaler {
 
   /// block: its rows of up to 16 elements one after the other.
   BlockScale<std::uint8_t> scaleOf(std::span<const float> block, std::int64_t rows) const;
-  /// The amax by which codes and scales are dequantized as those of every NVFP4 tensor are, whose scales reach 448.
+  /// The amax that dequantizes values and scales as in every NVFP4 tensor, whose scales reach 448.
   float storedAmax() const;
 
  private:

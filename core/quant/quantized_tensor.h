@@ -17,7 +17,7 @@ enum class ScaleLayout : std::uint8_t { Compact, Gemm };
 
 /// A tensor quantized for GEMMs that contract one of its directions.
 struct QuantizedCopy {
-  /// Codes, u8 [rows, cols] as the copy stands in memory; for E2M1 [rows, ceil(cols / 2)], two codes a byte.
+  /// Encoded values, u8 [rows, cols] in the stored orientation; for E2M1 [rows, ceil(cols / 2)], two values per byte.
   Tensor data;
   /// Factors that dequantize: f32, or u8 codes of E8M0 and E4M3.
   Tensor scaleInv;
@@ -27,7 +27,7 @@ struct QuantizedCopy {
   std::int64_t bytes() const;
 };
 
-/// What is known of a quantized tensor without its data.
+/// Description of a quantized tensor without its data.
 struct QuantizedSpec {
   /// dtype and shape of the tensor that was quantized.
   TensorSpec nominal;
@@ -46,7 +46,7 @@ struct QuantizedTensor {
 
   const std::optional<QuantizedCopy>& copy(Direction direction) const;
   std::optional<QuantizedCopy>& copy(Direction direction);
-  /// Of all codes and scales.
+  /// Size of all encoded values and scales, in bytes.
   std::int64_t bytes() const;
 };
 
@@ -54,11 +54,11 @@ struct QuantizedTensor {
 TensorSpec codesSpec(const QuantizedSpec& spec, Direction direction);
 TensorSpec scalesSpec(const QuantizedSpec& spec, Direction direction);
 
-/// As plain tensors for files: `<name>.spec` (JSON, u8), `<name>.data`, `.scale_inv`, `.amax`, and the same of the
-/// columnwise copy behind `<name>.columnwise_`.
+/// Plain tensors for files: `<name>.spec` (JSON, u8), `<name>.data`, `.scale_inv`, `.amax`, and the same for the
+/// columnwise quantized tensor with the prefix `<name>.columnwise_`.
 NamedTensors toTensors(std::string_view name, const QuantizedTensor& tensor);
 
-/// The inverse, bit for bit. Errors: a tensor is missing, or differs from what the spec says.
+/// The inverse, bit for bit. Errors: a tensor is missing, or differs from the spec.
 Result<QuantizedTensor> quantizedFromTensors(std::string_view name, const NamedTensors& tensors);
 
 }  // namespace fuseline

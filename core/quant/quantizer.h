@@ -15,7 +15,7 @@ namespace fuseline {
 
 enum class Copies : std::uint8_t { Rowwise, Columnwise, Both };
 
-/// What a quantizer does not find in the tensor itself.
+/// Inputs of a quantizer in addition to the tensor itself.
 struct QuantizerInputs {
   /// Delayed scaling: the scale of a whole tensor. Otherwise it follows from the amax.
   std::optional<float> scale;
@@ -35,8 +35,8 @@ struct QuantizerInputs {
 Result<QuantizedTensor> quantize(const Tensor& x, const QuantizerSpec& spec, Copies copies,
                                  const QuantizerInputs& inputs = {});
 
-/// The tensor that a copy stands for, rounded once to its nominal dtype; an inverse transform included.
-/// Errors: there is no such copy.
+/// Dequantizes, rounded once to the nominal dtype; an inverse transform included. Errors: the tensor was not quantized
+/// in this direction.
 Result<Tensor> dequantize(const QuantizedTensor& tensor, Direction direction);
 
 /// Whether a GEMM can read a copy of a tensor of this shape with this scaling, or the sentence why not.

@@ -30,7 +30,7 @@ struct StoredTensor {
   std::uint64_t end = 0;
 };
 
-/// What the file holds and where, for who maps it. Errors: those of readSafetensors().
+/// Tensors of the file and their offsets, for callers that map it. Errors: those of readSafetensors().
 Result<std::vector<StoredTensor>> safetensorsIndex(const std::filesystem::path& path);
 
 }  // namespace fuseline

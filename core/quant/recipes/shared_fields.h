@@ -14,7 +14,7 @@ AttributeSpec formatField(const char* value);
 /// By the pass that makes the tensor.
 ElementFormat formatOf(const Attributes& fields, TensorType role);
 
-/// What backward reads: what the recipe says, or high precision, or forward's operands dequantized.
+/// Operands of backward: the recipe's, or high precision, or forward's operands dequantized.
 AttributeSpec backwardOverride();
 /// Whether backward_override leaves an operand to the recipe.
 bool isQuantized(const Attributes& fields, OperandRole role);
