@@ -1,4 +1,4 @@
-// What a run costs before and at its start, in sentences: getting ready, the first run, cold caches.
+// Costs of a run before and at its start, as text: preparation, the first run, cold caches.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// TensorStatistics: what a tensor is like as a whole.
+// TensorStatistics: statistics over all elements of a tensor.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -11,7 +11,6 @@ namespace fuseline {
 
 /// The content of a quantized tensor's memory; the result has this direction alone. spec.quantized must be set, without
 /// groups.
-/// groups.
 QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory);
 
 /// The inverse: spec.bytes() bytes, padding zero.
