@@ -15,8 +15,8 @@ struct WholeRows {
   std::int64_t width = 0;  // elements of a row of the source's result
 };
 
-/// Shares come from a column-parallel layer, or from outside. Elementwise ops and quantization pass either on; what a
-/// Reshape makes is not known.
+/// Shards come from a column-parallel layer, or from outside. Elementwise ops and quantization pass either on; the
+/// result of a Reshape is not known.
 std::vector<WholeRows> wholeRowsIntoRowParallel(const Graph& graph);
 
 }  // namespace fuseline

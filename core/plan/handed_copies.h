@@ -13,9 +13,9 @@ class HandedCopies {
  public:
   HandedCopies(const Graph& graph, const FusionReport& report);
 
-  /// The Quantize whose copies stand for those of this operand; nothing: it has its own.
+  /// The Quantize whose quantized tensors replace those of this operand; nothing: it has its own.
   std::optional<GemmOperand> sourceOf(const GemmOperand& reader) const;
-  /// The operands that the copies of this Quantize stand for.
+  /// The operands that use the quantized tensors of this Quantize.
   std::vector<GemmOperand> readersOf(const GemmOperand& source) const;
   /// Does anybody read the tensor in high precision?
   bool isReadPlain(const GemmOperand& source) const;

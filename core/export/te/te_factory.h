@@ -11,11 +11,11 @@
 
 namespace fuseline {
 
-/// What TransformerEngine calls as CustomRecipe's qfactory.
+/// Name of the function that TransformerEngine calls as CustomRecipe's qfactory.
 inline constexpr const char* kQuantizerFactory = "quantizer_factory";
 
 struct TeFactory {
-  /// "def quantizer_factory(role): ...", which imports what it needs.
+  /// "def quantizer_factory(role): ...", including its imports.
   std::string text;
   /// The ops that it tells apart, by the names that they must have.
   std::map<NodeId, std::string> names;

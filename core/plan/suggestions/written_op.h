@@ -20,7 +20,7 @@ struct WrittenOp {
   std::string text() const;
   /// The edit of the section as one of the document.
   Edit inPlace(Edit edit) const;
-  /// Behind "In every instance of block Layer.", which nobody says of an op of the pipeline.
+  /// Prefixed with "In every instance of block Layer.", except for an op of the pipeline.
   std::string cautionWith(const std::string& sentences) const;
   bool isBeside(const WrittenOp& other) const { return block == other.block && instance == other.instance; }
 };
