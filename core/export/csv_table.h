@@ -10,7 +10,8 @@
 namespace fuseline {
 
 /// A header and one line per launched step of each variant, then one with the end-to-end time. Times are medians and
-/// quartiles over the rounds, in nanoseconds. Source of the format: RFC 4180. Errors: none.
+/// quartiles over the rounds, in nanoseconds. Source of the format: RFC 4180.
+/// Errors: none.
 Result<std::string> csvTable(const RunRecord& record);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// A run as one self-contained page: to read, to print, and to load again.
+// A self-contained page of a run: to read, to print, and to load again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

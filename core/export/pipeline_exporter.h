@@ -17,7 +17,7 @@
 
 namespace fuseline {
 
-/// A pipeline without errors, as it was analysed.
+/// A pipeline without errors, as it was analyzed.
 struct ExportedPipeline {
   std::string name;  // "llama_mlp": the file's, without folder and ending
   const PipelineDocument& document;

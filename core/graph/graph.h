@@ -131,8 +131,8 @@ class GraphBuilder {
   void reserve(std::size_t numNodes);
   /// An integer input never has a gradient.
   ValueId addInput(std::string name, TensorSpec spec, bool requiresGradient = true);
-  /// Adds a node of an op that already matches these attributes. Errors: those of the op's infer. Nothing is added
-  /// then.
+  /// Adds a node of an op that already matches these attributes.
+  /// Errors: those of the op's infer. Nothing is added then.
   Result<NodeId> addNode(std::string id, std::string owner, OperationPointer operation, Attributes attributes,
                          std::vector<ValueId> inputs);
   /// Specialises the op, which must outlive the graph where it is the same for all attributes.

@@ -1,4 +1,4 @@
-// The elementwise language: one small program says what an op does to each element, forward or backward.
+// The elementwise language: one small program describes an op's computation per element, forward or backward.
 // Kernels (the CPU's strip engine, later device code) run programs; fusion concatenates them.
 //
 // A program runs on a grid of `rows x cols`. An operand is read or written per element (Access::Full), as a row vector
@@ -23,7 +23,7 @@
 
 namespace fuseline {
 
-/// What a tensor is to one op. `slot` counts within the kind.
+/// Role of a tensor in one op. `slot` counts within the kind.
 enum class OperandKind : std::uint8_t { Input, Parameter, Output, Residual, GradOutput, GradInput, GradParameter };
 
 /// Names one tensor of one step: which of the step's ops, which kind, which slot.
@@ -138,7 +138,7 @@ std::string toString(const ElementwiseProgram& program);
 
 class ElementwiseComposer;
 
-/// What an op's definition writes its program with. Values are cheap handles; equal loads are shared.
+/// Interface with which an op's definition writes its program. Values are cheap handles; equal loads are shared.
 class ElementwiseBuilder {
  public:
   /// interleave: of a gated op's halves, or of the lanes.
@@ -159,9 +159,9 @@ class ElementwiseBuilder {
   void output(int slot, ValueIndex value);
   void gradInput(int slot, ValueIndex value, int lane = -1);
   void gradParameterColumnSum(int slot, ValueIndex value);
-  /// Of a parameter of one element.
+  /// Gradient of a parameter with one element.
   void gradParameterSum(int slot, ValueIndex value);
-  /// Of an input of one value a row.
+  /// Gradient of an input with one value per row.
   void gradInputRowSum(int slot, ValueIndex value);
 
   /// `kept` where the mask keeps the element of the op's tensor, else 0.
@@ -205,15 +205,15 @@ class ElementwiseComposer {
   void link(OperandKey reader, OperandKey source);
   /// Declares that an operand does not exist: reads give 0, writes are dropped.
   void setAbsent(OperandKey key);
-  /// Declares that a value written here is read by nobody outside: it is not stored.
+  /// Declares that a value written here has no consumer outside: it is not stored.
   void setInternal(OperandKey key);
 
-  /// Appends one op. `lanes` is 2 for an op whose tensors are twice as wide as the grid (it stands before a gated
-  /// op in forward order), else 1; its definition is then run once a lane. interleave: that of the gated op.
+  /// Appends one op. `lanes` is 2 for an op with tensors twice as wide as the grid (it precedes a gated op in forward
+  /// order), else 1; its definition is then run once per lane. interleave: that of the gated op.
   void append(int member, const ElementwiseDefinition& definition, const Attributes& attributes, bool isBackward,
               int lanes, std::int64_t interleave = 0);
 
-  /// Removes what no store or sum needs, and returns the program.
+  /// Removes instructions that no store or sum needs, and returns the program.
   ElementwiseProgram finish();
 
  private:

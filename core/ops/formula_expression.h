@@ -1,5 +1,5 @@
 // A formula as a graph of opcodes: built with simplification, differentiated symbolically, evaluated, printed, counted,
-// and written into elementwise programs. Equal parts are one term, and every term stands behind its operands.
+// and written into elementwise programs. Equal parts are one term, and every term follows its operands.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -63,7 +63,7 @@ class FormulaExpression {
     int b = -1;
     double constant = 0.0;
   };
-  /// A slope that is simpler than what the opcodes would give: of softplus, or of a power.
+  /// A slope that is simpler than the one from the opcodes: of softplus, or of a power.
   struct KnownSlope {
     Term of = -1;
     std::optional<double> exponent;

@@ -1,4 +1,4 @@
-// What attributes say about parameters: which of them are trained, and where their gradients go.
+// Attributes about parameters: which of them are trained, and where their gradients go.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@ namespace fuseline {
 
 /// Where the gradient of a parameter goes.
 enum class GradientSink : std::uint8_t {
-  Own,         // a tensor of its own, in the parameter's dtype
+  Own,         // a separate tensor, in the parameter's dtype
   Accumulate,  // added to a float32 buffer that outlives the step: the parameter's main_grad
   Overwrite,   // written to that buffer
 };
@@ -27,7 +27,7 @@ void declareRequiresGrad(FusibleOperation& operation);
 /// Is the parameter trained? It is unless its attribute, or the op's "requires_grad" for all of them, says no.
 bool isTrained(const FusibleOperation& operation, const Attributes& attributes, int parameter);
 
-/// accumulate_into_main_grad and overwrite_main_grad, of ops with a parameter that has `hasMainGrad`.
+/// accumulate_into_main_grad and overwrite_main_grad, for ops with a parameter that has `hasMainGrad`.
 std::vector<AttributeSpec> mainGradAttributes();
 /// delay_wgrad_compute. Said of the parameters that can have a main_grad: weights, not biases.
 AttributeSpec delayedGradientAttribute();

@@ -47,8 +47,8 @@ struct TensorChoice {
   std::int64_t bytes() const;
 };
 
-/// names: of tensors, or of ops for all of their inputs and outputs. Each tensor is chosen once. Errors (Usage): no
-/// tensor or op has that name (with the nearest one), or a tensor that is never stored was named.
+/// names: of tensors, or of ops for all of their inputs and outputs. Each tensor is chosen once.
+/// Errors (Usage): no tensor or op has that name (with the nearest one), or a tensor that is never stored was named.
 Result<TensorChoice> chooseTensors(const Graph& graph, std::span<const CapturableTensor> all,
                                    std::span<const std::string> names);
 

@@ -178,7 +178,7 @@ class Weaver {
       addBefore(firstBackwardStep(), m_waiting[i], TransferWork::Kind::AwaitOffload);
   }
 
-  /// Reloads begin ahead by the same number of tensors.
+  /// Every reload begins kUnderWay tensors ahead of its own tensor's use.
   void addReloads() {
     std::ranges::stable_sort(m_waiting, {}, &Waiting::firstRead);
     for (std::size_t i = 0; i < std::min(kUnderWay, m_waiting.size()); ++i)

@@ -8,8 +8,8 @@
 
 namespace fuseline {
 
-/// Loads a run file, or an exported page of one. Errors, with the path: the file cannot be read, is no run, or is from
-/// a newer program.
+/// Loads a run file, or an exported page of one.
+/// Errors, with the path: the file cannot be read, is no run, or is from a newer program.
 Result<RunRecord> loadRunRecord(const std::filesystem::path& path);
 
 /// As a whole or not at all. Bytes that are not UTF-8 are replaced. Errors: as writeFileAtomically().

@@ -50,8 +50,9 @@ std::string sizesText(std::span<const std::int64_t> sizes);
 /// Up to twice a size in powers of two, from an eighth of it on as far as it can be halved: 128 to 2048 of 1024.
 std::vector<std::int64_t> sizesAround(std::int64_t size);
 
-/// Texts such as "M=128:16384:x2", "M=128:1024:+128", "M=512,1024,4096" and "recipe=none,mxfp8". Errors (Usage): the
-/// unexpected part of a text, and the valid values; no axis of sizes; an axis twice; more points than the maximum.
+/// Texts such as "M=128:16384:x2", "M=128:1024:+128", "M=512,1024,4096" and "recipe=none,mxfp8".
+/// Errors (Usage): the unexpected part of a text, and the valid values; no axis of sizes; an axis twice; more points
+/// than the maximum.
 Result<ShapeSweep> parseSweep(std::span<const std::string> texts);
 
 }  // namespace fuseline

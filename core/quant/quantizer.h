@@ -35,8 +35,8 @@ struct QuantizerInputs {
 Result<QuantizedTensor> quantize(const Tensor& x, const QuantizerSpec& spec, Copies copies,
                                  const QuantizerInputs& inputs = {});
 
-/// Dequantizes, rounded once to the nominal dtype; an inverse transform included. Errors: the tensor was not quantized
-/// in this direction.
+/// Dequantizes, rounded once to the nominal dtype; an inverse transform included.
+/// Errors: the tensor was not quantized in this direction.
 Result<Tensor> dequantize(const QuantizedTensor& tensor, Direction direction);
 
 /// Whether a GEMM can read a copy of a tensor of this shape with this scaling, or the sentence why not.

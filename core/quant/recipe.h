@@ -115,8 +115,8 @@ class Recipe {
   /// Whether an override for this op counts.
   using IsAt = std::function<bool(const std::string& op)>;
 
-  /// Fields missing in `fields` get their defaults. The definition must outlive the recipe. Errors: an unknown field, a
-  /// wrong type, a value out of range, a refusal by the definition's check or an override.
+  /// Fields missing in `fields` get their defaults. The definition must outlive the recipe.
+  /// Errors: an unknown field, a wrong type, a value out of range, a refusal by the definition's check or an override.
   static Result<Recipe> create(const RecipeDefinition& definition, const Attributes& fields = {},
                                std::vector<RoleOverride> overrides = {});
 

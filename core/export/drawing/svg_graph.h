@@ -13,13 +13,13 @@
 
 namespace fuseline {
 
-/// What stands in a drawing's <style>, and in that of a page with drawings in it: the colours of the dark theme. Those
-/// of the light one are attributes, which every program reads.
+/// Content of a drawing's <style>, and of that of a page with drawings: the colors of the dark theme. The colors of the
+/// light theme are attributes, which every program reads.
 std::string drawingStyle();
 
 enum class SvgUse { File, InPage };
 
-/// Of shaded boxes, above them.
+/// Legend of the shaded boxes, above them.
 struct HeatLegend {
   std::string caption;
   std::string most;  // at the hot end: "1.14 ms (42 %)"

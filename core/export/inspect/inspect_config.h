@@ -25,7 +25,8 @@ struct InspectConfig {
 };
 
 /// A section for each kind of layer: the GEMMs in high precision, the logged statistics, and their frequency. No layer
-/// is in two sections, which the tool refuses. Errors: the graph has no linear layer; the run does not contain losses.
+/// is in two sections, which the tool refuses.
+/// Errors: the graph has no linear layer; the run does not contain losses.
 Result<InspectConfig> inspectConfig(const InspectSource& source);
 
 }  // namespace fuseline

@@ -44,11 +44,12 @@ class OnnxFactSymbols {
   void equate(const OnnxExtent& a, const OnnxExtent& b);
   /// Rounded towards 0, as integers are divided. Unknown where no expression says it.
   OnnxExtent quotient(const OnnxExtent& a, const OnnxExtent& b);
-  /// What depends on its number cannot be said of a symbol: literal extents in it become numbers again.
+  /// A result that depends on the extent's number cannot be expressed with a symbol: literal extents in it become
+  /// numbers again.
   void needNumber(const OnnxExtent& extent);
   void needNumbers(const OnnxExtents& extents);
   bool hasLiteral(const OnnxExtent& extent) const;
-  /// Is it a symbol that stands for nothing the model says?
+  /// Is it a symbol that corresponds to nothing in the model?
   bool isFresh(const OnnxExtent& extent) const;
 
   /// With each symbol at its default. Nothing where a division leaves a remainder.
@@ -57,7 +58,7 @@ class OnnxFactSymbols {
 
   /// Has anything been learned since the last call?
   bool takeChanged() { return std::exchange(m_isChanged, false); }
-  /// Defaults of all symbols, by name, and which of them stand for numbers of the model.
+  /// Defaults of all symbols, by name, and the symbols that replace numbers of the model.
   const std::map<std::string, std::int64_t>& defaults() const { return m_defaults; }
   const std::set<std::string>& literals() const { return m_literals; }
   /// Another default than that of any extent, for a symbol of the model's.
@@ -71,10 +72,10 @@ class OnnxFactSymbols {
 
   std::set<std::string> m_asNumbers;
   ImportedIds m_ids;
-  std::map<std::string, std::string> m_names;  // by what the model calls them, or by place
+  std::map<std::string, std::string> m_names;  // by their names in the model, or by place
   std::map<std::string, std::int64_t> m_defaults;
   std::set<std::string> m_literals, m_freshSymbols;
-  std::map<std::string, OnnxExtent> m_known;  // what turned out to be the same as a symbol
+  std::map<std::string, OnnxExtent> m_known;  // extents that proved equal to a symbol
   bool m_isChanged = false;
 };
 

@@ -1,4 +1,4 @@
-// What functions that look for ops in an ONNX graph have in common. Each begins at the last node and looks back.
+// Shared parts of functions that find ops in an ONNX graph. Each begins at the last node and searches upstream.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -6,8 +6,8 @@
 
 namespace fuseline {
 
-/// shape: that of the input. wanted: with 0 for an extent of the input (unless `keepsZero`) and -1 for what is left.
-/// Extents that stay unknown are unknown in the result.
+/// shape: that of the input. wanted: with 0 for an extent of the input (unless `keepsZero`) and -1 for the remaining
+/// extent. Unknown extents are unknown in the result.
 OnnxExtents reshapedExtents(const OnnxExtents& shape, OnnxExtents wanted, bool keepsZero, OnnxFactSymbols& symbols);
 
 }  // namespace fuseline
