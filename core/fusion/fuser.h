@@ -51,7 +51,7 @@ struct FusedOperation {
   std::string name(const Graph& graph) const;
   /// The kernel that runs it.
   std::string kernelName(const Graph& graph) const;
-  /// What there is to know about its ops on one rank, such as "one rank: nothing to measure"; mostly empty.
+  /// A remark about its ops on one rank, such as "one rank: nothing to measure"; usually empty.
   std::string note(const Graph& graph) const;
 };
 
@@ -71,7 +71,7 @@ enum class Outcome {
   TakenByAnother,
   NoKernel,
   SwitchedOff,
-  OnRequest,  // legal here, but it has a price and nobody asked for it
+  OnRequest,  // legal here, but it has a price and was not requested
   MeasuredSlower,
 };
 std::string_view outcomeName(Outcome outcome);
@@ -79,13 +79,14 @@ std::string_view outcomeName(Outcome outcome);
 /// One rule tried at one place.
 struct Attempt {
   const FusionRule* rule = nullptr;
-  std::vector<NodeId> nodes;     // what matched, from the first op on
+  std::vector<NodeId> nodes;     // the matched ops, from the first one on
   std::size_t stepsMatched = 0;  // of rule->chain
   Outcome outcome = Outcome::BrokenChain;
   std::string explanation;  // a sentence with actual values
-  std::string caveat = {};  // what TransformerEngine needs for it besides, or why its exported module cannot have it
+  std::string caveat = {};  // TransformerEngine's further requirements for it, or why its exported module cannot have
+                            // it
   std::vector<Repair> repairs;
-  std::optional<Saving> saving;  // for full matches: what it is predicted to save
+  std::optional<Saving> saving;  // for full matches: the predicted saving
   std::shared_ptr<const MeasuredGain> measured;
 };
 
@@ -103,15 +104,15 @@ struct FusionOptions {
 };
 
 struct FusionReport {
-  /// In execution order. Joint fusions stand in both lists.
+  /// In execution order. Joint fusions are in both lists.
   std::vector<FusedOperation> forward;
   /// In forward order; executed back to front. Only ops that take part in backward.
   std::vector<FusedOperation> backward;
   std::vector<HandOver> handOvers;
-  /// First what was fused, along the rule book; then misses, the one that would gain most first.
+  /// First the applied fusions, in the rule book's order; then misses, the one with the largest gain first.
   std::vector<Attempt> attempts;
   RuleBook book = RuleBook::All;
-  DeviceModel device;  // what the predictions are made with
+  DeviceModel device;  // basis of the predictions
 };
 
 /// The attempt that made this entry of the report; nullptr for a basic op.
@@ -146,10 +147,10 @@ std::string toText(const Graph& graph, const std::vector<FusedOperation>& list);
 
 /// The "forward" and "backward" lists as a tree.
 std::string planTree(const Graph& graph, const FusionReport& report);
-/// The same with the attempts behind it; as JSON; as Graphviz DOT.
+/// The same followed by the attempts; as JSON; as Graphviz DOT.
 std::string toTree(const Graph& graph, const FusionReport& report);
 Json toJson(const Graph& graph, const FusionReport& report);
-/// Of that what runs, "forward", "backward" and "handOvers", without what was attempted.
+/// The part of it that runs, "forward", "backward" and "handOvers", without the attempts.
 Json planJson(const Graph& graph, const FusionReport& report);
 std::string toDot(const Graph& graph, const FusionReport& report);
 

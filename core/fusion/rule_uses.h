@@ -21,14 +21,14 @@ struct RuleUse {
   std::vector<const Attempt*> hits;    // along the pipeline
   std::vector<const Attempt*> misses;  // in the order of the report, distant ones last
 
-  /// What the hits are predicted to save together.
+  /// Predicted saving of all hits together.
   Saving saved() const;
 };
 
 /// Every rule, in the order in which rules are tried. `pass` is that of the graph.
 std::vector<RuleUse> ruleUses(const FusionReport& report, PassKind pass, const RuleCatalog& rules = builtinRules());
 
-/// What the hits of all rules are predicted to save together.
+/// Predicted saving of the hits of all rules together.
 Saving savedBy(const std::vector<RuleUse>& uses);
 
 }  // namespace fuseline

@@ -34,13 +34,13 @@ inline std::byte* rowOf(const Binding& binding, Pointers pointers, std::int64_t 
   return binding.at(pointers) + row * binding.spec.cols() * sizeBytes(binding.spec.dtype);
 }
 
-/// Of an operand of one value a row; nullptr: absent.
+/// Row's value of an operand with one value per row; nullptr: absent.
 inline std::byte* valueOf(const Binding& binding, Pointers pointers, std::int64_t row) {
   return binding ? binding.at(pointers) + row * sizeBytes(binding.spec.dtype) : nullptr;
 }
 
-/// A parameter of the groups, or its gradient. Slots may be absent. BackendBinding: what findOperand() of the backend
-/// gives.
+/// A parameter of the groups, or its gradient. Slots may be absent. BackendBinding: result type of the backend's
+/// findOperand().
 template <class BackendBinding>
 class GroupedOperand {
  public:

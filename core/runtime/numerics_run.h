@@ -1,4 +1,4 @@
-// Runs a pipeline to see what its number formats do to it.
+// Runs a pipeline to determine the effects of its number formats.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,7 +26,7 @@ struct NumericsRequest {
 };
 
 /// Runs the pipeline in float32, and as it is, unfused and fused, keeping every tensor.
-/// Errors: those of a run; it was cancelled.
+/// Errors: those of a run; it was canceled.
 Result<NumericsReport> measureNumerics(const NumericsRequest& request);
 
 }  // namespace fuseline

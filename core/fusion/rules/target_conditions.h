@@ -1,4 +1,4 @@
-// Conditions on what is fused for: the recipe and the number of ranks.
+// Conditions on the target of fusing: the recipe and the number of ranks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
