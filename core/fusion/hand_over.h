@@ -1,4 +1,4 @@
-// Fused quantization ("hand-overs"): entries that also write the quantized tensors that the next linear op reads.
+// Fused quantization: entries that also write the quantized tensors that the next linear op reads.
 // Source: TransformerEngine passes quantizers from op to op (next_op_input_quantizer, prev_op_grad_output_quantizer in
 // its fuser.py).
 // SPDX-License-Identifier: Apache-2.0

@@ -19,8 +19,8 @@
 namespace fuseline {
 
 /// Joint rules replace forward and backward together and come first; the next two act on the remaining ops. Fused
-/// quantization (hand-overs) comes last: every op stays in its entry, but the entry that produces a tensor also
-/// quantizes it for its consumer, or finds its amax.
+/// quantization comes last: every op stays in its entry, but the entry that produces a tensor also quantizes it for its
+/// consumer, or finds its amax.
 enum class FusionPass { Joint, Forward, Backward, ForwardHandOver, BackwardHandOver };
 /// "joint", "forward" or "backward".
 std::string_view passName(FusionPass pass);
@@ -100,7 +100,8 @@ struct MemberTensor {
 ///             backward pass is fused independently;
 ///   backward: reads only those saved tensors; same gradients;
 ///   joint:    the forward and backward pair equals the unfused pair; it may keep less (see `saves`);
-///   hand-over: the same bits; the chain is the producer of the tensor and the consumer of its quantized tensors.
+/// fused quantization: the same bits; the chain is the producer of the tensor and the consumer of its quantized
+/// tensors.
 struct FusionRule {
   std::string name;
   FusionPass pass = FusionPass::Forward;
@@ -124,7 +125,7 @@ struct FusionRule {
   bool quantizesInside = false;
   /// Forward rules only: ops outside may also read tensors between the fused ops; the kernel then writes them.
   bool writesBranches = false;
-  /// Hand-overs only: the op that produces the tensor finds its amax, with which the other one quantizes it.
+  /// Fused quantization only: the op that produces the tensor finds its amax, with which the other one quantizes it.
   bool handsOverAmaxOnly = false;
   /// An attribute of the first op that, where it is set, asks for the rule, like RuleSwitches::with.
   std::string askedBy = {};
