@@ -100,8 +100,8 @@ struct MemberTensor {
 ///             backward pass is fused independently;
 ///   backward: reads only those saved tensors; same gradients;
 ///   joint:    the forward and backward pair equals the unfused pair; it may keep less (see `saves`);
-/// fused quantization: the same bits; the chain is the producer of the tensor and the consumer of its quantized
-/// tensors.
+///   fused quantization: the same bits; the chain is the producer of the tensor and the consumer of its quantized
+///             tensors.
 struct FusionRule {
   std::string name;
   FusionPass pass = FusionPass::Forward;
