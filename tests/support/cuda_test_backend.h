@@ -17,15 +17,16 @@ namespace fuseline::testing {
 /// there is no GPU, with the reason.
 Result<std::shared_ptr<Backend>> cudaTestBackend();
 
-/// One whose generated code is compiled: that of a GPU always is, where NVRTC is there.
+/// A backend with compiled generated code: that of a GPU always is, if NVRTC is available.
 Result<std::shared_ptr<Backend>> compilingCudaTestBackend();
 
-/// Whether its products are those of the reference but for the rounding of results. The harness's are, unless the
+/// Whether its GEMMs equal those of the reference except for the rounding of results. The harness's do, unless the
 /// environment has FUSELINE_PRODUCTS_OF_A_GPU. A GPU keeps fewer bits of a sum of FP8 products (about 14 on Hopper), so
-/// that codes which are made of results may differ by one, and cuBLASLt's GELU may be as good as the hardware's tanh.
+/// that values quantized from results may differ by one step, and cuBLASLt's GELU may be as precise as the hardware's
+/// tanh.
 bool multipliesExactly();
 
-/// Results that went through cuBLASLt's GELU, whose tail is a difference of large numbers. exact: for exact products.
+/// Tolerance of results from cuBLASLt's GELU, whose tail is a difference of large numbers. exact: for exact GEMMs.
 inline double toleranceOfActivations(double exact) { return multipliesExactly() ? exact : std::max(exact, 0x1p-7); }
 
 /// Empty, or a difference between results that went through products of codes, or are codes of such. exact: for exact

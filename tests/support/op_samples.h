@@ -11,7 +11,7 @@
 
 namespace fuseline::testing {
 
-/// Of the catalog, all but the composite ones.
+/// All ops of the catalog except the composite ones.
 std::vector<const FusibleOperation*> basicOperations();
 
 /// For tests that have it as their parameter.
