@@ -23,8 +23,8 @@ struct ChangeMap {
   };
   std::map<std::string, Mark> marks;
 
-  /// One that is gone. `neighbour`: the nearest that it read from, or else that read it, and that is still there, as
-  /// the base calls it and as it is called now; empty: there is none.
+  /// A removed node. `neighbour`: the nearest source, or else consumer, that still exists, by its id in the base and by
+  /// its current id; empty: there is none.
   struct Ghost {
     std::string id;
     std::size_t change = 0;

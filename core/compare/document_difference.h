@@ -30,7 +30,7 @@ struct DocumentChange {
   enum class Kind { Added, Removed, Changed, Renamed };
 
   Section section = Section::File;
-  /// Where it is inside of a block; empty: in the pipeline, or beside it.
+  /// The block that contains it; empty: in the pipeline, or outside of it.
   std::string block;
   Kind kind = Kind::Changed;
   /// An op, a symbol ...; for a wire its end. Empty: the section as a whole.

@@ -1,4 +1,4 @@
-// Takes single changes back: edits that put into a document what another one says. Pure functions.
+// Reverts single changes: edits that restore parts of another document. Pure functions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

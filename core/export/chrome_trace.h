@@ -1,4 +1,4 @@
-// The trace event format of Chrome and Perfetto: one round of each variant, beside each other.
+// The trace event format of Chrome and Perfetto: one round of each variant, side by side.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

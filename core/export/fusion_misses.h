@@ -1,4 +1,4 @@
-// Why the fusions that a measured plan does not have were not made, as far as this version can say.
+// Reasons why a measured plan does not have some fusions, as far as this version knows them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,9 +23,9 @@ struct FusionMiss {
 /// were a kernel for every fusion.
 struct FusionMisses {
   std::string unknown;                 // why the misses are unknown; empty: they are known
-  std::vector<FusionMiss> misses;      // that would gain most first
-  std::size_t numDistant = 0;          // rules of which one op fits: not listed
-  std::vector<std::string> differing;  // steps of only one of both plans: the one measured, and this version's
+  std::vector<FusionMiss> misses;      // the one with the largest gain first
+  std::size_t numDistant = 0;          // rules that match only one op: not listed
+  std::vector<std::string> differing;  // steps that only one of the plans has: the measured one, or this version's
 };
 
 FusionMisses fusionMissesOf(const RunRecord& record);

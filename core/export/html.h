@@ -1,4 +1,4 @@
-// Html: markup of which every text is escaped, by construction.
+// Html: markup in which every text is escaped, by construction.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// The part of a report that sets its run beside others.
+// The part of a report that compares its run with others.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -29,7 +29,7 @@ Html stepTable(const RunRecord& record, const Comparison& comparison, const OpsO
 /// The step of the fused plan, if it has it; else of the unfused one. nullptr: neither has it.
 const StepRecord* stepOf(const RunRecord& record, const ComparisonRow& row);
 
-/// "step-3": the id of what names a row of the comparison within its page.
+/// "step-3": the id of a row of the comparison within its page.
 std::string rowAnchor(std::size_t row);
 
 }  // namespace fuseline

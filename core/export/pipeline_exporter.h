@@ -26,7 +26,7 @@ struct ExportedPipeline {
   /// For formats with weights: the seed they are drawn from, and given tensors that replace drawn ones, by name.
   std::uint64_t seed = 0;
   std::shared_ptr<const NamedTensors> tensors = nullptr;
-  /// For formats that are programs: the module alone, without what times and checks it.
+  /// For formats that are programs: the module alone, without the code that times and checks it.
   bool moduleOnly = false;
   /// For formats that are drawings. Empty: no layout is available.
   LayOutGraph layOut = nullptr;
@@ -36,8 +36,8 @@ struct PipelineText {
   std::string text;
   /// Where the other program will do something else than Fuseline, in sentences.
   std::vector<std::string> notes = {};
-  /// Set where the file is not text: makes its bytes, weights and all, and `text` is a listing for people. Errors: a
-  /// tensor that was given does not fit.
+  /// Set if the file is not text: returns its bytes, including weights, and `text` is a listing for people. Errors: a
+  /// given tensor does not fit.
   std::function<Result<std::string>()> bytes = nullptr;
 };
 

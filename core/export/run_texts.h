@@ -12,7 +12,7 @@ namespace fuseline {
 
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
-/// "1.22x, from 12.300 ms ± 0.4 % unfused to 10.100 ms ± 0.3 % fused", or what else was measured from end to end.
+/// "1.22x, from 12.300 ms ± 0.4 % unfused to 10.100 ms ± 0.3 % fused", or the available end-to-end times.
 std::string headlineOf(const Comparison& comparison);
 
 /// Settings of the run: {"device", "NVIDIA H200"}, {"pass", "train"}, {"recipe", "MXFP8BlockScaling"}, {"symbols",
@@ -27,7 +27,7 @@ std::vector<std::string> methodOf(const RunRecord& record, const Comparison& com
 /// and GEMMs. One sentence each; usually none.
 std::vector<std::string> notesOf(const RunRecord& record);
 
-/// A quantity of the plans beside each other: {"peak memory", "1.50 MiB", "1.25 MiB", "256 KiB"}.
+/// A quantity of both plans: {"peak memory", "1.50 MiB", "1.25 MiB", "256 KiB"}.
 struct RunFigure {
   std::string name, unfused, fused, saved;
 };

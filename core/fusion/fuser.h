@@ -20,7 +20,7 @@ namespace fuseline {
 enum class Phase { Forward, Backward };
 std::string_view phaseName(Phase phase);
 
-/// Quantized copies that a kernel should write of its result; without quantizers it should find the result's amax.
+/// Quantized tensors that a kernel should write from its result; without quantizers it should find the result's amax.
 struct CopiesQuery {
   const TensorQuantizers& quantizers;
   const TensorSpec& spec;  // of the result
@@ -28,13 +28,13 @@ struct CopiesQuery {
   bool isAmaxOnly() const { return !quantizers.any(); }
 };
 
-/// Asks a device: is there a kernel of this name for these ops? Keeps fusion free of backends.
+/// A question to a device: is there a kernel with this name for these ops? Keeps fusion free of backends.
 struct KernelQuery {
   const Graph& graph;
   std::string_view kernel;
   Phase phase = Phase::Forward;
   std::span<const NodeId> members;
-  /// Set: the kernel must also write these copies of its result, or find its amax.
+  /// Set: the kernel must also quantize its result in this way, or find its amax.
   const CopiesQuery* copies = nullptr;
 };
 using Capabilities = std::function<Verdict(const KernelQuery&)>;
@@ -55,7 +55,8 @@ struct FusedOperation {
   std::string note(const Graph& graph) const;
 };
 
-/// The entry that makes a tensor also writes the quantized copies that a linear op reads of it, or finds its amax.
+/// Fused quantization: the entry that produces a tensor also writes the quantized tensors that a linear op reads, or
+/// finds its amax.
 struct HandOver {
   NodeId reader = -1;  // the linear op
   TensorType type = TensorType::Input;
@@ -90,7 +91,7 @@ struct Attempt {
   std::shared_ptr<const MeasuredGain> measured;
 };
 
-/// Is what `a` gains or would gain worth more? Attempts that no saving is predicted for are worth least.
+/// Is the actual or predicted gain of `a` larger? Attempts without a predicted saving rank last.
 bool gainsMore(const Attempt& a, const Attempt& b, const DeviceModel& device);
 
 struct FusionOptions {
@@ -99,7 +100,8 @@ struct FusionOptions {
   Capabilities capabilities;           // empty: every kernel exists
   const RuleCatalog* rules = nullptr;  // nullptr: builtinRules()
   FusionTarget target;
-  /// Decides between overlapping fusions, unless it says otherwise. With RuleBook::Te the order of the rules decides.
+  /// Decides between overlapping fusions, unless its `decides` is off. With RuleBook::Te the order of the rules
+  /// decides.
   GainModel gains;
 };
 
@@ -121,16 +123,17 @@ const Attempt* attemptBehind(const FusionReport& report, const FusedOperation& e
 /// Errors: a switch that names no rule (with the nearest one).
 Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options = {});
 
-/// The entry that names the rule, everywhere or at one of these ops; empty when there is none.
+/// The entry that names the rule, everywhere or at one of these ops; empty if there is none.
 std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<const NodeId> nodes,
                       const std::vector<std::string>& entries);
 
 /// "ForwardLinearEpilogue@fc1.linear": an attempt as the file and the command line name it, by the op it begins with.
 std::string placeEntry(const Graph& graph, const Attempt& attempt);
 
-/// The same of a fusion that is possible, but left to the user: RuleSwitches::with asks for it so. Empty for any other.
+/// The same for a fusion that is possible, but left to the user: the text with which RuleSwitches::with requests it.
+/// Empty for any other.
 std::string requestFor(const Graph& graph, const Attempt& attempt);
-/// The explanation for a terminal: with the option that asks for the fusion, where there is one.
+/// The explanation for a terminal: with the option that requests the fusion, if there is one.
 std::string shellExplanation(const Graph& graph, const Attempt& attempt);
 
 /// Why "RULE@OP" switches nothing in this graph: the pipeline has no such op.

@@ -44,13 +44,13 @@ struct MeasuredGain {
   bool isClear() const { return isFaster() || isSlower(); }
 };
 
-/// By what overlapping fusions are compared.
+/// Criteria for overlapping fusions.
 struct GainModel {
   DeviceModel device;
-  /// By the name of the fused step: "ForwardLinearEpilogue(fc1.linear, fc1.bias, act)". A figure goes before an
-  /// estimate.
+  /// By the name of the fused step: "ForwardLinearEpilogue(fc1.linear, fc1.bias, act)". A measured figure takes
+  /// precedence over an estimate.
   std::map<std::string, std::shared_ptr<const MeasuredGain>> measured;
-  /// Off: the same fusions are chosen as if nothing had been measured; gains are only told, and misses ordered by them.
+  /// Off: the same fusions are chosen as without measurements; gains are only reported, and misses ordered by them.
   bool decides = true;
 };
 

@@ -1,4 +1,4 @@
-// Plans and attempts of pipelines with many instances of a block, said once.
+// Plans and attempts of pipelines with many instances of a block, reported once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace fuseline {
 
-/// By attempt a text that it has in common with those that say the same of other instances.
+/// For each attempt a key that it shares with equal attempts in other instances.
 std::vector<std::string> attemptKeys(const Graph& graph, std::span<const Attempt> attempts, const DeviceModel& device);
 
 /// Appended to an explanation: " The same holds in 79 more instances of block Layer."; empty outside of blocks.

@@ -35,19 +35,19 @@ enum class RuleBook { Te, All };
 enum class Repeat { Once, Optional, OneOrMore, ZeroOrMore };
 
 /// One step of a chain. It accepts an op that is named in `operations`, if there are names, and for which `accepts`
-/// says yes, if it is set.
+/// returns true, if it is set.
 struct ChainStep {
   std::string role;
   std::vector<std::string> operations;
   Repeat repeat = Repeat::Once;
   std::function<bool(const Node&)> accepts;
-  /// How messages call the accepted ops where names do not say it: "an elementwise op".
+  /// The name of the accepted ops in messages, if op names do not tell: "an elementwise op".
   std::string acceptsText;
   /// Set: the step exists only if the first op of the chain satisfies this.
   std::function<bool(const Node& first)> behind;
 
   bool matches(const Node& node) const;
-  /// Also asks the first op of the chain.
+  /// Also checks the first op of the chain.
   bool matches(const Node& node, const Node& first) const;
   bool isOptional() const { return repeat == Repeat::Optional || repeat == Repeat::ZeroOrMore; }
   bool isRepeated() const { return repeat == Repeat::OneOrMore || repeat == Repeat::ZeroOrMore; }
@@ -127,7 +127,7 @@ struct FusionRule {
   bool writesBranches = false;
   /// Fused quantization only: the op that produces the tensor finds its amax, with which the other one quantizes it.
   bool handsOverAmaxOnly = false;
-  /// An attribute of the first op that, where it is set, asks for the rule, like RuleSwitches::with.
+  /// An attribute of the first op that, if set, requests the rule, like RuleSwitches::with.
   std::string askedBy = {};
   /// The environment variable without which TransformerEngine does not have the fusion; empty: it always has it.
   std::string teVariable = {};

@@ -1,4 +1,4 @@
-// The rule book beside one graph: which rules were tried, where they hit, and where they missed.
+// The rule book applied to one graph: the rules that were tried, their hits, and their misses.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@ namespace fuseline {
 /// Why a rule is tried in a graph, or is not.
 enum class RuleStanding { Tried, OutsideBook, OutsidePass };
 
-/// A rule that matched no more than the first op of its chain: too far from a fusion to be told first.
+/// A rule that matched no more than the first op of its chain: too far from a fusion to be reported first.
 bool isDistant(const Attempt& attempt);
 
 /// One rule and its attempts, which live as long as the report.

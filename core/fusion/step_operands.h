@@ -61,18 +61,18 @@ std::vector<MemberTensor> savedReads(const Graph& graph, const FusedOperation& e
 /// Forward tensors that all backward entries together read.
 SavedSet savedTensors(const Graph& graph, std::span<const FusedOperation> backward);
 
-/// Inputs and parameters in; outputs that somebody outside reads, or that backward keeps, out.
+/// Inputs and parameters in; outputs with outside consumers, or kept for backward, out.
 EntryOperands forwardOperands(const Graph& graph, const FusedOperation& entry, const SavedSet& saved);
 /// Saved tensors and output gradients in; input and parameter gradients out.
 EntryOperands backwardOperands(const Graph& graph, const FusedOperation& entry);
 
-/// Some of the gradients of an op, and what backward reads for these.
+/// Some of the gradients of an op, and the tensors that backward reads for these.
 struct BackwardShare {
   GradientNeeds needs;
   OperationContext context;
 };
 BackwardShare shareOf(const Graph& graph, NodeId id, GradientNeeds needs);
-/// The same for a share of an op that stands by itself.
+/// The same for a separate share of an op.
 EntryOperands backwardOperands(const Graph& graph, NodeId id, const BackwardShare& share);
 
 /// Minimum traffic in bytes: every outside tensor once; one that is accumulated to is read and written.

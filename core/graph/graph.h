@@ -74,7 +74,7 @@ struct Node {
   /// "fc1.weight": the name of a parameter in safetensors files.
   std::string parameterName(int slot) const;
   GradientSink gradientSink(int slot) const;
-  /// "grad.fc1.weight", or "main_grad.fc1.weight" where the gradient goes to that buffer.
+  /// "grad.fc1.weight", or "main_grad.fc1.weight" if the gradient goes to that buffer.
   std::string parameterGradientName(int slot) const;
   /// Which gradients wait for the end of backward, and which do not. All of `needs` is in one of the two.
   GradientNeeds delayedNeeds() const;
@@ -124,7 +124,7 @@ class Graph {
   std::optional<DelayedScaling> m_delayedScaling;
 };
 
-/// Builds a graph in topological order; infers specs as it goes.
+/// Builds a graph in topological order, and infers specs on the way.
 class GraphBuilder {
  public:
   /// Reserves memory for about this number of nodes, which are then not moved when others are added.

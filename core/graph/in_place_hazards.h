@@ -1,4 +1,4 @@
-// Ops in place that would destroy a tensor or a gradient which somebody still needs, where TransformerEngine runs them.
+// In-place ops that would destroy a tensor or a gradient with a later consumer if TransformerEngine runs them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

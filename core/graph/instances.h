@@ -31,7 +31,7 @@ class InstanceNames {
   std::map<std::string, std::string, std::less<>> m_blocks;  // path of an instance to its block
 };
 
-/// Positions in a list of what says the same in instances of a block, each in the order of the list.
+/// Positions in a list of equal messages about instances of a block, each group in the order of the list.
 using InstanceGroups = std::vector<std::vector<std::size_t>>;
 /// Equal keys are one group, in the order of their first.
 InstanceGroups groupsOf(const std::vector<std::string>& keys);

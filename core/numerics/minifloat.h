@@ -8,7 +8,7 @@
 
 namespace fuseline {
 
-/// Which codes with the largest exponent are not numbers.
+/// The encodings with the largest exponent that are not numbers.
 enum class Specials { None, NanOnly, InfinityAndNan };
 
 /// Result for a value beyond the largest finite one, including infinity: the largest one, or infinity (NaN if the

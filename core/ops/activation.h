@@ -37,7 +37,7 @@ struct UnaryActivation {
   std::function<std::optional<Error>(const Attributes&)> check = {};
 };
 
-/// The functions of the two halves. Without `linear` the second half is taken as it is.
+/// The functions of the two halves. Without `linear` the second half is unchanged.
 struct GateFunctions {
   ScalarFunction activated;
   std::optional<ScalarFunction> linear;

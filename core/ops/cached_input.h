@@ -1,4 +1,4 @@
-// cache_quantized_input: an activation that keeps its input for backward in E4M3 instead of as it is.
+// cache_quantized_input: an activation that keeps its input for backward in E4M3 instead of its own dtype.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -71,8 +71,8 @@ std::string_view opcodeName(Opcode opcode);
 /// one value for all.
 enum class Access : std::uint8_t { Full, Row, Column, Scalar };
 
-/// Where a value comes from or goes to. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`, or the
-/// lanes take turns in blocks of `interleave` columns. A column vector and a scalar have one lane.
+/// Source or destination of a value. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`, or the
+/// lanes are interleaved in blocks of `interleave` columns. A column vector and a scalar have one lane.
 struct Place {
   OperandKey operand;
   Access access = Access::Full;
@@ -80,7 +80,7 @@ struct Place {
   int lanes = 1;
   std::int64_t interleave = 0;  // divides cols; 0: each lane in one piece
 
-  /// The column of the operand where the grid's column `col` of `cols` stands.
+  /// The column of the operand for column `col` of `cols` of the grid.
   std::int64_t columnOf(std::int64_t col, std::int64_t cols) const;
   /// How many of the grid's next `count` columns from `col` on follow each other in the operand.
   std::int64_t runLength(std::int64_t col, std::int64_t count) const;
@@ -185,8 +185,8 @@ class ElementwiseBuilder {
 
 class Attributes;
 
-/// The elementwise definition of an op. A gated op reads input 0 as two lanes and has cols = half its width; they are
-/// halves, or take turns where `interleave` gives a number of columns other than 0.
+/// The elementwise definition of an op. A gated op reads input 0 as two lanes and has cols = half its width; the lanes
+/// are halves, or interleaved if `interleave` returns a number of columns other than 0.
 struct ElementwiseDefinition {
   std::function<void(ElementwiseBuilder&, const Attributes&)> forward;
   std::function<void(ElementwiseBuilder&, const Attributes&)> backward;
@@ -201,9 +201,9 @@ struct ElementwiseDefinition {
 /// Builds the program of one op or of a chain of ops.
 class ElementwiseComposer {
  public:
-  /// Declares that `reader` is the same tensor as `source`: a value written to source is what reader reads.
+  /// Declares that `reader` is the same tensor as `source`: reader reads the values written to source.
   void link(OperandKey reader, OperandKey source);
-  /// Declares that an operand does not exist: reads give 0, writes are dropped.
+  /// Declares that an operand does not exist: reads return 0, writes are dropped.
   void setAbsent(OperandKey key);
   /// Declares that a value written here has no consumer outside: it is not stored.
   void setInternal(OperandKey key);

@@ -17,7 +17,7 @@ inline constexpr OperandKey kGradScales{.kind = OperandKind::GradInput, .slot = 
 /// In programs these denote the current group's tensors.
 inline constexpr OperandKey kBias{.kind = OperandKind::Parameter};
 inline constexpr OperandKey kGradBias{.kind = OperandKind::GradParameter};
-/// The products, before the bias is added.
+/// The results of the GEMMs, before the bias is added.
 inline constexpr OperandKey kSums{.member = -1, .kind = OperandKind::Output};
 
 /// y = sums + bias, or sums + bias scales.

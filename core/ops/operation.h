@@ -101,7 +101,7 @@ struct ReferenceBackward {
   std::vector<ReferenceTensor> parameters;
 };
 
-/// Which gradients somebody needs.
+/// The gradients that are requested.
 struct GradientNeeds {
   std::vector<bool> inputs;
   std::vector<bool> parameters;
@@ -238,17 +238,17 @@ struct FusibleOperation {
   const AttributeSpec* attribute(std::string_view name) const;
 };
 
-/// The return types of op files say which kind they define.
+/// The return types of op files show the kind of op that they define.
 using BasicOperation = FusibleOperation;
 using CompositeOperation = FusibleOperation;
 
-/// An op that lives as long as somebody uses it, or one of a catalog, which must then outlive its users.
+/// A shared op, or one of a catalog, which must then outlive its users.
 using OperationPointer = std::shared_ptr<const FusibleOperation>;
 
 /// Points to an op without owning it.
 OperationPointer unowned(const FusibleOperation& operation);
 
-/// The op for these attributes: the one that `specialise` makes, else the op itself, unowned.
+/// The op for these attributes: the result of `specialise`, else the op itself, unowned.
 Result<OperationPointer> specialised(const FusibleOperation& operation, const Attributes& attributes);
 
 /// An error unless ports for numbers get floating-point tensors, and ports for counts integers:

@@ -17,8 +17,8 @@ inline constexpr std::int64_t kRanks = 1;
 /// Sets inferOnRanks, and infer as inferOnRanks with kRanks ranks.
 BasicOperation inferredOnRanks(BasicOperation op);
 
-/// How a linear layer is split. On one rank none and not sequence-parallel, whatever the attributes say, as in
-/// TransformerEngine.
+/// How a linear layer is split. On one rank it is neither split nor sequence-parallel, independent of the attributes,
+/// as in TransformerEngine.
 struct TensorParallelism {
   enum class Mode { None, Column, Row } mode = Mode::None;
   bool isSequenceParallel = false;

@@ -1,4 +1,4 @@
-// The tensors of a plan that can be looked at after a run, by the names that plans and numerics give them.
+// The tensors of a plan that can be inspected after a run, by their names in plans and numerics.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,8 +26,8 @@ struct CapturableTensor {
   /// As captured: a quantized tensor is captured dequantized, in the dtype of its source.
   TensorSpec spec;
   std::string kind;           // "input", "parameter gradient", "quantized copy"
-  std::string owner;          // the document's op that makes it, or else reads it; empty: none
-  std::vector<NodeId> nodes;  // that make or read it
+  std::string owner;          // the document's op that produces it, or else consumes it; empty: none
+  std::vector<NodeId> nodes;  // its producer and consumers
   std::optional<FusedAway> fusedAway = std::nullopt;
 
   bool isStored() const { return !fusedAway; }
@@ -37,7 +37,7 @@ struct CapturableTensor {
 std::string capturableName(const Graph& graph, const Value& value);
 
 /// Every tensor of both plans, in the order of the unfused one. plan: one of the two of `analysis`, which must be
-/// runnable. Copies in the host's memory are left out: they are those of tensors that are listed.
+/// runnable. Copies in host memory are left out: they equal listed tensors.
 std::vector<CapturableTensor> capturableTensors(const Analysis& analysis, const Plan& plan);
 
 struct TensorChoice {

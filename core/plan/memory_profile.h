@@ -38,7 +38,7 @@ struct StepMemory {
 
 /// A piece of memory that forward keeps for backward.
 struct KeptTensor {
-  int tensor = -1;  // index into Plan::tensors: the first one that lies there
+  int tensor = -1;  // index into Plan::tensors: the first one in this memory
   std::int64_t bytes = 0;
   int firstStep = 0;  // producer
   int lastStep = 0;   // last consumer

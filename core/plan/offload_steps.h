@@ -1,4 +1,4 @@
-// The steps of activation offload: copies to the host's memory in forward, and back in backward.
+// The steps of activation offload: copies to host memory in forward, and back in backward.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -37,7 +37,7 @@ struct AnalysedPipeline {
   const Analysis& analysis;
 };
 
-/// Both analyzed in the same way, or else the plans differ by that, too.
+/// Both must be analyzed in the same way; otherwise the plans differ by that, too.
 PipelineDifference pipelineDifference(const AnalysedPipeline& base, const AnalysedPipeline& next,
                                       const DifferenceOptions& options = {});
 

@@ -24,9 +24,9 @@ enum class TensorRole {
   Gradient,
   InputGradient,
   ParameterGradient,
-  MainGradient,    // a buffer of the caller's, to which a parameter's gradient is added
-  QuantizerState,  // a scale or a history of amaxes, which outlives the step
-  Offloaded,       // what waits for backward in the host's memory
+  MainGradient,    // a buffer of the caller, to which a parameter's gradient is added
+  QuantizerState,  // a scale or an amax history, which outlives the step
+  Offloaded,       // a tensor that waits for backward in host memory
   Reloaded         // the same, back on the device
 };
 
@@ -133,7 +133,7 @@ struct Step {
   bool isQuantize() const { return nodes.empty() && !copies.empty(); }
   /// Is it launched in every run?
   bool isLaunched() const { return !isView && !runsOnce; }
-  /// Does it give the device something to do?
+  /// Does it use the device?
   bool isWork() const { return isLaunched() && !(transfer && transfer->isWait()); }
 };
 

@@ -17,7 +17,7 @@ struct AppliedRepair {
 struct RepairedDocument {
   PipelineDocument document;
   std::vector<AppliedRepair> applied;   // in order
-  std::vector<Diagnostic> diagnostics;  // of the document as it is now
+  std::vector<Diagnostic> diagnostics;  // of the repaired document
 };
 
 /// Applies the first repair of the first error and analyzes again, until no error is left that has one. A repair whose

@@ -22,7 +22,7 @@ struct BreakEven {
     Never,        // slower at each
     From,         // faster from `size` on, and at none below
     UpTo,         // faster up to `size`, and at none above
-    Undecided,    // no size says anything beyond its noise
+    Undecided,    // no size has a difference beyond its noise
     Mixed,        // anything else
     NotMeasured,  // there is no size
   };

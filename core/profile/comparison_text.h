@@ -35,11 +35,11 @@ ComparisonUnits unitsOf(const Comparison& comparison);
 std::string spreadText(const SampleStats& stats);
 /// "1.25x"; "~1.02x" if it is not statistically significant.
 std::string ratioText(const RatioStats& speedup);
-/// The same of a row: "(0.97x)" of a step that both plans have, which is no speed-up, whatever it is. Empty where one
-/// side was not measured.
+/// The same for a row: "(0.97x)" for a step that both plans have, which is not counted as a speed-up. Empty if one side
+/// was not measured.
 std::string ratioText(const ComparisonRow& row);
 
-/// A fused entry has its rule's name, because its ops stand beneath it; others that of their step.
+/// A fused entry has its rule's name, because its ops are listed below it; others have that of their step.
 std::string entryName(const ComparisonRow& row);
 /// Whether no part of the same entry follows.
 bool isLastOfEntry(const Comparison& comparison, std::size_t index);

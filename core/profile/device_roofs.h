@@ -22,8 +22,8 @@ Arithmetic arithmeticNamed(std::string_view name);
 struct DeviceRoofs {
   double copyGBps = 0.0;      // bytes read and written by a large copy
   double fmaF32Gflops = 0.0;  // float32 multiply-adds
-  double bf16Gflops = 0.0;    // products of bf16
-  double fp8Gflops = 0.0;     // products of FP8 codes with one scale a tensor
+  double bf16Gflops = 0.0;    // bf16 GEMMs
+  double fp8Gflops = 0.0;     // FP8 GEMMs with one scale per tensor
 
   bool operator==(const DeviceRoofs&) const = default;
 };

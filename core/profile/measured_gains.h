@@ -16,7 +16,7 @@ namespace fuseline {
 /// name of the run in messages. Errors: the run does not have both variants.
 Result<GainModel> gainsOf(const RunRecord& run, std::string_view runName);
 
-/// Adds what another run measured; where both measured the same place, `more` counts.
+/// Adds the gains of another run; if both measured the same place, `more` takes precedence.
 void merge(GainModel& gains, GainModel more);
 
 /// Do the run's figures hold for this pipeline? `pipeline` is the file's content; `settings` and `recipe` (null for

@@ -36,7 +36,7 @@ struct Requantized {
   QuantizationLosses losses;
 };
 
-/// A quantized copy beside its tensor.
+/// Numerics of a quantized tensor, compared with its source.
 struct CopyNumerics {
   std::string name;    // "fc1.input@rowwise"
   std::string owner;   // the document's op
@@ -60,7 +60,7 @@ CopyLosses copyLossesIn(JsonFields& fields);
 /// How far a tensor is from another that should be the same.
 struct ErrorNumerics {
   std::string name;   // "y", "norm:y", "grad.fc1.weight"
-  std::string owner;  // the document's op that makes it; empty: none
+  std::string owner;  // the document's op that produces it; empty: none
   double maxAbsolute = 0.0;
   double rmsRelative = 0.0;  // rms of the differences over that of the expected values, where they are not all 0
   double cosine = 1.0;       // of the angle between both
@@ -113,9 +113,9 @@ struct NumericsReport {
   std::vector<ErrorNumerics> fusionErrors;
   std::optional<NonFiniteOrigin> firstNonFinite;
 
-  /// The largest of all errors, by rmsRelative; nullptr: there is none.
+  /// The largest of all errors, by rmsRelative; nullptr if there is none.
   const ErrorNumerics* worst() const;
-  /// The largest share over all copies.
+  /// The largest share over all quantized tensors.
   double worstUnderflow() const;
 };
 

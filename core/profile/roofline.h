@@ -20,8 +20,8 @@ struct StepWork {
   double bytes = 0.0;
 };
 
-/// Products are in the dtype that the op reads, those of both 16-bit ones count as bf16, or in FP8 where a recipe
-/// quantizes the op; all else is in float32. None: a copy to or from the host's memory, communication.
+/// GEMMs are in the dtype that the op reads (both 16-bit ones count as bf16), or in FP8 if a recipe quantizes the op;
+/// other operations are in float32. None: a copy to or from the host's memory, communication.
 Arithmetic arithmeticOf(const Graph& graph, const Step& step);
 
 /// Work of every step that uses the device.

@@ -1,4 +1,4 @@
-// RunComparison: two runs side by side, and what must not have become worse.
+// RunComparison: two runs side by side, and limits on regressions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace fuseline {
 
-/// A quantity of both runs. Smaller is better, but for a speed-up.
+/// A quantity of both runs. Smaller is better, except for a speed-up.
 struct MetricChange {
   std::string name;   // for gates: "median", "unfused", "speedup", "peak", "saved", "launches"; for a step its name
   std::string phase;  // of a step; else empty

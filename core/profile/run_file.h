@@ -15,7 +15,7 @@ Result<RunRecord> loadRunRecord(const std::filesystem::path& path);
 /// As a whole or not at all. Bytes that are not UTF-8 are replaced. Errors: as writeFileAtomically().
 Result<void> saveRunRecord(const RunRecord& record, const std::filesystem::path& path);
 
-/// Whether the file says of itself that it is a run, whatever its name. Reads its beginning only.
+/// Whether the file's content identifies it as a run, independent of its name. Reads only its beginning.
 bool holdsRun(const std::filesystem::path& path);
 
 }  // namespace fuseline

@@ -66,7 +66,7 @@ struct RunEntry {
 /// "dir/llama.runs" for "dir/llama.fuseline".
 std::filesystem::path runFolderOf(const std::filesystem::path& pipeline);
 
-/// None where there is no such file. Errors: it cannot be read, or is no list of notes; with the path.
+/// Empty if there is no such file. Errors: it cannot be read, or is no list of notes; with the path.
 Result<RunNotes> loadRunNotes(const std::filesystem::path& folder);
 /// The others stay, as do the rows of this one where `note` has none, and fields of newer programs. A file that cannot
 /// be read is kept as "notes.json.broken". Errors: those of writing.
@@ -76,12 +76,13 @@ Result<void> forgetRunNote(const std::filesystem::path& folder, const std::strin
 /// Saves the notes about rows of a run, wherever its file is; the rest of its note is kept. Errors: those of writing,
 /// and a file "notes.json" that is no list of notes, which is left alone.
 Result<void> saveRowNotes(const std::filesystem::path& run, const std::vector<RowNote>& rows);
-/// The same of parts of its timeline. Programs that do not know of these keep them beside notes of steps.
+/// The same for time ranges of its timeline. Programs that do not know of these preserve them along with notes about
+/// steps.
 Result<void> saveStretchNotes(const std::filesystem::path& run, const std::vector<StretchNote>& stretches);
 /// A run file with its notes: from notes.json next to the file, else from the file. Errors: as loadRunRecord().
 Result<RunRecord> loadNotedRun(const std::filesystem::path& path);
 
-/// Makes the folder if it must, and a file that is named by the time: "2026-11-25_09-30-00.fuserun".
+/// Creates the folder if necessary, and a file named by the time: "2026-11-25_09-30-00.fuserun".
 /// Errors: a sentence with the path.
 Result<std::filesystem::path> addRun(const std::filesystem::path& folder, const RunRecord& record);
 

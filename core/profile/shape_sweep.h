@@ -32,14 +32,14 @@ struct SweepPoint {
 };
 
 struct ShapeSweep {
-  /// At least one: break-even points lie on the first.
+  /// At least one: break-even points are computed along the first.
   std::vector<SweepAxis> axes;
   /// Names of recipes; empty: the recipe of the settings.
   std::vector<std::string> recipes;
 
-  /// Errors (Usage): more points than anybody waits for.
+  /// Errors (Usage): more points than the maximum.
   Result<void> checkSize() const;
-  /// The whole grid. The first axis runs fastest, so that its points stand together; recipes slowest.
+  /// The whole grid. The first axis varies fastest, so that its points are contiguous; recipes slowest.
   std::vector<SweepPoint> points() const;
 };
 

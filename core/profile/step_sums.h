@@ -33,7 +33,7 @@ class StepParts {
   Places m_byName, m_byOp;
 };
 
-/// The same, asked once.
+/// The same for a single lookup.
 Steps partsOf(const StepRecord& whole, const VariantRecord& unfused);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// TimeTree: where the time of a plan goes, from the whole down to kernels, with equal work as one.
+// TimeTree: the time of a plan, divided from the whole down to kernels, with equal work merged.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -12,7 +12,7 @@ namespace fuseline {
 
 enum class TimelineLevel { Pass, Step, Activity, Launch };
 
-/// Two boxes of a lane are apart, or one lies within the other; whole nanoseconds keep them so.
+/// Two boxes of a lane are disjoint or nested; times in whole nanoseconds guarantee it.
 struct TimelineBox {
   TimelineLevel level = TimelineLevel::Step;
   int lane = 0;

@@ -26,7 +26,7 @@ std::int64_t rowGroups(const Node& node);
 /// An op that only passes its input on: others consume its quantized output.
 bool passesOnQuantized(const Node& node, TensorType type);
 
-/// Does an op multiply codes, forward or backward? Backward may be left in high precision.
+/// Does an op multiply quantized operands, forward or backward? Backward may be left in high precision.
 bool multipliesCodes(const Node& node, bool isBackward);
 
 /// "fc1.input", of a group "experts.input2": the prefix of the quantized tensors' names.

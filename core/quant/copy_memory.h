@@ -1,4 +1,4 @@
-// Quantized copies as plans keep them: codes, scales and amax in one piece of memory (core/tensor/scaling.h).
+// Quantized tensors as plans store them: values, scales and amax in one piece of memory (core/tensor/scaling.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@ QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory);
 /// The inverse: spec.bytes() bytes, padding zero.
 void toMemory(const QuantizedTensor& tensor, const TensorSpec& spec, std::byte* memory);
 
-/// Quantizes x as `spec` says, which has no groups.
+/// Quantizes x to `spec`, which has no groups.
 /// Errors: those of quantize().
 Result<void> quantizeToMemory(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
                               const TensorSpec& spec, std::byte* memory);

@@ -21,12 +21,12 @@ struct DelayedUpdate {
   float maxFinite = 448.0F;
 };
 
-/// Ends a step: the history of a tensor moves on and its scale follows. A tensor with the amax 0, one that was not
-/// used, keeps both. history: row 0 is the amax of the step at hand, over all ranks; the others are earlier ones, the
-/// oldest first.
+/// Ends a step: shifts the history of a tensor and updates its scale. A tensor with the amax 0, which was not used,
+/// keeps both. history: row 0 is the amax of the current step, over all ranks; the others are earlier ones, the oldest
+/// first.
 void updateDelayedScaling(float& scale, std::span<float> history, const DelayedUpdate& update);
 
-/// For how many more steps an infinite amax keeps the scale as it is; 0: there is none. history: after an update.
+/// Number of further steps for which an infinite amax keeps the scale unchanged; 0: none. history: after an update.
 int frozenSteps(std::span<const float> history);
 
 /// Which pass of an op quantizes the tensors.

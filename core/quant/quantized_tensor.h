@@ -1,4 +1,4 @@
-// QuantizedTensor: low-precision codes with the scales that turn them back into numbers.
+// QuantizedTensor: low-precision encoded values with the scales that dequantize them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@ enum class ScaleLayout : std::uint8_t { Compact, Gemm };
 struct QuantizedCopy {
   /// Encoded values, u8 [rows, cols] in the stored orientation; for E2M1 [rows, ceil(cols / 2)], two values per byte.
   Tensor data;
-  /// Factors that dequantize: f32, or u8 codes of E8M0 and E4M3.
+  /// Dequantization factors: f32, or u8 encodings of E8M0 and E4M3.
   Tensor scaleInv;
   /// Nv scalings: the largest |value| of the tensor, from which the scale of the tensor follows.
   std::optional<float> amax;
@@ -34,7 +34,7 @@ struct QuantizedSpec {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
   ScaleLayout layout = ScaleLayout::Compact;
-  /// The columnwise copy was taken of the random Hadamard transform of the tensor.
+  /// The columnwise tensor was quantized from the random Hadamard transform of the tensor.
   bool isColumnwiseTransformed = false;
   bool operator==(const QuantizedSpec&) const = default;
 };
@@ -50,7 +50,7 @@ struct QuantizedTensor {
   std::int64_t bytes() const;
 };
 
-/// The specs of data and scaleInv of a copy.
+/// The specs of data and scaleInv in one direction.
 TensorSpec codesSpec(const QuantizedSpec& spec, Direction direction);
 TensorSpec scalesSpec(const QuantizedSpec& spec, Direction direction);
 

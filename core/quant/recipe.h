@@ -89,7 +89,7 @@ struct QuantizerSource {
   Attributes fields;  // all of them
   bool operator==(const QuantizerSource&) const = default;
 };
-/// With defaults in place of what `fields` leaves out. Errors: those of Recipe::create() without overrides.
+/// Fields missing in `fields` get their defaults. Errors: those of Recipe::create() without overrides.
 Result<QuantizerSource> quantizerSource(const RecipeDefinition& recipe, const Attributes& fields = {});
 
 /// Replaces the recipe's setting for an operand. A later override takes precedence over an earlier one.
@@ -130,7 +130,7 @@ class Recipe {
   std::optional<QuantizerSpec> quantizerFor(OperandRole role, const IsAt& isAt = {}) const;
   /// Whether a backward GEMM reads an operand without a quantizer as the dequantized rowwise tensor.
   bool isDequantized(OperandRole role, const IsAt& isAt = {}) const;
-  /// Whether the operands of every GEMM can be multiplied by each other; no says which cannot.
+  /// Whether the operands of every GEMM can be multiplied by each other; no names the operands.
   Verdict checkGemms(const IsAt& isAt = {}) const;
 
   bool operator==(const Recipe& other) const;
@@ -161,7 +161,7 @@ std::string hardwareText(const RecipeDefinition& recipe);
 /// Whether a device of this capability can run the recipe's GEMMs; no names the recipes that it can run, or the field.
 /// The library of an actual device takes precedence: see Backend::multiplies().
 Verdict supports(const Recipe& recipe, ComputeCapability device);
-/// Whether the fields are what such a device can take, whatever it multiplies natively; no names the field.
+/// Whether such a device supports the fields, independent of native GEMMs; no names the field.
 Verdict fieldsFit(const Recipe& recipe, ComputeCapability device);
 /// Names of the recipes with GEMMs that such a device can run, without CustomRecipe.
 std::vector<std::string> recipesFor(ComputeCapability device);
@@ -182,7 +182,7 @@ Json toJson(const Recipe& recipe);
 /// pointer.
 Result<Recipe> recipeFromJson(const Json& json);
 
-/// The JSON Schema of what recipeFromJson() reads, built from the definitions; null is allowed, too.
+/// The JSON Schema of the input of recipeFromJson(), built from the definitions; null is allowed, too.
 Json recipeSchema();
 
 }  // namespace fuseline

@@ -8,7 +8,7 @@
 
 namespace fuseline {
 
-/// Where the scales of a copy stand. Not for one scale a tensor.
+/// Positions of a quantized tensor's scales. Not for one scale per tensor.
 ScaleMap scaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction);
 /// The same where blocks of 128 are read as four of MXFP8, each with mxScalesOf() of their scale.
 ScaleMap mxScaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction);
@@ -21,7 +21,7 @@ ScaleMap mxScaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction dire
 /// with M and K exchanged for columnwise quantized tensors.
 Shape gemmScalesShape(const TensorSpec& nominal, Scaling scaling, Direction direction);
 
-/// Rearranges the scales of both copies; padding is zero. Does nothing where the layout is the asked one already.
+/// Rearranges the scales of both directions; padding is zero. Does nothing if they already have the requested layout.
 QuantizedTensor withScaleLayout(QuantizedTensor tensor, ScaleLayout layout);
 
 }  // namespace fuseline

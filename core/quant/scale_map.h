@@ -1,5 +1,5 @@
-// Positions of the scales of one copy: one a block, and as cuBLASLt reads them. Usable in device code: no library
-// calls.
+// Positions of the scales of one quantized tensor: one per block, and as cuBLASLt reads them. Usable in device code: no
+// library calls.
 // Source: cuBLAS 13.1 documentation, "1D block scaling factors layout" and the sizes of NVIDIA's samples.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -10,8 +10,9 @@
 
 namespace fuseline {
 
-/// How a GEMM reads scales: Columns: outer rows stand together. Rows: scales along the contraction stand together.
-/// Tiles: bytes, swizzled into tiles of 128 x 4. TileWords: words of four such bytes, one for each block of 128.
+/// Order in which a GEMM reads scales. Columns: outer rows are contiguous. Rows: scales along the contraction are
+/// contiguous. Tiles: bytes, swizzled into tiles of 128 x 4. TileWords: words of four such bytes, one for each block of
+/// 128.
 enum class ScaleOrder : std::uint8_t { Columns, Rows, Tiles, TileWords };
 
 constexpr std::int64_t kScaleTileOuter = 128;
@@ -34,7 +35,7 @@ constexpr std::uint32_t mxScalesOf(float scale) {
   return E8m0::fromFloat(scale, E8m0::Rounding::TowardsZero, Overflow::Propagate) * kFourTimes;
 }
 
-/// A copy's blocks as a GEMM sees them: the contraction is always the inner direction.
+/// The blocks of a quantized tensor as a GEMM reads them: the contraction is always the inner direction.
 struct ScaleMap {
   ScaleOrder order = ScaleOrder::Columns;
   bool isOnEnd = false;       // the grid's rows lie along the contraction

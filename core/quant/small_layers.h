@@ -10,7 +10,7 @@
 
 namespace fuseline {
 
-/// Code of the note that noteSmallLayers() gives.
+/// Code of the note from noteSmallLayers().
 inline constexpr const char* kSmallLayersCode = "recipe-small";
 
 /// Compute capability of the GPU of these estimates.
@@ -31,8 +31,8 @@ Fp8Estimate estimateFp8(std::int64_t m, std::int64_t n, std::int64_t k, bool isT
 /// quantization, in microseconds per step: an estimate, as above.
 double estimateFp8(const Graph& graph);
 
-/// A note that names the quantized layers for which quantizing takes longer than the products save; nothing where
-/// there are none, or where the formats need another GPU than the one of the estimate.
+/// A note that names the quantized layers for which quantizing takes longer than the GEMMs save; nothing if there are
+/// none, or if the formats need another GPU than the one of the estimate.
 std::optional<Diagnostic> noteSmallLayers(const Graph& graph, const Recipe& recipe);
 
 }  // namespace fuseline

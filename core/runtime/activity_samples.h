@@ -27,8 +27,8 @@ class ActivitySamples {
   /// Returns their time spans; TimelineSpan::activity is the index in the result of of().
   std::vector<TimelineSpan> addRound(std::span<const DeviceActivity> activities);
 
-  /// In the order in which the device did them; a sample a round. step: an index in Plan::steps, or
-  /// DeviceActivity::kNoStep for what belongs to none.
+  /// In the order of execution on the device; one sample per round. step: an index in Plan::steps, or
+  /// DeviceActivity::kNoStep for activities outside all steps.
   std::vector<ActivityRecord> of(std::size_t step) const;
 
  private:

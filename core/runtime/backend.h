@@ -52,7 +52,7 @@ class Kernel {
   virtual std::vector<std::string> ways() const { return {}; }
 };
 
-/// A copy between the device and the host's memory, beside what else the device does.
+/// A copy between device and host memory, concurrent with the device's other work.
 class Transfer {
  public:
   virtual ~Transfer() = default;
@@ -78,7 +78,7 @@ class DeviceClock {
   virtual double nanosecondsBetween(std::size_t from, std::size_t to) = 0;
 };
 
-/// A kernel, a copy or the filling of memory, as the device's tracing library saw it.
+/// A kernel, a copy or a fill of memory, as recorded by the device's tracing library.
 struct DeviceActivity {
   static constexpr std::size_t kNoStep = static_cast<std::size_t>(-1);
 
@@ -123,7 +123,7 @@ struct CompileOptions {
   bool parametersAreConstant = false;
 };
 
-/// A kind of matrix product, and whether the library that makes a device's products has it.
+/// A kind of GEMM, and whether the device's GEMM library supports it.
 struct ProductSupport {
   std::string factors;   // "e4m3 per_tensor"
   std::string result;    // "bf16"
@@ -137,22 +137,22 @@ class Backend {
   virtual const DeviceInfo& device() const = 0;
   /// Is there a kernel for these ops? The verdict names the missing feature. Safe to call from several threads.
   virtual Verdict supports(const KernelQuery& query) const = 0;
-  /// Whether the device multiplies a recipe's quantized values natively, in all three GEMMs of a linear op; no says why
-  /// and names the recipes that it does. Those it does not can be compiled all the same: GEMMs then read decoded
-  /// values. Here by its architecture: devices that are no GPUs compute in software whatever the formats are.
+  /// Whether the device multiplies a recipe's quantized values natively, in all three GEMMs of a linear op; no has the
+  /// reason and names the supported recipes. Unsupported recipes can still be compiled: GEMMs then read dequantized
+  /// values. The default decides by the architecture: devices that are no GPUs compute any format in software.
   virtual Verdict multiplies(const Recipe& recipe);
   virtual Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                                   const CompileOptions& options) = 0;
   virtual Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) = 0;
   /// Free device memory now; other programs may use the rest. Nothing: it is not known, or not meaningful.
   virtual std::optional<std::int64_t> freeBytes() const { return std::nullopt; }
-  /// Memory of the host that the device copies to and from beside its other work.
+  /// Host memory that the device copies to and from concurrently with its other work.
   virtual Result<std::unique_ptr<DeviceMemory>> allocateOnHost(std::size_t sizeBytes) { return allocate(sizeBytes); }
-  /// Where the device's memory is the host's, begin() copies.
+  /// If the device's memory is the host's, begin() copies.
   virtual std::unique_ptr<Transfer> makeTransfer(std::span<std::byte> to, const std::byte* from,
                                                  TransferDirection direction);
-  /// Gives a kernel that is none of compile()'s what those have around them: the step's name in profilers and in
-  /// messages about faults.
+  /// Wraps a kernel that was not made by compile() like one that was: with the step's name in profilers and in messages
+  /// about faults.
   virtual std::unique_ptr<Kernel> named(std::unique_ptr<Kernel> kernel, const Plan& /*plan*/, const Step& /*step*/) {
     return kernel;
   }
@@ -174,7 +174,7 @@ class Backend {
   virtual Result<std::unique_ptr<CacheFiller>> makeCacheFiller() {
     return Error{device().id + ": how fast it is says nothing, so that its caches need not be cold.", ErrorKind::Usage};
   }
-  /// Takes about a second. Errors (Usage): times of this device say nothing.
+  /// Takes about a second. Errors (Usage): times of this device are not meaningful.
   virtual Result<DeviceRoofs> measureRoofs() {
     return Error{device().id + ": how fast it is says nothing, so that there are no roofs to compare with.",
                  ErrorKind::Usage};
@@ -183,7 +183,7 @@ class Backend {
   virtual std::vector<std::pair<std::string, std::string>> conditions() { return {}; }
   /// Has a fault made the device unusable for this process? This is permanent; another process may still use it.
   virtual bool isLost() const { return false; }
-  /// Empty: products are made by no library that could be asked. Errors: the library is not there.
+  /// Empty: no GEMM library can be probed. Errors: the library is missing.
   virtual Result<std::vector<ProductSupport>> probeProducts() { return std::vector<ProductSupport>(); }
 };
 

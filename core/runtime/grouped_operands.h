@@ -52,12 +52,12 @@ class GroupedOperand {
   }
 
   bool isPresent() const { return static_cast<bool>(any()); }
-  /// The first that there is: they are all alike. Absent where there is none.
+  /// The first one that is present: they are all alike. Absent if there is none.
   BackendBinding any() const {
     const auto found = std::ranges::find_if(m_bindings, [](const BackendBinding& binding) { return bool(binding); });
     return found == m_bindings.end() ? BackendBinding{} : *found;
   }
-  /// f32 where there is none.
+  /// f32 if there is none.
   DType dtype() const { return any().spec.dtype; }
   /// nullptr: absent.
   std::byte* at(Pointers pointers, std::size_t group) const {

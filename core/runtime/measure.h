@@ -1,4 +1,4 @@
-// Measurement: how often plans are run, in which order, and when enough has been seen.
+// Measurement: how often plans are run, in which order, and when the measurement ends.
 //
 // Every round runs every plan twice, in random order: once without clocks inside (the end-to-end time) and once with
 // a clock around every step. Rounds of all plans interleave, so that a slow spell of the machine hits them alike and
@@ -30,7 +30,7 @@ struct MeasurementPolicy {
   int maximumRounds = 1000;
   /// The automatic stop: the 95 % interval of the end-to-end ratio is at most this wide, relative to the ratio.
   double tightInterval = 0.01;
-  /// Or this much time was used. A pipeline too slow for minimumRounds stops after three times as much.
+  /// Or this much time was used. A pipeline too slow for minimumRounds stops after three times this budget.
   std::chrono::duration<double> budget{4.0};
   /// Set: fills the caches before every run of a round, outside the timed interval. Later steps find the data that
   /// earlier ones left.

@@ -25,7 +25,7 @@ struct NumericsRequest {
   std::stop_token cancel = {};
 };
 
-/// Runs the pipeline in float32, and as it is, unfused and fused, keeping every tensor.
+/// Runs the pipeline in float32, and in its own formats, unfused and fused, keeping every tensor.
 /// Errors: those of a run; it was canceled.
 Result<NumericsReport> measureNumerics(const NumericsRequest& request);
 

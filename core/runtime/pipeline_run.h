@@ -43,7 +43,7 @@ struct PipelineRunOptions {
 Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const RuleSwitches& switches,
                                         Capabilities capabilities);
 
-/// Every error of a document as one text, one line a problem. Empty when there is none.
+/// Every error of a document as one text, one line per problem. Empty if there is none.
 std::string errorText(const std::vector<Diagnostic>& diagnostics, std::string_view file);
 
 class PipelineRun {
@@ -55,7 +55,7 @@ class PipelineRun {
   /// Memory of its plans, as it is checked.
   std::int64_t heldBytes() const;
 
-  /// A canceled measurement gives a partial record.
+  /// A canceled measurement returns a partial record.
   Result<RunRecord> measure(const ProgressCallback& progress = {}, std::stop_token cancel = {});
 
   /// Measures several runs together, interleaved, so that their times can be compared: one record each. The policy is
@@ -97,14 +97,14 @@ class PipelineRun {
   Result<void> checkRecipe() const;
   Result<void> checkMemory() const;
   Result<void> addVariants();
-  /// Says in the settings which clock there is.
+  /// Writes the available clock into the settings.
   Result<void> resolveTiming();
   void noteTiming();
   Result<std::unique_ptr<CacheFiller>> cacheFiller() const;
   std::string clockNote() const;
   RunRecord emptyRecord() const;
   VariantRecord variantRecord(const Variant& variant, const PlanSamples& samples) const;
-  /// Appends the tensors that are wanted, with the prefix before their names.
+  /// Appends the requested tensors, with the prefix before their names.
   Result<void> runAndRead(const Plan& plan, const std::function<bool(TensorRole)>& isWanted, const std::string& prefix,
                           NamedTensors& tensors) const;
 

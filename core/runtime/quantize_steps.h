@@ -13,9 +13,9 @@
 
 namespace fuseline {
 
-/// Where the pointers of one work stand among the operands of its step; -1: it has none.
+/// Indices of one work's pointers among the operands of its step; -1: it has none.
 struct QuantizeOperands {
-  int source = -1;  // a step that makes it may not store it
+  int source = -1;  // a step that produces it may not store it
   int rowwise = -1;
   int columnwise = -1;
   int scale = -1;  // of the first group; the others follow in pairs with their histories
@@ -56,10 +56,10 @@ std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, 
 void handOverReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,
                        const Tensor& x, std::span<std::byte* const> pointers);
 
-/// Raises the amax of the step at hand. NaN is ignored.
+/// Updates the amax of the current step. NaN is ignored.
 void recordAmax(std::byte* history, float amax);
 
-/// Makes the copies of x through core/quant, element by element.
+/// Quantizes x through core/quant, element by element.
 void quantizeReference(const TensorQuantizers& quantizers, const Tensor& x, const QuantizePiece& piece);
 
 /// The kernel "quantize" by means of it.

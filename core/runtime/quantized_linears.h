@@ -14,7 +14,7 @@ namespace fuseline {
 struct QuantizedLinears {
   std::int64_t total = 0;
   std::int64_t quantized = 0;
-  std::string reason;  // why it is not all of them; empty: it is, or the recipe is None
+  std::string reason;  // why not all layers are quantized; empty: all are, or the recipe is None
 
   /// "1/3", for tables.
   std::string share() const;

@@ -35,7 +35,7 @@ struct Binding {
   std::byte* at(Pointers pointers) const { return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)]; }
 };
 
-/// Absent when the step has no such operand. gemm: which of two copies, where the step has two.
+/// Absent if the step has no such operand. gemm: selects one of two quantized tensors, if the step has two.
 Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm = std::nullopt);
 
 /// The plain tensor next to its quantized tensors. Absent if it has no consumer.

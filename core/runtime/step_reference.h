@@ -34,7 +34,7 @@ class StepReference {
   void keep(int member, OperandKind kind, std::vector<ReferenceTensor> tensors);
 
   const Node& node(int member) const { return m_graph.node(m_step.nodes[static_cast<std::size_t>(member)]); }
-  /// The member that computes this node; -1 when it stands outside the step.
+  /// The member that computes this node; -1 if it is outside the step.
   int memberOf(NodeId id) const;
 
   const Graph& m_graph;

@@ -1,4 +1,4 @@
-// Result<T>, Error and Verdict: how Fuseline says "this did not work, and here is why".
+// Result<T>, Error and Verdict: results that may be errors with an explanation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -56,7 +56,7 @@ class [[nodiscard]] Result<void> {
   std::optional<Error> m_error;
 };
 
-/// Yes, or a sentence that says why not.
+/// Yes, or no with a sentence that gives the reason.
 class [[nodiscard]] Verdict {
  public:
   static Verdict yes() { return {}; }

@@ -11,16 +11,16 @@
 
 namespace fuseline {
 
-/// The copy of one group in the memory of all.
+/// The quantized tensor of one group within the memory of all.
 struct GroupCopy {
   std::int64_t firstRow = 0;
   TensorSpec spec;          // [rows of the group, K]
   std::int64_t offset = 0;  // in bytes
 };
 
-/// The copies of all groups, by the rows that each has. Without groups the copy itself.
+/// The quantized tensors of all groups, from the number of rows of each. Without groups the whole tensor.
 std::vector<GroupCopy> groupCopies(const TensorSpec& copy, std::span<const std::int64_t> sizes);
-/// The same by the sizes in the copy's memory.
+/// The same with the sizes in the quantized tensor's memory.
 std::vector<GroupCopy> groupCopies(const TensorSpec& copy, const std::byte* memory);
 
 /// Sizes precede the quantized tensors. Does nothing without groups.

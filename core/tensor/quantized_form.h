@@ -1,4 +1,4 @@
-// How the numbers of a tensor are coded in 8 or 4 bits.
+// Encoding of a tensor's numbers in 8 or 4 bits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,12 +18,12 @@ enum class ScaleFormat : std::uint8_t { F32, E8M0, E4M3 };
 /// The dimension that a GEMM contracts: the columns of the tensor, or its rows.
 enum class Direction : std::uint8_t { Rowwise, Columnwise };
 
-/// One quantized copy of a tensor: codes for a GEMM that contracts this direction, and their scales.
+/// One quantized form of a tensor: values for a GEMM that contracts this direction, and their scales.
 struct QuantizedForm {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
   Direction direction = Direction::Rowwise;
-  /// The codes are those of the random Hadamard transform of the tensor.
+  /// The values are those of the tensor's random Hadamard transform.
   bool isTransformed = false;
   /// Nonzero: number of groups of rows, each stored separately (core/tensor/grouped_copy.h).
   std::int64_t numGroups = 0;

@@ -30,7 +30,7 @@ struct QuantizerSpec {
   Scaling scaling = Scaling::PerTensor;
   /// Options of float32 scales.
   ScaleOptions scale;
-  /// The columnwise copy is taken of the random Hadamard transform of the tensor.
+  /// The columnwise tensor is quantized from the random Hadamard transform of the tensor.
   bool transformsColumnwise = false;
   bool roundsStochastically = false;
   /// The scale is known before the tensor is: it follows from the amaxes of earlier steps (DelayedScaling).
@@ -41,14 +41,14 @@ struct QuantizerSpec {
   bool operator==(const QuantizerSpec&) const = default;
 };
 
-/// The form of the copy that a quantizer makes for a direction.
+/// The form of the tensor that a quantizer produces for a direction.
 QuantizedForm formOf(const QuantizerSpec& quantizer, Direction direction);
 
 /// The quantizers of one tensor for each of the GEMMs that read it. Nothing: that GEMM reads the plain tensor.
 struct TensorQuantizers {
   std::optional<QuantizerSpec> rowwise;
   std::optional<QuantizerSpec> columnwise;
-  /// Where columnwise is nothing, the GEMM of backward reads the rowwise copy, dequantized.
+  /// If columnwise is nothing, the GEMM of backward reads the rowwise tensor, dequantized.
   bool isDequantizedInBackward = false;
 
   bool any() const { return rowwise || columnwise; }
@@ -59,8 +59,8 @@ struct TensorQuantizers {
   bool operator==(const TensorQuantizers&) const = default;
 };
 
-/// Which GEMMs of codes add their partial sums up in full float32. Tensor cores of Hopper keep fewer bits of the sums
-/// that are not promoted, and are faster.
+/// The GEMMs of quantized operands that accumulate their partial sums in full float32. Hopper's tensor cores keep fewer
+/// bits of sums that are not promoted, and are then faster.
 struct SplitAccumulators {
   bool fprop = true;
   bool dgrad = true;

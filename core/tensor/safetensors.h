@@ -19,7 +19,7 @@ namespace fuseline {
 Result<void> writeSafetensors(const std::filesystem::path& path, const NamedTensors& tensors);
 
 /// Reads F32, F16, BF16, F8_E4M3, I64 and U8 tensors, in the order of the header.
-/// Errors: whatever is wrong with the file, in a sentence with the path and the tensor. Any bytes at all are safe.
+/// Errors: any fault of the file, in a sentence with the path and the tensor. Any bytes are safe.
 Result<NamedTensors> readSafetensors(const std::filesystem::path& path);
 
 /// A tensor in a file: its data are the bytes [begin, end).

@@ -23,10 +23,10 @@ struct BlockShape {
 struct ScalingTraits {
   Scaling scaling;
   std::string_view name;  // "block_1x128"
-  /// Of the rowwise copy; 0 x 0 for the whole tensor.
+  /// In the rowwise direction; 0 x 0 for the whole tensor.
   BlockShape block;
   ScaleFormat scaleFormat;
-  /// The columnwise copy stands as [K, M]. Otherwise it stands as [M, K], with blocks on end.
+  /// The columnwise tensor is stored as [K, M]. Otherwise it is stored as [M, K], with transposed blocks.
   bool isColumnwiseTransposed;
   /// Required multiples of a quantized tensor's extents in a GEMM: the contracted one, the outer one, and the rows of
   /// each group if groups share a tensor. Source: TransformerEngine's shape checks (assert_dim_for_fp8_exec,
@@ -56,9 +56,10 @@ BlockShape storedMatrixOf(const TensorSpec& tensor, Scaling scaling, Direction d
 /// The number of blocks of such a matrix, rows and columns.
 BlockShape blockGridOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
 
-/// Where the scale of a block stands among the scales of a copy: at row * rowStride + col * colStride of the grid of
-/// blocks. Scales of blocks of 128 stand as cuBLASLt reads them: those of 1x128 with the rows of a column of blocks
-/// together, those of 128x128 with the blocks of a row together, and padded to multiples of kScalesTogether by zeros.
+/// Position of a block's scale among the scales of a quantized tensor: at row * rowStride + col * colStride of the grid
+/// of blocks. Scales of blocks of 128 are stored as cuBLASLt reads them: those of 1x128 with the rows of a column of
+/// blocks contiguous, those of 128x128 with the blocks of a row contiguous, and padded to multiples of kScalesTogether
+/// by zeros.
 struct ScalePlaces {
   static constexpr std::int64_t kScalesTogether = 4;
   std::int64_t rowStride = 1;

@@ -22,8 +22,8 @@ namespace fuseline::testing {
 /// Does a step quantize values before they are rounded to a smaller dtype?
 bool quantizesUnrounded(const Graph& graph, const FusionReport& report);
 
-/// Empty, or a result that differs by more than codes do of which two or three of a hundred are the next one, in E4M3
-/// at most an eighth away. Gradients may jump: a ReLU passes on or stops those of which the input is next to 0.
+/// Empty, or a result that differs by more than quantized values do when two or three of a hundred are the adjacent
+/// one, in E4M3 at most an eighth away. Gradients may jump: a ReLU passes on or stops those with inputs close to 0.
 std::string differenceOfNextCodes(const RunResults& actual, const RunResults& expected);
 
 }  // namespace fuseline::testing

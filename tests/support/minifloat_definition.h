@@ -17,8 +17,8 @@ struct MinifloatDefinition {
   int bias;
   int maxCode;       // the largest finite value
   int infinityCode;  // -1: none
-  int overflowCode;  // what overflows when it does not saturate
-  int nanCode;       // what NaN becomes
+  int overflowCode;  // result of overflow without saturation
+  int nanCode;       // result of NaN
 
   int signBit() const { return 1 << (exponentBits + mantissaBits); }
 

@@ -20,9 +20,9 @@ struct Link {
   Attributes attributes;
   std::string id;          // empty: "<operation><position>", in lower case
   std::string extraFrom;   // the value of the extra input: a name such as "save.extra"; empty: a new pipeline input
-  bool isSwapped = false;  // the chain goes on through the extra input, and `extraFrom` is the main one
+  bool isSwapped = false;  // the chain continues through the extra input, and `extraFrom` is the main one
   std::string mainFrom;    // the value of the main input; empty: the chain's last
-  std::string sequential;  // the nested Sequential it is in: "layer1", "layer1.mlp"; empty: none
+  std::string sequential;  // the nested Sequential that contains it: "layer1", "layer1.mlp"; empty: none
 };
 
 Link link(std::string operation, std::string id = {}, std::string extraFrom = {});

@@ -47,7 +47,7 @@ class TestTrace final : public DeviceTrace {
   std::vector<DeviceActivity> m_seen;
 };
 
-/// Has a clock, and a trace if `makeTrace` makes one.
+/// Has a clock, and a trace if `makeTrace` returns one.
 class TimedBackend final : public ClockedBackend {
  public:
   using MakeTrace = std::function<Result<std::unique_ptr<DeviceTrace>>()>;

@@ -1,4 +1,4 @@
-// The reference device with something of a test's in front of every kernel.
+// The reference device with a test's function before every kernel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -36,7 +36,7 @@ enum class FrameKind { Forward, Backward, Joint, Block };
 struct DrawnFrame {
   FrameKind kind = FrameKind::Block;
   std::string title;
-  std::string figure;  // a second line; mostly empty
+  std::string figure;  // a second line; usually empty
   std::string tip;
   std::vector<int> boxes;  // without those of inner frames
   int outer = -1;          // an earlier frame
@@ -58,7 +58,7 @@ struct DrawnPass {
 struct DrawnFusion {
   FrameKind kind = FrameKind::Forward;
   std::string title;
-  std::string figure;  // a second line of the title; mostly empty
+  std::string figure;  // a second line of the title; usually empty
   std::vector<NodeId> nodes;
 };
 

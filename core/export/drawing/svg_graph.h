@@ -1,4 +1,4 @@
-// Passes of a graph as SVG: placed by a library, drawn here, so that the same graph gives the same text everywhere.
+// Passes of a graph as SVG: laid out by a library, drawn here, so that the same graph has the same text everywhere.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

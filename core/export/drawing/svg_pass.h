@@ -11,7 +11,7 @@
 
 namespace fuseline {
 
-/// "forward ↓": the way that data flow.
+/// "forward ↓": the direction of the data flow.
 std::string phaseHeading(Phase phase);
 /// Height of the line with the heading, above the layout.
 inline constexpr double kHeadingPx = 28.0;

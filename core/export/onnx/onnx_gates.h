@@ -1,4 +1,4 @@
-// Gates of two linear layers, as one layer of which an op reads both halves.
+// Gates of two linear layers, merged into one layer with an op that reads both halves.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace fuseline {
 
-/// An op that was found in a graph, by the tensor that it makes.
+/// An op that was found in a graph, by its output tensor.
 struct ImportedOperation {
   std::string id;
   std::string tensor = {};

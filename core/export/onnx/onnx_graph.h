@@ -50,15 +50,15 @@ class OnnxGraph {
   const TensorSpec& inputSpec(int slot = 0) const;
   const TensorSpec& outputSpec(int slot = 0) const;
   OnnxValue parameter(int slot = 0);
-  /// The codes of parameter 0, and the inverse scale that brings them back.
+  /// Quantized parameter 0, and its dequantization scale.
   std::pair<OnnxValue, OnnxValue> quantizedParameter(const QuantizerSpec& quantizer, std::string scaleName);
-  /// Ends an output: the last node that was added makes it, if that one has the dtype; otherwise a Cast or an Identity.
+  /// Ends an output: the last added node produces it, if that has the dtype; otherwise a Cast or an Identity does.
   void setOutput(int slot, OnnxValue value);
 
   /// Adds a node "norm/PART" with one output, of the dtype of its first input.
   OnnxValue add(const char* type, const std::vector<OnnxValue>& inputs, std::string_view part,
                 OnnxAttributes attributes = {});
-  /// One that makes several.
+  /// Adds a node with several outputs.
   std::vector<OnnxValue> addSeveral(const char* type, const std::vector<OnnxValue>& inputs, std::size_t numOutputs,
                                     std::string_view part, OnnxAttributes attributes = {});
   /// Converts to another element type. Returns the value itself if it has that type.

@@ -34,7 +34,7 @@ struct OnnxImportOptions {
   bool isStrict = false;              // nodes that are no ops of Fuseline are an error
   bool keepsFlat = false;             // layers that repeat are no instances of a block
   bool takesWeights = false;          // reads the weights, too
-  std::filesystem::path folder = {};  // where their files stand, if they are not in the model
+  std::filesystem::path folder = {};  // folder of the external data, for models that do not contain them
 };
 
 /// The pipeline of a model that Fuseline exported and that was not changed since; otherwise a pipeline of the ops found

@@ -20,7 +20,7 @@ namespace fuseline {
 /// The versions of the ops' domains that a model has.
 using OnnxOpsets = ::google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>;
 
-/// A larger constant that kept nodes read, by the name that it has beside them: "constant1".
+/// A larger constant that kept nodes read, by its name next to them: "constant1".
 struct KeptConstant {
   std::string name;
   const ::onnx::TensorProto* tensor = nullptr;

@@ -61,7 +61,7 @@ class OnnxNodeFacts {
 /// Elements of a constant in the message, up to a few thousand; including whole numbers in floating point.
 std::optional<OnnxExtents> integersOf(const ::onnx::TensorProto& tensor);
 
-/// An axis from the front; nothing where there is none such.
+/// An axis counted from the front; nothing if there is no such axis.
 std::optional<std::size_t> axisOf(std::int64_t axis, std::size_t rank);
 
 /// Derives facts about the outputs from the known inputs, by the operator's name. An operator without a rule leaves

@@ -15,8 +15,8 @@ using ModelNodes = std::vector<const ::onnx::NodeProto*>;
 /// The name in a form that is safe in a message: names in a model may contain any bytes.
 std::string shown(const std::string& name);
 
-/// Its name, where that is a path: "/model/layers.0/norm/Mul". Else by the module of PyTorch that it comes from, which
-/// torch.onnx.export notes beside it: "/model/layers/0/norm/mul_3". Else its name, which may be empty.
+/// Its name, if that is a path: "/model/layers.0/norm/Mul". Else the path of its PyTorch module, which
+/// torch.onnx.export records in the metadata: "/model/layers/0/norm/mul_3". Else its name, which may be empty.
 std::string pathOf(const ::onnx::NodeProto& node);
 
 /// An op of several nodes is named after their common part: "norm/scaled" and "/model/norm/Mul" are parts.

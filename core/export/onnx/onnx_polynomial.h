@@ -1,4 +1,4 @@
-// Products and sums of nodes as polynomials, so that it does not matter in which order a model multiplies and adds.
+// Multiplications and additions of nodes as polynomials, so that their order in a model does not matter.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@ struct Polynomial {
   std::map<std::pair<int, int>, double> terms;
   double rounding = 0.0;  // relative, of the numbers it was computed from
 
-  /// Has it these terms and no others, as far as the rounding of its numbers tells?
+  /// Does it have exactly these terms, within the rounding of its numbers?
   bool isAbout(const std::map<std::pair<int, int>, double>& expected) const;
 };
 

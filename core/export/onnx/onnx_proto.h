@@ -24,7 +24,7 @@ inline constexpr std::int64_t kOnnxIrVersion = 9;
 std::int32_t onnxType(DType dtype);
 /// E4M3 is FLOAT8E4M3FN, E5M2 is FLOAT8E5M2. Precondition: it is not E2M1.
 std::int32_t onnxType(ElementFormat format);
-/// "bfloat16", "float8e4m3fn"; "type 7" for what Fuseline has no use for.
+/// "bfloat16", "float8e4m3fn"; "type 7" for types that Fuseline does not use.
 std::string onnxTypeName(std::int32_t type);
 
 }  // namespace fuseline

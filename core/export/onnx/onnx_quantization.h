@@ -24,7 +24,7 @@ class OnnxQuantization {
 
   /// Input 0 of the current op, quantized and brought back, in float32; in its own dtype where the op leaves it alone.
   OnnxValue input(OnnxGraph& graph);
-  /// Parameter 0, as codes that are brought back. The same otherwise.
+  /// Parameter 0, quantized and dequantized. The same otherwise.
   OnnxValue weight(OnnxGraph& graph);
 
   /// Differences from the recipe, in sentences.

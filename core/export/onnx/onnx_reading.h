@@ -25,7 +25,7 @@ class OnnxReading {
   /// The tensor that this one equals, upstream of nodes that pass their input on: Identity, Dropout, Cast, pairs of
   /// Transpose that cancel, and pairs of QuantizeLinear and DequantizeLinear.
   const std::string& source(const std::string& tensor) const;
-  /// The node that makes it, or its source; nullptr for inputs and initializers.
+  /// The node that produces it, or its source; nullptr for inputs and initializers.
   const ::onnx::NodeProto* maker(const std::string& tensor) const;
   /// The maker, if it is one of this type of the standard ops.
   const ::onnx::NodeProto* makerOf(std::string_view type, const std::string& tensor) const;
@@ -44,7 +44,7 @@ class OnnxReading {
   /// How far a constant may be from its original number, relative to it: by the rounding to its dtype, or to that of
   /// the model, if it was converted back to f32.
   double roundingOf(const std::string& number) const;
-  /// Was the tensor quantized and brought back on its way?
+  /// Was the tensor quantized and dequantized on its way?
   bool isRequantized(const std::string& tensor) const;
 
   /// TensorProto.DataType: as declared in the graph, or that of its node's input. 0 if neither is known, as in a graph
@@ -55,7 +55,7 @@ class OnnxReading {
   /// Its declared element type and shape; nullptr if there is no declaration.
   const ::onnx::TypeProto::Tensor* type(const std::string& tensor) const;
   /// The axis, counted from the end: -1 is the last one. Nothing: it is counted from the front, and the graph does not
-  /// say how many there are.
+  /// declare the rank.
   std::optional<std::int64_t> axisFromEnd(const std::string& tensor, std::int64_t axis) const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace fuseline {
 
-/// An op that was found in a graph, or a node that is none: the tensors that it reads and makes.
+/// An op that was found in a graph, or another node: its input and output tensors.
 struct GraphPart {
   bool isOperation = false;
   std::vector<std::string> inputs;

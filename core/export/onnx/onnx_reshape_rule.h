@@ -1,4 +1,4 @@
-// The extents that a Reshape gives, also where the model has numbers in place of symbols.
+// The extents of a Reshape's result, also if the model has numbers in place of symbols.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -16,7 +16,7 @@
 
 namespace fuseline {
 
-/// How integers or FP8 of a constant become numbers: (code - zero point) scale, as DequantizeLinear says.
+/// How integers or FP8 values of a constant become numbers: (value - zero point) scale, as in DequantizeLinear.
 struct WeightCodes {
   const ::onnx::TensorProto* scale = nullptr;      // one element, or one for each index of the axis
   const ::onnx::TensorProto* zeroPoint = nullptr;  // nullptr: 0
@@ -35,9 +35,9 @@ struct FoundWeight {
   std::shared_ptr<const FoundWeight> below = nullptr;  // the following rows, from another constant in the same form
 };
 
-/// The elements, rounded once where the spec has a narrower dtype. folder: where files of external data stand.
-/// Errors: another shape, or number of bytes; elements that are no f32, f16 or bf16; external data that cannot be read,
-/// or stand outside of the folder.
+/// The elements, rounded once if the spec has a narrower dtype. folder: of the external data.
+/// Errors: another shape, or number of bytes; elements other than f32, f16 or bf16; external data that cannot be read,
+/// or are outside of the folder.
 Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, const std::filesystem::path& folder);
 
 /// Size of an element type, in bytes; 0: the type has no fixed size, such as strings.

@@ -1,4 +1,4 @@
-// Python source that makes a pipeline of te.ops, and a program that times and checks it.
+// Python source that builds a pipeline from te.ops, and a program that times and checks it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

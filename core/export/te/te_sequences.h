@@ -36,26 +36,26 @@ struct ModuleBetween {
 /// The producers of values: their op, or the ops upstream of the modules that compute them.
 class Makers {
  public:
-  /// between: in an order in which each reads what earlier ones made. The graph must outlive this.
+  /// between: in an order in which each reads outputs of earlier ones. The graph must outlive this.
   Makers(const Graph& graph, const std::vector<ModuleBetween>& between);
   /// Each once.
   std::vector<NodeId> of(ValueId value) const;
 
  private:
   const Graph& m_graph;
-  std::map<ValueId, std::vector<NodeId>> m_beforeModules;  // by what those make
+  std::map<ValueId, std::vector<NodeId>> m_beforeModules;  // by the modules' outputs
 };
 
 /// Is the node an op of te.ops?
 bool isTeOperation(const Node& node);
-/// Is the value read within the sequence that makes it, as an extra input of a later op?
+/// Is the value read within the sequence that produces it, as an extra input of a later op?
 bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value);
 /// Does the value have a consumer outside the sequence, or none at all?
 bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value);
 
-/// Would the GEMM of one of two neighbors have to make the quantized tensor that the other one reads? Of all
-/// quantizers, TransformerEngine's GEMM takes that of DelayedScaling alone, and raises otherwise, unless the two are in
-/// different te.ops.Sequential. `from` hands its main output to `to`.
+/// Would the GEMM of one of two adjacent ops have to produce the quantized input of the other one? TransformerEngine's
+/// GEMM supports only the quantizer of DelayedScaling, and raises otherwise, unless the two are in different
+/// te.ops.Sequential. The main output of `from` is the input of `to`.
 bool handsOverQuantized(const Graph& graph, NodeId from, NodeId to);
 
 /// All nodes, each once, in an order in which every sequence reads the outputs of earlier ones. Ops that `report`

@@ -17,7 +17,8 @@ Repair setAttribute(const Node& node, const std::string& name, Json value);
 Condition linearModeIsNot(std::string role, std::string mode);
 /// The role's op has `in_place` on, or off.
 Condition inPlaceIs(std::string role, bool expected);
-/// The role's activation has `cache_quantized_input` off, if it has it: backward then follows from codes.
+/// The role's activation has `cache_quantized_input` off, if it has the attribute: otherwise backward follows from
+/// quantized values.
 Condition keepsItsInput(std::string role);
 /// The role's linear does not round its input to the dtype of its weight first.
 Condition readsItsInputAsMade(std::string role);

@@ -25,11 +25,11 @@ struct WrittenOp {
   bool isBeside(const WrittenOp& other) const { return block == other.block && instance == other.instance; }
 };
 
-/// The op that the node is, or is a part of, such as the product of a Linear. Nothing: it is not written in the
+/// The op of the document that the node is, or is a part of, such as the GEMM of a Linear. Nothing: it is not in the
 /// document.
 std::optional<WrittenOp> ownerOp(const PipelineDocument& document, const Node& node);
 
-/// Nothing: the node is a part of an op, such as the product of a Linear.
+/// Nothing: the node is a part of an op, such as the GEMM of a Linear.
 std::optional<WrittenOp> writtenOp(const PipelineDocument& document, const Node& node);
 
 }  // namespace fuseline

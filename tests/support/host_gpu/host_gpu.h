@@ -48,7 +48,7 @@ Owned owned();
 /// work after the first N.
 void faultInNextWork();
 
-/// Gives work to a stream, as a launch does: to its capture, if there is one.
+/// Submits work to a stream, as a launch does: to its capture, if there is one.
 void submit(cuda::Stream stream, std::function<void()> work);
 
 }  // namespace fuseline::host_gpu

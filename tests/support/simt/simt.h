@@ -26,7 +26,7 @@ struct Dim3 {
   std::uint64_t count() const { return std::uint64_t{x} * y * z; }
 };
 
-/// Where the running thread stands.
+/// Indices of the running thread.
 struct Place {
   Dim3 threadIdx;
   Dim3 blockIdx;
@@ -72,8 +72,8 @@ void submit(const void* stream, std::function<void()> work);
 using Submitter = std::function<void(const void* stream, std::function<void()> work)>;
 void setSubmitter(Submitter submitter);
 
-/// Streams beside a device's own. When they are joined, their work runs in an order that a device may choose, and few
-/// would expect: a piece of every stream in turn, the last stream first.
+/// Streams in addition to a device's own. When they are joined, their work runs in a permitted but unfavorable order: a
+/// piece of every stream in turn, the last stream first.
 class SideStreams {
  public:
   explicit SideStreams(std::size_t count);
@@ -103,8 +103,8 @@ bool isRecording();
 const Place& place();
 /// __syncthreads()
 void syncThreads(std::source_location where);
-/// Hands `bits` to the other lanes of the warp and returns those of the lane `source`; all lanes of the warp that the
-/// block has must call it.
+/// Passes `bits` to the other lanes of the warp and returns those of the lane `source`; all of the warp's lanes in the
+/// block must call it.
 std::uint64_t exchange(std::uint64_t bits, unsigned source, std::source_location where);
 /// The shared memory requested at the launch: NaN until it is written.
 float* dynamicShared();
