@@ -58,7 +58,7 @@ class ChangeMapper {
     }
   }
 
-  /// Of blocks that changed inside, and of those that hold instances of them.
+  /// Marks blocks that changed inside, and blocks that contain instances of them.
   void markInstances() {
     std::map<std::string, std::size_t> changed;
     for (std::size_t i = 0; i < m_changes.size(); ++i)
@@ -99,7 +99,7 @@ class ChangeMapper {
       if (!known.contains({link.from, link.to})) m_map.newLinks.push_back(link);
   }
 
-  /// Upstream first: what follows comes to stand where it was.
+  /// Upstream first: the next node moves to its former place.
   void findNeighbour(ChangeMap::Ghost& ghost) const {
     for (const bool isUpstream : {true, false})
       if (const std::string found = nearestFrom(ghost.id, isUpstream); !found.empty()) {
@@ -130,7 +130,7 @@ class ChangeMapper {
   const std::vector<DocumentChange>& m_changes;
   const std::map<std::string, std::string> m_renames;
   std::set<std::string> m_gone;
-  std::multimap<std::string, std::string> m_sources;  // of the base: whom a node reads
+  std::multimap<std::string, std::string> m_sources;  // of the base: the sources of each node
   std::multimap<std::string, std::string> m_readers;
   ChangeMap m_map;
 };

@@ -1,4 +1,5 @@
-// ChangeMap: where a picture of a document shows what is not as in another one. Knows no colours and no places.
+// ChangeMap: positions in a drawing of a document that differ from another document. Independent of colors and
+// coordinates.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,8 +14,8 @@
 namespace fuseline {
 
 struct ChangeMap {
-  /// An op, an input or an output that is there, by its id: what became of it, and which change says so. Of an instance
-  /// of a block that changed inside, the first change in there.
+  /// An existing op, input or output, by its id: how it changed, and the index of the change. For an instance of a
+  /// block that changed inside, the first change in the block.
   struct Mark {
     DocumentChange::Kind kind = DocumentChange::Kind::Changed;
     std::size_t change = 0;
@@ -22,8 +23,8 @@ struct ChangeMap {
   };
   std::map<std::string, Mark> marks;
 
-  /// One that is gone. `neighbour`: the nearest that it read from, or else that read it, and that is still there, as
-  /// the base calls it and as it is called now; empty: there is none.
+  /// A removed node. `neighbour`: the nearest source, or else consumer, that still exists, by its id in the base and by
+  /// its current id; empty: there is none.
   struct Ghost {
     std::string id;
     std::size_t change = 0;
@@ -33,7 +34,7 @@ struct ChangeMap {
   };
   std::vector<Ghost> ghosts;
 
-  /// An end of a wire at a ghost, or at a node as it is called now. Of an output the port is empty.
+  /// An end of a wire at a ghost, or at a node by its current id. For an output the port is empty.
   struct End {
     Endpoint at;
     bool isGhost = false;
@@ -50,7 +51,7 @@ struct ChangeMap {
   std::vector<Wire> newLinks;
 };
 
-/// Of the pipelines themselves, not of the insides of blocks. `changes`: all of both documents.
+/// For the pipelines themselves, not the insides of blocks. `changes`: all changes between both documents.
 ChangeMap changeMap(const PipelineDocument& base, const PipelineDocument& next,
                     const std::vector<DocumentChange>& changes);
 

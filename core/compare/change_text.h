@@ -1,4 +1,4 @@
-// What a change of a document says in words and signs, the same on the command line and in the window.
+// Text of a document's changes, the same on the command line and in the window.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,10 +11,10 @@ namespace fuseline {
 /// '+' added, '-' removed, '~' changed, '>' renamed.
 char markOf(DocumentChange::Kind kind);
 
-/// "eps 1e-05 -> 1e-06"; of what is there on one side only, its value: of whole blocks the beginning.
+/// "eps 1e-05 -> 1e-06"; for a field that only one side has, its value; for whole blocks the beginning.
 std::string fieldText(const FieldChange& field, DocumentChange::Kind kind);
 
-/// What changed of it, without what it is: "eps 1e-05 -> 1e-06, bias false -> true", "-> first".
+/// The changed fields without the item's name: "eps 1e-05 -> 1e-06, bias false -> true", "-> first".
 std::string fieldsText(const DocumentChange& change);
 
 /// "~ fc1  bias false -> true", "> norm  -> first".

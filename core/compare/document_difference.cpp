@@ -1,4 +1,4 @@
-// Compares what the file says of two documents.
+// Compares the file contents of two documents.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/document_difference.h"
 
@@ -44,14 +44,14 @@ const Json& memberOf(const Json& json, const char* name) {
 
 // ---- Entries of lists.
 
-/// An entry of a list: what tells it from others, and what else is said of it.
+/// An entry of a list: its key, and its other fields.
 struct Entry {
   std::string id;
   Json content;
 };
 using Entries = std::vector<Entry>;
 
-/// Of inputs, ops and outputs.
+/// Entry of an input, an op or an output.
 Entry entryOf(const Json& item) {
   const Json& id = memberOf(item, "id");
   if (!id.is_string()) return {.id = {}, .content = item};
@@ -71,7 +71,7 @@ Entries entriesOf(const Json& list, Entry (*read)(const Json&)) {
   return entries;
 }
 
-/// Attributes stand beside what else is said of an op.
+/// Attributes are on the same level as an op's other fields.
 std::vector<FieldChange> contentChanges(const Json& base, const Json& next) {
   const bool haveAttributes = memberOf(base, "attributes").is_object() && memberOf(next, "attributes").is_object();
   if (!haveAttributes) return changedFields(base, next);
@@ -122,7 +122,7 @@ std::multiset<std::string> idsOf(const Entries& entries) {
   return ids;
 }
 
-/// Those of which there is one only, and none on the other side, by what is said of them.
+/// Entries that are unique and have no counterpart on the other side, by their content.
 std::map<std::string, std::vector<const Entry*>> loneEntries(const std::vector<const Entry*>& entries,
                                                              const std::multiset<std::string>& own,
                                                              const std::multiset<std::string>& others) {
@@ -205,7 +205,7 @@ class Differences {
     if (!fields.empty()) add(section, Kind::Changed, {}, std::move(fields));
   }
 
-  /// Members of an object, each a change of its own.
+  /// Members of an object, each a separate change.
   void named(ChangedPart section, const Json& base, const Json& next) {
     const auto orEmpty = [](const Json& json) { return json.is_null() ? Json::object() : json; };
     for (FieldChange& field : changedFields(orEmpty(base), orEmpty(next))) {
@@ -215,7 +215,7 @@ class Differences {
     }
   }
 
-  /// The fields of a recipe stand beside its name, or apart.
+  /// The fields of a recipe are next to its name, or in a separate object.
   static Json flat(const Json& recipe) {
     const Json& fields = memberOf(recipe, "fields");
     if (!fields.is_object()) return recipe;

@@ -1,5 +1,5 @@
-// DocumentDifference: what two documents do not have in common, by id.
-// How lists are ordered in a file says nothing, but for the ports of a block; the view is left out unless asked for.
+// DocumentDifference: the differences between two documents, by id. The order of lists in a file is ignored, except for
+// the ports of a block; the view is left out unless requested.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,8 +21,8 @@ struct FieldChange {
   bool operator==(const FieldChange&) const = default;
 };
 
-/// Of all members, in the base's order, then those that only `next` has. Two values that are no objects are one field
-/// without a name; an object beside something else, too.
+/// Changes of all members, in the base's order, then of members that only `next` has. Two values that are no objects
+/// are one field without a name, and so are an object and another value.
 std::vector<FieldChange> changedFields(const Json& base, const Json& next);
 
 struct DocumentChange {
@@ -30,13 +30,13 @@ struct DocumentChange {
   enum class Kind { Added, Removed, Changed, Renamed };
 
   Section section = Section::File;
-  /// Where it is inside of a block; empty: in the pipeline, or beside it.
+  /// The block that contains it; empty: in the pipeline, or outside of it.
   std::string block;
   Kind kind = Kind::Changed;
-  /// An op, a symbol ...; of a wire where it ends. Empty: the section as a whole.
+  /// An op, a symbol ...; for a wire its end. Empty: the section as a whole.
   std::string id;
   std::string newId;  // Renamed only
-  /// Of what was added or removed, everything that the file says of it.
+  /// For an added or removed item, all of its fields in the file.
   std::vector<FieldChange> fields;
   bool operator==(const DocumentChange&) const = default;
 };
@@ -46,15 +46,15 @@ std::string_view kindName(DocumentChange::Kind kind);
 /// "op fc1", "wire to fc1.x", "symbol M", "op fc1 in block Layer".
 std::string placeOf(const DocumentChange& change);
 
-/// Base id to id of the ops and inputs that were renamed, of the pipeline, or of a block.
+/// Base id to new id of the renamed ops and inputs, of the pipeline or of a block.
 std::map<std::string, std::string> renamedIds(std::span<const DocumentChange> changes, std::string_view block = {});
 
 struct DifferenceOptions {
   bool withView = false;
 };
 
-/// Empty: both documents mean the same. An op or an input whose id alone is another was renamed: what reads it did not
-/// change. Ids that are there twice are told apart by their order.
+/// Empty: both documents are equivalent. An op or an input with only a different id was renamed: its consumers did not
+/// change. Duplicate ids are distinguished by their order.
 std::vector<DocumentChange> documentDifference(const PipelineDocument& base, const PipelineDocument& next,
                                                const DifferenceOptions& options = {});
 

@@ -30,7 +30,7 @@ int indexOf(const std::vector<Item>& list, std::string_view id) {
   return static_cast<int>(std::ranges::find(list, id, &Item::id) - list.begin());
 }
 
-/// Where an item of one list belongs in another: behind the nearest one before it that is there, or first.
+/// Position in one list of an item of another list: after its nearest predecessor that exists, or first.
 template <class Then, class Now, class Same>
 int placeBehind(const Then& then, std::size_t index, const Now& now, Same isSame) {
   while (index-- > 0) {
@@ -60,7 +60,7 @@ bool isTensorSource(const DocumentBlock& block, std::string_view id) {
   return itemOf(block.inputs, id) || itemOf(block.ops, id);
 }
 
-/// In the order of another list; what that one does not have stays behind.
+/// Sorts as in another list; items that the other list does not have stay at the end.
 template <class Item>
 void sortAs(std::vector<Item>& list, const std::vector<Item>& order,
             const std::map<std::string, std::string>& renames) {
@@ -74,13 +74,13 @@ void sortAs(std::vector<Item>& list, const std::vector<Item>& order,
   std::ranges::stable_sort(list, {}, rankOf);
 }
 
-/// Of the block itself; its view has fields of its own.
+/// Fields of the block itself; its view has separate fields.
 void takeUnknownFields(DocumentBlock& block, const DocumentBlock& base) {
   block.extra.erase("");
   if (const auto fields = base.extra.find(""); fields != base.extra.end()) block.extra[""] = fields->second;
 }
 
-/// Edits of the pipeline, or of one block, of a copy of the document.
+/// Edits of the pipeline, or of one block, in a copy of the document.
 class Restoration {
  public:
   Restoration(const PipelineDocument& base, const PipelineDocument& next, std::span<const DocumentChange> changes,
@@ -234,7 +234,8 @@ class Restoration {
     for (const Endpoint& reader : readers) putBackWiresInto(reader);
   }
 
-  /// Outputs that read the node read again what they did, or nothing; those that are as new as the node go with it.
+  /// Outputs that read the node read their former source again, or nothing; outputs as new as the node are removed with
+  /// it.
   void freeOutputsOf(const std::string& id) {
     const std::vector<DocumentOutput> outputs = now().outputs;
     for (const DocumentOutput& output : outputs) {
@@ -275,7 +276,7 @@ class Restoration {
     add(AddInput{then().inputs[index], placeInList(then().inputs, index, now().inputs)});
   }
 
-  /// An instance needs its block, and what stands in that.
+  /// An instance needs its block, and the blocks used in that block.
   void putBackBlocksOf(const DocumentOp& op) {
     for (const std::string& name : blocksUsedBy(m_base, std::span(&op, 1)))
       if (!m_scratch.findBlock(name)) putBackBlock(name);
@@ -303,7 +304,7 @@ class Restoration {
     putBackWiresInto(to);
   }
 
-  /// All wires that end at this port, as the base has them; those whose sources are gone stay away.
+  /// Restores all of the base's wires that end at this port; wires with missing sources stay removed.
   void putBackWiresInto(const Endpoint& to) {
     for (int i = static_cast<int>(now().wires.size()) - 1; i >= 0; --i)
       if (const Wire wire = now().wires[static_cast<std::size_t>(i)]; wire.to == to) add(RemoveWire{wire, i});
@@ -370,7 +371,7 @@ class Restoration {
     return placeBehind(before, index, list, [this](const Item& a, const Item& b) { return nowOf(a.id) == b.id; });
   }
 
-  /// What a wire of the base begins at; one that began nowhere may do so again.
+  /// Does the source of a base wire exist? A wire that had no source in the base may be restored without one.
   bool isThere(const Endpoint& from) const {
     return isTensorSource(now(), nowOf(from.node)) || !isTensorSource(then(), from.node);
   }

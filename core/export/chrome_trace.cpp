@@ -150,7 +150,7 @@ class VariantEvents {
     return args;
   }
 
-  /// Right behind the step's own event: an arrow ends in what began last.
+  /// Directly after the step's own event: an arrow ends in the event that began last.
   void writeFlows(std::size_t box) {
     const auto [first, last] = m_flowEnds.equal_range(box);
     for (auto end = first; end != last; ++end) {
@@ -162,7 +162,7 @@ class VariantEvents {
     }
   }
 
-  /// What the step reached, by the model's count of its work and the time measured; nothing after it.
+  /// Rates of the step, from the model's count of its work and the measured time; zero after its end.
   void writeCounters(const TimelineBox& box) {
     const StepRecord& step = stepOf(box);
     const auto durationNs = static_cast<double>(box.durationNs());
@@ -185,7 +185,7 @@ class VariantEvents {
   Json& m_events;
 };
 
-/// Notes may overlap, and so they are asynchronous events, each with an id of its own.
+/// Notes may overlap, so they are asynchronous events, each with a separate id.
 void writeNotes(const RunRecord& record, const std::string& variant, int process, Json& events) {
   int number = 0;
   for (const StretchNote& note : record.stretchNotes) {

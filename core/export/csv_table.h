@@ -9,9 +9,9 @@
 
 namespace fuseline {
 
-/// A head and one line a step of each variant that is launched, then one with what the whole took from end to end.
-/// Times are medians and quartiles over the rounds, in nanoseconds. Source of the format: RFC 4180.
-/// Errors: none that this format has.
+/// A header and one line per launched step of each variant, then one with the end-to-end time. Times are medians and
+/// quartiles over the rounds, in nanoseconds. Source of the format: RFC 4180.
+/// Errors: none.
 Result<std::string> csvTable(const RunRecord& record);
 
 }  // namespace fuseline

@@ -18,10 +18,10 @@ struct Exporter {
   std::string_view name;     // "trace"
   std::string_view title;    // for people: "Chrome trace"
   std::string_view ending;   // of its files: ".json"
-  std::string_view summary;  // what it is for, in one sentence
-  /// Errors: a sentence what of the run it would need, and how it is measured.
+  std::string_view summary;  // its purpose, in one sentence
+  /// Errors: a sentence with the part of the run that is missing, and how to measure it.
   Result<std::string> (*write)(const RunRecord& record) = nullptr;
-  /// Of formats that can set the run beside others or show its graph; else null. Errors: as those of write.
+  /// For formats that can compare the run with others or draw its graph; else null. Errors: those of write.
   Result<std::string> (*writeBeside)(const RunRecord& record, std::span<const NamedRun> bases,
                                      const LayOutGraph& layOut) = nullptr;
 

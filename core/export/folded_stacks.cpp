@@ -22,7 +22,7 @@ std::string frameName(std::string name) {
   return name;
 }
 
-/// Of what is in the node, and measured there.
+/// Sum of the node's measured children.
 double innerNs(const TimeNode& node) {
   double ns = 0.0;
   for (const TimeNode& child : node.children)

@@ -1,4 +1,4 @@
-// Folded stacks: what flamegraph.pl, inferno and speedscope read.
+// Folded stacks: the input format of flamegraph.pl, inferno and speedscope.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace fuseline {
 
-/// A line for each step of each variant and for each of its kernels that were traced, "fused;forward;layer1;fc1 41250":
-/// where it stands, then what it took in nanoseconds, in the median over the rounds. Estimates are left out.
-/// Source of the format: github.com/brendangregg/FlameGraph, "stackcollapse".
-/// Errors: a run whose steps were not timed.
+/// One line for each step of each variant and for each of its traced kernels, "fused;forward;layer1;fc1 41250": its
+/// path, then its time in nanoseconds, the median over the rounds. Estimates are left out. Source of the format:
+/// github.com/brendangregg/FlameGraph, "stackcollapse".
+/// Errors: a run with steps that were not timed.
 Result<std::string> foldedStacks(const RunRecord& record);
 
 }  // namespace fuseline

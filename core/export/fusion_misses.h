@@ -1,4 +1,4 @@
-// Why the fusions that a measured plan does not have were not made, as far as this version can say.
+// Reasons why a measured plan does not have some fusions, as far as this version knows them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,16 +16,16 @@ struct FusionMiss {
   std::string ops;      // "fc1 + act"
   std::string explanation;
   std::vector<std::string> fixes;
-  std::string gain;  // what it is predicted to save; empty: not known
+  std::string gain;  // its predicted saving; empty: not known
 };
 
-/// A record does not say why: the pipeline in it is planned once more, for its device's architecture, as if there were
-/// a kernel for every fusion.
+/// A record does not contain the reasons: its pipeline is planned again, for its device's architecture, as if there
+/// were a kernel for every fusion.
 struct FusionMisses {
-  std::string unknown;                 // why nothing can be said; empty: it can
-  std::vector<FusionMiss> misses;      // that would gain most first
-  std::size_t numDistant = 0;          // rules of which one op fits: not listed
-  std::vector<std::string> differing;  // steps of only one of both plans: the one measured, and this version's
+  std::string unknown;                 // why the misses are unknown; empty: they are known
+  std::vector<FusionMiss> misses;      // the one with the largest gain first
+  std::size_t numDistant = 0;          // rules that match only one op: not listed
+  std::vector<std::string> differing;  // steps that only one of the plans has: the measured one, or this version's
 };
 
 FusionMisses fusionMissesOf(const RunRecord& record);

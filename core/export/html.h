@@ -1,4 +1,4 @@
-// Html: markup of which every text is escaped, by construction.
+// Html: markup in which every text is escaped, by construction.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@ class Html {
   Html() = default;
 
   static Html text(std::string_view plain);
-  /// What is markup already, such as an element that somebody else wrote.
+  /// Existing markup, such as an element written elsewhere.
   static Html verbatim(std::string markup);
 
   Html& operator+=(const Html& more);
@@ -29,7 +29,7 @@ class Html {
   std::string m_markup;
 };
 
-/// Of names of ours and values, which are escaped.
+/// Trusted names, and values, which are escaped.
 using HtmlAttributes = std::vector<std::pair<std::string_view, std::string>>;
 
 Html element(std::string_view tag, const HtmlAttributes& attributes, const Html& content = {});

@@ -1,4 +1,4 @@
-// The part of a report that sets its run beside others.
+// The part of a report that compares its run with others.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,14 +9,14 @@
 
 namespace fuseline {
 
-/// A run that another is set beside, and what it is called.
+/// A run to compare with, and its name.
 struct NamedRun {
   std::string name;
   RunRecord record;
 };
 
-/// What is not the same, then every total and step with its change: better, worse, perhaps chance, new or gone.
-/// Runs without a plan in common are a sentence.
+/// The differences in environment, then every total and step with its change: better, worse, not statistically
+/// significant, new or gone. Runs without a common plan are reported in a sentence.
 Html comparisonOf(const NamedRun& base, const RunRecord& run);
 
 }  // namespace fuseline

@@ -12,8 +12,8 @@ struct ReportGraph {
   OpsOfRows ops;  // by row of the comparison
 };
 
-/// The fused plan, or the unfused one where only that was measured. There is no drawing without somebody who lays it
-/// out, of a pipeline or a plan that this version has otherwise, and of one that is too large.
+/// The fused plan, or the unfused one if only that was measured. There is no drawing without a layout function, if this
+/// version plans the pipeline differently, or if the graph is too large.
 ReportGraph reportGraph(const RunRecord& record, const Comparison& comparison, const LayOutGraph& layOut);
 
 }  // namespace fuseline

@@ -36,7 +36,7 @@ Html listOf(const std::vector<Html>& sentences) {
   return items.isEmpty() ? Html() : element("ul", items);
 }
 
-/// A sentence of ours, with what stands between backticks as code.
+/// A trusted sentence, with text between backticks as code.
 Html prose(std::string_view sentence) {
   Html html;
   for (bool isCode = false; !sentence.empty(); isCode = !isCode) {
@@ -117,7 +117,7 @@ class HtmlReport {
            section("Environment", environment());
   }
 
-  /// What the user says of parts of the timeline.
+  /// The user's notes about time ranges of the timeline.
   Html stretches() const {
     std::vector<Html> notes;
     for (const StretchNote& note : m_record.stretchNotes) notes.push_back(Html::text(stretchNoteLine(note)));
@@ -221,7 +221,7 @@ class HtmlReport {
     return definitions(fields);
   }
 
-  /// Work that a fused step does besides is in its own time, and not here.
+  /// Quantization inside a fused step is in that step's time, and not here.
   static std::string quantizeStepsText(const VariantRecord& variant) {
     Steps steps;
     for (const StepRecord& step : variant.steps)

@@ -1,4 +1,4 @@
-// A run as one page that opens anywhere: to read, to print, and to be read back.
+// A self-contained page of a run: to read, to print, and to load again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,7 +17,7 @@ namespace fuseline {
 /// them the table is sorted by a click, and shows which ops of the graph a step runs. Errors: none that this format
 /// has.
 Result<std::string> htmlReport(const RunRecord& record);
-/// The same, with the run beside others after its steps, and with its graph, where somebody lays that out.
+/// The same, with comparisons with other runs after its steps, and with its graph, if layOut can lay it out.
 std::string htmlReportBeside(const RunRecord& record, std::span<const NamedRun> bases, const LayOutGraph& layOut = {});
 
 }  // namespace fuseline

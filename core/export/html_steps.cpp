@@ -34,7 +34,7 @@ bool isCompared(const Comparison& comparison) {
          std::ranges::any_of(comparison.rows, [](const ComparisonRow& row) { return row.unfused.count > 0; });
 }
 
-/// What only the unfused plan has, although both were measured.
+/// Rows that only the unfused plan has, although both were measured.
 bool isLeftOut(const Comparison& comparison, const ComparisonRow& row) {
   return row.depth == 0 && row.fused.count == 0 && row.unfused.count > 0 && isCompared(comparison);
 }

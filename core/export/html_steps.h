@@ -26,10 +26,10 @@ using OpsOfRows = std::vector<std::vector<DrawnOpName>>;
 /// ops: by row of the comparison; empty: there is no drawing.
 Html stepTable(const RunRecord& record, const Comparison& comparison, const OpsOfRows& ops = {});
 
-/// Of the fused plan, where it has the step; else of the unfused one. nullptr: of neither.
+/// The step of the fused plan, if it has it; else of the unfused one. nullptr: neither has it.
 const StepRecord* stepOf(const RunRecord& record, const ComparisonRow& row);
 
-/// "step-3": the id of what names a row of the comparison within its page.
+/// "step-3": the id of a row of the comparison within its page.
 std::string rowAnchor(std::size_t row);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Writes the comparison of a run as Markdown. What comes from the run stands in code spans, so none of it is markup.
+// Writes the comparison of a run as Markdown. Text from the run is in code spans, so none of it is markup.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/markdown_table.h"
 
@@ -57,7 +57,7 @@ class MarkdownTable {
     return fmt::format("{}\n", fmt::join(texts, " · "));
   }
 
-  /// What the user says of the run, of its steps and of its timeline.
+  /// The user's notes about the run, its steps and its timeline.
   std::string said() const {
     std::string text = m_record.note.empty() ? "" : fmt::format("\n{}\n", markdownCode(m_record.note));
     if (!m_record.rowNotes.empty() || !m_record.stretchNotes.empty()) text += "\n";
@@ -122,7 +122,7 @@ class MarkdownTable {
     return text;
   }
 
-  /// An empty line behind the summary: what follows is Markdown again.
+  /// The empty line after the summary makes the following text Markdown again.
   std::string details() const {
     std::string text = "<details><summary>How it was measured, and where</summary>\n\n";
     for (const std::string& sentence : methodOf(m_record, m_comparison)) text += fmt::format("- {}\n", sentence);

@@ -15,7 +15,7 @@ namespace fuseline {
 /// Source of the format: GitHub Flavored Markdown 0.29.
 Result<std::string> markdownTable(const RunRecord& record);
 
-/// A text of a run as a code span, which also stands in cells of tables: nothing in it is markup, a mention or a
+/// A text of a run as a code span, which is also valid in table cells: nothing in it is markup, a mention or a
 /// reference to an issue. Line breaks become spaces. Nothing for an empty text.
 std::string markdownCode(std::string_view text);
 

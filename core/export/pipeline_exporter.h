@@ -17,18 +17,18 @@
 
 namespace fuseline {
 
-/// A pipeline without errors, as it was analysed.
+/// A pipeline without errors, as it was analyzed.
 struct ExportedPipeline {
   std::string name;  // "llama_mlp": the file's, without folder and ending
   const PipelineDocument& document;
   const AnalysisOptions& options;
   const Analysis& analysis;
-  /// For formats with weights: what these are drawn from, and those that are given in place of it, by name.
+  /// For formats with weights: the seed they are drawn from, and given tensors that replace drawn ones, by name.
   std::uint64_t seed = 0;
   std::shared_ptr<const NamedTensors> tensors = nullptr;
-  /// For formats that are programs: the module alone, without what times and checks it.
+  /// For formats that are programs: the module alone, without the code that times and checks it.
   bool moduleOnly = false;
-  /// For formats that are drawings. Empty: nobody can.
+  /// For formats that are drawings. Empty: no layout is available.
   LayOutGraph layOut = nullptr;
 };
 
@@ -36,20 +36,20 @@ struct PipelineText {
   std::string text;
   /// Where the other program will do something else than Fuseline, in sentences.
   std::vector<std::string> notes = {};
-  /// Set where the file is not text: makes its bytes, weights and all, and `text` is a listing for people. Errors: a
-  /// tensor that was given does not fit.
+  /// Set if the file is not text: returns its bytes, including weights, and `text` is a listing for people. Errors: a
+  /// given tensor does not fit.
   std::function<Result<std::string>()> bytes = nullptr;
 };
 
-/// What the file holds. Errors: those of PipelineText::bytes.
+/// Content of the file. Errors: those of PipelineText::bytes.
 Result<std::string> contentOf(const PipelineText& exported);
 
 struct PipelineExporter {
   std::string_view name;     // "te"
   std::string_view title;    // for people: "TransformerEngine module"
   std::string_view ending;   // of its files: ".py"
-  std::string_view summary;  // what it is for, in one sentence
-  /// Errors: a sentence that names the op which the format cannot hold, and what would help.
+  std::string_view summary;  // its purpose, in one sentence
+  /// Errors: a sentence that names the op that the format cannot express, and the next step.
   Result<PipelineText> (*write)(const ExportedPipeline& pipeline) = nullptr;
 };
 
@@ -57,7 +57,7 @@ std::span<const PipelineExporter> pipelineExporters();
 /// nullptr when there is none.
 const PipelineExporter* findPipelineExporter(std::string_view name);
 
-/// The document with the options' symbols and recipe in it: what was exported.
+/// The exported document: with the options' symbols and recipe.
 PipelineDocument documentAsAnalysed(const ExportedPipeline& pipeline);
 
 }  // namespace fuseline

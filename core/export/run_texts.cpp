@@ -66,7 +66,7 @@ std::string clockText(const RunRecord& record) {
   return "The run does not say what its steps were timed by.";
 }
 
-/// "+1.2 %": what instrumentation adds to a pass.
+/// "+1.2 %": overhead of the instrumentation in a pass.
 std::string overheadText(const VariantRecord& variant) {
   const double plain = summarize(variant.endToEndNs).median;
   const double instrumented = summarize(variant.instrumentedNs).median;

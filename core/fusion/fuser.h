@@ -20,7 +20,7 @@ namespace fuseline {
 enum class Phase { Forward, Backward };
 std::string_view phaseName(Phase phase);
 
-/// Quantized copies that a kernel should write of its result; without quantizers it should find the result's amax.
+/// Quantized tensors that a kernel should write from its result; without quantizers it should find the result's amax.
 struct CopiesQuery {
   const TensorQuantizers& quantizers;
   const TensorSpec& spec;  // of the result
@@ -28,13 +28,13 @@ struct CopiesQuery {
   bool isAmaxOnly() const { return !quantizers.any(); }
 };
 
-/// Asks a device: is there a kernel of this name for these ops? Keeps fusion free of backends.
+/// A question to a device: is there a kernel with this name for these ops? Keeps fusion free of backends.
 struct KernelQuery {
   const Graph& graph;
   std::string_view kernel;
   Phase phase = Phase::Forward;
   std::span<const NodeId> members;
-  /// Set: the kernel must also write these copies of its result, or find its amax.
+  /// Set: the kernel must also quantize its result in this way, or find its amax.
   const CopiesQuery* copies = nullptr;
 };
 using Capabilities = std::function<Verdict(const KernelQuery&)>;
@@ -51,11 +51,12 @@ struct FusedOperation {
   std::string name(const Graph& graph) const;
   /// The kernel that runs it.
   std::string kernelName(const Graph& graph) const;
-  /// What there is to know about its ops on one rank, such as "one rank: nothing to measure"; mostly empty.
+  /// A remark about its ops on one rank, such as "one rank: nothing to measure"; usually empty.
   std::string note(const Graph& graph) const;
 };
 
-/// The entry that makes a tensor also writes the quantized copies that a linear op reads of it, or finds its amax.
+/// Fused quantization: the entry that produces a tensor also writes the quantized tensors that a linear op reads, or
+/// finds its amax.
 struct HandOver {
   NodeId reader = -1;  // the linear op
   TensorType type = TensorType::Input;
@@ -71,7 +72,7 @@ enum class Outcome {
   TakenByAnother,
   NoKernel,
   SwitchedOff,
-  OnRequest,  // legal here, but it has a price and nobody asked for it
+  OnRequest,  // legal here, but it has a price and was not requested
   MeasuredSlower,
 };
 std::string_view outcomeName(Outcome outcome);
@@ -79,17 +80,18 @@ std::string_view outcomeName(Outcome outcome);
 /// One rule tried at one place.
 struct Attempt {
   const FusionRule* rule = nullptr;
-  std::vector<NodeId> nodes;     // what matched, from the first op on
+  std::vector<NodeId> nodes;     // the matched ops, from the first one on
   std::size_t stepsMatched = 0;  // of rule->chain
   Outcome outcome = Outcome::BrokenChain;
   std::string explanation;  // a sentence with actual values
-  std::string caveat = {};  // what TransformerEngine needs for it besides, or why its exported module cannot have it
+  std::string caveat = {};  // TransformerEngine's further requirements for it, or why its exported module cannot have
+                            // it
   std::vector<Repair> repairs;
-  std::optional<Saving> saving;  // for full matches: what it is predicted to save
+  std::optional<Saving> saving;  // for full matches: the predicted saving
   std::shared_ptr<const MeasuredGain> measured;
 };
 
-/// Is what `a` gains or would gain worth more? Attempts that no saving is predicted for are worth least.
+/// Is the actual or predicted gain of `a` larger? Attempts without a predicted saving rank last.
 bool gainsMore(const Attempt& a, const Attempt& b, const DeviceModel& device);
 
 struct FusionOptions {
@@ -98,20 +100,21 @@ struct FusionOptions {
   Capabilities capabilities;           // empty: every kernel exists
   const RuleCatalog* rules = nullptr;  // nullptr: builtinRules()
   FusionTarget target;
-  /// Decides between overlapping fusions, unless it says otherwise. With RuleBook::Te the order of the rules decides.
+  /// Decides between overlapping fusions, unless its `decides` is off. With RuleBook::Te the order of the rules
+  /// decides.
   GainModel gains;
 };
 
 struct FusionReport {
-  /// In execution order. Joint fusions stand in both lists.
+  /// In execution order. Joint fusions are in both lists.
   std::vector<FusedOperation> forward;
   /// In forward order; executed back to front. Only ops that take part in backward.
   std::vector<FusedOperation> backward;
   std::vector<HandOver> handOvers;
-  /// First what was fused, along the rule book; then misses, the one that would gain most first.
+  /// First the applied fusions, in the rule book's order; then misses, the one with the largest gain first.
   std::vector<Attempt> attempts;
   RuleBook book = RuleBook::All;
-  DeviceModel device;  // what the predictions are made with
+  DeviceModel device;  // basis of the predictions
 };
 
 /// The attempt that made this entry of the report; nullptr for a basic op.
@@ -120,16 +123,17 @@ const Attempt* attemptBehind(const FusionReport& report, const FusedOperation& e
 /// Errors: a switch that names no rule (with the nearest one).
 Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options = {});
 
-/// The entry that names the rule, everywhere or at one of these ops; empty when there is none.
+/// The entry that names the rule, everywhere or at one of these ops; empty if there is none.
 std::string switchFor(const Graph& graph, const FusionRule& rule, std::span<const NodeId> nodes,
                       const std::vector<std::string>& entries);
 
 /// "ForwardLinearEpilogue@fc1.linear": an attempt as the file and the command line name it, by the op it begins with.
 std::string placeEntry(const Graph& graph, const Attempt& attempt);
 
-/// The same of a fusion that is possible, but left to the user: RuleSwitches::with asks for it so. Empty for any other.
+/// The same for a fusion that is possible, but left to the user: the text with which RuleSwitches::with requests it.
+/// Empty for any other.
 std::string requestFor(const Graph& graph, const Attempt& attempt);
-/// The explanation for a terminal: with the option that asks for the fusion, where there is one.
+/// The explanation for a terminal: with the option that requests the fusion, if there is one.
 std::string shellExplanation(const Graph& graph, const Attempt& attempt);
 
 /// Why "RULE@OP" switches nothing in this graph: the pipeline has no such op.
@@ -146,10 +150,10 @@ std::string toText(const Graph& graph, const std::vector<FusedOperation>& list);
 
 /// The "forward" and "backward" lists as a tree.
 std::string planTree(const Graph& graph, const FusionReport& report);
-/// The same with the attempts behind it; as JSON; as Graphviz DOT.
+/// The same followed by the attempts; as JSON; as Graphviz DOT.
 std::string toTree(const Graph& graph, const FusionReport& report);
 Json toJson(const Graph& graph, const FusionReport& report);
-/// Of that what runs, "forward", "backward" and "handOvers", without what was attempted.
+/// The part of it that runs, "forward", "backward" and "handOvers", without the attempts.
 Json planJson(const Graph& graph, const FusionReport& report);
 std::string toDot(const Graph& graph, const FusionReport& report);
 

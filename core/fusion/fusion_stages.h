@@ -1,4 +1,4 @@
-// FusionStage: what each of the fuser's passes left behind.
+// FusionStage: results of each of the fuser's passes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace fuseline {
 
-/// In their order. The rules of TransformerEngine's own passes come first; then quantization is handed to the steps
-/// that make what is quantized.
+/// In their order. The rules of TransformerEngine's own passes come first; then quantization is fused into the steps
+/// that produce the tensors to quantize.
 enum class FusionStage { Ops, Joint, Forward, Backward, HandOvers };
 inline constexpr std::array kFusionStages = {FusionStage::Ops, FusionStage::Joint, FusionStage::Forward,
                                              FusionStage::Backward, FusionStage::HandOvers};
@@ -19,11 +19,10 @@ inline constexpr std::array kFusionStages = {FusionStage::Ops, FusionStage::Join
 /// In which a rule is tried.
 FusionStage stageOf(const FusionRule& rule);
 
-/// The report as it stood after this stage: what later rules fused is still basic ops. Attempts are those of all
-/// stages.
+/// The report after this stage: ops that later rules fuse are still basic ops. Attempts are those of all stages.
 FusionReport reportAfter(const FusionReport& report, FusionStage stage);
 
-/// What the rules of this stage fused, in the order of the report.
+/// The fusions of this stage's rules, in the order of the report.
 std::vector<const Attempt*> fusedIn(const FusionReport& report, FusionStage stage);
 
 }  // namespace fuseline

@@ -19,7 +19,7 @@ namespace {
 struct Reading {
   GemmOperand operand;
   ValueId value = -1;
-  bool isShared = false;  // other ops read it, too, or what it is a view of
+  bool isShared = false;  // it, or the tensor that it is a view of, has other consumers
 };
 
 class HandOverPass {
@@ -42,7 +42,7 @@ class HandOverPass {
   }
 
  private:
-  // Who reads and who makes ------------------------------------------------------------------------------------------
+  // Producers and consumers ------------------------------------------------------------------------------------------
 
   EntryOperands operandsOf(const FusedOperation& entry) const {
     return m_phase == Phase::Forward ? forwardOperands(m_graph, entry, {}) : backwardOperands(m_graph, entry);
@@ -86,7 +86,7 @@ class HandOverPass {
 
   // Views ------------------------------------------------------------------------------------------------------------
 
-  /// What the tensor that is read is a view of. TransformerEngine does not look through transparent ops.
+  /// The tensor that the read tensor is a view of. TransformerEngine does not look through transparent ops.
   Reading rootOf(const Reading& reading) const {
     Reading root = reading;
     root.isShared = hasOtherReaders(root.value);
@@ -104,7 +104,7 @@ class HandOverPass {
     return m_phase == Phase::Forward && (value.uses.size() > 1 || value.isOutput || m_plainlySaved.contains(id));
   }
 
-  /// The value that this one is a view of, or the one whose gradient is this one's; -1: there is none.
+  /// The value that this one is a view of, or the one with this value's gradient; -1: there is none.
   ValueId sourceOf(ValueId id) const {
     const NodeId maker = makerOf(id);
     if (maker < 0 || isSum(id)) return -1;
@@ -198,7 +198,7 @@ class HandOverPass {
                               m_graph.value(reading.value).name, numParts(reading.value)));
   }
 
-  /// TransformerEngine's norms and activations take the quantizer of their neighbour; other ops ignore it.
+  /// TransformerEngine's norms and activations take the quantizer of their neighbor; other ops ignore it.
   bool refuseOutsideBook(NodeId maker, Attempt& attempt) const {
     if (m_options.book == RuleBook::All) return false;
     const FusedOperation& entry = *entryOf(maker);
@@ -248,10 +248,10 @@ class HandOverPass {
     return !verdict && refuse(attempt, Outcome::NoKernel, verdict.reason());
   }
 
-  // What it saves ----------------------------------------------------------------------------------------------------
+  // Savings ----------------------------------------------------------------------------------------------------------
 
-  /// The quantizing step's launch and its reading; and the tensor itself, where nobody else reads it. Of an amax alone
-  /// one of the two readings.
+  /// The quantizing step's launch and its reads; and the tensor itself, if it has no other consumer. For an amax alone
+  /// one of the two reads.
   Saving savingOf(const FusionRule& rule, const Reading& reading) const {
     const Value& value = m_graph.value(reading.value);
     if (rule.handsOverAmaxOnly) return {.bytes = value.spec.bytes(), .launches = 0};
@@ -259,7 +259,7 @@ class HandOverPass {
     return {.bytes = value.spec.bytes() * (isStored ? 1 : 2), .launches = 1};
   }
 
-  /// Does a GEMM read the tensor itself besides?
+  /// Does a GEMM also read the plain tensor?
   bool readsPlainly(const GemmOperand& operand) const {
     const TensorQuantizers& quantizers = quantizersOf(m_graph.node(operand.node), operand.type);
     return !quantizers.rowwise || (!quantizers.columnwise && !quantizers.isDequantizedInBackward);

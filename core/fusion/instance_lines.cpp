@@ -54,7 +54,7 @@ ListLine foldedRun(const std::vector<ListLine>& lines, std::size_t at, std::size
   return folded;
 }
 
-/// One level: what repeats within what repeats takes another.
+/// Folds one level: repetitions within repetitions need another call.
 std::vector<ListLine> foldedOnce(const std::vector<ListLine>& lines) {
   const std::vector<std::size_t> next = nextOccurrences(lines);
   std::vector<ListLine> folded;

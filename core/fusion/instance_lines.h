@@ -1,4 +1,4 @@
-// Plans and attempts of pipelines with many instances of a block, said once.
+// Plans and attempts of pipelines with many instances of a block, reported once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace fuseline {
 
-/// By attempt a text that it has in common with those that say the same of other instances.
+/// For each attempt a key that it shares with equal attempts in other instances.
 std::vector<std::string> attemptKeys(const Graph& graph, std::span<const Attempt> attempts, const DeviceModel& device);
 
-/// Behind an explanation: " The same holds in 79 more instances of block Layer."; empty outside of blocks.
+/// Appended to an explanation: " The same holds in 79 more instances of block Layer."; empty outside of blocks.
 std::string sameElsewhere(const Graph& graph, const Attempt& attempt, std::size_t count);
-/// Behind a gain: " in each of 80 instances of block Layer".
+/// Appended to a gain: " in each of 80 instances of block Layer".
 std::string inEachInstance(const Graph& graph, const Attempt& attempt, std::size_t count);
 
 /// A line of a list, and how it is compared with others.
@@ -26,8 +26,8 @@ struct ListLine {
   std::string instance;  // "layer3"
 };
 
-/// Lines that come again three times or more in a row, such as the steps of equal layers, are there once; behind them
-/// stands how often they come.
+/// Lines that repeat three times or more in a row, such as the steps of equal layers, are kept once, followed by their
+/// number of repetitions.
 std::vector<ListLine> foldRepeats(std::vector<ListLine> lines);
 
 }  // namespace fuseline

@@ -21,7 +21,7 @@ struct OperationCost {
   Work backward;  // 0 in a forward-only graph
 };
 
-/// Floating-point operations of an op's backward, without the products whose gradients nobody wants.
+/// Floating-point operations of an op's backward, without GEMMs for gradients that are not requested.
 std::int64_t backwardFlops(const Graph& graph, NodeId id);
 
 /// The ops one by one, unfused. Views cost nothing.
@@ -30,8 +30,8 @@ OperationCost costOf(const Graph& graph, std::span<const NodeId> nodes);
 /// "forward 2.1 MFLOP and 4.00 MiB, backward 8.4 MFLOP and 6.00 MiB".
 std::string toString(const OperationCost& cost);
 
-/// What training an op costs on x [1024, 1024] bf16 where its attributes are the defaults, and required sizes fit x.
-/// None where such an x does not fit the op.
+/// Cost of training an op with x [1024, 1024] bf16, default attributes, and required sizes that fit x. Nothing if such
+/// an x does not fit the op.
 std::optional<OperationCost> sampleCost(const FusibleOperation& operation);
 /// The x of sampleCost.
 const TensorSpec& sampleInput();

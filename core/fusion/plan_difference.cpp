@@ -32,7 +32,7 @@ struct PlanEntry {
 using PlanEntries = std::vector<PlanEntry>;
 using PlanRange = std::span<const PlanEntry>;
 
-/// Of a rule that is in no book, nothing can be expected.
+/// Errors: the rule is in no rule book, so it can never apply.
 void checkRule(JsonFields& entry) {
   Json rule;
   entry.read("rule", rule, Presence::Optional);
@@ -64,8 +64,9 @@ struct CommonEntry {
 };
 using CommonEntries = std::vector<CommonEntry>;
 
-/// In the order of the first list; of one entry the last position first, so that no two of them are in one increase.
-/// Beyond this number, which only lists of equal entries have, the first is matched with the first, and so on.
+/// In the order of the first list; for one entry the last position first, so that no two of them are in one increasing
+/// sequence. Beyond this number, which only lists of equal entries reach, the first is matched with the first, and so
+/// on.
 constexpr std::size_t kMostCommonEntries = std::size_t{1} << 20;
 
 CommonEntries commonEntries(PlanRange expected, PlanRange actual) {
@@ -92,7 +93,7 @@ CommonEntries commonEntries(PlanRange expected, PlanRange actual) {
   return matches;
 }
 
-/// The most matches whose positions grow in both lists.
+/// The longest sequence of matches with positions that increase in both lists.
 CommonEntries longestIncrease(const CommonEntries& matches) {
   constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> ends;  // by length the match that ends such a sequence earliest

@@ -17,17 +17,17 @@ struct PlanLine {
   std::vector<std::string> ops;  // ids of the graph
 };
 
-/// One of the lists "forward", "backward" and "handOvers", with what both plans have in it, too.
+/// One of the lists "forward", "backward" and "handOvers", including the entries of both plans.
 struct PlanListDifference {
   std::string list;
   std::vector<PlanLine> lines;
 };
 
-/// Both as `fuseline fuse --format json` writes them. Looks at the forward and backward lists only: reasons and savings
-/// may be worded anew. Gives the lists that are not the same. Errors: `expected` is no plan.
+/// Both as written by `fuseline fuse --format json`. Compares only the forward and backward lists: reasons and savings
+/// may be reworded. Returns the lists that differ. Errors: `expected` is no plan.
 Result<std::vector<PlanListDifference>> planDifference(const Json& expected, const Json& actual);
 
-/// The same of two reports, without what writing them would cost.
+/// The same for two reports, without the cost of writing them.
 std::vector<PlanListDifference> planDifference(const Graph& expected, const FusionReport& expectedReport,
                                                const Graph& actual, const FusionReport& actualReport);
 

@@ -101,7 +101,7 @@ Json toJson(const DeviceModel& device) {
           {"source", device.source}};
 }
 
-/// What the predicted times rest on; nothing where no time is predicted.
+/// Basis of the predicted times; nothing if no time is predicted.
 std::string deviceText(const DeviceModel& device) {
   if (!device.isKnown()) return "";
   return fmt::format("predictions: {:.1f} GB/s and {} a launch: {}\n", device.bandwidthBytesPerSecond / 1e9,
@@ -117,7 +117,7 @@ Json listJson(const Graph& graph, const std::vector<FusedOperation>& list) {
   return json;
 }
 
-/// By the name of what is quantized: "fc1.input"; of an amax alone "amax:fc1.input".
+/// By the name of the quantized tensor: "fc1.input"; of an amax alone "amax:fc1.input".
 Json handOversJson(const Graph& graph, const FusionReport& report) {
   Json json = Json::array();
   for (const HandOver& handOver : report.handOvers) {
@@ -161,7 +161,7 @@ std::string dotQuoted(std::string text) {
   return "\"" + text + "\"";
 }
 
-/// One pass as a cluster: its ops, what flows between them, and its fusions as clusters within.
+/// One pass as a cluster: its ops, the tensors between them, and its fusions as nested clusters.
 class DotPass {
  public:
   DotPass(const Graph& graph, const std::vector<FusedOperation>& entries, Phase phase)

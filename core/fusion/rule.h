@@ -1,4 +1,4 @@
-// FusionRule: one fusion as data. A chain of ops, conditions as sentences with predicates, and what it becomes.
+// FusionRule: one fusion as data. A chain of ops, conditions as sentences with predicates, and its kernel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,14 +18,14 @@
 
 namespace fuseline {
 
-/// Joint rules replace forward and backward together and come first; the next two act on what they leave. Hand-overs
-/// come last: they leave every op in its entry, but the entry that makes a tensor also quantizes it for its reader, or
-/// finds its amax.
+/// Joint rules replace forward and backward together and come first; the next two act on the remaining ops. Fused
+/// quantization comes last: every op stays in its entry, but the entry that produces a tensor also quantizes it for its
+/// consumer, or finds its amax.
 enum class FusionPass { Joint, Forward, Backward, ForwardHandOver, BackwardHandOver };
 /// "joint", "forward" or "backward".
 std::string_view passName(FusionPass pass);
 
-/// Te: what TransformerEngine itself does, decision for decision. Fuseline: what goes beyond it.
+/// Te: TransformerEngine's own fusions, decision for decision. Fuseline: additional ones.
 enum class RuleOrigin { Te, Fuseline };
 std::string_view originName(RuleOrigin origin);
 
@@ -35,19 +35,19 @@ enum class RuleBook { Te, All };
 enum class Repeat { Once, Optional, OneOrMore, ZeroOrMore };
 
 /// One step of a chain. It accepts an op that is named in `operations`, if there are names, and for which `accepts`
-/// says yes, if it is set.
+/// returns true, if it is set.
 struct ChainStep {
   std::string role;
   std::vector<std::string> operations;
   Repeat repeat = Repeat::Once;
   std::function<bool(const Node&)> accepts;
-  /// How messages call the accepted ops where names do not say it: "an elementwise op".
+  /// The name of the accepted ops in messages, if op names do not tell: "an elementwise op".
   std::string acceptsText;
-  /// Set: the step exists only behind such a first op of the chain.
+  /// Set: the step exists only if the first op of the chain satisfies this.
   std::function<bool(const Node& first)> behind;
 
   bool matches(const Node& node) const;
-  /// Also asks the first op of the chain.
+  /// Also checks the first op of the chain.
   bool matches(const Node& node, const Node& first) const;
   bool isOptional() const { return repeat == Repeat::Optional || repeat == Repeat::ZeroOrMore; }
   bool isRepeated() const { return repeat == Repeat::OneOrMore || repeat == Repeat::ZeroOrMore; }
@@ -56,7 +56,7 @@ struct ChainStep {
 
 struct FusionRule;
 
-/// What is fused for, besides the graph.
+/// The target of fusing, in addition to the graph.
 struct FusionTarget {
   std::optional<Recipe> recipe;                 // none: high precision
   std::optional<ComputeCapability> capability;  // of the GPU; none: the device is no GPU
@@ -100,33 +100,34 @@ struct MemberTensor {
 ///             backward pass is fused independently;
 ///   backward: reads only those saved tensors; same gradients;
 ///   joint:    the forward and backward pair equals the unfused pair; it may keep less (see `saves`);
-///   hand-over: the same bits; the chain is the op that makes the tensor and the one that reads its copies.
+///   fused quantization: the same bits; the chain is the producer of the tensor and the consumer of its quantized
+///             tensors.
 struct FusionRule {
   std::string name;
   FusionPass pass = FusionPass::Forward;
   RuleOrigin origin = RuleOrigin::Fuseline;
-  std::string summary;  // one sentence: what is saved and why it is legal
+  std::string summary;  // one sentence: its saving, and why it is legal
   std::vector<ChainStep> chain;
   std::vector<Condition> conditions;
   /// Name of the kernel that a backend must have.
   std::string becomes;
   /// Nothing: any device may have it.
   std::optional<HardwareNeed> hardware = std::nullopt;
-  /// Joint rules only: what is kept for backward in place of the members' own contexts.
+  /// Joint rules only: tensors kept for backward in place of the members' own contexts.
   std::function<std::vector<MemberTensor>(const Match&)> saves;
-  /// What the fusion costs, as a sentence. A rule that has one is legal but applies on request only
+  /// Price of the fusion, as a sentence. A rule with a price is legal but applies on request only
   /// (`RuleSwitches::with`): it trades time for memory.
   std::string price;
   /// Backward rules only: the GEMMs of the first op read the gradient of the last op's output, as their own quantizers
   /// make it. Otherwise a quantized gradient must reach its op from outside.
   bool readsLastGradientInGemms = false;
-  /// The kernel itself quantizes what its products read. Otherwise a quantized tensor must stand in memory.
+  /// The kernel itself quantizes the operands of its GEMMs. Otherwise a quantized tensor must be in memory.
   bool quantizesInside = false;
-  /// Forward rules only: ops outside may read what one op hands to the next, too; the kernel then writes it.
+  /// Forward rules only: ops outside may also read tensors between the fused ops; the kernel then writes them.
   bool writesBranches = false;
-  /// Hand-overs only: the op that makes the tensor finds its amax, by which the other one quantizes it.
+  /// Fused quantization only: the op that produces the tensor finds its amax, with which the other one quantizes it.
   bool handsOverAmaxOnly = false;
-  /// An attribute of the first op that, where it is set, asks for the rule, like RuleSwitches::with.
+  /// An attribute of the first op that, if set, requests the rule, like RuleSwitches::with.
   std::string askedBy = {};
   /// The environment variable without which TransformerEngine does not have the fusion; empty: it always has it.
   std::string teVariable = {};
@@ -135,7 +136,7 @@ struct FusionRule {
   bool hasRepeatedStep() const;
 };
 
-/// What a user asks of the rule book. Every entry is "RULE", everywhere, or "RULE@OP", at one op.
+/// The user's settings of the rule book. Every entry is "RULE", everywhere, or "RULE@OP", at one op.
 struct RuleSwitches {
   std::vector<std::string> without;  // never apply
   std::vector<std::string> with;     // apply although it has a price, or although others gain more
@@ -145,16 +146,16 @@ struct RuleSwitches {
 /// The rule book: an ordered list for each pass; order is priority.
 class RuleCatalog {
  public:
-  /// Errors: a rule without a name, a chain or a kernel, a name that is taken, a joint rule that does not say what it
-  /// keeps for backward, or another one that does. Nothing is registered then.
+  /// Errors: a rule without a name, a chain or a kernel, a name that is taken, a joint rule that does not define the
+  /// tensors it keeps for backward, or another one that does. Nothing is registered then.
   Result<void> registerForwardFusion(FusionRule rule, bool prepend = false);
   Result<void> registerBackwardFusion(FusionRule rule, bool prepend = false);
   Result<void> registerForwardBackwardFusion(FusionRule rule, bool prepend = false);
-  /// In the list of its own pass.
+  /// Registers in the list of its own pass.
   Result<void> registerFusion(FusionRule rule, bool prepend = false);
 
   const std::vector<std::shared_ptr<const FusionRule>>& rules(FusionPass pass) const;
-  std::vector<const FusionRule*> all() const;  // joint, forward, backward, hand-overs
+  std::vector<const FusionRule*> all() const;  // joint, forward, backward, fused quantization
   const FusionRule* find(std::string_view name) const;
 
  private:

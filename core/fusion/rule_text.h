@@ -12,7 +12,7 @@ namespace fuseline {
 /// "BasicLinear → [Bias] → GELU": optional steps in brackets, repeated ones with a plus sign.
 std::string patternText(const FusionRule& rule);
 
-/// "forward", "backward, hand-over": the list that the rule stands in.
+/// Name of the list that contains the rule: "forward", "joint", ...
 std::string listName(FusionPass pass);
 
 /// Rules with a step that accepts the op or, for a composite, one of its parts.

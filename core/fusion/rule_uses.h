@@ -1,4 +1,4 @@
-// The rule book beside one graph: which rules were tried, where they hit, and where they missed.
+// The rule book applied to one graph: the rules that were tried, their hits, and their misses.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@ namespace fuseline {
 /// Why a rule is tried in a graph, or is not.
 enum class RuleStanding { Tried, OutsideBook, OutsidePass };
 
-/// A rule that matched no more than the first op of its chain: too far from a fusion to be told first.
+/// A rule that matched no more than the first op of its chain: too far from a fusion to be reported first.
 bool isDistant(const Attempt& attempt);
 
 /// One rule and its attempts, which live as long as the report.
@@ -21,14 +21,14 @@ struct RuleUse {
   std::vector<const Attempt*> hits;    // along the pipeline
   std::vector<const Attempt*> misses;  // in the order of the report, distant ones last
 
-  /// What the hits are predicted to save together.
+  /// Predicted saving of all hits together.
   Saving saved() const;
 };
 
 /// Every rule, in the order in which rules are tried. `pass` is that of the graph.
 std::vector<RuleUse> ruleUses(const FusionReport& report, PassKind pass, const RuleCatalog& rules = builtinRules());
 
-/// What the hits of all rules are predicted to save together.
+/// Predicted saving of the hits of all rules together.
 Saving savedBy(const std::vector<RuleUse>& uses);
 
 }  // namespace fuseline

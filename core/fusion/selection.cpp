@@ -1,7 +1,7 @@
 // Weighted interval scheduling on a forest.
 //
-// A chain follows each op's one reader, so all candidates together form trees whose roots are the last ops: ops have
-// one way on, but an op with two inputs has two ways in. On a line this is the textbook dynamic program over
+// A chain follows each op's only consumer, so all candidates together form trees with the last ops as roots: an op has
+// one successor, but an op with two inputs has two predecessors. On a line this is the textbook dynamic program over
 // intervals. Greedy choices, by gain or by length, would miss that two short fusions may gain more than the longest.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/selection.h"
@@ -42,7 +42,7 @@ class SetChooser {
     m_endingAt[at(nodes.back())].push_back(static_cast<int>(index));
   }
 
-  /// Ops are in topological order: what leads to this one has been settled.
+  /// Ops are in topological order: all predecessors of this one have been settled.
   void settle(std::size_t node) {
     m_best[node] = m_before[node];
     for (const int index : m_endingAt[node]) {
@@ -79,7 +79,7 @@ class SetChooser {
   std::span<const Candidate> m_candidates;
   const DeviceModel& m_device;
   std::vector<NodeId> m_next;
-  std::vector<Gain> m_before;  // of all that leads to a node
+  std::vector<Gain> m_before;  // of all predecessors of a node
   std::vector<Gain> m_best;    // with the node itself
   std::vector<int> m_choice;   // the candidate that ends at the node in the best set; -1: none
   std::vector<std::vector<int>> m_endingAt;

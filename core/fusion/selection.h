@@ -17,9 +17,9 @@ struct Candidate {
   Gain gain;
 };
 
-/// The candidates of the set with the highest total gain in which no op stands twice, as ascending indices. Of equal
-/// sets the one that ends earlier along the ops wins, then the earlier candidate. Precondition: where two candidates
-/// both go on behind an op, they go on to the same op. Takes time in proportion to the number of ops and the length of
+/// The set of candidates with the highest total gain in which no op occurs twice, as ascending indices. Among equal
+/// sets the one that ends earlier along the ops wins, then the earlier candidate. Precondition: if two candidates both
+/// continue after an op, they continue with the same op. Time is proportional to the number of ops plus the length of
 /// all candidates.
 std::vector<std::size_t> bestSet(std::span<const Candidate> candidates, std::size_t numNodes,
                                  const DeviceModel& device);

@@ -16,7 +16,7 @@ bool hasBorderBetween(const Graph& graph, NodeId from, NodeId to);
 /// it."
 std::string borderText(const Graph& graph, NodeId from, NodeId to);
 
-/// Switches off, where they are written, all Sequentials whose border is between the two ops.
+/// Switches off, at their definitions, all Sequentials with a border between the two ops.
 Repair withoutBorders(const Graph& graph, NodeId from, NodeId to);
 
 }  // namespace fuseline

@@ -145,7 +145,7 @@ void appendForward(const Graph& graph, const FusedOperation& entry, int member, 
     if (saved.residuals.contains({id, static_cast<int>(slot)})) add(OperandKind::Residual, slot, OperandAccess::Write);
 }
 
-/// Of a member that makes no gradient, nothing is read either.
+/// A member that computes no gradient reads nothing either.
 void appendBackward(const Graph& graph, const FusedOperation& entry, int member, const GradientNeeds& needs,
                     std::vector<OperandUse>& operands) {
   if (!needs.anyInput() && !needs.anyParameter()) return;
@@ -306,7 +306,7 @@ void markInternal(const Node& node, int member, Phase phase, const SortedSet<Ope
   mark(OperandKind::GradParameter, node.parameters.size());
 }
 
-/// For each member the first gated op behind it; nullptr where there is none.
+/// For each member the first gated op after it; nullptr if there is none.
 std::vector<const Node*> gatedBehind(const Graph& graph, std::span<const NodeId> nodes, int last) {
   std::vector<const Node*> gated(static_cast<std::size_t>(last), nullptr);
   for (std::size_t member = gated.size(); member-- > 1;) {

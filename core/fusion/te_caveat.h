@@ -1,4 +1,4 @@
-// What TransformerEngine needs for a fusion besides the ops, or why its exported module cannot have it.
+// TransformerEngine's requirements for a fusion in addition to its ops, or why its exported module cannot have it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

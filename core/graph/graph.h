@@ -50,10 +50,10 @@ struct Sequential {
 
 struct Node {
   std::string id;       // "fc1", or "fc1.linear" for a part of composite fc1
-  std::string owner;    // the op of the pipeline it came from: "fc1", or "layer1" for all that is inside that instance
-  std::string path;     // what its parameters are named after: "fc1", or "layer1.fc1" inside an instance of a block
-  std::string block;    // the block in which it is written; empty: the pipeline
-  int sequential = -1;  // the innermost it is in, an index into Graph::sequentials(); -1: the pipeline
+  std::string owner;    // the op of the pipeline it came from: "fc1", or "layer1" for all ops inside that instance
+  std::string path;     // prefix of its parameters' names: "fc1", or "layer1.fc1" inside an instance of a block
+  std::string block;    // the block that contains its definition; empty: the pipeline
+  int sequential = -1;  // the innermost one that contains it, an index into Graph::sequentials(); -1: the pipeline
   OperationPointer operation;  // for these attributes
   Attributes attributes;
   std::vector<ValueId> inputs;
@@ -61,11 +61,11 @@ struct Node {
   std::vector<TensorSpec> parameters;
   std::vector<TensorSpec> parameterGradients;
   std::vector<TensorSpec> residuals;
-  /// What backward must produce. All false in a forward-only graph.
+  /// Gradients that backward must produce. All false in a forward-only graph.
   GradientNeeds needs;
-  /// What backward will read; empty when the node takes no part in backward.
+  /// Tensors that backward will read; empty if the node takes no part in backward.
   OperationContext context;
-  /// What a recipe makes of the operands of a linear op (core/quant/apply_recipe.h).
+  /// Quantizers that a recipe assigns to the operands of a linear op (core/quant/apply_recipe.h).
   LinearQuantizers quantizers;
 
   bool takesPartInBackward() const { return needs.anyInput() || needs.anyParameter(); }
@@ -74,7 +74,7 @@ struct Node {
   /// "fc1.weight": the name of a parameter in safetensors files.
   std::string parameterName(int slot) const;
   GradientSink gradientSink(int slot) const;
-  /// "grad.fc1.weight", or "main_grad.fc1.weight" where the gradient goes to that buffer.
+  /// "grad.fc1.weight", or "main_grad.fc1.weight" if the gradient goes to that buffer.
   std::string parameterGradientName(int slot) const;
   /// Which gradients wait for the end of backward, and which do not. All of `needs` is in one of the two.
   GradientNeeds delayedNeeds() const;
@@ -124,15 +124,15 @@ class Graph {
   std::optional<DelayedScaling> m_delayedScaling;
 };
 
-/// Builds a graph in topological order; infers specs as it goes.
+/// Builds a graph in topological order, and infers specs on the way.
 class GraphBuilder {
  public:
-  /// Room for about so many nodes, which then need not move while others come.
+  /// Reserves memory for about this number of nodes, which are then not moved when others are added.
   void reserve(std::size_t numNodes);
   /// An integer input never has a gradient.
   ValueId addInput(std::string name, TensorSpec spec, bool requiresGradient = true);
-  /// Adds a node of an op that is already the one for these attributes.
-  /// Errors: what the op's infer refuses. Nothing is added then.
+  /// Adds a node of an op that already matches these attributes.
+  /// Errors: those of the op's infer. Nothing is added then.
   Result<NodeId> addNode(std::string id, std::string owner, OperationPointer operation, Attributes attributes,
                          std::vector<ValueId> inputs);
   /// Specialises the op, which must outlive the graph where it is the same for all attributes.

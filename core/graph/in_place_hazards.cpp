@@ -1,4 +1,5 @@
-// Follows a tensor, or a gradient, through the ops that hand it on, and asks who needs it after it was overwritten.
+// Follows a tensor, or a gradient, through the ops that pass it on, and finds consumers that need it after it was
+// overwritten.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/in_place_hazards.h"
 
@@ -27,7 +28,7 @@ bool isSave(const Node& node) { return node.operation->name == "MakeExtraOutput"
 bool mayBeInPlace(const Node& node) { return isAdd(node) || isSave(node); }
 bool isInPlace(const Node& node) { return mayBeInPlace(node) && node.attributes.boolean("in_place"); }
 
-/// Ops of TransformerEngine that return what they got, at least sometimes: on one rank, without a recipe, outside
+/// Ops of TransformerEngine that return their input tensor, at least sometimes: on one rank, without a recipe, outside
 /// training.
 bool isSame(const Node& node) {
   static constexpr std::array<std::string_view, 8> kNames = {
@@ -35,7 +36,7 @@ bool isSame(const Node& node) {
   return isOneOf(node, kNames);
 }
 
-/// Those that return the gradient they got. MakeExtraOutput is a case of its own.
+/// Ops that return their incoming gradient. MakeExtraOutput is handled separately.
 bool hasSameGradient(const Node& node) { return (isSame(node) && !isSave(node)) || node.operation->name == "Bias"; }
 
 /// They look at no element of the gradient.
@@ -55,8 +56,8 @@ bool isRead(const Graph& graph, ValueId value) {
   return graph.value(value).isOutput || !graph.value(value).uses.empty();
 }
 
-/// All values that are one tensor in forward, or whose gradients are one in backward. `apart`: nodes whose in_place
-/// does not count.
+/// All values that are one tensor in forward, or whose gradients are one tensor in backward. `apart`: nodes whose
+/// in_place is ignored.
 class SharedTensor {
  public:
   SharedTensor(const Graph& graph, NodeId writer, const Nodes& apart)
@@ -78,7 +79,7 @@ class SharedTensor {
     }
   }
 
-  /// What the writer itself makes is the tensor after the write.
+  /// The writer's own output is the tensor after the write.
   void append(NodeId id, ValueId value, std::vector<ValueId>& waiting) const {
     if (id == m_writer) return;
     const std::vector<ValueId> same = m_isGradient ? sameGradient(id) : sameTensor(id);
@@ -106,7 +107,7 @@ class SharedTensor {
     return same;
   }
 
-  /// The sum of two gradients is a tensor of its own.
+  /// The sum of two gradients is a separate tensor.
   std::vector<ValueId> sameGradientOfSave(NodeId id) const {
     const Node& node = m_graph.node(id);
     if (!isRead(m_graph, node.outputs[1])) return {node.inputs[0], node.outputs[0], node.outputs[1]};
@@ -138,7 +139,7 @@ std::optional<ValueId> keptFor(const Node& node, const SharedTensor& tensor) {
   return std::nullopt;
 }
 
-/// The linear op whose GEMM would add into the extra input at once: that of ForwardLinearBiasAdd or
+/// The linear op whose GEMM would add directly into the extra input: that of ForwardLinearBiasAdd or
 /// ForwardLinearScaleAdd.
 const Node* linearBefore(const Graph& graph, NodeId add) {
   static constexpr std::array<std::string_view, 2> kBetween = {"Bias", "ConstantScale"};
@@ -174,7 +175,7 @@ std::optional<std::string> hazardOfSum(const Graph& graph, NodeId sum, const Sha
 
 // ---- backward
 
-/// All whose backward pass is over when that of `node` begins, and itself.
+/// All nodes whose backward pass is over when that of `node` begins, and itself.
 Nodes descendantsOf(const Graph& graph, NodeId node) {
   Nodes found = {node};
   for (NodeId next = node + 1; next < static_cast<NodeId>(graph.nodes().size()); ++next)
@@ -188,7 +189,7 @@ std::string ownerText(std::string_view kind, std::string_view name) {
   return fmt::format("that tensor is the gradient of {} {}", kind, name);
 }
 
-/// Who is given the gradient of the value, or gave it, outside all ops.
+/// The owner of the value's gradient outside all ops, which receives or provides it.
 std::optional<std::string> ownerOfGradient(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
   const auto output = std::ranges::find(graph.outputs(), id, &GraphOutput::value);
@@ -200,7 +201,7 @@ std::optional<std::string> ownerOfGradient(const Graph& graph, ValueId id) {
   return std::nullopt;
 }
 
-/// The linear op whose input-gradient GEMM would add into the gradient at once: that of BackwardLinearAdd.
+/// The linear op whose input-gradient GEMM would add directly into the gradient: that of BackwardLinearAdd.
 const Node* linearBehind(const Graph& graph, NodeId save) {
   for (const Use& use : graph.value(graph.node(save).outputs[0]).uses)
     if (use.slot == 0 && graph.node(use.node).operation->name == "BasicLinear") return &graph.node(use.node);

@@ -1,4 +1,4 @@
-// Ops in place that would destroy a tensor or a gradient which somebody still needs, where TransformerEngine runs them.
+// In-place ops that would destroy a tensor or a gradient with a later consumer if TransformerEngine runs them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,12 +15,12 @@ struct InPlaceHazard {
   std::string reason;  // "norm keeps that tensor, save.y, for backward"
 };
 
-/// AddExtraInput with in_place writes its sum into the extra input, in TransformerEngine into the tensor itself,
-/// whoever else may have it: MakeExtraOutput, Identity and Reshape hand on the tensor that they got. MakeExtraOutput
-/// with in_place writes the sum of its gradients into the gradient of its extra output, which AddExtraInput, Bias and
-/// others hand on likewise, and which a caller may have given. Fuseline runs both in place only where nobody is left
-/// to read the tensor, so a pipeline may say in_place where TransformerEngine must not. Hazards are found in the
-/// order of the nodes; one that was found counts as switched off for those after it.
+/// AddExtraInput with in_place writes its sum into the extra input, in TransformerEngine into the tensor itself, even
+/// if others share it: MakeExtraOutput, Identity and Reshape pass their input tensor on. MakeExtraOutput with in_place
+/// writes the sum of its gradients into the gradient of its extra output, which AddExtraInput, Bias and others pass on
+/// in the same way, and which a caller may have provided. Fuseline runs both in place only if the tensor has no later
+/// consumer, so a pipeline may set in_place where TransformerEngine must not. Hazards are found in the order of the
+/// nodes; a hazard that was found counts as switched off for later nodes.
 std::vector<InPlaceHazard> inPlaceHazards(const Graph& graph);
 
 /// The reason why this AddExtraInput or MakeExtraOutput must not work in place there, whether it does or not.

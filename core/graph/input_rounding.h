@@ -8,9 +8,9 @@
 
 namespace fuseline {
 
-/// The dtype to which a linear op or a norm rounds its main input first, where that has another dtype than its weight,
-/// as TransformerEngine's ops do. Nothing where the input is read as it is: float32 holds all of them, and an input
-/// that a recipe quantizes is quantized from its own dtype.
+/// The dtype to which a linear op or a norm first rounds its main input, if that has another dtype than its weight, as
+/// TransformerEngine's ops do. Nothing if the input is not rounded: float32 holds all of them, and an input that a
+/// recipe quantizes is quantized from its own dtype.
 std::optional<DType> roundedInput(const Graph& graph, const Node& node);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Replaces instances by their blocks in texts, and groups what is equal then.
+// Replaces instances by their blocks in texts, and groups the texts that are then equal.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/instances.h"
 

@@ -1,4 +1,4 @@
-// What holds in every instance of a block, so that it is said once.
+// Messages that hold in every instance of a block, reported once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,19 +31,20 @@ class InstanceNames {
   std::map<std::string, std::string, std::less<>> m_blocks;  // path of an instance to its block
 };
 
-/// Positions in a list of what says the same in instances of a block, each in the order of the list.
+/// Positions in a list of equal messages about instances of a block, each group in the order of the list.
 using InstanceGroups = std::vector<std::vector<std::size_t>>;
 /// Equal keys are one group, in the order of their first.
 InstanceGroups groupsOf(const std::vector<std::string>& keys);
 
-/// Behind a sentence that holds in `count`: " The same holds in 79 more instances of block Layer."; empty for one.
+/// Appended to a sentence that holds in `count` instances: " The same holds in 79 more instances of block Layer.";
+/// empty for one.
 std::string sameInMoreInstances(std::size_t count, std::string_view block);
 
-/// Placing more boxes takes minutes, and nobody would find one of them.
+/// Laying out more boxes takes minutes, and a single box could not be found.
 inline constexpr std::size_t kMostDrawnOps = 1000;
 
-/// By node the path of the instance that stands for it in a picture of at most `most` boxes; empty: its own box does.
-/// Instances stay open from the outside in as far as there is room; with fewer ops than `most` all are.
+/// By node: the path of the instance that represents it in a picture of at most `most` boxes; empty: the node has a box
+/// of its own. Instances are opened from the outside in while there is room; with fewer ops than `most` all are open.
 std::vector<std::string> closedInstances(const Graph& graph, std::size_t most = kMostDrawnOps);
 
 }  // namespace fuseline

@@ -6,9 +6,9 @@
 
 namespace fuseline {
 
-/// Every floating-point input and every op that names its own dtype becomes `dtype`; quantizers are dropped. Names stay
-/// the same.
-/// Errors: what an op refuses in that dtype.
+/// Sets the dtype of every floating-point input, and of every op with its own dtype, to `dtype`; quantizers are
+/// dropped. Names stay the same.
+/// Errors: an op refuses that dtype.
 Result<Graph> inDType(const Graph& graph, DType dtype);
 
 }  // namespace fuseline

@@ -10,13 +10,14 @@
 namespace fuseline {
 
 struct WholeRows {
-  NodeId layer = -1;   // the product of a row-parallel layer
-  NodeId source = -1;  // the op upstream that makes whole rows on every rank: a norm, or a layer that is not parallel
+  NodeId layer = -1;       // the GEMM of a row-parallel layer
+  NodeId source = -1;      // the upstream op that produces whole rows on every rank: a norm, or a layer that is not
+                           // parallel
   std::int64_t width = 0;  // elements of a row of the source's result
 };
 
-/// Shares come from a column-parallel layer, or from outside. Elementwise ops and quantization pass either on; what a
-/// Reshape makes is not known.
+/// Shards come from a column-parallel layer, or from outside. Elementwise ops and quantization pass either on; the
+/// result of a Reshape is not known.
 std::vector<WholeRows> wholeRowsIntoRowParallel(const Graph& graph);
 
 }  // namespace fuseline

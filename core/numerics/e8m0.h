@@ -22,8 +22,8 @@ struct E8m0 {
     return std::bit_cast<float>(code == 0 ? kTwoToMinus127 : static_cast<std::uint32_t>(code) << 23);
   }
 
-  /// The power of two at or below |value|, or at or above it. What is too small, zero too, becomes 2^-127; what is too
-  /// large becomes 2^127 or, without saturation, NaN.
+  /// The power of two at or below |value|, or at or above it. Values that are too small, including zero, give 2^-127;
+  /// values that are too large give 2^127 or, without saturation, NaN.
   static constexpr std::uint8_t fromFloat(float value, Rounding rounding, Overflow overflow = Overflow::Saturate) {
     const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(value) & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return kNan;
@@ -34,7 +34,7 @@ struct E8m0 {
     return overflow == Overflow::Saturate ? kMax : kNan;
   }
 
-  /// 2^(127 - code), exactly: what elements are multiplied by before they are rounded.
+  /// 2^(127 - code), exactly: the multiplier of elements before they are rounded.
   static constexpr float reciprocal(std::uint8_t code) {
     if (code == kNan) return std::bit_cast<float>(0x7fc00000u);
     return std::bit_cast<float>(code == kMax ? kTwoToMinus127 : (254u - code) << 23);

@@ -18,7 +18,7 @@ constexpr void applySigns(double (&x)[kHadamardSize]) {
     if ((kNegative >> i) & 1u) x[i] = -x[i];
 }
 
-/// Butterflies of values that stand kHalf apart, then of those that stand twice as far.
+/// Butterflies of values at distance kHalf, then of those at twice the distance.
 template <int kHalf>
 constexpr void butterflies(double (&x)[kHadamardSize]) {
   for (int pair = 0; pair < kHadamardSize / 2; ++pair) {
@@ -31,7 +31,8 @@ constexpr void butterflies(double (&x)[kHadamardSize]) {
   if constexpr (2 * kHalf < kHadamardSize) butterflies<2 * kHalf>(x);
 }
 
-/// x * H / 4, H being Sylvester's matrix: orthogonal and symmetric. Sums in double are exact but for extreme ranges.
+/// x * H / 4, where H is Sylvester's matrix: orthogonal and symmetric. Sums in double are exact except for extreme
+/// ranges.
 constexpr void transform(double (&x)[kHadamardSize]) {
   butterflies<1>(x);
   for (double& value : x) value *= 0.25;

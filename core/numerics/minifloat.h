@@ -8,14 +8,14 @@
 
 namespace fuseline {
 
-/// Which codes with the largest exponent are not numbers.
+/// The encodings with the largest exponent that are not numbers.
 enum class Specials { None, NanOnly, InfinityAndNan };
 
-/// What a value beyond the largest finite one becomes, infinity included: that one, or infinity (NaN where the format
-/// has none, and still the largest one where it has neither).
+/// Result for a value beyond the largest finite one, including infinity: the largest one, or infinity (NaN if the
+/// format has none, and the largest one if it has neither).
 enum class Overflow { Saturate, Propagate };
 
-/// A code is, from the top: sign, exponent, mantissa. It stands in the lowest kBits of a byte.
+/// An encoded value consists of sign, exponent and mantissa, from the top. It occupies the lowest kBits of a byte.
 template <int kExponents, int kMantissas, Specials kSpecialCodes>
 struct Minifloat {
   static constexpr int kExponentBits = kExponents;
@@ -30,7 +30,7 @@ struct Minifloat {
                                         : kSpecials == Specials::NanOnly      ? kSign - 2u
                                                                               : kSign - 1u;
   static constexpr std::uint32_t kOverflow = kSpecials == Specials::None ? kMax : kMax + 1u;
-  /// What NaN becomes, its sign dropped. A format without NaN has its largest value here.
+  /// Encoding of NaN, without sign. A format without NaN has its largest value here.
   static constexpr std::uint32_t kNan = kSign - 1u;
 
   /// A float32 mantissa has this many more bits.
@@ -41,7 +41,8 @@ struct Minifloat {
   /// The smallest positive value.
   static constexpr float kMinSubnormal =
       std::bit_cast<float>(static_cast<std::uint32_t>(128 - kBias - kMantissaBits) << 23);
-  /// A float32 whose last bit is worth kMinSubnormal: added to a smaller value it rounds that to the subnormal grid.
+  /// A float32 whose last bit is worth kMinSubnormal: adding it to a smaller value rounds that value to the subnormal
+  /// grid.
   static constexpr float kSubnormalAligner =
       std::bit_cast<float>(static_cast<std::uint32_t>(128 - kBias + kDroppedBits) << 23);
 

@@ -19,7 +19,7 @@ constexpr float finite(float value) { return value > kLargestFloat ? kLargestFlo
 
 }  // namespace nvfp4
 
-/// What a whole tensor is scaled by, 448 * 6 / amax, so that the scales of blocks fill E4M3. 1 where amax is 0.
+/// Scale of a whole tensor, 448 * 6 / amax, so that the scales of blocks use E4M3's full range. 1 where amax is 0.
 constexpr float nvTensorScale(float tensorAmax) {
   if (tensorAmax == 0.0f) return 1.0f;
   const float scale = nvfp4::finite(nvfp4::kLargestScale * nvfp4::kLargestCode / tensorAmax);
@@ -32,13 +32,13 @@ constexpr std::uint8_t nvScaleCode(float blockAmax, float tensorScale) {
   return E4m3::fromFloat(nvfp4::finite(blockAmax * perCode));
 }
 
-/// What the elements of a block with this scale are multiplied by.
+/// Multiplier of the elements of a block with this scale.
 constexpr float nvMultiplier(std::uint8_t scaleCode, float tensorScale) {
   const float dequantFactor = E4m3::toFloat(scaleCode) * (1.0f / tensorScale);
   return dequantFactor == 0.0f ? nvfp4::kLargestFloat : nvfp4::finite(1.0f / dequantFactor);
 }
 
-/// What they are multiplied by when they are dequantized.
+/// Dequantization factor of the elements of a block with this scale.
 constexpr float nvDequantFactor(std::uint8_t scaleCode, float tensorAmax) {
   return E4m3::toFloat(scaleCode) * tensorAmax * (1.0f / (nvfp4::kLargestScale * nvfp4::kLargestCode));
 }

@@ -20,13 +20,13 @@ std::uint64_t hashOf(std::string_view name) {
 constexpr std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
 constexpr std::uint32_t high(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }
 
-/// The upper 53 of 64 bits: as many as a double holds.
+/// Uses the upper 53 of 64 bits, the precision of a double.
 double unitInterval(std::uint32_t lowWord, std::uint32_t highWord) {
   const std::uint64_t bits = (static_cast<std::uint64_t>(highWord) << 32) | lowWord;
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-/// Fills `out` with the values from `first` on, of a function that gives them in pairs.
+/// Fills `out` with values, beginning with index `first`, from a function that returns them in pairs.
 template <class PairAt>
 void fillFromPairs(std::uint64_t first, std::span<double> out, PairAt pairAt) {
   for (std::size_t i = 0; i < out.size();) {

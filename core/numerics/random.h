@@ -1,5 +1,5 @@
-// Random numbers by address: the value at (seed, stream name, index) does not depend on who asks, when, or in which
-// order. Hence the same seed gives the same data on any number of threads.
+// Random numbers by address: the value at (seed, stream name, index) does not depend on the caller, the time or the
+// order. The same seed therefore gives the same data on any number of threads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -52,8 +52,8 @@ class RandomStream {
   std::uint64_t m_stream;
 };
 
-/// Which elements a dropout drops: by seed, name and index of the element, hence the same whoever asks, when, or in
-/// which order. Cheap to copy.
+/// Elements that a dropout drops: determined by seed, name and index of the element, independent of caller, time and
+/// order. Cheap to copy.
 class DropoutMask {
  public:
   /// Drops nothing.

@@ -7,9 +7,8 @@
 
 namespace fuseline {
 
-/// Rounds to odd: a value that is not representable gets an odd mantissa. Rounding that to 16 bits or less gives what
-/// rounding the double at once would give. Source: Boldo & Melquiond 2008, "Emulation of FMA and correctly rounded
-/// sums".
+/// Rounds to odd: a value that is not representable gets an odd mantissa. Rounding the result to 16 bits or less equals
+/// rounding the double directly. Source: Boldo & Melquiond 2008, "Emulation of FMA and correctly rounded sums".
 constexpr float roundedToOdd(double value) {
   const auto nearest = static_cast<float>(value);
   const auto widened = static_cast<double>(nearest);

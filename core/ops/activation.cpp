@@ -78,7 +78,7 @@ ElementwiseDefinition definitionOf(const Expressions& activation) {
 
 constexpr const char* kInterleave = "glu_interleave_size";
 constexpr const char* kRecompute = "activation_recompute_in_mlp";
-/// TransformerEngine's kernels for scaled gates copy blocks of so many elements.
+/// TransformerEngine's kernels for scaled gates copy blocks of this number of elements.
 constexpr std::int64_t kScaledBlock = 32;
 
 /// 0: a and b are halves.
@@ -116,7 +116,7 @@ FlopCount gatedFlops(const GateFunctions& gate, std::int64_t elements) {
   return {.forward = each.forward * elements, .backward = each.backward * elements};
 }
 
-/// Calls f(a, b, out) with the indices of every pair and of its output element. x: [..., 2H], of halves or of blocks.
+/// Calls f(a, b, out) with the indices of every pair and of its output element. x: [..., 2H], in halves or in blocks.
 template <class Function>
 void forEachPair(const ReferenceTensor& x, std::int64_t interleave, Function f) {
   const std::int64_t H = x.cols() / 2;
@@ -250,7 +250,7 @@ void setScaledCompute(BasicOperation& op, const BasicOperation& plain) {
     const std::array x{saved.input()};
     const ReferenceTensor activated = plain.forwardCompute(attributes, x, {}).outputs[0];
     ReferenceBackward backward{.inputs = {{}, rowSums(combined(dy, activated, std::multiplies<>()))}};
-    if (!saved.has({OperandKind::Input, kScales})) return backward;  // then nobody needs dx
+    if (!saved.has({OperandKind::Input, kScales})) return backward;  // dx is then not requested
     const std::array scaled{rowsTimes(dy, saved.input(kScales))};
     backward.inputs[0] = plain.backwardCompute(attributes, saved, scaled).inputs[0];
     return backward;

@@ -37,7 +37,7 @@ struct UnaryActivation {
   std::function<std::optional<Error>(const Attributes&)> check = {};
 };
 
-/// The functions of the two halves. Without `linear` the second half is taken as it is.
+/// The functions of the two halves. Without `linear` the second half is unchanged.
 struct GateFunctions {
   ScalarFunction activated;
   std::optional<ScalarFunction> linear;
@@ -58,8 +58,8 @@ struct GatedActivation {
 
 /// y = f(x): the shape and dtype of x. Keeps x for backward, in E4M3 with cache_quantized_input.
 BasicOperation unaryActivation(UnaryActivation activation);
-/// y = f(a) g(b) with a and b the halves of the last axis of x, which must be even. Keeps x likewise. With an
-/// attribute glu_interleave_size a and b take turns in blocks of so many elements.
+/// y = f(a) g(b) with a and b the halves of the last axis of x, which must be even. Keeps x likewise. With an attribute
+/// glu_interleave_size, a and b are interleaved in blocks of this number of elements.
 BasicOperation gatedActivation(GatedActivation activation);
 
 /// The same with an extra input `scales`, one value a row, by which the row of y is multiplied before it is rounded.

@@ -36,8 +36,8 @@ double isAtLeast(double x, double limit) { return 1.0 - reference::less(x, limit
 /// Below this factor silu(factor x) / factor would leave the range of float32.
 constexpr double kLeastFactor = 1e-6;
 
-/// x sigmoid(factor x) as silu(factor x) / factor, which has the limit 0 at -inf where the product is infinity times
-/// zero. Of factors near zero or negative, whose limit is another, the product itself.
+/// x sigmoid(factor x) as silu(factor x) / factor, which has the limit 0 at -inf where the plain expression is infinity
+/// times zero. For factors near zero or negative, which have another limit, the plain expression.
 double timesSigmoid(double x, double factor) {
   if (factor < kLeastFactor) return x * reference::sigmoid(factor * x);
   return reference::silu(factor * x) / factor;

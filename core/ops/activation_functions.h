@@ -1,5 +1,5 @@
-// The scalar functions that activations are made of: reference, expression, derivative and cost of each.
-// Where NaN goes in, NaN comes out, of the derivatives too.
+// The scalar functions of activations: reference, expression, derivative and cost of each.
+// A NaN input gives a NaN output, in derivatives too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

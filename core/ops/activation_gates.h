@@ -1,4 +1,4 @@
-// The gates with attributes: what plain and scaled ops share.
+// The gates with attributes: shared parts of plain and scaled ops.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,7 +25,7 @@ Check situCheck(std::string operation);
 /// beta1 tanh(a / beta1) sigmoid(a) beta2 tanh(b / beta2)
 GateFunctions situ(const Attributes& attributes);
 
-/// The attributes with others behind them.
+/// The attributes followed by the others.
 std::vector<AttributeSpec> joined(std::vector<AttributeSpec> attributes, std::vector<AttributeSpec> others);
 
 }  // namespace fuseline::gates

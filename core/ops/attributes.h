@@ -1,4 +1,4 @@
-// Attributes of an op: what they may be (AttributeSpec) and what they are (Attributes).
+// Attributes of an op: their valid values (AttributeSpec) and their actual values (Attributes).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

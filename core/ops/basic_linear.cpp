@@ -82,7 +82,7 @@ OperationContext saveContext(const SaveArguments& arguments) {
   return context;
 }
 
-/// A gradient whose operand was not saved is nobody's need and stays empty.
+/// A gradient whose operand was not saved is not requested and stays empty.
 ReferenceBackward backward(const Attributes&, const SavedValues& saved, std::span<const ReferenceTensor> gradOutputs) {
   const ReferenceTensor& dy = gradOutputs[0];
   ReferenceBackward gradients{.inputs = {{}}, .parameters = {{}}};

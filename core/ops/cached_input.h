@@ -1,4 +1,4 @@
-// cache_quantized_input: an activation that keeps its input for backward in E4M3 instead of as it is.
+// cache_quantized_input: an activation that keeps its input for backward in E4M3 instead of its own dtype.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,9 +18,9 @@ float currentScale(float amax);
 ElementwiseProgram cachedActivationProgram(const FusibleOperation& operation, const Attributes& attributes,
                                            bool isBackward);
 
-/// The activation with the attribute cache_quantized_input, and its form where that is on: forward is the same, but
-/// what is kept is x in E4M3 with one scale for the tensor, a byte an element, and backward computes from that.
-/// Precondition: the op has one input, which alone it keeps.
+/// The activation with the attribute cache_quantized_input, and its form with that attribute on: forward is the same,
+/// but x is kept in E4M3 with one scale per tensor, one byte per element, and backward computes from that.
+/// Precondition: the op has one input, and keeps only that.
 BasicOperation withCachedInput(BasicOperation plain);
 
 }  // namespace fuseline

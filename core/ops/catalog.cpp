@@ -68,7 +68,7 @@ Result<FusibleOperation> specialiseWithDefaults(const FusibleOperation& op) {
   }
 }
 
-/// What the palette shows and what a new node is: the op for its default attributes.
+/// Checks the op for its default attributes, which is shown in the palette and used for a new node.
 Verdict checkDefaultForm(const FusibleOperation& op) {
   const Result<FusibleOperation> form = specialiseWithDefaults(op);
   if (!form)

@@ -14,11 +14,11 @@ namespace fuseline {
 
 class OperationCatalog {
  public:
-  /// Refuses with a sentence that names the op: duplicate names, half of the compute and context pair, no infer, a
-  /// composite with mathematics of its own, an op with `specialise` that cannot do with its default attributes, a port
-  /// for counts without a way to draw them.
+  /// Errors, with a sentence that names the op: duplicate names, half of the compute and context pair, no infer, a
+  /// composite with its own mathematics, an op with `specialise` that rejects its default attributes, a port for counts
+  /// without a function that draws them.
   static Result<OperationCatalog> create(std::vector<FusibleOperation> operations);
-  /// The ops this build ships, and behind them one's own. Refuses as create() does. Lowering takes the catalog as
+  /// The ops of this build, followed by user-defined ones. Errors: as create(). Lowering takes the catalog as
   /// LoweringOptions::catalog; it must outlive the graphs made with it.
   static Result<OperationCatalog> withBuiltins(std::vector<FusibleOperation> own);
 

@@ -1,4 +1,4 @@
-// What the collectives share: they act on the first axis, and with one rank they are views.
+// Shared parts of the collectives: they act on the first axis, and with one rank they are views.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// The elementwise language: one small program says what an op does to each element, forward or backward.
+// The elementwise language: one small program describes an op's computation per element, forward or backward.
 // Kernels (the CPU's strip engine, later device code) run programs; fusion concatenates them.
 //
 // A program runs on a grid of `rows x cols`. An operand is read or written per element (Access::Full), as a row vector
@@ -23,7 +23,7 @@
 
 namespace fuseline {
 
-/// What a tensor is to one op. `slot` counts within the kind.
+/// Role of a tensor in one op. `slot` counts within the kind.
 enum class OperandKind : std::uint8_t { Input, Parameter, Output, Residual, GradOutput, GradInput, GradParameter };
 
 /// Names one tensor of one step: which of the step's ops, which kind, which slot.
@@ -71,8 +71,8 @@ std::string_view opcodeName(Opcode opcode);
 /// one value for all.
 enum class Access : std::uint8_t { Full, Row, Column, Scalar };
 
-/// Where a value comes from or goes to. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`, or the
-/// lanes take turns in blocks of `interleave` columns. A column vector and a scalar have one lane.
+/// Source or destination of a value. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`, or the
+/// lanes are interleaved in blocks of `interleave` columns. A column vector and a scalar have one lane.
 struct Place {
   OperandKey operand;
   Access access = Access::Full;
@@ -80,7 +80,7 @@ struct Place {
   int lanes = 1;
   std::int64_t interleave = 0;  // divides cols; 0: each lane in one piece
 
-  /// The column of the operand where the grid's column `col` of `cols` stands.
+  /// The column of the operand for column `col` of `cols` of the grid.
   std::int64_t columnOf(std::int64_t col, std::int64_t cols) const;
   /// How many of the grid's next `count` columns from `col` on follow each other in the operand.
   std::int64_t runLength(std::int64_t col, std::int64_t count) const;
@@ -138,7 +138,7 @@ std::string toString(const ElementwiseProgram& program);
 
 class ElementwiseComposer;
 
-/// What an op's definition writes its program with. Values are cheap handles; equal loads are shared.
+/// Interface with which an op's definition writes its program. Values are cheap handles; equal loads are shared.
 class ElementwiseBuilder {
  public:
   /// interleave: of a gated op's halves, or of the lanes.
@@ -159,9 +159,9 @@ class ElementwiseBuilder {
   void output(int slot, ValueIndex value);
   void gradInput(int slot, ValueIndex value, int lane = -1);
   void gradParameterColumnSum(int slot, ValueIndex value);
-  /// Of a parameter of one element.
+  /// Gradient of a parameter with one element.
   void gradParameterSum(int slot, ValueIndex value);
-  /// Of an input of one value a row.
+  /// Gradient of an input with one value per row.
   void gradInputRowSum(int slot, ValueIndex value);
 
   /// `kept` where the mask keeps the element of the op's tensor, else 0.
@@ -185,8 +185,8 @@ class ElementwiseBuilder {
 
 class Attributes;
 
-/// The elementwise definition of an op. A gated op reads input 0 as two lanes and has cols = half its width; they are
-/// halves, or take turns where `interleave` gives a number of columns other than 0.
+/// The elementwise definition of an op. A gated op reads input 0 as two lanes and has cols = half its width; the lanes
+/// are halves, or interleaved if `interleave` returns a number of columns other than 0.
 struct ElementwiseDefinition {
   std::function<void(ElementwiseBuilder&, const Attributes&)> forward;
   std::function<void(ElementwiseBuilder&, const Attributes&)> backward;
@@ -201,19 +201,19 @@ struct ElementwiseDefinition {
 /// Builds the program of one op or of a chain of ops.
 class ElementwiseComposer {
  public:
-  /// Declares that `reader` is the same tensor as `source`: a value written to source is what reader reads.
+  /// Declares that `reader` is the same tensor as `source`: reader reads the values written to source.
   void link(OperandKey reader, OperandKey source);
-  /// Declares that an operand does not exist: reads give 0, writes are dropped.
+  /// Declares that an operand does not exist: reads return 0, writes are dropped.
   void setAbsent(OperandKey key);
-  /// Declares that a value written here is read by nobody outside: it is not stored.
+  /// Declares that a value written here has no consumer outside: it is not stored.
   void setInternal(OperandKey key);
 
-  /// Appends one op. `lanes` is 2 for an op whose tensors are twice as wide as the grid (it stands before a gated
-  /// op in forward order), else 1; its definition is then run once a lane. interleave: that of the gated op.
+  /// Appends one op. `lanes` is 2 for an op with tensors twice as wide as the grid (it precedes a gated op in forward
+  /// order), else 1; its definition is then run once per lane. interleave: that of the gated op.
   void append(int member, const ElementwiseDefinition& definition, const Attributes& attributes, bool isBackward,
               int lanes, std::int64_t interleave = 0);
 
-  /// Removes what no store or sum needs, and returns the program.
+  /// Removes instructions that no store or sum needs, and returns the program.
   ElementwiseProgram finish();
 
  private:

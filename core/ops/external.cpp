@@ -1,4 +1,4 @@
-// An op that is not of Fuseline, such as attention: its inputs, the shapes of what it makes, and how Python makes it.
+// An op outside Fuseline, such as attention: its inputs, the shapes of its outputs, and its Python constructor.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/external.h"
 
@@ -77,7 +77,7 @@ std::optional<Error> takeName(const char* attribute, std::string_view name, std:
   return std::nullopt;
 }
 
-/// Of tensors in graphs; codes are never on their own.
+/// dtypes of tensors in graphs; quantized tensors never occur alone.
 constexpr std::array kDTypes = {DType::F32, DType::F16, DType::BF16, DType::I64};
 
 std::vector<std::string_view> dtypeNames() {
@@ -133,7 +133,7 @@ Result<std::vector<std::string>> parseInputs(const std::string& text, std::vecto
 
 // ---- shapes
 
-/// The extents by the names that stand for them in a formula: "x_0" for "x.0".
+/// The extents with their names in a formula: "x_0" for "x.0".
 FormulaNames extentNames(const std::vector<std::string>& inputs, Specs specs) {
   FormulaNames names;
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -142,9 +142,9 @@ FormulaNames extentNames(const std::vector<std::string>& inputs, Specs specs) {
   return names;
 }
 
-/// "k1_0" for "k1.0", where a name stands before the dot and not a number.
+/// "k1_0" for "k1.0", where a name precedes the dot and not a number.
 std::string asFormula(std::string text) {
-  std::size_t begin = 0;  // of the name or number that we are in
+  std::size_t begin = 0;  // of the current name or number
   for (std::size_t i = 0; i + 1 < text.size(); ++i) {
     const auto isDigit = [&](std::size_t at) { return std::isdigit(static_cast<unsigned char>(text[at])) != 0; };
     if (text[i] == '.' && i > begin && !isDigit(begin) && isDigit(i + 1)) text[i] = '_';

@@ -1,4 +1,4 @@
-// What sets ops apart that Fuseline knows the shapes of, but cannot run.
+// Ops whose shapes Fuseline knows, but which it cannot run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace fuseline {
 
-/// Has the op shapes, but no mathematics and no parts? Lowering then ends the pipeline at what it reads, and begins it
-/// again at what it makes.
+/// Has the op shapes, but no mathematics and no parts? Lowering then ends the pipeline at its inputs, and begins it
+/// again at its outputs.
 bool isExternal(const FusibleOperation& operation);
 
 /// Is this the name of a tensor of such an op among the inputs and outputs of a graph? Ids in files have no dot.

@@ -1,5 +1,5 @@
-// An elementwise op that the user writes down: y = an expression of x, of further inputs, of learned values and of
-// named numbers. Its gradients are derived from the expression.
+// A user-defined elementwise op: y = an expression of x, of further inputs, of learned values and of named numbers. Its
+// gradients are derived from the expression.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/formula_parser.h"
 #include "core/ops/offload.h"
@@ -21,13 +21,13 @@ namespace {
 constexpr const char* kName = "Formula";
 constexpr const char* kDefault = "x * sigmoid(1.702 * x)";
 constexpr std::size_t kMostNames = 16;
-/// Of the formula with its derivatives. Programs of this length compile at once and stay in the cache.
+/// Limit of the formula with its derivatives. Programs of this length compile at once and stay in the cache.
 constexpr std::size_t kMostTerms = 4000;
 
 using References = std::span<const ReferenceTensor>;
 using Specs = std::span<const TensorSpec>;
 
-/// What the formula is a function of. Variable 0 is x.
+/// A variable of the formula. Variable 0 is x.
 struct Variable {
   std::string name;
   OperandKind kind = OperandKind::Input;
@@ -42,7 +42,7 @@ struct Variable {
   SavedTensor key() const { return {kind, slot}; }
 };
 
-/// What the attributes say.
+/// The formula that the attributes describe.
 struct Formula {
   std::string text;
   std::vector<Variable> variables;
@@ -99,7 +99,7 @@ void addVariables(Formula& formula, const std::vector<DeclaredName>& names, Oper
                                  .column = name.column});
 }
 
-/// Mostly a slip of the pen; and what a formula does not read would be an operand that no kernel has a use for.
+/// An unused name is usually a typing error; and an unused input would be an operand without use in any kernel.
 std::optional<Error> checkUse(const Formula& formula) {
   const std::vector<int> used = formula.expression.variablesOf(formula.y);
   for (int i = 0; i < static_cast<int>(formula.variables.size()); ++i) {
@@ -240,7 +240,7 @@ ReferenceBackward backward(const Formula& formula, const SavedValues& saved, con
   return gradients;
 }
 
-/// What the derivatives that somebody needs read.
+/// The tensors read by the requested derivatives.
 OperationContext saveContext(const Formula& formula, const GradientNeeds& needs) {
   std::set<int> read;
   for (std::size_t i = 0; i < formula.variables.size(); ++i) {

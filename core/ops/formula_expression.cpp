@@ -1,4 +1,4 @@
-// Terms, their derivatives, and what is made of them.
+// Terms, their derivatives, and their results.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/formula_expression.h"
 
@@ -133,7 +133,7 @@ Term FormulaExpression::binary(Opcode opcode, Term a, Term b) {
 }
 
 Term FormulaExpression::withSlope(Term term, KnownSlope slope) {
-  // What simplification made a constant, or the operand itself, needs none.
+  // A term that simplification turned into a constant, or into the operand itself, needs no slope.
   if (term > slope.of && !constantValue(term)) m_slopes.emplace(term, slope);
   return term;
 }
@@ -221,7 +221,7 @@ Term FormulaExpression::slopeOf(Term term, const std::vector<Term>& inner) {
 Term FormulaExpression::derivative(Term of, int variable) {
   const Term zero = constant(0.0);
   const Term one = constant(1.0);
-  const auto numBefore = static_cast<std::size_t>(of) + 1;  // the derivatives are new terms behind these
+  const auto numBefore = static_cast<std::size_t>(of) + 1;  // the derivatives are appended as new terms
   const std::vector<bool> isNeeded = reached(std::span(&of, 1));
   std::vector<Term> inner(numBefore, zero);
   for (std::size_t i = 0; i < numBefore; ++i) {

@@ -1,5 +1,5 @@
 // A formula as a graph of opcodes: built with simplification, differentiated symbolically, evaluated, printed, counted,
-// and written into elementwise programs. Equal parts are one term, and every term stands behind its operands.
+// and written into elementwise programs. Equal parts are one term, and every term follows its operands.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,12 +28,12 @@ class FormulaExpression {
   Term unary(Opcode opcode, Term a);
   Term binary(Opcode opcode, Term a, Term b);
 
-  // Functions that are more than one opcode, with the slopes that te_ops 1.4 asks for: 0 at the kink.
+  // Functions of more than one opcode, with the slopes of te_ops 1.4: 0 at the kink.
   Term relu(Term a) { return binary(Opcode::Max, a, constant(0.0)); }
   Term absolute(Term a) { return binary(Opcode::Max, a, unary(Opcode::Neg, a)); }
   /// max(a, 0) - log(sigmoid(|a|)), which neither overflows nor cancels; its slope is sigmoid(a).
   Term softplus(Term a);
-  /// Whole exponents up to 64 are products, 0.5 and -0.5 roots; the others are exp(exponent log(a)), for a > 0.
+  /// Whole exponents up to 64 are multiplications, 0.5 and -0.5 roots; the others are exp(exponent log(a)), for a > 0.
   Term power(Term a, double exponent);
   /// b where c is 1, d where it is 0.
   Term where(Term c, Term b, Term d);
@@ -50,7 +50,7 @@ class FormulaExpression {
 
   /// The values of the first values.size() terms.
   void evaluate(std::span<const double> variables, std::span<double> values) const;
-  /// Writes terms into a program. `load` gives the value of a variable.
+  /// Writes terms into a program. `load` returns the value of a variable.
   std::vector<ValueIndex> emit(ElementwiseBuilder& e, std::span<const Term> terms,
                                const std::function<ValueIndex(int variable)>& load) const;
   /// "x * sigmoid(1.702 * x)"; a sentence in parentheses where it would be too long to read.
@@ -63,7 +63,7 @@ class FormulaExpression {
     int b = -1;
     double constant = 0.0;
   };
-  /// A slope that is simpler than what the opcodes would give: of softplus, or of a power.
+  /// A slope that is simpler than the one from the opcodes: of softplus, or of a power.
   struct KnownSlope {
     Term of = -1;
     std::optional<double> exponent;

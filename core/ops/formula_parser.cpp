@@ -124,7 +124,7 @@ class Scanner {
     return value;
   }
 
-  /// The token that stands here, for messages.
+  /// The current token, for messages.
   std::string found() {
     if (isAtEnd()) return "the end";
     if (isControl(m_text[m_at])) return fmt::format("the character 0x{:02x}", m_text[m_at]);
@@ -339,7 +339,7 @@ std::optional<Error> checkLength(std::string_view text) {
                            text.size(), kLongestFormula)};
 }
 
-/// "[H]" or "[1]" behind a name. Is it [1]?
+/// "[H]" or "[1]" after a name. Is it [1]?
 bool scanShape(Scanner& scanner) {
   if (!scanner.take('[')) return false;
   const bool isScalar = scanner.take('1');

@@ -13,7 +13,7 @@
 
 namespace fuseline {
 
-/// The names that a formula may use besides those of functions.
+/// The names that a formula may use in addition to functions.
 struct FormulaNames {
   std::vector<std::string> variables;
   std::vector<std::pair<std::string, double>> constants;
@@ -31,7 +31,7 @@ struct DeclaredName {
   int column = 0;
 };
 
-/// What entries of a list may have.
+/// Allowed forms of a list's entries.
 enum class EntryForm { Name, NameAndNumber, NameWithNumber };
 
 /// Names separated by commas; an empty text is an empty list. Name: only that. NameAndNumber: a number must follow.

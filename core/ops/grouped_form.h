@@ -1,4 +1,4 @@
-// GroupedLinear beside its definition: what its kernels, too, must know of its tensors.
+// GroupedLinear apart from its definition: facts about its tensors that its kernels need, too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kName = "GroupedLinear";
 constexpr int kSplitSizes = GroupedForm::kSplitSizes;
 constexpr int kScales = GroupedForm::kScales;
-/// Every group has parameters of its own, by name. The largest mixtures of experts have about 500.
+/// Every group has separate parameters, by name. The largest mixtures of experts have about 500.
 constexpr double kMostGroups = 4096;
 
 using References = std::span<const ReferenceTensor>;
@@ -132,7 +132,7 @@ int slotOf(const GroupedParameter& parameter, std::size_t group) {
   return parameter.firstSlot + (parameter.isSingle ? 0 : static_cast<int>(group));
 }
 
-/// What a group has of a parameter. tensor: the parameter that stands at its slot.
+/// A group's part of a parameter. tensor: the parameter at its slot.
 ReferenceTensor partOf(const GroupedParameter& parameter, const ReferenceTensor& tensor, std::size_t group) {
   if (!parameter.isSingle) return tensor;
   const Shape shape(tensor.shape.begin() + 1, tensor.shape.end());
@@ -200,7 +200,7 @@ OperationContext saveContext(const SaveArguments& arguments) {
   return context;
 }
 
-/// What the gradients are made of.
+/// Inputs of the gradients.
 class BackwardTask {
  public:
   BackwardTask(const Attributes& attributes, const SavedValues& saved, const ReferenceTensor& dy)
@@ -209,7 +209,7 @@ class BackwardTask {
         m_dy(dy),
         m_groups(groupsOf(saved.input(kSplitSizes), dy.rows())) {}
 
-  /// A gradient whose operand was not saved is nobody's need and stays empty.
+  /// A gradient whose operand was not saved is not requested and stays empty.
   ReferenceBackward run(std::int64_t K) const {
     ReferenceBackward gradients;
     gradients.inputs.resize(m_form.isBiasScaled ? 3 : 2);

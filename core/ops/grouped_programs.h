@@ -1,4 +1,4 @@
-// What a GroupedLinear does beside its products, as programs for the rows of one group.
+// Operations of a GroupedLinear other than its GEMMs, as programs for the rows of one group.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,10 +14,10 @@ inline constexpr OperandKey kY{.kind = OperandKind::Output};
 inline constexpr OperandKey kGradY{.kind = OperandKind::GradOutput};
 inline constexpr OperandKey kGradX{.kind = OperandKind::GradInput, .slot = 0};
 inline constexpr OperandKey kGradScales{.kind = OperandKind::GradInput, .slot = GroupedForm::kScales};
-/// In programs these stand for the group at hand.
+/// In programs these denote the current group's tensors.
 inline constexpr OperandKey kBias{.kind = OperandKind::Parameter};
 inline constexpr OperandKey kGradBias{.kind = OperandKind::GradParameter};
-/// The products, before the bias is added.
+/// The results of the GEMMs, before the bias is added.
 inline constexpr OperandKey kSums{.member = -1, .kind = OperandKind::Output};
 
 /// y = sums + bias, or sums + bias scales.

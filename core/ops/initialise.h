@@ -10,8 +10,8 @@
 
 namespace fuseline {
 
-/// Parameter `slot` as the op initialises it, rounded once to the dtype of spec. `name` is the parameter's name in
-/// the pipeline, such as "fc1.weight": the same (seed, name) gives the same bits.
+/// Parameter `slot` as the op initializes it, rounded once to the dtype of spec. `name` is the parameter's name in the
+/// pipeline, such as "fc1.weight": the same (seed, name) gives the same bits.
 Tensor initialParameter(const FusibleOperation& operation, const Attributes& attributes, int slot, TensorSpec spec,
                         std::uint64_t seed, std::string_view name);
 

@@ -17,7 +17,7 @@ void copyIfSet(const Attributes& from, std::string_view name, Attributes& to) {
   if (from.has(name)) to.set(std::string(name), from.get(name));
 }
 
-/// A row-parallel layer multiplies its shares of x and weight like any other; what follows sums over the ranks.
+/// A row-parallel layer multiplies its shards of x and weight like any other; a following op sums over the ranks.
 Result<ExpandedOperation> linearPart(const Attributes& attributes, bool isRow, std::int64_t ranks) {
   ExpandedOperation part{.suffix = "linear", .operation = "BasicLinear"};
   for (const char* name : {"in_features", "out_features", "dtype", "weight_requires_grad", "accumulate_into_main_grad",
@@ -34,8 +34,8 @@ Result<ExpandedOperation> linearPart(const Attributes& attributes, bool isRow, s
   return part;
 }
 
-/// Column: every rank has its share. Row: every rank has a bias of full width, as a share of all of them; their sum is
-/// what is added.
+/// Column: every rank has its shard. Row: every rank has a bias of full width, divided by the number of ranks; their
+/// sum is the bias.
 ExpandedOperation biasPart(const Attributes& attributes, bool isRow, std::int64_t ranks) {
   ExpandedOperation part{.suffix = "bias", .operation = "Bias"};
   part.attributes.set("size", attributes.get("out_features"));

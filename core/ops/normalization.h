@@ -1,4 +1,4 @@
-// What LayerNorm and RMSNorm share: attributes, shape inference and the view of x as [rows, n].
+// Shared parts of LayerNorm and RMSNorm: attributes, shape inference and the view of x as [rows, n].
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,14 +17,14 @@ std::vector<AttributeSpec> normalizationAttributes();
 Result<OperationSpecs> inferNormalization(std::string_view operation, const Attributes& attributes, const TensorSpec& x,
                                           std::size_t numParameters, std::size_t numStatistics);
 
-/// 1, or 0 where gamma is zero-centred.
+/// 1, or 0 where gamma is zero-centered.
 Initialisation initialiseGamma(const Attributes& attributes, const TensorSpec& spec);
 
 /// Elements that are normalized together.
 std::int64_t normalizedSize(const Attributes& attributes);
 /// The leading shape of x: one statistic for each of its elements.
 Shape statisticsShape(const Attributes& attributes, const Shape& x);
-/// weight, plus 1 where gamma is zero-centred.
+/// weight, plus 1 where gamma is zero-centered.
 std::vector<double> effectiveGamma(const Attributes& attributes, const ReferenceTensor& weight);
 
 /// Keeps x, the weight and numStatistics residuals.

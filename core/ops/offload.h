@@ -1,4 +1,4 @@
-// Activation offload: what an op keeps for backward waits in the host's memory.
+// Activation offload: tensors that an op keeps for backward wait in the host's memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@ AttributeSpec offloadAttribute();
 /// Adds the attribute, where backward of the op may read something of forward and the op does not have it.
 void declareOffload(FusibleOperation& operation);
 bool isOffloaded(const Attributes& attributes);
-/// What is said of a composite is said of its parts.
+/// A composite's setting applies to its parts.
 void passOnOffload(const Attributes& composite, const FusibleOperation& part, Attributes& attributes);
 
 }  // namespace fuseline

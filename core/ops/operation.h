@@ -17,11 +17,11 @@
 
 namespace fuseline {
 
-/// What an op reads of a tensor. Numbers are floating-point and may have a gradient; counts are integers, such as the
+/// Kind of a tensor's elements. Numbers are floating-point and may have a gradient; counts are integers, such as the
 /// sizes of groups, and have none.
 enum class PortElements { Numbers, Counts, Any };
 
-/// What an op may look at to draw one of its inputs.
+/// Context with which an op draws one of its inputs.
 struct DrawArguments {
   const Attributes& attributes;
   std::span<const TensorSpec> inputs;
@@ -54,14 +54,14 @@ struct ParameterSpec {
   bool hasMainGrad = false;
 };
 
-/// What inference finds, in the order of the declared ports, parameters and residuals.
+/// Results of inference, in the order of the declared ports, parameters and residuals.
 struct OperationSpecs {
   std::vector<TensorSpec> outputs;
   std::vector<TensorSpec> parameters;
   std::vector<TensorSpec> residuals;
 };
 
-/// Of numbers that are not negative. As much as leaves room for some sums, where the product is larger.
+/// Product of nonnegative numbers. Saturates at a value that leaves room for some sums.
 constexpr std::int64_t saturatedProduct(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t kMost = std::int64_t{1} << 58;
   return a > 0 && b > kMost / a ? kMost : a * b;
@@ -71,11 +71,11 @@ constexpr std::int64_t saturatedProduct(std::int64_t a, std::int64_t b) {
 struct FlopCount {
   std::int64_t forward = 0;
   std::int64_t backward = 0;
-  /// Of the backward ones those of the products that make the gradients of the input and of the weight.
+  /// Part of the backward operations in the GEMMs for the gradients of the input and of the weight.
   std::int64_t dgrad = 0;
   std::int64_t wgrad = 0;
 
-  /// Products whose gradient nobody wants are not computed.
+  /// GEMMs for gradients that are not requested are not computed.
   std::int64_t backwardFor(bool isInputWanted, bool isWeightWanted) const {
     return backward - (isInputWanted ? 0 : dgrad) - (isWeightWanted ? 0 : wgrad);
   }
@@ -101,7 +101,7 @@ struct ReferenceBackward {
   std::vector<ReferenceTensor> parameters;
 };
 
-/// Which gradients somebody needs.
+/// The gradients that are requested.
 struct GradientNeeds {
   std::vector<bool> inputs;
   std::vector<bool> parameters;
@@ -117,14 +117,14 @@ struct SavedTensor {
   auto operator<=>(const SavedTensor&) const = default;
 };
 
-/// How an op stands in a finished graph.
+/// Position of an op in a finished graph.
 struct GraphPlace {
   std::string_view id;  // of its node
   bool isTraining = false;
 };
 
-/// What backward may read: tensors by kind and slot, and small typed state. Written once, at planning time, from
-/// specs; compute code never writes it (TransformerEngine #2877, #3496).
+/// Inputs of backward: tensors by kind and slot, and small typed state. Written once, at planning time, from specs;
+/// compute code never writes it (TransformerEngine #2877, #3496).
 struct OperationContext {
   std::vector<SavedTensor> tensors;
   Attributes state;
@@ -169,13 +169,13 @@ struct FusibleOperation {
   std::string summary;  // one sentence
   std::string formula;
   std::string derivative;
-  std::string source;  // where the mathematics is from
-  /// What `fuseline ops` explains besides, in lines; may be empty.
+  std::string source;  // reference for the mathematics
+  /// Further lines of `fuseline ops`; may be empty.
   std::string details;
   /// Other words people search for ("relu", "fc", "residual").
   std::vector<std::string> keywords;
-  /// What there is to know where the op stands in a plan with these attributes, such as "one rank: nothing to
-  /// measure"; not set or empty: nothing.
+  /// A remark about the op in a plan with these attributes, such as "one rank: nothing to measure"; not set or empty:
+  /// none.
   std::function<std::string(const Attributes&)> note;
 
   std::vector<Port> inputs;
@@ -184,14 +184,14 @@ struct FusibleOperation {
   std::vector<Port> residuals;
   std::vector<AttributeSpec> attributes;
 
-  /// Set for ops whose mathematics depend on their place: completes the attributes, once, when a graph is finished.
-  /// What inference reads of them stays as it is.
+  /// Set for ops whose mathematics depends on their place: completes the attributes, once, when a graph is finished.
+  /// Attributes that inference reads are not changed.
   std::function<void(Attributes&, const GraphPlace&)> settle;
 
-  /// Shapes and dtypes of everything the op makes, or a sentence with both actual values.
+  /// Shapes and dtypes of all of the op's outputs, or a sentence with both actual values.
   std::function<Result<OperationSpecs>(const Attributes&, std::span<const TensorSpec> inputs)> infer;
-  /// Set where shapes depend on the size of the tensor-parallel group: the specs on each of `ranks` ranks. `infer` is
-  /// this with one rank.
+  /// Set if shapes depend on the size of the tensor-parallel group: the specs on each of `ranks` ranks. `infer` is this
+  /// with one rank.
   std::function<Result<OperationSpecs>(const Attributes&, std::span<const TensorSpec> inputs, std::int64_t ranks)>
       inferOnRanks;
   std::function<FlopCount(const Attributes&, std::span<const TensorSpec> inputs)> flops;
@@ -200,32 +200,33 @@ struct FusibleOperation {
   std::function<ReferenceForward(const Attributes&, std::span<const ReferenceTensor> inputs,
                                  std::span<const ReferenceTensor> parameters)>
       forwardCompute;
-  /// Names what backward will read, from specs alone.
+  /// Names the tensors that backward will read, from specs alone.
   std::function<OperationContext(const SaveArguments&)> saveContext;
-  /// Gradients from saved tensors. gradOutputs has one entry per output (zeros where nothing flows back).
+  /// Gradients from saved tensors. gradOutputs has one entry per output (zeros if there is no gradient).
   std::function<ReferenceBackward(const Attributes&, const SavedValues&, std::span<const ReferenceTensor> gradOutputs)>
       backwardCompute;
 
-  /// Set for ops that work element by element; backends then need no kernel of their own for them.
+  /// Set for ops that work element by element; backends then need no separate kernel for them.
   ElementwiseDefinition elementwise;
-  /// Set where an op's kernel runs such a definition, too, but not it alone.
+  /// Set if an op's kernel also runs such a definition as a part of its work.
   ElementwiseDefinition inner;
-  /// What the kernel is called that runs the op by itself. Empty: "elementwise" for an elementwise op, else its name.
+  /// Name of the kernel that runs the op by itself. Empty: "elementwise" for an elementwise op, else the op's name.
   std::string kernel;
 
-  /// Recipes quantize what it multiplies, x, weights and dy, or what it passes on, x and dy.
+  /// Recipes quantize the operands that it multiplies, x, weights and dy, or that it passes on, x and dy.
   bool isQuantizable = false;
 
-  /// y is x itself, perhaps under another shape of as many elements, and dx is dy: plans launch nothing for it.
+  /// y is x itself, perhaps in another shape with the same number of elements, and dx is dy: plans launch nothing for
+  /// it.
   bool isView = false;
 
   /// Set for composites.
   std::function<std::vector<ExpandedOperation>(const Attributes&)> expand;
 
-  /// Set for ops whose ports, parameters or mathematics depend on their attributes: the op for these. What stands
-  /// beside it is the op for the default attributes; it does not read those without one. Name and attributes stay the
+  /// Set for ops whose ports, parameters or mathematics depend on their attributes: the op for these. The unspecialized
+  /// op is that for the default attributes; it does not read attributes without a default. Name and attributes stay the
   /// same.
-  /// Errors: a sentence, with the attribute that is wrong as the subject.
+  /// Errors: a sentence, with the wrong attribute as the subject.
   std::function<Result<FusibleOperation>(const FusibleOperation& self, const Attributes&)> specialise;
 
   bool isComposite() const { return static_cast<bool>(expand); }
@@ -237,17 +238,17 @@ struct FusibleOperation {
   const AttributeSpec* attribute(std::string_view name) const;
 };
 
-/// The return types of op files say which kind they define.
+/// The return types of op files show the kind of op that they define.
 using BasicOperation = FusibleOperation;
 using CompositeOperation = FusibleOperation;
 
-/// An op that lives as long as somebody uses it, or one of a catalog, which must then outlive its users.
+/// A shared op, or one of a catalog, which must then outlive its users.
 using OperationPointer = std::shared_ptr<const FusibleOperation>;
 
 /// Points to an op without owning it.
 OperationPointer unowned(const FusibleOperation& operation);
 
-/// The op for these attributes: the one that `specialise` makes, else the op itself, unowned.
+/// The op for these attributes: the result of `specialise`, else the op itself, unowned.
 Result<OperationPointer> specialised(const FusibleOperation& operation, const Attributes& attributes);
 
 /// An error unless ports for numbers get floating-point tensors, and ports for counts integers:
@@ -258,8 +259,8 @@ std::optional<Error> checkElements(const FusibleOperation& operation, std::span<
 Verdict checkCount(const FusibleOperation& operation, std::string_view function, std::string_view what,
                    std::size_t given, std::size_t declared);
 
-/// What the op infers from inputs whose elements it can read.
-/// Errors: what its infer refuses; other numbers of tensors than the op declares, which is a fault of its file.
+/// Infers the op's specs from inputs with readable elements.
+/// Errors: those of its infer; a number of tensors other than declared, which is a fault in the op's file.
 Result<OperationSpecs> inferSpecs(const FusibleOperation& operation, const Attributes& attributes,
                                   std::span<const TensorSpec> inputs);
 

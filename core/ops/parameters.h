@@ -1,4 +1,4 @@
-// What attributes say about parameters: which of them are trained, and where their gradients go.
+// Attributes about parameters: which of them are trained, and where their gradients go.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,26 +10,26 @@
 
 namespace fuseline {
 
-/// Where the gradient of a parameter goes.
+/// Destination of a parameter's gradient.
 enum class GradientSink : std::uint8_t {
-  Own,         // a tensor of its own, in the parameter's dtype
+  Own,         // a separate tensor, in the parameter's dtype
   Accumulate,  // added to a float32 buffer that outlives the step: the parameter's main_grad
   Overwrite,   // written to that buffer
 };
 
-/// The attribute that says whether a parameter is trained: "weight_requires_grad". Numbered parameters, such as
-/// weight0 and weight1, share theirs.
+/// The attribute that sets whether a parameter is trained: "weight_requires_grad". Numbered parameters, such as weight0
+/// and weight1, share theirs.
 std::string requiresGradName(std::string_view parameter);
 AttributeSpec requiresGradAttribute(std::string_view parameter);
 /// Adds the attributes of all parameters, where the op does not have them.
 void declareRequiresGrad(FusibleOperation& operation);
 
-/// Is the parameter trained? It is unless its attribute, or the op's "requires_grad" for all of them, says no.
+/// Is the parameter trained? Yes, unless its attribute, or the op's "requires_grad" for all of them, is false.
 bool isTrained(const FusibleOperation& operation, const Attributes& attributes, int parameter);
 
-/// accumulate_into_main_grad and overwrite_main_grad, of ops with a parameter that has `hasMainGrad`.
+/// accumulate_into_main_grad and overwrite_main_grad, for ops with a parameter that has `hasMainGrad`.
 std::vector<AttributeSpec> mainGradAttributes();
-/// delay_wgrad_compute. Said of the parameters that can have a main_grad: weights, not biases.
+/// delay_wgrad_compute. Applies to the parameters that can have a main_grad: weights, not biases.
 AttributeSpec delayedGradientAttribute();
 /// Is the parameter's gradient computed after all the rest of backward?
 bool isGradientDelayed(const FusibleOperation& operation, const Attributes& attributes, int parameter);

@@ -1,4 +1,4 @@
-// Double-precision loops behind the ops' reference implementations.
+// Double-precision loops of the ops' reference implementations.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/reference_math.h"
 

@@ -1,4 +1,4 @@
-// Gives a tensor another shape of as many elements.
+// Gives a tensor another shape with the same number of elements.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/view.h"
 

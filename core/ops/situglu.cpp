@@ -1,4 +1,4 @@
-// Gated unit whose halves approach their limits smoothly.
+// Gated unit with halves that approach their limits smoothly.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/activation_gates.h"
 

@@ -1,5 +1,5 @@
-// Tensor parallelism: what shapes become on P ranks. Shapes are those of one rank; the first axis is the one that
-// sequence parallelism and the collectives split.
+// Tensor parallelism: shapes on P ranks. Shapes are those of one rank; sequence parallelism and the collectives split
+// the first axis.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,8 +17,8 @@ inline constexpr std::int64_t kRanks = 1;
 /// Sets inferOnRanks, and infer as inferOnRanks with kRanks ranks.
 BasicOperation inferredOnRanks(BasicOperation op);
 
-/// How a linear layer is split. On one rank none and not sequence-parallel, whatever the attributes say, as in
-/// TransformerEngine.
+/// How a linear layer is split. On one rank it is neither split nor sequence-parallel, independent of the attributes,
+/// as in TransformerEngine.
 struct TensorParallelism {
   enum class Mode { None, Column, Row } mode = Mode::None;
   bool isSequenceParallel = false;
@@ -48,9 +48,9 @@ std::string userbuffersNote(const Attributes& attributes);
 
 namespace ops {
 
-/// The basic ops of the composite Linear on each of `ranks` ranks: BasicLinear, Bias, and behind a row-parallel layer
-/// the sum over ranks, AllReduce or ReduceScatter. Errors: in_features that the ranks of a row-parallel layer cannot
-/// share.
+/// The basic ops of the composite Linear on each of `ranks` ranks: BasicLinear, Bias, and after a row-parallel layer
+/// the sum over ranks, AllReduce or ReduceScatter. Errors: in_features of a row-parallel layer that is not divisible by
+/// the ranks.
 Result<std::vector<ExpandedOperation>> linearParts(const Attributes& attributes, std::int64_t ranks);
 
 }  // namespace ops

@@ -41,7 +41,7 @@ FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOpti
   return fusion;
 }
 
-/// What a module of te.ops does with the recipe, for whoever carries the pipeline over.
+/// Notes the recipe fields that a te.ops module ignores, for users who export the pipeline.
 void noteIgnoredByTeOps(const Graph& graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
   for (std::string& ignored : ignoredByTeOps(recipe))
     diagnostics.push_back(
@@ -103,7 +103,7 @@ void warnOfWholeRows(const Graph& graph, std::int64_t ranks, std::vector<Diagnos
   }
 }
 
-/// A switch that outlived its op is no error: the pipeline does what it did.
+/// A switch whose op was removed is no error: the pipeline's result does not change.
 void noteIdleSwitches(const Graph& graph, const RuleSwitches& switches, std::vector<Diagnostic>& diagnostics) {
   for (const auto* entries : {&switches.without, &switches.with})
     for (const std::string& entry : *entries)

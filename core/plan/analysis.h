@@ -30,18 +30,18 @@ struct AnalysisOptions {
   std::int64_t ranks = 1;
 };
 
-/// What pipelines can be planned for where no such GPU is: "sm_80" to "sm_120".
+/// Architectures that pipelines can be planned for without such a GPU: "sm_80" to "sm_120".
 std::span<const std::string_view> plannedArchitectures();
 
-/// What an architecture is planned with: the kernels of the CUDA backend, and those of fusions that need certain
-/// hardware, which no backend has yet. Empty stays empty: every kernel is assumed to exist.
+/// Kernels for planning an architecture: those of the CUDA backend, and those of fusions that need certain hardware,
+/// which no backend has yet. Empty stays empty: every kernel is assumed to exist.
 Capabilities plannedCapabilities(Capabilities cuda);
 
 struct Analysis {
   LoweredGraph lowered;
   /// The recipe that the graph was given; none: high precision.
   std::optional<Recipe> recipe = std::nullopt;
-  /// Of a pipeline with an error: nothing is fused, and nothing was attempted.
+  /// For a pipeline with an error: nothing is fused, and nothing was attempted.
   FusionReport report;
   /// Present exactly if the graph has no error.
   std::optional<Plan> unfusedPlan;
@@ -51,7 +51,7 @@ struct Analysis {
   bool isRunnable() const { return fusedPlan.has_value(); }
 };
 
-/// The recipe that a document is analysed with: the chosen one, else its own, else "None".
+/// The recipe that a document is analyzed with: the chosen one, else its own, else "None".
 std::string recipeName(const PipelineDocument& document, const std::optional<Recipe>& chosen);
 /// The same with its fields and overrides, as runs record it; null: there is none, or it cannot be read.
 Json wholeRecipe(const PipelineDocument& document, const std::optional<Recipe>& chosen);

@@ -34,7 +34,7 @@ struct TensorTouches {
 };
 using TouchesByName = std::unordered_map<std::string, TensorTouches>;
 
-/// What a member of a step is: an op, or what quantizes for one. Nothing where the step is about several tensors.
+/// Op of a step's member: the op itself, or the op that it quantizes for. Nothing if the step handles several tensors.
 std::optional<NodeId> nodeBehind(const Step& step, int member) {
   const auto index = static_cast<std::size_t>(member);
   if (index < step.nodes.size()) return step.nodes[index];
@@ -64,7 +64,7 @@ class TouchFinder {
     }
   }
 
-  /// Views, and what goes into a sum of gradients, are no operands of the ops that make them.
+  /// Views, and the addends of a gradient sum, are no operands of the ops that produce them.
   void addPorts(const Step& step) {
     const bool isForward = step.phase == Phase::Forward;
     for (const NodeId id : step.nodes) {
@@ -79,7 +79,7 @@ class TouchFinder {
     }
   }
 
-  /// Of the value, or of its gradient.
+  /// Touches of the value, or of its gradient.
   TensorTouches& touchOf(ValueId value, Phase phase) {
     return m_touches[(phase == Phase::Forward ? "" : "grad.") + capturableName(m_graph, m_graph.value(value))];
   }
@@ -164,8 +164,8 @@ class CaptureList {
     return found == byName.end() ? TensorTouches() : found->second;
   }
 
-  /// Of the fusions that happened the one around the tensor: of the pass in which it is made, if there is one, and with
-  /// most of the ops that make and read it.
+  /// The fusion around the tensor: of the pass that produces it, if there is one, and with the most producers and
+  /// consumers of the tensor.
   FusedAway fusionOf(const TensorTouches& touches) const {
     const std::vector<NodeId> nodes = touches.all();
     const Attempt* best = nullptr;

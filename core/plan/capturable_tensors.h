@@ -1,4 +1,4 @@
-// The tensors of a plan that can be looked at after a run, by the names that plans and numerics give them.
+// The tensors of a plan that can be inspected after a run, by their names in plans and numerics.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace fuseline {
 
-/// What one capture may take unless it is told otherwise.
+/// Default limit of one capture.
 inline constexpr std::int64_t kCaptureLimitBytes = std::int64_t{256} << 20;
 
 /// Why a plan never stores a tensor of the unfused one.
@@ -23,32 +23,32 @@ struct FusedAway {
 
 struct CapturableTensor {
   std::string name;  // "x", "norm:y", "grad.fc1.weight", "fc1.input@rowwise"
-  /// As it is captured: of a quantized copy the numbers that its codes stand for, in the dtype of what was quantized.
+  /// As captured: a quantized tensor is captured dequantized, in the dtype of its source.
   TensorSpec spec;
   std::string kind;           // "input", "parameter gradient", "quantized copy"
-  std::string owner;          // the document's op that makes it, or else reads it; empty: none
-  std::vector<NodeId> nodes;  // that make or read it
+  std::string owner;          // the document's op that produces it, or else consumes it; empty: none
+  std::vector<NodeId> nodes;  // its producer and consumers
   std::optional<FusedAway> fusedAway = std::nullopt;
 
   bool isStored() const { return !fusedAway; }
 };
 
-/// What the tensor on an edge is captured as: "x", "norm:y".
+/// Name under which the tensor on an edge is captured: "x", "norm:y".
 std::string capturableName(const Graph& graph, const Value& value);
 
 /// Every tensor of both plans, in the order of the unfused one. plan: one of the two of `analysis`, which must be
-/// runnable. Copies in the host's memory are left out: they are those of tensors that are listed.
+/// runnable. Copies in host memory are left out: they equal listed tensors.
 std::vector<CapturableTensor> capturableTensors(const Analysis& analysis, const Plan& plan);
 
 struct TensorChoice {
-  std::vector<CapturableTensor> tensors;  // that the plan stores
-  std::vector<CapturableTensor> missing;  // of the ops that were named: what it never stores
+  std::vector<CapturableTensor> tensors;  // stored by the plan
+  std::vector<CapturableTensor> missing;  // of the named ops: tensors that are never stored
 
   std::int64_t bytes() const;
 };
 
-/// names: of tensors, or of ops for all that they make and read. Each tensor is chosen once.
-/// Errors (Usage): nothing has that name (with the nearest one), or a tensor that is never stored was named.
+/// names: of tensors, or of ops for all of their inputs and outputs. Each tensor is chosen once.
+/// Errors (Usage): no tensor or op has that name (with the nearest one), or a tensor that is never stored was named.
 Result<TensorChoice> chooseTensors(const Graph& graph, std::span<const CapturableTensor> all,
                                    std::span<const std::string> names);
 

@@ -58,11 +58,11 @@ class PlaceSwitches {
     if (!isNamed("with", attempt)) add("with", attempt);
   }
 
-  /// What has taken its ops is switched off, or not asked for any more.
+  /// Switches off the fusions that have taken its ops, or stops requesting them.
   void askInPlaceOfOthers(const Attempt& attempt, const FusionReport& report) {
     for (const Attempt& other : report.attempts) {
       if (other.outcome != Outcome::Fused || !sharesOps(other, attempt)) continue;
-      // Joint fusions are chosen before all others, which cannot take their ops by being asked for.
+      // Joint fusions are chosen before all others, which cannot take their ops even if requested.
       const bool comesFirst = other.rule->pass == FusionPass::Joint && attempt.rule->pass != FusionPass::Joint;
       if (comesFirst) leaveOut(other);
       if (other.rule->pass == attempt.rule->pass) forget("with", other);
@@ -111,7 +111,7 @@ std::string nameOf(const Graph& graph, const std::vector<const Attempt*>& attemp
 
 bool isHandOver(FusionPass pass) { return pass == FusionPass::ForwardHandOver || pass == FusionPass::BackwardHandOver; }
 
-/// TransformerEngine's order cannot be asked for anything, and a step that makes a tensor quantizes one result only.
+/// TransformerEngine's order accepts no requests, and a step that produces a tensor quantizes only one result.
 bool canBeAskedFor(const FusionReport& report, const Attempt& attempt) {
   const bool isTaken = attempt.outcome == Outcome::TakenByAnother && report.book == RuleBook::All;
   const bool isWaiting = attempt.outcome == Outcome::OnRequest || attempt.outcome == Outcome::MeasuredSlower;

@@ -12,8 +12,8 @@
 
 namespace fuseline {
 
-/// Switches a rule off or on everywhere, in the document's fusion section: "without" names what is off, "with" what is
-/// on although it has a price.
+/// Switches a rule off or on everywhere, in the document's fusion section: "without" names the disabled rules, "with"
+/// the rules that are enabled although they have a price.
 Edit setRuleEnabled(const PipelineDocument& document, const FusionRule& rule, bool isEnabled);
 bool isRuleEnabled(const PipelineDocument& document, const FusionRule& rule);
 
@@ -26,8 +26,8 @@ Edit switchOffHere(const PipelineDocument& document, const Graph& graph, const s
 Edit switchOnHere(const PipelineDocument& document, const Graph& graph, const std::vector<const Attempt*>& attempts);
 /// Is the attempt's fusion off at this place only? Then switchOnHere() helps.
 bool isOffHere(const PipelineDocument& document, const Graph& graph, const Attempt& attempt);
-/// Asks for a fusion that another one has taken the ops from, or that has a price; what stands in its way is switched
-/// off or not asked for any more. Nothing where asking would not help.
+/// Requests a fusion whose ops another fusion has taken, or that has a price; conflicting fusions are switched off or
+/// no longer requested. Nothing if a request would not help.
 std::optional<Edit> useHere(const PipelineDocument& document, const Analysis& analysis, const Attempt& attempt);
 /// The same of several attempts of one rule.
 std::optional<Edit> useHere(const PipelineDocument& document, const Analysis& analysis,

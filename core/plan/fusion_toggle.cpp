@@ -1,4 +1,4 @@
-// Chooses what is switched off, or else on again.
+// Chooses the rules to switch off, or to switch on again.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/fusion_toggle.h"
 

@@ -1,4 +1,5 @@
-// Finds the linear ops that would quantize what a Quantize before or behind them has quantized in the same way.
+// Finds the linear ops that would quantize a tensor that an upstream or downstream Quantize has quantized in the same
+// way.
 // Source: TransformerEngine's ops quantize a tensor only if it is not quantized yet.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/handed_copies.h"

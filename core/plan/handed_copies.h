@@ -1,4 +1,4 @@
-// Quantized copies that a Quantize makes and linear ops read as if they were their own.
+// Quantized tensors that a Quantize produces and linear ops use in place of their own.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,11 +13,11 @@ class HandedCopies {
  public:
   HandedCopies(const Graph& graph, const FusionReport& report);
 
-  /// The Quantize whose copies stand for those of this operand; nothing: it has its own.
+  /// The Quantize whose quantized tensors replace those of this operand; nothing: it has its own.
   std::optional<GemmOperand> sourceOf(const GemmOperand& reader) const;
-  /// The operands that the copies of this Quantize stand for.
+  /// The operands that use the quantized tensors of this Quantize.
   std::vector<GemmOperand> readersOf(const GemmOperand& source) const;
-  /// Does anybody read the tensor in high precision?
+  /// Does the tensor have a consumer in high precision?
   bool isReadPlain(const GemmOperand& source) const;
 
  private:

@@ -34,7 +34,8 @@ MemoryPurpose purposeOf(const PlanTensor& tensor) {
   return tensor.isSaved ? MemoryPurpose::Kept : MemoryPurpose::Passing;
 }
 
-/// Of tensors that share memory the one that needs it longest decides; an input is the caller's, whoever reads it.
+/// If tensors share memory, the one with the longest lifetime decides; an input belongs to the caller, even if ops read
+/// it.
 std::vector<MemoryPurpose> purposesByStorage(const Plan& plan) {
   std::vector<MemoryPurpose> purposes(plan.storages.size(), MemoryPurpose::Passing);
   std::vector<bool> isInput(plan.storages.size(), false);
@@ -49,7 +50,7 @@ std::vector<MemoryPurpose> purposesByStorage(const Plan& plan) {
   return purposes;
 }
 
-/// Walks the steps of a plan and counts what is in use.
+/// Walks the steps of a plan and sums the memory in use.
 class MemoryWalk {
  public:
   explicit MemoryWalk(const Plan& plan)

@@ -1,4 +1,4 @@
-// MemoryProfile: what of a plan's memory is in use at each step, and what forward keeps for backward.
+// MemoryProfile: the part of a plan's memory in use at each step, and the tensors that forward keeps for backward.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,9 +14,9 @@
 
 namespace fuseline {
 
-/// What memory is held for. The first three are there during the whole plan.
+/// Purpose of memory. The first three are in use during the whole plan.
 enum class MemoryPurpose {
-  Parameters,          // and the states of quantizers, and copies that are made once
+  Parameters,          // and the states of quantizers, and quantized tensors that are produced once
   ParameterGradients,  // and the buffers that they are added to
   InputsAndOutputs,    // and their gradients
   Kept,                // by forward for backward
@@ -38,17 +38,17 @@ struct StepMemory {
 
 /// A piece of memory that forward keeps for backward.
 struct KeptTensor {
-  int tensor = -1;  // index into Plan::tensors: the first one that lies there
+  int tensor = -1;  // index into Plan::tensors: the first one in this memory
   std::int64_t bytes = 0;
-  int firstStep = 0;  // makes it
-  int lastStep = 0;   // reads it last
-  /// Ops whose backward reads it, in forward order.
+  int firstStep = 0;  // producer
+  int lastStep = 0;   // last consumer
+  /// Ops with a backward that reads it, in forward order.
   std::vector<NodeId> readers;
   bool isOnHost = false;
 };
 
 struct MemoryProfile {
-  /// Of the steps that are launched in every run, in their order.
+  /// The steps that are launched in every run, in their order.
   std::vector<StepMemory> steps;
   std::size_t peak = 0;  // index into steps: the first with the largest total
   /// By their first readers. Together, where they are not on the host, Plan::savedForBackwardBytes.
@@ -57,7 +57,7 @@ struct MemoryProfile {
   std::int64_t peakBytes() const { return steps.empty() ? 0 : steps[peak].total(); }
 };
 
-/// Linear in the plan, but for sorting. What is in use is at most Plan::peakBytes(): the plan's memory is allocated
+/// Linear in the plan, except for sorting. Memory in use is at most Plan::peakBytes(): the plan's memory is allocated
 /// once, and has gaps.
 MemoryProfile memoryProfile(const Plan& plan);
 

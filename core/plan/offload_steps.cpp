@@ -1,4 +1,4 @@
-// Finds what is kept by ops that offload, and weaves the copies into the plan.
+// Finds the tensors kept by ops that offload, and inserts the copies into the plan.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/offload_steps.h"
 
@@ -14,10 +14,11 @@ namespace fuseline {
 
 namespace {
 
-/// So many copies of one direction are under way at a time: one runs while the next tensor is made, as with the two
-/// buffers of TransformerEngine's offloading. More would keep more tensors on the device.
+/// Number of concurrent copies of one direction: one runs while the next tensor is computed, as with the two buffers of
+/// TransformerEngine's offloading. More would keep more tensors on the device.
 constexpr std::size_t kUnderWay = 2;
-/// What is smaller than the largest by more than this, such as the statistics of a norm, is not worth a copy.
+/// A tensor that is smaller than the largest by more than this factor, such as the statistics of a norm, is not worth a
+/// copy.
 constexpr std::int64_t kLeastShare = 64;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -165,7 +166,7 @@ class Weaver {
     return static_cast<int>(found - m_plan.steps.begin());
   }
 
-  /// The memory of a tensor is free again when its copy has ended: that is waited for when the next but one begins.
+  /// The memory of a tensor is free again when its copy has ended: the wait precedes the copy after the next one.
   void addOffloads() {
     std::ranges::stable_sort(m_waiting, {}, &Waiting::producer);
     for (std::size_t i = 0; i < m_waiting.size(); ++i) {
@@ -177,7 +178,7 @@ class Weaver {
       addBefore(firstBackwardStep(), m_waiting[i], TransferWork::Kind::AwaitOffload);
   }
 
-  /// Ahead by as many tensors.
+  /// Every reload begins kUnderWay tensors ahead of its own tensor's use.
   void addReloads() {
     std::ranges::stable_sort(m_waiting, {}, &Waiting::firstRead);
     for (std::size_t i = 0; i < std::min(kUnderWay, m_waiting.size()); ++i)

@@ -1,4 +1,4 @@
-// The steps of activation offload: copies to the host's memory in forward, and back in backward.
+// The steps of activation offload: copies to host memory in forward, and back in backward.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace fuseline {
 
-/// For every tensor that forward makes and that backward of an op with cpu_offloading reads: steps that copy it to the
-/// host's memory when it is made, and into new memory of the device ahead of the first step of backward that reads it,
-/// which then reads that. A copy is begun by one step and ended by another, with others between, so that it runs
-/// beside them; a few are under way at a time. Inputs, outputs and parameters of the pipeline stay, and what is small
-/// beside the rest. viewOf: by tensor, the one whose memory it shows, or itself.
+/// For every tensor that forward produces and that backward of an op with cpu_offloading reads, adds steps that copy it
+/// to host memory after it is produced, and into new device memory before the first backward step that reads it;
+/// backward then reads the new tensor. One step begins a copy and another one ends it, so that it overlaps with the
+/// steps between; a few copies run at a time. Inputs, outputs and parameters of the pipeline, and comparatively small
+/// tensors, stay on the device. viewOf: by tensor, the tensor that it is a view of, or itself.
 void addOffloadSteps(const Graph& graph, Plan& plan, std::vector<int>& viewOf);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Sizes are found by trying: what follows from a size, and what has to follow, only lowering knows.
+// Sizes are found by trying: the consequences of a size, and its constraints, are known only to lowering.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/padding.h"
 

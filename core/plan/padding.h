@@ -11,9 +11,9 @@
 
 namespace fuseline {
 
-/// Gives every warning "recipe-shape" the edits that raise one size of the document, a symbol or a number wherever it
-/// is written, to the next one with which the layer is quantized and the pipeline has no error. Each was tried. Sizes
-/// that `options` set are left alone.
+/// Adds to every warning "recipe-shape" the edits that raise one size of the document, a symbol or a number at all of
+/// its places, to the next value for which the layer is quantized and the pipeline has no error. Each edit was tried.
+/// Sizes that `options` set are not changed.
 void addPaddingRepairs(const PipelineDocument& document, const LoweringOptions& options, const Recipe& recipe,
                        std::vector<Diagnostic>& diagnostics);
 

@@ -1,5 +1,5 @@
-// PipelineDifference: what two pipelines do not have in common, in their documents, in their plans and in what these
-// need.
+// PipelineDifference: the differences between two pipelines, in their documents, in their plans and in the plans'
+// needs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace fuseline {
 
-/// What a plan is predicted to need, of both pipelines.
+/// A predicted need of a plan, for both pipelines.
 struct PlanFigure {
   const char* variant;  // "unfused", "fused"
   const char* name;     // for programs: "peakBytes"
@@ -25,18 +25,19 @@ struct PlanFigure {
 
 struct PipelineDifference {
   std::vector<DocumentChange> changes;
-  /// Of the fused plans; empty, as the figures are, where one of both has errors and so no plan.
+  /// Differences between the fused plans; empty, like the figures, if one of the pipelines has errors and therefore no
+  /// plan.
   std::vector<PlanListDifference> plans = {};
   std::vector<PlanFigure> figures = {};
 };
 
-/// A document and what was found of it.
+/// A document and its analysis.
 struct AnalysedPipeline {
   const PipelineDocument& document;
   const Analysis& analysis;
 };
 
-/// Both analysed in the same way, or else the plans differ by that, too.
+/// Both must be analyzed in the same way; otherwise the plans differ by that, too.
 PipelineDifference pipelineDifference(const AnalysedPipeline& base, const AnalysedPipeline& next,
                                       const DifferenceOptions& options = {});
 

@@ -24,9 +24,9 @@ enum class TensorRole {
   Gradient,
   InputGradient,
   ParameterGradient,
-  MainGradient,    // a buffer of the caller's, to which a parameter's gradient is added
-  QuantizerState,  // a scale or a history of amaxes, which outlives the step
-  Offloaded,       // what waits for backward in the host's memory
+  MainGradient,    // a buffer of the caller, to which a parameter's gradient is added
+  QuantizerState,  // a scale or an amax history, which outlives the step
+  Offloaded,       // a tensor that waits for backward in host memory
   Reloaded         // the same, back on the device
 };
 
@@ -55,44 +55,46 @@ struct StepOperand {
   OperandKey key;
   int tensor = -1;  // index into Plan::tensors
   OperandAccess access = OperandAccess::Read;
-  /// Set for what the GEMMs of a quantized linear op read: which of them does. Two may read one operand, each its copy.
+  /// Set for operands of the GEMMs of a quantized linear op: which GEMM reads it. Two may read one operand, each in its
+  /// own direction.
   std::optional<Direction> direction = std::nullopt;
 };
 
-/// Copies that a step makes of one tensor: all that a step with kernel "quantize" does, and what others do besides.
-/// Operands of this member: {Output, 0} is the rowwise and {Output, 1} the columnwise copy; with delayed scaling,
-/// {Parameter, i} is the scale and {Residual, i} the history of amaxes of the i-th group of rows, in pairs. {Input, 1}
-/// are the sizes of groups; without it groups are equal. {Input, 2} is the amax, where an earlier step found it; that
-/// step has a work without quantizers, whose {Output, 2} it is.
+/// Quantized tensors that a step produces from one tensor: the whole work of a step with kernel "quantize", and
+/// additional work of other steps (fused quantization). Operands of this member: {Output, 0} is the rowwise and
+/// {Output, 1} the columnwise quantized tensor; with delayed scaling, {Parameter, i} is the scale and {Residual, i} the
+/// amax history of the i-th group of rows, in pairs. {Input, 1} are the sizes of groups; without it groups are equal.
+/// {Input, 2} is the amax, if an earlier step computed it; that step has a work without quantizers, whose {Output, 2}
+/// it is.
 struct QuantizeWork {
-  std::string name;    // of the step that would do it by itself: "fc1.quantize_input"
-  NodeId reader = -1;  // the op that reads the copies
+  std::string name;    // of the step that would do it separately: "fc1.quantize_input"
+  NodeId reader = -1;  // the op that reads the quantized tensors
   TensorType type = TensorType::Input;
-  int slot = 0;  // of a weight: which of the op's
+  int slot = 0;  // of a weight: its index in the op
   TensorQuantizers quantizers;
-  int member = 0;  // behind the ops of the step
-  /// The tensor: an input of step "quantize", a result of others, which is an operand only if somebody else reads it.
+  int member = 0;  // after the ops of the step
+  /// The tensor: an input of step "quantize", a result of other steps, which is an operand only if it has other
+  /// consumers.
   OperandKey source = {0, OperandKind::Input, 0};
   TensorSpec spec;  // of the tensor
-  /// Do codes and amax follow from the float32 numbers that the step computes, not from the tensor's elements, to which
-  /// it rounds them? So do those of TransformerEngine's activations, and of its norms where the scale is known
-  /// beforehand.
+  /// Do quantized values and amax follow from the float32 numbers that the step computes, not from the tensor's rounded
+  /// elements? This holds for TransformerEngine's activations, and for its norms if the scale is known beforehand.
   bool isUnrounded = false;
 
   /// Is the tensor's amax found, and nothing else?
   bool isAmaxOnly() const { return !quantizers.any(); }
-  /// Of what is quantized.
+  /// Spec of the quantizer's source.
   TensorSpec quantizedSpec() const { return {isUnrounded ? DType::F32 : spec.dtype, spec.shape}; }
 };
 
-/// What a step with kernel "delayed_scaling_update" does: operands {Parameter, i} are scales, {Residual, i} histories.
+/// Work of a step with kernel "delayed_scaling_update": operands {Parameter, i} are scales, {Residual, i} histories.
 struct ScaleUpdateWork {
   DelayedScaling options;
   std::vector<float> maxFinites;  // by state
 };
 
-/// What a step does that begins or ends a copy between the device and the host's memory: {Input, 0} is copied to
-/// {Output, 0}. The step that ends it writes neither; it stands where the memory of either may be used for others.
+/// Work of a step that begins or ends a copy between device and host memory: {Input, 0} is copied to {Output, 0}. The
+/// ending step writes neither; after it the memory of either may be reused.
 struct TransferWork {
   enum class Kind { Offload, AwaitOffload, Reload, AwaitReload } kind = Kind::Offload;
   NodeId reader = -1;  // the op that reads it in backward
@@ -101,9 +103,9 @@ struct TransferWork {
   bool isOffload() const { return kind == Kind::Offload || kind == Kind::AwaitOffload; }
 };
 
-/// One launch. An elementwise step may be given the same memory for an input that nobody needs afterwards and an
-/// output of the same spec: kernels must load an element before they store it. `nodes` are the graph's ops it came
-/// from, in forward order; empty for a gradient sum at a branch and for what a recipe adds.
+/// One launch. An elementwise step may get the same memory for an input without later consumers and an output of the
+/// same spec: kernels must load an element before they store it. `nodes` are its ops in the graph, in forward order;
+/// empty for a gradient sum at a branch and for steps that a recipe adds.
 struct Step {
   std::string name;    // "fc1.linear", "experts (wgrad)", "ForwardLinearEpilogue(fc1.linear, fc1.bias, act)"
   std::string kernel;  // "BasicLinear", "elementwise", a rule's `becomes`, "accumulate"
@@ -113,25 +115,25 @@ struct Step {
   std::vector<StepOperand> operands;
   /// Nothing to do: its outputs are views of its inputs.
   bool isView = false;
-  std::string note;  // what there is to know about its ops; mostly empty
+  std::string note;  // remarks about its ops; usually empty
   std::vector<QuantizeWork> copies;
   std::optional<ScaleUpdateWork> scaleUpdate;
   std::optional<TransferWork> transfer;
-  /// What it reads never changes from run to run: run before the first one only.
+  /// Its inputs never change from run to run: it runs before the first one only.
   bool runsOnce = false;
-  /// What backward reads, where the step computes only some of its op's gradients; else the op's own context holds.
+  /// Inputs of backward, if the step computes only some of its op's gradients; else the op's own context applies.
   std::optional<OperationContext> context;
   std::int64_t flops = 0;
   std::int64_t bytesRead = 0;
   std::int64_t bytesWritten = 0;
 
   const StepOperand* find(OperandKey key) const;
-  /// What is quantized of this tensor; nullptr: nothing.
+  /// The quantization of this tensor; nullptr: none.
   const QuantizeWork* workOn(OperandKey key) const;
   bool isQuantize() const { return nodes.empty() && !copies.empty(); }
   /// Is it launched in every run?
   bool isLaunched() const { return !isView && !runsOnce; }
-  /// Does it give the device something to do?
+  /// Does it use the device?
   bool isWork() const { return isLaunched() && !(transfer && transfer->isWait()); }
 };
 
@@ -143,7 +145,7 @@ struct Plan {
   std::int64_t arenaBytes = 0;
   /// Forward tensors that are kept until backward (parameters and inputs not counted).
   std::int64_t savedForBackwardBytes = 0;
-  /// Of the host's memory: forward tensors that wait there.
+  /// Host memory for offloaded forward tensors.
   std::int64_t hostBytes = 0;
 
   std::int64_t peakBytes() const { return persistentBytes + arenaBytes; }
@@ -165,9 +167,9 @@ Plan makePlan(const Graph& graph, const FusionReport& report, const PlanOptions&
 /// One line a step, then the memory plan. Deterministic.
 std::string toString(const Plan& plan);
 
-/// The program of an elementwise step, or of the elementwise members [first, last) of a fused step (a GEMM's
-/// epilogue). In a backward step the members are composed back to front. What a member outside the range makes is
-/// loaded from that member's operand key.
+/// The program of an elementwise step, or of the elementwise members [first, last) of a fused step (a GEMM's epilogue).
+/// In a backward step the members are composed back to front. The result of a member outside the range is loaded from
+/// that member's operand key.
 ElementwiseProgram composeProgram(const Graph& graph, const Step& step, int first = 0, int last = -1);
 
 }  // namespace fuseline

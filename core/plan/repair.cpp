@@ -26,7 +26,7 @@ class Repairer {
   }
 
  private:
-  /// Of a problem, what stays the same when others are repaired.
+  /// Identity of a problem, which stays the same when others are repaired.
   using Try = std::tuple<std::string, std::string, std::string, std::string>;
 
   void look() { m_result.diagnostics = analyze(m_result.document, m_options).lowered.diagnostics; }

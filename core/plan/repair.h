@@ -1,4 +1,4 @@
-// Repairs a document by what its own diagnostics offer.
+// Repairs a document with the repairs that its own diagnostics offer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,11 +17,11 @@ struct AppliedRepair {
 struct RepairedDocument {
   PipelineDocument document;
   std::vector<AppliedRepair> applied;   // in order
-  std::vector<Diagnostic> diagnostics;  // of the document as it is now
+  std::vector<Diagnostic> diagnostics;  // of the repaired document
 };
 
-/// Applies the first repair of the first error and looks again, until no error is left that has one. A repair whose
-/// error is still there, or comes back, is not tried twice. Warnings stay: what they are about may be meant.
+/// Applies the first repair of the first error and analyzes again, until no error is left that has one. A repair whose
+/// error remains, or comes back, is not tried twice. Warnings stay: their cause may be intended.
 RepairedDocument repair(PipelineDocument document, const AnalysisOptions& options = {});
 
 }  // namespace fuseline

@@ -74,7 +74,7 @@ bool comesFirst(const Suggestion& a, const Suggestion& b, const DeviceModel& dev
   return exceeds(gainOf(a), gainOf(b), device);
 }
 
-/// A document that grows better step by step, and what was done to it.
+/// A document that is improved step by step, and the applied edits.
 struct Improved {
   PipelineDocument document;
   Analysis analysis;
@@ -154,8 +154,8 @@ class Trials {
 
   // ---- several at once
 
-  /// Of those that keep results: one after the other as long as the plan needs less, the best of them first. Nothing:
-  /// that is not more than the best one alone. `found` is in order.
+  /// Combines the suggestions that keep results: applies them one after the other while the plan's needs decrease, the
+  /// best first. Nothing: the combination gains no more than the best one alone. `found` is in order.
   std::optional<Suggestion> combined(const std::vector<Suggestion>& found, const std::stop_token& stop) const {
     std::vector<const Suggestion*> candidates;
     for (const Suggestion& each : found)
@@ -172,7 +172,7 @@ class Trials {
     return all && exceeds(gainOf(*all), gainOf(*candidates.front()), device()) ? all : std::nullopt;
   }
 
-  /// Edits name places in lists: what is proposed for the document as it is by now is what counts.
+  /// Edits contain list indices, so the proposals are computed again for the current document.
   void improve(Improved& improved, const Suggestion& suggestion) const {
     std::vector<Proposal> proposals = proposalsFor({improved.document, m_options, improved.analysis});
     const auto isSame = [&](const Proposal& each) {

@@ -25,19 +25,19 @@ struct Proposal {
   std::string node;    // id of an op of the document; empty: it concerns the whole pipeline
   SuggestionKind kind = SuggestionKind::SameResults;
   Repair repair;
-  std::string caution;  // what else there is to know, in sentences; may be empty
-  /// It trades time for memory, and what it costs the model does not tell: of traffic and launches nothing is said.
+  std::string caution;  // further remarks, in sentences; may be empty
+  /// It trades time for memory, at a cost outside the model: effects on traffic and launches are not reported.
   bool isTradeForMemory = false;
 };
 
-/// What a fused plan needs at least, by the minimum-traffic model.
+/// Minimum needs of a fused plan, by the minimum-traffic model.
 struct PlanNeeds {
   std::int64_t bytesMoved = 0;  // read and written by all steps of a run
   std::int64_t launches = 0;
   std::int64_t savedForBackwardBytes = 0;
   std::int64_t peakBytes = 0;
   std::int64_t flops = 0;
-  std::int64_t quantizedFlops = 0;  // of them in steps that multiply quantized matrices
+  std::int64_t quantizedFlops = 0;  // part of them in steps that multiply quantized matrices
 };
 /// Precondition: the analysis has a plan.
 PlanNeeds needsOf(const Analysis& analysis);
@@ -46,26 +46,26 @@ struct Suggestion {
   Proposal proposal;
   PlanNeeds before;
   PlanNeeds after;
-  /// What 8-bit products save more than quantizing takes, by the data sheet of an H200: an estimate. 0 unless such a
-  /// GPU is planned for.
+  /// Time that 8-bit GEMMs save beyond the cost of quantization, by the data sheet of an H200: an estimate. 0 unless
+  /// such a GPU is planned for.
   double fp8SavedUs = 0.0;
   std::vector<PlanListDifference> plans;
 
-  /// Of memory traffic and launches; negative: more is needed.
+  /// Saving of memory traffic and launches; negative: more is needed.
   Saving saving() const;
 };
 
-/// Tries what the sources of core/plan/suggestions propose, each by itself, and gives what is worth it: less traffic or
-/// fewer launches, less memory, or more of the products in 8 bits. What keeps results comes first, in each kind what
-/// gains most. Where several that keep results gain more together than the best of them alone, that comes before all.
-/// An op of a block counts once, however many instances there are. `options` are those of the analysis. Takes one
-/// analysis a proposal, at most kMostTried, and some more for the combination; of those that lead to the same
-/// document the first counts. Empty when stopped, or where the document has errors.
+/// Tries the proposals of core/plan/suggestions, each separately, and returns those that gain: less traffic or fewer
+/// launches, less memory, or more GEMMs in 8 bits. Suggestions that keep results come first, within each kind those
+/// with the largest gain. If several that keep results gain more together than the best of them alone, their
+/// combination comes before all. An op of a block counts once, independent of the number of instances. `options` are
+/// those of the analysis. Takes one analysis per proposal, at most kMostTried, and some more for the combination; of
+/// proposals that lead to the same document the first counts. Empty when stopped, or if the document has errors.
 std::vector<Suggestion> suggestions(const PipelineDocument& document, const AnalysisOptions& options = {},
                                     const std::stop_token& stop = {});
 inline constexpr std::size_t kMostTried = 200;
 
-/// "moves 5.5 MiB less", "1 step fewer", "keeps 2.75 MiB less for backward", ...: gains first, then what it costs.
+/// "moves 5.5 MiB less", "1 step fewer", "keeps 2.75 MiB less for backward", ...: gains first, then costs.
 std::vector<std::string> effectsOf(const Suggestion& suggestion, const DeviceModel& device = {});
 
 Json toJson(const Suggestion& suggestion, const DeviceModel& device = {});

@@ -11,9 +11,9 @@
 
 namespace fuseline {
 
-/// What a measurement at one size says.
+/// Result of a measurement at one size.
 enum class FusionGain { Faster, Slower, Undecided };
-/// Undecided: the ratio could be chance.
+/// Undecided: the ratio is not statistically significant.
 FusionGain gainOf(const RatioStats& speedup);
 
 struct BreakEven {
@@ -22,7 +22,7 @@ struct BreakEven {
     Never,        // slower at each
     From,         // faster from `size` on, and at none below
     UpTo,         // faster up to `size`, and at none above
-    Undecided,    // no size says anything beyond its noise
+    Undecided,    // no size has a difference beyond its noise
     Mixed,        // anything else
     NotMeasured,  // there is no size
   };
@@ -37,7 +37,7 @@ struct SizedGain {
   FusionGain gain = FusionGain::Undecided;
 };
 
-/// Sizes in any order, each once. Says only what was measured: nothing is interpolated.
+/// Sizes in any order, each once. Reports only measured sizes: nothing is interpolated.
 BreakEven breakEvenOf(std::vector<SizedGain> gains);
 
 /// "atAllSizes", "never", "from", "upTo", "undecided", "mixed", "notMeasured".

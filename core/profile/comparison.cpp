@@ -43,7 +43,7 @@ ComparisonRow rowFor(const StepRecord& step, int depth) {
           .note = step.note};
 }
 
-/// What each variant that ran made of the device.
+/// Efficiency of each variant that ran.
 struct Rooflines {
   std::optional<Roofline> unfused;
   std::optional<Roofline> fused;
@@ -78,7 +78,7 @@ void appendEntry(std::vector<ComparisonRow>& rows, const StepRecord& step, const
   for (const StepRecord* part : parts) measureUnfused(rows.emplace_back(rowFor(*part, 1)), {part}, rooflines);
 }
 
-/// Steps of the unfused plan that no entry of the fused plan stands for, such as a gradient sum that a fusion
+/// Appends the steps of the unfused plan that no entry of the fused plan replaces, such as a gradient sum that a fusion
 /// made superfluous: without them the rows would not add up.
 void appendLeftOver(std::vector<ComparisonRow>& rows, const VariantRecord& unfused,
                     const std::set<const StepRecord*>& shown, const Rooflines& rooflines) {

@@ -11,7 +11,7 @@ namespace fuseline {
 
 std::string ColumnUnit::timeOf(double ns) const { return fmt::format("{:.3f}", ns / size); }
 
-/// What rounds to nothing has no sign.
+/// A value that rounds to zero has no sign.
 std::string ColumnUnit::bytesOf(std::int64_t bytes) const {
   const std::string text = fmt::format("{:.2f}", static_cast<double>(bytes) / size);
   return text == "-0.00" ? "0.00" : text;

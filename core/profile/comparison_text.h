@@ -1,4 +1,5 @@
-// Times, spreads and ratios as tables show them: one unit a column, and marks for what could be chance.
+// Times, spreads and ratios as tables show them: one unit per column, and marks for differences that are not
+// statistically significant.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,13 +33,13 @@ ComparisonUnits unitsOf(const Comparison& comparison);
 
 /// "1.2", the "± %" of tables; ">999" when the machine was busy with something else, "-" of one sample.
 std::string spreadText(const SampleStats& stats);
-/// "1.25x"; "~1.02x" when it could be chance.
+/// "1.25x"; "~1.02x" if it is not statistically significant.
 std::string ratioText(const RatioStats& speedup);
-/// The same of a row: "(0.97x)" of a step that both plans have, which is no speed-up, whatever it is. Empty where one
-/// side was not measured.
+/// The same for a row: "(0.97x)" for a step that both plans have, which is not counted as a speed-up. Empty if one side
+/// was not measured.
 std::string ratioText(const ComparisonRow& row);
 
-/// A fused entry has its rule's name, because its ops stand beneath it; others that of their step.
+/// A fused entry has its rule's name, because its ops are listed below it; others have that of their step.
 std::string entryName(const ComparisonRow& row);
 /// Whether no part of the same entry follows.
 bool isLastOfEntry(const Comparison& comparison, std::size_t index);

@@ -1,4 +1,4 @@
-// Names, and which roof is above which work.
+// Names, and the peak that limits each kind of work.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/device_roofs.h"
 

@@ -1,4 +1,4 @@
-// DeviceRoofs: what a device can do at best, and by which of its arithmetics a step computes.
+// DeviceRoofs: the peak bandwidth and FLOP/s of a device, and the arithmetic of a step.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace fuseline {
 
-/// Of what kind the operations of a step are. None: it stands under no roof of its device, as it waits for a link to
-/// the host or to another device, or nobody noted it.
+/// Kind of a step's operations. None: no peak of its device limits the step, because it waits for a link to the host or
+/// to another device, or its kind was not recorded.
 enum class Arithmetic { None, F32, Bf16, Fp8 };
 
 /// "f32", "bf16", "fp8"; empty for None.
@@ -17,13 +17,13 @@ std::string_view arithmeticName(Arithmetic arithmetic);
 /// None for a name that is not known, such as one of a newer program.
 Arithmetic arithmeticNamed(std::string_view name);
 
-/// What a device can do at best, measured now: what times are compared with. 0: it was not measured, or there is no
-/// such arithmetic.
+/// Peak rates of a device, measured now, for comparison with times. 0: not measured, or the device has no such
+/// arithmetic.
 struct DeviceRoofs {
   double copyGBps = 0.0;      // bytes read and written by a large copy
   double fmaF32Gflops = 0.0;  // float32 multiply-adds
-  double bf16Gflops = 0.0;    // products of bf16
-  double fp8Gflops = 0.0;     // products of FP8 codes with one scale a tensor
+  double bf16Gflops = 0.0;    // bf16 GEMMs
+  double fp8Gflops = 0.0;     // FP8 GEMMs with one scale per tensor
 
   bool operator==(const DeviceRoofs&) const = default;
 };
@@ -34,7 +34,7 @@ struct ComputeRoof {
   double gflops = 0.0;
 };
 
-/// A device without an arithmetic of its own for products computes them in the next wider one.
+/// A device without this arithmetic for GEMMs computes them in the next wider one.
 ComputeRoof computeRoof(const DeviceRoofs& roofs, Arithmetic arithmetic);
 
 /// The higher of each: on a shared machine one of two measurements may be disturbed.

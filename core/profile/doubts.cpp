@@ -1,4 +1,4 @@
-// Looks at the environment of a record, and at its steps under its roofs.
+// Checks the environment of a record, and its steps against the measured peaks.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/doubts.h"
 
@@ -10,7 +10,8 @@ namespace fuseline {
 
 namespace {
 
-/// Faster by so much is no scatter. Memory may be a cache, which is faster than the roof; arithmetic has no such way.
+/// A step faster by this factor is not explained by scatter. Traffic may come from a cache, which is faster than the
+/// peak bandwidth of memory; arithmetic has no such explanation.
 constexpr double kBeyondRoof = 0.8;
 
 std::string neighboursDoubt(const RunRecord& record) {

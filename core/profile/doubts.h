@@ -1,4 +1,4 @@
-// What makes one doubt the figures of a run, in sentences.
+// Warnings about a run's measurement, as text.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace fuseline {
 
-/// Of a record's environment: what other programs took of the CPUs during the rounds.
+/// Fact of a record's environment: the CPU time that other programs used during the rounds.
 inline constexpr std::string_view kNeighboursFact = "other programs";
 
-/// Other programs that took a part of the CPUs, and roofs that the run's own steps exceeded. Mostly empty.
+/// Warnings: other programs used part of the CPUs, or steps of the run exceeded the measured peaks. Usually empty.
 std::vector<std::string> doubtsOf(const RunRecord& record);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Names and JSON of what a step made of its device.
+// Names and JSON of a step's efficiency.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/efficiency.h"
 

@@ -1,4 +1,4 @@
-// Efficiency: what a step made of its device, and what keeps it from being faster.
+// Efficiency: a step's rates compared with the device's peaks, and what bounds the step.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,18 +8,18 @@
 
 namespace fuseline {
 
-/// What keeps work from being faster. Several: not all of it is kept by the same.
+/// Bound of the work. Several: different parts have different bounds.
 enum class Bound { Unknown, Memory, Compute, Launch, Several };
 
-/// What a step, or several that are set beside one, made of the device. Rates are of the least traffic and of the
-/// operations by definition, over the median time.
+/// Efficiency of a step, or of several steps that are compared with one. Rates are the least traffic and the operations
+/// by definition, divided by the median time.
 struct Efficiency {
   double timeNs = 0.0;
   double flops = 0.0;
   double bytes = 0.0;
-  double leastNs = 0.0;  // by the roofs; 0: not known
+  double leastNs = 0.0;  // by the peaks; 0: not known
   Bound bound = Bound::Unknown;
-  Arithmetic roof = Arithmetic::None;  // whose peak it is, where the bound is Compute
+  Arithmetic roof = Arithmetic::None;  // its peak limits the step if the bound is Compute
 
   /// FLOP per byte; 0: nothing is computed, or nothing moves.
   double intensity() const { return bytes > 0.0 ? flops / bytes : 0.0; }
@@ -31,7 +31,7 @@ struct Efficiency {
   std::string boundName() const;
 };
 
-/// The rates, the distance and the bound; null for what has no time.
+/// The rates, the distance and the bound; null for steps without a time.
 Json toJson(const Efficiency& efficiency);
 
 }  // namespace fuseline

@@ -21,7 +21,7 @@ std::map<int, double> launchEndsNs(const Timeline& timeline) {
   return ends.contains(-1) ? std::map<int, double>() : ends;
 }
 
-/// Of the steps one after the other; copies beside them wait for nobody.
+/// The steps one after the other; concurrent copies delay no step.
 std::vector<TimelineBox> stepsInOrder(const VariantRecord& variant) {
   std::vector<TimelineBox> steps = layOut(variant).boxes;
   std::erase_if(steps, [](const TimelineBox& box) { return box.level != TimelineLevel::Step || box.lane != 0; });
@@ -33,7 +33,7 @@ bool isTraced(const VariantRecord& variant) {
   return std::ranges::none_of(variant.timeline.spans, [](const TimelineSpan& span) { return span.activity < 0; });
 }
 
-/// What a step does begins when it is launched, if that is seen; from mark to mark it is in the step's time.
+/// A step's work begins when it is launched, if that was recorded; otherwise its time spans mark to mark.
 double workNs(const VariantRecord& variant, const TimelineBox& step, double waitNs) {
   const auto durationNs = static_cast<double>(step.durationNs());
   return isTraced(variant) ? durationNs : durationNs - waitNs;

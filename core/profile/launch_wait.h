@@ -10,16 +10,16 @@
 
 namespace fuseline {
 
-/// One per step: from when the device had ended all before it until it was launched. Where steps are timed from one
-/// mark on the device's clock to the next, this is part of the step's time; where kernels were traced, it lies before.
-/// Empty where it is not known: no timeline, an older file, launches that were recorded, or a device that is the host.
+/// One per step: from the end of all earlier work on the device until the step's launch. If steps are timed between
+/// marks on the device's clock, this is part of the step's time; if kernels were traced, it precedes that time. Empty
+/// if it is not known: no timeline, an older file, launches that were recorded, or a device that is the host.
 std::vector<double> launchWaitsNs(const VariantRecord& variant);
 
 /// One per step: did the device wait longer for its launch than it worked? Empty where launchWaitsNs() is.
 std::vector<bool> waitedForLaunch(const VariantRecord& variant);
 
 struct LaunchWaits {
-  int numWaiting = 0;  // steps of which waitedForLaunch() says so
+  int numWaiting = 0;  // steps with waitedForLaunch()
   int numSteps = 0;
   double waitedNs = 0.0;
   double totalNs = 0.0;  // of the round

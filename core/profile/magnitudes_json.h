@@ -1,4 +1,4 @@
-// Histograms of magnitudes as they stand in JSON output.
+// Histograms of magnitudes in JSON output.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

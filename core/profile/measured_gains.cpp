@@ -70,7 +70,7 @@ DeviceModel modelOf(const VariantRecord& unfused, std::string_view runName, cons
   return model;
 }
 
-/// What decides about sizes and dtypes: neither the view nor the choice of fusions.
+/// The part of a pipeline that determines sizes and dtypes: without the view and the choice of fusions.
 Json workOf(const Json& pipeline) {
   Json work = pipeline;
   for (const char* key : {"view", "fusion", "$schema", "formatVersion", "symbols"}) work.erase(key);
@@ -101,7 +101,7 @@ Verdict sameSettings(const RunSettings& measured, const RunSettings& wanted) {
   return Verdict::yes();
 }
 
-/// Of one name. Records of older programs tell the fields only.
+/// Compares recipes of one name. Records of older programs contain only the fields.
 Verdict sameRecipe(const RunRecord& run, const RunSettings& settings, const Json& recipe) {
   const bool areBothKnown = !run.recipe.is_null() && !recipe.is_null();
   if (areBothKnown ? run.recipe == recipe : run.settings.recipeFields == settings.recipeFields) return Verdict::yes();

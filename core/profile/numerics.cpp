@@ -21,7 +21,7 @@ int mantissaBits(DType dtype) {
   return dtype == DType::F16 ? 10 : 23;
 }
 
-/// The distance between neighbours of a dtype at this value.
+/// The distance between neighbors of a dtype at this value.
 double unitInLastPlace(double value, DType dtype) {
   const int smallest = dtype == DType::F16 ? -14 : -126;
   const int exponent = value == 0.0 ? smallest : std::max(std::ilogb(value), smallest);
@@ -65,7 +65,7 @@ struct Sums {
 /// See ErrorNumerics::toleranceShare.
 constexpr double kLargestOverRms = 8.0;
 
-/// Of what is allowed; nothing is allowed of integers.
+/// Share of the allowed difference; integers allow none.
 double shareOf(double difference, double allowed) {
   if (difference == 0.0) return 0.0;
   return allowed > 0.0 ? difference / allowed : std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// NumericsReport: what number formats did to the values of a run.
+// NumericsReport: effects of number formats on the values of a run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@ namespace fuseline {
 /// How many elements of a tensor have which magnitude.
 struct MagnitudeHistogram {
   int firstExponent = 0;             // counts[i]: 2^(firstExponent + i) <= |x| < 2^(firstExponent + i + 1)
-  std::vector<std::int64_t> counts;  // empty: there is no number besides 0
+  std::vector<std::int64_t> counts;  // empty: all numbers are 0
   std::int64_t zeros = 0;
   bool operator==(const MagnitudeHistogram&) const = default;
 };
@@ -27,26 +27,26 @@ struct MagnitudeHistogram {
 /// NaN and infinity are not counted.
 MagnitudeHistogram magnitudesOf(const std::vector<double>& values);
 
-/// What a recipe's own quantizer would make of a tensor.
+/// Result of a recipe's own quantizer for a tensor.
 struct Requantized {
   std::string recipe;
   std::string format;  // "e4m3 (mx_1x32)"
   ElementFormat element = ElementFormat::E4M3;
-  std::int64_t elements = 0;  // of the tensor's first rows: so many were quantized
+  std::int64_t elements = 0;  // number of quantized elements, from the tensor's first rows
   QuantizationLosses losses;
 };
 
-/// A quantized copy beside its tensor.
+/// Numerics of a quantized tensor, compared with its source.
 struct CopyNumerics {
   std::string name;    // "fc1.input@rowwise"
   std::string owner;   // the document's op
   std::string format;  // "e4m3 (mx_1x32)"
   QuantizationLosses losses;
   MagnitudeHistogram magnitudes = {};         // of the tensor
-  std::vector<Requantized> requantized = {};  // of rowwise copies: under every recipe that fits the tensor
+  std::vector<Requantized> requantized = {};  // of rowwise quantized tensors: under every recipe that fits the tensor
 };
 
-/// What a run keeps of a copy: what it lost, without its histograms.
+/// The losses of a quantized tensor that a run keeps, without its histograms.
 struct CopyLosses {
   std::string name;    // "fc1.input@rowwise"
   std::string owner;   // the document's op
@@ -60,7 +60,7 @@ CopyLosses copyLossesIn(JsonFields& fields);
 /// How far a tensor is from another that should be the same.
 struct ErrorNumerics {
   std::string name;   // "y", "norm:y", "grad.fc1.weight"
-  std::string owner;  // the document's op that makes it; empty: none
+  std::string owner;  // the document's op that produces it; empty: none
   double maxAbsolute = 0.0;
   double rmsRelative = 0.0;  // rms of the differences over that of the expected values, where they are not all 0
   double cosine = 1.0;       // of the angle between both
@@ -69,11 +69,11 @@ struct ErrorNumerics {
   static constexpr int kUlpBuckets = 12;
   std::array<std::int64_t, kUlpBuckets> ulpHistogram = {};
   bool isFinite = true;  // some elements are numbers, and neither has NaN or infinity where the other has one
-  /// What is allowed, relative to the values.
+  /// Allowed difference, relative to the values.
   double tolerance = 0.0;
-  /// How much of that the differences take: 1 is the limit. Of two shares the larger one: of their rms; and of the
-  /// largest difference, which is allowed eight times as much beside the rms of the values: of a million elements, one
-  /// is five times as far off as the rms.
+  /// Share of the tolerance that the differences use: 1 is the limit. It is the larger of two shares: that of the rms
+  /// of the differences, and that of the largest difference, for which eight times the tolerance is allowed relative to
+  /// the rms of the values: among a million normally distributed elements, one is five times as far off as the rms.
   double toleranceShare = 0.0;
 
   bool isWithin() const { return isFinite && toleranceShare <= 1.0; }
@@ -81,7 +81,7 @@ struct ErrorNumerics {
   double ulpsOf(double share) const;
 };
 
-/// Elements that are NaN or infinite in both count as equal. expected: as many values as actual.
+/// Elements that are NaN or infinite in both count as equal. expected: the same number of values as actual.
 ErrorNumerics errorOf(std::string name, const std::vector<double>& actual, const std::vector<double>& expected,
                       DType dtype, const Tolerance& tolerance);
 /// With the tolerance of the dtype.
@@ -113,9 +113,9 @@ struct NumericsReport {
   std::vector<ErrorNumerics> fusionErrors;
   std::optional<NonFiniteOrigin> firstNonFinite;
 
-  /// The largest of all errors, by rmsRelative; nullptr: there is none.
+  /// The largest of all errors, by rmsRelative; nullptr if there is none.
   const ErrorNumerics* worst() const;
-  /// The largest share over all copies.
+  /// The largest share over all quantized tensors.
   double worstUnderflow() const;
 };
 

@@ -1,4 +1,4 @@
-// NumericsGate: what the number formats of a run must not have done.
+// NumericsGate: limits on the effects of a run's number formats.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace fuseline {
 
-/// "error>tolerance": fails where a result of the fused plan is further from the unfused plan's than its tolerance.
-/// "error>0.5%": where the rms of the differences is above 0.5 % of that of the values. "float-error": of the unfused
-/// plan against float32.
+/// "error>tolerance": fails if a result of the fused plan differs from the unfused plan's by more than its tolerance.
+/// "error>0.5%": fails if the rms of the differences exceeds 0.5 % of the rms of the values. "float-error": compares
+/// the unfused plan with float32.
 struct NumericsGate {
   std::string text;
   bool isAgainstFloat = false;
   std::optional<double> percent;  // nothing: the tolerance
 };
 
-/// Errors (Usage): what of the text was not expected, and what is.
+/// Errors (Usage): the unexpected part of the text, and the valid values.
 Result<NumericsGate> parseNumericsGate(std::string_view text);
 
 struct NumericsGateResult {

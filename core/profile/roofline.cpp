@@ -18,7 +18,7 @@ Arithmetic arithmeticOfProduct(const Graph& graph, NodeId product, Phase phase) 
   return graph.spec(product, OperandKind::Input, 0).dtype == DType::F32 ? Arithmetic::F32 : Arithmetic::Bf16;
 }
 
-/// One step under its two roofs.
+/// Least times of one step by its two peaks.
 struct LeastTime {
   double memoryNs = 0.0;
   double computeNs = 0.0;
@@ -38,7 +38,7 @@ LeastTime leastTime(const StepWork& step, const DeviceRoofs& roofs) {
   return least;
 }
 
-/// The host's mean time for a launch where the device waits for the host; 0: it does not, or nobody knows.
+/// The host's mean time for a launch if the device waits for the host; 0: it does not, or it is not known.
 double waitedForLaunchNs(const VariantRecord& variant) {
   if (variant.launchNs.empty() || variant.launches == 0) return 0.0;
   double stepsNs = 0.0;

@@ -1,4 +1,4 @@
-// Roofline: the least time that a device's roofs allow a step, and how far from it the step is.
+// Roofline: the least time of a step at a device's peaks, and how far from it the step is.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,38 +13,38 @@
 
 namespace fuseline {
 
-/// What a step does, and by which of a device's arithmetics.
+/// Work of a step, and the device arithmetic that computes it.
 struct StepWork {
   Arithmetic arithmetic = Arithmetic::F32;
   double flops = 0.0;
   double bytes = 0.0;
 };
 
-/// Products are in the dtype that the op reads, those of both 16-bit ones count as bf16, or in FP8 where a recipe
-/// quantizes the op; all else is in float32. None: a copy to or from the host's memory, communication.
+/// GEMMs are in the dtype that the op reads (both 16-bit ones count as bf16), or in FP8 if a recipe quantizes the op;
+/// other operations are in float32. None: a copy to or from the host's memory, communication.
 Arithmetic arithmeticOf(const Graph& graph, const Step& step);
 
-/// Of every step that gives the device something to do.
+/// Work of every step that uses the device.
 std::vector<StepWork> workOf(const Graph& graph, const Plan& plan);
 StepWork workOf(const StepRecord& step);
-/// Of every step but views.
+/// Work of every step except views.
 std::vector<StepWork> workOf(const VariantRecord& variant);
 
-/// Nanoseconds, step by step at the nearer of its two roofs: its bytes at the bandwidth of a copy, its operations at
-/// the peak of its arithmetic. A model: launches take no time in it. 0 without roofs.
+/// Nanoseconds, summed over the steps, each at the nearer of its two peaks: its bytes at the bandwidth of a copy, its
+/// operations at the peak of its arithmetic. A model: launches take no time in it. 0 without peaks.
 double leastTimeNs(const std::vector<StepWork>& work, const DeviceRoofs& roofs);
 
-/// What a device is sold with: its data sheet's, not measured. Nullopt: not known here.
+/// The peaks in a device's data sheet, not measured. Nullopt: not known here.
 std::optional<DeviceRoofs> publishedRoofs(std::string_view device);
 
-/// How far the steps of a variant, which must outlive it, are from the roofs that were measured with it.
+/// Distance of a variant's steps from the peaks that were measured with it. The variant must outlive it.
 class Roofline {
  public:
   Roofline(const RunRecord& record, const VariantRecord& variant);
 
-  /// Of steps of the variant; views among them are left out. A step waits for the host's launch where the device waited
-  /// longer for it than it worked (launch_wait.h). Where that is not known: where the host takes longer to launch the
-  /// whole plan than the device for its steps, and where the step is shorter than the host's mean time for a launch.
+  /// steps: of the variant; views among them are ignored. A step is launch-bound if the device waited longer for its
+  /// launch than it worked (launch_wait.h). If that is not known: if the host takes longer to launch the whole plan
+  /// than the device takes for its steps, and the step is shorter than the host's mean time for a launch.
   Efficiency of(const Steps& steps) const;
 
  private:

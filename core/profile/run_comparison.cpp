@@ -23,7 +23,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kTotals = {"median", "unfused", "speedup", "peak", "saved", "launches"};
 constexpr std::string_view kAnyStep = "step";
 
-/// What a pipeline is besides what is told apart by itself: its symbols, its recipe, and how it is shown.
+/// A pipeline without its symbols, its recipe and its view, which are compared separately.
 std::string structureOf(const RunRecord& record) {
   if (!record.pipeline.is_object()) return record.pipelineHash;
   Json pipeline = record.pipeline;
@@ -43,7 +43,7 @@ std::optional<std::vector<DocumentChange>> pipelineChanges(const RunRecord& base
   return changes;
 }
 
-/// Facts that are expected to change from run to run; what slowed a device down is none of them.
+/// Facts that are expected to change from run to run; causes of a slower device are not among them.
 bool isIncidental(const std::string& fact) {
   return fact == "measured at" || fact == "clocks" || fact == "power" || fact == "temperature";
 }
@@ -111,7 +111,7 @@ class Differences {
       note("recipe overrides", overrides(m_base), overrides(m_next));
   }
 
-  /// Those of the pipeline, and what was set in place of them.
+  /// The symbols of the pipeline, and the values that the run's settings replaced.
   static Json symbolsOf(const RunRecord& record) {
     Json symbols = objectAt(record.pipeline, "symbols");
     for (const auto& [name, value] : record.settings.symbols) symbols[name] = value;
@@ -135,7 +135,7 @@ class Differences {
   std::vector<RunComparison::Difference> m_all;
 };
 
-/// Of samples of two runs.
+/// Changes between the samples of two runs.
 class Changes {
  public:
   Changes(const RunRecord& base, const RunRecord& next) : m_base(base), m_next(next) {}

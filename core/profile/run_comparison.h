@@ -1,4 +1,4 @@
-// RunComparison: two runs side by side, and what must not have become worse.
+// RunComparison: two runs side by side, and limits on regressions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace fuseline {
 
-/// A quantity of both runs. Smaller is better, but for a speed-up.
+/// A quantity of both runs. Smaller is better, except for a speed-up.
 struct MetricChange {
-  std::string name;   // for gates: "median", "unfused", "speedup", "peak", "saved", "launches"; of a step its name
+  std::string name;   // for gates: "median", "unfused", "speedup", "peak", "saved", "launches"; for a step its name
   std::string phase;  // of a step; else empty
   std::string unit;   // "ns", "bytes", "x" or ""
   SampleStats base;   // count 0: only the new run has it
-  SampleStats next;   // count 0: it is gone
+  SampleStats next;   // count 0: only the base has it
   RatioStats change;  // next over base
 
   bool isInBoth() const { return base.count > 0 && next.count > 0; }
@@ -26,26 +26,27 @@ struct MetricChange {
 
 /// Did both runs take turns in one measurement?
 bool tookTurns(const RunRecord& base, const RunRecord& next);
-/// next over base of samples of two runs: of each round where they took turns, else of the medians.
+/// next over base for samples of two runs: per round if the runs were interleaved, else from the medians.
 RatioStats changeBetween(const RunRecord& base, const RunRecord& next, std::span<const double> baseSamples,
                          std::span<const double> nextSamples);
 
-/// "+5.0 %", "~+0.4 %" where that could be chance, "same", "new" or "gone".
+/// "+5.0 %", "~+0.4 %" if not statistically significant, "same", "new" or "gone".
 std::string changeText(const MetricChange& metric);
 /// Nothing: it has not changed, perhaps. A speed-up is better when it grows.
 std::optional<bool> hasImproved(const MetricChange& metric);
 
 struct RunComparison {
-  /// What is not the same: {"device", "NVIDIA H100", "NVIDIA H200"}. Times of two devices say nothing of the program.
+  /// A difference in the environment: {"device", "NVIDIA H100", "NVIDIA H200"}. Times of two devices cannot be
+  /// compared.
   struct Difference {
     std::string what, base, next;
   };
   std::vector<Difference> differences;
   /// Both took turns in one measurement, so ratios are of each round; else of the medians of two measurements.
   bool isPaired = false;
-  std::string variant;               // whose steps are compared: the fused one, where both runs have it
-  std::vector<MetricChange> totals;  // from end to end, then memory and launches
-  std::vector<MetricChange> steps;   // in the new run's order, then those that are gone
+  std::string variant;               // variant with the compared steps: the fused one, if both runs have it
+  std::vector<MetricChange> totals;  // end-to-end time, then memory and launches
+  std::vector<MetricChange> steps;   // in the new run's order, then the steps that only the base has
 
   bool isOneDevice() const;
 };
@@ -62,7 +63,7 @@ struct Gate {
   double percent = 0.0;  // with its sign
 };
 
-/// Errors (Usage): what of the text was not expected, and what is.
+/// Errors (Usage): the unexpected part of the text, and the valid values.
 Result<Gate> parseGate(std::string_view text);
 
 struct GateResult {
@@ -71,7 +72,7 @@ struct GateResult {
   std::string sentence;  // with the figures, or with the step that is worst
 };
 
-/// Errors: a gate on times of two devices, on what one of the runs does not have, or on fewer rounds than
+/// Errors: a gate on times of two devices, on a metric that one of the runs does not have, or on fewer rounds than
 /// kRoundsForAClaim.
 Result<GateResult> check(const Gate& gate, const RunComparison& comparison);
 

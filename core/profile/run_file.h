@@ -1,4 +1,4 @@
-// Run files, "*.fuserun": what was measured, written and read again. They are also read from pages that show them.
+// Run files, "*.fuserun": writing and reading measurements. They are also read from exported pages that show them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace fuseline {
 
-/// Of a run file, or of a page that was exported of one.
-/// Errors: a sentence with the path: the file cannot be read, is no run, or is one of a newer program.
+/// Loads a run file, or an exported page of one.
+/// Errors, with the path: the file cannot be read, is no run, or is from a newer program.
 Result<RunRecord> loadRunRecord(const std::filesystem::path& path);
 
 /// As a whole or not at all. Bytes that are not UTF-8 are replaced. Errors: as writeFileAtomically().
 Result<void> saveRunRecord(const RunRecord& record, const std::filesystem::path& path);
 
-/// Whether the file says of itself that it is a run, whatever its name. Reads its beginning only.
+/// Whether the file's content identifies it as a run, independent of its name. Reads only its beginning.
 bool holdsRun(const std::filesystem::path& path);
 
 }  // namespace fuseline

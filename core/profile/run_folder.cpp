@@ -93,14 +93,14 @@ std::string ownRules(const Json& pipeline) {
   return rules.is_string() ? rules.get<std::string>() : RunSettings().rules;
 }
 
-/// Of the program's own runs, which nobody has renamed.
+/// Is it a run that the program named, and that was not renamed?
 bool isNamedByTime(const fs::path& file) {
   static const std::regex kPattern(R"(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-\d+)?\.fuserun)");
   return std::regex_match(file.filename().string(), kPattern);
 }
 
-/// An empty file of the file's own name, or with a number behind it where that is taken: no other program takes it
-/// then.
+/// Reserves an empty file with the file's own name, or with a number appended if that name is taken: no other program
+/// takes it then.
 Result<fs::path> reserveNameLike(const fs::path& file, const fs::path& folder) {
   fs::path free = folder / file.filename();
   for (int number = 2;; ++number) {
@@ -158,7 +158,7 @@ Result<void> moveRun(const fs::path& file, const fs::path& to, const FileMoved& 
   return {};
 }
 
-/// What is not dated, such as a broken file, stands last.
+/// Undated entries, such as broken files, come last.
 std::string_view timeOf(const RunEntry& entry) {
   return entry.summary ? std::string_view(entry.summary->measuredAt) : std::string_view();
 }
@@ -168,7 +168,7 @@ bool isNewer(const RunEntry& a, const RunEntry& b) {
   return std::pair(timeOf(a), a.file.stem()) > std::pair(timeOf(b), b.file.stem());
 }
 
-/// Notes that cannot be read: who knows what they marked.
+/// The notes file. If it cannot be read, it is not known which runs it marks.
 bool areNotes(const RunEntry& entry) { return entry.file.filename() == kNotesFile; }
 
 /// Without the empty ones: names that somebody has reserved, to write a record there.

@@ -1,7 +1,7 @@
-// A folder of runs beside a pipeline: NAME.runs with a run file each, and what the user noted of them in notes.json.
+// A folder of runs next to a pipeline: NAME.runs with a run file each, and the user's notes about them in notes.json.
 //
-// Nobody but the user deletes what a user may miss: only unmarked runs that the program named itself make room for
-// others. A file that cannot be read is told, and left alone.
+// Only the user deletes files that a user may miss: only unmarked runs that the program named itself are dropped to
+// make room for others. A file that cannot be read is reported, and left alone.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace fuseline {
 
-/// What a list of runs says of one.
+/// Summary of a run for lists.
 struct RunSummary {
   std::string measuredAt;  // "2026-11-25 09:30:00 UTC"; empty in older files
   std::string title;       // of the pipeline
@@ -29,16 +29,16 @@ struct RunSummary {
   SampleStats unfused;  // from end to end; count 0: not measured
   SampleStats fused;
   RatioStats speedup;          // unfused / fused
-  RuleSwitches switches;       // besides the pipeline's own
+  RuleSwitches switches;       // in addition to the pipeline's own
   bool hasOwnRecipe = false;   // the pipeline's, with its fields and overrides
-  bool hasOtherRules = false;  // than the pipeline asks for
+  bool hasOtherRules = false;  // rules differ from the pipeline's settings
   bool isPartial = false;
 
   bool hasBoth() const { return unfused.count > 0 && fused.count > 0; }
 };
 RunSummary summaryFor(const RunRecord& record);
 
-/// What a user says of a run.
+/// A user's note about a run.
 struct RunNote {
   std::string text;
   bool isStarred = false;
@@ -55,7 +55,7 @@ struct RunNote {
 /// By the names of the run files.
 using RunNotes = std::map<std::string, RunNote>;
 
-/// A run file, or what is wrong with it.
+/// A run file, or the error from reading it.
 struct RunEntry {
   std::filesystem::path file;
   RunNote note;
@@ -66,27 +66,28 @@ struct RunEntry {
 /// "dir/llama.runs" for "dir/llama.fuseline".
 std::filesystem::path runFolderOf(const std::filesystem::path& pipeline);
 
-/// None where there is no such file. Errors: it cannot be read, or is no list of notes; with the path.
+/// Empty if there is no such file. Errors: it cannot be read, or is no list of notes; with the path.
 Result<RunNotes> loadRunNotes(const std::filesystem::path& folder);
 /// The others stay, as do the rows of this one where `note` has none, and fields of newer programs. A file that cannot
 /// be read is kept as "notes.json.broken". Errors: those of writing.
 Result<void> saveRunNote(const std::filesystem::path& folder, const std::string& fileName, const RunNote& note);
 /// Also of its rows. Errors: those of writing.
 Result<void> forgetRunNote(const std::filesystem::path& folder, const std::string& fileName);
-/// What is said of the rows of a run, wherever its file is; the rest of its note stays. Errors: those of writing, and a
-/// file "notes.json" that is no list of notes, which is left alone.
+/// Saves the notes about rows of a run, wherever its file is; the rest of its note is kept. Errors: those of writing,
+/// and a file "notes.json" that is no list of notes, which is left alone.
 Result<void> saveRowNotes(const std::filesystem::path& run, const std::vector<RowNote>& rows);
-/// The same of parts of its timeline. Programs that do not know of these keep them beside notes of steps.
+/// The same for time ranges of its timeline. Programs that do not know of these preserve them along with notes about
+/// steps.
 Result<void> saveStretchNotes(const std::filesystem::path& run, const std::vector<StretchNote>& stretches);
-/// A run file with what was noted of it: beside the file, else in it. Errors: as loadRunRecord().
+/// A run file with its notes: from notes.json next to the file, else from the file. Errors: as loadRunRecord().
 Result<RunRecord> loadNotedRun(const std::filesystem::path& path);
 
-/// Makes the folder if it must, and a file that is named by the time: "2026-11-25_09-30-00.fuserun".
+/// Creates the folder if necessary, and a file named by the time: "2026-11-25_09-30-00.fuserun".
 /// Errors: a sentence with the path.
 Result<std::filesystem::path> addRun(const std::filesystem::path& folder, const RunRecord& record);
 
 using FileMoved = std::function<void(const std::filesystem::path& from, const std::filesystem::path& to)>;
-/// Moves every run of one folder to another, with what was noted. Errors: the first of them; the others are moved.
+/// Moves every run of one folder to another, with its notes. Errors: the first one; the other runs are moved.
 Result<void> moveRuns(const std::filesystem::path& from, const std::filesystem::path& to,
                       const FileMoved& onMoved = {});
 
@@ -108,8 +109,8 @@ class RunFolderReader {
   std::map<std::filesystem::path, Known> m_known;
 };
 
-/// The oldest of those that addRun() named and nobody marked, so that `numKept` of these are left; none where the notes
-/// cannot be read. `entries` as read.
+/// The oldest unmarked runs that addRun() named, so that `numKept` of these are left; none if the notes cannot be read.
+/// `entries`: as read.
 std::vector<std::filesystem::path> runsToDrop(const std::vector<RunEntry>& entries, std::size_t numKept);
 
 }  // namespace fuseline

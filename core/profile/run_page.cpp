@@ -10,7 +10,7 @@ constexpr std::string_view kBegin = R"(<script type="application/json" id="fusel
 constexpr std::string_view kEnd = "</script>";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-/// A "<" of JSON stands in strings only, which may say it in another way.
+/// A "<" of JSON is always in a string, which may contain it escaped.
 std::string withoutTags(const std::string& json) {
   std::string text;
   text.reserve(json.size());

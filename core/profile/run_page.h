@@ -10,7 +10,7 @@
 
 namespace fuseline {
 
-/// What stands in the head of such a page, so that its beginning says what it is.
+/// Mark in the head of such a page, which identifies it from its beginning.
 inline constexpr std::string_view kRunPageMark = R"(<meta name="generator" content="fuseline-run">)";
 
 /// The record as an element that browsers neither show nor run. Nothing in it can end the element early.

@@ -7,7 +7,7 @@
 
 namespace fuseline {
 
-/// With what is wrong about it: runs may have been written by hand.
+/// Includes its problems: runs may have been written by hand.
 LoadedDocument pipelineOf(const RunRecord& record);
 
 }  // namespace fuseline

@@ -94,7 +94,7 @@ Result<std::vector<std::int64_t>> listOf(std::string_view values) {
   return sizes;
 }
 
-/// Under their own names, so that a record says "MXFP8BlockScaling", however it was asked for.
+/// Full names, so that a record contains "MXFP8BlockScaling" even if an abbreviation was given.
 Result<std::vector<std::string>> recipesOf(std::string_view text, std::string_view values) {
   const Result<std::vector<const RecipeDefinition*>> found = recipesNamed(values);
   if (!found) return Error{fmt::format("--over {}: {}", text, found.error().message), ErrorKind::Usage};
@@ -108,7 +108,7 @@ Result<std::vector<std::string>> recipesOf(std::string_view text, std::string_vi
   return recipes;
 }
 
-/// Adds what a text says. Errors: those of parseSweep().
+/// Adds the axis that a text describes. Errors: those of parseSweep().
 Result<void> add(ShapeSweep& sweep, std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) return axisError(text, "expected NAME=VALUES.");

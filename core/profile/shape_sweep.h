@@ -27,32 +27,32 @@ struct SweepPoint {
 
   /// "M=512 H=4096 MXFP8BlockScaling"
   std::string name() const;
-  /// Puts the point into the settings of a run; the symbols go before what is set there.
+  /// Puts the point into the settings of a run; the point's symbols replace those of the settings.
   void applyTo(RunSettings& settings) const;
 };
 
 struct ShapeSweep {
-  /// At least one: break-even points lie on the first.
+  /// At least one: break-even points are computed along the first.
   std::vector<SweepAxis> axes;
-  /// Names of recipes; empty: that of the settings.
+  /// Names of recipes; empty: the recipe of the settings.
   std::vector<std::string> recipes;
 
-  /// Errors (Usage): more points than anybody waits for.
+  /// Errors (Usage): more points than the maximum.
   Result<void> checkSize() const;
-  /// The whole grid. The first axis runs fastest, so that its points stand together; recipes slowest.
+  /// The whole grid. The first axis varies fastest, so that its points are contiguous; recipes slowest.
   std::vector<SweepPoint> points() const;
 };
 
-/// "128:16384:x2", "128:1024:+128" or "512,1024,4096". Errors (Usage): what was not expected, and what is.
+/// "128:16384:x2", "128:1024:+128" or "512,1024,4096". Errors (Usage): the unexpected part, and the valid values.
 Result<std::vector<std::int64_t>> parseSizes(std::string_view text);
-/// What parseSizes() reads as these sizes, as short as it can be.
+/// The shortest text that parseSizes() reads as these sizes.
 std::string sizesText(std::span<const std::int64_t> sizes);
 /// Up to twice a size in powers of two, from an eighth of it on as far as it can be halved: 128 to 2048 of 1024.
 std::vector<std::int64_t> sizesAround(std::int64_t size);
 
 /// Texts such as "M=128:16384:x2", "M=128:1024:+128", "M=512,1024,4096" and "recipe=none,mxfp8".
-/// Errors (Usage): what of a text was not expected, and what is; no axis of sizes; an axis twice; more points than
-/// anybody waits for.
+/// Errors (Usage): the unexpected part of a text, and the valid values; no axis of sizes; an axis twice; more points
+/// than the maximum.
 Result<ShapeSweep> parseSweep(std::span<const std::string> texts);
 
 }  // namespace fuseline

@@ -48,7 +48,7 @@ std::vector<double> bootstrapMedians(std::span<const double> samples, std::mt199
   return medians;
 }
 
-/// Of a ratio's resamples.
+/// Statistics of a ratio from its resamples.
 RatioStats statsOf(double median, std::vector<double> resampled, std::size_t numRounds) {
   std::ranges::sort(resampled);
   RatioStats stats{.median = median, .low = quantile(resampled, 0.025), .high = quantile(resampled, 0.975)};

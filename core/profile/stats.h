@@ -18,7 +18,7 @@ struct SampleStats {
 
   /// Half the interquartile range over the median, in percent: the "± %" of tables.
   double spreadPercent() const;
-  /// One sample says nothing of others.
+  /// A single sample has no spread.
   bool hasSpread() const { return count > 1; }
 };
 
@@ -42,8 +42,8 @@ RatioStats compareRounds(std::span<const double> a, std::span<const double> b);
 /// a[i] / b[i], round by round.
 std::vector<double> ratiosOf(std::span<const double> a, std::span<const double> b);
 
-/// median(a) / median(b) of samples that have no rounds in common, such as those of two runs, and its bootstrap 95 %
-/// confidence interval. It knows the scatter within each run, and nothing of what changed on the machine between them.
+/// median(a) / median(b) of samples without common rounds, such as those of two runs, and its bootstrap 95 % confidence
+/// interval. It covers the scatter within each run, but not changes of the machine between them.
 RatioStats compareApart(std::span<const double> a, std::span<const double> b);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Statistics as they stand in JSON output.
+// Statistics in JSON output.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// Sums over the steps that a fused step stands for.
+// Sums over the unfused steps that a fused step replaces.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,13 +16,14 @@ using Steps = std::vector<const StepRecord*>;
 /// The sum of several steps, round by round: the median of sums is not the sum of medians.
 std::vector<double> sumPerRound(const Steps& steps);
 
-/// Finds the unfused steps that others stand for. A run may have thousands of steps, and each is asked for.
+/// Finds the unfused steps that another step replaces. Indexed, because a run may have thousands of steps and each is
+/// looked up.
 class StepParts {
  public:
-  /// unfused: must outlive it, and what it returns.
+  /// unfused: must outlive this object and its results.
   explicit StepParts(const VariantRecord& unfused);
 
-  /// Those whose ops run in this one, in their order.
+  /// The unfused steps with ops that run in `whole`, in their order.
   Steps of(const StepRecord& whole) const;
 
  private:
@@ -32,7 +33,7 @@ class StepParts {
   Places m_byName, m_byOp;
 };
 
-/// The same, asked once.
+/// The same for a single lookup.
 Steps partsOf(const StepRecord& whole, const VariantRecord& unfused);
 
 }  // namespace fuseline

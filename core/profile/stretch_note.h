@@ -1,4 +1,4 @@
-// StretchNote: what a user says of a part of a run's timeline.
+// StretchNote: a user's note about a time range of a run's timeline.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@ namespace fuseline {
 class JsonFields;
 
 struct StretchNote {
-  std::string variant;   // "unfused" or "fused"; empty: of all
+  std::string variant;   // "unfused" or "fused"; empty: all variants
   double startNs = 0.0;  // since the run began
   double endNs = 0.0;
   std::string text;
@@ -21,7 +21,7 @@ struct StretchNote {
   bool operator==(const StretchNote&) const = default;
 };
 
-/// In place of what was said of the same stretch; an empty text takes it away. By when they begin.
+/// Replaces the note about the same time range; an empty text removes it. Notes are ordered by start.
 void putStretchNote(std::vector<StretchNote>& notes, const StretchNote& given);
 
 /// [{"variant": ..., "startNs": ..., "endNs": ..., "text": ...}]

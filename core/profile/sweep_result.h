@@ -1,4 +1,4 @@
-// What a sweep measured: its rows, where fusing begins to pay, and both for spreadsheets and as JSON.
+// Results of a sweep: its rows, the break-even point of fusing, and both for spreadsheets and as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace fuseline {
 
-/// What a measured row says.
+/// Figures of a measured row.
 struct SweepFigures {
-  SampleStats unfused, fused;  // from end to end
+  SampleStats unfused, fused;  // end to end
   RatioStats speedup;          // of fusing, within rounds
   /// How much faster the fused plan is than that of the first recipe at the same sizes. They were measured one after
   /// the other, not in the same rounds. Nothing: it is of the first recipe, or that one was not measured.
@@ -41,7 +41,7 @@ struct SweepResult {
   std::vector<SweepRow> rows;  // as far as it came, in the order of the points
 };
 
-/// Puts a row behind the others, and compares it with that of the first recipe.
+/// Appends a row, and compares it with that of the first recipe.
 void addRow(SweepResult& result, SweepRow row);
 
 /// Points that differ in the size along the first axis only, and where fusing pays among them.

@@ -133,7 +133,7 @@ Json statisticsJson(const TensorStatistics& statistics) {
           {"magnitudes", toJson(statistics.magnitudes)}};
 }
 
-/// Of any tensor, also one that ops do not compute with.
+/// dtype of any tensor, including dtypes that ops do not compute with.
 DType dtypeIn(JsonFields& fields) {
   std::string name;
   fields.read("dtype", name);

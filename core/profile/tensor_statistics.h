@@ -1,4 +1,4 @@
-// TensorStatistics: what a tensor is like as a whole.
+// TensorStatistics: statistics over all elements of a tensor.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace fuseline {
 
-/// The figures are those of TransformerEngine's LogTensorStats, over the elements that are finite. Where there are too
-/// few of these, a figure is NaN.
+/// The figures are those of TransformerEngine's LogTensorStats, over the finite elements. If there are too few of
+/// these, a figure is NaN.
 struct TensorStatistics {
   std::int64_t elements = 0;
   std::int64_t zeros = 0;
@@ -27,7 +27,7 @@ struct TensorStatistics {
   double std = std::numeric_limits<double>::quiet_NaN();  // over n - 1, as torch.std
   double l1 = 0.0;
   double l2 = 0.0;
-  std::int64_t largestAt = -1;  // the first element of the largest magnitude that is finite; -1: there is none
+  std::int64_t largestAt = -1;  // index of the first element with the largest finite magnitude; -1: there is none
   MagnitudeHistogram magnitudes;
 
   std::int64_t finite() const { return elements - nans - infinities; }

@@ -187,7 +187,7 @@ class TreeBuilder {
     step.activities.empty() ? addParts(leaf, index, place.groups) : addActivities(leaf, step.activities, index);
   }
 
-  /// So far, of what the step's group at this depth is told as.
+  /// Number of instances so far that share the name of the step's group at this depth.
   int numInstances(const StepRecord& step, std::size_t depth) {
     Path path = splitAtDots(namesOf(step).front());
     path.resize(depth + 1);
@@ -223,7 +223,7 @@ class TreeBuilder {
     addActivities(passOf("launched by no step"), m_variant.unattributed, std::nullopt);
   }
 
-  /// With what is in it, and its time where it has none of its own.
+  /// The node with its children, and with the sum of their times if it has no time of its own.
   TimeNode assembled(std::size_t entry) {
     TimeNode node = std::move(m_entries[entry].node);
     const bool addsUp = node.level != TimeLevel::Step;
@@ -247,7 +247,7 @@ class TreeBuilder {
   Instances m_instances;
   BlockNames m_blocks;
   std::set<Path> m_groups;
-  std::map<Path, std::set<std::string>> m_seen;  // instances, by the path of what they are told as
+  std::map<Path, std::set<std::string>> m_seen;  // instances, by the path of their shared name
   std::vector<Entry> m_entries;
   std::map<std::tuple<std::size_t, TimeLevel, std::string>, std::size_t> m_index;  // by parent
 };

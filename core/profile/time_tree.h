@@ -1,4 +1,4 @@
-// TimeTree: where the time of a plan goes, from the whole down to kernels, with equal work as one.
+// TimeTree: the time of a plan, divided from the whole down to kernels, with equal work merged.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,17 +12,18 @@ namespace fuseline {
 
 enum class TimeLevel { Plan, Pass, Group, Step, Part, Activity };
 
-/// Takes at least the time of what it holds together; the rest is its own. Medians of a step's kernels may come to a
-/// little more than the median of the step.
+/// Its time is at least the sum of its children; the rest is its own. Medians of a step's kernels may add up to
+/// slightly more than the median of the step.
 struct TimeNode {
   TimeLevel level = TimeLevel::Plan;
-  /// A step's is told without the groups it stands in: "ForwardLinearBias(fc1.linear, fc1.bias)" in "layer1".
+  /// A step's name omits its groups: "ForwardLinearBias(fc1.linear, fc1.bias)" in "layer1".
   std::string name;
-  double ns = 0.0;  // of a step its median over the rounds; of what holds steps the sum of theirs
-  int count = 1;    // how many are told as this one
-  /// What a basic op may take of a fused step: its share is that of the unfused plan. Nobody has measured it.
+  double ns = 0.0;  // of a step its median over the rounds; of a node with steps the sum of theirs
+  int count = 1;    // number of instances that share this node
+  /// A basic op's estimated part of a fused step: its share in the unfused plan. It is not measured.
   bool isEstimate = false;
-  std::vector<std::size_t> steps;  // in VariantRecord::steps: those in it, or the one it is in
+  std::vector<std::size_t> steps;  // indices in VariantRecord::steps: the steps in the node, or the step that contains
+                                   // it
   std::vector<TimeNode> children;  // in the order in which they first ran
 };
 

@@ -70,7 +70,7 @@ class Lanes {
     return boxes;
   }
 
-  /// Boxes come in the order in which they begin, a step before what was done for it.
+  /// Boxes come in the order of their start, a step before its activities.
   void place(TimelineBox& box) {
     const bool isInStep = box.level == TimelineLevel::Activity && box.step >= 0;
     if (isInStep && fitsIntoStep(box)) return;
@@ -81,7 +81,7 @@ class Lanes {
     if (box.level == TimelineLevel::Step) m_placed[box.step] = {.lane = box.lane, .filledTo = box.startNs};
   }
 
-  /// What is done for a step at once does not fit into its box.
+  /// Concurrent activities of a step do not fit into its box.
   bool fitsIntoStep(TimelineBox& box) {
     PlacedStep& step = m_placed.at(box.step);
     if (step.filledTo > box.startNs) return false;
@@ -95,7 +95,7 @@ class Lanes {
     return m_laneEnds[at(lane)];
   }
 
-  /// Of the steps' lane, in order: neighbours of the same phase.
+  /// Passes from the boxes of the steps' lane, in order: successive boxes of the same phase.
   std::vector<TimelineBox> passesOf(const std::vector<TimelineBox>& boxes) const {
     std::vector<TimelineBox> passes;
     for (const TimelineBox& box : boxes) {

@@ -12,11 +12,11 @@ namespace fuseline {
 
 enum class TimelineLevel { Pass, Step, Activity, Launch };
 
-/// Two boxes of a lane are apart, or one lies within the other; whole nanoseconds keep them so.
+/// Two boxes of a lane are disjoint or nested; times in whole nanoseconds guarantee it.
 struct TimelineBox {
   TimelineLevel level = TimelineLevel::Step;
   int lane = 0;
-  int step = -1;      // index in VariantRecord::steps; of a pass its first one; -1: no step's, or the launch of all
+  int step = -1;      // index in VariantRecord::steps; of a pass its first one; -1: no step, or the launch of all
   int activity = -1;  // index in the step's activities, or in VariantRecord::unattributed
   std::int64_t startNs = 0;
   std::int64_t endNs = 0;
@@ -27,7 +27,7 @@ struct TimelineBox {
 struct TimelineLayout {
   /// By lane, then in the order in which they began, a box before those within it.
   std::vector<TimelineBox> boxes;
-  /// Lane 0 has the passes and their steps; the others what runs beside them, such as copies. The last one may be the
+  /// Lane 0 has the passes and their steps; the others have concurrent work, such as copies. The last one may be the
   /// host's, with its launches.
   int numLanes = 0;
   bool hasHostLane = false;

@@ -86,7 +86,7 @@ TensorSpec specOf(const Graph& graph, NodeId id, TensorType type) {
                                     : graph.spec(id, OperandKind::Output, 0);
 }
 
-/// Does a GEMM of the graph read this copy? Who reads those of a Quantize is not known here.
+/// Does a GEMM of the graph read this quantized tensor? The consumers of a Quantize's outputs are not known here.
 bool isRead(const Graph& graph, NodeId id, TensorType type, Direction direction) {
   const Node& node = graph.node(id);
   const bool isOfForward = type != TensorType::GradOutput && direction == Direction::Rowwise;
@@ -97,7 +97,7 @@ bool isRead(const Graph& graph, NodeId id, TensorType type, Direction direction)
   return isOfWgrad ? node.needs.anyParameter() : node.needs.inputs[0];
 }
 
-/// What the rows and columns of a tensor must be multiples of for the GEMMs that read its copies.
+/// Required multiples of a tensor's rows and columns for the GEMMs that read its quantized tensors.
 BlockShape multiplesFor(const Graph& graph, NodeId id, TensorType type, const TensorQuantizers& quantizers) {
   const Node& node = graph.node(id);
   BlockShape multiples{1, 1};
@@ -175,7 +175,7 @@ NodeId onlyReader(const Value& value) {
   return value.uses.size() == 1 && !value.isOutput ? value.uses.front().node : -1;
 }
 
-/// Of two Quantize in a row only the first one that a tensor meets quantizes it.
+/// If a tensor passes two successive Quantize ops, only the first one quantizes it.
 void dropSecondQuantizers(const Graph& graph, NodeQuantizers& quantizers) {
   const NodeQuantizers all = quantizers;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
@@ -215,7 +215,7 @@ void refusePairs(const Graph& graph, const Recipe& recipe, std::vector<Diagnosti
   }
 }
 
-/// Only the tensors whose scales are delayed: without a backward pass there is no gradient.
+/// True only for tensors with delayed scaling: without a backward pass there is no gradient.
 bool hasState(const Graph& graph, const Node& node, TensorType type) {
   const bool hasBackward = graph.pass() == PassKind::Training && node.takesPartInBackward();
   return quantizersOf(node, type).isDelayed() && (type != TensorType::GradOutput || hasBackward);

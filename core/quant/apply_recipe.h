@@ -1,4 +1,4 @@
-// From a graph and a recipe to a graph whose ops have quantizers, and the states that these keep.
+// Converts a graph and a recipe to a graph whose ops have quantizers, and to the state of these quantizers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,26 +13,26 @@
 
 namespace fuseline {
 
-/// Gives the quantizers of the recipe to every op that multiplies by weights, and to every Quantize. One whose matrices
-/// do not fit the scalings stays in high precision, with a warning that names the size that would fit.
+/// Assigns the recipe's quantizers to every op that multiplies by weights, and to every Quantize. An op with matrices
+/// that do not fit the scalings stays in high precision, with a warning that names a size that would fit.
 Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics);
 
 /// The quantizers of one tensor of a linear op.
 const TensorQuantizers& quantizersOf(const Node& node, TensorType type);
 
-/// Groups of rows, each of which has quantizers of its own; 0: the op does not divide its rows.
+/// Number of groups of rows with separate quantizers; 0: the op does not divide its rows.
 std::int64_t rowGroups(const Node& node);
 
-/// An op that only passes its input on: what it makes of it, others read.
+/// An op that only passes its input on: others consume its quantized output.
 bool passesOnQuantized(const Node& node, TensorType type);
 
-/// Does an op multiply codes, forward or backward? Backward may be left in high precision.
+/// Does an op multiply quantized operands, forward or backward? Backward may be left in high precision.
 bool multipliesCodes(const Node& node, bool isBackward);
 
-/// "fc1.input", of a group "experts.input2": what the copies of the tensor are named after.
+/// "fc1.input", of a group "experts.input2": the prefix of the quantized tensors' names.
 std::string quantizedName(const Node& node, TensorType type, std::optional<std::int64_t> group = std::nullopt);
 
-/// What delayed scaling remembers of one tensor from step to step.
+/// State of delayed scaling that one tensor keeps from step to step.
 struct QuantizerState {
   NodeId node = -1;
   TensorType type = TensorType::Input;

@@ -13,7 +13,7 @@ namespace fuseline {
 
 namespace {
 
-/// How scales stand in a copy's memory.
+/// Layout of the scales in a quantized tensor's memory.
 ScaleLayout layoutOf(Scaling scaling) { return isOfBlocksOf128(scaling) ? ScaleLayout::Gemm : ScaleLayout::Compact; }
 
 QuantizedSpec quantizedSpec(const TensorSpec& spec) {

@@ -1,4 +1,4 @@
-// Quantized copies as plans keep them: codes, scales and amax in one piece of memory (core/tensor/scaling.h).
+// Quantized tensors as plans store them: values, scales and amax in one piece of memory (core/tensor/scaling.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,22 +9,22 @@
 
 namespace fuseline {
 
-/// What stands in the memory of a copy, with that copy alone. spec.quantized must be set, without groups.
+/// The content of a quantized tensor's memory; the result has this direction alone. spec.quantized must be set, without
+/// groups.
 QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory);
 
 /// The inverse: spec.bytes() bytes, padding zero.
 void toMemory(const QuantizedTensor& tensor, const TensorSpec& spec, std::byte* memory);
 
-/// Quantizes x as `spec` says, which has no groups.
+/// Quantizes x to `spec`, which has no groups.
 /// Errors: those of quantize().
 Result<void> quantizeToMemory(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
                               const TensorSpec& spec, std::byte* memory);
 
-/// What a copy without groups stands for, rounded to the tensor's dtype.
+/// Dequantizes a quantized tensor without groups, rounded to the tensor's dtype.
 Tensor dequantizedTensor(const TensorSpec& spec, const std::byte* memory);
 
-/// The numbers that the codes stand for, of all groups, before any rounding to the dtype; an inverse transform
-/// included.
+/// The dequantized values of all groups, before any rounding to the dtype; an inverse transform included.
 std::vector<double> dequantizedValues(const TensorSpec& spec, const std::byte* memory);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// DataSheet: what NVIDIA publishes of a GPU. Nothing of it is measured here: estimates and lines in a roofline say so.
+// DataSheet: NVIDIA's published figures for a GPU. They are not measured here: estimates and roofline lines say so.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,7 @@ struct DataSheet {
   double fp8Gflops = 0.0;
 };
 
-/// Of the SXM form.
+/// H200, SXM form.
 inline constexpr DataSheet kH200{.memoryGBps = 4800, .f32Gflops = 67e3, .bf16Gflops = 989e3, .fp8Gflops = 1979e3};
 
 /// device: as the driver names it, "NVIDIA H200". Nullopt: not known here.

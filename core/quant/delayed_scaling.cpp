@@ -1,4 +1,4 @@
-// Updates of delayed scaling, and what its states are named after.
+// Updates of delayed scaling, and the names of its state tensors.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/delayed_scaling.h"
 
@@ -14,7 +14,7 @@ namespace fuseline {
 
 namespace {
 
-/// Of the history and the amax of the step.
+/// The maximum of the history and the step's amax.
 float largest(std::span<const float> history, float last) {
   return std::accumulate(history.begin() + 1, history.end(), last, [](float a, float b) { return std::fmax(a, b); });
 }

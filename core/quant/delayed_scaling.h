@@ -1,4 +1,4 @@
-// What DelayedScaling remembers from step to step: scales and the amaxes they follow from.
+// State that DelayedScaling keeps from step to step: scales, and the amaxes they follow from.
 // Source: TransformerEngine's fused update, which differs from its unfused one where an amax is 0.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -17,16 +17,16 @@ struct DelayedUpdate {
   int margin = 0;
   /// Otherwise the largest of the history.
   bool takesMostRecent = false;
-  /// Of the tensor's format.
+  /// Largest finite value of the tensor's format.
   float maxFinite = 448.0F;
 };
 
-/// Ends a step: the history of a tensor moves on and its scale follows. A tensor with the amax 0, one that was not
-/// used, keeps both. history: row 0 is the amax of the step at hand, over all ranks; the others are earlier ones, the
-/// oldest first.
+/// Ends a step: shifts the history of a tensor and updates its scale. A tensor with the amax 0, which was not used,
+/// keeps both. history: row 0 is the amax of the current step, over all ranks; the others are earlier ones, the oldest
+/// first.
 void updateDelayedScaling(float& scale, std::span<float> history, const DelayedUpdate& update);
 
-/// For how many more steps an infinite amax keeps the scale as it is; 0: there is none. history: after an update.
+/// Number of further steps for which an infinite amax keeps the scale unchanged; 0: none. history: after an update.
 int frozenSteps(std::span<const float> history);
 
 /// Which pass of an op quantizes the tensors.

@@ -1,4 +1,4 @@
-// NVFP4's 4over6: a block's scale makes its largest value 6 or 4, whichever loses less.
+// NVFP4's 4over6: a block's scale maps its largest value to 6 or 4, with the smaller error.
 // Source: TransformerEngine 2.20.2, cast/nvfp4/quantize_4over6_nvfp4.cuh; its PyTorch reference, reference_nvfp4.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -18,7 +18,7 @@ class FourOverSixScaler {
 
   /// block: its rows of up to 16 elements one after the other.
   BlockScale<std::uint8_t> scaleOf(std::span<const float> block, std::int64_t rows) const;
-  /// The amax by which codes and scales are dequantized as those of every NVFP4 tensor are, whose scales reach 448.
+  /// The amax that dequantizes values and scales as in every NVFP4 tensor, whose scales reach 448.
   float storedAmax() const;
 
  private:

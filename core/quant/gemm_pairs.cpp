@@ -13,7 +13,7 @@ namespace fuseline {
 
 namespace {
 
-/// Scalings whose scales a GEMM reads in the same way.
+/// Scalings with scales that a GEMM reads in the same way.
 enum class ScaleKind : std::uint8_t { Tensor, BlocksOf128, Mx, Nv };
 
 ScaleKind kindOf(Scaling scaling) {

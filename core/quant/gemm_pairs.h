@@ -15,11 +15,11 @@ struct GemmFactor {
   std::optional<QuantizerSpec> quantizer;
 };
 
-/// Whether tensor cores, and TransformerEngine's GEMM, multiply the two by each other. isStrict: also where only one of
-/// them is quantized, and where only one is transformed; TransformerEngine raises there, or computes a wrong product.
+/// Whether tensor cores, and TransformerEngine's GEMM, multiply the two by each other. isStrict: no also if only one of
+/// them is quantized, or only one is transformed; TransformerEngine then raises, or computes a wrong result.
 Verdict canMultiply(GemmRole gemm, const GemmFactor& a, const GemmFactor& b, bool isStrict);
 
-/// Whether a delayed scale serves both copies of a tensor: TransformerEngine's HybridQuantizer takes none.
+/// Whether a delayed scale serves both directions of a tensor: TransformerEngine's HybridQuantizer supports none.
 Verdict isDelayedWhole(TensorType tensor, const std::function<std::optional<QuantizerSpec>(OperandRole)>& quantizerFor);
 
 }  // namespace fuseline

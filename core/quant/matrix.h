@@ -21,7 +21,7 @@ struct Matrix {
 
 /// All leading dimensions become one. Exact: float32 holds every value of the wider dtypes.
 Matrix matrixOf(const Tensor& tensor);
-/// Rounds every value once. The matrix has as many elements as the spec.
+/// Rounds every value once. The matrix has the spec's number of elements.
 Tensor tensorOf(const Matrix& matrix, TensorSpec spec);
 
 Matrix transposed(const Matrix& matrix);

@@ -1,4 +1,4 @@
-// Takes keys apart at their dots from behind, and texts at their brackets.
+// Splits keys at their dots from the end, and texts at their brackets.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/operand_setting.h"
 
@@ -19,7 +19,7 @@ constexpr std::string_view kEveryTensor = "all";
 constexpr std::string_view kUnquantized = "high_precision";
 constexpr char kOfRowwise = '~';
 
-/// What stands behind the last dot, and what before it.
+/// The parts after and before the last dot.
 std::pair<std::string_view, std::string_view> lastPart(std::string_view key) {
   const std::size_t dot = key.rfind('.');
   if (dot == std::string_view::npos) return {"", key};

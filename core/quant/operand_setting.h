@@ -14,9 +14,9 @@ namespace fuseline {
 /// Whether a key names an operand, [OP.]TENSOR[.GEMM] with the tensors input, weight, grad_output and all.
 bool isOperandKey(std::string_view key);
 
-/// Of such a key. text: e4m3, e5m2, e2m1, high_precision, or the beginning of a recipe's name, with fields in brackets:
-/// "mxfp8", "Float8CurrentScaling(fp8_format=E4M3,use_power_2_scales=true)". Behind "~" it is made of what the copy for
-/// forward stands for: "~nvfp4". Errors (Usage): a text that is none of these.
+/// Parses the value of such a key. text: e4m3, e5m2, e2m1, high_precision, or the beginning of a recipe's name, with
+/// fields in brackets: "mxfp8", "Float8CurrentScaling(fp8_format=E4M3,use_power_2_scales=true)". After "~" the operand
+/// is quantized from the dequantized forward tensor: "~nvfp4". Errors (Usage): any other text.
 Result<RoleOverride> parseOperandSetting(std::string_view key, const std::string& text);
 
 /// The recipe of this definition with settings of its fields and of operands, in their order.

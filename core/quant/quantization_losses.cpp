@@ -1,4 +1,4 @@
-// Compares a tensor with the numbers that its codes stand for.
+// Compares a tensor with its dequantized values.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/quantization_losses.h"
 
@@ -35,7 +35,7 @@ std::vector<double> factorsOf(const TensorSpec& copy, const std::byte* memory) {
   return factors;
 }
 
-/// The same codes with scales of 1: what the codes of one group say by themselves.
+/// The values with scales of 1: one group's encoded values alone.
 std::vector<double> groupCodeValues(const TensorSpec& copy, const std::byte* memory) {
   const CopyParts parts = partsOf(copy);
   std::vector<std::byte> plain(memory, memory + parts.totalBytes);

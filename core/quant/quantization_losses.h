@@ -1,4 +1,4 @@
-// What a quantized copy lost of its tensor.
+// Losses of a tensor's quantization.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,11 +10,11 @@ namespace fuseline {
 
 struct QuantizationLosses {
   double amax = 0.0;         // of the tensor; NaN and infinity do not count
-  double smallest = 0.0;     // the smallest magnitude besides 0
-  double scaleInvMin = 0.0;  // of all blocks: what a code is multiplied by
+  double smallest = 0.0;     // the smallest nonzero magnitude
+  double scaleInvMin = 0.0;  // over all blocks: the dequantization factor
   double scaleInvMax = 0.0;
-  double underflowShare = 0.0;   // of the elements that are not 0: those whose number is 0
-  double saturationShare = 0.0;  // of all: those beyond the largest number of the format
+  double underflowShare = 0.0;   // of the nonzero elements: those that become 0
+  double saturationShare = 0.0;  // of all elements: those beyond the largest value of the format
   double meanSquaredError = 0.0;
   double signalToNoise = 0.0;  // in dB: the mean square of the tensor over the mean squared error; infinite without one
 
@@ -23,8 +23,8 @@ struct QuantizationLosses {
   bool operator==(const QuantizationLosses&) const = default;
 };
 
-/// memory: the copy of x that `copy` describes. Of a transform, whose codes are those of other numbers, underflow and
-/// saturation are 0.
+/// memory: the quantized tensor of x that `copy` describes. With a transform, which quantizes other numbers, underflow
+/// and saturation are 0.
 QuantizationLosses lossesOf(const Tensor& x, const TensorSpec& copy, const std::byte* memory);
 
 }  // namespace fuseline

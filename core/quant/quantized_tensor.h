@@ -1,4 +1,4 @@
-// QuantizedTensor: low-precision codes with the scales that turn them back into numbers.
+// QuantizedTensor: low-precision encoded values with the scales that dequantize them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,9 +17,9 @@ enum class ScaleLayout : std::uint8_t { Compact, Gemm };
 
 /// A tensor quantized for GEMMs that contract one of its directions.
 struct QuantizedCopy {
-  /// Codes, u8 [rows, cols] as the copy stands in memory; for E2M1 [rows, ceil(cols / 2)], two codes a byte.
+  /// Encoded values, u8 [rows, cols] in the stored orientation; for E2M1 [rows, ceil(cols / 2)], two values per byte.
   Tensor data;
-  /// Factors that dequantize: f32, or u8 codes of E8M0 and E4M3.
+  /// Dequantization factors: f32, or u8 encodings of E8M0 and E4M3.
   Tensor scaleInv;
   /// Nv scalings: the largest |value| of the tensor, from which the scale of the tensor follows.
   std::optional<float> amax;
@@ -27,14 +27,14 @@ struct QuantizedCopy {
   std::int64_t bytes() const;
 };
 
-/// What is known of a quantized tensor without its data.
+/// Description of a quantized tensor without its data.
 struct QuantizedSpec {
   /// dtype and shape of the tensor that was quantized.
   TensorSpec nominal;
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
   ScaleLayout layout = ScaleLayout::Compact;
-  /// The columnwise copy was taken of the random Hadamard transform of the tensor.
+  /// The columnwise tensor was quantized from the random Hadamard transform of the tensor.
   bool isColumnwiseTransformed = false;
   bool operator==(const QuantizedSpec&) const = default;
 };
@@ -46,19 +46,19 @@ struct QuantizedTensor {
 
   const std::optional<QuantizedCopy>& copy(Direction direction) const;
   std::optional<QuantizedCopy>& copy(Direction direction);
-  /// Of all codes and scales.
+  /// Size of all encoded values and scales, in bytes.
   std::int64_t bytes() const;
 };
 
-/// The specs of data and scaleInv of a copy.
+/// The specs of data and scaleInv in one direction.
 TensorSpec codesSpec(const QuantizedSpec& spec, Direction direction);
 TensorSpec scalesSpec(const QuantizedSpec& spec, Direction direction);
 
-/// As plain tensors for files: `<name>.spec` (JSON, u8), `<name>.data`, `.scale_inv`, `.amax`, and the same of the
-/// columnwise copy behind `<name>.columnwise_`.
+/// Plain tensors for files: `<name>.spec` (JSON, u8), `<name>.data`, `.scale_inv`, `.amax`, and the same for the
+/// columnwise quantized tensor with the prefix `<name>.columnwise_`.
 NamedTensors toTensors(std::string_view name, const QuantizedTensor& tensor);
 
-/// The inverse, bit for bit. Errors: a tensor is missing, or differs from what the spec says.
+/// The inverse, bit for bit. Errors: a tensor is missing, or differs from the spec.
 Result<QuantizedTensor> quantizedFromTensors(std::string_view name, const NamedTensors& tensors);
 
 }  // namespace fuseline

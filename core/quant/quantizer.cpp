@@ -106,7 +106,7 @@ float blockAmaxOf(const Matrix& matrix, const Region& region) {
   return amax;
 }
 
-/// x as a copy stands in memory, transformed if it is to be.
+/// x in the stored orientation of the quantized tensor, transformed if the spec requires it.
 Matrix sourceOf(const Matrix& x, const QuantizerSpec& spec, Direction direction) {
   if (direction == Direction::Rowwise || !traitsOf(spec.scaling).isColumnwiseTransposed) return x;
   return spec.transformsColumnwise ? randomHadamard(transposed(x)) : transposed(x);

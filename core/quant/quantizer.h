@@ -15,31 +15,31 @@ namespace fuseline {
 
 enum class Copies : std::uint8_t { Rowwise, Columnwise, Both };
 
-/// What a quantizer does not find in the tensor itself.
+/// Inputs of a quantizer in addition to the tensor itself.
 struct QuantizerInputs {
   /// Delayed scaling: the scale of a whole tensor. Otherwise it follows from the amax.
   std::optional<float> scale;
-  /// The amax of the whole tensor over all ranks; otherwise that of the tensor at hand.
+  /// The amax of the whole tensor over all ranks; default: that of the given tensor.
   std::optional<float> amax;
-  /// The same of the transformed tensor, for a columnwise copy of it.
+  /// The same for the transformed tensor, which is quantized columnwise.
   std::optional<float> transformedAmax;
-  /// Where stochastic rounding takes its bits from: seed, name of the tensor and direction give a stream, the position
-  /// of the element in its copy gives the byte.
+  /// Source of the random bits of stochastic rounding: seed, name of the tensor and direction select a stream, and the
+  /// position of the element in the quantized tensor selects the byte.
   std::uint64_t seed = 0;
   std::string name;
 };
 
-/// Scales are in compact layout. Both copies are quantized from x itself, as its dtype holds it: a kernel that computes
-/// x and quantizes it at once must round to that dtype in between to give the same bits.
+/// Scales are in compact layout. Both directions are quantized from x itself, in its dtype: a kernel that computes x
+/// and quantizes it at once must round to that dtype in between to get the same bits.
 /// Errors: x has bytes, or its format does not fit its scaling; a transform needs rows that are a multiple of 16.
 Result<QuantizedTensor> quantize(const Tensor& x, const QuantizerSpec& spec, Copies copies,
                                  const QuantizerInputs& inputs = {});
 
-/// The tensor that a copy stands for, rounded once to its nominal dtype; an inverse transform included.
-/// Errors: there is no such copy.
+/// Dequantizes, rounded once to the nominal dtype; an inverse transform included.
+/// Errors: the tensor was not quantized in this direction.
 Result<Tensor> dequantize(const QuantizedTensor& tensor, Direction direction);
 
-/// Whether a GEMM can read a copy of a tensor of this shape with this scaling, or the sentence why not.
+/// Whether a GEMM can read a tensor of this shape quantized with this scaling; the verdict has the reason.
 Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling, Direction direction);
 
 }  // namespace fuseline

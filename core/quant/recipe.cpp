@@ -171,7 +171,7 @@ Result<QuantizerSource> quantizerSource(const RecipeDefinition& recipe, const At
 
 namespace {
 
-/// The quantizer whose format the override changes, whatever leaves the operand in high precision besides.
+/// The quantizer whose format the override changes, even if another override leaves the operand in high precision.
 std::optional<QuantizerSpec> formatBase(const Recipe& recipe, OperandRole role, const RoleOverride& special) {
   auto base = recipe.definition().quantizer ? recipe.definition().quantizer(recipe.fields(), role) : std::nullopt;
   for (const RoleOverride& earlier : recipe.overrides()) {
@@ -250,7 +250,7 @@ Recipe::Operand Recipe::operandFor(OperandRole role, const IsAt& isAt) const {
   if (!m_definition->quantizer) return operand;
   operand.quantizer = m_definition->quantizer(m_fields, role);
   operand.isDequantized = m_definition->isDequantized && m_definition->isDequantized(m_fields, role);
-  bool isPlain = false;  // for good: so says an override, which only one with a quantizer of its own takes back
+  bool isPlain = false;  // final: set by an override, and reverted only by one with its own quantizer
   for (const RoleOverride& special : m_overrides) {
     const bool isHere = special.op.empty() || (isAt && isAt(special.op));
     if (!isHere || !special.matches(role)) continue;
@@ -316,14 +316,14 @@ std::vector<std::string> recipesFor(ComputeCapability device) {
 
 namespace {
 
-/// Of the GEMMs of a scaling.
+/// Requirement of a scaling's GEMMs.
 HardwareNeed hardwareOf(Scaling scaling) {
   if (scaling == Scaling::PerTensor) return {.minimum = {8, 9}};
   return {.minimum = isOfBlocksOf128(scaling) ? ComputeCapability{9, 0} : ComputeCapability{10, 0}};
 }
 
-/// Whether the device multiplies what the quantizers of every op of a recipe make, each of which may be of another
-/// recipe.
+/// Whether the device multiplies the tensors that the quantizers of every op of a recipe produce; each quantizer may be
+/// of another recipe.
 Verdict supportsScalings(const Recipe& recipe, ComputeCapability device) {
   std::vector<std::string> places = {""};
   for (const RoleOverride& special : recipe.overrides()) places.push_back(special.op);

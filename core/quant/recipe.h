@@ -16,7 +16,7 @@
 
 namespace fuseline {
 
-/// What a tensor is to a linear op.
+/// Role of a tensor in a linear op.
 enum class TensorType : std::uint8_t { Input, Weight, GradOutput };
 std::string_view roleName(TensorType role);  // "input", "weight", "grad_output"
 
@@ -34,7 +34,7 @@ struct OperandRole {
 /// The six operands there are, in the order of the GEMMs.
 const std::vector<OperandRole>& operandRoles();
 
-/// Which copy of the tensor the GEMM reads: the one whose columns, or whose rows, it contracts.
+/// The direction in which the GEMM reads the tensor: rowwise if it contracts its columns, else columnwise.
 Direction directionOf(OperandRole role);
 
 /// A compute capability, such as 9.0.
@@ -45,10 +45,10 @@ struct ComputeCapability {
 };
 /// "9.0 (sm_90)".
 std::string toString(ComputeCapability capability);
-/// "sm_90" is 9.0; nothing for what is no GPU.
+/// "sm_90" is 9.0; nothing for a text that names no GPU.
 std::optional<ComputeCapability> parseCapability(std::string_view architecture);
 
-/// What a kernel needs of a GPU.
+/// A kernel's requirements on a GPU.
 struct HardwareNeed {
   ComputeCapability minimum;
   /// The first one that is too new.
@@ -68,31 +68,31 @@ struct RecipeDefinition {
   std::optional<HardwareNeed> hardware = std::nullopt;
   /// Scales follow from the amaxes of earlier steps, see delayed_scaling.h.
   bool hasState = false;
-  /// What ranges and choices cannot say. May be empty.
+  /// Checks that ranges and choices cannot express. May be empty.
   std::function<Verdict(const Attributes& fields)> check;
   /// How an operand is quantized; nothing when it is not. May be empty: then none is.
   std::function<std::optional<QuantizerSpec>(const Attributes& fields, OperandRole role)> quantizer;
-  /// Whether backward reads an operand that is not quantized for it as what the rowwise copy stands for. May be empty.
+  /// Whether backward reads an operand without a quantizer as the dequantized rowwise tensor. May be empty.
   std::function<bool(const Attributes& fields, OperandRole role)> isDequantized = {};
   /// Every tensor of a linear op has a quantizer, if only one that does nothing, so that both operands of a GEMM must
   /// fit each other.
   bool isCustom = false;
-  /// What the hardware's products ask of the fields, where it can run the recipe. May be empty.
+  /// Requirements of the hardware's GEMMs on the fields, if it can run the recipe. May be empty.
   std::function<Verdict(const Attributes& fields, ComputeCapability device)> checkDevice = {};
 
   const AttributeSpec* field(std::string_view name) const;
 };
 
-/// A recipe whose quantizer an operand takes.
+/// A recipe whose quantizer an operand uses.
 struct QuantizerSource {
   const RecipeDefinition* recipe = nullptr;
   Attributes fields;  // all of them
   bool operator==(const QuantizerSource&) const = default;
 };
-/// With defaults in place of what `fields` leaves out. Errors: those of Recipe::create() without overrides.
+/// Fields missing in `fields` get their defaults. Errors: those of Recipe::create() without overrides.
 Result<QuantizerSource> quantizerSource(const RecipeDefinition& recipe, const Attributes& fields = {});
 
-/// What an operand becomes in place of what the recipe says. A later override goes before an earlier one.
+/// Replaces the recipe's setting for an operand. A later override takes precedence over an earlier one.
 struct RoleOverride {
   std::optional<TensorType> tensor;  // nothing: any
   std::optional<GemmRole> gemm;      // nothing: any
@@ -102,7 +102,7 @@ struct RoleOverride {
   std::string op = {};
   /// The operand is quantized as by this recipe.
   std::optional<QuantizerSource> quantizer = std::nullopt;
-  /// A columnwise copy is made of what the rowwise one stands for: TransformerEngine's columnwise_source
+  /// The columnwise tensor is quantized from the dequantized rowwise one: TransformerEngine's columnwise_source
   /// "rowwise_dequantized".
   bool isOfRowwise = false;
 
@@ -115,8 +115,8 @@ class Recipe {
   /// Whether an override for this op counts.
   using IsAt = std::function<bool(const std::string& op)>;
 
-  /// With defaults in place of what `fields` leaves out. The definition must outlive the recipe.
-  /// Errors: an unknown field, a wrong type, a value out of range, what the definition's check or an override refuses.
+  /// Fields missing in `fields` get their defaults. The definition must outlive the recipe.
+  /// Errors: an unknown field, a wrong type, a value out of range, a refusal by the definition's check or an override.
   static Result<Recipe> create(const RecipeDefinition& definition, const Attributes& fields = {},
                                std::vector<RoleOverride> overrides = {});
 
@@ -128,9 +128,9 @@ class Recipe {
   /// Nothing: the operand stays in high precision. isAt: whether the operand's op is the one that an override names;
   /// without it only overrides for every op count.
   std::optional<QuantizerSpec> quantizerFor(OperandRole role, const IsAt& isAt = {}) const;
-  /// Whether a GEMM of backward reads an operand without a quantizer as what the rowwise copy stands for.
+  /// Whether a backward GEMM reads an operand without a quantizer as the dequantized rowwise tensor.
   bool isDequantized(OperandRole role, const IsAt& isAt = {}) const;
-  /// Whether the operands of every GEMM can be multiplied by each other; no says which cannot.
+  /// Whether the operands of every GEMM can be multiplied by each other; no names the operands.
   Verdict checkGemms(const IsAt& isAt = {}) const;
 
   bool operator==(const Recipe& other) const;
@@ -159,11 +159,11 @@ const RecipeDefinition* findRecipe(std::string_view name);
 /// "needs compute capability 8.9 (sm_89) or newer"; "runs on any device".
 std::string hardwareText(const RecipeDefinition& recipe);
 /// Whether a device of this capability can run the recipe's GEMMs; no names the recipes that it can run, or the field.
-/// What the library of a device at hand says goes before it: see Backend::multiplies().
+/// The library of an actual device takes precedence: see Backend::multiplies().
 Verdict supports(const Recipe& recipe, ComputeCapability device);
-/// Whether the fields are what such a device can take, whatever it multiplies natively; no names the field.
+/// Whether such a device supports the fields, independent of native GEMMs; no names the field.
 Verdict fieldsFit(const Recipe& recipe, ComputeCapability device);
-/// Names of the recipes whose GEMMs such a device can run, without CustomRecipe.
+/// Names of the recipes with GEMMs that such a device can run, without CustomRecipe.
 std::vector<std::string> recipesFor(ComputeCapability device);
 
 /// Values written as text, each in the type of its field: "margin=2", "fp8_format=E4M3", "use_power_2_scales=true".
@@ -171,18 +171,18 @@ std::vector<std::string> recipesFor(ComputeCapability device);
 Result<Attributes> parseFields(const RecipeDefinition& definition,
                                const std::vector<std::pair<std::string, std::string>>& texts);
 
-/// Of a name, or of what only one name begins with, in any case: "mxfp8". Errors (Usage): there is no such recipe, with
-/// the nearest name.
+/// The recipe with this name, or the only one that begins with it, in any case: "mxfp8". Errors (Usage): there is no
+/// such recipe, with the nearest name.
 Result<const RecipeDefinition*> recipeNamed(std::string_view name);
 
 /// {"name": ..., "fields": {...}, "overrides": [{"tensor": ..., "gemm": ..., "format": ...}]}; all fields are written.
 /// In place of a format an override may have a quantizer: a recipe's name, or an object with it and its fields.
 Json toJson(const Recipe& recipe);
-/// Fields may also stand beside the name: {"name": "DelayedScaling", "margin": 0}.
-/// Errors are sentences with the JSON pointer.
+/// Fields may also be next to the name: {"name": "DelayedScaling", "margin": 0}. Error messages contain the JSON
+/// pointer.
 Result<Recipe> recipeFromJson(const Json& json);
 
-/// The JSON Schema of what recipeFromJson() reads, built from the definitions; null is allowed, too.
+/// The JSON Schema of the input of recipeFromJson(), built from the definitions; null is allowed, too.
 Json recipeSchema();
 
 }  // namespace fuseline

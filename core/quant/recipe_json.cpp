@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::string_view kHighPrecision = "high_precision";
 constexpr std::string_view kColumnwiseSource = "columnwise_source";
-constexpr std::array<std::string_view, 2> kSources = {"original", "rowwise_dequantized"};  // of columnwise copies
+constexpr std::array<std::string_view, 2> kSources = {"original", "rowwise_dequantized"};  // of columnwise quantized
+                                                                                           // tensors
 
 Json toJson(const AttributeValue& value) {
   return std::visit(
@@ -51,7 +52,7 @@ Json toJson(const RoleOverride& special) {
   return json;
 }
 
-/// A value of its own type; Recipe::create checks that it is the field's. Integers beyond 64 bits are none.
+/// A value with its JSON type; Recipe::create checks that it is the field's. Nothing for integers beyond 64 bits.
 std::optional<AttributeValue> valueOf(const Json& json) {
   if (json.is_boolean()) return json.get<bool>();
   const bool isTooLarge = json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{INT64_MAX};

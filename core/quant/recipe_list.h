@@ -10,7 +10,7 @@
 
 namespace fuseline {
 
-/// Of "all", which is those that have one way of scaling, or of "none,delayed,mxfp8". Errors (Usage): those of
+/// The recipes in "none,delayed,mxfp8", or in "all": those with a single scaling. Errors (Usage): those of
 /// recipeNamed().
 Result<std::vector<const RecipeDefinition*>> recipesNamed(std::string_view list);
 

@@ -32,7 +32,7 @@ Json fieldSchema(const AttributeSpec& field) {
   return schema;
 }
 
-/// Fields stand beside the name or under "fields".
+/// Fields are next to the name or under "fields".
 Json definitionCondition(const RecipeDefinition& definition) {
   Json fields = Json::object();
   for (const AttributeSpec& field : definition.fields) fields[field.name] = fieldSchema(field);

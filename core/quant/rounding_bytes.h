@@ -11,7 +11,7 @@
 
 namespace fuseline {
 
-/// Of a copy of the tensor with this name: an element has the byte of its position in the copy.
+/// Random bytes of the quantized tensor with this name: an element uses the byte at its position in the tensor.
 inline RandomBytes roundingBytes(std::uint64_t seed, std::string_view name, Direction direction) {
   return {seed, std::string(name).append(".").append(directionName(direction))};
 }

@@ -8,20 +8,20 @@
 
 namespace fuseline {
 
-/// Where the scales of a copy stand. Not for one scale a tensor.
+/// Positions of a quantized tensor's scales. Not for one scale per tensor.
 ScaleMap scaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction);
 /// The same where blocks of 128 are read as four of MXFP8, each with mxScalesOf() of their scale.
 ScaleMap mxScaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction);
 
-/// The shape in which cuBLASLt reads the scales of a copy, its padding included:
+/// Shape of a quantized tensor's scales as cuBLASLt reads them, including padding:
 ///   per_tensor     [1]
 ///   block_1x128    [ceil(K/128), pad4(M)], outer rows contiguous
 ///   block_128x128  [ceil(M/128), pad4(ceil(K/128))]
 ///   mx_*, nv_*     [pad128(M), pad4(ceil(K/block))], swizzled; of blocks with several rows every row has its scale
-/// with M and K exchanged for columnwise copies.
+/// with M and K exchanged for columnwise quantized tensors.
 Shape gemmScalesShape(const TensorSpec& nominal, Scaling scaling, Direction direction);
 
-/// Rearranges the scales of both copies; padding is zero. Does nothing where the layout is the asked one already.
+/// Rearranges the scales of both directions; padding is zero. Does nothing if they already have the requested layout.
 QuantizedTensor withScaleLayout(QuantizedTensor tensor, ScaleLayout layout);
 
 }  // namespace fuseline

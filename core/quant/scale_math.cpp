@@ -16,7 +16,7 @@ namespace {
 
 constexpr float kLargest = std::numeric_limits<float>::max();
 
-/// Drops the mantissa, hence rounds towards zero.
+/// Drops the mantissa, which rounds toward zero.
 float powerOfTwoBelow(float value) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xff800000u); }
 
 bool isUsable(float amax) { return std::isfinite(amax) && amax > 0.0f; }

@@ -1,5 +1,5 @@
 // Scales from amaxes, in float32 and in the order in which TransformerEngine's kernels compute them, so that the bits
-// agree. A scale multiplies before the cast; its inverse is what is stored. Those of NVFP4 stand in core/numerics.
+// agree. A scale multiplies before the cast; its inverse is stored. The scales of NVFP4 are in core/numerics.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,8 +20,8 @@ float amaxOf(std::span<const float> values);
 /// The largest finite value of a floating-point dtype.
 float largestFinite(DType dtype);
 
-/// maxFinite / amax: one tensor with current scaling, or one FP8 block. `ifInfinite` stands in for an infinite
-/// quotient. 1 where amax is 0, infinite or NaN.
+/// maxFinite / amax: one tensor with current scaling, or one FP8 block. `ifInfinite` replaces an infinite quotient. 1
+/// where amax is 0, infinite or NaN.
 float scaleFromAmax(float amax, float maxFinite, float ifInfinite, ScaleOptions options);
 
 /// The scale of delayed scaling: (maxFinite / 2^margin) / amax. Stays `previous` where amax is 0, infinite or NaN.

@@ -14,22 +14,22 @@ namespace fuseline {
 
 template <class Stored>
 struct BlockScale {
-  /// What the elements of the block are multiplied by before they are rounded.
+  /// Multiplier of the block's elements before they are rounded.
   float multiplier = 1.0f;
   /// A float32, or a code.
   Stored stored{};
 };
 
-/// What a family may know of a copy before it sees the blocks.
+/// Context of a scaling family for one quantized tensor, independent of its blocks.
 struct ScalerContext {
   const QuantizerSpec& spec;
   const QuantizerInputs& inputs;
   DType dtype;
-  /// Of the whole copy.
+  /// Amax of the whole tensor.
   float amax;
 };
 
-/// Turns the amaxes of some blocks into their multipliers, and writes what is stored for them one after the other.
+/// Converts the amaxes of some blocks to their multipliers, and writes their stored scales one after the other.
 using BlockScaler = std::function<void(std::span<float> amaxes, std::byte* stored)>;
 
 /// scaleOf: a BlockScale from the amax of one block.
@@ -47,11 +47,11 @@ BlockScaler eachBlock(ScaleOf scaleOf) {
 
 struct ScalingFamily {
   BlockScaler (*makeScaler)(const ScalerContext& context);
-  /// The factor that dequantizes. amax: that of the copy, for scalings that keep it.
+  /// The dequantization factor. amax: of the quantized tensor, for scalings that store it.
   float (*dequantFactor)(std::uint32_t stored, float amax);
 };
 
-/// Of a scaling.
+/// The family of a scaling.
 const ScalingFamily& familyOf(Scaling scaling);
 
 namespace scaling_families {

@@ -16,8 +16,8 @@ namespace fuseline {
 
 namespace {
 
-constexpr double kPerUs = 1e3;  // of what is in billions a second
-/// What a kernel takes at least, however small.
+constexpr double kPerUs = 1e3;  // one billion per second, in units per microsecond
+/// Minimum time of a kernel, however small.
 constexpr double kLaunchUs = 3.0;
 
 constexpr std::size_t kMostNamed = 3;

@@ -10,28 +10,29 @@
 
 namespace fuseline {
 
-/// Code of the note that noteSmallLayers() gives.
+/// Code of the note from noteSmallLayers().
 inline constexpr const char* kSmallLayersCode = "recipe-small";
 
-/// Of the GPU of these estimates.
+/// Compute capability of the GPU of these estimates.
 inline constexpr ComputeCapability kEstimatedCapability{9, 0};
 
-/// What FP8 is worth to one linear layer in one step, by the data sheet of an H200 and 3 us for the smallest launch: an
+/// Gain from FP8 for one linear layer in one step, by the data sheet of an H200 and 3 us for the smallest launch: an
 /// estimate, not a measurement.
 struct Fp8Estimate {
   double savedUs = 0.0;     // by products at twice the rate
   double quantizeUs = 0.0;  // for reading the tensors in 2 bytes an element and writing their copies
 };
 
-/// Of y[M, N] = x[M, K] w[N, K]^T in 16 bits. In training there are three products, and every tensor gets two copies.
+/// For y[M, N] = x[M, K] w[N, K]^T in 16 bits. Training has three GEMMs, and every tensor is quantized in two
+/// directions.
 Fp8Estimate estimateFp8(std::int64_t m, std::int64_t n, std::int64_t k, bool isTraining);
 
-/// What 8-bit products save in all quantized layers of formats that an H200 has, less what quantizing takes, in
-/// microseconds a step: an estimate, as above.
+/// Time saved by 8-bit GEMMs in all quantized layers with formats that an H200 supports, minus the time of
+/// quantization, in microseconds per step: an estimate, as above.
 double estimateFp8(const Graph& graph);
 
-/// A note that names the quantized layers for which quantizing takes longer than the products save; nothing where
-/// there are none, or where the formats need another GPU than the one of the estimate.
+/// A note that names the quantized layers for which quantizing takes longer than the GEMMs save; nothing if there are
+/// none, or if the formats need another GPU than the one of the estimate.
 std::optional<Diagnostic> noteSmallLayers(const Graph& graph, const Recipe& recipe);
 
 }  // namespace fuseline

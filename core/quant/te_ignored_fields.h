@@ -10,10 +10,10 @@
 
 namespace fuseline {
 
-/// A sentence for each setting that every op of te.ops ignores, of those that are not at their defaults.
+/// A sentence for each setting that every op of te.ops ignores and that is not at its default.
 std::vector<std::string> ignoredByTeOps(const Recipe& recipe);
 
-/// The same of a setting that this op ignores; empty: there is none.
+/// The same for a setting that this op ignores; empty: there is none.
 std::string ignoredByTeOp(const Node& node, const Recipe& recipe);
 
 }  // namespace fuseline

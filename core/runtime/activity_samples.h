@@ -1,4 +1,4 @@
-// ActivitySamples: what a device did in the rounds of a measurement, by step and kind of work.
+// ActivitySamples: device activities in the rounds of a measurement, by step and kind of work.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace fuseline {
 
-/// How long the device worked for each step of the plan: what it did for one at once counts once. activities: in the
-/// order in which they began.
+/// Device time of each step of the plan, in ns: concurrent activities of a step count once. activities: in the order of
+/// their start.
 std::vector<double> busyNsBySteps(std::span<const DeviceActivity> activities, std::size_t numSteps);
 
 /// When the device began to work for each step; 0 for those that it did nothing for.
@@ -23,12 +23,12 @@ std::vector<double> startNsBySteps(std::span<const DeviceActivity> activities, s
 
 class ActivitySamples {
  public:
-  /// One run of the plan. What a step does several times, in the same configuration, is added, also what is done at
-  /// once. Returns when each of them ran; TimelineSpan::activity is its index in what of() returns.
+  /// Adds one run of the plan. Activities of a step with the same configuration are summed, including concurrent ones.
+  /// Returns their time spans; TimelineSpan::activity is the index in the result of of().
   std::vector<TimelineSpan> addRound(std::span<const DeviceActivity> activities);
 
-  /// In the order in which the device did them; a sample a round. step: an index in Plan::steps, or
-  /// DeviceActivity::kNoStep for what belongs to none.
+  /// In the order of execution on the device; one sample per round. step: an index in Plan::steps, or
+  /// DeviceActivity::kNoStep for activities outside all steps.
   std::vector<ActivityRecord> of(std::size_t step) const;
 
  private:

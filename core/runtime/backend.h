@@ -1,4 +1,4 @@
-// Backend: what a device must offer to run plans. Implemented in kernels/; handed to the executor by app/.
+// Backend: the interface of a device that runs plans. Implemented in kernels/; passed to the executor by app/.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -45,20 +45,20 @@ class Kernel {
   /// operands: device pointers in the order of Step::operands, nullptr for an empty tensor. May be asynchronous;
   /// Backend::synchronize waits.
   virtual void run(std::span<std::byte* const> operands, std::byte* workspace) = 0;
-  /// What the last run() gave the device to do: kernels, calls of a library, copies and fills.
+  /// Number of device operations in the last run(): kernels, library calls, copies and fills.
   virtual std::int64_t launches() const { return 1; }
-  /// How it does its work where there was a choice, or not the way that one would expect: clauses for people, such as
-  /// "GELU by a kernel of its own, which was faster". Mostly empty.
+  /// The implementation where there was a choice, or where it is unexpected: clauses for people, such as "GELU by a
+  /// kernel of its own, which was faster". Usually empty.
   virtual std::vector<std::string> ways() const { return {}; }
 };
 
-/// A copy between the device and the host's memory, beside what else the device does.
+/// A copy between device and host memory, concurrent with the device's other work.
 class Transfer {
  public:
   virtual ~Transfer() = default;
   /// Starts when all that was launched so far has ended. Does not wait.
   virtual void begin() = 0;
-  /// What is launched from here on starts when the copy has ended. Does not wait, either.
+  /// Later launches start when the copy has ended. Does not wait either.
   virtual void end() = 0;
 };
 
@@ -68,21 +68,21 @@ enum class TransferDirection { ToHost, ToDevice };
 class DeviceClock {
  public:
   virtual ~DeviceClock() = default;
-  /// Takes the moment at which all that was launched so far has ended. moment: below the number asked for.
+  /// Records the time at which all earlier launches have ended. moment: below the requested number.
   virtual void mark(std::size_t moment) = 0;
   /// Takes the moment at which all transfers begun so far have ended.
   virtual void markTransfers(std::size_t moment) = 0;
-  /// Keeps the device busy for about so long, so that the host gets ahead with what it launches next.
+  /// Keeps the device busy for about this duration, so that the host gets ahead with its next launches.
   virtual void takeHeadStart(std::chrono::nanoseconds duration) = 0;
   /// Between two moments that were taken. Only after Backend::synchronize.
   virtual double nanosecondsBetween(std::size_t from, std::size_t to) = 0;
 };
 
-/// A kernel, a copy or the filling of memory, as the device's tracing library saw it.
+/// A kernel, a copy or a fill of memory, as recorded by the device's tracing library.
 struct DeviceActivity {
   static constexpr std::size_t kNoStep = static_cast<std::size_t>(-1);
 
-  std::string name;           // of a kernel as its code has it, or "copy, host to device", "fill"
+  std::string name;           // of a kernel its name in the code, or "copy, host to device", "fill"
   std::string configuration;  // for people: "grid 128, block 256, 40 registers, 1 KiB shared memory"
   std::size_t step = kNoStep;
   double startNs = 0.0;  // since DeviceTrace::start() returned
@@ -93,13 +93,13 @@ struct DeviceActivity {
 class DeviceTrace {
  public:
   virtual ~DeviceTrace() = default;
-  /// What is launched or recorded from here to endStep() belongs to this step.
+  /// Launches and recordings from here to endStep() belong to this step.
   virtual void beginStep(std::size_t step) = 0;
   virtual void endStep() = 0;
-  /// What runs from here on is seen.
+  /// Starts recording activities.
   virtual void start() = 0;
-  /// What ran since start(), in the order in which it began. Only after Backend::synchronize. Throws where some of it
-  /// was lost.
+  /// The activities since start(), in the order of their start. Call after Backend::synchronize. Throws if some were
+  /// lost.
   virtual std::vector<DeviceActivity> stop() = 0;
 };
 
@@ -110,7 +110,7 @@ class RecordedLaunches {
   virtual void launch() = 0;
 };
 
-/// Puts other data into a device's caches, so that what a plan reads first comes from memory.
+/// Fills a device's caches with other data, so that a plan's first reads come from memory.
 class CacheFiller {
  public:
   virtual ~CacheFiller() = default;
@@ -123,7 +123,7 @@ struct CompileOptions {
   bool parametersAreConstant = false;
 };
 
-/// A kind of matrix product, and whether the library that makes a device's products has it.
+/// A kind of GEMM, and whether the device's GEMM library supports it.
 struct ProductSupport {
   std::string factors;   // "e4m3 per_tensor"
   std::string result;    // "bf16"
@@ -135,24 +135,24 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual const DeviceInfo& device() const = 0;
-  /// Is there a kernel for these ops? The sentence says what is missing. Safe to call from several threads.
+  /// Is there a kernel for these ops? The verdict names the missing feature. Safe to call from several threads.
   virtual Verdict supports(const KernelQuery& query) const = 0;
-  /// Whether the device multiplies a recipe's quantized values natively, in all three GEMMs of a linear op; no says why
-  /// and names the recipes that it does. Those it does not can be compiled all the same: GEMMs then read decoded
-  /// values. Here by its architecture: devices that are no GPUs compute in software whatever the formats are.
+  /// Whether the device multiplies a recipe's quantized values natively, in all three GEMMs of a linear op; no has the
+  /// reason and names the supported recipes. Unsupported recipes can still be compiled: GEMMs then read dequantized
+  /// values. The default decides by the architecture: devices that are no GPUs compute any format in software.
   virtual Verdict multiplies(const Recipe& recipe);
   virtual Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                                   const CompileOptions& options) = 0;
   virtual Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) = 0;
-  /// Of the device's memory, now: other programs may have the rest. Nothing: it is not known, or means little.
+  /// Free device memory now; other programs may use the rest. Nothing: it is not known, or not meaningful.
   virtual std::optional<std::int64_t> freeBytes() const { return std::nullopt; }
-  /// Memory of the host that the device copies to and from beside its other work.
+  /// Host memory that the device copies to and from concurrently with its other work.
   virtual Result<std::unique_ptr<DeviceMemory>> allocateOnHost(std::size_t sizeBytes) { return allocate(sizeBytes); }
-  /// Where the device's memory is the host's, begin() copies.
+  /// If the device's memory is the host's, begin() copies.
   virtual std::unique_ptr<Transfer> makeTransfer(std::span<std::byte> to, const std::byte* from,
                                                  TransferDirection direction);
-  /// Gives a kernel that is none of compile()'s what those have around them: the step's name in profilers and in
-  /// messages about faults.
+  /// Wraps a kernel that was not made by compile() like one that was: with the step's name in profilers and in messages
+  /// about faults.
   virtual std::unique_ptr<Kernel> named(std::unique_ptr<Kernel> kernel, const Plan& /*plan*/, const Step& /*step*/) {
     return kernel;
   }
@@ -161,28 +161,29 @@ class Backend {
   virtual void synchronize() = 0;
   /// nullptr: a launch is over when it returns, so the host's clock measures it.
   virtual std::unique_ptr<DeviceClock> makeClock(std::size_t /*numMoments*/) { return nullptr; }
-  /// nullptr: there is nothing to trace with, as nothing runs on a device of its own. Errors: a sentence why it cannot
-  /// be done here, such as another program that traces this process.
+  /// nullptr: there is nothing to trace, because nothing runs on a separate device. Errors: a sentence about the
+  /// obstacle, such as another program that traces this process.
   virtual Result<std::unique_ptr<DeviceTrace>> makeTrace() { return std::unique_ptr<DeviceTrace>(); }
-  /// Calls `launches` and records what it launches, which does not run. nullptr: this device does not record.
-  /// Errors: what `launches` returned, or a launch that cannot be recorded; nothing ran then, either.
+  /// Calls `launches` and records its launches, which do not run. nullptr: this device does not record.
+  /// Errors: those of `launches`, or a launch that cannot be recorded; nothing ran then, either.
   virtual Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& /*launches*/) {
     return std::unique_ptr<RecordedLaunches>();
   }
-  /// Has memory of its own, twice the last cache's. Errors: no memory; (Usage) times of this device say nothing.
+  /// Owns memory of twice the last-level cache's size. Errors: no memory; (Usage) times of this device are not
+  /// meaningful.
   virtual Result<std::unique_ptr<CacheFiller>> makeCacheFiller() {
     return Error{device().id + ": how fast it is says nothing, so that its caches need not be cold.", ErrorKind::Usage};
   }
-  /// Takes about a second. Errors (Usage): times of this device say nothing.
+  /// Takes about a second. Errors (Usage): times of this device are not meaningful.
   virtual Result<DeviceRoofs> measureRoofs() {
     return Error{device().id + ": how fast it is says nothing, so that there are no roofs to compare with.",
                  ErrorKind::Usage};
   }
-  /// What the device is like right now, for run files: clocks, power, temperature. Empty: it does not say.
+  /// Current conditions of the device, for run files: clocks, power, temperature. Empty: not reported.
   virtual std::vector<std::pair<std::string, std::string>> conditions() { return {}; }
-  /// Has a fault ended what this process can do on the device? It stays so; another process may go on.
+  /// Has a fault made the device unusable for this process? This is permanent; another process may still use it.
   virtual bool isLost() const { return false; }
-  /// Empty: products are made by no library that could be asked. Errors: the library is not there.
+  /// Empty: no GEMM library can be probed. Errors: the library is missing.
   virtual Result<std::vector<ProductSupport>> probeProducts() { return std::vector<ProductSupport>(); }
 };
 
@@ -193,7 +194,7 @@ Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend);
 struct DeviceStatus {
   DeviceInfo info;
   Verdict canRun = Verdict::yes();
-  /// Of a GPU: the recipes that it multiplies natively. Nothing: it is none, and computes them all in software.
+  /// For a GPU: the recipes that it multiplies natively. Nothing: no GPU; it computes all of them in software.
   std::optional<std::vector<std::string>> nativeRecipes = std::nullopt;
 };
 
@@ -204,8 +205,7 @@ class BackendRegistry {
   virtual std::vector<DeviceStatus> devices() const = 0;
   /// Errors (NoDevice): the device does not exist or cannot run, with the reason.
   virtual Result<std::shared_ptr<Backend>> open(std::string_view deviceId) const = 0;
-  /// What the device has kernels for. Whoever only plans needs no more, and a GPU is not touched for it. Empty: there
-  /// is no such device.
+  /// The kernels of the device. Sufficient for planning, and does not touch a GPU. Empty: there is no such device.
   virtual Capabilities capabilities(std::string_view deviceId) const;
 };
 

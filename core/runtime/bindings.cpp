@@ -1,4 +1,4 @@
-// Collects what a graph needs from outside, and draws what was not given.
+// Collects the external tensors of a graph, and draws those that were not given.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/bindings.h"
 
@@ -30,7 +30,7 @@ Need dataNeed(std::string name, const TensorSpec& spec, std::uint64_t seed) {
   return {.name = name, .spec = spec, .draw = [=] { return randomNormal(spec, seed, name); }};
 }
 
-/// The first reader whose port says how it is drawn; nullptr: none does.
+/// The first consumer with a port that defines how it is drawn; nullptr: none does.
 const Use* drawingUse(const Graph& graph, const Value& value) {
   const auto draws = [&](const Use& use) {
     return static_cast<bool>(graph.node(use.node).operation->inputs[static_cast<std::size_t>(use.slot)].draw);
@@ -103,13 +103,13 @@ std::vector<Need> needsOf(const Graph& graph, std::uint64_t seed) {
 
 bool isHistory(std::string_view name) { return name.ends_with(".amax_history"); }
 
-/// A history of another length keeps its first rows or gets rows of zeros behind them, as in TransformerEngine.
+/// A history of another length keeps its first rows, or is padded with rows of zeros, as in TransformerEngine.
 bool isResizable(const Need& need, const Tensor& given) {
   const auto isColumn = [](const TensorSpec& spec) { return spec.shape.size() == 2 && spec.shape.back() == 1; };
   return isHistory(need.name) && given.spec.dtype == need.spec.dtype && isColumn(given.spec);
 }
 
-/// What was given, in the spec that is needed.
+/// The given tensor in the required spec.
 Tensor fitted(const Need& need, Tensor given) {
   given.data.resize(static_cast<std::size_t>(need.spec.bytes()), std::byte{0});
   given.spec = need.spec;
@@ -156,7 +156,7 @@ class Needs {
 
   std::vector<Need> m_needs;
   std::unordered_map<std::string_view, const Need*> m_byName;
-  std::set<std::string, std::less<>> m_externals;  // whose nodes have constants, which an export writes
+  std::set<std::string, std::less<>> m_externals;  // Externals with nodes that have constants, which an export writes
 };
 
 }  // namespace

@@ -11,10 +11,10 @@
 namespace fuseline {
 
 /// A tensor for every input ("x"), parameter ("fc1.weight") and, in training, output gradient ("grad.y"), in graph
-/// order. What `given` holds is taken from there, a history of amaxes in the length that the recipe asks for. The rest
-/// is drawn from the seed and the tensor's name and depends on nothing else: data from N(0, 1) or as the port of its
-/// first reader says, parameters as their op initialises them. Errors: a given tensor that the graph does not need
-/// (with the nearest name), or one with another spec.
+/// order. Tensors in `given` are used, an amax history in the length that the recipe requires. The rest is drawn from
+/// the seed and the tensor's name and depends on nothing else: data from N(0, 1) or as the port of the first consumer
+/// defines, parameters as their op initializes them. Errors: a given tensor that the graph does not need (with the
+/// nearest name), or one with another spec.
 Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given = {});
 
 /// Without those that makeBindings() would refuse.

@@ -34,13 +34,13 @@ inline std::byte* rowOf(const Binding& binding, Pointers pointers, std::int64_t 
   return binding.at(pointers) + row * binding.spec.cols() * sizeBytes(binding.spec.dtype);
 }
 
-/// Of an operand of one value a row; nullptr: absent.
+/// Row's value of an operand with one value per row; nullptr: absent.
 inline std::byte* valueOf(const Binding& binding, Pointers pointers, std::int64_t row) {
   return binding ? binding.at(pointers) + row * sizeBytes(binding.spec.dtype) : nullptr;
 }
 
-/// A parameter of the groups, or its gradient. Slots may be absent. BackendBinding: what findOperand() of the backend
-/// gives.
+/// A parameter of the groups, or its gradient. Slots may be absent. BackendBinding: result type of the backend's
+/// findOperand().
 template <class BackendBinding>
 class GroupedOperand {
  public:
@@ -52,12 +52,12 @@ class GroupedOperand {
   }
 
   bool isPresent() const { return static_cast<bool>(any()); }
-  /// The first that there is: they are all alike. Absent where there is none.
+  /// The first one that is present: they are all alike. Absent if there is none.
   BackendBinding any() const {
     const auto found = std::ranges::find_if(m_bindings, [](const BackendBinding& binding) { return bool(binding); });
     return found == m_bindings.end() ? BackendBinding{} : *found;
   }
-  /// f32 where there is none.
+  /// f32 if there is none.
   DType dtype() const { return any().spec.dtype; }
   /// nullptr: absent.
   std::byte* at(Pointers pointers, std::size_t group) const {

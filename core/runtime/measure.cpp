@@ -52,7 +52,7 @@ class Measurer {
   }
 
  private:
-  /// Without warm-ups, too, a device with a clock of its own runs once: the first run is on the host's.
+  /// A device with its own clock runs once even without warm-ups: the first run is timed with the host's clock.
   Result<void> runFirst() {
     for (std::size_t plan = 0; plan < m_plans.size(); ++plan)
       if (m_plans[plan]->hasDeviceClock())
@@ -213,7 +213,7 @@ class Measurer {
   std::mt19937_64 m_random{kOrderSeed};
   Clock::time_point m_start;
   int m_rounds = 0;
-  int m_stepsSince = 0;  // the first round whose steps are kept
+  int m_stepsSince = 0;  // the first round with steps that are kept
   bool m_hasGivenUpTraces = false;
   Measurement m_measurement;
 };

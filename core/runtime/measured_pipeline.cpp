@@ -1,4 +1,4 @@
-// Settings become edits of the document, so that it says by itself what was measured.
+// Converts settings to edits of the document, so that it contains everything that was measured.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/measured_pipeline.h"
 

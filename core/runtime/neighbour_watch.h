@@ -1,4 +1,4 @@
-// NeighbourWatch: how much of the machine's CPUs other programs took while something was measured.
+// NeighborWatch: how much of the machine's CPUs other programs took while something was measured.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,11 +14,11 @@ struct CpuTimes {
   double idle = 0.0;
 };
 
-/// Of the first line of Linux' /proc/stat (proc(5)); nothing for another text. ticks: a second.
+/// Parses the first line of Linux' /proc/stat (proc(5)); nothing for another text. ticks: per second.
 std::optional<CpuTimes> cpuTimesIn(std::string_view text, double ticks);
 
-/// What others took of the machine's CPUs, from 0 to 1, between two moments in which this program itself took
-/// ownSeconds. 0 where it is too little to be told from how coarsely the system counts.
+/// Share of the machine's CPU time that other programs used, from 0 to 1, between two moments in which this program
+/// itself used ownSeconds. 0 if it is below the resolution of the system's counters.
 double neighboursShare(const CpuTimes& before, const CpuTimes& after, double ownSeconds);
 
 /// Watches from its construction on.

@@ -6,8 +6,8 @@
 
 namespace fuseline {
 
-/// The operands of a norm's forward besides what it normalizes. gamma and beta are absent without a weight, mean for
-/// all but LayerNorm; rstd is the factor of every row.
+/// The operands of a norm's forward other than its input. gamma and beta are absent without a weight, mean except in
+/// LayerNorm; rstd is the factor of every row.
 struct NormForwardOperands {
   Binding gamma, beta, y, mean, rstd;
 };
@@ -15,19 +15,19 @@ struct NormForwardOperands {
 /// norm: a member of the step. Errors: those of requireOperand().
 Result<NormForwardOperands> bindNormForward(const StepRequest& request, int norm);
 
-/// What a residual and x add up to, if anybody wants it: an output of any op before the norm. The planner makes further
-/// ones views of it.
+/// The sum of a residual and x, if it is requested: an output of an op upstream of the norm. The planner makes further
+/// outputs views of it.
 Binding findNormSum(const StepRequest& request, int norm);
 
-/// Where a norm's input gradient goes and what is added to it. The extra gradient may be absent.
+/// Keys of a norm's input gradient and of its addend. The extra gradient may be absent.
 struct NormGradientKeys {
   OperandKey gradInput;
   OperandKey extraGradient;
 };
 
-/// Of a norm that is the only member.
+/// For a norm that is the only member.
 NormGradientKeys ownNormGradients();
-/// Of MakeExtraOutput (member 0) and a norm (member 1): the gradient of the output that the norm does not read is
+/// For MakeExtraOutput (member 0) and a norm (member 1): the gradient of the output that the norm does not read is
 /// added.
 NormGradientKeys branchedNormGradients(const StepRequest& request);
 

@@ -58,7 +58,7 @@ Result<KeptRun> runKeeping(const NumericsRequest& request, const Graph& graph, c
   return run;
 }
 
-/// The same numbers for a graph whose dtypes are others.
+/// The same values for a graph with other dtypes.
 Result<NamedTensors> converted(const Graph& graph, const NamedTensors& bindings) {
   Result<NamedTensors> wanted = makeBindings(graph, 0);
   if (!wanted) return wanted.error();
@@ -75,7 +75,7 @@ Result<KeptRun> runInFloat32(const NumericsRequest& request, const Graph& graph)
   return runKeeping(request, graph, unfused(graph), *bindings);
 }
 
-/// What a step makes of numbers, with the step that makes it.
+/// A step's result in numbers, and the step.
 struct Made {
   const Step* step;
   const PlanTensor* tensor;
@@ -110,16 +110,16 @@ std::optional<ElementFormat> coarsestFormat(const Graph& graph) {
   return coarsest;
 }
 
-/// Of all numbers that are computed, or given.
+/// The coarsest rounding of all computed or given values.
 double coarsestRounding(const Graph& graph) {
   double coarsest = 0.0;
   for (const Value& value : graph.values()) coarsest = std::max(coarsest, toleranceOf(value.spec.dtype).relative);
   return coarsest;
 }
 
-/// A narrower dtype or quantized compute anywhere widens it everywhere: what an error reaches is not followed, and an
-/// rstd in float32 is made of values in bf16 that one plan rounds more often than the other. TransformerEngine's tests
-/// do the same. Only the relative part widens, because the absolute one is meant for values around 1.
+/// A narrower dtype or quantized compute anywhere widens it everywhere: the propagation of errors is not followed, and
+/// an rstd in float32 is computed from bf16 values that one plan rounds more often than the other. TransformerEngine's
+/// tests do the same. Only the relative part widens, because the absolute one applies to values around 1.
 Tolerance toleranceIn(const Graph& graph, DType dtype) {
   Tolerance tolerance = toleranceOf(dtype);
   const bool hasProducts =
@@ -147,7 +147,7 @@ std::string formatText(const QuantizedForm& form) {
   return fmt::format("{} ({})", formatName(form.format), traitsOf(form.scaling).name);
 }
 
-/// So many elements say what a recipe does to a tensor.
+/// Number of elements that represent a tensor when other recipes are tried.
 constexpr std::int64_t kSampledElements = 1 << 15;
 /// The largest block of a scaling is as high.
 constexpr std::int64_t kSampledRows = 128;
@@ -204,7 +204,7 @@ CopyNumerics copyNumerics(const Graph& graph, const KeptRun& run, const Quantize
   return numerics;
 }
 
-/// Precondition: the run kept every tensor, so that no step left out what it quantizes.
+/// Precondition: the run kept every tensor, so that every step's quantization source exists.
 std::vector<CopyNumerics> copiesOf(const Graph& graph, const KeptRun& run) {
   std::vector<CopyNumerics> copies;
   for (const Step& step : run.plan->steps)

@@ -1,4 +1,4 @@
-// Runs a pipeline to see what its number formats do to it.
+// Runs a pipeline to determine the effects of its number formats.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,8 +25,8 @@ struct NumericsRequest {
   std::stop_token cancel = {};
 };
 
-/// Runs the pipeline in float32, and as it is, unfused and fused, keeping every tensor.
-/// Errors: those of a run; it was cancelled.
+/// Runs the pipeline in float32, and in its own formats, unfused and fused, keeping every tensor.
+/// Errors: those of a run; it was canceled.
 Result<NumericsReport> measureNumerics(const NumericsRequest& request);
 
 }  // namespace fuseline

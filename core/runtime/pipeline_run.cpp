@@ -30,7 +30,7 @@ namespace fuseline {
 
 namespace {
 
-/// The names that an option accepts, and what they mean here.
+/// The accepted names of an option, and their values.
 template <class T>
 using Choices = std::vector<std::pair<std::string, T>>;
 
@@ -93,7 +93,7 @@ StepRecord stepRecord(const Graph& graph, const Plan& plan, const Step& step) {
   return record;
 }
 
-/// After all rounds, which they cannot disturb then. A device without roofs says why.
+/// Measures the peaks after all rounds, so that the rounds are not disturbed. A device without peaks reports why.
 void addRoofs(std::vector<RunRecord>& records, Backend& backend, const ProgressCallback& progress,
               const std::stop_token& cancel) {
   if (cancel.stop_requested()) return;
@@ -199,7 +199,7 @@ Result<const Plan*> PipelineRun::planOf(const std::string& variant) const {
   return choose("variants", variant, plans);
 }
 
-/// A GPU multiplies what its tensor cores take; the rest is refused unless somebody wants it emulated.
+/// A GPU multiplies the formats of its tensor cores; others are refused unless emulation is requested.
 Result<void> PipelineRun::checkRecipe() const {
   if (!m_analysis.recipe) return {};
   const DeviceInfo& device = m_backend->device();
@@ -345,7 +345,7 @@ Result<NamedTensors> PipelineRun::capture(const TensorChoice& choice, const std:
                         cancel);
 }
 
-/// Of the first variant that is not timed as was wanted.
+/// Note about the first variant that is not timed as requested.
 std::string PipelineRun::clockNote() const {
   for (const Variant& variant : m_variants)
     if (!variant.executor->clockNote().empty()) return variant.executor->clockNote();

@@ -27,15 +27,15 @@ struct PipelineRunOptions {
   std::vector<std::string> variants = {"unfused", "fused"};
   /// In addition to the document's own.
   RuleSwitches switches;
-  /// What decides between overlapping fusions.
+  /// Decides between overlapping fusions.
   GainModel gains;
-  /// Tensors from a file; what is missing here is drawn from the seed.
+  /// Tensors from a file; missing ones are drawn from the seed.
   NamedTensors tensors;
-  /// They are another pipeline's: what this one does not take, or in another shape, is left out.
+  /// The tensors are another pipeline's: those that this one does not need, or with other shapes, are left out.
   bool takesTensorsThatFit = false;
-  /// What runs that are measured with it hold. Counts where the device does not say how much of its memory is free.
+  /// Memory held by runs that are measured together with it. Counts if the device does not report its free memory.
   std::int64_t heldBytes = 0;
-  /// What to do about a pipeline that is too large for the device, as one reads it: a sentence.
+  /// A sentence with the next step for a pipeline that is too large for the device, for the user interface at hand.
   std::string tooLargeAdvice = "Make the pipeline smaller with --set, or run one variant at a time with --variants.";
 };
 
@@ -43,7 +43,7 @@ struct PipelineRunOptions {
 Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const RuleSwitches& switches,
                                         Capabilities capabilities);
 
-/// Every error of a document as one text, one line a problem. Empty when there is none.
+/// Every error of a document as one text, one line per problem. Empty if there is none.
 std::string errorText(const std::vector<Diagnostic>& diagnostics, std::string_view file);
 
 class PipelineRun {
@@ -52,10 +52,10 @@ class PipelineRun {
   static Result<std::unique_ptr<PipelineRun>> prepare(const LoadedDocument& loaded, const std::string& pipelineName,
                                                       PipelineRunOptions options, const BackendRegistry& registry);
 
-  /// Of its plans, as their memory is checked.
+  /// Memory of its plans, as it is checked.
   std::int64_t heldBytes() const;
 
-  /// A cancelled measurement gives a partial record.
+  /// A canceled measurement returns a partial record.
   Result<RunRecord> measure(const ProgressCallback& progress = {}, std::stop_token cancel = {});
 
   /// Measures several runs together, interleaved, so that their times can be compared: one record each. The policy is
@@ -64,20 +64,20 @@ class PipelineRun {
                                                         const ProgressCallback& progress = {},
                                                         std::stop_token cancel = {});
 
-  /// What the number formats of the recipe do to every tensor. Errors: those of a run; it was cancelled.
+  /// Effects of the recipe's number formats on every tensor. Errors: those of a run; it was canceled.
   Result<NumericsReport> numerics(std::stop_token cancel = {}) const;
 
-  /// Runs every variant once more with memory of its own for every tensor, and returns them all. Where both
-  /// variants run, names begin with "unfused/" and "fused/".
+  /// Runs every variant again with separate memory for every tensor, and returns all tensors. If both variants run,
+  /// names begin with "unfused/" and "fused/".
   Result<NamedTensors> dump() const;
-  /// Runs the last variant once more and returns what outlives a step: the parameters, the main_grad buffers and the
-  /// states of quantizers, as that one run leaves them. `PipelineRunOptions::tensors` takes it back.
+  /// Runs the last variant again and returns the tensors that outlive a step: the parameters, the main_grad buffers and
+  /// the states of quantizers, after this one run. They can be passed to `PipelineRunOptions::tensors`.
   Result<NamedTensors> state() const;
 
-  /// What capture() can take: the tensors of the last variant.
+  /// Tensors that capture() supports: those of the last variant.
   std::vector<CapturableTensor> capturable() const;
-  /// Runs the last variant once more, after as many warm-up runs as numerics() takes, and returns these tensors.
-  /// Errors: those of a run; it was cancelled.
+  /// Runs the last variant again, after the same number of warm-up runs as numerics(), and returns these tensors.
+  /// Errors: those of a run; it was canceled.
   Result<NamedTensors> capture(const TensorChoice& choice, const std::stop_token& cancel = {}) const;
 
   const Analysis& analysis() const { return m_analysis; }
@@ -97,14 +97,14 @@ class PipelineRun {
   Result<void> checkRecipe() const;
   Result<void> checkMemory() const;
   Result<void> addVariants();
-  /// Says in the settings which clock there is.
+  /// Writes the available clock into the settings.
   Result<void> resolveTiming();
   void noteTiming();
   Result<std::unique_ptr<CacheFiller>> cacheFiller() const;
   std::string clockNote() const;
   RunRecord emptyRecord() const;
   VariantRecord variantRecord(const Variant& variant, const PlanSamples& samples) const;
-  /// Appends the tensors that are wanted, with the prefix before their names.
+  /// Appends the requested tensors, with the prefix before their names.
   Result<void> runAndRead(const Plan& plan, const std::function<bool(TensorRole)>& isWanted, const std::string& prefix,
                           NamedTensors& tensors) const;
 

@@ -60,7 +60,7 @@ void make(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs
   if (!made) throw std::runtime_error(made.error().message);
 }
 
-/// Of what the rowwise copy stands for, in the tensor's dtype.
+/// Quantizes the dequantized rowwise tensor, in the tensor's dtype.
 void makeOfRowwise(const QuantizerSpec& quantizer, const QuantizePiece& piece) {
   QuantizerInputs inputs = piece.inputs;
   inputs.amax = std::nullopt;

@@ -1,4 +1,4 @@
-// Counts what a recipe reached.
+// Counts the layers that a recipe quantizes.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/quantized_linears.h"
 

@@ -1,4 +1,4 @@
-// What a recipe does to the linear layers of a pipeline: a recipe that quantizes none of them is not what was measured.
+// Effect of a recipe on the linear layers of a pipeline: a recipe that quantizes none of them was not measured.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,7 @@ namespace fuseline {
 struct QuantizedLinears {
   std::int64_t total = 0;
   std::int64_t quantized = 0;
-  std::string reason;  // why it is not all of them; empty: it is, or the recipe is None
+  std::string reason;  // why not all layers are quantized; empty: all are, or the recipe is None
 
   /// "1/3", for tables.
   std::string share() const;
@@ -22,7 +22,7 @@ struct QuantizedLinears {
 
 QuantizedLinears quantizedLinears(const Analysis& analysis);
 
-/// Does what the recipe says happen anywhere? Yes, too, for a recipe that quantizes nothing. The sentence says why not.
+/// Does the recipe quantize anything? Also yes for a recipe without quantization. The verdict has the reason.
 Verdict quantizesAnything(const Analysis& analysis);
 /// The same before weights of some GiB are drawn for a recipe that does nothing with them. Errors: also those of
 /// analysisOptions().

@@ -24,7 +24,7 @@ class HostMemory final : public DeviceMemory {
   std::size_t sizeBytes() const override { return m_bytes.size(); }
 
  private:
-  std::vector<std::byte> m_bytes;  // value-initialised: every page has been touched
+  std::vector<std::byte> m_bytes;  // value-initialized: every page has been touched
 };
 
 ReferenceTensor decoded(const TensorSpec& spec, const std::byte* data) {
@@ -52,8 +52,8 @@ class ReferenceKernel final : public Kernel {
   }
 
  private:
-  /// Where GEMMs read different copies of one gradient, dgrad, which reads rows, and wgrad run apart; what is no GEMM
-  /// reads the gradient itself, if the step has that besides.
+  /// If GEMMs read different quantized tensors of one gradient, dgrad, which reads rows, and wgrad run separately;
+  /// other ops of the step read the plain gradient.
   enum class Reader { Rows, Columns, Plain };
 
   Reader readerOf(const StepOperand& result) const {
@@ -90,7 +90,7 @@ class ReferenceKernel final : public Kernel {
     return !m_step.copies.empty() && operand.key.member >= static_cast<int>(m_step.nodes.size());
   }
 
-  /// What the step makes and quantizes at once.
+  /// The tensors that the step computes and quantizes at once.
   std::vector<std::pair<const QuantizeWork*, Tensor>> handedOver(std::span<std::byte* const> operands) const {
     std::vector<std::pair<const QuantizeWork*, Tensor>> tensors;
     if (m_step.copies.empty()) return tensors;

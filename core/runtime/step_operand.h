@@ -11,7 +11,7 @@
 
 namespace fuseline {
 
-/// The step that a kernel is made for. Backends add what they look at besides. Only valid while the kernel is made.
+/// The step that a kernel is made for. Backends add further fields. Only valid during the kernel's construction.
 struct StepRequest {
   const Graph& graph;
   const Plan& plan;
@@ -24,7 +24,7 @@ struct StepRequest {
 /// The pointers of one call, in the order of Step::operands.
 using Pointers = std::span<std::byte* const>;
 
-/// One operand of a step: where its pointer stands in a call, and what it looks like. May be absent.
+/// One operand of a step: the index of its pointer in a call, and its spec. May be absent.
 struct Binding {
   int index = -1;
   TensorSpec spec;
@@ -35,13 +35,13 @@ struct Binding {
   std::byte* at(Pointers pointers) const { return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)]; }
 };
 
-/// Absent when the step has no such operand. gemm: which of two copies, where the step has two.
+/// Absent if the step has no such operand. gemm: selects one of two quantized tensors, if the step has two.
 Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm = std::nullopt);
 
-/// The tensor itself beside copies of it. Absent where nobody reads it.
+/// The plain tensor next to its quantized tensors. Absent if it has no consumer.
 Binding findPlainOperand(const StepRequest& request, const OperandKey& key);
 
-/// Errors: the step has no such operand. That is a fault of the plan, so the sentence names step and operand.
+/// Errors: the step has no such operand. It is a fault of the plan, so the message names step and operand.
 Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key,
                                std::optional<Direction> gemm = std::nullopt);
 /// A result of the step. One that is only quantized has a spec, but no pointer. Errors: the same.

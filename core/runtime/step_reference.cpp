@@ -1,4 +1,4 @@
-// Member by member execution of a step in double precision, driven by what is asked for.
+// Member by member execution of a step in double precision, driven by the requested results.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/step_reference.h"
 
@@ -21,7 +21,7 @@ ReferenceTensor zeros(const Shape& shape) {
   return {.shape = shape, .values = std::vector<double>(static_cast<std::size_t>(numElements(shape)), 0.0)};
 }
 
-/// An empty term stands for a gradient that does not flow.
+/// An empty term denotes a gradient that is absent.
 void addTo(ReferenceTensor& sum, const ReferenceTensor& term) {
   if (term.values.empty()) return;
   std::ranges::transform(sum.values, term.values, sum.values.begin(), std::plus<>());

@@ -12,8 +12,8 @@ namespace fuseline {
 /// The tensors of one step in double precision, by operand key.
 using StepTensors = std::map<OperandKey, ReferenceTensor>;
 
-/// Expands a step to its member ops, and computes what is asked for and nothing else. What one member hands to the
-/// next stays in double precision. What a joint fusion did not keep for backward is recomputed from what it did keep.
+/// Expands a step to its member ops, and computes only the requested results. Values between members stay in double
+/// precision. Tensors that a joint fusion did not keep for backward are recomputed from the ones it kept.
 class StepReference {
  public:
   /// operands: everything the step reads. `graph` and `step` must outlive the object.
@@ -34,7 +34,7 @@ class StepReference {
   void keep(int member, OperandKind kind, std::vector<ReferenceTensor> tensors);
 
   const Node& node(int member) const { return m_graph.node(m_step.nodes[static_cast<std::size_t>(member)]); }
-  /// The member that computes this node; -1 when it stands outside the step.
+  /// The member that computes this node; -1 if it is outside the step.
   int memberOf(NodeId id) const;
 
   const Graph& m_graph;

@@ -18,7 +18,7 @@ namespace {
 
 Error captureCancelled() { return {"The capture was cancelled.", ErrorKind::RunFailed}; }
 
-/// Of those that every run launches; nothing where the tensor is given, or made once.
+/// The last writer among the steps of every run; nothing if the tensor is given, or produced once.
 std::optional<std::size_t> lastWriter(const Plan& plan, int tensor) {
   const int storage = plan.tensors[static_cast<std::size_t>(tensor)].storage;
   std::optional<std::size_t> last;
@@ -81,7 +81,7 @@ class TensorCapture {
 
   Executor& m_executor;
   std::span<const std::string> m_names;
-  std::map<std::size_t, std::vector<std::size_t>> m_afterStep;  // what is read when, as indices of names
+  std::map<std::size_t, std::vector<std::size_t>> m_afterStep;  // tensors to read after each step, as indices of names
   std::vector<std::size_t> m_afterRun;
   std::vector<Tensor> m_tensors;
   std::optional<Error> m_problem;

@@ -16,18 +16,18 @@ struct CaptureRequest {
   std::shared_ptr<Backend> backend;
   const Graph& graph;
   const Plan& plan;
-  /// Of the graph.
+  /// Tensors from outside the graph.
   const NamedTensors& bindings;
-  /// That the plan stores (core/plan/capturable_tensors.h).
+  /// Names of tensors that the plan stores (core/plan/capturable_tensors.h).
   std::span<const std::string> tensors;
   /// Runs before the one that is looked at, so that delayed scales have settled.
   int warmup = 0;
 };
 
-/// Runs the plan in its own memory and reads each tensor right after the last step that writes it: what the run makes
-/// of the memory afterwards does not matter. Of a quantized copy the numbers that its codes stand for, rounded to the
-/// dtype of what was quantized. In the order of `tensors`.
-/// Errors: those of a run; the plan has no such tensor; the run was cancelled.
+/// Runs the plan in its own memory and reads each tensor directly after the last step that writes it, before the run
+/// reuses the memory. A quantized tensor is dequantized, and rounded to the dtype of its source. In the order of
+/// `tensors`.
+/// Errors: those of a run; the plan has no such tensor; the run was canceled.
 Result<NamedTensors> captureTensors(const CaptureRequest& request, const std::stop_token& cancel = {});
 
 }  // namespace fuseline

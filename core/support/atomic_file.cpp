@@ -56,7 +56,7 @@ Result<void> writeDirectly(const fs::path& path, const std::function<void(std::o
 bool isOnDisk(const fs::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
-  const bool isSynced = fsync(file) == 0 || errno == EINVAL;  // of a file system that has nothing to wait for
+  const bool isSynced = fsync(file) == 0 || errno == EINVAL;  // EINVAL: a file system that has nothing to wait for
   close(file);
   return isSynced;
 }
@@ -103,9 +103,9 @@ class Claim {
   bool m_isHeld;
 };
 
-/// NAME.1a2b3c4d.tmp: what a program that was killed left of an earlier write of this file.
+/// NAME.1a2b3c4d.tmp: left by a killed program from an earlier write of this file.
 bool isLeftover(const fs::directory_entry& entry, const std::string& target) {
-  constexpr auto kClaimedWithin = std::chrono::milliseconds(100);  // of its first byte
+  constexpr auto kClaimedWithin = std::chrono::milliseconds(100);  // until its first byte
   const std::string name = entry.path().filename().string();
   const std::string stem = target + ".";
   const bool isOurs = name.size() == stem.size() + kRandomDigits + kTemporaryEnding.size() && name.starts_with(stem) &&

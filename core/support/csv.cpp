@@ -27,7 +27,7 @@ bool isFormula(std::string_view text) {
          ((text.front() == '+' || text.front() == '-') && !isNumber(text));
 }
 
-/// Line breaks may stand in a field, in quotes.
+/// Quoted fields may contain line breaks.
 std::string withLineBreaks(std::string_view text) {
   std::string result;
   for (std::size_t begin = 0; begin <= text.size();) {

@@ -1,4 +1,4 @@
-// A hash that stays the same from build to build: it tells texts apart and guards against nothing.
+// A hash that stays the same from build to build: it distinguishes texts; it is not cryptographic.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

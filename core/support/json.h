@@ -8,7 +8,7 @@ namespace fuseline {
 
 using Json = nlohmann::ordered_json;
 
-/// A member that is an object; an empty object where there is none.
+/// A member that is an object; an empty object if there is none.
 inline Json objectAt(const Json& json, const char* name) {
   return json.is_object() && json.contains(name) && json[name].is_object() ? json[name] : Json::object();
 }

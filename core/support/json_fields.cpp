@@ -86,8 +86,8 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   /// An object or a list that is not closed yet. Nothing is added to those around it, so that the pointer stays good.
   struct Open {
     Json* value;
-    std::string key = {};                                     // of the member that comes next
-    std::unordered_map<std::string, std::size_t> known = {};  // places of members, once they are many
+    std::string key = {};                                     // of the next member
+    std::unordered_map<std::string, std::size_t> known = {};  // indices of members, used once there are many
   };
   static constexpr std::size_t kFew = 32;
 
@@ -112,7 +112,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     return parent.value->back();
   }
 
-  /// Of two members with one name the last is left, as everywhere.
+  /// If two members have the same name, the last one is kept, as elsewhere.
   static Json& member(Open& parent) {
     auto& members = parent.value->get_ref<Json::object_t&>();
     if (members.size() < kFew) return (*parent.value)[parent.key];

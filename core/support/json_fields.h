@@ -15,8 +15,8 @@ namespace fuseline {
 
 enum class Presence { Required, Optional };
 
-/// Reads into fields; a wrong field leaves its target as it was, and the first problem stays in error().
-/// Reading goes on after a problem, so that callers need one check at the end.
+/// Reads into fields; a wrong field leaves its target unchanged, and the first problem is kept in error(). Reading
+/// continues after a problem, so that callers need one check at the end.
 class JsonFields {
  public:
   /// `pointer` is the JSON pointer of `json`, for messages. `json` must outlive the reader.

@@ -10,7 +10,7 @@
 
 namespace fuseline {
 
-/// What a file should be, for messages, and how much of it is read at most.
+/// Expected kind of a file, for messages, and the maximum size that is read.
 struct FileExpectation {
   std::string what;  // "pipeline file"
   std::size_t maxMiB = 64;

@@ -1,4 +1,4 @@
-// Result<T>, Error and Verdict: how Fuseline says "this did not work, and here is why".
+// Result<T>, Error and Verdict: results that may be errors with an explanation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,11 +12,11 @@ namespace fuseline {
 /// Kinds of failure; the values are the exit codes of the command line.
 enum class ErrorKind { InvalidInput = 1, Usage = 2, NoDevice = 3, RunFailed = 4, ExpectationNotMet = 5 };
 
-/// A sentence for the user: the place, what was found, what was expected, and the next step.
+/// A message for the user: the place, what was found, what was expected, and the next step.
 struct Error {
   std::string message;
   ErrorKind kind = ErrorKind::InvalidInput;
-  /// What the sentence is about where the caller can point at it, such as the name of an attribute; may be empty.
+  /// Subject of the message, if the caller can point at it, such as the name of an attribute; may be empty.
   std::string subject = {};
 };
 
@@ -56,7 +56,7 @@ class [[nodiscard]] Result<void> {
   std::optional<Error> m_error;
 };
 
-/// Yes, or a sentence that says why not.
+/// Yes, or no with a sentence that gives the reason.
 class [[nodiscard]] Verdict {
  public:
   static Verdict yes() { return {}; }

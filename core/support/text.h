@@ -34,7 +34,7 @@ std::string formatFlops(double flops);
 /// 9.999999747378752e-06. Other values stay.
 double shortestReal(double value);
 
-/// The text, or so many of its bytes and "..."; never a part of a UTF-8 character.
+/// The text, or at most mostBytes of its bytes and "..."; never a part of a UTF-8 character.
 std::string cutText(std::string_view text, std::size_t mostBytes);
 
 /// "  (note)", or nothing for an empty text.

@@ -1,4 +1,4 @@
-// Where programs keep what they can make again.
+// Folders for data that programs can recreate.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

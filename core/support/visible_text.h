@@ -7,7 +7,7 @@
 
 namespace fuseline {
 
-/// Control characters (C0, DEL, C1) as "\u001b", so that a text can neither move a cursor nor begin a line of its own.
+/// Control characters (C0, DEL, C1) as "\u001b", so that a text can neither move a cursor nor begin a new line.
 std::string visibleText(std::string_view text);
 
 }  // namespace fuseline

@@ -8,8 +8,8 @@
 
 namespace fuseline {
 
-/// The first three are what ops compute with. I64 holds counts, such as the sizes of groups. E4M3 is for what ops keep
-/// for backward, U8 for bytes in files, such as the codes of quantized tensors.
+/// Ops compute with the first three. I64 holds counts, such as the sizes of groups. E4M3 is for tensors that ops keep
+/// for backward, U8 for bytes in files, such as the values of quantized tensors.
 enum class DType : std::uint8_t { F32, F16, BF16, I64, E4M3, U8 };
 
 /// "f32", "f16", "bf16", "i64", "e4m3", "u8".

@@ -1,4 +1,4 @@
-// Lays out the copies of groups: their sizes, then one copy behind the other.
+// Lays out the quantized tensors of groups: their sizes, then one tensor after the other.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/grouped_copy.h"
 

@@ -1,4 +1,4 @@
-// Copies of tensors whose rows are in groups: each group is quantized as a tensor of its own.
+// Quantized tensors with rows in groups: each group is quantized as a separate tensor.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,22 +11,22 @@
 
 namespace fuseline {
 
-/// The copy of one group in the memory of all.
+/// The quantized tensor of one group within the memory of all.
 struct GroupCopy {
   std::int64_t firstRow = 0;
   TensorSpec spec;          // [rows of the group, K]
   std::int64_t offset = 0;  // in bytes
 };
 
-/// The copies of all groups, by the rows that each has. Without groups the copy itself.
+/// The quantized tensors of all groups, from the number of rows of each. Without groups the whole tensor.
 std::vector<GroupCopy> groupCopies(const TensorSpec& copy, std::span<const std::int64_t> sizes);
-/// The same by the sizes in the copy's memory.
+/// The same with the sizes in the quantized tensor's memory.
 std::vector<GroupCopy> groupCopies(const TensorSpec& copy, const std::byte* memory);
 
-/// Sizes stand in front of the copies. Does nothing without groups.
+/// Sizes precede the quantized tensors. Does nothing without groups.
 void writeGroupSizes(const TensorSpec& copy, std::span<const std::int64_t> sizes, std::byte* memory);
 
-/// What the memory holds at most, for all sizes that are multiples of what the scaling needs in a GEMM.
+/// Maximum size in bytes, over all group sizes that are multiples of the scaling's requirement in a GEMM.
 std::int64_t groupedCopyBytes(const TensorSpec& copy);
 
 }  // namespace fuseline

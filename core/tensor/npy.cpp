@@ -21,7 +21,7 @@ namespace {
 
 /// The magic word, the version and the header's length.
 constexpr std::size_t kPreludeBytes = 10;
-/// Of the data, as NumPy aligns it.
+/// Alignment of the data, as in NumPy.
 constexpr std::size_t kAlignment = 64;
 /// Elements that are widened at a time.
 constexpr std::size_t kChunk = 4096;

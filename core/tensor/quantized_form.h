@@ -1,4 +1,4 @@
-// How the numbers of a tensor are coded in 8 or 4 bits.
+// Encoding of a tensor's numbers in 8 or 4 bits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,24 +8,24 @@
 
 namespace fuseline {
 
-/// Blocks as rows x columns of the matrix [M, K] whose columns are contracted. Nv scalings have a float32 scale a
-/// tensor besides.
+/// Blocks as rows x columns of the matrix [M, K] with contracted columns. Nv scalings also have one float32 scale per
+/// tensor.
 enum class Scaling : std::uint8_t { PerTensor, Block1x128, Block128x128, Mx1x32, Mx32x32, Nv1x16, Nv16x16 };
 
-/// What is stored of a scale: the factor that dequantizes.
+/// Stored format of a scale: the dequantization factor.
 enum class ScaleFormat : std::uint8_t { F32, E8M0, E4M3 };
 
-/// What a GEMM contracts: the columns of the tensor as it is, or its rows.
+/// The dimension that a GEMM contracts: the columns of the tensor, or its rows.
 enum class Direction : std::uint8_t { Rowwise, Columnwise };
 
-/// One quantized copy of a tensor: codes for a GEMM that contracts this direction, and their scales.
+/// One quantized form of a tensor: values for a GEMM that contracts this direction, and their scales.
 struct QuantizedForm {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
   Direction direction = Direction::Rowwise;
-  /// The codes are those of the random Hadamard transform of the tensor.
+  /// The values are those of the tensor's random Hadamard transform.
   bool isTransformed = false;
-  /// Set: the rows are in so many groups, and the copy of each stands by itself (core/tensor/grouped_copy.h).
+  /// Nonzero: number of groups of rows, each stored separately (core/tensor/grouped_copy.h).
   std::int64_t numGroups = 0;
   bool operator==(const QuantizedForm&) const = default;
 };

@@ -1,4 +1,4 @@
-// QuantizerSpec: which tensor becomes what; what recipes give out and linear ops are annotated with.
+// QuantizerSpec: the quantized form of a tensor; recipes assign it, and linear ops are annotated with it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,37 +18,37 @@ struct ScaleOptions {
   bool operator==(const ScaleOptions&) const = default;
 };
 
-/// Of NVFP4: a block chooses whether its largest value becomes 4 or 6 (core/quant/four_over_six.h).
+/// Option of NVFP4: a block maps its largest value to 4 or 6 (core/quant/four_over_six.h).
 struct FourOverSix {
-  int scaleMax = 256;        // what the scales of blocks reach: 256 or 448
-  bool isBySquares = false;  // the error by which a block chooses; otherwise by magnitudes
+  int scaleMax = 256;        // largest block scale: 256 or 448
+  bool isBySquares = false;  // a block chooses by squared error; otherwise by absolute error
   bool operator==(const FourOverSix&) const = default;
 };
 
 struct QuantizerSpec {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
-  /// Of float32 scales.
+  /// Options of float32 scales.
   ScaleOptions scale;
-  /// The columnwise copy is taken of the random Hadamard transform of the tensor.
+  /// The columnwise tensor is quantized from the random Hadamard transform of the tensor.
   bool transformsColumnwise = false;
   bool roundsStochastically = false;
   /// The scale is known before the tensor is: it follows from the amaxes of earlier steps (DelayedScaling).
   bool isDelayed = false;
-  /// A columnwise copy: quantized is what the rowwise one stands for, not the tensor itself.
+  /// A columnwise quantized tensor that is computed from the dequantized rowwise one, not from the tensor itself.
   bool isOfRowwise = false;
   std::optional<FourOverSix> fourOverSix = std::nullopt;
   bool operator==(const QuantizerSpec&) const = default;
 };
 
-/// The form of the copy that a quantizer makes for a direction.
+/// The form of the tensor that a quantizer produces for a direction.
 QuantizedForm formOf(const QuantizerSpec& quantizer, Direction direction);
 
-/// How one tensor is quantized for each of the GEMMs that read it. Nothing: that GEMM reads it as it is.
+/// The quantizers of one tensor for each of the GEMMs that read it. Nothing: that GEMM reads the plain tensor.
 struct TensorQuantizers {
   std::optional<QuantizerSpec> rowwise;
   std::optional<QuantizerSpec> columnwise;
-  /// Where columnwise is nothing, the GEMM of backward reads the rowwise copy, dequantized.
+  /// If columnwise is nothing, the GEMM of backward reads the rowwise tensor, dequantized.
   bool isDequantizedInBackward = false;
 
   bool any() const { return rowwise || columnwise; }
@@ -59,8 +59,8 @@ struct TensorQuantizers {
   bool operator==(const TensorQuantizers&) const = default;
 };
 
-/// Which GEMMs of codes add their partial sums up in full float32. Tensor cores of Hopper keep fewer bits of the sums
-/// that are not promoted, and are faster.
+/// The GEMMs of quantized operands that accumulate their partial sums in full float32. Hopper's tensor cores keep fewer
+/// bits of sums that are not promoted, and are then faster.
 struct SplitAccumulators {
   bool fprop = true;
   bool dgrad = true;
@@ -75,8 +75,8 @@ struct LinearQuantizers {
   TensorQuantizers weight;
   TensorQuantizers gradOutput;
   SplitAccumulators splitAccumulators;
-  /// Of a CustomRecipe: TransformerEngine has a quantizer for every tensor, one that does nothing for what stays as it
-  /// is.
+  /// Set by CustomRecipe: TransformerEngine has a quantizer for every tensor, and an identity quantizer for unquantized
+  /// ones.
   bool hasEverySlot = false;
 
   bool any() const { return input.any() || weight.any() || gradOutput.any(); }

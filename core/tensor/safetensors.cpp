@@ -100,8 +100,8 @@ std::optional<std::string> headerText(const Json& header) {
 
 // Reading
 
-/// Watches the parser: finds names that occur twice, which a JSON parser silently accepts, and drops what is not read
-/// here (metadata, unknown fields), so that a hostile header cannot grow or nest without bounds.
+/// Watches the parser: finds names that occur twice, which a JSON parser silently accepts, and drops fields that are
+/// not read here (metadata, unknown fields), so that a hostile header cannot grow or nest without bounds.
 class HeaderWatcher {
  public:
   bool keeps(int depth, Json::parse_event_t event, const Json& parsed) {

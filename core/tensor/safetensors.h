@@ -19,7 +19,7 @@ namespace fuseline {
 Result<void> writeSafetensors(const std::filesystem::path& path, const NamedTensors& tensors);
 
 /// Reads F32, F16, BF16, F8_E4M3, I64 and U8 tensors, in the order of the header.
-/// Errors: whatever is wrong with the file, in a sentence with the path and the tensor. Any bytes at all are safe.
+/// Errors: any fault of the file, in a sentence with the path and the tensor. Any bytes are safe.
 Result<NamedTensors> readSafetensors(const std::filesystem::path& path);
 
 /// A tensor in a file: its data are the bytes [begin, end).
@@ -30,7 +30,7 @@ struct StoredTensor {
   std::uint64_t end = 0;
 };
 
-/// What the file holds and where, for who maps it. Errors: those of readSafetensors().
+/// Tensors of the file and their offsets, for callers that map it. Errors: those of readSafetensors().
 Result<std::vector<StoredTensor>> safetensorsIndex(const std::filesystem::path& path);
 
 }  // namespace fuseline

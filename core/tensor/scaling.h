@@ -23,42 +23,43 @@ struct BlockShape {
 struct ScalingTraits {
   Scaling scaling;
   std::string_view name;  // "block_1x128"
-  /// Of the rowwise copy; 0 x 0 for the whole tensor.
+  /// In the rowwise direction; 0 x 0 for the whole tensor.
   BlockShape block;
   ScaleFormat scaleFormat;
-  /// The columnwise copy stands as [K, M]. Otherwise it stands as [M, K], with blocks on end.
+  /// The columnwise tensor is stored as [K, M]. Otherwise it is stored as [M, K], with transposed blocks.
   bool isColumnwiseTransposed;
-  /// What the extents of a copy must be multiples of in a GEMM: the one that is contracted, the outer one, and the rows
-  /// of each group where groups share a tensor. Source: TransformerEngine's shape checks (assert_dim_for_fp8_exec,
-  /// cublaslt_gemm.cu), and of groups its padding.
+  /// Required multiples of a quantized tensor's extents in a GEMM: the contracted one, the outer one, and the rows of
+  /// each group if groups share a tensor. Source: TransformerEngine's shape checks (assert_dim_for_fp8_exec,
+  /// cublaslt_gemm.cu), and for groups its padding.
   std::int64_t contractedMultiple;
   std::int64_t outerMultiple;
   std::int64_t groupMultiple;
 };
 
 const ScalingTraits& traitsOf(Scaling scaling);
-/// Whether blocks are scaled by E4M3, and the whole tensor by its amax besides.
+/// Whether blocks have E4M3 scales, and the whole tensor an amax in addition.
 inline bool isNvfp4(Scaling scaling) { return traitsOf(scaling).scaleFormat == ScaleFormat::E4M3; }
 inline bool isOfBlocksOf128(Scaling scaling) {
   return scaling == Scaling::Block1x128 || scaling == Scaling::Block128x128;
 }
 std::optional<Scaling> parseScaling(std::string_view name);
 
-/// What the rows and the columns of a tensor must be multiples of for a GEMM to read its copy in this direction.
+/// Required multiples of a tensor's rows and columns for a GEMM to read it quantized in this direction.
 BlockShape gemmMultiples(Scaling scaling, Direction direction);
 
-/// The block of a copy as it stands in memory.
+/// The block of a quantized tensor in its stored orientation.
 BlockShape blockOf(Scaling scaling, Direction direction);
 
-/// The matrix of a copy as it stands in memory: all leading dimensions of the tensor are one.
+/// The matrix of a quantized tensor in its stored orientation: all leading dimensions of the tensor are merged.
 BlockShape storedMatrixOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
 
 /// The number of blocks of such a matrix, rows and columns.
 BlockShape blockGridOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
 
-/// Where the scale of a block stands among the scales of a copy: at row * rowStride + col * colStride of the grid of
-/// blocks. Scales of blocks of 128 stand as cuBLASLt reads them: those of 1x128 with the rows of a column of blocks
-/// together, those of 128x128 with the blocks of a row together, and padded to multiples of kScalesTogether by zeros.
+/// Position of a block's scale among the scales of a quantized tensor: at row * rowStride + col * colStride of the grid
+/// of blocks. Scales of blocks of 128 are stored as cuBLASLt reads them: those of 1x128 with the rows of a column of
+/// blocks contiguous, those of 128x128 with the blocks of a row contiguous, and padded to multiples of kScalesTogether
+/// by zeros.
 struct ScalePlaces {
   static constexpr std::int64_t kScalesTogether = 4;
   std::int64_t rowStride = 1;
@@ -67,7 +68,8 @@ struct ScalePlaces {
 };
 ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
 
-/// Where the parts of one copy stand in its memory, in bytes: codes, then scales, then (Nv scalings) the amax as f32.
+/// Sizes and offsets of the parts of a quantized tensor in memory, in bytes: values, then scales, then (Nv scalings)
+/// the amax as f32.
 struct CopyParts {
   std::int64_t codesBytes = 0;
   std::int64_t scalesOffset = 0;
@@ -75,7 +77,7 @@ struct CopyParts {
   std::int64_t amaxOffset = 0;
   std::int64_t totalBytes = 0;
 };
-/// Of a spec that is quantized.
+/// Requires a quantized spec.
 CopyParts partsOf(const TensorSpec& copy);
 
 constexpr std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

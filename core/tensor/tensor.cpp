@@ -35,7 +35,7 @@ constexpr std::array kDTypes = {
     DTypeNames{DType::E4M3, "e4m3", ""},         DTypeNames{DType::U8, "u8", ""},
 };
 
-/// To nearest even; NaN gives 0, and what is beyond 64 bits their limit.
+/// Rounds to nearest even; NaN gives 0, and values beyond 64 bits give their limit.
 std::int64_t roundedToInteger(double value) {
   if (std::isnan(value)) return 0;
   if (value >= 0x1p63) return std::numeric_limits<std::int64_t>::max();

@@ -24,7 +24,7 @@ std::string toString(const Shape& shape);
 struct TensorSpec {
   DType dtype = DType::F32;
   Shape shape;
-  /// Set: the memory holds this copy of a tensor of that dtype and shape, its codes and scales (core/tensor/scaling.h).
+  /// Set: the memory holds a tensor of that dtype and shape in this quantized form (core/tensor/scaling.h).
   std::optional<QuantizedForm> quantized = std::nullopt;
 
   std::int64_t numElements() const { return fuseline::numElements(shape); }

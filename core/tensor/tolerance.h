@@ -17,9 +17,9 @@ struct Tolerance {
 /// The tolerances of TransformerEngine's tests (f32 1.3e-6, f16 1e-3, bf16 1.6e-2; absolute 1e-5; E4M3 0.125, 0.0675);
 /// integers are exact.
 Tolerance toleranceOf(DType dtype);
-/// Of what is computed from such codes; the same source.
+/// Tolerance of results computed from such quantized values; the same source.
 Tolerance toleranceOf(ElementFormat format);
-/// Of float32 that a product of matrices made: tensor cores round its factors to TF32. The same source.
+/// Tolerance of float32 results of a GEMM: tensor cores round its factors to TF32. The same source.
 inline constexpr Tolerance kToleranceOfProducts{.relative = 1e-3, .absolute = 1e-5};
 
 }  // namespace fuseline

@@ -17,7 +17,8 @@
 
 namespace fuseline {
 
-/// What a run is for. Numerics: what number formats do to its values. Capture: some of its tensors. Both time nothing.
+/// Purpose of a run. Numerics: effects of number formats on its values. Capture: some of its tensors. Neither measures
+/// times.
 enum class RunPurpose { Times, Numerics, Capture };
 
 /// {"tensors":["act:y"],"file":"...","limitBytes":268435456}
@@ -36,16 +37,16 @@ struct RunRequest {
   RunSettings settings;
   std::vector<std::string> variants = {"unfused", "fused"};
   RuleSwitches switches;
-  /// A safetensors file on the worker's machine with what the run starts from; empty: all is drawn from the seed.
+  /// A safetensors file on the worker's machine with initial tensors; empty: all are drawn from the seed.
   std::string tensorsFile;
   RunPurpose purpose = RunPurpose::Times;
   /// A pipeline that takes turns with it, under the same settings; empty: none. Only for times.
   std::string besideText;
   std::string besideName;
-  /// Of the last of the variants. Only to capture.
+  /// Tensors of the last variant. Only to capture.
   CaptureOrder capture;
 };
-/// {"type":"cancel","id":1}: the run stops between iterations and reports what it has.
+/// {"type":"cancel","id":1}: the run stops between iterations and reports the results so far.
 struct CancelRequest {
   int id = 0;
 };
@@ -71,7 +72,7 @@ struct ProgressEvent {
 struct ResultEvent {
   int id = 0;
   RunRecord record;
-  std::optional<RunRecord> beside;  // of the pipeline that took turns with it; nothing: there was none
+  std::optional<RunRecord> beside;  // of the pipeline that was interleaved with it; nothing: there was none
 };
 /// {"type":"numerics","id":1,"report":{...}}
 struct NumericsEvent {
@@ -98,7 +99,7 @@ using WorkerEvent =
 /// One line without its newline.
 std::string encode(const WorkerRequest& request);
 std::string encode(const WorkerEvent& event);
-/// Errors: a sentence that says what is wrong with the line.
+/// Errors: a message about the problem in the line.
 Result<WorkerRequest> decodeRequest(std::string_view line);
 /// The id of a line that may be no request otherwise, for the answer; 0: it has none.
 int requestId(std::string_view line);

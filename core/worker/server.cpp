@@ -42,7 +42,7 @@ class EventWriter {
   std::ostream& m_output;
 };
 
-/// A registry that remembers what was opened last.
+/// A registry that remembers the last opened backend.
 class WatchedRegistry final : public BackendRegistry {
  public:
   explicit WatchedRegistry(const BackendRegistry& registry) : m_registry(registry) {}
@@ -210,7 +210,7 @@ class RunQueue {
   static Result<PipelineRunOptions> optionsOf(const RunRequest& request) {
     PipelineRunOptions options{
         .settings = request.settings, .variants = request.variants, .switches = request.switches};
-    // Who reads it sits before a window.
+    // The message is read in the window, which has no command-line options.
     options.tooLargeAdvice = "Give its symbols smaller values, or choose a device with more memory.";
     if (request.tensorsFile.empty()) return options;
     Result<NamedTensors> tensors = readSafetensors(request.tensorsFile);

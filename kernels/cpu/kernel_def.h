@@ -1,4 +1,4 @@
-// KernelDef: one CPU kernel as data: its name, what it supports, and how a step becomes a Kernel.
+// KernelDef: one CPU kernel as data: its name, its support, and how a step becomes a Kernel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace fuseline::cpu {
 
-/// What every kernel of one backend shares.
+/// Shared by all kernels of one backend.
 struct CpuSettings {
   int threads = 1;
   bool isBf16GemmNative = false;
@@ -31,7 +31,7 @@ struct CompileRequest : StepRequest {
 struct KernelDef {
   std::string name;
   std::vector<Phase> phases;
-  /// Asked with members in forward order. Names in the sentence what is missing.
+  /// Called with members in forward order. The verdict names the missing feature.
   std::function<Verdict(const KernelQuery&)> supports;
   /// May assume that supports() said yes. Errors: operands that the plan does not give.
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;

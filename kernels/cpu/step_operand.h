@@ -10,8 +10,8 @@
 namespace fuseline::cpu {
 
 struct Binding : fuseline::Binding {
-  /// Of a quantized operand, of which the kernel gets the decoded numbers: the matrix stands as its transpose, and all
-  /// its numbers are to be multiplied by this.
+  /// Describe a quantized operand whose decoded values the kernel reads: the matrix is stored transposed, and all its
+  /// values are to be multiplied by the factor.
   bool isTransposed = false;
   const float* factor = nullptr;
   /// The kernel gets codes of this format instead of numbers.

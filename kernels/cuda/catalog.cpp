@@ -25,7 +25,7 @@ class ViewKernel final : public Kernel {
   void run(std::span<std::byte* const>, std::byte*) override {}
 };
 
-/// Counts what its kernel launches.
+/// Counts the launches of the kernel it wraps.
 class CountedKernel final : public Kernel {
  public:
   explicit CountedKernel(std::unique_ptr<Kernel> kernel) : m_kernel(std::move(kernel)) {}

@@ -151,7 +151,7 @@ Result<void> makeContext(const DeviceInfo& info, int device) {
       ErrorKind::NoDevice};
 }
 
-/// device: what passes behind products need.
+/// device: needed by the passes that follow GEMMs.
 std::unique_ptr<GemmLibrary> makeGemms(const DeviceContext& device, const std::string& deviceName) {
   return makeGemmsWithPasses(makeCublasLtGemms(device.stream, algorithmPolicy(std::getenv), deviceName), device);
 }
@@ -180,7 +180,7 @@ class CudaBackend final : public Backend {
     m_context.gemms = m_gemms.get();
   }
 
-  /// Members give back what they own on the device that is selected.
+  /// Members release their resources on the selected device.
   ~CudaBackend() override { cudaSetDevice(m_device); }
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
@@ -360,7 +360,7 @@ class CudaBackend final : public Backend {
   DeviceInfo m_info;
   std::string m_busId = busIdOf(m_device);
   OwnedStream m_stream;
-  OwnedStream m_copyStream;  // of transfers
+  OwnedStream m_copyStream;  // stream of transfers
   std::unique_ptr<Lanes> m_lanes = makeStreamLanes(m_stream.get());
   std::unique_ptr<ProgramCompiler> m_programs;
   std::unique_ptr<GemmLibrary> m_gemms;

@@ -1,4 +1,4 @@
-// KernelDef: one CUDA kernel as data: its name, what it supports, and how a step becomes a Kernel.
+// KernelDef: one CUDA kernel as data: its name, its support, and how a step becomes a Kernel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,17 +19,17 @@ namespace fuseline::cuda {
 
 class Lanes;
 
-/// What every kernel of one backend shares. Must outlive them.
+/// Shared by all kernels of one backend. Must outlive them.
 struct DeviceContext {
   Stream stream = nullptr;
   Lanes* lanes = nullptr;  // null: there is only the stream
   int numMultiprocessors = 1;
   ComputeCapability capability = {};  // 0.0: not known
-  /// What a block may have of shared memory: 99 KB, 163 KB or 227 KB.
+  /// Maximum shared memory of a block: 99 KB, 163 KB or 227 KB.
   std::size_t maxSharedBytes = std::size_t{227} << 10U;
   GemmLibrary* gemms = nullptr;
   ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted
-  /// Waits for what was launched, and copies. Throws while launches are recorded.
+  /// Waits for all launches, then copies. Throws during capture.
   std::function<void(void* host, const std::byte* device, std::size_t sizeBytes)> readBack;
 };
 
@@ -41,7 +41,7 @@ struct CompileRequest : StepRequest {
 struct KernelDef {
   std::string name;
   std::vector<Phase> phases;
-  /// Asked with members in forward order. Names in the sentence what is missing.
+  /// Called with members in forward order. The verdict names the missing feature.
   std::function<Verdict(const KernelQuery&)> supports;
   /// May assume that supports() said yes. Errors: operands that the plan does not give.
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;

@@ -1,4 +1,4 @@
-// The door of the CUDA module: what a program finds in libfuseline_cuda.so after dlopen, and where it looks for it.
+// The door of the CUDA module: the function that a program finds in libfuseline_cuda.so after dlopen, and its location.
 // SPDX-License-Identifier: Apache-2.0
 // Programs include this header and nothing else of kernels/cuda; it names no CUDA type, so that it compiles everywhere.
 #pragma once
@@ -10,7 +10,7 @@ namespace fuseline::cuda {
 /// Where the module lies, seen from the folder of the program: the same in a build tree and in an installation.
 inline constexpr const char* kModulePath = "../lib/fuseline/libfuseline_cuda.so";
 
-/// What both sides must agree on before a C++ object crosses the door: the number of the backend interface (add one
+/// Both sides must agree on it before a C++ object passes between them: the number of the backend interface (add one
 /// when core/runtime/backend.h or anything that it includes changes) and the compiler. Compare as text.
 inline constexpr const char* kModuleHandshake = "fuseline backend interface 4, compiler " __VERSION__;
 

@@ -1,5 +1,5 @@
-// Times products of few rows with a weight that is constant: as codes of E4M3, decoded in front of the multiplication,
-// against the same product in bf16 by the library, packed once, in turns with it.
+// Times GEMMs of few rows with a constant weight: in E4M3, decoded directly before the multiplication, interleaved with
+// the same GEMM in bf16 by the library, packed once.
 //
 // Usage: bench_coded_gemm [rounds]. A line has the median time of both, half the interquartile range, and the median
 // over rounds of bf16 time over codes' time with its 95 % confidence interval. The weights of a size are several, so
@@ -21,7 +21,7 @@
 namespace fuseline::cpu {
 namespace {
 
-/// As many weights as fill this in bf16.
+/// The number of weights is chosen so that they fill this in bf16.
 constexpr std::int64_t kWeightBytes = std::int64_t{1} << 30;
 
 struct Size {

@@ -1,5 +1,5 @@
-// Times quantization against a copy of as many bytes, in turns with it: the 8 and 4 bit codecs on one thread, and the
-// kernels that make and read the copies of recipes on all of them.
+// Times quantization against a copy of the same number of bytes, interleaved: the 8 and 4 bit codecs on one thread, and
+// the kernels that write and read the quantized tensors of recipes on all of them.
 //
 // Usage: bench_quantized_codecs [part of a name [rounds]]. A line has bytes read and written per second (median, half
 // the interquartile range), the same of memcpy, and the share: the median over rounds of copy time over time, with its
@@ -47,8 +47,7 @@ Bytes patterned(std::int64_t size) {
   return bytes;
 }
 
-/// Numbers in bf16 from -1 to 1, which quantization meets everywhere in its range: codes take paths of their own where
-/// they become subnormal.
+/// Numbers in bf16 from -1 to 1, which cover the range of quantization: subnormal results take separate paths.
 Bytes randomNumbers(std::int64_t count) {
   Bytes bytes(count * sizeBytes(DType::BF16));
   std::minstd_rand random(1);
@@ -58,16 +57,16 @@ Bytes randomNumbers(std::int64_t count) {
   return bytes;
 }
 
-/// What is timed. bytes: read and written, in all.
+/// A timed task. bytes: read and written, in total.
 struct Task {
   std::string name;
   std::int64_t bytes = 0;
   int threads = 1;
-  /// Allocates what the task works on, and returns it.
+  /// Allocates the task's memory, and returns the task.
   std::function<std::function<void()>()> prepare;
 };
 
-/// Reads and writes as many bytes as a task, on as many threads.
+/// Reads and writes the number of bytes of a task, on the same number of threads.
 class Copy {
  public:
   explicit Copy(const Task& task) : m_threads(task.threads), m_from(patterned(task.bytes / 2)), m_to(task.bytes / 2) {}

@@ -1,4 +1,4 @@
-// Times every rule of the rule book by itself: its sample pipelines, widened, unfused and fused in turns on the CPU.
+// Times every rule of the rule book by itself: its sample pipelines, widened, unfused and fused interleaved on the CPU.
 //
 // Usage: bench_rules [part of a rule's name [rounds]]. A line has the medians of the forward and backward passes
 // together, half their interquartile ranges, and the speed-up: the median over rounds with its 95 % interval.
@@ -33,7 +33,7 @@ T valueOf(Result<T> result) {
   return std::move(*result);
 }
 
-/// The sample with as many times the columns as make kCols of its own.
+/// The sample with its columns multiplied so that there are kCols of them.
 Graph widened(const RuleSample& sample) {
   const std::int64_t factor = kCols / sample.shape.back();
   std::vector<Link> links = sample.links;

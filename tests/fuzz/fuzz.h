@@ -1,4 +1,4 @@
-// What every fuzz target has: the function that libFuzzer calls, and replay.cpp without it.
+// The entry point of every fuzz target: the function that libFuzzer calls, and replay.cpp without it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// Run files, and what is exported of them as text.
+// Run files, and their exports as text.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_record.h"
 #include "core/export/exporter.h"

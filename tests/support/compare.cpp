@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// The error as a multiple of what is allowed; infinite where a NaN meets a number.
+/// The error as a multiple of the tolerance; infinite if a NaN meets a number.
 double excess(double actual, double expected, Tolerance tolerance) {
   if (actual == expected || (std::isnan(actual) && std::isnan(expected))) return 0.0;
   const double error = std::abs(actual - expected);

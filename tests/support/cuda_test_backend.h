@@ -17,19 +17,21 @@ namespace fuseline::testing {
 /// there is no GPU, with the reason.
 Result<std::shared_ptr<Backend>> cudaTestBackend();
 
-/// One whose generated code is compiled: that of a GPU always is, where NVRTC is there.
+/// A backend with compiled generated code: that of a GPU always is, if NVRTC is available.
 Result<std::shared_ptr<Backend>> compilingCudaTestBackend();
 
-/// Whether its products are those of the reference but for the rounding of results. The harness's are, unless the
+/// Whether its GEMMs equal those of the reference except for the rounding of results. The harness's do, unless the
 /// environment has FUSELINE_PRODUCTS_OF_A_GPU. A GPU keeps fewer bits of a sum of FP8 products (about 14 on Hopper), so
-/// that codes which are made of results may differ by one, and cuBLASLt's GELU may be as good as the hardware's tanh.
+/// that values quantized from results may differ by one step, and cuBLASLt's GELU may be as precise as the hardware's
+/// tanh.
 bool multipliesExactly();
 
-/// Results that went through cuBLASLt's GELU, whose tail is a difference of large numbers. exact: for exact products.
+/// Tolerance of results from cuBLASLt's GELU, whose tail is a difference of large numbers. exact: for exact GEMMs.
 inline double toleranceOfActivations(double exact) { return multipliesExactly() ? exact : std::max(exact, 0x1p-7); }
 
-/// Empty, or a difference between results that went through products of codes, or are codes of such. exact: for exact
-/// products. On a GPU an element may be the next code, in E5M2 a quarter away, but few are: inNorm says how few.
+/// Empty, or a difference between results that were computed from quantized values, or are quantized themselves. exact:
+/// for exact GEMMs. On a GPU an element may be the adjacent encoded value, in E5M2 a quarter away, but only few are:
+/// inNorm bounds their share.
 inline std::string differenceOfCodes(const RunResults& actual, const RunResults& expected, double exact,
                                      double inNorm = 1e-2) {
   if (multipliesExactly()) return firstDifference(actual, expected, exact);
@@ -37,7 +39,7 @@ inline std::string differenceOfCodes(const RunResults& actual, const RunResults&
   return far.empty() ? firstDifferenceInNorm(actual, expected, inNorm) : far;
 }
 
-/// Whether it runs the products of this recipe, "" for none: a GPU may be too old or too new for them. The harness runs
+/// Whether it runs the GEMMs of this recipe, "" for none: a GPU may be too old or too new for them. The harness runs
 /// all.
 inline Verdict runsRecipe(const std::string& name) {
   const Result<std::shared_ptr<Backend>> backend = cudaTestBackend();

@@ -1,4 +1,4 @@
-// Interprets elementwise programs in double precision: what a program says, without a kernel's rounding.
+// Interprets elementwise programs in double precision: the definition of a program, without a kernel's rounding.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,8 +14,8 @@ namespace fuseline::testing {
 /// Column operand [rows].
 using OperandValues = std::map<OperandKey, std::vector<double>>;
 
-/// Runs the program on a grid of rows x cols. Returns what it stores and sums.
-/// Throws std::out_of_range when it loads an operand that is not there.
+/// Runs the program on a grid of rows x cols. Returns the stored results and sums. Throws std::out_of_range when it
+/// loads a missing operand.
 OperandValues interpret(const ElementwiseProgram& program, std::int64_t rows, std::int64_t cols,
                         const OperandValues& operands);
 

@@ -15,7 +15,7 @@ namespace fuseline::testing {
 
 constexpr std::uint32_t kInfinityBits = 0x7f800000u;
 
-/// The nearest code of rising magnitudes, the even one of two. maxCode + 1 stands for overflow.
+/// The nearest encoding of rising magnitudes, of two the even one. maxCode + 1: overflow.
 class NearestCode {
  public:
   explicit NearestCode(const MinifloatDefinition& format) : m_values(format.magnitudes()) {
@@ -66,7 +66,7 @@ inline int powerOfTwoCode(double magnitude, bool isRoundedUp) {
   return std::max(power, -127) + 127;
 }
 
-/// The same for E8M0, of which the sign is ignored.
+/// The same for E8M0, which ignores the sign.
 inline void sweepE8M0Encoder(std::uint32_t stride) {
   for (std::uint64_t wide = 0; wide < 0x100000000u; wide += stride) {
     const float value = std::bit_cast<float>(static_cast<std::uint32_t>(wide));

@@ -12,7 +12,7 @@ std::size_t index(std::int64_t row, std::int64_t col, std::int64_t width) {
   return static_cast<std::size_t>(row * width + col);
 }
 
-/// What one element of y and its gradient contribute.
+/// Adds the contribution of one element of y and its gradient.
 void addElement(const GroupedValues& values, std::size_t group, std::int64_t row, std::int64_t n,
                 GroupedResults& results) {
   double& y = results.y[index(row, n, values.N)];

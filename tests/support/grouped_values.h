@@ -1,4 +1,4 @@
-// GroupedLinear by its formulas, in float64 and without the product's own reference.
+// GroupedLinear by its formulas, in float64 and without the program's own reference.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

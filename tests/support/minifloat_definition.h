@@ -17,12 +17,12 @@ struct MinifloatDefinition {
   int bias;
   int maxCode;       // the largest finite value
   int infinityCode;  // -1: none
-  int overflowCode;  // what overflows when it does not saturate
-  int nanCode;       // what NaN becomes
+  int overflowCode;  // result of overflow without saturation
+  int nanCode;       // result of NaN
 
   int signBit() const { return 1 << (exponentBits + mantissaBits); }
 
-  /// Of a finite code.
+  /// Value of a finite encoding.
   double valueOf(int code) const {
     const int exponent = (code & (signBit() - 1)) >> mantissaBits;
     const int mantissa = code & ((1 << mantissaBits) - 1);
@@ -42,7 +42,7 @@ struct MinifloatDefinition {
   double afterMax() const { return 2 * valueOf(maxCode) - valueOf(maxCode - 1); }
 };
 
-/// Bits, bias and special codes of the OCP specifications; what overflow and NaN become is CUDA's choice.
+/// Bits, bias and special encodings of the OCP specifications; the results of overflow and NaN are CUDA's choice.
 inline const MinifloatDefinition kE4M3Definition = {"E4M3", 4, 3, 7, 0x7e, -1, 0x7f, 0x7f};
 inline const MinifloatDefinition kE5M2Definition = {"E5M2", 5, 2, 15, 0x7b, 0x7c, 0x7c, 0x7f};
 inline const MinifloatDefinition kE2M1Definition = {"E2M1", 2, 1, 1, 0x7, -1, 0x7, 0x7};

@@ -1,4 +1,4 @@
-// A registry of one backend, for what opens devices by their ids.
+// A registry of one backend, for code that opens devices by their ids.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -23,8 +23,8 @@ constexpr std::int64_t kInterleave = 32;
 constexpr double kOtherReal = 0.3;
 constexpr double kKinkDistance = 0.01;
 
-/// A value for an attribute that has no default, or one of which nothing is to be learned. An op whose attribute means
-/// something else adds a line here.
+/// A value for an attribute that has no default, or whose default tests nothing. An op with another meaning of an
+/// attribute adds a line here.
 AttributeValue fittingValue(const AttributeSpec& spec, const Shape& shape) {
   if (spec.name == "num_groups") return kNumGroups;
   if (!spec.isRequired()) return spec.defaultValue;
@@ -51,7 +51,7 @@ std::vector<AttributeValue> otherLists(const Shape& shape) {
 std::vector<AttributeValue> otherValues(const AttributeSpec& spec, const Shape& shape) {
   if (spec.name == "shape") return {Shape{-1}, Shape{numElements(shape)}, Shape(shape.rbegin(), shape.rend())};
   if (spec.name == "activation_recompute_in_mlp") return {};  // true is refused
-  if (spec.name == "cache_quantized_input") return {};        // another form of the op, with tests of its own
+  if (spec.name == "cache_quantized_input") return {};        // another form of the op, with separate tests
   if (spec.name == "num_groups") return {std::int64_t{1}};
   if (spec.name == "glu_interleave_size" && shape.back() % (2 * kInterleave) == 0) return {kInterleave};
   switch (spec.type) {

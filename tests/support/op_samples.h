@@ -11,7 +11,7 @@
 
 namespace fuseline::testing {
 
-/// Of the catalog, all but the composite ones.
+/// All ops of the catalog except the composite ones.
 std::vector<const FusibleOperation*> basicOperations();
 
 /// For tests that have it as their parameter.
@@ -27,8 +27,8 @@ struct OpSample {
   std::vector<TensorSpec> inputs;
 };
 
-/// Calls on empty, single, odd and larger tensors; on each with the default attributes, and with every attribute
-/// varied by itself. All inputs are f32, but for counts.
+/// Calls on empty, single, odd and larger tensors; on each with the default attributes, and with every attribute varied
+/// separately. All inputs are f32, except for counts.
 std::vector<OpSample> samplesOf(const FusibleOperation& operation);
 
 /// Attributes that fit an input of this shape: defaults, and for the others a value by their meaning.
@@ -42,9 +42,9 @@ struct OpData {
   std::vector<ReferenceTensor> gradOutputs;
 };
 
-/// Random values between 0.25 and 2 in magnitude, far from where square roots, quotients and rectifiers bend, and off
-/// the limits among the attributes, where clamps bend. Counts are drawn as their op says.
-/// Throws when the op's infer refuses the sample.
+/// Random values between 0.25 and 2 in magnitude, far from the kinks of square roots, quotients and rectifiers, and
+/// from the limits among the attributes, where clamps have kinks. Counts are drawn as their op defines. Throws when the
+/// op's infer refuses the sample.
 OpData dataOf(const OpSample& sample);
 
 }  // namespace fuseline::testing

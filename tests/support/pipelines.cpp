@@ -49,7 +49,7 @@ ValueId valueNamed(const GraphBuilder& builder, const std::string& name) {
   return found;
 }
 
-/// The value of the extra input `port`: what the link names is for the first.
+/// The value of the extra input `port`: the source that the link names is for the first.
 ValueId extraValue(GraphBuilder& builder, const Link& link, const FusibleOperation& operation, std::size_t port,
                    const std::string& id, const TensorSpec& spec) {
   if (link.extraFrom.empty() || port > 1) return builder.addInput(id + "_" + operation.inputs[port].name, spec);

@@ -11,7 +11,7 @@
 
 namespace fuseline::testing {
 
-/// What pipelines compute in.
+/// Dtypes in which pipelines compute.
 inline constexpr DType kFloatTypes[] = {DType::F32, DType::BF16, DType::F16};
 
 /// One op of a chain. Attributes that are left out take their defaults; widths are filled in from the input.
@@ -20,27 +20,27 @@ struct Link {
   Attributes attributes;
   std::string id;          // empty: "<operation><position>", in lower case
   std::string extraFrom;   // the value of the extra input: a name such as "save.extra"; empty: a new pipeline input
-  bool isSwapped = false;  // the chain goes on through the extra input, and `extraFrom` is the main one
+  bool isSwapped = false;  // the chain continues through the extra input, and `extraFrom` is the main one
   std::string mainFrom;    // the value of the main input; empty: the chain's last
-  std::string sequential;  // the nested Sequential it is in: "layer1", "layer1.mlp"; empty: none
+  std::string sequential;  // the nested Sequential that contains it: "layer1", "layer1.mlp"; empty: none
 };
 
 Link link(std::string operation, std::string id = {}, std::string extraFrom = {});
 Link linear(std::int64_t outFeatures, std::string id = {});
 Link inPlace(Link link, bool value = true);
-/// Of an op with two inputs of one shape.
+/// A link of an op with two inputs of one shape, with the inputs swapped.
 Link swapped(Link link);
 /// Reads this value, such as "save.extra", in place of the chain's last.
 Link reading(std::string value, Link link);
-/// In a nested Sequential, together with its neighbours of the same path.
+/// In a nested Sequential, together with its neighbors of the same path.
 Link inside(std::string path, Link link);
 Link with(Link link, std::string attribute, AttributeValue value);
 Link quantizeLink(bool forward, bool backward, std::string id = {});
-/// Of any op: with a width where it cannot do without.
+/// A link of any op: with a width if it requires one.
 Link sampleLink(const std::string& operation);
 
-/// A pipeline of the main tensor x: [.., shape.back()]. Extra outputs nobody reads stay unread; `extraOutputs` makes
-/// pipeline outputs of values by name.
+/// A pipeline of the main tensor x: [.., shape.back()]. Extra outputs without consumers stay unread; `extraOutputs`
+/// makes pipeline outputs of values by name.
 struct ChainOptions {
   PassKind pass = PassKind::Training;
   bool inputRequiresGradient = true;

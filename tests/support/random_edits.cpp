@@ -1,4 +1,4 @@
-// Edits that anybody or nobody would make.
+// Edits that users make, and edits that they do not make.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/random_edits.h"
 

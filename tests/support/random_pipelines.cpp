@@ -86,7 +86,7 @@ std::vector<Link> withWidths(std::vector<Link> links) {
   return result;
 }
 
-/// Every few ops a nested Sequential begins or ends, inside the one before or behind it.
+/// Every few ops a nested Sequential begins or ends, inside the previous one or after it.
 void cutIntoSequentials(std::vector<Link>& links) {
   if (*rc::gen::arbitrary<bool>()) return;
   std::string path;

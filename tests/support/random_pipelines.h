@@ -10,15 +10,15 @@
 
 namespace fuseline::testing {
 
-/// What a random pipeline is made of: kinds of ops, branches that later adds may read, frozen inputs and parameters,
-/// main_grad buffers, activation offload, nested Sequentials, switched-off rules.
+/// Parts of a random pipeline: kinds of ops, branches that later adds may read, frozen inputs and parameters, main_grad
+/// buffers, activation offload, nested Sequentials, switched-off rules.
 struct RandomPipeline {
   std::vector<Link> links;
   ChainOptions options;
   RuleSwitches switches = everythingAsked(builtinRules());
 };
 
-/// Draws one, for an input whose rows have 16 elements. Only within a RapidCheck property.
+/// Draws one, for an input with rows of 16 elements. Only within a RapidCheck property.
 RandomPipeline randomPipeline();
 
 }  // namespace fuseline::testing

@@ -1,4 +1,4 @@
-// Recipes in tests, and what core/quant makes of tensors under them.
+// Recipes in tests, and core/quant's quantized tensors under them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,8 +22,8 @@ Graph under(const Recipe& recipe, Graph graph);
 
 const Tensor& find(const NamedTensors& tensors, const std::string& name);
 
-/// What a GEMM reads of x: the numbers of the copy that core/quant makes, or x itself. name: the stream of random bits.
-/// Delayed scales are 1, as in the first step.
+/// The values of x that a GEMM reads: dequantized from the tensor that core/quant quantizes, or x itself. name: the
+/// stream of random bits. Delayed scales are 1, as in the first step.
 std::vector<double> operandValues(const Recipe& recipe, const Tensor& x, OperandRole role, const std::string& name);
 
 /// The five recipes that quantize without overrides, for INSTANTIATE_TEST_SUITE_P.
@@ -34,9 +34,9 @@ struct TeRecipe {
   std::string name;
   std::string recipe;
   std::vector<std::pair<std::string, AttributeValue>> fields;
-  /// Of any quantized compute.
+  /// Tolerance of any quantized compute.
   Tolerance tolerance = toleranceOf(ElementFormat::E4M3);
-  /// What the tests skip: other dtypes, and shapes that are no multiples.
+  /// The combinations that the tests skip: other dtypes, and shapes that are no multiples.
   bool isBf16Only = false;
 
   Recipe make(std::vector<RoleOverride> overrides = {}) const;

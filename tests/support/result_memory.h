@@ -1,4 +1,4 @@
-// Memory that a test gives an executor for a result.
+// Memory for a result that a test passes to an executor.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -86,7 +86,7 @@ Samples forwardLinearSamples() {
   };
 }
 
-/// The last is multiplied as codes, but what its fusion makes stays as it is.
+/// The last one is multiplied in quantized form, but its fusion's result is not quantized.
 std::vector<RuleSample> activationLinearSamples() {
   const Link gelu = link("GELU", "act");
   const Link bias = link("Bias", "bias");
@@ -314,7 +314,7 @@ std::vector<RefusalSample> userbuffersRefusals() {
           {4, DType::BF16, {parallel("row")}, {.recipe = "NVFP4BlockScaling"}, {16, 16}, kTwoRanks}};
 }
 
-/// Of the conditions that both fusions of a grouped MLP have.
+/// Refusals of the conditions that both fusions of a grouped MLP have.
 std::vector<RefusalSample> groupedMlpRefusals(const std::vector<Link>& links) {
   const auto refusal = [](std::size_t condition, std::vector<Link> given, ChainOptions options, Shape shape) {
     return RefusalSample{condition, DType::BF16, std::move(given), std::move(options), std::move(shape), kBlackwell};

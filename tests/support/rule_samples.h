@@ -21,7 +21,7 @@ struct RuleSample {
 /// Pipelines in which the rule fires, one for every optional step and branch of its chain. Empty for unknown rules.
 std::vector<RuleSample> ruleSamples(const std::string& rule);
 
-/// Asks for every rule of the catalog that has a price.
+/// Requests every rule of the catalog that has a price.
 RuleSwitches everythingAsked(const RuleCatalog& catalog);
 
 /// A pipeline that fits the rule's chain but fails its condition number `index`.

@@ -25,13 +25,14 @@ RunResults runPlan(const Graph& graph, const FusionReport& report, std::shared_p
 NamedTensors uniformData(const Graph& graph, double offset = 0.0);
 
 /// Empty if both have the same names and |a - b| <= rtol * (|b| + rms(b)) + atol everywhere; else the worst element.
-/// The rms term covers elements that are small because large parts cancelled.
+/// The rms term covers elements that are small because large parts canceled.
 std::string firstDifference(const RunResults& actual, const RunResults& expected, double rtol, double atol = 1e-5);
 
-/// Empty if of every result the error's norm is at most rtol times that of what is expected; else the first other one.
+/// Empty if, for every result, the error's norm is at most rtol times that of the expected value; else the first other
+/// one.
 std::string firstDifferenceInNorm(const RunResults& actual, const RunResults& expected, double rtol);
 
-/// Empty if NaN, infinity and minus infinity stand at the same places; else the first element that differs.
+/// Empty if NaN, infinity and minus infinity are at the same positions; else the first element that differs.
 std::string firstNonFiniteDifference(const RunResults& actual, const RunResults& expected);
 
 }  // namespace fuseline::testing

@@ -1,4 +1,4 @@
-// The reference device with a clock of its own and a trace that may fail.
+// The reference device with its own clock and a trace that may fail.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,11 +15,11 @@ namespace fuseline::testing {
 inline constexpr int kAlways = 1000;
 
 struct TraceFaults {
-  int numLosses = 0;        // the first runs' records are lost
-  int numStarts = kAlways;  // after so many, the trace does not start
+  int numLosses = 0;        // number of first runs whose records are lost
+  int numStarts = kAlways;  // after this number of starts, the trace does not start
 };
 
-/// Every step does two things, of 10 ns and 1 ns; something else takes 100 ns.
+/// Every step has two activities, of 10 ns and 1 ns; one activity outside all steps takes 100 ns.
 class TestTrace final : public DeviceTrace {
  public:
   explicit TestTrace(const TraceFaults& faults) : m_faults(faults) {}
@@ -47,7 +47,7 @@ class TestTrace final : public DeviceTrace {
   std::vector<DeviceActivity> m_seen;
 };
 
-/// Has a clock, and a trace if `makeTrace` makes one.
+/// Has a clock, and a trace if `makeTrace` returns one.
 class TimedBackend final : public ClockedBackend {
  public:
   using MakeTrace = std::function<Result<std::unique_ptr<DeviceTrace>>()>;

@@ -1,4 +1,4 @@
-// The reference device with something of a test's in front of every kernel.
+// The reference device with a test's function before every kernel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace fuseline::testing {
 
-/// beforeRun: called before the kernel of every step; what it throws, the kernel throws.
+/// beforeRun: called before the kernel of every step; the kernel throws its exceptions.
 class WrappedBackend : public Backend {
  public:
   explicit WrappedBackend(std::function<void(const Step&)> beforeRun) : m_beforeRun(std::move(beforeRun)) {}
@@ -50,7 +50,7 @@ class WrappedBackend : public Backend {
   std::function<void(const Step&)> m_beforeRun;
 };
 
-/// Has a clock of its own, on which a step takes as many nanoseconds as its place says.
+/// Has its own clock, on which a step takes its index in nanoseconds.
 class ClockedBackend : public WrappedBackend {
  public:
   ClockedBackend() : WrappedBackend([](const Step&) {}) {}

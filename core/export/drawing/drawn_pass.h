@@ -1,4 +1,4 @@
-// One pass of a graph as boxes, wires and frames: what a drawing shows, before anything is placed.
+// One pass of a graph as boxes, wires and frames: the content of a drawing, before its layout.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,14 +12,14 @@ namespace fuseline {
 
 /// An op, an instance of a block that is closed, or an end of the pipeline: an input or an output.
 struct DrawnBox {
-  NodeId node = -1;  // of an instance the first in it; -1: an end
+  NodeId node = -1;  // for an instance the first node in it; -1: an end
   std::string name;
   std::string type;            // of an op: "BasicLinear"; of an instance its block; of an end empty
   std::string category;        // of an op
-  std::string figure;          // a third line, such as a time; mostly empty
-  std::string tip;             // what a pointer that rests on it is told, in lines
-  std::string link;            // where a click leads: "#step-3"; empty: nowhere
-  std::optional<double> heat;  // 0 to 1: its ground is coloured by it
+  std::string figure;          // a third line, such as a time; usually empty
+  std::string tip;             // text of the tooltip, in lines
+  std::string link;            // target of a click: "#step-3"; empty: none
+  std::optional<double> heat;  // 0 to 1: determines the background color
   bool isInstance = false;
 };
 
@@ -36,7 +36,7 @@ enum class FrameKind { Forward, Backward, Joint, Block };
 struct DrawnFrame {
   FrameKind kind = FrameKind::Block;
   std::string title;
-  std::string figure;  // a second line; mostly empty
+  std::string figure;  // a second line; usually empty
   std::string tip;
   std::vector<int> boxes;  // without those of inner frames
   int outer = -1;          // an earlier frame
@@ -54,21 +54,21 @@ struct DrawnPass {
   const DrawnBox* boxOf(NodeId node) const;
 };
 
-/// Ops that run as one.
+/// Ops that are fused.
 struct DrawnFusion {
   FrameKind kind = FrameKind::Forward;
   std::string title;
-  std::string figure;  // a second line of the title; mostly empty
+  std::string figure;  // a second line of the title; usually empty
   std::vector<NodeId> nodes;
 };
 
-/// Of a pass of a report.
+/// Fusions in a pass of a report.
 std::vector<DrawnFusion> fusionsOf(const Graph& graph, const std::vector<FusedOperation>& entries, Phase phase);
 
-/// Every op that takes part in the pass, once, those of closedInstances() in the box of their instance; of a backward
-/// without ops there is nothing. In backward gradients flow from the outputs to the inputs. Fusions have no op in
-/// common. An instance of a block is framed unless a fusion reaches across its border; a fusion with an op in a closed
-/// one is named in its tip instead.
+/// Every op that takes part in the pass, once, ops of closedInstances() in the box of their instance; nothing for a
+/// backward pass without ops. In backward, gradients flow from the outputs to the inputs. Fusions do not share ops. An
+/// instance of a block is framed unless a fusion crosses its border; a fusion with an op in a closed instance is named
+/// in that instance's tooltip instead.
 DrawnPass drawnPass(const Graph& graph, const std::vector<DrawnFusion>& fusions, Phase phase);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Where the parts of a drawing go: what has to be placed, and the function that places it.
+// Positions in a drawing: the parts to lay out, and the layout function.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -50,7 +50,7 @@ struct GraphLayout {
   struct Wire {
     std::vector<Curve> curves;  // with a label two, to it and from it; none is empty
     DrawnPoint tip;             // of the arrow, whose base is the end of the last curve
-    DrawnPoint label;           // its centre
+    DrawnPoint label;           // its center
   };
   struct Frame {
     DrawnRect rect;
@@ -62,8 +62,8 @@ struct GraphLayout {
   std::vector<Frame> frames;
 };
 
-/// Places a graph; every list of the result is as long as the problem's. The same problem gives the same layout.
-/// Empty: this build has no library for it. Errors: a sentence of what the library could not do.
+/// Lays out a graph; every list of the result has the length of the problem's. The same problem gives the same layout.
+/// Empty: this build has no layout library. Errors: a sentence about the library's failure.
 using LayOutGraph = std::function<Result<GraphLayout>(const LayoutProblem&)>;
 
 }  // namespace fuseline

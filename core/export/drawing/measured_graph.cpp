@@ -161,7 +161,7 @@ std::vector<NodeId> MeasuredGraph::nodesOf(const StepRecord& step) const {
   return node < 0 ? nodes : std::vector{node};
 }
 
-/// Ops that run as one have its shade each, and its figure once, in the title of their frame.
+/// All ops of a fusion have its shade, and its time is shown once, in the title of their frame.
 void MeasuredGraph::addTimes(const StepRecord& step, DrawnPass& pass) const {
   for (const NodeId node : shownOf(step)) {
     DrawnBox* const box = pass.boxOf(node);

@@ -1,4 +1,4 @@
-// The graph of a run: the pipeline in it, in the steps of its own plan, with their times.
+// The graph of a run: its pipeline, divided into the steps of its own plan, with their times.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace fuseline {
 
-/// Of the fused plan, or of the unfused one where only that was measured. The record must outlive it.
+/// Shows the fused plan, or the unfused one if only that was measured. The record must outlive it.
 class MeasuredGraph {
  public:
   /// Errors: a sentence: nothing was measured, the pipeline cannot be used or is too large, or this version reads ops
@@ -25,16 +25,16 @@ class MeasuredGraph {
   std::vector<DrawnPass> passes() const;
 
   const Graph& graph() const { return m_graph; }
-  /// Of one that quantizes alone the op that it does so for; nothing where that is not known.
+  /// For a step that only quantizes, the op that it quantizes for; nothing if that is not known.
   std::vector<NodeId> nodesOf(const StepRecord& step) const;
 
   const std::string& variant() const { return m_variant->name; }
   /// Whether there is a time at all.
   bool isTimed() const { return m_hottestNs > 0.0; }
   double sumNs() const { return m_sumNs; }
-  /// Of steps that quantize and do nothing else, which have no box.
+  /// Total time of steps that only quantize, which have no box.
   double quantizingNs() const { return m_quantizingNs; }
-  /// What the hottest op takes, at the end of the scale: "1.14 ms (42 %)".
+  /// Time of the hottest op, at the end of the scale: "1.14 ms (42 %)".
   std::string hottest() const;
   /// "42 %": a time's share of the sum.
   std::string shareText(double ns) const;
@@ -53,8 +53,9 @@ class MeasuredGraph {
 
   const VariantRecord* m_variant;
   Graph m_graph;
-  std::vector<NodeId> m_shownAs;              // by node: itself, or the first of the closed instance that it is in
-  std::array<std::vector<double>, 2> m_opNs;  // by pass and what is shown
+  std::vector<NodeId> m_shownAs;              // by node: itself, or the first node of the closed instance that contains
+                                              // it
+  std::array<std::vector<double>, 2> m_opNs;  // by pass and displayed node
   double m_sumNs = 0.0;
   double m_quantizingNs = 0.0;
   double m_hottestNs = 0.0;

@@ -1,4 +1,4 @@
-// Tones of categories, and colours of heat.
+// Tones of categories, and colors of heat.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/drawing/palette.h"
 

@@ -1,4 +1,4 @@
-// The colours of drawings, light and dark: of SVG and reports, and of the designer's canvas.
+// The colors of drawings, light and dark: of SVG and reports, and of the designer's canvas.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -61,7 +61,7 @@ inline constexpr DrawingPalette kDarkPalette = {
     .neutral = "#8d96a5",
 };
 
-/// What an op of some category is coloured as, and its name in style sheets: "gemm".
+/// The color of an op category, and its name in style sheets: "gemm".
 struct CategoryTone {
   std::string_view name;
   const char* DrawingPalette::*color;
@@ -86,7 +86,7 @@ struct Rgb {
   std::uint8_t blue = 0;
 };
 
-/// Even steps to the eye, and in grey, too. Source: six colours of matplotlib's viridis.
+/// Even steps to the eye, and in grey, too. Source: six colors of matplotlib's viridis.
 inline constexpr std::array<Rgb, 6> kHeatStops = {{{0x44, 0x01, 0x54},
                                                    {0x41, 0x44, 0x87},
                                                    {0x2a, 0x78, 0x8e},
@@ -94,7 +94,7 @@ inline constexpr std::array<Rgb, 6> kHeatStops = {{{0x44, 0x01, 0x54},
                                                    {0x7a, 0xd1, 0x51},
                                                    {0xfd, 0xe7, 0x25}}};
 
-/// From dark blue, 0, through green to yellow, 1; what is outside is taken for the nearer end.
+/// From dark blue, 0, through green to yellow, 1; values outside are clamped.
 Rgb heatColor(double share);
 /// "#440154".
 std::string hexOf(const Rgb& color);

@@ -1,4 +1,4 @@
-// How large the parts of a pass are, and what stands in them.
+// Sizes of the parts of a pass, and their texts.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,12 +26,12 @@ struct BoxLine {
 std::vector<BoxLine> linesOf(const DrawnBox& box);
 
 bool isOp(const DrawnBox& box);
-/// Of the boxes; ops of a pass are equally wide.
+/// Sizes of the boxes; ops of a pass are equally wide.
 std::vector<DrawnSize> sizesOf(const DrawnPass& pass);
 
 /// Shortened.
 std::string titleOf(const DrawnFrame& frame);
-/// Of the title, and of the figure below it.
+/// Size of the title, and of the time below it.
 DrawnSize titleSize(const DrawnFrame& frame);
 
 LayoutProblem layoutProblem(const DrawnPass& pass);

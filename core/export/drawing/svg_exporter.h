@@ -7,8 +7,8 @@
 
 namespace fuseline {
 
-/// Ops in the colours of their categories, what is fused in frames, and the pipeline within. Light or dark, as whoever
-/// shows it prefers. Errors: nobody lays out graphs in this build; and those of svgOf().
+/// Ops in the colors of their categories, fusions in frames, and the embedded pipeline. Light or dark, as the viewer
+/// prefers. Errors: this build cannot lay out graphs; and those of svgOf().
 Result<PipelineText> svgDrawing(const ExportedPipeline& pipeline);
 
 /// The same of the pipeline in a run, as it was measured: ops shaded by the time of their steps. Errors: also those of

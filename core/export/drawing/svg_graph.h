@@ -1,4 +1,4 @@
-// Passes of a graph as SVG: placed by a library, drawn here, so that the same graph gives the same text everywhere.
+// Passes of a graph as SVG: laid out by a library, drawn here, so that the same graph has the same text everywhere.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace fuseline {
 
-/// What stands in a drawing's <style>, and in that of a page with drawings in it: the colours of the dark theme. Those
-/// of the light one are attributes, which every program reads.
+/// Content of a drawing's <style>, and of that of a page with drawings: the colors of the dark theme. The colors of the
+/// light theme are attributes, which every program reads.
 std::string drawingStyle();
 
 enum class SvgUse { File, InPage };
 
-/// Of shaded boxes, above them.
+/// Legend of the shaded boxes, above them.
 struct HeatLegend {
   std::string caption;
   std::string most;  // at the hot end: "1.14 ms (42 %)"

@@ -16,7 +16,7 @@ std::string px(double value);
 /// An element without content, which SVG closes at once, in pages, too.
 Html shape(std::string_view tag, const HtmlAttributes& attributes);
 Html rectangle(const DrawnRect& rect, double cornerPx, const HtmlAttributes& more);
-/// at: where its baseline begins, or as text-anchor says.
+/// at: the start of its baseline, or as text-anchor defines.
 Html textAt(const DrawnPoint& at, const HtmlAttributes& more, std::string_view text);
 
 }  // namespace fuseline

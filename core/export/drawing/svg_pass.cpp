@@ -55,7 +55,7 @@ class PassWriter {
                                    rectangle({moved(place.rect.topLeft), place.rect.size}, kCornerPx + 2, outline));
   }
 
-  /// Above the wires, on a ground of its own.
+  /// Above the wires, on a separate background.
   Html frameTitle(std::size_t index) const {
     const DrawnFrame& frame = m_pass.frames[index];
     const FrameLook look = lookOf(frame.kind);
@@ -78,7 +78,7 @@ class PassWriter {
         {{"class", "hull-title"}, {"font-size", px(kLabelFontPx)}, {"fill", color}, {"text-anchor", "middle"}}, text);
   }
 
-  /// What all have in common is said once.
+  /// Common attributes are written once.
   Html wires() const {
     Html lines, tips, labels;
     for (std::size_t i = 0; i < m_pass.wires.size(); ++i) {

@@ -11,14 +11,14 @@
 
 namespace fuseline {
 
-/// "forward ↓": the way that data flow.
+/// "forward ↓": the direction of the data flow.
 std::string phaseHeading(Phase phase);
-/// Of the line with the heading, above what was laid out.
+/// Height of the line with the heading, above the layout.
 inline constexpr double kHeadingPx = 28.0;
 
 Html svgPass(const DrawnPass& pass, const GraphLayout& layout, const DrawnPoint& origin);
 
-/// The class of a frame, and what its outline looks like.
+/// The class of a frame, and the style of its outline.
 struct FrameLook {
   const char* name;
   const char* DrawingPalette::*color;

@@ -30,7 +30,7 @@ double textWidthPx(std::string_view text, double fontPx) {
 
 std::string shortened(std::string_view text, std::size_t mostCharacters) {
   std::size_t numCharacters = 0;
-  std::size_t end = 0;  // of the characters that stay beside an ellipsis
+  std::size_t end = 0;  // of the characters that remain before the ellipsis
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (continuesCharacter(text[at])) continue;
     if (++numCharacters == mostCharacters) end = at;

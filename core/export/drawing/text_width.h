@@ -11,7 +11,7 @@ namespace fuseline {
 /// An upper estimate for sans-serif fonts. text: UTF-8.
 double textWidthPx(std::string_view text, double fontPx);
 
-/// Of a text with more characters: its beginning, and an ellipsis in the last one's place.
+/// A text with more characters is cut, with an ellipsis as the last character.
 std::string shortened(std::string_view text, std::size_t mostCharacters);
 
 }  // namespace fuseline

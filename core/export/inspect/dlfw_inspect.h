@@ -12,8 +12,8 @@ namespace fuseline {
 /// Every linear layer, with the overrides of the recipe. Errors: those of inspectConfig().
 Result<PipelineText> dlfwInspect(const ExportedPipeline& pipeline);
 
-/// The layers whose tensors lost most. Errors: those of inspectConfig() and measuredPipeline(), and a pipeline that
-/// this version cannot plan.
+/// Configuration for the layers with the largest losses. Errors: those of inspectConfig() and measuredPipeline(), and a
+/// pipeline that this version cannot plan.
 Result<std::string> dlfwInspectOfRun(const RunRecord& record);
 
 }  // namespace fuseline

@@ -24,7 +24,7 @@ constexpr int kFirstStep = 100;
 constexpr int kLastStep = 10000;
 constexpr std::size_t kMaxChosen = 4;
 
-/// A layer, what it lost, and whether it is watched.
+/// A layer, its losses, and whether it is logged.
 struct WatchedLayer {
   InspectedLayer layer;
   LayerLosses losses = {};
@@ -104,13 +104,13 @@ std::string lossText(const InspectedLayer& layer, TensorType tensor, const CopyL
 
 bool isNvfp4(const Recipe& recipe) { return recipe.name().starts_with("NVFP4"); }
 
-/// TransformerEngine counted the padding behind the scales of MXFP8.
+/// TransformerEngine counted the padding of MXFP8's scales.
 const char* knownProblem(const Recipe& recipe) {
   const bool isMxfp8 = recipe.name().starts_with("MXFP8");
   return isMxfp8 ? " scale_inv_min is 0 before TransformerEngine's pull request 3041." : "";
 }
 
-/// What the tool computes of tensors as the recipe quantizes them, without a further cast.
+/// Statistics that the tool computes from the quantized tensors of the recipe, without a further cast.
 const char* quantizedStats(const Recipe& recipe) {
   if (isNvfp4(recipe)) return "[underflows%, mse]";
   return recipe.definition().hasState
@@ -297,7 +297,7 @@ class Writer {
 
   const InspectSource& m_source;
   std::vector<WatchedLayer> m_layers;
-  bool m_isChosen = false;  // by what was measured
+  bool m_isChosen = false;  // by measured losses
   std::vector<std::string> m_notes;
   std::set<std::string> m_names;  // of sections
   std::string m_text;

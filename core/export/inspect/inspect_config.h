@@ -13,8 +13,8 @@ namespace fuseline {
 struct InspectSource {
   std::string name;  // of the pipeline
   const Graph& graph;
-  const Recipe& recipe;  // that gave the graph its quantizers
-  /// Whose figures choose the layers that are logged, and stand in comments; nullptr: all are logged.
+  const Recipe& recipe;  // assigned the quantizers of the graph
+  /// Its figures choose the logged layers, and are written in comments; nullptr: all layers are logged.
   const RunRecord* run = nullptr;
 };
 
@@ -24,9 +24,9 @@ struct InspectConfig {
   std::vector<std::string> notes;
 };
 
-/// A section for each kind of layer: what stays in high precision, and which statistics are logged, and when. No layer
+/// A section for each kind of layer: the GEMMs in high precision, the logged statistics, and their frequency. No layer
 /// is in two sections, which the tool refuses.
-/// Errors: the graph has no linear layer; the run does not say what its tensors lost.
+/// Errors: the graph has no linear layer; the run does not contain losses.
 Result<InspectConfig> inspectConfig(const InspectSource& source);
 
 }  // namespace fuseline

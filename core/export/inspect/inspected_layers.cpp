@@ -1,4 +1,4 @@
-// Reads quantizers of nodes, and what a recipe would have given without its overrides.
+// Reads quantizers of nodes, and the quantizers that a recipe without its overrides would assign.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/inspect/inspected_layers.h"
 
@@ -62,7 +62,7 @@ InspectedLayer layerOf(const Graph& graph, const Node& node, const Recipe& recip
   return layer;
 }
 
-/// Of "fc1.linear.input3@rowwise" the tensor; nothing for a copy of another node's.
+/// Tensor type of "fc1.linear.input3@rowwise"; nothing for a quantized tensor of another node.
 std::optional<TensorType> tensorOf(const InspectedLayer& layer, std::string_view copy) {
   const std::size_t dot = copy.rfind('.');
   if (dot == std::string_view::npos || copy.substr(0, dot) != layer.node) return std::nullopt;

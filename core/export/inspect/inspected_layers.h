@@ -14,7 +14,7 @@
 
 namespace fuseline {
 
-/// "activation", "weight", "gradient": what the tool calls the tensors of a layer.
+/// "activation", "weight", "gradient": the tool's names of a layer's tensors.
 std::string_view inspectName(TensorType tensor);
 
 struct InspectedLayer {
@@ -34,11 +34,11 @@ struct InspectedLayer {
 /// In the order of the graph. recipe: the one that gave the nodes their quantizers.
 std::vector<InspectedLayer> inspectedLayers(const Graph& graph, const Recipe& recipe);
 
-/// What a layer's tensors lost: of each the copy with the most noise. None of those that were not quantized.
+/// Losses of a layer's tensors: for each the direction with the most noise. None for tensors that were not quantized.
 struct LayerLosses {
   std::vector<std::pair<TensorType, CopyLosses>> worst;
 
-  /// In dB, of the worst; infinite: nothing was lost.
+  /// In dB, of the worst tensor; infinite: no loss.
   double signalToNoise() const;
 };
 LayerLosses lossesOf(const InspectedLayer& layer, std::span<const CopyLosses> copies);

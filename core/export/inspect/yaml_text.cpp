@@ -18,7 +18,7 @@ struct Character {
   std::string_view bytes;
 };
 
-/// Of the bytes behind the first one; -1: the first byte begins no character.
+/// Number of bytes after the lead byte; -1: the byte begins no character.
 int numFollowing(unsigned char lead) {
   if (lead < 0x80) return 0;
   if (lead >= 0xC2 && lead < 0xE0) return 1;

@@ -11,7 +11,7 @@ namespace fuseline {
 /// that are not UTF-8 become the replacement character.
 std::string yamlText(std::string_view text);
 
-/// As it may stand in a comment, which ends with its line: other characters than printable ones become '?'.
+/// Text for a comment, which ends with its line: unprintable characters become '?'.
 std::string yamlComment(std::string_view text);
 
 /// "fc1\.linear": finds exactly this text, in Python as in ECMAScript.

@@ -1,4 +1,4 @@
-// Names in a sentence, of which there may be many.
+// Names in a sentence, shortened if there are many.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -40,7 +40,7 @@ Argument geluNode(Reading graph, Name tensor, std::string_view approximation) {
   return node && textOf(*node, "approximate", "none") == approximation ? Argument(inputOf(*node, 0)) : std::nullopt;
 }
 
-/// The tensors that a product is made of, and the products on the way.
+/// The factors of a multiplication tree, and the multiplications on the way.
 void addFactors(Reading graph, Name tensor, int depth, std::vector<std::string>& factors) {
   constexpr int kDeepest = 4;
   if (depth > kDeepest || graph.number(tensor)) return;

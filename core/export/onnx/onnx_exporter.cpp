@@ -25,7 +25,7 @@ namespace fuseline {
 
 namespace {
 
-/// Of a message of protobuf.
+/// Size limit of a protobuf message.
 constexpr std::int64_t kLargestBytes = std::numeric_limits<std::int32_t>::max();
 
 Error tooLarge(std::string_view name, std::int64_t bytes) {
@@ -100,7 +100,7 @@ std::int64_t irVersionOf(const OnnxOpsets& opsets) {
   return newest <= 22 ? 10 : newest <= 23 ? 11 : 12;
 }
 
-/// But for the hash of the graph, of which the numbers are not there yet.
+/// The model except for the graph's hash, because the weights are not there yet.
 ::onnx::ModelProto modelOf(const ExportedPipeline& pipeline, OnnxModel& made) {
   ::onnx::ModelProto model;
   model.set_ir_version(irVersionOf(made.opsets));

@@ -9,7 +9,7 @@ namespace fuseline {
 /// The keys of metadata_props.
 inline constexpr const char* kOnnxPipelineKey = "fuseline.pipeline";  // the pipeline file's text
 inline constexpr const char* kOnnxPipelineHashKey = "fuseline.pipeline_hash";
-inline constexpr const char* kOnnxGraphHashKey = "fuseline.graph_hash";  // of the graph as it was written
+inline constexpr const char* kOnnxGraphHashKey = "fuseline.graph_hash";  // hash of the graph as it was written
 
 /// A listing of the graph, and a file of the same with the weights: those of the tensors given, else the initial ones,
 /// drawn from the seed.

@@ -148,8 +148,8 @@ void OnnxFactSymbols::needNumbers(const OnnxExtents& extents) {
   for (const OnnxExtent& extent : extents) needNumber(extent);
 }
 
-/// A symbol that stands for a number of the model goes on where it meets this number, as exporters write such numbers
-/// into masks and tables, too.
+/// A symbol for a number of the model is kept when it meets this number, because exporters write such numbers into
+/// masks and tables, too.
 OnnxExtent OnnxFactSymbols::broadcast(const OnnxExtent& a, const OnnxExtent& b) {
   if (a == b || b.is(1)) return a;
   if (a.is(1)) return b;

@@ -22,17 +22,17 @@ struct OnnxFact {
   std::optional<OnnxExtents> values = std::nullopt;  // row-major, where the shape is numbers; true is 1
 };
 
-/// Symbols of a model, and what operations on them teach: the extent that a layer needs, symbols that are the same.
-/// Knowledge grows until a pass over the graph adds none.
+/// Symbols of a model, and facts learned from operations on them: extents that a layer requires, symbols that are
+/// equal. Facts accumulate until a pass over the graph adds none.
 class OnnxFactSymbols {
  public:
   /// `asNumbers`: symbols of literal extents that stay numbers.
   explicit OnnxFactSymbols(std::set<std::string> asNumbers = {}) : m_asNumbers(std::move(asNumbers)) {}
 
-  // ---- where symbols come from
-  /// An extent as the model has it: a number, a sum of products of names, or any other text.
+  // ---- origins of symbols
+  /// An extent as written in the model: a number, a sum of products of names, or any other text.
   OnnxExtent declared(const ::onnx::TensorShapeProto_Dimension& extent, const std::string& place);
-  /// A number of an input of the model as a symbol. One wish and number give one symbol.
+  /// A symbol for a number of a model's input. The same wish and number give the same symbol.
   OnnxExtent ofLiteral(const std::string& wish, std::int64_t number);
   /// An extent that nothing is known of, one symbol for each place.
   OnnxExtent fresh(const std::string& place);
@@ -42,13 +42,14 @@ class OnnxFactSymbols {
   OnnxExtent broadcast(const OnnxExtent& a, const OnnxExtent& b);
   /// The operation needs them to be the same.
   void equate(const OnnxExtent& a, const OnnxExtent& b);
-  /// Rounded towards 0, as integers are divided. Unknown where no expression says it.
+  /// Rounded toward 0, like integer division. Unknown if no expression equals it.
   OnnxExtent quotient(const OnnxExtent& a, const OnnxExtent& b);
-  /// What depends on its number cannot be said of a symbol: literal extents in it become numbers again.
+  /// A result that depends on the extent's number cannot be expressed with a symbol: literal extents in it become
+  /// numbers again.
   void needNumber(const OnnxExtent& extent);
   void needNumbers(const OnnxExtents& extents);
   bool hasLiteral(const OnnxExtent& extent) const;
-  /// Is it a symbol that stands for nothing the model says?
+  /// Is it a symbol that corresponds to nothing in the model?
   bool isFresh(const OnnxExtent& extent) const;
 
   /// With each symbol at its default. Nothing where a division leaves a remainder.
@@ -57,10 +58,10 @@ class OnnxFactSymbols {
 
   /// Has anything been learned since the last call?
   bool takeChanged() { return std::exchange(m_isChanged, false); }
-  /// Defaults of all symbols, by name, and which of them stand for numbers of the model.
+  /// Defaults of all symbols, by name, and the symbols that replace numbers of the model.
   const std::map<std::string, std::int64_t>& defaults() const { return m_defaults; }
   const std::set<std::string>& literals() const { return m_literals; }
-  /// Another default than that of any extent, for a symbol of the model's.
+  /// Replaces the general default extent for a symbol of the model.
   void setDefault(const std::string& symbol, std::int64_t value);
 
  private:
@@ -71,10 +72,10 @@ class OnnxFactSymbols {
 
   std::set<std::string> m_asNumbers;
   ImportedIds m_ids;
-  std::map<std::string, std::string> m_names;  // by what the model calls them, or by place
+  std::map<std::string, std::string> m_names;  // by their names in the model, or by place
   std::map<std::string, std::int64_t> m_defaults;
   std::set<std::string> m_literals, m_freshSymbols;
-  std::map<std::string, OnnxExtent> m_known;  // what turned out to be the same as a symbol
+  std::map<std::string, OnnxExtent> m_known;  // extents that proved equal to a symbol
   bool m_isChanged = false;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 using Text = std::optional<std::string>;
 
-/// An attribute of a node that stands in its formula, in the order of the places there: {1}, {2}.
+/// An attribute of a node that is part of its formula, in the order of its placeholders: {1}, {2}.
 struct FormulaAttribute {
   const char* name = nullptr;
   double otherwise = 0.0;
@@ -57,7 +57,7 @@ constexpr std::array kUnary = {
     NodeFormula{"HardSigmoid", "max(min({1} * {0} + {2}, 1), 0)", {{{"alpha", 0.2}, {"beta", 0.5}}}},
 };
 
-/// Of nodes whose result is a truth, 1 or 0, and of those of two inputs whose result is a number.
+/// Nodes with a boolean result, 1 or 0, and nodes with two inputs and a number as result.
 constexpr std::array kOthers = {
     NodeFormula{"Less", "({0} < {1})"},
     NodeFormula{"Greater", "({1} < {0})"},
@@ -87,7 +87,7 @@ Text numberText(double value) {
   return value < 0.0 ? fmt::format("({})", text) : text;
 }
 
-/// The formula of one node, and of nodes before it whose results are truths.
+/// The formula of one node, and of upstream nodes with boolean results.
 class FormulaReading {
  public:
   FormulaReading(Reading graph, Name made) : m_graph(graph), m_made(made) {}
@@ -199,7 +199,7 @@ class FormulaReading {
     return b ? Text(fmt::format("where({}, {}, {})", *condition, *a, *b)) : std::nullopt;
   }
 
-  /// What a node makes whose result is true or false, as 1 or 0.
+  /// The formula of a boolean result, as 1 or 0.
   Text truth(Name tensor, int depth = 0) {
     if (depth > kDeepestTruth) return std::nullopt;  // a ring, or no formula that somebody wrote
     const ::onnx::NodeProto* const node = m_graph.maker(tensor);

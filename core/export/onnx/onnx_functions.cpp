@@ -1,4 +1,4 @@
-// Each call has a scope: what the names of the function are outside of it.
+// Each call has a scope: the outer names of the function's tensors.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_functions.h"
 
@@ -27,7 +27,7 @@ constexpr int kOverloadOfNode = 8;
 constexpr int kOverloadOfFunction = 13;
 constexpr int kDefaultsOfFunction = 11;  // attribute_proto
 
-/// Of a library that knows them.
+/// The values of a field that the library knows.
 template <class Message>
 std::vector<std::string> knownFields(const Message& message, const google::protobuf::FieldDescriptor& field) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();
@@ -131,7 +131,7 @@ class FunctionInlining {
     return scope;
   }
 
-  /// A function may give back what it takes.
+  /// A function may return one of its inputs.
   static void passOn(const std::string& inner, const std::string& outer, ::onnx::GraphProto& graph) {
     if (inner == outer || outer.empty()) return;
     ::onnx::NodeProto& node = *graph.add_node();
@@ -148,7 +148,7 @@ class FunctionInlining {
     bind(*node.mutable_attribute(), scope);
   }
 
-  /// Attributes of a call take the place of references to them; what the call leaves out, the operator's default does.
+  /// A call's attributes replace references to them; a missing attribute falls back to the operator's default.
   void bind(google::protobuf::RepeatedPtrField<::onnx::AttributeProto>& attributes, Scope& scope) const {
     google::protobuf::RepeatedPtrField<::onnx::AttributeProto> bound;
     for (::onnx::AttributeProto& attribute : attributes) {

@@ -6,9 +6,9 @@
 
 namespace fuseline {
 
-/// Replaces calls by the nodes of the functions, in subgraphs and in functions, too. Tensors and nodes of a call get
-/// names behind that of the call. Calls stay where functions call themselves, or where more nodes would come of them
-/// than a model has.
+/// Replaces calls by the nodes of the functions, also in subgraphs and in functions. The names of a call's tensors and
+/// nodes are prefixed with the call's name. Calls are kept if functions call themselves, or if the expansion exceeds
+/// the maximum number of nodes of a model.
 void inlineFunctions(::onnx::ModelProto& model);
 
 }  // namespace fuseline

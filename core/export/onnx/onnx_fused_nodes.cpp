@@ -1,4 +1,4 @@
-// One function a fused op. What is made in between has the type of the node's output where it has the same shape.
+// One function per fused op. Intermediate tensors have the type of the node's output if they have the same shape.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_fused_nodes.h"
 
@@ -74,7 +74,7 @@ class FusedNodes {
     return found != kReplacements.end() && (this->*found->second)();
   }
 
-  // ---- what the new nodes are made with
+  // ---- settings of the new nodes
 
   const std::string& input(int index) const { return inputOf(*m_node, index); }
   bool hasInput(int index) const { return !input(index).empty(); }
@@ -129,7 +129,7 @@ class FusedNodes {
     return name;
   }
 
-  /// A constant whose elements stand in another file keeps them there: its product is then computed by a node.
+  /// A constant with elements in another file keeps them there: a node then computes its multiplication.
   std::string scaledConstant(const ::onnx::TensorProto& constant, double factor) {
     const std::string name = unique(fmt::format("{}_summand", m_node->output(0)));
     const DType dtype = floatTypeOf(constant.data_type()).value_or(DType::F32);
@@ -268,7 +268,7 @@ class FusedNodes {
     set(made, "transB", integerOf(*m_node, "transB", 0));
   }
 
-  /// One number a column, or one for all: what a layer has as its bias.
+  /// One number per column, or one for all: the form of a layer's bias.
   bool isRow(const std::string& name, const std::string& matrix) const {
     if (m_dequantized.contains(name)) return true;
     const auto row = m_constants.find(name), of = m_constants.find(matrix);

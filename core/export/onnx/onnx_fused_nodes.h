@@ -6,11 +6,11 @@
 
 namespace fuseline {
 
-/// Replaces them by nodes of the standard ops that compute the same, so that shapes can be inferred and ops be found.
-/// Of the domain com.microsoft: BiasAdd, BiasGelu, FastGelu, Gelu, QuickGelu, FusedGemm, FusedMatMul and GemmFastGelu,
-/// as far as standard nodes can say what they do, and SkipLayerNormalization and SkipSimplifiedLayerNormalization
-/// without a mean and a deviation as outputs. A Gemm with a transposed A, or a C that is no row of constants, becomes
-/// several nodes. Others stay as they are.
+/// Replaces fused nodes by equivalent nodes of the standard ops, so that shapes can be inferred and ops be found. From
+/// the domain com.microsoft: BiasAdd, BiasGelu, FastGelu, Gelu, QuickGelu, FusedGemm, FusedMatMul and GemmFastGelu, if
+/// standard nodes can express them, and SkipLayerNormalization and SkipSimplifiedLayerNormalization without a mean and
+/// a deviation as outputs. A Gemm with a transposed A, or with a C that is no row of constants, becomes several nodes.
+/// Others are kept.
 void splitFusedNodes(::onnx::GraphProto& graph);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Looks from products to what makes their factors.
+// Searches upstream from multiplications for the producers of their factors.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_gates.h"
 

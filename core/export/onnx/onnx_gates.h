@@ -1,4 +1,4 @@
-// Gates of two linear layers, as one layer of which an op reads both halves.
+// Gates of two linear layers, merged into one layer with an op that reads both halves.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace fuseline {
 
-/// An op that was found in a graph, by the tensor that it makes.
+/// An op that was found in a graph, by its output tensor.
 struct ImportedOperation {
   std::string id;
   std::string tensor = {};
@@ -22,9 +22,9 @@ struct ImportedOperation {
 /// How many ops, other nodes and outputs read a tensor, by its source.
 using TensorUses = std::map<std::string, int>;
 
-/// act(A x) * (B x) of two linear layers of one input, as models that descend from LLaMA have it, becomes one layer of
-/// both, and the gated activation of its result: what TransformerEngine has kernels for. Layers and activations that
-/// somebody else reads stay. A layer that holds two has a note of it.
+/// act(A x) * (B x) of two linear layers with one input, as in models derived from LLaMA, becomes one layer with both
+/// weights, and a gated activation: TransformerEngine has kernels for these. Layers and activations with other
+/// consumers are kept. A layer that merges two has a note about it.
 void joinGates(std::vector<ImportedOperation>& operations, const OnnxReading& graph, const TensorUses& uses);
 
 }  // namespace fuseline

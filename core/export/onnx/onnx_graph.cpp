@@ -42,7 +42,7 @@ void setData(::onnx::TensorProto& tensor, const std::vector<T>& values) {
   tensor.set_raw_data(values.data(), values.size() * sizeof(T));
 }
 
-/// "norm" of the first output, "save.extra" of a further one: what the node that makes it is called.
+/// "norm" for the first output, "save.extra" for a further one: the name of the node that produces it.
 std::string nodeName(const Node& node, int slot) {
   const std::string& port = node.operation->outputs[static_cast<std::size_t>(slot)].name;
   return slot == 0 ? node.id : fmt::format("{}.{}", node.id, port);
@@ -180,7 +180,7 @@ OnnxValue OnnxGraph::castTo(const OnnxValue& value, DType dtype) {
   return {result.name, dtype};
 }
 
-// ---- initialisers
+// ---- initializers
 
 ::onnx::TensorProto* OnnxGraph::addInitializer(const std::string& name, std::int32_t type, const Shape& shape) {
   ::onnx::TensorProto* const tensor = m_proto.add_initializer();
@@ -241,7 +241,7 @@ OnnxValue OnnxGraph::zeroPoint(ElementFormat format) {
     info.set_name(name);
     setType(info, value.spec);
   }
-  // What is declared as an output is not declared again.
+  // Declared outputs are not declared again.
   auto& infos = *m_proto.mutable_value_info();
   infos.erase(std::remove_if(infos.begin(), infos.end(), [&](const auto& info) { return named.contains(info.name()); }),
               infos.end());

@@ -26,13 +26,13 @@ struct OnnxValue {
 using OnnxAttribute = std::pair<const char*, std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>>>;
 using OnnxAttributes = std::vector<OnnxAttribute>;
 
-/// An initialiser that has a type and a shape, and gets its data last: a pipeline may be looked at without its weights.
+/// An initializer with a type and a shape, whose data are added last: a pipeline may be viewed without its weights.
 struct OnnxWeight {
   int initializer = -1;   // in GraphProto
   std::string parameter;  // "fc1.weight"
-  /// Set: the codes of the parameter; its scale, an initialiser [], stands right behind.
+  /// Set: the quantized parameter; its scale, an initializer [], follows directly.
   std::optional<QuantizerSpec> quantizer = std::nullopt;
-  std::string scaleName = {};  // of the state that has the scale; empty: it follows from the amax
+  std::string scaleName = {};  // of the state that contains the scale; empty: it follows from the amax
 };
 
 class OnnxGraph {
@@ -45,37 +45,37 @@ class OnnxGraph {
   NodeId id() const { return m_node; }
   const Node& operation() const { return m_graph.node(m_node); }
 
-  // Of the current op.
+  // Tensors of the current op.
   OnnxValue input(int slot = 0) const;
   const TensorSpec& inputSpec(int slot = 0) const;
   const TensorSpec& outputSpec(int slot = 0) const;
   OnnxValue parameter(int slot = 0);
-  /// The codes of parameter 0, and the inverse scale that brings them back.
+  /// Quantized parameter 0, and its dequantization scale.
   std::pair<OnnxValue, OnnxValue> quantizedParameter(const QuantizerSpec& quantizer, std::string scaleName);
-  /// Ends an output: the last node that was added makes it, if that one has the dtype; otherwise a Cast or an Identity.
+  /// Ends an output: the last added node produces it, if that has the dtype; otherwise a Cast or an Identity does.
   void setOutput(int slot, OnnxValue value);
 
-  /// Adds a node "norm/PART" that makes one tensor, of the dtype of its first input.
+  /// Adds a node "norm/PART" with one output, of the dtype of its first input.
   OnnxValue add(const char* type, const std::vector<OnnxValue>& inputs, std::string_view part,
                 OnnxAttributes attributes = {});
-  /// One that makes several.
+  /// Adds a node with several outputs.
   std::vector<OnnxValue> addSeveral(const char* type, const std::vector<OnnxValue>& inputs, std::size_t numOutputs,
                                     std::string_view part, OnnxAttributes attributes = {});
-  /// Of another element type. The value itself where it has it.
+  /// Converts to another element type. Returns the value itself if it has that type.
   OnnxValue cast(const OnnxValue& value, DType dtype);
-  /// 1 and 0 in float32, of what a comparison made.
+  /// Converts the result of a comparison to 1 and 0 in float32.
   OnnxValue castFromBool(const OnnxValue& value);
 
   // Constants are shared.
   OnnxValue number(double value);
   OnnxValue integers(const std::vector<std::int64_t>& values);
   OnnxValue integer(std::int64_t value);
-  /// A scalar 0 of a float8 type: what QuantizeLinear takes its type from.
+  /// A scalar 0 of a float8 type, which determines the type of QuantizeLinear.
   OnnxValue zeroPoint(ElementFormat format);
 
-  /// Adds the graph's outputs. Nothing is added afterwards. What ops External make is made by nobody yet.
+  /// Adds the graph's outputs. Nothing is added afterwards. Outputs of External ops have no producer yet.
   ::onnx::GraphProto finish();
-  /// What the tensor is called.
+  /// Name of the tensor.
   const std::string& nameOf(ValueId value) const { return m_valueNames[static_cast<std::size_t>(value)]; }
   const std::vector<OnnxWeight>& weights() const { return m_weights; }
 
@@ -93,7 +93,7 @@ class OnnxGraph {
   NodeId m_node = -1;
   ::onnx::GraphProto m_proto;
   std::set<std::string, std::less<>> m_taken;
-  std::map<std::string, int, std::less<>> m_numbers;  // the last one behind a name that was wanted again
+  std::map<std::string, int, std::less<>> m_numbers;  // last number appended to a name that was requested again
   std::vector<std::string> m_valueNames;
   std::map<std::pair<std::string, std::int32_t>, OnnxValue> m_constants;  // by wish and type
   std::vector<OnnxWeight> m_weights;

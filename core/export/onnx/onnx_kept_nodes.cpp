@@ -16,10 +16,10 @@ namespace fuseline {
 
 namespace {
 
-/// Elements of a constant that stands in the text.
+/// Maximum number of elements of a constant in the text.
 constexpr std::int64_t kLargestInText = 64;
 
-/// What begins the names within a text, but for those of the model's inputs.
+/// Prefix of the names within a text, except for those of the model's inputs.
 constexpr char kInner = ':';
 
 std::string numbered(const char* name, std::size_t index) {
@@ -56,8 +56,8 @@ class NodeKeeper {
   }
 
  private:
-  /// Goes back from the outputs to what is given, and so finds equal layers in the same order, however their nodes
-  /// stand in the model. No node computes again what a given tensor is.
+  /// Searches from the outputs back to the given tensors, so that equal layers are found in the same order, independent
+  /// of the order of their nodes in the model. No node that computes a given tensor is included.
   bool find(const std::vector<std::string>& outputs, const std::set<std::string>& given) {
     struct Visit {
       int position;
@@ -81,7 +81,7 @@ class NodeKeeper {
     return true;
   }
 
-  /// Begins with the node that makes a tensor, unless it is known. False: nobody makes it.
+  /// Begins with the producer of a tensor, unless it is known. False: the tensor has no producer.
   template <class Visits>
   bool enter(const std::string& tensor, const std::set<std::string>& given, Visits& visits) {
     if (tensor.empty() || given.contains(tensor) || m_constants.contains(tensor)) return true;

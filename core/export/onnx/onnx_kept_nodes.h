@@ -1,4 +1,4 @@
-// The nodes of a model that an op External stands for: taken out of the model, and written into one again.
+// The nodes of a model that an External op replaces: extracted from the model, and written into one again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,7 +20,7 @@ namespace fuseline {
 /// The versions of the ops' domains that a model has.
 using OnnxOpsets = ::google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>;
 
-/// A larger constant that kept nodes read, by the name that it has beside them: "constant1".
+/// A larger constant that kept nodes read, by its name next to them: "constant1".
 struct KeptConstant {
   std::string name;
   const ::onnx::TensorProto* tensor = nullptr;
@@ -31,12 +31,12 @@ struct KeptNodes {
   std::vector<KeptConstant> constants;
 };
 
-/// What inputs of a graph are called in a pipeline.
+/// Names in a pipeline of a graph's inputs.
 using KeptInputs = std::map<std::string, std::string, std::less<>>;
 
-/// The nodes that compute `outputs` from `inputs`, and from other inputs of the graph, which keep their names or have
-/// those that `ids` says. Small constants are in the text. Equal layers have equal texts.
-/// Nothing: a node has graphs of its own, which read tensors by other names.
+/// The nodes that compute `outputs` from `inputs`, and from other inputs of the graph, which keep their names or get
+/// those in `ids`. Small constants are in the text. Equal layers have equal texts. Nothing: a node has subgraphs, which
+/// read tensors by other names.
 std::optional<KeptNodes> keepNodes(const OnnxReading& graph, const OnnxOpsets& opsets,
                                    const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                                    const KeptInputs& ids, const std::filesystem::path& folder);
@@ -59,7 +59,7 @@ struct WrittenConstant {
 };
 
 /// Adds the nodes of a text, in the form of opset 20 or newer, and the inputs of the model that they read.
-/// Errors: the text is none that keepNodes() makes for so many inputs and outputs.
+/// Errors: the text was not written by keepNodes() for this number of inputs and outputs.
 Result<std::vector<WrittenConstant>> writeKeptNodes(const std::string& text, const KeptPlace& place,
                                                     ::onnx::GraphProto& graph, OnnxOpsets& opsets);
 

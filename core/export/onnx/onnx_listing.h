@@ -12,8 +12,8 @@ namespace fuseline {
 /// The data of weights is not in it.
 std::string onnxListing(const ::onnx::GraphProto& graph);
 
-/// "fnv1a64:0123456789abcdef", of the listing and of the numbers that ops compute with, but not of weights: tells
-/// whether somebody changed the graph.
+/// "fnv1a64:0123456789abcdef", of the listing and of the numbers that ops compute with, but not of weights: detects
+/// whether the graph was changed.
 std::string onnxGraphHash(const ::onnx::GraphProto& graph);
 
 }  // namespace fuseline

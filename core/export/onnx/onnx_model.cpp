@@ -104,7 +104,7 @@ std::vector<std::string> notesOf(const Graph& graph) {
 
 // ---- extents
 
-/// What two graphs that differ in a symbol have in common.
+/// The part of a graph that is independent of its symbols.
 std::string withoutExtents(::onnx::GraphProto graph) {
   graph.clear_input();
   graph.clear_output();

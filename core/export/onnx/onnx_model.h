@@ -16,7 +16,7 @@ struct OnnxModel {
   ::onnx::GraphProto graph;
   OnnxOpsets opsets;
   std::vector<OnnxWeight> weights;
-  std::vector<WrittenConstant> constants;  // of the nodes that ops External stand for
+  std::vector<WrittenConstant> constants;  // of the nodes that External ops replace
   std::vector<std::string> notes;
 };
 

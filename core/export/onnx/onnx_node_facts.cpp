@@ -65,7 +65,7 @@ void OnnxNodeFacts::setType(std::size_t output, std::int32_t elementType) {
   if (output < m_outputs.size() && elementType != 0) m_outputs[output].elementType = elementType;
 }
 
-/// What is unknown of an extent gets a symbol.
+/// An unknown extent gets a symbol.
 void OnnxNodeFacts::setShape(std::size_t output, std::optional<OnnxExtents> shape) {
   if (output >= m_outputs.size()) return;
   for (std::size_t axis = 0; shape && axis < shape->size(); ++axis)

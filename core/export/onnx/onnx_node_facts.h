@@ -1,4 +1,4 @@
-// OnnxNodeFacts: a node with what is known of its inputs, and what a rule finds out of its outputs.
+// OnnxNodeFacts: a node with the known facts about its inputs, and the facts that a rule derives about its outputs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -58,13 +58,14 @@ class OnnxNodeFacts {
   std::vector<OnnxFact> m_outputs;
 };
 
-/// Of a constant whose elements stand in the message, up to a few thousand; whole numbers in floating point, too.
+/// Elements of a constant in the message, up to a few thousand; including whole numbers in floating point.
 std::optional<OnnxExtents> integersOf(const ::onnx::TensorProto& tensor);
 
-/// An axis from the front; nothing where there is none such.
+/// An axis counted from the front; nothing if there is no such axis.
 std::optional<std::size_t> axisOf(std::int64_t axis, std::size_t rank);
 
-/// What the operator makes of what is known, by its name. Operators that have no rule leave everything unknown.
+/// Derives facts about the outputs from the known inputs, by the operator's name. An operator without a rule leaves
+/// everything unknown.
 void inferOnnxNode(OnnxNodeFacts& node);
 /// Values of integer arithmetic and of movements of elements, where those of the inputs are known; after the former.
 void foldOnnxNode(OnnxNodeFacts& node);

@@ -20,7 +20,7 @@ std::optional<std::string> valueOf(const ::onnx::StringStringEntryProto& entry, 
   return entry.key() == key ? std::optional(entry.value()) : std::nullopt;
 }
 
-/// Of the field metadata_props. A library that is older than the field has kept its bytes.
+/// Entry of the field metadata_props. A library that is older than the field has kept its bytes.
 std::string metadataOf(const ::onnx::NodeProto& node, std::string_view key) {
   constexpr int kMetadata = 9;
   const auto& unknown = node.GetReflection()->GetUnknownFields(node);
@@ -42,7 +42,7 @@ std::string metadataOf(const ::onnx::NodeProto& node, std::string_view key) {
   return "";
 }
 
-/// Of a list as Python writes it: "['', 'model', 'model.norm', 'mul_3']".
+/// Elements of a list in Python's notation: "['', 'model', 'model.norm', 'mul_3']".
 std::vector<std::string> quotedIn(const std::string& list) {
   std::vector<std::string> texts;
   for (std::size_t begin = list.find('\''); begin != std::string::npos;) {
@@ -84,7 +84,7 @@ std::string_view wholeName(std::string_view node) {
 }
 
 std::string nameOf(const ::onnx::NodeProto& node, const std::string& operation) {
-  // Of what PyTorch writes as a function or an operator.
+  // Ops that PyTorch writes as a function or an operator, with their names.
   constexpr std::array kInModules = {std::pair("Reshape", "reshape"), std::pair("AddExtraInput", "add"),
                                      std::pair("Formula", "formula"), std::pair("ConstantScale", "scale")};
   const std::string path = pathOf(node);

@@ -1,4 +1,4 @@
-// What nodes of an ONNX graph are called, alone and together.
+// Names of nodes of an ONNX graph, and of groups of nodes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,21 +12,21 @@ namespace fuseline {
 
 using ModelNodes = std::vector<const ::onnx::NodeProto*>;
 
-/// As it may stand in a message: names in a model are any bytes.
+/// The name in a form that is safe in a message: names in a model may contain any bytes.
 std::string shown(const std::string& name);
 
-/// Its name, where that is a path: "/model/layers.0/norm/Mul". Else by the module of PyTorch that it comes from, which
-/// torch.onnx.export notes beside it: "/model/layers/0/norm/mul_3". Else its name, which may be empty.
+/// Its name, if that is a path: "/model/layers.0/norm/Mul". Else the path of its PyTorch module, which
+/// torch.onnx.export records in the metadata: "/model/layers/0/norm/mul_3". Else its name, which may be empty.
 std::string pathOf(const ::onnx::NodeProto& node);
 
-/// An op of several nodes is called like what they have in common: "norm/scaled" and "/model/norm/Mul" are parts.
+/// An op of several nodes is named after their common part: "norm/scaled" and "/model/norm/Mul" are parts.
 std::string_view wholeName(std::string_view node);
 
-/// What an op is called: like its nodes as a whole; "attn/reshape" in a module of PyTorch that is more than this op. Of
-/// nodes without names like itself.
+/// Name of an op: that of its nodes as a whole; "attn/reshape" in a PyTorch module with more than this op. For nodes
+/// without names, the name of the op's type.
 std::string nameOf(const ::onnx::NodeProto& node, const std::string& operation);
 
-/// What the names of several nodes have in common, "/model/layers.0/attn"; else by what they are, "attention".
+/// The common part of several nodes' names, "/model/layers.0/attn"; else by their kind, "attention".
 std::string nameOf(const ModelNodes& nodes);
 
 /// "12 nodes of the model: Transpose, MatMul, Softmax".

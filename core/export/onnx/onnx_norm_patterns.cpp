@@ -168,7 +168,7 @@ std::optional<ByRoot> byRoot(Reading graph, const char* reduction, Name tensor) 
   });
 }
 
-/// x, where the tensor is x - mean(x) over as many last axes.
+/// x, if the tensor is x - mean(x) over the last numAxes axes.
 std::optional<std::string> centredOf(Reading graph, Name tensor, std::size_t numAxes) {
   const auto* const node = graph.makerOf("Sub", tensor);
   const auto* const mean = node ? graph.makerOf("ReduceMean", inputOf(*node, 1)) : nullptr;

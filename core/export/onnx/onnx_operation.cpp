@@ -66,7 +66,7 @@ OnnxValue transposed(OnnxGraph& graph, const OnnxValue& weight) {
   return graph.add("Transpose", {weight}, "weight_transposed", {{"perm", Ints{1, 0}}});
 }
 
-/// In the weight's dtype; in float32 where an operand stands for codes.
+/// In the weight's dtype; in float32 if an operand is quantized.
 void addBasicLinear(OnnxGraph& graph, OnnxQuantization& quantization) {
   const LinearQuantizers& quantizers = graph.operation().quantizers;
   const bool isQuantized = isOnnxQuantizer(quantizers.input.rowwise) || isOnnxQuantizer(quantizers.weight.rowwise);
@@ -76,7 +76,7 @@ void addBasicLinear(OnnxGraph& graph, OnnxQuantization& quantization) {
   graph.setOutput(0, graph.add("MatMul", {x, transposed(graph, weight)}, "product"));
 }
 
-/// The parameters of each group, of which one may hold all.
+/// The parameters of each group; one parameter may hold all of them.
 std::vector<OnnxValue> ofGroups(OnnxGraph& graph, const GroupedParameter& parameter, std::int64_t numGroups,
                                 const char* part) {
   std::vector<OnnxValue> groups;
@@ -96,7 +96,7 @@ std::vector<OnnxValue> cut(OnnxGraph& graph, const OnnxValue& value, std::int64_
                           part, {{"axis", std::int64_t{0}}});
 }
 
-/// Rows of the matrix [M, N] in the shape of x, of which only the last extent is another.
+/// Rows of the matrix [M, N] in the shape of x with a different last extent.
 OnnxValue inShapeOfInput(OnnxGraph& graph, const OnnxValue& rows) {
   if (graph.inputSpec().shape.size() == 2) return rows;
   const OnnxValue leading = graph.add("Shape", {graph.input()}, "leading", {{"end", std::int64_t{-1}}});

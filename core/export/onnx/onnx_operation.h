@@ -8,10 +8,10 @@
 
 namespace fuseline {
 
-/// Adds the current op of the graph, as it is in inference. Errors: ONNX has nothing for it, with the op's name.
+/// Adds the current op of the graph, in its inference form. Errors: ONNX has no equivalent, with the op's name.
 Result<void> addOnnxOperation(OnnxGraph& graph, OnnxQuantization& quantization);
 
-/// Is it written as the recipe has it? A linear layer of which ONNX cannot hold the formats is in high precision.
+/// Is it written as the recipe defines? A linear layer with formats that ONNX does not support is in high precision.
 bool followsRecipeInOnnx(const Node& node);
 
 }  // namespace fuseline

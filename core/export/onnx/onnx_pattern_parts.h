@@ -1,4 +1,4 @@
-// What functions that look for ops in an ONNX graph have in common. Each begins at the last node and looks back.
+// Shared parts of functions that find ops in an ONNX graph. Each begins at the last node and searches upstream.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,15 +31,15 @@ auto ofTwo(Reading graph, const char* type, Name tensor, Function f) -> decltype
 
 inline bool isSame(Reading graph, Name a, Name b) { return graph.source(a) == graph.source(b); }
 
-/// The shortest number that is this one in f32, as whoever wrote the model had it: 1e-05.
+/// The shortest number that equals this one in f32, as the author of the model wrote it: 1e-05.
 double shortest(double value);
-/// A constant of floating-point numbers; nullptr: it is none.
+/// A constant of floating-point numbers; nullptr: it is not one.
 const ::onnx::TensorProto* weight(Reading graph, Name tensor);
 /// A constant vector, [H] or [1, .., H].
 const ::onnx::TensorProto* vectorWeight(Reading graph, Name tensor);
 /// One number a column of a tensor with `extent` columns, or one for all.
 std::optional<FoundWeight> rowWeight(Reading graph, Name tensor, const char* parameter, std::int64_t extent);
-/// The last extent of a tensor, as far as the graph says it.
+/// The last extent of a tensor, if the graph declares it.
 std::optional<std::int64_t> lastExtent(Reading graph, Name tensor);
 /// Are the shapes the same, as far as the graph knows?
 bool mayHaveSameShape(Reading graph, Name a, Name b);
@@ -52,7 +52,7 @@ Found plainNorm(Reading graph, Name tensor);
 Found l2Normalization(Reading graph, Name tensor);
 Found gate(Reading graph, Name tensor);
 Found activation(Reading graph, Name tensor);
-/// Any node of which the language of Formula has the function.
+/// Any node with a function in Formula's language.
 Found formula(Reading graph, Name tensor);
 
 }  // namespace fuseline::patterns

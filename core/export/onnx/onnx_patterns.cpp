@@ -125,7 +125,7 @@ std::optional<Product> product(Reading graph, Name tensor) {
   return std::nullopt;
 }
 
-/// With a bias behind it, unless somebody also reads what stands between the two.
+/// With a downstream bias, unless the tensor between the two has other consumers.
 std::optional<Product> biasedProduct(Reading graph, Name tensor) {
   return ofTwo(graph, "Add", tensor, [&](Name made, Name bias) -> std::optional<Product> {
     auto found = product(graph, made);
@@ -220,7 +220,7 @@ std::optional<Shape> writtenShape(Reading graph, const ::onnx::NodeProto& node) 
   return shape;
 }
 
-/// The shape of what is made, with -1 for one extent that is not known.
+/// The shape of the result, with -1 for one extent that is not known.
 std::optional<Shape> madeShape(Reading graph, Name tensor) {
   const auto* const type = graph.type(tensor);
   if (!type || !type->has_shape()) return std::nullopt;

@@ -1,4 +1,4 @@
-// Finds ops of Fuseline in an ONNX graph, each by the nodes it is made of.
+// Finds ops of Fuseline in an ONNX graph, each by the nodes that implement it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,16 +19,16 @@ struct FoundOperation {
   std::vector<std::pair<std::string, std::string>> inputs = {};  // port and tensor of the graph
   std::optional<DType> dtype = std::nullopt;                     // of its weights
   std::vector<FoundWeight> weights = {};
-  std::string note = {};  // what it does in another way than the nodes, as the end of a sentence; mostly empty
+  std::string note = {};  // how the op differs from the nodes, as the end of a sentence; usually empty
 };
 
-/// The op that makes a tensor, whose own inputs other ops make; nothing where there is none. The larger ones go first:
-/// a gate before an activation, a layer with a bias before one without.
+/// The op that produces a tensor and whose own inputs are produced by other ops; nothing if there is none. Larger ones
+/// come first: a gate before an activation, a layer with a bias before one without.
 std::optional<FoundOperation> operationAt(const OnnxReading& graph, const std::string& tensor);
 
 /// "SwiGLU" for SiLU: the op that activates one half of its input and multiplies it by the other. Empty: there is none.
 std::string gatedForm(const FoundOperation& activation);
-/// What that op has of the attributes of the activation.
+/// The attributes that the gated op shares with the activation.
 Json gatedAttributes(const FoundOperation& activation);
 
 }  // namespace fuseline

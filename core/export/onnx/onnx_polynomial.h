@@ -1,4 +1,4 @@
-// Products and sums of nodes as polynomials, so that it does not matter in which order a model multiplies and adds.
+// Multiplications and additions of nodes as polynomials, so that their order in a model does not matter.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,14 +14,14 @@ namespace fuseline {
 /// Coefficients by the powers of two tensors, x and f.
 struct Polynomial {
   std::map<std::pair<int, int>, double> terms;
-  double rounding = 0.0;  // relative, of the numbers that it was made of
+  double rounding = 0.0;  // relative, of the numbers it was computed from
 
-  /// Has it these terms and no others, as far as the rounding of its numbers tells?
+  /// Does it have exactly these terms, within the rounding of its numbers?
   bool isAbout(const std::map<std::pair<int, int>, double>& expected) const;
 };
 
-/// A tensor as a polynomial of x and f. Nothing: it is made of others, or by more than Add, Sub, Mul, Neg, powers with
-/// a whole exponent and division by a number.
+/// A tensor as a polynomial of x and f. Nothing: it depends on other tensors, or on other operations than Add, Sub,
+/// Mul, Neg, powers with a whole exponent and division by a number.
 std::optional<Polynomial> polynomialOf(const OnnxReading& graph, const std::string& tensor, const std::string& x,
                                        const std::string& f = {});
 

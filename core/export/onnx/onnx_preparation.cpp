@@ -21,7 +21,7 @@ constexpr int kMaxPasses = 12;
 
 // ---- nodes in order
 
-/// Nodes that wait for each other stay behind all others.
+/// Nodes in a cycle stay behind all others.
 class NodeOrder {
  public:
   explicit NodeOrder(const ::onnx::GraphProto& graph) : m_graph(graph), m_state(graph.node_size(), State::New) {
@@ -44,7 +44,7 @@ class NodeOrder {
  private:
   enum class State { New, Entered, Done };
 
-  /// Depth first, with a stack of its own: chains are as long as models.
+  /// Depth first, with an explicit stack: chains are as long as models.
   void visit(int first) {
     std::vector<int> stack = {first};
     while (!stack.empty()) {
@@ -128,7 +128,7 @@ OnnxFact constantFact(const ::onnx::TensorProto& tensor) {
 
 // ---- extents of inputs
 
-/// What an axis of an input is called where its extent is a number: rows of a matrix, batch and sequence of others.
+/// Symbol name of an input's axis with a number as extent: rows of a matrix, batch and sequence of other tensors.
 /// Empty: it stays a number.
 std::string literalName(const ::onnx::TypeProto::Tensor& type, int axis) {
   const bool isFloat = floatTypeOf(type.elem_type()).has_value();
@@ -242,7 +242,7 @@ const ::onnx::GraphProto* subgraphOf(const ::onnx::NodeProto& node, std::string_
   return attribute && attribute->has_g() ? &attribute->g() : nullptr;
 }
 
-/// What is the same in both.
+/// The common part of both facts.
 OnnxFact commonFact(const OnnxFact& a, const OnnxFact& b) {
   OnnxFact common{.elementType = a.elementType == 0 ? b.elementType : a.elementType};
   if (!a.shape || !b.shape || a.shape->size() != b.shape->size()) return common;
@@ -274,8 +274,8 @@ void OnnxPreparation::inferBranches(const ::onnx::NodeProto& node, std::vector<O
   }
 }
 
-/// Inputs of the body are a number, a condition, and what goes from step to step; its outputs a condition, the latter,
-/// and what is collected of each step.
+/// Inputs of the body are a number, a condition, and the loop-carried tensors; its outputs are a condition, the latter,
+/// and the tensors collected from each step.
 void OnnxPreparation::inferLoop(const ::onnx::NodeProto& node, std::vector<OnnxFact>& outputs) {
   const auto* const body = subgraphOf(node, "body");
   if (!body) return;
@@ -300,7 +300,7 @@ void OnnxPreparation::inferLoop(const ::onnx::NodeProto& node, std::vector<OnnxF
   }
 }
 
-/// The model knows what a rule does not, and is right about numbers.
+/// The model may declare facts that no rule derives, and its numbers are right.
 void OnnxPreparation::mergeDeclared(const std::string& tensor, OnnxFact& fact) {
   const auto found = m_declared.find(tensor);
   if (found == m_declared.end()) return;

@@ -12,17 +12,17 @@
 
 namespace fuseline {
 
-/// A model whose graph, after prepare(), says the type and shape of every tensor of which they can be known. Extents
-/// are numbers, or expressions of symbols in dim_param.
+/// A model whose graph, after prepare(), contains the type and shape of every tensor, if known. Extents are numbers, or
+/// expressions of symbols in dim_param.
 class OnnxPreparation {
  public:
-  /// Writes functions out, brings nodes into an order in which they can run, and notes what the model says of shapes.
-  /// The model must outlive it.
+  /// Expands functions, sorts nodes into an executable order, and records the shapes declared in the model. The model
+  /// must outlive it.
   explicit OnnxPreparation(::onnx::ModelProto& model);
 
-  /// Literal extents of batch and sequence become symbols, but for those that are to stay numbers and those that the
-  /// graph only works with. Branches take the place of their If; what can be computed becomes an initializer. May be
-  /// called again with more numbers.
+  /// Literal extents of batch and sequence become symbols, except for those in `asNumbers` and those that the graph can
+  /// only handle as numbers. Branches replace their If; computable tensors become initializers. May be called again
+  /// with more numbers.
   void prepare(const std::set<std::string>& asNumbers = {});
 
   const ::onnx::GraphProto& graph() const { return m_graph; }
@@ -30,7 +30,7 @@ class OnnxPreparation {
   const std::map<std::string, std::int64_t>& symbols() const { return m_symbols.defaults(); }
   /// Symbols that are numbers in the model.
   const std::set<std::string>& literals() const { return m_symbols.literals(); }
-  /// Nodes If whose condition only a run knows: of these the larger branch was taken.
+  /// If nodes with a condition that is known only at run time: the larger branch was chosen.
   const std::vector<std::string>& guessedBranches() const { return m_guessedBranches; }
 
  private:

@@ -10,7 +10,7 @@ namespace fuseline {
 
 namespace {
 
-/// Inner: of an activation that keeps its input quantized for backward.
+/// Inner: the program of an activation that keeps its input quantized for backward.
 ElementwiseProgram programOf(const Node& node) {
   ElementwiseComposer composer;
   const FusibleOperation& operation = *node.operation;
@@ -36,7 +36,7 @@ class ProgramNodes {
   const Instruction& codeAt(ValueIndex index) const { return m_program.code[static_cast<std::size_t>(index)]; }
   const OnnxValue& at(ValueIndex index) const { return m_values[static_cast<std::size_t>(index)]; }
 
-  /// What is loaded and stored, and no more, keeps its dtype on the way.
+  /// A value that is only loaded and stored keeps its dtype on the way.
   OnnxValue stored(ValueIndex index) {
     const Instruction& code = codeAt(index);
     return code.opcode == Opcode::Load ? operand(code.place) : at(index);

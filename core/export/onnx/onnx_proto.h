@@ -1,4 +1,4 @@
-// The messages of ONNX files, and the numbers that stand in them for element types and versions.
+// The messages of ONNX files, and their numbers for element types and versions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace fuseline {
 
-/// All that is written has been in opset 20, whose Gelu is the youngest. IR version 9 is the one that came with it.
+/// All written operators are in opset 20, whose Gelu is the newest. IR version 9 was released with it.
 inline constexpr std::int64_t kOnnxOpset = 20;
 inline constexpr std::int64_t kOnnxIrVersion = 9;
 
@@ -24,7 +24,7 @@ inline constexpr std::int64_t kOnnxIrVersion = 9;
 std::int32_t onnxType(DType dtype);
 /// E4M3 is FLOAT8E4M3FN, E5M2 is FLOAT8E5M2. Precondition: it is not E2M1.
 std::int32_t onnxType(ElementFormat format);
-/// "bfloat16", "float8e4m3fn"; "type 7" for what Fuseline has no use for.
+/// "bfloat16", "float8e4m3fn"; "type 7" for types that Fuseline does not use.
 std::string onnxTypeName(std::int32_t type);
 
 }  // namespace fuseline

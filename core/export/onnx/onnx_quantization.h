@@ -16,7 +16,7 @@ namespace fuseline {
 /// Has the quantizer one scale a tensor, and a format that ONNX has?
 bool isOnnxQuantizer(const std::optional<QuantizerSpec>& quantizer);
 
-/// Writes what the recipe makes of inputs and weights in fprop.
+/// Writes the recipe's quantization of inputs and weights in fprop.
 class OnnxQuantization {
  public:
   /// given: tensors of an earlier run; delayed scaling takes its scales from there.
@@ -24,10 +24,10 @@ class OnnxQuantization {
 
   /// Input 0 of the current op, quantized and brought back, in float32; in its own dtype where the op leaves it alone.
   OnnxValue input(OnnxGraph& graph);
-  /// Parameter 0, as codes that are brought back. The same otherwise.
+  /// Parameter 0, quantized and dequantized. The same otherwise.
   OnnxValue weight(OnnxGraph& graph);
 
-  /// What differs from the recipe, in sentences.
+  /// Differences from the recipe, in sentences.
   std::vector<std::string> notes() const;
 
  private:
@@ -37,8 +37,9 @@ class OnnxQuantization {
 
   const NamedTensors& m_given;
   std::map<Place, std::string> m_scaleNames;   // of delayed scaling
-  std::vector<std::string> m_followingScales;  // ops whose inputs' scales follow from the inputs, in place of a history
-  std::vector<std::string> m_exactScales;      // ops whose inputs' scales are no powers of two
+  std::vector<std::string> m_followingScales;  // ops with input scales that follow from the inputs, in place of a
+                                               // history
+  std::vector<std::string> m_exactScales;      // ops with input scales that are no powers of two
 };
 
 }  // namespace fuseline

@@ -17,7 +17,7 @@ namespace {
 
 bool isStandard(const ::onnx::NodeProto& node) { return node.domain().empty() || node.domain() == "ai.onnx"; }
 
-/// Between floating-point types; what ops compute in between is none of a pipeline file's.
+/// Between floating-point types; intermediate precisions are not part of a pipeline file.
 bool isFloatCast(const ::onnx::NodeProto& node) {
   return node.op_type() == "Cast" && floatTypeOf(static_cast<std::int32_t>(integerOf(node, "to", 0)));
 }
@@ -36,7 +36,7 @@ std::vector<std::int64_t> permutationOf(const ::onnx::NodeProto& transpose) {
   return perm ? std::vector<std::int64_t>(perm->ints().begin(), perm->ints().end()) : std::vector<std::int64_t>();
 }
 
-/// Does the second transpose bring back what the first exchanged? Without a list both reverse all axes.
+/// Does the second transpose revert the first one? Without a list both reverse all axes.
 bool cancel(const ::onnx::NodeProto& first, const ::onnx::NodeProto& second) {
   const std::vector<std::int64_t> a = permutationOf(first), b = permutationOf(second);
   if (a.size() != b.size()) return false;
@@ -176,14 +176,14 @@ void OnnxReading::noteMaker(int position) {
   if (value && node.output_size() > 0) m_constants.emplace(node.output(0), &value->t());
 }
 
-/// What becomes a floating-point number only now is another tensor.
+/// A conversion from integers to floating point makes a different tensor.
 const std::string* OnnxReading::passedOn(const ::onnx::NodeProto& node) const {
   if (!isPassing(node)) return undone(node);
   const std::int32_t type = elementType(node.input(0));
   return node.op_type() != "Cast" || type == 0 || floatTypeOf(type) ? &node.input(0) : nullptr;
 }
 
-/// Where the last node of a pair undoes what the first did, the input of the pair.
+/// The input of the pair, if the last node of a pair undoes the first.
 const std::string* OnnxReading::undone(const ::onnx::NodeProto& node) const {
   if (!isStandard(node) || node.input_size() == 0 || node.output_size() == 0) return nullptr;
   const auto made = m_makers.find(node.input(0));
@@ -258,7 +258,7 @@ std::optional<std::vector<std::int64_t>> OnnxReading::integers(const std::string
     values.resize(proto->raw_data().size() / sizeof(std::int64_t));
     std::memcpy(values.data(), proto->raw_data().data(), values.size() * sizeof(std::int64_t));
   }
-  // Else they stand in another file, or some are missing.
+  // Otherwise they are in another file, or some are missing.
   const bool isWhole = static_cast<std::int64_t>(values.size()) == numElements(shapeOf(*proto));
   return isWhole ? std::optional(std::move(values)) : std::nullopt;
 }
@@ -310,7 +310,7 @@ bool OnnxReading::isNumber(const std::string& tensor, double value) const {
 bool OnnxReading::has(DType dtype) const { return m_typesOfModel.contains(onnxType(dtype)); }
 
 double OnnxReading::roundingOf(const std::string& number) const {
-  constexpr double kOfF32 = 5e-7;  // eight decimals, as many models have them
+  constexpr double kOfF32 = 5e-7;  // eight decimals, as in many models
   constexpr double kOfF16 = 0x1p-11, kOfBf16 = 0x1p-8;
   const ::onnx::TensorProto* const proto = constant(number);
   if (!proto) return kOfF32;

@@ -1,4 +1,4 @@
-// Levels first: what is at one level can be one region, because ops in between would have raised the level.
+// Levels first: nodes of one level can form one region, because ops in between would have raised the level.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_regions.h"
 
@@ -34,7 +34,7 @@ class RegionSearch {
   }
 
  private:
-  /// Of what comes earlier; in a ring nothing does.
+  /// Only an earlier part counts; in a cycle no part is earlier.
   std::optional<std::size_t> makerOf(const std::string& tensor, std::size_t reader) const {
     const auto found = m_makers.find(tensor);
     return found == m_makers.end() || found->second >= reader ? std::nullopt : std::optional(found->second);
@@ -56,7 +56,8 @@ class RegionSearch {
     }
   }
 
-  /// To that of those who read it, so that what is prepared on several ways is with what it is prepared for.
+  /// Raises the level to that of its readers, so that nodes that prepare a tensor in several branches join the part
+  /// they prepare it for.
   void raiseLevel(std::size_t part) {
     const auto readers = m_readers.find(part);
     if (!isInner(part) || readers == m_readers.end()) return;
@@ -81,7 +82,7 @@ class RegionSearch {
   /// Does the part belong to a region that is left?
   bool isIn(std::size_t part) { return isInner(part) && !m_dropped.contains(root(part)); }
 
-  /// From nowhere, or to nowhere: to the end of the graph, or into what was dropped.
+  /// Drops parts without a source or without a destination: they reach the end of the graph, or dropped parts.
   bool dropThoseAtAnEnd() {
     std::set<std::size_t> fed, read, all;
     for (std::size_t part = 0; part < m_parts.size(); ++part) {
@@ -131,7 +132,7 @@ class RegionSearch {
   const std::vector<GraphPart>& m_parts;
   const std::set<std::string>& m_given;
   std::map<std::string, std::size_t> m_makers;  // of tensors
-  std::vector<int> m_levels;                    // how often one goes from ops to nodes that are none, or back
+  std::vector<int> m_levels;                    // number of changes between ops and other nodes on the way
   std::vector<bool> m_isComputed;
   std::map<std::size_t, std::vector<std::size_t>> m_readers;
   std::vector<std::size_t> m_roots;  // parts of one region have one

@@ -8,7 +8,7 @@
 
 namespace fuseline {
 
-/// An op that was found in a graph, or a node that is none: the tensors that it reads and makes.
+/// An op that was found in a graph, or another node: its input and output tensors.
 struct GraphPart {
   bool isOperation = false;
   std::vector<std::string> inputs;
@@ -16,14 +16,15 @@ struct GraphPart {
 };
 
 struct Region {
-  std::vector<std::size_t> parts;   // numbers of parts that are no ops
-  std::vector<std::string> inputs;  // tensors of ops, of other regions, and `given` ones, in the order of their readers
-  std::vector<std::string> outputs;  // tensors that ops or other regions read, in the order in which they are made
+  std::vector<std::size_t> parts;    // indices of parts that are no ops
+  std::vector<std::string> inputs;   // outputs of ops or of other regions, and `given` tensors, in the order of their
+                                     // readers
+  std::vector<std::string> outputs;  // tensors that ops or other regions read, in the order in which they are computed
 };
 
-/// Nodes that hang together and are no ops, where something is computed in them of what ops make, or of tensors that
-/// are `given`, and ops read of it in turn. Nothing that a region makes comes back into it by way of ops. Each is
-/// behind those that it reads of. `parts` stand in an order in which they can run.
+/// Connected nodes that are no ops, if they compute with outputs of ops or `given` tensors, and ops read their results.
+/// No output of a region returns to it through ops. Each region follows those that it reads from. `parts` are in an
+/// executable order.
 std::vector<Region> regionsOf(const std::vector<GraphPart>& parts, const std::set<std::string>& given);
 
 }  // namespace fuseline

@@ -21,7 +21,7 @@ void askForUnknown(OnnxExtents& wanted) {
   if (std::ranges::count_if(wanted, isOpen) == 1) *std::ranges::find_if(wanted, isOpen) = -1;
 }
 
-/// In place of -1: what the others leave of all elements.
+/// Replaces -1 by the quotient of the number of elements and the other extents.
 void fillRest(const OnnxExtent& total, OnnxExtents& wanted, OnnxFactSymbols& symbols) {
   const auto rest = std::ranges::find_if(wanted, [](const OnnxExtent& extent) { return extent.is(-1); });
   if (rest == wanted.end()) return;
@@ -105,7 +105,7 @@ class Grouping {
     return end < extents.size() ? &extents[end++] : nullptr;
   }
 
-  /// What is left at the end is of one element.
+  /// Takes the remaining extents of 1 at the end.
   void takeOnes(const OnnxExtents& extents, std::size_t& end, bool isOtherAtEnd) const {
     while (isOtherAtEnd && end < extents.size() && valueOf(extents[end]) == 1) ++end;
   }
@@ -140,7 +140,7 @@ OnnxExtents reshapedExtents(const OnnxExtents& shape, OnnxExtents wanted, bool k
   askForUnknown(wanted);
   const OnnxExtent total = productOf(shape);
   if (hasLiterals(shape, symbols)) {
-    // -1 is what the symbols leave, where they leave no remainder; otherwise a number hides one.
+    // -1 is the quotient of the symbols if there is no remainder; otherwise a number hides a symbol.
     OnnxExtents numbered = wanted, others = wanted;
     std::ranges::replace_if(
         others, [](const OnnxExtent& extent) { return extent.is(-1); }, OnnxExtent(1));

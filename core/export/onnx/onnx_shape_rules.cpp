@@ -1,4 +1,4 @@
-// Shapes and element types of what ONNX operators make, of all versions, and of those that ONNX Runtime fuses.
+// Shapes and element types of the outputs of ONNX operators, of all versions, and of those that ONNX Runtime fuses.
 // Source: github.com/onnx/onnx, docs/Operators.md; github.com/microsoft/onnxruntime, docs/ContribOperators.md.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_node_facts.h"
@@ -12,7 +12,7 @@
 
 namespace fuseline {
 
-/// A name of its own, as other files have rules of the same names.
+/// A separate name, because other files have rules of the same names.
 namespace onnx_shapes {
 
 namespace {
@@ -78,7 +78,7 @@ void dropout(Node& node) {
   node.setType(1, Tensor::BOOL);
 }
 
-/// Behind the normalized tensor: mean and deviation, and the sum that was normalized.
+/// Outputs after the normalized tensor: mean and deviation, and the sum that was normalized.
 void normalization(Node& node) {
   sameAsFirst(node);
   const std::optional<std::size_t> axis = node.rank(0) ? axisOf(node.integer("axis", -1), *node.rank(0)) : std::nullopt;

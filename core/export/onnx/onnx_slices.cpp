@@ -26,7 +26,7 @@ std::optional<std::int64_t> onlyNumber(const std::optional<OnnxExtents>& values)
   return values && values->size() == 1 ? values->front().number() : std::nullopt;
 }
 
-/// Of a Slice along one axis, without steps.
+/// The part that a Slice takes along one axis, without steps.
 std::optional<SlicePart> slicePart(const ::onnx::NodeProto& node, const OnnxNodeFacts::Lookup& lookup) {
   if (node.op_type() != "Slice" || !node.domain().empty() || node.output_size() != 1) return std::nullopt;
   OnnxFactSymbols symbols;

@@ -9,8 +9,8 @@
 
 namespace fuseline {
 
-/// Nodes Slice of one tensor that are all of its equal parts along an axis become a node Split: so older exporters
-/// write chunk(). opset: that of the model.
+/// Slice nodes that together take all equal parts of one tensor along an axis become one Split node: older exporters
+/// write chunk() in this way. opset: that of the model.
 void joinSlices(::onnx::GraphProto& graph, const OnnxNodeFacts::Lookup& lookup, std::int64_t opset);
 
 }  // namespace fuseline

@@ -25,10 +25,10 @@ class ImportedIds {
 
 class ImportedSymbols {
  public:
-  /// What an extent that may be any is taken as, until somebody says otherwise.
+  /// Default of an arbitrary extent, until the user sets another.
   static constexpr std::int64_t kAnyExtent = 128;
 
-  /// defaults: of symbols that have another than kAnyExtent.
+  /// defaults: of symbols with a default other than kAnyExtent.
   explicit ImportedSymbols(std::map<std::string, std::int64_t> defaults = {}) : m_defaults(std::move(defaults)) {}
 
   /// Numbers and expressions of symbols, which are new where the model has a name for the first time, or none.
@@ -41,10 +41,10 @@ class ImportedSymbols {
   std::string symbolOf(const std::string& parameter);
   std::int64_t defaultOf(const std::string& parameter) const;
 
-  std::map<std::string, std::int64_t> m_defaults;  // by what the model calls them
+  std::map<std::string, std::int64_t> m_defaults;  // by their names in the model
   ImportedIds m_ids;
   Json m_symbols = Json::object();
-  std::map<std::string, std::string> m_names;  // by what the model calls them
+  std::map<std::string, std::string> m_names;  // by their names in the model
 };
 
 }  // namespace fuseline

@@ -10,7 +10,7 @@
 
 namespace fuseline {
 
-/// A name of its own, as other files have rules of the same names.
+/// A separate name, because other files have rules of the same names.
 namespace onnx_values {
 
 namespace {
@@ -36,7 +36,7 @@ std::int64_t countOf(const Places& shape) {
   return count;
 }
 
-/// What setShape() noted of an output, where it is a small array.
+/// The shape that setShape() stored for an output, if it is a small array.
 std::optional<Places> smallShape(Node& node, std::size_t output) {
   if (output >= node.numOutputs()) return std::nullopt;
   const std::optional<OnnxExtents>& shape = node.outputs()[output].shape;
@@ -61,7 +61,7 @@ std::int64_t indexOf(const Places& place, const Places& shape) {
   return index;
 }
 
-/// The element that stands there when the array is repeated to a larger shape. Axes are matched from the last one.
+/// The element at this index when the array is broadcast to a larger shape. Axes are matched from the last one.
 const OnnxExtent& repeatedAt(const OnnxArray& array, const Places& place) {
   Places own(array.shape.size());
   const std::size_t offset = place.size() - own.size();
@@ -164,7 +164,7 @@ bool areBoth(bool a, bool b) { return a && b; }
 bool isAny(bool a, bool b) { return a || b; }
 bool areDifferent(bool a, bool b) { return a != b; }
 
-/// 2^62 for what no extent is: a slice to the end.
+/// Returns 2^62 for the end of a slice, which is no extent.
 OnnxExtent power(Node&, const OnnxExtent& a, const OnnxExtent& b) {
   const std::optional<std::int64_t> exponent = b.number();
   if (!exponent || *exponent < 0 || *exponent > 62) return OnnxExtent::unknown();
@@ -361,7 +361,7 @@ void triangle(Node& node) {
   });
 }
 
-// ---- reductions, of a vector to a number
+// ---- reductions of a vector to a number
 
 template <Binary combine>
 void reduced(Node& node) {

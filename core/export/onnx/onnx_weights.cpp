@@ -1,4 +1,4 @@
-// Elements stand in the message itself, in one of its lists of numbers, or in a file beside the model.
+// Elements are in the message itself, in one of its lists of numbers, or in a file next to the model.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_weights.h"
 
@@ -41,7 +41,7 @@ Bytes bytesOf(const T* data, std::size_t count) {
 
 // ---- external data
 
-/// Of the list of keys and values; empty: it is not there.
+/// Entry of the list of keys and values; empty: it does not exist.
 std::string externalField(const ::onnx::TensorProto& tensor, std::string_view key) {
   for (const auto& entry : tensor.external_data())
     if (entry.key() == key) return entry.value();
@@ -57,7 +57,7 @@ std::optional<std::uint64_t> externalOffset(const ::onnx::TensorProto& tensor) {
   return problem == std::errc() && end == text.data() + text.size() ? std::optional(offset) : std::nullopt;
 }
 
-/// A model must not read what stands elsewhere.
+/// A model must not read files outside its folder.
 bool isBeside(const fs::path& location) {
   const bool climbs = std::ranges::find(location, fs::path("..")) != location.end();
   return !location.empty() && location.is_relative() && !climbs;

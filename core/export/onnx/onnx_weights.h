@@ -16,7 +16,7 @@
 
 namespace fuseline {
 
-/// How integers or FP8 of a constant become numbers: (code - zero point) scale, as DequantizeLinear says.
+/// How integers or FP8 values of a constant become numbers: (value - zero point) scale, as in DequantizeLinear.
 struct WeightCodes {
   const ::onnx::TensorProto* scale = nullptr;      // one element, or one for each index of the axis
   const ::onnx::TensorProto* zeroPoint = nullptr;  // nullptr: 0
@@ -29,18 +29,18 @@ struct FoundWeight {
   const ::onnx::TensorProto* constant = nullptr;  // nullptr: every element is `fill`
   bool isTransposed = false;                      // a matrix: [in, out] in the model
   double fill = 0.0;
-  double factor = 1.0;    // that of each element, as alpha and beta of Gemm
-  bool isSpread = false;  // extents of one are dropped, and one element stands for all
+  double factor = 1.0;    // of each element, such as alpha and beta of Gemm
+  bool isSpread = false;  // extents of one are dropped, and a single element is broadcast
   std::optional<WeightCodes> codes = std::nullopt;
-  std::shared_ptr<const FoundWeight> below = nullptr;  // the rows that come after, of another constant like it
+  std::shared_ptr<const FoundWeight> below = nullptr;  // the following rows, from another constant in the same form
 };
 
-/// The elements, rounded once where the spec has a narrower dtype. folder: where files of external data stand.
-/// Errors: another shape, or number of bytes; elements that are no f32, f16 or bf16; external data that cannot be read,
-/// or stand outside of the folder.
+/// The elements, rounded once if the spec has a narrower dtype. folder: of the external data.
+/// Errors: another shape, or number of bytes; elements other than f32, f16 or bf16; external data that cannot be read,
+/// or are outside of the folder.
 Result<Tensor> readWeight(const FoundWeight& weight, const TensorSpec& spec, const std::filesystem::path& folder);
 
-/// Of an element type of fixed size; 0: it has none, such as strings.
+/// Size of an element type, in bytes; 0: the type has no fixed size, such as strings.
 std::int64_t elementSize(std::int32_t type);
 /// The elements of any constant, as raw_data has them. Errors: as readWeight().
 Result<std::vector<std::byte>> elementBytes(const ::onnx::TensorProto& constant, const std::filesystem::path& folder);
@@ -55,7 +55,7 @@ struct ReadWeights {
   NamedTensors tensors;              // named as in safetensors files: "fc1.weight"
   std::vector<std::string> missing;  // parameters that the model has nothing for
 };
-/// Of all parameters of a graph. Errors: as readWeight().
+/// Reads all parameters of a graph. Errors: as readWeight().
 Result<ReadWeights> readWeights(const Graph& graph, const WeightSource& source);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// A graph keeps of such ops the names of their tensors; what else there is to know stands in the document.
+// A graph keeps only the names of such ops' tensors; the other fields are in the document.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/modules_between.h"
 

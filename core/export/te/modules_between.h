@@ -1,4 +1,4 @@
-// The ops External of a pipeline, as modules between what TransformerEngine runs.
+// The External ops of a pipeline, as modules between TransformerEngine's.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace fuseline {
 
-/// In an order in which each reads what earlier ones made. `graph` is lowered from the document, with the values that
-/// its symbols have there.
+/// In an order in which each reads outputs of earlier ones. `graph` is lowered from the document, with the document's
+/// values of its symbols.
 std::vector<ModuleBetween> modulesBetween(const PipelineDocument& document, const Graph& graph);
 
 }  // namespace fuseline

@@ -15,7 +15,7 @@ namespace fuseline {
 
 namespace {
 
-/// Source: the Python language reference, 2.3.1, and what a module of PyTorch needs of its own.
+/// Source: the Python language reference, 2.3.1, and the names that a PyTorch module needs.
 constexpr std::array<std::string_view, 36> kKeywords = {
     "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
     "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
@@ -48,7 +48,7 @@ std::string identifier(std::string_view name) {
   return result;
 }
 
-/// Reads brackets and strings. What stands between them is Python's to judge.
+/// Reads brackets and strings. Everything between them is left to Python.
 class ExpressionReader {
  public:
   explicit ExpressionReader(std::string_view text) : m_text(text) {}
@@ -90,7 +90,7 @@ class ExpressionReader {
   static constexpr std::string_view kOpening = "([{", kClosing = ")]}";
   std::string_view m_text;
   std::size_t m_at = 0;
-  std::string m_open;  // what closes the brackets that are open
+  std::string m_open;  // closing characters of the open brackets
 };
 
 std::string escaped(char c) {
@@ -146,7 +146,7 @@ namespace {
 
 constexpr std::size_t kColumns = 88;
 
-/// Of `f(a).g(b)` the first call is broken where not even its beginning fits.
+/// In `f(a).g(b)` the first call is broken if not even its beginning fits.
 std::string brokenAtFirstCall(const std::string& before, const PythonCall& call, const std::string& after,
                               std::size_t indent) {
   const std::size_t begin = call.callee.find('(') + 1, end = call.callee.rfind(')');

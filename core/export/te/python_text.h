@@ -16,7 +16,7 @@ namespace fuseline {
 /// gets a number.
 class PythonNames {
  public:
-  /// Names that are not given out: of members of the class, or of modules.
+  /// taken: names that are reserved, of members of the class, or of modules.
   explicit PythonNames(std::set<std::string, std::less<>> taken = {}) : m_taken(std::move(taken)) {}
   /// The same identifier for the same name, another for another one.
   const std::string& of(std::string_view name);
@@ -26,19 +26,19 @@ class PythonNames {
   std::map<std::string, std::string, std::less<>> m_given;
 };
 
-/// What torch.nn.Module and te.ops.Sequential call their own, of what an op or a parameter may be called.
+/// Members of torch.nn.Module and te.ops.Sequential among the possible names of ops and parameters.
 const std::set<std::string, std::less<>>& moduleMembers();
 
 /// "x", with quotes, backslashes and control characters escaped.
 std::string pythonText(std::string_view text);
-/// May the text stand where one expression does: on one line, its brackets and strings closed, without a comment or the
-/// end of a statement? Not all of such are valid Python.
+/// Is the text usable as one expression: on one line, its brackets and strings closed, without a comment or the end of
+/// a statement? Not all such texts are valid Python.
 bool isPythonExpression(std::string_view text);
 /// True, False.
 std::string pythonBool(bool value);
 /// 1e-05, 1.0, float("inf"): a literal of a double, the shortest that reads back the same.
 std::string pythonNumber(double value);
-/// As it may stand within a docstring.
+/// Escaped for a docstring.
 std::string docText(std::string_view text);
 
 struct PythonCall {
@@ -46,8 +46,8 @@ struct PythonCall {
   std::vector<std::string> arguments;
 };
 
-/// The call behind `before` and in front of `after`, on one line of 88 columns if it fits, else with its arguments on a
-/// line of their own, else with each on one. The first line begins with `indent` blanks, and all end with a newline.
+/// The call between `before` and `after`, on one line of 88 columns if it fits, else with its arguments on a separate
+/// line, else with one argument per line. The first line is indented by `indent` blanks, and all end with a newline.
 /// Source: "The Black code style", current style.
 std::string statement(const std::string& before, const PythonCall& call, const std::string& after, std::size_t indent);
 

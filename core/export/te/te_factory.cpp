@@ -1,4 +1,4 @@
-// A branch for each type of tensor, with one inside for ops whose quantizers are other than most.
+// A branch for each type of tensor, with a nested one for ops with special quantizers.
 // Constructors are those of TransformerEngine 2.20: pytorch/tensor, pytorch/custom_recipes/quantizer_factory_zoo.py.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_factory.h"
@@ -29,7 +29,7 @@ std::string dtypeText(ElementFormat format) {
   return "DType.kFloat8E4M3";
 }
 
-/// Writes calls, and remembers what they need.
+/// Writes calls, and collects their imports.
 class Quantizers {
  public:
   explicit Quantizers(const Recipe& recipe) : m_delayed(delayedFields(recipe)) {}

@@ -1,4 +1,4 @@
-// The quantizers of a CustomRecipe as the function that TransformerEngine asks for them.
+// The quantizers of a CustomRecipe as the function that TransformerEngine calls for them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace fuseline {
 
-/// What TransformerEngine calls as CustomRecipe's qfactory.
+/// Name of the function that TransformerEngine calls as CustomRecipe's qfactory.
 inline constexpr const char* kQuantizerFactory = "quantizer_factory";
 
 struct TeFactory {
-  /// "def quantizer_factory(role): ...", which imports what it needs.
+  /// "def quantizer_factory(role): ...", including its imports.
   std::string text;
-  /// The ops that it tells apart, by the names that they must have.
+  /// The ops that it distinguishes, with the names that they must have.
   std::map<NodeId, std::string> names;
   std::vector<std::string> notes;
 };

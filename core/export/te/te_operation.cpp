@@ -1,4 +1,4 @@
-// Attributes have the names of TransformerEngine's arguments; what follows is about those that have not.
+// Attributes have the names of TransformerEngine's arguments; the code below handles the exceptions.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_operation.h"
 
@@ -28,7 +28,7 @@ bool isSpecial(std::string_view name) {
   return std::ranges::find(kSpecial, name) != kSpecial.end() || name.ends_with("_requires_grad");
 }
 
-/// Has TransformerEngine no default for what has one here?
+/// Is an attribute with a default here required by TransformerEngine?
 bool isRequiredThere(const Node& node, std::string_view attribute) {
   return node.operation->name == "GroupedLinear" && attribute == "num_groups";
 }
@@ -140,7 +140,7 @@ TeOperation basicOperation(const PipelineDocument& document, const Graph& graph,
   return operation;
 }
 
-/// The parts of a Linear that begins here, one behind the other; none where there is none. Linear has no argument for
+/// The consecutive parts of a Linear that begins here; none if there is no Linear. Linear has no argument for
 /// Userbuffers.
 std::vector<NodeId> linearAt(const PipelineDocument& document, const Graph& graph, std::span<const NodeId> rest) {
   const Node& node = graph.node(rest[0]);

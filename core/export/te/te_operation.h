@@ -11,24 +11,24 @@
 
 namespace fuseline {
 
-/// What a script calls to divide sizes among the ranks; it must then define it.
+/// Call that divides sizes among the ranks; a script that uses it must define the function.
 inline constexpr const char* kTensorParallelSize = "tensor_parallel_size()";
 
 /// An entry of a te.ops.Sequential.
 struct TeOperation {
-  std::string name;  // what its parameters are named after: "fc1"
+  std::string name;  // prefix of its parameters' names: "fc1"
   PythonCall call;   // te.ops.Bias(size=1024, device=device, dtype=torch.bfloat16)
   std::vector<NodeId> nodes;
-  /// Statements behind it, with {} in place of the op: "{}.weight.requires_grad_(False)".
+  /// Statements after it, with {} in place of the op: "{}.weight.requires_grad_(False)".
   std::vector<std::string> statements;
-  /// What an attribute says that TransformerEngine has no argument for: "fc1: cpu_offloading is on, but ...".
+  /// Attributes for which TransformerEngine has no argument: "fc1: cpu_offloading is on, but ...".
   std::vector<std::string> notes;
 };
 
-/// The ops of a sequence, a Linear of the document in one piece where all its parts stand in it.
+/// The ops of a sequence; a Linear of the document is one op if all its parts are in the sequence.
 std::vector<TeOperation> teOperations(const PipelineDocument& document, const Graph& graph, const TeSequence& sequence);
 
-/// "torch.bfloat16"; of dtypes that a pipeline's tensors have.
+/// "torch.bfloat16"; for dtypes of a pipeline's tensors.
 std::string torchType(DType dtype);
 
 }  // namespace fuseline

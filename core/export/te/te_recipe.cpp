@@ -44,7 +44,7 @@ std::string argumentOf(const Recipe& recipe, const std::string& name) {
   return fmt::format("{}={}", name, toString(value));
 }
 
-/// TransformerEngine takes these from the class, whatever its arguments were, so they are set behind it.
+/// TransformerEngine takes these from the class and ignores its arguments, so they are set after the constructor.
 std::string scalesText(const Recipe& recipe) {
   constexpr std::array<const char*, 4> kFields = {"use_power_2_scales", "amax_epsilon_input", "amax_epsilon_weight",
                                                   "amax_epsilon_grad_output"};

@@ -13,17 +13,16 @@
 namespace fuseline {
 
 struct TeRecipe {
-  /// "RECIPE = recipe.MXFP8BlockScaling(...)" and statements that set what has no argument; "RECIPE = None".
+  /// "RECIPE = recipe.MXFP8BlockScaling(...)" and statements for fields without an argument; "RECIPE = None".
   std::string text;
   std::vector<std::string> notes;
-  /// Of a CustomRecipe: ops that its factory tells apart, by the names that they must have.
+  /// For a CustomRecipe: ops that its factory distinguishes, with the names that they must have.
   std::map<NodeId, std::string> names = {};
 };
 
-/// Fields have TransformerEngine's names. Those with TransformerEngine's default are left out, so that its environment
-/// variables mean what they mean for every other recipe. A CustomRecipe is written as a factory of quantizers, which
-/// says what its overrides say for the ops of the graph; those of other recipes have no counterpart there: a note says
-/// so.
+/// Fields have TransformerEngine's names. Fields at TransformerEngine's default are left out, so that its environment
+/// variables work as for every other recipe. A CustomRecipe is written as a factory of quantizers, which implements its
+/// overrides for the ops of the graph; overrides of other recipes have no counterpart there, which a note reports.
 TeRecipe teRecipe(const std::optional<Recipe>& recipe, const Graph& graph = {});
 
 }  // namespace fuseline

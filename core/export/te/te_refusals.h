@@ -21,7 +21,7 @@ struct TeEnvironment {
   std::string reason;    // "fc1 has single_grouped_weight"
 };
 
-/// report: what TransformerEngine is expected to fuse.
+/// report: the fusions expected from TransformerEngine.
 std::vector<TeEnvironment> teEnvironment(const Graph& graph, const FusionReport& report);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Takes units of ops, fused together or alone, as soon as they can run, and appends each to what it continues.
+// Takes units of ops, fused or single, once they can run, and appends each to the sequence that it continues.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_sequences.h"
 
@@ -144,7 +144,7 @@ class SequenceBuilder {
   std::vector<TeSequence> m_sequences;
 };
 
-/// What continues the last sequence goes first, so that a chain is not cut by what could as well stand behind it.
+/// Units that continue the last sequence go first, so that a chain is not cut by a unit that could follow it.
 std::optional<std::size_t> nextUnit(const SequenceBuilder& builder, const std::vector<Unit>& waiting) {
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < waiting.size(); ++i) {

@@ -11,58 +11,58 @@
 
 namespace fuseline {
 
-/// A te.ops.Sequential: a chain, in which every op reads the main output of the one before. An extra output is read
-/// within the chain through a channel, and outside it through what the Sequential returns.
+/// A te.ops.Sequential: a chain of ops, each of which reads the main output of its predecessor. An extra output is read
+/// within the chain through a channel, and outside through the Sequential's return value.
 struct TeSequence {
   std::vector<NodeId> nodes;
-  /// Otherwise a module of its own, of one op that te.ops has not.
+  /// Otherwise a separate module, with one op that te.ops does not have.
   bool isTe = true;
   ValueId input = -1;
   ValueId output = -1;
-  std::vector<ValueId> extraInputs;   // those from outside, in the order of ops and slots
-  std::vector<ValueId> extraOutputs;  // those that somebody outside reads, or nobody, in the order of ops and slots
+  std::vector<ValueId> extraInputs;   // from outside, in the order of ops and slots
+  std::vector<ValueId> extraOutputs;  // with a consumer outside, or without any, in the order of ops and slots
 };
 
-/// A module between sequences that the graph does not hold, an op External: what it reads, and what it makes.
+/// A module between sequences that the graph does not contain, an op External: its inputs and its outputs.
 struct ModuleBetween {
   std::string path;  // "attention"
-  std::string call;  // what makes it: "te.DotProductAttention(32, 128)"; empty: the document does not say
+  std::string call;  // its constructor: "te.DotProductAttention(32, 128)"; empty: the document does not contain it
   std::string description;
-  std::string nodes;  // those of an ONNX model that it stands for
+  std::string nodes;  // the nodes of an ONNX model that it replaces
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
 };
 
-/// What values are computed from at last: their op, or the ops in front of the modules that make them.
+/// The producers of values: their op, or the ops upstream of the modules that compute them.
 class Makers {
  public:
-  /// between: in an order in which each reads what earlier ones made. The graph must outlive this.
+  /// between: in an order in which each reads outputs of earlier ones. The graph must outlive this.
   Makers(const Graph& graph, const std::vector<ModuleBetween>& between);
   /// Each once.
   std::vector<NodeId> of(ValueId value) const;
 
  private:
   const Graph& m_graph;
-  std::map<ValueId, std::vector<NodeId>> m_beforeModules;  // by what those make
+  std::map<ValueId, std::vector<NodeId>> m_beforeModules;  // by the modules' outputs
 };
 
 /// Is the node an op of te.ops?
 bool isTeOperation(const Node& node);
-/// Is the value read within the sequence that makes it, as an extra input of a later op?
+/// Is the value read within the sequence that produces it, as an extra input of a later op?
 bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value);
-/// Does somebody outside the sequence read the value, or nobody at all?
+/// Does the value have a consumer outside the sequence, or none at all?
 bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value);
 
-/// Would the GEMM of one of two neighbours have to make the quantized tensor that the other one reads? Of all
-/// quantizers, TransformerEngine's GEMM takes that of DelayedScaling alone, and raises otherwise, unless the two are in
-/// different te.ops.Sequential. `from` hands its main output to `to`.
+/// Would the GEMM of one of two adjacent ops have to produce the quantized input of the other one? TransformerEngine's
+/// GEMM supports only the quantizer of DelayedScaling, and raises otherwise, unless the two are in different
+/// te.ops.Sequential. The main output of `from` is the input of `to`.
 bool handsOverQuantized(const Graph& graph, NodeId from, NodeId to);
 
-/// All nodes, each once, in an order in which every sequence reads what earlier ones made. Ops that `report` fuses, in
-/// either pass, stay together where the wires allow it. A value that several ops read, or that is a pipeline output,
-/// ends its sequence, and so does the border of a nested Sequential: no fusion of TransformerEngine crosses either, and
-/// so do neighbours that handsOverQuantized() is about. A sequence that reads what a module makes comes behind all that
-/// the module reads.
+/// All nodes, each once, in an order in which every sequence reads the outputs of earlier ones. Ops that `report`
+/// fuses, in either pass, stay together if the wires allow it. A value with several consumers, or that is a pipeline
+/// output, ends its sequence, and so does the border of a nested Sequential: no fusion of TransformerEngine crosses
+/// either; pairs for which handsOverQuantized() holds are separated as well. A sequence that reads a module's output
+/// comes after all producers of the module's inputs.
 std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report,
                                     const std::vector<ModuleBetween>& between = {});
 

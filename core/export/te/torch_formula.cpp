@@ -134,7 +134,7 @@ ElementwiseProgram programOf(const Node& node) {
   return composer.finish();
 }
 
-/// Statements exist for what forward programs are made of.
+/// Statements exist for the instructions of forward programs.
 bool canBePrinted(const ElementwiseProgram& program) {
   return program.stores.size() == 1 && std::ranges::none_of(program.code, [](const Instruction& code) {
            constexpr std::array kBackward = {Opcode::Dropout, Opcode::GeluGrad, Opcode::ExactGeluGrad,

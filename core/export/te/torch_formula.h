@@ -15,7 +15,7 @@ namespace fuseline {
 /// Errors: an op that is not elementwise, or drops elements: te.ops and PyTorch have no counterpart here.
 Result<std::string> torchModule(const Graph& graph, NodeId node, const std::string& className);
 
-/// What the node's parameters are called in that module: none like its members, or like words of Python.
+/// Names of the node's parameters in that module: no names of its members, and no Python keywords.
 std::vector<std::string> torchParameterNames(const Node& node);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// One statement a node. Extents that are constants of the model stay what they are there.
+// One statement per node. Extents that are constants in the model stay constants.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/torch_nodes.h"
 
@@ -31,7 +31,7 @@ class NodeStatements {
     for (const std::string& input : inputs) m_names.emplace(input, input);
   }
 
-  /// The lines of forward(), then what it returns.
+  /// The lines of forward(), then its return statement.
   Text lines(const std::vector<std::string>& outputs) {
     std::string text;
     for (const auto& node : m_graph.node()) {
@@ -51,7 +51,7 @@ class NodeStatements {
     return m_names.try_emplace(tensor, fmt::format("v{}", m_names.size())).first->second;
   }
 
-  /// A number, a tensor of numbers, or the variable that has what a node made.
+  /// A number, a tensor of numbers, or the variable that holds a node's output.
   Text operand(const ::onnx::NodeProto& node, int index) {
     const std::string& name = inputOf(node, index);
     if (name.empty()) return std::nullopt;
@@ -150,7 +150,7 @@ class NodeStatements {
     return dtype ? Text(fmt::format("{}.to({})", a, torchType(*dtype))) : std::nullopt;
   }
 
-  /// Those whose second input says axes or a shape.
+  /// Nodes with axes or a shape as second input.
   Text ofShape(const ::onnx::NodeProto& node, const std::string& a) const {
     const auto list = m_reading.integers(inputOf(node, 1));
     const std::string& type = node.op_type();

@@ -8,9 +8,9 @@
 
 namespace fuseline {
 
-/// A class of this name without parameters, whose forward takes the inputs of the External and returns what it makes.
+/// A class of this name without parameters, whose forward takes the inputs of the External and returns its outputs.
 /// Nothing: PyTorch has no short form for one of the nodes, they read inputs of the model or large constants, or the
-/// text is none.
+/// text cannot be parsed.
 std::optional<std::string> torchNodes(const std::string& nodes, const std::string& className, std::size_t numInputs,
                                       std::size_t numOutputs);
 

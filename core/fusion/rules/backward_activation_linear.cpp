@@ -1,7 +1,8 @@
-// An activation's gradient in the product that makes the gradient of its output.
+// An activation's gradient in the GEMM that computes the gradient of its output.
 //
-// The gradient of a bias behind the linear comes along, as in BackwardLinearBias. That of a bias before the activation
-// does not: where a linear makes what that bias is added to, BackwardLinearBias sums it there, which saves as much.
+// The gradient of a bias downstream of the linear is included, as in BackwardLinearBias. The gradient of a bias
+// upstream of the activation is not: if a linear produces the bias's input, BackwardLinearBias sums it there, with the
+// same saving.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"
 #include "core/fusion/step_operands.h"

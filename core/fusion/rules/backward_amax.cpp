@@ -1,4 +1,4 @@
-// The op whose input gradient a linear op reads finds the amax by which that op quantizes it.
+// The op that produces the gradient read by a linear op also finds the amax with which the linear op quantizes it.
 // Source: TransformerEngine's activations under Float8CurrentScaling (FUSED_DACT_AMAX_FP8 in its extensions).
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"

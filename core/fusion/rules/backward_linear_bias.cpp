@@ -1,7 +1,7 @@
 // The gradients of a linear and of its bias in one step.
 //
-// Rules that take the bias together with what follows it often save as much. They stand first: they save a pass over
-// memory that writes, this one a pass that only reads.
+// Rules that fuse the bias with its downstream ops often save the same. They come first: they save a pass that writes
+// memory, this one a pass that only reads.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"
 

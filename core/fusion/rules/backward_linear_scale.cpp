@@ -1,4 +1,4 @@
-// The gradients of a linear and of the constant factor behind it (TransformerEngine backward_linear_scale.py).
+// The gradients of a linear and of the downstream constant factor (TransformerEngine backward_linear_scale.py).
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"
 

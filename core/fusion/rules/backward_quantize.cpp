@@ -1,4 +1,4 @@
-// The op whose input gradient a linear op reads quantizes it for that op.
+// The op that produces the gradient read by a linear op also quantizes it for that op.
 // Source: prev_op_grad_output_quantizer in TransformerEngine's fuser.py.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"

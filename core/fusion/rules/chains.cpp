@@ -20,7 +20,7 @@ std::vector<ChainStep> elementwiseChain() {
            .acceptsText = "an elementwise op that is not gated"}};
 }
 
-// A branch would tie the product to the place of the last op, behind which all readers of the branch have to wait.
+// A branch would tie the GEMM to the place of the last op, and all consumers of the branch would have to wait for it.
 std::vector<ChainStep> linearEpilogueChain() {
   return {{.role = "linear", .operations = {"BasicLinear"}},
           {.role = "bias", .operations = {"Bias"}, .repeat = Repeat::Optional},

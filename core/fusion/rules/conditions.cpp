@@ -192,7 +192,7 @@ Condition sameDType(std::string roleA, std::string roleB) {
 
 namespace {
 
-/// What is wrong with writing this copy row by row; empty: nothing.
+/// Why this quantized tensor cannot be written row by row; empty: it can.
 std::string wholeTensorText(const QuantizerSpec& quantizer) {
   if (quantizer.isOfRowwise) return "its columnwise copy is taken of what the rowwise one stands for";
   if (quantizer.transformsColumnwise) return "its columnwise copy is taken of a transform along the columns";

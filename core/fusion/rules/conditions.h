@@ -17,7 +17,8 @@ Repair setAttribute(const Node& node, const std::string& name, Json value);
 Condition linearModeIsNot(std::string role, std::string mode);
 /// The role's op has `in_place` on, or off.
 Condition inPlaceIs(std::string role, bool expected);
-/// The role's activation has `cache_quantized_input` off, if it has it: backward then follows from codes.
+/// The role's activation has `cache_quantized_input` off, if it has the attribute: otherwise backward follows from
+/// quantized values.
 Condition keepsItsInput(std::string role);
 /// The role's linear does not round its input to the dtype of its weight first.
 Condition readsItsInputAsMade(std::string role);
@@ -31,14 +32,14 @@ Condition weightIs16Bit(std::string role);
 Condition isNotTakenBy(FusionRule other);
 /// Both roles work in the same dtype.
 Condition sameDType(std::string roleA, std::string roleB);
-/// The scales of what the role's linear op reads of this tensor follow from blocks of rows, or are known beforehand.
+/// The scales with which the role's linear op reads this tensor follow from blocks of rows, or are known beforehand.
 Condition scalesNeedOnlyRows(std::string role, TensorType type);
-/// The scales of what the role's linear op reads of this tensor follow from the amax of the tensor as it is.
+/// The scales with which the role's linear op reads this tensor follow from the amax of the plain tensor.
 Condition scalesNeedTheAmax(std::string role, TensorType type);
 /// The role's op multiplies all rows by one weight.
 Condition hasNoGroups(std::string role);
 
-/// An op whose result comes row by row: elementwise, or a norm.
+/// An op that computes its result row by row: elementwise, or a norm.
 ChainStep rowByRow(std::string role);
 /// A linear op that reads this tensor quantized.
 ChainStep quantizing(std::string role, TensorType type);

@@ -1,4 +1,4 @@
-// The residual added and the sum normalised in one pass over the rows.
+// The residual added and the sum normalized in one pass over the rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/conditions.h"
 

@@ -1,7 +1,8 @@
-// A linear, its bias and the elementwise ops behind it in one step; in training what backward needs is written too.
+// A linear, its bias and the downstream elementwise ops in one step; in training tensors for backward are written too.
 //
-// Where one of TransformerEngine's own forward fusions of a linear takes the whole run, it is left to them. It often
-// takes a residual away from ForwardAddNorm: that one saves reading the sum, this one writing and reading the product.
+// If one of TransformerEngine's own forward fusions of a linear matches all of the ops, they are left to it. It often
+// takes a residual away from ForwardAddNorm: that one saves reading the sum, this one writing and reading the GEMM's
+// result.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/chains.h"
 #include "core/fusion/rules/conditions.h"

@@ -1,8 +1,8 @@
-// Two grouped linears with an activation between them, in few kernels each way.
+// Two grouped linears with an activation between them, in few kernels per pass.
 //
-// That the sizes of the three ops fit each other is no condition here: a graph in which they do not has an error.
-// TransformerEngine also asks for a release of the cuDNN front-end that has the kernels, which a plan cannot see: it is
-// taken to be the newest.
+// Matching sizes of the three ops are no condition here: a graph with sizes that do not match has an error.
+// TransformerEngine also requires a release of the cuDNN front-end with these kernels, which a plan cannot detect: the
+// newest is assumed.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/grouped_mlp.h"
 
@@ -94,7 +94,7 @@ bool isComputedAgain(const Match& match, int member, const SavedTensor& tensor) 
          activation.operation->name == "ScaledSReLU" && activation.attributes.boolean("activation_recompute_in_mlp");
 }
 
-/// No less than the ops keep, but for what is computed again; TransformerEngine keeps it with the first of them.
+/// All tensors that the ops keep, except recomputed ones; TransformerEngine keeps them with the first op.
 std::vector<MemberTensor> keptByMembers(const Match& match) {
   std::vector<MemberTensor> kept;
   for (std::size_t member = 0; member < match.nodes.size(); ++member)

@@ -1,4 +1,4 @@
-// What the fusions of a grouped MLP share: its conditions, what is kept for backward, hardware.
+// Shared parts of the fusions of a grouped MLP: its conditions, tensors kept for backward, hardware.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

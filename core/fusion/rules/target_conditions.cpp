@@ -1,4 +1,4 @@
-// Conditions on what is fused for.
+// Conditions on the target of fusing.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/target_conditions.h"
 

@@ -1,4 +1,4 @@
-// Conditions on what is fused for: the recipe and the number of ranks.
+// Conditions on the target of fusing: the recipe and the number of ranks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace fuseline::rules {
 
-/// There are several ranks. `what` is not possible with one: "overlap".
+/// There are several ranks. `what`: the feature that one rank does not support: "overlap".
 Condition severalRanks(std::string what);
 /// The recipe is one of these, by the names of builtinRecipes(), or also none. The repair chooses the first.
 Condition recipeIsOneOf(std::vector<std::string> names);

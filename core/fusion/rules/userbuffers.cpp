@@ -1,4 +1,4 @@
-// A tensor-parallel linear whose communication overlaps with its products.
+// A tensor-parallel linear with communication that overlaps with its GEMMs.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/userbuffers.h"
 
@@ -19,7 +19,7 @@ bool namesUserbuffers(const Node& linear) { return linear.attributes.has(kName);
 bool isNotRowParallel(const Node& linear) { return linear.attributes.text(kMode) != "row"; }
 bool isNotParallel(const Node& linear) { return linear.attributes.text(kMode) == "none"; }
 
-/// A bias behind a row-parallel linear, and a collective behind a parallel one, stay outside.
+/// A bias after a row-parallel linear, and a collective after a parallel one, stay outside.
 std::vector<ChainStep> chain() {
   return {{.role = "linear",
            .operations = {"BasicLinear"},
@@ -29,7 +29,7 @@ std::vector<ChainStep> chain() {
           {.role = "scatter", .operations = {"ReduceScatter"}, .repeat = Repeat::Optional, .behind = isNotParallel}};
 }
 
-/// The one op that reads what the match makes; nullptr: several, or none.
+/// The only consumer of the match's result; nullptr: several, or none.
 const Node* after(const Match& match) {
   const Value& value = match.graph.value(match.node(match.nodes.size() - 1).outputs.front());
   return value.uses.size() == 1 ? &match.graph.node(value.uses.front().node) : nullptr;

@@ -1,4 +1,4 @@
-// What the Userbuffers fusions of both passes share: ops, conditions, hardware.
+// Shared parts of the Userbuffers fusions of both passes: ops, conditions, hardware.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

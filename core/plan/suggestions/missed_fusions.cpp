@@ -28,7 +28,7 @@ bool isBorder(const Edit& edit) {
   return attribute && attribute->name == kSequentialAttribute;
 }
 
-/// What the help says of the attribute that is set.
+/// Help text of the attribute that the edit sets.
 std::string helpFor(const Graph& graph, const Attempt& attempt, const Edit& edit) {
   const SetAttribute* attribute = attributeEdit(edit);
   if (!attribute) return {};

@@ -1,4 +1,4 @@
-// Neighbours that may change places: both orders are the same mathematics, and perhaps only one of them is fused.
+// Neighbors that may change places: both orders are the same mathematics, and perhaps only one of them is fused.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/document_operation.h"
 #include "core/plan/suggestions/sources.h"
@@ -15,7 +15,7 @@ namespace fuseline {
 
 namespace {
 
-/// f(s x) = s f(x) for s > 0; of ReLU for no other s.
+/// f(s x) = s f(x) for s > 0; for ReLU only then.
 bool passesScaleOn(const FusibleOperation& operation, double scale) {
   static constexpr std::string_view kLinear[] = {"BasicLinear", "Reshape", "Identity"};
   return std::ranges::count(kLinear, operation.name) > 0 || (operation.name == "ReLU" && scale > 0.0);
@@ -54,7 +54,7 @@ bool commute(const Graph& graph, const Node& a, const Node& b) {
   return passes(a, b) || passes(b, a) || reshapes(a, b) || reshapes(b, a);
 }
 
-/// The op that alone reads what the node makes, as its main input.
+/// The only consumer of the node's output, as its main input.
 const Node* onlyReader(const Graph& graph, const Node& node) {
   if (node.outputs.empty()) return nullptr;
   const Value& value = graph.value(node.outputs.front());
@@ -73,8 +73,8 @@ class Swap {
         m_secondIn{second.id, secondNode.operation->inputs.front().name},
         m_secondOut{second.id, secondNode.operation->outputs.front().name} {}
 
-  /// Is what the first makes for the second alone, as the file has it? The graph does not tell of an output of a block
-  /// that this instance leaves unread, nor of ops in between that are bypassed.
+  /// Is the first op's output consumed by the second alone, in the file? The graph shows neither an output of a block
+  /// that this instance leaves unread, nor bypassed ops in between.
   bool isDirect() const {
     const auto numWires = std::ranges::count(m_section.wires, m_firstOut, &Wire::from);
     return numWires == 1 && std::ranges::count(m_section.wires, Wire{m_firstOut, m_secondIn}) == 1 &&

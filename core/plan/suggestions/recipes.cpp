@@ -1,4 +1,4 @@
-// Recipes, where the pipeline has none and what they gain on the GPU that it is planned for can be estimated.
+// Suggests recipes if the pipeline has none and their gain on the planned GPU can be estimated.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/suggestions/sources.h"
 #include "core/quant/small_layers.h"

@@ -11,7 +11,7 @@
 
 namespace fuseline {
 
-/// Looks things up as the section was before.
+/// Looks up ops and wires in the section's former state.
 class SectionEdits {
  public:
   explicit SectionEdits(const DocumentBlock& section);
@@ -27,7 +27,7 @@ class SectionEdits {
   void readInstead(const Endpoint& from, const Endpoint& instead);
   /// The wire into `to` leads through another op first: into its input, and from its output.
   void lead(const Endpoint& to, const Endpoint& input, const Endpoint& output);
-  /// Adds an op, and gives its id.
+  /// Adds an op, and returns its id.
   std::string addOp(std::string_view stem, std::string operation, Json attributes);
   /// One more of the same op, with other values of these attributes.
   std::string addLike(const std::string& id, const Json& attributes = Json::object());

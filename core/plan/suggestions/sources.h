@@ -1,4 +1,4 @@
-// What a source of suggestions gets, and what it gives.
+// Input and output of a source of suggestions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace fuseline {
 
-/// A document without errors, and what was found of it.
+/// A document without errors, and its analysis.
 struct SuggestionContext {
   const PipelineDocument& document;
   const AnalysisOptions& options;

@@ -1,4 +1,4 @@
-// What the document's fusion section keeps from being fused, and fusions that only apply on request.
+// Fusions that the document's fusion section switches off, and fusions that only apply on request.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/fusion_edits.h"
 #include "core/plan/suggestions/sources.h"

@@ -20,16 +20,16 @@ struct WrittenOp {
   std::string text() const;
   /// The edit of the section as one of the document.
   Edit inPlace(Edit edit) const;
-  /// Behind "In every instance of block Layer.", which nobody says of an op of the pipeline.
+  /// Prefixed with "In every instance of block Layer.", except for an op of the pipeline.
   std::string cautionWith(const std::string& sentences) const;
   bool isBeside(const WrittenOp& other) const { return block == other.block && instance == other.instance; }
 };
 
-/// The op that the node is, or is a part of, such as the product of a Linear. Nothing: it is not written in the
+/// The op of the document that the node is, or is a part of, such as the GEMM of a Linear. Nothing: it is not in the
 /// document.
 std::optional<WrittenOp> ownerOp(const PipelineDocument& document, const Node& node);
 
-/// Nothing: the node is a part of an op, such as the product of a Linear.
+/// Nothing: the node is a part of an op, such as the GEMM of a Linear.
 std::optional<WrittenOp> writtenOp(const PipelineDocument& document, const Node& node);
 
 }  // namespace fuseline

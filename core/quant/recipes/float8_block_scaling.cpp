@@ -44,7 +44,7 @@ Verdict check(const Attributes& fields) {
   return checkBlocks(fields);
 }
 
-/// GPUs after Hopper multiply such blocks as those of MXFP8 (TransformerEngine does the same), whose scales are these.
+/// GPUs after Hopper multiply such blocks as MXFP8 blocks (TransformerEngine does the same), with E8M0 scales.
 Verdict checkDevice(const Attributes& fields, ComputeCapability device) {
   if (device < ComputeCapability{10, 0} || fields.boolean("use_power_2_scales")) return Verdict::yes();
   return Verdict::no(

@@ -26,7 +26,7 @@ RecipeDefinition mxfp8_block_scaling() {
                         "Weights share a scale in blocks of 32 x 32, so that forward and backward see the same.")},
                   attentionFlags(),
                   {backwardOverride()}}),
-      // On 12.x some versions of cuBLASLt take it in one layout only: what a device multiplies, its library says.
+      // On 12.x some versions of cuBLASLt support it in one layout only: the library decides which GEMMs a device runs.
       .hardware = HardwareNeed{.minimum = {10, 0}},
       .check = {},
       .quantizer = quantizer,

@@ -11,15 +11,15 @@ AttributeSpec choice(const char* name, const char* value, std::vector<std::strin
 
 /// "HYBRID": E4M3 forward and E5M2 backward; "E4M3": both. E5M2 in both is refused, as TransformerEngine does.
 AttributeSpec formatField(const char* value);
-/// By the pass that makes the tensor.
+/// Depends on the pass that produces the tensor.
 ElementFormat formatOf(const Attributes& fields, TensorType role);
 
-/// What backward reads: what the recipe says, or high precision, or forward's operands dequantized.
+/// Operands of backward: the recipe's, or high precision, or forward's operands dequantized.
 AttributeSpec backwardOverride();
 /// Whether backward_override leaves an operand to the recipe.
 bool isQuantized(const Attributes& fields, OperandRole role);
 
-/// FP8 in attention is no part of these pipelines; the fields are there so that files say it.
+/// FP8 in attention is not part of these pipelines; the fields exist so that files can contain them.
 std::vector<AttributeSpec> attentionFlags();
 
 /// Whether Hopper promotes the partial sums of each GEMM. dgrad and wgrad do.

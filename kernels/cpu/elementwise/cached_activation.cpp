@@ -1,5 +1,5 @@
-// Kernel "cached_activation": an activation that keeps its input in E4M3. Forward: y, the codes of x and their scale.
-// Backward: the gradient at the x that the codes stand for.
+// Kernel "cached_activation": an activation that keeps its input in E4M3. Forward: y, quantized x and its scale.
+// Backward: the gradient at the dequantized x.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/cached_input.h"
 #include "kernels/cpu/elementwise/strip_step.h"
@@ -74,7 +74,7 @@ class CachedForward final : public Kernel {
   InputCache m_cache;
 };
 
-/// The program reads x from float32 scratch, whose pointer stands behind the step's own operands.
+/// The program reads x from float32 scratch, whose pointer follows the step's own operands.
 class CachedBackward final : public Kernel {
  public:
   CachedBackward(StripEngine engine, std::int64_t rows, Binding codes, Binding inverse)

@@ -1,4 +1,4 @@
-// 16-bit elements as they stand in memory.
+// 16-bit elements as stored in memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

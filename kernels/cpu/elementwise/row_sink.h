@@ -1,4 +1,4 @@
-// RowSink: who takes over finished rows of a kernel's result, while they are in the cache.
+// RowSink: consumes finished rows of a kernel's result while they are in the cache.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@ struct RowSink {
   std::function<void(int thread, std::int64_t first, std::int64_t count, const std::byte* rows)> take;
 
   std::int64_t blockBytes() const { return blockRows * rowBytes; }
-  /// Where row 0 of the result would stand for a thread that is at the block of this row.
+  /// Address that row 0 of the result would have for a thread at the block that begins with row `first`.
   std::byte* rowZero(int thread, std::int64_t first) const {
     return memory ? memory : scratchOf(thread) - first * rowBytes;
   }

@@ -11,23 +11,24 @@ namespace fuseline::cpu {
 
 namespace {
 
-/// Distance between strips in scratch memory; the extra lines keep loads and stores of neighbours from meeting at the
+/// Distance between strips in scratch memory; the extra lines keep loads and stores of neighbors from meeting at the
 /// same offset in a 4 KiB page.
 constexpr std::int64_t kStripStride = kStripLength + 32;
 /// Rows of narrow grids are handled several at a time so that strips stay long.
 constexpr std::int64_t kNarrowCols = kStripLength / 2;
-/// Float32 partial sums are moved to the thread's total after so many rows, which bounds their rounding error.
+/// Float32 partial sums are added to the thread's total after this number of rows, which bounds their rounding error.
 constexpr std::int64_t kSumBlockRows = 64;
 /// Rounding to bf16 in the same loop pays for cheap operations only: with GELU it takes 12.7 cycles per 16 elements,
 /// in two loops 9.9; with an addition 3.6 against 4.1 (measured 2026-11, Zen 5).
 bool isCheap(Opcode opcode) { return opcode <= Opcode::Neg; }
 
 constexpr std::int64_t kLineBytes = 64;
-/// Prefetching pays for programs with so many streams over so many bytes, which the CPU does not follow by itself:
-/// SwiGLU's backward ran 1.5 times as fast. With two streams, or in the cache, it cost 8 % (measured 2026-11, Zen 5).
+/// Prefetching pays for programs with at least this number of streams over this number of bytes, which the CPU does not
+/// prefetch by itself: SwiGLU's backward ran 1.5 times as fast. With two streams, or in the cache, it cost 8 %
+/// (measured 2026-11, Zen 5).
 constexpr std::size_t kMinStreamsToPrefetch = 3;
 constexpr std::int64_t kMinBytesToPrefetch = std::int64_t{6} << 20;
-/// A thread is worth waking for so many operations on elements.
+/// Minimum number of element operations per thread: with fewer, waking a thread does not pay.
 constexpr std::int64_t kWorkPerThread = 16384;
 
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -43,8 +44,8 @@ void forEachRun(const Place& place, std::int64_t col, std::int64_t length, Funct
   }
 }
 
-/// Can the result be small where its operands are not, so that their errors show in it? Of a sum it cannot where an
-/// operand comes from memory, as a residual does: that one is no more precise than bf16.
+/// Can the result be small where its operands are not, so that their errors become visible? A sum with an operand from
+/// memory, such as a residual, does not count: that operand is no more precise than bf16.
 bool magnifiesErrors(const ElementwiseProgram& program, const Instruction& instruction) {
   const auto isComputed = [&](ValueIndex operand) {
     return program.code[static_cast<std::size_t>(operand)].opcode != Opcode::Load;
@@ -59,8 +60,8 @@ bool magnifiesErrors(const ElementwiseProgram& program, const Instruction& instr
   }
 }
 
-/// A value needs full precision if anything finer than bf16 is stored of it or made from it, or if its errors grow in
-/// what is made from it.
+/// A value needs full precision if a tensor finer than bf16 is stored or computed from it, or if its errors grow in a
+/// value computed from it.
 std::vector<Precision> precisions(const ElementwiseProgram& program, const StripOperandOf& operandOf) {
   std::vector<Precision> needed(program.code.size(), Precision::Bf16);
   const auto require = [&](ValueIndex value, const Place& place) {
@@ -80,7 +81,7 @@ std::vector<Precision> precisions(const ElementwiseProgram& program, const Strip
 }  // namespace
 
 /// Fills an engine's tables from a program: drafts an operation for every instruction, sum and store, merges codecs
-/// into their neighbours, and assigns registers.
+/// into their neighbors, and assigns registers.
 class StripCompiler {
  public:
   StripCompiler(StripEngine& engine, const ElementwiseProgram& program, const StripOperandOf& operandOf)
@@ -121,7 +122,7 @@ class StripCompiler {
     for (std::size_t i = 0; i < m_program.code.size(); ++i) m_values[i] = draftInstruction(i);
     for (const ColumnSum& sum : m_program.columnSums) draftSum(sum);
     for (const RowSum& sum : m_program.rowSums) draftSum(sum);
-    // A value that still stands in an operand's memory is stored first: the operand may be overwritten in place.
+    // A value that is still in an operand's memory is stored first: the operand may be overwritten in place.
     for (const Store& store : m_program.stores)
       if (isInMemory(valueOf(store.value))) draftStore(store);
     for (const Store& store : m_program.stores)
@@ -292,7 +293,7 @@ class StripCompiler {
 
   // Registers --------------------------------------------------------------------------------------------------------
 
-  /// Gives each register a number; one whose value was read for the last time serves again at once.
+  /// Gives each register a number; after a value's last use its register is reused.
   void assignRegisters() {
     std::vector<int> free;
     for (std::size_t i = 0; i < m_drafts.size(); ++i) {
@@ -393,7 +394,7 @@ struct StripEngine::Address {
   }
 };
 
-/// What one thread works with.
+/// The working data of one thread.
 struct StripEngine::Share {
   std::span<std::byte* const> pointers;
   const Grid& grid;
@@ -530,7 +531,7 @@ void StripEngine::runStrip(const Share& share, std::int64_t row, std::int64_t co
     }
 }
 
-/// Converts between a strip and memory whose lanes take turns, run by run.
+/// Converts between a strip and memory with interleaved lanes, run by run.
 void StripEngine::runInterleaved(const Share& share, const Operation& operation, std::int64_t row, std::int64_t col,
                                  std::int64_t length) const {
   const auto at = [&](int index, std::int64_t from) {

@@ -1,10 +1,9 @@
 // The strip engine: runs an ElementwiseProgram over a grid in strips that stay in the first-level cache.
 //
-// Every instruction is one vector loop over a strip of at most kStripLength float32 values. Values between
-// instructions never leave the cache, so a chain of ops costs the memory traffic of its operands and nothing more.
-// Column sums are made of float32 partial sums per thread and per block of rows, added in the order of the threads:
-// the result is the same for the same number of threads. A row is summed by one thread, so row sums are always the
-// same.
+// Every instruction is one vector loop over a strip of at most kStripLength float32 values. Values between instructions
+// never leave the cache, so a chain of ops costs only the memory traffic of its operands. Column sums are added from
+// float32 partial sums per thread and per block of rows, in the order of the threads: the result is the same for the
+// same number of threads. A row is summed by one thread, so row sums are always the same.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,8 +24,8 @@ namespace fuseline::cpu {
 /// the cache (measured 2026-11 on a 2-core Zen 5 server).
 constexpr std::int64_t kStripLength = 512;
 
-/// What an operand of a program is in memory: row-major and contiguous, [rows, lanes * cols], [lanes * cols], [rows]
-/// or, for a scalar, [1].
+/// A program's operand in memory: row-major and contiguous, [rows, lanes * cols], [lanes * cols], [rows] or, for a
+/// scalar, [1].
 struct StripOperand {
   DType dtype = DType::F32;
   int slot = -1;  // index into the pointers of run()
@@ -68,7 +67,7 @@ class StripEngine {
   };
   struct Operation {
     enum class What { Function, Interleaved, Dropout, RowSum } what = What::Function;
-    StripFunction function = nullptr;  // Function, and Interleaved: from or to memory whose lanes take turns
+    StripFunction function = nullptr;  // Function, and Interleaved: from or to memory with interleaved lanes
     int out = -1;                      // indices into m_locations; -1: none
     int a = -1;
     int b = -1;
@@ -90,7 +89,7 @@ class StripEngine {
   struct Share;
   friend class StripCompiler;
 
-  /// blockRows: of a sink; 0: there is none.
+  /// blockRows: of a sink; 0: there is no sink.
   Grid gridFor(std::int64_t rows, std::int64_t blockRows = 0) const;
   /// Floats of one set of partial column sums.
   std::int64_t numSums(const Grid& grid) const;

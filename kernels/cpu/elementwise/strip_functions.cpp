@@ -114,8 +114,8 @@ HWY_INLINE V64 multiplyLow(V64 x, std::uint32_t factor) {
   return hn::MulEven(hn::BitCast(d, x), hn::Set(d, factor));
 }
 
-/// Philox4x32-10, one counter an element: a word stands in the lower half of each, whatever the upper half holds. So
-/// a round needs no shuffles: the upper halves of products are shifted down, and nothing else is moved.
+/// Philox4x32-10, one counter per element: a word is in the lower half of each lane; the upper half may hold anything.
+/// A round therefore needs no shuffles: only the upper halves of products are shifted down.
 struct PhiloxWords {
   V64 w0, w1, w2, w3;
 };

@@ -23,7 +23,7 @@ using SumFunction = float (*)(const float* values, std::size_t n);
 /// How exact a value must be: to float32, or only to bf16 because nothing finer is stored of it.
 enum class Precision { Full, Bf16 };
 
-/// How the elements of a strip stand in memory. Other dtypes are decoded to float32 and encoded from it on their own.
+/// Storage format of a strip's elements. Other dtypes are decoded to float32 and encoded from it separately.
 enum class StripForm { F32, Bf16 };
 
 struct StripForms {

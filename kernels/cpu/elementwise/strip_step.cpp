@@ -23,7 +23,7 @@ class StripKernel final : public Kernel {
   std::int64_t m_rows;
 };
 
-/// Hands the rows of one result to its copies. A result that is not stored has the slot behind the operands.
+/// Passes the rows of one result to its quantizers. A result that is not stored has the slot after the operands.
 class CopyingStripKernel final : public Kernel {
  public:
   CopyingStripKernel(StripEngine engine, std::int64_t rows, RowCopies copies, int slot)

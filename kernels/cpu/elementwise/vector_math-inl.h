@@ -1,4 +1,4 @@
-// Vectorised codecs and functions, once for every instruction set that Highway compiles this header for.
+// Vectorized codecs and functions, once for every instruction set that Highway compiles this header for.
 // Codecs equal core/numerics bit for bit, subnormals and NaN included; that is why the AVX-512 instruction
 // vcvtneps2bf16, which flushes subnormals, is not used.
 // SPDX-License-Identifier: Apache-2.0
@@ -98,7 +98,7 @@ HWY_INLINE void storePair(V first, V second, Bf16* to) {
 }
 #endif
 
-/// The first `count` elements; zeros behind them. Reads nothing beyond.
+/// Loads the first `count` elements; the rest are zero. Reads nothing beyond them.
 template <class T>
 HWY_INLINE V loadTail(const T* from, std::size_t count) {
   HWY_ALIGN T padded[HWY_MAX_BYTES / sizeof(float)] = {};
@@ -281,7 +281,7 @@ HWY_INLINE V logFull(V x) {
 }
 
 // Below, arguments are clamped where the function has reached its limit, so that huge values of x cannot meet the
-// clamped exp: silu(-80) and gelu(-9.5) are smaller than 1e-32. What lies below is 0, also at -inf.
+// clamped exp: silu(-80) and gelu(-9.5) are smaller than 1e-32. Smaller results are 0, also at -inf.
 
 /// y, or 0 where x is less than `low`; NaN stays.
 HWY_INLINE V zeroBelow(V x, double low, V y) { return hn::IfThenZeroElse(hn::Lt(x, splat(low)), y); }

@@ -24,20 +24,21 @@ namespace fuseline::cpu {
 
 namespace {
 
-constexpr std::int64_t kTileRows = 16;   // of A and C; of B, where a row is a pair of rows of the matrix
+constexpr std::int64_t kTileRows = 16;   // of A and C; of B, whose rows are pairs of rows of the matrix
 constexpr std::int64_t kTileCols = 16;   // of B and C
 constexpr std::int64_t kTileDepth = 32;  // numbers along K
 constexpr std::int64_t kTileCodes = kTileDepth * kTileCols;
 constexpr std::int64_t kTileBytes = 1024;  // of numbers or sums
-/// Codes that one step decodes: four pairs of lanes, each of two rows of the tile.
+/// Encoded values that one step decodes: four pairs of lanes, each from two rows of the tile.
 constexpr std::int64_t kChunk = 64;
-/// How far ahead codes are asked for. Without it the CPU's own prefetching keeps a core waiting: 3.1 instead of 2.3 ms
-/// for 4096 x 11008 codes (measured 2026-11, 2-core Xeon with AMX; 1 to 16 KiB ahead differ little).
+/// Prefetch distance of encoded values. Without it the CPU's own prefetching keeps a core waiting: 3.1 instead of 2.3
+/// ms for 4096 x 11008 values (measured 2026-11, 2-core Xeon with AMX; 1 to 16 KiB ahead differ little).
 constexpr std::int64_t kPrefetchBytes = 4096;
 
 std::int64_t tilesOf(std::int64_t extent, std::int64_t tile) { return (extent + tile - 1) / tile; }
 
-/// Where a pair of codes (K, K + 1) of a column stands in its tile: unpacking the bytes of a chunk gives two rows.
+/// Offset of a pair of encoded values (K, K + 1) of a column in its tile: unpacking the bytes of a chunk gives two
+/// rows.
 std::int64_t pairOffset(std::int64_t pair, std::int64_t col) {
   return pair / 2 * kChunk + col / 4 * 16 + pair % 2 * 8 + col % 4 * 2;
 }
@@ -164,7 +165,7 @@ static_assert(std::size(kMultiplyColumns) * kTileRows == kMostCodedRows);
 
 #endif
 
-/// What the threads share.
+/// Data shared by the threads.
 struct Product {
   const std::byte* a = nullptr;  // in tiles
   const std::byte* b = nullptr;  // packed

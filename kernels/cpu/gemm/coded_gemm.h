@@ -1,5 +1,5 @@
-// Products of few rows with a matrix of 8-bit codes, which is read at a byte a number: tiles of codes become bf16 in
-// the cache, right in front of the CPU's matrix instructions. What bounds such a product is reading the matrix.
+// GEMMs of few rows with a matrix of 8-bit encoded values, which is read at one byte per value: its tiles are converted
+// to bf16 in the cache, directly before the CPU's matrix instructions. Such a GEMM is bound by reading the matrix.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -33,7 +33,7 @@ bool hasPowerOfTwoScales(const CompileRequest& request, const StepOperand& opera
   return spec && spec->scale.isPowerOfTwo;
 }
 
-/// Are all numbers of the copy multiplied by a factor besides?
+/// Does the quantized tensor have a factor for all of its values?
 bool hasTensorScale(const QuantizedForm& form) { return form.scaling == Scaling::PerTensor || isNvfp4(form.scaling); }
 
 /// bf16 has no room for that factor.
@@ -41,7 +41,7 @@ DType dtypeWithAllFactors(const QuantizedForm& form, bool hasPowerOfTwoScales) {
   return hasTensorScale(form) ? DType::F32 : decodedDType(form, hasPowerOfTwoScales);
 }
 
-/// A weight that never changes, with one scale, and an x of few rows whose numbers bf16 holds.
+/// A weight that never changes, with one scale, and an x of few rows with values that bf16 represents exactly.
 bool isMultipliedAsCodes(const CompileRequest& request, const StepOperand& weight) {
   const QuantizedForm& form = *request.plan.spec(weight).quantized;
   const bool isConstant = request.options.parametersAreConstant && weight.key.kind == OperandKind::Parameter;

@@ -13,7 +13,7 @@
 
 namespace fuseline::cpu {
 
-/// What a kernel sees of the quantized operands of a step, and of inputs that are rounded first.
+/// A kernel's view of a step's quantized operands, and of inputs that are rounded first.
 struct DecodedOperands {
   struct Operand {
     int index = -1;  // among the operands of the step
@@ -21,7 +21,7 @@ struct DecodedOperands {
     DType dtype = DType::BF16;
     /// The matrix, or that of each group, stands as its transpose.
     bool isTransposed = false;
-    /// Every group of rows is a copy of its own; the numbers have all their factors, which differ between groups.
+    /// Every group of rows is a separate quantized tensor; the values include all factors, which differ between groups.
     bool isOfGroups = false;
     /// The numbers lack the one factor of the whole tensor.
     bool hasFactor = false;
@@ -30,7 +30,7 @@ struct DecodedOperands {
     /// The kernel gets the codes: nothing is decoded.
     bool staysCoded = false;
     std::int64_t offset = 0;  // of the decoded matrix in the workspace
-    /// Of the call at hand.
+    /// Factor in the current call.
     float factor = 1.0F;
   };
   std::vector<Operand> operands;

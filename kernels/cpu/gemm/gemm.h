@@ -12,7 +12,7 @@
 
 namespace fuseline::cpu {
 
-/// How an operand stands in memory, row-major: as the product reads it, or transposed.
+/// Storage order of a row-major operand: as the GEMM reads it, or transposed.
 enum class Storage2d { AsRead, Transposed };
 
 /// When B is brought into the layout that the library computes on.
@@ -30,15 +30,15 @@ struct GemmProblem {
   Storage2d b = Storage2d::AsRead;
   DType aType = DType::F32;
   DType bType = DType::F32;
-  /// B is codes of this format, [N,K], packed once: for A in bf16 as read, of at most kMostCodedRows rows, without a
-  /// bias, where canMultiplyCodes().
+  /// B is encoded in this format, [N,K], packed once: for A in bf16 as read, with at most kMostCodedRows rows, without
+  /// a bias, if canMultiplyCodes().
   std::optional<ElementFormat> bCodes;
   DType cType = DType::F32;
   /// Added to every row. Float32, or bf16 in a native bf16 product; not for A stored transposed.
   std::optional<DType> biasType;
   /// Multiplies the float32 sums.
   float alpha = 1.0F;
-  /// What A and B are multiplied by besides, read at every call; not with a bias. Null: 1.
+  /// Factors of A and B, read at every call; not with a bias. Null: 1.
   const float* aFactor = nullptr;
   const float* bFactor = nullptr;
   /// C += instead of C =. For a float32 C, without a bias.

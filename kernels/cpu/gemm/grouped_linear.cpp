@@ -34,7 +34,7 @@ using GroupedParameters = GroupedOperand<Binding>;
 
 // ---- operands
 
-/// Reads the sizes of the groups. They are what a user gave, so they are checked.
+/// Reads the sizes of the groups. They come from the user, so they are checked.
 class GroupReader {
  public:
   static Result<GroupReader> make(const CompileRequest& request, const GroupedSize& size) {
@@ -60,14 +60,14 @@ class GroupReader {
 
 // ---- products
 
-/// C = A B for the rows of one group after the other, each group with a B of its own.
+/// C = A B for the rows of one group after the other, each group with a separate B.
 class GroupProducts {
  public:
   GroupProducts() = default;
-  /// problem: of all rows.
+  /// problem: for all rows.
   GroupProducts(GemmProblem problem, std::int64_t numGroups) {
     problem.maxPanelRows = std::min(problem.m, kPanelRows);
-    // Whether packing pays depends on the rows that one B is for, of which only the mean is known.
+    // Whether packing pays depends on the number of rows per B; only their mean is known.
     problem.m = std::max(problem.m / numGroups, problem.maxPanelRows);
     const bool keepsB = problem.packing == Packing::OnceForever;
     for (std::int64_t i = 0; i < (keepsB ? numGroups : 1); ++i) m_gemms.emplace_back(problem);
@@ -103,7 +103,7 @@ struct ForwardParts {
   Binding x, scales, y;
   GroupedParameters weights, biases;
   GroupProducts products;
-  std::optional<StripEngine> adder;  // of the bias, where the product does not add it itself
+  std::optional<StripEngine> adder;  // of the bias, if the GEMM does not add it itself
 };
 
 class GroupedForward final : public Kernel {
@@ -145,7 +145,7 @@ class GroupedForward final : public Kernel {
   ForwardParts m;
 };
 
-/// What is left to add where the product cannot: the sums are then float32, so that y is rounded once.
+/// The addition that the GEMM cannot do itself: the sums are then float32, so that y is rounded once.
 std::optional<StripEngine> makeAdder(const CompileRequest& request, const GroupedForm& form, const ForwardParts& parts,
                                      GemmProblem& problem) {
   if (!form.hasBias()) return std::nullopt;
@@ -285,7 +285,7 @@ class BiasGrads {
  private:
   GroupedParameters m_gradients, m_biases;
   Binding m_scales, m_gradScales, m_gradY;
-  std::size_t m_unwantedBytes;  // at the start of the workspace: the gradient of a bias that nobody asks for
+  std::size_t m_unwantedBytes;  // at the start of the workspace: the gradient of a bias that is not requested
   std::optional<StripEngine> m_engine;
   std::size_t m_workspaceBytes = 0;
 };

@@ -1,8 +1,8 @@
 // Kernel "linear_backward_bias": backward of a linear layer and its bias. db = the column sums of dy, dx = dy W and
 // dW = dy^T x.
 //
-// A panel of rows of dy is summed while it comes into the cache, and multiplied from there. The library's own bias
-// gradient is no alternative: its inner product makes it in a pass of its own behind the product (oneDNN 2.6.3).
+// A panel of rows of dy is summed while it is loaded into the cache, and multiplied from there. The library's own bias
+// gradient is no alternative: its inner product computes it in a separate pass after the GEMM (oneDNN 2.6.3).
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/elementwise/strip_engine.h"
 #include "kernels/cpu/gemm/linear_parts.h"

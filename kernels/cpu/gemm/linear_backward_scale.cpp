@@ -1,5 +1,5 @@
-// Kernel "linear_backward_scale": backward of a linear layer and the ConstantScale behind it. dx = scale dy W and
-// dW = scale dy^T x.
+// Kernel "linear_backward_scale": backward of a linear layer and the downstream ConstantScale. dx = scale dy W and dW =
+// scale dy^T x.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/linear_parts.h"
 

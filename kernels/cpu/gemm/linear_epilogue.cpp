@@ -1,4 +1,4 @@
-// Kernel "linear_epilogue": a linear layer and the elementwise ops behind it, in one program on the product's result.
+// Kernel "linear_epilogue": a linear layer and the downstream elementwise ops, in one program on the GEMM's result.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/elementwise/strip_step.h"
 #include "kernels/cpu/gemm/linear_parts.h"
@@ -49,7 +49,7 @@ std::vector<Place> readPlaces(const ElementwiseProgram& program, const OperandKe
   return places.empty() ? std::vector{Place{.operand = product}} : places;
 }
 
-/// What is left after the product, which gives `product`; stored too if the step wants it.
+/// The remaining work after the GEMM, whose result is `product`; it is stored too if the step requests it.
 ElementwiseProgram epilogueProgram(const CompileRequest& request, const OperandKey& product) {
   ElementwiseProgram program = composeProgram(request.graph, request.step, product.member + 1);
   if (findOperand(request, product)) {

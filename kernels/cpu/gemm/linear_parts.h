@@ -20,7 +20,7 @@ LinearSize linearSize(const Node& node, const TensorSpec& x);
 /// Can the product add a bias of this dtype by itself?
 bool canAdd(const GemmProblem& problem, DType bias);
 
-/// What a product must know of an operand.
+/// Properties of an operand that a GEMM needs.
 struct Factor {
   // Implicit, because a binding or a dtype is all that callers have.
   Factor(DType plain) : dtype(plain) {}

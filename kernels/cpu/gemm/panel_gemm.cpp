@@ -57,7 +57,7 @@ std::int64_t lanesOf(const ElementwiseProgram& program, const OperandKey& sums) 
   return load == program.code.end() ? 1 : load->place.lanes;
 }
 
-/// A result that has an element for every sum, of the same dtype: its memory can hold the sums until then.
+/// A result with an element for every sum, of the same dtype: its memory can hold the sums until they are processed.
 int successorOf(const GemmProblem& problem, const ElementwiseProgram& program,
                 const std::vector<PanelOperand>& operands, const std::optional<OperandKey>& drained) {
   for (const Store& store : program.stores) {

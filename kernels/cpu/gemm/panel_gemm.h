@@ -1,8 +1,8 @@
-// A matrix product whose result goes through an elementwise program, panel of rows by panel of rows.
+// A GEMM whose result goes through an elementwise program, one panel of rows at a time.
 //
-// The product is rounded as the separate op would round it. Where a result is that product itself, as the input of an
-// activation that is kept for backward, it is computed there; where all of it is one panel, in the result that the
-// program makes of it, which takes its place; otherwise in scratch memory that stays warm.
+// The GEMM's result is rounded as the separate op would round it. It is computed in place of a result that equals it,
+// such as an activation input that is saved for backward; if all of it is one panel, in the memory of the program's
+// result, which overwrites it; otherwise in scratch memory that stays in the cache.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace fuseline::cpu {
 
-/// An operand of the program besides the sums. All but row vectors and scalars advance with the panel.
+/// An operand of the program other than the sums. All but row vectors and scalars advance with the panel.
 struct PanelOperand {
   OperandKey key;
   Binding binding;
@@ -26,7 +26,7 @@ struct PanelOperand {
 class PanelGemm {
  public:
   /// problem.cType is the dtype of the sums. The program reads them as `sums`, in one lane of problem.n columns or,
-  /// with a gated op, in two of half as many; it must not contain column sums. `bias` is what the product adds where
+  /// with a gated op, in two lanes of problem.n / 2; it must not contain column sums. `bias`: added by the GEMM if
   /// problem.biasType is set. `drained`: the result whose rows go to a sink.
   PanelGemm(GemmProblem problem, const OperandKey& sums, ElementwiseProgram program, std::vector<PanelOperand> operands,
             int threads, Binding bias = {}, std::optional<OperandKey> drained = std::nullopt);
@@ -55,7 +55,7 @@ class PanelGemm {
   /// Index into m_operands: the result that is the sums; -1: there is none.
   int m_target = -1;
   Binding m_bias;
-  ElementwiseProgram m_program;  // what is left to do on the sums; without stores: nothing
+  ElementwiseProgram m_program;  // the remaining work on the sums; without stores: none
   Gemm m_gemm;
   /// Index into m_operands: the result that can take the place of the sums; -1: there is none.
   int m_successor = -1;

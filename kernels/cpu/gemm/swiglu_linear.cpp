@@ -46,7 +46,7 @@ ElementwiseProgram activationProgram(const CompileRequest& request) {
   return composer.finish();
 }
 
-/// What follows the product: the addition, or a plain store.
+/// The program after the GEMM: the addition, or a plain store.
 ElementwiseProgram outputProgram(const CompileRequest& request) {
   ElementwiseProgram program;
   if (request.step.nodes.size() > kAdd) {
@@ -131,7 +131,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
       std::make_unique<SwiGluLinearForward>(std::make_unique<Activation>(request, *x), std::move(gemm), *weight));
 }
 
-/// The backward of SwiGLU from the product's sums, and its forward again. Left out is what nobody wants.
+/// The backward of SwiGLU from the GEMM's sums, and its forward again. Results that are not requested are left out.
 ElementwiseProgram gradientProgram(const CompileRequest& request, bool wantsActivated) {
   ElementwiseComposer composer;
   if (!wantsActivated) composer.setInternal(kActivated);
@@ -143,7 +143,7 @@ ElementwiseProgram gradientProgram(const CompileRequest& request, bool wantsActi
   return program;
 }
 
-/// Parts of a backward step; each is absent when nobody wants its result.
+/// Parts of a backward step; each is absent if its result is not requested.
 struct BackwardParts {
   std::optional<PanelGemm> inputGrad;      // with SwiGLU's gradient, and its output if weightGrad is wanted
   std::unique_ptr<Activation> activation;  // when only the weight gradient is wanted
@@ -173,7 +173,7 @@ class SwiGluLinearBackward final : public Kernel {
     std::byte* const activated = workspace;
     std::byte* const rest = workspace + m_parts.activatedBytes;
     m_pointers.assign(operands.begin(), operands.end());
-    m_pointers.push_back(activated);  // the binding behind the step's own operands
+    m_pointers.push_back(activated);  // the binding after the step's own operands
     if (m_parts.inputGrad) m_parts.inputGrad->run(m_gradOutput.at(operands), m_weight.at(operands), m_pointers, rest);
     if (m_parts.activation) m_parts.activation->run(operands, 0, m_parts.rows, activated, rest);
     if (m_parts.weightGrad)
@@ -231,7 +231,7 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
     parts.weightGrad.emplace(weightGradProblem(request, size, gradOutput->spec.dtype, activated.dtype, gradWeight));
     parts.activatedBytes = roundUp64(activated.bytes());
   }
-  // Of the residual, which is either of the two.
+  // The gradient of the residual, which is in either slot.
   for (const int slot : {0, 1}) {
     const OperandKey extraKey{kAdd, OperandKind::GradInput, slot};
     if (!findOperand(request, extraKey)) continue;

@@ -1,4 +1,4 @@
-// Fills the caches of the cores that a backend uses with data of nobody.
+// Fills the caches of the backend's cores with unused data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// What this CPU is and what of it this process may use.
+// Facts about this CPU, and the part of it that this process may use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,13 +12,13 @@ int availableCores();
 /// OMP_NUM_THREADS where it is set to a number, else availableCores().
 int defaultThreads();
 
-/// Of one last-level cache, of which there may be several; a usual size where the system does not say.
+/// Size of one last-level cache (there may be several); a typical size if the system does not report it.
 std::int64_t lastLevelCacheBytes();
 
 /// Does oneDNN multiply bf16 with the CPU's own instructions?
 bool hasNativeBf16Gemm();
 
-/// `threads` is what the backend will use.
+/// `threads`: the number that the backend will use.
 DeviceInfo describeCpu(int threads);
 
 }  // namespace fuseline::cpu

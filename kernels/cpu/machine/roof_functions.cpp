@@ -107,7 +107,7 @@ bool mayUseTiles() {
   return __builtin_cpu_supports("amx-bf16") && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-/// Four tiles of sums from two tiles of each operand: what a product can do at most.
+/// Four tiles of sums from two tiles of each operand: the peak rate of a GEMM.
 __attribute__((target("amx-tile,amx-bf16"))) double bf16Tiles(std::int64_t iterations, float& sink) {
   TileConfiguration configuration;
   std::fill_n(configuration.rowBytes, 8, std::uint16_t{kTileRowBytes});

@@ -1,4 +1,4 @@
-// Best of several short rounds for every roof, of fewer where other programs make them long.
+// Every peak is the best of several short rounds; of fewer when other programs make the rounds long.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/machine/roofs.h"
 
@@ -18,7 +18,7 @@ namespace fuseline::cpu {
 namespace {
 
 constexpr int kRounds = 7;
-constexpr double kPatienceSeconds = 1.0;  // for the rounds of one roof
+constexpr double kPatienceSeconds = 1.0;  // for the rounds of one peak
 constexpr std::int64_t kRegisterIterations = 1 << 20;
 
 double secondsOf(const auto& work) {

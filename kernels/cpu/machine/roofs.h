@@ -1,4 +1,4 @@
-// The limits of this machine, measured now: what a timing is compared with.
+// The peak bandwidth and FLOP/s of this machine, measured now, for comparison with timings.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace fuseline::cpu {
 
 /// Copies arrays beyond the last-level cache; multiplies in registers, bf16 by vectors or tiles (0: the CPU has no
-/// instructions for it). Takes about half a second. Bandwidth drifts with the neighbours of a shared machine: compare
+/// instructions for it). Takes about half a second. Bandwidth drifts with the neighbors of a shared machine: compare
 /// only with timings of the same minute. threads: 0 means defaultThreads().
 DeviceRoofs measureRoofs(int threads = 0);
 

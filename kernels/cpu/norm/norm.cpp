@@ -11,9 +11,10 @@ namespace fuseline::cpu {
 
 namespace {
 
-/// Partial sums of parameter gradients move to the thread's total after so many rows; bounds their rounding error.
+/// Partial sums of parameter gradients are added to the thread's total after this number of rows, which bounds their
+/// rounding error.
 constexpr std::int64_t kSumBlockRows = 64;
-/// A thread is worth waking for so many elements.
+/// Minimum number of elements per thread: with fewer, waking a thread does not pay.
 constexpr std::int64_t kElementsPerThread = 8192;
 
 std::int64_t roundUp16(std::int64_t floats) { return (floats + 15) / 16 * 16; }
@@ -101,7 +102,7 @@ NormForwardRows rowsTask(const NormProblem& problem, const NormForwardPointers& 
           .eps = problem.eps};
 }
 
-/// One row whose x stands anywhere; y through a float32 copy in the cache if its dtype differs.
+/// One row with x anywhere in memory; y goes through a float32 buffer in the cache if its dtype differs.
 void forwardRow(const NormProblem& problem, const NormForwardPointers& pointers, const Vectors& vectors, int thread,
                 std::int64_t row, const std::byte* x) {
   const auto cols = static_cast<std::size_t>(problem.cols);
@@ -219,7 +220,7 @@ std::size_t normBackwardWorkspaceBytes(const NormProblem& problem) { return norm
 
 namespace {
 
-/// rowsOf(thread, first, last, pointers) makes the rows; y stands in the pointers.
+/// rowsOf(thread, first, last, pointers) produces the rows; y is in the pointers.
 template <class Rows>
 void forwardRows(const NormProblem& problem, const NormForwardPointers& pointers, Rows rowsOf) {
   const RowSink* const sink = pointers.sink;

@@ -11,8 +11,7 @@
 
 namespace fuseline::cpu {
 
-/// What a norm step is, without its pointers. xDType: of x (or the sum that is normalized), dx and extra; yDType: of
-/// y and dy.
+/// A norm step without its pointers. xDType: of x (or the normalized sum), dx and extra; yDType: of y and dy.
 struct NormProblem {
   NormKind kind = NormKind::Rms;
   std::int64_t rows = 0;
@@ -25,7 +24,7 @@ struct NormProblem {
   int threads = 1;
 };
 
-/// A residual that is added first: sum = a + b, rounded to xDType, is what is normalized.
+/// A residual that is added first: sum = a + b, rounded to xDType, is normalized.
 struct NormAddend {
   const std::byte* a = nullptr;
   const std::byte* b = nullptr;

@@ -42,8 +42,8 @@ struct RowSum {
   }
 };
 
-/// Calls body(vector index modulo 4, loader) for whole vectors and once for the tail. The loader reads at the same
-/// position of any row; behind the end it gives zeros, so that body may add to sums.
+/// Calls body(vector index modulo 4, loader) for whole vectors and once for the tail. The loader reads the same
+/// position of any row; beyond the end it returns zeros, so that body may add to sums.
 template <class Body>
 HWY_INLINE void forRow(std::size_t cols, Body body) {
   const std::size_t lanes = hn::Lanes(D());
@@ -108,7 +108,7 @@ HWY_INLINE float sumOfSquares(const T* x, float mean, std::size_t cols) {
   return sum.total();
 }
 
-/// What sums over a row are divided by.
+/// Divisor of the sums over a row.
 template <NormKind kKind>
 HWY_INLINE float divisor(std::size_t cols) {
   return kKind == NormKind::L2 ? 1.0F : static_cast<float>(cols);

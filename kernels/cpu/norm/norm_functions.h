@@ -1,4 +1,4 @@
-// Row loops of RMSNorm, LayerNorm and L2Normalization, forward and backward, vectorised for every instruction set.
+// Row loops of RMSNorm, LayerNorm and L2Normalization, forward and backward, vectorized for every instruction set.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@ enum class NormKind { Rms, Layer, L2 };
 
 /// y = gamma * (x - mean) * rstd + beta per row; RMSNorm has no mean and no beta, L2Normalization no gamma either, and
 /// sums where the others take means.
-/// x, y: [rows, cols] of one dtype. gamma, beta: [cols] float32, with the 1 of a zero-centred gamma already added; not
+/// x, y: [rows, cols] of one dtype. gamma, beta: [cols] float32, with the 1 of a zero-centered gamma already added; not
 /// read where a norm has none. mean, rstd: [rows] float32, may be null. All sums in float32, two passes over a row in
 /// the cache.
 struct NormForwardRows {

@@ -15,8 +15,8 @@ NormKind kindOf(const Node& node) {
   return node.operation->name == "RMSNorm" ? NormKind::Rms : NormKind::L2;
 }
 
-/// x: what is normalized. Its trailing axes are the weight's; without a weight it is the last one. yDType: of the rows
-/// of y that are made, or of dy.
+/// x: the normalized tensor. Its trailing axes are the weight's; without a weight, the last axis. yDType: of the rows
+/// of y that are computed, or of dy.
 NormProblem problemOf(const CompileRequest& request, const Node& node, const TensorSpec& x, DType yDType) {
   const bool hasWeight = !node.parameters.empty();
   const std::int64_t cols = hasWeight ? node.parameters.front().numElements() : x.cols();
@@ -43,7 +43,7 @@ NormForwardPointers pointersOf(const NormForwardOperands& norm, Pointers operand
           .rstd = reinterpret_cast<float*>(norm.rstd.at(operands))};
 }
 
-/// The workspace of a norm, and behind it the scratch rows of what is quantized.
+/// The workspace of a norm, followed by the scratch rows of the quantized tensor.
 std::size_t copyingWorkspaceBytes(std::size_t normBytes, const std::optional<RowCopies>& copies) {
   return normBytes + (copies ? copies->scratchBytes() : 0);
 }

@@ -1,4 +1,4 @@
-// Norms as steps: what the kernels of RMSNorm, LayerNorm, L2Normalization and their fusions share.
+// Norms as steps: shared code of the kernels of RMSNorm, LayerNorm, L2Normalization and their fusions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 // ---- largest magnitudes
 
-/// Elements that are asked for ahead, because beyond the cache a core would wait for them.
+/// Prefetch distance in elements, because a core would wait for data beyond the cache.
 constexpr std::size_t kAhead = 2048;
 
 /// The magnitude where it is larger; a NaN never is.
@@ -116,8 +116,8 @@ void scale(float* values, float factor, std::size_t n) {
 
 constexpr std::size_t kBlock = 16;  // bytes; vectors are interleaved within such blocks
 
-/// 16 rows of as many columns as a vector has: block j of vector c becomes column 16 j + c. Four times the same
-/// shuffle: the rows of both halves take turns.
+/// 16 rows with a vector's number of columns: block j of vector c becomes column 16 j + c. The same shuffle four times:
+/// it interleaves the rows of both halves.
 HWY_INLINE void transposeRows(const std::uint8_t* in, std::size_t inStride, std::uint8_t* columns) {
   const hn::CappedTag<std::uint8_t, kTransposedSide> d;
   hn::Vec<decltype(d)> rows[kBlock];
@@ -133,7 +133,7 @@ HWY_INLINE void transposeRows(const std::uint8_t* in, std::size_t inStride, std:
   for (std::size_t col = 0; col < kBlock; ++col) hn::Store(rows[col], d, columns + col * hn::Lanes(d));
 }
 
-/// Writes past the cache: whole lines that nobody reads soon need not be read before.
+/// Writes past the cache: whole lines that are not read soon need not be loaded before.
 HWY_INLINE void streamLine(const std::uint8_t* line, std::uint8_t* out) {
   const hn::CappedTag<std::uint8_t, kTransposedSide> d;
   for (std::size_t i = 0; i < kTransposedSide; i += hn::Lanes(d)) hn::Stream(hn::Load(d, line + i), d, out + i);

@@ -1,4 +1,4 @@
-// Vectorised loops over the values of blocks: largest magnitudes, factors, and the transposition of codes.
+// Vectorized loops over the values of blocks: largest magnitudes, factors, and the transposition of codes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

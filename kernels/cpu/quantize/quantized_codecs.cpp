@@ -67,8 +67,8 @@ HWY_INLINE V valuesOf(VBytes codes) {
 
 // ---- one code a byte
 
-/// Elements that are asked for ahead, because beyond the cache a core would wait for them: bf16 to E4M3 at 0.87 instead
-/// of 0.60 of the speed of a copy (measured 2026-11, one thread of a 2-core Xeon; 512 ahead: 0.77).
+/// Prefetch distance in elements, because a core would wait for data beyond the cache: bf16 to E4M3 at 0.87 instead of
+/// 0.60 of the speed of a copy (measured 2026-11, one thread of a 2-core Xeon; 512 ahead: 0.77).
 constexpr std::size_t kAhead = 1024;
 
 template <class Format, class From>
@@ -117,8 +117,8 @@ constexpr std::int32_t kInfiniteBf16 = 0x7f80;
 
 /// A product with a power of two, as bf16's bits see it.
 struct Shift {
-  std::int16_t added;  // to the exponent, where it stands
-  std::int16_t least;  // the smallest magnitude, besides zero, with which factor and product have normal codes
+  std::int16_t added;  // to the exponent, in its bit position
+  std::int16_t least;  // the smallest nonzero magnitude for which the factor and the result have normal encodings
 };
 
 HWY_INLINE bool isPowerOfTwo(float scale) {
@@ -126,7 +126,7 @@ HWY_INLINE bool isPowerOfTwo(float scale) {
   return (bits & 0x807fffffu) == 0 && bits != 0 && bits != 0x7f800000u;
 }
 
-/// Of a power of two.
+/// Shift that multiplies by a power of two.
 template <class Format>
 HWY_INLINE Shift shiftOf(float scale) {
   const std::int32_t added = (std::bit_cast<std::int32_t>(scale) >> 16) - (127 << 7);
@@ -134,8 +134,8 @@ HWY_INLINE Shift shiftOf(float scale) {
   return {static_cast<std::int16_t>(added), static_cast<std::int16_t>(std::max(kNormalBf16, least))};
 }
 
-/// Writes the codes of as many numbers as a vector has, rounded in bf16's own bits: twice as many lanes as in float32.
-/// False, and nothing is written, where a number needs float32's arithmetic: a subnormal one, infinity and NaN.
+/// Encodes one vector of numbers, rounded in bf16's own bits: twice the lanes of float32. Returns false and writes
+/// nothing if a number needs float32 arithmetic: a subnormal, infinity or NaN.
 template <class Format>
 HWY_INLINE bool encodeShifted(const Bf16* in, VWords added, VWords least, std::uint8_t* out) {
   const DWords d;
@@ -222,7 +222,7 @@ void encodePart(std::uint8_t* out, const From* in, const float* scales, std::siz
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Columns whose shifts stay in the nearest cache.
+/// Number of columns whose shifts stay in the first-level cache.
 constexpr std::size_t kPart = 1024;
 
 struct Shifts {
@@ -387,7 +387,7 @@ struct Strip {
 using DPairs = hn::ScalableTag<std::uint16_t>;
 using DPacked = hn::Rebind<std::uint8_t, DPairs>;
 
-/// Writes one byte for two codes, (n + 1) / 2 in all. What follows the n-th code becomes 0.
+/// Writes one byte per two encoded values, (n + 1) / 2 in all. Values after the n-th become 0.
 void packPairs(std::uint8_t* out, Strip& strip, std::size_t n) {
   std::fill(strip.codes() + n, strip.codes() + kStrip, std::uint8_t{0});
   const DPairs d;

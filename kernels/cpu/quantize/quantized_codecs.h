@@ -1,4 +1,4 @@
-// Vectorised quantization: a multiplication by one scale and a cast, in float32, to and from E4M3, E5M2 and E2M1.
+// Vectorized quantization: a multiplication by one scale and a cast, in float32, to and from E4M3, E5M2 and E2M1.
 // Equal to core/numerics bit for bit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -11,8 +11,9 @@
 
 namespace fuseline::cpu {
 
-/// out[i] = code of in[i] * scale, rounded to nearest even and saturated, for i < n. in: n elements of the function's
-/// dtype. out: n codes; E2M1 in pairs, the even element in the lower half, and a zero behind the last of an odd n.
+/// out[i] = in[i] * scale, rounded to nearest even, saturated and encoded, for i < n. in: n elements of the function's
+/// dtype. out: n encoded values; E2M1 in pairs, the even element in the lower half, and a zero after the last of an odd
+/// n.
 using QuantizeFunction = void (*)(std::uint8_t* out, const void* in, float scale, std::size_t n);
 
 /// out[i] = value of in[i] * scale, rounded to the function's dtype, for i < n. in: codes as above.

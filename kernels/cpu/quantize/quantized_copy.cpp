@@ -27,7 +27,7 @@ namespace {
 
 /// Elements of a chunk of a whole tensor.
 constexpr std::int64_t kChunk = 65536;
-/// Stored rows of a strip whose blocks have one row.
+/// Stored rows of a strip if a block has one row.
 constexpr std::int64_t kStripRows = 32;
 /// Rows that are transposed at once.
 constexpr auto kTileRows = static_cast<std::int64_t>(kTransposedSide);
@@ -53,7 +53,7 @@ void transpose(const Element* in, std::int64_t rows, std::int64_t cols, Element*
     for (std::int64_t row = 0; row < rows; ++row) out[col * stride + row] = in[row * cols + col];
 }
 
-/// Some rows of bytes, tile by tile: they become columns of an output whose rows are `stride` apart.
+/// Transposes rows of bytes, tile by tile, into columns of an output whose rows are `stride` apart.
 void transposeRows(const std::uint8_t* in, std::int64_t rows, std::int64_t cols, std::uint8_t* out,
                    std::int64_t stride) {
   for (std::int64_t first = 0; first < rows; first += kTileRows) {
@@ -80,8 +80,8 @@ void multiplyBlocks(float* values, std::int64_t count, std::int64_t width, const
                            static_cast<std::size_t>(std::min(width, count - begin)));
 }
 
-/// Memory of this thread that stays between strips: asking for the pages of large ones anew costs more than casting.
-/// What it held is lost with the next call for the same element.
+/// Per-thread memory that is kept between strips: allocating the pages of large strips costs more than casting. The
+/// next call for the same element type overwrites it.
 template <class Element>
 std::span<Element> stripMemory(std::int64_t count) {
   static thread_local std::vector<Element> memory;
@@ -93,7 +93,7 @@ std::span<Element> stripMemory(std::int64_t count) {
 /// Rows [first, first + count) of a copy's matrix before it is cast, in float32.
 class SourceStrips {
  public:
-  /// firstRow: of the tensor, where x points to.
+  /// firstRow: row of the tensor to which x points.
   SourceStrips(const std::byte* x, const TensorSpec& source, const QuantizedForm& form, std::int64_t firstRow = 0)
       : m_x(x),
         m_source(source),
@@ -107,7 +107,7 @@ class SourceStrips {
   /// Are the rows those of the tensor, as they stand?
   bool isPlain() const { return !m_isTransposed && !m_isTransformed; }
   DType dtype() const { return m_source.dtype; }
-  /// Of a plain source.
+  /// Row of a plain source.
   const std::byte* row(std::int64_t row) const { return address(row, 0); }
 
   /// Valid until this thread loads another strip.
@@ -185,11 +185,11 @@ class Caster {
         m_fromFloat(codecsOf(spec.format, DType::F32)),
         m_direct(codecsOf(spec.format, dtype)) {}
 
-  /// Can codes be made of this dtype, without float32 in between?
+  /// Can this dtype be encoded without conversion to float32?
   bool isDirect(DType dtype) const { return !m_isStochastic && dtype == m_dtype; }
   const Codecs& direct() const { return m_direct; }
 
-  /// index: of the first element in its copy, even where codes share a byte.
+  /// index: of the first element in its quantized tensor, even if two elements share a byte.
   void cast(const float* values, float multiplier, std::int64_t count, std::int64_t index, std::uint8_t* codes) const {
     if (m_isStochastic)
       visitFormat(m_format, [&](auto codec) { castStochastically(codec, values, multiplier, count, index, codes); });
@@ -284,7 +284,7 @@ class CopyWriter {
     transposeRows(codes, count, m_matrix.rows, codesOf(0) + first, m_matrix.cols);
   }
 
-  /// What the other copy has written of these rows.
+  /// Writes the transpose of these rows of the rowwise quantized tensor.
   void writeTransposed(const CopyWriter& rowwise, std::int64_t first, std::int64_t count) {
     writeColumns(rowwise.codesOf(first), first, count);
     if (m_block.rows == 0) return;
@@ -298,7 +298,7 @@ class CopyWriter {
   }
 
  private:
-  /// Codes of a byte that can be made of the tensor as it stands.
+  /// Can one-byte values be encoded directly from the stored tensor?
   bool isDirect(const SourceStrips& source) const {
     return source.isPlain() && m_caster.isDirect(source.dtype()) && takesAByte(m_form.format);
   }
@@ -533,7 +533,7 @@ void CopyRows::write(const std::byte* rows, std::int64_t first, std::int64_t cou
 
 namespace {
 
-/// The columnwise copy of what the rowwise one stands for.
+/// Quantizes the dequantized rowwise tensor columnwise.
 void makeOfRowwise(const TensorSpec& source, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,
                    const CopyRows::Copy& rowwise, const CopyRows::Copy& columnwise) {
   if (!columnwise.memory) return;
@@ -592,7 +592,7 @@ class CopyReader {
     });
   }
 
-  /// What all numbers of the copy are multiplied by besides.
+  /// The factor of all values of the tensor.
   float factor() const {
     float value = 1.0F;
     const bool isPerTensor = m_block.rows == 0;

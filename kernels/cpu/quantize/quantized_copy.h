@@ -17,8 +17,8 @@ float amaxOf(const std::byte* values, const TensorSpec& spec);
 /// The same of some rows of the tensor, on the calling thread.
 float amaxOfRows(const std::byte* rows, const TensorSpec& spec, std::int64_t count);
 
-/// Writes the copy that `copy` describes (its quantized is set). amax: that of x, where the scaling or the transform
-/// needs one. Equal to fuseline::quantizeToMemory().
+/// Writes the quantized tensor that `copy` describes (its quantized is set). amax: of x, if the scaling or the
+/// transform needs it. Equal to fuseline::quantizeToMemory().
 void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
                   const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory);
 
@@ -34,13 +34,13 @@ class CopyRows {
   /// Do the scales need no more than `blockRows()` rows at a time, and the amax of the whole tensor at most?
   static bool canMake(const TensorQuantizers& quantizers);
 
-  /// amax: of the tensor, where scales follow from it and do not come with the inputs. Precondition: canMake().
+  /// amax: of the tensor, if scales follow from it and do not come with the inputs. Precondition: canMake().
   CopyRows(const TensorSpec& source, const TensorQuantizers& quantizers, const QuantizerInputs& inputs, float amax,
            const Copy& rowwise, const Copy& columnwise);
   CopyRows(CopyRows&&) noexcept;
   ~CopyRows();
 
-  /// Rows come in blocks of a multiple of so many; only the last of all may be shorter.
+  /// Rows come in blocks of a multiple of this number; only the last block may be shorter.
   static std::int64_t blockRows(const TensorQuantizers& quantizers);
 
   /// rows: count rows of the tensor, from row `first` on.
@@ -53,8 +53,8 @@ class CopyRows {
   std::unique_ptr<Writers> m_writers;
 };
 
-/// Makes the copies of a tensor on all threads, and reads it once for both where scales allow it. amax: that of x,
-/// where the scaling or a transform needs one.
+/// Produces the quantized tensors of a tensor on all threads, and reads it once for both if scales allow it. amax: of
+/// x, if the scaling or a transform needs it.
 void makeCopies(const std::byte* x, const TensorSpec& source, const TensorQuantizers& quantizers,
                 const QuantizerInputs& inputs, float amax, const CopyRows::Copy& rowwise,
                 const CopyRows::Copy& columnwise);
@@ -67,7 +67,7 @@ DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales);
 /// (of a transform, if it is one). out: elements of dtype. Returns that factor.
 float decodeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, std::byte* out);
 
-/// That factor alone.
+/// Returns that factor alone.
 float factorOfCopy(const std::byte* memory, const TensorSpec& copy);
 
 /// Writes the numbers with all factors, rounded once to dtype: for a copy that is neither transposed nor transformed

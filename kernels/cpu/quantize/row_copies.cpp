@@ -24,7 +24,7 @@ std::int64_t blockRowsOf(const TensorQuantizers& quantizers, const TensorSpec& s
   return std::max<std::int64_t>(kNearBytes / std::max<std::int64_t>(spec.cols() * sizeBytes(spec.dtype), 1), 1);
 }
 
-/// A member that makes rows of its own; nullptr: none does.
+/// A norm over several axes, whose rows differ from those of the tensor; nullptr: there is none.
 const Node* normOfSeveralAxes(const KernelQuery& query) {
   for (const NodeId id : query.members) {
     const Node& node = query.graph.node(id);

@@ -1,5 +1,5 @@
-// RowCopies: the quantized copies that a step writes of its own result, or the amax that it finds, while the rows are
-// made, block by block.
+// RowCopies: a step writes the quantized tensors of its own result, or finds its amax, while the rows are computed,
+// block by block.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,8 +23,7 @@ class RowCopies {
   explicit RowCopies(const CompileRequest& request);
 
   const OperandKey& source() const { return m_works.front().source; }
-  /// Of the rows that the kernel makes: of the result, or float32 where copies follow from the numbers before they are
-  /// rounded to it.
+  /// Spec of the rows that the kernel computes: that of the result, or float32 if it is quantized before it is rounded.
   const TensorSpec& spec() const { return m_spec; }
   std::size_t scratchBytes() const;
 
@@ -46,12 +45,12 @@ class RowCopies {
   std::vector<QuantizeWork> m_works;
   TensorSpec m_spec;
   int m_sourceIndex;          // of the result; -1: it is not stored
-  std::byte* m_to = nullptr;  // where rows go that are not made in their place, of the run at hand
+  std::byte* m_to = nullptr;  // destination of rows that are not computed in place, in the current run
   int m_threads;
   bool m_needsAmax = false;
   RowSink m_sink;
-  std::vector<CopyRows> m_copies;      // by work, of the run at hand
-  std::vector<std::byte*> m_amaxesTo;  // histories and amaxes of the run at hand
+  std::vector<CopyRows> m_copies;      // by work, in the current run
+  std::vector<std::byte*> m_amaxesTo;  // histories and amaxes in the current run
   std::vector<float> m_amaxes;         // by thread
 };
 

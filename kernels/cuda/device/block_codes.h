@@ -13,13 +13,13 @@ namespace fuseline::cuda::device {
 constexpr int kFloat8Block = 128;
 constexpr int kMxBlock = 32;
 
-/// Zeros behind the last scale of a line.
+/// Writes zeros after the last scale of a line.
 inline __device__ void padScales(const CodedCopy& copy, std::int64_t index) {
 #pragma unroll 1
   for (; index % 4 != 0; ++index) static_cast<float*>(copy.scales)[index] = 0.0f;
 }
 
-/// What the elements of a block are multiplied by. The writer stores what dequantizes them.
+/// Returns the multiplier of a block's elements. The writer stores its reciprocal, which dequantizes them.
 template <bool kIsE8m0>
 __device__ float scaleBlock(const CodedCopy& copy, float amax, std::int64_t blockRow, std::int64_t blockCol,
                             bool isWriter) {
@@ -38,16 +38,16 @@ __device__ float scaleBlock(const CodedCopy& copy, float amax, std::int64_t bloc
   }
 }
 
-/// The largest over neighbouring threads of a row of patches; `width`: how many, a power of two up to 16.
+/// The largest value over `width` neighboring threads of a row of patches; `width`: a power of two up to 16.
 inline __device__ float largestOverLanes(float value, int width) {
   for (int offset = width / 2; offset > 0; offset /= 2)
     value = largerOf(__shfl_xor_sync(0xffffffffu, value, offset), value);
   return value;
 }
 
-/// Largest magnitudes of the rows of a patch become those of rows of kLanes neighbouring patches, each held by one of
-/// their threads, so that its scale is computed once: largest[j] of thread l is of row j * kLanes + l. Of more lanes
-/// than a patch has rows, thread l has row l % kPatch.
+/// Turns the amaxes of a patch's rows into amaxes of the rows of kLanes neighboring patches, each held by one of their
+/// threads, so that each scale is computed once: largest[j] of thread l belongs to row j * kLanes + l. With more lanes
+/// than a patch has rows, thread l holds row l % kPatch.
 template <int kLanes>
 __device__ void spreadOverLanes(float (&largest)[kPatch]) {
 #pragma unroll
@@ -68,8 +68,8 @@ struct ColumnMaxima {
   float ofPatches[kTilePatches][kTileSide];
   float ofBlocks[kTileSide / kMxBlock][kTileSide];
 
-  /// out: made(block row of the tile, column of the tile, largest magnitude), called once for each, of the columns of
-  /// this thread's patch. All threads call it.
+  /// out: made(block row of the tile, column of the tile, amax), called once for each column of this thread's patch.
+  /// All threads call it.
   template <int kBlock, class Patch, class Make>
   __device__ void find(const Patch& patch, const Make& make, float (&out)[kPatch]) {
     constexpr int kGroups = kTileSide / kBlock;
@@ -98,7 +98,7 @@ struct ColumnMaxima {
   }
 };
 
-/// What a block of threads shares while it quantizes a tile.
+/// Shared memory of a block of threads that quantizes a tile.
 struct TileMemory {
   TransposedTile transposed;
   ColumnMaxima maxima;

@@ -30,7 +30,7 @@ inline dim3 tileGrid(std::int64_t rows, std::int64_t cols) {
   return dim3(static_cast<unsigned>(tilesOf(cols)), static_cast<unsigned>(down < kMaxBlocksY ? down : kMaxBlocksY));
 }
 
-/// Of several matrices: blocks for the largest, as often as there are matrices.
+/// Grid for several matrices: blocks for the largest matrix, times the number of matrices.
 template <class Matrices>
 dim3 tileGrid(const Matrices& matrices) {
   std::int64_t rows = 0;
@@ -44,7 +44,7 @@ dim3 tileGrid(const Matrices& matrices) {
   return grid;
 }
 
-/// Where the patch of the running thread stands in the matrix, and how much of it lies inside.
+/// Position of the running thread's patch in the matrix, and the part of the patch inside it.
 struct PatchPlace {
   std::int64_t row = 0;
   std::int64_t col = 0;
@@ -76,8 +76,9 @@ inline __device__ PatchPlace patchPlace(std::int64_t tileRow, std::int64_t tileC
   return place;
 }
 
-/// What is quantized of a tile by one thread: row(r, x) gives a row of its patch. This one holds it in registers as it
-/// stands in memory, so that all of its rows are under way together and 16-bit elements take half of the registers.
+/// The source of one thread's part of a tile: row(r, x) returns a row of its patch. HeldPatch keeps the patch in
+/// registers in its memory format, so that all rows are loaded concurrently and 16-bit elements take half as many
+/// registers.
 template <Element kElement>
 class HeldPatch {
  public:
@@ -142,7 +143,7 @@ __device__ float largestOfPatch(const Patch& patch) {
   return largest;
 }
 
-/// The first `count` codes from an aligned address on; zeros behind them.
+/// Loads the first `count` encoded values from an aligned address; the rest are zero.
 inline __device__ CodePacket loadPacket(const std::uint8_t* from, int count) {
   if (count == kPatch) {
     FUSELINE_READS(from, sizeof(CodePacket));
@@ -185,7 +186,7 @@ inline __device__ CodePacket encodePacket(const float (&values)[kPatch], const f
                                  : encodePacket<FloatCode::E5M2>(values, multipliers);
 }
 
-/// Codes that stand as the matrix does, of a row of a patch.
+/// Stores one row of a patch in the matrix's own orientation.
 inline __device__ void storeRow(std::uint8_t* codes, std::int64_t cols, const PatchPlace& place, int row,
                                 CodePacket packet) {
   if (row < place.numRows) storePacket(codes + (place.row + row) * cols + place.col, packet, place.numCols);
@@ -239,8 +240,8 @@ struct TransposedTile {
   static __device__ int slot(int col, int packet) { return packet ^ (col / kPatch % kTilePatches) ^ (col & 1); }
 };
 
-/// The codes stand as the transpose of the matrix. packets: of the rows of the patch; endCol: where the columns end
-/// that the tile may have. All threads of the block call it, also those whose patch lies outside.
+/// Stores the transpose of the matrix. packets: the rows of the patch; endCol: end of the tile's columns. All threads
+/// of the block call it, including threads whose patch lies outside.
 inline __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std::int64_t rows,
                                        std::int64_t endCol, const PatchPlace& place, CodePacket (&packets)[kPatch]) {
   transposePatch(packets);
@@ -288,7 +289,7 @@ __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std
   storeTransposed(shared, codes, rows, endCol, place, packets);
 }
 
-/// The codes of a patch, by row, whose elements have one multiplier.
+/// Encodes a patch, row by row, with one multiplier for all elements.
 template <FloatCode kCode, class Patch>
 __device__ void encodePatch(const Patch& patch, float multiplier, CodePacket (&packets)[kPatch]) {
   float multipliers[kPatch];

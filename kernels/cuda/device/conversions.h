@@ -1,8 +1,7 @@
-// Conversions between float32 and 16 bits: instructions of the device, or the host's arithmetic where there is none.
+// Conversions between float32 and 16-bit formats: device instructions, or the host's arithmetic where there are none.
 // SPDX-License-Identifier: Apache-2.0
-// One instruction converts one or two numbers, where the integers of core/numerics take about fifteen; kernels that
-// only move memory would wait for those. The bits are the same, but for NaN: the device makes its own, 0x7fff, of every
-// NaN.
+// One instruction converts one or two numbers; the integer code of core/numerics takes about fifteen, which would slow
+// down memory-bound kernels. The bits are the same except for NaN: the device converts every NaN to 0x7fff.
 #pragma once
 
 #include "core/numerics/bf16.h"
@@ -44,7 +43,7 @@ inline __device__ std::uint32_t bf16PairOf(float first, float second) {
 #endif
 }
 
-// One by the instructions for two: that for one bf16 is a slow one.
+// Converts one number with the instruction for two: the bf16 instruction for one number is slow.
 
 inline __device__ std::uint16_t f16OfFloat(float value) { return static_cast<std::uint16_t>(f16PairOf(value, 0.0f)); }
 inline __device__ std::uint16_t bf16OfFloat(float value) { return static_cast<std::uint16_t>(bf16PairOf(value, 0.0f)); }

@@ -12,7 +12,7 @@ struct PhiloxWords {
   std::uint32_t words[4];
 };
 
-/// Philox4x32 with 10 rounds, as in core/numerics/random.h, whose arrays not every device compiler has.
+/// Philox4x32 with 10 rounds, as in core/numerics/random.h, without arrays: not every device compiler has std::array.
 inline __device__ PhiloxWords philox(PhiloxWords c, std::uint32_t key0, std::uint32_t key1) {
   constexpr int kRounds = 10;
   for (int round = 0; round < kRounds; ++round) {
@@ -40,8 +40,8 @@ inline __device__ std::uint32_t wordOf(const PhiloxWords& drawn, std::uint64_t i
   return index & 2 ? high : low;
 }
 
-/// out[i] = `kept` where element first + i is kept, else 0. first: a multiple of kVector, which is 1 or made of whole
-/// blocks of four elements.
+/// out[i] = `kept` where element first + i is kept, else 0. first: a multiple of kVector, which is 1 or a multiple of
+/// four (a Philox block has four elements).
 template <int kVector>
 __device__ void drop(const Dropout& mask, float kept, std::uint64_t first, float (&out)[kVector]) {
   constexpr int kBlock = 4;

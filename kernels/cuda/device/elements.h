@@ -8,9 +8,9 @@
 #include <bit>
 #include <cstdint>
 
-/// Go with what is read and written of tensors. The compiler learns that it lies in global memory, which it does not
-/// always see. What runs this code on the host may say where a device would end with a fault, because a packet is not
-/// aligned, and count what is moved.
+/// Mark reads and writes of tensors. They tell the compiler that an address lies in global memory, which it cannot
+/// always see. A host build of this code defines them to report accesses that would fault on a device, because a packet
+/// is not aligned, and to count the bytes.
 #ifndef FUSELINE_READS
 #define FUSELINE_READS(address, bytes) __builtin_assume(__isGlobal(address))
 #define FUSELINE_WRITES(address, bytes) __builtin_assume(__isGlobal(address))
@@ -52,7 +52,7 @@ struct Codec<Element::BF16> {
   static __device__ std::uint32_t encodePair(float first, float second) { return bf16PairOf(first, second); }
 };
 
-/// Words of memory, of as many values as they hold.
+/// Encodes the values that `words` holds.
 template <Element kElement, int kWords>
 __device__ void encodeWords(const float* values, std::uint32_t (&words)[kWords]) {
 #pragma unroll
@@ -77,12 +77,12 @@ struct alignas(sizeof(Bits) * kVector < kAccessBytes ? sizeof(Bits) * kVector : 
   Bits elements[kVector];
 };
 
-/// A packet on its way from memory. What asks for all its packets before it takes the first one has them under way
-/// together, and waits once.
+/// A packet that is being loaded. Code that requests all its packets before it takes the first one loads them
+/// concurrently and waits once.
 template <Element kElement, int kVector>
 class LoadedPacket {
  public:
-  /// The first `count` of kVector elements from `index` on; zeros behind them. A whole packet must be aligned.
+  /// Requests the first `count` of kVector elements from `index` on; the rest are zero. A whole packet must be aligned.
   __device__ void request(const void* data, std::int64_t index, int count) {
     if (kBytes % sizeof(std::uint32_t) == 0 && count == kVector) return requestWhole(data, index);
     requestSingly(data, index, count);
@@ -104,7 +104,7 @@ class LoadedPacket {
 #pragma unroll
     for (int i = 0; i < kVector; ++i) out[i] = Codec<kElement>::decode(bitsIn<Bits>(m_words.elements, i));
   }
-  /// The same, where the compiler would otherwise keep what was taken before, in more registers.
+  /// The same as take(), where the compiler would otherwise keep the earlier result in more registers.
   __device__ void takeAnew(float (&out)[kVector]) const {
     LoadedPacket copy = *this;
 #ifdef __CUDA_ARCH__
@@ -151,7 +151,7 @@ __device__ void storeElements(void* data, std::int64_t index, int count, const f
     if (i < count) to[i] = Codec<kElement>::encode(values[i]);
 }
 
-/// A whole packet on its way from or to memory, of an element type that is known at run time only.
+/// A whole packet that is being loaded or stored, of an element type known only at run time.
 class RawPacket {
  public:
   static constexpr int kElements = 8;
@@ -181,7 +181,8 @@ class RawPacket {
     }
   }
 
-  /// In one access of 16 bytes, or in two: behind the choice of the element type, where the compiler keeps them whole.
+  /// Stores in one access of 16 bytes, or in two. The element type is tested first, so that the compiler keeps the
+  /// accesses whole.
   __device__ void store(Element element, void* data, std::int64_t index) const {
     const bool isWide = element == Element::F32;
     const int elementBytes = isWide ? 4 : 2;
@@ -191,7 +192,7 @@ class RawPacket {
     if (isWide) to[1] = m_halves[1];
   }
 
-  /// What was decoded is of no more use: the compiler holds the packet, not twice as many registers of floats.
+  /// Ends the use of the decoded values: the compiler keeps the packet instead of twice as many registers of floats.
   __device__ void holdAsItIs(Element element) {
 #pragma unroll
     for (int half = 0; half < 2; ++half)

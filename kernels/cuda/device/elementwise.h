@@ -19,7 +19,7 @@ struct Position {
   int count = 0;
 };
 
-/// Where a grid's column stands in an operand's row.
+/// Column of an operand's row that belongs to a column of the grid.
 inline __device__ std::int64_t columnOf(const Operand& operand, std::int64_t col, std::int64_t cols) {
   if (operand.interleave == 0) return operand.lane * cols + col;
   return (col / operand.interleave * operand.lanes + operand.lane) * operand.interleave + col % operand.interleave;
@@ -45,7 +45,7 @@ __device__ void loadOperand(const Operand& from, const Grid& grid, const Positio
   loadElements<kVector>(from.element, from.data, index, at.count, out);
 }
 
-/// A packet of an operand whose elements differ from row to row, on its way from memory.
+/// A packet of an operand with different elements in each row, while it is being loaded.
 template <Element kElement, int kVector>
 struct LoadedOperand {
   LoadedPacket<kElement, kVector> packet;
@@ -60,8 +60,8 @@ __device__ void storeOperand(const Operand& to, const Grid& grid, const Position
   storeElements<kVector>(to.element, to.data, indexOf(to, grid, at), at.count, values);
 }
 
-/// Adds over the lanes whose numbers differ in the bits below `width`, a power of two up to a warp's. All lanes call
-/// it.
+/// Sums over the lanes whose indices differ in the bits below `width`, a power of two up to the warp size. All lanes
+/// call it.
 inline __device__ float sumOverLanes(float value, int width) {
   for (int offset = width / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
   return value;

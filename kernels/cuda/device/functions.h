@@ -29,8 +29,8 @@ inline __device__ float minimum(float a, float b) {
 
 inline __device__ float less(float a, float b) { return isNan(a) || isNan(b) ? a + b : (a < b ? 1.0f : 0.0f); }
 
-/// Of a number from 1 on; 0 beyond 2^126. The device's instruction is off by one unit in the last place at most; a
-/// division that is rounded correctly takes ten more.
+/// 1 / x for x >= 1; 0 beyond 2^126. The device's instruction is off by at most one unit in the last place; a correctly
+/// rounded division takes ten more instructions.
 inline __device__ float reciprocal(float x) {
 #ifdef __CUDA_ARCH__
   float result;

@@ -1,4 +1,4 @@
-// What generated elementwise code may use.
+// The functions and types that generated elementwise code may use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

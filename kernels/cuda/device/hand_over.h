@@ -37,11 +37,11 @@ __device__ void writeCopies(TileMemory& shared, const HandOver& handOver, const 
   }
 }
 
-/// What the tiles of one lane of a result become with scales that are known beforehand: the rows of a patch are coded
-/// at once, and only what is to be transposed waits.
+/// Quantizes the tiles of one lane of a result with known scales: the rows of a patch are encoded at once, and only the
+/// values to transpose wait in shared memory.
 class TensorCodes {
  public:
-  /// element: to which the result is rounded first, if it is. firstScale: of the first pair. memory:
+  /// element: the result is first rounded to it, if at all. firstScale: scale of the first pair. memory:
   /// WaitingCodes::kTileBytes for every pair.
   __device__ TensorCodes(Element element, const HandOver& handOver, float firstScale, const MatrixSize& size,
                          void* memory)
@@ -129,7 +129,7 @@ class TileWalk {
     }
   }
 
-  /// All threads of the block call it behind the last tile: an amax is raised once.
+  /// All threads of the block call it after the last tile: an amax is updated once.
   __device__ void finish(const HandOver& handOver) const {
     if (kKind != CopyKind::Tensor || !handOver.pairs[0].amax) return;  // all have one, or none
     const float largest = largestOfBlock(m_largest, tileThread());
@@ -142,7 +142,7 @@ class TileWalk {
   using Loads = typename Evaluator::Loads;
   static constexpr int kLanes = Evaluator::kLanes;
   static constexpr int kMaxColumnSums = Evaluator::kMaxColumnSums > 0 ? Evaluator::kMaxColumnSums : 1;
-  /// With as many behind them a thread has 64 bytes or more under way.
+  /// With this many rows at once a thread has 64 bytes or more in flight.
   static constexpr int kRowsAtOnce = sizeof(Loads) <= 16 ? 2 : 1;
 
   __device__ MatrixSize sizeOf(int lane) const { return {m_grid.rows, kLanes * m_grid.cols, (lane + 1) * m_grid.cols}; }
@@ -228,8 +228,8 @@ class TileWalk {
   const Grid& m_grid;
   float* m_columnParts;
   float* m_rowParts;
-  float m_scale = 1.0f;    // of the first pair, where a tensor has one
-  float m_largest = 0.0f;  // of the thread's patches, where one scale comes with an amax
+  float m_scale = 1.0f;    // scale of the first pair, where a tensor has one
+  float m_largest = 0.0f;  // amax of the thread's patches, where one scale comes with an amax
 };
 
 /// As walkGrid, by tiles; one result of dtype kElement, which has the grid's columns kLanes times side by side, is

@@ -1,4 +1,4 @@
-// Evaluates elementwise programs instruction by instruction: what runs a program that has no code of its own.
+// Evaluates elementwise programs instruction by instruction, for programs without generated code.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -76,7 +76,7 @@ class Interpreter {
         return drop<kVector>(m_program.dropouts[instruction.dropout], instruction.constant, first, out);
       }
       default:
-#pragma unroll 1  // the functions once, not once an element: registers are what runs out
+#pragma unroll 1  // one copy of the functions instead of one per element: registers are the scarce resource
         for (int v = 0; v < kVector; ++v)
           out[v] = compute(instruction.opcode, m_values[instruction.a][v], m_values[instruction.b][v]);
     }

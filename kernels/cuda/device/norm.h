@@ -1,4 +1,4 @@
-// What kernels of norms share: how the threads of a row read it, sums over it, and the result of one packet.
+// Shared code of the norm kernels: how the threads of a row read it, sums over it, and the result of one packet.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,7 +28,7 @@ struct OneElement {
   static constexpr bool fit(const NormProblem& problem) {
     return problem.x == kElement && problem.y == kElement && problem.parameter == kElement;
   }
-  /// What was known of the element types at run time is a constant of the kernel.
+  /// Turns element types that were known at run time into constants of the kernel.
   template <class Norm>
   static __device__ Norm known(Norm norm) {
     norm.problem.x = norm.problem.y = norm.problem.parameter = kElement;
@@ -36,8 +36,8 @@ struct OneElement {
   }
 };
 
-/// f(packet, col, isInside) for the places of packets that the running thread has: all threads of a row come to as
-/// many, of which some may be behind its end. A row has whole packets.
+/// f(packet, col, isInside) for the packets of the running thread. All threads of a row visit the same number of
+/// packets, some of which may lie beyond its end. A row has whole packets.
 template <class Share, class Function>
 __device__ void forEachPlace(std::int64_t cols, const Function& f) {
   constexpr int kVector = Share::kVector;
@@ -61,7 +61,7 @@ __device__ void forEachPacket(std::int64_t cols, const Function& f) {
   });
 }
 
-/// One row of a matrix as a thread reads it: held packets are all asked for at once.
+/// One row of a matrix as a thread reads it: all held packets are requested at once.
 template <class Share, bool kIsHeld = Share::isHeld>
 class RowReader {
  public:
@@ -77,7 +77,7 @@ class RowReader {
 
   explicit __device__ operator bool() const { return m_data != nullptr; }
 
-  /// Between two walks over what is held.
+  /// Call between two passes over held packets.
   __device__ void holdAsItIs() {
     if constexpr (kIsHeld)
       for (RawPacket& packet : m_packets) packet.holdAsItIs(m_element);
@@ -115,7 +115,7 @@ __device__ void sumOverRow(float (&sums)[kCount]) {
   }
 }
 
-/// What is normalized: left, or the rounded sum of both.
+/// The input of the normalization: left, or the rounded sum of both.
 struct Addends {
   Element left = Element::F32;
   const void* leftData = nullptr;
@@ -123,7 +123,7 @@ struct Addends {
   const void* rightData = nullptr;  // null: nothing is added
 };
 
-/// A sum that was stored is read in place of what was added.
+/// A stored sum is read in place of its addends.
 inline __device__ Addends addendsOf(const NormForward& norm, bool isSumStored) {
   const NormAddend& addend = norm.addend;
   if (!addend.rightData) return {norm.problem.x, norm.x};
@@ -131,7 +131,7 @@ inline __device__ Addends addendsOf(const NormForward& norm, bool isSumStored) {
   return {addend.left, norm.x, addend.right, addend.rightData};
 }
 
-/// To what an x is rounded before it is normalized: norms of te.ops cast it to the weight's dtype. F32: it stays.
+/// Type to which x is rounded before it is normalized: norms of te.ops cast it to the weight's dtype. F32: no rounding.
 inline __device__ Element roundedX(const NormProblem& problem) {
   return problem.parameter == problem.x ? Element::F32 : problem.parameter;
 }
@@ -143,8 +143,8 @@ __device__ void addRounded(Element sum, const float (&right)[kVector], float (&x
   roundTo(sum, x);
 }
 
-/// What is normalized, of one row; the sum is stored when it is first made. kHeldAs: an element type that holds the
-/// problem's x.
+/// One row of the normalization's input; the sum is stored when it is first computed. kHeldAs: an element type that
+/// holds the problem's x.
 template <class Share, Element kHeldAs>
 class NormalizedRow {
  public:
@@ -160,7 +160,7 @@ class NormalizedRow {
     }
   }
 
-  /// f(packet, col, isInside, x), as forEachPlace. x is of no use behind the end.
+  /// f(packet, col, isInside, x), as forEachPlace. x is undefined beyond the end.
   template <class Function>
   __device__ void forEachPlace(const Function& f) {
     if constexpr (Share::isHeld)
@@ -223,7 +223,7 @@ struct RowFactors {
   float rstd = 0.0f;
 };
 
-/// By what the sums of a row are divided.
+/// Divisor of the sums of a row.
 inline __device__ float divisorOf(const NormProblem& problem) {
   return problem.kind == NormKind::L2 ? 1.0f : static_cast<float>(problem.cols);
 }
@@ -252,13 +252,13 @@ __device__ RowFactors measureRow(const NormProblem& problem, Row& row) {
   return factors;
 }
 
-/// norm: forward, behind what finds them, or backward
+/// norm: forward, after its factors have been computed, or backward
 template <class Norm>
 __device__ RowFactors factorsOf(const Norm& norm, std::int64_t row) {
   return {norm.mean ? norm.mean[row] : 0.0f, norm.rstd[row]};
 }
 
-/// Makes of what was read of gamma that which multiplies; 1 where there is none.
+/// Converts gamma as read into the multiplier; 1 where there is no gamma.
 template <int kVector>
 __device__ void centreGamma(const NormProblem& problem, bool hasGamma, float (&gamma)[kVector]) {
 #pragma unroll
@@ -272,7 +272,7 @@ __device__ void loadGamma(const NormProblem& problem, const void* gamma, std::in
   centreGamma<kVector>(problem, gamma != nullptr, out);
 }
 
-/// gamma as it multiplies, of what was asked for before.
+/// Takes the requested gamma as a multiplier.
 template <class Reader, int kVector>
 __device__ void takeGamma(const NormProblem& problem, const Reader& reader, int packet, std::int64_t col,
                           float (&out)[kVector]) {
@@ -280,7 +280,7 @@ __device__ void takeGamma(const NormProblem& problem, const Reader& reader, int 
   centreGamma<kVector>(problem, static_cast<bool>(reader), out);
 }
 
-/// y of what is normalized. gamma as it multiplies.
+/// Computes y from the normalized values. gamma: as a multiplier.
 template <int kVector>
 __device__ void normalize(const RowFactors& factors, const float (&gamma)[kVector], const float (&beta)[kVector],
                           float (&y)[kVector]) {
@@ -308,8 +308,8 @@ __device__ void differentiate(float rstd, const GradientMeans& means, const floa
   for (int v = 0; v < kVector; ++v) dx[v] = rstd * (dx[v] * gamma[v] - means.g - xhat[v] * means.gx) + extra[v];
 }
 
-/// xhat and dy of a row, and what is added to its gradient. They are asked for as it is made; a row behind the last one
-/// is empty.
+/// xhat and dy of a row, and the addend of its gradient. They are requested in the constructor; a row beyond the last
+/// one is empty.
 template <class Share, class Elements>
 class GradientRow {
  public:
@@ -330,7 +330,7 @@ class GradientRow {
     m_readDy.holdAsItIs();
   }
 
-  /// f(packet, col, isInside, xhat, dy), as forEachPlace. Both are of no use behind the end.
+  /// f(packet, col, isInside, xhat, dy), as forEachPlace. Both are undefined beyond the end.
   template <class Function>
   __device__ void forEachPlace(const Function& f) const {
     device::forEachPlace<Share>(m_cols, [&](int packet, std::int64_t col, bool isInside) {
@@ -373,7 +373,7 @@ class GradientRow {
   RowFactors m_factors;
 };
 
-/// All threads of the row call it and get the means. visit(col, xhat, dy): of every packet.
+/// All threads of the row call it and get the means. visit(col, xhat, dy): called for every packet.
 template <class Share, class Row, class Gamma, class Visit>
 __device__ GradientMeans measureGradient(const NormBackward& norm, const Row& row, const Gamma& readGamma,
                                          const Visit& visit) {

@@ -1,4 +1,4 @@
-// What the host tells the device of a norm: plain data.
+// Plain data of a norm that the host passes to the device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,8 @@ namespace fuseline::cuda::device {
 
 enum class NormKind : std::uint8_t { Rms, Layer, L2 };
 
-/// What a norm step is, without its pointers. x: [rows, cols], also the sum that is normalized, dx and the extra
-/// gradient; y: also dy; parameters: gamma, beta and their gradients [cols].
+/// A norm step without its pointers. x: dtype of x [rows, cols], of the normalized sum, dx and the extra gradient; y:
+/// of y and dy; parameters: gamma, beta and their gradients [cols].
 struct NormProblem {
   NormKind kind = NormKind::Rms;
   std::int64_t rows = 0;
@@ -23,7 +23,7 @@ struct NormProblem {
   bool isGammaZeroCentred = false;
 };
 
-/// A residual that is added first: sum = x + addend, rounded to the problem's x, is what is normalized.
+/// A residual that is added first: sum = x + addend, rounded to the problem's x, is normalized.
 struct NormAddend {
   Element left = Element::F32;  // of NormForward::x
   Element right = Element::F32;
@@ -31,7 +31,7 @@ struct NormAddend {
   void* sum = nullptr;              // null: only the norm is wanted
 };
 
-/// y null: only what is known of the rows is wanted, or codes of y.
+/// y null: only the row statistics or the quantized values of y are requested.
 struct NormForward {
   NormProblem problem;
   NormAddend addend;
@@ -41,7 +41,7 @@ struct NormForward {
   void* y = nullptr;
   float* mean = nullptr;  // null: not wanted
   float* rstd = nullptr;
-  float* amax = nullptr;  // of y, to be raised; null: not wanted
+  float* amax = nullptr;  // amax of y, to be updated; null: not requested
 };
 
 struct NormBackward {
@@ -55,14 +55,14 @@ struct NormBackward {
   void* dx = nullptr;      // null: not wanted
   void* dgamma = nullptr;  // null: not wanted
   void* dbeta = nullptr;
-  float* amax = nullptr;       // of dx, to be raised; null: not wanted
-  float* parts = nullptr;      // of each block: sums for dgamma and, if wanted, dbeta; null where neither is
-  bool hasSharedSums = false;  // they are added up in shared memory: the launch says so
+  float* amax = nullptr;       // amax of dx, to be updated; null: not requested
+  float* parts = nullptr;      // of each block: sums for dgamma and, if requested, dbeta; null if neither is
+  bool hasSharedSums = false;  // the sums are added in shared memory: the launch decides
 };
 
-/// How the threads of a block share rows: a warp has one, or all of them have one, and a thread holds kHeldPackets
-/// packets of kVector columns of it in registers; none where it may be of any length, and is read once more for every
-/// sum.
+/// How the threads of a block share rows: each warp has a row, or all of them share one, and a thread keeps
+/// kHeldPackets packets of kVector columns in registers. With kHeldPackets = 0 a row may have any length, and is read
+/// again for every sum.
 template <int kRowThreads_, int kVector_, int kHeldPackets_>
 struct RowShare {
   static constexpr int kRowThreads = kRowThreads_;

@@ -18,10 +18,10 @@ constexpr int kLine = kHadamardSize;
 /// Sixteen codes, the first in the lowest half of a byte.
 using LineCodes = std::uint64_t;
 
-/// Of a matrix of codes as it stands: whole bytes a row.
+/// Position of a line in a matrix of encoded values as stored: whole bytes per row.
 struct LinePlace {
   std::int64_t row = 0;
-  std::int64_t line = 0;  // of the row, counted from its beginning
+  std::int64_t line = 0;  // index of the line within the row
 };
 
 inline __device__ std::int64_t linesIn(std::int64_t extent) { return (extent + kLine - 1) / kLine; }
@@ -66,7 +66,7 @@ inline __device__ void transformLineBack(float (&line)[kLine]) {
       [](double value) { return static_cast<float>(value); });
 }
 
-/// Random bytes of a line that begins anywhere: of one block of sixteen, or of two.
+/// Random bytes of a line that begins anywhere: from one block of sixteen, or from two.
 class LineBytes {
  public:
   __device__ LineBytes(const RoundingBytes& random, std::uint64_t first)
@@ -108,7 +108,7 @@ inline __device__ LineCodes encodeLine(const float (&line)[kLine], float multipl
   return codes;
 }
 
-/// Codes of a line of a copy with `cols` columns. multiplier: that of its block.
+/// Stores the encoded values of a line of a tensor with `cols` columns. multiplier: that of the line's block.
 inline __device__ void storeLine(const Nvfp4Copy& copy, std::int64_t cols, const LinePlace& place,
                                  const float (&line)[kLine], float multiplier) {
   const auto first = static_cast<std::uint64_t>(place.row * cols + place.line * kLine);

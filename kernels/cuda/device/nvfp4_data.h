@@ -1,4 +1,4 @@
-// What the host tells the device of a copy in NVFP4: plain data.
+// Plain data of a tensor in NVFP4 that the host passes to the device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,8 +12,8 @@ struct RoundingBytes {
   std::uint32_t stream[2] = {};
 };
 
-/// Two codes of E2M1 a byte, rows of whole bytes; an E4M3 code for every block; and the amax of what is coded. codes
-/// null: this copy is not made.
+/// Two E2M1 values per byte, rows of whole bytes; one E4M3 scale per block; and the amax of the quantized tensor. codes
+/// null: this tensor is not produced.
 struct Nvfp4Copy {
   std::uint8_t* codes = nullptr;
   std::uint8_t* scales = nullptr;

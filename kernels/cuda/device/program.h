@@ -8,7 +8,7 @@
 
 namespace fuseline::cuda::device {
 
-/// What ops compute with; numbered as the first dtypes are.
+/// Element types that ops compute with; numbered like the first dtypes.
 enum class Element : std::uint8_t { F32, F16, BF16 };
 
 constexpr int kBlockThreads = 256;
@@ -67,7 +67,7 @@ enum class Opcode : std::uint8_t {
   SiluGrad,
 };
 
-/// Values live in registers, which are assigned again when nobody needs them.
+/// Values live in registers, which are reassigned after their last use.
 struct Instruction {
   Opcode opcode = Opcode::Constant;
   std::uint8_t out = 0;
@@ -107,7 +107,7 @@ struct Program {
   int numRowSums = 0;
 };
 
-/// What generated code gets in place of a Program: the rest of it is in the code.
+/// Replaces a Program for generated code: the rest of the program is in the code.
 struct Arguments {
   void* data[Program::kMaxOperands];
   Dropout dropouts[Program::kMaxDropouts];

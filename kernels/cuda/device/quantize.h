@@ -25,7 +25,7 @@ inline __device__ bool isFinite(float x) { return x - x == 0.0f; }
 
 constexpr float kLargestFloat = 0x1.fffffep127f;
 
-/// What a tensor with this amax is multiplied by; 1 where the amax is 0, infinite or NaN.
+/// Quantization multiplier of a tensor with this amax; 1 where the amax is 0, infinite or NaN.
 inline __device__ float scaleFromAmax(float amax, FloatCode code, const ScaleRule& rule) {
   const float bounded = amax < rule.epsilon ? rule.epsilon : amax;
   if (!isFinite(bounded) || !(bounded > 0.0f)) return 1.0f;
@@ -38,7 +38,7 @@ inline __device__ std::uint8_t encode(float value, FloatCode code) {
   return code == FloatCode::E4M3 ? E4m3::fromFloat(value) : E5m2::fromFloat(value);
 }
 
-/// The codes of four numbers, that of the first in the lowest byte.
+/// Encodes four numbers, the first in the lowest byte.
 template <FloatCode kCode>
 __device__ std::uint32_t encodeFour(const float (&x)[4]) {
 #ifdef FUSELINE_HAS_FP8_INSTRUCTIONS
@@ -85,7 +85,7 @@ inline __device__ float decode(std::uint8_t code, FloatCode format) {
 #endif
 }
 
-/// The scale of the next step, of a history's amax; stays where the amax is 0, infinite or NaN.
+/// The next step's scale from a history's amax; unchanged where the amax is 0, infinite or NaN.
 inline __device__ float delayedScale(float amax, float previous, float scaledLargest) {
   if (!isFinite(amax) || !(amax > 0.0f)) return previous;
   const float scale = scaledLargest / amax;

@@ -1,4 +1,4 @@
-// What the host tells the device of a quantizer: plain data.
+// Plain data of a quantizer that the host passes to the device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@ enum class FloatCode : std::uint8_t { E4M3, E5M2 };
 struct ScaleRule {
   float epsilon = 0.0f;  // a smaller amax counts as this one
   bool isPowerOfTwo = false;
-  float ifInfinite = 0x1.fffffep127f;  // stands in for a scale that float32 cannot hold
+  float ifInfinite = 0x1.fffffep127f;  // replaces a scale that float32 cannot hold
 };
 
 /// One copy: codes, and what dequantizes them: one float32, or for every block a float32 or an E8M0 code. codes null:
@@ -21,13 +21,15 @@ struct CodedCopy {
   void* scales = nullptr;
   FloatCode code = FloatCode::E4M3;
   ScaleRule rule;                   // of float32 scales
-  bool isTransposed = false;        // codes stand as the transpose of x
-  std::int64_t scaleRowStride = 0;  // from a block's scale to that of the block below it in x
-  std::int64_t scaleColStride = 0;  // to that of the block beside it
-  std::int64_t scalesInLine = 0;    // whose stride is 1 and that zeros pad to a multiple of four; 0: nothing pads them
+  bool isTransposed = false;        // stored as the transpose of x
+  std::int64_t scaleRowStride = 0;  // from a block's scale to the scale of the block below it in x
+  std::int64_t scaleColStride = 0;  // to the scale of the block to its right
+  std::int64_t scalesInLine = 0;    // number of scales with stride 1, padded with zeros to a multiple of four; 0: no
+                                    // padding
 };
 
-/// What has a scale: the tensor, or blocks of 1x128, 128x128, 1x32 or 32x32 elements, on end in columnwise copies.
+/// Granularity of scales: the tensor, or blocks of 1x128, 128x128, 1x32 or 32x32 elements, transposed in columnwise
+/// quantized tensors.
 enum class CopyKind : std::uint8_t { Tensor, Float8Line, Float8Square, MxLine, MxSquare };
 
 /// The copies that one op reads; with neither of them the amax alone.
@@ -35,16 +37,16 @@ struct CopyPair {
   CodedCopy rowwise;
   CodedCopy columnwise;
   const float* scale = nullptr;  // of a tensor
-  float* amax = nullptr;         // of a tensor: raised to its largest magnitude
+  float* amax = nullptr;         // of a tensor: updated with its largest magnitude
 };
 
-/// What a kernel makes of a result besides.
+/// The quantized tensors that a kernel produces from a result (fused quantization).
 struct HandOver {
   static constexpr int kMaxPairs = 4;
   CopyPair pairs[kMaxPairs];
   int numPairs = 0;
   CopyKind kind = CopyKind::Tensor;
-  bool isUnrounded = false;  // codes and amax follow from float32, not from what is stored of it
+  bool isUnrounded = false;  // quantized values and amax follow from float32, not from the stored result
 };
 
 }  // namespace fuseline::cuda::device

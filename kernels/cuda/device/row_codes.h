@@ -1,4 +1,4 @@
-// What the threads that have whole rows of a result find or write of it besides: its amax, or rowwise codes.
+// Fused quantization by threads that have whole rows of a result: its amax, or rowwise quantized values.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -37,11 +37,12 @@ class RowAmax {
 /// Its codes are left to others.
 class RowCodes {
  public:
-  /// element: of the result, which has `cols` columns, a multiple of 8, and is rounded to it first, if it is.
+  /// element: type of the result, to which it is first rounded, if at all. The result has `cols` columns, a multiple of
+  /// 8.
   __device__ RowCodes(Element element, std::int64_t cols, const HandOver& handOver)
       : m_element(element), m_cols(cols), m_handOver(handOver) {}
 
-  /// Threads of a row that stand side by side call it together, with packets that do; those behind the end are zeros.
+  /// Adjacent threads of a row call it together, with adjacent packets; packets beyond the end are zeros.
   __device__ void take(std::int64_t row, std::int64_t col, bool isInside, const float (&values)[kPatch]) {
     float stored[kPatch];
 #pragma unroll

@@ -8,8 +8,8 @@
 
 namespace fuseline::cuda::device {
 
-/// The rows of a thread's patch, as they would be stored, in shared memory: registers are left to what makes them. A
-/// thread takes what it put.
+/// The rows of a thread's patch, in their stored format, in shared memory, which leaves the registers to the
+/// computation. A thread takes only its own rows.
 template <Element kElement>
 class WaitingPatch {
  public:

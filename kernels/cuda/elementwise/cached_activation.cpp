@@ -1,5 +1,5 @@
-// Kernel "cached_activation": an activation that keeps its input in E4M3. Forward: y, the codes of x and their scale.
-// Backward: the gradient at the x that the codes stand for.
+// Kernel "cached_activation": an activation that keeps its input in E4M3. Forward: y, quantized x and its scale.
+// Backward: the gradient at the dequantized x.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/cached_input.h"
 #include "kernels/cuda/elementwise/elementwise_step.h"

@@ -13,9 +13,9 @@ namespace {
 
 using namespace device;
 
-/// A block has so many items side by side.
+/// Number of adjacent items of a block.
 constexpr unsigned kItems = kWarpLanes;
-/// So many of an item's terms at a time: few are left for a thread, which would wait for one after the other.
+/// Number of an item's terms summed concurrently: each thread has few terms left, which it would wait for one by one.
 constexpr unsigned kManyTerms = kWarpLanes;
 constexpr unsigned kFewTerms = kBlockThreads / kItems;
 

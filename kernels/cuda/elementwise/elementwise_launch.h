@@ -1,4 +1,4 @@
-// Launches of elementwise programs. Plain C++: the kernels stand in elementwise_kernels.cu.
+// Launches of elementwise programs. Plain C++: the kernels are in elementwise_kernels.cu.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,10 +27,10 @@ struct ElementwiseShape {
 /// Elements that a thread moves at once: 16 bytes of a 16-bit format, twice 16 of float32.
 constexpr int kVectorWidth = 8;
 
-/// What fills a device.
+/// The grid size that fills a device.
 struct DeviceFill {
-  /// Of programs with column sums, compiled or not: sums have the same bits then. So many of the gradients of an
-  /// activation and its bias run on a multiprocessor at once, which have 40 registers.
+  /// For programs with column sums, compiled or not, so that their sums have the same bits. This number of blocks of
+  /// the gradients of an activation and its bias, which need 40 registers, runs on a multiprocessor at once.
   static constexpr int kBlocksWithSums = 6;
   int numMultiprocessors = 1;
   int blocksAtOnce = kBlocksWithSums;  // of a multiprocessor
@@ -41,17 +41,18 @@ struct DeviceFill {
 ElementwiseShape elementwiseShape(std::int64_t rows, std::int64_t cols, bool isVectorized, bool hasColumnSums,
                                   const DeviceFill& device);
 
-/// What programs that take tiles declare of shared memory themselves, at most.
+/// Upper bound of the shared memory that programs with tiles declare themselves.
 constexpr std::size_t kTileDeclaredBytes = 35 * 1024;
 
-/// By tiles of 128 x 128, for programs that quantize a result, whose elements wait in shared memory: so many bytes in
-/// all lanes of an element.
+/// Tiles of 128 x 128, for programs that quantize a result, whose elements wait in shared memory. waitingBytes: bytes
+/// per element, summed over all lanes.
 ElementwiseShape tileShape(std::int64_t rows, std::int64_t cols, std::size_t waitingBytes);
 
 /// Scratch memory for the parts of sums, in floats.
 std::int64_t numColumnParts(const device::Program& program, const ElementwiseShape& shape);
 std::int64_t numRowParts(const device::Program& program, const ElementwiseShape& shape);
-/// The most that any shape with column sums wants of both, whose grid has no more rows than this one's.
+/// The largest number of parts that any shape with column sums needs for both sums, if its grid has no more rows than
+/// this one's.
 std::int64_t mostParts(const device::Program& program, const ElementwiseShape& tallest, int numMultiprocessors);
 
 /// The program's operands hold their pointers. parts: numColumnParts + numRowParts floats.
@@ -67,7 +68,7 @@ struct PartSums {
   /// Item i goes where column i of `cols` stands.
   device::Operand to;
   std::int64_t cols = 0;
-  void* behind = nullptr;  // items from `cols` on go here, of the same element type; null: there are none
+  void* behind = nullptr;  // items from `cols` on go here, with the same element type; null: there are none
 };
 void launchPartSums(const PartSums& sums, Stream stream);
 

@@ -47,7 +47,7 @@ class Compiler {
  private:
   static constexpr int kForever = -1;
 
-  /// What is stored or summed lives to the end.
+  /// Stored or summed values live to the end.
   void findLastUses() {
     m_lastUse.assign(m_source.code.size(), 0);
     for (std::size_t i = 0; i < m_source.code.size(); ++i)

@@ -1,4 +1,4 @@
-// Turns elementwise programs into what the device interprets.
+// Converts elementwise programs into device programs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace fuseline::cuda {
 
-/// Stands in a place that only numbers elements, for a dropout.
+/// Placeholder for an operand that only numbers elements, for a dropout.
 constexpr OperandKey kNoOperand{.member = -1};
 
-/// A program for the device, and what its operands are; their pointers are filled in before each launch.
+/// A program for the device and its operands; their pointers are filled in before each launch.
 struct DeviceProgram {
   device::Program program;
   std::vector<Place> places;  // by operand of the program
-  /// Where the sums go. Of column sums with Access::Scalar the columns are added as well.
+  /// Destinations of the sums. With Access::Scalar, column sums are also summed over the columns.
   std::vector<Place> columnSums;
   std::vector<Place> rowSums;
 };

@@ -8,8 +8,8 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// Without sums a thread walks down so many rows at most, and its addresses are computed once; fewer where there would
-/// not be so many blocks for a multiprocessor.
+/// Without sums a thread processes at most this number of rows, and computes its addresses once; fewer rows if a
+/// multiprocessor would otherwise have fewer than kFewBlocks blocks.
 constexpr std::int64_t kRowsPerThread = 4;
 constexpr std::int64_t kFewBlocks = 2;
 constexpr std::int64_t kMaxBlocksY = 65535;
@@ -22,7 +22,7 @@ unsigned threadsFor(std::int64_t columns) {
   return threads;
 }
 
-/// Blocks below each other where parts are read once more: no more than run at once.
+/// Number of vertical blocks where parts are read again: no more than run at once.
 std::int64_t enoughBlocks(const ElementwiseShape& shape, const DeviceFill& device) {
   return std::max<std::int64_t>(std::int64_t{device.blocksAtOnce} * device.numMultiprocessors / shape.blocksX, 1);
 }

@@ -30,12 +30,12 @@ const char* nameOf(device::Access access) {
   return kNames[static_cast<int>(access)];
 }
 
-/// The bits of a constant: decimal text would be rounded once more.
+/// The bits of a constant: decimal text would be rounded a second time.
 std::string constantText(float value) {
   return fmt::format("std::bit_cast<float>(0x{:08x}u)", std::bit_cast<std::uint32_t>(value));
 }
 
-/// The value of an instruction for lane v, of its operands a and b.
+/// The value of an instruction for lane v, from its operands a and b.
 std::string expression(Opcode opcode, const std::string& a, const std::string& b) {
   switch (opcode) {
     case Opcode::Add: return a + " + " + b;
@@ -66,7 +66,8 @@ std::string expression(Opcode opcode, const std::string& a, const std::string& b
   return "";
 }
 
-/// Differ its elements from row to row? Those are asked for before anything waits; the others stay in the cache.
+/// Do its elements differ from row to row? Such operands are requested before anything waits; the others stay in the
+/// cache.
 bool isRequested(const Operand& operand) { return operand.access == device::Access::Full; }
 
 std::string statement(const Program& program, const Instruction& instruction) {
@@ -120,7 +121,7 @@ std::vector<std::string> declarations(const Program& program) {
   return lines;
 }
 
-/// Which operands are asked for before anything is computed.
+/// Operands that are requested before the computation starts.
 std::set<int> requestedOperands(const Program& program) {
   std::set<int> operands;
   for (const Instruction& instruction : codeOf(program))
@@ -197,9 +198,9 @@ std::string measuring(const Program& program, const HandedResult& handed) {
 constexpr const char* kRaiseAmax =
     "\n  raiseAmax(arguments.handOver.pairs[0].amax, evaluator.largest, threadIdx.y * blockDim.x + threadIdx.x);";
 
-/// {0}: vector, {1}: column sums, {2}: row sums, {3}: all sums but at least one, {4}: body, {5}: name of the kernel,
-/// {6}: how it walks, {7}: lanes of what is quantized, {8}: what else evaluate() takes, {9}: what else it keeps, {10}:
-/// what is loaded, {11}: how, {12}: what else bounds the launch.
+/// {0}: vector width, {1}: column sums, {2}: row sums, {3}: all sums but at least one, {4}: body, {5}: name of the
+/// kernel, {6}: its loop, {7}: lanes of the quantized result, {8}: further arguments of evaluate(), {9}: further state,
+/// {10}: loaded operands, {11}: how they are loaded, {12}: further launch bounds.
 constexpr const char* kTemplate = R"(#include "kernels/cuda/device/generated.h"
 
 namespace {{

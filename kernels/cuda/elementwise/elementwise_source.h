@@ -1,4 +1,5 @@
-// CUDA C++ for an elementwise program: what the interpreter does, as straight code that a compiler can optimise.
+// CUDA C++ for an elementwise program: the interpreter's computation as straight-line code that a compiler can
+// optimize.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,12 +14,12 @@ namespace fuseline::cuda {
 /// The kernel in generated code.
 inline constexpr const char* kGeneratedKernel = "fuselineElementwise";
 
-/// A result that is quantized as it is made, which takes tiles; or whose amax is found.
+/// A result with fused quantization, which needs tiles, or with an amax.
 struct HandedResult {
-  std::vector<int> stores;  // of the program, by lane of the result; a lane that is quantized is in one piece
-  std::optional<device::CopyKind> kind = std::nullopt;  // none: only the amax is wanted
-  bool isWritten = true;                                // the result itself, too
-  bool isUnrounded = false;                             // the amax is that of float32, not of what is stored of it
+  std::vector<int> stores;  // of the program, by lane of the result; a quantized lane is in one piece
+  std::optional<device::CopyKind> kind = std::nullopt;  // none: only the amax is requested
+  bool isWritten = true;                                // the result itself is written, too
+  bool isUnrounded = false;                             // the amax is that of float32, not of the stored result
 };
 
 /// `vector` columns a thread; with tiles device::kPatch. Equal programs give equal texts; pointers and the seeds of

@@ -37,7 +37,7 @@ GridSize findGrid(const CompileRequest& request, const DeviceProgram& program) {
   return grid;
 }
 
-/// A result of the program and the copies that are made of it, or the amax that is found.
+/// A result of the program and its quantized tensors, or its amax.
 struct CopiedResult {
   StepCopies copies;
   std::vector<int> stores;          // by lane of the result
@@ -155,7 +155,7 @@ bool fitsBlock(const CompileRequest& request, const DeviceProgram& program, cons
   return bytes == 0 || bytes + kTileDeclaredBytes <= request.device.maxSharedBytes;
 }
 
-/// The program hands over itself where there is a compiler.
+/// The program produces the quantized output itself where there is a compiler.
 ProgramRun chooseRun(const CompileRequest& request, const DeviceProgram& program,
                      const std::optional<CopiedResult>& copied) {
   const auto dtype = [&](const OperandKey& key) { return dtypeOf(request, key); };

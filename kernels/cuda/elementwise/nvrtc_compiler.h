@@ -13,25 +13,25 @@
 
 namespace fuseline::cuda {
 
-/// Is NVRTC there? The sentence says what is missing.
+/// Is NVRTC available? The verdict names the missing part.
 Verdict hasNvrtc();
 
 /// "13.0". Errors: as hasNvrtc().
 Result<std::string> nvrtcVersionText();
 
-/// What it compiles for a GPU, "sm_90", see nvrtcTargetFor().
+/// NVRTC's target for a GPU, "sm_90", see nvrtcTargetFor().
 std::string nvrtcTarget(ComputeCapability gpu);
 
-/// A cubin for a target such as "sm_90", or PTX for one such as "compute_90". Needs no GPU. isStrict: code whose
-/// variables do not all fit registers is an error. Errors: NVRTC is missing, or its report.
+/// Compiles to a cubin for a target such as "sm_90", or to PTX for one such as "compute_90". Needs no GPU. isStrict:
+/// code that spills registers is an error. Errors: NVRTC is missing, or its report.
 Result<std::vector<char>> compileToCubin(const std::string& source, const std::string& architecture,
                                          bool isStrict = false);
 
 /// All but the source that a cubin depends on: the architecture, NVRTC's version, the device headers.
 std::string cubinOrigin(const std::string& architecture);
 
-/// Keeps what it loaded as long as it lives, and what it compiled in this folder for the next run; empty: nowhere.
-/// onRefusal: called with each error, for whom programs that are interpreted must not go unnoticed.
+/// Keeps loaded programs for its lifetime, and compiled ones in this folder for the next run; folder empty: nowhere.
+/// onRefusal: called with each error, for callers that must not miss a fallback to the interpreter.
 std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
                                                    std::function<void(const Error&)> onRefusal);
 

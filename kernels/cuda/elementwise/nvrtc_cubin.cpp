@@ -131,7 +131,7 @@ class Compilation {
     return text;
   }
 
-  /// PTX of a virtual architecture, of which there is no machine code.
+  /// PTX of a virtual architecture, which has no machine code.
   std::vector<char> code(const std::string& architecture) const {
     const bool isVirtual = architecture.starts_with("compute_");
     std::size_t size = 0;

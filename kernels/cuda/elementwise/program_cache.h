@@ -1,4 +1,4 @@
-// What generated code was compiled to, kept in files for the next run.
+// Compiled generated code, kept in files for the next run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,7 +25,7 @@ class ProgramCache {
   ProgramCache(std::filesystem::path folder, std::string origin, std::size_t mostFiles = kMostFiles);
 
   std::optional<std::vector<char>> find(std::string_view source) const;
-  /// Of too many files the one goes that was not used for the longest time.
+  /// Deletes the least recently used file when there are too many.
   void keep(std::string_view source, const std::vector<char>& binary) const;
 
  private:

@@ -20,7 +20,7 @@ class ProgramPass {
 
   std::size_t workspaceBytes() const { return m_runner.workspaceBytes(m_shape); }
 
-  /// memoryOf: where the operand of this key stands; nullptr for a sum that nobody wants.
+  /// memoryOf: memory of the operand with this key; nullptr for a sum that is not requested.
   template <class MemoryOf>
   void run(const MemoryOf& memoryOf, std::byte* workspace, Stream stream) {
     std::ranges::transform(m_runner.operands(), m_memory.begin(), memoryOf);

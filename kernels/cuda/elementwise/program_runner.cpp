@@ -25,8 +25,8 @@ bool isContiguous(const DeviceProgram& program) {
          });
 }
 
-/// Does every operand keep kVectorWidth columns together, at an aligned address? Rows of so many columns are aligned
-/// wherever they begin.
+/// Does every operand keep kVectorWidth columns together, at an aligned address? Every row with such a number of
+/// columns begins at an aligned address.
 bool isVectorizable(const DeviceProgram& program, const GridSize& grid, bool areOperandsAligned) {
   const bool isOneLane = std::ranges::all_of(program.places, [](const Place& place) { return place.lanes == 1; });
   if (grid.rows == 1 && isOneLane && areOperandsAligned) return true;
@@ -44,7 +44,7 @@ device::Operand operandOf(const Place& place, DType dtype) {
 
 bool isScalar(const device::Operand& operand) { return operand.access == device::Access::Scalar; }
 
-/// Sums the columns of a scalar's parts by many blocks; what is left is the sum of those, which one block makes.
+/// Sums the columns of a scalar's parts with many blocks; one block then sums the remaining parts.
 PartSums launchColumnsOf(const PartSums& scalar, float* columns, Stream stream) {
   PartSums sums = scalar;
   sums.to = operandOf({.access = Access::Row}, DType::F32);

@@ -24,8 +24,8 @@ struct ShapeOptions {
   bool findsAmax = false;
   /// Operands begin where a packet may.
   bool areOperandsAligned = true;
-  /// Blocks that a multiprocessor runs at once, where an amax is found; programs with column sums have a number of
-  /// their own.
+  /// Blocks that a multiprocessor runs at once, where an amax is computed; programs with column sums have their own
+  /// number.
   int blocksAtOnce = DeviceFill::kBlocksWithSums;
 };
 
@@ -37,8 +37,8 @@ ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int n
 /// One program, on grids of one width.
 class ProgramRunner {
  public:
-  /// tallest: of the shapes that it will run on. dtypeOf: of every operand that the program names. handed: what is
-  /// made of a result besides; only compiled programs do it, copies on a tileShape().
+  /// tallest: the tallest shape that it will run on. dtypeOf: dtype of every operand that the program names. handed:
+  /// fused quantization of a result; only compiled programs support it, quantized tensors on a tileShape().
   ProgramRunner(const DeviceProgram& program, const ElementwiseShape& tallest,
                 const std::function<DType(const OperandKey&)>& dtypeOf, const DeviceContext& device,
                 const HandedResult* handed = nullptr);
@@ -46,14 +46,14 @@ class ProgramRunner {
   bool isCompiled() const { return m_compiled != nullptr; }
   int blocksAtOnce() const { return m_compiled ? m_compiled->blocksAtOnce() : DeviceFill::kBlocksWithSums; }
 
-  /// What the program reads and writes, then its column sums, then its row sums. Some may be kNoOperand.
+  /// The inputs and outputs of the program, then its column sums, then its row sums. Some may be kNoOperand.
   const std::vector<OperandKey>& operands() const { return m_operands; }
 
   std::size_t workspaceBytes(const ElementwiseShape& shape) const;
 
-  /// Where the next runs write what they make of a result.
+  /// Sets the destination of the quantized output of the next runs.
   void setHandOver(const device::HandOver& handOver) { m_arguments.handOver = handOver; }
-  /// memory: of each of the operands; nullptr for a sum: nobody wants it.
+  /// memory: of each operand; nullptr for a sum that is not requested.
   void run(const ElementwiseShape& shape, std::span<std::byte* const> memory, std::byte* workspace, Stream stream);
 
  private:

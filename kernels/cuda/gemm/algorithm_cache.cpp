@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFormat = "fuseline algorithms";
-/// Also to be raised when what is promised to the library changes, such as the alignment of pointers.
+/// Raise it also when a guarantee to the library changes, such as the alignment of pointers.
 constexpr std::int64_t kVersion = 2;
 
 std::string factorText(Storage2d storage, const std::optional<FactorCodes>& codes, DType dtype) {

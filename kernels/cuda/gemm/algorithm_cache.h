@@ -43,12 +43,13 @@ std::string problemKey(const GemmProblem& problem, std::uint64_t maxWorkspaceByt
 /// One file an origin.
 std::filesystem::path algorithmFile(const std::filesystem::path& folder, const AlgorithmOrigin& origin);
 
-/// The text of a file, and what a text holds: its intact entries, or none when it is no such file or of another origin.
+/// The text of a file, and the entries of a text: its intact ones, or none if it is no such file or of another origin.
 std::string formatAlgorithms(const AlgorithmOrigin& origin, const KeptAlgorithms& algorithms);
 KeptAlgorithms parseAlgorithms(const AlgorithmOrigin& origin, std::string_view text);
 
-/// For one thread at a time. Several processes may share a file: each replaces it as a whole, with what it finds there
-/// and what is new. Of two that write in the same moment one may lose its news, which are then measured again.
+/// For one thread at a time. Several processes may share a file: each replaces it as a whole, with the entries found
+/// there and its new ones. If two write at the same moment, one may lose its new entries, which are then measured
+/// again.
 class AlgorithmCache {
  public:
   /// An empty folder: nothing outlives the process.

@@ -15,11 +15,11 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// What takes longer than the best by this factor does not catch up.
+/// A candidate slower than the best by this factor will not catch up.
 constexpr double kClearLoss = 2.0;
 /// Medians this near count as the same. A guess: not measured on a GPU yet.
 constexpr double kNoise = 0.02;
-/// So much of the budget is for warming up, and so many candidates are always in.
+/// Warming up takes 1 / kWarmUpShare of the budget, and at least kFewestEntrants candidates are timed.
 constexpr int kWarmUpShare = 3;
 constexpr std::size_t kFewestEntrants = 2;
 
@@ -36,7 +36,7 @@ class Contest {
  public:
   Contest(CandidateTimer& timer, const ContestLimits& limits) : m_timer(timer), m_limits(limits) {}
 
-  /// In the library's order, so that a short budget leaves out what the library thinks slow.
+  /// In the library's order, so that a short budget leaves out the candidates that the library ranks slowest.
   void warmUp(std::span<const std::uint64_t> workspaceBytes) {
     for (std::size_t i = 0; i < workspaceBytes.size(); ++i) {
       if (m_entrants.size() >= kFewestEntrants && m_timer.spent() * kWarmUpShare >= m_limits.budget) return;
@@ -113,7 +113,7 @@ class Contest {
   std::vector<Entrant> m_entrants;
   double m_firstMedianNs = 0.0;
   int m_numTimed = 0;
-  std::mt19937 m_random;  // of the default seed: a choice can be repeated
+  std::mt19937 m_random;  // with the default seed: a choice is repeatable
 };
 
 }  // namespace

@@ -16,8 +16,8 @@ class CandidateTimer {
   virtual ~CandidateTimer() = default;
   /// Runs a candidate and says for how many nanoseconds; nullopt: it failed, and is out.
   virtual std::optional<double> timeNs(std::size_t candidate) = 0;
-  /// Host time of what was timed. Loading a candidate's code is not in it: that happens once a process, and the choice
-  /// must not depend on it.
+  /// Host time of the timed launches. It excludes loading a candidate's code: that happens once per process, and the
+  /// choice must not depend on it.
   virtual std::chrono::nanoseconds spent() const = 0;
 };
 
@@ -36,8 +36,8 @@ struct AlgorithmChoice {
 };
 
 /// The candidate with the smallest median, each warmed up first and then timed in rounds of random order. Within the
-/// noise the library's own first choice wins, then the one with the least workspace. workspaceBytes: of each candidate,
-/// in the library's order. The same timings give the same choice.
+/// noise the library's own first choice wins, then the candidate with the smallest workspace. workspaceBytes: of each
+/// candidate, in the library's order. The same timings give the same choice.
 AlgorithmChoice chooseByTiming(std::span<const std::uint64_t> workspaceBytes, CandidateTimer& timer,
                                const ContestLimits& limits = {});
 

@@ -1,4 +1,4 @@
-// Whether algorithms are chosen by timing, and where they are kept: what the environment says.
+// Environment settings: whether algorithms are chosen by timing, and where the choices are kept.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// What is kept is checked, and what is not is timed.
+// Checks kept choices, and times the candidates of the others.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/cublaslt_choice.h"
 
@@ -29,7 +29,7 @@ KeptAlgorithm keptAs(const CublasLtCandidate& candidate, const AlgorithmChoice& 
           .numCandidates = choice.numTimed};
 }
 
-/// What the library offers, or what was kept, it may still refuse at the launch; then the next one has its turn.
+/// The library may still refuse an offered or kept algorithm at the launch; the next one is tried then.
 std::vector<CublasLtCandidate> inWorkspaceOfFirst(std::vector<CublasLtCandidate> candidates) {
   if (candidates.empty()) return candidates;
   const std::size_t most = candidates.front().workspaceSize;

@@ -1,4 +1,4 @@
-// Opens the library at the first product, and says what it cannot do.
+// Opens the library at the first GEMM, and reports its limitations.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/cublaslt_gemm.h"
 
@@ -26,7 +26,7 @@ int computeMajor() {
   return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess ? major : 0;
 }
 
-/// The library, opened, and what is known of its algorithms.
+/// The opened library, and the known algorithms.
 struct Opened {
   Opened(const CublasLt& library, Stream stream, const AlgorithmPolicy& policy, const std::string& deviceName)
       : session(library, stream), chooser(policy, originOf(deviceName, library)) {}

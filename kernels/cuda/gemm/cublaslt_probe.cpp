@@ -1,4 +1,4 @@
-// Every epilogue stands for the pass that it belongs to, because factors stand in memory as that pass has them.
+// Every epilogue is probed in the pass that uses it, because the storage order of the factors depends on the pass.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/cublaslt_probe.h"
 
@@ -13,12 +13,12 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// A multiple of what every scaling and every mask of bits asks for.
+/// A multiple required by every scaling and every bit mask.
 constexpr std::int64_t kExtent = 4096;
 
 enum class Pass { Forward, InputGradient, WeightGradient };
 
-/// What an epilogue writes or reads besides D.
+/// The matrix that an epilogue writes or reads in addition to D.
 enum class Aux { None, Mask, Values };
 
 struct Epilogue {
@@ -51,7 +51,7 @@ struct Formats {
   std::string factors;
   std::string result;
   GemmProblem problem;
-  bool hasRowScales = false;    // of codes: a scale for each row that is not contracted
+  bool hasRowScales = false;    // of quantized factors: a scale for each row that is not contracted
   bool hasCodedResult = false;  // in the format of the factors, with D_SCALE and AMAX_D
 };
 
@@ -106,7 +106,7 @@ std::vector<Formats> allFormats() {
           coded(nv, nv, DType::BF16)};
 }
 
-/// Of codes all passes are in the one order that Hopper has: their transposes are made when they are quantized.
+/// Passes with quantized factors all use the one order that Hopper supports: the transposes are made by quantization.
 GemmProblem problemOf(const Formats& formats, Pass pass) {
   GemmProblem problem = formats.problem;
   problem.m = problem.n = problem.k = kExtent;

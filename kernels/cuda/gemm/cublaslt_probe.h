@@ -1,4 +1,4 @@
-// What products cuBLASLt has algorithms for: its own answers, kind by kind.
+// GEMMs for which cuBLASLt has algorithms: the library's own answers, kind by kind.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -89,7 +89,7 @@ std::size_t CublasLtProduct::multiplyByFirst(std::span<const CublasLtCandidate> 
       ++numLaunched;
       return i;
     }
-    if (status == CUBLAS_STATUS_EXECUTION_FAILED) break;  // that is the GPU, not the library
+    if (status == CUBLAS_STATUS_EXECUTION_FAILED) break;  // a fault of the GPU, not of the library
   }
   check(status, "multiply");
   return 0;
@@ -169,7 +169,7 @@ void CublasLtProduct::setScaleModes(const Operation& operation) const {
   set(operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{m_terms.isFastAccumulated});
 }
 
-/// The search reads the pointers' alignment, not what they point to, and takes null for absent.
+/// The search reads only the pointers' alignment, not their data, and takes null for absent.
 void CublasLtProduct::setStandIns(const Operation& operation) const {
   const void* const aligned = reinterpret_cast<const void*>(std::uintptr_t{m_terms.alignmentBytes});
   const auto setIf = [&](bool isThere, std::initializer_list<cublasLtMatmulDescAttributes_t> attributes) {

@@ -18,7 +18,7 @@ namespace fuseline::cuda {
 /// NVIDIA recommends 32 MiB from Hopper on (cuBLAS, "cublasSetWorkspace").
 inline constexpr std::uint64_t kMaxWorkspaceBytes = std::uint64_t{32} << 20;
 
-/// An epilogue may write a little beyond what its algorithm asks for (nvmath-python allots as much).
+/// An epilogue may write slightly beyond its algorithm's workspace (nvmath-python allocates this much).
 inline constexpr std::size_t kEpilogueBytes = 16;
 
 /// An algorithm and the workspace that it needs.
@@ -35,13 +35,13 @@ class CublasLtProduct {
   const CublasLtTerms& terms() const { return m_terms; }
   const CublasLtSession& session() const { return m_session; }
 
-  /// What the library offers, the fastest by its own estimate first. Throws DeviceFault.
+  /// The library's candidates, the fastest by its own estimate first. Throws DeviceFault.
   std::vector<CublasLtCandidate> candidates(int maxCandidates) const;
   /// Whether it offers any; no has its words.
   Verdict isOffered() const;
   /// An algorithm from elsewhere; nothing when the library refuses it.
   std::optional<CublasLtCandidate> accept(const cublasLtMatmulAlgo_t& algorithm) const;
-  /// What multiply() may write to, all in all.
+  /// Total size of the memory that multiply() may write to.
   std::size_t workspaceBytes(const CublasLtCandidate& candidate) const;
   /// Asynchronous. Throws DeviceFault.
   void multiply(const CublasLtCandidate& candidate, const GemmPointers& pointers, std::byte* workspace, Stream stream);

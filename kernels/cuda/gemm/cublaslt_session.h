@@ -1,4 +1,4 @@
-// A handle of cuBLASLt, what it was made by, and the sentence of a call that failed.
+// A cuBLASLt handle, the library that created it, and the message of a failed call.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -34,13 +34,13 @@ cublasLtMatmulMatrixScale_t scaleModeOf(Scaling scaling) {
   return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
 }
 
-/// Of the bias, or of its gradient; nothing: the epilogue has no vector.
+/// Type of the bias, or of its gradient; nothing: the epilogue has no vector.
 std::optional<cudaDataType_t> biasTypeOf(const GemmProblem& problem) {
   if (problem.hasBias) return typeOf(problem.cType);
   return problem.biasGradType ? std::optional(typeOf(*problem.biasGradType)) : std::nullopt;
 }
 
-/// Is what goes into GELU a matrix of its own?
+/// Is the input of GELU a separate matrix?
 bool hasGeluInput(const GemmProblem& problem) { return problem.hasPreActivation || problem.hasGeluGrad; }
 
 /// The library's B is our a, which a bias gradient sums over k.

@@ -12,7 +12,7 @@
 
 namespace fuseline::cuda {
 
-/// D = epilogue(op(A) op(B) + C). What is nothing stays at the library's default.
+/// D = epilogue(op(A) op(B) + C). Absent fields keep the library's defaults.
 struct CublasLtTerms {
   CublasLayout layout;
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
@@ -22,13 +22,13 @@ struct CublasLtTerms {
   cudaDataType_t dType = CUDA_R_32F;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   std::optional<cudaDataType_t> biasType = std::nullopt;  // of the bias, or of its gradient
-  bool hasAux = false;                                    // what the epilogue writes or reads besides D
+  bool hasAux = false;                                    // the epilogue writes or reads a matrix in addition to D
   std::optional<cudaDataType_t> auxType = std::nullopt;
-  std::optional<cublasLtMatmulMatrixScale_t> aScaleMode = std::nullopt;  // of codes
+  std::optional<cublasLtMatmulMatrixScale_t> aScaleMode = std::nullopt;  // of quantized factors
   std::optional<cublasLtMatmulMatrixScale_t> bScaleMode = std::nullopt;
   bool isFastAccumulated = false;
   cublasLtPointerMode_t pointerMode = CUBLASLT_POINTER_MODE_HOST;
-  bool hasResultScale = false;  // of a D of codes: its scale is read, and the largest magnitude before it written
+  bool hasResultScale = false;  // of a quantized D: its scale is read, and the amax before scaling is written
   std::uint32_t alignmentBytes = 64;
 };
 

@@ -28,7 +28,7 @@ AlgorithmChoice holdContest(const GemmProblem& problem, const std::vector<std::u
 AlgorithmChoice contest(const GemmProblem& problem, const std::vector<std::uint64_t>& workspaceBytes, GemmLaunch launch,
                         Stream stream) {
   const AlgorithmChoice choice = holdContest(problem, workspaceBytes, std::move(launch), stream);
-  cudaGetLastError();  // what was refused here must not be blamed on the launch that comes next
+  cudaGetLastError();  // an error of a refused candidate must not be blamed on the next launch
   if (cudaStreamSynchronize(stream) == cudaSuccess) return choice;
   throw DeviceFault(
       "An algorithm of cuBLASLt faulted while it was timed, and the GPU takes no more work from this process. Start it "

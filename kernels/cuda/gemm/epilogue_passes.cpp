@@ -17,7 +17,7 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// The operands of the programs. Product: what the library leaves of c, or of the pre-activation.
+/// The operands of the programs. Product: the library's result for c, or for the pre-activation.
 enum class Slot : std::uint8_t { Product, Bias, GeluInput, C, A, BiasGrad };
 
 OperandKey keyOf(Slot slot) { return {.slot = static_cast<int>(slot)}; }
@@ -48,8 +48,8 @@ struct Memory {
 
 class ResultProgram {
  public:
-  /// What a product that solves only `solved` leaves to do for c, and for the pre-activation, which stands in place of
-  /// the product.
+  /// The remaining work for c after a GEMM that solves only `solved`, and for the pre-activation, which replaces the
+  /// GEMM's result.
   static ElementwiseProgram make(const GemmProblem& problem, const GemmProblem& solved) {
     ResultProgram made;
     ValueIndex z = made.add({.opcode = Opcode::Load, .place = {.operand = keyOf(Slot::Product)}});
@@ -99,10 +99,10 @@ ElementwiseProgram biasGradProgram() {
           .columnSums = {{.value = 0, .place = {.operand = keyOf(Slot::BiasGrad), .access = Access::Row}}}};
 }
 
-/// Why a product does not do all that it was asked for.
+/// Why a GEMM does not do all of the requested work.
 enum class Why : std::uint8_t { NoEpilogue, Faster };
 
-/// What of the problem's epilogue the product leaves, for people.
+/// The parts of the problem's epilogue that the GEMM leaves, as text.
 std::vector<std::string> partsLeft(const GemmProblem& problem, const GemmProblem& solved) {
   std::vector<std::string> parts;
   if (problem.hasBias && !solved.hasBias) parts.emplace_back("bias");
@@ -119,7 +119,7 @@ class GemmWithPasses final : public Gemm {
   GemmWithPasses(std::unique_ptr<Gemm> product, const GemmProblem& solved, const GemmProblem& problem, Why why)
       : m_product(std::move(product)), m_solved(solved), m_problem(problem), m_why(why) {}
 
-  /// What the product leaves to do. Errors: those of ProgramPass::make.
+  /// Adds the passes for the remaining work. Errors: those of ProgramPass::make.
   Result<void> addPasses(const DeviceContext& device) {
     const auto add = [&](const ElementwiseProgram& program, GridSize grid) -> Result<void> {
       const auto dtype = [&](const OperandKey& key) { return dtypeOf(m_problem, slotOf(key)); };
@@ -172,7 +172,7 @@ class GemmWithPasses final : public Gemm {
   std::vector<ProgramPass> m_passes;
 };
 
-/// Sums of codes would be those of the numbers that they stand for; and a is read row by row.
+/// Sums over quantized values would have to sum the dequantized ones; and a is read row by row.
 bool hasPassFor(const GemmProblem& problem) {
   return !problem.biasGradType || (!problem.aCodes && problem.a == Storage2d::Transposed);
 }

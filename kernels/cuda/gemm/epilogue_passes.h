@@ -1,4 +1,4 @@
-// Products whose epilogue the library refuses, or is slow with.
+// GEMMs whose epilogue the library refuses, or computes slowly.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace fuseline::cuda {
 
-/// As `library`, but what it refuses with an epilogue it solves with less of it or none, and elementwise programs do
-/// the rest: what the product gives is rounded, read again for bias, activation or its gradient, and rounded once more;
-/// a is read once more for its sums. Which types of codes, bias and c go together differs between GPUs and versions of
-/// cuBLASLt. An activation, its gradient or a bias gradient that the library takes is timed against its pass, where
-/// there is time. device: its library is not used.
+/// Like `library`, but a problem that it refuses because of its epilogue is solved with a smaller epilogue or none, and
+/// elementwise programs do the rest: the GEMM's result is rounded, read again for bias, activation or its gradient, and
+/// rounded a second time; a is read again for its sums. The supported combinations of quantized types, bias and c
+/// differ between GPUs and versions of cuBLASLt. An activation, its gradient or a bias gradient that the library
+/// supports is timed against its pass, if there is time. device: its library is not used.
 std::unique_ptr<GemmLibrary> makeGemmsWithPasses(std::unique_ptr<GemmLibrary> library, const DeviceContext& device);
 
 }  // namespace fuseline::cuda

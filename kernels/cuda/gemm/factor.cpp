@@ -1,4 +1,4 @@
-// Brings scales into cuBLASLt's layout, and decodes what it does not multiply.
+// Converts scales to cuBLASLt's layout, and dequantizes factors that it does not multiply.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/factor.h"
 

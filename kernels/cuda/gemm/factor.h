@@ -15,14 +15,14 @@
 
 namespace fuseline::cuda {
 
-/// Rows of FP4 begin at multiples of 16 bytes: so many codes. Recipes do not ask for that.
+/// FP4 rows begin at multiples of 16 bytes, which is this number of elements. Recipes do not require it.
 inline constexpr std::int64_t kFp4RowMultiple = 32;
 
 /// How the library gets the factors of a product.
 enum class FactorWay : std::uint8_t {
   AsTheyAre,
-  /// Products of codes with plain numbers, of two matrices in E5M2, of FP4 in rows that are no multiples of 16 bytes,
-  /// and of what the GPU has no tensor cores for, are not the library's: of numbers they are.
+  /// The library does not multiply quantized with plain matrices, two matrices in E5M2, FP4 with rows that are not a
+  /// multiple of 16 bytes, or formats without tensor cores on this GPU. Such factors are dequantized first.
   Decoded,
   /// Blocks of 128 are multiplied on Hopper only. On newer GPUs they are read as blocks of 32 that have one scale.
   AsMxfp8,
@@ -44,9 +44,9 @@ class Factor {
   struct Memory {
     const std::byte* data = nullptr;
     const std::byte* scales = nullptr;
-    const float* amax = nullptr;  // of NVFP4's codes
+    const float* amax = nullptr;  // of NVFP4 tensors
   };
-  /// workspace: as many bytes as asked for.
+  /// workspace: of the requested size.
   Memory prepare(const std::byte* data, std::byte* workspace, Stream stream) const;
 
  private:
@@ -58,13 +58,13 @@ class Factor {
   std::size_t m_scaleBytes = 0;
 };
 
-/// Both factors of a product. a, b: of those that `problem`, which is in this way, has.
+/// Both factors of a GEMM. a, b: the factors of `problem`, which is in this state.
 class FactorPair {
  public:
   FactorPair(TensorSpec a, TensorSpec b, FactorWay way, const GemmProblem& problem);
 
   std::size_t workspaceBytes() const;
-  /// Fills in pointers to the factors, of which a and b are the data. workspace: as many bytes as asked for.
+  /// Fills in the pointers of the factors, whose data are a and b. workspace: of the requested size.
   void prepare(GemmPointers& pointers, std::byte* workspace, Stream stream) const;
 
  private:

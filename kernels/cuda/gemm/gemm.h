@@ -15,36 +15,37 @@
 
 namespace fuseline::cuda {
 
-/// How a factor stands in memory: as the product reads it, or as its transpose.
+/// Storage order of a factor: as the GEMM reads it, or transposed.
 enum class Storage2d : std::uint8_t { AsRead, Transposed };
 
 /// Codes of FP8 or FP4, and how they are scaled.
 struct FactorCodes {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
-  bool isTransformed = false;  // what is contracted, by a transform that products of two such factors cancel
+  bool isTransformed = false;  // along the contracted dimension, by a transform that cancels in GEMMs of two such
+                               // factors
   bool operator==(const FactorCodes&) const = default;
 };
 
-/// What is done to every element of a result. GELU is its tanh form. NaN and infinity become what the library makes of
-/// them, which for ReLU may be 0.
+/// Applied to every element of a result. GELU is its tanh form. NaN and infinity are handled as the library does; ReLU
+/// may turn them into 0.
 enum class Activation : std::uint8_t { None, Relu, Gelu };
 
 /// c = activation(z), z = alpha a b + bias + addend. a: [m, k], b: [k, n], c, z: [m, n], all row-major. bias: [n],
-/// addend: [m, n], which may be c itself; both, and z where it is a result, of c's dtype. Products are added in float32
-/// (float32 factors are not rounded first), and results are rounded once. biasGrad: [m], a summed over k in float32:
-/// where a is the transpose of an output gradient, that is the gradient of the bias in front of it. Where c is the
-/// gradient of GELU's input, it is GELU'(x) z instead, of x: [m, n] in c's dtype; z is then that of its output.
+/// addend: [m, n], which may be c itself; both, and z where it is a result, have c's dtype. Sums are accumulated in
+/// float32 (float32 factors are not rounded first), and results are rounded once. biasGrad: [m], a summed over k in
+/// float32: where a is the transpose of an output gradient, it is the gradient of the upstream bias. Where c is the
+/// gradient of GELU's input x, c = GELU'(x) z with x: [m, n] in c's dtype; z is then the gradient of GELU's output.
 struct GemmProblem {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
   Storage2d a = Storage2d::AsRead;
   Storage2d b = Storage2d::AsRead;
-  DType factorType = DType::F32;                     // of a and b, where they are not coded
-  std::optional<FactorCodes> aCodes = std::nullopt;  // both factors, or none
+  DType factorType = DType::F32;                     // of a and b, where they are not quantized
+  std::optional<FactorCodes> aCodes = std::nullopt;  // both factors are quantized, or neither
   std::optional<FactorCodes> bCodes = std::nullopt;
-  bool isFastAccumulated = false;  // of codes: partial sums may have fewer bits than float32
+  bool isFastAccumulated = false;  // of quantized factors: partial sums may have fewer bits than float32
   bool isTf32 = false;             // of float32: factors are rounded to TF32 first
   DType cType = DType::F32;
   float alpha = 1.0F;
@@ -62,22 +63,21 @@ struct GemmProblem {
   bool operator==(const GemmProblem&) const = default;
 };
 
-/// Is what the product is multiplied by known on the device only? In NVFP4 tensors have a scale besides those of
-/// blocks.
+/// Is alpha known on the device only? NVFP4 tensors have a tensor scale in addition to their block scales.
 inline bool isScaledOnDevice(const GemmProblem& problem) {
   return problem.aCodes && problem.aCodes->format == ElementFormat::E2M1;
 }
 
-/// The memory of one product; nullptr for what the problem does not have.
+/// The memory of one GEMM; nullptr for parts that the problem does not have.
 struct GemmPointers {
   const std::byte* a = nullptr;
   const std::byte* b = nullptr;
   const std::byte* bias = nullptr;
   const std::byte* addend = nullptr;
-  const std::byte* aScales = nullptr;  // of codes: what dequantizes them, in cuBLASLt's layout (ScaleMap::gemm)
+  const std::byte* aScales = nullptr;  // of quantized factors: dequantization scales in cuBLASLt's layout
+                                       // (ScaleMap::gemm)
   const std::byte* bScales = nullptr;
-  /// Two floats on the device, which stand for alpha and for 1 or 0 before the addend; where isScaledOnDevice() says
-  /// so.
+  /// Two floats on the device: alpha, and 1 or 0 as the factor of the addend; used if isScaledOnDevice().
   const std::byte* factors = nullptr;
   const std::byte* geluInput = nullptr;
   std::byte* c = nullptr;

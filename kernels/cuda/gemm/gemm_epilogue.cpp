@@ -10,8 +10,8 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// Preferences tell the library how matrices are aligned, of a bias it deduces it from the address, and not all of its
-/// kernels do.
+/// Preferences tell the library the alignment of matrices. It deduces the alignment of a bias from its address, but not
+/// all of its kernels do.
 constexpr std::uint32_t kBiasAlignment = 16;
 
 Verdict fitsBiasGrad(const GemmProblem& problem) {

@@ -6,7 +6,7 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// What a row-major [rows, cols] is column by column.
+/// A row-major [rows, cols] matrix in column-major terms.
 ColumnMajor transposeOf(std::int64_t rows, std::int64_t cols) {
   return {.rows = cols, .cols = rows, .leadingDimension = cols};
 }

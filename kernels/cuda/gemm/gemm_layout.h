@@ -1,4 +1,4 @@
-// A row-major product in the terms of cuBLASLt, whose matrices are column-major.
+// A row-major GEMM in the terms of cuBLASLt, whose matrices are column-major.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace fuseline::cuda {
 
-/// A column-major matrix as it stands in memory.
+/// A column-major matrix as stored.
 struct ColumnMajor {
   std::int64_t rows = 0;
   std::int64_t cols = 0;

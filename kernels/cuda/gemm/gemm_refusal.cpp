@@ -19,7 +19,7 @@ bool isOneOf(Scaling scaling, std::initializer_list<Scaling> scalings) {
   return std::ranges::find(scalings, scaling) != scalings.end();
 }
 
-/// What extents must be multiples of for every algorithm to be there.
+/// Required alignment of extents, in elements, for every algorithm to be available.
 std::int64_t alignmentOf(const GemmProblem& problem) {
   constexpr std::int64_t kPlain = 8;
   if (!problem.aCodes) return kPlain;

@@ -1,4 +1,4 @@
-// Normal numbers; codes as a recipe makes them, whose largest is near the end of the format.
+// Normally distributed numbers; quantized as by a recipe, with the largest near the end of the format.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/gemm_sample.h"
 
@@ -81,7 +81,7 @@ SampleOperand factor(const std::optional<FactorCodes>& codes, DType dtype, std::
           .pattern = codePattern(codes->format)};
 }
 
-/// Of a factor with rows that are not contracted.
+/// Scales of a factor. rows: its extent that is not contracted.
 SampleOperand scales(const std::optional<FactorCodes>& codes, std::int64_t rows, std::int64_t contracted) {
   if (!codes) return {};
   const TensorSpec nominal{.dtype = DType::F32, .shape = {rows, contracted}};

@@ -47,7 +47,7 @@ class SampleMemory {
     check(cudaStreamSynchronize(m_stream), "fill memory for timing");
   }
 
-  /// Of the next set.
+  /// Pointers of the next set.
   GemmPointers next() {
     m_set = (m_set + 1) % m_numSets;
     std::byte* data = setAt(m_set);
@@ -97,7 +97,7 @@ class SampleMemory {
     }
   }
 
-  /// Uploads the pattern once, and doubles what is there.
+  /// Uploads the pattern once, then repeatedly doubles the filled part.
   void fill(std::byte* data, const SampleOperand& operand) const {
     std::size_t done = std::min(operand.pattern.size(), operand.sizeBytes);
     if (done > 0) copy(data, operand.pattern.data(), done, cudaMemcpyHostToDevice);

@@ -14,8 +14,8 @@ namespace fuseline::cuda {
 /// Launches a candidate.
 using GemmLaunch = std::function<void(std::size_t candidate, const GemmPointers& pointers, std::byte* workspace)>;
 
-/// On the stream, in memory of its own; waits for the GPU. workspaceBytes: the most that a candidate writes to. Throws
-/// DeviceFault when the GPU has no room for the operands, or fails.
+/// Runs on the stream, in its own memory; waits for the GPU. workspaceBytes: the largest workspace of a candidate.
+/// Throws DeviceFault when the GPU has no room for the operands, or fails.
 std::unique_ptr<CandidateTimer> makeGemmTimer(const GemmProblem& problem, std::size_t workspaceBytes, GemmLaunch launch,
                                               Stream stream);
 

@@ -18,8 +18,8 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// So many sizes of a product are tried out, and others get what the library thinks the fastest: a layer may have
-/// hundreds of groups, each of its own size.
+/// Number of GEMM sizes that are tuned; the others use the library's first choice: a layer may have hundreds of groups
+/// with different sizes.
 constexpr std::size_t kMostTuned = 8;
 
 /// [rows, columns], without groups.
@@ -29,7 +29,7 @@ TensorSpec partOf(const TensorSpec& whole, std::int64_t rows) {
   return part;
 }
 
-/// Of an element of a factor or of the result.
+/// Bits of an element, the narrowest of the factors and the result.
 std::int64_t narrowestBits(const GemmProblem& problem) {
   std::int64_t bits = 8 * std::min(sizeBytes(problem.factorType), sizeBytes(problem.cType));
   for (const std::optional<FactorCodes>& codes : {problem.aCodes, problem.bCodes})
@@ -105,7 +105,7 @@ std::size_t GroupProducts::mostFactorBytes() const {
 
 Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
                                           GroupFactor a, GroupFactor b) {
-  // Groups begin at any row, and the narrowest operand decides what that is a multiple of.
+  // Groups begin at any row; the narrowest operand decides the alignment of that offset.
   const std::int64_t elements = std::gcd(request.member(0).attributes.integer("in_features"),
                                          request.member(0).attributes.integer("out_features"));
   const std::int64_t rowBytes = elements * narrowestBits(problem) / 8;
@@ -120,8 +120,8 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
   return products;
 }
 
-/// To see whether there are any: sizes come with the first run. Of groups that decide by themselves whether they are
-/// multiplied as codes some may be.
+/// Checks whether there are algorithms at all: the sizes come with the first run. Some groups may be multiplied in
+/// quantized form if each group decides separately.
 Result<void> GroupProducts::addSamples() {
   if (Result<void> added = add(m_problem.*m_extent, false); !added) return added;
   return dependsOnRows() ? add(roundedUp(m_problem.*m_extent + 1, kFp4RowMultiple), false) : Result<void>();
@@ -152,7 +152,7 @@ void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {
   if (!m_device) return;
   m_aParts = m_a.parts(groups, pointers);
   m_bParts = m_b.parts(groups, pointers);
-  // Here, before groups are multiplied beside each other, which what is timed would feel.
+  // Tune here, before groups run concurrently, which would disturb the timings.
   for (const RowGroup& group : groups)
     if (group.size > 0) of(group.size);
 }

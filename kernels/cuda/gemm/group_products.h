@@ -1,4 +1,4 @@
-// Products of groups of rows, whose sizes come with the first run.
+// GEMMs of groups of rows, whose sizes come with the first run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,7 +32,7 @@ class GroupFactor {
   /// Weights.
   GroupFactor(const CompileRequest& request, const GroupedParameter& weights);
 
-  /// What the problem of a product asks of it.
+  /// The binding that the GEMM's problem follows from.
   const Binding& any() const { return m_bindings.front(); }
   /// The largest part: that of all rows, or a weight.
   TensorSpec largestPart() const;
@@ -50,19 +50,19 @@ class GroupFactor {
 /// Which of its extents is the number of rows.
 using GroupExtent = std::int64_t GemmProblem::*;
 
-/// c_g = a_g b_g for every group g, each a product of its own, on several streams. cuBLASLt of CUDA 13.0 multiplies no
-/// groups; cuBLAS does (cublasGemmGroupedBatchedEx), but takes neither scales of FP8 codes nor epilogues.
+/// c_g = a_g b_g for every group g, each a separate GEMM, on several streams. cuBLASLt of CUDA 13.0 has no grouped
+/// GEMM; cuBLAS does (cublasGemmGroupedBatchedEx), but supports neither FP8 scales nor epilogues.
 class GroupProducts {
  public:
   GroupProducts() = default;
-  /// problem: of all rows. Errors: the library cannot solve it.
+  /// problem: for all rows. Errors: the library cannot solve it.
   static Result<GroupProducts> make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
                                     GroupFactor a, GroupFactor b);
 
   /// Kernel::ways.
   std::vector<std::string> ways() const;
 
-  /// Of a lane.
+  /// Workspace of a lane, in bytes.
   std::size_t workspaceBytes() const { return m_device ? gemmBytes() + m_factorBytes : 0; }
 
   /// Before the products of a run.
@@ -90,7 +90,7 @@ class GroupProducts {
   GroupFactor m_a, m_b;
   std::size_t m_factorBytes = 0;  // of the largest parts
   bool m_isDecoded = false;
-  /// Of the run at hand.
+  /// Parts of the current run.
   std::vector<GroupPart> m_aParts, m_bParts;
   /// By number of rows: no more than there are groups.
   std::map<std::int64_t, std::unique_ptr<Gemm>> m_gemms;

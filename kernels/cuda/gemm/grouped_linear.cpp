@@ -32,7 +32,7 @@ using GroupedParameters = GroupedOperand<Binding>;
 
 // ---- operands
 
-/// Reads the sizes of the groups. They are what a user gave, so they are checked.
+/// Reads the sizes of the groups. They come from the user, so they are checked.
 class GroupReader {
  public:
   static Result<GroupReader> make(const CompileRequest& request, const GroupedSize& size) {
@@ -48,7 +48,7 @@ class GroupReader {
     }
     return m_groups;
   }
-  /// Of those that were read.
+  /// The sizes that were read.
   const std::vector<std::int64_t>& sizes() const { return m_sizes; }
 
  private:
@@ -93,7 +93,7 @@ class GroupProgram {
 
   std::size_t workspaceBytes() const { return m_parts * sizeof(float); }
 
-  /// memory: where the rows of the group begin. nullptr for a sum that nobody wants.
+  /// memory: where the rows of the group begin; nullptr for a sum that is not requested.
   void run(std::int64_t rows, const Memory& memory, const Lane& lane) {
     std::vector<std::byte*> operands;
     for (const OperandKey& key : m_runner.operands()) operands.push_back(memory.at(key));
@@ -178,7 +178,7 @@ class GroupedForward final : public Kernel {
   LaneTurns m_turns;
 };
 
-/// Adds a scaled bias to the products of `problem`, whose sums become float32, so that y is rounded once.
+/// Adds a scaled bias to the GEMMs of `problem`, whose results become float32, so that y is rounded once.
 Result<GroupProgram> makeAdder(const CompileRequest& request, const ForwardParts& parts, GemmProblem& problem) {
   const DType y = std::exchange(problem.cType, DType::F32);
   return GroupProgram::make(
@@ -275,7 +275,7 @@ class WeightGrads {
   std::vector<std::string> ways() const { return m_products.ways(); }
 
   void begin(std::span<const RowGroup> groups, Pointers pointers) { m_products.begin(groups, pointers); }
-  /// The gradient of a group without rows becomes zero, or stays what it is added to.
+  /// A group without rows has a zero gradient, or leaves the accumulated one unchanged.
   void run(std::size_t index, const RowGroup& group, Pointers pointers, const Lane& lane) {
     std::byte* const gradient = m_gradients.at(pointers, index);
     if (!gradient) return;

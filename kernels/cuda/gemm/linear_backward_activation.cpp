@@ -31,7 +31,7 @@ Verdict hasEpilogueFor(const Node& activation, std::int64_t cols) {
                   activation.id, kPreActivationColumns, cols));
 }
 
-/// In another dtype than the weight's gradient the sums would be a pass of their own, as they are without the fusion.
+/// In another dtype than the weight's gradient the sums would need a separate pass, as they do without the fusion.
 Verdict comesWithWeightGrad(const Node& linear, const Node& bias) {
   if (linear.needs.parameters.front() || !bias.needs.parameters.front()) return Verdict::yes();
   return Verdict::no(fmt::format(

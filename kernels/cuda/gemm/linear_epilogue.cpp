@@ -1,8 +1,8 @@
-// Kernel "linear_epilogue": a linear layer whose product adds a bias or is scaled, adds a residual, and goes through
-// GELU or ReLU.
+// Kernel "linear_epilogue": a linear layer whose GEMM adds a bias or is scaled, adds a residual, and applies GELU or
+// ReLU.
 //
-// Only what cuBLASLt does on its float32 accumulator: anything behind that would be a pass of its own over y, which is
-// what the separate ops cost.
+// Limited to operations of cuBLASLt on its float32 accumulator: any later one would be a separate pass over y, which
+// costs as much as the separate ops.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/shared_attributes.h"
 #include "core/quant/apply_recipe.h"
@@ -15,7 +15,7 @@ namespace fuseline::cuda::kernels {
 
 namespace {
 
-/// The members behind the linear layer; -1: there is none.
+/// The members after the linear layer; -1: there is none.
 struct Epilogue {
   int bias = -1;
   int scale = -1;
@@ -79,7 +79,7 @@ bool isQuantizedAsMade(const Graph& graph, const Node& reader) {
   return quantizer->scaling != Scaling::PerTensor || graph.delayedScaling();
 }
 
-/// The kernel of elementwise ops makes codes of what it computes; a product would write it, to be read again.
+/// The elementwise kernel quantizes its own result; a GEMM would write it, to be read again.
 Verdict isNotQuantized(const Graph& graph, const Node& activation) {
   for (const Use& use : graph.value(activation.outputs.front()).uses)
     if (const Node& reader = graph.node(use.node); isQuantizedAsMade(graph, reader))

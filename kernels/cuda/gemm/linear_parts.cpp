@@ -95,7 +95,8 @@ Result<PreparedProduct> prepareInWay(const GemmProblem& problem, FactorWay way, 
   return PreparedProduct{std::move(*gemm), solved, way};
 }
 
-/// Codes that the library refuses are decoded first: who does not want that asks Backend::multiplies() before.
+/// Quantized factors that the library refuses are dequantized first; callers that do not want that ask
+/// Backend::multiplies() before.
 Result<PreparedProduct> prepareProduct(const GemmProblem& problem, const DeviceContext& device) {
   const FactorWay way = factorWayOf(problem, device.capability);
   Result<PreparedProduct> prepared = prepareInWay(problem, way, device);

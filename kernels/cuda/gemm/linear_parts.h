@@ -47,7 +47,7 @@ struct Product {
 /// codes that it does not multiply with each other are decoded.
 Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products);
 
-/// What backward of a linear layer, and of ops fused with it, computes besides the plain products.
+/// Results of a linear layer's backward, and of ops fused with it, in addition to the plain GEMMs.
 struct LinearBackwardOptions {
   int linear = 0;      // the member that is the linear layer
   int gradOutput = 0;  // the member whose output gradient arrives
@@ -55,9 +55,9 @@ struct LinearBackwardOptions {
   float alpha = 1.0F;
   /// Added to dx; may be absent.
   std::optional<OperandKey> extraGradient = std::nullopt;
-  /// Of the GELU before the linear layer: dx is the gradient of this.
+  /// Input of the upstream GELU: dx is the gradient of this input.
   std::optional<OperandKey> geluInput = std::nullopt;
-  /// Of the bias behind the linear layer: dy summed over its rows.
+  /// Gradient of the downstream bias: dy summed over its rows.
   std::optional<OperandKey> gradBias = std::nullopt;
 };
 
@@ -66,7 +66,7 @@ struct LinearBackwardOptions {
 Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
                                                       const LinearBackwardOptions& options);
 
-/// Whether what the ops behind a linear layer read and write has the dtype of the product; no names the op.
+/// Whether the tensors of the ops after a linear layer have the dtype of the GEMM; no names the op.
 Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members);
 
 /// Can a product be multiplied by the factor of this ConstantScale on its way? By 0 it cannot: cuBLASLt then leaves the

@@ -35,7 +35,7 @@ const TensorSpec& activatedSpec(const CompileRequest& request) {
   return request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
 }
 
-/// A product and what it costs, prepared for this device.
+/// A GEMM and its cost, prepared for this device.
 Result<std::unique_ptr<Gemm>> prepare(const CompileRequest& request, const GemmProblem& problem) {
   return request.device.gemms->prepare(problem);
 }
@@ -86,11 +86,11 @@ class ActivationPass {
   Stream m_stream;
 };
 
-/// A product, one of whose matrices is what stands inside the step.
+/// A GEMM with one matrix that exists only inside the step.
 struct InnerProduct {
   Stream stream = nullptr;
   std::unique_ptr<Gemm> gemm;
-  Binding a, b, c;  // absent: what stands inside
+  Binding a, b, c;  // absent: the matrix inside the step
   Binding addend = {};
 
   void run(Pointers pointers, std::byte* activated, std::byte* workspace) const {
@@ -99,7 +99,7 @@ struct InnerProduct {
   }
 };
 
-/// What a pass and products need at once: they run one after the other.
+/// Scratch memory that a pass and the GEMMs share: they run one after the other.
 class Scratch {
  public:
   explicit Scratch(const TensorSpec& activated)
@@ -169,7 +169,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
 struct BackwardParts {
   InnerProduct inputGrad;  // of SwiGLU's output
   ActivationPass activation;
-  std::optional<InnerProduct> weightGrad;  // absent: nobody wants it
+  std::optional<InnerProduct> weightGrad;  // absent: not requested
 };
 
 class SwiGluLinearBackward final : public Kernel {

@@ -11,7 +11,7 @@
 
 namespace fuseline::cuda {
 
-/// What is kept for the key, or else the choice of the contest, which is kept if it timed anything. Below numWays.
+/// The kept choice for the key, or else the choice of the contest, which is kept if it timed anything. Below numWays.
 std::size_t keptOr(AlgorithmCache& cache, const std::string& key, std::size_t numWays,
                    const std::function<AlgorithmChoice()>& contest);
 

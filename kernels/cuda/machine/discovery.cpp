@@ -49,7 +49,7 @@ DeviceInfo describe(int device, const cudaDeviceProp& properties, const Discover
   return info;
 }
 
-/// What may be asked of a GPU without a context on it.
+/// Checks that need no context on the GPU.
 Verdict canBeUsed(int device, const cudaDeviceProp& properties) {
   const ComputeCapability capability = {properties.major, properties.minor};
   if (Verdict verdict = hasKernelsFor(capability, FUSELINE_CUDA_TARGETS); !verdict) return verdict;

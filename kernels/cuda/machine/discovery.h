@@ -11,7 +11,7 @@
 
 namespace fuseline::cuda {
 
-/// The values of cudaError_t that have a sentence of their own; named here so that explaining them needs no toolkit.
+/// The values of cudaError_t with a message of their own; named here so that the messages need no toolkit.
 inline constexpr int kSuccess = 0;
 inline constexpr int kStubLibrary = 34;
 inline constexpr int kMemoryAllocation = 2;
@@ -25,14 +25,14 @@ inline constexpr int kSystemDriverMismatch = 803;
 inline constexpr int kProhibited = 2;
 inline constexpr int kExclusiveProcess = 3;
 
-/// What the CUDA runtime said when it was asked for devices.
+/// The CUDA runtime's answers to device discovery.
 struct DiscoveryFacts {
   int errorCode = kSuccess;  // a cudaError_t; 0 is success
   std::string errorText;     // the runtime's own words
   int numDevices = 0;
-  int driverVersion = 0;                      // newest CUDA that the driver supports, as in 13000; 0: no driver
+  int driverVersion = 0;                      // newest CUDA that the driver supports, such as 13000; 0: no driver
   int runtimeVersion = 0;                     // the CUDA that this module was built with
-  DriverFacts driver;                         // what its management library says; empty: nothing
+  DriverFacts driver;                         // from its management library; empty: nothing
   std::optional<std::string> visibleDevices;  // CUDA_VISIBLE_DEVICES, if it is set
 };
 

@@ -1,4 +1,4 @@
-// Faults of a GPU: which failures stay, and what is said of them.
+// Faults of a GPU: which failures are persistent, and their messages.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace fuseline::cuda {
 
-/// The fault of the GPU that is behind a failure, because it stays; cudaSuccess where a call was refused. isCapturing:
-/// of the stream, which must not be asked then. query: cudaStreamQuery() of it.
+/// The persistent fault of the GPU that caused a failure; cudaSuccess where a call was refused. isCapturing: the stream
+/// is being captured and must not be queried. query: cudaStreamQuery() of it.
 cudaError_t lastingError(bool isCapturing, const std::function<cudaError_t()>& query);
 
 /// "cuda:0 reported a fault: ...". words and name: CUDA's. lastStep: launched last, because a fault surfaces at any

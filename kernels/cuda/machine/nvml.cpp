@@ -54,7 +54,7 @@ std::optional<Nvml> openNvml() {
   return found;
 }
 
-/// What a function answers about a device.
+/// A function's answer about a device.
 template <class Value = unsigned, class Function, class... Arguments>
 std::optional<Value> ask(Function function, void* device, Arguments... arguments) {
   Value value{};

@@ -1,4 +1,4 @@
-// What the driver's management library (NVML) says about GPUs. It needs neither a toolkit nor a CUDA context.
+// Facts about GPUs from the driver's management library (NVML). It needs neither a toolkit nor a CUDA context.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -49,18 +49,18 @@ GpuConditions conditionsOf(const Nvml& nvml, const std::string& busId);
 /// Has a process a context on this GPU? No where NVML does not say.
 bool isInUse(const Nvml& nvml, const std::string& busId);
 
-/// Facts for run files: {"clocks", "multiprocessors 1755 of at most 1980 MHz, memory 2619 MHz"}. What is not known is
-/// left out.
+/// Facts for run files: {"clocks", "multiprocessors 1755 of at most 1980 MHz, memory 2619 MHz"}. Unknown facts are left
+/// out.
 std::vector<std::pair<std::string, std::string>> factsOf(const GpuConditions& conditions);
 
-/// The driver's release, "580.65.06". Where NVML is not there (nullptr) or does not say, the newest CUDA that the
-/// driver supports stands for it: "13000".
+/// The driver's release, "580.65.06". If NVML is missing (nullptr) or does not report it, the newest CUDA that the
+/// driver supports: "13000".
 std::string driverRelease(const Nvml* nvml, int cudaVersion);
 
 struct DriverFacts {
   std::string version;  // "580.65.06"; empty: unknown
   unsigned numGpus = 0;
-  unsigned numDivided = 0;  // of them, into instances (MIG)
+  unsigned numDivided = 0;  // of these, divided into instances (MIG)
 };
 
 DriverFacts driverFactsOf(const Nvml& nvml);

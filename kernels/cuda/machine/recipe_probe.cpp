@@ -16,7 +16,7 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// A multiple of what every scaling asks for.
+/// A multiple required by every scaling.
 constexpr std::int64_t kLayerExtent = 4096;
 
 Binding matrix(const std::optional<QuantizerSpec>& quantizer = {}, Direction direction = Direction::Rowwise) {

@@ -16,7 +16,7 @@ struct RecipeProduct {
   GemmRole role;
   GemmProblem problem;
 };
-/// The products that a recipe quantizes, of large matrices. Those that are decoded on every GPU are left out.
+/// The GEMMs that a recipe quantizes, with large matrices. GEMMs whose factors every GPU dequantizes are left out.
 std::vector<RecipeProduct> productsOf(const Recipe& recipe, ComputeCapability gpu);
 
 /// Asks the library about all of them. No names the product, and the recipes that it multiplies. Nothing is launched.

@@ -49,7 +49,7 @@ double copyNs(std::size_t sizeBytes, DeviceClock& clock, Stream stream) {
   return median(samplesNs);
 }
 
-/// Of the size that suits the GPU best.
+/// Copy bandwidth in GB/s, at the size that suits the GPU best.
 double copyGBps(int device, Stream stream) {
   const std::unique_ptr<DeviceClock> clock = makeEventClock(device, stream, 2);
   double best = 0.0;

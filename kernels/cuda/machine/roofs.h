@@ -1,4 +1,4 @@
-// The limits of a GPU, measured now: what a timing is compared with.
+// The peak bandwidth and FLOP/s of a GPU, measured now, for comparison with timings.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace fuseline::cuda {
 
-/// Of the device that is selected: copies between large pieces of its memory, and large products by `gemms`, which
-/// launch on the stream. Throws DeviceFault. Errors: there is no library for products.
+/// Peaks of the selected device: copies between large pieces of its memory, and large GEMMs by `gemms`, which launch on
+/// the stream. Throws DeviceFault. Errors: there is no GEMM library.
 Result<DeviceRoofs> measureRoofs(int device, Stream stream, GemmLibrary& gemms);
 
 }  // namespace fuseline::cuda

@@ -1,5 +1,5 @@
-// One pass over memory, on the stream of the kernels that follow. It is read: lines that were written would have to be
-// written back in the time of what is measured.
+// One pass over memory, on the stream of the kernels that follow. It reads: written cache lines would be written back
+// during the measurement.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/memory/cache_filler.h"
 

@@ -1,4 +1,4 @@
-// Fills the L2 cache of a GPU with data of nobody.
+// Fills the L2 cache of a GPU with unused data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,11 +10,10 @@
 
 namespace fuseline::cuda {
 
-/// Of the device that is selected. Throws DeviceFault.
+/// L2 cache of the selected device, in bytes. Throws DeviceFault.
 std::size_t l2CacheBytes();
 
-/// Of the device that is selected: writes twice as much memory as its L2 cache holds. Throws DeviceFault when there is
-/// no room.
+/// For the selected device: reads twice as much memory as its L2 cache holds. Throws DeviceFault when there is no room.
 std::unique_ptr<CacheFiller> makeCacheFiller(int device, Stream stream);
 
 }  // namespace fuseline::cuda

@@ -8,7 +8,7 @@
 
 namespace fuseline::cuda {
 
-/// memory: zeros, of a multiple of 8 bytes; all of it is read, nothing is written.
+/// memory: zeros, a multiple of 8 bytes; all of it is read, nothing is written.
 void launchRead(std::byte* memory, std::size_t sizeBytes, Stream stream);
 
 }  // namespace fuseline::cuda

@@ -1,4 +1,4 @@
-// Copies between pinned memory of the host and the device, on a stream of their own.
+// Copies between pinned host memory and the device, on a separate stream.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

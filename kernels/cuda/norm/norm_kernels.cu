@@ -1,9 +1,9 @@
 // RMSNorm, LayerNorm and L2Normalization, forward and backward.
 //
-// A row is read once: the warp, or where it is long the block, that has it holds it in registers. Longer rows and those
-// that are no whole packets are read once for every sum and once more for the result, from the cache. Sums are float32.
-// Backward a block of threads has many rows, and adds up the gradients of parameters as it goes. Codes of rows are
-// written by those who have the rows.
+// A row is read once: its warp, or its block if the row is long, holds it in registers. Longer rows and rows without
+// whole packets are read again for every sum and for the result, from the cache. Sums are float32. In backward a block
+// of threads has many rows, and accumulates the parameter gradients on the way. Rowwise quantized values are written by
+// the threads that have the rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/norm/norm_launch.h"
 
@@ -30,8 +30,8 @@ constexpr int kMaxGradientThreads = 512;
 
 __device__ int runningThread() { return static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x); }
 
-/// gamma and beta of the columns that a thread has: where there are registers for it, gamma is asked for before the
-/// sums of the row are known.
+/// gamma and beta of a thread's columns: if there are enough registers, gamma is requested before the sums of the row
+/// are known.
 template <class Share, bool kIsGammaHeld>
 class ForwardParameters {
  public:
@@ -70,7 +70,7 @@ __device__ void writeRow(const NormForward& norm, std::int64_t row, const RowFac
   });
 }
 
-/// isResultWanted: otherwise only what is known of the row is
+/// isResultWanted: otherwise only the row statistics are computed
 template <class Share, class Elements, bool kIsGammaHeld, class Besides>
 __device__ void normalizeRow(const NormForward& norm, std::int64_t row, bool isResultWanted, Besides& besides) {
   const ForwardParameters<Share, kIsGammaHeld> parameters(norm);
@@ -81,7 +81,7 @@ __device__ void normalizeRow(const NormForward& norm, std::int64_t row, bool isR
   if (isResultWanted) writeRow<Share>(norm, row, factors, parameters, x, besides);
 }
 
-/// Only whole warps have no row: longer rows have blocks of their own.
+/// Only whole warps have no row: longer rows have separate blocks.
 template <class Share, class Elements, bool kIsGammaHeld, class Besides>
 __device__ void normalizeRows(const NormForward& norm, bool isResultWanted, Besides& besides) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
@@ -214,7 +214,7 @@ class RowsOfBlock {
         m_sums(norm, shared),
         m_besides(besides) {}
 
-  /// Where there are registers for it, the next row is asked for before the one at hand is worked on.
+  /// If there are enough registers, the next row is requested before the current one is processed.
   __device__ void differentiate(bool isResultWanted) {
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
     std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
@@ -324,7 +324,7 @@ NormBackward withoutUnwantedParts(NormBackward norm) {
   return norm;
 }
 
-/// Both in one launch: parts of dbeta stand behind those of dgamma.
+/// Both in one launch: the parts of dbeta follow those of dgamma.
 void sumParameterGradients(const NormBackward& norm, unsigned blocks, Stream stream) {
   if (!norm.dgamma && !norm.dbeta) return;
   const std::int64_t cols = norm.problem.cols;

@@ -1,4 +1,4 @@
-// Launches of norms. Plain C++: the kernels stand in norm_kernels.cu.
+// Launches of norms. Plain C++: the kernels are in norm_kernels.cu.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,13 +23,13 @@ void launchNormForward(const NormForward& norm, Stream stream);
 void launchNormBackward(const NormBackward& norm, int numMultiprocessors, Stream stream);
 std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors);
 
-/// The same with rowwise copies of y, or of dx, whose columns are a multiple of 8; y or dx may be null then.
+/// The same with rowwise quantized tensors of y, or of dx, whose columns are a multiple of 8; y or dx may then be null.
 void launchNormForwardRows(const NormForward& norm, const device::HandOver& handOver, Stream stream);
 void launchNormBackwardRows(const NormBackward& norm, const device::HandOver& handOver, int numMultiprocessors,
                             Stream stream);
 
-/// The same with copies of any kind of y, whose columns are a multiple of 8; y may be null then. norm.rstd, and
-/// norm.mean of LayerNorm, have memory.
+/// The same with quantized tensors of any kind of y, whose columns are a multiple of 8; y may then be null. norm.rstd,
+/// and norm.mean of LayerNorm, have memory.
 void launchNormForwardTiles(const NormForward& norm, const device::HandOver& handOver, Stream stream);
 
 }  // namespace fuseline::cuda

@@ -14,7 +14,7 @@ namespace fuseline::cuda {
 
 /// Rows that are no whole packets have a warp up to here, and a block beyond.
 constexpr std::int64_t kMaxWarpCols = 1024;
-/// A multiprocessor has 228 KB, of which some is cache, and blocks of the smallest GPUs have 99 KB.
+/// A multiprocessor has 228 KB, part of which is cache, and blocks of the smallest GPUs have 99 KB.
 constexpr std::size_t kMaxSharedSumBytes = 96 * 1024;
 
 template <int kMaxThreads, class Share, class... Longer, class Launch>
@@ -27,7 +27,7 @@ void withHeldRow(std::int64_t cols, const Launch& launch) {
     launch(device::RowShare<512, Share::kVector, 0>());
 }
 
-/// launch(share) for rows of so many columns, which are whole packets, in blocks of so many threads at most.
+/// launch(share) for rows of `cols` columns in whole packets, in blocks of at most kMaxThreads threads.
 template <int kMaxThreads, class Launch>
 void withPacketShare(std::int64_t cols, const Launch& launch) {
   using device::RowShare;
@@ -68,7 +68,7 @@ unsigned gradientBlocks(std::int64_t rows, int numMultiprocessors) {
   return std::min(rowBlocks<Share>(rows), static_cast<unsigned>(kGradientBlocksAtOnce<Share> * numMultiprocessors));
 }
 
-/// Of the sums of a block.
+/// Shared memory for the sums of a block.
 template <class Share>
 constexpr std::size_t sharedSumBytes(std::int64_t cols, int numSums) {
   return kRowsPerBlock<Share> * static_cast<std::size_t>(numSums * cols) * sizeof(float);

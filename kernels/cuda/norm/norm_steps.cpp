@@ -20,7 +20,7 @@ NormKind kindOf(const Node& node) {
   return node.operation->name == "RMSNorm" ? NormKind::Rms : NormKind::L2;
 }
 
-/// x: what is normalized. Its trailing axes are the weight's; without a weight it is the last one.
+/// x: the normalized tensor. Its trailing axes are the weight's; without a weight, the last axis.
 NormProblem problemOf(const Node& node, const TensorSpec& x, const TensorSpec& y) {
   const bool hasWeight = !node.parameters.empty();
   const std::int64_t cols = hasWeight ? node.parameters.front().numElements() : x.cols();
@@ -50,7 +50,7 @@ class NormForwardLaunch {
                     const DeviceContext& device)
       : m_problem(problem), m_operands(std::move(operands)), m_copies(std::move(copies)), m_device(device) {}
 
-  /// For tiles two floats of every row, its factors; for kernels of their own the result.
+  /// For tiles two floats per row, its factors; for separate kernels the result.
   std::size_t workspaceBytes() const {
     if (!m_copies || m_copies->isAmaxOnly() || m_copies->areOfRows()) return 0;
     if (!m_copies->fitsKernel()) return m_copies->spec().bytes();
@@ -73,7 +73,7 @@ class NormForwardLaunch {
     m_copies->launchTransposes(pointers, m_device);
   }
 
-  /// What nobody keeps of the rows stands in the workspace.
+  /// Row statistics that are not saved go to the workspace.
   void runTiles(NormForward norm, Pointers pointers, std::byte* workspace) const {
     auto* const factors = reinterpret_cast<float*>(workspace);
     if (!norm.rstd) norm.rstd = factors;
@@ -143,7 +143,7 @@ class NormBackwardKernel final : public Kernel {
                      const DeviceContext& device)
       : m_problem(problem), m_bindings(std::move(bindings)), m_copies(std::move(copies)), m_device(device) {}
 
-  /// The parts of gradients of parameters and, where copies are made by kernels of their own, the result.
+  /// The parts of the parameter gradients and, where separate kernels quantize, the result.
   std::size_t workspaceBytes() const override {
     const bool isApart = m_copies && !m_copies->isAmaxOnly() && !m_copies->areOfRows();
     return partsBytes() + (isApart ? m_copies->spec().bytes() : 0);
@@ -172,7 +172,7 @@ class NormBackwardKernel final : public Kernel {
     m_copies->launchTransposes(operands, m_device);
   }
 
-  /// Of more readers than a kernel takes.
+  /// For more consumers than a kernel supports.
   void runApart(NormBackward norm, Pointers operands, std::byte* result) const {
     if (!norm.dx) norm.dx = result;
     launch(norm);
@@ -241,8 +241,8 @@ Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, 
       std::make_unique<NormBackwardKernel>(problem, std::move(*bindings), std::move(*copies), request.device));
 }
 
-/// A row of the norm must be a row of the tensor. Backward, tiles would read x and dy once more, which moves as much as
-/// the gradient there and back: nothing would be saved.
+/// A row of the norm must be a row of the tensor. In backward, tiles would read x and dy again, which moves as many
+/// bytes as writing and reading the gradient: nothing would be saved.
 Verdict canMakeNormCopies(const KernelQuery& query) {
   if (query.copies->isAmaxOnly()) return Verdict::yes();
   if (query.phase == Phase::Backward && !areOfRows(query.copies->quantizers))

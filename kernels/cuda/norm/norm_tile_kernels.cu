@@ -1,5 +1,5 @@
-// Norms whose result linear ops read as codes that need more than a row at a time: the sums of every row first, then
-// the result in tiles, which are quantized as they are made.
+// Norms with linear consumers whose quantization needs more than a row at a time: first the sums of every row, then the
+// result in tiles, which are quantized as they are computed.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/norm/norm_launch.h"
 #include "kernels/cuda/stream/launch.h"
@@ -29,7 +29,7 @@ class NormalizedPatch {
     if (norm.beta) loadElements<kPatch>(norm.problem.parameter, norm.beta, place.col, kPatch, m_beta);
   }
 
-  /// take(row, y) for kRowsAtOnce rows from `first` on, all asked for at once: zeros where they lie outside.
+  /// take(row, y) for kRowsAtOnce rows from `first` on, all requested at once; rows outside are zeros.
   template <class Take>
   __device__ void make(int first, const Take& take) const {
     RawPacket packets[kRowsAtOnce];

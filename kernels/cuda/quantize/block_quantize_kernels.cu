@@ -1,6 +1,6 @@
-// Blocks of 1x128, 128x128, 1x32 and 32x32 elements: both copies in one pass over x.
+// Blocks of 1x128, 128x128, 1x32 and 32x32 elements: rowwise and columnwise quantized tensors in one pass over x.
 //
-// A block of threads holds a tile of 128 x 128 elements, hence whole blocks in either direction.
+// A block of threads holds a tile of 128 x 128 elements, which are whole blocks in either direction.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize/block_quantize_launch.h"
 
@@ -49,7 +49,7 @@ __device__ float factorAt(const BlockDequantization& task, std::int64_t scale) {
                      : static_cast<const float*>(task.scales)[scale];
 }
 
-/// The eight codes of a packet lie in one block, or each in one of its own.
+/// The eight encoded values of a packet lie in one block, or each in a different one.
 __device__ void storeDecoded(const BlockDequantization& task, const BlockPlaces& places, std::int64_t row,
                              std::int64_t col, CodePacket codes) {
   float values[kPatch];
@@ -63,7 +63,7 @@ __device__ void storeDecoded(const BlockDequantization& task, const BlockPlaces&
   storePacketOf(task.element, task.out, row * task.cols + col, values);
 }
 
-/// Of whole packets: all rows of a patch are asked for at once.
+/// For whole packets: all rows of a patch are requested at once.
 __device__ void decodePatch(const BlockDequantization& task, const BlockPlaces& places, const PatchPlace& place) {
   CodePacket packets[kPatch] = {};
 #pragma unroll

@@ -1,5 +1,5 @@
-// Launches that quantize tensors with a scale for every block of elements, and bring such codes back. Plain C++: the
-// kernels stand in block_quantize_kernels.cu.
+// Launches that quantize tensors with one scale per block of elements, and dequantize them. Plain C++: the kernels are
+// in block_quantize_kernels.cu.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,7 +20,7 @@ struct BlockQuantization {
   device::CodedCopy rowwise;
   device::CodedCopy columnwise;
 };
-/// kind: with blocks. tensors: of one element type.
+/// kind: with blocks. tensors: all with the same element type.
 void launchBlockQuantize(std::span<const BlockQuantization> tensors, device::CopyKind kind, Stream stream);
 
 /// out, codes: [rows, cols]; out is rounded once to the element type. A block of codes with one scale is blockRows x

@@ -1,4 +1,4 @@
-// Strides of scales from the grid of blocks as it stands in memory, and the way back to numbers.
+// Strides of scales from the stored grid of blocks, and dequantization.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize/coded_copy.h"
 

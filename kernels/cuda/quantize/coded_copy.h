@@ -18,13 +18,13 @@ device::ScaleRule scaleRuleOf(const QuantizerSpec& quantizer, DType dtype);
 
 device::CopyKind copyKindOf(Scaling scaling);
 
-/// spec: of a copy. memory: nullptr where the copy is not made. The rule of scales is up to the caller.
+/// spec: of a quantized tensor. memory: nullptr if it is not produced. The caller sets the scale rule.
 device::CodedCopy codedCopyOf(const TensorSpec& spec, std::byte* memory);
 
 /// The same of a copy in NVFP4. How it is rounded is up to the caller.
 device::Nvfp4Copy nvfp4CopyOf(const TensorSpec& spec, std::byte* memory);
 bool hasSquares(Scaling scaling);
-/// Of a copy of the tensor with this name.
+/// For the quantized tensor with this name.
 device::RoundingBytes roundingBytesOf(const std::string& name, Direction direction);
 
 /// Writes the numbers of a copy, rounded once to the dtype of its tensor, as its codes stand.

@@ -1,4 +1,4 @@
-// Kernel "delayed_scaling_update": the scales of the next step, of many tensors in one launch.
+// Kernel "delayed_scaling_update": the scales of the next step for many tensors in one launch.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/step_operand.h"
 #include "kernels/cuda/kernel_def.h"

@@ -37,7 +37,7 @@ struct Corner {
   std::int64_t col = 0;
 };
 
-/// The line of the running thread: `across` counts what the line does not run along.
+/// The line of the running thread: `across` is its index in the direction perpendicular to the line.
 struct Seat {
   int across = static_cast<int>(threadIdx.x) / kLinesAcross;
   int line = static_cast<int>(threadIdx.x) % kLinesAcross;
@@ -94,7 +94,7 @@ __device__ void walk(Tile& tile, const Nvfp4Quantization& task, const Visit& vis
   }
 }
 
-/// Where amaxes begin: at what is known, or at zero.
+/// Initial amaxes: the known value, or zero.
 __global__ void beginAmaxes(const __grid_constant__ TaskBatch<Nvfp4Quantization> batch, int count) {
   const int i = static_cast<int>(threadIdx.x);
   if (i >= count) return;
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
   raise(task.columnwise);
 }
 
-/// The largest of a square of 16 x 16 values: of 16 rows, and of one line each.
+/// The largest magnitude of a square of 16 x 16 values: 16 rows, one line each.
 __device__ float largestOfSquare(const Tile& tile, int rows, int line) {
   float largest = 0.0f;
 #pragma unroll
@@ -140,7 +140,7 @@ __device__ float largestOfSquare(const Tile& tile, int rows, int line) {
   return largest;
 }
 
-/// What one thread writes of one copy, which has `rows` and `cols` as it stands.
+/// One thread's output to one quantized tensor, which has `rows` and `cols` as stored.
 struct CopyWriter {
   const Nvfp4Copy& copy;
   std::int64_t rows;
@@ -227,7 +227,7 @@ __global__ void writeFactors(const __grid_constant__ Nvfp4Factors task) {
   task.to[1] = task.hasAddend ? 1.0f : 0.0f;
 }
 
-/// Of the largest of several tensors.
+/// Grid for the largest of several tensors.
 dim3 gridOf(std::span<const Nvfp4Quantization> tensors) {
   constexpr std::int64_t kMaxBlocksY = 65535;
   std::int64_t rows = 1;

@@ -1,4 +1,4 @@
-// Launches that quantize tensors to NVFP4 and bring such codes back. Plain C++: the kernels stand in nvfp4_kernels.cu.
+// Launches that quantize tensors to NVFP4 and dequantize them. Plain C++: the kernels are in nvfp4_kernels.cu.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,9 +19,9 @@ struct Nvfp4Quantization {
   std::int64_t cols = 0;
   device::Nvfp4Copy rowwise;
   device::Nvfp4Copy columnwise;
-  /// Blocks of 16 x 16, of which both copies have the same scales, hence without a transform; otherwise of 1 x 16.
+  /// Blocks of 16 x 16 with the same scales in both quantized tensors, and so without a transform; otherwise 1 x 16.
   bool hasSquares = false;
-  const float* knownAmax = nullptr;  // of x; null: it is found first
+  const float* knownAmax = nullptr;  // of x; null: it is computed first
 };
 /// Writes codes, scales of blocks and amaxes. Reads x twice where an amax is to be found.
 void launchNvfp4Quantize(std::span<const Nvfp4Quantization> tensors, Stream stream);
@@ -40,8 +40,8 @@ struct Nvfp4Dequantization {
 };
 void launchNvfp4Dequantize(const Nvfp4Dequantization& dequantization, Stream stream);
 
-/// What a product of codes is multiplied by, which is known on the device only: two floats, alpha with the scales of
-/// both tensors, and 1 or 0 for an addend.
+/// Multipliers of a GEMM of quantized factors that are known on the device only: two floats, alpha including the scales
+/// of both tensors, and 1 or 0 for an addend.
 struct Nvfp4Factors {
   const float* aAmax = nullptr;
   const float* bAmax = nullptr;

@@ -55,7 +55,7 @@ __device__ void writeInverse(const TensorQuantization& task, const CodedCopy& co
   if (copy.codes && isFirst) *static_cast<float*>(copy.scales) = 1.0f / scaleOf(task, copy);
 }
 
-/// The largest magnitude of the thread's patch, where it is wanted. The scale is asked for behind the patch.
+/// The amax of the thread's patch, if requested. The scale is loaded after the patch.
 template <Element kElement>
 __device__ float quantizeTileAt(const TensorQuantization& task, const PatchPlace& place, TransposedTile& shared) {
   const HeldPatch<kElement> patch(task.x, task.cols, place);
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (i < count) to[i] = values.values[i];
 }
 
-/// All rows of a patch are asked for at once.
+/// All rows of a patch are requested at once.
 __device__ void transposeTileAt(const CodeTransposition& task, const PatchPlace& place, TransposedTile& shared) {
   CodePacket packets[kPatch] = {};
 #pragma unroll

@@ -1,4 +1,4 @@
-// Launches that quantize tensors with one scale, and update the scales. Plain C++: the kernels stand in
+// Launches that quantize tensors with one scale, and update the scales. Plain C++: the kernels are in
 // quantize_kernels.cu.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -20,11 +20,11 @@ struct TensorQuantization {
   std::int64_t cols = 0;
   device::CodedCopy rowwise;
   device::CodedCopy columnwise;
-  const float* scale = nullptr;  // delayed scaling; null: of the amax
-  const float* amax = nullptr;   // of x, where there is no scale
-  float* raised = nullptr;       // beside a scale: raised to the largest magnitude of x; null: not wanted
+  const float* scale = nullptr;  // delayed scaling; null: computed from the amax
+  const float* amax = nullptr;   // of x, if there is no scale
+  float* raised = nullptr;       // with a scale: updated with the largest magnitude of x; null: not requested
 };
-/// tensors: of one element type.
+/// tensors: all with the same element type.
 void launchQuantize(std::span<const TensorQuantization> tensors, Stream stream);
 
 /// to: [cols, rows], the transpose of codes, which have [rows, cols], with columns that are a multiple of 8.
@@ -36,7 +36,7 @@ struct CodeTransposition {
 };
 void launchTransposeCodes(const CodeTransposition& transposition, Stream stream);
 
-/// Few values that the host knows, by value: nobody waits for a copy.
+/// Writes a few values that the host knows, passed by value: no copy to wait for.
 void launchWrite(std::span<const std::int64_t> values, std::int64_t* to, Stream stream);
 
 /// out[i] = number of codes[i] times *inverseScale, rounded once to the element type.

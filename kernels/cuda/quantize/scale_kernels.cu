@@ -26,7 +26,7 @@ __device__ Scale arranged(Scale scale, ScaleOrder order) {
 
 constexpr int kLinesAtOnce = kBlockThreads / kWarpLanes;
 
-/// A warp walks where scales stand beside each other as they are written.
+/// A warp walks along scales that are adjacent in the output.
 struct ScaleWalk {
   bool isAlongRows = false;
   std::int64_t length = 0;  // of a line

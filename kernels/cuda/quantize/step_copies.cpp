@@ -37,7 +37,7 @@ std::int64_t lanesOf(const KernelQuery& query) {
   return cols > 0 ? query.copies->spec.cols() / cols : 1;
 }
 
-/// Of the gated op among the members; 0: its halves are in one piece.
+/// Interleave size of the gated op among the members; 0: its halves are contiguous.
 std::int64_t interleaveOf(const KernelQuery& query) {
   constexpr const char* kInterleave = "glu_interleave_size";
   for (const NodeId id : query.members) {
@@ -52,7 +52,7 @@ std::int64_t columnsTogether(const TensorQuantizers& quantizers) {
   return std::max<std::int64_t>(traitsOf(scalingOf(quantizers)).block.cols, kVectorWidth);
 }
 
-/// The halves of a result stand beside each other, and each begins a block.
+/// The halves of a result are adjacent, and each begins a block.
 Verdict canMakeHalves(const KernelQuery& query) {
   if (interleaveOf(query) != 0)
     return Verdict::no("The CUDA backend does not quantize results as they are made whose halves take turns.");
@@ -161,7 +161,7 @@ device::HandOver StepCopies::at(Pointers pointers) const {
   return handOver;
 }
 
-/// A copy that nobody wants may have a quantizer.
+/// A quantized tensor that is not requested may still have a quantizer.
 bool StepCopies::areOfRows() const {
   if (!fitsKernel()) return false;
   for (std::size_t i = 0; i < m_operands.size(); ++i) {
@@ -251,8 +251,8 @@ void StepCopies::launchBlocks(std::span<const Piece> pieces, const DeviceContext
   launchBlockQuantize(tasks, kind(), device.stream);
 }
 
-/// A scale that is known beforehand comes with a history, which has the amax of the step at hand, from 0: that is found
-/// on the way. Other scales need it first.
+/// A scale known beforehand comes with a history, which contains the current step's amax at index 0: it is computed on
+/// the way. Other scales need the amax first.
 void StepCopies::launchTensors(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const {
   const bool areFoundFirst = !pieces.front().scale && !pieces.front().amax;
   std::vector<AmaxSearch> searches;
@@ -282,7 +282,7 @@ std::int64_t StepCopies::numGroups() const {
   return specAt(operands.rowwise >= 0 ? operands.rowwise : operands.columnwise).quantized->numGroups;
 }
 
-/// Of a weight in one tensor, which has no sizes, all groups are alike.
+/// For a weight in one tensor, which has no sizes, all groups are equal.
 std::vector<std::int64_t> StepCopies::readSizes(Pointers pointers, const DeviceContext& device) const {
   const int operand = m_operands.front().sizes;
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(numGroups()), spec().rows() / numGroups());
@@ -297,7 +297,7 @@ std::vector<StepCopies::PieceCopy> StepCopies::groupCopiesOf(const std::optional
                                                              const DeviceContext& device) const {
   if (operand < 0 || !quantizer) return std::vector<PieceCopy>(sizes.size());
   std::byte* const all = memoryAt(pointers, operand);
-  launchWrite(sizes, reinterpret_cast<std::int64_t*>(all), device.stream);  // they stand in front
+  launchWrite(sizes, reinterpret_cast<std::int64_t*>(all), device.stream);  // the sizes come first
   std::vector<PieceCopy> copies;
   for (const GroupCopy& group : groupCopies(specAt(operand), sizes))
     copies.push_back({*quantizer, group.spec, all + group.offset});

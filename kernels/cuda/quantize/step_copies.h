@@ -1,4 +1,4 @@
-// The quantized copies that a step makes, of its result or of what it reads; or the amax of its result.
+// The quantized tensors that a step produces from its result or its input, or the amax of its result.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,7 +24,8 @@ class StepCopies {
   /// Is the amax of the result wanted, and nothing else? It has no kind then.
   bool isAmaxOnly() const { return m_step->copies.front().isAmaxOnly(); }
 
-  /// For a kernel that makes them while it makes the result. Only as many readers as fitsKernel() says.
+  /// For a kernel that quantizes while it computes the result. Limited to the number of consumers that fitsKernel()
+  /// allows.
   bool fitsKernel() const { return m_operands.size() <= device::HandOver::kMaxPairs; }
   device::HandOver at(Pointers pointers) const;
   /// Shared memory in which an element of a tile waits until all are there.
@@ -38,24 +39,24 @@ class StepCopies {
   float* clearedAmax(Pointers pointers, const DeviceContext& device) const;
   /// Room for an amax of everything that is quantized by itself.
   std::size_t workspaceBytes() const;
-  /// Makes them of the tensor in memory, by kernels of their own. amax: as much room, where neither a scale nor a
-  /// history is among the operands. What a kernel would have quantized before it rounds is rounded here.
+  /// Quantizes the tensor in memory with separate kernels. amax: memory for the amaxes, if neither a scale nor a
+  /// history is among the operands. Values that a kernel would have quantized before rounding are rounded here.
   void launchFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device) const;
 
   /// Groups of rows that are quantized each by itself; 0: the tensor is quantized as one.
   std::int64_t numGroups() const;
-  /// The same for groups, whose sizes the host reads and checks in the first run: they stay the same. Throws where they
-  /// do not fit.
+  /// The same for groups, whose sizes the host reads and checks in the first run: they stay the same. Throws if they do
+  /// not fit.
   void launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device);
 
  private:
-  /// One copy of a piece. memory null: nobody wants it.
+  /// One quantized tensor of a piece. memory null: not requested.
   struct PieceCopy {
     QuantizerSpec quantizer;
     TensorSpec spec;
     std::byte* memory = nullptr;
   };
-  /// What is quantized as one.
+  /// A part of a tensor that is quantized as a unit.
   struct Piece {
     const std::byte* tensor = nullptr;
     std::int64_t rows = 0;
@@ -90,11 +91,11 @@ class StepCopies {
   std::vector<std::int64_t> m_groupSizes;    // none: they are not read yet
 };
 
-/// Can a kernel that has whole rows make them? Columnwise codes must be those of rows then: where lines have scales,
-/// that of a column is known only when all of its rows are.
+/// Can a kernel that has whole rows quantize them? Columnwise quantized tensors must then have rowwise scales: with
+/// scales per line, a column's scale is known only after all of its rows.
 bool areOfRows(const TensorQuantizers& quantizers);
 
-/// Whether kernels of elementwise programs can make these copies, or find the amax; no names what is in the way.
+/// Whether elementwise kernels can produce these quantized tensors, or compute the amax; no names the obstacle.
 Verdict canMakeCopies(const KernelQuery& query);
 
 }  // namespace fuseline::cuda

@@ -8,7 +8,7 @@
 
 namespace fuseline::cuda {
 
-/// What is launched after it waits for so many cycles of a multiprocessor.
+/// Work launched after it waits for this number of cycles of a multiprocessor.
 void launchDelay(std::int64_t cycles, Stream stream);
 
 }  // namespace fuseline::cuda

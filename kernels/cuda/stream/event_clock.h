@@ -10,8 +10,8 @@
 
 namespace fuseline::cuda {
 
-/// An event a moment. They resolve about half a microsecond (CUDA runtime API, "Event Management"). `besides`: of
-/// transfers; may be nullptr where nobody marks those. Throws DeviceFault.
+/// One event per moment. Events resolve about half a microsecond (CUDA runtime API, "Event Management"). `besides`:
+/// stream of transfers; may be nullptr if transfers are not marked. Throws DeviceFault.
 std::unique_ptr<DeviceClock> makeEventClock(int device, Stream stream, std::size_t numMoments,
                                             Stream besides = nullptr);
 

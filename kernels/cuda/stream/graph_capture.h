@@ -18,8 +18,8 @@ struct CaptureTarget {
   std::shared_ptr<LaunchLog> log;
 };
 
-/// What `launches` launches on the stream is captured and does not run. All code must be loaded before. Errors: what
-/// `launches` returned, or CUDA cannot capture one of them. Throws DeviceFault.
+/// Captures the work that `launches` launches on the stream; it does not run. All code must be loaded before. Errors:
+/// those of `launches`, or CUDA cannot capture a launch. Throws DeviceFault.
 Result<std::unique_ptr<RecordedLaunches>> captureLaunches(const CaptureTarget& target,
                                                           const std::function<Result<void>()>& launches);
 

@@ -11,7 +11,7 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// As many as TransformerEngine has for products of groups (num_compute_streams).
+/// The number that TransformerEngine uses for grouped GEMMs (num_compute_streams).
 constexpr std::size_t kNumLanes = 4;
 
 class StreamLanes final : public Lanes {

@@ -1,4 +1,4 @@
-// Streams beside the backend's own, on which a step does at once what is independent of each other.
+// Streams in addition to the backend's own, on which a step runs independent work concurrently.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,9 +18,9 @@ class Lanes {
  public:
   virtual ~Lanes() = default;
   virtual std::span<const Stream> streams() const = 0;
-  /// What is launched on the first `count` streams from here on begins after all that was launched on the backend's.
+  /// Later launches on the first `count` streams begin after all earlier launches on the backend's stream.
   virtual void fork(std::size_t count) = 0;
-  /// What is launched on the backend's stream from here on begins after all that was launched on them.
+  /// Later launches on the backend's stream begin after all earlier launches on the first `count` streams.
   virtual void join(std::size_t count) = 0;
 };
 
@@ -36,7 +36,7 @@ struct Lane {
 /// Gives the items of a step to lanes: the next one to the lane that has the least to do so far.
 class LaneTurns {
  public:
-  /// lanes null: there is only the backend's stream. laneBytes: what an item needs of the workspace.
+  /// lanes null: there is only the backend's stream. laneBytes: workspace of an item.
   LaneTurns(Lanes* lanes, Stream stream, std::size_t numItems, std::size_t laneBytes)
       : m_lanes(lanes), m_stream(stream), m_laneBytes(workspacePart(laneBytes)) {
     if (lanes) m_count = std::clamp<std::size_t>(numItems, 1, lanes->streams().size());
@@ -71,7 +71,7 @@ class LaneTurns {
     return {m_lanes->streams()[lane], workspace + lane * m_laneBytes};
   }
 
-  /// What was launched before still runs. If joining fails, too, that is the same fault.
+  /// Earlier launches still run. If joining fails as well, the fault is the same.
   void joinAfterFailure() const {
     try {
       m_lanes->join(m_count);

@@ -15,7 +15,7 @@
 
 namespace fuseline::cuda {
 
-/// Throws DeviceFault when the launch is refused; what goes wrong while it runs shows when the backend synchronizes.
+/// Throws DeviceFault when the launch is refused; errors while it runs show when the backend synchronizes.
 inline void launchFunction(const void* function, dim3 grid, dim3 block, void** arguments, std::size_t sharedBytes,
                            Stream stream) {
   if (sharedBytes > 0) allowSharedBytes(function, sharedBytes);
@@ -23,7 +23,7 @@ inline void launchFunction(const void* function, dim3 grid, dim3 block, void** a
   ++numLaunched;
 }
 
-/// Arguments are converted to what the kernel takes.
+/// Arguments are converted to the kernel's parameter types.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sharedBytes, Stream stream,
             const Arguments&... arguments) {

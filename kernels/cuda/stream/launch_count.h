@@ -1,4 +1,4 @@
-// How much a thread has given the device: what a step's launches are counted by.
+// The number of a thread's launches on the device, used to count a step's launches.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -24,7 +24,7 @@ inline void recordEvent(const OwnedEvent& event, Stream stream) {
   check(cudaEventRecord(event.get(), stream), "record an event");
 }
 
-/// What is launched on the stream from here on waits for what was recorded.
+/// Later launches on the stream wait for the recorded work.
 inline void waitForEvent(Stream stream, const OwnedEvent& event) {
   check(cudaStreamWaitEvent(stream, event.get(), 0), "wait for an event");
 }

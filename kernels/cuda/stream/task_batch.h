@@ -1,5 +1,5 @@
-// Several tasks of one kernel, which a launch does at once: groups of a tensor are often too small to fill a GPU, and
-// so many that launches would take longer than they do.
+// Several tasks of one kernel in one launch: groups of a tensor are often too small to fill a GPU, and so numerous that
+// the launches would take longer than the tasks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@ struct TaskBatch {
   Task tasks[kMaxTasks];
 };
 
-/// launch(tasks, batch) for as many tasks at a time as a batch has.
+/// launch(tasks, batch) for at most a batch's number of tasks at a time.
 template <class Task, class Launch>
 void launchInBatches(std::span<const Task> tasks, const Launch& launch) {
   for (; !tasks.empty(); tasks = tasks.subspan(std::min(tasks.size(), TaskBatch<Task>::kMaxTasks))) {

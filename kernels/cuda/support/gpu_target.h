@@ -18,8 +18,8 @@ inline constexpr ComputeCapability kOldestGpu = {8, 0};
 /// sentence why not.
 Verdict hasKernelsFor(ComputeCapability gpu, std::string_view targets);
 
-/// What NVRTC shall compile for a GPU: "sm_86", or where it knows none of that major number, PTX of the newest that it
-/// knows, "compute_120". known: as nvrtcGetSupportedArchs lists them, 86 for 8.6; rising.
+/// NVRTC's target for a GPU: "sm_86", or, if it knows none with that major number, PTX of the newest that it knows,
+/// "compute_120". known: as nvrtcGetSupportedArchs lists them, 86 for 8.6; ascending.
 std::string nvrtcTargetFor(ComputeCapability gpu, std::span<const int> known);
 
 }  // namespace fuseline::cuda

@@ -1,5 +1,5 @@
-// Files in the user's cache folder. Nothing here fails: what cannot be read is as good as none, and what cannot be
-// written stays as it is.
+// Files in the user's cache folder. Nothing here fails: an unreadable file counts as missing, and a file that cannot be
+// written stays unchanged.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

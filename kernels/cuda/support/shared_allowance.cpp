@@ -1,4 +1,4 @@
-// Remembers what was allowed: a launch asks CUDA about a kernel once, and no more where 48 KB are enough.
+// Remembers the allowed size: a launch asks CUDA about a kernel once, and not again where 48 KB are enough.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/support/shared_allowance.h"
 
@@ -25,7 +25,7 @@ Allowances& allowances() {
   return only;
 }
 
-/// What launches of a kernel may have without being allowed more.
+/// Shared memory that launches of a kernel may use without a larger allowance.
 std::size_t plainSharedBytes(const void* function) {
   cudaFuncAttributes attributes{};
   check(cudaFuncGetAttributes(&attributes, function), "describe a kernel");

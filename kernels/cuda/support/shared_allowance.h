@@ -1,4 +1,4 @@
-// Allows kernels the shared memory that not every launch may have: beyond 48 KB, with what they declare.
+// Allows kernels shared memory beyond the default 48 KB, including their declared memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -19,8 +19,8 @@ Result<void*> openLibrary(const std::string& fileName);
 /// The same, first in the folder of the library that has this function.
 Result<void*> openBeside(const void* function, const std::string& fileName);
 
-/// Folders of libraries: of the toolkits that the environment names, of those in the usual places, and of the active
-/// Python environment, for who has CUDA by PyTorch's packages alone. major: of CUDA.
+/// Library folders: of the toolkits that the environment names, of those in the usual places, and of the active Python
+/// environment, for users who have CUDA from PyTorch's packages alone. major: of CUDA.
 std::vector<std::string> toolkitFolders(const std::function<const char*(const char*)>& environment, int major);
 
 /// Finds functions one after the other and remembers the first that is missing.
@@ -46,7 +46,7 @@ class Symbols {
 Error missingFunction(const std::string& fileName, const std::string& function, int major);
 
 /// The functions of a library, such as "libcupti.so.13", as `bind` finds them. major: of the toolkit that this was
-/// compiled with. Errors: the library or a function is missing; a sentence with the next step.
+/// compiled with. Errors: the library or a function is missing; the message has the next step.
 template <class Functions>
 Result<Functions> loadFunctions(const std::string& name, int major, void (*bind)(Symbols& symbols, Functions& found)) {
   const std::string fileName = name + "." + std::to_string(major);

@@ -6,7 +6,7 @@
 
 namespace fuseline::cuda {
 
-/// What a part takes: the next one begins aligned for any access.
+/// Size of a part including padding: the next part begins aligned for any access.
 constexpr std::size_t workspacePart(std::size_t bytes) {
   constexpr std::size_t kAlignment = 256;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;

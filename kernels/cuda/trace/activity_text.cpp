@@ -40,7 +40,7 @@ std::string kernelName(const char* mangled) {
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(mangled, nullptr, nullptr, &status),
                                                          &std::free);
   if (status != 0 || !text) return mangled;
-  constexpr std::string_view kReturnType = "void ";  // of every kernel; only templates are mangled with it
+  constexpr std::string_view kReturnType = "void ";  // of every kernel; only mangled names of templates have it
   std::string name = text.get();
   name.erase(beginOfParameters(name));
   if (name.starts_with(kReturnType)) name.erase(0, kReturnType.size());

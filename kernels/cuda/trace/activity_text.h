@@ -1,4 +1,4 @@
-// What a device did, in words.
+// Device activities as text.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,8 +16,8 @@ struct KernelShape {
   std::int64_t sharedBytes = 0;  // of a block
 };
 
-/// "fuseline::cuda::normForward<float>": the name in the source, without what it returns and takes, and without unnamed
-/// namespaces. A name that is not mangled stays as it is.
+/// "fuseline::cuda::normForward<float>": the name in the source, without return type, parameters and unnamed
+/// namespaces. A name that is not mangled is returned unchanged.
 std::string kernelName(const char* mangled);
 /// "grid 128x2, block 256, 40 registers, 1 KiB shared memory"; clusters and shared memory only where there are any.
 std::string toString(const KernelShape& shape);

@@ -19,7 +19,7 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// A step of a trace: the trace's number in the upper half, the step's in the lower. 0 is nobody's.
+/// A step of a trace: the trace's number in the upper half, the step's in the lower. 0: no owner.
 using Owner = std::uint64_t;
 constexpr int kStepBits = 32;
 
@@ -31,14 +31,14 @@ constexpr std::array kKinds = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,    CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
     CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_RUNTIME};
 
-/// CUPTI of CUDA 13.0 before its Update 1, whose release notes name deadlocks when kernels are no longer recorded, and
+/// CUPTI of CUDA 13.0 before its Update 1, whose release notes report deadlocks after kernel recording stops, and
 /// crashes when records are flushed.
 constexpr std::uint32_t kVersionThatHangs = 130000;
 
-/// Who launches on this thread.
+/// Owner of this thread's launches.
 thread_local Owner t_owner = 0;
 
-/// What CUPTI said of a kernel, a copy or a filling.
+/// CUPTI's record of a kernel, a copy or a fill.
 struct Record {
   DeviceActivity activity;
   std::uint64_t startNs = 0;
@@ -105,7 +105,7 @@ class Buffers {
   std::vector<Buffer> m_free;
 };
 
-/// The client. CUPTI hands over records on a thread of its own.
+/// The client. CUPTI delivers records on a separate thread.
 class Session {
  public:
   static Result<std::shared_ptr<Session>> open(const Cupti& library);
@@ -144,7 +144,7 @@ class Session {
   std::uint64_t m_startNs = 0;  // on CUPTI's clock
   std::atomic<std::uint64_t> m_numTraces = 0;
 
-  std::mutex m_mutex;  // of what follows
+  std::mutex m_mutex;  // guards the members below
   std::unordered_map<std::uint64_t, Owner> m_ownersOfNodes;
   std::unordered_map<std::uint32_t, Owner> m_ownersOfCalls;
   std::vector<Record> m_records;
@@ -200,7 +200,7 @@ Result<void> Session::subscribe() {
   return {};
 }
 
-/// What it refuses, it refuses here, before anything is measured.
+/// CUPTI reports its refusals here, before anything is measured.
 Result<std::shared_ptr<Session>> Session::open(const Cupti& library) {
   const std::lock_guard lock(g_mutex);
   if (std::shared_ptr<Session> existing = g_session.lock()) return existing;
@@ -261,8 +261,8 @@ void Session::start() {
     throw DeviceFault(errorOf(result, "tell the time").message);
 }
 
-/// Without force, CUPTI keeps buffers that it thinks it may still write to; forced at once, it may hand over what has
-/// no end yet.
+/// Without force, CUPTI keeps buffers that it may still write to; if forced immediately, it may deliver records without
+/// an end time.
 std::vector<std::pair<Owner, DeviceActivity>> Session::stop() {
   m_isOn = false;
   CUptiResult flushed = m_library.flush(0);
@@ -309,7 +309,7 @@ void CUPTIAPI Session::onEvent(void* self, CUpti_CallbackDomain domain, CUpti_Ca
   static_cast<Session*>(self)->noteNode(event, *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor));
 }
 
-/// A captured node belongs to who launches; a node of the executable graph to whom the captured one belongs.
+/// A captured node belongs to the launching owner; a node of the executable graph to the owner of the captured one.
 void Session::noteNode(CUpti_CallbackId event, const CUpti_GraphData& data) {
   std::uint64_t node = 0;
   if (m_library.graphNodeId(data.node, &node) != CUPTI_SUCCESS) return;
@@ -325,7 +325,7 @@ void Session::noteNode(CUpti_CallbackId event, const CUpti_GraphData& data) {
 void CUPTIAPI Session::onBufferWanted(uint8_t** buffer, std::size_t* size, std::size_t* maxRecords) {
   *buffer = buffers().take();
   *size = Buffers::kBytes;
-  *maxRecords = 0;  // as many as fit
+  *maxRecords = 0;  // no limit but the buffer's size
 }
 
 void CUPTIAPI Session::onBufferFilled(CUcontext context, uint32_t stream, uint8_t* buffer, std::size_t /*size*/,
@@ -371,7 +371,7 @@ void Session::add(const CUpti_Activity& record) {
       if (call.externalKind == kOurKind) m_ownersOfCalls[call.correlationId] = call.externalId;
       return;
     }
-    default: return;  // calls: their owners come in records of their own
+    default: return;  // calls: their owners come in separate records
   }
 }
 

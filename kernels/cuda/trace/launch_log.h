@@ -1,4 +1,4 @@
-// What was launched last, for messages about faults.
+// The most recent launches, for messages about faults.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -14,8 +14,8 @@ namespace fuseline::cuda {
 /// Everything of ours is in one domain, which tools can show or hide as a whole.
 nvtxDomainHandle_t nvtxDomain();
 
-/// What tools that know schemas of payloads show of a range, each as a field with its name: they can filter and sort by
-/// it. The texts are handles, which a tool gave.
+/// Payload of a range, for tools that know NVTX payload schemas: they show each field with its name, and filter and
+/// sort by it. The texts are handles registered with the tool.
 struct NvtxStepPayload {
   nvtxStringHandle_t step = nullptr;
   nvtxStringHandle_t kernel = nullptr;
@@ -42,7 +42,7 @@ class NvtxLabel {
 class NvtxRange {
  public:
   explicit NvtxRange(const NvtxLabel& label);
-  /// Of no step.
+  /// A range without a step.
   explicit NvtxRange(const std::string& name);
   ~NvtxRange() { nvtxDomainRangePop(nvtxDomain()); }
   NvtxRange(const NvtxRange&) = delete;

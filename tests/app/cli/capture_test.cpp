@@ -1,4 +1,4 @@
-// `fuseline run --capture`: what it prints, writes and refuses.
+// `fuseline run --capture`: its output, its files and its refusals.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/safetensors.h"
 #include "tests/app/cli/program.h"

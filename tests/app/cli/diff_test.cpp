@@ -1,4 +1,4 @@
-// fuseline diff: what changed between two files, and what it does to the plans.
+// fuseline diff: changes between two files, and their effects on the plans.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/app/cli/program.h"
 #include "tests/support/temporary_folder.h"
@@ -79,7 +79,7 @@ TEST(Diff, RefusesWhatItCouldNotMeasureBeforeItMeasures) {
   EXPECT_TRUE(has(measured.err, "--measured: the figures of a run hold for its own pipeline")) << measured.err;
 }
 
-/// What took long is not lost for a gate that asks for more rounds.
+/// A long measurement is not lost because of a gate that requires more rounds.
 TEST(Diff, ShowsWhatItMeasuredWhereAGateCannotJudge) {
   const ProgramResult result = fuseline("diff --device reference --measure --iterations 2 --fail-if 'median>+5%' " +
                                         samplePipeline() + " " + samplePipeline());

@@ -1,4 +1,4 @@
-// What verbs print for people, word by word. FUSELINE_UPDATE_GOLDEN=1 writes the files anew: read the difference.
+// Output of verbs for people, word by word. FUSELINE_UPDATE_GOLDEN=1 writes the files anew: read the difference.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/app/cli/program.h"
 

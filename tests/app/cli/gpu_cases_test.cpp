@@ -1,4 +1,4 @@
-// The cases of `bench gpu`, and the model behind its ceilings.
+// The cases of `bench gpu`, and the model of its ceilings.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/gpu_cases.h"
 #include "core/document/file_format.h"
@@ -48,8 +48,8 @@ double ceilingOf(const Analysis& analysis, const DeviceRoofs& roofs) {
          leastTimeNs(workOf(analysis.graph(), *analysis.fusedPlan), roofs);
 }
 
-/// The roofs that shared figures of an H200 assume. The ceilings were computed by hand there, from passes over memory
-/// and products; the model here counts the steps of the plans.
+/// The peaks that shared figures of an H200 assume. The ceilings were computed by hand there, from passes over memory
+/// and GEMMs; the model here counts the steps of the plans.
 const DeviceRoofs kH200{.copyGBps = 4300, .fmaF32Gflops = 60e3, .bf16Gflops = 790e3, .fp8Gflops = 1450e3};
 
 TEST(PlanRoof, IsNearTheCeilingsOfPublishedModels) {

@@ -8,8 +8,8 @@
 
 namespace fuseline::testing {
 
-/// Empty if `value` fits; else the JSON pointer of the first problem, and what it is. Knows type, enum, properties,
-/// required, additionalProperties, items and oneOf.
+/// Empty if `value` fits; else the JSON pointer of the first problem, and its description. Knows type, enum,
+/// properties, required, additionalProperties, items and oneOf.
 std::string schemaProblem(const Json& schema, const Json& value, const std::string& pointer = {});
 
 }  // namespace fuseline::testing

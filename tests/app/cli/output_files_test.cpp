@@ -1,4 +1,4 @@
-// What a call writes is never what it reads, nor an older result for nothing.
+// A call never overwrites its input, nor an older result unless it succeeds.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/app/cli/program.h"
 #include "tests/support/temporary_folder.h"
@@ -62,7 +62,7 @@ TEST(OutputFiles, AreNoneThatTheCallReads) {
   }
 }
 
-/// An edit of a pipeline file is what its owner wants to have in it.
+/// The owner of a pipeline file wants its edits in the file.
 TEST(OutputFiles, APipelineIsEditedInPlaceWhenForced) {
   const Files files;
   const std::string suggest = "suggest a.fuseline --device reference --rules te --apply 1 -o a.fuseline";

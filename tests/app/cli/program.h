@@ -1,4 +1,4 @@
-// Runs the built program and gives what it said.
+// Runs the built program and returns its output.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

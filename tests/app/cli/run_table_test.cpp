@@ -1,4 +1,4 @@
-// What the table of a run says beneath its figures.
+// Lines below the figures in the table of a run.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/run_table.h"
 

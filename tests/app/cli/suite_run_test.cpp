@@ -1,4 +1,4 @@
-// Benchmarks keep what was measured, however they end.
+// Benchmarks keep their measurements, however they end.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/suite_run.h"
 

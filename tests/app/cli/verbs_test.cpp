@@ -52,7 +52,7 @@ TEST(Sweep, ReplacesNoRecordUnasked) {
   EXPECT_EQ(fuseline(call + " --force").exitCode, 0);
 }
 
-/// So many equal layers, of which none fits MXFP8, as a file.
+/// A file with this number of equal layers, none of which fits MXFP8.
 std::string layersFile(const std::filesystem::path& path, int count) {
   Json file = {{"format", "fuseline-pipeline"}, {"formatVersion", {{"major", 1}, {"minor", 1}}}};
   Json& block = file["blocks"]["Layer"];
@@ -113,7 +113,7 @@ TEST(ForeignFiles, AreNamed) {
   EXPECT_TRUE(has(run.err, "the configuration of a Hugging Face model")) << run.err;
 }
 
-/// What would be written second is all that would be left.
+/// Otherwise only the output that is written second would be left.
 TEST(OutputFiles, OfOneCallDiffer) {
   const TemporaryFolder folder;
   const std::string file = quoted(folder / "out");
@@ -426,7 +426,7 @@ TEST(Planning, AbsentRanksArePlannedForAndNotRun) {
   EXPECT_EQ(fuseline("run --ranks 2 " + nested).exitCode, 2);
 }
 
-/// A linear whose matrices fit every scaling.
+/// A linear with matrices that fit every scaling.
 std::string quantizablePipeline(const TemporaryFolder& folder, const std::string& recipe = "null") {
   const std::filesystem::path path = folder / "linear.fuseline";
   writeText(path, R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
@@ -1182,7 +1182,7 @@ TEST(GroupedMlp, DrawsSplitsThatFit) {
   }
 }
 
-/// A GPU answers with a table; without one the sentence says that nobody was asked.
+/// With a GPU the answer is a table; without one a sentence reports that nothing was probed.
 TEST(Devices, ProbesWhatCanBeProbed) {
   EXPECT_TRUE(fuseline("devices --json").json()["products"].is_null());
   const Json products = fuseline("devices --probe --json").json()["products"];
@@ -1191,7 +1191,7 @@ TEST(Devices, ProbesWhatCanBeProbed) {
   EXPECT_EQ(has(text, "GELU_AUX_BIAS"), !products.empty()) << text;
 }
 
-/// Of a layer only the steps that move its large tensors have rows: none of its thin products.
+/// Only the steps of a layer that move its large tensors have rows: none of its thin GEMMs.
 TEST(Bench, MeasuresWhatALayerQuantizes) {
   const Json rows = fuseline("bench ops --quick --json --only rmsnorm-linear").json()["rows"];
   std::set<std::string> steps;

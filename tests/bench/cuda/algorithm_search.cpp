@@ -19,7 +19,7 @@ constexpr std::array<std::uint32_t, 9> kClusters = {
     CUBLASLT_CLUSTER_SHAPE_AUTO,  CUBLASLT_CLUSTER_SHAPE_1x1x1, CUBLASLT_CLUSTER_SHAPE_2x1x1,
     CUBLASLT_CLUSTER_SHAPE_1x2x1, CUBLASLT_CLUSTER_SHAPE_2x2x1, CUBLASLT_CLUSTER_SHAPE_4x1x1,
     CUBLASLT_CLUSTER_SHAPE_1x4x1, CUBLASLT_CLUSTER_SHAPE_4x2x1, CUBLASLT_CLUSTER_SHAPE_2x4x1};
-/// A prime, and no factor of a number of configurations: its multiples visit all of them, neighbours far apart.
+/// A prime, and no factor of a number of configurations: its multiples visit all of them, neighbors far apart.
 constexpr std::uint64_t kStride = 2'654'435'761;
 
 using Values = std::vector<std::uint32_t>;

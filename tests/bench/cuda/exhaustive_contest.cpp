@@ -57,7 +57,7 @@ std::vector<std::vector<double>> timeInTurn(std::span<const std::size_t> candida
                                             int numRounds) {
   std::vector<std::size_t> order(candidates.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::mt19937 random;  // of the default seed: the order can be repeated
+  std::mt19937 random;  // with the default seed: the order is repeatable
   std::vector<std::vector<double>> samplesNs(candidates.size());
   for (int round = 0; round < numRounds; ++round) {
     std::ranges::shuffle(order, random);

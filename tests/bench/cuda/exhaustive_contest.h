@@ -17,7 +17,7 @@ struct Winner {
 };
 
 /// Times each candidate by itself until the budget is spent, in the order of their numbers, and the fastest of these
-/// once more in turn. Candidates that fail are out. numTimed is 0 where all did.
+/// again, interleaved. Candidates that fail are excluded. numTimed is 0 if all failed.
 Winner fastestOf(std::size_t numCandidates, CandidateTimer& timer, std::chrono::nanoseconds budget);
 
 /// Times the candidates in rounds of random order: a list of nanoseconds for each, one a round. A candidate may be

@@ -12,7 +12,7 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// The features of an MLP: what goes in, what goes into its activation (a gated one halves it), and what comes out.
+/// The features of an MLP: of its input, of its activation's input (a gated one halves it), and of its output.
 struct Model {
   const char* name;
   std::int64_t in, up, down;
@@ -24,7 +24,7 @@ constexpr Model k175B{"175B", 12288, 49152, 49152};
 /// One of the experts of DeepSeek-V2-Lite.
 constexpr Model kExpert{"expert", 2048, 2816, 1408};
 
-/// Of a prompt, of a step of generation, and of an expert's share of a batch.
+/// Tokens of a prompt, of a step of generation, and of an expert's share of a batch.
 constexpr std::int64_t kTokens = 2048;
 constexpr std::int64_t kDecodeTokens = 16;
 constexpr std::int64_t kExpertTokens = 1024;
@@ -127,14 +127,14 @@ void addForward(std::vector<ProductCase>& cases, Factors factors, const Model& m
   cases.push_back({prefix + " down forward", Layer{factors, tokens, model.down, model.in}.forward()});
 }
 
-/// The pair of "up forward", whose partial sums are added in fewer bits: what exact sums cost.
+/// The counterpart of "up forward", whose partial sums are added in fewer bits: it shows the cost of exact sums.
 void addSplitSums(std::vector<ProductCase>& cases, const Model& model, std::int64_t tokens) {
   GemmProblem problem = Layer{Factors::Fp8, tokens, model.in, model.up}.forward();
   problem.isFastAccumulated = false;
   cases.push_back({prefixOf(Factors::Fp8, model, tokens) + " up forward, split sums", std::move(problem)});
 }
 
-/// Of an MLP with biases and GELU, as ForwardLinearEpilogue and the fusions of backward ask for them.
+/// GEMMs of an MLP with biases and GELU, as ForwardLinearEpilogue and the fusions of backward request them.
 void addEpilogues(std::vector<ProductCase>& cases, Factors factors, const Model& model, std::int64_t tokens) {
   const std::string prefix = prefixOf(factors, model, tokens);
   const Layer up{factors, tokens, model.in, model.up};

@@ -23,11 +23,11 @@
 namespace fuseline::cuda {
 namespace {
 
-/// Of the time of the algorithm that is chosen, what the best of all takes.
+/// Ratio of the best algorithm's time to that of the chosen one.
 constexpr double kWantedShare = 0.97;
 constexpr int kRounds = 31;
 constexpr int kOffered = 256;
-/// What test programs end with where they cannot run.
+/// Exit status of test programs that cannot run.
 constexpr int kSkipped = 77;
 constexpr int kUsage = 2;
 
@@ -101,7 +101,7 @@ Row rowOf(const ProductCase& what, const CublasLtSession& session, const SearchF
   return row;
 }
 
-/// What fails, for want of memory for one, is no end of the others.
+/// A failure, such as insufficient memory, does not end the other cases.
 Row measured(const ProductCase& what, const CublasLtSession& session, const SearchFunctions& functions,
              const Options& options) try {
   return rowOf(what, session, functions, options);

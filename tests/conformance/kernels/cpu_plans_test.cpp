@@ -31,7 +31,7 @@ std::shared_ptr<Backend> throughF32Backend() {
 /// plans round less often than the unfused reference. So f16 gets eight roundings in chains as well.
 double chainTolerance(DType dtype) { return dtype == DType::F16 ? 8 * 0x1p-11 : toleranceOf(dtype).relative; }
 
-/// Expected is what the reference computes for the unfused plan, rounding between steps.
+/// Expected values: the reference's for the unfused plan, rounded between steps.
 void expectLikeReference(const Graph& graph, const FusionReport& report, DType dtype,
                          const std::shared_ptr<Backend>& backend, const std::string& label, double relative) {
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
@@ -61,7 +61,7 @@ void expectNonFiniteLikeReference(const Graph& graph, const FusionReport& report
   }
 }
 
-/// Extents whose last axis is even, so that gated ops accept them.
+/// Extents with an even last axis, so that gated ops accept them.
 const std::vector<Shape> kShapes = {{0, 16}, {1, 2}, {1, 514}, {6, 16}, {7, 62}, {3, 2, 34}, {130, 1026}, {600}};
 
 class BasicOps : public ::testing::TestWithParam<const FusibleOperation*> {
@@ -184,7 +184,7 @@ TEST(CpuKernels, GiveReasonsForTheRulesThatTheyLeaveToOtherDevices) {
 }
 
 TEST(CpuKernels, AreAllReachedByAnOpOrARule) {
-  // The plan's own, at branches; that of a form which only an attribute asks for (cached_input_test.cpp); and those of
+  // The plan's own, at branches; that of a form that only an attribute requests (cached_input_test.cpp); and those of
   // recipes (recipes_test.cpp).
   std::set<std::string> reached = {"accumulate", "cached_activation", "quantize", "Quantize", "delayed_scaling_update"};
   for (const FusibleOperation* op : basicOperations())

@@ -20,7 +20,7 @@ Link formula(const std::string& y, const std::string& inputs = "", const std::st
   return with(with(link, "parameters", parameters), "constants", constants);
 }
 
-/// What differs between the fused plan on the CPU and the unfused one on the reference; empty when nothing does.
+/// The difference between the fused plan on the CPU and the unfused one on the reference; empty if there is none.
 std::string difference(DType dtype, const Shape& shape, const std::vector<Link>& links) {
   const Graph graph = chain(dtype, shape, links);
   const auto backend = cpu::makeCpuBackend();
@@ -43,7 +43,7 @@ TEST(FormulaKernels, RunAloneLikeTheReference) {
                                "half = 0.5, cap = 0.25")});
 }
 
-/// What is left of a difference must be right, too, not only its terms: within a bf16 of the result.
+/// The result of a subtraction must be right, too, not only its terms: within a bf16 rounding of the result.
 TEST(FormulaKernels, KeepWhatIsLeftOfADifference) {
   const auto backend = cpu::makeCpuBackend();
   for (const char* y : {"1000 * (sigmoid(x) - 0.5)", "1000 * (sigmoid(x) + -0.5)", "softplus(x - 9)",

@@ -41,7 +41,7 @@ std::vector<std::vector<Link>> frozenVariants(const std::vector<Link>& links) {
   return variants;
 }
 
-/// The gradients that a plan must give: of inputs that ask for one, and of trained parameters.
+/// The gradients that a plan must produce: of inputs that request one, and of trained parameters.
 std::vector<std::string> wantedGradients(const Graph& graph) {
   std::vector<std::string> names;
   for (const ValueId id : graph.inputs())

@@ -271,7 +271,7 @@ TEST(GroupedLinearKernel, WritesItsResultsIntoMemoryOfTheCallers) {
   }
 }
 
-// ---- what a step asks for
+// ---- requests of a step
 
 /// The gradients by name that a backward without some of its operands gives.
 Result<Tensor> gradientWithout(const std::function<bool(const OperandKey&)>& isLeftOut, const Case& c,

@@ -1,4 +1,4 @@
-// GroupedLinear under recipes: every group multiplies what quantizers of its own make of its rows and its weight.
+// GroupedLinear under recipes: every group multiplies its rows and its weight as quantized by its own quantizers.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
@@ -64,7 +64,7 @@ NamedTensors bindingsOf(const Graph& graph, const Form& form) {
   return bindings;
 }
 
-/// Rows [first, first + count), or that matrix of several, as a tensor of its own.
+/// Rows [first, first + count), or the matrix at that index, as a separate tensor.
 Tensor rowsOf(const Tensor& tensor, std::int64_t first, std::int64_t count) {
   const std::vector<double> values = tensor.toDoubles();
   const std::int64_t cols = tensor.spec.cols();

@@ -1,5 +1,5 @@
-// Steps that quantize what they make: the same bits as with a step of its own for it, or, where codes follow from
-// numbers that are not rounded yet, codes that are at most the next ones.
+// Steps with fused quantization: the same bits as with a separate quantizing step, or, if the quantized values follow
+// from unrounded numbers, values that differ by at most one step of the format.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
@@ -37,8 +37,8 @@ struct Pipeline {
   std::size_t numHandOvers;
 };
 
-/// What is quantized: the result of a norm, of a residual sum's norm, of an activation that is an epilogue of another
-/// product, of a gated op, and the gradients of all of these.
+/// The quantized tensors: the result of a norm, of a residual sum's norm, of an activation in the epilogue of another
+/// GEMM, of a gated op, and the gradients of all of these.
 std::vector<Pipeline> pipelines() {
   return {
       {"norm", {link("RMSNorm"), linear(256)}, 1},

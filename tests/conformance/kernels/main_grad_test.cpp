@@ -44,7 +44,7 @@ NamedTensors prefilledBuffers(const Graph& graph) {
   return buffers;
 }
 
-/// What a graph without buffers gives, with 0.5 added where the other has one.
+/// The results of a graph without buffers, with 0.5 added where the other graph has one.
 RunResults expectedOf(const Graph& plain, const NamedTensors& buffers) {
   RunResults results = runPlan(plain, unfused(plain), makeReferenceBackend());
   for (const auto& [name, buffer] : buffers) {
@@ -117,7 +117,7 @@ TEST(MainGrad, IsAFloat32BufferThatStartsAtZero) {
   EXPECT_TRUE(allClose(actual.at("main_grad.fc.weight"), expected.at("grad.fc.weight"), toleranceOf(DType::BF16)));
 }
 
-/// As over micro-batches: the second run adds the same once more.
+/// As over micro-batches: the second run adds the same gradient again.
 TEST(MainGrad, GrowsFromRunToRunUnlessItIsOverwritten) {
   const auto afterTwoRuns = [](const Link& link) {
     const Graph graph = oneLinear(link);

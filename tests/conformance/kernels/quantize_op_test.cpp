@@ -1,4 +1,4 @@
-// The op Quantize under recipes: what it makes of numbers, and who reads its codes.
+// The op Quantize under recipes: its quantized values, and their consumers.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"

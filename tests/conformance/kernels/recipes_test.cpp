@@ -1,4 +1,4 @@
-// Pipelines under quantization recipes: what their GEMMs multiply, on the reference and on the CPU.
+// Pipelines under quantization recipes: the operands of their GEMMs, on the reference and on the CPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/recipes.h"
 #include "core/fusion/fuser.h"
@@ -60,7 +60,7 @@ std::vector<double> product(const Doubles& a, Stored formOfA, const Doubles& b, 
   return sums;
 }
 
-/// y = x W^T, dx = dy W, dW = dy^T x of what the recipe makes of x, W and dy.
+/// y = x W^T, dx = dy W, dW = dy^T x of x, W and dy as quantized by the recipe.
 RunResults expectedOf(const Recipe& recipe, const NamedTensors& bindings) {
   const auto read = [&](const char* tensor, TensorType type, GemmRole gemm, const char* name) {
     return operand(recipe, find(bindings, tensor), {type, gemm}, name);
@@ -245,7 +245,7 @@ TEST(Recipes, MultiplyFewRowsLikeTheReference) {
       }
 }
 
-/// What is decoded takes two bytes a number beside the codes.
+/// Decoded values take two bytes each in addition to the encoded ones.
 TEST(Recipes, DecodeNoWeightThatIsMultipliedAsCodes) {
   if (!cpu::canMultiplyCodes()) GTEST_SKIP() << "this CPU has no AMX in bf16, or this process may not use it";
   const auto workspaceFor = [](std::int64_t rows) {
@@ -306,13 +306,13 @@ TEST(Recipes, QuantizeRowsBy8InInference) {
                "[56, 64] it would be quantized."});
 }
 
-/// Of a frozen weight there is no weight gradient either.
+/// A frozen weight has no weight gradient either.
 TEST(Recipes, QuantizeRowsBy8WhereTheWeightIsFrozen) {
   const Link frozen = with(linear(32, "fc"), "weight_requires_grad", false);
   EXPECT_TRUE(misfits(recipe("Float8CurrentScaling"), chain(DType::BF16, {8, 64}, {frozen})).empty());
 }
 
-/// What TransformerEngine's test of blocks multiplies, and smaller: blocks end early in every direction.
+/// The sizes of TransformerEngine's test of blocks, and smaller ones: blocks end early in every direction.
 TEST(Recipes, MultiplyBlocksOf128ThatEndEarly) {
   const auto cpu = cpu::makeCpuBackend();
   for (const Shape& shape : {Shape{320, 64}, Shape{144, 208}})

@@ -1,6 +1,6 @@
 // The quantized parameter grids of TransformerEngine's tests (te_ops.md 6.1, 6.5 to 6.7), with its recipes, its data
 // and its tolerances: the CPU and the reference device under a recipe against the float64 formulas without one, on
-// operands that were rounded to what the recipe can hold.
+// operands that were rounded to values that the recipe can represent.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/quant/apply_recipe.h"
@@ -21,7 +21,7 @@ using namespace fuseline::testing;
 
 // ---- cases
 
-/// What is compared with which tolerance.
+/// Tolerance of a comparison.
 enum class Expected { Exact, Std, Quantized };
 
 /// An op or a chain of them on the shapes of its main input.
@@ -34,7 +34,7 @@ struct GridCase {
   std::string backward = {};
   /// Fused by 16-bit GEMMs only.
   bool is16BitOnly = false;
-  /// Of 128 rows, where none of the shapes fits the blocks of a recipe.
+  /// With 128 rows, for recipes with blocks that fit none of the shapes.
   std::int64_t wideColumns = 128;
   std::vector<RoleOverride> overrides = {};
 
@@ -61,7 +61,7 @@ bool isWeight(const std::string& name) {
 
 bool isActivation(const std::string& name) { return name.find('.') == std::string::npos || name == "grad.y"; }
 
-/// Brings x, weights and gradients to numbers that codes stand for, with the quantizers of forward.
+/// Rounds x, weights and gradients to representable values, with the quantizers of forward.
 void roundToCodes(const Recipe& recipe, NamedTensors& data) {
   for (auto& [name, tensor] : data) {
     const bool isRounded = isWeight(name) || (isActivation(name) && !name.ends_with("scales"));
@@ -142,7 +142,7 @@ TEST_P(TeRecipeGrids, HoldForOpsThatMultiplyNothing) {
              {{inPlace(link("MakeExtraOutput"), false)}, {{32, 32}}, Expected::Std}});
 }
 
-/// te_ops.md 6.5, quantize; what is rounded already stays what it is.
+/// te_ops.md 6.5, quantize; values that are rounded already do not change.
 TEST_P(TeRecipeGrids, HoldForQuantize) {
   for (const bool forward : {false, true})
     for (const bool backward : {false, true}) expectAll({{{quantizeLink(forward, backward)}, {{32, 32}}}});

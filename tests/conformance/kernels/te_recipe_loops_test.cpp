@@ -1,5 +1,5 @@
-// The loops of TransformerEngine's tests (te_ops.md 6.7) under its recipes: steps that train and steps that infer, in
-// turns, on scales that live longer than a step; and a training that goes on from a file.
+// The loops of TransformerEngine's tests (te_ops.md 6.7) under its recipes: interleaved training and inference steps,
+// with scales that live longer than a step; and a training that continues from a file.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/numerics/random.h"

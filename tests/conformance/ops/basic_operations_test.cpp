@@ -1,4 +1,4 @@
-// Walks the op library: what every basic op must hold, whatever it computes.
+// Walks the op library: properties of every basic op, independent of its computation.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/catalog.h"
 #include "tests/support/compare.h"
@@ -309,7 +309,7 @@ OpData withNan(OpData data, std::size_t index) {
   return data;
 }
 
-/// The elements of the main input that the first output element is made of: of a gated op one of each half, or of each
+/// The elements of the main input that determine the first output element: of a gated op one of each half, or of each
 /// of the first two blocks.
 std::vector<std::size_t> elementsOfTheFirstOutput(const FusibleOperation& operation, const OpSample& sample,
                                                   const OpData& data) {
@@ -330,7 +330,7 @@ TEST_P(ElementwiseOperations, PropagateNanToTheOutput) {
   }
 }
 
-// Norms and products have no program; every op, of the shapes it has programs for or not, must not lose a NaN.
+// Norms and GEMMs have no program; no op, whether or not it has programs for the shapes, may lose a NaN.
 TEST_P(BasicOperations, LoseNoNan) {
   for (const OpSample& sample : samplesOf(operation())) {
     SCOPED_TRACE(sample.label);

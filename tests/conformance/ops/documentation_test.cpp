@@ -1,4 +1,4 @@
-// Walks the op library: every op says what a user is shown about it.
+// Walks the op library: every op has the texts that are shown to a user.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/catalog.h"
 #include "tests/support/op_samples.h"
@@ -44,7 +44,7 @@ std::string expectedName(const Port& port, const Port& main) {
   return port.shape == main.shape ? "extra" : "scales";
 }
 
-// A second tensor like the main one is called extra; one of another shape says what it is.
+// A second tensor like the main one is called extra; one with another shape has a descriptive name.
 TEST_P(AnyOperation, CallsItsMainPortsXAndY) {
   EXPECT_EQ(operation().inputs.front().name, "x");
   EXPECT_EQ(operation().outputs.front().name, "y");

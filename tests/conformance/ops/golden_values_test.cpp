@@ -64,7 +64,7 @@ const Values kRelu = {0, 0, 0, 0, 0.5, 1, 2, 3};
 const Values kReluGrad = {0, 0, 0, 0, 1, 1, 1, 1};
 const Values kSquaredRelu = {0, 0, 0, 0, 0.25, 1, 4, 9};
 const Values kSquaredReluGrad = {0, 0, 0, 0, 1, 2, 4, 6};
-// 1 / (1 + exp(-x)), and s (1 - s) of it: by hand.
+// 1 / (1 + exp(-x)), and s (1 - s) of it: computed by hand.
 const Values kSigmoid = {0.0474259, 0.2689414, 0.3775407, 0.5, 0.6224593, 0.7310586, 0.8807971, 0.9525741};
 const Values kSigmoidGrad = {0.0451767, 0.1966119, 0.2350037, 0.25, 0.2350037, 0.1966119, 0.1049936, 0.0451767};
 
@@ -244,7 +244,7 @@ TEST(GoldenValues, L2Normalization) {
   EXPECT_TRUE(allClose(backward.inputs[0].values, Values{0.0048686, -0.0632924, 0.0146059, 0.0194746}, kSevenDecimals));
 }
 
-// A zero-centred weight w is the weight w + 1.
+// A zero-centered weight w is the weight w + 1.
 TEST(GoldenValues, ZeroCenteredGammaIsTheWeightLessOne) {
   for (const char* name : {"LayerNorm", "RMSNorm"}) {
     Call plain(name, {4});
@@ -259,7 +259,7 @@ TEST(GoldenValues, ZeroCenteredGammaIsTheWeightLessOne) {
   }
 }
 
-// W = [[1, 2, 3], [4, 5, 6]]: y, dx and dW by hand.
+// W = [[1, 2, 3], [4, 5, 6]]: y, dx and dW computed by hand.
 TEST(GoldenValues, BasicLinearMultipliesByTheTransposedWeight) {
   Call call("BasicLinear", {2, 3});
   call.inputs = {{{2, 3}, {1, 0, -1, 2, 1, 0}}};

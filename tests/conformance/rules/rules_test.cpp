@@ -1,5 +1,5 @@
 // Every rule of the rule book: it fires on its own pipelines, each condition refuses with its sentence and its repair
-// makes it fire, and fused and unfused passes can stand in for each other.
+// makes it fire, and fused and unfused passes are interchangeable.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "tests/support/handed_codes.h"
@@ -109,7 +109,7 @@ Link* linkOf(RefusalSample& sample, const std::string& id) {
   return nullptr;
 }
 
-/// Applies repairs to a sample, whose first extra input is the only one that a wire can go to.
+/// Applies repairs to a sample, whose first extra input is the only one that can be rewired.
 struct Mender {
   RefusalSample& sample;
 
@@ -160,16 +160,16 @@ struct Tolerance {
 };
 constexpr Tolerance kTolerances[] = {{DType::F32, 1.3e-6}, {DType::F16, 1e-3}, {DType::BF16, 1.6e-2}};
 
-/// Two roundings are what f16's tolerance allows, bf16's eight. A fused run of several ops rounds less often than the
-/// unfused one and may differ by more than two, so that f16 gets eight as well. A product behind a product multiplies
-/// what was rounded before it.
+/// f16's tolerance allows two roundings, bf16's eight. A fused run of several ops rounds less often than the unfused
+/// one and may differ by more than two, so f16 gets eight as well. A GEMM after another GEMM multiplies values that
+/// were already rounded.
 double toleranceFor(const RuleSample& sample, const Tolerance& tolerance) {
   const auto numProducts = std::ranges::count(sample.links, "GroupedLinear", &Link::operation);
   const double rtol = sample.links.size() > 2 && tolerance.dtype == DType::F16 ? 8 * 0x1p-11 : tolerance.rtol;
   return rtol * static_cast<double>(std::max<std::ptrdiff_t>(1, numProducts));
 }
 
-/// The reference quantizes what stands in memory. What a kernel quantizes inside is compared in high precision.
+/// The reference quantizes tensors in memory. Rules with quantization inside the kernel are compared in high precision.
 RuleSample comparable(const FusionRule& rule, RuleSample sample) {
   if (rule.quantizesInside) sample.target.recipe = recipeOf(std::exchange(sample.options, {}));
   return sample;

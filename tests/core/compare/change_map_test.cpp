@@ -1,4 +1,4 @@
-// What a picture shows of a comparison: marks, ghosts, and wires that are gone or new.
+// A drawing of a comparison: marks, ghosts, and wires that are removed or new.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/change_map.h"
 

@@ -189,7 +189,7 @@ TEST(TakeBack, SaysWhatIsInTheWay) {
             "The id a is taken by another node now: rename or remove that one first.");
 }
 
-// ---- All of them, of anything that was edited.
+// ---- All changes, of arbitrary edits.
 
 bool hasEqualIds(const DocumentBlock& block) {
   std::multiset<std::string> ids;
@@ -204,7 +204,7 @@ bool hasEqualIds(const PipelineDocument& document) {
          std::ranges::any_of(document.blocks(), [](const auto& entry) { return hasEqualIds(entry.second); });
 }
 
-/// Takes back whatever can be until nothing can be any more, or nothing is left.
+/// Reverts all revertible changes until none can be reverted any more, or none is left.
 PipelineDocument takenBack(const PipelineDocument& base, PipelineDocument next) {
   for (int round = 0; round < 200; ++round) {
     const Changes changes = documentDifference(base, next);
@@ -231,7 +231,7 @@ TEST(TakeBackProperty, OfAllChangesLeavesNoDifference) {
     const int numEdits = *rc::gen::inRange(0, 8);
     for (int i = 0; i < numEdits; ++i) {
       PipelineDocument edited = next;
-      // Of nodes with equal ids it says that they are, and takes nothing back.
+      // Nodes with equal ids are reported as such, and not reverted.
       if (applyEdit(edited, randomEditOrGroup(next)) && !hasEqualIds(edited)) next = std::move(edited);
     }
     const Changes left = documentDifference(base, takenBack(base, next));

@@ -1,4 +1,4 @@
-// The shipped examples and templates: clean, canonical, and lowered to what they say.
+// The shipped examples and templates: clean, canonical, and lowered to the documented ops.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/example_texts.h"
 

@@ -1,4 +1,4 @@
-// Frames and notes: what a file says of them, what is kept, and that they mean nothing to a pipeline.
+// Frames and notes: their contents in a file, the contents that are kept, and they do not affect a pipeline.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/document_difference.h"
 #include "core/document/format_version.h"
@@ -23,7 +23,7 @@ PipelineDocument withFrame(PipelineDocument document, const DocumentFrame& frame
   return document;
 }
 
-/// A file of this minor version whose view has these frames.
+/// A file of this minor version with these frames in its view.
 std::string fileOf(const std::string& frames, int minor = kFormatMinorOfFrames) {
   return fmt::format(R"({{
   "$schema": "fuseline-pipeline-1.json",

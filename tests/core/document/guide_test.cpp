@@ -18,7 +18,7 @@ const std::vector<std::string>& explainedCodes() {
 
 bool isDocumented(const std::string& code) { return std::ranges::count(explainedCodes(), code) == 1; }
 
-/// What a source file reports: the first text of a call of the sinks, or the field of a Diagnostic.
+/// The codes that a source file reports: the first text of a call of the sinks, or the field of a Diagnostic.
 std::set<std::string> codesIn(const std::string& source) {
   static const std::regex report(
       R"re((?:error\(|fail\(|refuse\(index, |report\(Severity::\w+, |\.code = |code = |problem = \{|"missing-field" : )\s*"([a-z]+(?:-[a-z]+)*)")re");

@@ -1,4 +1,4 @@
-// Pictures keep a pipeline whatever is in it, and what is damaged or none of ours is refused with a sentence.
+// Pictures keep any pipeline, and damaged or foreign ones are refused with a sentence.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/picture.h"
 

@@ -94,7 +94,7 @@ TEST(Reader, WarnsOfFieldsOfTheFileWithinThePipeline) {
                                      "\"recipe\" belongs into the outermost object of the file."});
 }
 
-// Files of later versions, and notes of other programs, are nobody's mistake.
+// Files of later versions, and notes of other programs, are not errors.
 TEST(Reader, KeepsOtherFieldsWithoutAWord) {
   EXPECT_TRUE(unknownFields(R"({"format": "fuseline-pipeline", "author": "me", "x-notes": [],
     "pipeline": {"ops": [{"id": "a", "op": "GELU", "note": "why", "tag": 3}], "name": "mlp"}})")

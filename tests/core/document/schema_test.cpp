@@ -1,4 +1,4 @@
-// The JSON Schema says what the op library says.
+// The JSON Schema agrees with the op library.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
 #include "core/ops/catalog.h"

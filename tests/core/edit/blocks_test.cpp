@@ -70,7 +70,7 @@ std::vector<std::string> nodeIds(const Graph& graph) {
   return ids;
 }
 
-/// What the graph computes, whatever its nodes are called.
+/// The graph's computation, independent of its nodes' names.
 std::vector<std::string> shapeOf(const Graph& graph) {
   std::vector<std::string> lines;
   for (const Node& node : graph.nodes()) {
@@ -167,13 +167,13 @@ const std::string kProject =
     block("Project", R"({"id": "fc", "op": "BasicLinear", "attributes": {"in_features": 16, "out_features": 16}})",
           R"(["x", "fc.x"])", "fc.y");
 
-/// The instance a of a block with one linear, and a bias behind it.
+/// The instance a of a block with one linear, followed by a bias.
 std::string linearThenBias(const std::string& instanceText) {
   return fileWithBlocks(kProject, instanceText + R"(, {"id": "bias", "op": "Bias", "attributes": {"size": 16}})",
                         R"(["x", "a.x"], ["a.y", "bias.x"])", "bias.y");
 }
 
-/// What `fuse` lists, one entry a line.
+/// The list that `fuse` prints, one entry per line.
 std::string forwardOf(const PipelineDocument& document) {
   const Analysis analysis = analyze(document);
   return toText(analysis.graph(), analysis.report.forward);
@@ -595,7 +595,7 @@ TEST(MakeBlock, TakesRuleSwitchesAlong) {
   EXPECT_EQ(document.fusion()["without"], Json({"R@fc1", "R@add", "Q"}));
 }
 
-/// Also of parts of ops, and what the recipe says of an op.
+/// Also overrides for parts of ops, and those for an op itself.
 TEST(MakeBlock, TakesOverridesOfTheRecipeAlong) {
   PipelineDocument document = example("gpt_mlp");
   const auto recipeOf = [](const char* place) {
@@ -642,7 +642,7 @@ TEST(ExpandBlock, GivesFreshIdsAndKeepsInnerBlocks) {
   EXPECT_EQ(shapeOf(lower(document).graph), shapeOf(lower(example("transformer_stack")).graph));
 }
 
-/// What is said of the instance is said of its ops then; of the recipe, of those that multiply.
+/// The instance's settings then apply to its ops; those of the recipe, to the ops that multiply.
 TEST(ExpandBlock, TakesWhatWasSaidOfTheInstanceToItsOps) {
   PipelineDocument document = example("gpt_mlp");
   ASSERT_TRUE(applyEdit(document, makeBlock(document, std::vector<std::string>{"fc1", "act", "fc2"}, "B")->edit));

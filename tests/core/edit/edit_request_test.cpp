@@ -1,4 +1,4 @@
-// Edits that are requested in text: each has an inverse, and a refusal names what was found and what was expected.
+// Edits that are requested in text: each has an inverse, and a refusal names the unexpected and the expected text.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/edit_request.h"
 

@@ -1,4 +1,4 @@
-// Layers that repeat become instances of a block, and the pipeline means what it meant.
+// Layers that repeat become instances of a block, and the pipeline stays equivalent.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/fold_repeats.h"
 
@@ -23,7 +23,7 @@ using Texts = std::vector<std::string>;
 /// Ops of square matrices that are written one after the other.
 class Text {
  public:
-  std::string from = "x";  // what the next op reads
+  std::string from = "x";  // source of the next op
 
   Text& op(const std::string& id, const std::string& type, const std::string& attributes = "{}") {
     m_ops.push_back(fmt::format(R"({{"id": "{}", "op": "{}", "attributes": {}}})", id, type, attributes));
@@ -81,7 +81,7 @@ std::string movedName(const std::string& name, const PlacesById& places) {
   return place == places.end() ? name : place->second + (dot == std::string::npos ? "" : name.substr(dot));
 }
 
-/// What each node computes of what, whatever the order in which they stand.
+/// The computation of each node and its sources, independent of their order.
 std::set<std::string> meaningOf(const PipelineDocument& document, const PlacesById& places = {}) {
   const LoweredGraph lowered = lower(document);
   EXPECT_FALSE(hasErrors(lowered.diagnostics)) << lowered.diagnostics.front().message;
@@ -179,11 +179,11 @@ TEST(FoldRepeats, LeaveAloneWhatIsNotTheSame) {
 TEST(FoldRepeats, TakesInThoseThatAreTheSame) {
   PipelineDocument last = folded(layers(4).output("inner", "l3_fc.y").document(), 3);
   EXPECT_EQ(idsOf(last.pipeline()), (Texts{"layer", "layer2", "layer3", "l3_norm", "l3_fc", "l3_add"}));
-  folded(layers(4).output("inner", "l0_fc.y").document(), 4);  // an output more, which nobody reads of the others
+  folded(layers(4).output("inner", "l0_fc.y").document(), 4);  // an additional output, which is not read in the others
 }
 
 TEST(FoldRepeats, LeaveOutAFirstThatIsAnother) {
-  Text text;  // all sums add x, which is what the norm reads in the first alone
+  Text text;  // all sums add x, which is the norm's input in the first layer alone
   for (int i = 0; i < 4; ++i)
     text.op(fmt::format("l{}_norm", i), "RMSNorm", R"({"normalized_shape": [8]})")
         .linear(fmt::format("l{}_fc", i))

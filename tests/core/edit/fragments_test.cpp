@@ -52,7 +52,7 @@ TEST(Fragments, AnotherBlockOfTheSameNameComesUnderAFreeOne) {
   const DocumentBlock& mlp = *other.document().findBlock("Mlp");
   ASSERT_TRUE(std::ranges::any_of(mlp.ops, [](const DocumentOp& op) { return op.operation == "block:Inner2"; }));
   EXPECT_EQ(other.document().findOp("mlp")->operation, std::string("block:Mlp"));
-  // What holds a block under another name is another one itself.
+  // A block that contains a renamed block is a different block itself.
   const auto again = pasteFragment(other.document(), text, {});
   ASSERT_TRUE(appliesAndUndoes(other.history, again->edit));
   EXPECT_EQ(other.document().findOp("mlp2")->operation, std::string("block:Mlp2"));
@@ -83,7 +83,7 @@ TEST(Fragments, PastesAWholePipelineBesideAnother) {
   ASSERT_TRUE(appliesAndUndoes(s.history, pasted->edit));
   ASSERT_TRUE(hasLink(s.document(), "x2", "norm2.x"));
   ASSERT_TRUE(hasLink(s.document(), "act2.y", "y2"));
-  ASSERT_TRUE(s.document().symbols()["H"] == Json(64));  // what is there stays as it is
+  ASSERT_TRUE(s.document().symbols()["H"] == Json(64));  // existing symbols are not changed
   ASSERT_TRUE(s.document().recipe().is_null());
   for (const auto& [id, position] : s.document().positions()) ASSERT_TRUE(id != "norm2" || position.y > 500);
 }

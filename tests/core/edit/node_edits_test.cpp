@@ -1,4 +1,4 @@
-// Edits of nodes: what they do to a document, and that undo gives the document back.
+// Edits of nodes: their effects on a document, and undo restores the document.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/node_edits.h"
 
@@ -88,7 +88,7 @@ TEST(NodeEdits, ReplacingSaysWhatWouldBeLost) {
   ASSERT_FALSE(edit);
   EXPECT_EQ(edit.error().message, std::string("GELU has no port for the wire from save.extra to add.extra."));
   ASSERT_FALSE(replaceOp(document, graph, "fc", "NoSuchOp"));
-  // The main input a would go to x, which has a wire of its own.
+  // The main input a would go to x, which already has a wire.
   const PipelineDocument two =
       parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 1},
     "blocks": {"Two": {"inputs": [{"id": "a"}, {"id": "x"}],
@@ -116,7 +116,7 @@ TEST(NodeEdits, RepeatsAnOpInARow) {
   ASSERT_FALSE(hasErrors(lower(s.document()).diagnostics));
 }
 
-/// layer2 is taken; its place in the row is behind those that are new.
+/// layer2 is taken; its place in the row is after the new ones.
 TEST(NodeEdits, RepeatsABlock) {
   History history{parseDocument(findTemplate("transformer-stack")->text).document};
   const auto row = repeatOp(history.document(), "layer1", 3);

@@ -1,4 +1,4 @@
-// Drawings: what they show of a graph, whoever places it, and what they say where nobody does.
+// Drawings: their contents, independent of the layout, and their messages if there is no layout.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
 #include "core/document/json_text.h"

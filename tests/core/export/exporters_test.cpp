@@ -1,4 +1,4 @@
-// What other programs get to read: traces that nest, tables that spreadsheets take.
+// Files for other programs: traces that nest, tables that spreadsheets read.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/exporter.h"
 
@@ -137,7 +137,7 @@ TEST(Trace, HasAThreadForTheHostThatLaunches) {
   EXPECT_EQ((*name)["args"]["name"], "launches by the host");
 }
 
-/// Of a note on all plans there is one in each process.
+/// A note about all plans appears once in each process.
 TEST(Trace, HasNotesAsSpansOfTheirOwn) {
   RunRecord record = tracedRun();
   EXPECT_TRUE(eventsOf(traceOf(record), "b").empty());
@@ -169,7 +169,7 @@ TEST(Trace, NeedsATimeline) {
       "as whole runs only. Measure it again: `fuseline run PIPELINE -o RUN.fuserun`.");
 }
 
-/// As a viewer reads it: on a thread a stack of what is open, in which an event ends before what it lies in does.
+/// As a viewer reads it: each thread has a stack of open events, in which an event ends before its parent does.
 void expectNesting(const Json& events) {
   std::map<std::pair<int, int>, std::vector<std::int64_t>> open;
   const auto nanoseconds = [](const Json& us) { return std::llround(us.get<double>() * 1e3); };
@@ -214,7 +214,7 @@ TEST(CsvTable, HasALineForEachStepAndForTheWhole) {
             "fused,,end to end,,,,,3,5000,5000,5000,5000,,,,,,,,,5000,5000\r\n");
 }
 
-/// fused: norm takes 2 us, and of fc1's 2 us a kernel 1.5; estimates of what is fused are no lines.
+/// fused: norm takes 2 us, and of fc1's 2 us a kernel 1.5; estimates of fused ops are no lines.
 TEST(FoldedStacks, HaveALineForWhatEachStepAndKernelTook) {
   RunRecord record = comparedRun();
   record.variants[0].steps[1].activities = {{"gemm<128; 64>", "", {1500.0, 1500.0, 1500.0}}};

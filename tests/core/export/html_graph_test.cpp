@@ -1,4 +1,4 @@
-// The graph in reports: where there is one, and what it is shaded by.
+// The graph in reports: when there is one, and the times that determine its shades.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
 #include "core/export/drawing/palette.h"

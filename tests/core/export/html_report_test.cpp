@@ -24,7 +24,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-/// What lies between the tags, without style and scripts.
+/// The content between the tags, without style and scripts.
 std::string withoutScripts(const std::string& page) {
   return std::regex_replace(page, std::regex("<(style|script)[^>]*>[^]*?</\\1>"), "");
 }

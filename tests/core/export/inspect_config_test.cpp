@@ -37,12 +37,12 @@ TEST(YamlText, QuotesOnceWhereItCanAndEscapesWhereItMust) {
 
 TEST(YamlText, CommentsStayOnTheirLine) { EXPECT_EQ(yamlComment("a\nb\xE2\x80\xA9 c: é"), "a?b? c: é"); }
 
-/// What the tool searches a name for.
+/// The tool's search for a name.
 bool finds(const std::string& pattern, const std::string& name) {
   return std::regex_search(name, std::regex("^" + pattern + "$"));
 }
 
-/// Of the bytes that ids may have, and often of those that patterns give a meaning to.
+/// Ids with all permitted bytes, often with those that have a meaning in patterns.
 rc::Gen<std::string> anId() {
   const auto special = rc::gen::elementOf(std::string(R"(\^$*+?{}[]|()-#'%&)"));
   const auto other = rc::gen::suchThat(rc::gen::character<char>(), [](char c) {
@@ -68,7 +68,7 @@ std::string sample(const std::string& ops, const std::string& wires, const std::
                      ops, wires, last, recipe);
 }
 
-/// fc1 and fc2, of 32 features.
+/// fc1 and fc2, with 32 features.
 std::string twoLinears(const std::string& recipe) {
   const auto linear = [](const char* id) {
     return fmt::format(R"({{"id": "{}", "op": "Linear", "attributes": {{"in_features": 32, "out_features": 32}}}})",

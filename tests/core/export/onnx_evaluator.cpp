@@ -23,7 +23,7 @@ std::int64_t axisOf(std::int64_t axis, const Shape& shape) {
   return axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
 }
 
-/// The shape in front of an axis, and behind it, as counts.
+/// Number of elements before an axis, of the axis, and after it.
 struct Around {
   std::int64_t outer = 1, extent = 1, inner = 1;
 };
@@ -50,7 +50,7 @@ Shape broadcastShape(const Tensors& inputs) {
   return shape;
 }
 
-/// Where an element of the broadcast shape stands in an operand.
+/// Index in an operand of an element of the broadcast shape.
 std::size_t sourceIndex(std::int64_t index, const Shape& shape, const Shape& operand) {
   std::int64_t source = 0, stride = 1;
   for (std::size_t i = shape.size(); i-- > 0; index /= shape[i]) {
@@ -144,7 +144,7 @@ ReferenceTensor product(const ReferenceTensor& a, const ReferenceTensor& b) {
   return result;
 }
 
-/// Over the last axes, of which 1 is left each.
+/// Reduces the last axes, each to an extent of 1.
 ReferenceTensor reduced(const ReferenceTensor& x, std::size_t numAxes,
                         const std::function<double(std::span<const double>)>& reduction) {
   ReferenceTensor result{.shape = x.shape};
@@ -247,7 +247,7 @@ ReferenceTensor amax(const ::onnx::NodeProto& node, const Tensors& inputs) {
   return result;
 }
 
-/// Of a Gelu with the form that it has, which the specification says is none where it is not said.
+/// The op type; for Gelu followed by its approximation, which by the specification defaults to none.
 std::string functionOf(const ::onnx::NodeProto& node) {
   if (node.op_type() != "Gelu") return node.op_type();
   const auto* const form = find(node, "approximate");
@@ -280,7 +280,7 @@ Tensors computed(const ::onnx::NodeProto& node, Tensors inputs) {
     return {inputs[0]};
   }
   if (type == "Unsqueeze") {
-    inputs[0].shape.push_back(1);  // of the axis -1
+    inputs[0].shape.push_back(1);  // for the axis -1
     return {inputs[0]};
   }
   throw std::invalid_argument("no export writes " + type);

@@ -12,9 +12,9 @@ namespace fuseline::testing {
 
 using OnnxTensors = std::map<std::string, ReferenceTensor>;
 
-/// Every tensor of the graph by name. given: its inputs, and initialisers that have no data.
-/// Throws std::invalid_argument for an op or a type that no export writes, std::out_of_range for a tensor that nobody
-/// makes before it is read.
+/// Every tensor of the graph by name. given: its inputs, and initializers that have no data. Throws
+/// std::invalid_argument for an op or a type that no export writes, std::out_of_range for a tensor that is read before
+/// it is produced.
 OnnxTensors evaluate(const ::onnx::GraphProto& graph, OnnxTensors given);
 
 }  // namespace fuseline::testing

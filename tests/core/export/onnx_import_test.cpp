@@ -31,7 +31,7 @@ std::string modelOf(const PipelineDocument& document) {
   return *contentOf(*exported);
 }
 
-/// Every template and example but those with collectives, and those with ops that nobody can run.
+/// Every template and example except those with collectives, and those with ops that cannot run.
 std::vector<PipelineDocument> exportable() {
   std::vector<PipelineDocument> documents;
   const auto add = [&](PipelineDocument document) {
@@ -200,7 +200,7 @@ class Model {
     return *this;
   }
 
-  /// What an exporter notes of a tensor within the graph.
+  /// An exporter's declaration of a tensor within the graph.
   Model& noted(const std::string& name, const std::vector<std::string>& extents, int type = 1) {
     auto& graph = *m_model.mutable_graph();
     input(name, extents, type);
@@ -211,7 +211,7 @@ class Model {
 
   std::string bytes() const { return m_model.SerializeAsString(); }
   Result<ImportedPipeline> imported() const { return importOnnxModel(bytes(), "other.onnx", {.isStrict = true}); }
-  /// With what is left where nodes are left out.
+  /// The remaining pipeline if nodes are left out.
   Result<ImportedPipeline> cut() const { return importOnnxModel(bytes(), "other.onnx", {.keepsFlat = true}); }
   /// With layers as instances of a block.
   Result<ImportedPipeline> folded() const { return importOnnxModel(bytes(), "other.onnx"); }
@@ -299,11 +299,11 @@ TEST(OnnxImport, CountsAxesFromTheFrontToo) {
   norm.node("LayerNormalization", {"x", "g", "b"}, {"y"}, {{"axis", 1}}).output("y");
   EXPECT_EQ(operationsOf(norm.imported()), Texts{"LayerNorm"});
 
-  Model inner;  // whose rank the graph notes
+  Model inner;  // its rank is declared in the graph
   inner.input("x", {"4", "8"}).noted("r", {"4", "8"}).weight("g", {8}).node("Relu", {"x"}, {"r"});
   inner.node("RMSNormalization", {"r", "g"}, {"y"}, {{"axis", 1}}).output("y");
   EXPECT_EQ(operationsOf(inner.imported()), (Texts{"ReLU", "RMSNorm"}));
-  Model unknown;  // whose rank nothing says
+  Model unknown;  // its rank is not declared anywhere
   unknown.input("x", {"4", "8"}).weight("g", {8}).node("Mystery", {"x"}, {"r"});
   unknown.node("RMSNormalization", {"r", "g"}, {"y"}, {{"axis", 1}}).output("y");
   EXPECT_FALSE(unknown.imported());
@@ -371,7 +371,7 @@ TEST(OnnxImport, NamesWhatItDoesNotUnderstand) {
   EXPECT_TRUE(foreign.imported());
 }
 
-// A layer on both sides of what is none.
+// A layer on both sides of a node that is no layer.
 Model layersAroundSoftmax() {
   Model model;
   model.input("x", {"batch", "8"}).noted("p", {"batch", "8"}).weight("w1", {8, 8}).weight("w2", {8, 8});
@@ -380,7 +380,7 @@ Model layersAroundSoftmax() {
   return model;
 }
 
-/// Of the op of this kind that comes first.
+/// Attributes of the first op of this kind.
 Json attributesOf(const Result<ImportedPipeline>& imported, std::string_view operation) {
   const auto& ops = imported->document.ops();
   return std::ranges::find(ops, operation, &DocumentOp::operation)->attributes;
@@ -403,7 +403,7 @@ TEST(OnnxImport, MakesAnExternalOfWhatStandsBetweenOps) {
   EXPECT_EQ(toString(lowered.graph.value(lowered.graph.findValue("p.y")).spec), "[128, 8] f32");
 }
 
-// The scale within belongs to it; the layer behind knows an extent that the model does not.
+// The scale in between belongs to it; the next layer determines an extent that the model does not declare.
 TEST(OnnxImport, TakesWhatStandsBetweenIntoTheExternal) {
   Model model;
   model.input("x", {"4", "8"}).noted("p", {"4", "8"}).noted("q", {"4", "any"}).weight("w", {8, 6}).number("half", 0.5F);
@@ -509,7 +509,7 @@ TEST(OnnxImport, TakesNoSumOfTensorsOfTwoShapes) {
   EXPECT_EQ(operationsOf(model.cut()), (Texts{"External", "Linear"}));
 }
 
-/// As onnx.shape_inference writes: extents that it does not know have names of their own.
+/// As onnx.shape_inference writes: unknown extents have separate names.
 TEST(OnnxImport, TakesExtentsOfTwoNamesForTheSame) {
   Model model;
   model.input("x", {"batch", "8"}).noted("o", {"unk__7", "8"}).weight("w", {8, 8});
@@ -526,7 +526,7 @@ TEST(OnnxImport, TakesExtentsThatAreNoneForAny) {
   EXPECT_EQ(imported->document.symbols().size(), 1U);
 }
 
-/// What is computed in f32 within and converted for all who read it.
+/// Tensors that are computed in f32 within and converted for all consumers.
 TEST(OnnxImport, DeclaresWhatIsReadOfAnExternal) {
   Model model;
   model.input("x", {"4", "8"}, 16).node("Cast", {"x"}, {"wide"}, {{"to", 1}}).node("Softmax", {"wide"}, {"p"});

@@ -1,4 +1,4 @@
-// Regions of nodes that are no ops: what belongs together, and that nothing goes round.
+// Regions of nodes that are no ops: connected nodes, without cycles through ops.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_regions.h"
 
@@ -33,7 +33,7 @@ TEST(OnnxRegions, AreWhatHangsTogetherBetweenOps) {
   EXPECT_EQ(textsOf(regionsOf(parts, {"x"})), Names{"k q -> s"});
 }
 
-// What is done to v before all is known of q belongs to the same.
+// Operations on v that are independent of q belong to the same region.
 TEST(OnnxRegions, TakeAlongWhatIsPreparedForThem) {
   const Parts parts = {op({"x"}, "q"),   op({"x"}, "v"),          node({"v"}, "vt"), node({"q"}, "qt"),
                        op({"qt"}, "qn"), node({"qn", "vt"}, "s"), op({"s"}, "y")};
@@ -51,7 +51,7 @@ TEST(OnnxRegions, AreNoneAtTheEndsOfAGraph) {
   EXPECT_TRUE(regionsOf({}, {}).empty());
 }
 
-/// Tensors t0, t1, ... of parts that read some of those before; the first is given.
+/// Tensors t0, t1, ... of parts that read some of the previous ones; the first is given.
 Parts arbitraryParts() {
   const auto numParts = *rc::gen::inRange<std::size_t>(1, 24);
   Parts parts;
@@ -65,7 +65,7 @@ Parts arbitraryParts() {
   return parts;
 }
 
-/// Ops, and regions as ops of their own, can be put in an order in which each reads only what earlier ones made.
+/// Ops, and regions as single ops, can be sorted so that each reads only outputs of earlier ones.
 bool canRun(const Parts& parts, const std::vector<Region>& regions) {
   std::map<std::size_t, std::size_t> unitOf;  // of parts
   for (std::size_t region = 0; region < regions.size(); ++region)
@@ -103,7 +103,7 @@ RC_GTEST_PROP(OnnxRegions, NeverReadWhatComesOfThem, ()) {
   }
 }
 
-// As tensors of hostile files may be: made by nobody, by several, and of themselves.
+// As tensors of hostile files may be: without a producer, with several, and computed from themselves.
 TEST(OnnxRegions, ComeToAnEndInRings) {
   EXPECT_TRUE(regionsOf({node({"b"}, "a"), node({"a"}, "b")}, {}).empty());
   EXPECT_TRUE(regionsOf({node({"a"}, "a"), op({"a"}, "a")}, {}).empty());

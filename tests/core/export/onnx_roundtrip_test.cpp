@@ -214,7 +214,7 @@ TEST(OnnxLayers, ComeToAnEndInRings) {
 
 // ---- nodes that an External keeps
 
-/// Two layers around cos(p + table), whose table is larger than what a text holds.
+/// Two layers around cos(p + table), with a table that is too large for a text.
 ::onnx::ModelProto aroundCos() {
   ::onnx::ModelProto around = model();
   constant(around, "w", {4, 64}, counted(256));

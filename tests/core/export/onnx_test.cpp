@@ -1,4 +1,4 @@
-// Models for ONNX: what every op becomes, computed, and what a file says of names, shapes, weights and recipes.
+// Models for ONNX: every op, computed, and the names, shapes, weights and recipes in a file.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
 #include "core/document/pipeline_hash.h"
@@ -171,7 +171,7 @@ std::string metadata(const ::onnx::ModelProto& model, std::string_view key) {
   return {};
 }
 
-/// Every template but those with collectives or ops that nobody here can run.
+/// Every template except those with collectives or ops that cannot run here.
 std::vector<std::string> templates() {
   std::vector<std::string> texts;
   for (const DocumentTemplate& each : documentTemplates())
@@ -179,7 +179,7 @@ std::vector<std::string> templates() {
   return texts;
 }
 
-// What the specification asks of a graph: names that are made once, and before they are read.
+// The specification's requirement on a graph: names are produced once, and before they are read.
 TEST(OnnxFile, MakesEveryTensorOnceAndBeforeItIsRead) {
   ASSERT_GT(templates().size(), 5U);
   for (const std::string& text : templates()) {

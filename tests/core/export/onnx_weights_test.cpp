@@ -70,7 +70,7 @@ TEST(OnnxWeights, ComeBackAsTheyWereExported) {
   }
 }
 
-/// Found in the graph alone, by what the nodes do with them.
+/// Found in the graph alone, by the nodes that use them.
 TEST(OnnxWeights, AreFoundInTheGraphOfAnotherProgram) {
   for (const char* name : {"linear-bias", "llama-mlp", "gpt-mlp", "layernorm-mlp"}) {
     const PipelineDocument document = smallTemplate(name);

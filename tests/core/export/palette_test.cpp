@@ -41,7 +41,7 @@ TEST(DrawingPalette, HasTheTonesOfTheCatalog) {
   for (const auto& [name, tone] : tones) EXPECT_EQ(toneOf(builtinOperations().find(name)->category).name, tone) << name;
 }
 
-// Source: matplotlib's _cm_listed.py, viridis at 0, 1/2 and 1; between the stops the colours are interpolated.
+// Source: matplotlib's _cm_listed.py, viridis at 0, 1/2 and 1; between the stops the colors are interpolated.
 TEST(DrawingPalette, HeatIsViridis) {
   EXPECT_EQ(hexOf(heatColor(-1.0)), "#440154");
   EXPECT_EQ(hexOf(heatColor(2.0)), "#fde725");

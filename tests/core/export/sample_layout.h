@@ -12,7 +12,7 @@ namespace fuseline {
 /// One box below the other, and everything else at the origin.
 Result<GraphLayout> inAColumn(const LayoutProblem& problem);
 
-/// Of a template.
+/// Analysis of a template.
 Analysis analysisOf(const std::string& name);
 
 }  // namespace fuseline

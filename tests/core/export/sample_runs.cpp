@@ -8,7 +8,7 @@ namespace fuseline {
 
 namespace {
 
-/// Of three rounds any difference could be chance.
+/// With three rounds no difference is statistically significant.
 void repeatRounds(std::vector<double>& samplesNs) {
   const std::vector<double> rounds = samplesNs;
   for (int i = 0; i < 2; ++i) samplesNs.insert(samplesNs.end(), rounds.begin(), rounds.end());

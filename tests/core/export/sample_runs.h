@@ -15,7 +15,7 @@ StepRecord sampleStep(std::string name, std::string phase, std::vector<std::stri
 /// Nine rounds, twice as fast when fused: fc1 and act are one step, norm is the same in both plans.
 RunRecord comparedRun();
 
-/// What the format makes of it, or why not.
+/// The exported text, or the error.
 std::string exported(const char* format, const RunRecord& record);
 
 }  // namespace fuseline

@@ -1,4 +1,5 @@
-// Python source of pipelines: names, literals, calls, recipes, what is embedded, and where TransformerEngine differs.
+// Python source of pipelines: names, literals, calls, recipes, the embedded file, and differences from
+// TransformerEngine.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_python.h"
 
@@ -134,7 +135,7 @@ TEST(TePython, SwitchesOffASumInPlaceThatWouldDestroyATensor) {
   EXPECT_TRUE(contains(inference.text, "[\"ForwardLinearBiasAdd\", [4, 5]]"));
 }
 
-/// A pipeline of ops, one behind the other, for x and inputs that wires name.
+/// A pipeline of consecutive ops, for x and inputs that wires name.
 std::string chainOf(const char* dtype, const std::string& ops, const std::string& wires, const char* output,
                     const std::string& inputs = {}) {
   return fmt::format(R"({{"format": "fuseline-pipeline", "formatVersion": {{"major": 1, "minor": 0}},
@@ -149,7 +150,7 @@ std::string opText(const char* id, const char* operation, const char* attributes
 
 constexpr const char* kSizes = R"("in_features": 128, "out_features": 128)";
 
-/// x + W x, whose branch says that its gradient is summed up in place.
+/// x + W x, with a branch that sums its gradient in place.
 std::string residualInPlace() {
   return chainOf("f32",
                  opText("save", "MakeExtraOutput", R"("in_place": true)") + "," + opText("fc", "BasicLinear", kSizes) +
@@ -270,7 +271,7 @@ TEST(TePython, AModuleAloneHasNoProgram) {
   for (const char* part : {"argparse", "INPUTS", "PLAN", "def main"}) EXPECT_FALSE(contains(text->text, part)) << part;
 }
 
-/// a (GELU) -> mix (External) -> add, in place, to what a made.
+/// a (GELU) -> mix (External) -> add, in place, to the output of a.
 std::string aroundModule(const char* module) {
   return fmt::format(R"({{"format": "fuseline-pipeline", "formatVersion": {{"major": 1, "minor": 0}},
     "symbols": {{"H": 16, "D": 4}}, "pipeline": {{"inputs": [{{"id": "x", "dtype": "bf16", "shape": [8, "H"]}}],

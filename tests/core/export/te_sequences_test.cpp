@@ -76,7 +76,7 @@ TEST(TeSequences, AFormulaAndTheBorderOfANestedSequentialEndOne) {
       "a | b | c");
 }
 
-// fc alone could continue the first sequence, but then add could not stand behind it.
+// fc alone could continue the first sequence, but then add could not follow it.
 TEST(TeSequences, WhatIsFusedStaysTogether) {
   const std::vector<testing::Link> links = {link("MakeExtraOutput", "save"), linear(16, "fc"),
                                             reading("save.extra", link("GELU", "side")),
@@ -144,7 +144,7 @@ TEST(Makers, AreFoundBehindManyModules) {
   EXPECT_EQ(Makers(graph, between).of(values[1]), std::vector<NodeId>{0});
 }
 
-// Only the GEMMs of DelayedScaling can produce what the next one reads.
+// Only the GEMMs of DelayedScaling can produce the quantized input of the next one.
 TEST(TeSequences, NeighboursWhoseGemmWouldHandOverCodesArePartedWhereItCannot) {
   const std::vector<testing::Link> links = {linear(16, "down"), link("Bias", "bias"), linear(16, "up")};
   const auto cutUnder = [&](const char* recipe) {

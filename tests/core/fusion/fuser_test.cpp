@@ -1,4 +1,4 @@
-// The fuser: which entries result, and which sentence stands beside a refusal.
+// The fuser: the resulting entries, and the sentence of a refusal.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 
@@ -167,7 +167,7 @@ TEST(FuserTe, NobodySpeaksOfUserbuffersWhereALinearNamesNone) {
   EXPECT_EQ(attemptOf(fused(graph, {.target = kTwoRanks}), "UserbuffersForwardLinear"), nullptr);
 }
 
-/// What the rule says of the first of these links.
+/// The rule's message about the first of these links.
 std::string userbuffersRefusal(const std::vector<Link>& links, const ChainOptions& options = {},
                                FusionTarget target = kTwoRanks, const char* rule = "UserbuffersForwardLinear") {
   target.recipe = recipeOf(options);
@@ -269,7 +269,7 @@ TEST(FuserTe, AGroupedMlpIsOneEntryInInference) {
   EXPECT_TRUE(report.backward.empty());
 }
 
-/// Of a frozen part, too: the forward list is fused, and nothing runs backward.
+/// Also for a frozen part: the forward list is fused, and nothing runs backward.
 TEST(FuserTe, AGroupedMlpWithoutGradientsIsFusedForward) {
   std::vector<Link> links = {grouped(128, "fc1", ""), GroupedMlp{}.activation, grouped(64, "fc2", "fc1_split_sizes")};
   for (Link& link : links)
@@ -352,7 +352,7 @@ TEST(FuserTe, ASumThatTransformerEngineMustNotMakeInPlaceSaysSo) {
   EXPECT_EQ(attemptOf(fused(inference, kTe), "ForwardLinearBiasAdd")->caveat, "");
 }
 
-/// TransformerEngine's grouped_mlp.py, recompute_srelu_fc2_x: of ScaledSReLU alone.
+/// TransformerEngine's grouped_mlp.py, recompute_srelu_fc2_x: for ScaledSReLU alone.
 TEST(FuserTe, AGroupedMlpKeepsNoActivationThatIsComputedAgain) {
   const auto keepsFc2Input = [](Link activation, bool isComputedAgain) {
     const GroupedMlp mlp{.activation = with(std::move(activation), "activation_recompute_in_mlp", isComputedAgain),
@@ -869,7 +869,7 @@ TEST(FuserCatalog, RefusesANameThatIsTaken) {
   EXPECT_EQ(added.error().message, copy.name + ": two fusion rules have this name.");
 }
 
-// What a report must not be.
+// Invalid reports.
 
 std::string brokenExpansion(const Graph& graph, const std::function<void(std::vector<FusedOperation>&)>& breakList) {
   FusionReport report = unfused(graph);
@@ -909,7 +909,7 @@ TEST(FuserBranches, AResidualMayStandOnEitherInput) {
 }
 
 TEST(FuserBranches, ARunEndsBeforeItWouldComeTooLateForAReaderOutside) {
-  // "other" reads a.y and stands before c.
+  // "other" reads a.y and precedes c.
   const Graph graph = chain(DType::BF16, {8, 16},
                             {link("GELU", "a"), link("SiLU", "b"), reading("a.y", link("RMSNorm", "other")),
                              reading("b.y", link("ReLU", "c"))},
@@ -1089,7 +1089,7 @@ TEST(Fuser, RefusesABackwardFusionOfAnOpWhoseWeightGradientWaits) {
   }
 }
 
-/// Each of n ops has attempts of its own, whose texts would have n names.
+/// Each of n ops has its attempts, whose texts would have n names.
 TEST(Fuser, TextsAboutALongChainStayShort) {
   const Graph graph = chain(DType::F32, {8, 16}, std::vector<Link>(300, link("GELU")));
   const FusionReport report = fused(graph);

@@ -1,4 +1,4 @@
-// What each pass of the fuser leaves: every op once, and the fusions of later passes not yet.
+// Results of each pass of the fuser: every op once, without the fusions of later passes.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fusion_stages.h"
 

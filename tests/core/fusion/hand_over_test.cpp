@@ -1,4 +1,4 @@
-// Where a step also quantizes what it makes, and the sentences where it does not.
+// Fused quantization: the steps that quantize their result, and the refusals of the others.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"

@@ -16,7 +16,7 @@ Json planOf(const Names& names) {
   return {{"forward", forward}, {"backward", Json::array()}, {"handOvers", Json::array()}};
 }
 
-/// Of two short lists, by trying everything.
+/// Longest common subsequence of two short lists, by exhaustive search.
 std::size_t longestCommon(const Names& a, const Names& b, std::size_t i = 0, std::size_t j = 0) {
   if (i == a.size() || j == b.size()) return 0;
   if (a[i] == b[j]) return 1 + longestCommon(a, b, i + 1, j + 1);

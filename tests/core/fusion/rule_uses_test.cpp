@@ -41,13 +41,13 @@ TEST(RuleUses, HitsStandAlongThePipelineAndAddUp) {
   EXPECT_EQ(graph.node(use.hits[0]->nodes.front()).id, "fc1");
   EXPECT_EQ(graph.node(use.hits[1]->nodes.front()).id, "fc2");
   EXPECT_TRUE(use.misses.empty());
-  // Each bias no longer reads and writes its tensor, of 8 x 32 and 8 x 16 values of 2 bytes.
+  // Each bias saves a read and a write of its tensor, with 8 x 32 and 8 x 16 values of 2 bytes.
   EXPECT_EQ(use.saved(), (Saving{.bytes = 2 * 2 * (8 * 32 + 8 * 16), .launches = 2}));
   EXPECT_EQ(savedBy({use, use}), (Saving{.bytes = 2 * use.saved().bytes, .launches = 4}));
 }
 
 TEST(RuleUses, MissesThatMatchOneOpOnlyComeLast) {
-  // Behind fc1 nothing fits; behind fc2 comes the scale, but no add.
+  // After fc1 nothing fits; after fc2 comes the scale, but no add.
   const Graph graph = chain(
       DType::BF16, {8, 16},
       {linear(16, "fc1"), link("GELU", "act"), linear(16, "fc2"), link("ConstantScale", "scale"), link("GELU", "end")});

@@ -100,7 +100,7 @@ bool isDisjoint(const Problem& problem, const Indices& indices) {
   return std::ranges::all_of(uses, [](int count) { return count <= 1; });
 }
 
-/// Bytes, then launches: what a neutral device compares.
+/// Bytes, then launches: the criteria of a neutral device.
 std::pair<std::int64_t, std::int64_t> total(const Problem& problem, const Indices& indices) {
   std::pair<std::int64_t, std::int64_t> sum;
   for (const std::size_t index : indices) {

@@ -66,13 +66,13 @@ TEST(InPlaceHazards, FollowTheTensorThroughOpsThatHandItOn) {
             Reasons{"later still reads that tensor, first.y"});
 }
 
-// In inference nobody keeps x, but the GEMM that adds to it also reads it.
+// In inference x is not kept, but the GEMM that adds to it also reads it.
 TEST(InPlaceHazards, AGemmDoesNotAddToItsInput) {
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, residual("Identity"), {.pass = PassKind::Forward})),
             Reasons{"fc reads that tensor, first.y, while its GEMM adds to it"});
 }
 
-/// save, in place, with `between` on the main wire; what is added goes on through a norm, whose gradient is its own.
+/// save, in place, with `between` on the main wire; the addend continues through a norm, which has a new gradient.
 std::vector<testing::Link> savedInPlace(std::vector<testing::Link> between) {
   std::vector<testing::Link> links = {inPlace(link("MakeExtraOutput", "save"))};
   for (testing::Link& item : between) links.push_back(std::move(item));
@@ -127,7 +127,7 @@ class Model {
  public:
   Model(const Graph& graph, std::set<NodeId> inPlace) : m_graph(graph), m_inPlace(std::move(inPlace)) {}
 
-  /// Outputs, and what is kept for backward.
+  /// Outputs, and tensors kept for backward.
   Results forward() {
     m_values.assign(m_graph.values().size(), nullptr);
     for (const ValueId input : m_graph.inputs()) m_values[at(input)] = made(1.0 + input);
@@ -276,7 +276,7 @@ class Model {
   std::set<NodeId> m_inPlace;
   std::vector<Tensor> m_values;
   std::vector<std::vector<Tensor>> m_parts;
-  std::vector<Tensor> m_seen;  // what somebody looks at in the end
+  std::vector<Tensor> m_seen;  // tensors that are read at the end
 };
 
 std::set<NodeId> inPlaceNodes(const Graph& graph) {

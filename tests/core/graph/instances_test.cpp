@@ -1,4 +1,4 @@
-// What holds in every instance of a block is said once, and large graphs have few boxes.
+// Messages that hold in every instance of a block are reported once, and large graphs have few boxes.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/graph/instances.h"
 
@@ -14,7 +14,7 @@
 namespace fuseline {
 namespace {
 
-/// So many instances of a block of a norm and a Linear with a bias, "layer0" and on, in a row.
+/// This number of instances of a block with a norm and a Linear with a bias, "layer0" and on, in a row.
 Graph layers(int count) {
   std::string ops, wires;
   std::string from = "x";

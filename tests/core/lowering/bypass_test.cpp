@@ -1,4 +1,4 @@
-// Bypassed ops: what they leave in the graph, where they are refused, and how they are kept in the file.
+// Bypassed ops: their effect on the graph, where they are refused, and how they are kept in the file.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/apply_edit.h"
 #include "core/plan/analysis.h"

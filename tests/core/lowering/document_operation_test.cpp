@@ -1,4 +1,4 @@
-// Ops whose ports depend on their attributes, in documents: Formula, and one whose ports depend on a number.
+// Ops in documents with ports that depend on their attributes: Formula, and one with ports that depend on a number.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/document_operation.h"
 
@@ -73,7 +73,7 @@ TEST(Lowering, KeepsNoRepairsOfAnOpThatSharesItsId) {
   EXPECT_TRUE(choice->repairs.empty());
 }
 
-/// Adds `count` tensors: an op whose ports depend on a number, and so on symbols.
+/// Adds `count` tensors: an op with ports that depend on a number, and so on symbols.
 FusibleOperation sumOf(std::int64_t count) {
   FusibleOperation sum = *builtinOperations().find("AddExtraInput");
   sum.name = "Sum";

@@ -1,4 +1,4 @@
-// Integer expressions: values from arithmetic done by hand, errors with their place.
+// Integer expressions: values computed by hand, errors with their place.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/expression.h"
 
@@ -93,7 +93,7 @@ TEST(TypedExpression, GoesOnFromWhatWasThere) {
   EXPECT_EQ(typedExpression("*2", "H + F"), "(H + F)*2");
   EXPECT_EQ(typedExpression("/3", "4096"), "4096/3");  // which is said to be no whole number, where it stands
   EXPECT_EQ(typedExpression("*2", ""), "*2");
-  EXPECT_EQ(typedExpression("-2", "4096"), "-2");  // a number of its own
+  EXPECT_EQ(typedExpression("-2", "4096"), "-2");  // a separate number
 }
 
 TEST(TypedExpression, OfAnExpressionIsWorthTheSame) {
@@ -104,7 +104,7 @@ TEST(TypedExpression, OfAnExpressionIsWorthTheSame) {
   }));
 }
 
-/// As what was there in brackets, and the rest behind it.
+/// Equals the former text in brackets, followed by the rest.
 TEST(TypedExpression, GoesOnAsArithmeticDoes) {
   EXPECT_TRUE(rc::check([] {
     const auto before = *rc::gen::elementOf(std::vector<std::string>{"12", "H", "H+F", "F-H", "2*H", "H/2"});

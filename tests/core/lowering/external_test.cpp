@@ -1,4 +1,4 @@
-// Ops External: their ports and shapes, what they leave in the graph, and what is refused.
+// External ops: their ports and shapes, their effect on the graph, and refusals.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/apply_edit.h"
 #include "core/plan/analysis.h"
@@ -97,7 +97,7 @@ TEST(External, NamesWhatIsThereWhereANameIsUnknown) {
             Texts{"mix: outputs: in \"FFFFF\", column 1: unknown name FFFFF; the names are x_0, x_1."});
 }
 
-/// What comes in must be what would have gone out, though nothing runs.
+/// The input must equal the output in shape and dtype, even though nothing runs.
 TEST(External, IsBypassedOnlyWhereTheShapeStays) {
   PipelineDocument same = around("");
   ASSERT_TRUE(applyEdit(same, SetBypassed{"mix", true}));

@@ -1,4 +1,4 @@
-// What lowering finds: every code with its sentence, its place, and repairs that remove it.
+// Diagnostics of lowering: every code with its sentence, its place, and repairs that remove it.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/apply_edit.h"
 #include "tests/support/example_texts.h"
@@ -6,7 +6,7 @@
 namespace fuseline::testing {
 namespace {
 
-/// A text, what `validate` prints for it, and the labels of the first problem's repairs.
+/// A text, the output of `validate` for it, and the labels of the first problem's repairs.
 struct Case {
   const char* name;
   std::string text;
@@ -23,7 +23,7 @@ std::string oneOp(const std::string& op, const std::string& id = "fc") {
   return pipelineText("\n" + op, "[\"x\", \"" + id + ".x\"]", id + ".y");
 }
 
-/// x: [M, H] bf16 and splits through a GroupedLinear of two groups, whose result goes through GELU.
+/// x: [M, H] bf16 and splits through a GroupedLinear of two groups, followed by GELU.
 std::string groupedText(const std::string& splits, const std::string& geluSource = "experts.y", int numGroups = 2) {
   return fileWith(R"({"inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]},
 )" + splits + R"(],

@@ -71,7 +71,7 @@ TEST_P(HalfPrecision, EveryCodeSurvivesTheRoundTrip) {
   }
 }
 
-/// The float halfway between two neighbours, which is exact: a float has more bits than either format.
+/// The float halfway between two neighbors, which is exact: a float has more bits than either format.
 float halfway(const Format& format, std::uint16_t code) {
   return static_cast<float>((format.valueOf(code) + format.valueOf(static_cast<std::uint16_t>(code + 1))) / 2);
 }

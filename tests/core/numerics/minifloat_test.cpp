@@ -80,7 +80,7 @@ TYPED_TEST(MinifloatTest, EncodesToTheNearestValueAndTiesToEven) {
   testing::sweepEncoder<TypeParam>(this->format, kPrimeStride);
 }
 
-/// The float halfway between two neighbours is exact: a float has more bits than any of the formats.
+/// The float halfway between two neighbors is exact: a float has more bits than any of the formats.
 TYPED_TEST(MinifloatTest, RoundsTiesToEvenAndWhatIsBesideThemToNearest) {
   for (int code = 0; code < this->format.maxCode; ++code) {
     const auto tie = static_cast<float>((this->format.valueOf(code) + this->format.valueOf(code + 1)) / 2);

@@ -123,7 +123,7 @@ TEST(DropoutMask, DropsTheAskedShare) {
   }
 }
 
-// Of two independent masks a half agrees.
+// Two independent masks agree in half of the elements.
 TEST(DropoutMask, DiffersBySeedAndByName) {
   const auto agreement = [](const DropoutMask& a, const DropoutMask& b) {
     constexpr int kCount = 1 << 16;
@@ -137,7 +137,7 @@ TEST(DropoutMask, DiffersBySeedAndByName) {
   EXPECT_NEAR(agreement(mask, DropoutMask(0.5, 7, "other")), 0.5, 0.02);
 }
 
-// The words of the first block for a stream without a name, whose hash is FNV's offset basis.
+// The words of the first block for a stream without a name; the hash of the empty name is FNV's offset basis.
 TEST(RandomBytes, AreTheBytesOfTheGeneratorsWords) {
   const RandomBytes bytes(7, "");
   for (std::uint32_t block = 0; block < 3; ++block) {

@@ -1,4 +1,4 @@
-// The formula language: what it computes, how it is differentiated, and what it says of a text that is wrong.
+// The formula language: its results, its derivatives, and its messages about invalid texts.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/catalog.h"
 #include "core/ops/formula_parser.h"
@@ -352,7 +352,7 @@ TEST(FormulaOp, RefusesWhatTheFormulaDoesNotDependOn) {
   EXPECT_EQ(refusal({{"y", "2"}}), "y | Formula: y, column 1: the formula does not depend on x; it must.");
 }
 
-// Every derivative of a product of hundreds of factors has hundreds of operations of its own.
+// Every derivative of a product of hundreds of factors has hundreds of operations.
 TEST(FormulaOp, RefusesDerivativesBeyondMeasure) {
   std::string inputs;
   for (char name = 'a'; name <= 'p'; ++name) inputs += std::string(inputs.empty() ? "" : ",") + name;

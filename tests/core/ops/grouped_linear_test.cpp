@@ -1,4 +1,4 @@
-// GroupedLinear by its definition: what it declares, refuses, draws and saves, and that it is a linear layer a group.
+// GroupedLinear by its definition: its ports, refusals, drawn inputs and saved tensors; each group is a linear layer.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/catalog.h"
 #include "core/ops/grouped_form.h"
@@ -113,7 +113,7 @@ TEST(GroupedLinear, TakesIntegersForSizesOnly) {
             "GroupedLinear: x is [6, 4] i64, but it must be f32, f16 or bf16; integers are counts only.");
 }
 
-// Every op passes the same check; each has a port for numbers, but what is not run may read anything.
+// Every op passes the same check; each has a port for numbers, but ops that are not run may read anything.
 TEST(AnyOp, RefusesIntegersAsItsMainInput) {
   for (const auto& op : builtinOperations().operations()) {
     if (op->inputs[0].elements == PortElements::Any) continue;

@@ -1,4 +1,4 @@
-// What the ops infer, and the sentences with which they refuse.
+// Inferred specs of the ops, and the sentences of their refusals.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/catalog.h"
 

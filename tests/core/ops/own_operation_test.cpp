@@ -1,4 +1,4 @@
-// An op from outside the library: what README shows compiles, fuses and runs like a built-in op.
+// An op from outside the library: README's example compiles, fuses and runs like a built-in op.
 // SPDX-License-Identifier: Apache-2.0
 
 // Before the example, which uses namespace fuseline: there is a fuseline::testing, too.

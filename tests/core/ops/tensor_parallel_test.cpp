@@ -1,4 +1,4 @@
-// Shapes on several ranks: what column, row and sequence parallelism and the collectives make of them.
+// Shapes on several ranks under column, row and sequence parallelism and the collectives.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/tensor_parallel.h"
 

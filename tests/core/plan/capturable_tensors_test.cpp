@@ -1,4 +1,4 @@
-// What can be captured of a plan, and what stands in the way of the rest.
+// Tensors of a plan that can be captured, and the reasons why others cannot.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/capturable_tensors.h"
 

@@ -24,7 +24,7 @@ std::string twoLayers() {
     "outputs": [{"id": "y", "from": "act2.y"}]}})";
 }
 
-/// A document whose fusions are planned again after every edit.
+/// A document that is planned again after every edit.
 struct Planned {
   explicit Planned(const std::string& text) : history(parseDocument(text).document) {}
   History history;
@@ -96,7 +96,7 @@ TEST(FusionEdits, UsesAFusionThatAnotherHasTakenTheOpsFrom) {
   const auto use = useHere(p.document(), p.analysis, p.attempt("ForwardAddNorm", "add"));
   ASSERT_TRUE(use && p.apply(*use));
   EXPECT_EQ(p.outcome("ForwardAddNorm", "add"), Outcome::Fused);
-  // And back: what is asked for gives way to what is asked for later.
+  // And back: a later request takes precedence over an earlier one.
   const auto back = useHere(p.document(), p.analysis, p.attempt("ForwardElementwiseChain", "act"));
   ASSERT_TRUE(back && p.apply(*back));
   EXPECT_EQ(p.outcome("ForwardElementwiseChain", "act"), Outcome::Fused);

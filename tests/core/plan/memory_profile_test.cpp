@@ -1,4 +1,4 @@
-// What is in use at each step, and what forward keeps: by hand for a small pipeline, and by what must hold for all.
+// Memory in use at each step, and tensors that forward keeps: by hand for a small pipeline, and as invariants for all.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/memory_profile.h"
 
@@ -32,8 +32,8 @@ std::string nameOf(const KeptTensor& kept, const Plan& plan) {
   return plan.tensors[static_cast<std::size_t>(kept.tensor)].name;
 }
 
-/// x and its gradient 128 bytes each, y and its gradient 64; weights 512 and 256, and as much for their gradients;
-/// what lies between the ops is 256 bytes.
+/// x and its gradient 128 bytes each, y and its gradient 64; weights 512 and 256, and the same for their gradients;
+/// tensors between the ops are 256 bytes.
 TEST(MemoryProfile, OfASmallPipelineIsWhatPaperAndPencilSay) {
   const Graph graph = chain(DType::F32, {4, 8}, {linear(16, "fc"), link("GELU", "act"), linear(4, "out")});
   const Plan plan = makePlan(graph, unfused(graph));
@@ -85,7 +85,7 @@ TEST(MemoryProfile, WhatIsOffloadedWaitsOnTheHostAndNotOnTheDevice) {
   EXPECT_EQ(onHost->readers, (std::vector<NodeId>{1}));
 }
 
-/// Of the device's memory: what the step reads and writes.
+/// Device memory that the step reads and writes.
 std::int64_t bytesTouched(const Plan& plan, const Step& step) {
   std::set<std::int64_t> places;
   std::int64_t bytes = 0;
@@ -97,7 +97,7 @@ std::int64_t bytesTouched(const Plan& plan, const Step& step) {
   return bytes;
 }
 
-/// What does not add up; empty: all does.
+/// The inconsistency in a plan's profile; empty: there is none.
 std::string flawOf(const Plan& plan) {
   const MemoryProfile profile = memoryProfile(plan);
   std::int64_t kept = 0;

@@ -1,4 +1,4 @@
-// Activation offload in plans: what is copied, when, and what it saves.
+// Activation offload in plans: the copies, their times, and their savings.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/plan.h"
 #include "tests/support/pipelines.h"

@@ -1,4 +1,4 @@
-// Two pipelines beside each other: what is counted, and which figures are compared.
+// Two pipelines side by side: the counted differences, and the compared figures.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/pipeline_difference.h"
 

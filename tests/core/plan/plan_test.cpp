@@ -1,4 +1,4 @@
-// Plans: steps, views, gradient sums, what is saved, and an arena in which no two live tensors overlap.
+// Plans: steps, views, gradient sums, saved tensors, and an arena in which no two live tensors overlap.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/plan.h"
 
@@ -159,7 +159,7 @@ TEST(Plan, NoGradientIsComputedThatNobodyNeeds) {
   EXPECT_GE(plan.findTensor("grad.fc.weight"), 0);
 }
 
-/// Of a linear's three products those that are computed: 2 * 4 * 8 * 16 operations each.
+/// The computed GEMMs among a linear's three: 2 * 4 * 8 * 16 operations each.
 TEST(Plan, CountsTheProductsWhoseGradientsAreWanted) {
   const auto backwardOf = [](const Link& fc, bool isInputWanted) {
     const Graph graph = chain(DType::BF16, {4, 8}, {fc}, {.inputRequiresGradient = isInputWanted});

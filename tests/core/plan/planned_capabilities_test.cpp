@@ -1,4 +1,4 @@
-// Planning for a GPU that is not here: what the CUDA backend can, and what only TransformerEngine can on that hardware.
+// Planning for a GPU that is not here: fusions of the CUDA backend, and those of TransformerEngine on that hardware.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/analysis.h"
 

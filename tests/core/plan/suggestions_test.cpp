@@ -1,4 +1,4 @@
-// Suggestions: each holds what it promises, and nothing is suggested that does not help.
+// Suggestions: each has the promised effect, and ineffective ones are not suggested.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/suggestions.h"
 
@@ -84,7 +84,7 @@ TEST(Suggestions, StopWhenAsked) {
   EXPECT_TRUE(suggestions(chainOf({kHalf, kLinear, kAddInPlace}), {}, source.get_token()).empty());
 }
 
-// The scale costs a pass of its own before the GEMM: 2 x 64 x 32 x 2 B forward, and as much backward.
+// The scale costs a separate pass before the GEMM: 2 x 64 x 32 x 2 B forward, and the same backward.
 TEST(Suggestions, MoveAScaleBehindTheProductThatTakesItAlong) {
   const std::vector<Suggestion> found = suggestions(chainOf({kHalf, kLinear, kAddInPlace}));
   const Suggestion* move = find(found, "Move scale behind fc");
@@ -130,7 +130,7 @@ TEST(Suggestions, LookIntoBlocksOnceForAllInstances) {
   ASSERT_TRUE(move) << fmt::format("{}", fmt::join(labelsOf(moves), ", "));
   EXPECT_EQ(move->proposal.node, "first");
   EXPECT_TRUE(move->proposal.caution.starts_with("In every instance of block Layer. ")) << move->proposal.caution;
-  // Of the first instance as outside of a block; forward, the product of the first takes along the scale of the second.
+  // The first instance gains as outside of a block; in forward, the first GEMM absorbs the second's scale.
   EXPECT_EQ(move->saving(), (Saving{.bytes = (4 + 2) * 64 * 32 * 2, .launches = 2 + 1}));
 
   const PipelineDocument document = layersOf({kLinear, kNothing, kAddInPlace}, kTeRules);
@@ -146,7 +146,7 @@ TEST(Suggestions, LookIntoBlocksOnceForAllInstances) {
   EXPECT_EQ(serialize(changed), serialize(document));
 }
 
-// In the first layer nobody reads s, so that the graph does not tell of it; in the second, somebody does.
+// In the first layer s is not read, so that the graph does not contain it; in the second it is.
 TEST(Suggestions, DoNotMoveWhatAnInstanceReadsInBetween) {
   Json document = *parseJson(serialize(layersOf({kHalf, kLinear, kAddInPlace})));
   document["blocks"]["Layer"]["outputs"].push_back({{"id", "s"}, {"from", "scale.y"}});
@@ -209,7 +209,7 @@ PipelineDocument pipelineOf(const std::string& inputs, const std::string& ops, c
   return std::move(loaded.document);
 }
 
-/// What the fused plan gives after the suggestion, as far as it differs from the unfused plan before.
+/// The difference between the fused plan after the suggestion and the unfused plan before it.
 std::string differenceAfter(const PipelineDocument& document, const Suggestion& suggestion) {
   const Graph before = analyze(document).graph();
   PipelineDocument changed = document;
@@ -290,7 +290,7 @@ TEST(Suggestions, SayWhatElseAnAttributeChanges) {
   EXPECT_TRUE(std::ranges::is_partitioned(found, std::not_fn(isLast)));
 }
 
-// What its price costs the model does not count: it must not be praised for it.
+// The model does not count its cost: the suggestion must not claim a gain in time.
 TEST(Suggestions, TellOfAFusionWithAPriceWhatMemoryItSavesAndNoMore) {
   const PipelineDocument document = chainOf({{"fc1", "BasicLinear", R"({"in_features": "H", "out_features": "4*H"})"},
                                              {"act", "SwiGLU"},
@@ -344,7 +344,7 @@ TEST(Suggestions, PredictTimesOfAMeasuredDevice) {
   EXPECT_EQ(effectsOf(*find(found, "Move scale behind fc"), options.gains.device).front(), "predicted to save 18.4 us");
 }
 
-/// Chains of what the sources know to be exchangeable or idle, and of what is not.
+/// Chains of ops that the sources know to be exchangeable or idle, and of other ops.
 std::vector<Op> randomChain() {
   static const std::vector<Op> kOps = {
       kHalf,

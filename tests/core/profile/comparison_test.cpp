@@ -75,7 +75,7 @@ TEST(CompareVariants, AddsTheOpsOfARoundBeforeTakingTheMedian) {
 
 TEST(CompareVariants, ClaimsNothingOfAStepThatBothPlansHave) {
   RunRecord record = sampleRecord();
-  record.variants[1].steps[1].samplesNs.assign(7, 2.0);  // of another place in memory, perhaps
+  record.variants[1].steps[1].samplesNs.assign(7, 2.0);  // perhaps at another place in memory
   const ComparisonRow row = compareVariants(record).rows[3];
   EXPECT_TRUE(row.speedup.isSignificant());
   EXPECT_TRUE(row.isInBoth);

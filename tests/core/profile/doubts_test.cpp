@@ -1,4 +1,4 @@
-// What is said of runs whose figures are doubtful, and that nothing is said of others.
+// Warnings about doubtful measurements, and none about others.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/doubts.h"
 

@@ -1,4 +1,4 @@
-// What the device waited for the host, on timelines whose waits are counted by hand.
+// Time that the device waited for the host, on timelines with waits computed by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/launch_wait.h"
 

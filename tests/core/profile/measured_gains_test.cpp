@@ -1,4 +1,4 @@
-// What a run says about its fusions, and for which pipelines it holds.
+// Gains of fusions from a run, and the pipelines for which they hold.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/measured_gains.h"
 
@@ -17,7 +17,7 @@ StepRecord step(std::string name, std::vector<std::string> ops, std::vector<doub
           .samplesNs = std::move(samples)};
 }
 
-/// a and b take 4 + 2 ns; fused they take what is given. Eight rounds.
+/// a and b take 4 + 2 ns; fused they take the given times. Eight rounds.
 RunRecord run(std::vector<double> fusedNs) {
   RunRecord record{.environment = {{"device", "a test device"}}};
   StepRecord fused = step(kPlace, {"a", "b"}, std::move(fusedNs), 90);

@@ -1,4 +1,4 @@
-// Gates on what number formats did: what they mean, and when they fail.
+// Gates on the effects of number formats: their meaning, and when they fail.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/numerics_gate.h"
 

@@ -1,4 +1,4 @@
-// Distances between tensors, against values worked out by hand.
+// Distances between tensors, against values computed by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/numerics.h"
 

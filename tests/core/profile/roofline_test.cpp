@@ -1,4 +1,4 @@
-// The least time of work under a device's roofs, and what of it steps reach. Expected values are by hand.
+// The least time of work at a device's peaks, and the share that steps reach. Expected values are computed by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/roofline.h"
 
@@ -22,7 +22,7 @@ StepRecord step(std::string name, Arithmetic arithmetic, std::int64_t flops, std
           .samplesNs = {timeNs, timeNs, timeNs}};
 }
 
-/// Of all steps together.
+/// Efficiency of all steps together.
 Efficiency efficiencyOf(const VariantRecord& variant, const std::optional<DeviceRoofs>& roofs = kRoofs) {
   RunRecord record;
   record.roofs = roofs;

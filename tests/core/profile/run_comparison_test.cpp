@@ -1,4 +1,4 @@
-// Two runs side by side: what is compared with what, and when a gate fails.
+// Two runs side by side: the compared metrics, and when a gate fails.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_comparison.h"
 
@@ -66,7 +66,7 @@ TEST(CompareRuns, TellsWhatGrewFromNothing) {
   EXPECT_EQ(changeText(total(compared(next, base), "saved")), "-100.0 %");
 }
 
-/// A machine that gets slower and slower hides a change of 2 % from medians, but not from rounds in turns.
+/// A machine that gets slower and slower hides a change of 2 % from medians, but not from interleaved rounds.
 TEST(CompareRuns, ComparesRoundByRoundWhatTookTurns) {
   RunRecord base = runOf(200, 100, {step("a", 60)});
   RunRecord next = base;

@@ -1,4 +1,4 @@
-// Run files are read as they were written, and what is none is refused with a sentence that begins with its path.
+// Run files are read as they were written, and other files are refused with a sentence that begins with their path.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_file.h"
 

@@ -1,4 +1,4 @@
-// Folders of runs: what is listed of them, what is noted, what makes room, and that nothing gets lost.
+// Folders of runs: their lists, their notes, the runs that make room, and nothing is lost.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_folder.h"
 

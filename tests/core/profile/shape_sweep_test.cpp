@@ -1,4 +1,4 @@
-// The sizes of a sweep: what texts mean, and in which order the grid is walked.
+// The sizes of a sweep: the meaning of texts, and the order of the grid.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/shape_sweep.h"
 

@@ -119,7 +119,7 @@ std::vector<RatioStats> experiments(double meanOfA, double meanOfB) {
   return ratios;
 }
 
-// Of 200 intervals 10 miss the true ratio on average; three standard deviations of that count are 9.
+// On average 10 of 200 intervals miss the true ratio; three standard deviations of that count are 9.
 constexpr std::ptrdiff_t kMostMisses = 10 + 9;
 
 TEST(CompareRounds, RarelyClaimsADifferenceOfEqualNoise) {

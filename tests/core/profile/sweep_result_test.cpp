@@ -1,4 +1,4 @@
-// What a sweep says: its lines, its tables for other programs, and recipes against the first one.
+// Output of a sweep: its lines, its tables for other programs, and recipes against the first one.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/sweep_result.h"
 

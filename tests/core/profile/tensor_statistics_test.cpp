@@ -1,4 +1,4 @@
-// Statistics of tensors, against figures worked out by hand.
+// Statistics of tensors, against figures computed by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/tensor_statistics.h"
 

@@ -1,4 +1,4 @@
-// Trees of times whose sums were worked out by hand, and that nothing is lost in any.
+// Trees of times with sums computed by hand; no time is lost in any.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/time_tree.h"
 
@@ -32,7 +32,7 @@ RunRecord runOf(std::vector<StepRecord> fused, std::vector<StepRecord> unfused =
   return record;
 }
 
-/// "fused 12 (forward 12 (a 5, b 7))": names, counts above one and times, and in parentheses what is in them.
+/// "fused 12 (forward 12 (a 5, b 7))": names, counts above one and times, and the children in parentheses.
 std::string toText(const TimeNode& node) {
   std::string text = node.name;
   if (node.count > 1) text += fmt::format(" x{}", node.count);
@@ -51,13 +51,13 @@ TEST(TimeTree, GroupsStepsByTheDotsOfTheirNames) {
             "fused 18 (forward 12 (layer1 7 (norm 3, mlp 4 (fc 4)), y 5), backward 6 (layer1 6 (norm 6)))");
 }
 
-/// fc.quantize_input and fc stand beside each other, in fc.
+/// fc.quantize_input and fc are siblings, in fc.
 TEST(TimeTree, PutsAnOpBesideWhatIsDoneForIt) {
   EXPECT_EQ(fusedTree(runOf({step("fc.quantize_input", 1, {}), plain("fc", 4)})),
             "fused 5 (forward 5 (fc 5 (quantize_input 1, fc 4)))");
 }
 
-/// Of 8 ns unfused, 6 are fc's: three quarters of the fused step's 4.
+/// 6 of the 8 ns unfused are fc's: three quarters of the fused step's 4.
 TEST(TimeTree, EstimatesTheOpsOfAFusedStepByTheUnfusedOnes) {
   const std::vector<StepRecord> unfused = {plain("l.fc", 6), plain("l.act", 2)};
   EXPECT_EQ(fusedTree(runOf({step("Epilogue(l.fc, l.act)", 4, {"l.fc", "l.act"}, "Epilogue")}, unfused)),
@@ -70,7 +70,7 @@ TEST(TimeTree, PutsAFusedStepWhereAllOfItsOpsAre) {
             "fused 5 (forward 5 (a 4 (Add(b.fc, add) 4), Scale(a.x, c) 1))");
 }
 
-/// What it does besides belongs elsewhere.
+/// Absorbed ops of another group keep their full names.
 TEST(TimeTree, NamesWhatAFusedStepAbsorbsInFull) {
   StepRecord fused = step("R(a.b.c.fc, a.b.c.act)", 4, {"a.b.c.fc", "a.b.c.act"}, "R");
   fused.absorbs = {"z.scale"};

@@ -1,4 +1,4 @@
-// CustomRecipe: quantizers by tensor, GEMM and op, what may be multiplied by what, and settings of the command line.
+// CustomRecipe: quantizers by tensor, GEMM and op, valid pairs of operands, and settings of the command line.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/operand_setting.h"
 

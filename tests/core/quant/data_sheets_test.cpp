@@ -1,4 +1,4 @@
-// What is published of GPUs.
+// Published figures of GPUs.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/data_sheets.h"
 
@@ -15,7 +15,7 @@ TEST(DataSheets, AreKnownByTheNameOfTheDriver) {
   EXPECT_FALSE(dataSheetOf("cpu"));
 }
 
-/// Tensor cores of this generation take codes of 8 bits at twice the rate of 16, within what the sheets round away.
+/// Tensor cores of this generation process 8-bit values at twice the rate of 16-bit ones, within the sheets' rounding.
 TEST(DataSheets, AreOfProductsWithoutSparsity) {
   for (const char* device : {"NVIDIA H200", "NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe"}) {
     const DataSheet sheet = *dataSheetOf(device);

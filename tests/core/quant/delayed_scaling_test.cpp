@@ -1,4 +1,4 @@
-// Delayed scaling against a list of all amaxes there were, and by hand.
+// Delayed scaling against a list of all earlier amaxes, and against values computed by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/delayed_scaling.h"
 

@@ -25,7 +25,7 @@ Tensor sample() {
   return Tensor::fromDoubles({DType::BF16, {kExtent, kExtent}}, values);
 }
 
-/// Of the codes and the scales of both copies.
+/// Hash of the quantized values and the scales in both directions.
 std::uint32_t hashOf(const QuantizedTensor& tensor) {
   std::uint32_t hash = 0;
   for (const auto* copy : {&*tensor.rowwise, &*tensor.columnwise})
@@ -38,7 +38,7 @@ QuantizedTensor quantized(Scaling scaling, FourOverSix options) {
   return *quantize(sample(), {.format = ElementFormat::E2M1, .scaling = scaling, .fourOverSix = options}, Copies::Both);
 }
 
-/// Of NVFP4QuantizerRef(nvfp4_use_4over6=True, ...) of TransformerEngine 2.20.2 for the same numbers.
+/// From NVFP4QuantizerRef(nvfp4_use_4over6=True, ...) of TransformerEngine 2.20.2 for the same numbers.
 TEST(FourOverSix, HasTheBitsOfTransformerEngine) {
   EXPECT_EQ(hashOf(quantized(Scaling::Nv1x16, {.scaleMax = 256, .isBySquares = false})), 0x4ac6f826U);
   EXPECT_EQ(hashOf(quantized(Scaling::Nv1x16, {.scaleMax = 256, .isBySquares = true})), 0x657d2c0fU);

@@ -1,4 +1,4 @@
-// GEMMs in high precision: what is switched off comes back, and nothing else changes.
+// GEMMs in high precision: a switched-off GEMM can be restored, and nothing else changes.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/gemm_switches.h"
 
@@ -56,7 +56,7 @@ TEST(GemmSwitches, LeaveWhatHoldsEverywhere) {
   EXPECT_EQ(stateAt(recipe, "fc1", GemmRole::Wgrad), false);
 }
 
-/// One scale serves both copies of a gradient: that of the format with the shorter range.
+/// One scale serves both directions of a gradient: that of the format with the shorter range.
 TEST(GemmSwitches, OfOneFormatMoreKeepDelayedScalesWithinBoth) {
   const Recipe recipe = recipeFrom(
       R"({"name": "DelayedScaling", "overrides": [{"tensor": "grad_output", "gemm": "wgrad", "format": "e4m3"}]})");

@@ -42,7 +42,7 @@ TEST(RandomHadamard, IsTheProductWithItsMatrixRoundedToBf16) {
   EXPECT_EQ(randomHadamard(x).values, matrixOf(rounded).values);
 }
 
-// One outlier of 16 becomes 16 values of a quarter of its size: that is what the transform is for.
+// One outlier of 16 becomes 16 values of a quarter of its size: this is the transform's purpose.
 TEST(RandomHadamard, SpreadsAnOutlier) {
   Matrix x{.rows = 1, .cols = 16, .values = std::vector<float>(16)};
   x.at(0, 3) = 64.0f;

@@ -55,7 +55,7 @@ inline int e8m0Above(double value) {
 struct NaiveScale {
   double multiplier = 1.0;
   std::uint32_t stored = 0;
-  double factor = 1.0;  // that dequantizes
+  double factor = 1.0;  // dequantization factor
 };
 
 inline NaiveScale fp8Scale(double amax, const QuantizerSpec& spec, double ifInfinite) {

@@ -1,4 +1,4 @@
-// What a copy lost, against numbers worked out by hand.
+// Losses of a quantized tensor, against numbers computed by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/quantization_losses.h"
 

@@ -20,7 +20,7 @@ using namespace fuseline::testing;
 struct Case {
   std::string name;
   QuantizerSpec spec;
-  std::int64_t blockRows;  // of the rowwise copy
+  std::int64_t blockRows;  // of the rowwise quantized tensor
   std::int64_t blockCols;
 };
 
@@ -48,7 +48,7 @@ const std::vector<Case> kCases = {
     {"Nv16x16", {.format = ElementFormat::E2M1, .scaling = Scaling::Nv16x16}, 16, 16},
 };
 
-/// Normal numbers times powers of two up to 2^spread, and some zeros; as many specials as asked for.
+/// Normally distributed numbers times powers of two up to 2^spread, some zeros, and the requested number of specials.
 Tensor randomTensor(const TensorSpec& spec, std::uint32_t seed, int spread, int specialsPerMille) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
@@ -132,7 +132,7 @@ TEST_P(Quantizer, GivesTheBitsOfTheFormulas) {
   }));
 }
 
-/// The distance between neighbours around a value of the format.
+/// The distance between neighbors around a value of the format.
 double stepAt(const MinifloatDefinition& format, int code) {
   const int magnitude = code & (format.signBit() - 1);
   return magnitude == format.maxCode ? format.valueOf(magnitude) - format.valueOf(magnitude - 1)
@@ -147,8 +147,8 @@ double halfAStepOfSmallScales(const QuantizerSpec& spec) {
   return format.valueOf(1) / 2 / format.valueOf(format.maxCode);
 }
 
-/// Half a step of the format times the scale, or what the scale's own rounding keeps out of the codes' reach; and the
-/// rounding of the scale's inverse, 2^-22 of the value.
+/// Half a step of the format times the scale, or the range that the scale's own rounding excludes; and the rounding of
+/// the scale's inverse, 2^-22 of the value.
 TEST_P(Quantizer, ErrsByHalfAStepOfTheFormatAtMost) {
   EXPECT_TRUE(rc::check([this](std::uint32_t seed) {
     TensorSpec shape = arbitrarySpec();
@@ -158,7 +158,7 @@ TEST_P(Quantizer, ErrsByHalfAStepOfTheFormatAtMost) {
     const std::vector<double> expected = x.toDoubles();
     const std::vector<double> actual = dequantized(tensor, Direction::Rowwise).toDoubles();
     const auto& format = definitionOf(spec().format);
-    // What became zero is below half the smallest value, in units of the largest of the tensor.
+    // A value that became zero is below half the smallest value, in units of the largest of the tensor.
     const double amax = amaxOfDoubles(expected);
     const double largestZero = amax * format.valueOf(1) / format.valueOf(format.maxCode);
     const double outOfReach = amax * halfAStepOfSmallScales(spec());
@@ -278,7 +278,7 @@ TEST(Block, ScalesByOneWhereAmaxIsInfinite) {
   EXPECT_EQ(dequantized(tensor, Direction::Rowwise).toDoubles(), (std::vector<double>{448, 2}));
 }
 
-// 448 / 1e-38 overflows float32: the largest bf16 stands in, 0x7f7f0000, and as a power of two 2^127.
+// 448 / 1e-38 overflows float32: it is replaced by the largest bf16, 0x7f7f0000, and as a power of two by 2^127.
 TEST(Block, UsesTheLargestValueOfTheDtypeWhereTheScaleOverflows) {
   const Tensor x = Tensor::fromDoubles({DType::BF16, {1}}, std::vector<double>{1e-38});
   const QuantizedTensor plain = quantized(x, {.scaling = Scaling::Block1x128});
@@ -318,7 +318,7 @@ TEST(Nv, ByHand) {
   EXPECT_EQ(dequantized(tensor, Direction::Rowwise).toDoubles(), values);
 }
 
-/// The smallest scale is 2^-9: one of 2.49 x 2^-9 becomes 2 x 2^-9, whose codes reach 12 x 2^-9, and no more.
+/// The smallest scale is 2^-9: one of 2.49 x 2^-9 becomes 2 x 2^-9, and the largest value is then 12 x 2^-9.
 TEST(Nv, SaturatesABlockWhoseSmallScaleIsRoundedDown) {
   std::vector<double> values(32, 0.0);
   values[0] = 6 * 448;  // so that the scale of the tensor is 1
@@ -375,7 +375,7 @@ TEST(Nv, TheTransformedCopyIsThatOfTheTransformedTranspose) {
   EXPECT_EQ(actual.columnwise->amax, amaxOf(y.values));
 }
 
-// The transform is orthogonal: what the copy stands for is near x, whatever the transform made of it.
+// The transform is orthogonal: the dequantized tensor is close to x, independent of the transform.
 TEST(Nv, TheTransformedCopyStandsForTheTensor) {
   const Tensor x = randomTensor({DType::BF16, {64, 40}}, 11, 0, 0);
   const QuantizerSpec spec = {.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16, .transformsColumnwise = true};

@@ -118,7 +118,7 @@ TEST(Recipes, SayWhatHardwareTheyNeed) {
       "one of None, DelayedScaling, Float8CurrentScaling, Float8BlockScaling.");
 }
 
-/// After Hopper blocks of 128 are multiplied as those of MXFP8, whose scales are powers of two.
+/// After Hopper, blocks of 128 are multiplied as MXFP8 blocks, with scales that are powers of two.
 TEST(Recipes, SayWhichFieldsTheHardwareCannotTake) {
   Attributes fields;
   fields.set("use_power_2_scales", false);

@@ -117,7 +117,7 @@ std::uint8_t byteOf(const QuantizedTensor& tensor, Direction direction, std::int
   return static_cast<std::uint8_t>(tensor.copy(direction)->scaleInv.data[static_cast<std::size_t>(index)]);
 }
 
-// [160, 96] in blocks of 32: rowwise [160, 3] scales, columnwise [5, 96], whose outer rows are the columns of x.
+// [160, 96] in blocks of 32: rowwise [160, 3] scales, columnwise [5, 96], where the outer rows are the columns of x.
 TEST(GemmScales, MxStandWhereTheTilesWantThem) {
   const QuantizedTensor compact = numbered(Scaling::Mx1x32, 160, 96);
   const QuantizedTensor gemm = withScaleLayout(compact, ScaleLayout::Gemm);

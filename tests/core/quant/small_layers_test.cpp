@@ -12,7 +12,7 @@ namespace {
 
 using namespace fuseline::testing;
 
-/// What was published of these two layers (torchao on an H100): 0.80 and 1.39 times as fast as bf16.
+/// Published figures of these two layers (torchao on an H100): 0.80 and 1.39 times as fast as bf16.
 TEST(SmallLayers, AreOnTheSideOfTheBorderWhereTheyWereMeasured) {
   const Fp8Estimate slower = estimateFp8(1024, 1024, 2048, true);
   EXPECT_LT(slower.savedUs, slower.quantizeUs);
@@ -20,7 +20,7 @@ TEST(SmallLayers, AreOnTheSideOfTheBorderWhereTheyWereMeasured) {
   EXPECT_GT(faster.savedUs, faster.quantizeUs);
 }
 
-/// By hand: three products of 2 M N K operations; M K, N K and M N elements, each read in 2 bytes and written twice.
+/// By hand: three GEMMs of 2 M N K operations; M K, N K and M N elements, each read in 2 bytes and written twice.
 TEST(SmallLayers, EstimatesAreThoseOfTheDataSheet) {
   const Fp8Estimate estimate = estimateFp8(8192, 8192, 16384, true);
   EXPECT_NEAR(estimate.savedUs, 6.0 * 8192 * 8192 * 16384 * (1 / 989e6 - 1 / 1979e6), 1e-6);

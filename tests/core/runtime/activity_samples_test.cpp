@@ -1,4 +1,4 @@
-// Sums of what a device did, round by round.
+// Sums of device activities, round by round.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/activity_samples.h"
 

@@ -1,4 +1,4 @@
-// What a run starts with.
+// Initial tensors of a run.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/bindings.h"
 

@@ -1,4 +1,4 @@
-// Rounds: how many, of what, and what a cancel leaves. No test looks at a time.
+// Rounds: their number, their plans, and the results after a cancel. No test checks a time.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/measure.h"
 
@@ -87,7 +87,7 @@ TEST(Measure, TimesWholeRunsOnlyWhereNothingTimesSteps) {
   EXPECT_EQ(measured->plans[1].instrumentedNs.size(), 2u);
 }
 
-/// The two plans, each with a trace of its own.
+/// The two plans, each with a separate trace.
 std::vector<std::unique_ptr<Executor>> traced(const MeasuredScene& scene, const TraceFaults& first,
                                               const TraceFaults& second) {
   std::vector<std::unique_ptr<Executor>> executors;
@@ -97,7 +97,7 @@ std::vector<std::unique_ptr<Executor>> traced(const MeasuredScene& scene, const 
   return executors;
 }
 
-/// By events a step of ClockedBackend takes as many nanoseconds as its place says; traced, 11.
+/// With events, a step of ClockedBackend takes its index in nanoseconds; traced, 11.
 TEST(Measure, TimesAllStepsByEventsWhereATraceIsGivenUp) {
   const MeasuredScene scene;
   constexpr int kTracedRounds = 2;

@@ -1,4 +1,4 @@
-// What a run was given in place of the document's own stands in the document that it is shown with.
+// The settings of a run that replaced the document's own are in the document that it is shown with.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/measured_pipeline.h"
 
@@ -51,7 +51,7 @@ class RenamedBackend : public Backend {
   std::shared_ptr<Backend> m_inner = makeReferenceBackend();
 };
 
-/// With roofs that somebody measured.
+/// A backend with measured peaks.
 class RoofedBackend final : public RenamedBackend {
  public:
   RoofedBackend() : RenamedBackend({.id = "roofed"}) {}

@@ -1,4 +1,4 @@
-// What other programs took of the CPUs: the text of proc(5), and shares of it.
+// CPU time of other programs: the text of proc(5), and shares of it.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/neighbour_watch.h"
 

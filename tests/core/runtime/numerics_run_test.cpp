@@ -133,8 +133,8 @@ TEST(NumericsRun, FindsWhereANanComesFrom) {
   EXPECT_EQ(made->phase, "forward");
 }
 
-/// An rstd is in float32, but made of values that were rounded to bf16. Source: the tolerances of TransformerEngine's
-/// tests, bf16 where bf16 is involved.
+/// An rstd is in float32, but computed from values that were rounded to bf16. Source: the tolerances of
+/// TransformerEngine's tests, bf16 where bf16 is involved.
 TEST(NumericsRun, JudgesResidualsByTheRoundingOfWhatTheyAreMadeOf) {
   for (const auto& [dtype, expected] : {std::pair(DType::BF16, 1.6e-2), {DType::F16, 1e-3}, {DType::F32, 1.3e-6}}) {
     const NumericsReport report = numericsOf(chain(dtype, {8, 16}, {link("GELU"), link("RMSNorm")}), "None");

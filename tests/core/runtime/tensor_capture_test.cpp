@@ -58,7 +58,7 @@ Tensor numbers(Shape shape, double first, double step) {
   return Tensor::fromDoubles(spec, values);
 }
 
-/// y = x W^T of [2, 3] and [2, 3]; the gradient of W is grad.y^T x, that of x is grad.y W.
+/// y = x W^T with [2, 3] and [2, 3]; the gradient of W is grad.y^T x, that of x is grad.y W.
 TEST(TensorCapture, OfALinearIsWhatMatricesGive) {
   const CaptureScene scene = sceneOf(chain(DType::F32, {2, 3}, {linear(2, "fc")}), Fusing::On,
                                      {{"x", numbers({2, 3}, 1.0, 1.0)},          // [[1 2 3] [4 5 6]]
@@ -70,7 +70,7 @@ TEST(TensorCapture, OfALinearIsWhatMatricesGive) {
   EXPECT_EQ(valuesOf(scene, "grad.x"), (std::vector<double>{6, 9, 12, 12, 19, 26}));
 }
 
-/// Each doubles what the one before it made, all in the same few pieces of memory.
+/// Each op doubles the output of the previous one, all in the same few pieces of memory.
 TEST(TensorCapture, ReadsBeforeTheMemoryIsUsedAgain) {
   std::vector<Link> links;
   std::vector<std::string> names;
@@ -112,8 +112,8 @@ TEST(TensorCapture, IsWhatARunThatKeepsEverythingHolds) {
   }
 }
 
-/// One scale a tensor: 448 / 7 = 64, so that 7 is the largest code, and 0.5 a code, too. Of 0.3 * 64 = 19.2 the nearest
-/// with 3 bits behind the point is 20.
+/// One scale per tensor: 448 / 7 = 64, so that 7 becomes the largest value, and 0.5 is exact, too. The nearest value to
+/// 0.3 * 64 = 19.2 with 3 mantissa bits is 20.
 TEST(TensorCapture, OfAQuantizedCopyAreTheNumbersOfItsCodes) {
   Tensor x = Tensor::zeros({DType::F32, {16, 16}});
   encode(std::vector{7.0, 0.5, 0.3}, DType::F32, x.data.data());

@@ -1,4 +1,4 @@
-// Fields that readers of RFC 4180 take for what they are.
+// Fields are read correctly by readers of RFC 4180.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/csv.h"
 

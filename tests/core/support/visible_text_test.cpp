@@ -1,4 +1,4 @@
-// What control characters of a text become.
+// Replacement of control characters in a text.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/visible_text.h"
 

@@ -105,7 +105,7 @@ TEST(Npy, Bf16BecomesFloat32) {
   EXPECT_TRUE(std::isnan(numbers[2]));
 }
 
-/// More than what is widened at a time.
+/// More elements than are widened at a time.
 TEST(Npy, KeepsShapeAndEveryElement) {
   EXPECT_TRUE(rc::check([] {
     TensorSpec spec{.dtype = *rc::gen::element(DType::F32, DType::F16, DType::BF16, DType::E4M3),

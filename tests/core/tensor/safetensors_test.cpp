@@ -76,7 +76,7 @@ void assertSame(const NamedTensors& actual, const NamedTensors& expected) {
   }
 }
 
-/// Who maps the file finds each tensor where the index says.
+/// A program that maps the file finds each tensor at the offset in the index.
 TEST(Safetensors, IndexSaysWhereTheDataIs) {
   EXPECT_TRUE(rc::check([] {
     const TemporaryFolder folder;
@@ -122,7 +122,7 @@ TEST(Safetensors, AlignsTheDataOfWideElements) {
   EXPECT_EQ(bytes.find(pattern, 8), bytes.size() - 10);
 }
 
-// The bytes follow the format's page by hand: 8-byte length, JSON, data.
+// The bytes follow the format's specification by hand: 8-byte length, JSON, data.
 TEST(Safetensors, ReadsAFileWrittenByHand) {
   const std::string header = R"({"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[2],"data_offsets":[4,8]},)"
                              R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}  )";

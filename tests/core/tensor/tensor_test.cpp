@@ -21,7 +21,7 @@ std::uint16_t encodedBits(double value, DType dtype) {
   return bits;
 }
 
-// Rounding to f32 first would make these values ties, and the tie would go to the even neighbour below.
+// Rounding to f32 first would make these values ties, and the tie would go to the even neighbor below.
 TEST(TensorEncoding, DoesNotRoundTwice) {
   EXPECT_EQ(encodedBits(1.0 + 0x1p-8 + 0x1p-40, DType::BF16), 0x3f81);
   EXPECT_EQ(encodedBits(1.0 + 0x1p-11 + 0x1p-40, DType::F16), 0x3c01);

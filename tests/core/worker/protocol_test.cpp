@@ -25,7 +25,7 @@ std::string utf8(const std::string& bytes) {
   return text;
 }
 
-/// Decodes what was encoded, and encodes it again.
+/// Decodes the encoded request, and encodes it again.
 std::string again(const WorkerRequest& request) {
   const Result<WorkerRequest> decoded = decodeRequest(encode(request));
   return decoded ? encode(*decoded) : decoded.error().message;

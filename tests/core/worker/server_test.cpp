@@ -233,7 +233,7 @@ class FailingBackend final : public testing::WrappedBackend {
   bool m_isLost;
 };
 
-/// What was written by the time that the worker said so; one text a call.
+/// The output at each time that the worker reported a lost device; one text per call.
 std::vector<std::string> outputsAtLosses(const std::shared_ptr<Backend>& backend) {
   std::istringstream input(runLine(1, 1));
   std::ostringstream output;
@@ -250,7 +250,7 @@ TEST(Worker, SaysThatARunHasLostItsDeviceBehindTheErrorOfTheRun) {
   EXPECT_TRUE(outputsAtLosses(makeReferenceBackend()).empty());
 }
 
-/// An input whose lines arrive when the test says so.
+/// An input with lines that arrive when the test releases them.
 class GatedInput : public std::streambuf {
  public:
   void send(const std::string& text) {

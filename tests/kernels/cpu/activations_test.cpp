@@ -87,7 +87,7 @@ struct Buffer {
   std::vector<std::byte> bytes;
 };
 
-/// What the engine stores of a program in place of `results`; all operands are of one dtype.
+/// The results that the engine stores for a program, in place of `results`; all operands have one dtype.
 OperandValues runEngine(DType dtype, const ElementwiseProgram& program, std::int64_t rows, std::int64_t cols,
                         const OperandValues& operands, const OperandValues& results) {
   std::map<OperandKey, Buffer> memory;

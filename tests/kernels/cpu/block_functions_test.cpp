@@ -1,4 +1,4 @@
-// Vectorised loops over blocks against plain ones.
+// Vectorized loops over blocks against plain ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/quantize/block_functions.h"
 #include "core/tensor/tensor.h"
@@ -69,7 +69,7 @@ RC_GTEST_PROP(BlockFunctions, MultiplyLikeAPlainLoop, (const std::vector<std::ui
   for (std::size_t i = 0; i < values.size(); ++i) RC_ASSERT(areSame(byOne[i], values[i] * factor));
 }
 
-/// outStride: of whole lines, which are written past the cache where the memory is aligned, or not.
+/// outStride: of whole lines, which are written past the cache if the memory is aligned, or not.
 void expectTransposed(std::size_t outStride) {
   constexpr std::size_t kInStride = kTransposedSide + 7;
   std::vector<std::uint8_t> in(kTransposedSide * kInStride);

@@ -1,4 +1,4 @@
-// The vectorised codecs against core/numerics, bit for bit.
+// The vectorized codecs against core/numerics, bit for bit.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/numerics/bf16.h"
 #include "core/numerics/f16.h"
@@ -26,7 +26,7 @@ bool sameFloat(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b) || (std::isnan(a) && std::isnan(b));
 }
 
-/// Every 16-bit number exactly, the ties between neighbours and their surroundings, and random bits.
+/// Every 16-bit number exactly, the ties between neighbors and their surroundings, and random bits.
 std::vector<float> interestingFloats(DType dtype) {
   std::vector<float> values;
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {

@@ -118,7 +118,7 @@ TEST_F(CodedGemmTest, IsRightForExtentsBesideWholeTiles) {
     expectRight(drawn(5, n, k, ElementFormat::E4M3, DType::F32));
 }
 
-/// Every code in a column of its own, with A the identity: C's rows are the numbers of B's columns.
+/// Every encoded value in a separate column, with A the identity: C's rows are the values of B's columns.
 TEST_F(CodedGemmTest, KeepsEveryCode) {
   constexpr std::int64_t kRows = 16;
   for (const ElementFormat format : {ElementFormat::E4M3, ElementFormat::E5M2}) {

@@ -1,4 +1,4 @@
-// Memory, threads and roofs.
+// Memory, threads, and peak bandwidth and FLOP/s.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/machine/cache_filler.h"
 #include "kernels/cpu/machine/cpu_info.h"

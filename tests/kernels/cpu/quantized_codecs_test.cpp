@@ -1,4 +1,4 @@
-// The vectorised 8 and 4 bit codecs against core/numerics, bit for bit, for every instruction set of this machine.
+// The vectorized 8 and 4 bit codecs against core/numerics, bit for bit, for every instruction set of this machine.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/quantize/quantized_codecs.h"
 
@@ -32,7 +32,7 @@ float decodeOne(ElementFormat format, std::uint8_t code) {
   return visitFormat(format, [&](auto codec) { return decltype(codec)::toFloat(code); });
 }
 
-/// Elements of a dtype as they stand in memory, and as float32.
+/// Elements of a dtype as stored in memory, and as float32.
 struct Elements {
   std::vector<std::byte> bytes;
   std::vector<float> values;
@@ -137,7 +137,7 @@ TEST_P(QuantizedCodecs, DequantizeLikeTheScalarCodec) {
   }
 }
 
-/// What only formats of 8 bits have.
+/// Features of 8-bit formats only.
 class ByteCodecs : public QuantizedCodecs {};
 
 /// Powers of two from one end of float32 to the other, subnormal ones too, and now and then none.

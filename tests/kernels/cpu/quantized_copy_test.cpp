@@ -133,7 +133,7 @@ std::vector<double> decoded(const TensorSpec& copy, const std::vector<std::byte>
 
 RC_GTEST_PROP(QuantizedCopy, StandsForTheNumbersOfTheReference, ()) {
   Case drawn = anyCase();
-  drawn.quantizer.transformsColumnwise = false;  // what decodes leaves the transform to the product
+  drawn.quantizer.transformsColumnwise = false;  // dequantization leaves the transform to the GEMM
   const Tensor x = dataFor(drawn);
   const TensorSpec copy = copySpec(drawn);
   const std::vector<std::byte> bytes = expectedBytes(drawn, x);

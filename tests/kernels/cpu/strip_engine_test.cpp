@@ -23,7 +23,7 @@ using testing::OperandValues;
 constexpr std::byte kGuard{0x5a};
 constexpr std::size_t kGuardBytes = 64;
 
-/// A program's operand in memory, with guard bytes behind it.
+/// A program's operand in memory, followed by guard bytes.
 struct StripBuffer {
   DType dtype = DType::F32;
   std::vector<double> values;  // as stored: rounded to dtype
@@ -85,7 +85,7 @@ std::map<OperandKey, StripBuffer> makeBuffers(const Scene& scene) {
   return buffers;
 }
 
-/// Where the operands share memory: operand -> the operand whose buffer it uses.
+/// Operands that share memory: operand -> the operand whose buffer it uses.
 using Aliases = std::map<OperandKey, OperandKey>;
 
 std::map<OperandKey, StripBuffer> runEngine(const Scene& scene, const Aliases& aliases = {}) {
@@ -120,7 +120,7 @@ double allowed(const Scene& scene, const OperandKey& key, double expected, doubl
   return (relative + 2e-6) * std::abs(expected) + 2e-6 * scale + absolute;
 }
 
-/// A bound of the sum of magnitudes behind one element; 1 where nothing is summed.
+/// A bound of the sum of magnitudes in one element; 1 if nothing is summed.
 double numAdded(const Scene& scene, const Place& place) {
   if (place.access == Access::Full) return 1.0;
   const std::int64_t rows = place.access == Access::Column ? 1 : scene.rows;
@@ -380,7 +380,7 @@ TEST(StripEngine, ColumnSumsAreTheSameInEveryRun) {
 }
 
 TEST(StripEngine, KeepsLongColumnSumsExact) {
-  // A single float32 sum over so many rows would be off by more than 1e-5.
+  // A single float32 sum over this number of rows would be off by more than 1e-5.
   const ElementwiseProgram program{.code = {load(0), {.opcode = Opcode::Mul, .a = 0, .b = 0}},
                                    .columnSums = {{1, {.operand = output(0), .access = Access::Row}}}};
   const Scene scene{.program = program, .rows = 20000, .cols = 300, .dtypes = allOf(program, DType::F32)};
@@ -414,7 +414,7 @@ Place randomInput(int slot, std::int64_t interleave) {
   return place;
 }
 
-/// interleave: of whatever has two lanes; 0 or a divisor of the columns.
+/// interleave: of operands with two lanes; 0 or a divisor of the columns.
 ElementwiseProgram randomProgram(std::int64_t interleave) {
   ElementwiseProgram program;
   const int numInputs = *rc::gen::inRange(1, 4);

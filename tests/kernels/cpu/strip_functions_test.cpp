@@ -1,4 +1,4 @@
-// The vectorised functions against double precision: accuracy over their range, limits, NaN.
+// The vectorized functions against double precision: accuracy over their range, limits, NaN.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/elementwise/strip_functions.h"
 
@@ -87,7 +87,7 @@ TEST_P(Functions, AreExactToFloat32) { expectWithin(Precision::Full, 1e-6, 1e-6)
 TEST_P(Functions, AreExactToBf16) { expectWithin(Precision::Bf16, 1e-3, 1e-5); }
 
 TEST_P(Functions, KeepNan) {
-  // A NaN whose payload has every bit set, and the plain one: integer tricks on exponents must not unmake them.
+  // A NaN whose payload has every bit set, and the default one: integer arithmetic on exponents must keep them NaN.
   const std::vector<float> nans(40, std::numeric_limits<float>::quiet_NaN());
   const std::vector<float> others(40, -std::nanf("0x3fffff"));
   for (const Precision precision : {Precision::Full, Precision::Bf16})

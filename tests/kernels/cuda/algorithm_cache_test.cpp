@@ -1,4 +1,4 @@
-// Kept algorithms: what comes back from a file, and from one that is damaged, foreign or shared.
+// Kept algorithms: the entries read from a file, and from one that is damaged, foreign or shared.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/algorithm_cache.h"
 

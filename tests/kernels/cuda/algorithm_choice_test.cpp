@@ -1,4 +1,4 @@
-// Contests between algorithms whose durations are made up.
+// Contests between algorithms with artificial durations.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/algorithm_choice.h"
 

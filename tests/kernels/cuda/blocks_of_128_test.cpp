@@ -47,7 +47,7 @@ TEST(FactorWay, DecodesBlocksThatEndWithinOneOfMxfp8) {
   }
 }
 
-/// So that what is below cannot pass by itself.
+/// Ensures that the tests below cannot pass by default.
 TEST(BlocksOf128, AreNotMultipliedByTheHarnessAsABlackwell) {
   const auto library = makeHostGemms(false);
   EXPECT_FALSE(library->prepare(problemOf(Scaling::Block1x128)));

@@ -1,4 +1,4 @@
-// Scratch memory for programs on grids whose height is not known beforehand.
+// Scratch memory for programs on grids with a height that is not known beforehand.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/elementwise/elementwise_launch.h"
 
@@ -34,7 +34,7 @@ TEST(ElementwiseShape, HasNoMoreBlocksThanRunAtOnceWhereTheyAreBounded) {
   EXPECT_GT(elementwiseShape(2048, 14336, true, true, kH100).blocksY * 7U, 132U * 5U);
 }
 
-/// Rows of a decoder: each has blocks of its own.
+/// Rows of a decoder: each has separate blocks.
 TEST(ElementwiseShape, SpreadsFewRowsOverMoreBlocks) {
   constexpr DeviceFill kH100 = {.numMultiprocessors = 132};
   EXPECT_EQ(elementwiseShape(16, 14336, true, false, kH100).blocksY, 16U);

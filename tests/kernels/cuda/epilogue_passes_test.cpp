@@ -100,7 +100,7 @@ double gelu(double x) {
   return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
 }
 
-/// GELU and ReLU, of exact sums.
+/// GELU and ReLU, from exact sums.
 std::vector<double> activated(std::vector<double> values, Activation activation) {
   for (double& x : values) x = activation == Activation::Gelu ? gelu(x) : std::max(x, 0.0);
   return values;
@@ -163,7 +163,7 @@ TEST(EpiloguePasses, ApplyActivationsAndKeepTheirInput) {
   }
 }
 
-/// GELU's slope is a difference quotient; what is behind the product changes nothing else.
+/// GELU's slope is a difference quotient; the operations after the GEMM change nothing else.
 TEST(EpiloguePasses, MultiplyByTheSlopeOfGelu) {
   constexpr double kStep = 1e-5;
   for (const bool isRefused : {false, true}) {
@@ -194,7 +194,7 @@ std::vector<double> columnSums(const Tensor& dy, std::int64_t cols) {
   return sums;
 }
 
-/// In one product where the library takes it, and read once more where it does not.
+/// In one GEMM if the library supports it, and with another read if it does not.
 TEST(EpiloguePasses, SumTheGradientOfABias) {
   for (const bool isRefused : {false, true}) {
     const auto library = withPasses([&](const GemmProblem& problem) { return isRefused && hasEpilogue(problem); });
@@ -217,7 +217,7 @@ TEST(EpiloguePasses, SumTheGradientOfABias) {
   }
 }
 
-/// Sums of codes are not sums of what they stand for, and no pass runs along rows.
+/// Sums of encoded values are not sums of the dequantized ones, and no pass runs along rows.
 TEST(EpiloguePasses, SumOnlyColumnsOfNumbers) {
   const auto library = withPasses(hasEpilogue);
   const FactorCodes codes{};
@@ -274,7 +274,7 @@ class Timing final : public GemmLibrary {
   std::vector<GemmProblem>& m_solved;
 };
 
-/// An activation behind a bias, a bias gradient and GELU's: what the library can do by itself, and by halves.
+/// An activation after a bias, a bias gradient and GELU's: problems that the library solves itself, or in part.
 const GemmProblem kActivated{
     .m = 6, .n = 16, .k = 5, .hasBias = true, .activation = Activation::Gelu, .hasPreActivation = true};
 const GemmProblem kSummed{.m = 6, .n = 16, .k = 5, .a = Storage2d::Transposed, .biasGradType = DType::F32};
@@ -317,7 +317,7 @@ TEST(EpiloguePasses, TimeNothingWithoutTimeOrReason) {
   }
 }
 
-/// What the product was asked for, and why it does not do all of it.
+/// The requested epilogue, and why the GEMM does not do all of it.
 TEST(EpiloguePasses, SayWhichWayWasTaken) {
   const auto wayOf = [](std::size_t fastest, const GemmProblem& problem) {
     std::vector<Timing::Question> questions;

@@ -1,5 +1,5 @@
-// FP8 where the GPU has no instructions for it, before 8.9: that code is the host's, and here it is held against the
-// formats' definitions.
+// FP8 on GPUs without instructions for it, before 8.9: that code is the host's, and is compared here with the formats'
+// definitions.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/simt/include/cuda_runtime.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 using testing::MinifloatDefinition;
 
-/// By search: the nearest value, of two the one with the even code; what is beyond saturates.
+/// By search: the nearest value, of two the one with the even encoding; values beyond the range saturate.
 int nearestCode(const MinifloatDefinition& format, float value) {
   if (std::isnan(value)) return format.nanCode;
   static const auto e4m3 = testing::kE4M3Definition.magnitudes();

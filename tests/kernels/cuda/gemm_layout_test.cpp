@@ -1,4 +1,4 @@
-// What cuBLASLt is told of row-major products.
+// Row-major GEMMs in cuBLASLt's terms.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/gemm_layout.h"
 

@@ -1,4 +1,4 @@
-// What is said of products that the library does not have: a remedy that helps on the GPU at hand.
+// Messages about GEMMs that the library does not support: a remedy for the GPU at hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/gemm_refusal.h"
 

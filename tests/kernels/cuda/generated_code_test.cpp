@@ -1,4 +1,4 @@
-// Generated elementwise code, compiled by the host's compiler, does what the interpreter does, bit for bit.
+// Generated elementwise code, compiled by the host's compiler, computes the interpreter's results, bit for bit.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "kernels/cuda/elementwise/elementwise_source.h"

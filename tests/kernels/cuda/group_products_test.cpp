@@ -17,7 +17,7 @@
 namespace fuseline::testing {
 namespace {
 
-/// The host's products; writes down what was asked for.
+/// The host's GEMMs; records the requests.
 class WritingDown final : public cuda::GemmLibrary {
  public:
   Result<std::unique_ptr<cuda::Gemm>> prepare(const cuda::GemmProblem& problem) override {

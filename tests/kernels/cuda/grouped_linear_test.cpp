@@ -69,7 +69,7 @@ Tensor integers(const List& sizes) {
   return Tensor::fromDoubles({DType::I64, {std::ssize(sizes)}}, std::vector<double>(sizes.begin(), sizes.end()));
 }
 
-/// Small numbers that differ between neighbours and between slots.
+/// Small numbers that differ between neighbors and between slots.
 Tensor pattern(const TensorSpec& spec, int slot) {
   std::vector<double> values(static_cast<std::size_t>(spec.numElements()));
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -185,7 +185,7 @@ std::unique_ptr<Executor> executorFor(const Graph& graph, const Plan& plan, cons
   return std::move(*executor);
 }
 
-/// Sizes are read in the first run; the second one is recorded. Buffers hold the gradients of as many runs.
+/// Sizes are read in the first run; the second one is recorded. Buffers accumulate the gradients of both runs.
 TEST_F(CudaGroupedLinear, IsReplayed) {
   const Layer layer{.sizes = {9, 0, 4}, .dtype = DType::BF16, .isAccumulated = true};
   const Graph graph =
@@ -208,7 +208,7 @@ TEST_F(CudaGroupedLinear, IsReplayed) {
   EXPECT_EQ(launched->launching(), "");
 }
 
-/// Numbers of every copy and of every result, after as many runs as a delayed scale needs to be no longer 1.
+/// Values of every quantized tensor and of every result, after the number of runs until a delayed scale differs from 1.
 std::map<std::string, std::vector<double>> valuesAfterTwoRuns(const Layer& layer, const Graph& graph,
                                                               const std::shared_ptr<Backend>& backend,
                                                               bool wantsCopies) {

@@ -1,6 +1,6 @@
-// Elementwise steps that quantize what they make, in tiles and by kernels of their own: the same bits as with a step
-// for it, or, where codes follow from numbers that are not rounded yet, codes that are at most the next ones. Compiled
-// twice: for the SIMT harness and for a GPU.
+// Elementwise steps with fused quantization, in tiles and by separate kernels: the same bits as with a separate step,
+// or, if the quantized values follow from unrounded numbers, values that differ by at most one step of the format.
+// Compiled twice: for the SIMT harness and for a GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
@@ -39,12 +39,12 @@ struct Pipeline {
   std::vector<DType> dtypes = {DType::BF16};
   /// The product in front of them goes through an activation that could find an amax by itself.
   std::size_t numEpiloguesInFront = 0;
-  /// Hand-overs that are of gradients of norms.
+  /// Fused quantizations of norm gradients.
   std::size_t numNormGradients = 0;
 };
 
-/// Gated and plain activations, gradients behind biases, chains with a mask, several readers and more than a kernel
-/// takes.
+/// Gated and plain activations, gradients of downstream biases, chains with a mask, several consumers and more than a
+/// kernel supports.
 std::vector<Pipeline> pipelines() {
   return {
       {"gate", {linear(256), link("SwiGLU"), linear(128)}, 2},
@@ -133,7 +133,7 @@ class CudaHandOvers : public ::testing::TestWithParam<const char*> {
 };
 
 TEST_P(CudaHandOvers, GiveTheSameBitsInTiles) {
-  expectSameOn(*compilingCudaTestBackend(), "generated", 3);  // what a kernel of tiles takes
+  expectSameOn(*compilingCudaTestBackend(), "generated", 3);  // number that a kernel of tiles supports
 }
 
 TEST_P(CudaHandOvers, GiveTheSameBitsWithoutACompiler) { expectSameOn(*cudaTestBackend(), "interpreted", 5); }
@@ -155,7 +155,8 @@ TEST_P(CudaHandOvers, KeepTheStatesOfQuantizers) {
   EXPECT_EQ(statesOf(report), statesOf(withoutHandOvers(report)));
 }
 
-/// Rows that a warp or a block holds, in one packet a thread or two, whole and in part, and rows that nobody holds.
+/// Rows that a warp or a block holds, with one or two packets per thread, whole and in part, and rows that are not
+/// held.
 TEST_P(CudaHandOvers, OfNormsGiveTheSameBitsForRowsOfAnyLength) {
   const std::shared_ptr<Backend> backend = *cudaTestBackend();
   const std::int64_t rows = std::string_view(GetParam()) == "Float8BlockScaling" ? 128 : 32;
@@ -196,7 +197,7 @@ TEST(CudaHandOver, IsOfNumbersThatAreNotRoundedYet) {
     EXPECT_TRUE(handsOnUnrounded(operation, *compilingCudaTestBackend())) << operation;
 }
 
-/// Rows of one tile, of several, and none; parts of blocks do not occur, because linear ops do not take them.
+/// Rows of one tile, of several, and none; parts of blocks do not occur, because linear ops do not support them.
 TEST(CudaHandOver, WorksForEveryNumberOfRowsThatARecipeTakes) {
   if (const Verdict runs = runsRecipe("DelayedScaling"); !runs) GTEST_SKIP() << runs.reason();
   const std::shared_ptr<Backend> backend = *compilingCudaTestBackend();

@@ -1,4 +1,4 @@
-// Who gets which lane, and that lanes are joined whatever happens.
+// Assignment of lanes; and lanes are joined even after failures.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/stream/lanes.h"
 
@@ -17,7 +17,7 @@ namespace {
 Stream handle(std::uintptr_t number) { return reinterpret_cast<Stream>(number); }
 const Stream kOwn = handle(64);
 
-/// Three of them; what is asked of them is written down.
+/// Three of them, with a record of the calls.
 class NotedLanes final : public Lanes {
  public:
   std::vector<std::string> calls;
@@ -55,7 +55,7 @@ TEST(LaneTurns, GiveEveryLaneAPartOfTheWorkspace) {
   EXPECT_EQ(lanes.calls, (std::vector<std::string>{"fork 3", "join 3"}));
 }
 
-/// Empty items take nobody's turn.
+/// Empty items use no lane.
 TEST(LaneTurns, GiveTheNextItemToTheLaneWithTheLeastToDo) {
   NotedLanes lanes;
   const LaneTurns turns(&lanes, kOwn, 8, 1);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace fuseline::testing;
 
-/// What this thread submits while it lives.
+/// Counts the submissions of this thread during its lifetime.
 class CountedLaunches {
  public:
   CountedLaunches() {
@@ -43,7 +43,7 @@ Plan planOf(const Graph& graph) {
 int launchesOf(const Graph& graph, const Plan& plan) {
   const auto backend = *compilingCudaTestBackend();
   const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 1)));
-  EXPECT_TRUE(executor->run());  // what runs once
+  EXPECT_TRUE(executor->run());  // steps that run once
   const CountedLaunches launches;
   EXPECT_TRUE(executor->run());
   return launches.count() - kHeadStarts;

@@ -1,4 +1,4 @@
-// Sums whose parts come from as many blocks as a large GPU runs at once.
+// Sums with parts from the number of blocks that a large GPU runs at once.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/backend.h"
 #include "tests/support/pipelines.h"
@@ -12,7 +12,7 @@ namespace {
 
 using namespace fuseline::testing;
 
-/// Of an H100: most sums have more than 16 parts then, which threads take in turns.
+/// Multiprocessors of an H100: most sums then have more than 16 parts, which threads process one after the other.
 constexpr int kMultiprocessors = 132;
 
 TEST(ManyMultiprocessors, GiveWhatTheReferenceGives) {

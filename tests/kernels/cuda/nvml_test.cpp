@@ -1,4 +1,4 @@
-// What the management library of a driver answers, in words; its functions are told what to answer.
+// Text of the answers of a driver's management library; its functions are stubs with given answers.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/machine/nvml.h"
 
@@ -77,7 +77,7 @@ TEST(Nvml, SaysNothingOfAGpuThatItDoesNotKnow) {
   EXPECT_EQ(factsOf(conditionsOf(toldNvml(), "0000:FF:00.0")), Facts());
 }
 
-/// Bits 0x1 and 0x2: idle, and clocks that an application asked for.
+/// Bits 0x1 and 0x2: idle, and clocks that an application requested.
 TEST(Nvml, CallsNeitherIdlenessNorChosenClocksASlowdown) {
   EXPECT_EQ(factsOf({.slowdowns = 0x3}), (Facts{{"slowed down by", "nothing"}}));
 }

@@ -119,8 +119,8 @@ INSTANTIATE_TEST_SUITE_P(Catalog, CudaOps, ::testing::ValuesIn(basicOperations()
 
 class CudaNorms : public OnCuda, public ::testing::WithParamInterface<const char*> {};
 
-/// Warps and blocks that hold a row in packets, one or two a thread, whole and in part; rows that nobody holds, forward
-/// or backward; and rows that are no packets. A block has several of them.
+/// Warps and blocks that hold a row in packets, one or two per thread, whole and in part; rows that are not held,
+/// forward or backward; and rows without whole packets. A block has several of them.
 TEST_P(CudaNorms, OfRowsOfAnyLengthAreLikeTheReference) {
   for (const std::int64_t cols :
        {8, 256, 264, 512, 520, 1024, 1032, 2048, 2056, 4104, 8192, 8200, 16392, 1023, 1025, 2061}) {
@@ -516,13 +516,13 @@ TEST_F(CudaKernels, AreTracedOneByOne) {
       EXPECT_NE(activity.step, DeviceActivity::kNoStep) << activity.name;
       activitiesNs += activity.durationNs;
     }
-    EXPECT_LE(stepsNs, activitiesNs * (1.0 + 1e-6));  // what is done at once counts once
+    EXPECT_LE(stepsNs, activitiesNs * (1.0 + 1e-6));  // concurrent activities count once
     EXPECT_GT(stepsNs, 0.0);
     EXPECT_GT(executor->observedNs(), 0.0);
   }
 }
 
-/// Of 48 codes, which are 24 bytes: the recipe takes them.
+/// Rows of 48 values, which are 24 bytes: the recipe supports them.
 TEST_F(CudaKernels, BringNVFP4BackWhoseRowsCublasLtDoesNotTake) {
   if (const Verdict runs = runsRecipe("NVFP4BlockScaling"); !runs) GTEST_SKIP() << runs.reason();
   for (const Link& linearOp : {linear(48, "fc"), with(link("GroupedLinear", "fc"), "out_features", std::int64_t{48})}) {
@@ -542,7 +542,7 @@ TEST_F(CudaKernels, RefuseAnUnknownNameWithTheNearest) {
   EXPECT_NE(verdict.reason().find("\"elementwise\""), std::string::npos) << verdict.reason();
 }
 
-/// The input's alone, and the weight's added to what is there.
+/// The input's alone, and the weight's added to the buffer's content.
 TEST_F(CudaKernels, MakeSwiGluAgainForTheGradientsThatAreWanted) {
   const FusionRule& rule = *builtinRules().find("ForwardBackwardSwiGLULinear");
   const Link frozen = with(linear(24), "weight_requires_grad", false);
@@ -626,8 +626,8 @@ TEST_F(CudaKernels, ActivateProductsLikeTheReference) {
         }
 }
 
-/// Either way in three steps: no pass of its own for GELU's gradient, nor for a bias gradient. (TransformerEngine fuses
-/// a bias alone only with weights of 16 bits.)
+/// In three steps with either dtype: no separate pass for GELU's gradient, nor for a bias gradient. (TransformerEngine
+/// fuses a bias alone only with weights of 16 bits.)
 TEST_F(CudaKernels, TakeBiasesAndActivationsOfAnMlpIntoItsProducts) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     const Graph graph = chain(dtype, {33, 16},
@@ -667,7 +667,7 @@ TEST_F(CudaKernels, MakeTheGradientOfGeluInProductsLikeTheReference) {
         }
 }
 
-/// Of main_grad the weight's gradient is float32, in which the library does not sum the bias gradient of another dtype.
+/// With main_grad the weight's gradient is float32; the library does not sum a bias gradient of another dtype with it.
 TEST_F(CudaKernels, MakeTheGradientOfGeluWhateverElseIsTrained) {
   const Link gelu = link("GELU", "act");
   const Link bias = link("Bias", "b");
@@ -713,7 +713,7 @@ TEST_F(CudaKernels, LeaveActivationsToTheKernelThatQuantizesThem) {
   }
 }
 
-/// What backward reads must be among what cuBLASLt writes.
+/// The inputs of backward must be among the outputs of cuBLASLt.
 TEST_F(CudaKernels, RefuseActivationsWhoseInputTheProductDoesNotWrite) {
   const std::string narrow = refusalOfEpilogue(chain(DType::BF16, {4, 16}, {linear(12), link("GELU", "act")}));
   EXPECT_NE(narrow.find("not of 12"), std::string::npos) << narrow;

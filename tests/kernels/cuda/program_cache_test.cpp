@@ -1,4 +1,4 @@
-// Kept programs: what comes back from a file, and from one that is damaged, foreign or one too many.
+// Kept programs: the entries read from a file, and from one that is damaged, foreign or one too many.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/elementwise/program_cache.h"
 

@@ -56,7 +56,7 @@ class Copies {
             << directionName(direction);
   }
 
-  /// As they stand in memory.
+  /// In their stored order.
   std::vector<std::byte> scales(std::size_t index, Direction direction) const {
     const CopyParts parts = partsOf(copySpec(m_tensors[index], m_quantizer, direction));
     const auto first = m_memory[index][static_cast<std::size_t>(direction)].begin() + parts.scalesOffset;
@@ -213,8 +213,8 @@ TEST(BlockQuantizeKernel, MakesTheCopiesOfFloat8Blocks) {
           expectEqualCopies(waves(dtype, shape, 3.0), {.format = format, .scaling = scaling});
 }
 
-/// So that no launch rearranges them: the scales stand in memory as cuBLASLt reads them, and zeros pad them, whatever
-/// the memory held.
+/// No launch needs to rearrange them: the scales are stored as cuBLASLt reads them, padded with zeros, independent of
+/// the memory's former content.
 TEST(BlockQuantizeKernel, WritesScalesOfBlocksOf128AsCublasLtReadsThem) {
   for (const Scaling scaling : kFloat8Blocks)
     for (const Shape& shape : {Shape{128, 128}, Shape{256, 640}, Shape{5, 150}, Shape{642, 8}, Shape{1023, 1153}}) {
@@ -337,7 +337,7 @@ void expectNvfp4Copies(std::span<const Tensor> tensors, const QuantizerSpec& qua
     }
 }
 
-/// Less than a tile and more; odd columns, whose last byte has one code.
+/// Less than a tile and more; odd columns, with one value in the last byte.
 TEST(Nvfp4Kernel, MakesTheCopiesThatCoreMakes) {
   for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
     for (const Scaling scaling : {Scaling::Nv1x16, Scaling::Nv16x16})
@@ -414,7 +414,7 @@ TEST(ArrangeScales, GivesTheLayoutOfCublasLt) {
     }
 }
 
-/// Of a block of 128 its power of two four times, where the tiles of MXFP8 want it, and zeros beyond.
+/// A block of 128: its power of two four times, at the positions of MXFP8's tiles, and zeros beyond.
 TEST(ArrangeScales, GivesBlocksOf128ToMxfp8) {
   for (const auto& [scaling, shape] : std::initializer_list<std::pair<Scaling, Shape>>{
            {Scaling::Block1x128, {160, 384}}, {Scaling::Block128x128, {384, 640}}})

@@ -1,4 +1,4 @@
-// Steps on GPUs whose blocks have little shared memory: the harness refuses launches that such a GPU would.
+// Steps on GPUs with little shared memory per block: the harness refuses the launches that such a GPU refuses.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "kernels/cuda/norm/norm_shape.h"

@@ -1,4 +1,4 @@
-// The SIMT harness itself: indices, barriers, shuffles, and what it refuses.
+// The SIMT harness itself: indices, barriers, shuffles, and its refusals.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/simt/include/cuda_runtime.h"
 #include "tests/support/simt/include/kernels/cuda/stream/launch.h"

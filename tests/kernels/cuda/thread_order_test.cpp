@@ -24,7 +24,7 @@ namespace {
 using namespace fuseline::testing;
 using simt::Turns;
 
-/// Shared memory keeps what was there before, which must not happen to be right: other data goes first.
+/// Shared memory keeps its former content, which must not be right by coincidence: other data goes first.
 RunResults resultsWith(Turns turns, std::uint64_t seed, const Graph& graph, const FusionReport& report,
                        const std::shared_ptr<Backend>& backend) {
   runPlan(graph, report, backend, 2);
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Catalog, ThreadOrder, ::testing::ValuesIn(basicOperatio
 
 class ThreadOrderUnder : public ::testing::TestWithParam<const char*> {};
 
-/// Tiles, which share memory for rows, codes and sums; and sums behind them.
+/// Tiles, which share memory for rows, encoded values and sums; followed by sums.
 TEST_P(ThreadOrderUnder, DoesNotChangeWhatIsQuantized) {
   static const auto compiler = makeHostCompiler();
   const std::vector<Link> links = {link("LayerNorm"), linear(256), link("Bias"),

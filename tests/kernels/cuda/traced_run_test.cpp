@@ -1,4 +1,4 @@
-// A pipeline measured by a trace: what the run record keeps of it.
+// A pipeline measured by a trace: the trace's data in the run record.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/document.h"
 #include "core/profile/timeline.h"

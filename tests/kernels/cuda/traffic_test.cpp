@@ -1,4 +1,4 @@
-// What the CUDA kernels move between memory and the chip. No kernel is faster than that, and counting it needs no GPU.
+// Bytes that the CUDA kernels move between memory and the chip. They bound a kernel's time, and counting needs no GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
@@ -16,10 +16,10 @@ namespace {
 
 using namespace fuseline::testing;
 
-/// Of cuBLASLt.
+/// Is it a GEMM of cuBLASLt?
 bool isProduct(const Step& step) { return step.kernel == "BasicLinear" || step.kernel.starts_with("linear_"); }
 
-/// Is the scale of what is quantized found by a look at all of it?
+/// Does the scale of the quantized tensor require a pass over all of it?
 bool needsAmaxFirst(const Step& step) {
   if (!step.isQuantize()) return false;
   const QuantizeOperands operands(step, step.copies.front());
@@ -33,7 +33,7 @@ bool isNormWithCodes(const Step& step) {
   return isNorm && !step.copies.empty() && !step.copies.front().isAmaxOnly();
 }
 
-/// What a step has to look at again.
+/// Bytes that a step has to read again.
 std::int64_t detourOf(const Plan& plan, const Step& step) {
   if (needsAmaxFirst(step)) return step.bytesRead;
   if (!isNormWithCodes(step)) return 0;
@@ -45,17 +45,17 @@ std::int64_t detourOf(const Plan& plan, const Step& step) {
   return isPerTensor ? plan.spec(step.operands[static_cast<std::size_t>(operands.rowwise)]).bytes() : work.spec.bytes();
 }
 
-/// What a step has to move.
+/// Minimum bytes that a step moves.
 std::int64_t leastOf(const Plan& plan, const Step& step) {
   return step.bytesRead + step.bytesWritten + detourOf(plan, step);
 }
 
-/// What the kernels of a run move, by what they have to.
+/// Ratio of the bytes that a run's kernels move to the minimum.
 double trafficOf(const Graph& graph) {
   const auto backend = *compilingCudaTestBackend();
   const Plan plan = makePlan(graph, *fuse(graph, {.capabilities = capabilitiesOf(backend)}));
   const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 1)));
-  EXPECT_TRUE(executor->run());  // what runs once
+  EXPECT_TRUE(executor->run());  // steps that run once
   std::int64_t least = 0;
   for (const Step& step : plan.steps)
     if (step.isWork() && !isProduct(step)) least += leastOf(plan, step);

@@ -1,4 +1,4 @@
-// What the library is asked when it is probed, and what becomes of its answers. Needs no GPU.
+// Questions to the library when it is probed, and the results from its answers. Needs no GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/cublaslt_probe.h"
 #include "tests/kernels/cuda_toolkit/told_library.h"

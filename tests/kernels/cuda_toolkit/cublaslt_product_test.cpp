@@ -1,4 +1,4 @@
-// What cuBLASLt is told of a product. Needs no GPU.
+// A GEMM's description passed to cuBLASLt. Needs no GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/cublaslt_product.h"
 #include "kernels/cuda/support/check.h"
@@ -65,7 +65,7 @@ TEST_F(CublasLtProducts, DescribeWhereThePreActivationGoes) {
   EXPECT_EQ(toldPointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), &memory);
 }
 
-/// dW [48, 64] = dy^T x: the library's B is dy, whose sums over the 32 rows have one element a column of its D.
+/// dW [48, 64] = dy^T x: the library's B is dy, whose sums over the 32 rows have one element per column of its D.
 TEST_F(CublasLtProducts, SumTheGradientOfABiasOverTheRows) {
   const GemmProblem problem{.m = 48,
                             .n = 64,
@@ -114,7 +114,7 @@ TEST_F(CublasLtProducts, SayThatFactorsOfFp4LieOnTheDevice) {
             CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3);
 }
 
-/// What the library offered it may refuse at the launch.
+/// The library may refuse an offered algorithm at the launch.
 TEST(CublasLtLaunch, GoesOnToTheNextCandidateUntilOneIsTaken) {
   static std::vector<std::size_t> tried;
   static cublasStatus_t refusal;

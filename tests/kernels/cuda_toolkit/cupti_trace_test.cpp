@@ -12,7 +12,7 @@
 namespace fuseline::cuda {
 namespace {
 
-/// What the library was asked for, and what it is to answer.
+/// The requests to the library, and its answers.
 struct Library {
   CUptiResult onSubscribe = CUPTI_SUCCESS;
   CUptiResult onEnable = CUPTI_SUCCESS;
@@ -28,7 +28,7 @@ struct Library {
   CUpti_BuffersCallbackRequestFunc onBufferWanted = nullptr;
   CUpti_BuffersCallbackCompleteFunc onBufferFilled = nullptr;
   std::vector<std::vector<std::byte>> records;  // of the next flush
-  bool hasHandedOver = false;                   // all that has ended
+  bool hasHandedOver = false;                   // all activities that have ended
   std::uint64_t nowNs = 0;
 };
 Library g_library;
@@ -204,7 +204,7 @@ class CuptiTrace : public ::testing::Test {
   }
 };
 
-/// What is delivered without a correlation was launched by a step.
+/// Activities that are delivered without a correlation were launched by a step.
 void launchFromStep(DeviceTrace& trace) {
   trace.beginStep(0);
   trace.endStep();
@@ -219,7 +219,7 @@ TEST_F(CuptiTrace, FindsTheStepThatLaunchedAKernel) {
   ASSERT_EQ(g_library.pushed.size(), 1U);
   auto launched = kernel("_ZN4math3addIfEEvPT_i", 1000, 1500);
   launched.correlationId = 12;
-  deliver(launched);  // before the record that says whose call it was
+  deliver(launched);  // before the record that contains its owner
   deliverCall(12, g_library.pushed[0]);
   const std::vector<DeviceActivity> seen = trace->stop();
   ASSERT_EQ(seen.size(), 1U);
@@ -235,7 +235,7 @@ TEST_F(CuptiTrace, FollowsTheNodesOfACudaGraph) {
   trace->beginStep(3);  // a capture: nothing is traced yet
   sayNode(100);
   trace->endStep();
-  sayNode(101);  // of nobody
+  sayNode(101);  // without an owner
   sayNode(200, 100);
   sayNode(300, 200);  // a clone of a clone
   sayNode(201, 101);
@@ -325,7 +325,7 @@ TEST_F(CuptiTrace, RecordsOnlyBetweenStartAndStop) {
   EXPECT_TRUE(g_library.enabled.empty());
 }
 
-/// Of a function that is switched on by itself once there is a context, nothing may be recorded, and so no owner.
+/// A function that is enabled by default once there is a context must not be recorded, and has no owner.
 TEST_F(CuptiTrace, RecordsCallsAsAKind) {
   const auto trace = make();
   trace->start();

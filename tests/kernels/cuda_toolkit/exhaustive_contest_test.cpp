@@ -1,4 +1,4 @@
-// The contest behind the comparison of algorithms, with times that are made up.
+// The contest of the algorithm comparison, with artificial times.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/cuda/exhaustive_contest.h"
 

@@ -1,4 +1,4 @@
-// Which failures of a GPU stay, and what is said of them.
+// Persistent failures of a GPU, and their messages.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/machine/fault.h"
 

@@ -30,7 +30,7 @@ std::vector<std::string> sourcesOf(const Graph& graph, int vector) {
   return sources;
 }
 
-/// Writes down what it is given and leaves it to the interpreter.
+/// Records its arguments and leaves the program to the interpreter.
 class RecordingCompiler final : public ProgramCompiler {
  public:
   Result<std::shared_ptr<const CompiledProgram>> compile(const std::string& source) override {
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, Nvrtc, ::testing::Values("sm_80", "sm_89
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Architectures, NvrtcTiles, ::testing::Values("sm_80", "sm_90", "sm_120"), nameOf);
 
-/// Of a GPU that comes later, for which the driver makes its machine code.
+/// For a later GPU, for which the driver produces the machine code.
 TEST(NvrtcTarget, IsPtxWhereThereIsNoMachineCode) {
   if (const Verdict isThere = hasNvrtc(); !isThere) GTEST_SKIP() << isThere.reason();
   for (const auto& [gpu, target] :

@@ -1,4 +1,4 @@
-// What a tool hears of the ranges: this program is its own tool, as NVTX lets one be linked in.
+// The ranges that a tool receives: this program is its own tool, which NVTX allows to be linked in.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/trace/nvtx_range.h"
 
@@ -26,7 +26,7 @@ struct HeardField {
   std::uint64_t offset = 0;
 };
 
-/// What was heard, in a process that makes domains when it likes.
+/// Received events, in a process that creates domains at any time.
 struct Heard {
   std::vector<std::string> domains;
   std::vector<std::string> texts;

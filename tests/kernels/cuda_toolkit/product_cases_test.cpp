@@ -50,7 +50,7 @@ TEST(ProductCases, HaveTheExtentsOfTheirLayers) {
   EXPECT_EQ(extents(named("bf16 1.3B 2048 down dgrad + dgelu")), (std::vector<std::int64_t>{2048, 8192, 2048}));
 }
 
-/// OCP MX v1.0: a scale for every 32 elements, of both factors, along what is contracted.
+/// OCP MX v1.0: a scale for every 32 elements of both factors, along the contracted dimension.
 TEST(ProductCases, ScaleBlocksOfMxfp8AlikeInEveryPass) {
   for (const char* pass : {"forward", "dgrad", "wgrad"}) {
     const GemmProblem problem = named(std::string("mxfp8 8B 2048 down ") + pass);

@@ -1,4 +1,4 @@
-// A table of functions in the place of cuBLASLt, which write down what they are told of a product. Needs no GPU.
+// A table of functions that replaces cuBLASLt and records the descriptions of GEMMs. Needs no GPU.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

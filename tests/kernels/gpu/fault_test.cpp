@@ -26,7 +26,7 @@ Graph forwardChain() {
                {.pass = PassKind::Forward});
 }
 
-/// The last step writes to memory that is not there. Empty, or what was not as expected.
+/// The last step writes to unmapped memory. Returns an empty text, or the unexpected result.
 std::string forceFault() {
   const std::shared_ptr<Backend> backend = *cudaTestBackend();
   const Graph graph = forwardChain();
@@ -49,7 +49,7 @@ std::string forceFault() {
   std::_Exit(problem.empty() ? EXIT_SUCCESS : EXIT_FAILURE);  // the libraries of a lost device may not end
 }
 
-/// In a process of its own; this one has the device to itself again afterwards.
+/// Runs in a separate process; afterwards this one has the device to itself again.
 TEST(ForcedFault, IsNamedByItsStepAndLeavesOtherProcessesTheDevice) {
   if (const auto backend = cudaTestBackend(); !backend) GTEST_SKIP() << backend.error().message;
   if (!std::getenv(kWanted)) GTEST_SKIP() << kWanted << "=1 asks for it; under a sanitizer it would be an error";

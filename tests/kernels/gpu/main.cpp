@@ -1,4 +1,4 @@
-// Runs the GPU tests. Where every test skipped, nothing is known: that is 77, not 0, and said.
+// Runs the GPU tests. If every test was skipped, nothing is known: the exit status is 77, not 0, with a message.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-constexpr int kNothingRan = 77;  // what CTest and Automake take for "skipped"
+constexpr int kNothingRan = 77;  // exit status that CTest and Automake treat as "skipped"
 
 bool nothingRan(const testing::UnitTest& tests) {
   return tests.test_to_run_count() > 0 && tests.skipped_test_count() == tests.test_to_run_count();

@@ -1,4 +1,4 @@
-// The CUDA backend's own ways: what it owns, what it measures, what it says when memory or the device fails.
+// The CUDA backend itself: its resources, its measurements, and its messages when memory or the device fails.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/runtime/bindings.h"
@@ -27,7 +27,7 @@ namespace {
 
 using namespace fuseline::testing;
 
-/// For this test; what was set before is set again.
+/// Sets a variable for this test; the former value is restored.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : m_name(name) {
@@ -71,7 +71,7 @@ TEST(CudaBackendOnHost, FillsItsCacheAndGivesTheMemoryBack) {
 }
 
 TEST(CudaBackendOnHost, GivesBackWhatItOwned) {
-  (void)newBackend();  // what the program keeps
+  (void)newBackend();  // resources that the program keeps
   const host_gpu::Owned before = host_gpu::owned();
   {
     const std::shared_ptr<Backend> backend = newBackend();
@@ -118,7 +118,7 @@ TEST(CudaBackendOnHost, SaysWhatMemoryIsMissing) {
   EXPECT_TRUE(backend->allocate(16));  // the refusal broke nothing
 }
 
-/// In a process of its own: the device is lost to it.
+/// Runs in a separate process, which loses the device.
 TEST(CudaBackendOnHost, NamesTheStepOfAFaultAndIsLost) {
   const auto fault = [] {
     const std::shared_ptr<Backend> backend = newBackend();
@@ -136,7 +136,7 @@ TEST(CudaBackendOnHost, NamesTheStepOfAFaultAndIsLost) {
   EXPECT_EXIT(fault(), ::testing::ExitedWithCode(0), "The step launched last was ");
 }
 
-/// A user whose cache is empty, and who wants algorithms to be timed.
+/// A user with an empty cache, who requests that algorithms be timed.
 struct EmptyCache {
   TemporaryFolder folder;
   Variable place{"XDG_CACHE_HOME", folder.path().string()};
@@ -175,8 +175,8 @@ TEST(CudaBackendOnHost, ProbesProductsAndTellsItsCapability) {
   EXPECT_TRUE(isOffered("DEFAULT", false));  // of formats of another capability
 }
 
-/// What each GPU's library multiplies, by NVIDIA's documentation of cuBLASLt's narrow precisions. The library here is
-/// as that of CUDA 13.1, which on 12.x has MXFP8 in one layout only.
+/// Recipes that each GPU's library multiplies, by NVIDIA's documentation of cuBLASLt's narrow precisions. The library
+/// here behaves as that of CUDA 13.1, which on 12.x supports MXFP8 in one layout only.
 const std::map<std::string, std::vector<std::string>> kNativeRecipes = {
     {"sm_80", {"None"}},
     {"sm_89", {"None", "DelayedScaling", "Float8CurrentScaling"}},
@@ -190,7 +190,7 @@ TEST(CudaBackendOnHost, MultipliesTheRecipesThatItsLibraryHas) {
   const std::shared_ptr<Backend> backend = newBackend();
   std::vector<std::string> native;
   for (const RecipeDefinition& definition : builtinRecipes()) {
-    if (definition.isCustom) continue;  // what it quantizes, its overrides say
+    if (definition.isCustom) continue;  // its overrides determine the quantized tensors
     const Verdict verdict = backend->multiplies(*Recipe::create(definition));
     if (verdict) native.push_back(definition.name);
     EXPECT_EQ(verdict.reason().find("Choose one of None") == std::string::npos, bool(verdict)) << verdict.reason();
@@ -198,7 +198,7 @@ TEST(CudaBackendOnHost, MultipliesTheRecipesThatItsLibraryHas) {
   EXPECT_EQ(native, kNativeRecipes.at(backend->device().architecture));
 }
 
-/// What it does not multiply is decoded and multiplied in high precision: the numbers are the recipe's.
+/// GEMMs without native support are dequantized and multiplied in high precision: the numbers are the recipe's.
 class EmulationOnHost : public ::testing::TestWithParam<const char*> {
  protected:
   static void expectEmulated(const Graph& graph, const NamedTensors& bindings) {
@@ -249,7 +249,7 @@ TEST(CudaBackendOnHost, ClocksReadTheTimeBetweenMarks) {
   const double copied = clock->nanosecondsBetween(0, 1);
   EXPECT_GT(copied, 1000.0);  // 4 MiB at 4 TB/s
   EXPECT_EQ(clock->nanosecondsBetween(1, 0), -copied);
-  clock->markTransfers(1);  // on a stream of their own
+  clock->markTransfers(1);  // on a separate stream
   backend->synchronize();
   EXPECT_GE(clock->nanosecondsBetween(0, 1), copied);
 }

@@ -1,4 +1,4 @@
-// The GPU of host memory refuses what a device refuses, and shows what a device leaves undefined.
+// The GPU of host memory refuses the calls that a device refuses, and exposes behavior that a device leaves undefined.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/host_gpu/host_gpu.h"
 
@@ -36,7 +36,7 @@ class HostGpuStreams : public ::testing::TestWithParam<Turn> {
   void read(cudaStream_t stream) {
     submit(stream, [this] { m_read.push_back(m_written); });
   }
-  /// There and back; what is read is what was written before.
+  /// Back and forth; every read returns the data written before.
   void workInOrder() {
     write(m_main, 1);
     order(m_main, m_event, m_side);
@@ -68,13 +68,13 @@ TEST_P(HostGpuStreams, RunWhatIsOrderedInOrder) {
 /// One of the two turns shows each mistake.
 TEST_P(HostGpuStreams, ShowWhatIsNotOrdered) {
   write(m_main, 1);
-  read(m_side);  // of what the main stream may not have written yet
+  read(m_side);  // data that the main stream may not have written yet
   ASSERT_EQ(cudaStreamSynchronize(m_main), cudaSuccess);
   ASSERT_EQ(cudaStreamSynchronize(m_side), cudaSuccess);
   EXPECT_EQ(m_read, std::vector(1, GetParam() == Turn::Early ? 0 : 1));
   m_read.clear();
   write(m_side, 2);
-  read(m_main);  // of what the other stream may not have written yet
+  read(m_main);  // data that the other stream may not have written yet
   ASSERT_EQ(cudaStreamSynchronize(m_main), cudaSuccess);
   EXPECT_EQ(m_read, std::vector(1, GetParam() == Turn::Early ? 2 : 1));
   cudaStreamSynchronize(m_side);

@@ -1,8 +1,8 @@
-// cuBLASLt for the host's GPU: descriptors, and products in plain loops over column-major matrices, in double.
+// cuBLASLt for the host's GPU: descriptors, and GEMMs in plain loops over column-major matrices, in double.
 // SPDX-License-Identifier: Apache-2.0
-// What it refuses, and where scales stand, is what NVIDIA documents of each compute capability (cublasLt.h, and the
-// chapter on narrow precision of cuBLAS's documentation). On 12.x it is as cuBLASLt 13.1, which has block-scaled
-// kernels of one layout only there.
+// Its refusals, and its layouts of scales, follow NVIDIA's documentation of each compute capability (cublasLt.h, and
+// the chapter on narrow precision of cuBLAS's documentation). On 12.x it behaves as cuBLASLt 13.1, which has
+// block-scaled kernels of one layout only there.
 #include "kernels/cuda/gemm/cublaslt.h"
 
 #include "core/numerics/minifloat.h"
@@ -25,7 +25,7 @@ namespace fuseline::host_gpu {
 
 namespace {
 
-constexpr std::uint64_t kRequiredAlignment = 16;  // of matrices of codes, in bytes
+constexpr std::uint64_t kRequiredAlignment = 16;  // of quantized matrices, in bytes
 
 std::size_t libraryVersion = CUBLAS_VERSION;
 
@@ -70,7 +70,7 @@ bool isOneOf(cublasLtEpilogue_t epilogue, std::initializer_list<cublasLtEpilogue
   return std::ranges::find(list, epilogue) != list.end();
 }
 
-/// What is summed stands along the stored columns of both factors.
+/// The contracted dimension is along the stored columns of both factors.
 bool isSummedAlongColumns(const Operation& operation) {
   return operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSA) && !operation.isTransposed(CUBLASLT_MATMUL_DESC_TRANSB);
 }
@@ -86,7 +86,7 @@ bool isScaleMode(cublasLtMatmulMatrixScale_t mode) {
   return mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F || mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
 }
 
-/// Of FP4 both factors are, with scales of 16 elements and with what is summed along the stored columns.
+/// For FP4 both factors must be FP4, with scales of 16 elements and contraction along the stored columns.
 bool areFp4CodesSupported(const Operation& operation, const Layout& a, const Layout& b) {
   const auto isMode = [&](cublasLtMatmulDescAttributes_t attribute) {
     return operation.value<cublasLtMatmulMatrixScale_t>(attribute, CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) ==
@@ -146,7 +146,7 @@ DType dtypeOf(cudaDataType_t type) {
   return type == CUDA_R_16F ? DType::F16 : type == CUDA_R_16BF ? DType::BF16 : DType::F32;
 }
 
-/// Of a matrix that stands column by column: [cols][rows].
+/// Values of a matrix that is stored column by column: [cols][rows].
 std::vector<double> valuesOf(const std::byte* data, const Layout& layout) {
   std::vector<double> values(static_cast<std::size_t>(layout.cols * layout.leadingDimension));
   if (!isOfCodes(layout.type)) {
@@ -166,7 +166,8 @@ std::vector<double> valuesOf(const std::byte* data, const Layout& layout) {
   return values;
 }
 
-/// What the codes of a factor are multiplied by: `outer` counts what is not summed, `inner`, of `summed`, what is.
+/// Scales of a factor: `outer` is the index of the dimension that is not contracted, `inner`, below `summed`, that of
+/// the contracted one.
 struct Scales {
   const float* data;
   cublasLtMatmulMatrixScale_t mode;
@@ -198,7 +199,7 @@ struct Scales {
   }
 };
 
-/// isLeft: A, whose columns are summed over; of B it is the rows.
+/// isLeft: A, which is summed over its columns; B is summed over its rows.
 struct Factor {
   const std::byte* data;
   Layout layout;

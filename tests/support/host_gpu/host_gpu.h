@@ -1,8 +1,8 @@
-// A GPU of host memory behind the API of the CUDA runtime, so that the CUDA backend itself runs where there is none.
+// A GPU of host memory that implements the API of the CUDA runtime, so that the CUDA backend itself runs without a GPU.
 // SPDX-License-Identifier: Apache-2.0
-// Its kernels are those of the SIMT harness. What a device leaves undefined is done in the way that few would expect,
-// and what it refuses is refused: streams run as late as they may, or as early; memory begins as NaN; a capture that
-// is not joined, waits for what is outside, or makes the host wait is none.
+// Its kernels are those of the SIMT harness. Behavior that a device leaves undefined is made unfavorable, and calls
+// that a device refuses are refused: streams run as late as allowed, or as early; memory begins as NaN; a capture that
+// is not joined, waits for outside work, or makes the host wait is invalid.
 #pragma once
 
 #include "core/quant/recipe.h"
@@ -13,27 +13,27 @@
 
 namespace fuseline::host_gpu {
 
-/// When a stream does what was launched on it. A device is free to do so at any time in between.
+/// When a stream executes its launches. A device may do so at any time in between.
 enum class Turn {
-  Late,   // when somebody waits for it
+  Late,   // when another one waits for it
   Early,  // at once, unless it waits itself
 };
-/// Early from the beginning where the environment has FUSELINE_HOST_GPU_TURN=early. Returns what was set before.
+/// Early from the beginning if the environment has FUSELINE_HOST_GPU_TURN=early. Returns the former setting.
 Turn setTurn(Turn turn);
-/// The stream that is late in either turn, as are graphs' own: the oldest one, which nullptr stands for.
+/// The stream that is late in either turn, as are graphs' own: the oldest one, denoted by nullptr.
 void setMain(cuda::Stream stream);
 
-/// Of the whole device. Returns what it was before.
+/// Memory of the whole device. Returns the former size.
 std::size_t setMemoryBytes(std::size_t bytes);
 
 /// Its compute capability: 9.0, or that of FUSELINE_HOST_GPU=sm_80 and the like in the environment.
 ComputeCapability capability();
 
-/// Of its cuBLASLt, as cublasLtGetVersion says it; before 13.1 it offers activations with blocks of 128 that come out
-/// as NaN. Returns what it was before.
+/// Version of its cuBLASLt, as cublasLtGetVersion reports it; before 13.1 it offers activations with blocks of 128 that
+/// return NaN. Returns the former version.
 std::size_t setCublasLtVersion(std::size_t version);
 
-/// What is there now, of any kind that has an owner.
+/// Current resources of any kind that has an owner.
 struct Owned {
   std::size_t allocations = 0;
   std::size_t bytes = 0;  // of device memory
@@ -44,11 +44,11 @@ struct Owned {
 };
 Owned owned();
 
-/// The next work faults, and so does every call after it. Where the environment has FUSELINE_HOST_GPU_FAULT=N that is
-/// the work behind the first N.
+/// The next work faults, and so does every call after it. If the environment has FUSELINE_HOST_GPU_FAULT=N, that is the
+/// work after the first N.
 void faultInNextWork();
 
-/// Gives work to a stream, as a launch does: to its capture, if there is one.
+/// Submits work to a stream, as a launch does: to its capture, if there is one.
 void submit(cuda::Stream stream, std::function<void()> work);
 
 }  // namespace fuseline::host_gpu

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;                        // cudaMalloc's
 constexpr int kPoison = 0xff;                                  // NaN in every format
-constexpr std::size_t kMemoryBytes = std::size_t{512} << 20U;  // too little for roofs, which would take minutes
+constexpr std::size_t kMemoryBytes = std::size_t{512} << 20U;  // too little for the measurement of peaks, which would
+                                                               // take minutes
 
 struct Capture;
 
@@ -73,7 +74,7 @@ Machine& makeMachine() {
   return *made;
 }
 
-/// Never destroyed: what owns something of it may live as long as the program.
+/// Never destroyed: owners of its resources may live until the program ends.
 Machine& machine() {
   static Machine& only = makeMachine();
   return only;
@@ -102,7 +103,8 @@ cudaError_t call(const Call& body) {
   return error == cudaSuccess ? error : refuse(error);
 }
 
-/// What waits for the device, in a capture of this stream or of any: the host cannot, and the capture is over.
+/// A call that waits for the device, during a capture of this stream or of any: the host cannot wait, and the capture
+/// is over.
 bool breaksCapture(const Stream& stream) {
   if (!stream.capture) return false;
   stream.capture->isBroken = true;
@@ -152,7 +154,7 @@ void submitCopy(Stream& stream, void* to, const void* from, std::size_t bytes) {
   give(stream, {nullptr, [=] { std::memcpy(to, from, bytes); }, nullptr});
 }
 
-/// Pages that may move: what goes to the device is read at once, and what comes from it is there at the return.
+/// Pageable memory: data for the device is read at once, and data from it is there at the return.
 void copyPages(Stream& stream, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   if (kind == cudaMemcpyDeviceToHost) {
     submitCopy(stream, to, from, bytes);
@@ -185,7 +187,7 @@ std::byte* allocate(std::map<const std::byte*, std::size_t>& blocks, std::size_t
   return data;
 }
 
-/// Frees what the device may still use: it waits.
+/// Frees memory that the device may still use: it waits.
 cudaError_t release(std::map<const std::byte*, std::size_t>& blocks, void* data) {
   if (!data) return cudaSuccess;
   const auto found = blocks.find(static_cast<std::byte*>(data));

@@ -1,4 +1,4 @@
-// Runs queues, and graphs as queues of their own.
+// Runs queues, and graphs as separate queues.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/host_gpu/streams.h"
 

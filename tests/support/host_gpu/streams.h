@@ -14,13 +14,13 @@
 
 namespace fuseline::host_gpu {
 
-/// What an event says once its stream has come to it.
+/// State of an event after its stream has reached it.
 struct Moment {
   bool isPast = false;
   std::chrono::steady_clock::time_point at;
 };
 
-/// What a stream does next: waits, works, then says that it has.
+/// The next item of a stream: waits, works, then signals its end.
 struct Item {
   std::shared_ptr<Moment> waitsFor;
   std::function<void()> work;
@@ -37,7 +37,7 @@ class Queues {
   void setMain(StreamKey stream) { m_main = stream; }
   void push(StreamKey stream, Item item, Turn turn);
   bool isIdle(StreamKey stream) const;
-  /// To its end, with what it waits for.
+  /// Runs the stream to its end, including the work it waits for.
   void run(StreamKey stream);
   void runAll();
 
@@ -51,14 +51,14 @@ class Queues {
   std::map<StreamKey, std::deque<Item>> m_queues;
 };
 
-/// What was captured: the items in the order in which they were launched.
+/// A capture: the items in the order in which they were launched.
 struct Captured {
   StreamKey origin = nullptr;
   std::vector<std::pair<StreamKey, Item>> items;
 
   /// Does the origin's end come after the ends of all other streams?
   bool isJoined() const;
-  /// With moments of its own.
+  /// With separate moments.
   void run(Turn turn) const;
 };
 

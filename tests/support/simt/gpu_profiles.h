@@ -13,7 +13,7 @@ namespace fuseline::simt {
 
 struct GpuProfile {
   ComputeCapability capability;
-  std::size_t sharedKilobytes;  // that a block may have
+  std::size_t sharedKilobytes;  // maximum of a block
 
   constexpr std::size_t sharedBytes() const { return sharedKilobytes << 10U; }
 };
@@ -23,7 +23,7 @@ inline constexpr std::array kGpuProfiles = {
     GpuProfile{{9, 0}, 227}, GpuProfile{{10, 0}, 227}, GpuProfile{{10, 3}, 227}, GpuProfile{{11, 0}, 227},
     GpuProfile{{12, 0}, 99}, GpuProfile{{12, 1}, 99}};
 
-/// Of a capability that is not listed: a Hopper's.
+/// Shared memory of a block; that of Hopper for a capability that is not listed.
 inline std::size_t sharedBytesOf(ComputeCapability capability) {
   const auto found = std::ranges::find(kGpuProfiles, capability, &GpuProfile::capability);
   return found == kGpuProfiles.end() ? std::size_t{227} << 10U : found->sharedBytes();

@@ -32,8 +32,8 @@ std::vector<double> decodedMatrix(const std::byte* data, DType dtype, std::int64
   return values;
 }
 
-/// What an element of a coded factor is multiplied by: row `outer` of those that are not contracted, position `inner`
-/// of the contraction, which has `contracted` of them. Layouts from cuBLAS's documentation.
+/// The scale of an element of a quantized factor: row `outer` of the dimension that is not contracted, position `inner`
+/// of the contraction, which has `contracted` elements. Layouts from cuBLAS's documentation.
 double scaleAt(const std::byte* scales, Scaling scaling, std::int64_t outer, std::int64_t inner, std::int64_t rows,
                std::int64_t contracted) {
   const auto pad4 = [](std::int64_t extent) { return (extent + 3) / 4 * 4; };
@@ -53,7 +53,7 @@ double scaleAt(const std::byte* scales, Scaling scaling, std::int64_t outer, std
   }
 }
 
-/// The code at a place of rows of `cols` codes, of which FP4 has two a byte: the even one in the lower half.
+/// The encoded value at a position in rows of `cols` values; FP4 has two per byte, the even one in the lower half.
 std::uint8_t codeAt(const std::byte* data, ElementFormat format, std::int64_t cols, std::int64_t row,
                     std::int64_t col) {
   if (format != ElementFormat::E2M1) return static_cast<std::uint8_t>(data[row * cols + col]);
@@ -66,9 +66,10 @@ double errorAt(std::size_t index) {
   return static_cast<double>((bits ^ bits >> 29U) * 0xBF58476D1CE4E5B9U >> 11U) * 0x1p-52 - 1.0;
 }
 
-/// Of sums of FP8 products a Hopper keeps 14 bits while it adds them up (DeepSeek-V3, arXiv:2412.19437, section 3.5.2).
+/// A Hopper keeps 14 bits of sums of FP8 products while it accumulates them (DeepSeek-V3, arXiv:2412.19437, section
+/// 3.5.2).
 void loseBits(std::vector<double>& row, std::int64_t index) {
-  constexpr double kLost = 0x1p-12;  // of several additions
+  constexpr double kLost = 0x1p-12;  // by several additions
   const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
   const double rms = std::sqrt(squares / static_cast<double>(row.size()));
   for (std::size_t i = 0; i < row.size(); ++i)
@@ -166,7 +167,7 @@ class HostGemm final : public cuda::Gemm {
     return result;
   }
 
-  /// Of NVFP4 it lies on the device, with 1 or 0 for the addend.
+  /// For NVFP4 it is on the device, with 1 or 0 for the addend.
   double alphaFor(const cuda::GemmPointers& pointers) const {
     if (!cuda::isScaledOnDevice(m_problem)) return static_cast<double>(m_problem.alpha);
     const auto* const factors = reinterpret_cast<const float*>(pointers.factors);
@@ -223,9 +224,9 @@ class HostGemm final : public cuda::Gemm {
   cuda::GemmProblem m_problem;
 };
 
-/// What cuBLASLt documents of its activations (cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD): rows of GELU's
-/// argument are multiples of 8 elements, and of ReLU's there are only bits. Of codes with scales of blocks
-/// TransformerEngine asks for none.
+/// cuBLASLt's documented limits of activations (cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD): rows of GELU's
+/// argument are multiples of 8 elements, and ReLU stores only bits. TransformerEngine requests none for quantized
+/// factors with block scales.
 Verdict hasActivation(const cuda::GemmProblem& problem) {
   if (problem.activation == cuda::Activation::None) return Verdict::yes();
   if (problem.k == 0) return Verdict::no("There is no product.");
@@ -235,8 +236,8 @@ Verdict hasActivation(const cuda::GemmProblem& problem) {
   return problem.n % 8 == 0 ? Verdict::yes() : Verdict::no("Rows are no multiples of 8.");
 }
 
-/// The same of GELU's gradient, which comes without any other epilogue (cublasLtEpilogue_t). That it takes no products
-/// of vectors is what NVIDIA's own nvmath-python says.
+/// The same for GELU's gradient, which has no other epilogue (cublasLtEpilogue_t). NVIDIA's own nvmath-python documents
+/// that it does not support GEMMs of vectors.
 Verdict hasGeluGrad(const cuda::GemmProblem& problem) {
   if (!problem.hasGeluGrad) return Verdict::yes();
   if (problem.hasBias || problem.biasGradType || problem.activation != cuda::Activation::None)
@@ -246,8 +247,8 @@ Verdict hasGeluGrad(const cuda::GemmProblem& problem) {
   return problem.n % 8 == 0 ? Verdict::yes() : Verdict::no("Rows are no multiples of 8.");
 }
 
-/// What cuBLASLt documents of bias gradients (cublasLt.h, cublasLtEpilogue_t): they come without any other epilogue and
-/// in c's dtype. That codes are not summed, nor vectors of one element, is what NVIDIA's own nvmath-python refuses.
+/// cuBLASLt's documented limits of bias gradients (cublasLt.h, cublasLtEpilogue_t): they have no other epilogue and
+/// have c's dtype. NVIDIA's own nvmath-python refuses sums of quantized factors, and of vectors with one element.
 Verdict hasBiasGrad(const cuda::GemmProblem& problem) {
   if (!problem.biasGradType) return Verdict::yes();
   if (problem.hasBias || problem.activation != cuda::Activation::None)
@@ -264,8 +265,9 @@ Verdict hasAlignedBias(const cuda::GemmProblem& problem) {
   return isAligned ? Verdict::yes() : Verdict::no("The bias is not aligned.");
 }
 
-/// What cuBLASLt documents for FP8: both factors are codes, not both of E5M2, and on Hopper, whose scales are float32,
-/// the contraction is the inner direction of both. That is so of FP4, too, whose rows begin at multiples of 16 bytes.
+/// cuBLASLt's documented limits of FP8: both factors are quantized, not both in E5M2, and on Hopper, with float32
+/// scales, the contraction is the inner direction of both. The latter holds for FP4, too, with rows that begin at
+/// multiples of 16 bytes.
 Verdict isDocumented(const cuda::GemmProblem& problem) {
   const auto& [a, b] = std::tie(problem.aCodes, problem.bCodes);
   if (!a && !b) return Verdict::yes();

@@ -1,4 +1,4 @@
-// Matrix products for the SIMT backend, in plain loops: what cuBLASLt is asked for, and nothing more.
+// GEMMs for the SIMT backend, in plain loops: the requests to cuBLASLt, and nothing more.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

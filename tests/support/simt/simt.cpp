@@ -30,7 +30,7 @@ constexpr unsigned kMaxBlockThreads = 1024;
 constexpr unsigned kMaxGridHeight = 65535;
 
 class Block;
-/// The block whose thread runs; grids do not nest.
+/// The block of the running thread; grids do not nest.
 thread_local Block* t_block = nullptr;
 
 enum class State { NotStarted, Ready, AtBarrier, AtShuffle, Finished };
@@ -40,15 +40,15 @@ struct Thread {
   std::source_location where;  // of the wait
 };
 
-/// The slots of one warp. Two sets take turns: a lane that is ahead by one exchange cannot overwrite what is read.
+/// The slots of one warp. Two sets alternate: a lane that is ahead by one exchange cannot overwrite a slot being read.
 struct Warp {
   std::array<std::array<std::uint64_t, kWarpSize>, 2> slots = {};
   unsigned numExchanges = 0;
   unsigned numWaiting = 0;
 };
 
-/// Where a fiber goes on, for the compiler's own setjmp. A sanitizer must not see who jumps: it would take the frames
-/// on the way for left, and forget the whole stack, which is most of what a test takes.
+/// Position where a fiber continues, for the compiler's own setjmp. A sanitizer must not see the jump: it would
+/// consider the skipped frames left, and unpoison the whole stack, which takes most of a test's time.
 using Jump = std::array<void*, 5>;
 
 [[gnu::noinline, gnu::no_sanitize_address]] void jumpTo(Jump& jump) { __builtin_longjmp(jump.data(), 1); }
@@ -147,7 +147,7 @@ class Block {
     suspend();
   }
 
-  /// Fibers of a block whose threads have all returned serve the next one.
+  /// When all threads of a block have returned, its fibers are reused for the next one.
   std::vector<std::unique_ptr<Fiber>> takeFibers() && { return std::move(m_fibers); }
 
  private:

@@ -1,9 +1,9 @@
-// Runs device code on the CPU: the threads of a block are fibers, barriers and shuffles are where they take turns.
+// Runs device code on the CPU: the threads of a block are fibers, which switch at barriers and shuffles.
 // SPDX-License-Identifier: Apache-2.0
-// Blocks run one after the other, and a thread runs until it waits: results are the same in every run. What a device
-// would hang on or leave undefined (a barrier that not all threads of the block reach) is an exception. What a device
-// may do in any order is done in another one where a test asks for that: a kernel that lacks a barrier then gives other
-// results.
+// Blocks run one after the other, and a thread runs until it waits: results are the same in every run. Behavior that
+// would hang a device or that it leaves undefined (a barrier that not all threads of the block reach) is an exception.
+// Work that a device may do in any order is done in another order if a test requests it: a kernel that lacks a barrier
+// then gives other results.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct Dim3 {
   std::uint64_t count() const { return std::uint64_t{x} * y * z; }
 };
 
-/// Where the running thread stands.
+/// Indices of the running thread.
 struct Place {
   Dim3 threadIdx;
   Dim3 blockIdx;
@@ -42,16 +42,16 @@ class DivergenceError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-/// What a launch may ask for of shared memory, in bytes: that of a Hopper's block until a test sets it.
+/// Maximum shared memory that a launch may request, in bytes: that of a Hopper's block until a test sets it.
 std::size_t maxSharedBytes();
-/// Returns what it was before.
+/// Returns the former value.
 std::size_t setMaxSharedBytes(std::size_t bytes);
 
 /// Runs `thread` once for every thread of the grid; sharedBytes: of dynamicShared(). Throws DivergenceError;
-/// std::invalid_argument for a grid that no device would take.
+/// std::invalid_argument for a grid that a device would refuse.
 void runGrid(Dim3 grid, Dim3 block, const std::function<void()>& thread, std::size_t sharedBytes = 0);
 
-/// Who gets the next turn: threads of a block that can go on, and blocks of a grid.
+/// Order of turns: of a block's threads that can continue, and of a grid's blocks.
 enum class Turns : std::uint8_t { Ascending, Descending, Random };
 
 /// On this thread, while it lives, grids run with these turns; otherwise ascending ones.
@@ -63,16 +63,17 @@ class TurnsInScope {
   TurnsInScope& operator=(const TurnsInScope&) = delete;
 };
 
-/// What the host gives to a device, on its own stream (null) or one beside it: runs now, or goes to the recording that
-/// this thread makes, or waits until the stream is joined. Throws std::logic_error on a stream that is not forked.
+/// Work that the host submits to a device, on its own stream (null) or another one: runs now, or is added to the
+/// recording that this thread makes, or waits until the stream is joined. Throws std::logic_error on a stream that is
+/// not forked.
 void submit(const void* stream, std::function<void()> work);
 
-/// Takes what is submitted in place of the harness, on every thread: a device of the tests that has streams itself.
+/// Receives the submitted work instead of the harness, on every thread: for a test device that has streams itself.
 using Submitter = std::function<void(const void* stream, std::function<void()> work)>;
 void setSubmitter(Submitter submitter);
 
-/// Streams beside a device's own. When they are joined, their work runs in an order that a device may choose, and few
-/// would expect: a piece of every stream in turn, the last stream first.
+/// Streams in addition to a device's own. When they are joined, their work runs in a permitted but unfavorable order: a
+/// piece of every stream in turn, the last stream first.
 class SideStreams {
  public:
   explicit SideStreams(std::size_t count);
@@ -89,38 +90,38 @@ class SideStreams {
   std::vector<std::unique_ptr<Stream>> m_streams;
 };
 
-/// What runs in place of work that this thread submits, in a recording, too.
+/// Wraps the work that this thread submits, in a recording, too.
 using Wrapper = std::function<std::function<void()>(std::function<void()>)>;
 /// For this thread; an empty one: nothing does.
 void setWrapper(Wrapper wrapper);
-/// Calls `launches`; what it submits is returned instead of run.
+/// Calls `launches`; the submitted work is returned instead of run.
 std::vector<std::function<void()>> record(const std::function<void()>& launches);
 /// Does this thread make a recording?
 bool isRecording();
 
-/// Of the running thread.
+/// Indices of the running thread.
 const Place& place();
 /// __syncthreads()
 void syncThreads(std::source_location where);
-/// Hands `bits` to the other lanes of the warp and returns those of the lane `source`; all lanes of the warp that the
-/// block has must call it.
+/// Passes `bits` to the other lanes of the warp and returns those of the lane `source`; all of the warp's lanes in the
+/// block must call it.
 std::uint64_t exchange(std::uint64_t bits, unsigned source, std::source_location where);
-/// The shared memory that was asked for at the launch: NaN where nobody has written.
+/// The shared memory requested at the launch: NaN until it is written.
 float* dynamicShared();
 enum class Access : std::uint8_t { Read, Write };
-/// A packet of so many bytes is read or written. Ends the program with a sentence where the address is none of such an
-/// access, as a device ends a kernel.
+/// A packet of this number of bytes is read or written. Ends the program with a message if the address is invalid for
+/// such an access, as a device ends a kernel.
 void access(const void* address, std::size_t bytes, Access kind);
 
-/// While it lives, the packets that this thread's grids read and write are counted. A grid finds in the cache what it
-/// has touched before, the next grid does not.
+/// While it lives, the packets that this thread's grids read and write are counted. A grid finds in the cache the data
+/// that it has touched before; the next grid does not.
 class CountedTraffic {
  public:
   CountedTraffic();
   ~CountedTraffic();
   CountedTraffic(const CountedTraffic&) = delete;
   CountedTraffic& operator=(const CountedTraffic&) = delete;
-  /// In sectors of memory, of which a device always moves the whole.
+  /// In sectors of memory, which a device always moves as a whole.
   std::uint64_t bytes() const;
 };
 /// The lane of the running thread in its warp.

@@ -22,7 +22,7 @@ namespace fuseline::testing {
 
 namespace {
 
-/// Fresh memory of a GPU holds anything: NaN in every format finds kernels that read what nobody wrote.
+/// Fresh memory of a GPU has arbitrary content: NaN in every format detects kernels that read unwritten memory.
 constexpr int kPoison = 0xff;
 constexpr std::size_t kAlignment = 256;
 
@@ -116,8 +116,8 @@ class HostTrace final : public DeviceTrace {
   std::shared_ptr<Seen> m_seen = std::make_shared<Seen>();
 };
 
-/// A device is free to copy at any time between the beginning and the end: this one does so at the end, and until then
-/// the target holds what nobody may read.
+/// A device may copy at any time between the beginning and the end: this one does so at the end, and until then the
+/// target has content that must not be read.
 class HostCopy final : public Transfer {
  public:
   HostCopy(std::span<std::byte> to, const std::byte* from) : m_to(to), m_from(from) {}

@@ -10,8 +10,8 @@
 
 namespace fuseline::testing {
 
-/// programs: compiles elementwise programs, and must outlive the backend; null: they are interpreted. capability: whose
-/// products it has; 0.0: those of all GPUs. numMultiprocessors: kernels choose their blocks by it.
+/// programs: compiles elementwise programs, and must outlive the backend; null: they are interpreted. capability:
+/// determines its GEMMs; 0.0: those of all GPUs. numMultiprocessors: kernels choose their blocks by it.
 std::shared_ptr<Backend> makeSimtBackend(cuda::ProgramCompiler* programs = nullptr, ComputeCapability capability = {},
                                          int numMultiprocessors = 2);
 

@@ -1,6 +1,6 @@
-// Stands in for the CUDA runtime's header where device code is compiled for the SIMT harness.
+// Replaces the CUDA runtime's header when device code is compiled for the SIMT harness.
 // SPDX-License-Identifier: Apache-2.0
-// It knows the words that the project's kernels use, and no others: a kernel with a new one does not compile here.
+// It has only the names that the project's kernels use: a kernel with a new one does not compile here.
 #pragma once
 
 #include "tests/support/simt/simt.h"
@@ -53,7 +53,7 @@ inline float __shfl_sync(unsigned, float value, int source, int width,
   return shuffled(value, (fuseline::simt::lane() & ~mask) | (static_cast<unsigned>(source) & mask), where);
 }
 
-/// Four of the eight bytes of both words, y's behind x's; a selector has four bits for each.
+/// Four of the eight bytes of both words, x's first; a selector has four bits for each.
 inline std::uint32_t __byte_perm(std::uint32_t x, std::uint32_t y, std::uint32_t selectors) {
   const std::uint64_t bytes = x | std::uint64_t{y} << 32U;
   std::uint32_t result = 0;

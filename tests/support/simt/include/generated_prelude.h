@@ -1,4 +1,4 @@
-// What every generated program includes, precompiled: most of the time of compiling one is this.
+// Common includes of every generated program, precompiled: they take most of the compilation time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

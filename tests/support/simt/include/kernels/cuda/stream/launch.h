@@ -1,4 +1,4 @@
-// Stands in for the launch of a kernel where device code is compiled for the SIMT harness.
+// Replaces the launch of a kernel when device code is compiled for the SIMT harness.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
