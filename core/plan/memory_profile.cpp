@@ -3,6 +3,7 @@
 #include "core/plan/memory_profile.h"
 
 #include "core/support/text.h"
+#include "core/support/to_index.h"
 
 #include <algorithm>
 #include <map>
@@ -15,8 +16,6 @@
 namespace fuseline {
 
 namespace {
-
-std::size_t toIndex(int index) { return static_cast<std::size_t>(index); }
 
 MemoryPurpose purposeOf(const PlanTensor& tensor) {
   switch (tensor.role) {

@@ -1,0 +1,325 @@
+// Proposes fusions everywhere, chooses, and asks again what was in the way of others (selection.h).
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/best_fusions.h"
+
+#include "core/fusion/node_name.h"
+#include "core/fusion/selection.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+/// Where fusions that want the same ops part: the places at which a long run may be cut.
+class Crossings {
+ public:
+  explicit Crossings(std::size_t numNodes) : m_before(numNodes, kUnseen), m_after(numNodes, kUnseen) {}
+
+  void add(const std::vector<NodeId>& nodes) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      meet(m_before[static_cast<std::size_t>(nodes[i])], i > 0 ? nodes[i - 1] : kOutside);
+      meet(m_after[static_cast<std::size_t>(nodes[i])], i + 1 < nodes.size() ? nodes[i + 1] : kOutside);
+    }
+  }
+  /// Does one fusion come from another op to this one, or begin here, than others?
+  bool isBefore(NodeId id) const { return m_before[static_cast<std::size_t>(id)] == kSeveral; }
+  bool isAfter(NodeId id) const { return m_after[static_cast<std::size_t>(id)] == kSeveral; }
+
+ private:
+  static constexpr NodeId kOutside = -1;
+  static constexpr NodeId kUnseen = -2;
+  static constexpr NodeId kSeveral = -3;
+
+  static void meet(NodeId& seen, NodeId neighbour) {
+    if (seen == kUnseen) seen = neighbour;
+    if (seen != neighbour) seen = kSeveral;
+  }
+
+  std::vector<NodeId> m_before;
+  std::vector<NodeId> m_after;
+};
+
+/// At so many places a run is cut at most, from the front and from the back.
+constexpr std::size_t kMostCuts = 4;
+
+/// A fusion that the pass may choose.
+struct Proposal {
+  Attempt attempt;
+  Gain gain;
+  std::int64_t priority = 0;
+  bool isPart = false;  // of a longer run that is proposed, too
+  bool isTaken = false;
+};
+
+/// What is said of a chosen fusion to those that lose their ops to it.
+struct Winner {
+  Saving saving;
+  std::shared_ptr<const MeasuredGain> measured;
+  Gain gain;
+};
+
+/// The fusions that were chosen, and what is said of them to those that lost their ops to them.
+class Winners {
+ public:
+  Winners(const Graph& graph, const DeviceModel& device) : m_graph(graph), m_device(device) {}
+
+  void add(int entry, Winner winner) {
+    m_winners.resize(static_cast<std::size_t>(entry) + 1);
+    m_winners.back() = std::move(winner);
+  }
+
+  /// Why a legal proposal was not chosen.
+  Refusal refusalOf(const Proposal& proposal, const EntryList& entries) const {
+    const std::vector<int> winners = entriesIn(proposal.attempt.nodes, entries);
+    if (winners.empty()) return {.explanation = "It gains nothing: it is " + worthOf(proposal.attempt) + "."};
+    return {.outcome = Outcome::TakenByAnother, .explanation = lostText(proposal, winners, entries)};
+  }
+
+ private:
+  static std::vector<int> entriesIn(const std::vector<NodeId>& nodes, const EntryList& list) {
+    std::vector<int> entries;
+    std::set<int> seen;
+    for (const NodeId id : nodes) {
+      const int entry = list.owner[static_cast<std::size_t>(id)];
+      if (entry >= 0 && seen.insert(entry).second) entries.push_back(entry);
+    }
+    return entries;
+  }
+
+  std::string lostText(const Proposal& proposal, const std::vector<int>& winners, const EntryList& entries) const {
+    std::vector<std::string> texts;
+    for (const int winner : winners) {
+      const FusedOperation& entry = entries.fusions[static_cast<std::size_t>(winner)];
+      texts.push_back(fmt::format("{} ({}), which is {}", entry.rule->name, idsOf(m_graph, entry.nodes),
+                                  worthOf(m_winners[static_cast<std::size_t>(winner)])));
+    }
+    return fmt::format("{} part of {}; this fusion is {}{}.", takenOps(proposal.attempt, entries),
+                       fmt::join(texts, ", and of "), worthOf(proposal.attempt), tieText(proposal, winners));
+  }
+
+  /// "fc1 is", "fc1 and act are": the ops that others have.
+  std::string takenOps(const Attempt& attempt, const EntryList& entries) const {
+    std::vector<NodeId> taken;
+    for (const NodeId id : attempt.nodes)
+      if (!entries.isFree(id)) taken.push_back(id);
+    return fmt::format("{} {}", idsOf(m_graph, taken), taken.size() == 1 ? "is" : "are");
+  }
+
+  /// Why one of two that gain the same was chosen.
+  std::string tieText(const Proposal& proposal, const std::vector<int>& winners) const {
+    Gain winning;
+    for (const int winner : winners) winning += m_winners[static_cast<std::size_t>(winner)].gain;
+    if (winning.askedOps > proposal.gain.askedOps) return ", but nobody asked for it by name";
+    winning.priority = proposal.gain.priority;
+    return winning == proposal.gain ? ", the same, but comes later in the rule book or the pipeline" : "";
+  }
+
+  std::string worthOf(const Attempt& attempt) const {
+    return gainText(*attempt.saving, attempt.measured.get(), m_device);
+  }
+  std::string worthOf(const Winner& winner) const { return gainText(winner.saving, winner.measured.get(), m_device); }
+
+  const Graph& m_graph;
+  const DeviceModel& m_device;
+  std::vector<Winner> m_winners;  // by entry; empty where an earlier pass made it
+};
+
+class BestFusions {
+ public:
+  BestFusions(const Graph& graph, const FusionOptions& options, const Legality& legality, EntryList& entries,
+              std::vector<Attempt>& attempts)
+      : m_graph(graph),
+        m_options(options),
+        m_legality(legality),
+        m_entries(entries),
+        m_claims(graph.nodes().size(), nullptr),
+        m_next(graph.nodes().size(), -1),
+        m_winners(graph, options.gains.device),
+        m_attempts(attempts) {}
+
+  /// A fusion moves its first ops to the place of its last, out of the way of others: what was refused for its place
+  /// is asked again.
+  void apply(const Rules& rules) {
+    propose(rules);
+    do choose();
+    while (proposeLate());
+    for (Proposal& late : m_late) reportLate(late);
+  }
+
+ private:
+  void reportLate(Proposal& late) {
+    if (late.attempt.outcome == Outcome::Fused) return reportLost(late);
+    m_attempts.push_back(std::move(late.attempt));
+  }
+
+  void propose(const Rules& rules) {
+    for (std::size_t rank = 0; rank < rules.size(); ++rank)
+      for (NodeId start = 0; start < static_cast<NodeId>(m_graph.nodes().size()); ++start)
+        if (rules[rank]->chain.front().matches(m_graph.node(start)) && !isClaimed(*rules[rank], start))
+          proposeAt(*rules[rank], start, priorityOf(rank));
+    proposeParts();
+  }
+
+  /// A rule outweighs a few of those behind it: each has a quarter of the weight of the one before.
+  static std::int64_t priorityOf(std::size_t rank) {
+    constexpr std::size_t kRanks = 20;
+    return std::int64_t{1} << 2 * (kRanks - std::min(rank, kRanks));
+  }
+
+  bool isClaimed(const FusionRule& rule, NodeId id) const { return m_claims[static_cast<std::size_t>(id)] == &rule; }
+
+  void proposeAt(const FusionRule& rule, NodeId start, std::int64_t priority) {
+    Proposal proposal{.attempt = m_legality.tryFrom(start, rule, m_entries, m_claims), .priority = priority};
+    if (proposal.attempt.outcome != Outcome::Fused) return setAside(std::move(proposal));
+    if (rule.hasRepeatedStep())
+      for (const NodeId id : proposal.attempt.nodes) m_claims[static_cast<std::size_t>(id)] = &rule;
+    add(std::move(proposal));
+  }
+
+  /// Where fusions part behind an op, as at a branch, the earlier way is chosen from first; the others come late.
+  bool partsWays(const std::vector<NodeId>& nodes) const {
+    for (std::size_t i = 0; i + 1 < nodes.size(); ++i)
+      if (const NodeId next = m_next[static_cast<std::size_t>(nodes[i])]; next >= 0 && next != nodes[i + 1])
+        return true;
+    return false;
+  }
+
+  void add(Proposal proposal) {
+    const Attempt& attempt = proposal.attempt;
+    if (partsWays(attempt.nodes)) return m_late.push_back(std::move(proposal));
+    for (std::size_t i = 0; i + 1 < attempt.nodes.size(); ++i)
+      m_next[static_cast<std::size_t>(attempt.nodes[i])] = attempt.nodes[i + 1];
+    proposal.gain = gainOf(*attempt.saving, m_options.gains.decides ? attempt.measured.get() : nullptr);
+    proposal.gain.priority = proposal.priority;
+    if (m_legality.isAsked(attempt)) proposal.gain.askedOps = static_cast<std::int64_t>(attempt.nodes.size());
+    m_proposals.push_back(std::move(proposal));
+  }
+
+  void setAside(Proposal proposal) {
+    const Attempt& attempt = proposal.attempt;
+    const bool mayFitLater =
+        attempt.outcome == Outcome::OutsideUse && attempt.stepsMatched == attempt.rule->chain.size();
+    if (mayFitLater)
+      m_late.push_back(std::move(proposal));
+    else
+      m_attempts.push_back(std::move(proposal.attempt));
+  }
+
+  /// Where fusions cross, a part of a run may leave the rest to another fusion and gain more together with it.
+  void proposeParts() {
+    Crossings crossings(m_graph.nodes().size());
+    for (const Proposal& proposal : m_proposals) crossings.add(proposal.attempt.nodes);
+    const std::size_t numWhole = m_proposals.size();
+    for (std::size_t i = 0; i < numWhole; ++i)
+      if (m_proposals[i].attempt.rule->hasRepeatedStep()) proposePartsOf(i, crossings);
+  }
+
+  void proposePartsOf(std::size_t index, const Crossings& crossings) {
+    const std::vector<NodeId> nodes = m_proposals[index].attempt.nodes;
+    std::vector<std::size_t> begins{0};
+    std::vector<std::size_t> ends{nodes.size()};
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+      if (crossings.isAfter(nodes[i - 1]) && begins.size() < kMostCuts) begins.push_back(i);
+      if (crossings.isBefore(nodes[i]) && ends.size() < kMostCuts) ends.push_back(i);
+    }
+    for (const std::size_t begin : begins)
+      for (const std::size_t end : ends)
+        if (begin < end && end - begin < nodes.size()) proposePart(index, std::span(nodes).subspan(begin, end - begin));
+  }
+
+  void proposePart(std::size_t index, std::span<const NodeId> nodes) {
+    const FusionRule& rule = *m_proposals[index].attempt.rule;
+    std::optional<std::vector<int>> steps = chainSteps(rule, m_graph, nodes);
+    if (!steps) return;
+    Proposal part{.attempt = m_legality.tryOn(rule, {nodes.begin(), nodes.end()}, std::move(*steps), m_entries),
+                  .priority = m_proposals[index].priority,
+                  .isPart = true};
+    if (part.attempt.outcome == Outcome::Fused) add(std::move(part));
+  }
+
+  void choose() {
+    std::vector<Candidate> candidates;
+    for (const Proposal& proposal : m_proposals) candidates.push_back({proposal.attempt.nodes, proposal.gain});
+    const std::vector<std::size_t> chosen = bestSet(candidates, m_graph.nodes().size(), decidingDevice());
+    for (const std::size_t index : chosen) take(m_proposals[index]);
+    for (Proposal& proposal : m_proposals)
+      if (!proposal.isPart && !proposal.isTaken) reportLost(proposal);
+    m_proposals.clear();
+    std::ranges::fill(m_next, -1);
+  }
+
+  DeviceModel decidingDevice() const { return m_options.gains.decides ? m_options.gains.device : DeviceModel{}; }
+
+  void take(Proposal& proposal) {
+    m_entries.add({.rule = proposal.attempt.rule, .nodes = proposal.attempt.nodes, .caveat = proposal.attempt.caveat});
+    m_winners.add(static_cast<int>(m_entries.fusions.size()) - 1,
+                  {*proposal.attempt.saving, proposal.attempt.measured, proposal.gain});
+    m_attempts.push_back(std::move(proposal.attempt));
+    proposal.isTaken = true;
+  }
+
+  void reportLost(Proposal& proposal) {
+    Refusal refusal = m_winners.refusalOf(proposal, m_entries);
+    proposal.attempt.outcome = refusal.outcome;
+    proposal.attempt.explanation = std::move(refusal.explanation);
+    m_attempts.push_back(std::move(proposal.attempt));
+  }
+
+  /// Moves what fits now to the proposals.
+  bool proposeLate() {
+    std::vector<Proposal> late = std::move(m_late);
+    m_late.clear();
+    for (Proposal& proposal : late) {
+      const bool fits = isFree(proposal.attempt) && tryAgain(proposal);
+      if (fits)
+        add(std::move(proposal));
+      else
+        m_late.push_back(std::move(proposal));
+    }
+    return !m_proposals.empty();
+  }
+
+  bool tryAgain(Proposal& proposal) const {
+    const FusionRule& rule = *proposal.attempt.rule;
+    std::vector<NodeId> nodes = proposal.attempt.nodes;
+    std::vector<int> steps = *chainSteps(rule, m_graph, nodes);
+    proposal.attempt = m_legality.tryOn(rule, std::move(nodes), std::move(steps), m_entries);
+    return proposal.attempt.outcome == Outcome::Fused;
+  }
+
+  bool isFree(const Attempt& attempt) const {
+    return std::ranges::all_of(attempt.nodes, [&](NodeId id) { return m_entries.isFree(id); });
+  }
+
+  const Graph& m_graph;
+  const FusionOptions& m_options;
+  const Legality& m_legality;
+  EntryList& m_entries;
+  Claims m_claims;
+  std::vector<NodeId> m_next;  // behind each op, where the proposals go on
+  std::vector<Proposal> m_proposals;
+  std::vector<Proposal> m_late;  // other fusions are in the way of their place
+  Winners m_winners;
+  std::vector<Attempt>& m_attempts;
+};
+
+}  // namespace
+
+void fuseBest(const Graph& graph, const FusionOptions& options, const Legality& legality, const Rules& rules,
+              EntryList& entries, std::vector<Attempt>& attempts) {
+  BestFusions(graph, options, legality, entries, attempts).apply(rules);
+}
+
+}  // namespace fuseline

@@ -1,0 +1,252 @@
+// Says how far a rule's chain goes on from an op, and why it ends there.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/chain_walker.h"
+
+#include "core/fusion/node_name.h"
+#include "core/fusion/sequential_border.h"
+#include "core/ops/external.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+class ChainWalker {
+ public:
+  ChainWalker(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims)
+      : m_graph(graph), m_rule(rule), m_entries(entries), m_claims(claims) {}
+
+  /// Precondition: the first step matches `start`.
+  Walk walk(NodeId start) {
+    take(start, 0);
+    for (std::size_t step = 0; step < m_rule.chain.size(); ++step) {
+      if (!walkStep(step)) return std::move(m_walk);
+      m_walk.stepsMatched = step + 1;
+    }
+    explainEnd();
+    return std::move(m_walk);
+  }
+
+ private:
+  void take(NodeId id, std::size_t step) {
+    m_walk.nodes.push_back(id);
+    m_walk.steps.push_back(static_cast<int>(step));
+  }
+
+  bool walkStep(std::size_t step) {
+    const ChainStep& wanted = m_rule.chain[step];
+    const bool isFirst = step == 0;
+    const bool isMet = isFirst || takeNext(step);
+    if (!isMet) return wanted.isOptional() || fail(step);
+    while (wanted.isRepeated() && !isNextClaimed(step) && isNextInTime(step) && takeNext(step)) {
+    }
+    return true;
+  }
+
+  bool fitsStep(NodeId id, std::size_t step) const {
+    return m_rule.chain[step].matches(m_graph.node(id), m_graph.node(m_walk.nodes.front()));
+  }
+
+  bool isNextClaimed(std::size_t step) const {
+    const NodeId next = linkedReader(step);
+    return next >= 0 && m_claims[static_cast<std::size_t>(next)] == &m_rule;
+  }
+
+  /// A run ends where it would come too late for those that read its branches.
+  bool isNextInTime(std::size_t step) const {
+    const NodeId next = linkedReader(step);
+    return m_outsiders.empty() || next <= *m_outsiders.begin();
+  }
+
+  void noteOutsiders(NodeId next) {
+    for (const ValueId output : m_graph.node(m_walk.nodes.back()).outputs)
+      for (const Use& use : m_graph.value(output).uses) m_outsiders.insert(use.node);
+    m_outsiders.erase(next);
+  }
+
+  bool takeNext(std::size_t step) {
+    const NodeId next = linkedReader(step);
+    const bool isFree = !m_rule.chain[step].isRepeated() || (next >= 0 && !m_entries.entryOf(next));
+    if (next < 0 || !isFree) return false;
+    if (m_rule.writesBranches) noteOutsiders(next);
+    take(next, step);
+    return true;
+  }
+
+  ValueId mainOutputId() const { return m_graph.node(m_walk.nodes.back()).outputs.front(); }
+  const Value& mainOutput() const { return m_graph.value(mainOutputId()); }
+
+  /// TransformerEngine's windows follow the main tensor only; ours also accept it as an extra operand of the same
+  /// shape, but not as one value a row.
+  bool accepts(const Use& use) const {
+    if (use.slot == 0) return true;
+    const auto shapeOf = [&](int slot) { return m_graph.spec(use.node, OperandKind::Input, slot).shape; };
+    return m_rule.origin == RuleOrigin::Fuseline && shapeOf(use.slot) == shapeOf(0);
+  }
+
+  /// The tensors that a chain may go on with: the main one, and in our own rules the others as well.
+  std::span<const ValueId> waysOn() const {
+    const std::span<const ValueId> outputs = m_graph.node(m_walk.nodes.back()).outputs;
+    return m_rule.origin == RuleOrigin::Te ? outputs.first(1) : outputs;
+  }
+
+  /// Inside the fusion a tensor is only for the next op, unless the kernel writes it for others, too.
+  bool mayBeInside(const Value& value) const {
+    return m_rule.writesBranches || (!value.isOutput && value.uses.size() == 1);
+  }
+
+  /// Over an extra output a chain goes on to the first reader of all outputs only: at the other end of a residual, say,
+  /// it would come too late for what reads the main output.
+  bool comesInTime(ValueId output, NodeId reader) const {
+    const std::vector<ValueId>& outputs = m_graph.node(m_walk.nodes.back()).outputs;
+    return output == outputs.front() || std::ranges::none_of(outputs, [&](ValueId other) {
+             return std::ranges::any_of(m_graph.value(other).uses, [&](const Use& use) { return use.node < reader; });
+           });
+  }
+
+  /// The first op on a way on that is wanted; -1: none.
+  template <class IsWanted>
+  NodeId nextOp(const IsWanted& isWanted) const {
+    for (const ValueId output : waysOn()) {
+      const Value& value = m_graph.value(output);
+      for (const Use& use : value.uses)
+        if (mayBeInside(value) && accepts(use) && comesInTime(output, use.node) && isWanted(use.node)) return use.node;
+    }
+    return -1;
+  }
+
+  bool isBeyondBorder(NodeId reader) const { return hasBorderBetween(m_graph, m_walk.nodes.back(), reader); }
+
+  /// The op that the chain goes on to; -1: none fits.
+  NodeId linkedReader(std::size_t step) const {
+    return nextOp([&](NodeId id) { return !isBeyondBorder(id) && fitsStep(id, step); });
+  }
+
+  /// Does the op fit the step, or one before it that may be left out?
+  bool fits(NodeId id, std::size_t step) const {
+    while (!fitsStep(id, step)) {
+      if (step == 0 || !m_rule.chain[step - 1].isOptional()) return false;
+      --step;
+    }
+    return true;
+  }
+
+  /// The chain would go on, if the border of a nested Sequential were not in between.
+  bool endAtBorder(std::size_t step) {
+    const NodeId reader = nextOp([&](NodeId id) { return isBeyondBorder(id) && fits(id, step); });
+    if (reader < 0) return false;
+    m_walk.explanation = borderText(m_graph, m_walk.nodes.back(), reader);
+    m_walk.repairs = {withoutBorders(m_graph, m_walk.nodes.back(), reader)};
+    return true;
+  }
+
+  /// A whole chain that could have been longer says why it is not.
+  void explainEnd() {
+    const std::size_t last = m_rule.chain.size() - 1;
+    const bool isFilled = m_walk.steps.back() == static_cast<int>(last);
+    if (m_rule.chain[last].isRepeated() || !isFilled) endAtBorder(last);
+  }
+
+  bool fail(std::size_t step) {
+    m_walk.stepsMatched = step;
+    if (const NodeId taken = linkedReader(step); taken >= 0) return failAtTaken(taken);
+    m_walk.outcome = Outcome::BrokenChain;
+    if (endAtBorder(step)) return false;
+    const Value& value = likeliestWayOn(step);
+    const bool isOutsideUse = !mayBeInside(value) &&
+                              std::ranges::any_of(value.uses, [&](const Use& use) { return fitsStep(use.node, step); });
+    m_walk.outcome = isOutsideUse ? Outcome::OutsideUse : Outcome::BrokenChain;
+    m_walk.explanation = isOutsideUse ? sharedText(value) : brokenText(step, value);
+    return false;
+  }
+
+  /// Read by an op that would fit, or else the main output.
+  const Value& likeliestWayOn(std::size_t step) const {
+    for (const ValueId output : waysOn())
+      for (const Use& use : m_graph.value(output).uses)
+        if (comesInTime(output, use.node) && fitsStep(use.node, step)) return m_graph.value(output);
+    return mainOutput();
+  }
+
+  /// The next op fits, but an earlier fusion has it.
+  bool failAtTaken(NodeId id) {
+    const FusedOperation& entry = *m_entries.entryOf(id);
+    m_walk.outcome = Outcome::TakenByAnother;
+    m_walk.explanation = fmt::format("{} is already part of {} ({}), which comes earlier in the rule book.",
+                                     nameOf(m_graph, id), entry.rule->name, idsOf(m_graph, entry.nodes));
+    return false;
+  }
+
+  /// What an op that is not run reads is an output under the name of that op's input, and not of the tensor.
+  std::string outsideText(const Value& value) const {
+    const auto id = static_cast<ValueId>(&value - m_graph.values().data());
+    const auto& outputs = m_graph.outputs();
+    const auto cut = std::ranges::find_if(outputs, [&](const GraphOutput& output) {
+      return output.value == id && output.name != value.name && isOfExternal(output.name);
+    });
+    if (cut == outputs.end()) return "the outside (it is a pipeline output)";
+    return fmt::format("{}, which is not run (no fusion crosses it)", externalOf(cut->name));
+  }
+
+  std::string sharedText(const Value& value) const {
+    std::vector<std::string> readers;
+    for (const Use& use : value.uses) readers.push_back(m_graph.node(use.node).id);
+    if (value.isOutput) readers.push_back(outsideText(value));
+    const char* const reason =
+        m_rule.pass == FusionPass::Backward
+            ? "the gradients of its readers are added up in between. With a MakeExtraOutput for the branch the sum is "
+              "an op that fusions know."
+            : "the fusion needs it to have one reader, because it would no longer exist.";
+    return fmt::format("{} is read by {}; {}", value.name, fmt::join(readers, " and "), reason);
+  }
+
+  /// An op that would fit reads an output that the rule does not follow; empty: there is none.
+  std::string besideText(std::size_t step) const {
+    for (const ValueId output : m_graph.node(m_walk.nodes.back()).outputs)
+      for (const Use& use : m_graph.value(output).uses)
+        if (output != mainOutputId() && fitsStep(use.node, step))
+          return fmt::format("{} reads {}; as in TransformerEngine, the rule follows the main output, {}.",
+                             nameOf(m_graph, use.node), m_graph.value(output).name, mainOutput().name);
+    return {};
+  }
+
+  std::string brokenText(std::size_t step, const Value& value) const {
+    if (std::string beside = besideText(step); m_rule.origin == RuleOrigin::Te && !beside.empty()) return beside;
+    const std::string expected = m_rule.chain[step].description();
+    const std::string after = nameOf(m_graph, m_walk.nodes.back());
+    if (value.uses.empty())
+      return fmt::format("After {} the pipeline ends; {} would have to come next.", after, expected);
+    if (value.uses.size() > 1)
+      return fmt::format("After {} the tensor branches to {} ops; {} would have to come next.", after,
+                         value.uses.size(), expected);
+    const Use& use = value.uses.front();
+    const std::string& port = m_graph.node(use.node).operation->inputs[static_cast<std::size_t>(use.slot)].name;
+    if (use.slot != 0 && fitsStep(use.node, step))
+      return fmt::format("After {} comes {}, but on its input {}; the rule follows the main input x.", after,
+                         nameOf(m_graph, use.node), port);
+    return fmt::format("After {} comes {}; {} would have to come next.", after, nameOf(m_graph, use.node), expected);
+  }
+
+  const Graph& m_graph;
+  const FusionRule& m_rule;
+  const EntryList& m_entries;
+  const Claims& m_claims;
+  Walk m_walk;
+  std::set<NodeId> m_outsiders;  // readers of what is inside that are not part of the run so far
+};
+
+}  // namespace
+
+Walk walkChain(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims,
+               NodeId start) {
+  return ChainWalker(graph, rule, entries, claims).walk(start);
+}
+
+}  // namespace fuseline

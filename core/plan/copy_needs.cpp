@@ -1,0 +1,46 @@
+// Follows from the gradients that an op has to compute, and from who reads what a Quantize passes on.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/copy_needs.h"
+
+#include <algorithm>
+
+namespace fuseline {
+
+std::vector<Direction> CopyNeeds::readDirections(Phase phase, const GemmOperand& operand) const {
+  if (phase == Phase::Forward) return {Direction::Rowwise};
+  if (operand.type != TensorType::GradOutput) return {Direction::Columnwise};
+  const Node& node = m_graph.node(operand.node);
+  std::vector<Direction> directions;
+  if (node.needs.inputs.front()) directions.push_back(Direction::Rowwise);
+  if (numWeights(node) > 0 && node.needs.parameters.front()) directions.push_back(Direction::Columnwise);
+  return directions;
+}
+
+bool CopyNeeds::isNeeded(const GemmOperand& operand, Direction direction) const {
+  if (passesOnQuantized(m_graph.node(operand.node), operand.type)) return isNeededByReaders(operand, direction);
+  const GradientNeeds& needs = m_graph.node(operand.node).needs;
+  if (operand.type == TensorType::GradOutput) {
+    const std::vector<Direction> read = readDirections(Phase::Backward, operand);
+    return std::ranges::find(read, direction) != read.end();
+  }
+  if (direction == Direction::Rowwise) return true;
+  return operand.type == TensorType::Input ? needs.parameters.front() : needs.inputs.front();
+}
+
+bool CopyNeeds::isNeededByReaders(const GemmOperand& source, Direction direction) const {
+  const std::vector<GemmOperand> readers = m_handed.readersOf(source);
+  const bool isReadPlain = direction == Direction::Rowwise && m_handed.isReadPlain(source);
+  return isReadPlain ||
+         std::ranges::any_of(readers, [&](const GemmOperand& reader) { return isNeeded(reader, direction); });
+}
+
+std::int64_t groupsIn(const Graph& graph, const GemmOperand& operand) {
+  return weightNumber(graph, operand) ? 0 : rowGroups(graph.node(operand.node));
+}
+
+std::optional<std::int64_t> weightNumber(const Graph& graph, const GemmOperand& operand) {
+  const bool isOneOfMany = operand.type == TensorType::Weight && numWeights(graph.node(operand.node)) > 1;
+  return isOneOfMany ? std::optional<std::int64_t>(operand.slot) : std::nullopt;
+}
+
+}  // namespace fuseline

@@ -1,0 +1,37 @@
+// Which rowwise and columnwise quantized tensors the GEMMs of a graph read.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/handed_copies.h"
+#include "core/plan/plan.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace fuseline {
+
+class CopyNeeds {
+ public:
+  /// The graph outlives it.
+  CopyNeeds(const Graph& graph, const FusionReport& report) : m_graph(graph), m_handed(graph, report) {}
+
+  /// The directions in which the GEMMs of one pass contract this tensor.
+  std::vector<Direction> readDirections(Phase phase, const GemmOperand& operand) const;
+  /// Does a GEMM of forward or backward contract this tensor in this direction?
+  bool isNeeded(const GemmOperand& operand, Direction direction) const;
+  const HandedCopies& handed() const { return m_handed; }
+
+ private:
+  bool isNeededByReaders(const GemmOperand& source, Direction direction) const;
+
+  const Graph& m_graph;
+  HandedCopies m_handed;
+};
+
+/// Groups of rows that are quantized by themselves inside one tensor; 0: the tensor is no group's or one group's.
+std::int64_t groupsIn(const Graph& graph, const GemmOperand& operand);
+/// The number of one of many weights; nothing: the op has one, or the tensor is no weight.
+std::optional<std::int64_t> weightNumber(const Graph& graph, const GemmOperand& operand);
+
+}  // namespace fuseline

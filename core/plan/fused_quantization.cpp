@@ -1,0 +1,107 @@
+// Adds quantization to the steps that produce tensors.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/fused_quantization.h"
+
+#include "core/plan/storage_layout.h"
+#include "core/support/to_index.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <ranges>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+int nextMember(const Step& producer) { return static_cast<int>(producer.nodes.size() + producer.copies.size()); }
+
+void addNote(Step& step, const std::string& note) { step.note += (step.note.empty() ? "" : "; ") + note; }
+
+const StepOperand* findWrite(const Step& step, int tensor) {
+  const auto found = std::ranges::find_if(step.operands, [&](const StepOperand& operand) {
+    return operand.tensor == tensor && operand.access == OperandAccess::Write;
+  });
+  return found == step.operands.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void FusedQuantization::addToProducer(const GemmOperand& operand, int source) {
+  const int produced = m_tensors.root(source);
+  Step& producer = producerOf(produced);
+  if (!m_copies.addWork(producer, operand, source, nextMember(producer), findWrite(producer, produced)->key)) return;
+  QuantizeWork& work = producer.copies.back();
+  work.isUnrounded =
+      m_copies.hasScale(operand) && (isOfActivation(producer, work.source) || isOfNorm(producer, work.source));
+  addNote(producer, fmt::format("quantizes {}", quantizedName(m_graph.node(operand.node), operand.type)));
+}
+
+int FusedQuantization::amaxFromProducer(const GemmOperand& operand, int source) {
+  const int produced = m_tensors.root(source);
+  const auto [known, isNew] = m_amaxOf.try_emplace(produced, -1);
+  if (!isNew) return known->second;
+  const TensorSpec spec = m_tensors[produced].spec;
+  const TensorRole role = operand.type == TensorType::GradOutput ? TensorRole::Gradient : TensorRole::Intermediate;
+  known->second = m_tensors.add("amax:" + m_tensors[produced].name, scaleSpec(), role);
+  Step& producer = producerOf(produced);
+  const int member = nextMember(producer);
+  producer.copies.push_back({.name = m_copies.workName(operand),
+                             .reader = operand.node,
+                             .type = operand.type,
+                             .quantizers = {},
+                             .member = member,
+                             .source = findWrite(producer, produced)->key,
+                             .spec = spec});
+  producer.copies.back().isUnrounded = isOfActivation(producer, producer.copies.back().source);
+  producer.operands.push_back(
+      {.key = {member, OperandKind::Output, 2}, .tensor = known->second, .access = OperandAccess::Write});
+  addNote(producer, fmt::format("finds the amax of {}", quantizedName(m_graph.node(operand.node), operand.type)));
+  return known->second;
+}
+
+void FusedQuantization::dropUnreadSources(const PlanOptions& options) {
+  const std::vector<bool> isNeeded = neededTensors(options);
+  for (Step& step : m_steps) {
+    if (step.copies.empty() || step.isQuantize()) continue;
+    for (const QuantizeWork& work : step.copies)
+      std::erase_if(step.operands, [&](const StepOperand& operand) {
+        return operand.key == work.source && !isNeeded[toIndex(m_tensors.root(operand.tensor))];
+      });
+    m_tensors.countBytes(step);
+  }
+}
+
+/// By tensor: does a step read it or a view of it, or does its memory outlive the run?
+std::vector<bool> FusedQuantization::neededTensors(const PlanOptions& options) const {
+  std::vector<bool> isNeeded(toIndex(m_tensors.size()), false);
+  for (const Step& step : m_steps)
+    for (const StepOperand& operand : step.operands)
+      if (operand.access == OperandAccess::Read) isNeeded[toIndex(m_tensors.root(operand.tensor))] = true;
+  for (int tensor = 0; tensor < m_tensors.size(); ++tensor)
+    if (isPersistent(m_tensors[tensor], options)) isNeeded[toIndex(m_tensors.root(tensor))] = true;
+  return isNeeded;
+}
+
+Step& FusedQuantization::producerOf(int tensor) {
+  const auto producer = std::ranges::find_if(std::views::reverse(m_steps),
+                                             [&](const Step& step) { return findWrite(step, tensor) != nullptr; });
+  assert(producer != m_steps.rend());
+  return *producer;
+}
+
+/// TransformerEngine's gates that scale their rows ignore the quantizers of their neighbours.
+bool FusedQuantization::isOfActivation(const Step& producer, const OperandKey& result) const {
+  const Node& node = m_graph.node(producer.nodes[toIndex(result.member)]);
+  return node.operation->category == "Activation" && node.inputs.size() == 1;
+}
+
+bool FusedQuantization::isOfNorm(const Step& producer, const OperandKey& result) const {
+  const Node& node = m_graph.node(producer.nodes[toIndex(result.member)]);
+  return producer.phase == Phase::Forward && node.operation->category == "Normalization";
+}
+
+}  // namespace fuseline

@@ -1,0 +1,38 @@
+// Fused quantization: the step that produces a tensor also quantizes it, or finds its amax.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/quantized_copies.h"
+
+#include <map>
+#include <vector>
+
+namespace fuseline {
+
+class FusedQuantization {
+ public:
+  /// steps: those so far, which it changes. All outlive it.
+  FusedQuantization(const Graph& graph, PlanTensors& tensors, QuantizedCopies& copies, std::vector<Step>& steps)
+      : m_graph(graph), m_tensors(tensors), m_copies(copies), m_steps(steps) {}
+
+  /// Lets the producer of tensor `source` also quantize it.
+  void addToProducer(const GemmOperand& operand, int source);
+  /// The amax that the producer of tensor `source` finds, for all steps that quantize it.
+  int amaxFromProducer(const GemmOperand& operand, int source);
+  /// At the end: a tensor that only its producer quantizes is not written.
+  void dropUnreadSources(const PlanOptions& options);
+
+ private:
+  Step& producerOf(int tensor);
+  std::vector<bool> neededTensors(const PlanOptions& options) const;
+  bool isOfActivation(const Step& producer, const OperandKey& result) const;
+  bool isOfNorm(const Step& producer, const OperandKey& result) const;
+
+  const Graph& m_graph;
+  PlanTensors& m_tensors;
+  QuantizedCopies& m_copies;
+  std::vector<Step>& m_steps;
+  std::map<int, int> m_amaxOf;  // by the tensor whose amax it is
+};
+
+}  // namespace fuseline

@@ -1,0 +1,204 @@
+// Makes plans: one step an entry, a gradient sum where a tensor branches, views without memory, an arena by lifetime.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/operation_cost.h"
+#include "core/plan/gradient_sums.h"
+#include "core/plan/offload_steps.h"
+#include "core/plan/plan.h"
+#include "core/plan/plan_tensors.h"
+#include "core/plan/quantize_steps.h"
+#include "core/plan/scale_updates.h"
+#include "core/plan/storage_layout.h"
+#include "core/support/to_index.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+std::string joinedIds(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> ids;
+  for (const NodeId id : nodes) ids.push_back(graph.node(id).id);
+  return fmt::format("{}", fmt::join(ids, ", "));
+}
+
+/// Which of the three a gradient is made of.
+int readerOf(const Graph& graph, const Step& step, const OperandKey& result) {
+  if (result.kind == OperandKind::GradInput) return result.slot == 0 ? 0 : 2;
+  return result.slot < numWeights(graph.node(step.nodes.front())) ? 1 : 2;
+}
+
+/// A share of an op reads only what its own gradients are made of.
+void dropUnreadGradients(const Graph& graph, Step& step) {
+  bool isRead[3] = {false, false, false};  // rowwise, columnwise, as it is
+  for (const StepOperand& result : step.operands)
+    if (result.access != OperandAccess::Read) isRead[readerOf(graph, step, result.key)] = true;
+  const bool hasCopies = std::ranges::any_of(step.operands, [](const StepOperand& operand) {
+    return operand.key.kind == OperandKind::GradOutput && operand.direction;
+  });
+  std::erase_if(step.operands, [&](const StepOperand& operand) {
+    const int reader = operand.direction ? static_cast<int>(*operand.direction) : 2;
+    return hasCopies && operand.key.kind == OperandKind::GradOutput && !isRead[reader];
+  });
+}
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const FusionReport& report, const PlanOptions& options)
+      : m_graph(graph),
+        m_report(report),
+        m_options(options),
+        m_saved(savedTensors(graph, report.backward)),
+        m_tensors(graph),
+        m_scaleUpdates(graph, m_tensors),
+        m_gradients(graph, m_tensors),
+        m_quantize(graph, report, m_tensors, m_steps) {}
+
+  Plan make() {
+    for (const FusedOperation& entry : m_report.forward)
+      addStep(entry, Phase::Forward, forwardOperands(m_graph, entry, m_saved));
+    nameOutputs();
+    if (m_graph.pass() == PassKind::Training) {
+      addScaleUpdate(Phase::Forward);
+      addBackward();
+    }
+    m_quantize.dropUnreadSources(m_options);
+    auto [tensors, viewOf] = std::move(m_tensors).take();
+    Plan plan{.steps = std::move(m_steps), .tensors = std::move(tensors)};
+    addOffloadSteps(m_graph, plan, viewOf);
+    layOutStorages(plan, viewOf, m_options);
+    return plan;
+  }
+
+ private:
+  void addStep(const FusedOperation& entry, Phase phase, const EntryOperands& operands) {
+    if (m_quantize.addHandedOnly(entry, phase)) return;
+    Step step = makeStep(entry, phase, operands);
+    countWork(step, entry);
+    m_steps.push_back(std::move(step));
+    if (phase == Phase::Backward)
+      for (const NodeId id : entry.nodes) addSums(m_gradients.addInputGradients(id));
+  }
+
+  Step makeStep(const FusedOperation& entry, Phase phase, const EntryOperands& operands) {
+    Step step{.phase = phase, .nodes = entry.nodes};
+    step.name = entry.isFused() ? fmt::format("{}({})", entry.rule->name, joinedIds(m_graph, entry.nodes))
+                                : m_graph.node(entry.nodes.front()).id;
+    step.rule = entry.isFused() ? entry.rule->name : "";
+    step.note = noteOf(entry, phase);
+    step.kernel = entry.kernelName(m_graph);
+    step.isView = operands.isView();
+    for (const OperandUse& use : operands.operands) addOperand(step, entry, use);
+    for (const ViewOperand& view : operands.views) addView(entry.nodes, view);
+    return step;
+  }
+
+  std::string noteOf(const FusedOperation& entry, Phase phase) const {
+    return m_quantize.isQuantizeIn(entry, phase) ? "back to high precision: not all that read it can read codes"
+                                                 : entry.note(m_graph);
+  }
+
+  void addOperand(Step& step, const FusedOperation& entry, const OperandUse& use) {
+    const std::optional<GemmOperand> operand = gemmOperand(m_graph, entry, use.key);
+    if (use.access == OperandAccess::Read && operand && quantizersOf(m_graph.node(operand->node), operand->type).any())
+      return m_quantize.addGemmOperands(step, entry.nodes, use.key, *operand);
+    step.operands.push_back({.key = use.key, .tensor = m_tensors.of(entry.nodes, use.key), .access = use.access});
+  }
+
+  void addView(const std::vector<NodeId>& nodes, const ViewOperand& view) {
+    const int source = m_tensors.of(nodes, view.source);
+    m_tensors.makeView(m_tensors.of(nodes, view.view), source);
+  }
+
+  void countWork(Step& step, const FusedOperation& entry) const {
+    if (step.isView) return;
+    for (const NodeId id : entry.nodes) {
+      const Node& node = m_graph.node(id);
+      if (!node.operation->flops) continue;
+      const FlopCount flops = node.operation->flops(node.attributes, m_graph.inputSpecs(id));
+      step.flops += step.phase == Phase::Forward ? flops.forward : backwardFlops(m_graph, id);
+    }
+    m_tensors.countBytes(step);
+  }
+
+  void nameOutputs() {
+    for (const GraphOutput& output : m_graph.outputs()) {
+      const int tensor = m_tensors.find({Subject::Value, output.value, 0});
+      if (m_tensors[tensor].role != TensorRole::Intermediate) {  // an input, or an output under a second name
+        const int alias = m_tensors.add(output.name, m_graph.value(output.value).spec, TensorRole::Output);
+        m_tensors.makeView(alias, tensor);
+        continue;
+      }
+      m_tensors[tensor].name = output.name;
+      m_tensors[tensor].role = TensorRole::Output;
+    }
+  }
+
+  void addScaleUpdate(Phase phase) {
+    if (std::optional<Step> step = m_scaleUpdates.stepAfter(phase)) m_steps.push_back(std::move(*step));
+  }
+
+  void addBackward() {
+    addSums(m_gradients.addOutputGradients());
+    for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry) addBackwardEntry(*entry);
+    for (const NodeId id : m_delayed) addShare(id, Share::Delayed);
+    addScaleUpdate(Phase::Backward);
+  }
+
+  void addSums(std::vector<Step> sums) { std::ranges::move(sums, std::back_inserter(m_steps)); }
+
+  /// Gradients that wait are queued, and computed in the order of the queue when all others are there.
+  void addBackwardEntry(const FusedOperation& entry) {
+    const NodeId id = entry.nodes.front();
+    if (entry.isFused() || !m_graph.node(id).delayedNeeds().anyParameter())
+      return addStep(entry, Phase::Backward, backwardOperands(m_graph, entry));
+    m_delayed.push_back(id);
+    const GradientNeeds prompt = m_graph.node(id).promptNeeds();
+    if (prompt.anyInput() || prompt.anyParameter()) addShare(id, Share::Prompt);
+    addSums(m_gradients.addInputGradients(id));
+  }
+
+  enum class Share { Prompt, Delayed };
+
+  void addShare(NodeId id, Share which) {
+    const Node& node = m_graph.node(id);
+    const bool isDelayed = which == Share::Delayed;
+    BackwardShare share = shareOf(m_graph, id, isDelayed ? node.delayedNeeds() : node.promptNeeds());
+    Step step = makeStep({.nodes = {id}}, Phase::Backward, backwardOperands(m_graph, id, share));
+    if (isDelayed) step.name += " (wgrad)";
+    dropUnreadGradients(m_graph, step);
+    step.context = std::move(share.context);
+    const FlopCount flops = node.operation->flops(node.attributes, m_graph.inputSpecs(id));
+    step.flops = isDelayed ? flops.wgrad : backwardFlops(m_graph, id) - flops.wgrad;
+    m_tensors.countBytes(step);
+    m_steps.push_back(std::move(step));
+  }
+
+  const Graph& m_graph;
+  const FusionReport& m_report;
+  const PlanOptions& m_options;
+  SavedSet m_saved;
+  std::vector<Step> m_steps;
+  PlanTensors m_tensors;
+  ScaleUpdates m_scaleUpdates;
+  GradientSums m_gradients;
+  QuantizeSteps m_quantize;
+  std::vector<NodeId> m_delayed;  // ops whose weight gradients wait, in the order of backward
+};
+
+}  // namespace
+
+Plan makePlan(const Graph& graph, const FusionReport& report, const PlanOptions& options) {
+  return Planner(graph, report, options).make();
+}
+
+}  // namespace fuseline

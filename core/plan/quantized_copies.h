@@ -1,0 +1,44 @@
+// The quantized tensors of a plan that is being made: which are there, and the work that computes them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/copy_needs.h"
+#include "core/plan/plan_tensors.h"
+
+#include <string>
+
+namespace fuseline {
+
+class QuantizedCopies {
+ public:
+  /// All outlive it.
+  QuantizedCopies(const Graph& graph, const CopyNeeds& needs, PlanTensors& tensors)
+      : m_graph(graph), m_needs(needs), m_tensors(tensors) {}
+
+  /// Another step of the same op may have computed them.
+  bool has(const GemmOperand& operand) const;
+  bool hasScale(const GemmOperand& operand) const;
+  /// The tensor that a GEMM reads in this direction: a quantized one or, without one, `plain`.
+  int readBy(const GemmOperand& operand, Direction direction, int plain) const;
+  /// Takes the quantized tensors of a Quantize for the reader's own, if it hands them over.
+  bool takeHanded(const GemmOperand& reader);
+
+  /// Lets a step quantize tensor `source`, which is its operand `key`; `member` numbers the work. False: there is
+  /// nothing to quantize.
+  bool addWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key);
+  /// The name of a step that quantizes only this: "fc1.quantize_input".
+  std::string workName(const GemmOperand& operand) const;
+
+ private:
+  TensorKey keyOf(const GemmOperand& operand, Direction direction) const;
+  int slotOf(const GemmOperand& operand, int part = 0) const;
+  void addCopy(Step& step, const GemmOperand& operand, Direction direction);
+  void addGroupSizes(Step& step, const GemmOperand& operand);
+  void addStates(Step& step, const GemmOperand& operand) const;
+
+  const Graph& m_graph;
+  const CopyNeeds& m_needs;
+  PlanTensors& m_tensors;
+};
+
+}  // namespace fuseline

@@ -1,0 +1,144 @@
+// Lays storages out by lifetime.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/storage_layout.h"
+
+#include "core/plan/memory_plan.h"
+#include "core/support/to_index.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace fuseline {
+
+namespace {
+
+class StorageLayout {
+ public:
+  StorageLayout(Plan& plan, const std::vector<int>& viewOf, const PlanOptions& options)
+      : m_plan(plan), m_viewOf(viewOf), m_options(options) {}
+
+  void layOut() {
+    assignStorages();
+    placeStorages();
+  }
+
+ private:
+  int root(int tensor) const {
+    while (m_viewOf[toIndex(tensor)] != tensor) tensor = m_viewOf[toIndex(tensor)];
+    return tensor;
+  }
+
+  void assignStorages() {
+    std::vector<int> storageOf(m_plan.tensors.size(), -1);
+    for (int tensor = 0; tensor < static_cast<int>(m_plan.tensors.size()); ++tensor) {
+      int& storage = storageOf[toIndex(root(tensor))];
+      if (storage < 0) {
+        storage = static_cast<int>(m_plan.storages.size());
+        m_plan.storages.push_back(
+            {.bytes = m_plan.tensors[toIndex(tensor)].spec.bytes(), .firstStep = -1, .lastStep = -1});
+      }
+      m_plan.tensors[toIndex(tensor)].storage = storage;
+      m_plan.storages[toIndex(storage)].isPersistent |= isPersistent(m_plan.tensors[toIndex(tensor)], m_options);
+      m_plan.storages[toIndex(storage)].isOnHost |= m_plan.tensors[toIndex(tensor)].role == TensorRole::Offloaded;
+    }
+    for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) extendLifetimes(step);
+    markSaved();
+  }
+
+  void extendLifetimes(int step) {
+    for (const StepOperand& operand : m_plan.steps[toIndex(step)].operands) {
+      Storage& storage = m_plan.storages[toIndex(m_plan.tensors[toIndex(operand.tensor)].storage)];
+      if (storage.firstStep < 0) storage.firstStep = step;
+      storage.lastStep = step;
+    }
+  }
+
+  /// Saved are forward tensors that a backward step reads.
+  void markSaved() {
+    std::vector<bool> isCounted = inputStorages();
+    for (const Step& step : m_plan.steps) {
+      if (step.phase != Phase::Backward) continue;
+      for (const StepOperand& operand : step.operands) {
+        PlanTensor& tensor = m_plan.tensors[toIndex(operand.tensor)];
+        const bool isForward = tensor.role == TensorRole::Intermediate || tensor.role == TensorRole::Output;
+        if (!isForward || operand.access == OperandAccess::Write) continue;
+        tensor.isSaved = true;
+        const Storage& storage = m_plan.storages[toIndex(tensor.storage)];
+        if (!isCounted[toIndex(tensor.storage)]) m_plan.savedForBackwardBytes += storage.bytes;
+        isCounted[toIndex(tensor.storage)] = true;
+      }
+    }
+  }
+
+  /// Inputs are the caller's: keeping them for backward costs nothing.
+  std::vector<bool> inputStorages() const {
+    std::vector<bool> isInput(m_plan.storages.size(), false);
+    for (const PlanTensor& tensor : m_plan.tensors)
+      if (tensor.role == TensorRole::Input) isInput[toIndex(tensor.storage)] = true;
+    return isInput;
+  }
+
+  void placeStorages() {
+    for (Storage& storage : m_plan.storages) {
+      if (!storage.isPersistent && !storage.isOnHost) continue;
+      std::int64_t& end = storage.isOnHost ? m_plan.hostBytes : m_plan.persistentBytes;
+      storage.offset = end;
+      end += alignedBytes(storage.bytes);
+    }
+    std::vector<std::vector<int>> ending(m_plan.steps.size());
+    Arena arena;
+    for (int step = 0; step < static_cast<int>(m_plan.steps.size()); ++step) placeStep(step, arena, ending);
+    m_plan.arenaBytes = arena.sizeBytes();
+    for (Storage& storage : m_plan.storages)
+      if (!storage.isPersistent && !storage.isOnHost) storage.offset += m_plan.persistentBytes;
+  }
+
+  void placeStep(int step, Arena& arena, std::vector<std::vector<int>>& ending) {
+    std::vector<int>& dying = ending[toIndex(step)];
+    for (const StepOperand& operand : m_plan.steps[toIndex(step)].operands) {
+      const int index = m_plan.tensors[toIndex(operand.tensor)].storage;
+      Storage& storage = m_plan.storages[toIndex(index)];
+      if (storage.isPersistent || storage.isOnHost || storage.firstStep != step ||
+          operand.access == OperandAccess::Read)
+        continue;
+      const int reused = reusable(m_plan.steps[toIndex(step)], operand, dying);
+      storage.offset = reused >= 0 ? m_plan.storages[toIndex(reused)].offset : arena.allocate(storage.bytes);
+      if (reused >= 0) std::erase(dying, reused);
+      ending[toIndex(storage.lastStep)].push_back(index);
+    }
+    for (const int index : dying)
+      arena.release(m_plan.storages[toIndex(index)].offset, m_plan.storages[toIndex(index)].bytes);
+  }
+
+  /// An input of the same spec that nobody needs after this elementwise step; -1 when there is none.
+  int reusable(const Step& step, const StepOperand& output, const std::vector<int>& dying) const {
+    if (step.kernel != "elementwise" && step.kernel != "accumulate") return -1;
+    for (const StepOperand& operand : step.operands) {
+      const int storage = m_plan.tensors[toIndex(operand.tensor)].storage;
+      if (operand.access == OperandAccess::Read && m_plan.spec(operand) == m_plan.spec(output) &&
+          std::ranges::find(dying, storage) != dying.end())
+        return storage;
+    }
+    return -1;
+  }
+
+  Plan& m_plan;
+  const std::vector<int>& m_viewOf;
+  const PlanOptions& m_options;
+};
+
+}  // namespace
+
+bool isPersistent(const PlanTensor& tensor, const PlanOptions& options) {
+  if (tensor.role == TensorRole::Offloaded) return false;
+  const bool isInside = tensor.role == TensorRole::Intermediate || tensor.role == TensorRole::Gradient ||
+                        tensor.role == TensorRole::Reloaded;
+  return options.keepIntermediates || tensor.isKept || !isInside;
+}
+
+void layOutStorages(Plan& plan, const std::vector<int>& viewOf, const PlanOptions& options) {
+  StorageLayout(plan, viewOf, options).layOut();
+}
+
+}  // namespace fuseline
