@@ -8,6 +8,9 @@
 
 namespace fuseline {
 
+template <class T>
+class FieldTable;
+
 /// Of what kind the operations of a step are. None: it stands under no roof of its device, as it waits for a link to
 /// the host or to another device, or nobody noted it.
 enum class Arithmetic { None, F32, Bf16, Fp8 };
@@ -40,6 +43,7 @@ ComputeRoof computeRoof(const DeviceRoofs& roofs, Arithmetic arithmetic);
 /// The higher of each: on a shared machine one of two measurements may be disturbed.
 DeviceRoofs higher(const DeviceRoofs& a, const DeviceRoofs& b);
 
+const FieldTable<DeviceRoofs>& fieldsOf(const DeviceRoofs*);
 Json toJson(const DeviceRoofs& roofs);
 
 }  // namespace fuseline

@@ -28,7 +28,7 @@ struct SweepPoint {
   /// "M=512 H=4096 MXFP8BlockScaling"
   std::string name() const;
   /// Puts the point into the settings of a run; the symbols go before what is set there.
-  void applyTo(RunSettings& settings) const;
+  void applyTo(RunSpec& settings) const;
 };
 
 struct ShapeSweep {

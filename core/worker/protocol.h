@@ -33,7 +33,7 @@ struct RunRequest {
   int id = 0;
   std::string pipelineText;
   std::string pipelineName;
-  RunSettings settings;
+  RunSpec settings;
   std::vector<std::string> variants = {"unfused", "fused"};
   RuleSwitches switches;
   /// A safetensors file on the worker's machine with what the run starts from; empty: all is drawn from the seed.
