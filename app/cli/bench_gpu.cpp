@@ -172,7 +172,7 @@ Json orNull(double value) { return value > 0.0 ? Json(value) : Json(); }
 Json measuredJson(const GpuResult& result, const DeviceRoofs& roofs) {
   const GpuRow row = rowOf(result, roofs);
   return {{"rounds", row.fused.count},
-          {"clock", result.replayed.settings.timing},
+          {"clock", nameOf(result.replayed.settings.timing)},
           {"launching", result.replayed.variant("fused")->launching},
           {"linears", result.linears.total},
           {"quantizedLinears", result.linears.quantized},
@@ -196,7 +196,7 @@ Json toJson(const GpuResult& result, const DeviceRoofs& roofs) {
       {"pipeline", what.pipeline}, {"size", what.size.name},
       {"M", what.size.M},          {"H", what.size.H},
       {"F", what.size.F},          {"G", what.size.G},
-      {"recipe", what.recipe},     {"pass", what.pass},
+      {"recipe", what.recipe},     {"pass", nameOf(what.pass)},
       {"reason", result.reason},   {"measured", result.reason.empty() ? measuredJson(result, roofs) : Json(nullptr)}};
 }
 
@@ -210,7 +210,7 @@ std::string milliseconds(const SampleStats& stats) { return fmt::format("{:.3f}"
 
 void addRow(Table& table, const GpuResult& result, const DeviceRoofs& roofs) {
   const GpuCase& what = result.what;
-  std::vector<Cell> cells = {what.size.name, what.recipe, what.pass};
+  std::vector<Cell> cells = {what.size.name, what.recipe, nameOf(what.pass)};
   if (!result.reason.empty()) {
     cells.emplace_back("does not run", Style::Dim);
     return table.addRow(std::move(cells));

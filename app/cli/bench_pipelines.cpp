@@ -34,14 +34,14 @@ constexpr const char* kElementwise = "elementwise-chain";
 constexpr std::array kPipelines = {"llama-mlp",     "gpt-mlp",    "layernorm-mlp",
                                    "residual-norm", kElementwise, "transformer-stack"};
 constexpr std::array<const char*, 2> kDTypes = {"f32", "bf16"};
-constexpr std::array<const char*, 2> kPasses = {"forward", "train"};
+constexpr std::array kPasses = {PassKind::Forward, PassKind::Training};
 
 /// One line of the suite before it ran.
 struct BenchCase {
   std::string pipeline;
   BenchSize size;
   std::string dtype;
-  std::string pass;
+  PassKind pass = PassKind::Training;
 };
 
 struct BenchResult {
@@ -72,7 +72,7 @@ std::vector<BenchCase> casesOf(bool isQuick) {
   for (const char* pipeline : kPipelines)
     for (const BenchSize& size : sizesOf(pipeline, isQuick))
       for (const char* dtype : kDTypes)
-        for (const char* pass : kPasses) cases.push_back({pipeline, size, dtype, pass});
+        for (const PassKind pass : kPasses) cases.push_back({pipeline, size, dtype, pass});
   return cases;
 }
 
@@ -130,7 +130,7 @@ SuiteRun<BenchResult> measureCases(const std::vector<BenchCase>& cases, const Co
   const SuiteSteps<BenchCase, BenchResult> steps{
       .name =
           [](const BenchCase& what) {
-            return fmt::format("{} {} {} {}", what.pipeline, what.size.name, what.dtype, what.pass);
+            return fmt::format("{} {} {} {}", what.pipeline, what.size.name, what.dtype, nameOf(what.pass));
           },
       .measure = [&](const BenchCase& what) -> Result<BenchResult> {
         Result<RunRecord> record = measureCase(what, context, cancel);
@@ -166,7 +166,7 @@ Json toJson(const BenchRow& row) {
           {"H", row.what.size.H},
           {"F", row.what.size.F},
           {"dtype", row.what.dtype},
-          {"pass", row.what.pass},
+          {"pass", nameOf(row.what.pass)},
           {"rounds", row.fused.count},
           {"unfusedMedianNs", row.unfused.median},
           {"unfusedSpreadPercent", row.unfused.spreadPercent()},
@@ -181,8 +181,9 @@ Json toJson(const BenchRow& row) {
 }
 
 void addRow(Table& table, const BenchRow& row) {
-  table.addRow({row.what.size.name, row.what.dtype, row.what.pass, fmt::format("{:.3f}", row.unfused.median / 1e6),
-                spreadText(row.unfused), fmt::format("{:.3f}", row.fused.median / 1e6), spreadText(row.fused),
+  table.addRow({row.what.size.name, row.what.dtype, nameOf(row.what.pass),
+                fmt::format("{:.3f}", row.unfused.median / 1e6), spreadText(row.unfused),
+                fmt::format("{:.3f}", row.fused.median / 1e6), spreadText(row.fused),
                 fmt::format("{}", row.fused.count), speedupCell(row.speedup), fmt::format("{:.0f}", row.fusedGflops),
                 fmt::format("{:.0f} %", 100.0 * row.roofShare),
                 row.gemmShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.gemmShare) : ""});

@@ -267,7 +267,7 @@ void addDiffVerb(CLI::App& app, Context& context) {
                    "that could be chance does not fail")
       ->type_name("GATE")
       ->allow_extra_args(false);
-  addMeasuringOptions(*verb, *options);
+  addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
   verb->add_flag("--view", options->withView, "Also how they are laid out");
   verb->add_flag("--exit-code", options->tellsByExitCode, "Exits 5 where they differ");
   verb->footer(

@@ -163,7 +163,7 @@ void addEdits(CLI::App& verb, EditOptions& options) {
 
 void addEditVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<EditOptions>();
-  options->device = "reference";  // no kernel is asked for
+  options->spec.device = "reference";  // no kernel is asked for
   CLI::App* verb = addVerb(app, context, "edit",
                            "Changes a pipeline by named edits, in their order, and shows what changed", options, edit);
   options->verb = verb;

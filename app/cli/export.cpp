@@ -29,7 +29,6 @@ struct ExportOptions : PipelineOptions {
   std::string output;
   bool replaces = false;
   bool moduleOnly = false;
-  std::uint64_t seed = 0;
   std::string tensorsFile;
   /// Options of formats that have weights.
   std::vector<const CLI::Option*> ofWeights;
@@ -134,7 +133,7 @@ Result<PipelineText> pipelineText(const PipelineExporter& exporter, const Export
                                                   .document = pipeline->loaded.document,
                                                   .options = pipeline->options,
                                                   .analysis = pipeline->analysis,
-                                                  .seed = options.seed,
+                                                  .seed = options.spec.seed,
                                                   .tensors = std::move(*tensors),
                                                   .moduleOnly = options.moduleOnly,
                                                   .layOut = context.layOut});
@@ -216,7 +215,8 @@ void addExportVerb(CLI::App& app, Context& context) {
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
   options->ofWeights = {
-      addSeedOption(*verb, options->seed, "Seed of the random weights, for formats that contain weights"),
+      addSpecOption(*verb, options->spec, runSpecField("seed"),
+                    "Seed of the random weights, for formats that contain weights"),
       verb->add_option("--tensors", options->tensorsFile, "Of a format with weights: those of `fuseline run --save`")
           ->type_name("IN.safetensors")};
   for (const CLI::Option* option : verb->get_options())

@@ -11,10 +11,11 @@ namespace fuseline::cli {
 namespace {
 
 using Names = std::vector<std::string>;
+using Passes = std::vector<PassKind>;
 
 const Names kRecipes = {
     "none", "DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling", "NVFP4BlockScaling"};
-const Names kPasses = {"forward", "train"};
+const Passes kPasses = {PassKind::Forward, PassKind::Training};
 
 /// Hidden and inner sizes of GPT-3 1.3B and 175B, Llama 3 8B and 70B, and of the experts of DeepSeek-V2-Lite, of which
 /// a GPU may have eight. "decode" is a step of generation, where the host decides.
@@ -31,7 +32,7 @@ struct Group {
   std::string pipeline;
   std::vector<GpuSize> sizes;
   Names recipes;
-  Names passes;
+  Passes passes;
 };
 
 const std::vector<Group>& allGroups() {
@@ -50,10 +51,10 @@ const std::vector<Group>& defaultGroups() {
   static const std::vector<Group> groups = {
       {"gpt-mlp", {k1B}, kRecipes, kPasses},
       {"llama-mlp", {k8B}, kRecipes, kPasses},
-      {"llama-mlp", {k8BDecode}, {"none"}, {"forward"}},
-      {"transformer-stack", {k8B}, {"none", "DelayedScaling"}, {"train"}},
-      {"residual-norm", {k8B}, {"none", "DelayedScaling"}, {"train"}},
-      {"grouped-mlp", {kExperts}, {"none", "DelayedScaling", "Float8BlockScaling"}, {"train"}},
+      {"llama-mlp", {k8BDecode}, {"none"}, {PassKind::Forward}},
+      {"transformer-stack", {k8B}, {"none", "DelayedScaling"}, {PassKind::Training}},
+      {"residual-norm", {k8B}, {"none", "DelayedScaling"}, {PassKind::Training}},
+      {"grouped-mlp", {kExperts}, {"none", "DelayedScaling", "Float8BlockScaling"}, {PassKind::Training}},
       {"elementwise-chain", {k8BLong}, {"none"}, kPasses},
   };
   return groups;
@@ -64,13 +65,13 @@ std::vector<GpuCase> casesOf(const std::vector<Group>& groups) {
   for (const Group& group : groups)
     for (const GpuSize& size : group.sizes)
       for (const std::string& recipe : group.recipes)
-        for (const std::string& pass : group.passes) cases.push_back({group.pipeline, size, recipe, pass});
+        for (const PassKind pass : group.passes) cases.push_back({group.pipeline, size, recipe, pass});
   return cases;
 }
 
 }  // namespace
 
-std::string GpuCase::name() const { return fmt::format("{}_{}_{}_{}", pipeline, size.name, recipe, pass); }
+std::string GpuCase::name() const { return fmt::format("{}_{}_{}_{}", pipeline, size.name, recipe, nameOf(pass)); }
 
 std::vector<GpuCase> gpuCases() {
   std::vector<GpuCase> cases = casesOf(allGroups());

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/profile/run_spec.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,7 +23,7 @@ struct GpuCase {
   std::string pipeline;
   GpuSize size;
   std::string recipe;
-  std::string pass;
+  PassKind pass = PassKind::Training;
   bool isDefault = false;  // measured unless others are asked for
 
   /// "llama-mlp_8B_DelayedScaling_train"

@@ -63,7 +63,7 @@ Json toJson(const Graph& graph) {
   Json outputs = Json::array();
   for (const GraphOutput& output : graph.outputs())
     outputs.push_back({{"name", output.name}, {"from", graph.value(output.value).name}});
-  return {{"pass", graph.pass() == PassKind::Training ? "train" : "forward"},
+  return {{"pass", nameOf(graph.pass())},
           {"edges", edges},
           {"ops", ops},
           {"outputs", outputs}};

@@ -14,7 +14,6 @@
 #include "core/support/visible_text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -28,42 +27,16 @@ namespace {
 
 Error usageError(std::string message) { return {std::move(message), ErrorKind::Usage}; }
 
-Result<std::pair<std::string, std::int64_t>> parseSymbol(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  if (equals != std::string::npos && equals > 0) {
-    const auto [stop, problem] = std::from_chars(text.data() + equals + 1, end, value);
-    if (problem == std::errc() && stop == end) return std::pair(text.substr(0, equals), value);
-  }
-  return usageError(fmt::format("--set {}: expected SYMBOL=INTEGER, as in --set M=1024.", text));
-}
-
-Result<std::pair<std::string, std::string>> parseRecipeField(const PipelineOptions& options, const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0)
-    return usageError(fmt::format("--recipe-set {}: expected KEY=VALUE, as in --recipe-set margin=2.", text));
-  if (options.recipe.empty())
-    return usageError(fmt::format("--recipe-set {}: name the recipe, too, with --recipe NAME.", text));
-  return std::pair(text.substr(0, equals), text.substr(equals + 1));
-}
-
 /// What tensor cores of an architecture can do; a device that runs the pipeline asks its library.
 Result<void> checkArchitecture(const PipelineOptions& options, const std::optional<Recipe>& recipe) {
-  if (!recipe || !isPlannedArchitecture(options.device)) return {};
-  const ComputeCapability capability = *parseCapability(options.device);
-  const Verdict verdict = options.emulates ? fieldsFit(*recipe, capability) : supports(*recipe, capability);
+  if (!recipe || !isPlannedArchitecture(options.spec.device)) return {};
+  const ComputeCapability capability = *parseCapability(options.spec.device);
+  const Verdict verdict = options.spec.emulates ? fieldsFit(*recipe, capability) : supports(*recipe, capability);
   return verdict ? Result<void>()
-                 : Error{fmt::format("--device {}: {}", options.device, verdict.reason()), ErrorKind::NoDevice};
+                 : Error{fmt::format("--device {}: {}", options.spec.device, verdict.reason()), ErrorKind::NoDevice};
 }
 
-std::string recipeNames() {
-  std::vector<std::string> names;
-  for (const RecipeDefinition& recipe : builtinRecipes()) names.push_back(recipe.name);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-Result<void> checkSymbols(const PipelineDocument& document, const RunSettings& settings) {
+Result<void> checkSymbols(const PipelineDocument& document, const RunSpec& settings) {
   std::vector<std::string> known;
   for (const auto& [name, value] : document.symbols().items()) known.push_back(name);
   for (const auto& [name, value] : settings.symbols)
@@ -99,9 +72,9 @@ struct Device {
 };
 
 /// With TransformerEngine's rules an architecture is planned with its kernels, whatever those of this program are.
-Result<Device> deviceFor(const std::string& name, const std::string& rules, const BackendRegistry& registry) {
+Result<Device> deviceFor(const std::string& name, std::optional<RuleBook> rules, const BackendRegistry& registry) {
   if (isPlannedArchitecture(name)) {
-    Capabilities planned = rules == "te" ? Capabilities() : plannedCapabilities(registry.capabilities("cuda"));
+    Capabilities planned = rules == RuleBook::Te ? Capabilities() : plannedCapabilities(registry.capabilities("cuda"));
     return Device{std::move(planned), parseCapability(name)};
   }
   Result<std::shared_ptr<Backend>> backend = registry.open(name);
@@ -119,7 +92,7 @@ Result<RunRecord> readRun(const std::string& path) {
 }
 
 /// A figure holds for what was measured: the same ops with the same sizes on the same device.
-Result<GainModel> readGains(const std::string& path, const Json& pipeline, const RunSettings& settings,
+Result<GainModel> readGains(const std::string& path, const Json& pipeline, const RunSpec& settings,
                             const Json& recipe) {
   const Result<RunRecord> run = readRun(path);
   if (!run) return run.error();
@@ -130,7 +103,7 @@ Result<GainModel> readGains(const std::string& path, const Json& pipeline, const
 }
 
 Result<GainModel> measuredGains(const PipelineOptions& options, const PipelineDocument& document,
-                                const RunSettings& settings, const Json& recipe) {
+                                const RunSpec& settings, const Json& recipe) {
   GainModel gains;
   if (options.measuredFiles.empty()) return gains;
   const Json pipeline = toJson(document);
@@ -143,8 +116,8 @@ Result<GainModel> measuredGains(const PipelineOptions& options, const PipelineDo
 }
 
 /// What is given on the command line goes before what runs say about the device.
-Result<GainModel> gainModel(const PipelineOptions& options, const PipelineDocument& document,
-                            const RunSettings& settings, const Json& recipe) {
+Result<GainModel> gainModel(const PipelineOptions& options, const PipelineDocument& document, const RunSpec& settings,
+                            const Json& recipe) {
   Result<GainModel> gains = measuredGains(options, document, settings, recipe);
   if (gains && options.bandwidthGBps > 0.0)
     gains->device = {.bandwidthBytesPerSecond = options.bandwidthGBps * 1e9,
@@ -157,37 +130,43 @@ Result<GainModel> gainModel(const PipelineOptions& options, const PipelineDocume
 
 bool isPlannedArchitecture(std::string_view device) { return std::ranges::count(plannedArchitectures(), device) > 0; }
 
+CLI::Option* addSpecOption(CLI::App& verb, RunSpec& spec, const SpecField& field, std::string help) {
+  const std::string name = optionName(field, spec);
+  if (help.empty()) help = std::string(name.starts_with("--no-") ? field.offHelp : field.help);
+  const auto take = [&spec, &field, name](const std::string& text) {
+    if (const Result<void> taken = takeText(field, text, spec); !taken)
+      throw CLI::ValidationError(name, taken.error().message);
+  };
+  if (field.isFlag()) {
+    const std::string value = name.starts_with("--no-") ? "off" : "on";
+    return verb.add_flag_callback(
+        name, [take, value] { take(value); }, help);
+  }
+  const auto takeAll = [take](const std::vector<std::string>& texts) { std::ranges::for_each(texts, take); };
+  CLI::Option* option = field.repeats() ? verb.add_option_function<std::vector<std::string>>(name, takeAll, help)
+                                        : verb.add_option_function<std::string>(name, take, help);
+  option->type_name(std::string(field.placeholder));
+  if (const std::vector<std::string> texts = textsOf(field, spec); !texts.empty()) option->default_str(texts.front());
+  return field.repeats() ? option->allow_extra_args(false) : option;
+}
+
+void addSpecOptions(CLI::App& verb, RunSpec& spec, SpecGroup group) {
+  for (const SpecField& field : runSpecFields())
+    if (field.group == group) addSpecOption(verb, spec, field);
+}
+
 void addFileOptions(CLI::App& verb, PipelineOptions& options) {
   verb.add_option("FILE", options.file, "The pipeline, *.fuseline")->required();
   addReadingOptions(verb, options);
 }
 
 void addReadingOptions(CLI::App& verb, PipelineOptions& options) {
-  verb.add_option("--set", options.symbols, "Replaces the value of a symbol")
-      ->type_name("SYMBOL=VALUE")
-      ->allow_extra_args(false);
-  verb.add_option("--pass", options.pass, "forward, or train: forward and backward")
-      ->check(CLI::IsMember({"forward", "train"}))
-      ->capture_default_str();
+  addSpecOptions(verb, options.spec, SpecGroup::Reading);
   verb.add_flag("--json", options.asJson, "Machine-readable output");
 }
 
 void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
-  verb.add_option("--device", options.device,
-                  fmt::format("cpu, reference, cuda[:N], or an architecture to plan for: {}",
-                              fmt::join(plannedArchitectures(), ", ")))
-      ->capture_default_str();
-  verb.add_option("--recipe", options.recipe,
-                  fmt::format("The quantization recipe: {}; without it the pipeline file decides", recipeNames()));
-  verb.add_option("--recipe-set", options.recipeSettings, "A setting of the recipe")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  verb.add_flag(
-      "--emulate", options.emulates,
-      "Accepts a recipe that the GPU does not multiply natively: its GEMMs read the quantized values decoded, "
-      "in high precision");
-  verb.add_option("--rules", options.rules, "The rule book: te or all; without it the pipeline file decides")
-      ->check(CLI::IsMember({"te", "all"}));
+  addSpecOptions(verb, options.spec, SpecGroup::Planning);
   verb.add_option("--without", options.switches.without, "Switches a fusion off, everywhere or at one op")
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
@@ -229,39 +208,28 @@ Result<void> checkEdited(const PipelineOptions& options, const std::string& outp
   return checkOutputs(files, replaces);
 }
 
-Result<RunSettings> settingsOf(const PipelineOptions& options) {
-  RunSettings settings{
-      .device = options.device, .pass = options.pass, .rules = options.rules, .recipe = options.recipe};
-  settings.emulates = options.emulates;
-  for (const std::string& text : options.recipeSettings) {
-    Result<std::pair<std::string, std::string>> field = parseRecipeField(options, text);
-    if (!field) return field.error();
-    settings.recipeFields.push_back(std::move(*field));
-  }
-  for (const std::string& text : options.symbols) {
-    Result<std::pair<std::string, std::int64_t>> symbol = parseSymbol(text);
-    if (!symbol) return symbol.error();
-    settings.symbols.push_back(std::move(*symbol));
-  }
-  return settings;
+Result<void> checkSpec(const RunSpec& spec) {
+  if (spec.recipeFields.empty() || !spec.recipe.empty()) return {};
+  const auto& [name, value] = spec.recipeFields.front();
+  return usageError(fmt::format("--recipe-set {}={}: name the recipe, too, with --recipe NAME.", name, value));
 }
 
 Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const BackendRegistry& registry) {
-  Result<RunSettings> settings = settingsOf(options);
-  if (!settings) return settings.error();
-  Result<Device> device = deviceFor(options.device, options.rules, registry);
+  RunSpec spec = options.spec;
+  if (Result<void> fits = checkSpec(spec); !fits) return fits.error();
+  Result<Device> device = deviceFor(spec.device, spec.rules, registry);
   if (!device) return device.error();
   Result<LoadedDocument> loaded = loadOrImportDocument(options.file);
   if (!loaded) return loaded.error();
   if (!loaded->isUnreadable)
-    if (Result<void> symbols = checkSymbols(loaded->document, *settings); !symbols) return symbols.error();
-  Result<AnalysisOptions> analysis = analysisOptions(*settings, options.switches, std::move(device->capabilities));
+    if (Result<void> symbols = checkSymbols(loaded->document, spec); !symbols) return symbols.error();
+  Result<AnalysisOptions> analysis = analysisOptions(spec, options.switches, std::move(device->capabilities));
   if (!analysis) return analysis.error();
   analysis->capability = device->capability;
   analysis->ranks = options.ranks;
-  settings->recipe = recipeName(loaded->document, analysis->recipe);
+  spec.recipe = recipeName(loaded->document, analysis->recipe);
   const Json recipe = wholeRecipe(loaded->document, analysis->recipe);
-  Result<GainModel> gains = gainModel(options, loaded->document, *settings, recipe);
+  Result<GainModel> gains = gainModel(options, loaded->document, spec, recipe);
   if (!gains) return gains.error();
   analysis->gains = std::move(*gains);
   OpenedPipeline pipeline{.loaded = std::move(*loaded), .options = std::move(*analysis)};

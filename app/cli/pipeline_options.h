@@ -15,26 +15,25 @@ namespace fuseline::cli {
 
 struct PipelineOptions {
   std::string file;
-  std::string device = "cpu";
-  std::string recipe;                       // empty: the document decides
-  std::vector<std::string> recipeSettings;  // key=value
-  bool emulates = false;
-  std::string rules;  // empty: the document decides
+  RunSpec spec = {.rules = std::nullopt};
   RuleSwitches switches;
   std::vector<std::string> measuredFiles;  // runs of this pipeline
   double bandwidthGBps = 0.0;              // 0: unknown
   double launchUs = 0.0;
   std::int64_t ranks = 1;
-  std::vector<std::string> symbols;  // SYMBOL=VALUE
-  std::string pass = "train";
   bool asJson = false;
 };
 
-/// FILE, --set, --pass, --json.
+/// A field of a run as an option, or as the flag that changes it. Its own help where `help` is empty.
+CLI::Option* addSpecOption(CLI::App& verb, RunSpec& spec, const SpecField& field, std::string help = {});
+/// All options of a group.
+void addSpecOptions(CLI::App& verb, RunSpec& spec, SpecGroup group);
+
+/// FILE, and the group Reading, and --json.
 void addFileOptions(CLI::App& verb, PipelineOptions& options);
-/// --set, --pass, --json: for verbs that name their files otherwise.
+/// The same without FILE: for verbs that name their files otherwise.
 void addReadingOptions(CLI::App& verb, PipelineOptions& options);
-/// --device, --recipe, --recipe-set, --emulate, --rules, --without, --with, --measured, --bandwidth, --launch.
+/// The group Planning, and --without, --with, --measured, --bandwidth, --launch.
 void addFusionOptions(CLI::App& verb, PipelineOptions& options);
 /// --ranks: for verbs that run nothing.
 void addRanksOption(CLI::App& verb, PipelineOptions& options);
@@ -45,8 +44,8 @@ std::vector<NamedFile> filesRead(const PipelineOptions& options);
 /// For verbs that write an edited pipeline: a pipeline file may be edited in place. Errors (Usage): as checkOutputs().
 Result<void> checkEdited(const PipelineOptions& options, const std::string& output, bool replaces);
 
-/// The options as a run's settings. Errors (Usage): a --set that is no SYMBOL=INTEGER, a recipe that does not exist.
-Result<RunSettings> settingsOf(const PipelineOptions& options);
+/// Errors (Usage): settings of a recipe that is not named.
+Result<void> checkSpec(const RunSpec& spec);
 
 struct OpenedPipeline {
   LoadedDocument loaded;

@@ -200,26 +200,26 @@ Result<void> checkNoFiles(const RunOptions& options) {
     if (!path->empty())
       return Error{fmt::format("{} {}: expected one recipe, found --recipe {}. A file is that of one run: name one "
                                "recipe, or take --json, which has the record of each.",
-                               name, *path, options.recipe),
+                               name, *path, options.spec.recipe),
                    ErrorKind::Usage};
   if (options.capture.names.empty()) return {};
   return Error{fmt::format("--capture {}: expected one recipe, found --recipe {}.", options.capture.names.front(),
-                           options.recipe),
+                           options.spec.recipe),
                ErrorKind::Usage};
 }
 
 Result<int> runMatrix(const RunOptions& options, Context& context, const std::stop_token& cancel) {
   if (!options.gates.empty())
-    return Error{
-        fmt::format("--fail-if {}: expected one recipe, found --recipe {}.", options.gates.front(), options.recipe),
-        ErrorKind::Usage};
+    return Error{fmt::format("--fail-if {}: expected one recipe, found --recipe {}.", options.gates.front(),
+                             options.spec.recipe),
+                 ErrorKind::Usage};
   if (!options.measuredFiles.empty())
     return Error{"--measured: the figures of a run hold for its own recipe, and several are compared.",
                  ErrorKind::Usage};
   if (Result<void> none = checkNoFiles(options); !none) return none.error();
   RunOptions plain = options;
-  plain.recipe.clear();
-  Result<std::vector<const RecipeDefinition*>> recipes = recipesNamed(options.recipe);
+  plain.spec.recipe.clear();
+  Result<std::vector<const RecipeDefinition*>> recipes = recipesNamed(options.spec.recipe);
   if (!recipes) return Error{fmt::format("--recipe: {}", recipes.error().message), ErrorKind::Usage};
   Result<PipelineRunOptions> runOptions = runOptionsOf(plain);
   if (!runOptions) return runOptions.error();
@@ -247,7 +247,7 @@ Result<void> look(const PipelineRun& run, TensorChoice choice, const std::vector
 Result<int> runPipeline(const RunOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
   if (options.capture.listsOnly) return listCapturable(options, context);
-  if (namesSeveralRecipes(options.recipe)) return runMatrix(options, context, interrupt.token());
+  if (namesSeveralRecipes(options.spec.recipe)) return runMatrix(options, context, interrupt.token());
   const Result<std::vector<NumericsGate>> gates = gatesOf(options);
   if (!gates) return gates.error();
   if (Result<void> files = checkFiles(options); !files) return files.error();
@@ -315,8 +315,8 @@ void addRunVerb(CLI::App& app, Context& context) {
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addVariantsOption(*verb, *options);
-  addMeasuringOptions(*verb, *options);
-  addRoofsOption(*verb, *options);
+  addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
+  addSpecOptions(*verb, options->spec, SpecGroup::Peaks);
   addRunFiles(*verb, *options);
   addCaptureOptions(*verb, options->capture);
 }

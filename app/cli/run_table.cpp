@@ -37,11 +37,11 @@ class RunTable {
 
  private:
   std::string heading() const {
-    const RunSettings& settings = m_record.settings;
+    const RunSpec& settings = m_record.settings;
     return styled(m_record.pipelineName, Style::Bold, m_hasColour) +
            fmt::format("  on {}\npass {} · rules {} · recipe {} · seed {} · {} round{} after {} warm-up runs{}\n",
-                       deviceText(), settings.pass, settings.rules, settings.recipe, settings.seed, numRounds(),
-                       numRounds() == 1 ? "" : "s", m_record.warmups(), symbolText()) +
+                       deviceText(), nameOf(settings.pass), nameOf(settings.rules), settings.recipe, settings.seed,
+                       numRounds(), numRounds() == 1 ? "" : "s", m_record.warmups(), symbolText()) +
            (m_record.note.empty() ? "" : m_record.note + "\n") + headlineText();
   }
 
@@ -313,17 +313,18 @@ class RunTable {
 
   /// How steps were timed; empty: in a way that this program does not know.
   std::string methodText() const {
-    const std::string& timing = m_record.settings.timing;
-    if (timing == "cupti")
+    const StepTiming timing = m_record.settings.timing;
+    if (timing == StepTiming::Cupti)
       return "Steps were timed by CUPTI, kernel by kernel, in launches like those from end to end; a step is the time "
              "\nin which its kernels ran. ! marks a trace that costs more than 2 %. From end to end the trace was "
              "switched "
              "\noff, but loaded; --timing none measures without it.\n";
-    if (timing == "events")
+    if (timing == StepTiming::Events)
       return "Steps were timed by events of the device between them, launched one by one; a step is the time until the "
              "\nnext could begin.\n";
-    if (timing == "host") return "Steps were timed by the host's clock, with a wait for the device after each.\n";
-    return timing == "none" ? "Steps were not timed.\n" : "";
+    if (timing == StepTiming::Host)
+      return "Steps were timed by the host's clock, with a wait for the device after each.\n";
+    return timing == StepTiming::None ? "Steps were not timed.\n" : "";
   }
 
   std::string roofsNotes() const {

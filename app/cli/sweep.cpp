@@ -41,12 +41,12 @@ struct PreparedSweep {
 Result<void> checkSweepOptions(const SweepOptions& options, const ShapeSweep& sweep) {
   if (!options.measuredFiles.empty())
     return Error{"--measured: the figures of a run hold for its own sizes, and a sweep has others.", ErrorKind::Usage};
-  if (!sweep.recipes.empty() && !options.recipe.empty())
-    return Error{fmt::format("--recipe {}: recipes are an axis of this sweep. Give one of both.", options.recipe),
+  if (!sweep.recipes.empty() && !options.spec.recipe.empty())
+    return Error{fmt::format("--recipe {}: recipes are an axis of this sweep. Give one of both.", options.spec.recipe),
                  ErrorKind::Usage};
-  if (namesSeveralRecipes(options.recipe))
+  if (namesSeveralRecipes(options.spec.recipe))
     return Error{
-        fmt::format("--recipe {0}: expected one recipe. Several are an axis: --over recipe={0}.", options.recipe),
+        fmt::format("--recipe {0}: expected one recipe. Several are an axis: --over recipe={0}.", options.spec.recipe),
         ErrorKind::Usage};
   return options.tableFile.empty() ? Result<void>() : checkWritable(options.tableFile);
 }
@@ -64,8 +64,7 @@ Result<void> checkAxes(const ShapeSweep& sweep, const PipelineDocument& document
 
 PipelineOptions optionsAt(const SweepPoint& point, const SweepOptions& options) {
   PipelineOptions at = options;
-  for (const auto& [symbol, size] : point.symbols) at.symbols.push_back(fmt::format("{}={}", symbol, size));
-  if (!point.recipe.empty()) at.recipe = point.recipe;
+  point.applyTo(at.spec);
   return at;
 }
 
@@ -165,7 +164,7 @@ Result<int> sweepSizes(const SweepOptions& options, Context& context) {
   const Result<PreparedSweep> prepared = prepare(options, context);
   if (!prepared) return prepared.error();
   if (Result<void> files = checkFiles(prepared->sweep, options); !files) return files.error();
-  const Result<std::shared_ptr<Backend>> backend = context.registry.open(options.device);
+  const Result<std::shared_ptr<Backend>> backend = context.registry.open(options.spec.device);
   if (!backend) return backend.error();
   SuiteRun<SweepRow> run = measureAll(options, *prepared, **backend, context, interrupt.token());
   const SweepResult result{.pipelineName = pipelineNameOf(options),
@@ -198,7 +197,7 @@ void addSweepFiles(CLI::App& verb, SweepOptions& options) {
 
 void addSweepVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<SweepOptions>();
-  options->measuresRoofs = false;  // at every point anew, unless somebody asks for it
+  options->spec.measuresRoofs = false;  // at every point anew, unless somebody asks for it
   CLI::App* verb =
       addVerb(app, context, "sweep", "Measures a pipeline at many sizes, and says from which on fusing is faster",
               options, sweepSizes);
@@ -210,8 +209,8 @@ void addSweepVerb(CLI::App& app, Context& context) {
       ->required();
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
-  addMeasuringOptions(*verb, *options);
-  addRoofsOption(*verb, *options);
+  addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
+  addSpecOptions(*verb, options->spec, SpecGroup::Peaks);
   addSweepFiles(*verb, *options);
 }
 

@@ -156,7 +156,7 @@ Result<int> validate(const ValidateOptions& options, Context& context) {
 
 void addValidateVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ValidateOptions>();
-  options->device = "reference";  // no kernel is asked for
+  options->spec.device = "reference";  // no kernel is asked for
   CLI::App* verb = addVerb(app, context, "validate", "Every problem of pipelines, each with its place and a repair",
                            options, validate);
   verb->add_option("FILE", options->files, "The pipelines, *.fuseline")->required();

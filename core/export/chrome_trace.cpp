@@ -205,9 +205,9 @@ Json otherData(const RunRecord& record) {
   Json data = {{"pipeline", record.title()},
                {"pipeline hash", record.pipelineHash},
                {"created with", record.createdWith},
-               {"pass", record.settings.pass},
+               {"pass", nameOf(record.settings.pass)},
                {"recipe", record.settings.recipe},
-               {"steps timed by", record.settings.timing},
+               {"steps timed by", nameOf(record.settings.timing)},
                {"rounds shown", "of each variant the one with the median total"}};
   for (const auto& [name, value] : record.environment) data[name] = value;
   return data;

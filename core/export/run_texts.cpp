@@ -31,7 +31,7 @@ std::string pairsText(const std::vector<std::pair<std::string, std::string>>& pa
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string symbolsText(const RunSettings& settings) {
+std::string symbolsText(const RunSpec& settings) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : settings.symbols) texts.push_back(fmt::format("{}={}", name, value));
   return fmt::format("{}", fmt::join(texts, ", "));
@@ -56,13 +56,13 @@ std::string roundsText(const RunRecord& record, const Comparison& comparison) {
 }
 
 std::string clockText(const RunRecord& record) {
-  const std::string& timing = record.settings.timing;
-  if (timing == "none") return "Steps were not timed: whole passes only.";
-  if (timing == "cupti")
+  const StepTiming timing = record.settings.timing;
+  if (timing == StepTiming::None) return "Steps were not timed: whole passes only.";
+  if (timing == StepTiming::Cupti)
     return "Steps are sums of their kernels, each of which was traced by itself (CUPTI); whole passes ran with the "
            "trace switched off, but loaded.";
-  if (timing == "events") return "Steps were timed by the device's own clock (events).";
-  if (timing == "host") return "Steps were timed by the host's clock.";
+  if (timing == StepTiming::Events) return "Steps were timed by the device's own clock (events).";
+  if (timing == StepTiming::Host) return "Steps were timed by the host's clock.";
   return "The run does not say what its steps were timed by.";
 }
 
@@ -117,12 +117,12 @@ std::string headlineOf(const Comparison& comparison) {
 }
 
 NamedTexts settingsOf(const RunRecord& record) {
-  const RunSettings& settings = record.settings;
+  const RunSpec& settings = record.settings;
   const std::string name = record.fact("device");
   NamedTexts texts = {
       {"device", name.empty() ? settings.device : fmt::format("{} ({})", settings.device, name)},
-      {"pass", settings.pass == "train" ? "train (forward and backward)" : settings.pass},
-      {"rules", settings.rules},
+      {"pass", settings.pass == PassKind::Training ? "train (forward and backward)" : nameOf(settings.pass)},
+      {"rules", nameOf(settings.rules)},
       {"recipe", settings.recipe.empty() ? "the pipeline's own" : settings.recipe},
       {"recipe fields", pairsText(settings.recipeFields)},
       {"without", fmt::format("{}", fmt::join(record.switches.without, ", "))},

@@ -2,9 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/device_roofs.h"
 
+#include "core/support/field_table.h"
+
 #include <algorithm>
 
 namespace fuseline {
+
+namespace {
+
+void checkRates(JsonFields& fields, const DeviceRoofs& roofs) {
+  for (const auto& [key, rate] : {std::pair("copyGBps", roofs.copyGBps),
+                                  {"fmaF32Gflops", roofs.fmaF32Gflops},
+                                  {"bf16Gflops", roofs.bf16Gflops},
+                                  {"fp8Gflops", roofs.fp8Gflops}})
+    if (!(rate >= 0.0)) fields.refuse(key, fmt::format("expected a rate from 0 up, found {}.", rate));
+}
+
+}  // namespace
 
 std::string_view arithmeticName(Arithmetic arithmetic) {
   switch (arithmetic) {
@@ -36,11 +50,16 @@ DeviceRoofs higher(const DeviceRoofs& a, const DeviceRoofs& b) {
           .fp8Gflops = std::max(a.fp8Gflops, b.fp8Gflops)};
 }
 
-Json toJson(const DeviceRoofs& roofs) {
-  return {{"copyGBps", roofs.copyGBps},
-          {"fmaF32Gflops", roofs.fmaF32Gflops},
-          {"bf16Gflops", roofs.bf16Gflops},
-          {"fp8Gflops", roofs.fp8Gflops}};
+const FieldTable<DeviceRoofs>& fieldsOf(const DeviceRoofs*) {
+  static const FieldTable<DeviceRoofs> table(
+      {field("copyGBps", &DeviceRoofs::copyGBps, "Read and written."),
+       field("fmaF32Gflops", &DeviceRoofs::fmaF32Gflops, "Multiply-adds."),
+       field("bf16Gflops", &DeviceRoofs::bf16Gflops, "The fastest GEMM."),
+       field("fp8Gflops", &DeviceRoofs::fp8Gflops, "The fastest GEMM of quantized values; 0: none was measured.")},
+      checkRates);
+  return table;
 }
+
+Json toJson(const DeviceRoofs& roofs) { return fieldsOf(&roofs).toJson(roofs); }
 
 }  // namespace fuseline

@@ -8,6 +8,9 @@
 
 namespace fuseline {
 
+template <class T>
+class FieldTable;
+
 /// Kind of a step's operations. None: no peak of its device limits the step, because it waits for a link to the host or
 /// to another device, or its kind was not recorded.
 enum class Arithmetic { None, F32, Bf16, Fp8 };
@@ -40,6 +43,7 @@ ComputeRoof computeRoof(const DeviceRoofs& roofs, Arithmetic arithmetic);
 /// The higher of each: on a shared machine one of two measurements may be disturbed.
 DeviceRoofs higher(const DeviceRoofs& a, const DeviceRoofs& b);
 
+const FieldTable<DeviceRoofs>& fieldsOf(const DeviceRoofs*);
 Json toJson(const DeviceRoofs& roofs);
 
 }  // namespace fuseline

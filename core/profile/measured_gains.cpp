@@ -77,7 +77,7 @@ Json workOf(const Json& pipeline) {
   return work;
 }
 
-Json symbolsOf(const Json& pipeline, const RunSettings& settings) {
+Json symbolsOf(const Json& pipeline, const RunSpec& settings) {
   Json symbols = objectAt(pipeline, "symbols");
   for (const auto& [name, value] : settings.symbols) symbols[name] = value;
   return symbols;
@@ -91,8 +91,8 @@ Verdict sameSymbols(const Json& measured, const Json& wanted) {
   return Verdict::yes();
 }
 
-Verdict sameSettings(const RunSettings& measured, const RunSettings& wanted) {
-  const std::array<std::array<std::string, 3>, 3> settings = {{{"pass", measured.pass, wanted.pass},
+Verdict sameSettings(const RunSpec& measured, const RunSpec& wanted) {
+  const std::array<std::array<std::string, 3>, 3> settings = {{{"pass", nameOf(measured.pass), nameOf(wanted.pass)},
                                                                {"device", measured.device, wanted.device},
                                                                {"recipe", measured.recipe, wanted.recipe}}};
   for (const auto& [name, before, now] : settings)
@@ -102,7 +102,7 @@ Verdict sameSettings(const RunSettings& measured, const RunSettings& wanted) {
 }
 
 /// Compares recipes of one name. Records of older programs contain only the fields.
-Verdict sameRecipe(const RunRecord& run, const RunSettings& settings, const Json& recipe) {
+Verdict sameRecipe(const RunRecord& run, const RunSpec& settings, const Json& recipe) {
   const bool areBothKnown = !run.recipe.is_null() && !recipe.is_null();
   if (areBothKnown ? run.recipe == recipe : run.settings.recipeFields == settings.recipeFields) return Verdict::yes();
   return Verdict::no(
@@ -137,7 +137,7 @@ void merge(GainModel& gains, GainModel more) {
   for (auto& [name, gain] : more.measured) gains.measured.insert_or_assign(name, std::move(gain));
 }
 
-Verdict measuredSame(const RunRecord& run, const Json& pipeline, const RunSettings& settings, const Json& recipe) {
+Verdict measuredSame(const RunRecord& run, const Json& pipeline, const RunSpec& settings, const Json& recipe) {
   if (!run.pipeline.is_object()) return Verdict::no("it does not say which pipeline it measured.");
   if (workOf(run.pipeline) != workOf(pipeline))
     return Verdict::no("it measured another pipeline, or this one before it was changed.");

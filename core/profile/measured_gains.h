@@ -22,6 +22,6 @@ void merge(GainModel& gains, GainModel more);
 /// Do the run's figures hold for this pipeline? `pipeline` is the file's content; `settings` and `recipe` (null for
 /// none) are those of the planned run. The verdict names the difference: the pipeline, a symbol, the pass, the device
 /// or the recipe.
-Verdict measuredSame(const RunRecord& run, const Json& pipeline, const RunSettings& settings, const Json& recipe);
+Verdict measuredSame(const RunRecord& run, const Json& pipeline, const RunSpec& settings, const Json& recipe);
 
 }  // namespace fuseline

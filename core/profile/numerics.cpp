@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/numerics.h"
 
-#include "core/profile/magnitudes_json.h"
-#include "core/support/json_fields.h"
+#include "core/support/field_table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -83,74 +82,10 @@ double toleranceShareOf(const std::vector<double>& actual, const std::vector<dou
   return share;
 }
 
-/// JSON has neither infinity nor NaN.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
-Json toJson(const QuantizationLosses& losses) {
-  return {{"amax", number(losses.amax)},
-          {"smallest", number(losses.smallest)},
-          {"dynamicRange", number(losses.dynamicRange())},
-          {"scaleInv", {number(losses.scaleInvMin), number(losses.scaleInvMax)}},
-          {"underflowShare", losses.underflowShare},
-          {"saturationShare", losses.saturationShare},
-          {"meanSquaredError", number(losses.meanSquaredError)},
-          {"signalToNoise", number(losses.signalToNoise)}};
-}
-
-Json toJson(const Requantized& other) {
-  Json json = toJson(other.losses);
-  json.update({{"recipe", other.recipe},
-               {"format", other.format},
-               {"element", formatName(other.element)},
-               {"elements", other.elements}});
-  return json;
-}
-
-Json toJson(const CopyNumerics& copy);
-Json toJson(const ErrorNumerics& error);
-Json toJson(const FrozenScale& frozen);
-
-template <class Item>
-Json listOf(const std::vector<Item>& items) {
-  Json list = Json::array();
-  for (const Item& item : items) list.push_back(toJson(item));
-  return list;
-}
-
-Json toJson(const CopyNumerics& copy) {
-  Json json = fuseline::toJson(
-      CopyLosses{.name = copy.name, .owner = copy.owner, .format = copy.format, .losses = copy.losses});
-  json.update({{"magnitudes", fuseline::toJson(copy.magnitudes)}, {"requantized", listOf(copy.requantized)}});
-  return json;
-}
-
-Json toJson(const ErrorNumerics& error) {
-  return {{"name", error.name},
-          {"owner", error.owner},
-          {"maxAbsolute", number(error.maxAbsolute)},
-          {"rmsRelative", number(error.rmsRelative)},
-          {"cosine", number(error.cosine)},
-          {"ulpHistogram", error.ulpHistogram},
-          {"isFinite", error.isFinite},
-          {"tolerance", error.tolerance},
-          {"toleranceShare", number(error.toleranceShare)},
-          {"isWithin", error.isWithin()}};
-}
-
-Json toJson(const FrozenScale& frozen) {
-  return {{"name", frozen.name}, {"owner", frozen.owner}, {"scale", frozen.scale}, {"steps", frozen.steps}};
-}
-
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-double numberIn(JsonFields& fields, const char* key) {
-  Json value;
-  fields.read(key, value);
-  if (value.is_null()) return kInfinite;
-  double number = 0.0;
-  fields.read(key, number);
-  return number;
-}
+/// JSON has neither infinity nor NaN.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 /// The smallest and the largest; those that overflowed are null.
 void readScales(JsonFields& fields, QuantizationLosses& losses) {
@@ -163,89 +98,134 @@ void readScales(JsonFields& fields, QuantizationLosses& losses) {
   losses.scaleInvMax = pair[1].is_null() ? kInfinite : pair[1].get<double>();
 }
 
-QuantizationLosses lossesIn(JsonFields& fields) {
-  QuantizationLosses losses{.amax = numberIn(fields, "amax"), .smallest = numberIn(fields, "smallest")};
-  readScales(fields, losses);
-  fields.read("underflowShare", losses.underflowShare);
-  fields.read("saturationShare", losses.saturationShare);
-  losses.meanSquaredError = numberIn(fields, "meanSquaredError");
-  losses.signalToNoise = numberIn(fields, "signalToNoise");
-  return losses;
+const FieldTable<QuantizationLosses>& lossFields() {
+  using Losses = QuantizationLosses;
+  static const FieldTable<Losses> table(
+      {numberOrNull("amax", &Losses::amax, kInfinite, "The largest magnitude of the tensor."),
+       numberOrNull("smallest", &Losses::smallest, kInfinite, "The smallest magnitude other than 0."),
+       {"dynamicRange", schema::orNull(schema::number("log2 of their ratio.")),
+        [](const Losses& losses) { return number(losses.dynamicRange()); }},
+       {"scaleInv",
+        schema::list(schema::orNull(
+            schema::number("Factor from quantized values to the tensor's: the smallest of all blocks, the largest."))),
+        [](const Losses& losses) {
+          return Json::array({number(losses.scaleInvMin), number(losses.scaleInvMax)});
+        },
+        readScales},
+       field("underflowShare", &Losses::underflowShare, "Share of the nonzero elements that became 0."),
+       field("saturationShare", &Losses::saturationShare, "Share of all elements beyond the largest number."),
+       numberOrNull("meanSquaredError", &Losses::meanSquaredError, kInfinite, "Error against the tensor."),
+       numberOrNull("signalToNoise", &Losses::signalToNoise, kInfinite, "In dB; null: there is no noise.")});
+  return table;
 }
 
-Requantized requantizedIn(JsonFields& fields) {
-  Requantized other{.losses = lossesIn(fields)};
-  fields.read("recipe", other.recipe);
-  fields.read("format", other.format);
-  fields.read("elements", other.elements);
-  std::string element;
-  fields.read("element", element);
-  if (const auto format = parseElementFormat(element))
-    other.element = *format;
-  else
-    fields.refuse("element", "there is no such format.");
-  return other;
+/// A quantized copy and its losses.
+template <class Copy>
+FieldTable<Copy> copyFields() {
+  return FieldTable<Copy>(inlined(&Copy::losses, lossFields()))
+      .with({field("name", &Copy::name, "Name of the copy."),
+             field("owner", &Copy::owner, "The document's op that reads it."),
+             field("format", &Copy::format, "Format of its elements and scales.")});
 }
 
-CopyNumerics copyIn(JsonFields& fields) {
-  CopyLosses lost = copyLossesIn(fields);
-  CopyNumerics copy{.name = std::move(lost.name),
-                    .owner = std::move(lost.owner),
-                    .format = std::move(lost.format),
-                    .losses = lost.losses};
-  fields.readObject("magnitudes", [&](JsonFields& nested) { copy.magnitudes = magnitudesIn(nested); });
-  fields.readObjects("requantized", [&](JsonFields& nested) { copy.requantized.push_back(requantizedIn(nested)); });
-  return copy;
+Field<Requantized> elementField() {
+  return {"element", schema::text("e4m3, e5m2 or e2m1."),
+          [](const Requantized& other) { return Json(formatName(other.element)); },
+          [](JsonFields& fields, Requantized& other) {
+            std::string element;
+            fields.read("element", element);
+            if (const auto format = parseElementFormat(element))
+              other.element = *format;
+            else
+              fields.refuse("element", "there is no such format.");
+          }};
 }
 
-/// Null: infinitely much.
-double shareIn(JsonFields& fields) {
-  Json value = 0.0;
-  fields.read("toleranceShare", value, Presence::Optional);
-  if (value.is_null()) return kInfinite;
-  double share = 0.0;
-  fields.read("toleranceShare", share, Presence::Optional);
-  return share;
-}
-
-ErrorNumerics errorIn(JsonFields& fields) {
-  ErrorNumerics error{.maxAbsolute = numberIn(fields, "maxAbsolute"),
-                      .rmsRelative = numberIn(fields, "rmsRelative"),
-                      .cosine = numberIn(fields, "cosine")};
-  fields.read("name", error.name);
-  fields.read("owner", error.owner);
-  fields.read("isFinite", error.isFinite);
-  std::vector<std::int64_t> counts;
-  fields.read("ulpHistogram", counts);
-  if (counts.size() == error.ulpHistogram.size())
-    std::ranges::copy(counts, error.ulpHistogram.begin());
-  else
-    fields.refuse("ulpHistogram", "another number of counts is expected.");
-  fields.read("tolerance", error.tolerance, Presence::Optional);  // older programs write neither
-  error.toleranceShare = shareIn(fields);
-  return error;
-}
-
-FrozenScale frozenIn(JsonFields& fields) {
-  FrozenScale frozen;
-  double scale = 0.0;
-  fields.read("name", frozen.name);
-  fields.read("owner", frozen.owner);
-  fields.read("scale", scale);
-  fields.read("steps", frozen.steps);
-  frozen.scale = static_cast<float>(scale);
-  return frozen;
-}
-
-NonFiniteOrigin originIn(JsonFields& fields) {
-  NonFiniteOrigin origin;
-  fields.read("step", origin.step);
-  fields.read("tensor", origin.tensor);
-  fields.read("phase", origin.phase);
-  return origin;
+template <class Result>
+Field<Result> toleranceShareField(std::string_view help) {
+  return numberOrNull("toleranceShare", &Result::toleranceShare, kInfinite, help, Presence::Optional);
 }
 
 }  // namespace
+
+const FieldTable<MagnitudeHistogram>& fieldsOf(const MagnitudeHistogram*) {
+  static const FieldTable<MagnitudeHistogram> table(
+      {field("firstExponent", &MagnitudeHistogram::firstExponent, "Of the first count: 2^e <= |x| < 2^(e + 1)."),
+       field("counts", &MagnitudeHistogram::counts, "Elements by binary order of magnitude."),
+       field("zeros", &MagnitudeHistogram::zeros, "Elements that are 0.")});
+  return table;
+}
+
+static const FieldTable<Requantized>& fieldsOf(const Requantized*) {
+  static const auto table =
+      FieldTable<Requantized>(inlined(&Requantized::losses, lossFields()))
+          .with({field("recipe", &Requantized::recipe, "Name of the recipe."),
+                 field("format", &Requantized::format, "Format of its elements and scales."), elementField(),
+                 field("elements", &Requantized::elements, "Elements, from the first rows, that were quantized.")});
+  return table;
+}
+
+static const FieldTable<CopyNumerics>& fieldsOf(const CopyNumerics*) {
+  static const auto table = copyFields<CopyNumerics>().with(
+      {field("magnitudes", &CopyNumerics::magnitudes), field("requantized", &CopyNumerics::requantized)});
+  return table;
+}
+
+const FieldTable<CopyLosses>& fieldsOf(const CopyLosses*) {
+  static const FieldTable<CopyLosses> table = copyFields<CopyLosses>();
+  return table;
+}
+
+static const FieldTable<ErrorNumerics>& fieldsOf(const ErrorNumerics*) {
+  using Errors = ErrorNumerics;
+  static const FieldTable<Errors> table(
+      {field("name", &Errors::name, "Name of the tensor."),
+       field("owner", &Errors::owner, "The document's op that produces it; empty: none."),
+       numberOrNull("maxAbsolute", &Errors::maxAbsolute, kInfinite, "The largest difference."),
+       numberOrNull("rmsRelative", &Errors::rmsRelative, kInfinite,
+                    "Rms of the differences over rms of the expected values."),
+       numberOrNull("cosine", &Errors::cosine, kInfinite, "Cosine of the angle between both."),
+       field("ulpHistogram", &Errors::ulpHistogram,
+             "Elements by distance: at most 0.5, 1, 2, 4 ... 512 ulp, and more."),
+       field("isFinite", &Errors::isFinite, "NaN and infinity are at the same places."),
+       newField("tolerance", &Errors::tolerance, "Tolerance relative to the values."),
+       toleranceShareField<Errors>("Share of the tolerance that the differences take; above 1 is too much."),
+       derived<Errors>("isWithin", &Errors::isWithin, "Finite, and at most 1.")});
+  return table;
+}
+
+static const FieldTable<FrozenScale>& fieldsOf(const FrozenScale*) {
+  static const FieldTable<FrozenScale> table(
+      {field("name", &FrozenScale::name, "Name of the tensor."),
+       field("owner", &FrozenScale::owner, "The document's op that reads it."),
+       field("scale", &FrozenScale::scale, "The value it keeps."),
+       field("steps", &FrozenScale::steps, "Steps until the infinite amax leaves the history.")});
+  return table;
+}
+
+static const FieldTable<NonFiniteOrigin>& fieldsOf(const NonFiniteOrigin*) {
+  static const FieldTable<NonFiniteOrigin> table(
+      {field("step", &NonFiniteOrigin::step, "The step that produced it."),
+       field("tensor", &NonFiniteOrigin::tensor, "The tensor that has it."),
+       field("phase", &NonFiniteOrigin::phase, "forward, backward or input.")});
+  return table;
+}
+
+const FieldTable<NumericsVerdict>& fieldsOf(const NumericsVerdict*) {
+  static const FieldTable<NumericsVerdict> table(
+      {field("isWithin", &NumericsVerdict::isWithin, "All results are within their tolerances."),
+       field("worst", &NumericsVerdict::worst, "The result that takes most of its tolerance; empty: there is none."),
+       toleranceShareField<NumericsVerdict>("Share of its tolerance; above 1 is too much.")});
+  return table;
+}
+
+const FieldTable<NumericsReport>& fieldsOf(const NumericsReport*) {
+  static const FieldTable<NumericsReport> table(
+      {field("recipe", &NumericsReport::recipe, "Name of the recipe."), field("copies", &NumericsReport::copies),
+       field("frozenScales", &NumericsReport::frozenScales), field("errors", &NumericsReport::errors),
+       field("fusionErrors", &NumericsReport::fusionErrors), field("firstNonFinite", &NumericsReport::firstNonFinite)});
+  return table;
+}
 
 MagnitudeHistogram magnitudesOf(const std::vector<double>& values) {
   std::map<int, std::int64_t> counts;
@@ -309,32 +289,6 @@ double NumericsReport::worstUnderflow() const {
   return worst;
 }
 
-Json toJson(const CopyLosses& copy) {
-  Json json = toJson(copy.losses);
-  json.update({{"name", copy.name}, {"owner", copy.owner}, {"format", copy.format}});
-  return json;
-}
-
-CopyLosses copyLossesIn(JsonFields& fields) {
-  CopyLosses copy{.losses = lossesIn(fields)};
-  fields.read("name", copy.name);
-  fields.read("owner", copy.owner);
-  fields.read("format", copy.format);
-  return copy;
-}
-
-Json toJson(const NumericsVerdict& verdict) {
-  return {{"isWithin", verdict.isWithin}, {"worst", verdict.worst}, {"toleranceShare", number(verdict.toleranceShare)}};
-}
-
-NumericsVerdict verdictIn(JsonFields& fields) {
-  NumericsVerdict verdict;
-  fields.read("isWithin", verdict.isWithin);
-  fields.read("worst", verdict.worst);
-  verdict.toleranceShare = shareIn(fields);
-  return verdict;
-}
-
 NumericsVerdict verdictOf(const std::vector<ErrorNumerics>& errors) {
   const auto rank = [](const ErrorNumerics& error) { return std::pair(!error.isWithin(), error.toleranceShare); };
   const auto worst = std::ranges::max_element(errors, {}, rank);
@@ -342,32 +296,10 @@ NumericsVerdict verdictOf(const std::vector<ErrorNumerics>& errors) {
   return {.isWithin = worst->isWithin(), .worst = worst->name, .toleranceShare = worst->toleranceShare};
 }
 
-Json toJson(const NumericsReport& report) {
-  Json json = {{"recipe", report.recipe},
-               {"copies", listOf(report.copies)},
-               {"frozenScales", listOf(report.frozenScales)},
-               {"errors", listOf(report.errors)},
-               {"fusionErrors", listOf(report.fusionErrors)},
-               {"firstNonFinite", nullptr}};
-  if (const auto& origin = report.firstNonFinite)
-    json["firstNonFinite"] = {{"step", origin->step}, {"tensor", origin->tensor}, {"phase", origin->phase}};
-  return json;
-}
+Json toJson(const NumericsReport& report) { return fieldsOf(&report).toJson(report); }
 
 Result<NumericsReport> numericsFromJson(const Json& json) {
-  NumericsReport report;
-  JsonFields fields(json, "");
-  fields.read("recipe", report.recipe);
-  fields.readObjects("copies", [&](JsonFields& nested) { report.copies.push_back(copyIn(nested)); });
-  fields.readObjects("frozenScales", [&](JsonFields& nested) { report.frozenScales.push_back(frozenIn(nested)); });
-  fields.readObjects("errors", [&](JsonFields& nested) { report.errors.push_back(errorIn(nested)); });
-  fields.readObjects("fusionErrors", [&](JsonFields& nested) { report.fusionErrors.push_back(errorIn(nested)); });
-  Json origin;
-  fields.read("firstNonFinite", origin);
-  if (!origin.is_null())
-    fields.readObject("firstNonFinite", [&](JsonFields& nested) { report.firstNonFinite = originIn(nested); });
-  if (fields.error()) return *fields.error();
-  return report;
+  return fieldsOf(static_cast<const NumericsReport*>(nullptr)).from(json);
 }
 
 }  // namespace fuseline

@@ -4,7 +4,6 @@
 
 #include "core/quant/quantization_losses.h"
 #include "core/support/json.h"
-#include "core/support/json_fields.h"
 #include "core/support/result.h"
 #include "core/tensor/tolerance.h"
 
@@ -16,6 +15,9 @@
 
 namespace fuseline {
 
+template <class T>
+class FieldTable;
+
 /// How many elements of a tensor have which magnitude.
 struct MagnitudeHistogram {
   int firstExponent = 0;             // counts[i]: 2^(firstExponent + i) <= |x| < 2^(firstExponent + i + 1)
@@ -23,6 +25,8 @@ struct MagnitudeHistogram {
   std::int64_t zeros = 0;
   bool operator==(const MagnitudeHistogram&) const = default;
 };
+
+const FieldTable<MagnitudeHistogram>& fieldsOf(const MagnitudeHistogram*);
 
 /// NaN and infinity are not counted.
 MagnitudeHistogram magnitudesOf(const std::vector<double>& values);
@@ -54,8 +58,7 @@ struct CopyLosses {
   QuantizationLosses losses;
   bool operator==(const CopyLosses&) const = default;
 };
-Json toJson(const CopyLosses& copy);
-CopyLosses copyLossesIn(JsonFields& fields);
+const FieldTable<CopyLosses>& fieldsOf(const CopyLosses*);
 
 /// How far a tensor is from another that should be the same.
 struct ErrorNumerics {
@@ -127,9 +130,9 @@ struct NumericsVerdict {
   bool operator==(const NumericsVerdict&) const = default;
 };
 NumericsVerdict verdictOf(const std::vector<ErrorNumerics>& errors);
-Json toJson(const NumericsVerdict& verdict);
-NumericsVerdict verdictIn(JsonFields& fields);
+const FieldTable<NumericsVerdict>& fieldsOf(const NumericsVerdict*);
 
+const FieldTable<NumericsReport>& fieldsOf(const NumericsReport*);
 Json toJson(const NumericsReport& report);
 /// The inverse; numbers that JSON cannot hold come back as infinity. Errors: sentences with the JSON pointer.
 Result<NumericsReport> numericsFromJson(const Json& json);

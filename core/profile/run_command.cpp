@@ -18,30 +18,27 @@ bool isPlain(char letter) {
   return isLetter || (letter >= '0' && letter <= '9') || kPlain.find(letter) != std::string_view::npos;
 }
 
-void addOption(std::string& command, std::string_view name, std::string_view value, std::string_view plain) {
-  if (value != plain) command += fmt::format(" {} {}", name, shellWord(value));
+/// The group's options that are not the defaults, a space before each.
+std::string optionsOf(const RunSpec& spec, SpecGroup group) {
+  const RunSpec plain;
+  std::string options;
+  for (const SpecField& field : runSpecFields()) {
+    if (field.group != group || textsOf(field, spec) == textsOf(field, plain)) continue;
+    const std::string name = " " + optionName(field, plain);
+    if (field.isFlag())
+      options += name;
+    else
+      for (const std::string& text : textsOf(field, spec)) options += name + " " + shellWord(text);
+  }
+  return options;
 }
 
-/// Those that are not the defaults, a space before each.
-std::string optionsOf(const RunSettings& settings, std::string_view tensors) {
-  const RunSettings plain;
+/// In the order of the program's help.
+std::string optionsOf(const RunSpec& spec, std::string_view tensors) {
   std::string options;
-  for (const auto& [name, value] : settings.symbols) options += fmt::format(" --set {}={}", name, value);
-  addOption(options, "--pass", settings.pass, plain.pass);
-  addOption(options, "--device", settings.device, plain.device);
-  addOption(options, "--recipe", settings.recipe, plain.recipe);
-  for (const auto& [name, value] : settings.recipeFields)
-    options += " --recipe-set " + shellWord(fmt::format("{}={}", name, value));
-  if (settings.emulates) options += " --emulate";
-  addOption(options, "--rules", settings.rules, plain.rules);
-  addOption(options, "--iterations", std::to_string(settings.iterations), std::to_string(plain.iterations));
-  addOption(options, "--warmup", std::to_string(settings.warmup), std::to_string(plain.warmup));
-  addOption(options, "--timing", settings.timing, plain.timing);
-  if (!settings.replays) options += " --no-replay";
-  if (settings.startsCold) options += " --cold";
-  addOption(options, "--seed", std::to_string(settings.seed), std::to_string(plain.seed));
-  addOption(options, "--tensors", tensors, {});
-  return options;
+  for (const SpecGroup group : {SpecGroup::Reading, SpecGroup::Planning, SpecGroup::Measuring})
+    options += optionsOf(spec, group);
+  return tensors.empty() ? options : options + " --tensors " + shellWord(tensors);
 }
 
 }  // namespace
@@ -53,18 +50,18 @@ std::string shellWord(std::string_view text) {
   return word + "'";
 }
 
-std::string runCommand(const RunSettings& settings, std::string_view file, std::string_view tensors) {
+std::string runCommand(const RunSpec& settings, std::string_view file, std::string_view tensors) {
   return "fuseline run " + shellWord(file) + optionsOf(settings, tensors);
 }
 
-std::string repeatCommand(const RunSettings& settings, const RuleSwitches& switches, std::string_view file) {
+std::string repeatCommand(const RunSpec& settings, const RuleSwitches& switches, std::string_view file) {
   std::string command = runCommand(settings, file);
   for (const std::string& entry : switches.without) command += " --without " + shellWord(entry);
   for (const std::string& entry : switches.with) command += " --with " + shellWord(entry);
   return command;
 }
 
-std::string sweepCommand(const ShapeSweep& sweep, RunSettings settings, std::string_view file) {
+std::string sweepCommand(const ShapeSweep& sweep, RunSpec settings, std::string_view file) {
   std::string command = "fuseline sweep " + shellWord(file);
   for (const SweepAxis& axis : sweep.axes) {
     command += " --over " + shellWord(fmt::format("{}={}", axis.symbol, sizesText(axis.sizes)));
@@ -77,8 +74,8 @@ std::string sweepCommand(const ShapeSweep& sweep, RunSettings settings, std::str
   return command + optionsOf(settings, {});
 }
 
-std::string nsysCommand(RunSettings settings, std::string_view file, std::string_view tensors) {
-  settings.timing = "none";
+std::string nsysCommand(RunSpec settings, std::string_view file, std::string_view tensors) {
+  settings.timing = StepTiming::None;
   const std::string report = std::filesystem::path(file).stem().string();
   return fmt::format("nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --output={} {}", shellWord(report),
                      runCommand(settings, file, tensors));

@@ -61,14 +61,14 @@ class Differences {
   std::vector<RunComparison::Difference> all() {
     note("device", m_base.deviceName(), m_next.deviceName());
     pipeline();
-    note("pass", m_base.settings.pass, m_next.settings.pass);
+    note("pass", nameOf(m_base.settings.pass), nameOf(m_next.settings.pass));
     recipe();
-    note("rules", m_base.settings.rules, m_next.settings.rules);
+    note("rules", nameOf(m_base.settings.rules), nameOf(m_next.settings.rules));
     note("without rules", text(m_base.switches.without), text(m_next.switches.without));
     note("with rules", text(m_base.switches.with), text(m_next.switches.with));
     note("GEMMs", gemmsName(m_base), gemmsName(m_next));
     note("caches", cachesName(m_base), cachesName(m_next));
-    note("steps timed by", m_base.settings.timing, m_next.settings.timing);
+    note("steps timed by", nameOf(m_base.settings.timing), nameOf(m_next.settings.timing));
     note("program", m_base.createdWith, m_next.createdWith);
     symbols();
     environment();

@@ -5,7 +5,7 @@
 #include "core/profile/run_file.h"
 #include "core/quant/recipe.h"
 #include "core/support/atomic_file.h"
-#include "core/support/json_fields.h"
+#include "core/support/field_table.h"
 #include "core/support/read_file.h"
 
 #include <algorithm>
@@ -45,12 +45,8 @@ Result<RunNotes> notesFromText(std::string_view text) {
     item.read("file", file);
     item.read("text", note.text, Presence::Optional);
     item.read("isStarred", note.isStarred, Presence::Optional);
-    Json rows;
-    item.read("rows", rows, Presence::Optional);
-    if (!rows.is_null()) readRowNotes(item, "rows", note.rows.emplace());
-    Json stretches;
-    item.read("stretches", stretches, Presence::Optional);
-    if (!stretches.is_null()) readStretchNotes(item, "stretches", note.stretches.emplace());
+    readField(item, "rows", note.rows, Presence::Optional);
+    readField(item, "stretches", note.stretches, Presence::Optional);
     notes[file] = std::move(note);
   });
   if (fields.error()) return *fields.error();
@@ -76,8 +72,8 @@ void setNote(Json& items, const std::string& fileName, const RunNote& note) {
   if (item == items.end()) item = items.insert(items.end(), Json{{"file", fileName}});
   (*item)["text"] = note.text;
   (*item)["isStarred"] = note.isStarred;
-  if (note.rows) (*item)["rows"] = toJson(*note.rows);
-  if (note.stretches) (*item)["stretches"] = toJson(*note.stretches);
+  if (note.rows) (*item)["rows"] = fieldJson(*note.rows);
+  if (note.stretches) (*item)["stretches"] = fieldJson(*note.stretches);
   if (note.isEmpty() && !item->contains("rows") && !item->contains("stretches")) items.erase(item);
 }
 
@@ -87,10 +83,10 @@ Result<void> writeNotes(const fs::path& folder, const Json& list) {
 }
 
 /// The book that a pipeline asks for.
-std::string ownRules(const Json& pipeline) {
+std::optional<RuleBook> ownRules(const Json& pipeline) {
   const Json fusion = pipeline.is_object() ? pipeline.value("fusion", Json()) : Json();
   const Json rules = fusion.is_object() ? fusion.value("rules", Json()) : Json();
-  return rules.is_string() ? rules.get<std::string>() : RunSettings().rules;
+  return rules.is_string() ? enumNamed<RuleBook>(rules.get<std::string>()) : RunSpec().rules;
 }
 
 /// Is it a run that the program named, and that was not renamed?

@@ -23,7 +23,7 @@ namespace fuseline {
 struct RunSummary {
   std::string measuredAt;  // "2026-11-25 09:30:00 UTC"; empty in older files
   std::string title;       // of the pipeline
-  RunSettings settings;
+  RunSpec settings;
   std::string device;
   std::string pipelineHash;
   SampleStats unfused;  // from end to end; count 0: not measured

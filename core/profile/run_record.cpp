@@ -3,7 +3,7 @@
 #include "core/profile/run_record.h"
 
 #include "core/document/format_version.h"
-#include "core/support/json_fields.h"
+#include "core/support/field_table.h"
 
 #include <algorithm>
 
@@ -17,232 +17,45 @@ constexpr const char* kFormat = kRunFormatName;
 constexpr int kMajor = 1;
 constexpr int kMinor = 0;
 
-Json toJson(const std::vector<ActivityRecord>& activities) {
-  Json items = Json::array();
-  for (const ActivityRecord& activity : activities)
-    items.push_back(
-        {{"name", activity.name}, {"configuration", activity.configuration}, {"samplesNs", activity.samplesNs}});
-  return items;
-}
-
-Json toJson(const Timeline& timeline) {
-  Json spans = Json::array();
-  for (const TimelineSpan& span : timeline.spans)
-    spans.push_back(
-        {{"step", span.step}, {"activity", span.activity}, {"startNs", span.startNs}, {"durationNs", span.durationNs}});
-  Json launches = Json::array();
-  for (const TimelineSpan& launch : timeline.launches)
-    launches.push_back({{"step", launch.step}, {"startNs", launch.startNs}, {"durationNs", launch.durationNs}});
-  return {{"round", timeline.round}, {"spans", std::move(spans)}, {"launches", std::move(launches)}};
-}
-
-Json toJson(const StepRecord& step) {
-  return {{"name", step.name},
-          {"rule", step.rule},
-          {"phase", step.phase},
-          {"kernel", step.kernel},
-          {"ops", step.ops},
-          {"absorbs", step.absorbs},
-          {"owners", step.owners},
-          {"writes", step.writes},
-          {"isView", step.isView},
-          {"note", step.note},
-          {"ways", step.ways},
-          {"arithmetic", arithmeticName(step.arithmetic)},
-          {"flops", step.flops},
-          {"bytes", step.bytes},
-          {"launches", step.isView ? 0 : step.launches},
-          {"samplesNs", step.samplesNs},
-          {"activities", toJson(step.activities)}};
-}
-
-Json toJson(const VariantRecord& variant) {
-  Json steps = Json::array();
-  for (const StepRecord& step : variant.steps) steps.push_back(toJson(step));
-  return {{"name", variant.name},
-          {"peakBytes", variant.peakBytes},
-          {"arenaBytes", variant.arenaBytes},
-          {"savedForBackwardBytes", variant.savedForBackwardBytes},
-          {"hostBytes", variant.hostBytes},
-          {"launches", variant.launches},
-          {"endToEndNs", variant.endToEndNs},
-          {"instrumentedNs", variant.instrumentedNs},
-          {"launchNs", variant.launchNs},
-          {"preparationNs", variant.preparationNs},
-          {"firstRunNs", variant.firstRunNs},
-          {"launching", variant.launching},
-          {"unattributed", toJson(variant.unattributed)},
-          {"timeline", toJson(variant.timeline)},
-          {"steps", std::move(steps)}};
-}
-
-template <class T>
-Json pairsToJson(const std::vector<std::pair<std::string, T>>& pairs) {
-  Json object = Json::object();
-  for (const auto& [name, value] : pairs) object[name] = value;
-  return object;
-}
-
-void read(JsonFields& fields, const char* key, std::vector<ActivityRecord>& activities) {
-  const auto readOne = [&](JsonFields& item) {
-    ActivityRecord& activity = activities.emplace_back();
-    item.read("name", activity.name);
-    item.read("configuration", activity.configuration);
-    item.read("samplesNs", activity.samplesNs);
-  };
-  fields.readObjects(key, readOne, Presence::Optional);
-}
-
-void checkTimes(JsonFields& fields, const TimelineSpan& span) {
+void checkTimes(JsonFields& fields, const std::string& place, const TimelineSpan& span) {
   for (const auto& [key, value] : {std::pair("startNs", span.startNs), {"durationNs", span.durationNs}})
-    if (!(value >= 0.0)) fields.refuse(key, fmt::format("expected nanoseconds from 0 up, found {}.", value));
+    if (!(value >= 0.0)) fields.refuse(place + key, fmt::format("expected nanoseconds from 0 up, found {}.", value));
 }
 
-/// Refuses what is no index of these variants' steps and activities.
-void check(JsonFields& fields, const TimelineSpan& span, const VariantRecord& variant) {
-  const auto isIndex = [](int index, std::size_t size) {
-    return index >= -1 && index < static_cast<std::int64_t>(size);
-  };
-  if (!isIndex(span.step, variant.steps.size()))
-    return fields.refuse("step", fmt::format("expected -1, or one of the variant's {} steps, found {}.",
-                                             variant.steps.size(), span.step));
+void checkStep(JsonFields& fields, const std::string& place, const TimelineSpan& span, const VariantRecord& variant) {
+  if (span.step < -1 || span.step >= static_cast<std::int64_t>(variant.steps.size()))
+    fields.refuse(place + "step", fmt::format("expected -1, or one of the variant's {} steps, found {}.",
+                                              variant.steps.size(), span.step));
+}
+
+/// Of a step that there is.
+void checkActivity(JsonFields& fields, const std::string& place, const TimelineSpan& span,
+                   const VariantRecord& variant) {
   const auto& activities =
       span.step < 0 ? variant.unattributed : variant.steps[static_cast<std::size_t>(span.step)].activities;
-  if (!isIndex(span.activity, activities.size()) || (span.step < 0 && span.activity < 0))
-    fields.refuse("activity", fmt::format("expected {}one of {} activities, found {}.", span.step < 0 ? "" : "-1, or ",
-                                          activities.size(), span.activity));
-  checkTimes(fields, span);
+  const auto numActivities = static_cast<std::int64_t>(activities.size());
+  if (span.activity < -1 || span.activity >= numActivities || (span.step < 0 && span.activity < 0))
+    fields.refuse(place + "activity", fmt::format("expected {}one of {} activities, found {}.",
+                                                  span.step < 0 ? "" : "-1, or ", numActivities, span.activity));
 }
 
-void checkLaunch(JsonFields& fields, const TimelineSpan& launch, const VariantRecord& variant) {
-  if (launch.step < -1 || launch.step >= static_cast<std::int64_t>(variant.steps.size()))
-    fields.refuse("step", fmt::format("expected -1, or one of the variant's {} steps, found {}.", variant.steps.size(),
-                                      launch.step));
-  checkTimes(fields, launch);
-}
-
-/// After the steps, which it refers to.
-void readTimeline(JsonFields& fields, VariantRecord& variant) {
-  const auto readSpan = [&](JsonFields& item) {
-    TimelineSpan& span = variant.timeline.spans.emplace_back();
-    item.read("step", span.step);
-    item.read("activity", span.activity);
-    item.read("startNs", span.startNs);
-    item.read("durationNs", span.durationNs);
-    check(item, span, variant);
+/// Refuses indices that are none of the variant's steps and activities.
+void checkVariant(JsonFields& fields, const VariantRecord& variant) {
+  const auto check = [&](const char* list, std::size_t index, const TimelineSpan& span) {
+    const std::string place = fmt::format("timeline/{}/{}/", list, index);
+    checkStep(fields, place, span, variant);
+    checkTimes(fields, place, span);
+    return place;
   };
-  const auto readLaunch = [&](JsonFields& item) {
-    TimelineSpan& launch = variant.timeline.launches.emplace_back();
-    item.read("step", launch.step);
-    item.read("startNs", launch.startNs);
-    item.read("durationNs", launch.durationNs);
-    checkLaunch(item, launch, variant);
-  };
-  const auto readAll = [&](JsonFields& item) {
-    item.read("round", variant.timeline.round);
-    item.readObjects("spans", readSpan);
-    item.readObjects("launches", readLaunch, Presence::Optional);
-  };
-  fields.readObject("timeline", readAll, Presence::Optional);
+  for (std::size_t i = 0; i < variant.timeline.launches.size(); ++i) check("launches", i, variant.timeline.launches[i]);
+  for (std::size_t i = 0; i < variant.timeline.spans.size() && !fields.error(); ++i) {
+    const std::string place = check("spans", i, variant.timeline.spans[i]);
+    if (!fields.error()) checkActivity(fields, place, variant.timeline.spans[i], variant);
+  }
 }
 
-void read(JsonFields& fields, StepRecord& step) {
-  fields.read("name", step.name);
-  fields.read("rule", step.rule);
-  fields.read("phase", step.phase);
-  fields.read("kernel", step.kernel);
-  fields.read("ops", step.ops);
-  fields.read("absorbs", step.absorbs, Presence::Optional);
-  fields.read("owners", step.owners);
-  fields.read("writes", step.writes, Presence::Optional);
-  fields.read("isView", step.isView);
-  fields.read("note", step.note);
-  fields.read("ways", step.ways, Presence::Optional);
-  std::string arithmetic;
-  fields.read("arithmetic", arithmetic, Presence::Optional);
-  step.arithmetic = arithmeticNamed(arithmetic);
-  fields.read("flops", step.flops);
-  fields.read("bytes", step.bytes);
-  fields.read("launches", step.launches, Presence::Optional);
-  fields.read("samplesNs", step.samplesNs);
-  read(fields, "activities", step.activities);
-}
-
-void read(JsonFields& fields, VariantRecord& variant) {
-  fields.read("name", variant.name);
-  fields.read("peakBytes", variant.peakBytes);
-  fields.read("arenaBytes", variant.arenaBytes);
-  fields.read("savedForBackwardBytes", variant.savedForBackwardBytes);
-  fields.read("hostBytes", variant.hostBytes, Presence::Optional);
-  fields.read("launches", variant.launches);
-  fields.read("endToEndNs", variant.endToEndNs);
-  fields.read("instrumentedNs", variant.instrumentedNs);
-  fields.read("launchNs", variant.launchNs, Presence::Optional);
-  fields.read("preparationNs", variant.preparationNs, Presence::Optional);
-  fields.read("firstRunNs", variant.firstRunNs, Presence::Optional);
-  fields.read("launching", variant.launching, Presence::Optional);
-  read(fields, "unattributed", variant.unattributed);
-  fields.readObjects("steps", [&](JsonFields& step) { read(step, variant.steps.emplace_back()); });
-  readTimeline(fields, variant);
-}
-
-/// Reads an object with free keys into pairs.
-template <class T>
-void readPairs(JsonFields& fields, const char* key, std::vector<std::pair<std::string, T>>& pairs) {
-  Json object = Json::object();
-  fields.read(key, object);
-  JsonFields items(object, std::string("/") + key);
-  for (const auto& [name, unused] : object.items()) items.read(name, pairs.emplace_back(name, T{}).second);
-  if (items.error()) fields.refuse(key, items.error()->message);
-}
-
-void readSwitches(JsonFields& fields, RuleSwitches& switches) {
-  const auto read = [&](JsonFields& lists) {
-    lists.read("without", switches.without);
-    lists.read("with", switches.with);
-  };
-  fields.readObject("switches", read, Presence::Optional);
-}
-
-Json toJson(const RunNumerics& numerics) {
-  Json copies = Json::array();
-  for (const CopyLosses& copy : numerics.copies) copies.push_back(toJson(copy));
-  return {{"fusion", toJson(numerics.fusion)}, {"float32", toJson(numerics.float32)}, {"copies", std::move(copies)}};
-}
-
-void readNumerics(JsonFields& fields, RunRecord& record) {
-  Json numerics;
-  fields.read("numerics", numerics, Presence::Optional);
-  if (numerics.is_null()) return;
-  fields.readObject("numerics", [&](JsonFields& verdicts) {
-    RunNumerics& read = record.numerics.emplace();
-    verdicts.readObject("fusion", [&](JsonFields& verdict) { read.fusion = verdictIn(verdict); });
-    verdicts.readObject("float32", [&](JsonFields& verdict) { read.float32 = verdictIn(verdict); });
-    const auto readCopy = [&](JsonFields& copy) { read.copies.push_back(copyLossesIn(copy)); };
-    verdicts.readObjects("copies", readCopy, Presence::Optional);
-  });
-}
-
-/// Null: they were not measured.
-void readRoofs(JsonFields& fields, const Json& json, RunRecord& record) {
-  fields.read("roofsNote", record.roofsNote, Presence::Optional);
-  if (!json.is_object() || json.value("roofs", Json()).is_null()) return;
-  const auto read = [&](JsonFields& item) {
-    DeviceRoofs& roofs = record.roofs.emplace();
-    for (const auto& [key, target] : {std::pair{"copyGBps", &roofs.copyGBps},
-                                      {"fmaF32Gflops", &roofs.fmaF32Gflops},
-                                      {"bf16Gflops", &roofs.bf16Gflops},
-                                      {"fp8Gflops", &roofs.fp8Gflops}}) {
-      item.read(key, *target);
-      if (!(*target >= 0.0)) item.refuse(key, fmt::format("expected a rate from 0 up, found {}.", *target));
-    }
-  };
-  fields.readObject("roofs", read);
-}
-
-void checkFormat(JsonFields& fields) {
+void readFormat(JsonFields& fields, RunRecord&) {
   std::string format;
-  int major = kMajor;
   fields.read("format", format);
   if (format != kFormat)
     fields.refuse(
@@ -250,6 +63,10 @@ void checkFormat(JsonFields& fields) {
         fmt::format("expected \"{}\", found \"{}\". A run file is what `fuseline run PIPELINE -o RUN.fuserun` "
                     "writes.",
                     kFormat, format));
+}
+
+void readVersion(JsonFields& fields, RunRecord&) {
+  int major = kMajor;
   fields.readObject("formatVersion", [&](JsonFields& version) { version.read("major", major); });
   if (major > kMajor)
     fields.refuse(
@@ -259,7 +76,165 @@ void checkFormat(JsonFields& fields) {
                     major, kMajor));
 }
 
+/// A step's arithmetic that a newer program knows is none.
+Field<StepRecord> arithmeticField() {
+  return {"arithmetic", schema::text("Peak that limits it: f32, bf16 or fp8; empty: none."),
+          [](const StepRecord& step) { return Json(arithmeticName(step.arithmetic)); },
+          [](JsonFields& fields, StepRecord& step) {
+            std::string name;
+            fields.read("arithmetic", name, Presence::Optional);
+            step.arithmetic = arithmeticNamed(name);
+          }};
+}
+
+/// Views launch nothing; older programs did not say how much other steps launch.
+Field<StepRecord> launchesField() {
+  Field<StepRecord> field =
+      newField("launches", &StepRecord::launches, "Device launches in one run: kernels, library calls, copies, fills.");
+  field.write = [](const StepRecord& step) { return Json(step.isView ? 0 : step.launches); };
+  return field;
+}
+
+const FieldTable<TimelineSpan>& launchFields() {
+  static const FieldTable<TimelineSpan> table({field("step", &TimelineSpan::step, "Index in steps; -1: all at once."),
+                                               field("startNs", &TimelineSpan::startNs, "Since the round began."),
+                                               field("durationNs", &TimelineSpan::durationNs, "The host's time.")});
+  return table;
+}
+
+/// Spans without an activity.
+Field<Timeline> timelineLaunches() {
+  return {"launches", schema::list(launchFields().schema()),
+          [](const Timeline& timeline) {
+            Json list = Json::array();
+            for (const TimelineSpan& launch : timeline.launches) list.push_back(launchFields().toJson(launch));
+            return list;
+          },
+          [](JsonFields& fields, Timeline& timeline) {
+            const auto read = [&](JsonFields& item) { launchFields().read(item, timeline.launches.emplace_back()); };
+            fields.readObjects("launches", read, Presence::Optional);
+          }};
+}
+
 }  // namespace
+
+static const FieldTable<ActivityRecord>& fieldsOf(const ActivityRecord*) {
+  static const FieldTable<ActivityRecord> table(
+      {field("name", &ActivityRecord::name, "The kernel's name, or copy, or fill."),
+       field("configuration", &ActivityRecord::configuration, "Grid and registers, or bytes."),
+       field("samplesNs", &ActivityRecord::samplesNs)});
+  return table;
+}
+
+static const FieldTable<StepRecord>& fieldsOf(const StepRecord*) {
+  static const FieldTable<StepRecord> table(
+      {field("name", &StepRecord::name, "Name of the step."), field("rule", &StepRecord::rule, "Empty: a basic op."),
+       field("phase", &StepRecord::phase).oneOf({"forward", "backward"}),
+       field("kernel", &StepRecord::kernel, "Kernel that ran."), field("ops", &StepRecord::ops),
+       newField("absorbs", &StepRecord::absorbs), field("owners", &StepRecord::owners),
+       newField("writes", &StepRecord::writes, "Shape and format of its first output."),
+       field("isView", &StepRecord::isView, "Nothing to do."),
+       field("note", &StepRecord::note, "A remark; mostly empty."), newField("ways", &StepRecord::ways),
+       arithmeticField(), field("flops", &StepRecord::flops, "FLOPs of one call."),
+       field("bytes", &StepRecord::bytes, "Least traffic."), launchesField(),
+       field("samplesNs", &StepRecord::samplesNs), newField("activities", &StepRecord::activities)});
+  return table;
+}
+
+static const FieldTable<TimelineSpan>& fieldsOf(const TimelineSpan*) {
+  static const FieldTable<TimelineSpan> table(
+      {field("step", &TimelineSpan::step, "Index in steps; -1: no step's."),
+       field("activity", &TimelineSpan::activity, "Index in its activities; -1: the step as a whole."),
+       field("startNs", &TimelineSpan::startNs, "Since the round began."),
+       field("durationNs", &TimelineSpan::durationNs, "Until it ended.")});
+  return table;
+}
+
+static const FieldTable<Timeline>& fieldsOf(const Timeline*) {
+  static const FieldTable<Timeline> table(
+      {field("round", &Timeline::round, "The one with the median total; index in instrumentedNs."),
+       field("spans", &Timeline::spans), timelineLaunches()});
+  return table;
+}
+
+static const FieldTable<VariantRecord>& fieldsOf(const VariantRecord*) {
+  static const FieldTable<VariantRecord> table(
+      {field("name", &VariantRecord::name).oneOf({"unfused", "fused"}),
+       field("peakBytes", &VariantRecord::peakBytes, "Memory of the plan and of its kernels' workspaces."),
+       field("arenaBytes", &VariantRecord::arenaBytes,
+             "Part of peakBytes in the arena, where tensors with disjoint lifetimes share memory."),
+       field("savedForBackwardBytes", &VariantRecord::savedForBackwardBytes, "Kept from forward for backward."),
+       newField("hostBytes", &VariantRecord::hostBytes, "Host memory of tensors that wait there for backward."),
+       field("launches", &VariantRecord::launches,
+             "Device launches in one run: kernels, library calls, copies and fills."),
+       field("endToEndNs", &VariantRecord::endToEndNs), field("instrumentedNs", &VariantRecord::instrumentedNs),
+       newField("launchNs", &VariantRecord::launchNs),
+       newField("preparationNs", &VariantRecord::preparationNs, "Making the plan ready to run; 0: not known."),
+       newField("firstRunNs", &VariantRecord::firstRunNs, "The first run, before the rounds; 0: there was none."),
+       newField("launching", &VariantRecord::launching, "How the steps were launched; empty: there is no choice."),
+       newField("unattributed", &VariantRecord::unattributed), newField("timeline", &VariantRecord::timeline),
+       field("steps", &VariantRecord::steps)},
+      checkVariant);
+  return table;
+}
+
+static const FieldTable<RunNumerics>& fieldsOf(const RunNumerics*) {
+  static const FieldTable<RunNumerics> table({field("fusion", &RunNumerics::fusion),
+                                              field("float32", &RunNumerics::float32),
+                                              newField("copies", &RunNumerics::copies)});
+  return table;
+}
+
+static const FieldTable<RuleSwitches>& fieldsOf(const RuleSwitches*) {
+  static const FieldTable<RuleSwitches> table(
+      {field("without", &RuleSwitches::without), field("with", &RuleSwitches::with)});
+  return table;
+}
+
+const FieldTable<RowNote>& fieldsOf(const RowNote*) {
+  static const FieldTable<RowNote> table({field("step", &RowNote::step, "Name of the step."),
+                                          field("phase", &RowNote::phase).oneOf({"forward", "backward"}),
+                                          field("text", &RowNote::text, "The user's note.")});
+  return table;
+}
+
+const FieldTable<RunRecord>& fieldsOf(const RunRecord*) {
+  static const Json version = {{"major", kMajor}, {"minor", kMinor}};
+  static const FieldTable<RunRecord> table(
+      {{"format", schema::choice({kFormat}), [](const RunRecord&) { return Json(kFormat); }, readFormat},
+       {"formatVersion",
+        schema::object(
+            {{"major", schema::integer("Readers refuse a newer one.")}, {"minor", schema::integer("Additions.")}}),
+        [](const RunRecord&) { return version; }, readVersion},
+       field("createdWith", &RunRecord::createdWith, "Program and version."),
+       field("isPartial", &RunRecord::isPartial, "It was cancelled."),
+       field("pipelineName", &RunRecord::pipelineName, "Name of the file."),
+       field("pipelineHash", &RunRecord::pipelineHash, "Hash of the pipeline without its view."),
+       newField("roundsId", &RunRecord::roundsId,
+                "The same in runs whose rounds were interleaved in one measurement; empty: it ran alone."),
+       newField("numWarmups", &RunRecord::numWarmups, "Runs before the first round: a GPU is warmed up for a while."),
+       field("settings", &RunRecord::settings),
+       newField("recipe", &RunRecord::recipe, "The recipe with its fields and overrides; null: none."),
+       newField("switches", &RunRecord::switches),
+       newField("timingNote", &RunRecord::timingNote,
+                "Why steps were timed in another way than requested; mostly empty."),
+       newField("roofs", &RunRecord::roofs),
+       newField("roofsNote", &RunRecord::roofsNote, "Why there are none though they were requested; mostly empty."),
+       field("environment", &RunRecord::environment),
+       field("variants", &RunRecord::variants),
+       newField("numerics", &RunRecord::numerics),
+       newField("note", &RunRecord::note, "The user's note; mostly empty."),
+       newField("rowNotes", &RunRecord::rowNotes),
+       newField("stretchNotes", &RunRecord::stretchNotes),
+       field("pipeline", &RunRecord::pipeline, "Copy of the pipeline file.")});
+  return table;
+}
+
+Json toJson(const RunRecord& record) { return fieldsOf(&record).toJson(record); }
+
+Result<RunRecord> runRecordFromJson(const Json& json) {
+  return fieldsOf(static_cast<const RunRecord*>(nullptr)).from(json);
+}
 
 RunNumerics summarized(const NumericsReport& report) {
   RunNumerics numerics{.fusion = verdictOf(report.fusionErrors), .float32 = verdictOf(report.errors)};
@@ -324,119 +299,6 @@ std::string RunRecord::title() const {
   constexpr std::string_view kEnding = ".fuseline";
   const bool isFile = pipelineName.ends_with(kEnding);
   return pipelineName.substr(0, pipelineName.size() - (isFile ? kEnding.size() : 0));
-}
-
-Json toJson(const RunSettings& settings) {
-  return {{"device", settings.device},
-          {"pass", settings.pass},
-          {"rules", settings.rules},
-          {"recipe", settings.recipe},
-          {"timing", settings.timing},
-          {"emulates", settings.emulates},
-          {"replays", settings.replays},
-          {"startsCold", settings.startsCold},
-          {"measuresRoofs", settings.measuresRoofs},
-          {"warmup", settings.warmup},
-          {"iterations", settings.iterations},
-          {"seed", settings.seed},
-          {"symbols", pairsToJson(settings.symbols)},
-          {"recipeFields", pairsToJson(settings.recipeFields)}};
-}
-
-Result<RunSettings> runSettingsFromJson(const Json& json) {
-  RunSettings settings;
-  JsonFields fields(json, "/settings");
-  for (auto [key, target] : {std::pair{"device", &settings.device},
-                             {"pass", &settings.pass},
-                             {"rules", &settings.rules},
-                             {"recipe", &settings.recipe},
-                             {"timing", &settings.timing}})
-    fields.read(key, *target, Presence::Optional);
-  fields.read("emulates", settings.emulates, Presence::Optional);
-  fields.read("replays", settings.replays, Presence::Optional);
-  fields.read("startsCold", settings.startsCold, Presence::Optional);
-  fields.read("measuresRoofs", settings.measuresRoofs, Presence::Optional);
-  fields.read("warmup", settings.warmup, Presence::Optional);
-  fields.read("iterations", settings.iterations, Presence::Optional);
-  for (const auto& [key, count] : {std::pair("warmup", settings.warmup), {"iterations", settings.iterations}})
-    if (count < 0) fields.refuse(key, fmt::format("expected 0 or more, found {}.", count));
-  fields.read("seed", settings.seed, Presence::Optional);
-  if (json.is_object() && json.contains("symbols")) readPairs(fields, "symbols", settings.symbols);
-  if (json.is_object() && json.contains("recipeFields")) readPairs(fields, "recipeFields", settings.recipeFields);
-  if (fields.error()) return *fields.error();
-  return settings;
-}
-
-Json toJson(const std::vector<RowNote>& notes) {
-  Json list = Json::array();
-  for (const RowNote& note : notes) list.push_back({{"step", note.step}, {"phase", note.phase}, {"text", note.text}});
-  return list;
-}
-
-void readRowNotes(JsonFields& fields, const char* key, std::vector<RowNote>& notes) {
-  const auto read = [&](JsonFields& item) {
-    RowNote& note = notes.emplace_back();
-    item.read("step", note.step);
-    item.read("phase", note.phase);
-    item.read("text", note.text);
-  };
-  fields.readObjects(key, read, Presence::Optional);
-}
-
-Json toJson(const RunRecord& record) {
-  Json variants = Json::array();
-  for (const VariantRecord& variant : record.variants) variants.push_back(toJson(variant));
-  return {{"format", kFormat},
-          {"formatVersion", {{"major", kMajor}, {"minor", kMinor}}},
-          {"createdWith", record.createdWith},
-          {"isPartial", record.isPartial},
-          {"pipelineName", record.pipelineName},
-          {"pipelineHash", record.pipelineHash},
-          {"roundsId", record.roundsId},
-          {"numWarmups", record.numWarmups},
-          {"settings", toJson(record.settings)},
-          {"recipe", record.recipe},
-          {"switches", {{"without", record.switches.without}, {"with", record.switches.with}}},
-          {"timingNote", record.timingNote},
-          {"roofs", record.roofs ? toJson(*record.roofs) : Json()},
-          {"roofsNote", record.roofsNote},
-          {"environment", pairsToJson(record.environment)},
-          {"variants", std::move(variants)},
-          {"numerics", record.numerics ? toJson(*record.numerics) : Json()},
-          {"note", record.note},
-          {"rowNotes", toJson(record.rowNotes)},
-          {"stretchNotes", toJson(record.stretchNotes)},
-          {"pipeline", record.pipeline}};
-}
-
-Result<RunRecord> runRecordFromJson(const Json& json) {
-  RunRecord record;
-  JsonFields fields(json, "");
-  checkFormat(fields);
-  fields.read("createdWith", record.createdWith);
-  fields.read("isPartial", record.isPartial);
-  fields.read("pipelineName", record.pipelineName);
-  fields.read("pipelineHash", record.pipelineHash);
-  fields.read("roundsId", record.roundsId, Presence::Optional);
-  fields.read("numWarmups", record.numWarmups, Presence::Optional);
-  fields.read("pipeline", record.pipeline);
-  fields.read("recipe", record.recipe, Presence::Optional);
-  readSwitches(fields, record.switches);
-  readPairs(fields, "environment", record.environment);
-  fields.read("timingNote", record.timingNote, Presence::Optional);
-  readRoofs(fields, json, record);
-  fields.readObjects("variants", [&](JsonFields& item) { read(item, record.variants.emplace_back()); });
-  readNumerics(fields, record);
-  fields.read("note", record.note, Presence::Optional);
-  readRowNotes(fields, "rowNotes", record.rowNotes);
-  readStretchNotes(fields, "stretchNotes", record.stretchNotes);
-  Json settings;
-  fields.read("settings", settings);
-  if (fields.error()) return *fields.error();
-  Result<RunSettings> parsed = runSettingsFromJson(settings);
-  if (!parsed) return parsed.error();
-  record.settings = std::move(*parsed);
-  return record;
 }
 
 }  // namespace fuseline

@@ -6,6 +6,7 @@
 #include "core/profile/device_roofs.h"
 #include "core/profile/efficiency.h"
 #include "core/profile/numerics.h"
+#include "core/profile/run_spec.h"
 #include "core/profile/stats.h"
 #include "core/profile/stretch_note.h"
 #include "core/support/json.h"
@@ -20,8 +21,6 @@
 #include <vector>
 
 namespace fuseline {
-
-class JsonFields;
 
 /// A kernel or a copy that a step launched, as the device's tracing library saw it. Such of the same name and
 /// configuration are one, with their sum: one sample per instrumented round.
@@ -112,28 +111,6 @@ struct VariantRecord {
   std::vector<double> unattributedNs() const;
 };
 
-struct RunSettings {
-  std::string device = "cpu";
-  std::string pass = "train";                                     // or "forward"
-  std::string rules = "all";                                      // or "te"
-  std::string recipe;                                             // empty: the document decides
-  std::vector<std::pair<std::string, std::string>> recipeFields;  // in place of its defaults, as texts
-  std::string timing = "auto";                                    // in a record "cupti" (each kernel by itself),
-                                                                  // "events" (the device's clock), "host" or
-                                                                  // "none" (from end to end only)
-  bool emulates = false;       // a recipe that the GPU does not multiply natively is computed in high precision
-  bool replays = true;         // launches are recorded and replayed where the device can
-  bool startsCold = false;     // caches are filled with other data before every run
-  bool measuresRoofs = false;  // after the rounds, about a second
-  int warmup = 3;
-  int iterations = 0;  // rounds that were asked for; 0 means automatic
-  std::uint64_t seed = 0;
-  std::vector<std::pair<std::string, std::int64_t>> symbols;  // overrides
-
-  bool isTraced() const { return timing == "cupti"; }
-  bool timesSteps() const { return timing != "none"; }
-};
-
 /// What a look at the numbers of a run said.
 struct RunNumerics {
   NumericsVerdict fusion;               // fused against unfused
@@ -156,7 +133,7 @@ struct RunRecord {
   std::string pipelineName;
   std::string pipelineHash;  // of the document's bytes without its view
   Json pipeline;             // embedded copy
-  RunSettings settings;
+  RunSpec settings;
   /// With its fields and overrides, wherever it came from. Null: none, or an older program did not say.
   Json recipe;
   RuleSwitches switches;                                         // besides the document's own
@@ -189,19 +166,13 @@ struct RunRecord {
   std::string title() const;
 };
 
-Json toJson(const RunSettings& settings);
-/// Absent fields keep their defaults. Errors: a sentence with the JSON pointer.
-Result<RunSettings> runSettingsFromJson(const Json& json);
-
 /// Format "fuseline-run", versioned like the pipeline file.
+const FieldTable<RunRecord>& fieldsOf(const RunRecord*);
 Json toJson(const RunRecord& record);
 /// Errors: another format, a newer major version, a missing or wrong field; with the JSON pointer.
 Result<RunRecord> runRecordFromJson(const Json& json);
 
-/// [{"step": ..., "phase": ..., "text": ...}]
-Json toJson(const std::vector<RowNote>& notes);
-/// Adds those of a list under `key` that may be absent.
-void readRowNotes(JsonFields& fields, const char* key, std::vector<RowNote>& notes);
+const FieldTable<RowNote>& fieldsOf(const RowNote*);
 
 /// One row of the table that stands beside the graph: a fused op, and its basic ops one level deeper.
 struct ComparisonRow {

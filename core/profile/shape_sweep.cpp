@@ -187,7 +187,7 @@ std::string SweepPoint::name() const {
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
-void SweepPoint::applyTo(RunSettings& settings) const {
+void SweepPoint::applyTo(RunSpec& settings) const {
   for (const auto& [symbol, size] : symbols) {
     std::erase_if(settings.symbols, [&name = symbol](const auto& set) { return set.first == name; });
     settings.symbols.emplace_back(symbol, size);

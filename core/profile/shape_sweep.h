@@ -28,7 +28,7 @@ struct SweepPoint {
   /// "M=512 H=4096 MXFP8BlockScaling"
   std::string name() const;
   /// Puts the point into the settings of a run; the point's symbols replace those of the settings.
-  void applyTo(RunSettings& settings) const;
+  void applyTo(RunSpec& settings) const;
 };
 
 struct ShapeSweep {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/stretch_note.h"
 
-#include "core/support/json_fields.h"
+#include "core/support/field_table.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -22,22 +22,13 @@ void putStretchNote(std::vector<StretchNote>& notes, const StretchNote& given) {
   notes.insert(std::ranges::find_if(notes, isBehind), given);
 }
 
-Json toJson(const std::vector<StretchNote>& notes) {
-  Json list = Json::array();
-  for (const StretchNote& note : notes)
-    list.push_back({{"variant", note.variant}, {"startNs", note.startNs}, {"endNs", note.endNs}, {"text", note.text}});
-  return list;
-}
-
-void readStretchNotes(JsonFields& fields, const char* key, std::vector<StretchNote>& notes) {
-  const auto read = [&](JsonFields& item) {
-    StretchNote& note = notes.emplace_back();
-    item.read("variant", note.variant, Presence::Optional);
-    item.read("startNs", note.startNs);
-    item.read("endNs", note.endNs);
-    item.read("text", note.text);
-  };
-  fields.readObjects(key, read, Presence::Optional);
+const FieldTable<StretchNote>& fieldsOf(const StretchNote*) {
+  static const FieldTable<StretchNote> table(
+      {newField("variant", &StretchNote::variant, "unfused or fused; empty: all."),
+       field("startNs", &StretchNote::startNs, "Since the run began."),
+       field("endNs", &StretchNote::endNs, "Since the run began."),
+       field("text", &StretchNote::text, "The user's note.")});
+  return table;
 }
 
 std::string stretchNoteLine(const StretchNote& note) {

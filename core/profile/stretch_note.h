@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/support/json.h"
-
 #include <string>
 #include <vector>
 
 namespace fuseline {
 
-class JsonFields;
+template <class T>
+class FieldTable;
 
 struct StretchNote {
   std::string variant;   // "unfused" or "fused"; empty: all variants
@@ -24,10 +23,7 @@ struct StretchNote {
 /// Replaces the note about the same time range; an empty text removes it. Notes are ordered by start.
 void putStretchNote(std::vector<StretchNote>& notes, const StretchNote& given);
 
-/// [{"variant": ..., "startNs": ..., "endNs": ..., "text": ...}]
-Json toJson(const std::vector<StretchNote>& notes);
-/// Adds those of a list under `key` that may be absent.
-void readStretchNotes(JsonFields& fields, const char* key, std::vector<StretchNote>& notes);
+const FieldTable<StretchNote>& fieldsOf(const StretchNote*);
 
 /// "fused, 12.3 us to 15.6 us: the copy waits": a line for people.
 std::string stretchNoteLine(const StretchNote& note);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/tensor_statistics.h"
 
-#include "core/profile/magnitudes_json.h"
+#include "core/support/field_table.h"
 
 #include <algorithm>
 #include <array>
@@ -90,49 +90,6 @@ class StatisticsSum {
   std::array<std::int64_t, kNumExponents> m_counts = {};
 };
 
-/// JSON has no NaN.
-Json figureJson(double value) { return std::isnan(value) ? Json() : Json(value); }
-
-double figureIn(JsonFields& fields, const char* key) {
-  Json value;
-  fields.read(key, value);
-  double figure = std::numeric_limits<double>::quiet_NaN();
-  if (!value.is_null()) fields.read(key, figure);
-  return figure;
-}
-
-TensorStatistics statisticsIn(JsonFields& fields) {
-  TensorStatistics statistics;
-  fields.read("elements", statistics.elements);
-  fields.read("zeros", statistics.zeros);
-  fields.read("nans", statistics.nans);
-  fields.read("infinities", statistics.infinities);
-  statistics.min = figureIn(fields, "min");
-  statistics.max = figureIn(fields, "max");
-  statistics.mean = figureIn(fields, "mean");
-  statistics.std = figureIn(fields, "std");
-  fields.read("l1", statistics.l1);
-  fields.read("l2", statistics.l2);
-  fields.read("largestAt", statistics.largestAt);
-  fields.readObject("magnitudes", [&](JsonFields& nested) { statistics.magnitudes = magnitudesIn(nested); });
-  return statistics;
-}
-
-Json statisticsJson(const TensorStatistics& statistics) {
-  return {{"elements", statistics.elements},
-          {"zeros", statistics.zeros},
-          {"nans", statistics.nans},
-          {"infinities", statistics.infinities},
-          {"min", figureJson(statistics.min)},
-          {"max", figureJson(statistics.max)},
-          {"mean", figureJson(statistics.mean)},
-          {"std", figureJson(statistics.std)},
-          {"l1", statistics.l1},
-          {"l2", statistics.l2},
-          {"largestAt", statistics.largestAt},
-          {"magnitudes", toJson(statistics.magnitudes)}};
-}
-
 /// dtype of any tensor, including dtypes that ops do not compute with.
 DType dtypeIn(JsonFields& fields) {
   std::string name;
@@ -166,20 +123,42 @@ std::vector<TensorSummary> summariesOf(const NamedTensors& tensors) {
   return summaries;
 }
 
-Json toJson(const TensorSummary& summary) {
-  return {{"name", summary.name},
-          {"dtype", dtypeName(summary.spec.dtype)},
-          {"shape", summary.spec.shape},
-          {"bytes", summary.spec.bytes()},
-          {"statistics", statisticsJson(summary.statistics)}};
+static const FieldTable<TensorStatistics>& fieldsOf(const TensorStatistics*) {
+  using S = TensorStatistics;
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  static const FieldTable<S> table(
+      {field("elements", &S::elements, "All elements."), field("zeros", &S::zeros, "Elements that are 0."),
+       field("nans", &S::nans, "Elements that are NaN."), field("infinities", &S::infinities, "Infinite elements."),
+       numberOrNull("min", &S::min, kNone, "Of the finite elements; null: there is none."),
+       numberOrNull("max", &S::max, kNone, "Of the finite elements."),
+       numberOrNull("mean", &S::mean, kNone, "Of the finite elements."),
+       numberOrNull("std", &S::std, kNone, "Of the finite elements, over n - 1; null: fewer than two."),
+       field("l1", &S::l1, "Norm of the finite elements."), field("l2", &S::l2, "Norm of the finite elements."),
+       field("largestAt", &S::largestAt, "Row-major index of the largest finite magnitude; -1: none."),
+       field("magnitudes", &S::magnitudes)});
+  return table;
 }
+
+const FieldTable<TensorSummary>& fieldsOf(const TensorSummary*) {
+  using Summary = TensorSummary;
+  static const FieldTable<Summary> table(
+      {field("name", &Summary::name, "Name of the tensor."),
+       {"dtype", schema::choice({"f32", "f16", "bf16", "i64", "e4m3"}),
+        [](const Summary& summary) { return Json(dtypeName(summary.spec.dtype)); },
+        [](JsonFields& fields, Summary& summary) { summary.spec.dtype = dtypeIn(fields); }},
+       {"shape", schema::list(schema::integer()), [](const Summary& summary) { return Json(summary.spec.shape); },
+        [](JsonFields& fields, Summary& summary) { fields.read("shape", summary.spec.shape); }},
+       derived<Summary>(
+           "bytes", [](const Summary& summary) { return summary.spec.bytes(); }, "Size of its data."),
+       field("statistics", &Summary::statistics)});
+  return table;
+}
+
+Json toJson(const TensorSummary& summary) { return fieldsOf(&summary).toJson(summary); }
 
 TensorSummary tensorSummaryIn(JsonFields& fields) {
   TensorSummary summary;
-  fields.read("name", summary.name);
-  summary.spec.dtype = dtypeIn(fields);
-  fields.read("shape", summary.spec.shape);
-  fields.readObject("statistics", [&](JsonFields& nested) { summary.statistics = statisticsIn(nested); });
+  fieldsOf(&summary).read(fields, summary);
   return summary;
 }
 

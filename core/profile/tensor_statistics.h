@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/profile/numerics.h"
+#include "core/support/json_fields.h"
 #include "core/tensor/tensor.h"
 
 #include <cstddef>
@@ -43,6 +44,7 @@ struct TensorSummary {
   TensorStatistics statistics;
 };
 std::vector<TensorSummary> summariesOf(const NamedTensors& tensors);
+const FieldTable<TensorSummary>& fieldsOf(const TensorSummary*);
 Json toJson(const TensorSummary& summary);
 /// The inverse.
 TensorSummary tensorSummaryIn(JsonFields& fields);

@@ -99,7 +99,7 @@ class SettingsEdits {
     const Json fusion = document().fusion();
     const bool wasTe = fusion.is_object() && fusion.contains("rules") && fusion["rules"] == "te";
     if (!m_options.book || isTe == wasTe) return {};
-    return setFusion("rules", m_run.settings.rules, "rules " + m_run.settings.rules);
+    return setFusion("rules", nameOf(m_options.book), "rules " + nameOf(m_options.book));
   }
 
   Result<void> addSwitches(const char* key, const std::vector<std::string>& entries) {

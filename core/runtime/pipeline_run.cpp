@@ -30,39 +30,25 @@ namespace fuseline {
 
 namespace {
 
-/// The accepted names of an option, and their values.
-template <class T>
-using Choices = std::vector<std::pair<std::string, T>>;
-
-template <class T>
-Result<T> choose(std::string_view option, const std::string& given, const Choices<T>& choices) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : choices) {
-    if (name == given) return value;
-    if (!name.empty()) names.push_back(name);
+StepClock clockFor(StepTiming timing) {
+  switch (timing) {
+    case StepTiming::Cupti: return StepClock::Trace;
+    case StepTiming::Host: return StepClock::Host;
+    case StepTiming::None: return StepClock::None;
+    case StepTiming::Auto:
+    case StepTiming::Events: break;
   }
-  constexpr std::size_t kLongest = 40;
-  return Error{fmt::format("{} \"{}\": there is no such {}. Valid values: {}.", option, cutText(given, kLongest),
-                           option, fmt::join(names, ", ")),
-               ErrorKind::Usage};
+  return StepClock::Events;
 }
 
-const Choices<PassKind> kPasses = {{"train", PassKind::Training}, {"forward", PassKind::Forward}};
-const Choices<std::optional<RuleBook>> kBooks = {{"all", RuleBook::All}, {"te", RuleBook::Te}, {"", std::nullopt}};
-const Choices<StepClock> kTimings = {{"auto", StepClock::Events},
-                                     {"events", StepClock::Events},
-                                     {"cupti", StepClock::Trace},
-                                     {"host", StepClock::Host},
-                                     {"none", StepClock::None}};
-
-const char* nameOf(StepClock clock) {
+StepTiming timingOf(StepClock clock) {
   switch (clock) {
-    case StepClock::Trace: return "cupti";
-    case StepClock::Events: return "events";
-    case StepClock::Host: return "host";
-    case StepClock::None: return "none";
+    case StepClock::Trace: return StepTiming::Cupti;
+    case StepClock::Events: return StepTiming::Events;
+    case StepClock::Host: return StepTiming::Host;
+    case StepClock::None: break;
   }
-  return "";
+  return StepTiming::None;
 }
 
 std::vector<std::string> ownersOf(const Graph& graph, const Step& step) {
@@ -133,7 +119,7 @@ std::string errorText(const std::vector<Diagnostic>& diagnostics, std::string_vi
 
 namespace {
 
-Result<std::optional<Recipe>> chosenRecipe(const RunSettings& settings) {
+Result<std::optional<Recipe>> chosenRecipe(const RunSpec& settings) {
   if (settings.recipe.empty()) return std::optional<Recipe>();
   const Result<const RecipeDefinition*> definition = recipeNamed(settings.recipe);
   if (!definition) return Error{fmt::format("recipe: {}", definition.error().message), ErrorKind::Usage};
@@ -144,17 +130,14 @@ Result<std::optional<Recipe>> chosenRecipe(const RunSettings& settings) {
 
 }  // namespace
 
-Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const RuleSwitches& switches,
+Result<AnalysisOptions> analysisOptions(const RunSpec& settings, const RuleSwitches& switches,
                                         Capabilities capabilities) {
-  const Result<PassKind> pass = choose("pass", settings.pass, kPasses);
-  if (!pass) return pass.error();
-  const Result<std::optional<RuleBook>> book = choose("rules", settings.rules, kBooks);
-  if (!book) return book.error();
   Result<std::optional<Recipe>> recipe = chosenRecipe(settings);
   if (!recipe) return recipe.error();
-  if (const auto timing = choose("timing", settings.timing, kTimings); !timing) return timing.error();
-  AnalysisOptions options{
-      .lowering = {.pass = *pass}, .book = *book, .switches = switches, .capabilities = std::move(capabilities)};
+  AnalysisOptions options{.lowering = {.pass = settings.pass},
+                          .book = settings.rules,
+                          .switches = switches,
+                          .capabilities = std::move(capabilities)};
   options.recipe = std::move(*recipe);
   options.lowering.symbols.insert(settings.symbols.begin(), settings.symbols.end());
   return options;
@@ -184,7 +167,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
     return Error{problems};
   if (Result<void> fits = checkRecipe(); !fits) return fits;
   m_options.settings.recipe = recipeName(loaded.document, m_analysis.recipe);
-  m_options.settings.rules = m_analysis.report.book == RuleBook::Te ? "te" : "all";
+  m_options.settings.rules = m_analysis.report.book;
   m_pipeline = toJson(loaded.document);
   if (Result<void> fits = checkMemory(); !fits) return fits;
   if (m_options.takesTensorsThatFit) m_options.tensors = thoseThatFit(m_analysis.graph(), std::move(m_options.tensors));
@@ -195,8 +178,11 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
 }
 
 Result<const Plan*> PipelineRun::planOf(const std::string& variant) const {
-  const Choices<const Plan*> plans = {{"unfused", &*m_analysis.unfusedPlan}, {"fused", &*m_analysis.fusedPlan}};
-  return choose("variants", variant, plans);
+  if (variant == "unfused") return &*m_analysis.unfusedPlan;
+  if (variant == "fused") return &*m_analysis.fusedPlan;
+  constexpr std::size_t kLongest = 40;
+  return Error{fmt::format("variants: expected unfused or fused, found \"{}\".", cutText(variant, kLongest)),
+               ErrorKind::Usage};
 }
 
 /// A GPU multiplies the formats of its tensor cores; others are refused unless emulation is requested.
@@ -239,9 +225,8 @@ std::int64_t PipelineRun::heldBytes() const {
 }
 
 Result<void> PipelineRun::addVariants() {
-  const RunSettings& settings = m_options.settings;
-  const ExecutorOptions options{.clock = *choose("timing", settings.timing, kTimings),
-                                .replaysLaunches = settings.replays};
+  const RunSpec& settings = m_options.settings;
+  const ExecutorOptions options{.clock = clockFor(settings.timing), .replaysLaunches = settings.replays};
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
@@ -258,10 +243,10 @@ Result<void> PipelineRun::addVariants() {
 }
 
 Result<void> PipelineRun::resolveTiming() {
-  const std::string& timing = m_options.settings.timing;
+  const StepTiming timing = m_options.settings.timing;
   const StepClock clock = m_variants.empty() ? StepClock::Host : m_variants.front().executor->clock();
-  if (clock == StepClock::Host && (timing == "events" || timing == "cupti"))
-    return Error{fmt::format("timing \"{}\": the device {} has no clock of its own. Use host, or auto.", timing,
+  if (clock == StepClock::Host && (timing == StepTiming::Events || timing == StepTiming::Cupti))
+    return Error{fmt::format("timing \"{}\": the device {} has no clock of its own. Use host, or auto.", nameOf(timing),
                              m_backend->device().id),
                  ErrorKind::Usage};
   noteTiming();
@@ -270,7 +255,7 @@ Result<void> PipelineRun::resolveTiming() {
 
 void PipelineRun::noteTiming() {
   const StepClock clock = m_variants.empty() ? StepClock::Host : m_variants.front().executor->clock();
-  m_options.settings.timing = nameOf(clock);
+  m_options.settings.timing = timingOf(clock);
 }
 
 Result<RunRecord> PipelineRun::measure(const ProgressCallback& progress, std::stop_token cancel) {

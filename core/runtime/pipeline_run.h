@@ -19,8 +19,7 @@
 namespace fuseline {
 
 struct PipelineRunOptions {
-  /// An empty `rules` leaves the rule book to the document.
-  RunSettings settings;
+  RunSpec settings;
   /// How to measure; `warmup` and `iterations` are taken from the settings.
   MeasurementPolicy policy;
   /// "unfused", "fused" or both.
@@ -39,8 +38,8 @@ struct PipelineRunOptions {
   std::string tooLargeAdvice = "Make the pipeline smaller with --set, or run one variant at a time with --variants.";
 };
 
-/// Errors (Usage): an unknown pass, rule book, recipe or timing, with the names that exist.
-Result<AnalysisOptions> analysisOptions(const RunSettings& settings, const RuleSwitches& switches,
+/// Errors (Usage): an unknown recipe or setting of it, with the names that exist.
+Result<AnalysisOptions> analysisOptions(const RunSpec& settings, const RuleSwitches& switches,
                                         Capabilities capabilities);
 
 /// Every error of a document as one text, one line per problem. Empty if there is none.

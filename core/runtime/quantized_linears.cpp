@@ -37,7 +37,7 @@ Verdict quantizesAnything(const Analysis& analysis) {
   return Verdict::no(linears.reason.empty() ? "The pipeline has no op that it quantizes." : linears.reason);
 }
 
-Result<void> checkQuantizes(const PipelineDocument& document, const RunSettings& settings) {
+Result<void> checkQuantizes(const PipelineDocument& document, const RunSpec& settings) {
   Result<AnalysisOptions> options = analysisOptions(settings, {}, {});
   if (!options) return options.error();
   const Verdict quantizes = quantizesAnything(analyze(document, *options));

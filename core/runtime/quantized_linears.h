@@ -26,6 +26,6 @@ QuantizedLinears quantizedLinears(const Analysis& analysis);
 Verdict quantizesAnything(const Analysis& analysis);
 /// The same before weights of some GiB are drawn for a recipe that does nothing with them. Errors: also those of
 /// analysisOptions().
-Result<void> checkQuantizes(const PipelineDocument& document, const RunSettings& settings);
+Result<void> checkQuantizes(const PipelineDocument& document, const RunSpec& settings);
 
 }  // namespace fuseline

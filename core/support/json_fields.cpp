@@ -137,6 +137,18 @@ JsonFields::JsonFields(const Json& json, std::string pointer) : m_json(json), m_
         Error{fmt::format("{}: expected an object, found {}.", m_pointer.empty() ? "/" : m_pointer, quoted(m_json))};
 }
 
+bool JsonFields::isNull(std::string_view key) const {
+  const auto found = m_json.find(std::string(key));
+  return found == m_json.end() || found->is_null();
+}
+
+std::vector<std::string> JsonFields::keys() const {
+  std::vector<std::string> keys;
+  if (m_json.is_object())
+    for (const auto& [key, unused] : m_json.items()) keys.push_back(key);
+  return keys;
+}
+
 void JsonFields::refuse(std::string_view key, std::string_view problem) {
   if (!m_error) m_error = Error{fmt::format("{}: {}", pointerOf(key), problem)};
 }

@@ -49,6 +49,10 @@ class JsonFields {
     adopt(fields);
   }
 
+  /// Whether a field is null or absent.
+  bool isNull(std::string_view key) const;
+  /// The names of all fields that are there.
+  std::vector<std::string> keys() const;
   /// Records a problem of the caller's own with a field's value.
   void refuse(std::string_view key, std::string_view problem);
   const std::optional<Error>& error() const { return m_error; }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/worker/protocol.h"
 
-#include "core/support/json_fields.h"
+#include "core/support/field_table.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -88,7 +88,7 @@ CaptureOrder orderIn(JsonFields& fields) {
   return order;
 }
 
-Result<RunRequest> readRun(const Json& json, JsonFields& fields, RunPurpose purpose) {
+Result<RunRequest> readRun(JsonFields& fields, RunPurpose purpose) {
   RunRequest request{.purpose = purpose};
   fields.read("id", request.id);
   fields.read("pipeline", request.pipelineText);
@@ -102,11 +102,7 @@ Result<RunRequest> readRun(const Json& json, JsonFields& fields, RunPurpose purp
   fields.readObject(
       "capture", [&](JsonFields& nested) { request.capture = orderIn(nested); },
       purpose == RunPurpose::Capture ? Presence::Required : Presence::Optional);
-  if (json.contains("settings")) {
-    Result<RunSettings> settings = runSettingsFromJson(json["settings"]);
-    if (!settings) return settings.error();
-    request.settings = std::move(*settings);
-  }
+  readField(fields, "settings", request.settings, Presence::Optional);
   return finish(fields, std::move(request));
 }
 
@@ -221,9 +217,9 @@ Result<WorkerRequest> decodeRequest(std::string_view text) {
   Result<TypedLine> typed = parseLine(text);
   if (!typed) return typed.error();
   JsonFields fields(typed->json, "");
-  if (typed->type == "run") return widen<WorkerRequest>(readRun(typed->json, fields, RunPurpose::Times));
-  if (typed->type == "numerics") return widen<WorkerRequest>(readRun(typed->json, fields, RunPurpose::Numerics));
-  if (typed->type == "capture") return widen<WorkerRequest>(readRun(typed->json, fields, RunPurpose::Capture));
+  if (typed->type == "run") return widen<WorkerRequest>(readRun(fields, RunPurpose::Times));
+  if (typed->type == "numerics") return widen<WorkerRequest>(readRun(fields, RunPurpose::Numerics));
+  if (typed->type == "capture") return widen<WorkerRequest>(readRun(fields, RunPurpose::Capture));
   if (typed->type == "cancel") return widen<WorkerRequest>(readId<CancelRequest>(fields));
   if (typed->type == "devices") return widen<WorkerRequest>(readId<DevicesRequest>(fields));
   if (typed->type == "quit") return WorkerRequest(QuitRequest{});

@@ -34,7 +34,7 @@ struct RunRequest {
   int id = 0;
   std::string pipelineText;
   std::string pipelineName;
-  RunSettings settings;
+  RunSpec settings;
   std::vector<std::string> variants = {"unfused", "fused"};
   RuleSwitches switches;
   /// A safetensors file on the worker's machine with initial tensors; empty: all are drawn from the seed.

@@ -203,7 +203,7 @@ void FlameTest::saysWhyThereIsNothing() {
   Fixture f(smallPipeline());
   f.window.showPane(QStringLiteral("flame"));
   QVERIFY(f.window.flame().emptyText().contains("Nothing measured yet"));
-  RunRecord record = measuredRun("none");
+  RunRecord record = measuredRun(StepTiming::None);
   Opened untimed(record);
   QVERIFY2(untimed.panel().emptyText().contains("--timing none"), qPrintable(untimed.panel().emptyText()));
 }

@@ -274,7 +274,7 @@ void ModelsTest::timingsSayHowFarStepsAreFromTheirRoof() {
 
 void ModelsTest::timingsTellKernelsApartWhereTheyWereTraced() {
   RunRecord record = fusedRun();
-  record.settings.timing = "cupti";
+  record.settings.timing = StepTiming::Cupti;
   record.variants[1].steps[0].activities = {{"gemm", "grid 8", {1e6, 1e6}}, {"add", "grid 9", {2e3, 2e3}}};
   record.variants[1].unattributed = {{"fill", "64 B", std::vector<double>(8, 5e3)}};
   Theme theme;

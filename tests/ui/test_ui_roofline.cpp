@@ -193,7 +193,7 @@ void RooflineTest::dataSheetStandsBesideWhatWasMeasured() {
 void RooflineTest::saysWhyThereIsNothing() {
   Fixture empty(smallPipeline());
   QVERIFY(empty.window.roofline().emptyText().startsWith(QStringLiteral("Nothing measured yet. Press Run")));
-  Opened f(measuredRun("none"));
+  Opened f(measuredRun(StepTiming::None));
   QVERIFY(f.isOpen);
   QVERIFY(f.window.roofline().emptyText().startsWith(QStringLiteral("Steps of this run were not timed.")));
   QTest::keyClick(&f.view(), Qt::Key_Right);

@@ -105,12 +105,12 @@ void RunTest::showsTheTableOfBothVariants() {
 void RunTest::runsOnTheDeviceThatWasChosen() {
   Fixture f(smallPipeline(), worker());
   f.session.setRunOptions({.iterations = 3});
-  f.session.setRunTarget({.device = "reference", .timing = "cupti"});
+  f.session.setRunTarget({.device = "reference", .timing = StepTiming::Cupti});
   QSignalSpy finished(&f.session, &Session::runFinished);
   f.session.run();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
   QCOMPARE(f.session.lastRun()->record.settings.device, std::string("reference"));
-  QCOMPARE(f.session.lastRun()->record.settings.timing, std::string("host"));  // it is no GPU
+  QCOMPARE(f.session.lastRun()->record.settings.timing, StepTiming::Host);  // it is no GPU
   QVERIFY(!f.session.lastRun()->isStale);
   f.session.setRunTarget({.device = "cpu"});
   QVERIFY(f.session.lastRun()->isStale);
@@ -119,11 +119,11 @@ void RunTest::runsOnTheDeviceThatWasChosen() {
 void RunTest::runsAsTheOptionsSay() {
   Fixture f(smallPipeline(), worker());
   f.session.setRunTarget({.device = "reference"});
-  RunOptionsDialog dialog(f.session.runOptions());
-  QCOMPARE(dialog.options(), RunOptions());
-  dialog.findChildren<QSpinBox*>().front()->setValue(4);
-  dialog.findChildren<QSpinBox*>().back()->setValue(1);
-  auto* seed = dialog.findChild<QLineEdit*>(QString(), Qt::FindDirectChildrenOnly);
+  RunOptionsDialog dialog(f.session.runSpec());
+  QVERIFY(dialog.options() == (RunSpec{.device = "reference"}));
+  dialog.findChild<QSpinBox*>(QStringLiteral("iterations"))->setValue(4);
+  dialog.findChild<QSpinBox*>(QStringLiteral("warmup"))->setValue(1);
+  auto* seed = dialog.findChild<QLineEdit*>(QStringLiteral("seed"));
   seed->clear();
   QTest::keyClicks(seed, "9x");
   QCOMPARE(dialog.options().seed, std::uint64_t{9});
@@ -247,16 +247,16 @@ void RunTest::copiesTheCommandThatRunsTheSame() {
   const QString path = toQt((folder / "mlp.fuseline").string());
   QVERIFY(f.session.save(path));
   f.session.setPass(PassKind::Forward);
-  f.session.setRunTarget({.device = "cuda", .architecture = "sm_90", .timing = "cupti"});
+  f.session.setRunTarget({.device = "cuda", .architecture = "sm_90", .timing = StepTiming::Cupti});
   QCOMPARE(copy(QStringLiteral("For the shell")),
            QStringLiteral("fuseline run %1 --pass forward --device cuda --timing cupti").arg(path));
-  f.session.setRunTarget({.device = "reference", .timing = "cupti"});  // a GPU's: Run leaves it out, too
+  f.session.setRunTarget({.device = "reference", .timing = StepTiming::Cupti});  // a GPU's: Run leaves it out, too
   QCOMPARE(copy(QStringLiteral("For the shell")),
            QStringLiteral("fuseline run %1 --pass forward --device reference").arg(path));
-  f.session.setRunOptions({.warmup = 0, .iterations = 20, .seed = 7, .replays = false, .startsCold = true});
+  f.session.setRunOptions({.replays = false, .startsCold = true, .warmup = 0, .iterations = 20, .seed = 7});
   QCOMPARE(copy(QStringLiteral("For the shell")),
-           QStringLiteral("fuseline run %1 --pass forward --device reference --iterations 20 --warmup 0 --no-replay "
-                          "--cold --seed 7")
+           QStringLiteral("fuseline run %1 --pass forward --device reference --no-replay --cold --warmup 0 "
+                          "--iterations 20 --seed 7")
                .arg(path));
   QVERIFY(copy(QStringLiteral("For Nsight Systems")).startsWith(QStringLiteral("nsys profile --trace=cuda,nvtx")));
   QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "bias", .value = true}));

@@ -50,7 +50,7 @@ class RunFilesTest : public QObject {
 namespace {
 
 /// A run of the small pipeline by the reference, which says that another device was meant.
-RunRecord recordOf(RunSettings settings = {}) {
+RunRecord recordOf(RunSpec settings = {}) {
   settings.device = "reference";
   settings.warmup = 0;
   settings.iterations = 2;
@@ -103,7 +103,7 @@ QList<QAction*> examplesIn(Fixture& f, const QString& folder) {
 }  // namespace
 
 void RunFilesTest::openedRunIsTheLastRun() {
-  Opened f(recordOf({.pass = "forward"}));
+  Opened f(recordOf({.pass = PassKind::Forward}));
   QVERIFY(f.isOpen);
   QCOMPARE(f.session.displayName(), QStringLiteral("small"));
   QVERIFY(f.session.path().isEmpty());
@@ -205,7 +205,7 @@ void RunFilesTest::anotherDeviceInTheToolBarDoesNotMakeItStale() {
 }
 
 void RunFilesTest::overridesStandInTheDocument() {
-  Opened f(recordOf({.rules = "te", .recipe = "MXFP8BlockScaling", .symbols = {{"M", 64}}}));
+  Opened f(recordOf({.rules = RuleBook::Te, .recipe = "MXFP8BlockScaling", .symbols = {{"M", 64}}}));
   QVERIFY(f.isOpen);
   QCOMPARE(f.session.document().symbols()["M"].dump(), std::string("64"));
   QCOMPARE(f.session.document().recipe()["name"].dump(), std::string("\"MXFP8BlockScaling\""));

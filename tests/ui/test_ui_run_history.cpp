@@ -110,7 +110,7 @@ void RunHistoryTest::aRunIsListed() {
   QCOMPARE(f.text(0, RunsModel::WhenColumn), QStringLiteral("2026-11-25 16:00:00"));
   QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("with M = 64, stopped early"));
   RunRecord chosen = datedRun("2026-11-25 11:30:00 UTC");
-  chosen.settings.rules = "te";
+  chosen.settings.rules = RuleBook::Te;
   chosen.settings.recipeFields = {{"margin", "2"}};
   chosen.switches = {.without = {"BackwardLinearBias@fc"}, .with = {"ForwardBackwardSwiGLULinear"}};
   f.measure(chosen);

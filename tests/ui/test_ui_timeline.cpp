@@ -271,7 +271,7 @@ void TimelineTest::aRunLeavesItInFront() {
 void TimelineTest::saysWhyThereIsNothing() {
   Fixture empty(smallPipeline());
   QVERIFY(empty.window.timeline().emptyText().startsWith(QStringLiteral("Nothing measured yet.")));
-  OpenedTimeline f(measuredRun("none"));
+  OpenedTimeline f(measuredRun(StepTiming::None));
   QVERIFY(f.isOpen);
   QVERIFY2(f.window.timeline().emptyText().contains(QStringLiteral("it was measured with --timing none")),
            qPrintable(f.window.timeline().emptyText()));

@@ -63,7 +63,7 @@ inline RunRecord tracedVariant() {
 inline RunRecord tracedRun() {
   RunRecord record = measuredRun();
   record.variants = tracedVariant().variants;
-  record.settings.timing = "cupti";
+  record.settings.timing = StepTiming::Cupti;
   return record;
 }
 

@@ -43,8 +43,8 @@ QPoint Fixture::portOnView(const PortRef& port) {
   return window.canvas().mapFromScene(*window.scene().node(port.node)->portPosition(port));
 }
 
-RunRecord measuredRun(const char* timing) {
-  RunSettings settings{.device = "reference", .timing = timing, .warmup = 0, .iterations = 2};
+RunRecord measuredRun(StepTiming timing) {
+  RunSpec settings{.device = "reference", .timing = timing, .warmup = 0, .iterations = 2};
   const auto run = PipelineRun::prepare(parseDocument(smallPipeline()), "small", {.settings = std::move(settings)},
                                         testing::OneBackend(makeReferenceBackend()));
   return *(*run)->measure();

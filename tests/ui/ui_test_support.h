@@ -110,7 +110,7 @@ class OwnSettings {
 };
 
 /// A run of the small pipeline by the reference.
-RunRecord measuredRun(const char* timing = "auto");
+RunRecord measuredRun(StepTiming timing = StepTiming::Auto);
 
 /// A window with this run opened from a file and this pane in front.
 struct OpenedRun : Fixture {

@@ -31,7 +31,7 @@ MeasuredExample exampleOf(const QFileInfo& file) {
 
 }  // namespace
 
-QString symbolsText(const RunSettings& settings) {
+QString symbolsText(const RunSpec& settings) {
   QStringList symbols;
   for (const auto& [name, value] : settings.symbols)
     symbols.append(QStringLiteral("%1 = %2").arg(toQt(name)).arg(value));
@@ -39,9 +39,9 @@ QString symbolsText(const RunSettings& settings) {
 }
 
 QString summaryOf(const RunRecord& record) {
-  const RunSettings& settings = record.settings;
+  const RunSpec& settings = record.settings;
   QStringList parts = {toQt(record.title()),  toQt(record.deviceName()),
-                       toQt(settings.pass),   settings.recipe == "None" ? QString() : toQt(settings.recipe),
+                       toQt(nameOf(settings.pass)),   settings.recipe == "None" ? QString() : toQt(settings.recipe),
                        symbolsText(settings), speedupText(record)};
   parts.removeAll(QString());
   return parts.join(QStringLiteral(" · "));

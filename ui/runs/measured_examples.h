@@ -19,7 +19,7 @@ struct MeasuredExample {
 };
 
 /// "M = 8192, H = 4096": in place of the pipeline's own; mostly empty.
-QString symbolsText(const RunSettings& settings);
+QString symbolsText(const RunSpec& settings);
 
 /// The line about a run: all of it is the record's own.
 QString summaryOf(const RunRecord& record);

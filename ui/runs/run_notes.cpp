@@ -36,7 +36,7 @@ QString overridesText(const RunSummary& summary) {
   values.removeAll(QString());
   QStringList parts;
   if (!values.isEmpty()) parts.append(translated("with %1").arg(values.join(QStringLiteral(", "))));
-  if (summary.hasOtherRules) parts.append(translated("rules %1").arg(toQt(summary.settings.rules)));
+  if (summary.hasOtherRules) parts.append(translated("rules %1").arg(toQt(nameOf(summary.settings.rules))));
   for (const std::string& entry : summary.switches.without) parts.append(translated("without %1").arg(toQt(entry)));
   for (const std::string& entry : summary.switches.with) parts.append(translated("with %1").arg(toQt(entry)));
   return parts.join(QStringLiteral(", "));

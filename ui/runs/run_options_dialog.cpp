@@ -1,71 +1,99 @@
-// The fields of a run's options.
+// The fields of a run's options, from their table.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/runs/run_options_dialog.h"
 
+#include "ui/theme/format.h"
+
+#include <QCheckBox>
 #include <QDialogButtonBox>
-#include <QFormLayout>
+#include <QLineEdit>
 #include <QPushButton>
 #include <QRegularExpressionValidator>
+#include <QSpinBox>
+
+#include <type_traits>
+#include <variant>
 
 namespace fuseline::ui {
 
-namespace {
-
-constexpr int kMostIterations = 1'000'000;
-constexpr int kMostWarmups = 10'000;
-
-}  // namespace
-
-RunOptionsDialog::RunOptionsDialog(const RunOptions& proposed, QWidget* parent) : QDialog(parent) {
+RunOptionsDialog::RunOptionsDialog(const RunSpec& proposed, QWidget* parent)
+    : QDialog(parent), m_proposed(proposed), m_form(new QFormLayout(this)) {
   setWindowTitle(tr("Run options"));
-  createFields();
+  for (const bool isFlag : {false, true})
+    for (const SpecField& field : runSpecFields())
+      if (!field.label.empty() && field.isFlag() == isFlag) addEditor(field);
+  addButtons();
   show(proposed);
 }
 
-void RunOptionsDialog::createFields() {
-  m_iterations = new QSpinBox(this);
-  m_iterations->setRange(0, kMostIterations);
-  m_iterations->setSpecialValueText(tr("until the ratio is known well"));
-  m_iterations->setToolTip(tr("In each round the unfused and the fused plan run once"));
-  m_warmup = new QSpinBox(this);
-  m_warmup->setRange(0, kMostWarmups);
-  m_warmup->setToolTip(tr("Of each plan, before the first round; on a GPU for 100 ms at least, unless it is 0"));
-  m_seed = new QLineEdit(this);
-  m_seed->setValidator(new QRegularExpressionValidator(QRegularExpression(QStringLiteral("[0-9]{1,19}")), m_seed));
-  m_seed->setToolTip(tr("Of what is drawn: inputs, parameters, gradients and dropout"));
-  m_replays = new QCheckBox(tr("Re&cord the launches, and replay them (CUDA graphs)"), this);
-  m_replays->setToolTip(tr("Where the device can. Without it the host's time for each launch counts"));
-  m_startsCold = new QCheckBox(tr("Begin with c&old caches"), this);
-  m_startsCold->setToolTip(
-      tr("Fills the caches with other data before every run: what a plan reads first comes from memory"));
+void RunOptionsDialog::addEditor(const SpecField& field) {
+  const auto editorOf = [&](auto member) {
+    using Member = decltype(member);
+    if constexpr (std::is_same_v<Member, bool RunSpec::*>)
+      return checkBox(field, member);
+    else if constexpr (std::is_same_v<Member, int RunSpec::*>)
+      return spinBox(field, member);
+    else
+      return lineEdit(field);
+  };
+  m_editors.push_back(std::visit(editorOf, field.member));
+}
+
+RunOptionsDialog::Editor RunOptionsDialog::checkBox(const SpecField& field, bool RunSpec::*member) {
+  auto* box = new QCheckBox(toQt(field.label), this);
+  addRow(field, *box);
+  return {[box, member](const RunSpec& spec) { box->setChecked(spec.*member); },
+          [box, member](RunSpec& spec) { spec.*member = box->isChecked(); }};
+}
+
+RunOptionsDialog::Editor RunOptionsDialog::spinBox(const SpecField& field, int RunSpec::*member) {
+  auto* box = new QSpinBox(this);
+  box->setRange(0, field.most);
+  box->setSuffix(u' ' + toQt(field.unit));
+  box->setSpecialValueText(toQt(field.automatic));
+  addRow(field, *box);
+  return {[box, member](const RunSpec& spec) { box->setValue(spec.*member); },
+          [box, member](RunSpec& spec) { spec.*member = box->value(); }};
+}
+
+RunOptionsDialog::Editor RunOptionsDialog::lineEdit(const SpecField& field) {
+  auto* line = new QLineEdit(this);
+  if (std::holds_alternative<std::uint64_t RunSpec::*>(field.member))
+    line->setValidator(new QRegularExpressionValidator(QRegularExpression(QStringLiteral("[0-9]{1,19}")), line));
+  addRow(field, *line);
+  return {[line, &field](const RunSpec& spec) {
+            const std::vector<std::string> texts = textsOf(field, spec);
+            line->setText(texts.empty() ? QString() : toQt(texts.front()));
+          },
+          [line, &field](RunSpec& spec) { (void)takeText(field, line->text().toStdString(), spec); }};
+}
+
+void RunOptionsDialog::addRow(const SpecField& field, QWidget& widget) {
+  widget.setObjectName(toQt(field.key));
+  widget.setToolTip(toQt(field.help));
+  if (field.isFlag())
+    m_form->addRow(&widget);
+  else
+    m_form->addRow(toQt(field.label), &widget);
+}
+
+void RunOptionsDialog::addButtons() {
   auto* buttons =
       new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel | QDialogButtonBox::RestoreDefaults, this);
   connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
   connect(buttons->button(QDialogButtonBox::RestoreDefaults), &QPushButton::clicked, this, [this] { show({}); });
-  auto* form = new QFormLayout(this);
-  form->addRow(tr("&Rounds"), m_iterations);
-  form->addRow(tr("&Warm-up runs"), m_warmup);
-  form->addRow(tr("&Seed"), m_seed);
-  form->addRow(m_replays);
-  form->addRow(m_startsCold);
-  form->addRow(buttons);
+  m_form->addRow(buttons);
 }
 
-void RunOptionsDialog::show(const RunOptions& options) {
-  m_iterations->setValue(options.iterations);
-  m_warmup->setValue(options.warmup);
-  m_seed->setText(QString::number(options.seed));
-  m_replays->setChecked(options.replays);
-  m_startsCold->setChecked(options.startsCold);
+void RunOptionsDialog::show(const RunSpec& options) {
+  for (const Editor& editor : m_editors) editor.show(options);
 }
 
-RunOptions RunOptionsDialog::options() const {
-  return {.warmup = m_warmup->value(),
-          .iterations = m_iterations->value(),
-          .seed = m_seed->text().toULongLong(),
-          .replays = m_replays->isChecked(),
-          .startsCold = m_startsCold->isChecked()};
+RunSpec RunOptionsDialog::options() const {
+  RunSpec spec = m_proposed;
+  for (const Editor& editor : m_editors) editor.take(spec);
+  return spec;
 }
 
 }  // namespace fuseline::ui

@@ -2,32 +2,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/session/run_options.h"
+#include "core/profile/run_spec.h"
 
-#include <QCheckBox>
 #include <QDialog>
-#include <QLineEdit>
-#include <QSpinBox>
+#include <QFormLayout>
+
+#include <functional>
+#include <vector>
 
 namespace fuseline::ui {
 
+/// A row for each field of a run that has a label; the others stay as they were proposed.
 class RunOptionsDialog : public QDialog {
   Q_OBJECT
 
  public:
-  explicit RunOptionsDialog(const RunOptions& proposed, QWidget* parent = nullptr);
+  explicit RunOptionsDialog(const RunSpec& proposed, QWidget* parent = nullptr);
 
-  RunOptions options() const;
+  RunSpec options() const;
 
  private:
-  void createFields();
-  void show(const RunOptions& options);
+  struct Editor {
+    std::function<void(const RunSpec&)> show;
+    std::function<void(RunSpec&)> take;
+  };
 
-  QSpinBox* m_iterations = nullptr;
-  QSpinBox* m_warmup = nullptr;
-  QLineEdit* m_seed = nullptr;
-  QCheckBox* m_replays = nullptr;
-  QCheckBox* m_startsCold = nullptr;
+  void addEditor(const SpecField& field);
+  Editor checkBox(const SpecField& field, bool RunSpec::*member);
+  Editor spinBox(const SpecField& field, int RunSpec::*member);
+  Editor lineEdit(const SpecField& field);
+  void addRow(const SpecField& field, QWidget& widget);
+  void addButtons();
+  void show(const RunSpec& options);
+
+  RunSpec m_proposed;
+  QFormLayout* m_form;
+  std::vector<Editor> m_editors;
 };
 
 }  // namespace fuseline::ui

@@ -96,7 +96,7 @@ QString RunsModel::stateTip(int row) const {
   const QString state = stateText(row);
   if (!entry.problem.empty()) return state;
   const RunSummary& summary = *entry.summary;
-  RunSettings settings = summary.settings;
+  RunSpec settings = summary.settings;
   if (summary.hasOwnRecipe) {  // which the file has, with its fields
     settings.recipe.clear();
     settings.recipeFields.clear();
@@ -108,7 +108,7 @@ QString RunsModel::stateTip(int row) const {
 QString RunsModel::summaryText(const RunSummary& summary, int column) const {
   switch (column) {
     case RecipeColumn: return summary.settings.recipe == "None" ? tr("No quantization") : toQt(summary.settings.recipe);
-    case PassColumn: return toQt(summary.settings.pass);
+    case PassColumn: return toQt(nameOf(summary.settings.pass));
     case DeviceColumn: return toQt(summary.device);
     case UnfusedColumn: return formatTiming(summary.unfused);
     case FusedColumn: return formatTiming(summary.fused);

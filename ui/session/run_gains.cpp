@@ -19,7 +19,7 @@ void RunGains::take(const RunRecord& run, const std::string& runName) {
   merge(m_gains, std::move(*gains));
 }
 
-GainModel RunGains::gainsFor(const PipelineDocument& document, RunSettings settings) const {
+GainModel RunGains::gainsFor(const PipelineDocument& document, RunSpec settings) const {
   if (!isKnown()) return {.decides = false};
   settings.recipe = recipeName(document, std::nullopt);
   const Json pipeline = toJson(document);

@@ -17,7 +17,7 @@ class RunGains {
   void take(const RunRecord& run, const std::string& runName);
   /// What holds for this pipeline, not to decide by; neutral where it does other work than was measured.
   /// `settings` are what it is planned with.
-  GainModel gainsFor(const PipelineDocument& document, RunSettings settings) const;
+  GainModel gainsFor(const PipelineDocument& document, RunSpec settings) const;
 
  private:
   bool isKnown() const { return m_measured.pipeline.is_object(); }

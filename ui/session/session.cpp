@@ -255,9 +255,7 @@ AnalysisOptions Session::analysisOptions() const {
 }
 
 /// As far as figures of runs depend on them.
-RunSettings Session::plannedSettings() const {
-  return {.device = plannedDevice().device, .pass = m_pass == PassKind::Training ? "train" : "forward"};
-}
+RunSpec Session::plannedSettings() const { return {.device = plannedDevice().device, .pass = m_pass}; }
 
 /// Gains are told from then on. The plan stays what it was: what runs measured becomes a choice only where the user
 /// switches a fusion.
@@ -374,7 +372,7 @@ void Session::setTensorsFile(const QString& path) {
   Q_EMIT tensorSourceChanged();
 }
 
-void Session::setRunOptions(const RunOptions& options) {
+void Session::setRunOptions(const RunSpec& options) {
   const bool hasOtherSeed = options.seed != m_runOptions.seed;
   m_runOptions = options;
   if (!hasOtherSeed) return;
@@ -475,16 +473,21 @@ void Session::setSweeping(bool isSweeping) {
   Q_EMIT sweepingChanged();
 }
 
+RunSpec Session::runSpec() const {
+  RunSpec spec = m_runOptions;
+  spec.device = m_runTarget.device;
+  spec.pass = m_pass;
+  if (m_runTarget.isGpu()) spec.timing = m_runTarget.timing;
+  return spec;
+}
+
 RunRequest Session::runRequest(RunPurpose purpose) const {
   RunRequest request{.purpose = purpose};
   request.pipelineText = serialize(document());
   request.pipelineName = displayName().toStdString();
-  request.settings = plannedSettings();
-  request.settings.device = m_runTarget.device;
-  m_runOptions.applyTo(request.settings);
-  if (m_runTarget.isGpu()) request.settings.timing = m_runTarget.timing;
+  request.settings = runSpec();
   request.settings.measuresRoofs = true;
-  request.settings.rules.clear();  // the document decides
+  request.settings.rules.reset();  // the document decides
   request.tensorsFile = m_tensorsFile.toStdString();
   return request;
 }

@@ -9,7 +9,6 @@
 #include "core/profile/run_record.h"
 #include "ui/session/captured_file.h"
 #include "ui/session/run_gains.h"
-#include "ui/session/run_options.h"
 #include "ui/session/worker_client.h"
 
 #include <QObject>
@@ -38,11 +37,11 @@ struct SessionSettings {
   LayOutGraph layOut = {};
 };
 
-/// Where pipelines run, and what their steps are timed by: RunSettings::device and timing.
+/// Where pipelines run, and what their steps are timed by: RunSpec::device and timing.
 struct RunTarget {
   std::string device = "cpu";
   std::string architecture;  // "sm_90"; empty: fusions do not depend on it
-  std::string timing = "auto";
+  StepTiming timing = StepTiming::Auto;
 
   bool isGpu() const { return architecture.starts_with("sm_"); }
   bool operator==(const RunTarget&) const = default;
@@ -179,10 +178,11 @@ class Session : public QObject {
   void setRunTarget(const RunTarget& target);
   const PlanTarget& planTarget() const { return m_planTarget; }
   void setPlanTarget(const PlanTarget& target);
+  /// How the next run is measured: the options that were set, on the run target, with the pass.
+  RunSpec runSpec() const;
+  /// Target and pass are set by themselves.
+  void setRunOptions(const RunSpec& options);
   /// The safetensors file that runs take parameters and inputs from; empty: they are drawn from the seed.
-  const RunOptions& runOptions() const { return m_runOptions; }
-  /// Of the next run.
-  void setRunOptions(const RunOptions& options);
   const QString& tensorsFile() const { return m_tensorsFile; }
   void setTensorsFile(const QString& path);
   /// Writes the parameters that a run would start with.
@@ -279,7 +279,7 @@ class Session : public QObject {
   void replaceDocument(Opened opened);
   void takeRun(std::optional<LastRun> run);
   void takeGains(const LastRun& run);
-  RunSettings plannedSettings() const;
+  RunSpec plannedSettings() const;
   /// That of the run target, or of an opened run.
   RunTarget plannedDevice() const;
   void refreshCapabilities();
@@ -319,7 +319,7 @@ class Session : public QObject {
   PassKind m_pass = PassKind::Training;
   RunTarget m_runTarget;
   PlanTarget m_planTarget;
-  RunOptions m_runOptions;
+  RunSpec m_runOptions;
   QString m_tensorsFile;
   std::optional<LastRun> m_lastRun;
   QString m_runFile;

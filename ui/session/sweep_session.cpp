@@ -69,19 +69,19 @@ void SweepSession::measureNext() {
     return end(
         tr("Stopped after %1 of %2 points: what was measured stays.").arg(m_result->rows.size()).arg(numPoints()));
   if (m_result->rows.size() == numPoints()) return end({});
-  RunSettings settings = m_request.settings;
+  RunSpec settings = m_request.settings;
   point().applyTo(settings);
   point().recipe.empty() ? measure(settings) : checkAndMeasure(std::move(settings));
 }
 
-void SweepSession::measure(const RunSettings& settings) {
+void SweepSession::measure(const RunSpec& settings) {
   RunRequest request = m_request;
   request.settings = settings;
   m_session.worker().run(std::move(request));
 }
 
 /// A recipe that quantizes nothing at this size would be measured under a wrong name.
-void SweepSession::checkAndMeasure(RunSettings settings) {
+void SweepSession::checkAndMeasure(RunSpec settings) {
   m_pool.start([this, document = m_document, settings = std::move(settings)] {
     const Result<void> meant = checkQuantizes(document, settings);
     QMetaObject::invokeMethod(
@@ -164,8 +164,7 @@ bool SweepSession::isStale() const {
   if (!m_result) return false;
   const LastRun* const opened = m_session.openedRun();
   const std::string& device = opened ? opened->device : m_session.runTarget().device;
-  const std::string pass = m_session.pass() == PassKind::Training ? "train" : "forward";
-  return device != m_request.settings.device || pass != m_request.settings.pass ||
+  return device != m_request.settings.device || m_session.pass() != m_request.settings.pass ||
          !meansTheSame(withoutAxes(m_document), withoutAxes(m_session.document()));
 }
 
@@ -193,8 +192,8 @@ Result<std::string> SweepSession::command() const {
     return Error{tr("The command line knows recipes by their names, and the pipeline's own has other fields: sweep it "
                     "by itself.")
                      .toStdString()};
-  RunSettings settings = m_request.settings;
-  settings.rules = RunSettings().rules;  // the document decides
+  RunSpec settings = m_request.settings;
+  settings.rules = RunSpec().rules;  // the document decides
   return sweepCommand(m_result->sweep, std::move(settings), path.toStdString());
 }
 

@@ -59,8 +59,8 @@ class SweepSession : public QObject {
  private:
   const SweepPoint& point() const { return m_points[m_result->rows.size()]; }
   void measureNext();
-  void measure(const RunSettings& settings);
-  void checkAndMeasure(RunSettings settings);
+  void measure(const RunSpec& settings);
+  void checkAndMeasure(RunSpec settings);
   void take(const RunRecord& record);
   void fail(const QString& sentence);
   void refuse(std::string reason);

@@ -27,9 +27,9 @@ constexpr auto kSumsKey = "timeline/showsSums";
 constexpr auto kTimelineSizesKey = "timeline/sizes";
 
 QString methodText(const RunRecord& record) {
-  const std::string& timing = record.settings.timing;
-  if (timing == "cupti") return TimelinePanel::tr("each kernel as CUPTI saw it");
-  return timing == "events" ? TimelinePanel::tr("steps on the device's clock, each launched by itself")
+  const StepTiming timing = record.settings.timing;
+  if (timing == StepTiming::Cupti) return TimelinePanel::tr("each kernel as CUPTI saw it");
+  return timing == StepTiming::Events ? TimelinePanel::tr("steps on the device's clock, each launched by itself")
                             : TimelinePanel::tr("steps on the host's clock, with a wait after each");
 }
 

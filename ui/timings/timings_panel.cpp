@@ -75,7 +75,7 @@ QString environmentText(const RunRecord& record) {
   for (const auto& [name, value] : record.environment) {
     parts.append(QStringLiteral("%1: %2").arg(toQt(name), toQt(value)));
   }
-  parts.append(TimingsPanel::tr("steps timed by: %1").arg(toQt(record.settings.timing)));
+  parts.append(TimingsPanel::tr("steps timed by: %1").arg(toQt(nameOf(record.settings.timing))));
   for (const std::string& sentence : {record.timingNote, cachesText(record), firstRunText(record)})
     if (!sentence.empty()) parts.append(toQt(sentence));
   for (const VariantRecord& variant : record.variants)
@@ -88,7 +88,7 @@ QString environmentText(const RunRecord& record) {
 QString settingsText(const LastRun& run) {
   const VariantRecord* fused = run.record.variant("fused");
   const auto numRounds = fused ? fused->endToEndNs.size() : 0;
-  QStringList parts = {toQt(run.record.settings.pass)};
+  QStringList parts = {toQt(nameOf(run.record.settings.pass))};
   if (run.origin && !run.origin->changes.isEmpty())
     parts.append(TimingsPanel::tr("with %1").arg(run.origin->changes.join(QStringLiteral(", "))));
   parts.append(

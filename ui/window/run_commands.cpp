@@ -42,7 +42,7 @@ void RunCommands::addTimingMenu(QMenu& runMenu) {
   QMenu* menu = runMenu.addMenu(tr("Time &steps by"));
   menu->setToolTipsVisible(true);
   auto* group = new QActionGroup(this);
-  const auto add = [&](const QString& text, const QString& tip, const char* timing) {
+  const auto add = [&](const QString& text, const QString& tip, StepTiming timing) {
     QAction* action = group->addAction(menu->addAction(text));
     action->setToolTip(tip);
     action->setCheckable(true);
@@ -54,10 +54,10 @@ void RunCommands::addTimingMenu(QMenu& runMenu) {
     });
     return action;
   };
-  add(tr("The device's &own clock"), tr("CUDA events on a GPU, the host's clock on the CPU"), "auto");
+  add(tr("The device's &own clock"), tr("CUDA events on a GPU, the host's clock on the CPU"), StepTiming::Auto);
   QAction* kernels = add(tr("&Kernels one by one (CUPTI)"),
-                         tr("On a GPU: each kernel by itself, in the launches as they are"), "cupti");
-  add(tr("The &host's clock"), tr("With a wait for the device after every step"), "host");
+                         tr("On a GPU: each kernel by itself, in the launches as they are"), StepTiming::Cupti);
+  add(tr("The &host's clock"), tr("With a wait for the device after every step"), StepTiming::Host);
   const auto refresh = [this, kernels] { kernels->setEnabled(m_session.runTarget().isGpu()); };
   refresh();
   connect(&m_session, &Session::runTargetChanged, kernels, refresh);
@@ -106,12 +106,8 @@ void RunCommands::addCopyCommands(QMenu& menu) {
 void RunCommands::copyCommand(const CommandOf& commandOf) {
   if (m_session.path().isEmpty()) return say(tr("Save the pipeline first: a command names its file."));
   commitTypedField();
-  RunSettings settings{.device = m_session.runTarget().device,
-                       .pass = m_session.pass() == PassKind::Training ? "train" : "forward"};
-  if (m_session.runTarget().isGpu()) settings.timing = m_session.runTarget().timing;
-  m_session.runOptions().applyTo(settings);
   const std::string command =
-      commandOf(settings, m_session.path().toStdString(), m_session.tensorsFile().toStdString());
+      commandOf(m_session.runSpec(), m_session.path().toStdString(), m_session.tensorsFile().toStdString());
   QGuiApplication::clipboard()->setText(toQt(command));
   const QString unsaved = m_session.isModified() ? tr(" What is not saved is not in that file.") : QString();
   say(tr("Copied: %1").arg(toQt(command)) + unsaved);
@@ -161,7 +157,7 @@ void RunCommands::chooseBaselines() {
 }
 
 void RunCommands::chooseOptions() {
-  RunOptionsDialog dialog(m_session.runOptions(), &m_window);
+  RunOptionsDialog dialog(m_session.runSpec(), &m_window);
   if (dialog.exec() == QDialog::Accepted) m_session.setRunOptions(dialog.options());
 }
 

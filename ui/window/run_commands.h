@@ -28,7 +28,7 @@ class RunCommands : public QObject {
 
  private:
   using CommandOf =
-      std::function<std::string(const RunSettings& settings, std::string_view file, std::string_view tensors)>;
+      std::function<std::string(const RunSpec& settings, std::string_view file, std::string_view tensors)>;
   QAction* add(QMenu& menu, const QString& text, const QKeySequence& shortcut, std::function<void()> run);
   void enableWithRun(QAction& action);
   void addCopyCommands(QMenu& menu);

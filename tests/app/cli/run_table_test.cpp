@@ -7,7 +7,7 @@
 namespace fuseline::cli {
 namespace {
 
-std::string tableOf(const std::string& timing, const std::string& timingNote = "") {
+std::string tableOf(StepTiming timing, const std::string& timingNote = "") {
   RunRecord record;
   record.settings.timing = timing;
   record.timingNote = timingNote;
@@ -16,25 +16,26 @@ std::string tableOf(const std::string& timing, const std::string& timingNote = "
 
 TEST(RunTable, SaysHowStepsWereTimed) {
   struct Case {
-    const char* timing;
+    StepTiming timing;
     const char* words;
   };
-  for (const Case& each : {Case{"cupti", "timed by CUPTI, kernel by kernel"},
-                           {"events", "timed by events of the device"},
-                           {"host", "timed by the host's clock, with a wait"},
-                           {"none", "Steps were not timed."}})
-    EXPECT_NE(tableOf(each.timing).find(each.words), std::string::npos) << each.timing << ":\n" << tableOf(each.timing);
+  for (const Case& each : {Case{StepTiming::Cupti, "timed by CUPTI, kernel by kernel"},
+                           {StepTiming::Events, "timed by events of the device"},
+                           {StepTiming::Host, "timed by the host's clock, with a wait"},
+                           {StepTiming::None, "Steps were not timed."}})
+    EXPECT_NE(tableOf(each.timing).find(each.words), std::string::npos) << nameOf(each.timing) << ":\n"
+                                                                        << tableOf(each.timing);
 }
 
 TEST(RunTable, SaysWhyStepsWereNotTraced) {
-  const std::string text = tableOf("events", "CUPTI is in use by another tool.");
+  const std::string text = tableOf(StepTiming::Events, "CUPTI is in use by another tool.");
   EXPECT_NE(text.find("They were not traced: CUPTI is in use by another tool."), std::string::npos) << text;
-  EXPECT_EQ(tableOf("events").find("They were not traced"), std::string::npos);
+  EXPECT_EQ(tableOf(StepTiming::Events).find("They were not traced"), std::string::npos);
 }
 
 TEST(RunTable, CountsStepsThatWaitedForTheHost) {
   RunRecord record;
-  record.settings.timing = "events";
+  record.settings.timing = StepTiming::Events;
   VariantRecord fused{.name = "fused", .steps = {{.name = "a", .phase = "forward"}, {.name = "b", .phase = "forward"}}};
   fused.timeline = {
       .spans = {{.step = 0, .startNs = 0, .durationNs = 2000}, {.step = 1, .startNs = 2000, .durationNs = 9000}},

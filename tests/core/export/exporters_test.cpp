@@ -160,7 +160,7 @@ TEST(Trace, HasNotesAsSpansOfTheirOwn) {
 TEST(Trace, NeedsATimeline) {
   RunRecord record = tracedRun();
   record.variants[0].timeline = {};
-  record.settings.timing = "none";
+  record.settings.timing = StepTiming::None;
   const Result<std::string> text = findExporter("trace")->write(record);
   ASSERT_FALSE(text);
   EXPECT_EQ(
@@ -229,7 +229,7 @@ TEST(FoldedStacks, HaveALineForWhatEachStepAndKernelTook) {
 
 TEST(FoldedStacks, SayWhatTheyNeed) {
   RunRecord record = comparedRun();
-  record.settings.timing = "none";
+  record.settings.timing = StepTiming::None;
   for (VariantRecord& variant : record.variants)
     for (StepRecord& each : variant.steps) each.samplesNs.clear();
   EXPECT_EQ(exported("folded", record),
@@ -274,7 +274,7 @@ TEST(Markdown, TakesNoNameForMarkup) {
 TEST(Markdown, SaysWhatWasNotMeasured) {
   RunRecord record = comparedRun();
   record.variants.pop_back();
-  record.settings.timing = "none";
+  record.settings.timing = StepTiming::None;
   record.isPartial = true;
   const std::string text = exported("markdown", record);
   EXPECT_TRUE(text.starts_with("### `mlp`: 10.000 us ± 10.0 % unfused\n")) << text;

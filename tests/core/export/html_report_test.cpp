@@ -157,7 +157,7 @@ TEST(HtmlReport, LoadsNothing) {
 TEST(HtmlReport, IsWholeWhateverWasMeasured) {
   RunRecord record = comparedRun();
   record.variants.pop_back();
-  record.settings.timing = "none";
+  record.settings.timing = StepTiming::None;
   record.variants[0].steps[1].isView = true;
   for (StepRecord& step : record.variants[0].steps) step.samplesNs.clear();
   for (const RunRecord& each : {record, RunRecord{}}) {

@@ -32,7 +32,7 @@ RunRecord comparedRun() {
                    .pipelineName = "mlp",
                    .pipelineHash = "abc",
                    .environment = {{"device", "CPU of 2"}}};
-  record.settings = {.recipe = "None", .timing = "host", .seed = 7, .symbols = {{"M", 64}}};
+  record.settings = {.recipe = "None", .timing = StepTiming::Host, .seed = 7, .symbols = {{"M", 64}}};
   VariantRecord unfused{.name = "unfused",
                         .steps = {sampleStep("norm", "forward", {"norm"}), sampleStep("fc1", "forward", {"fc1"}),
                                   sampleStep("act", "forward", {"act"})},

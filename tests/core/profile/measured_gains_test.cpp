@@ -67,7 +67,7 @@ TEST(MeasuredGains, TheDeviceMovesWhatItsFastestStepMoved) {
 
 TEST(MeasuredGains, NeedTheTimesOfSteps) {
   RunRecord record = run({5, 5});
-  record.settings.timing = "none";
+  record.settings.timing = StepTiming::None;
   const Result<GainModel> gains = gainsOf(record, "run.json");
   ASSERT_FALSE(gains);
   EXPECT_EQ(gains.error().message,
@@ -92,7 +92,7 @@ TEST(MeasuredGains, ALaterRunReplacesAnEarlierOneAtItsPlaces) {
 }
 
 /// The sentence for what differs; empty when nothing does.
-std::string difference(const Json& pipeline, const RunSettings& settings = {}) {
+std::string difference(const Json& pipeline, const RunSpec& settings = {}) {
   const Verdict verdict = measuredSame(run({5, 5}), pipeline, settings, {});
   return verdict ? "" : verdict.reason();
 }
@@ -102,7 +102,7 @@ TEST(MeasuredSame, TellsRecipesOfOneNameApart) {
   RunRecord record = run({5, 5});
   record.settings.recipe = "DelayedScaling";
   record.recipe = {{"name", "DelayedScaling"}, {"margin", 1}};
-  const RunSettings settings{.recipe = "DelayedScaling"};
+  const RunSpec settings{.recipe = "DelayedScaling"};
   EXPECT_TRUE(measuredSame(record, record.pipeline, settings, record.recipe));
   const Verdict other = measuredSame(record, record.pipeline, settings, {{"name", "DelayedScaling"}, {"margin", 2}});
   ASSERT_FALSE(other);
@@ -130,7 +130,8 @@ TEST(MeasuredSame, NamesWhatDiffers) {
   other = pipeline;
   other["symbols"] = Json::array();  // in a file that somebody has edited
   EXPECT_EQ(difference(other, {.symbols = {{"M", 16}}}), "it was measured with M = 8, and here M is 16.");
-  EXPECT_EQ(difference(pipeline, {.pass = "forward"}), "it was measured with pass train, and here it is forward.");
+  EXPECT_EQ(difference(pipeline, {.pass = PassKind::Forward}),
+            "it was measured with pass train, and here it is forward.");
 }
 
 }  // namespace

@@ -14,20 +14,20 @@ namespace {
 
 TEST(RunCommand, NamesWhatIsNotTheDefault) {
   EXPECT_EQ(runCommand({}, "mlp.fuseline"), "fuseline run mlp.fuseline");
-  const RunSettings settings{.device = "cuda:0",
-                             .pass = "forward",
-                             .rules = "te",
-                             .recipe = "MXFP8BlockScaling",
-                             .recipeFields = {{"fp8_format", "E4M3"}},
-                             .timing = "cupti",
-                             .emulates = true,
-                             .startsCold = true,
-                             .seed = 7,
-                             .symbols = {{"M", 512}}};
+  const RunSpec settings{.device = "cuda:0",
+                         .pass = PassKind::Forward,
+                         .rules = RuleBook::Te,
+                         .recipe = "MXFP8BlockScaling",
+                         .recipeFields = {{"fp8_format", "E4M3"}},
+                         .timing = StepTiming::Cupti,
+                         .emulates = true,
+                         .startsCold = true,
+                         .seed = 7,
+                         .symbols = {{"M", 512}}};
   EXPECT_EQ(
       runCommand(settings, "my mlp.fuseline", "in.safetensors"),
-      "fuseline run 'my mlp.fuseline' --set M=512 --pass forward --device cuda:0 --recipe MXFP8BlockScaling "
-      "--recipe-set fp8_format=E4M3 --emulate --rules te --timing cupti --cold --seed 7 --tensors in.safetensors");
+      "fuseline run 'my mlp.fuseline' --pass forward --set M=512 --device cuda:0 --rules te --recipe MXFP8BlockScaling "
+      "--emulate --recipe-set fp8_format=E4M3 --timing cupti --cold --seed 7 --tensors in.safetensors");
 }
 
 TEST(RunCommand, NamesTheFusionsThatWereSwitched) {
@@ -37,7 +37,7 @@ TEST(RunCommand, NamesTheFusionsThatWereSwitched) {
 
 TEST(RunCommand, NamesTheAxesOfASweep) {
   const ShapeSweep sweep{.axes = {{"M", {128, 256, 512}}, {"H", {64, 100}}}, .recipes = {"None", "MXFP8BlockScaling"}};
-  const RunSettings settings{.device = "cuda:0", .recipe = "DelayedScaling", .symbols = {{"H", 32}, {"K", 8}}};
+  const RunSpec settings{.device = "cuda:0", .recipe = "DelayedScaling", .symbols = {{"H", 32}, {"K", 8}}};
   EXPECT_EQ(sweepCommand(sweep, settings, "my mlp.fuseline"),
             "fuseline sweep 'my mlp.fuseline' --over M=128:512:x2 --over H=64,100 --over recipe=None,MXFP8BlockScaling "
             "--set K=8 --device cuda:0")
@@ -47,7 +47,7 @@ TEST(RunCommand, NamesTheAxesOfASweep) {
 }
 
 TEST(RunCommand, LeavesTheTimingOfStepsToNsightSystems) {
-  EXPECT_EQ(nsysCommand({.device = "cuda:0", .timing = "cupti"}, "/a b/mlp.fuseline"),
+  EXPECT_EQ(nsysCommand({.device = "cuda:0", .timing = StepTiming::Cupti}, "/a b/mlp.fuseline"),
             "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node --output=mlp fuseline run '/a b/mlp.fuseline' "
             "--device cuda:0 --timing none");
 }

@@ -64,7 +64,7 @@ TEST(RunFolder, ListsWhatWasMeasuredTheNewestFirst) {
 TEST(RunFolder, ListsWhichRulesWereNotThePipelinesOwn) {
   RunRecord record = recordAt("2026-11-25 09:30:00 UTC");
   EXPECT_FALSE(summaryFor(record).hasOtherRules) << "a pipeline that does not say asks for all";
-  record.settings.rules = "te";
+  record.settings.rules = RuleBook::Te;
   EXPECT_TRUE(summaryFor(record).hasOtherRules);
   record.pipeline = Json{{"fusion", {{"rules", "te"}}}};
   EXPECT_FALSE(summaryFor(record).hasOtherRules);

@@ -63,7 +63,7 @@ TEST(ShapeSweep, WalksTheFirstAxisFastestAndRecipesSlowest) {
 }
 
 TEST(ShapeSweep, PutsAPointInPlaceOfWhatWasSet) {
-  RunSettings settings{.recipe = "none", .symbols = {{"H", 1}, {"M", 1}}};
+  RunSpec settings{.recipe = "none", .symbols = {{"H", 1}, {"M", 1}}};
   parsed({"M=2"})->points().front().applyTo(settings);
   EXPECT_EQ(settings.symbols, (decltype(settings.symbols){{"H", 1}, {"M", 2}}));
   EXPECT_EQ(settings.recipe, "none") << "there is no axis of recipes";

@@ -4,7 +4,7 @@
 
 #include "core/profile/run_file.h"
 #include "core/profile/run_folder.h"
-#include "core/support/json_fields.h"
+#include "core/support/field_table.h"
 #include "tests/support/temporary_folder.h"
 
 #include <algorithm>
@@ -38,10 +38,10 @@ TEST(StretchNotesProperty, StandByWhenTheyBeginAndComeBackFromJson) {
     for (const int moment : moments)
       putStretchNote(notes, {.startNs = moment / 3.0, .endNs = moment + 1.0, .text = std::to_string(moment)});
     RC_ASSERT(std::ranges::is_sorted(notes, {}, &StretchNote::startNs));
-    const Json json = Json::parse(Json{{"notes", toJson(notes)}}.dump());
+    const Json json = Json::parse(Json{{"notes", fieldJson(notes)}}.dump());
     JsonFields fields(json, "");
     std::vector<StretchNote> again;
-    readStretchNotes(fields, "notes", again);
+    readField(fields, "notes", again, Presence::Required);
     RC_ASSERT(!fields.error());
     RC_ASSERT(again == notes);
   }));

@@ -103,7 +103,7 @@ TEST(Timeline, IsMissingForAReason) {
   EXPECT_EQ(whyNoTimeline(record), "fuseline 0.0.9, which wrote it, kept none");
   record.isPartial = true;
   EXPECT_EQ(whyNoTimeline(record), "it was cancelled before a round was complete");
-  record.settings.timing = "none";
+  record.settings.timing = StepTiming::None;
   EXPECT_EQ(whyNoTimeline(record), "it was measured with --timing none, as whole runs only");
   record.variants = {variantOf({{"a", "forward"}}, {{.step = 0, .durationNs = 1}})};
   EXPECT_EQ(whyNoTimeline(record), "");

@@ -136,6 +136,9 @@ TEST(Protocol, SaysWhatIsWrongWithALine) {
             "/settings/warmup: expected 0 or more, found -5.");
   EXPECT_EQ(refusal(R"({"type":"run","id":1,"pipeline":"","settings":{"iterations":-1}})"),
             "/settings/iterations: expected 0 or more, found -1.");
+  EXPECT_EQ(refusal(R"({"type":"run","id":1,"pipeline":"","settings":{"pass":"sideways"}})"),
+            "/settings/pass: expected one of forward, train, found \"sideways\".");
+  EXPECT_EQ(refusal(R"({"type":"run","id":1,"pipeline":"","settings":{"rules":""}})"), "");
   EXPECT_LT(refusal(R"({"type":")" + std::string(1 << 20, 'x') + R"("})").size(), 200U);
 }
 

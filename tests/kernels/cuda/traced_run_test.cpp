@@ -26,7 +26,7 @@ constexpr const char* kPipeline = R"({
     "wires": [["x", "norm.x"], ["norm.y", "fc.x"], ["fc.y", "act.x"]],
     "outputs": [{"id": "y", "from": "act.y"}]}})";
 
-Result<RunRecord> measured(const std::string& timing) {
+Result<RunRecord> measured(StepTiming timing) {
   PipelineRunOptions options{.settings = {.device = "simt", .timing = timing, .warmup = 2, .iterations = 3}};
   Result<std::unique_ptr<PipelineRun>> run =
       PipelineRun::prepare(parseDocument(kPipeline), "small", std::move(options), OneBackend(makeSimtBackend()));
@@ -41,9 +41,9 @@ double sum(const std::vector<ActivityRecord>& activities, std::size_t round) {
 }
 
 TEST(TracedRun, KeepsTheKernelsOfEveryStep) {
-  const Result<RunRecord> record = measured("cupti");
+  const Result<RunRecord> record = measured(StepTiming::Cupti);
   ASSERT_TRUE(record) << record.error().message;
-  EXPECT_EQ(record->settings.timing, "cupti");
+  EXPECT_EQ(record->settings.timing, StepTiming::Cupti);
   EXPECT_EQ(record->timingNote, "");
   for (const VariantRecord& variant : record->variants) {
     EXPECT_EQ(variant.launching, "recorded and replayed");
@@ -59,7 +59,7 @@ TEST(TracedRun, KeepsTheKernelsOfEveryStep) {
 
 /// Its timeline is one of the rounds, activity by activity.
 TEST(TracedRun, KeepsWhenEveryKernelRan) {
-  const Result<RunRecord> record = measured("cupti");
+  const Result<RunRecord> record = measured(StepTiming::Cupti);
   ASSERT_TRUE(record) << record.error().message;
   for (const VariantRecord& variant : record->variants) {
     std::map<std::pair<int, int>, double> sums;
@@ -79,9 +79,9 @@ TEST(TracedRun, KeepsWhenEveryKernelRan) {
 }
 
 TEST(TracedRun, IsNotTheDefault) {
-  const Result<RunRecord> record = measured("auto");
+  const Result<RunRecord> record = measured(StepTiming::Auto);
   ASSERT_TRUE(record) << record.error().message;
-  EXPECT_EQ(record->settings.timing, "events");
+  EXPECT_EQ(record->settings.timing, StepTiming::Events);
   for (const StepRecord& step : record->variants.front().steps) EXPECT_TRUE(step.activities.empty());
 }
 
