@@ -50,35 +50,35 @@ void addOptions(QCommandLineParser& parser) {
   parser.addVersionOption();
   parser.addPositionalArgument("files",
                                QApplication::translate("main",
-                                                       "Pipelines (*.fuseline), measured runs (*.fuserun), "
-                                                       "drawings or reports with one in them; the first opens here, "
-                                                       "each other in a window of its own."),
+                                                       "Pipelines (*.fuseline), measured runs (*.fuserun), or "
+                                                       "drawings and reports that contain one. Each file opens in a "
+                                                       "window of its own."),
                                "[files]");
   const auto add = [&](const QString& name, const char* help, const QString& value = {}) {
     parser.addOption({name, QApplication::translate("main", help), value});
   };
   add("worker", "Command that runs pipelines, such as \"ssh gpu-box fuseline worker\".", "command");
   add("theme", "system, light or dark.", "theme");
-  add("screenshot", "Save a picture of the window and exit.", "file.png");
-  add("drawing", "Save a drawing of the pipeline, as SVG, PNG or PDF by its ending, and exit.", "file.svg");
-  add("without-pipeline", "Leave the pipeline out of the drawing, which then does not open again.");
-  add("size", "Size of the window for a picture, such as 1500x940.", "WxH");
-  add("scale", "Device pixels per pixel of a picture, such as 2; of a drawing as PNG 1 to 4.", "factor");
-  add("compare", "Show what is not as in this pipeline: git difftool --extcmd \"fuseline-designer --compare\".",
+  add("screenshot", "Save a screenshot of the window and exit.", "file.png");
+  add("drawing", "Save a drawing of the pipeline and exit. The file extension selects SVG, PNG or PDF.", "file.svg");
+  add("without-pipeline", "Do not embed the pipeline in the drawing. Such a drawing cannot be opened again.");
+  add("size", "Window size for --screenshot, such as 1500x940.", "WxH");
+  add("scale", "Device pixels per logical pixel of a screenshot, such as 2; from 1 to 4 for a PNG drawing.", "factor");
+  add("compare", "Show the differences from this pipeline. With Git: git difftool --extcmd \"fuseline-designer --compare\".",
       "old.fuseline");
-  add("baseline", "Pin this run, which others are then set beside; repeatable.", "run.fuserun");
-  add("select", "Select this op; \"layer1.fc1\" is one inside of a block, which is then shown.", "op");
+  add("baseline", "Pin this run as a baseline; repeatable.", "run.fuserun");
+  add("select", "Select this op. \"layer1.fc1\" opens the block of layer1 and selects fc1.", "op");
   add("pane",
       "Bring this pane to the front: palette, inspector, whyNot, suggestions, plan, timings, timeline, flame, "
       "roofline, "
-      "memory, numerics, tensor, sweep, runs, changes, rules, problems, outline, log or history; or start, the start "
-      "page.",
+      "memory, numerics, tensor, sweep, runs, changes, rules, problems, outline, log, history, or start (the start "
+      "page).",
       "pane");
-  add("no-restore", "Begin without the pipeline that was open last.");
-  add("reset-settings", "Forget all settings, such as layout, keys and recent files, and begin as at first.");
-  add("run", "Run the pipeline before the picture is taken.");
-  add("numerics", "Measure the numerics before the picture is taken.");
-  add("capture", "Capture this tensor before the picture is taken.", "tensor");
+  add("no-restore", "Do not reopen the last pipeline.");
+  add("reset-settings", "Reset all settings (layout, shortcuts, recent files) to defaults.");
+  add("run", "Run the pipeline before the screenshot.");
+  add("numerics", "Measure the numerics before the screenshot.");
+  add("capture", "Capture this tensor before the screenshot.", "tensor");
 }
 
 Result<void> pinBaselines(const QCommandLineParser& parser, ui::Session& session) {
@@ -104,7 +104,7 @@ std::optional<RunPurpose> runBefore(const QCommandLineParser& parser) {
 
 bool isPicture(const QCommandLineParser& parser) { return parser.isSet("screenshot") || parser.isSet("drawing"); }
 
-/// Errors: a theme that there is not.
+/// Errors: an unknown theme.
 Result<void> checkTheme(const QCommandLineParser& parser) {
   const QString name = parser.value("theme");
   if (name.isEmpty() || name == "system" || name == "light" || name == "dark") return {};

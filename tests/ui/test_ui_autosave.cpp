@@ -24,14 +24,14 @@ class AutosaveTest : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
-  void keepsWhatIsNotSavedUntilItIs();
+  void keepsUnsavedChangesUntilTheyAreSaved();
   void undoneChangesLeaveNoJournal();
-  void whatADesktopThatEndsInterruptsIsLeftBehind();
-  void recoversWhatAKilledProgramHadNotSaved();
-  void discardsWhatAKilledProgramHadNotSaved();
+  void unsavedChangesSurviveTheEndOfTheDesktop();
+  void recoversUnsavedChangesOfAKilledProgram();
+  void discardsUnsavedChangesOfAKilledProgram();
   void whatWasNotReadIsNotReadAfterARecoveryEither();
   void leavesTheJournalOfALivingProgramAlone();
-  void leavesWhatIsNoJournalAlone();
+  void leavesOtherFilesAlone();
   void saysOnceThatNothingCanBeKept();
   void closingDuringARunAsksOnce();
   void whatIsTypedCountsWhenTheWindowCloses();
@@ -66,7 +66,7 @@ bool killAfterAnEdit(const testing::TemporaryFolder& folder) {
 
 }  // namespace
 
-void AutosaveTest::keepsWhatIsNotSavedUntilItIs() {
+void AutosaveTest::keepsUnsavedChangesUntilTheyAreSaved() {
   const testing::TemporaryFolder folder;
   Session session({});
   Autosave autosave(session, folderOf(folder), kAtOnce);
@@ -91,7 +91,7 @@ void AutosaveTest::undoneChangesLeaveNoJournal() {
   QVERIFY(journalsIn(folder).isEmpty());
 }
 
-void AutosaveTest::whatADesktopThatEndsInterruptsIsLeftBehind() {
+void AutosaveTest::unsavedChangesSurviveTheEndOfTheDesktop() {
   const testing::TemporaryFolder folder;
   Fixture f(smallPipeline());
   {
@@ -108,7 +108,7 @@ void AutosaveTest::whatADesktopThatEndsInterruptsIsLeftBehind() {
   QCOMPARE(Autosave(f.session, folderOf(folder), kAtOnce).leftovers().size(), std::size_t{1});
 }
 
-void AutosaveTest::recoversWhatAKilledProgramHadNotSaved() {
+void AutosaveTest::recoversUnsavedChangesOfAKilledProgram() {
   const testing::TemporaryFolder folder;
   QVERIFY(killAfterAnEdit(folder));
   const std::string onDisk = bytesOf(pipelineIn(folder));
@@ -128,7 +128,7 @@ void AutosaveTest::recoversWhatAKilledProgramHadNotSaved() {
   QVERIFY(QFileInfo::exists(autosave.journal()));
 }
 
-void AutosaveTest::discardsWhatAKilledProgramHadNotSaved() {
+void AutosaveTest::discardsUnsavedChangesOfAKilledProgram() {
   const testing::TemporaryFolder folder;
   QVERIFY(killAfterAnEdit(folder));
   Fixture f(smallPipeline());
@@ -172,7 +172,7 @@ void AutosaveTest::leavesTheJournalOfALivingProgramAlone() {
   QCOMPARE(journalsIn(folder).size(), 1);
 }
 
-void AutosaveTest::leavesWhatIsNoJournalAlone() {
+void AutosaveTest::leavesOtherFilesAlone() {
   const testing::TemporaryFolder folder;
   QFile file(folderOf(folder) + QStringLiteral("/half.journal"));
   QVERIFY(file.open(QFile::WriteOnly) && file.write("{\"format\": \"fuseline-autos") > 0);
@@ -195,7 +195,7 @@ void AutosaveTest::saysOnceThatNothingCanBeKept() {
   autosave.write();
   autosave.write();
   QCOMPARE(said.size(), 1);
-  QVERIFY(said.front().startsWith(QStringLiteral("What is not saved yet is not kept for recovery: ")));
+  QVERIFY(said.front().startsWith(QStringLiteral("Unsaved changes cannot be kept for recovery: ")));
 }
 
 void AutosaveTest::whatIsTypedCountsWhenTheWindowCloses() {
@@ -216,7 +216,7 @@ void AutosaveTest::whatIsTypedCountsWhenTheWindowCloses() {
     box->button(QMessageBox::Cancel)->click();
   });
   QVERIFY(!f.window.close());
-  QVERIFY2(asked.startsWith(QStringLiteral("Save the changes of ")), qPrintable(asked));
+  QVERIFY2(asked.startsWith(QStringLiteral("Save changes to ")), qPrintable(asked));
   QVERIFY(f.session.isModified());
 }
 
@@ -236,7 +236,7 @@ void AutosaveTest::closingDuringARunAsksOnce() {
   };
   answer(QMessageBox::Cancel);
   f.window.files().newDocument();
-  QCOMPARE(asked, QStringList{QStringLiteral("Stop the run, and lose what it has measured?")});
+  QCOMPARE(asked, QStringList{QStringLiteral("Stop the run and discard its measurements?")});
   QVERIFY(f.session.isRunning());
   asked.clear();
   answer(QMessageBox::Cancel);
@@ -246,7 +246,7 @@ void AutosaveTest::closingDuringARunAsksOnce() {
   answer(QMessageBox::Discard);
   QVERIFY(f.window.close());
   QCOMPARE(asked.size(), 2);
-  QVERIFY(asked.back().endsWith(QStringLiteral("The run in progress is stopped.")));
+  QVERIFY(asked.back().endsWith(QStringLiteral("The run in progress will be stopped.")));
 }
 
 namespace {

@@ -181,7 +181,8 @@ void BlocksTest::layersThatRepeatBecomeABlock() {
   QSignalSpy hints(&f.scene(), &GraphScene::hint);
   f.scene().commands().foldRepeats();
   QCOMPARE(hints.count(), 1);
-  QVERIFY2(hints[0][0].toString().startsWith(QStringLiteral("No ops repeat")), qPrintable(hints[0][0].toString()));
+  QVERIFY2(hints[0][0].toString().startsWith(QStringLiteral("No repeated layers found")),
+           qPrintable(hints[0][0].toString()));
   f.scope().select({QStringLiteral("layer1"), QStringLiteral("layer2")});
   f.scene().commands().expandSelected();
   QCOMPARE(f.session.document().ops().size(), std::size_t{7});
@@ -189,7 +190,7 @@ void BlocksTest::layersThatRepeatBecomeABlock() {
   f.scene().commands().foldRepeats();
   QCOMPARE(f.session.document().ops().size(), std::size_t{3});
   QVERIFY(f.session.document().findBlock("Layer2"));
-  QVERIFY(hints.back()[0].toString().contains(QStringLiteral("2 times is block Layer2")));
+  QVERIFY(hints.back()[0].toString().contains(QStringLiteral("2 repetitions into block Layer2")));
   f.session.undo();
   QCOMPARE(f.bytes(), flat);
 }
@@ -322,7 +323,7 @@ void BlocksTest::aProblemLeadsInside() {
   QVERIFY2(f.scene().node("fc2")->look().worst, "the node is marked inside, too");
 }
 
-/// What a hand does inside, at random.
+/// Random edits inside a block.
 void BlocksTest::randomEditsAreUndone() {
   for (unsigned seed = 0; seed < 12; ++seed) {
     Stack f;

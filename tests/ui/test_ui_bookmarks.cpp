@@ -55,7 +55,8 @@ void BookmarksTest::aBookmarkThatIsNotSetSaysHow() {
   Fixture f(smallPipeline());
   const double zoom = f.window.canvas().zoom();
   press(f, QKeySequence(QStringLiteral("7")));
-  QCOMPARE(f.window.statusBar()->currentMessage(), QStringLiteral("There is no bookmark 7: Ctrl+Shift+7 sets it."));
+  QCOMPARE(f.window.statusBar()->currentMessage(),
+           QStringLiteral("Bookmark 7 is not set. Press Ctrl+Shift+7 to set it."));
   QCOMPARE(f.window.canvas().zoom(), zoom);
 }
 
@@ -65,7 +66,7 @@ void BookmarksTest::anotherDocumentHasOthers() {
   f.session.openText(residualPipeline(true), QStringLiteral("other"));
   QVERIFY(waitForAnalysis(f.session));
   press(f, QKeySequence(QStringLiteral("3")));
-  QVERIFY(f.window.statusBar()->currentMessage().startsWith(QStringLiteral("There is no bookmark 3")));
+  QVERIFY(f.window.statusBar()->currentMessage().startsWith(QStringLiteral("Bookmark 3 is not set")));
 }
 
 void BookmarksTest::areKeptForEachFile() {

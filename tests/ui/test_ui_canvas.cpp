@@ -43,9 +43,9 @@ class CanvasTest : public QObject {
   void drawsAWireByDragging();
   void drawsAWireByClickingBothPorts();
   void refusesAnIllegalWireWithItsReason();
-  void aWireDroppedOnNothingAsksWhatItLeadsTo();
+  void aWireDroppedOnNothingAsksForItsTarget();
   void aWireDroppedOnNothingLeavesNoTraceOnEsc();
-  void aWireThatLeadsToAnInputAsksWhatItComesFrom();
+  void aWireThatLeadsToAnInputAsksForItsSource();
   void aLooseOpIsPutIntoAWireUnderIt();
   void withAltALooseOpOnlyMoves();
   void cutTakesOpsToTheClipboard();
@@ -79,16 +79,16 @@ class CanvasTest : public QObject {
   void makesABlockAndExpandsIt();
   void asksForTheNameOfABlock();
   void dropsABlockFromThePalette();
-  void rightClickSelectsWhatTheMenuIsAbout();
+  void rightClickSelectsTheSubjectOfTheMenu();
   void pinchZoomsAtTheFingers();
   void shiftAddsToTheSelection();
-  void selectsWhatIsBeforeAndBehind();
-  void menusAreAboutWhatIsUnderThePointer();
+  void selectsUpstreamAndDownstream();
+  void menusAreAboutTheItemUnderThePointer();
   void replacesTheSelectedOp();
   void aChainIsPutIntoAWireUnderIt();
   void pastesIntoTheSelectedWire();
   void dividesFusersAtTheBordersOfSequentials();
-  void showsWhatCannotBeWiredAndWhy();
+  void showsIncompatibleOpsAndWhy();
   void wiresSayAsMuchAsIsChosen();
   void theChoiceOfLabelsIsKept();
   void portsTellTheirDtypeByShapeAndTip();
@@ -326,7 +326,7 @@ QStringList listedIn(const SearchPopup& popup) {
 
 }  // namespace
 
-void CanvasTest::aWireDroppedOnNothingAsksWhatItLeadsTo() {
+void CanvasTest::aWireDroppedOnNothingAsksForItsTarget() {
   Fixture f(smallPipeline());
   const std::string before = serialize(f.session.document());
   const QPoint place(60, 60);
@@ -359,7 +359,7 @@ void CanvasTest::aWireDroppedOnNothingLeavesNoTraceOnEsc() {
   QVERIFY(!f.session.history().canUndo());
 }
 
-void CanvasTest::aWireThatLeadsToAnInputAsksWhatItComesFrom() {
+void CanvasTest::aWireThatLeadsToAnInputAsksForItsSource() {
   Fixture f(smallPipeline());
   QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
   QVERIFY(waitForAnalysis(f.session));
@@ -453,7 +453,7 @@ void CanvasTest::aBypassThatCannotBeSaysWhy() {
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   f.session.select({QStringLiteral("norm"), QStringLiteral("fc")});
   f.window.scene().commands().toggleBypass();
-  QVERIFY2(lastOf(hints).startsWith(QStringLiteral("fc: it is bypassed, but makes [16, 64] bf16 of [16, 32] bf16")),
+  QVERIFY2(lastOf(hints).startsWith(QStringLiteral("fc is bypassed, but turns [16, 32] bf16 into [16, 64] bf16")),
            qPrintable(lastOf(hints)));
   QVERIFY(!f.session.history().canUndo());
 }
@@ -654,7 +654,7 @@ void CanvasTest::dropsABlockFromThePalette() {
   QCOMPARE(op->operation, std::string("block:Act"));
 }
 
-void CanvasTest::rightClickSelectsWhatTheMenuIsAbout() {
+void CanvasTest::rightClickSelectsTheSubjectOfTheMenu() {
   Fixture f(smallPipeline());
   const NodeItem* item = f.window.scene().node("fc");
   const QPoint place = f.window.canvas().mapFromScene(item->sceneBox().center());
@@ -770,7 +770,7 @@ void CanvasTest::arrangingNeedsTwoNodes() {
   const std::string text = serialize(f.session.document());
   f.window.scene().moves().arrangeSelected(Arrangement::Left);
   QCOMPARE(serialize(f.session.document()), text);
-  QVERIFY(hints.last().first().toString().startsWith(QStringLiteral("Select two nodes or more")));
+  QVERIFY(hints.last().first().toString().startsWith(QStringLiteral("Fewer than two nodes are selected")));
 }
 
 void CanvasTest::keysMoveTheSelection() {
@@ -935,7 +935,7 @@ void CanvasTest::shiftAddsToTheSelection() {
   QCOMPARE(f.session.selection(), (QSet<QString>{"norm", "fc", "act"}));
 }
 
-void CanvasTest::selectsWhatIsBeforeAndBehind() {
+void CanvasTest::selectsUpstreamAndDownstream() {
   Fixture f(smallPipeline());
   GraphView& view = f.window.canvas();
   const QPoint fc = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
@@ -949,7 +949,7 @@ void CanvasTest::selectsWhatIsBeforeAndBehind() {
   QCOMPARE(f.session.selection(), (QSet<QString>{"x", "norm"}));
 }
 
-void CanvasTest::menusAreAboutWhatIsUnderThePointer() {
+void CanvasTest::menusAreAboutTheItemUnderThePointer() {
   Fixture f(smallPipeline());
   GraphView& view = f.window.canvas();
   GraphScene& scene = f.window.scene();
@@ -960,7 +960,7 @@ void CanvasTest::menusAreAboutWhatIsUnderThePointer() {
   const QPoint node = view.mapFromScene(scene.node("fc")->sceneBox().center());
   const QPoint wire = view.mapFromScene(scene.links().front()->path().pointAtPercent(0.5));
   QVERIFY(has(node, "Replace") || has(node, "Rep&lace"));
-  QVERIFY(has({2, 2}, "Insert op here") && has({2, 2}, "Show everything") && !has({2, 2}, "Remove the wire"));
+  QVERIFY(has({2, 2}, "Insert op here") && has({2, 2}, "Fit all") && !has({2, 2}, "Remove the wire"));
   QVERIFY(has(wire, "Remove the wire to norm.x"));
   f.session.select({QStringLiteral("act")});
   const auto menu = view.menuAt(wire);
@@ -1059,7 +1059,7 @@ namespace {
 
 QAction* labelsAction(Fixture& f, const QString& name) {
   for (const MenuCommand& command : menuCommands(*f.window.menuBar(), MenuFilling::AsTheyStand))
-    if (command.path() == QStringLiteral("View > Labels of wires > ") + name) return command.action;
+    if (command.path() == QStringLiteral("View > Wire labels > ") + name) return command.action;
   return nullptr;
 }
 
@@ -1070,7 +1070,7 @@ const LinkItem& wireTo(Fixture& f, const char* node) {
 
 }  // namespace
 
-void CanvasTest::showsWhatCannotBeWiredAndWhy() {
+void CanvasTest::showsIncompatibleOpsAndWhy() {
   Fixture f(smallPipeline());
   const std::string before = serialize(f.session.document());
   dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), QPoint(60, 60));
@@ -1087,7 +1087,7 @@ void CanvasTest::showsWhatCannotBeWiredAndWhy() {
   list->setCurrentItem(list->findItems("Input", Qt::MatchExactly).front());
   const auto* reason = popup->findChild<QLabel*>();
   QVERIFY(reason->isVisible());
-  QCOMPARE(reason->text(), QStringLiteral("An input reads nothing."));
+  QCOMPARE(reason->text(), QStringLiteral("An input of the pipeline cannot be the target of a wire."));
   QTest::keyClick(query, Qt::Key_Return);
   QVERIFY(popup->isVisible());
   QCOMPARE(serialize(f.session.document()), before);
@@ -1116,7 +1116,7 @@ void CanvasTest::theChoiceOfLabelsIsKept() {
     MainWindow window(session, theme, Persistence::Settings);
     QCOMPARE(window.scene().canvasItems().wireLabels(), expected);
     for (const MenuCommand& command : menuCommands(*window.menuBar(), MenuFilling::AsTheyStand))
-      if (command.path() == QStringLiteral("View > Labels of wires > Full")) command.action->trigger();
+      if (command.path() == QStringLiteral("View > Wire labels > Full")) command.action->trigger();
   }
 }
 

@@ -14,12 +14,12 @@ class ChangesTest : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
-  void listsWhatChangedInGroups();
-  void saysWhatThePlansMakeOfIt();
+  void listsChangesInGroups();
+  void showsTheEffectOnThePlans();
   void followsEdits();
   void marksTheCanvas();
-  void showsWhatIsGoneAsGhosts();
-  void aGhostGoesAsideForWhatStandsThere();
+  void showsRemovedNodesAsGhosts();
+  void aGhostMakesRoomForANode();
   void aGhostGoesAsideForAWire();
   void aClickOnAGhostSelectsItsRow();
   void aRowSelectsItsOp();
@@ -32,10 +32,10 @@ class ChangesTest : public QObject {
   void saysWhyAChangeCannotBeTakenBack();
   void aPlanCannotBeTakenBackByItself();
   void theEndLeavesTheCanvasAsItWas();
-  void comparesWithWhatIsSaved();
+  void comparesWithTheSavedVersion();
   void comparesWithTheFilesThatCanBeOpened();
   void endsWithTheDocument();
-  void comparesWhatHasErrors();
+  void comparesPipelinesWithErrors();
   void aLargePipelineIsComparedBesideTheWindow();
 };
 
@@ -119,10 +119,10 @@ QStringList canvasText(const GraphScene& scene) {
 
 }  // namespace
 
-void ChangesTest::listsWhatChangedInGroups() {
+void ChangesTest::listsChangesInGroups() {
   Compared f;
   QCOMPARE(f.window.changes().title(), QStringLiteral("before -> test"));
-  QCOMPARE(f.window.changes().summary(), QStringLiteral("No difference: both mean the same."));
+  QCOMPARE(f.window.changes().summary(), QStringLiteral("No differences: both pipelines are equivalent."));
   QVERIFY(f.rows().isEmpty());
   QVERIFY(f.apply(manyEdits(f.session.document())));
   const QStringList rows = f.rows();
@@ -138,17 +138,17 @@ void ChangesTest::listsWhatChangedInGroups() {
   QCOMPARE(f.window.findChild<QDockWidget*>(QStringLiteral("changes"))->windowTitle(), QStringLiteral("Changes (8)"));
 }
 
-void ChangesTest::saysWhatThePlansMakeOfIt() {
+void ChangesTest::showsTheEffectOnThePlans() {
   Compared f;
   const auto numLaunches = [&] { return f.session.analysis()->fusedPlan->numLaunches(); };
   const auto before = numLaunches();
   QVERIFY(f.apply(SetFusion{Json{{"rules", "te"}}}));
   QVERIFY(numLaunches() != before);
-  const QString expected = QStringLiteral("fused: %1 steps instead of %2").arg(numLaunches()).arg(before);
+  const QString expected = QStringLiteral("%2 → fused: %1 steps").arg(numLaunches()).arg(before);
   QVERIFY2(f.window.changes().summary().contains(expected), qPrintable(f.window.changes().summary()));
   const QStringList fused = f.rows().filter(QStringLiteral("fused plan, forward: "));
-  QVERIFY2(!fused.filter(QStringLiteral("− no longer")).isEmpty(), qPrintable(f.rows().join(u'\n')));
-  QVERIFY2(!fused.filter(QStringLiteral("+ now")).isEmpty(), qPrintable(f.rows().join(u'\n')));
+  QVERIFY2(!fused.filter(QStringLiteral("− removed")).isEmpty(), qPrintable(f.rows().join(u'\n')));
+  QVERIFY2(!fused.filter(QStringLiteral("+ added")).isEmpty(), qPrintable(f.rows().join(u'\n')));
 }
 
 void ChangesTest::followsEdits() {
@@ -183,7 +183,7 @@ void ChangesTest::marksTheCanvas() {
   }
 }
 
-void ChangesTest::showsWhatIsGoneAsGhosts() {
+void ChangesTest::showsRemovedNodesAsGhosts() {
   Compared f;
   QVERIFY(f.placeInARow());
   QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc")));
@@ -193,7 +193,7 @@ void ChangesTest::showsWhatIsGoneAsGhosts() {
   QVERIFY(!f.window.scene().node("fc"));
   QCOMPARE(f.window.changeMarks().numGoneLinks(), std::size_t{2});
   QVERIFY(f.window.scene().contentRect().contains(ghost->sceneBox()));
-  // It goes where its neighbour goes.
+  // It goes where its neighbor goes.
   QVERIFY(f.apply(MoveNode{"norm", Position{200, 400}}));
   QCOMPARE(f.window.changeMarks().ghosts().at("fc")->pos(), QPointF(400, 400));
   f.window.scene().node("norm")->setPos(200, 300);  // as a hand would, before it lets go
@@ -204,7 +204,7 @@ void ChangesTest::showsWhatIsGoneAsGhosts() {
   QVERIFY(f.session.selection().isEmpty());
 }
 
-void ChangesTest::aGhostGoesAsideForWhatStandsThere() {
+void ChangesTest::aGhostMakesRoomForANode() {
   Compared f;
   QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc", true)));  // what follows moves up to its place
   const GhostItem* ghost = f.window.changeMarks().ghosts().at("fc");
@@ -242,7 +242,7 @@ void ChangesTest::aRowSelectsItsOp() {
   QCOMPARE(f.session.selection(), QSet<QString>{QStringLiteral("drop")});
   f.choose(QStringLiteral("fc"), kOps);
   QVERIFY(f.session.selection().isEmpty());
-  // What is out of sight is brought there.
+  // A hidden change is scrolled into view.
   f.window.canvas().zoomTo(2.0);
   f.window.canvas().centerOn(f.window.scene().node("x"));
   const QRectF far = f.window.scene().node("drop")->sceneBox();
@@ -354,11 +354,11 @@ void ChangesTest::whatIsClosedStaysClosed() {
 void ChangesTest::saysWhyAChangeCannotBeTakenBack() {
   Compared f;
   QPushButton& button = f.window.changes().takeBackButton();
-  QCOMPARE(button.toolTip(), QStringLiteral("Choose a change first."));
+  QCOMPARE(button.toolTip(), QStringLiteral("No change is selected. Choose a change first."));
   QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc")));
   f.choose(QStringLiteral("act.x"), QStringLiteral("wires"));
   QVERIFY(!button.isEnabled());
-  QCOMPARE(button.toolTip(), QStringLiteral("fc, which act.x read, is gone: take that back first."));
+  QCOMPARE(button.toolTip(), QStringLiteral("fc was an input of act.x and has been removed. Restore fc first."));
 }
 
 void ChangesTest::aPlanCannotBeTakenBackByItself() {
@@ -367,7 +367,7 @@ void ChangesTest::aPlanCannotBeTakenBackByItself() {
   f.window.changes().view()->setCurrentIndex(f.model().changeRows().last());
   QVERIFY(f.window.changes().view()->currentIndex().parent().data().toString().startsWith("fused plan"));
   QVERIFY(!f.window.changes().takeBackAction().isEnabled());
-  QVERIFY(f.window.changes().takeBackAction().toolTip().startsWith(QStringLiteral("A plan follows")));
+  QVERIFY(f.window.changes().takeBackAction().toolTip().startsWith(QStringLiteral("Plans are derived")));
 }
 
 void ChangesTest::theEndLeavesTheCanvasAsItWas() {
@@ -385,11 +385,11 @@ void ChangesTest::theEndLeavesTheCanvasAsItWas() {
   QVERIFY(f.window.changes().model().changeRows().isEmpty());
 }
 
-void ChangesTest::comparesWithWhatIsSaved() {
+void ChangesTest::comparesWithTheSavedVersion() {
   const testing::TemporaryFolder folder;
   Compared f;
   f.window.comparison().end();
-  QAction* command = f.command(QStringLiteral("Compare with what is saved"));
+  QAction* command = f.command(QStringLiteral("Compare with saved version"));
   QVERIFY(command && !command->isEnabled());
   const QString path = QString::fromStdString((folder / "small.fuseline").string());
   QVERIFY(static_cast<bool>(f.session.save(path)));
@@ -431,13 +431,12 @@ void ChangesTest::endsWithTheDocument() {
   QCOMPARE(f.window.scene().node("fc")->opacity(), 1.0);
 }
 
-void ChangesTest::comparesWhatHasErrors() {
+void ChangesTest::comparesPipelinesWithErrors() {
   Compared f;
   QVERIFY(f.apply(SetAttribute{"fc", "in_features", 7}));
   QVERIFY(f.rows().contains(QStringLiteral("ops: fc | ~ changed | in_features \"H\" -> 7")));
-  QVERIFY2(
-      f.window.changes().summary().endsWith(QStringLiteral("The plans are not compared: this pipeline has errors.")),
-      qPrintable(f.window.changes().summary()));
+  QVERIFY2(f.window.changes().summary().endsWith(QStringLiteral("Plans cannot be compared: this pipeline has errors.")),
+           qPrintable(f.window.changes().summary()));
 }
 
 /// The window takes edits while the pool compares, and shows what came of the last one.

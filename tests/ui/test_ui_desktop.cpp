@@ -1,4 +1,4 @@
-// What the desktop hears of runs, and that it is said as the desktop's services are asked for it.
+// Tests desktop notifications about runs, and the calls of the desktop's services.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
@@ -23,7 +23,7 @@ class DesktopTest : public QObject {
   void initTestCase();
   void aLongRunIsToldWithItsResult();
   void aShortRunIsNotTold();
-  void nobodyIsToldWhatTheWindowShows();
+  void sendsNoNoticeWhileTheWindowIsActive();
   void aRunThatCannotStartLeavesTheDesktopAlone();
   void progressIsSaidInWholePerCents();
   void aNotificationShowsTheWindow();
@@ -64,7 +64,7 @@ struct NoticedRun : Fixture {
   RunNotice notice;
 };
 
-/// What the services of a desktop answer, at the other end of a bus.
+/// Answers of a desktop's services, at the other end of a bus.
 class Services : public QObject, protected QDBusContext {
   Q_OBJECT
   Q_CLASSINFO("D-Bus Interface", "org.freedesktop.Notifications")
@@ -186,7 +186,7 @@ void DesktopTest::aShortRunIsNotTold() {
   QCOMPARE(run.desktop.awake, (QList<bool>{true, false}));
 }
 
-void DesktopTest::nobodyIsToldWhatTheWindowShows() {
+void DesktopTest::sendsNoNoticeWhileTheWindowIsActive() {
   NoticedRun run(0ms);
   run.window.activateWindow();
   QVERIFY(QTest::qWaitForWindowActive(&run.window));

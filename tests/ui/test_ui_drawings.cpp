@@ -33,7 +33,7 @@ class DrawingsTest : public QObject {
   void openAsThePipelineInNoFile_data();
   void openAsThePipelineInNoFile();
   void withoutThePipelineItStaysClosed();
-  void theDialogOffersWhatAFormatHas();
+  void theDialogOffersTheOptionsOfAFormat();
   void isCopiedAsPngAndSvg();
   void isPrintedBelowItsNameAndFitsThePage();
   void isPrintedNoLargerThanOnTheScreen();
@@ -53,7 +53,7 @@ QImage imageOf(Fixture& f, DrawingOptions options) {
   return QImage::fromData(drawn(f, options), "PNG");
 }
 
-/// What stands in elements of this name; nothing where the SVG is not well formed.
+/// Texts of elements with this name; empty if the SVG is not well formed.
 QStringList textsOf(const QByteArray& svg, const char* name = "text") {
   QStringList texts;
   QXmlStreamReader xml(svg);
@@ -118,14 +118,14 @@ void DrawingsTest::aPdfIsOne() {
 
 void DrawingsTest::anEmptyPipelineIsRefused() {
   Fixture f(serialize(PipelineDocument()));
-  QCOMPARE(drawn(f, {}), QByteArray("The pipeline is empty: there is nothing to draw."));
+  QCOMPARE(drawn(f, {}), QByteArray("The pipeline is empty. Add an op before you export a drawing."));
 }
 
 void DrawingsTest::tooManyPixelsAreRefused() {
   Fixture f(smallPipeline());
   f.session.apply(MoveNode{.id = "norm", .position = Position{.x = 0, .y = 20000}});
   const QByteArray refusal = drawn(f, {.format = DrawingFormat::Png, .scale = 2});
-  QVERIFY2(refusal.endsWith("pixels, which are too many. Choose a smaller scale, or SVG."), refusal.left(200));
+  QVERIFY2(refusal.endsWith("pixels, which is too large. Choose a smaller scale, or SVG."), refusal.left(200));
   QVERIFY(textsOf(drawn(f, {})).size() >= 3);
 }
 
@@ -162,7 +162,7 @@ void DrawingsTest::withoutThePipelineItStaysClosed() {
            qPrintable(f.window.message()));
 }
 
-void DrawingsTest::theDialogOffersWhatAFormatHas() {
+void DrawingsTest::theDialogOffersTheOptionsOfAFormat() {
   DrawingDialog dialog({.format = DrawingFormat::Svg, .scale = 3, .showsFigures = false});
   QCOMPARE(dialog.options().scale, 3);
   QCOMPARE(dialog.options().showsFigures, false);
@@ -192,7 +192,7 @@ namespace {
 
 constexpr int kWhite = 255;
 
-/// Of the pixels that are not white.
+/// Bounding box of the pixels that are not white.
 QRect inkIn(const QImage& page, const QRect& area) {
   QRect ink;
   for (int y = area.top(); y <= area.bottom(); ++y)

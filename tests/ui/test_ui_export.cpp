@@ -30,7 +30,7 @@ class ExportTest : public QObject {
   void notesStandAboveTheText();
   void copiesTheText();
   void savesBytesAndShowsTheirListing();
-  void aModelFromElsewhereTellsWhatItLeavesOpen();
+  void anImportedModelNamesItsOpenExtents();
   void aModelOfOtherOpsStaysClosed();
   void aPipelineWithErrorsIsASentence();
   void aLaidOutDrawingOpensAsItsPipeline();
@@ -105,7 +105,7 @@ void ExportTest::savesBytesAndShowsTheirListing() {
   QVERIFY(other.window.message().contains(path));
 }
 
-void ExportTest::aModelFromElsewhereTellsWhatItLeavesOpen() {
+void ExportTest::anImportedModelNamesItsOpenExtents() {
   Fixture f(smallPipeline());
   ::onnx::ModelProto model;
   model.set_ir_version(kOnnxIrVersion);

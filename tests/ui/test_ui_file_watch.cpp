@@ -24,7 +24,7 @@ class FileWatchTest : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
-  void noticesWhatIsWrittenInPlace();
+  void noticesWritesInPlace();
   void noticesAReplacedFile();
   void noticesADeletedFileAndItsReturn();
   void aTouchSaysNothing();
@@ -32,15 +32,15 @@ class FileWatchTest : public QObject {
   void undoneChangesAreNoSave();
   void savingAsFollowsTheNewFile();
   void savingAsksBeforeItOverwrites();
-  void savingAsksBeforeItLosesWhatWasNotRead();
-  void whatIsKeptIsStillAProblem();
+  void savingAsksBeforeItLosesUnreadParts();
+  void keptProblemsAreStillShown();
   void aFileThatIsNoPipelineIsNotOpened();
   void keepingMineIsAnUnsavedChange();
-  void reloadsWhatIsThere();
-  void reloadingSetsAsideWhatIsNotSaved();
-  void aFileThatIsNewerThanWhatIsRecoveredIsNotOverwritten();
+  void reloadsTheFile();
+  void reloadingKeepsUnsavedChangesForRecovery();
+  void aFileNewerThanTheRecoveredOneIsNotOverwritten();
   void aBrokenFileIsNotReloaded();
-  void comparesWithWhatIsThere();
+  void comparesWithTheFile();
 };
 
 namespace {
@@ -101,7 +101,7 @@ void answer(const QString& text) {
 
 }  // namespace
 
-void FileWatchTest::noticesWhatIsWrittenInPlace() {
+void FileWatchTest::noticesWritesInPlace() {
   Opened f;
   QVERIFY(f.isOpen && f.staysAsKnown());
   QVERIFY(!f.bar().isVisible());
@@ -158,7 +158,7 @@ void FileWatchTest::ownSavesSayNothing() {
   QVERIFY(f.becomes(FileState::Changed));
 }
 
-/// What is as it was saved is not what the file holds by now.
+/// The saved state can differ from the current contents of the file.
 void FileWatchTest::undoneChangesAreNoSave() {
   Opened f;
   f.write(withM(32));
@@ -194,8 +194,8 @@ void FileWatchTest::savingAsksBeforeItOverwrites() {
   QVERIFY(f.staysAsKnown());
 }
 
-// Of two values under one key the second is left out; it must not be lost without a word.
-void FileWatchTest::savingAsksBeforeItLosesWhatWasNotRead() {
+// The second of two values under one key is ignored; it must not be lost without a warning.
+void FileWatchTest::savingAsksBeforeItLosesUnreadParts() {
   Opened f;
   std::string partly = withM(32);
   partly.insert(partly.find("\"pipeline\""), "\"symbols\": {\"M\": 8}, ");
@@ -212,8 +212,8 @@ void FileWatchTest::savingAsksBeforeItLosesWhatWasNotRead() {
   QCOMPARE(f.window.problems().model().count(Severity::Error), 0);
 }
 
-// What saving keeps is still there: the panel goes on to say so, and nobody is asked.
-void FileWatchTest::whatIsKeptIsStillAProblem() {
+// Parts that saving keeps remain: the pane still shows the problem, and no dialog opens.
+void FileWatchTest::keptProblemsAreStillShown() {
   Opened f;
   std::string misspelt = withM(32);
   misspelt.insert(misspelt.find('[', misspelt.find("\"ops\"")) + 1, "7, ");
@@ -254,7 +254,7 @@ void FileWatchTest::keepingMineIsAnUnsavedChange() {
   QVERIFY(f.bytes() != withM(32));
 }
 
-void FileWatchTest::reloadsWhatIsThere() {
+void FileWatchTest::reloadsTheFile() {
   Opened f;
   f.write(withM(32));
   QVERIFY(f.becomes(FileState::Changed));
@@ -263,7 +263,7 @@ void FileWatchTest::reloadsWhatIsThere() {
   QVERIFY(!f.session.isModified() && !f.bar().isVisible());
 }
 
-void FileWatchTest::reloadingSetsAsideWhatIsNotSaved() {
+void FileWatchTest::reloadingKeepsUnsavedChangesForRecovery() {
   Opened f;
   const testing::TemporaryFolder journals;
   Autosave autosave(f.session, toQt(journals.path().string()));
@@ -281,7 +281,7 @@ void FileWatchTest::reloadingSetsAsideWhatIsNotSaved() {
   QCOMPARE(f.bytes(), withM(32));
 }
 
-void FileWatchTest::aFileThatIsNewerThanWhatIsRecoveredIsNotOverwritten() {
+void FileWatchTest::aFileNewerThanTheRecoveredOneIsNotOverwritten() {
   const testing::TemporaryFolder journals;
   const QString folder = toQt(journals.path().string());
   for (const bool isNewer : {false, true}) {
@@ -316,7 +316,7 @@ void FileWatchTest::aBrokenFileIsNotReloaded() {
   QVERIFY(f.bar().isVisible());
 }
 
-void FileWatchTest::comparesWithWhatIsThere() {
+void FileWatchTest::comparesWithTheFile() {
   Opened f;
   f.write(withM(32));
   QVERIFY(f.becomes(FileState::Changed));

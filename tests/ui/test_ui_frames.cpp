@@ -33,11 +33,11 @@ class FramesTest : public QObject {
   void ctrlGPutsAFrameAroundTheSelection();
   void framesAreNested();
   void aFrameNeedsASelection();
-  void theHeaderTakesAlongWhatLiesInside();
+  void theHeaderMovesTheContents();
   void anAnalysisLeavesTheFrameInTheHand();
-  void keysMoveFramesAndWhatLiesInside();
+  void keysMoveFramesWithTheirContents();
   void aLockedFrameStaysUnderKeys();
-  void theHeaderKeepsWhatIsOffTheGridInItsPlace();
+  void theHeaderKeepsContentsOffTheGrid();
   void framesInsideAFrameGoWithIt();
   void withAltTheFrameMovesAlone();
   void whatLiesInAFrameIsTakenAsIfThereWereNone();
@@ -47,7 +47,7 @@ class FramesTest : public QObject {
   void lockedFramesHaveAMenu();
   void deletingAFrameLeavesItsOps();
   void aDoubleClickEditsTheTitle();
-  void escapeGivesUpTheTitle();
+  void escapeCancelsTheTitle();
   void savingWhileATitleIsTypedLeavesTheKeyboardHere();
   void aNoteHasSeveralLines();
   void aNoteTakesNothingAlong();
@@ -159,7 +159,7 @@ void FramesTest::aFrameNeedsASelection() {
   QObject::connect(&f.window.scene(), &GraphScene::hint, &f.window, [&](const QString& text) { said = text; });
   f.frames().frameSelected();
   QVERIFY(f.session.document().frames().empty());
-  QCOMPARE(said, QStringLiteral("Select the ops that the frame shall stand around."));
+  QCOMPARE(said, QStringLiteral("No ops are selected. Select the ops to put into a frame."));
 }
 
 void FramesTest::anAnalysisLeavesTheFrameInTheHand() {
@@ -174,7 +174,7 @@ void FramesTest::anAnalysisLeavesTheFrameInTheHand() {
   QCOMPARE(f.positions()["norm"], (Position{200, 160}));
 }
 
-void FramesTest::keysMoveFramesAndWhatLiesInside() {
+void FramesTest::keysMoveFramesWithTheirContents() {
   Framed f;
   const std::string before = serialize(f.session.document());
   const auto old = f.positions();
@@ -197,10 +197,10 @@ void FramesTest::aLockedFrameStaysUnderKeys() {
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   f.window.scene().moves().moveSelected({1, 0});
   QCOMPARE(serialize(f.session.document()), before);
-  QVERIFY(hints.last().first().toString().contains(QStringLiteral("not locked")));
+  QVERIFY(hints.last().first().toString().contains(QStringLiteral("unlocked")));
 }
 
-void FramesTest::theHeaderTakesAlongWhatLiesInside() {
+void FramesTest::theHeaderMovesTheContents() {
   Framed f;
   const std::string before = serialize(f.session.document());
   const auto old = f.positions();
@@ -214,7 +214,7 @@ void FramesTest::theHeaderTakesAlongWhatLiesInside() {
   QVERIFY(!f.session.history().canUndo());
 }
 
-void FramesTest::theHeaderKeepsWhatIsOffTheGridInItsPlace() {
+void FramesTest::theHeaderKeepsContentsOffTheGrid() {
   Framed f;
   QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{421, 3}}));
   f.drag({300, -56}, {0, 80});
@@ -319,7 +319,7 @@ void FramesTest::aDoubleClickEditsTheTitle() {
   QCOMPARE(f.session.history().undoLabel(), std::string("Call frame Wide"));
 }
 
-void FramesTest::escapeGivesUpTheTitle() {
+void FramesTest::escapeCancelsTheTitle() {
   Framed f;
   f.frames().select("mlp");
   f.press(QKeySequence(Qt::Key_F2));

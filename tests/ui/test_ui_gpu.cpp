@@ -75,7 +75,7 @@ void GpuTest::recipesAreMeasuredOnIt() {
   QCOMPARE(f.session.lastNumerics()->device, std::string("cuda:0"));
 }
 
-/// What the input was drawn as, it is behind a GPU, too.
+/// Random inputs have the same values on a GPU.
 void GpuTest::tensorsAreCapturedFromIt() {
   OnGpu f;
   const auto captured = [&](const char* device) {

@@ -18,7 +18,7 @@ class HistoryTest : public QObject {
   void keysWalkAndEnterGoes();
   void theSavedStateIsMarked();
   void anotherPipelineHasItsOwn();
-  void anEditReplacesWhatWasUndone();
+  void anEditReplacesUndoneEdits();
   void theCommandLeadsToTheList();
   void rowsSayAllToScreenReadersAndTips();
 };
@@ -50,12 +50,12 @@ struct Edited : Fixture {
 
 void HistoryTest::editsAreListedTheNewestFirst() {
   Fixture f(smallPipeline());
-  QCOMPARE(rowsOf(f), QStringList({"As it was opened · now"}));
+  QCOMPARE(rowsOf(f), QStringList({"Opened · now"}));
   QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
   QVERIFY(f.session.apply(SetAttribute{"fc", "bias", true}));
-  QCOMPARE(rowsOf(f), QStringList({"Set fc.bias · now", "Set symbol H", "As it was opened"}));
+  QCOMPARE(rowsOf(f), QStringList({"Set fc.bias · now", "Set symbol H", "Opened"}));
   f.session.undo();
-  QCOMPARE(rowsOf(f), QStringList({"Set fc.bias · undone", "Set symbol H · now", "As it was opened"}));
+  QCOMPARE(rowsOf(f), QStringList({"Set fc.bias · undone", "Set symbol H · now", "Opened"}));
   QCOMPARE(f.window.history().view()->currentIndex().row(), 1);
 }
 
@@ -96,21 +96,21 @@ void HistoryTest::theSavedStateIsMarked() {
   const testing::TemporaryFolder folder;
   QVERIFY(f.session.save(toQt((folder / "a.fuseline").string())));
   f.session.undo();
-  QCOMPARE(rowsOf(f), QStringList({"Set symbol H · undone", "Set symbol H · undone, saved", "Set symbol H · now",
-                                   "As it was opened"}));
+  QCOMPARE(rowsOf(f),
+           QStringList({"Set symbol H · undone", "Set symbol H · undone, saved", "Set symbol H · now", "Opened"}));
 }
 
 void HistoryTest::anotherPipelineHasItsOwn() {
   Edited f;
   f.session.openText(residualPipeline(true), QStringLiteral("other"));
-  QCOMPARE(rowsOf(f), QStringList({"As it was opened · now"}));
+  QCOMPARE(rowsOf(f), QStringList({"Opened · now"}));
 }
 
-void HistoryTest::anEditReplacesWhatWasUndone() {
+void HistoryTest::anEditReplacesUndoneEdits() {
   Edited f;
   f.click(2);
   QVERIFY(f.session.apply(SetAttribute{"fc", "bias", true}));
-  QCOMPARE(rowsOf(f), QStringList({"Set fc.bias · now", "Set symbol H", "As it was opened"}));
+  QCOMPARE(rowsOf(f), QStringList({"Set fc.bias · now", "Set symbol H", "Opened"}));
 }
 
 void HistoryTest::theCommandLeadsToTheList() {

@@ -24,7 +24,7 @@ class InsideBlocksTest : public QObject {
 
  private Q_SLOTS:
   void enterGoesToTheFieldsOfTheOp();
-  void theOutlineDeletesWhatItShows();
+  void theOutlineDeletesTheSelectedOp();
   void theInstanceItselfLeadsOut_data();
   void theInstanceItselfLeadsOut();
   void aProblemOfTheInstanceLeadsOut();
@@ -36,7 +36,7 @@ class InsideBlocksTest : public QObject {
   void aTypedTitleSurvivesTheWayIn();
   void aScreenReaderHearsTheSelectionInside();
   void portsStayAtTheEdges();
-  void keysShowWhatTheySelect();
+  void keysScrollToTheSelection();
   void theStatusBarCountsTheSelectionInside();
   void bookmarksAreOfThePipeline();
   void aBlockThatCannotBeShownSaysWhy();
@@ -88,7 +88,7 @@ void InsideBlocksTest::enterGoesToTheFieldsOfTheOp() {
   QVERIFY(f.scope().isInside());
 }
 
-void InsideBlocksTest::theOutlineDeletesWhatItShows() {
+void InsideBlocksTest::theOutlineDeletesTheSelectedOp() {
   Stack f;
   QVERIFY(f.activate());
   QVERIFY(f.window.showPane(QStringLiteral("outline")));
@@ -244,7 +244,7 @@ void InsideBlocksTest::portsStayAtTheEdges() {
   QVERIFY(box("x").right() < box("norm").left());
 }
 
-void InsideBlocksTest::keysShowWhatTheySelect() {
+void InsideBlocksTest::keysScrollToTheSelection() {
   Stack f;
   QVERIFY(f.activate());
   f.session.select({QStringLiteral("layer1")});
@@ -279,12 +279,12 @@ void InsideBlocksTest::bookmarksAreOfThePipeline() {
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("Ctrl+Shift+3")));
   f.enter({"layer1"});
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("Ctrl+Shift+4")));
-  QVERIFY(f.window.statusBar()->currentMessage().contains(QStringLiteral("places of the pipeline")));
+  QVERIFY(f.window.statusBar()->currentMessage().contains(QStringLiteral("only outside of blocks")));
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("3")));
   QVERIFY(!f.scope().isInside());
   QVERIFY(distance(f.canvas().camera().middle(), {700, 40}) < 2);
   QTest::keySequence(&f.canvas(), QKeySequence(QStringLiteral("4")));
-  QVERIFY(f.window.statusBar()->currentMessage().startsWith(QStringLiteral("There is no bookmark 4")));
+  QVERIFY(f.window.statusBar()->currentMessage().startsWith(QStringLiteral("Bookmark 4 is not set")));
 }
 
 void InsideBlocksTest::aBlockThatCannotBeShownSaysWhy() {
@@ -300,7 +300,7 @@ void InsideBlocksTest::aBlockThatCannotBeShownSaysWhy() {
   QVERIFY(!f.window.scene().scope().isInside());
   QCOMPARE(hints.count(), 1);
   const QString sentence = hints.front().front().toString();
-  QVERIFY2(sentence.startsWith(QStringLiteral("Block Twice cannot be shown as it is: ")), qPrintable(sentence));
+  QVERIFY2(sentence.startsWith(QStringLiteral("Block Twice cannot be shown: ")), qPrintable(sentence));
 }
 
 void InsideBlocksTest::renamesInside() {

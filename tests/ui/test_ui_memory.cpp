@@ -19,11 +19,11 @@ class MemoryTest : public QObject {
 
  private Q_SLOTS:
   void columnsAreTheStepsOfThePlan();
-  void theTableSaysWhatEachOpKeeps();
+  void theTableShowsTensorsThatEachOpKeeps();
   void aFusionThatRecomputesKeepsLess();
   void theSelectionGoesBothWays();
   void keysWalkTheSteps();
-  void onlyWhatComesAndGoes();
+  void alwaysResidentTensorsCanBeHidden();
   void theUnfusedPlanIsShownToo();
   void inferenceKeepsNothing();
   void errorsLeaveNothingToSee();
@@ -75,7 +75,7 @@ void MemoryTest::columnsAreTheStepsOfThePlan() {
            qPrintable(f.panel().caption()));
 }
 
-void MemoryTest::theTableSaysWhatEachOpKeeps() {
+void MemoryTest::theTableShowsTensorsThatEachOpKeeps() {
   Seen f;
   QCOMPARE(f.cell(0, KeptTable::NameColumn), QStringLiteral("norm"));
   QCOMPARE(f.cell(0, KeptTable::UnfusedColumn), QStringLiteral("64 B"));
@@ -132,7 +132,7 @@ void MemoryTest::keysWalkTheSteps() {
   QVERIFY(f.chart().currentColumn()->isBackward);
 }
 
-void MemoryTest::onlyWhatComesAndGoes() {
+void MemoryTest::alwaysResidentTensorsCanBeHidden() {
   Seen f;
   const double all = f.chart().areaOf(0).height();
   f.panel().findChild<QCheckBox*>()->setChecked(true);
@@ -171,7 +171,7 @@ void MemoryTest::copiesTheTable() {
   f.panel().table()->setFocus();
   QTest::keyClick(f.panel().table(), Qt::Key_C, Qt::ControlModifier);
   const QString copied = QGuiApplication::clipboard()->text();
-  QVERIFY2(copied.startsWith(QStringLiteral("Kept for backward of\tUnfused\tFused\tTensor\tIn use\n")),
+  QVERIFY2(copied.startsWith(QStringLiteral("Kept for backward by\tUnfused\tFused\tTensor\tIn use\n")),
            qPrintable(copied));
   QVERIFY2(copied.contains(QStringLiteral("norm:y\t1 KiB\t")), qPrintable(copied));
 }

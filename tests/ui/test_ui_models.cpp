@@ -36,14 +36,14 @@ class ModelsTest : public QObject {
   void changesWithinTheNoiseAreMarked();
   void timingsWithinTheNoiseAreMarked();
   void timingsTellKernelsApartWhereTheyWereTraced();
-  void timingsSayHowFarStepsAreFromTheirRoof();
+  void timingsCompareStepsWithTheirRooflineLimit();
   void lanesCoverEveryOpOnce();
   void summariesCountInWords();
   void lanesChangeWhenInPlaceIsToggled();
   void lanesStepThroughThePasses();
-  void lanesSayWhatAStepQuantizes();
+  void lanesShowQuantizationOfAStep();
   void fusedAttemptsComeFirst();
-  void anOpThatNoRuleTakesShowsWhatItBreaks();
+  void anOpThatNoRuleMatchesShowsTheBrokenFusion();
   void missesThatGainMoreTimeComeFirst();
   void gainsAreToldAsPredictedAndAsMeasured();
   void editorTextRoundTrips();
@@ -51,8 +51,8 @@ class ModelsTest : public QObject {
   void errorsArePercentsOfTwoDigits();
   void heatGrowsWithTheErrorAndIsReadInGrey();
   void numericsShowErrorsAndTheirOwners();
-  void progressTellsWhatIsLeft();
-  void cardsTellWhatTheOpLibraryPrints();
+  void progressShowsTheRemainingTime();
+  void cardsShowTheTextOfTheOpLibrary();
 };
 
 namespace {
@@ -249,7 +249,7 @@ void ModelsTest::timingsWithinTheNoiseAreMarked() {
            QStringLiteral("2 ms"));  // one sample has no spread
 }
 
-void ModelsTest::timingsSayHowFarStepsAreFromTheirRoof() {
+void ModelsTest::timingsCompareStepsWithTheirRooflineLimit() {
   RunRecord record = fusedRun();
   record.roofs = DeviceRoofs{.copyGBps = 2, .fmaF32Gflops = 4000};
   StepRecord& fused = record.variants[1].steps[0];
@@ -284,10 +284,10 @@ void ModelsTest::timingsTellKernelsApartWhereTheyWereTraced() {
   QVERIFY2(tip.contains(QStringLiteral("1 ms  gemm (grid 8)\n2 µs  add (grid 9)")), qPrintable(tip));
   QStringList labels;
   for (int row = 0; row < model.rowCount(); ++row) labels.append(model.index(row, 0).data().toString());
-  const int rest = static_cast<int>(labels.indexOf(QStringLiteral("Of no step")));
+  const int rest = static_cast<int>(labels.indexOf(QStringLiteral("Outside of steps")));
   QVERIFY(rest > 0);
   QCOMPARE(model.index(rest, TimingsModel::FusedColumn).data().toString(), QStringLiteral("0.005"));
-  QVERIFY(labels.contains(QStringLiteral("With the trace on")));
+  QVERIFY(labels.contains(QStringLiteral("With tracing")));
 }
 
 void ModelsTest::lanesCoverEveryOpOnce() {
@@ -309,7 +309,7 @@ void ModelsTest::summariesCountInWords() {
            qPrintable(one));
   QVERIFY2(one.endsWith(QStringLiteral("B, as unfused")), qPrintable(one));
   const QString fewer = planSummary(analysisOf(residualPipeline(true)));
-  QVERIFY2(fewer.startsWith(QStringLiteral("Forward: 1 step instead of 2  ·  ")), qPrintable(fewer));
+  QVERIFY2(fewer.startsWith(QStringLiteral("2  ·   → Forward: 1 step")), qPrintable(fewer));
 }
 
 void ModelsTest::lanesChangeWhenInPlaceIsToggled() {
@@ -334,7 +334,7 @@ void ModelsTest::lanesStepThroughThePasses() {
   QTest::keyClick(plan.stageSlider(), Qt::Key_Home);
   QCOMPARE(fusedBoxes(), std::pair(std::ptrdiff_t{0}, std::ptrdiff_t{0}));
   QTest::keyClick(plan.stageSlider(), Qt::Key_Right);
-  QVERIFY2(plan.summary().endsWith(QStringLiteral("nothing was fused.")), qPrintable(plan.summary()));
+  QVERIFY2(plan.summary().endsWith(QStringLiteral("no fusions.")), qPrintable(plan.summary()));
   QTest::keyClick(plan.stageSlider(), Qt::Key_Right);
   QCOMPARE(fusedBoxes(), std::pair(whole.first, std::ptrdiff_t{0}));
   QVERIFY2(plan.summary().contains(QStringLiteral("ForwardLinearBiasAdd (fc2, add)")), qPrintable(plan.summary()));
@@ -343,7 +343,7 @@ void ModelsTest::lanesStepThroughThePasses() {
   QCOMPARE(plan.summary(), summary);
 }
 
-void ModelsTest::lanesSayWhatAStepQuantizes() {
+void ModelsTest::lanesShowQuantizationOfAStep() {
   const auto lanesUnder = [](const std::string& recipe) {
     const std::string text = R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0},
       "pipeline": {"inputs": [{"id": "x", "dtype": "bf16", "shape": [64, 32]}],
@@ -356,11 +356,12 @@ void ModelsTest::lanesSayWhatAStepQuantizes() {
   };
   const PlanLanes delayed = lanesUnder("DelayedScaling");
   QCOMPARE(delayed.forward.front().label, QStringLiteral("RMSNorm → e4m3"));
-  QVERIFY(delayed.forward.front().tip.contains(QStringLiteral("Writes what the products of fc read.")));
+  QVERIFY(delayed.forward.front().tip.contains(QStringLiteral("Writes the quantized GEMM input of fc.")));
   QCOMPARE(delayed.forward.back().label, QStringLiteral("BasicLinear"));
   const PlanLanes current = lanesUnder("Float8CurrentScaling");
   QCOMPARE(current.forward.front().label, QStringLiteral("RMSNorm → amax"));
-  QVERIFY(current.forward.front().tip.contains(QStringLiteral("Finds the amax by which fc quantizes what it reads.")));
+  QVERIFY(
+      current.forward.front().tip.contains(QStringLiteral("Computes the amax that fc uses to quantize its input.")));
 }
 
 void ModelsTest::fusedAttemptsComeFirst() {
@@ -372,7 +373,7 @@ void ModelsTest::fusedAttemptsComeFirst() {
   QVERIFY(attemptsFor(analysis, {QStringLiteral("nothing")}).shown.empty());
 }
 
-void ModelsTest::anOpThatNoRuleTakesShowsWhatItBreaks() {
+void ModelsTest::anOpThatNoRuleMatchesShowsTheBrokenFusion() {
   const Analysis analysis =
       analysisOf(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
       "inputs": [{"id": "x", "dtype": "bf16", "shape": [16, 32]}],
@@ -418,7 +419,7 @@ void ModelsTest::gainsAreToldAsPredictedAndAsMeasured() {
   gain.speedupHigh = 1.1;
   attempt.measured = std::make_shared<const MeasuredGain>(gain);
   QCOMPARE(measuredText(attempt),
-           QStringLiteral("Measured without a clear difference (0.90×, 95 % interval 0.88 to 1.10) on a CPU."));
+           QStringLiteral("No significant difference measured (0.90×, 95 % interval 0.88 to 1.10) on a CPU."));
 }
 
 void ModelsTest::editorTextRoundTrips() {
@@ -434,7 +435,7 @@ void ModelsTest::editorTextRoundTrips() {
   QVERIFY(jsonFromEditor(QStringLiteral("  "), AttributeType::Integer).is_null());
 }
 
-void ModelsTest::cardsTellWhatTheOpLibraryPrints() {
+void ModelsTest::cardsShowTheTextOfTheOpLibrary() {
   for (const auto& op : builtinOperations().operations()) {
     const QString card = operationCard(*op, QStringLiteral("here"));
     std::vector<std::string> facts = {op->name, "here", op->summary, op->formula, op->derivative, op->source};
@@ -477,7 +478,7 @@ void ModelsTest::heatGrowsWithTheErrorAndIsReadInGrey() {
 }
 
 /// 12 of 50 took 6 s: the other 38 take 19.
-void ModelsTest::progressTellsWhatIsLeft() {
+void ModelsTest::progressShowsTheRemainingTime() {
   QCOMPARE(progressText("measuring", 12, 50, 6000), QStringLiteral("measuring 12/50 · 19 s left"));
   QCOMPARE(progressText("measuring", 12, 50, 500), QStringLiteral("measuring 12/50"));
   QCOMPARE(progressText("measuring", 2, 50, 6000), QStringLiteral("measuring 2/50"));

@@ -38,7 +38,7 @@ class OutlineTest : public QObject {
   void timesAreThoseOfARunOfThisPipeline();
   void f2RenamesAndAnUndoNamesBack();
   void escGivesTheNameBack();
-  void inputsAreRenamedWithWhatReadsThem();
+  void inputsAreRenamedInTheirConsumers();
   void aNameThatIsTakenIsRefusedWithASentence();
   void namesInsideAnInstanceAreFixed();
   void keysRemoveReconnectAndBypass();
@@ -47,13 +47,13 @@ class OutlineTest : public QObject {
   void anOpOfAnInstanceSelectsTheInstance();
   void filterFindsNamesOpsShapesAndFusions();
   void filterKeepsTheSelection();
-  void anEmptyPipelineSaysWhatToDo();
+  void anEmptyPipelineNamesTheNextStep();
   void whatIsOpenStaysOpen();
   void wDrawsAWireFromHere();
   void aThousandOpsAreListed();
   void editsAreOneChangeForViews();
   void aPipelineIsBuiltByKeys();
-  void searchFindsNodesByWhatIsKnownOfThem();
+  void searchFindsNodesByTheirFacts();
 };
 
 namespace {
@@ -393,7 +393,7 @@ void OutlineTest::escGivesTheNameBack() {
   QVERIFY(!f.session.history().canUndo());
 }
 
-void OutlineTest::inputsAreRenamedWithWhatReadsThem() {
+void OutlineTest::inputsAreRenamedInTheirConsumers() {
   Fixture f(smallPipeline());
   QVERIFY(goTo(f, "x"));
   renameTo(QStringLiteral("tokens"));
@@ -514,7 +514,7 @@ void OutlineTest::filterKeepsTheSelection() {
   QVERIFY(f.window.outline().view()->selectionModel()->isRowSelected(2));
 }
 
-void OutlineTest::anEmptyPipelineSaysWhatToDo() {
+void OutlineTest::anEmptyPipelineNamesTheNextStep() {
   Fixture f(serialize(PipelineDocument()));
   QVERIFY(f.window.showPane(QStringLiteral("outline")));
   const auto* sentence = f.window.outline().findChild<QLabel*>();
@@ -658,7 +658,7 @@ void OutlineTest::aPipelineIsBuiltByKeys() {
   QCOMPARE(serialize(f.session.document()), before);
 }
 
-void OutlineTest::searchFindsNodesByWhatIsKnownOfThem() {
+void OutlineTest::searchFindsNodesByTheirFacts() {
   Fixture f(smallPipeline());
   const auto found = [&](const char* query) {
     QStringList ids;

@@ -43,11 +43,11 @@ class PanelsTest : public QObject {
   void undoReachesThePipelineFromTheNextField();
   void undoReachesThePipelineFromOtherFields();
   void committedTextIsShownAsItIsKept();
-  void inspectorShowsWhatAnExpressionMeans();
+  void inspectorShowsTheValueOfAnExpression();
   void inspectorEditsAnOpWhosePortsDependOnItsAttributes();
   void inspectorRenamesAndKeepsTheSelection();
   void inspectorEscapeGivesTheFieldBack();
-  void inspectorSetsWhatSeveralOpsShare();
+  void inspectorSetsSharedAttributes();
   void inspectorOfSeveralOpsTellsDifferences();
   void numbersAreTypedShort();
   void symbolsAreEditable();
@@ -70,7 +70,7 @@ class PanelsTest : public QObject {
   void brokenFileIsASentenceInTheWindow();
   void lateAnalysesAreDropped();
   void paletteEnterAppendsAndWires();
-  void logKeepsWhatWasSaid();
+  void logKeepsMessages();
   void everyMeasurementIsLogged();
   void placesOfProblemsAreWords();
   void logSelectsTheOpsOfAMessage();
@@ -137,7 +137,7 @@ class DragWatch : public QObject {
   }
 };
 
-/// What a drag from there takes along.
+/// Contents of a drag from that place.
 Dragged draggedOut(QWidget& widget, QPoint from) {
   const DragWatch watch(widget);
   dragMouse(&widget, from, from + QPoint(0, 80));
@@ -260,7 +260,7 @@ void PanelsTest::committedTextIsShownAsItIsKept() {
   QVERIFY(!f.session.history().canUndo());
 }
 
-void PanelsTest::inspectorShowsWhatAnExpressionMeans() {
+void PanelsTest::inspectorShowsTheValueOfAnExpression() {
   Fixture f(smallPipeline());
   inspect(f, "fc");
   const auto labels = f.window.inspector().page()->findChildren<QLabel*>();
@@ -316,7 +316,7 @@ void PanelsTest::inputsOfIntegersHaveNoGradient() {
   QCOMPARE(dtype->currentText(), QStringLiteral("i64"));
 }
 
-void PanelsTest::inspectorSetsWhatSeveralOpsShare() {
+void PanelsTest::inspectorSetsSharedAttributes() {
   Fixture f(smallPipeline());
   f.session.apply(addNode(f.session.document(), "Linear", std::nullopt).edit);
   f.session.apply(SetAttribute{.id = "linear", .name = "in_features", .value = "H"});
@@ -368,7 +368,7 @@ void PanelsTest::numbersAreTypedShort() {
   QCOMPARE(f.op("fc").attributes["out_features"], Json(4096));
   f.session.select({});
   QCoreApplication::processEvents();
-  type(edit(f, "Shape: integers, symbols or expressions, outermost first"), QStringLiteral("1k, H"));
+  type(edit(f, "Shape: integers, symbols or expressions; outermost dimension first"), QStringLiteral("1k, H"));
   QCOMPARE(f.session.document().inputs().front().shape, Json::array({1024, "H"}));
 }
 
@@ -389,7 +389,7 @@ void PanelsTest::symbolsTellTheirProblems_data() {
   QTest::newRow("no number") << QStringLiteral("abc")
                              << QStringLiteral("Symbol H is \"abc\"; at character 1: there is no symbol abc.");
   QTest::newRow("negative") << QStringLiteral("-3")
-                            << QStringLiteral("x: extent 1 of the shape is -3; expected 0 or more.");
+                            << QStringLiteral("x: dimension 1 of the shape is -3; expected 0 or more.");
 }
 
 void PanelsTest::symbolsTellTheirProblems() {
@@ -462,7 +462,7 @@ bool appliesForward(const Session& session, const std::string& rule) {
                              [&](const FusedOperation& entry) { return entry.rule && entry.rule->name == rule; });
 }
 
-/// Of the pipeline's page: is there a sentence with this?
+/// Does the pipeline's page show this text?
 bool says(Fixture& f, const QString& text) {
   const auto labels = f.window.inspector().page()->findChildren<QLabel*>();
   return std::ranges::any_of(labels, [&](const QLabel* label) { return label->text().contains(text); });
@@ -487,7 +487,7 @@ void PanelsTest::fusionsArePlannedForRanksAndForOtherHardware() {
   named<QSpinBox>(f, "Ranks")->setValue(2);
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(appliesForward(f.session, "UserbuffersForwardLinear"));
-  QVERIFY(says(f, QStringLiteral("Runs still use the device in the tool bar, and one rank.")));
+  QVERIFY(says(f, QStringLiteral("Runs still use the device in the toolbar, and one rank.")));
   QVERIFY(!says(f, QStringLiteral("compute capability")));
   const auto summaries = f.window.plan().findChildren<QLabel*>();
   QVERIFY(summaries.front()->text().endsWith(QStringLiteral("planned for sm_90, 2 ranks")));
@@ -694,7 +694,7 @@ void PanelsTest::paletteEnterAppendsAndWires() {
   QVERIFY(linkInto(f.session.document(), {"fc", "x"})->from == (Endpoint{"identity", "y"}));
 }
 
-void PanelsTest::logKeepsWhatWasSaid() {
+void PanelsTest::logKeepsMessages() {
   Fixture f(smallPipeline());
   MessageLog& log = f.window.log().log();
   log.clear();
@@ -952,7 +952,7 @@ void PanelsTest::suggestionsAreTriedWhileSomebodyLooks() {
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.session.analysis()->fusedPlan->numLaunches(), numSteps - 2);
   QTRY_VERIFY(!panel.search().isSearching() && panel.search().found().empty());
-  QVERIFY(shows(panel, QStringLiteral("Nothing was found after which the plan would need less.")));
+  QVERIFY(shows(panel, QStringLiteral("No suggestions: no edit we tried saves time, traffic or memory.")));
 
   QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
   QVERIFY(waitForAnalysis(f.session));

@@ -18,11 +18,11 @@ class RooflineTest : public QObject {
   void axesShowAllOfIt();
   void clickSelectsTheOp();
   void keysWalkAPlanAndGoToTheOther();
-  void keysGoOnFromWhatIsSelectedElsewhere();
-  void saysWhichRoofsThereAre();
-  void dataSheetStandsBesideWhatWasMeasured();
+  void keysContinueFromTheSelectionOfOtherPanes();
+  void listsTheMeasuredPeaks();
+  void dataSheetPeaksAreNextToMeasuredOnes();
   void saysWhyThereIsNothing();
-  void timingsHaveColumnsForWhatIsKnown();
+  void timingsHaveColumnsForKnownFigures();
 };
 
 namespace {
@@ -86,8 +86,8 @@ void RooflineTest::dotsStandByIntensityAndSpeed() {
   QCOMPARE(plot.dots[3].owners, QStringList({"a", "b"}));
   // 4000 FLOP take 80 ns at 50 GFLOP/s, 200 bytes 50 ns at 4 GB/s.
   QCOMPARE(plot.dots[0].words,
-           QStringLiteral("a: forward, unfused plan, 100 ns ± 0.0 %, 2.00 GB/s · 40 GFLOP/s · 1.25× from its roof (f32 "
-                          "compute), 20.0 FLOP per byte, at least 80 ns by its roof"));
+           QStringLiteral("a: forward, unfused plan, 100 ns ± 0.0 %, 2.00 GB/s · 40 GFLOP/s · 1.25× its roofline limit "
+                          "(f32 compute), 20.0 FLOP per byte, roofline limit 80 ns"));
 }
 
 void RooflineTest::fusionsHaveArrowsAndOtherStepsHaveNone() {
@@ -151,7 +151,7 @@ void RooflineTest::keysWalkAPlanAndGoToTheOther() {
   QVERIFY(!f.view().currentDot()->isOfFusedPlan);
 }
 
-void RooflineTest::keysGoOnFromWhatIsSelectedElsewhere() {
+void RooflineTest::keysContinueFromTheSelectionOfOtherPanes() {
   Opened f(roofedRun());
   QVERIFY(f.isOpen);
   f.session.select({QStringLiteral("fc")});
@@ -162,24 +162,24 @@ void RooflineTest::keysGoOnFromWhatIsSelectedElsewhere() {
   QVERIFY(!f.view().currentDot());
 }
 
-void RooflineTest::saysWhichRoofsThereAre() {
+void RooflineTest::listsTheMeasuredPeaks() {
   Opened f(roofedRun());
   QVERIFY(f.isOpen);
-  const QString roofs = QStringLiteral("Roofs measured in this run: memory 4.00 GB/s, f32 50 GFLOP/s");
+  const QString roofs = QStringLiteral("Peaks measured in this run: memory 4.00 GB/s, f32 50 GFLOP/s");
   QVERIFY2(f.window.roofline().caption().startsWith(roofs), qPrintable(f.window.roofline().caption()));
   Opened without(measuredRun());
   QVERIFY(without.isOpen);
   QVERIFY(!without.view().plot().dots.empty());
-  QVERIFY(without.window.roofline().caption().startsWith(QStringLiteral("No roofs: ")));
+  QVERIFY(without.window.roofline().caption().startsWith(QStringLiteral("No peaks: ")));
 }
 
-void RooflineTest::dataSheetStandsBesideWhatWasMeasured() {
+void RooflineTest::dataSheetPeaksAreNextToMeasuredOnes() {
   RunRecord record = measuredRun();
   record.environment = {{"device", "NVIDIA H200"}};
   record.roofs = DeviceRoofs{.copyGBps = 4200, .fmaF32Gflops = 50e3, .bf16Gflops = 700e3};
   Opened f(record);
   QVERIFY(f.isOpen);
-  const QString sheet = QStringLiteral("dotted, by NVIDIA's data sheet: memory 4800 GB/s, bf16 989 TFLOP/s, f32 67");
+  const QString sheet = QStringLiteral("dotted: NVIDIA's data sheet, memory 4800 GB/s, bf16 989 TFLOP/s, f32 67");
   QVERIFY2(f.window.roofline().caption().contains(sheet), qPrintable(f.window.roofline().caption()));
   const RooflinePlot& plot = f.view().plot();
   QCOMPARE(plot.published.ceilings.size(), plot.measured.ceilings.size());  // nothing of FP8, which was not measured
@@ -192,15 +192,15 @@ void RooflineTest::dataSheetStandsBesideWhatWasMeasured() {
 
 void RooflineTest::saysWhyThereIsNothing() {
   Fixture empty(smallPipeline());
-  QVERIFY(empty.window.roofline().emptyText().startsWith(QStringLiteral("Nothing measured yet. Press Run")));
+  QVERIFY(empty.window.roofline().emptyText().startsWith(QStringLiteral("No measurements yet. Press Run")));
   Opened f(measuredRun(StepTiming::None));
   QVERIFY(f.isOpen);
-  QVERIFY(f.window.roofline().emptyText().startsWith(QStringLiteral("Steps of this run were not timed.")));
+  QVERIFY(f.window.roofline().emptyText().startsWith(QStringLiteral("This run has no step times.")));
   QTest::keyClick(&f.view(), Qt::Key_Right);
   QTest::mouseClick(&f.view(), Qt::LeftButton, {}, QPoint(5, 5));
 }
 
-void RooflineTest::timingsHaveColumnsForWhatIsKnown() {
+void RooflineTest::timingsHaveColumnsForKnownFigures() {
   OpenedRun f(roofedRun(), QStringLiteral("timings"));
   QVERIFY(f.isOpen);
   const QTreeView& view = *f.window.timings().view();

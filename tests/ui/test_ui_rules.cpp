@@ -15,7 +15,7 @@ class RulesTest : public QObject {
   void beginsWithARuleThatHit();
   void tellsHitsAndMisses();
   void tellsTimesOfTheModel();
-  void tellsWhatSeveralHitsSaveTogether();
+  void showsTheTotalSavingOfSeveralHits();
   void followsEdits();
   void tellsWhichRulesAreNotTried();
   void saysTheConditionAndWhyItFailed();
@@ -101,13 +101,13 @@ void RulesTest::tellsTimesOfTheModel() {
     numHits += saved.bytes > 0;
     const double ns = 1e9 * static_cast<double>(saved.bytes) / device.bandwidthBytesPerSecond;
     QCOMPARE(cell.data().toString(), saved == Saving{} ? QStringLiteral("–") : formatDurationNs(ns));
-    QVERIFY(cell.data(Qt::ToolTipRole).toString().contains(QStringLiteral("An estimate")));
+    QVERIFY(cell.data(Qt::ToolTipRole).toString().contains(QStringLiteral("Estimate")));
   }
   QVERIFY(numHits > 0);
 }
 
 /// The epilogues of both layers, as `fuseline rules --in` prints them (tests/golden/cli/rules_in.txt).
-void RulesTest::tellsWhatSeveralHitsSaveTogether() {
+void RulesTest::showsTheTotalSavingOfSeveralHits() {
   Shown f(*readWholeFile(FUSELINE_SOURCE_DIR "/tests/golden/cli/sample.fuseline", {.what = "pipeline", .maxMiB = 1}));
   const QString details = f.details(kEpilogue);
   QVERIFY2(details.contains(QStringLiteral("2 hits · Predicted to save 512 B of memory traffic and 3 launches.")),
@@ -128,15 +128,15 @@ void RulesTest::followsEdits() {
 
 void RulesTest::tellsWhichRulesAreNotTried() {
   Shown f(residualPipeline(true));
-  QCOMPARE(f.text(kEpilogue, RulesModel::StateColumn), QStringLiteral("not in this book"));
-  QVERIFY(f.window.rules().caption().contains(QStringLiteral("TransformerEngine's own rules")));
+  QCOMPARE(f.text(kEpilogue, RulesModel::StateColumn), QStringLiteral("not in this rule set"));
+  QVERIFY(f.window.rules().caption().contains(QStringLiteral("Rule set: TransformerEngine")));
   f.session.setPass(PassKind::Forward);
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(QStringLiteral("BackwardLinearAdd"), RulesModel::StateColumn), QStringLiteral("not in this pass"));
   QVERIFY(f.session.apply(SetFusion{.fusion = Json{{"rules", "all"}}}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(kEpilogue, RulesModel::StateColumn), QStringLiteral("on"));
-  QVERIFY(f.window.rules().caption().contains(QStringLiteral("by all rules")));
+  QVERIFY(f.window.rules().caption().contains(QStringLiteral("all rules")));
 }
 
 void RulesTest::saysTheConditionAndWhyItFailed() {
@@ -145,7 +145,7 @@ void RulesTest::saysTheConditionAndWhyItFailed() {
   QVERIFY2(details.contains(QStringLiteral("The op works in place.")), qPrintable(details));
   QVERIFY2(details.contains(QStringLiteral("1 miss")), qPrintable(details));
   QVERIFY2(details.contains(QStringLiteral("fc, add · condition failed")), qPrintable(details));
-  QVERIFY2(details.contains(QStringLiteral("add has in_place off; this fusion needs it on.")), qPrintable(details));
+  QVERIFY2(details.contains(QStringLiteral("add has in_place off, but this fusion needs it on.")), qPrintable(details));
 }
 
 void RulesTest::linksSelectTheOps() {
@@ -216,10 +216,9 @@ void RulesTest::aPipelineWithErrorsHasNoPlaces() {
   QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(kLinearAdd, RulesModel::HitsColumn), QStringLiteral("–"));
-  QVERIFY2(f.window.rules().caption().contains(
-               QStringLiteral("Nothing is planned while the pipeline has <a href=\"problems\">1 error</a>.")),
+  QVERIFY2(f.window.rules().caption().contains(QStringLiteral("Fix <a href=\"problems\">1 error</a> to see the plan.")),
            qPrintable(f.window.rules().caption()));
-  QCOMPARE(f.text(kEpilogue, RulesModel::StateColumn), QStringLiteral("not in this book"));
+  QCOMPARE(f.text(kEpilogue, RulesModel::StateColumn), QStringLiteral("not in this rule set"));
   QVERIFY(!f.details(kLinearAdd).contains(QStringLiteral("No op of this pipeline")));
 }
 

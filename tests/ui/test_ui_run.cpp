@@ -40,7 +40,7 @@ class RunTest : public QObject {
   void numericsShowErrorsOnNodesAndOtherRecipes();
   void numericsAreKeptWithTheRun();
   void whatIsTooLargeIsRefusedInWordsOfTheWindow();
-  void cancelKeepsWhatWasMeasured();
+  void cancelKeepsMeasuredRounds();
   void stoppedRunDoesNotReplaceACompleteOne();
   void killedWorkerIsASentenceAndTheNextRunStartsAnother();
   void editingWhileRunningMarksTheResultStale();
@@ -170,7 +170,7 @@ void RunTest::measuresBothPipelinesOfAComparison() {
   }
   QCOMPARE(f.session.baselines().reference()->name, QStringLiteral("before"));
   const QStringList rows = measuredRows(f.window.changes().model());
-  QVERIFY2(rows.contains(QStringLiteral("time from end to end")), qPrintable(rows.join(u'\n')));
+  QVERIFY2(rows.contains(QStringLiteral("end-to-end time")), qPrintable(rows.join(u'\n')));
   QVERIFY2(rows.filter(QStringLiteral("act")).size() > 0, qPrintable(rows.join(u'\n')));  // its steps are gone
   f.session.undo();
   QVERIFY(waitForAnalysis(f.session));
@@ -243,7 +243,7 @@ void RunTest::copiesTheCommandThatRunsTheSame() {
   };
   QGuiApplication::clipboard()->clear();
   QCOMPARE(copy(QStringLiteral("For the shell")), QString());
-  QVERIFY(f.window.message().startsWith(QStringLiteral("Save the pipeline first")));
+  QVERIFY(f.window.message().contains(QStringLiteral("has not been saved yet")));
   const QString path = toQt((folder / "mlp.fuseline").string());
   QVERIFY(f.session.save(path));
   f.session.setPass(PassKind::Forward);
@@ -261,7 +261,7 @@ void RunTest::copiesTheCommandThatRunsTheSame() {
   QVERIFY(copy(QStringLiteral("For Nsight Systems")).startsWith(QStringLiteral("nsys profile --trace=cuda,nvtx")));
   QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "bias", .value = true}));
   copy(QStringLiteral("For the shell"));
-  QVERIFY(f.window.message().endsWith(QStringLiteral("What is not saved is not in that file.")));
+  QVERIFY(f.window.message().endsWith(QStringLiteral("Unsaved changes are not in that file.")));
 }
 
 void RunTest::devicesThatCannotRunAreShownWithTheReason() {
@@ -410,7 +410,7 @@ void RunTest::whatIsTooLargeIsRefusedInWordsOfTheWindow() {
   QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::NeverRun);  // no op is to blame
 }
 
-void RunTest::cancelKeepsWhatWasMeasured() {
+void RunTest::cancelKeepsMeasuredRounds() {
   Fixture f(smallPipeline(), worker());
   QSignalSpy progress(&f.session, &Session::runProgress);
   QSignalSpy finished(&f.session, &Session::runFinished);
@@ -452,7 +452,7 @@ void RunTest::killedWorkerIsASentenceAndTheNextRunStartsAnother() {
   QVERIFY(QTest::qWaitFor([&] { return f.session.worker().processId() != 0; }, kPatienceMs));
   ::kill(static_cast<pid_t>(f.session.worker().processId()), SIGKILL);
   QVERIFY(waitFor(failed));
-  QVERIFY(f.window.message().contains(QStringLiteral("document is untouched")));
+  QVERIFY(f.window.message().contains(QStringLiteral("document is unchanged")));
   QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::Failed);
   QCOMPARE(serialize(f.session.document()), before);
   f.session.setRunOptions({.iterations = 3});

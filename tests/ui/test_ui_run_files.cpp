@@ -28,7 +28,7 @@ class RunFilesTest : public QObject {
   void openedRunIsTheLastRun();
   void runIsSavedAndOpenedAgain();
   void numericsOfTheRecordAreShown();
-  void captionSaysWhatIsDoubtful();
+  void captionWarnsOfUnreliableTimes();
   void captionNamesTheDeviceOfTheRecord();
   void isStaleAfterAnEditAndFreshAfterUndo();
   void anotherDeviceInTheToolBarDoesNotMakeItStale();
@@ -145,8 +145,9 @@ void RunFilesTest::numericsOfTheRecordAreShown() {
   RecordedNumerics& recorded = f.window.numerics().recorded();
   QVERIFY(recorded.isVisibleTo(&f.window.numerics()));
   const QString caption = QTextDocumentFragment::fromHtml(recorded.caption()).toPlainText();
-  for (const char* part : {"opened from small.fuserun", "fused ↔ unfused: pass, at most 0.13 of the tolerance (act:y)",
-                           "unfused against float32: FAIL, at most 1.50 of the tolerance (grad.fc.weight)"})
+  for (const char* part :
+       {"opened from small.fuserun", "fused vs. unfused: pass, at most 0.13 of the tolerance (act:y)",
+        "unfused vs. float32: FAIL, at most 1.50 of the tolerance (grad.fc.weight)"})
     QVERIFY2(caption.contains(QString::fromUtf8(part)), qPrintable(caption));
   QCOMPARE(recorded.copies().rowCount(), 1);
   const auto cell = [&](int column) { return recorded.copies().index(0, column).data().toString(); };
@@ -155,13 +156,13 @@ void RunFilesTest::numericsOfTheRecordAreShown() {
   QCOMPARE(cell(RecordedNumerics::UnderflowColumn), QStringLiteral("25 %"));
 }
 
-void RunFilesTest::captionSaysWhatIsDoubtful() {
+void RunFilesTest::captionWarnsOfUnreliableTimes() {
   RunRecord record = recordOf();
   Opened quiet(record);
-  QVERIFY(!captionOf(quiet).contains(QStringLiteral("doubtful")));
+  QVERIFY(!captionOf(quiet).contains(QStringLiteral("Unreliable")));
   record.environment.emplace_back("other programs", "48 % of the CPUs");
   Opened f(record);
-  QVERIFY(captionOf(f).contains(QStringLiteral("doubtful")));
+  QVERIFY(captionOf(f).contains(QStringLiteral("Unreliable")));
   const auto labels = f.window.timings().findChildren<QLabel*>();
   QVERIFY(std::ranges::any_of(labels, [](const QLabel* label) {
     return label->toolTip().startsWith(QStringLiteral("Other programs took 48 % of the CPUs"));
@@ -238,7 +239,7 @@ void RunFilesTest::anotherPlanThanTheOneMeasuredIsSaid() {
     variant.timeline = {};  // it refers to the steps by index
   }
   Opened f(record);
-  QVERIFY2(captionOf(f).contains(QStringLiteral("the plan shown is not the one measured: 1 step differs")),
+  QVERIFY2(captionOf(f).contains(QStringLiteral("the measured plan differs from this one: 1 step differs")),
            qPrintable(captionOf(f)));
 }
 

@@ -118,7 +118,7 @@ void RunHistoryTest::aRunIsListed() {
       QStringLiteral("with margin = 2, rules te, without BackwardLinearBias@fc, with ForwardBackwardSwiGLULinear");
   QCOMPARE(f.text(0, RunsModel::StateColumn), overrides);
   const QString tip = f.model().index(0, RunsModel::StateColumn).data(Qt::ToolTipRole).toString();
-  QVERIFY2(tip.startsWith(overrides + QStringLiteral("\nTo repeat it: fuseline run small.fuseline ")), qPrintable(tip));
+  QVERIFY2(tip.startsWith(overrides + QStringLiteral("\nRepeat with: fuseline run small.fuseline ")), qPrintable(tip));
   QVERIFY2(tip.endsWith(QStringLiteral(" --without BackwardLinearBias@fc --with ForwardBackwardSwiGLULinear")),
            qPrintable(tip));
   RunRecord empty = measuredRun();
@@ -145,7 +145,7 @@ void RunHistoryTest::aRunOfAnotherStateOfThePipelineSaysSo() {
   QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
   QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
   QVERIFY(settle());
-  QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("another state of the pipeline"));
+  QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("different pipeline"));
   f.session.undo();
   QVERIFY(settle());
   QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
@@ -229,7 +229,7 @@ void RunHistoryTest::aNoteIsEditedOnWhileARunArrives() {
   QVERIFY(!f.session.openedRun());
 }
 
-/// What was being typed is about the run that was shown.
+/// A note being typed belongs to the run that was shown.
 void RunHistoryTest::aNoteOnAStepIsKeptWhenAnotherRunArrives() {
   Shown f;
   f.measure(datedRun("2026-11-25 09:30:00 UTC"));

@@ -28,7 +28,7 @@ class SamplesTest : public QObject {
   void isHiddenAndStaysSo();
   void roundsAreSharesOfEachRun();
   void rowsWithoutRoundsInBothSaySo();
-  void theReferenceStandsBesideTheRounds();
+  void theReferenceIsNextToTheRounds();
 };
 
 namespace {
@@ -108,7 +108,7 @@ void SamplesTest::wholePlansHaveRoundsToo() {
   const Model f;
   QCOMPARE(f.plotOf("end to end").strips[1].ns, Samples({3600, 3500, 3400, 3300}));
   QCOMPARE(f.plotOf("sum of steps").strips[0].ns, Samples({4000, 4600, 4500}));
-  QCOMPARE(f.plotOf("With clocks inside").strips[0].ns, Samples({4700, 4800, 4900}));
+  QCOMPARE(f.plotOf("With step timing").strips[0].ns, Samples({4700, 4800, 4900}));
 }
 
 void SamplesTest::memoryHasNoRounds() {
@@ -240,12 +240,12 @@ void SamplesTest::rowsWithoutRoundsInBothSaySo() {
   const Model f;
   const TimingsRow& part = f.model.rowAt(f.model.index(0, 0, f.model.index(0, 0)));
   QCOMPARE(wordsOf(compareRoundsOf(f.record, baselineOf(other), part)),
-           QStringLiteral("Baseline A has no rounds of it."));
+           QStringLiteral("Baseline A has no rounds for this row."));
   QCOMPARE(wordsOf(compareRoundsOf(other, baselineOf(f.record), part)),
-           QStringLiteral("This run has no rounds of it."));
+           QStringLiteral("This run has no rounds for this row."));
 }
 
-void SamplesTest::theReferenceStandsBesideTheRounds() {
+void SamplesTest::theReferenceIsNextToTheRounds() {
   Panel f;
   QVERIFY(f.isOpen);
   RoundComparisonView& rounds = f.window.timings().rounds();

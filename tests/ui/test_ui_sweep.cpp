@@ -21,12 +21,12 @@ class SweepTest : public QObject {
   Q_OBJECT
 
  private Q_SLOTS:
-  // What is offered.
+  // Choices.
   void offersSymbolsWithSizesAroundTheirOwn();
   void offersTheRecipeOfThePipelineOnce();
   void saysWhichRecipesTheDeviceCannotRun();
   void namesRecipesOnlyWhereTheyAreAnAxis();
-  void saysWhatIsWrongWithTheSizes();
+  void namesTheProblemWithTheSizes();
   // How it is drawn.
   void axesHaveRoundNumbers();
   void plotsSpeedupsWithIntervalsAndBreakEven();
@@ -38,13 +38,13 @@ class SweepTest : public QObject {
   void theLastRunAndTheListOfRunsStay();
   void aPointThatFailsIsARowAndTheNextOneIsMeasured();
   void aLostDeviceEndsIt();
-  void stoppingKeepsWhatWasMeasured();
+  void stoppingKeepsMeasuredPoints();
   void theWorkerIsStopped();
   void aRecipeThatQuantizesNothingIsNotMeasured();
   void nothingElseRunsMeanwhile();
   void anotherPipelineEndsAndForgetsIt();
   void changesOfThePipelineMakeItStaleButThoseOfItsAxesDoNot();
-  // What is taken from it.
+  // Results that can be taken out.
   void theTableIsSortedAndCopied();
   void isSavedAndRepeatedAsTheCommandLineDoes();
   void opensTheRunOfARowAndStays();
@@ -185,11 +185,11 @@ void SweepTest::namesRecipesOnlyWhereTheyAreAnAxis() {
   QCOMPARE(axis({QString(), QStringLiteral("None")}), (std::vector<std::string>{"None", ""}));
 }
 
-void SweepTest::saysWhatIsWrongWithTheSizes() {
+void SweepTest::namesTheProblemWithTheSizes() {
   SweepFixture f;
   QCOMPARE(f.panel().symbolChoice()->currentText(), QStringLiteral("M"));
   QCOMPARE(f.panel().sizesEdit()->text(), QStringLiteral("2:32:x2"));
-  QCOMPARE(f.panel().planText(), QStringLiteral("5 points, one after the other"));
+  QCOMPARE(f.panel().planText(), QStringLiteral("5 points, measured in sequence"));
   QVERIFY(f.panel().startButton()->isEnabled());
   f.panel().sizesEdit()->setText(QStringLiteral("2:32"));
   QCOMPARE(f.panel().planText(), QStringLiteral("Sizes: expected FIRST:LAST:STEP."));
@@ -197,7 +197,7 @@ void SweepTest::saysWhatIsWrongWithTheSizes() {
   f.panel().sizesEdit()->setText(QStringLiteral("1:5000:+1"));
   QCOMPARE(f.panel().planText(), QStringLiteral("Sizes: expected at most 1000 points, found more. Take larger steps."));
   f.session.openText("{}", {});
-  QVERIFY(f.panel().planText().startsWith(QStringLiteral("The pipeline has no symbol.")));
+  QVERIFY(f.panel().planText().startsWith(QStringLiteral("The pipeline has no symbol")));
 }
 
 // --------------------------------------------------------------------------------------------------------------- drawn
@@ -252,7 +252,7 @@ void SweepTest::plotsRecipesOverTheFirst() {
   QCOMPARE(plot.series[0].name, QStringLiteral("MXFP8BlockScaling"));
   QCOMPARE(plot.series[0].look, 1);             // as in the other charts
   QCOMPARE(plot.series[0].dots[1].value, 4.0);  // 300 over 75
-  QVERIFY(plot.series[0].dots[1].words.endsWith(QStringLiteral("measured one after the other")));
+  QVERIFY(plot.series[0].dots[1].words.endsWith(QStringLiteral("not interleaved")));
   SweepResult one = twoRecipes();
   one.sweep.recipes = {};
   one.rows.resize(3);
@@ -334,19 +334,19 @@ void SweepTest::aLostDeviceEndsIt() {
   QCOMPARE(f.rows().size(), 1u);
   QVERIFY(f.sweep().isPartial());
   QCOMPARE(f.sweep().ended(),
-           QStringLiteral("The device was lost at M=128: start the sweep again for what is missing."));
+           QStringLiteral("The device was lost at M=128. Start the sweep again to measure the missing points."));
   QVERIFY(f.panel().stateText().contains(QStringLiteral("Partial")));
   QVERIFY(!f.session.isRunning());
 }
 
-void SweepTest::stoppingKeepsWhatWasMeasured() {
+void SweepTest::stoppingKeepsMeasuredPoints() {
   const testing::TemporaryFolder folder;
   RunRecord partial = runOf(1, 1);
   partial.isPartial = true;
   SweepFixture f(answeringWorker(folder, results({runOf(100, 200), partial, runOf(1, 1)})));
   QVERIFY(f.measure(QStringLiteral("128,256,512")));
   QCOMPARE(f.rows().size(), 1u);
-  QCOMPARE(f.sweep().ended(), QStringLiteral("Stopped after 1 of 3 points: what was measured stays."));
+  QCOMPARE(f.sweep().ended(), QStringLiteral("Stopped after 1 of 3 points. The measured points are kept."));
   QVERIFY(f.panel().stateText().contains(QStringLiteral("Partial")));
 }
 
@@ -375,7 +375,7 @@ void SweepTest::aRecipeThatQuantizesNothingIsNotMeasured() {
   QVERIFY(f.rows()[0].isMeasured());
   QVERIFY2(f.rows()[1].reason.find("32") != std::string::npos, f.rows()[1].reason.c_str());
   f.panel().quantityChoice()->setCurrentIndex(2);
-  QVERIFY(f.panel().chart()->accessibleDescription().startsWith(QStringLiteral("Nothing to compare")));
+  QVERIFY(f.panel().chart()->accessibleDescription().startsWith(QStringLiteral("No comparison")));
 }
 
 void SweepTest::nothingElseRunsMeanwhile() {

@@ -31,14 +31,14 @@ class TensorTest : public QObject {
   void whatAFusionNeverStoresIsASentenceAndAWay();
   void rowOfNumericsLeadsToItsTensor();
   void changesMakeTheCaptureStale();
-  void editsBehindAnotherTabAreSafe();
+  void editsInAHiddenTabAreSafe();
   void aNewCaptureKeepsThePlace();
   void noCaptureWhileAnythingRuns();
   void failedCaptureIsASentence();
   void olderWorkerIsASentence();
   void aWorkerElsewhereIsASentence();
   void selectionIsCopiedWithTabs();
-  void savesWhatIsShown();
+  void savesTheShownPart();
   void isACommandOfTheCanvas();
 };
 
@@ -263,7 +263,7 @@ void TensorTest::changesMakeTheCaptureStale() {
 }
 
 /// The panel lists nothing while it is hidden, and knows what its list is of.
-void TensorTest::editsBehindAnotherTabAreSafe() {
+void TensorTest::editsInAHiddenTabAreSafe() {
   Fixture f(smallPipeline());
   f.window.show();
   f.window.showPane(QStringLiteral("tensor"));
@@ -361,7 +361,7 @@ void TensorTest::selectionIsCopiedWithTabs() {
            text(0, 0) + u'\t' + text(0, 1) + u'\n' + text(1, 0) + u'\t' + text(1, 1) + u'\n');
 }
 
-void TensorTest::savesWhatIsShown() {
+void TensorTest::savesTheShownPart() {
   if (!hasWorker()) QSKIP("The program fuseline is not part of this build.");
   CapturedOp f(QStringLiteral("norm"));
   QVERIFY2(f.isCaptured, qPrintable(f.window.message()));
@@ -381,7 +381,7 @@ void TensorTest::savesWhatIsShown() {
 
 void TensorTest::isACommandOfTheCanvas() {
   Fixture f(smallPipeline());
-  const auto isLook = [](const QAction* action) { return action->text().contains(QStringLiteral("Look at tensors")); };
+  const auto isLook = [](const QAction* action) { return action->text().contains(QStringLiteral("Inspect tensors")); };
   const QList<QAction*> actions = f.window.canvas().actions();
   const auto look = std::ranges::find_if(actions, isLook);
   QVERIFY(look != actions.end());

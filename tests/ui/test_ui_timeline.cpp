@@ -21,7 +21,7 @@ class TimelineTest : public QObject {
   void tracksHaveARowForEachLevel();
   void theLastRowIsOfTheHostsLaunches();
   void shortBoxesAreDrawnTogetherAndNoneIsLost();
-  void measuresWhatLiesBetweenTwoMoments();
+  void measuresTheTimeBetweenTwoMoments();
   void sameOpsAreLinkedWithinAPass();
   void paneShowsARunAndFollowsTheSelection();
   void arrowKeysWalkBoxesAndRows();
@@ -103,7 +103,7 @@ void TimelineTest::tracksHaveARowForEachLevel() {
   QCOMPARE(labels, QStringList({"0Forward →", "1R(a, b)", "2gemm<c::d>", "2copy, host to device", "3fill"}));
   QVERIFY(tracks[1].items[1].isFused);
   QCOMPARE(tracks[1].items[2].owners, QStringList({"a", "b"}));
-  QVERIFY(tracks[1].items[4].tip.contains("launched by no step"));
+  QVERIFY(tracks[1].items[4].tip.contains("outside of all steps"));
   QVERIFY(tracks[1].items[4].owners.isEmpty());
 }
 
@@ -117,12 +117,12 @@ void TimelineTest::theLastRowIsOfTheHostsLaunches() {
   const std::vector<TimelineTrack> tracks = timelineTracks(record, nullptr);
   using Rows = std::vector<TimelineLevel>;
   QVERIFY(tracks[0].rows == Rows({TimelineLevel::Pass, TimelineLevel::Step, TimelineLevel::Launch}));
-  QCOMPARE(tracks[0].summary, QStringLiteral("200 ns, 95.0 % of it in steps, 40 ns waiting for the host to launch"));
+  QCOMPARE(tracks[0].summary, QStringLiteral("200 ns, 95.0 % of it in steps, 40 ns waiting for host launches"));
   const TimelineItem& launch = tracks[0].items.at(tracks[0].items.size() - 2);
   QCOMPARE(launch.label, QStringLiteral("launch b"));
   QCOMPARE(launch.row, 2);
   QCOMPARE(launch.owners, QStringList({"b"}));
-  QVERIFY2(launch.tip.contains("the device waited 30 ns for its launch"), qPrintable(launch.tip));
+  QVERIFY2(launch.tip.contains("the device waited 30 ns for this launch"), qPrintable(launch.tip));
   QCOMPARE(tracks[1].items.back().label, QStringLiteral("all launches"));
   QVERIFY(tracks[1].items.back().tip.contains("all steps at once"));
 }
@@ -159,7 +159,7 @@ void TimelineTest::shortBoxesAreDrawnTogetherAndNoneIsLost() {
   }
 }
 
-void TimelineTest::measuresWhatLiesBetweenTwoMoments() {
+void TimelineTest::measuresTheTimeBetweenTwoMoments() {
   const TimelineTrack track = timelineTracks(twoVariants(), nullptr).front();
   QCOMPARE(spanSummary(track, 90.0, 170.0), QStringLiteral("unfused: 3 steps, 70 ns of it in steps"));
   QCOMPARE(spanSummary(track, 150.0, 160.0), QStringLiteral("unfused: 0 steps, 0 ns of it in steps"));
@@ -270,7 +270,7 @@ void TimelineTest::aRunLeavesItInFront() {
 
 void TimelineTest::saysWhyThereIsNothing() {
   Fixture empty(smallPipeline());
-  QVERIFY(empty.window.timeline().emptyText().startsWith(QStringLiteral("Nothing measured yet.")));
+  QVERIFY(empty.window.timeline().emptyText().startsWith(QStringLiteral("No measurements yet.")));
   OpenedTimeline f(measuredRun(StepTiming::None));
   QVERIFY(f.isOpen);
   QVERIFY2(f.window.timeline().emptyText().contains(QStringLiteral("it was measured with --timing none")),

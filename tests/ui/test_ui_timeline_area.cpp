@@ -23,7 +23,7 @@ class TimelineAreaTest : public QObject {
   void passesAndLaunchesCountAlone();
   void categoriesAndBytesAreThoseOfTheSteps();
   void nothingIsCountedTwiceInAnyArea();
-  void tableKeepsSumsLastWhateverItIsSortedBy();
+  void tableKeepsSumsLastInEveryOrder();
   void dragChoosesRowsAndShowsTheTable();
   void keysTakeTheBoxToggleTheTableAndClear();
   void tableIsCopiedAndFollowsItsRow();
@@ -113,7 +113,7 @@ void TimelineAreaTest::stepsAddUpToTheirPartsInTheStretch() {
   QCOMPARE(linesOf(between), QStringList({"0  : 0 of 0, idle 6"}));
 }
 
-/// Of R(a, b) either it or gemm and the copy; the fill ran beside them, for no step.
+/// R(a, b) counts either as a step, or as gemm and the copy; the fill ran outside of steps.
 void TimelineAreaTest::kernelsStandForTheirSteps() {
   const auto tracks = timelineTracks(tracedVariant(), nullptr);
   TimelineArea area = allOf(tracks, 0, 120);
@@ -192,7 +192,7 @@ void TimelineAreaTest::nothingIsCountedTwiceInAnyArea() {
   }
 }
 
-void TimelineAreaTest::tableKeepsSumsLastWhateverItIsSortedBy() {
+void TimelineAreaTest::tableKeepsSumsLastInEveryOrder() {
   const auto tracks = timelineTracks(twoVariants(), nullptr);
   TimelineSumsModel model;
   model.setSums(sumsOf(tracks, allOf(tracks, 90, 170), SumsBy::Step), 80, {"unfused", "fused"});
@@ -267,7 +267,7 @@ void TimelineAreaTest::tableIsCopiedAndFollowsItsRow() {
   QCOMPARE(f.session.selection().size(), 1);
   QTest::keyClick(sums.view(), Qt::Key_C, Qt::ControlModifier);
   const QString copied = QGuiApplication::clipboard()->text();
-  QVERIFY2(copied.startsWith(QStringLiteral("In the stretch\tPlan\tPass\tCount\tSum (")), qPrintable(copied));
+  QVERIFY2(copied.startsWith(QStringLiteral("In the time range\tPlan\tPass\tCount\tSum (")), qPrintable(copied));
   QVERIFY(copied.contains(QStringLiteral("\nAll of fused\tfused\t")));
   const int numSteps = sums.model().rowCount();
   sums.setBy(SumsBy::Category);

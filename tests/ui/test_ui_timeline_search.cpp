@@ -1,4 +1,4 @@
-// What is shown of single boxes of the timeline: matches of a search, their work in the other pass, pinned tips.
+// Single boxes of the timeline: matches of a search, their work in the other pass, pinned tips.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/timeline_examples.h"
 #include "ui/timeline/timeline_links.h"
@@ -46,7 +46,7 @@ TimelineStack tracedStack() {
   return stack;
 }
 
-/// So many pixels at this height have another colour.
+/// So many pixels at this height have another color.
 int numChanged(const QImage& before, const QImage& after, int y) {
   int count = 0;
   for (int x = 0; x < before.width(); ++x) count += before.pixel(x, y) != after.pixel(x, y);
@@ -195,7 +195,7 @@ void TimelineSearchTest::cardsGoWithTheirRun() {
   QVERIFY(QTest::qWaitFor([&] { return f.window.timeline().cards().isEmpty(); }));
 }
 
-/// Of the pane with all of its parts open.
+/// Checks the pane with all of its parts open.
 void TimelineSearchTest::everyControlHasAName() {
   OpenedTimeline f(tracedRun());
   QVERIFY(f.isOpen);

@@ -26,7 +26,7 @@ class TimelineTracksTest : public QObject {
   void settingsKeepAnyArrangement();
   void mouseFoldsPinsAndMoves();
   void keysFoldPinMoveAndHide();
-  void aBannerSaysWhatIsHidden();
+  void aBannerListsHiddenTracks();
   void whatIsHiddenIsNeitherCurrentNorInTheArea();
   void pinnedTrackAndRulerStayWhileScrolling();
   void theMenuArrangesEachTrack();
@@ -216,7 +216,7 @@ void TimelineTracksTest::keysFoldPinMoveAndHide() {
   QVERIFY(!view.currentItem());
 }
 
-void TimelineTracksTest::aBannerSaysWhatIsHidden() {
+void TimelineTracksTest::aBannerListsHiddenTracks() {
   OpenedTimeline f(tracedRun());
   QVERIFY(f.isOpen);
   HiddenTracksBar& bar = f.window.timeline().hiddenTracks();
@@ -275,7 +275,7 @@ void TimelineTracksTest::theMenuArrangesEachTrack() {
   QStringList texts;
   for (const QAction* action : menu.actions())
     if (!action->isSeparator()) texts.append(action->text());
-  QCOMPARE(texts, QStringList({"unfused", "fused", "Show kernels", "Show what runs beside the steps", "Show &all"}));
+  QCOMPARE(texts, QStringList({"unfused", "fused", "Show kernels", "Show work outside of steps", "Show &all"}));
   QVERIFY(!menu.actions().back()->isEnabled());
   const auto trigger = [](const QMenu& from, const QString& text) {
     for (QAction* action : from.actions())

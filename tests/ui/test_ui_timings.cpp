@@ -18,7 +18,7 @@ class TimingsTest : public QObject {
 
  private Q_SLOTS:
   void timesOfAColumnHaveOneUnit();
-  void furtherColumnsSayWhatAStepIs();
+  void furtherColumnsDescribeAStep();
   void rowsAreSortedWithTheirParts();
   void equalRowsKeepTheirOrder();
   void theThirdClickIsTheOrderOfThePlan();
@@ -28,7 +28,7 @@ class TimingsTest : public QObject {
   void theFirstColumnGivesWayAndOthersScroll();
   void columnsAreKept();
   void picturesKeepNothing();
-  void copiesWhatIsShown();
+  void copiesTheShownTable();
   void theSelectionGoesBothWaysWhenSorted();
   void staleFiguresAreInItalics();
 };
@@ -83,7 +83,7 @@ struct Table : OpenedRun {
     for (int row = 0; row < view().model()->rowCount(parent); ++row) names.append(cell(row, Column::OpColumn, parent));
     return names;
   }
-  /// Of the steps, which stand before the sums.
+  /// Names of the steps, which come before the sums.
   QStringList steps() { return names().first(names().indexOf(QStringLiteral("sum of steps"))); }
   void clickHead(Column column) {
     const QPoint place(header().sectionViewportPosition(column) + header().sectionSize(column) / 2, 5);
@@ -115,7 +115,7 @@ void TimingsTest::timesOfAColumnHaveOneUnit() {
   QCOMPARE(table.cell(memory, Column::UnfusedColumn), QStringLiteral("2 KiB"));  // no time: it says its unit
 }
 
-void TimingsTest::furtherColumnsSayWhatAStepIs() {
+void TimingsTest::furtherColumnsDescribeAStep() {
   RunRecord record = smallRun();
   record.roofs = DeviceRoofs{.copyGBps = 100, .fmaF32Gflops = 1000};
   record.variants[1].timeline.launches = {{.step = 0, .startNs = 5, .durationNs = 2000},
@@ -282,7 +282,7 @@ void TimingsTest::picturesKeepNothing() {
   QVERIFY(QSettings().allKeys().isEmpty());
 }
 
-void TimingsTest::copiesWhatIsShown() {
+void TimingsTest::copiesTheShownTable() {
   Table table;
   QVERIFY(table.isOpen);
   const auto line = [&](qsizetype number) { return table.panel().asText().split(u'\n')[number].split(u'\t'); };

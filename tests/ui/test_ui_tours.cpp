@@ -42,7 +42,7 @@ struct OnTour : Fixture {
     isReady = waitForAnalysis(session);
     while (number() < step) window.tourBar().next();
   }
-  /// Of the step that is shown, from 1; 0: the tour has ended.
+  /// Number of the shown step, from 1; 0: the tour has ended.
   std::size_t number() {
     const TourStep* step = window.tourBar().step();
     return step ? static_cast<std::size_t>(step - of.steps.data()) + 1 : 0;

@@ -74,7 +74,7 @@ class WindowTest : public QObject {
   void commandsSayTheirPlaceAndKeys();
   void whatKeysDoInTheCanvasAndTheOutlineAreCommands();
   void startPageShowsEveryTemplate();
-  void startPageOpensWhatIsChosen();
+  void startPageOpensTheChosenItem();
   void startPageGoesByEscAndByAPressBesideIt();
   void startPageKeepsTheFocus();
   void theLastFileIsOpenedAgainWhereItWas();
@@ -82,11 +82,11 @@ class WindowTest : public QObject {
   void filesAreChosenWhereTheyWereLastTime();
   void guideOpensAtTheCodeOfAProblem();
   void keysOfCommandsAreChanged();
-  void keysAreTakenFromWhoHadThem();
+  void keysAreTakenFromTheirFormerCommand();
   void changedKeysAreKept();
   void aboutNamesTheDevices();
   void theThemeFollowsTheDesktop();
-  void longMessagesHaveTheirRestBehindAButton();
+  void longMessagesAreShownInFullByAButton();
   void theLogOpensTheFolderOfUnsavedWork();
   void everyControlHasAName();
   void everyControlOfADialogHasAName_data();
@@ -129,7 +129,7 @@ std::vector<std::pair<QString, QRect>> panesOf(const MainWindow& window) {
   return panes;
 }
 
-/// What the keyboard can reach and a screen reader could not name: "QComboBox in Numerics"
+/// Focusable widgets without an accessible name: "QComboBox in Numerics"
 QStringList namelessIn(QWidget& window) {
   QStringList nameless;
   for (QWidget* widget : window.findChildren<QWidget*>()) {
@@ -160,7 +160,7 @@ QString overlapIn(const MainWindow& window) {
   return {};
 }
 
-/// What the command palette lists; it stays open.
+/// Commands in the command palette; it stays open.
 QStringList commandsFor(Fixture& f, const QString& query) {
   openCommandPalette(*f.window.menuBar(), &f.window);
   auto* const popup = f.window.findChild<SearchPopup*>();
@@ -420,7 +420,7 @@ void WindowTest::commandsThatAreOffAreNotFound() {
 /// A menu in a menu, too.
 void WindowTest::commandsSayTheirPlaceAndKeys() {
   Fixture f(smallPipeline());
-  QCOMPARE(commandsFor(f, QStringLiteral("lay out")).front(), QStringLiteral("Lay out|Edit   Ctrl+L"));
+  QCOMPARE(commandsFor(f, QStringLiteral("arrange")).front(), QStringLiteral("Auto-arrange|Edit   Ctrl+L"));
   closePalette(f);
   QCOMPARE(commandsFor(f, QStringLiteral("dark")).front(), QStringLiteral("Dark|View > Theme"));
   closePalette(f);
@@ -436,8 +436,7 @@ void WindowTest::whatKeysDoInTheCanvasAndTheOutlineAreCommands() {
   QVERIFY(f.window.scene().wires().isDrawing());
   f.window.scene().wires().cancel();
   closePalette(f);
-  QCOMPARE(commandsFor(f, QStringLiteral("go to the")).front(),
-           QStringLiteral("Go to the outline|View   Ctrl+Shift+O"));
+  QCOMPARE(commandsFor(f, QStringLiteral("go to out")).front(), QStringLiteral("Go to outline|View   Ctrl+Shift+O"));
 }
 
 namespace {
@@ -456,14 +455,14 @@ void WindowTest::startPageShowsEveryTemplate() {
   f.window.start().show();
   QCOMPARE(cardsOf(f).size(), static_cast<qsizetype>(documentTemplates().size()));
   for (TemplateCard* card : cardsOf(f)) QTRY_VERIFY2(card->hasPicture(), qPrintable(card->text()));
-  // A picture shows something: not one colour all over.
+  // A picture shows something: not one color all over.
   const QImage picture = cardOf(f, QStringLiteral("llama-mlp"))->grab().toImage();
   std::set<QRgb> colors;
   for (int x = 0; x < picture.width(); ++x) colors.insert(picture.pixel(x, picture.height() / 3));
   QVERIFY2(colors.size() > 4, qPrintable(QString::number(colors.size())));
 }
 
-void WindowTest::startPageOpensWhatIsChosen() {
+void WindowTest::startPageOpensTheChosenItem() {
   Fixture f(smallPipeline());
   const testing::TemporaryFolder folder;
   const QString gone = toQt((folder.path() / "gone.fuseline").string());
@@ -672,16 +671,16 @@ void WindowTest::keysOfCommandsAreChanged() {
   QCOMPARE(itemOf(dialog, QStringLiteral("Edit > Duplicate"))->text(1), QStringLiteral("Ctrl+D"));
 }
 
-void WindowTest::keysAreTakenFromWhoHadThem() {
+void WindowTest::keysAreTakenFromTheirFormerCommand() {
   Fixture f(smallPipeline());
   Shortcuts& shortcuts = f.window.shortcuts();
   ShortcutsDialog dialog(shortcuts);
-  dialog.list().setCurrentItem(itemOf(dialog, QStringLiteral("Edit > Lay out")));
+  dialog.list().setCurrentItem(itemOf(dialog, QStringLiteral("Edit > Auto-arrange")));
   dialog.keys().setKeySequence(QKeySequence(QStringLiteral("Ctrl+D")));
   QVERIFY2(dialog.remark().contains(QStringLiteral("Edit > Duplicate")), qPrintable(dialog.remark()));
   dialog.assignButton().click();
   QVERIFY(commandOf(shortcuts, QStringLiteral("Edit > Duplicate")).action->shortcut().isEmpty());
-  QCOMPARE(commandOf(shortcuts, QStringLiteral("Edit > Lay out")).action->shortcut(), QKeySequence("Ctrl+D"));
+  QCOMPARE(commandOf(shortcuts, QStringLiteral("Edit > Auto-arrange")).action->shortcut(), QKeySequence("Ctrl+D"));
   // No two commands have the same keys as they come, or the later of them could never be reached.
   shortcuts.resetAll();
   for (const Shortcuts::Command& command : shortcuts.commands())
@@ -746,7 +745,7 @@ void WindowTest::theThemeFollowsTheDesktop() {
   QVERIFY2(!f.theme.isDark(), "what was chosen stays");
 }
 
-void WindowTest::longMessagesHaveTheirRestBehindAButton() {
+void WindowTest::longMessagesAreShownInFullByAButton() {
   Fixture f(smallPipeline());
   f.window.showMessage(QStringLiteral("Short."));
   QVERIFY(f.window.messageBar().detailsButton().isHidden());
@@ -777,7 +776,7 @@ void WindowTest::theLogOpensTheFolderOfUnsavedWork() {
   FolderWatcher watcher;
   QDesktopServices::setUrlHandler(QStringLiteral("file"), &watcher, "open");
   const QList<QAction*> commands = f.window.log().view()->actions();
-  const auto command = std::ranges::find(commands, QStringLiteral("Open the folder of unsaved work"), &QAction::text);
+  const auto command = std::ranges::find(commands, QStringLiteral("Open the recovery folder"), &QAction::text);
   QVERIFY(command != commands.end());
   (*command)->trigger();
   QDesktopServices::unsetUrlHandler(QStringLiteral("file"));
@@ -800,7 +799,7 @@ void WindowTest::everyControlHasAName() {
 void WindowTest::everyControlOfADialogHasAName_data() {
   QTest::addColumn<QString>("command");
   for (const char* command :
-       {"Export the pipeline...", "Export drawing...", "Options...", "Keyboard shortcuts", "About Fuseline"})
+       {"Export pipeline...", "Export drawing...", "Options...", "Keyboard shortcuts", "About Fuseline"})
     QTest::newRow(command) << QString::fromLatin1(command);
 }
 

@@ -1,4 +1,4 @@
-// What the tests of the window share: a small pipeline, a session with it, and waiting for the analysis.
+// Shared helpers of the window's tests: a small pipeline, a session with it, and waiting for the analysis.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

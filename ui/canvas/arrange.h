@@ -17,8 +17,8 @@ enum class Arrangement { Left, Centre, Right, Top, Middle, Bottom, SpaceAcross, 
 /// By node, in scene coordinates.
 using NodeBoxes = std::map<std::string, QRect>;
 
-/// What moves where. Aligned nodes go to the outermost of them, or to the middle of all; spaced ones keep the first and
-/// the last where they are and get gaps of one size between them, which may be negative. On the grid.
+/// Computes the new node positions. Aligned nodes go to the outermost one, or to the middle of all; spaced nodes keep
+/// the first and the last where they are and get gaps of one size between them, which may be negative. On the grid.
 std::vector<MoveNode> arrange(const NodeBoxes& boxes, Arrangement arrangement);
 
 }  // namespace fuseline::ui

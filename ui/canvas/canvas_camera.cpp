@@ -44,7 +44,7 @@ void CanvasCamera::rememberSeen() {
   m_around.back() = Seen{place(), m_view.mapToScene(QPoint()), m_showsBeginning};
 }
 
-/// What comes out of a block finds what it saw before it went in.
+/// Leaving a block restores the view from before entering it.
 void CanvasCamera::showScope() {
   const QStringList before = std::exchange(m_path, m_scene.scope().path());
   const auto [left, parted] = std::ranges::mismatch(before, std::as_const(m_path));

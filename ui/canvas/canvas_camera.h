@@ -38,19 +38,19 @@ class CanvasCamera : public QObject {
   /// This place of the view stays where it is.
   void zoomAt(QPointF viewPosition, double factor);
   void panBy(QPoint way);
-  /// What is in sight now is what the user wants to see.
+  /// Keeps the current view from being fitted automatically.
   void hold() { m_isFitted = false; }
   /// The view has another size.
   void refit();
 
   double zoom() const { return m_view.transform().m11(); }
-  /// Of what is in sight, in scene coordinates.
+  /// Center of the visible area, in scene coordinates.
   QPointF middle() const { return m_view.mapToScene(m_view.viewport()->rect().center()); }
-  /// What the user has chosen to see; nothing: everything is in sight.
+  /// The view that the user chose; nullopt if everything is fitted.
   std::optional<ViewPlace> place() const;
-  /// Of the pipeline, also while the inside of a block is shown.
+  /// View of the pipeline, even while the inside of a block is shown.
   std::optional<ViewPlace> pipelinePlace() const;
-  /// Of a document that is being opened, in place of everything.
+  /// Initial view of a document that is being opened, instead of fitting it.
   void setFirstPlace(const std::optional<ViewPlace>& place) { m_firstPlace = place; }
 
  Q_SIGNALS:

@@ -81,18 +81,18 @@ void CanvasCommands::repeatSelected(int count) {
 void CanvasCommands::toggleBypass() {
   const Result<Edit> bypass = ui::toggleBypass(m_parts.scope.document(), m_parts.scope.selection());
   if (!bypass) return Q_EMIT hint(toQt(bypass.error().message));
-  if (m_parts.scope.apply(*bypass)) Q_EMIT hint(tr("%1. D takes it back.").arg(toQt(fuseline::describe(*bypass))));
+  if (m_parts.scope.apply(*bypass)) Q_EMIT hint(tr("%1. Press D to undo.").arg(toQt(fuseline::describe(*bypass))));
 }
 
 void CanvasCommands::toggleFusions() {
   if (m_parts.scope.isInside())
-    return Q_EMIT hint(tr(
-        "Fusions are switched outside of blocks, where all of them can be seen. Go out with Ctrl+Up; then press T."));
+    return Q_EMIT hint(tr("Fusions can be switched only outside of blocks. Press Ctrl+Up to leave the block, then T."));
   if (m_parts.session.isAnalysing()) return;  // what is shown is not what would be switched
   const auto toggle = fusionToggle(m_parts.scope.document(), *m_parts.scope.analysis(), m_parts.scope.selection(),
                                    m_parts.session.selectedRule());
-  if (!toggle) return Q_EMIT hint(tr("Select an op that is part of a fusion, or the label of a fusion; then press T."));
-  if (m_parts.scope.apply(toggle->edit)) Q_EMIT hint(tr("%1 T switches it back.").arg(toQt(toggle->hint)));
+  if (!toggle)
+    return Q_EMIT hint(tr("No fusion is selected. Select a fused op, or the label of a fusion, then press T."));
+  if (m_parts.scope.apply(toggle->edit)) Q_EMIT hint(tr("%1 Press T to switch it back.").arg(toQt(toggle->hint)));
 }
 
 // -------------------------------------------------------------------------------------------------------- clipboard
@@ -102,13 +102,13 @@ void CanvasCommands::copySelected() const {
   if (!text.isEmpty()) QGuiApplication::clipboard()->setText(text);
 }
 
-/// Of the selection only what the clipboard then has.
+/// Removes only those selected items that were copied to the clipboard.
 void CanvasCommands::cutSelected() {
   QSet<QString> ops;
   for (const DocumentOp& op : m_parts.scope.document().ops())
     if (m_parts.scope.selection().contains(toQt(op.id))) ops.insert(toQt(op.id));
   std::vector<Edit> edits = m_parts.frames.removals();
-  if (ops.isEmpty() && edits.empty()) return Q_EMIT hint(tr("Select the ops to cut."));
+  if (ops.isEmpty() && edits.empty()) return Q_EMIT hint(tr("No ops are selected. Select the ops to cut."));
   copySelected();
   if (!ops.isEmpty())
     edits.insert(edits.begin(), removeNodes(m_parts.scope.document(), ops, {}, Reconnect::No, orphans()));
@@ -128,7 +128,7 @@ void CanvasCommands::pasteText(const QString& text) {
   apply(*pasted);
   if (isIntoWire)
     Q_EMIT hint(
-        tr("Not put into the wire to %1: %2").arg(toQt(toString(wires.front().to)), toQt(into.error().message)));
+        tr("Cannot insert into the wire to %1: %2").arg(toQt(toString(wires.front().to)), toQt(into.error().message)));
 }
 
 void CanvasCommands::apply(const FragmentEdit& pasted) {
@@ -163,12 +163,11 @@ void CanvasCommands::foldRepeats() {
   const std::optional<FoldedRepeats> folded = fuseline::foldRepeats(m_parts.scope.document());
   if (!folded)
     return Q_EMIT hint(
-        tr("No ops repeat: a block is made of %1 ops or more that stand in a row several times, the same "
-           "each time.")
+        tr("No repeated layers found. Folding needs a sequence of at least %1 ops that repeats without changes.")
             .arg(kFewestRepeatedOps));
   const PlaceMoves moves = movesOf(folded->places);
   if (m_parts.scope.apply(folded->edit, std::span(&moves, 1)))
-    Q_EMIT hint(tr("What stands there %1 times is block %2 now.").arg(folded->numInstances).arg(toQt(folded->block)));
+    Q_EMIT hint(tr("Folded %1 repetitions into block %2.").arg(folded->numInstances).arg(toQt(folded->block)));
 }
 
 void CanvasCommands::expandSelected() {
@@ -185,7 +184,7 @@ void CanvasCommands::expandSelected() {
     for (const std::string& inner : expanded->ids) ids.insert(toQt(inner));
   }
   if (group.edits.empty()) {
-    Q_EMIT hint(tr("Select an instance of a block; then it can be expanded."));
+    Q_EMIT hint(tr("No block is selected. Select an instance of a block to expand it."));
   } else if (m_parts.scope.apply(group, moves)) {
     m_parts.scope.select(ids);
   }

@@ -13,8 +13,8 @@ namespace fuseline::ui {
 /// The nearest place on the grid.
 Position snappedPosition(QPointF position);
 
-/// Of what lies in a direction; nothing: it lies elsewhere. Sideways distance counts twice: an arrow key should follow
-/// the row it points along.
+/// Cost of a way in a direction; nullopt if it leads elsewhere. Sideways distance counts twice: an arrow key should
+/// follow the row it points along.
 std::optional<double> costOfWay(QPointF way, QPointF direction);
 
 }  // namespace fuseline::ui

@@ -1,4 +1,4 @@
-// What a drag over the canvas does to the view, or to wires.
+// Drags over the canvas: moving the view, and cutting wires.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/canvas_hand.h"
 
@@ -69,7 +69,7 @@ void CanvasHand::releaseKeys() {
   showCursor();
 }
 
-/// What a drag would do here.
+/// Shows the effect of a drag at this place.
 void CanvasHand::showCursor() {
   QWidget& viewport = *m_view.viewport();
   if (m_isCutHeld || m_cut) return viewport.setCursor(Qt::CrossCursor);
@@ -89,20 +89,21 @@ void CanvasHand::pan(QPoint place) {
 
 void CanvasHand::beginCut(QPointF from) {
   m_cut = std::make_unique<WireCut>(m_scene, m_theme, from);
-  Q_EMIT hint(tr("Draw across the wires to remove; Esc gives up."));
+  Q_EMIT hint(tr("Drag across the wires to remove. Esc: cancel."));
 }
 
 void CanvasHand::moveCut(QPointF end) {
   m_cut->moveTo(end);
   const std::size_t count = m_cut->crossed().size();
-  Q_EMIT hint(count == 1 ? tr("Let go to remove 1 wire; Esc gives up.")
-                         : tr("Let go to remove %1 wires; Esc gives up.").arg(count));
+  Q_EMIT hint(count == 1 ? tr("Release to remove 1 wire. Esc: cancel.")
+                         : tr("Release to remove %1 wires. Esc: cancel.").arg(count));
 }
 
 void CanvasHand::finishCut() {
   const std::vector<Link> links = m_cut->crossed();
   cancelCut();
-  if (!links.empty()) m_scene.scope().apply(removeNodes(m_scene.scope().document(), QSet<QString>(), links, Reconnect::No));
+  if (!links.empty())
+    m_scene.scope().apply(removeNodes(m_scene.scope().document(), QSet<QString>(), links, Reconnect::No));
 }
 
 bool CanvasHand::cancelCut() {

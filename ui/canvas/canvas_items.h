@@ -34,7 +34,7 @@ class CanvasItems : public QObject {
   const std::vector<BorderItem*>& borders() const { return m_borders; }
   /// Where nodes stand: as in the document, or automatic.
   const std::map<std::string, Position>& positions() const { return m_positions; }
-  /// What the automatic layout gave, as edits: then all stay where they are when others come.
+  /// Edits that store the automatically computed positions, so that nodes stay in place when others are added.
   std::vector<Edit> missingPlaces() const;
 
   NodeItem* node(const std::string& id) const;
@@ -49,7 +49,7 @@ class CanvasItems : public QObject {
   QRectF wiresRect() const;
   std::vector<std::string> selectedNodes() const;
   std::vector<Link> selectedWires() const;
-  /// Of the tensors at all ports.
+  /// Dtypes of the tensors at all ports.
   std::set<DType> dtypes() const;
   /// Does a node show one?
   bool hasErrors() const;

@@ -22,11 +22,11 @@ void paintInvitation(QPainter& painter, const QRect& area, const Theme& theme) {
   painter.setFont(scaledFont(1.1));
   painter.setPen(theme.colors().dimText);
   painter.drawText(area, Qt::AlignCenter,
-                   translated("Drag an op here from the palette, press Tab to search,\n"
-                              "or choose a template from File > New from template."));
+                   translated("Drag an op here from the palette, press Tab to find one,\nor choose a template from "
+                              "File > New from template."));
 }
 
-/// The shapes and colours of ports and wires, where there is more than one; above the other legend.
+/// The shapes and colors of ports and wires, where there is more than one; above the other legend.
 void paintDtypeLegend(QPainter& painter, const QRect& area, const CanvasItems& items, const Theme& theme) {
   const std::set<DType> dtypes = items.dtypes();
   if (dtypes.size() < 2) return;
@@ -47,10 +47,10 @@ void paintDtypeLegend(QPainter& painter, const QRect& area, const CanvasItems& i
   }
 }
 
-/// What the figures on nodes are, and their colours.
+/// Legend of the figures on nodes, and of their colors.
 void paintErrorLegend(QPainter& painter, const QRect& area, const Theme& theme) {
   painter.setFont(scaledFont(0.85));
-  const QString title = translated("RMS error against float32");
+  const QString title = translated("RMS error vs. float32");
   const QString lowest = QStringLiteral("≤ %1").arg(formatError(kCoolestError));
   const QString highest = formatError(1.0);
   const QFontMetrics metrics(painter.font());

@@ -1,4 +1,4 @@
-// What is written over the canvas: an invitation where it is empty, and what its colours and shapes mean.
+// Texts over the canvas: an invitation on an empty one, and the legend of colors and shapes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

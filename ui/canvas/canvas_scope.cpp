@@ -65,7 +65,7 @@ bool takeTensors(std::vector<DocumentInput>& inputs, const PipelineDocument& aro
   return isComplete;
 }
 
-/// What a block has of the whole pipeline is that of the pipeline: it is not changed in there.
+/// Settings of the whole pipeline, such as its recipe, cannot be changed from inside a block.
 bool isOfPipeline(const Edit& edit) {
   return std::holds_alternative<SetRecipe>(edit) || std::holds_alternative<SetFusion>(edit);
 }
@@ -137,7 +137,7 @@ bool CanvasScope::canEnter(const std::string& id) const {
 }
 
 Verdict CanvasScope::enter(const QString& id) {
-  if (!canEnter(id.toStdString())) return Verdict::no(tr("%1 is no instance of a block.").arg(id).toStdString());
+  if (!canEnter(id.toStdString())) return Verdict::no(tr("%1 is not an instance of a block.").arg(id).toStdString());
   const Result<Level> level = levelInside(id.toStdString());
   return level ? goInto(m_path + QStringList{id}) : Verdict::no(level.error().message);
 }
@@ -203,7 +203,7 @@ bool CanvasScope::applyWhole(const Edit& whole, const QString& mergeKey) {
   PipelineDocument trial = m_session.document();
   if (applyEdit(trial, whole) && holdsItself(trial, blockName()) && !holdsItself(m_session.document(), blockName())) {
     Q_EMIT m_session.editRefused(
-        tr("Block %1 would hold itself. Add the op outside, or expand the block first.").arg(toQt(blockName())));
+        tr("Block %1 would contain itself. Add the op outside, or expand the block first.").arg(toQt(blockName())));
     return false;
   }
   return m_session.apply(whole, mergeKey.isEmpty() ? mergeKey : toQt(blockName()) + u'/' + mergeKey);
@@ -227,18 +227,18 @@ void CanvasScope::select(const QSet<QString>& ids) {
 QString CanvasScope::singleSelection() const { return selection().size() == 1 ? *selection().begin() : QString(); }
 
 Result<CanvasScope::Level> CanvasScope::levelInside(const std::string& instance) const {
-  if (!canEnter(instance)) return Error{instance + " is no instance of a block."};
+  if (!canEnter(instance)) return Error{instance + " is not an instance of a block."};
   const std::string name(blockNameOf(*document().findOp(instance)));
   DocumentBlock block = *m_session.document().findBlock(name);
   const bool areKnown = takeTensors(block.inputs, document(), analysis()->graph(), instance);
   Result<PipelineDocument> inside = asPipeline(m_session.document(), block);
-  if (!inside) return Error{fmt::format("Block {} cannot be shown as it is: {}", name, inside.error().message)};
+  if (!inside) return Error{fmt::format("Block {} cannot be shown: {}", name, inside.error().message)};
   Analysis known;
   if (areKnown) known.lowered = lower(*inside, {.pass = m_session.pass()});
   return Level{name, std::move(*inside), std::make_shared<const Analysis>(std::move(known))};
 }
 
-/// What stands where an instance stood, among as many ops, is that instance under another id.
+/// An op at the index of the old instance, among equally many ops, is that instance under a new id.
 QString CanvasScope::nameNow(qsizetype depth) const {
   const QString& id = m_path.at(depth);
   if (document().findOp(id.toStdString()) || depth >= std::ssize(m_stands)) return id;
@@ -309,7 +309,7 @@ void CanvasScope::selectInstance() {
   m_session.select({m_path.first()});
 }
 
-/// What is selected is seen: whoever selects something else outside comes out. An instance that is renamed or removed
+/// Keeps the selection visible: selecting an op outside leaves the block. An instance that is renamed or removed
 /// is lost from the selection first: follow() then knows which.
 void CanvasScope::noteSelection() {
   if (m_isSelecting || m_path.isEmpty()) return Q_EMIT selectionChanged();

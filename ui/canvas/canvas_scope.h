@@ -29,9 +29,9 @@ class CanvasScope : public QObject {
   /// The instances that one came through, outermost first; empty: the pipeline itself.
   const QStringList& path() const { return m_path; }
   bool isInside() const { return !m_levels.empty(); }
-  /// Of the block that is shown; empty for the pipeline.
+  /// Name of the shown block; empty for the pipeline.
   std::string blockName() const { return isInside() ? m_levels.back().block : std::string(); }
-  /// Of the block that is shown, in the whole pipeline.
+  /// Number of instances of the shown block in the whole pipeline.
   std::ptrdiff_t numInstances() const;
   /// Whether one can go into this op of what is shown.
   bool canEnter(const std::string& id) const;
@@ -53,7 +53,7 @@ class CanvasScope : public QObject {
   const std::shared_ptr<const Analysis>& analysis() const {
     return isInside() ? m_levels.back().analysis : m_session.analysis();
   }
-  /// Of document(): inside a block it becomes an edit of the block.
+  /// Applies an edit of document(); inside a block it becomes an edit of the block.
   bool apply(const Edit& edit, const QString& mergeKey = {});
   /// The same of an edit that gives ops other places: what the recipe and the switches say of ops inside follows.
   bool apply(const Edit& edit, std::span<const PlaceMoves> moves);
@@ -71,7 +71,7 @@ class CanvasScope : public QObject {
   /// Something else is shown, or is called otherwise.
   void pathChanged();
   void selectionChanged();
-  /// What is shown has other content.
+  /// The shown content changed.
   void contentChanged();
 
  private:

@@ -68,7 +68,7 @@ Searches wireSearch(const CanvasScope& scope, const LooseWire& wire) {
 /// Those are usable that have ports for all wires of the op.
 Searches replacementSearch(const CanvasScope& scope, const DocumentOp& op) {
   return searchesOf(scope.document(), [&](const std::string& entry) {
-    if (entry == op.operation) return op.id + " is one already.";
+    if (entry == op.operation) return op.id + " is already a block instance.";
     const auto replaced = replaceOp(scope.document(), scope.analysis()->graph(), op.id, entry);
     return replaced ? std::string() : replaced.error().message;
   });
@@ -86,7 +86,7 @@ void CanvasSearch::insert() {
 }
 
 void CanvasSearch::insertAt(QPointF scenePosition, QPoint screenPosition) {
-  auto* popup = new SearchPopup(tr("Search an op by name or keyword"), opSearch(m_scene.scope().document()), &m_view);
+  auto* popup = new SearchPopup(tr("Find an op by name or keyword"), opSearch(m_scene.scope().document()), &m_view);
   connect(popup, &SearchPopup::chosen, this, [this, scenePosition](const QString& entry) {
     if (m_scene.scope().singleSelection().isEmpty()) {
       m_scene.drops().drop(entry.toStdString(), scenePosition);
@@ -101,9 +101,9 @@ void CanvasSearch::insertAt(QPointF scenePosition, QPoint screenPosition) {
 void CanvasSearch::replace() {
   const std::string id = m_scene.scope().singleSelection().toStdString();
   const DocumentOp* op = m_scene.scope().document().findOp(id);
-  if (!op) return Q_EMIT hint(tr("Select the op to replace."));
+  if (!op) return Q_EMIT hint(tr("No op is selected. Select the op to replace."));
   const Searches searches = replacementSearch(m_scene.scope(), *op);
-  auto* popup = new SearchPopup(tr("Search an op in place of %1").arg(toQt(id)), searches.usable, &m_view);
+  auto* popup = new SearchPopup(tr("Find an op to replace %1").arg(toQt(id)), searches.usable, &m_view);
   popup->setWider(searches.all);
   connect(popup, &SearchPopup::chosen, this, [this, id](const QString& entry) {
     m_scene.commands().replace(id, entry.toStdString());
@@ -117,7 +117,7 @@ void CanvasSearch::insertAtWire(const LooseWire& wire, QPointF scenePosition, QP
   const QString port = toQt(toString(wire.at));
   const Searches searches = wireSearch(m_scene.scope(), wire);
   auto* popup = new SearchPopup(
-      wire.isFromOutput ? tr("Search an op that reads %1").arg(port) : tr("Search an op for %1 to read").arg(port),
+      wire.isFromOutput ? tr("Find an op to connect %1 to").arg(port) : tr("Find an op to feed %1").arg(port),
       searches.usable, &m_view);
   popup->setWider(searches.all);
   connect(popup, &SearchPopup::chosen, this, [this, wire, scenePosition](const QString& entry) {

@@ -72,7 +72,7 @@ void CanvasSelection::selectReachable(const std::string& id, Direction direction
 }
 
 void CanvasSelection::selectReachable(Direction direction) {
-  if (m_parts.scope.selection().isEmpty()) return Q_EMIT hint(tr("Select the ops to go on from."));
+  if (m_parts.scope.selection().isEmpty()) return Q_EMIT hint(tr("No ops are selected. Select the ops to start from."));
   for (const QString& id : QSet<QString>(m_parts.scope.selection())) selectReachable(id.toStdString(), direction);
 }
 

@@ -29,7 +29,7 @@ class CanvasSelection : public QObject {
   void followWire(bool isDownstream);
   /// Selects the op, too, and all that it reads from, or with Downstream all that reads from it.
   void selectReachable(const std::string& id, Direction direction);
-  /// Of each selected node.
+  /// Selects all nodes upstream or downstream of each selected node.
   void selectReachable(Direction direction);
 
   /// Is there a node, a hull's label or a frame's handle?

@@ -1,4 +1,4 @@
-// The badge of a change on the canvas: its sign in a disc of its colour.
+// The badge of a change on the canvas: its sign in a disc of its color.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

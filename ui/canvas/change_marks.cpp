@@ -20,11 +20,11 @@ namespace {
 
 constexpr double kOutlinePx = 3.0;
 constexpr double kMarkMarginPx = 18.0;
-// What did not change steps back, and can still be read.
+// Unchanged items are faded, but still legible.
 constexpr double kUnchangedOpacity = 0.55;
 constexpr double kMarkClearancePx = 12.0;
 constexpr int kMostRowsAway = 8;
-// Of a wire's length: where its badge stands, clear of its port and of the shape in its middle.
+// Position of a wire's badge as a share of its length, clear of the port and of the shape label in the middle.
 constexpr double kBadgeShare = 0.2;
 
 NodeMark* markOn(const QGraphicsItem& item) {
@@ -234,7 +234,7 @@ void ChangeMarks::placeGhosts() {
   }
 }
 
-/// As the base has it, moved as its neighbour has been moved since.
+/// As the base has it, moved as its neighbor has been moved since.
 QPointF ChangeMarks::placeOf(const ChangeMap::Ghost& ghost) {
   const NodePositions& base = basePositions();
   const auto own = base.find(ghost.id);

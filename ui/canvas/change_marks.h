@@ -25,7 +25,7 @@ class NodeMark : public QGraphicsItem {
   int type() const override { return Type; }
   DocumentChange::Kind kind() const { return m_kind; }
   void setKind(DocumentChange::Kind kind);
-  /// Of the node, in its coordinates.
+  /// Box of the node, in its own coordinates.
   QRectF box() const;
   QRectF boundingRect() const override;
   void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;

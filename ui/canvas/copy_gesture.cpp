@@ -38,7 +38,7 @@ DragCopy::Content CopyGesture::content() const {
 void CopyGesture::moveTo(QPointF position) {
   const bool wasDragged = m_copy->isDragged();
   m_copy->moveTo(position);
-  if (m_copy->isDragged() && !wasDragged) Q_EMIT hint(tr("Let go to put the copy here; Esc gives up."));
+  if (m_copy->isDragged() && !wasDragged) Q_EMIT hint(tr("Release to place the copy here. Esc: cancel."));
 }
 
 void CopyGesture::finish() {

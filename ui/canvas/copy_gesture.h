@@ -22,7 +22,7 @@ class CopyGesture : public QObject {
   ~CopyGesture() override;
 
   bool isActive() const { return m_copy != nullptr; }
-  /// Of the selection, to which the node at the pointer comes to belong. False: there is no op in it.
+  /// Begins to copy the selection, including the node at the pointer. False if it contains no op.
   bool begin(const std::string& id, QPointF position);
   void moveTo(QPointF position);
   void finish();

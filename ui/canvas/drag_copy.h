@@ -16,7 +16,7 @@ namespace fuseline::ui {
 
 class DragCopy {
  public:
-  /// What is copied: the text of a fragment, and what the canvas shows of it.
+  /// The copied content: the text of a fragment, and its picture.
   struct Content {
     QString fragment;
     std::map<std::string, const NodeItem*> nodes;

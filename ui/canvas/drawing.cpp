@@ -1,4 +1,4 @@
-// Renders a scene of its own, in colours for paper, and puts the pipeline into the picture.
+// Renders a scene of its own, in colors for paper, and puts the pipeline into the picture.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/drawing.h"
 
@@ -32,13 +32,13 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kMarginPx = 16.0;
-// What the raster painter can address, and what is left of memory for anything else.
+// Limits: the largest side that the raster painter can address, and the memory of a picture.
 constexpr double kLargestSidePx = 32767.0;
 constexpr double kLargestAreaPx = 268.0e6;  // 1 GiB
 constexpr std::array<std::pair<DrawingFormat, const char*>, 3> kEndings = {
     {{DrawingFormat::Svg, "svg"}, {DrawingFormat::Png, "png"}, {DrawingFormat::Pdf, "pdf"}}};
 
-/// The pipeline once more, in colours of its own: the window stays as it is.
+/// The pipeline once more, in colors of its own: the window stays as it is.
 class Paper {
  public:
   Paper(Session& session, const GraphScene& shown, const DrawingOptions& options) : m_scene(session, m_theme) {
@@ -88,8 +88,7 @@ Result<QImage> imageOf(Paper& paper, const DrawingOptions& options) {
   QImage image;
   if (!isTooLarge) image = QImage(size.toSize(), QImage::Format_RGB32);
   if (image.isNull())
-    return Error{translated("A PNG of this pipeline would have %1 × %2 pixels, which are too many. Choose a smaller "
-                            "scale, or SVG.")
+    return Error{translated("The PNG would be %1 × %2 pixels, which is too large. Choose a smaller scale, or SVG.")
                      .arg(size.width())
                      .arg(size.height())
                      .toStdString()};
@@ -141,7 +140,9 @@ QRectF fitted(const QSizeF& size, const QRectF& room, double most) {
   return target;
 }
 
-Error nothingToDraw() { return Error{translated("The pipeline is empty: there is nothing to draw.").toStdString()}; }
+Error nothingToDraw() {
+  return Error{translated("The pipeline is empty. Add an op before you export a drawing.").toStdString()};
+}
 
 QString titleOf(const Session& session) { return QFileInfo(session.displayName()).completeBaseName(); }
 

@@ -30,7 +30,7 @@ void DropGesture::setTarget(LinkItem* target) {
   if (m_target) m_target->setDropTarget(false);
   m_target = target;
   if (target) target->setDropTarget(true);
-  Q_EMIT hint(target ? tr("Drop to put the op into the wire to %1.").arg(toQt(target->link().to.node)) : QString());
+  Q_EMIT hint(target ? tr("Drop to insert the op into the wire to %1.").arg(toQt(target->link().to.node)) : QString());
 }
 
 /// The selection while it is being moved by one of its ops.
@@ -42,7 +42,7 @@ std::set<std::string> DropGesture::draggedOps() const {
   return ids;
 }
 
-/// That is none of the chain's own.
+/// The wire under the position, unless it belongs to the chain.
 LinkItem* DropGesture::linkUnder(QPointF position, const std::set<std::string>& chain) const {
   const auto isUnder = [&](const LinkItem* item) {
     const Link& link = item->link();
@@ -76,7 +76,7 @@ bool DropGesture::isFree(const Position& place, const std::set<std::string>& exc
   });
 }
 
-/// Of ops that are dropped on a wire: where there is none, neighbours make it, or all are laid out automatically.
+/// Room for ops dropped on a wire: if there is none, neighbors move, or all nodes are laid out automatically.
 Room DropGesture::roomIn(const Link& link, const Places& places) const {
   const auto& given = m_parts.scope.document().positions();
   const auto isPlaced = [&](const std::string& end) {

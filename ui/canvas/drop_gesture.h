@@ -20,12 +20,12 @@ class DropGesture : public QObject {
  public:
   explicit DropGesture(const CanvasParts& parts);
 
-  /// Puts a palette entry at a place; onto a wire, it goes into the wire, and its neighbours make room.
+  /// Puts a palette entry at a place; onto a wire, it goes into the wire, and its neighbors make room.
   void drop(const std::string& entry, QPointF position);
   /// Shows the wire that a drop at this place would go into; nullopt ends it.
   void preview(const std::string& entry, std::optional<QPointF> position);
 
-  /// What the ops that are being moved would do here: with Alt they only move.
+  /// Edit that dropping the moved ops here would make; with Alt they only move.
   std::optional<Edit> spliceAt(QPointF position, Qt::KeyboardModifiers modifiers) const;
   void previewSplice(QPointF position, Qt::KeyboardModifiers modifiers);
   void endPreview() { setTarget(nullptr); }

@@ -20,7 +20,7 @@ bool isEnter(const QKeyEvent& event) { return event.key() == Qt::Key_Return || e
 FrameEditor::FrameEditor(FrameText kind, const QString& text, QWidget* parent) : QPlainTextEdit(parent), m_kind(kind) {
   const bool isTitle = kind == FrameText::Title;
   setAccessibleName(isTitle ? tr("Title of the frame") : tr("Text of the note"));
-  setToolTip(isTitle ? tr("Enter confirms, Esc gives up") : tr("Ctrl+Enter confirms, Esc gives up"));
+  setToolTip(isTitle ? tr("Enter: confirm; Esc: cancel") : tr("Ctrl+Enter: confirm; Esc: cancel"));
   setLineWrapMode(isTitle ? NoWrap : WidgetWidth);
   setTabChangesFocus(true);
   if (isTitle) document()->setDocumentMargin(kTitleMarginPx);

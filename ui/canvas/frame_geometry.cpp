@@ -28,7 +28,7 @@ std::vector<const DocumentFrame*> innermostFirst(const PipelineDocument& documen
   return frames;
 }
 
-/// Of a frame around this, on the grid.
+/// Area of a frame around the content, on the grid.
 QRect withRoom(const QRect& content, int marginPx) {
   const int left = gridBelow(content.x() - marginPx);
   const int top = gridBelow(content.y() - marginPx - kFrameHeaderPx);

@@ -1,4 +1,4 @@
-// What lies in a frame, and how large a frame is that lies around something. In scene pixels.
+// Contents of a frame, and the size of a frame around contents. In scene pixels.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,7 +17,7 @@ namespace fuseline::ui {
 QRect boxOf(const FrameArea& area);
 FrameArea areaOf(const QRect& box);
 
-/// What lies in a frame with all of its box.
+/// Items whose whole box is inside a frame.
 struct FrameContent {
   std::vector<std::string> nodes;
   std::vector<std::string> frames;
@@ -25,10 +25,10 @@ struct FrameContent {
 /// A note holds nothing.
 FrameContent contentOf(const PipelineDocument& document, const DocumentFrame& frame, const NodeBoxes& nodes);
 
-/// That hold a node with this box, inner ones first.
+/// Frames that contain a node with this box, inner ones first.
 std::vector<const DocumentFrame*> framesAround(const PipelineDocument& document, const QRect& node);
 
-/// Of a frame around all of this, on the grid. Nothing: there is nothing.
+/// Area of a frame around the content, on the grid; nullopt if the content is empty.
 std::optional<FrameArea> areaAround(const PipelineDocument& document, const FrameContent& content,
                                     const NodeBoxes& nodes);
 
@@ -39,7 +39,8 @@ FrameContent contentAround(const PipelineDocument& document, const std::vector<s
 std::vector<Edit> makeRoomFor(const PipelineDocument& document, const FrameArea& area,
                               const std::vector<std::string>& chosen, const NodeBoxes& nodes);
 
-/// What frames hold together, for the automatic layout: where two overlap, the larger one counts.
+/// Groups of nodes that frames hold together, for the automatic layout; of two overlapping frames the larger one
+/// counts.
 std::vector<NodeGroup> framedGroups(const PipelineDocument& document, const NodeBoxes& nodes);
 
 /// Frames whose nodes are elsewhere now, each around what was in it, inner ones first. Locked ones, too: they would

@@ -30,7 +30,7 @@ constexpr double kLockWidthPx = 11.0;
 constexpr double kLockHeightPx = 14.0;
 /// To both sides of an edge.
 constexpr double kGripPx = 5.0;
-/// Of a text from a file, which may be a book.
+/// Limit for a text from a file, which may be very long.
 constexpr qsizetype kMostShownChars = 4000;
 
 QPainterPath roundedFrame(const QRectF& box) {
@@ -199,7 +199,7 @@ void FrameItem::paintFrame(QPainter& painter, bool isFar) const {
                                                   Qt::ElideRight, area.width()));
 }
 
-/// What is left for a text beside the lock.
+/// Area for the text next to the lock.
 QRectF FrameItem::beside(const QRectF& area) const {
   const double right = kTextMarginPx + (m_frame.isLocked() ? kLockWidthPx + kTextMarginPx : 0);
   return area.adjusted(kTextMarginPx, 0, -right, 0);

@@ -28,7 +28,7 @@ double areaSizeOf(const FrameItem* item) { return item->sceneBox().width() * ite
 
 QPoint cornerOf(const FrameArea& area) { return {area.x, area.y}; }
 
-/// "Move note", "Colour frame Attention", "Lock 3 frames".
+/// "Move note", "Color frame Attention", "Lock 3 frames".
 std::string countLabel(const char* verb, const std::vector<DocumentFrame>& frames) {
   if (frames.size() > 1) return std::string(verb) + " " + std::to_string(frames.size()) + " frames";
   return std::string(verb) + (frames.front().isNote() ? " note" : " frame " + shortened(frames.front().title));
@@ -71,7 +71,7 @@ void FrameLayer::sync() {
   for (const DocumentFrame* frame : frames) {
     FrameItem* known = item(frame->id);
     if (known) {
-      // What the mouse holds stays in its hand.
+      // An item held by the mouse keeps its position.
       const bool isInHand = m_scene.mouseGrabberItem() && known->area() != known->frame().area;
       isInHand ? known->setFrameInHand(*frame) : known->setFrame(*frame);
     } else {
@@ -110,7 +110,7 @@ void FrameLayer::clearSelection() {
 void FrameLayer::selectNext(int step) {
   std::vector<const FrameItem*> ordered;
   for (const auto& [id, item] : m_items) ordered.push_back(item);
-  if (ordered.empty()) return Q_EMIT m_scene.hint(tr("There are no frames and no notes."));
+  if (ordered.empty()) return Q_EMIT m_scene.hint(tr("The pipeline has no frames or notes."));
   std::ranges::stable_sort(ordered, {}, [](const FrameItem* item) { return std::pair(item->y(), item->x()); });
   const auto size = static_cast<std::ptrdiff_t>(ordered.size());
   const auto current = std::ranges::find_if(ordered, [](const FrameItem* item) { return item->isSelected(); });
@@ -123,9 +123,8 @@ QString FrameLayer::describe(const std::string& id) const {
   const FrameItem* known = item(id);
   if (!known) return {};
   const DocumentFrame& frame = known->frame();
-  QStringList parts = {frame.isNote()
-                           ? tr("Note: %1").arg(toQt(shortened(*frame.text)).simplified())
-                           : tr("Frame %1").arg(frame.title.empty() ? tr("without a title") : toQt(frame.title))};
+  QStringList parts = {frame.isNote() ? tr("Note: %1").arg(toQt(shortened(*frame.text)).simplified())
+                                      : tr("Frame %1").arg(frame.title.empty() ? tr("(untitled)") : toQt(frame.title))};
   QStringList nodes;
   for (const std::string& node : contentOf(m_scope.document(), frame, nodeBoxes()).nodes) nodes.append(toQt(node));
   if (nodes.size() > kMostNamed) nodes = {counted(nodes.size(), tr("node"), tr("nodes"))};
@@ -208,7 +207,7 @@ std::string FrameLayer::changeLabel() const {
 std::vector<DocumentFrame> FrameLayer::chosen(const QString& what) const {
   std::vector<DocumentFrame> frames;
   for (const std::string& id : selected()) frames.push_back(item(id)->frame());
-  if (frames.empty()) Q_EMIT m_scene.hint(tr("Select a frame by its header, or a note; then %1.").arg(what));
+  if (frames.empty()) Q_EMIT m_scene.hint(tr("No frame or note is selected. Select one to %1.").arg(what));
   return frames;
 }
 
@@ -228,7 +227,7 @@ void FrameLayer::frameSelected() {
   FrameContent content = contentAround(document, chosen, boxes);
   std::ranges::copy(selected(), std::back_inserter(content.frames));
   const std::optional<FrameArea> area = areaAround(document, content, boxes);
-  if (!area) return Q_EMIT m_scene.hint(tr("Select the ops that the frame shall stand around."));
+  if (!area) return Q_EMIT m_scene.hint(tr("No ops are selected. Select the ops to put into a frame."));
   DocumentFrame frame{.title = tr("Frame").toStdString(), .area = area};
   std::vector<Edit> before = makeRoomFor(document, *area, chosen, boxes);
   for (const std::string& id : contentOf(document, frame, boxes).nodes) {
@@ -260,7 +259,7 @@ void FrameLayer::add(DocumentFrame frame, std::vector<Edit> before) {
 }
 
 void FrameLayer::editSelected() {
-  const std::vector<DocumentFrame> frames = chosen(tr("its text can be typed"));
+  const std::vector<DocumentFrame> frames = chosen(tr("edit its text"));
   if (!frames.empty()) Q_EMIT editWanted(toQt(frames.front().id));
 }
 
@@ -274,20 +273,20 @@ void FrameLayer::setText(const std::string& id, const QString& text) {
   else
     changed.title = text.simplified().toStdString();
   if (changed == known->frame()) return;
-  apply(countLabel(changed.isNote() ? "Write" : "Call", {changed}), {changed},
+  apply(countLabel(changed.isNote() ? "Edit" : "Rename", {changed}), {changed},
         isNew ? QStringLiteral("new frame ") + toQt(id) : QString());
 }
 
 void FrameLayer::setColor(const std::string& color) {
-  std::vector<DocumentFrame> frames = chosen(tr("choose its colour"));
+  std::vector<DocumentFrame> frames = chosen(tr("choose its color"));
   std::erase_if(frames, [&](const DocumentFrame& frame) { return frame.color == color; });
   if (frames.empty()) return;
   for (DocumentFrame& frame : frames) frame.color = color;
-  apply(countLabel("Colour", frames), frames);
+  apply(countLabel("Color", frames), frames);
 }
 
 void FrameLayer::toggleLock() {
-  std::vector<DocumentFrame> frames = chosen(tr("it can be locked"));
+  std::vector<DocumentFrame> frames = chosen(tr("lock or unlock it"));
   if (frames.empty()) return;
   const bool locks = !std::ranges::all_of(frames, &DocumentFrame::isLocked);
   for (DocumentFrame& frame : frames) frame.locked = locks ? std::optional(true) : std::nullopt;
@@ -295,7 +294,7 @@ void FrameLayer::toggleLock() {
 }
 
 void FrameLayer::selectContent() {
-  const std::vector<DocumentFrame> frames = chosen(tr("what is inside can be selected"));
+  const std::vector<DocumentFrame> frames = chosen(tr("select its contents"));
   QSet<QString> ids;
   for (const DocumentFrame& frame : frames)
     for (const std::string& id : contentOf(m_scope.document(), frame, nodeBoxes()).nodes) ids.insert(toQt(id));
@@ -303,7 +302,7 @@ void FrameLayer::selectContent() {
 }
 
 void FrameLayer::fitSelected() {
-  std::vector<DocumentFrame> frames = chosen(tr("it can be fitted to what is inside"));
+  std::vector<DocumentFrame> frames = chosen(tr("fit it to its contents"));
   const NodeBoxes boxes = nodeBoxes();
   const PipelineDocument& document = m_scope.document();
   for (DocumentFrame& frame : frames) {
@@ -315,7 +314,7 @@ void FrameLayer::fitSelected() {
 }
 
 void FrameLayer::removeSelected() {
-  if (chosen(tr("it can be removed")).empty()) return;
+  if (chosen(tr("remove it")).empty()) return;
   std::vector<Edit> edits = removals();
   if (!edits.empty()) m_scope.apply(EditGroup{.label = "Remove frames", .edits = std::move(edits)});
 }
@@ -324,7 +323,7 @@ std::vector<Edit> FrameLayer::removals() {
   std::vector<Edit> edits;
   for (const std::string& id : selected()) {
     if (item(id)->frame().isLocked())
-      Q_EMIT m_scene.hint(tr("%1: unlock it before it is removed.").arg(describe(id)));
+      Q_EMIT m_scene.hint(tr("%1 is locked. Unlock it before you remove it.").arg(describe(id)));
     else
       edits.emplace_back(RemoveFrame{id});
   }

@@ -24,7 +24,7 @@ class FrameLayer : public QObject {
  public:
   FrameLayer(GraphScene& scene, CanvasScope& scope, const Theme& theme);
 
-  /// Of all nodes of the canvas.
+  /// Boxes of all nodes of the canvas.
   NodeBoxes nodeBoxes() const;
   const std::map<std::string, FrameItem*>& items() const { return m_items; }
   FrameItem* item(const std::string& id) const;
@@ -53,7 +53,7 @@ class FrameLayer : public QObject {
   void frameMoved(const FrameItem& frame);
   /// Does a frame that has moved have this node with it? Then it stands where it should, be that off the grid.
   bool carries(const std::string& node) const;
-  /// Of frames that are no more where the document has them.
+  /// Edits for frames that were moved from their place in the document.
   std::vector<Edit> changes() const;
   /// "Move frame Attention".
   std::string changeLabel() const;
@@ -66,7 +66,7 @@ class FrameLayer : public QObject {
   void editSelected();
   /// A title is one line.
   void setText(const std::string& id, const QString& text);
-  /// A name of kFrameColors, or empty for grey.
+  /// A name of kFrameColors, or empty for gray.
   void setColor(const std::string& color);
   /// Locks the selected ones, or unlocks them where all of them are.
   void toggleLock();
@@ -75,7 +75,7 @@ class FrameLayer : public QObject {
   /// Each as large as what lies in it asks for.
   void fitSelected();
   void removeSelected();
-  /// What removes the selected ones. Locked ones stay, with a hint.
+  /// Edits that remove the selected frames. Locked frames stay, with a hint.
   std::vector<Edit> removals();
 
  Q_SIGNALS:

@@ -1,4 +1,4 @@
-// One table: a colour by its name in the file.
+// One table: a color by its name in the file.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/frame_palette.h"
 
@@ -19,7 +19,7 @@ struct PaletteColor {
   const char* dark;
 };
 
-constexpr PaletteColor kGrey = {QT_TRANSLATE_NOOP("FramePalette", "Grey"), "#78818f", "#8d96a5"};
+constexpr PaletteColor kGrey = {QT_TRANSLATE_NOOP("FramePalette", "Gray"), "#78818f", "#8d96a5"};
 /// In the order of kFrameColors.
 constexpr std::array<PaletteColor, kFrameColors.size()> kColors = {{
     {QT_TRANSLATE_NOOP("FramePalette", "Blue"), "#2f6fd0", "#5b93ec"},

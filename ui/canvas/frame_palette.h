@@ -1,4 +1,4 @@
-// The named colours of frames, in both themes.
+// The named colors of frames, in both themes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace fuseline::ui {
 
-/// Of an edge; grounds are the same, let through. Grey for a name that is none of kFrameColors.
+/// Color of a frame's edge; its background is the same color, translucent. Gray for a name that is not in kFrameColors.
 QColor frameColor(const Theme& theme, std::string_view name);
-/// The canvas with a breath of the colour: texts of the theme reach 4.5:1 on both.
+/// The canvas with a breath of the color: texts of the theme reach 4.5:1 on both.
 QColor frameGround(const Theme& theme, std::string_view name);
 QColor headerGround(const Theme& theme, std::string_view name);
-/// "Blue"; "Grey" for a name that is none of kFrameColors.
+/// "Blue"; "Gray" for a name that is none of kFrameColors.
 QString frameColorTitle(std::string_view name);
 
 }  // namespace fuseline::ui

@@ -19,7 +19,7 @@ GhostItem::GhostItem(NodeLook look, const Theme& theme, int change)
   setFlags({});
   setAcceptedMouseButtons(Qt::LeftButton);
   setZValue(8);
-  setToolTip(QCoreApplication::translate("GhostItem", "%1 %2 is gone: it is in the other pipeline only.")
+  setToolTip(QCoreApplication::translate("GhostItem", "%1 %2 was removed; it is only in the other pipeline.")
                  .arg(this->look().title, toQt(this->look().id))
                  .toHtmlEscaped());
 }

@@ -25,7 +25,7 @@ QRect screenArea(const GraphView& view, const QRectF& sceneArea) {
 
 std::string keyOf(const Link& link) { return toString(link.from) + ">" + toString(link.to); }
 
-/// What nodes and wires have in common.
+/// Common part of nodes and wires.
 class ItemAccessible : public QAccessibleInterface {
  public:
   ItemAccessible(GraphView& view, std::string key) : m_view(view), m_key(std::move(key)) {}

@@ -71,7 +71,8 @@ GraphScene::~GraphScene() {
 void GraphScene::enterSelected() {
   const QString id = m_scope.singleSelection();
   if (!m_scope.canEnter(id.toStdString()))
-    return Q_EMIT hint(tr("Select an instance of a block to open it here. Ctrl+M makes a block of ops."));
+    return Q_EMIT hint(
+        tr("No block is selected. Select an instance of a block to enter it, or press Ctrl+M to make a block."));
   enter(id);
 }
 
@@ -80,7 +81,7 @@ void GraphScene::enter(const QString& id) {
 }
 
 void GraphScene::leaveBlock() {
-  if (!m_scope.isInside()) return Q_EMIT hint(tr("This is the pipeline itself; there is nothing around it."));
+  if (!m_scope.isInside()) return Q_EMIT hint(tr("This is the top level of the pipeline."));
   m_scope.leaveTo(m_scope.path().size() - 1);
 }
 
@@ -123,7 +124,7 @@ void GraphScene::nodeMoved() {
 
 // ------------------------------------------------------------------------------------------------------------ mouse
 
-/// What is taken here is accepted: else the view would begin a rubber band, which clears the selection.
+/// A handled press is accepted; otherwise the view would begin a rubber band, which clears the selection.
 void GraphScene::mousePressEvent(QGraphicsSceneMouseEvent* event) {
   m_frames->beginDrag();
   event->setAccepted(takePress(*event));
@@ -183,7 +184,7 @@ void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {
 
 namespace {
 
-/// Of all basic ops that the op of the document became; none before the graph has them.
+/// Cost of all basic ops of the document's op; nullopt before the graph has them.
 std::optional<OperationCost> costAt(const Graph& graph, const std::string& id) {
   std::vector<NodeId> nodes;
   for (NodeId node = 0; node < static_cast<NodeId>(graph.nodes().size()); ++node)

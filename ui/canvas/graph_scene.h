@@ -48,9 +48,9 @@ class GraphScene : public QGraphicsScene {
   const MeasuredLooks& measured() const { return *m_measured; }
   FrameLayer& frames() { return *m_frames; }
   const FrameLayer& frames() const { return *m_frames; }
-  /// What the user should see when everything is fitted: nodes, hulls and labels, frames.
+  /// Area to fit: nodes, hulls and labels, frames.
   QRectF contentRect() const;
-  /// What others draw beside the pipeline, to be seen when everything is fitted.
+  /// Area of other drawings next to the pipeline, included when everything is fitted.
   void setSurroundings(const QRectF& rect) { m_surroundings = rect; }
 
   CanvasSelection& selection() { return *m_selection; }

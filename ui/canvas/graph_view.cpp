@@ -103,7 +103,7 @@ bool GraphView::event(QEvent* event) {
   return QGraphicsView::event(event);
 }
 
-/// Of the selection, or of the wire that is being drawn.
+/// Moves the selection, or the end of the wire that is being drawn.
 void GraphView::move(QPointF direction) {
   if (m_wireKeys.aim(direction)) return;
   m_scene.selection().selectNeighbour(direction);
@@ -190,10 +190,10 @@ void GraphView::addCanvasCommands(QMenu& menu, QPoint place) {
   });
   menu.addAction(tr("Paste"), &m_scene.commands(), &CanvasCommands::paste);
   menu.addSeparator();
-  menu.addAction(tr("Lay out"), this, [this] {
+  menu.addAction(tr("Auto-arrange"), this, [this] {
     if (m_scene.moves().layOut()) fit();
   });
-  menu.addAction(tr("Show everything"), this, &GraphView::fit);
+  menu.addAction(tr("Fit all"), this, &GraphView::fit);
 }
 
 void GraphView::wheelEvent(QWheelEvent* event) {

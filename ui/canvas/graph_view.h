@@ -28,7 +28,7 @@ class GraphView : public QGraphicsView {
   CanvasSearch& search() const { return *m_search; }
   CanvasHand& hand() const { return *m_hand; }
   WireKeys& wireKeys() { return m_wireKeys; }
-  /// What is said of nodes and wires.
+  /// Descriptions of nodes and wires.
   NodeSentences& sentences() const { return *m_sentences; }
   /// Selects the node, shows it and takes the keyboard.
   void goTo(const QString& node);
@@ -36,7 +36,7 @@ class GraphView : public QGraphicsView {
   void fit() { m_camera->fit(); }
   void zoomTo(double factor) { m_camera->zoomTo(factor); }
   double zoom() const { return m_camera->zoom(); }
-  /// What the menu offers at a place: the commands for the selection on what can be selected, else those for a wire or
+  /// Context menu at a place: commands for the selection on selectable items, otherwise those for a wire or
   /// for the canvas.
   std::unique_ptr<QMenu> menuAt(QPoint place);
 

@@ -38,7 +38,7 @@ bool isCrowded(const QRectF& area, const std::vector<QRectF>& others) {
   return std::ranges::any_of(others, [&](const QRectF& other) { return area.intersects(other); });
 }
 
-/// Neighbours in a row with nothing else between them are one.
+/// Neighbors in a row with nothing else between them are one.
 std::vector<QRectF> runsOf(const std::vector<QRectF>& boxes, const std::vector<QRectF>& others) {
   std::vector<QRectF> runs;
   for (const QRectF& box : boxes) {
@@ -88,7 +88,7 @@ void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRec
   update();
 }
 
-/// As much of the label as the hull is wide, so that it never covers its neighbour's; the tip has all of it.
+/// As much of the label as the hull is wide, so that it never covers its neighbor's; the tip has all of it.
 QString HullItem::shownLabel() const {
   const double room = m_outline.boundingRect().width() - kHullCornerPx - 2 * kLabelPaddingPx;
   return QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).elidedText(m_look.label, Qt::ElideRight, room);

@@ -87,7 +87,7 @@ class HullLooks {
       if (!kind || !isShown(*kind) || !isOffHere(m_document, m_analysis.graph(), attempt)) continue;
       HullLook look = lookOf({.rule = attempt.rule, .nodes = attempt.nodes}, *kind);
       look.isOff = true;
-      look.label = translated("off · %1").arg(look.rule);
+      look.label = translated("disabled · %1").arg(look.rule);
       look.tip += QStringLiteral("<br>") + toQt(attempt.explanation).toHtmlEscaped();
       m_looks.push_back(std::move(look));
     }
@@ -106,7 +106,7 @@ class HullLooks {
       look.tip += QStringLiteral("<br>") + text.toHtmlEscaped();
     look.owners = ownersOf(m_analysis.graph(), entry, m_scope);
     if (reachesOut(m_analysis.graph(), entry, m_scope))
-      look.tip += QStringLiteral("<br>") + translated("Ops outside of the block are a part of it, too.");
+      look.tip += QStringLiteral("<br>") + translated("This fusion also includes ops outside of the block.");
     look.label += speedupText(look);
     return look;
   }

@@ -13,7 +13,7 @@
 namespace fuseline::ui {
 
 /// Forward hulls are solid with their label above, backward ones dashed and hatched with it below, joint ones
-/// dash-dotted and cross-hatched: the kinds can be told apart without colour. What is switched off is dotted and empty.
+/// dash-dotted and cross-hatched: the kinds can be told apart without color. What is switched off is dotted and empty.
 enum class HullKind { Forward, Backward, Joint };
 
 struct HullLook {
@@ -27,7 +27,7 @@ struct HullLook {
 
 enum class HullFilter { None, Forward, Backward, Both };
 
-/// Of the fused entries of both plans, as far as they are shown, and of what is switched off at one place.
+/// Hulls of the shown fused entries of both plans, and of fusions that are switched off at one place.
 /// Inside a block: of those with ops in the instance that one came through.
 /// withSpeedups: labels tell what the last run measured, while it is about this pipeline.
 std::vector<HullLook> hullLooks(const Session& session, const CanvasScope& scope, HullFilter filter, bool withSpeedups);

@@ -12,7 +12,7 @@ namespace fuseline::ui {
 
 namespace {
 
-/// Of what is seen of a canvas in the default layout of the window.
+/// Aspect ratio of the visible canvas in the default layout of the window.
 constexpr double kAspect = 2.2;
 /// How much shorter or longer than the others a row may be.
 constexpr double kShortest = 0.55;
@@ -27,7 +27,7 @@ struct Column {
   int startCost = 0;    // of a row that begins with it
 };
 
-/// What may well be fused with the op before it should not begin a row.
+/// An op that is likely to fuse with the op upstream should not begin a row.
 int startCost(const NodeLook& look, bool isAfterBranch) {
   if (look.category == "Activation" || look.kind == NodeKind::Output) return 6;
   if (look.category == "Normalization") return isAfterBranch ? 6 : 0;

@@ -32,7 +32,7 @@ class LinkItem : public QGraphicsPathItem {
   void setEnds(QPointF from, QPointF to);
   void setSpec(const std::optional<TensorSpec>& spec);
   const std::optional<TensorSpec>& spec() const { return m_spec; }
-  /// What a recipe makes of the tensor before it is multiplied; empty: nothing. tip: the same in sentences.
+  /// Quantized format of the tensor at the GEMM; empty if it is not quantized. tip: the same in sentences.
   void setQuantizer(const QString& chip, const QString& tip);
   const QString& quantizerTip() const { return m_quantizerTip; }
   void setLabels(WireLabels labels);

@@ -19,7 +19,7 @@ inline constexpr int kPortSnapPx = 14;
 inline constexpr int kGridPx = 8;
 /// The nearest place on it: a whole number.
 inline double onGrid(double place) { return std::round(place / kGridPx) * kGridPx; }
-/// Of an op's box.
+/// Corner radius of an op's box.
 inline constexpr double kNodeCornerPx = 6.0;
 inline constexpr int kFrameHeaderPx = 32;
 /// Between what is in a frame and its edges: hulls and their labels have room there.

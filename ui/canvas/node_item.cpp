@@ -26,7 +26,7 @@ constexpr double kBadgePx = 20.0;
 constexpr double kStatusInsetPx = 18.0;
 constexpr double kErrorWidthPx = 62.0;
 constexpr double kErrorHeightPx = 17.0;
-// Of the box of a bypassed op; its texts must still be readable.
+// Opacity of the box of a bypassed op; its texts must stay legible.
 constexpr double kGhostOpacity = 0.5;
 
 /// The largest size down to `least` of the wanted one at which the text fits.
@@ -170,7 +170,7 @@ void NodeItem::paintStatus(QPainter& painter) const {
   paintStatusBadge(painter, box().bottomLeft() + QPointF(kStatusInsetPx, 0), *m_look.status, m_theme);
 }
 
-/// What comes in goes on: a wire through the node, in the place of what it would do.
+/// Draws a wire through the bypassed node, from its main input to its main output.
 void NodeItem::paintBypass(QPainter& painter) const {
   if (m_look.inputs.empty() || m_look.outputs.empty()) return;
   QPen pen(m_theme.colors().dimText, 2.0);
@@ -271,7 +271,7 @@ void NodeItem::paintPort(QPainter& painter, const PortLook& port, bool isOutput,
   painter.setOpacity(1.0);
 }
 
-/// A pill across the lower edge: its colour is the heat, its text the error. From far away it is larger, as the title.
+/// A pill across the lower edge: its color is the heat, its text the error. From far away it is larger, as the title.
 void NodeItem::paintError(QPainter& painter, bool isFar) const {
   const double factor = isFar ? kFarFontFactor : 1.0;
   const double width = kErrorWidthPx * factor;

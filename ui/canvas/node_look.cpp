@@ -1,4 +1,4 @@
-// What the canvas shows of each node.
+// Appearance of each node on the canvas.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/node_look.h"
 
@@ -20,7 +20,7 @@ namespace {
 /// value: nullptr where it could not be inferred.
 QString specText(const Value* value) {
   return value ? QStringLiteral("%1 · %2").arg(formatSpec(value->spec), formatByteCount(value->spec.bytes()))
-               : translated("shape not known yet");
+               : translated("shape unknown");
 }
 
 std::optional<DType> dtypeOf(const Value* value) { return value ? std::optional(value->spec.dtype) : std::nullopt; }
@@ -97,15 +97,13 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wi
   const OperationPointer operation = operationOf(document, op);
   look.isUnknown = operation == nullptr;
   look.isNotRun = operation && isExternal(*operation);
-  if (look.isNotRun && !look.isBypassed) look.subtitle = translated("%1 · not run").arg(toQt(op.id));
+  if (look.isNotRun && !look.isBypassed) look.subtitle = translated("%1 · not executed").arg(toQt(op.id));
   if (operation) {
     look.category = operation->category;
     addDeclaredPorts(look, *operation, wiring, graph);
-    addWiredPorts(look, wiring, translated("<b>%1</b><br>The op has no such port; move the wire or remove it."));
+    addWiredPorts(look, wiring, translated("<b>%1</b><br>The op does not have this port. Move or remove the wire."));
   } else {
-    look.tip = translated(
-                   "This version does not know the op %1. It is kept as it is and written back unchanged, but "
-                   "the pipeline cannot run.")
+    look.tip = translated("Unknown op %1. The file keeps it unchanged, but the pipeline cannot run.")
                    .arg(toQt(op.operation).toHtmlEscaped());
     addWiredPorts(look, wiring, QStringLiteral("%1"));
   }

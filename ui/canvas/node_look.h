@@ -20,7 +20,7 @@ enum class NodeKind { Op, Input, Output };
 struct PortLook {
   std::string name;
   QString tip;
-  /// Of its tensor; nothing: not known.
+  /// Dtype of its tensor; nullopt if unknown.
   std::optional<DType> dtype;
   /// Extra ports show their name; the main one is where everybody expects it.
   bool isNamed = false;
@@ -33,7 +33,7 @@ struct NodeLook {
   QString title;
   QString subtitle;
   std::string category;
-  /// Of an op that is known only its problems: the scene writes them under the op's card.
+  /// For a known op only its problems; the scene appends them to the op's card.
   QString tip;
   std::vector<PortLook> inputs;
   std::vector<PortLook> outputs;
@@ -44,7 +44,7 @@ struct NodeLook {
   std::optional<Severity> worst;
   /// The worst rms error of what the op makes, where it is shown.
   std::optional<double> rmsError;
-  /// Of an op, where it is shown.
+  /// Run status of an op, if it is shown.
   std::optional<NodeStatus> status;
   bool operator==(const NodeLook&) const = default;
 

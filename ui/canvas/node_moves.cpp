@@ -19,7 +19,7 @@ namespace fuseline::ui {
 
 namespace {
 
-/// What moved less was clicked with an unsteady hand.
+/// A shorter move is a click with an unsteady hand.
 constexpr double kLeastMovePx = 3.0;
 
 /// The left and upper edge of these nodes; without ids, of all.
@@ -97,7 +97,7 @@ bool NodeMoves::layOut() {
     moves.push_back({.id = id, .position = Position{target.x(), target.y()}});
     after[id].translate(target - m_parts.items.node(id)->pos().toPoint());
   }
-  apply("Lay out", moves, refitFrames(document, before, after));
+  apply("Auto-arrange", moves, refitFrames(document, before, after));
   return !areSome;
 }
 
@@ -107,7 +107,7 @@ void NodeMoves::arrangeSelected(Arrangement arrangement) {
     const Position place = placeOf(id);
     boxes[id] = QRect(QPoint(place.x, place.y), m_parts.items.node(id)->look().size().toSize());
   }
-  if (boxes.size() < 2) return Q_EMIT hint(tr("Select two nodes or more; then they can be arranged."));
+  if (boxes.size() < 2) return Q_EMIT hint(tr("Fewer than two nodes are selected. Select the nodes to arrange."));
   apply("Arrange", arrange(boxes, arrangement));
 }
 
@@ -115,7 +115,7 @@ void NodeMoves::moveSelected(QPoint steps) {
   m_parts.frames.beginDrag();
   QList<QGraphicsItem*> moved = m_parts.scene.selectedItems();
   moved.removeIf([](const QGraphicsItem* item) { return !(item->flags() & QGraphicsItem::ItemIsMovable); });
-  if (moved.isEmpty()) return Q_EMIT hint(tr("Select what shall move: ops, or frames that are not locked."));
+  if (moved.isEmpty()) return Q_EMIT hint(tr("Nothing movable is selected. Select ops or unlocked frames to move."));
   moveTogether([&] {
     for (QGraphicsItem* item : std::as_const(moved)) item->moveBy(steps.x() * kGridPx, steps.y() * kGridPx);
   });

@@ -1,4 +1,4 @@
-// Nodes as boxes in the colours of their categories, and frames; nothing of the map is kept between paints.
+// Nodes as boxes in the colors of their categories, and frames; nothing of the map is kept between paints.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/overview_map.h"
 
@@ -25,8 +25,8 @@ constexpr double kLeastBoxPx = 2.0;
 
 OverviewMap::OverviewMap(const GraphScene& scene, GraphView& view, const Theme& theme)
     : QWidget(&view), m_scene(scene), m_view(view), m_theme(theme) {
-  setAccessibleName(tr("Overview of the canvas"));
-  setToolTip(tr("Click or drag to show another part of the pipeline"));
+  setAccessibleName(tr("Minimap"));
+  setToolTip(tr("Click or drag to move the view"));
   setCursor(Qt::PointingHandCursor);
   view.installEventFilter(this);
   connect(&scene, &QGraphicsScene::changed, this, &OverviewMap::refresh);

@@ -1,4 +1,4 @@
-// The shape of a port by the dtype of its tensor, so that colour is not the only thing that tells dtypes apart.
+// The shape of a port by the dtype of its tensor, so that color is not the only thing that tells dtypes apart.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

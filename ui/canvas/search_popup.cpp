@@ -23,14 +23,14 @@ SearchPopup::SearchPopup(const QString& what, Search search, QWidget* parent)
       m_search(std::move(search)),
       m_query(new QLineEdit(this)),
       m_list(new QTreeWidget(this)),
-      m_showAll(new QCheckBox(tr("Show &all, with the reasons against them"), this)),
+      m_showAll(new QCheckBox(tr("Show &incompatible ops, and why"), this)),
       m_reason(new QLabel(this)) {
   setAttribute(Qt::WA_DeleteOnClose);
   setFrameShape(StyledPanel);
   m_query->setPlaceholderText(what);
   m_query->setAccessibleName(what);
   m_query->installEventFilter(this);
-  m_list->setAccessibleName(tr("What matches"));
+  m_list->setAccessibleName(tr("Search results"));
   m_list->setFrameShape(NoFrame);
   m_list->setColumnCount(2);
   m_list->setHeaderHidden(true);

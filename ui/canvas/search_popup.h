@@ -21,7 +21,7 @@ struct SearchChoice {
   QString reason = {};  // why it cannot be chosen; empty: it can
 };
 
-/// What matches a text, best first; all of an empty one.
+/// Matches of a text, best first; all choices for an empty text.
 using Search = std::function<std::vector<SearchChoice>(const QString& query)>;
 
 /// Deletes itself when it closes.

@@ -9,7 +9,7 @@
 
 namespace fuseline::ui {
 
-/// Told by sign and colour: an empty disc with a dash, a blue triangle, a green tick, an amber tilde, a red cross.
+/// Told by sign and color: an empty disc with a dash, a blue triangle, a green tick, an amber tilde, a red cross.
 void paintStatusBadge(QPainter& painter, QPointF centre, NodeStatus status, const Theme& theme);
 
 }  // namespace fuseline::ui

@@ -19,11 +19,12 @@ class ThumbnailMaker : public QObject {
   Q_OBJECT
 
  public:
-  /// Of size.width() x size.height() pixels, times the density of the screen; in the colours of the theme then.
+  /// Makes thumbnails of size.width() x size.height() pixels, times the screen's density, in the theme's current
+  /// colors.
   ThumbnailMaker(const Theme& theme, SessionSettings settings, QSize size, QObject* parent = nullptr);
   ~ThumbnailMaker() override;
 
-  /// Of the pipeline in `text`, which made() will call `name`.
+  /// Requests a thumbnail of the pipeline in `text`; made() reports it under `name`.
   void request(const QString& name, const std::string& text);
   /// Forgets what was requested and is not made yet.
   void clear();

@@ -64,8 +64,8 @@ Link WireGesture::linkTo(const PortRef& target) const {
 
 Verdict WireGesture::verdictOn(const PortRef& target) const {
   if (target.isOutput == m_draft->origin.isOutput) {
-    return Verdict::no(target.isOutput ? tr("An output can only be joined to an input.").toStdString()
-                                       : tr("An input can only be joined to an output.").toStdString());
+    return Verdict::no(target.isOutput ? tr("An output can only be connected to an input.").toStdString()
+                                       : tr("An input can only be connected to an output.").toStdString());
   }
   const Link link = linkTo(target);
   return linkVerdict(m_parts.scope.document(), link.from, link.to);
@@ -117,7 +117,7 @@ QString WireGesture::sentenceOf(const PortRef& target) {
   m_draft->line->setPen(pen);
   if (!verdict) return toQt(verdict.reason());
   const QString warning = toQt(linkWarning(m_parts.scope.document(), link.from, link.to));
-  return warning.isEmpty() ? warning : tr("Can be connected, but: %1").arg(warning);
+  return warning.isEmpty() ? warning : tr("Connects, with a warning: %1").arg(warning);
 }
 
 void WireGesture::finish() {
@@ -167,7 +167,7 @@ void WireGesture::release(QPointF position, QPoint screenPosition) {
   const bool isClick = QLineF(m_draft->pressedAt, position).length() < kClickTolerancePx;
   if (!isClick || m_draft->isSticky) return drop(position, screenPosition);
   m_draft->isSticky = true;
-  Q_EMIT hint(tr("Click a port to connect it, or press Esc."));
+  Q_EMIT hint(tr("Click a port to connect. Esc: cancel."));
 }
 
 // ----------------------------------------------------------------------------------------------------- wires by keys
@@ -189,7 +189,7 @@ std::vector<PortRef> WireGesture::originsOf(const NodeItem& item) const {
 
 void WireGesture::start() {
   const NodeItem* item = m_parts.items.node(m_parts.scope.singleSelection().toStdString());
-  if (!item) return Q_EMIT hint(tr("Select the op where the wire begins; then press W."));
+  if (!item) return Q_EMIT hint(tr("No op is selected. Select the source op of the wire, then press W."));
   const std::vector<PortRef> ports = originsOf(*item);
   if (ports.empty()) return;
   const std::size_t key = m_draft ? (m_draft->key + 1) % ports.size() : 0;
@@ -217,7 +217,7 @@ void WireGesture::aim(QPointF direction) {
 
 QPointF WireGesture::end() const { return m_draft ? m_draft->end : QPointF(); }
 
-/// Of those that the wire may join; cost: nothing where the port is out of the question.
+/// Nearest port that the wire may connect to. cost: nullopt if the port cannot be connected.
 std::optional<PortRef> WireGesture::nearestPort(
     const std::function<std::optional<double>(const PortRef&, QPointF)>& cost) const {
   std::optional<PortRef> nearest;
@@ -232,7 +232,7 @@ std::optional<PortRef> WireGesture::nearestPort(
   return nearest;
 }
 
-/// Of a wire without a target: before the input that it was taken off, or where it begins.
+/// Loose end of a wire without a target: near the input it was disconnected from, or at its source.
 QPointF WireGesture::looseEnd() const {
   if (!m_draft->pickedUp) return *m_parts.items.node(m_draft->origin.node)->portPosition(m_draft->origin);
   const Endpoint& input = m_draft->pickedUp->to;
@@ -244,13 +244,13 @@ void WireGesture::aimByKey(const std::optional<PortRef>& target) {
   const QString sentence = aimAt(target, target ? QPointF() : looseEnd());
   if (!sentence.isEmpty()) return Q_EMIT hint(sentence);
   if (target)
-    Q_EMIT hint(tr("From %1 to %2: Enter connects, arrows aim elsewhere, W begins at another port, Esc gives up.")
+    Q_EMIT hint(tr("%1 → %2. Enter: connect; arrow keys: another target; W: another source port; Esc: cancel.")
                     .arg(name(m_draft->origin), name(*target)));
   else if (m_draft->pickedUp)
-    Q_EMIT hint(tr("Off %1: Enter leaves it off, arrows aim elsewhere, Esc puts it back.")
+    Q_EMIT hint(tr("Disconnected from %1. Enter: leave disconnected; arrow keys: another target; Esc: restore.")
                     .arg(toQt(toString(m_draft->pickedUp->to))));
   else
-    Q_EMIT hint(tr("From %1: arrows choose a port.").arg(name(m_draft->origin)));
+    Q_EMIT hint(tr("%1 → ... Arrow keys: choose a target port.").arg(name(m_draft->origin)));
 }
 
 }  // namespace fuseline::ui

@@ -67,7 +67,7 @@ QStringList instancesOf(const std::string& block, const PipelineDocument& docume
   return ids;
 }
 
-/// Of what happened inside a block, its instances.
+/// Nodes of a change; for a change inside a block, its instances.
 QStringList nodesOf(const DocumentChange& change, const PipelineDocument& document) {
   if (!change.block.empty()) return instancesOf(change.block, document);
   if (change.section == ChangedSection::Blocks) return instancesOf(change.id, document);
@@ -81,7 +81,7 @@ QStringList nodesOf(const DocumentChange& change, const PipelineDocument& docume
 QString listTitle(const std::string& list) {
   if (list == "forward") return ChangesModel::tr("fused plan, forward");
   if (list == "backward") return ChangesModel::tr("fused plan, backward");
-  return ChangesModel::tr("fused plan, hand-overs");
+  return ChangesModel::tr("fused plan, quantized outputs");
 }
 
 /// The nodes of the document that these ops of the graph came from.
@@ -124,8 +124,8 @@ QString amountsText(const MetricChange& metric) {
 
 QString metricTitle(const MetricChange& metric) {
   if (!metric.phase.empty()) return ChangesModel::tr("%1, %2").arg(toQt(metric.name), toQt(metric.phase));
-  if (metric.name == "median") return ChangesModel::tr("time from end to end");
-  if (metric.name == "unfused") return ChangesModel::tr("time from end to end, unfused");
+  if (metric.name == "median") return ChangesModel::tr("end-to-end time");
+  if (metric.name == "unfused") return ChangesModel::tr("end-to-end time, unfused");
   return ChangesModel::tr("speed-up of fusing");
 }
 
@@ -149,7 +149,7 @@ QStringList idsOf(const std::vector<std::string>& owners) {
   return ids;
 }
 
-/// Of a step that is gone, what it was of.
+/// Ops of a step; for a removed step, its former ops.
 QStringList ownersOf(const MeasuredChange& measured, const MetricChange& step) {
   for (const RunRecord* record : {measured.next, measured.base})
     if (const VariantRecord* variant = record->variant(measured.comparison.variant))
@@ -189,10 +189,10 @@ QString figureText(const PipelineDifference& difference, std::string_view name, 
 
 /// "fused: 16 steps instead of 4, peak memory 94.3 MiB instead of 13 MiB"
 QString planText(const PipelineDifference& difference) {
-  const QString peak = ChangesModel::tr("peak memory %1 instead of %2");
-  QStringList parts = {figureText(difference, "launches", ChangesModel::tr("%1 step instead of %2"),
-                                  ChangesModel::tr("%1 steps instead of %2")),
-                       figureText(difference, "peakBytes", peak, peak)};
+  const QString peak = ChangesModel::tr("peak memory %2 → %1");
+  QStringList parts = {
+      figureText(difference, "launches", ChangesModel::tr("%2 → %1 step"), ChangesModel::tr("%2 → %1 steps")),
+      figureText(difference, "peakBytes", peak, peak)};
   parts.removeAll(QString());
   return parts.isEmpty() ? QString() : ChangesModel::tr("fused: %1").arg(parts.join(QStringLiteral(", ")));
 }
@@ -212,7 +212,7 @@ QColor changeColor(const ThemeColors& colors, Kind kind) {
 QString changeSign(Kind kind) { return kind == Kind::Removed ? QStringLiteral("−") : QString(QChar(markOf(kind))); }
 
 ChangesModel::ChangesModel(QObject* parent) : QStandardItemModel(0, ColumnCount, parent) {
-  setHorizontalHeaderLabels({tr("What"), tr("Change"), tr("From -> to")});
+  setHorizontalHeaderLabels({tr("Subject"), tr("Change"), tr("Old -> new")});
 }
 
 void ChangesModel::show(const ComparisonResult& result, const MeasuredChange* measured, const Theme& theme) {
@@ -264,7 +264,7 @@ void ChangesModel::addPlanChanges(const ComparisonResult& result, const ThemeCol
       const Analysis& analysis = isNew ? *result.analysis : *result.baseAnalysis;
       QStandardItem* row = addRow(*group,
                                   {.what = toQt(line.text),
-                                   .kind = isNew ? tr("+ now") : tr("− no longer"),
+                                   .kind = isNew ? tr("+ added") : tr("− removed"),
                                    .details = {},
                                    .color = changeColor(colors, isNew ? Kind::Added : Kind::Removed)},
                                   toQt(list.list) + line.mark + toQt(line.text));
@@ -291,7 +291,7 @@ void ChangesModel::addFigures(const PipelineDifference& difference, const ThemeC
 /// Totals, then the steps that changed, and not by chance.
 void ChangesModel::addMeasured(const MeasuredChange& measured, const PipelineDocument& document,
                                const ThemeColors& colors) {
-  QStandardItem* group = addGroup(tr("measured in turns, %1 plan").arg(toQt(measured.comparison.variant)));
+  QStandardItem* group = addGroup(tr("measured interleaved, %1 plan").arg(toQt(measured.comparison.variant)));
   for (const MetricChange& total : measured.comparison.totals)
     if (total.unit == "ns" || total.unit == "x") addRow(*group, lookOf(total, colors), QString());
   for (const MetricChange& step : measured.comparison.steps) {
@@ -326,7 +326,7 @@ QModelIndex ChangesModel::rowOfKey(const QString& key) const {
 
 QString comparisonText(const ComparisonResult& result) {
   const PipelineDifference& difference = result.difference;
-  if (difference.changes.empty()) return ChangesModel::tr("No difference: both mean the same.");
+  if (difference.changes.empty()) return ChangesModel::tr("No differences: both pipelines are equivalent.");
   const ChangeCounts counts = countChanges(difference.changes);
   QStringList parts = {opsText(counts)};
   if (counts.others > 0)
@@ -335,9 +335,9 @@ QString comparisonText(const ComparisonResult& result) {
   parts.removeAll(QString());
   QString text = parts.join(QStringLiteral("; ")) + u'.';
   if (!result.baseAnalysis->isRunnable())
-    text += ChangesModel::tr(" The plans are not compared: the base has errors.");
+    text += ChangesModel::tr(" Plans cannot be compared: the other pipeline has errors.");
   else if (!result.analysis->isRunnable())
-    text += ChangesModel::tr(" The plans are not compared: this pipeline has errors.");
+    text += ChangesModel::tr(" Plans cannot be compared: this pipeline has errors.");
   return text;
 }
 

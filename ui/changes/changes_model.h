@@ -10,12 +10,12 @@
 
 namespace fuseline::ui {
 
-/// The colour of a kind of change, on the canvas and in the list; a sign and a word say the same.
+/// The color of a kind of change, on the canvas and in the list; a sign and a word say the same.
 QColor changeColor(const ThemeColors& colors, DocumentChange::Kind kind);
 /// "+", "−", "~", ">".
 QString changeSign(DocumentChange::Kind kind);
 
-/// What runs of both pipelines say that took turns.
+/// Result of runs of both pipelines, measured interleaved.
 struct MeasuredChange {
   RunComparison comparison;
   const RunRecord* base;
@@ -28,11 +28,11 @@ class ChangesModel : public QStandardItemModel {
  public:
   enum Column { WhatColumn, KindColumn, DetailsColumn, ColumnCount };
   enum Role {
-    /// Of a change of the document its index; of what follows from these in the plan -1.
+    /// Index of a change of the document; -1 for derived changes of the plan.
     ChangeRole = Qt::UserRole + 1,
     /// Ids of the nodes that a row is about, as they are called now. Those that are gone are not there.
     NodesRole,
-    /// What tells the row from others, also after it was compared again.
+    /// Key of the row that stays the same after another comparison.
     KeyRole
   };
   explicit ChangesModel(QObject* parent = nullptr);

@@ -34,7 +34,7 @@ ChangesPanel::ChangesPanel(Session& session, PipelineComparison& comparison, con
       m_theme(theme),
       m_model(new ChangesModel(this)),
       m_view(new QTreeView(this)),
-      m_takeBackAction(new QAction(tr("Ta&ke back this change"), this)),
+      m_takeBackAction(new QAction(tr("&Revert this change"), this)),
       m_title(new ElidedLabel(this)),
       m_summary(new QLabel(this)),
       m_off(new QWidget(this)),
@@ -88,8 +88,8 @@ void ChangesPanel::createPages() {
   on->addLayout(head);
   on->addWidget(m_view, 1);
   on->addWidget(createButtons());
-  auto* invitation = new QLabel(
-      tr("Nothing is compared. Here stands what is not as in another pipeline, and what it does to the plan."), m_off);
+  auto* invitation =
+      new QLabel(tr("No comparison. Choose a pipeline to see what differs and how the plan changes."), m_off);
   invitation->setAlignment(Qt::AlignCenter);
   invitation->setWordWrap(true);
   m_starts->setLayout(new QHBoxLayout);
@@ -115,12 +115,12 @@ QWidget* ChangesPanel::createButtons() {
     row->addWidget(button);
     return button;
   };
-  m_previous = add(tr("Previous"), tr("The change before (Shift+F7)"), [this] { selectNext(-1); });
-  m_next = add(tr("Next"), tr("The change after (F7)"), [this] { selectNext(1); });
+  m_previous = add(tr("Previous"), tr("Previous change (Shift+F7)"), [this] { selectNext(-1); });
+  m_next = add(tr("Next"), tr("Next change (F7)"), [this] { selectNext(1); });
   m_takeBack = add(m_takeBackAction->text().remove(u'&'), {}, [this] { takeBackCurrent(); });
   m_measure = add(tr("Measure both"), {}, [this] { measureBoth(); });
   row->addStretch(1);
-  add(tr("End the comparison"), tr("The pipeline stays as it is"), [this] { Q_EMIT endWanted(); });
+  add(tr("Stop comparing"), tr("Keeps the pipeline as it is"), [this] { Q_EMIT endWanted(); });
   return buttons;
 }
 
@@ -219,8 +219,7 @@ void ChangesPanel::showCurrent() {
 
 void ChangesPanel::refreshTakeBack() {
   const QString problem = takeBackProblem();
-  const QString tip =
-      problem.isEmpty() ? tr("Puts back what the other pipeline says, as one edit that can be undone") : problem;
+  const QString tip = problem.isEmpty() ? tr("Restores this part from the other pipeline. Can be undone.") : problem;
   m_takeBackAction->setEnabled(problem.isEmpty());
   m_takeBackAction->setToolTip(tip);
   m_takeBack->setEnabled(problem.isEmpty());
@@ -229,11 +228,11 @@ void ChangesPanel::refreshTakeBack() {
 
 /// Why the current row cannot be taken back; empty: it can.
 QString ChangesPanel::takeBackProblem() const {
-  if (!m_comparison.isOn()) return tr("Nothing is compared.");
+  if (!m_comparison.isOn()) return tr("No comparison. Choose a pipeline first.");
   const QModelIndex row = m_view->currentIndex().siblingAtColumn(0);
-  if (row.data(ChangesModel::KeyRole).toString().isEmpty()) return tr("Choose a change first.");
+  if (row.data(ChangesModel::KeyRole).toString().isEmpty()) return tr("No change is selected. Choose a change first.");
   const int change = row.data(ChangesModel::ChangeRole).toInt();
-  if (change < 0) return tr("A plan follows from the pipeline: take back what changed there.");
+  if (change < 0) return tr("Plans are derived from the pipeline. Revert the change in the pipeline instead.");
   const Result<Edit> edit = m_comparison.editToTakeBack(change);
   return edit ? QString() : toQt(edit.error().message);
 }
@@ -243,7 +242,7 @@ void ChangesPanel::takeBackCurrent() {
   if (row.isValid() && m_takeBackAction->isEnabled()) m_comparison.takeBack(row.data(ChangesModel::ChangeRole).toInt());
 }
 
-/// What the last run and the reference say, if they took turns and the pipeline is still as it was.
+/// Change between the last run and the reference, if they were interleaved and the pipeline has not changed.
 std::optional<MeasuredChange> ChangesPanel::measuredChange() const {
   const std::optional<LastRun>& run = m_session.lastRun();
   const Baseline* const base = m_session.baselines().reference();
@@ -257,22 +256,21 @@ std::optional<MeasuredChange> ChangesPanel::measuredChange() const {
 void ChangesPanel::refreshMeasure() {
   const QString problem = measureProblem();
   m_measure->setEnabled(problem.isEmpty());
-  m_measure->setToolTip(problem.isEmpty() ? tr("Runs both pipelines in turns, so that what else the machine does meets "
-                                               "them alike. The other one becomes a baseline.")
+  m_measure->setToolTip(problem.isEmpty() ? tr("Runs both pipelines interleaved, so that background load affects both "
+                                               "equally. The other pipeline's run becomes a baseline.")
                                           : problem);
 }
 
 /// Why both cannot be measured; empty: they can.
 QString ChangesPanel::measureProblem() const {
-  if (!m_comparison.isOn()) return tr("Nothing is compared.");
-  if (m_session.isRunning()) return tr("Something else is running.");
-  if (m_comparison.isComparing()) return tr("The pipelines are being compared.");
+  if (!m_comparison.isOn()) return tr("No comparison. Choose a pipeline first.");
+  if (m_session.isRunning()) return tr("Another run is in progress. Stop it, or wait for it to end.");
+  if (m_comparison.isComparing()) return tr("The comparison is not complete yet.");
   const ComparisonResult& result = *m_comparison.result();
-  if (!result.baseAnalysis->isRunnable()) return tr("The other pipeline has errors.");
-  if (!result.analysis->isRunnable()) return tr("This pipeline has errors.");
+  if (!result.baseAnalysis->isRunnable()) return tr("The other pipeline has errors. Fix them to measure both.");
+  if (!result.analysis->isRunnable()) return tr("This pipeline has errors. Fix them to measure both.");
   if (!m_session.baselines().hasRoomForTurns())
-    return tr("%1 baselines are pinned: there is no room for the other pipeline. Unpin one, with the × beside its name "
-              "above Timings.")
+    return tr("%1 baselines are pinned, which is the maximum. Unpin one with the × next to its name above Timings.")
         .arg(Baselines::kMost);
   return {};
 }

@@ -41,7 +41,7 @@ QModelIndex HistoryModel::currentState() const {
 }
 
 QString HistoryModel::labelOf(std::size_t depth) const {
-  return depth == 0 ? tr("As it was opened") : toQt(m_session.history().label(depth - 1));
+  return depth == 0 ? tr("Opened") : toQt(m_session.history().label(depth - 1));
 }
 
 /// "now, saved".

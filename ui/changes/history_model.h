@@ -21,7 +21,7 @@ class HistoryModel : public QAbstractListModel {
   int rowCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;
   std::size_t depthOf(const QModelIndex& index) const;
-  /// That the pipeline is in.
+  /// Row of the current state of the pipeline.
   QModelIndex currentState() const;
 
  private:

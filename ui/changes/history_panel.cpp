@@ -20,8 +20,8 @@ HistoryPanel::HistoryPanel(Session& session, const Theme& theme, QWidget* parent
   m_view->setAlternatingRowColors(true);
   m_view->setFrameShape(QFrame::NoFrame);
   m_view->setTextElideMode(Qt::ElideRight);
-  m_view->setAccessibleName(tr("History of the pipeline"));
-  m_view->setAccessibleDescription(tr("The newest edit first; Enter takes the pipeline to the state after it"));
+  m_view->setAccessibleName(tr("Edit history"));
+  m_view->setAccessibleDescription(tr("Newest edit first. Enter: go to the state after this edit"));
   m_view->installEventFilter(this);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);

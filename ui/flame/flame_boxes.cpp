@@ -97,7 +97,7 @@ class BoxBuilder {
 
   QString timesText(const TimeNode& node) const {
     QString text = (node.isEstimate ? translated("about %1") : QStringLiteral("%1")).arg(formatDurationNs(node.ns));
-    if (node.level == TimeLevel::Plan) return text + translated(" in its steps, the medians over the rounds");
+    if (node.level == TimeLevel::Plan) return text + translated(" in its steps (sum of medians)");
     return text + translated(", %1 of the plan").arg(percent(node.ns, m_planNs));
   }
 
@@ -106,9 +106,8 @@ class BoxBuilder {
     if (node.level > TimeLevel::Pass && !m_boxes.empty())
       tip += line(translated("%1 of %2")
                       .arg(percent(node.ns, m_boxes[parent].lengthNs()), m_boxes[parent].label.toHtmlEscaped()));
-    if (node.isEstimate)
-      tip += line(translated("An estimate: its share is that of the unfused plan. Nobody has measured it."));
-    if (node.count > 1) tip += line(translated("%1 of the same name").arg(node.count));
+    if (node.isEstimate) tip += line(translated("Estimate, not measured: share as in the unfused plan."));
+    if (node.count > 1) tip += line(translated("%1 with the same name").arg(node.count));
     return tip + (node.level == TimeLevel::Step && node.count == 1 ? stepText(m_variant.steps[node.steps.front()])
                                                                    : QString());
   }

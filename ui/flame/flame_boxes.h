@@ -26,7 +26,7 @@ struct FlameBox {
   QString tip;
   QString words;         // for assistive technology
   QStringList owners;    // none of the plan and its passes
-  std::string category;  // of its op, for its colour; empty for what holds several
+  std::string category;  // of its op, for its color; empty for what holds several
   bool isFused = false;
   bool isBackward = false;
   bool isEstimate = false;
@@ -42,7 +42,7 @@ std::vector<FlameBox> flameBoxes(const RunRecord& record, const VariantRecord& v
 /// Boxes whose names the expression is found in, by box. No expression: none.
 std::vector<bool> matchingBoxes(const std::vector<FlameBox>& boxes, const QRegularExpression& expression);
 
-/// What they take together. A box within another one that matches counts once; estimates do not count.
+/// Total time of the matches. A match inside another match counts once; estimates do not count.
 double matchedNs(const std::vector<FlameBox>& boxes, const std::vector<bool>& isMatch);
 
 }  // namespace fuseline::ui

@@ -31,7 +31,7 @@ FlamePanel::FlamePanel(Session& session, const Theme& theme, QWidget* parent)
       m_caption(new QLabel(this)),
       m_empty(new QLabel(this)),
       m_plan(new QComboBox(this)),
-      m_together(new QCheckBox(tr("Instances of a block together"), this)),
+      m_together(new QCheckBox(tr("Group block instances"), this)),
       m_search(new QLineEdit(this)),
       m_view(new FlameView(session, theme)),
       m_area(new QScrollArea(this)),
@@ -63,12 +63,12 @@ QHBoxLayout* FlamePanel::makeHead() {
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
   m_caption->setToolTip(
-      tr("Each box is as wide as what it took, in the median over all rounds; what stands beneath it is a part of it.\n"
-         "Double click or Return zooms to a box, Backspace one level out, Home or Escape to the whole plan"));
-  m_plan->setAccessibleName(tr("Plan whose time is shown"));
-  m_together->setToolTip(tr("One box for all instances of a block, with the sum of their times"));
+      tr("Box width: median time over all rounds. A box contains the boxes below it.\nDouble-click or Return: zoom in; "
+         "Backspace: zoom out; Home or Escape: whole plan"));
+  m_plan->setAccessibleName(tr("Plan to show"));
+  m_together->setToolTip(tr("Show all instances of a block as one box, with the sum of their times"));
   m_search->setPlaceholderText(tr("Search (/)"));
-  m_search->setToolTip(tr("A regular expression, such as fc[12] or Linear|GEMM; Enter selects the next match"));
+  m_search->setToolTip(tr("Regular expression, such as fc[12] or Linear|GEMM. Enter: next match"));
   m_search->setAccessibleName(tr("Search in the flame graph"));
   m_search->setClearButtonEnabled(true);
   m_search->setMaximumWidth(kSearchPx);
@@ -92,11 +92,10 @@ QHBoxLayout* FlamePanel::makeHead() {
 
 QString FlamePanel::emptyText() const {
   const auto& run = m_session.lastRun();
-  if (!run) return tr("Nothing measured yet. Press Run (Ctrl+Enter) to see where the time goes.");
+  if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to see where the time goes.");
   if (!m_view->boxes().empty()) return {};
   const std::string reason = whyNoTimeline(run->record);
-  return tr("Steps of this run have no times: %1. Press Run (Ctrl+Enter) to see where the time goes.")
-      .arg(toQt(reason));
+  return tr("This run has no step times: %1. Press Run (Ctrl+Enter) to see where the time goes.").arg(toQt(reason));
 }
 
 void FlamePanel::showEvent(QShowEvent* event) {
@@ -168,8 +167,8 @@ void FlamePanel::search() {
 QString FlamePanel::searchText() const {
   if (m_search->text().isEmpty()) return {};
   const QRegularExpression expression(m_search->text());
-  if (!expression.isValid()) return tr("No regular expression: %1").arg(expression.errorString());
-  if (m_view->numMatches() == 0) return tr("Nothing is called like this");
+  if (!expression.isValid()) return tr("Invalid regular expression: %1").arg(expression.errorString());
+  if (m_view->numMatches() == 0) return tr("No matches");
   return tr("%1 found, %2 % of the plan")
       .arg(counted(m_view->numMatches(), tr("box"), tr("boxes")))
       .arg(100.0 * m_view->matchedShare(), 0, 'f', 1);
@@ -180,8 +179,7 @@ void FlamePanel::refreshCaption() {
   if (!run || m_view->boxes().empty()) return;
   const FlameBox& zoomed = m_view->boxes()[m_view->zoomed()];
   QStringList parts = {tr("<b>%1</b>: %2").arg(zoomed.label.toHtmlEscaped(), formatDurationNs(zoomed.lengthNs()))};
-  parts.append(m_view->zoomed() == 0 ? tr("the sum of its steps, each in the median over all rounds")
-                                     : tr("zoomed in; Home shows the whole plan"));
+  parts.append(m_view->zoomed() == 0 ? tr("sum of the medians of its steps") : tr("zoomed in; Home: whole plan"));
   if (const QString found = searchText(); !found.isEmpty())
     parts.append(QStringLiteral("<b>%1</b>").arg(found.toHtmlEscaped()));
   if (const QString stale = staleText(*run); !stale.isEmpty())
@@ -205,7 +203,7 @@ void FlamePanel::askAndSave() {
                  this);
   if (path.isEmpty()) return;
   const Result<void> saved = saveSvg(path);
-  Q_EMIT message(saved ? tr("The flame graph is in %1.").arg(path) : toQt(saved.error().message));
+  Q_EMIT message(saved ? tr("Flame graph saved to %1.").arg(path) : toQt(saved.error().message));
 }
 
 }  // namespace fuseline::ui

@@ -24,7 +24,7 @@ class FlamePanel : public QWidget {
   QString caption() const { return m_caption->text(); }
   /// Why there is nothing to see; empty where there is.
   QString emptyText() const;
-  /// What is in view, as SVG. Errors: the file could not be written.
+  /// Saves the visible part as SVG. Errors: the file could not be written.
   Result<void> saveSvg(const QString& path) const;
 
  Q_SIGNALS:

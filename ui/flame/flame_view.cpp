@@ -229,7 +229,7 @@ QByteArray FlameView::toSvg(const QString& title) const {
   Theme paper;
   paper.usePaperColors(false);
   const QSize size(width(), sizeHint().height());
-  return svgPicture(size, title, tr("Where the time of a pipeline goes, drawn by Fuseline"), [&](QPaintDevice& device) {
+  return svgPicture(size, title, tr("Flame graph of a pipeline's time, drawn by Fuseline"), [&](QPaintDevice& device) {
     QPainter painter(&device);
     painter.fillRect(QRect(QPoint(), size), paper.colors().canvas);
     paintBoxes(painter, paper);
@@ -242,7 +242,7 @@ void FlameView::paintEvent(QPaintEvent*) {
   paintBoxes(painter, m_theme);
 }
 
-/// What is too narrow to have parts that could be seen is drawn without them.
+/// Boxes too narrow to show their parts are drawn without them.
 void FlameView::paintBoxes(QPainter& painter, const Theme& theme) const {
   std::vector<bool> isHidden(m_boxes.size(), false);
   for (std::size_t i = 0; i < m_boxes.size(); ++i) {
@@ -255,7 +255,7 @@ void FlameView::paintBoxes(QPainter& painter, const Theme& theme) const {
   }
 }
 
-/// Plans and passes in their own colours, groups without one, all else in that of its op.
+/// Plans and passes in their own colors, groups without one, all else in that of its op.
 QColor FlameView::fillOf(const FlameBox& box, const Theme& theme) const {
   const ThemeColors& colors = theme.colors();
   switch (box.level) {

@@ -38,7 +38,7 @@ class FlameView : public QWidget {
   std::optional<std::size_t> currentBox() const { return m_cursor; }
   /// Where it is drawn; empty: out of view.
   QRectF areaOf(std::size_t box) const;
-  /// What is in view, in colours for paper, as the bytes of a file.
+  /// The visible part as an SVG file, in colors for paper.
   QByteArray toSvg(const QString& title) const;
   QString tipAt(QPointF position) const;
   QSize sizeHint() const override;

@@ -26,7 +26,7 @@ bool breaksAt(const Graph& graph, const Attempt& attempt, const QSet<QString>& s
   });
 }
 
-/// What applies comes first; then what gains most, as far as it was measured or can be predicted.
+/// Applied fusions come first, then those with the largest measured or predicted gain.
 bool standsBefore(const Attempt& a, const Attempt& b, const DeviceModel& device) {
   const auto isMiss = [](const Attempt& attempt) { return attempt.outcome != Outcome::Fused; };
   if (isMiss(a) != isMiss(b)) return isMiss(b);

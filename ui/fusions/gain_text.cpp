@@ -35,9 +35,9 @@ QString predictedText(const Saving& saving, const DeviceModel& device) {
 }
 
 QString predictionTip(const DeviceModel& device) {
-  const QString least = translated("An estimate: the least memory traffic that each plan can have.");
-  if (!device.isKnown()) return least + translated(" After a run of this pipeline it is told in time, too.");
-  return least + translated(" Its time is that at %1 GB/s, the rate of %2.")
+  const QString least = translated("Estimate from the minimum memory traffic of each plan.");
+  if (!device.isKnown()) return least + translated(" Run the pipeline to see it in time, too.");
+  return least + translated(" Time at %1 GB/s, the bandwidth of %2.")
                      .arg(QString::number(device.bandwidthBytesPerSecond / 1e9, 'f', 1), toQt(device.source));
 }
 
@@ -48,7 +48,7 @@ QString measuredText(const Attempt& attempt) {
   const QString interval =
       translated("(%1×, 95 % interval %2 to %3) on %4")
           .arg(ratio(gain.speedup), ratio(gain.speedupLow), ratio(gain.speedupHigh), toQt(gain.device));
-  if (!gain.isClear()) return translated("Measured without a clear difference %1.").arg(interval);
+  if (!gain.isClear()) return translated("No significant difference measured %1.").arg(interval);
   const QString verb = gain.isFaster() ? translated("Measured to save %1 %2.") : translated("Measured to lose %1 %2.");
   return verb.arg(formatDurationNs(std::abs(gain.gainNs)), interval);
 }

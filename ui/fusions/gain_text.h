@@ -1,4 +1,4 @@
-// What a fusion gains, in words: predicted, and labelled so, and beside it what a run measured.
+// The gain of a fusion in words: predicted (and labeled so), and measured by a run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

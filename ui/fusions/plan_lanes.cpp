@@ -31,7 +31,7 @@ QString tipOf(const Analysis& analysis, const FusedOperation& entry, Phase phase
   return tip;
 }
 
-/// Of steps that also quantize what they make, or find its amax: what this is, by phase and last op.
+/// Quantization, or amax, in the steps that produce a tensor, by phase and last op.
 using Copies = std::map<std::pair<Phase, NodeId>, const QuantizeWork*>;
 
 Copies copiesIn(const Analysis& analysis) {
@@ -49,8 +49,8 @@ QString formatOf(const QuantizeWork& work) {
 }
 
 QString tipOf(const QuantizeWork& work, const Node& reader) {
-  const QString text = work.isAmaxOnly() ? translated("Finds the amax by which %1 quantizes what it reads.")
-                                         : translated("Writes what the products of %1 read.");
+  const QString text = work.isAmaxOnly() ? translated("Computes the amax that %1 uses to quantize its input.")
+                                         : translated("Writes the quantized GEMM input of %1.");
   return QStringLiteral("<br>") + text.arg(toQt(reader.id));
 }
 
@@ -65,8 +65,8 @@ LaneBox laneBox(const Analysis& analysis, const FusedOperation& entry, Phase pha
   }
   for (const NodeId id : entry.nodes)
     if (phase == Phase::Backward && isOffloaded(graph.node(id).attributes))
-      box.tip +=
-          QStringLiteral("<br>") + translated("What %1 keeps waits in the host's memory.").arg(toQt(graph.node(id).id));
+      box.tip += QStringLiteral("<br>") +
+                 translated("Tensors that %1 keeps are offloaded to host memory.").arg(toQt(graph.node(id).id));
   box.isFused = entry.isFused();
   if (entry.rule) box.rule = toQt(entry.rule->name);
   box.isJoint = entry.rule && entry.rule->pass == FusionPass::Joint;
@@ -93,7 +93,7 @@ QString peakText(const Analysis& analysis) {
   const QString fused = formatByteCount(analysis.fusedPlan->peakBytes());
   const QString unfused = formatByteCount(analysis.unfusedPlan->peakBytes());
   return fused == unfused ? translated("peak memory %1, as unfused").arg(fused)
-                          : translated("peak memory %1 instead of %2").arg(fused, unfused);
+                          : translated("peak memory %2 → %1").arg(fused, unfused);
 }
 
 }  // namespace
@@ -122,11 +122,11 @@ QString stageName(FusionStage stage) {
 }
 
 QString stageSummary(const Analysis& analysis, FusionStage stage) {
-  if (stage == FusionStage::Ops) return translated("Every op for itself, before any rule is tried.");
+  if (stage == FusionStage::Ops) return translated("Each op on its own, before any rule is applied.");
   QStringList fused;
   for (const Attempt* attempt : fusedIn(analysis.report, stage))
     fused.append(QStringLiteral("%1 (%2)").arg(toQt(attempt->rule->name), membersOf(analysis.graph(), attempt->nodes)));
-  if (fused.isEmpty()) return translated("%1: nothing was fused.").arg(stageName(stage));
+  if (fused.isEmpty()) return translated("%1: no fusions.").arg(stageName(stage));
   return QStringLiteral("%1: %2.").arg(stageName(stage), fused.join(QStringLiteral("  ·  ")));
 }
 
@@ -138,7 +138,7 @@ QString planSummary(const Analysis& analysis) {
   }
   parts.append(peakText(analysis));
   if (const std::int64_t bytes = analysis.fusedPlan->hostBytes; bytes > 0)
-    parts.append(translated("%1 wait in the host's memory").arg(formatByteCount(bytes)));
+    parts.append(translated("%1 offloaded to host memory").arg(formatByteCount(bytes)));
   return parts.join(QStringLiteral("  ·  "));
 }
 

@@ -39,7 +39,7 @@ PlanLanes planLanes(const Analysis& analysis, FusionStage stage = FusionStage::H
 QString planSummary(const Analysis& analysis);
 /// "Forward rules".
 QString stageName(FusionStage stage);
-/// What the rules of this stage fused: "Forward rules: ForwardLinearEpilogue (fc1, act)."
+/// Fusions of this stage: "Forward rules: ForwardLinearEpilogue (fc1, act)."
 QString stageSummary(const Analysis& analysis, FusionStage stage);
 
 }  // namespace fuseline::ui

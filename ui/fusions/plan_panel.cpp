@@ -215,7 +215,7 @@ void LanesView::paintLane(QPainter& painter, bool isBackward) const {
   if (!boxes.empty() || !isBackward) return;
   painter.setPen(m_theme.colors().dimText);
   painter.drawText(QRectF(kLaneLabelWidthPx, top, width() - kLaneLabelWidthPx, kLaneHeightPx), Qt::AlignVCenter,
-                   m_session.pass() == PassKind::Forward ? tr("not part of a forward-only run") : QString());
+                   m_session.pass() == PassKind::Forward ? tr("not in a forward-only run") : QString());
 }
 
 void LanesView::paintBox(QPainter& painter, const LaneBox& box, bool isBackward) const {
@@ -247,7 +247,7 @@ void LanesView::paintBox(QPainter& painter, const LaneBox& box, bool isBackward)
   painter.drawText(text, Qt::AlignCenter, fitted);
 }
 
-/// Of all boxes of the selected op, the one that the arrow keys go on from.
+/// Marks the box of the selected op from which the arrow keys continue.
 void LanesView::paintCursor(QPainter& painter) const {
   const auto place = current();
   if (!place) return;
@@ -305,7 +305,7 @@ QLayout* PlanPanel::makeHead() {
   m_stage->setTickPosition(QSlider::TicksBelow);
   m_stage->setFixedWidth(kSliderWidthPx);
   m_stage->setAccessibleName(tr("Stage of the fuser"));
-  m_stage->setToolTip(tr("Steps through the passes: basic ops, joint, forward and backward rules, the plan"));
+  m_stage->setToolTip(tr("Shows the result of each pass: basic ops, joint, forward and backward rules, plan"));
   int widest = 0;
   for (const FusionStage each : kFusionStages)
     widest = std::max(widest, m_stageName->fontMetrics().horizontalAdvance(stageName(each)));

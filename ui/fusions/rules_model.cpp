@@ -58,7 +58,7 @@ int RulesModel::columnCount(const QModelIndex& parent) const { return parent.isV
 
 QString RulesModel::stateText(int row) const {
   const RuleUse& use = this->use(row);
-  if (use.standing == RuleStanding::OutsideBook) return tr("not in this book");
+  if (use.standing == RuleStanding::OutsideBook) return tr("not in this rule set");
   if (use.standing == RuleStanding::OutsidePass) return tr("not in this pass");
   if (!isEnabled(row)) return use.rule->price.empty() ? tr("off") : tr("on request");
   const qsizetype numOff = m_numOffPlaces[static_cast<std::size_t>(row)];

@@ -37,7 +37,7 @@ class RulesModel : public QAbstractTableModel {
   const Analysis& analysis() const { return *m_analysis; }
   /// One a row.
   const RuleUse& use(int row) const { return m_uses[static_cast<std::size_t>(row)]; }
-  /// What all hits are predicted to save together.
+  /// Predicted saving of all hits together.
   Saving saved() const { return savedBy(m_uses); }
   bool isEnabled(int row) const { return m_isEnabled[static_cast<std::size_t>(row)]; }
   /// -1: there is no such rule.

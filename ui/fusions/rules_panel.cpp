@@ -71,9 +71,9 @@ QString factsText(const FusionRule& rule) {
   QString rows = fact(RulesPanel::tr("Pattern"), escaped(patternText(rule))) +
                  fact(RulesPanel::tr("Conditions"), conditionsText(rule));
   if (rule.hardware) rows += fact(RulesPanel::tr("Hardware"), escaped(toString(*rule.hardware)));
-  if (!rule.price.empty()) rows += fact(RulesPanel::tr("Price"), escaped(rule.price));
+  if (!rule.price.empty()) rows += fact(RulesPanel::tr("Cost"), escaped(rule.price));
   return QStringLiteral("<table cellspacing='0' cellpadding='1'>%1</table>")
-      .arg(rows + fact(RulesPanel::tr("Becomes"), escaped(rule.becomes)));
+      .arg(rows + fact(RulesPanel::tr("Kernel"), escaped(rule.becomes)));
 }
 
 QString headText(const FusionRule& rule) {
@@ -119,7 +119,7 @@ RulesPanel::RulesPanel(Session& session, const Theme& theme, QWidget* parent)
   m_details->setOpenLinks(false);
   m_details->setFrameShape(QFrame::NoFrame);
   m_details->document()->setDocumentMargin(8);
-  m_details->setAccessibleName(tr("The rule in full"));
+  m_details->setAccessibleName(tr("Rule details"));
   m_caption->setContentsMargins(10, 6, 10, 6);
   m_caption->setWordWrap(true);
   connect(m_caption, &QLabel::linkActivated, &m_session, &Session::problemsWanted);
@@ -167,8 +167,8 @@ void RulesPanel::refresh() {
   const QString unplanned = unplannedText(m_session);
   const QString saved = predictedText(m_model->saved(), m_model->analysis().report.device);
   m_caption->setText(
-      (isTe ? tr("This pipeline fuses by TransformerEngine's own rules: the first that fits takes its ops.")
-            : tr("This pipeline fuses by all rules: those that gain most take their ops, and of equals the earlier.")) +
+      (isTe ? tr("Rule set: TransformerEngine. The first rule that matches is applied.")
+            : tr("Rule set: all rules. The rules with the largest gain are applied; ties go to the earlier rule.")) +
       (saved.isEmpty() ? QString() : u' ' + saved) + (unplanned.isEmpty() ? QString() : u' ' + unplanned));
   if (m_isFresh && m_model->analysis().isRunnable()) showFirstHit();
   refreshDetails();
@@ -212,10 +212,10 @@ QString RulesPanel::placesText(const RuleUse& use) const {
   if (!use.misses.empty()) add(countText(use.misses, tr("miss"), tr("misses")), use.misses, kMissLink);
   const bool isTried = use.standing == RuleStanding::Tried && m_model->analysis().isRunnable();
   const bool isUntouched = isTried && use.hits.empty() && use.misses.empty();
-  return isUntouched ? tr("<p>No op of this pipeline begins its pattern.</p>") : text;
+  return isUntouched ? tr("<p>No op of this pipeline matches the start of its pattern.</p>") : text;
 }
 
-/// What several hits save; a single one says it itself.
+/// Total saving of several hits; a single hit states its own.
 QString RulesPanel::togetherText(const RuleUse& use) const {
   const QString saved = predictedText(use.saved(), m_model->analysis().report.device);
   return use.hits.size() < 2 || saved.isEmpty() ? QString() : QStringLiteral(" · ") + saved;

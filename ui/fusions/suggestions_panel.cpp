@@ -25,8 +25,8 @@ constexpr qsizetype kMostLines = 6;
 
 QString headOf(SuggestionKind kind) {
   return kind == SuggestionKind::SameResults
-             ? SuggestionsPanel::tr("The same results")
-             : SuggestionsPanel::tr("Changes behaviour: what is computed, taken, or done to the caller's tensors");
+             ? SuggestionsPanel::tr("Same results")
+             : SuggestionsPanel::tr("Changes behavior: results, inputs, or effects on the caller's tensors");
 }
 
 QString effectsText(const Suggestion& suggestion, const DeviceModel& device) {
@@ -47,7 +47,7 @@ QString plansText(const std::vector<PlanListDifference>& plans) {
   const qsizetype left = lines.size() - kMostLines;
   if (left < 2) return lines.join(u'\n');
   return QStringList(lines.first(kMostLines)).join(u'\n') +
-         SuggestionsPanel::tr("\nand %1 more lines of the plans").arg(left);
+         SuggestionsPanel::tr("\nand %1 more plan differences").arg(left);
 }
 
 }  // namespace
@@ -81,9 +81,9 @@ SuggestionsPanel::SuggestionsPanel(Session& session, const Theme& theme, QWidget
 QString SuggestionsPanel::titleText() const {
   if (const QString unplanned = unplannedText(m_session); !unplanned.isEmpty()) return unplanned;
   if (m_search.isSearching()) return tr("Trying edits...");
-  if (m_search.found().empty()) return tr("Nothing was found after which the plan would need less.");
+  if (m_search.found().empty()) return tr("No suggestions: no edit we tried saves time, traffic or memory.");
   const auto number = static_cast<qsizetype>(m_search.found().size());
-  return tr("%1, each tried on a copy. Figures are the model's; a run measures.")
+  return tr("%1, each tried on a copy. Savings are predicted by the model; run to measure.")
       .arg(counted(number, tr("suggestion"), tr("suggestions")));
 }
 

@@ -22,25 +22,21 @@ std::vector<Diagnostic> errorsOf(const Session& session) {
 QString whileWrong(const Session& session, const QString& sentence) {
   if (session.analysis()->isRunnable()) return QString();
   const auto numErrors = static_cast<qsizetype>(errorsOf(session).size());
-  if (numErrors == 0) return translated("Nothing is planned yet.");
+  if (numErrors == 0) return translated("No plan yet.");
   return sentence.arg(
       QStringLiteral("<a href=\"problems\">%1</a>").arg(counted(numErrors, translated("error"), translated("errors"))));
 }
 
 }  // namespace
 
-QString unplannedText(const Session& session) {
-  return whileWrong(session, translated("Nothing is planned while the pipeline has %1."));
-}
+QString unplannedText(const Session& session) { return whileWrong(session, translated("Fix %1 to see the plan.")); }
 
-QString unmeasurableText(const Session& session) {
-  return whileWrong(session, translated("Nothing can be measured while the pipeline has %1."));
-}
+QString unmeasurableText(const Session& session) { return whileWrong(session, translated("Fix %1 to measure.")); }
 
 QString whyNotRunnable(const Session& session) {
   if (session.analysis()->isRunnable()) return QString();
   const std::vector<Diagnostic> errors = errorsOf(session);
-  if (errors.empty()) return translated("The pipeline is not planned yet.");
+  if (errors.empty()) return translated("The pipeline has no plan yet.");
   const QString first = translated("The pipeline cannot run: %1").arg(toQt(errors.front().message));
   const auto numOthers = static_cast<qsizetype>(errors.size()) - 1;
   if (numOthers == 0) return first;

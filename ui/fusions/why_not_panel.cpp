@@ -65,7 +65,7 @@ WhyNotPanel::WhyNotPanel(Session& session, const Theme& theme, QWidget* parent)
 }
 
 QString WhyNotPanel::titleText() const {
-  if (m_session.selection().isEmpty()) return tr("All fusions of this pipeline. Select an op to see its own.");
+  if (m_session.selection().isEmpty()) return tr("All fusions of this pipeline. Select an op to see only its fusions.");
   QStringList ids(m_session.selection().begin(), m_session.selection().end());
   ids.sort();
   return tr("Fusions that involve <b>%1</b>").arg(ids.join(QStringLiteral(", ")).toHtmlEscaped());
@@ -108,7 +108,7 @@ void WhyNotPanel::addCards(const std::vector<const Attempt*>& attempts) {
   for (std::size_t i = 0; i < attempts.size() && i < kMaxCards; ++i) m_cards->addWidget(makeCard(*attempts[i]));
 }
 
-/// What was measured decides nothing by itself; this makes it a choice that stands in the pipeline.
+/// Measurements do not change the plan by themselves; this button stores the choice in the pipeline.
 void WhyNotPanel::addSlowerNote(const AttemptList& list) {
   std::vector<const Attempt*> slower;
   for (const Attempt* attempt : list.shown)
@@ -118,15 +118,14 @@ void WhyNotPanel::addSlowerNote(const AttemptList& list) {
   const auto numSlower = static_cast<qsizetype>(slower.size());
   const QString fusions = counted(numSlower, tr("fusion"), tr("fusions"));
   auto* button = new ElidedButton(tr("Switch off %1 measured as slower").arg(fusions), m_list);
-  button->setToolTip(tr("Each at its place, as one step that can be undone. Runs follow it, too."));
+  button->setToolTip(tr("Switches off each one at its place. Runs use the new plan. Can be undone."));
   const Edit edit = switchOffHere(m_session.document(), m_session.analysis()->graph(), slower);
   connect(button, &QPushButton::clicked, this, [this, edit] { m_session.apply(edit); });
   m_cards->addWidget(button, 0, Qt::AlignLeft);
 }
 
 void WhyNotPanel::addDistantNote(const AttemptList& list) {
-  if (list.shown.empty() && list.distant.empty())
-    addSentence(tr("No fusion of the rule book begins or continues here."));
+  if (list.shown.empty() && list.distant.empty()) addSentence(tr("No rule matches here."));
   if (list.distant.empty() || m_showsDistant) return;
   const auto numDistant = static_cast<qsizetype>(list.distant.size());
   auto* more = new ElidedButton(tr("Show %1").arg(counted(numDistant, tr("attempt that matches only one op"),

@@ -44,7 +44,7 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QStringList
   editor()->setAccessibleName(toQt(spec.name));
   editor()->setAccessibleDescription(toQt(spec.help));
   m_reset->setAutoRaise(true);
-  m_reset->setToolTip(tr("Back to the default"));
+  m_reset->setToolTip(tr("Reset to default"));
   m_reset->setAccessibleName(tr("Reset %1").arg(toQt(spec.name)));
   QSizePolicy keepsRoom = m_reset->sizePolicy();
   keepsRoom.setRetainSizeWhenHidden(true);
@@ -119,7 +119,7 @@ Json AttributeField::written(const QString& opId) const {
   return found == op->attributes.end() ? Json() : *found;
 }
 
-/// Of the place that the field is about; none where the block is gone.
+/// Ops of the pipeline or block that the field belongs to; empty if the block was removed.
 const std::vector<DocumentOp>& AttributeField::ops() const {
   static const std::vector<DocumentOp> none;
   if (m_block.empty()) return m_session.document().ops();
@@ -131,7 +131,7 @@ bool AttributeField::isMixed() const {
   return std::ranges::any_of(m_opIds, [&](const QString& id) { return written(id) != written(m_opIds.front()); });
 }
 
-/// What an empty field shows.
+/// Placeholder of an empty field.
 QString AttributeField::fallbackText() const {
   if (isMixed()) return tr("different");
   if (m_spec.isRequired()) return tr("required");
@@ -160,7 +160,7 @@ void AttributeField::refreshEditor() {
   if (m_check) {
     const auto* fallback = std::get_if<bool>(&m_spec.defaultValue);
     const bool isOn = value.is_boolean() ? value.get<bool>() : fallback && *fallback;
-    m_check->setTristate(false);  // nobody can choose "some of them"
+    m_check->setTristate(false);  // nobody can choose "mixed values"
     m_check->setCheckState(!isOne ? Qt::PartiallyChecked : isOn ? Qt::Checked : Qt::Unchecked);
   } else if (m_combo) {
     const QString text = value.is_null() ? toQt(toString(m_spec.defaultValue)) : editorText(value);

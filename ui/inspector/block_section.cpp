@@ -51,10 +51,9 @@ QString BlockSection::structureOf(const PipelineDocument& document, const std::s
 
 QString BlockSection::noteText() const {
   const std::ptrdiff_t count = numInstances(m_session.document(), m_block);
-  return count == 1 ? tr("<b>Inside %1</b>").arg(toQt(m_block).toHtmlEscaped())
-                    : tr("<b>Inside %1</b>: what is set here is set in all %2 instances.")
-                          .arg(toQt(m_block).toHtmlEscaped())
-                          .arg(count);
+  return count == 1
+             ? tr("<b>Inside %1</b>").arg(toQt(m_block).toHtmlEscaped())
+             : tr("<b>Inside %1</b>: changes apply to all %2 instances.").arg(toQt(m_block).toHtmlEscaped()).arg(count);
 }
 
 void BlockSection::addOp(const DocumentOp& op) {
@@ -103,7 +102,7 @@ QWidget* BlockSection::contentOf(const std::string& id) {
     field->refresh();
     layout->addWidget(field);
   }
-  if (layout->isEmpty()) layout->addWidget(new QLabel(tr("It has no attributes."), content));
+  if (layout->isEmpty()) layout->addWidget(new QLabel(tr("This op has no attributes."), content));
   return content;
 }
 

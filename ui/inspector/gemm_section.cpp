@@ -30,8 +30,8 @@ GemmSection::GemmSection(Session& session, QStringList ops, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(4);
-  auto* label = new QLabel(tr("Products that the recipe quantizes"), this);
-  label->setToolTip(tr("The others stay in high precision: overrides of the recipe."));
+  auto* label = new QLabel(tr("GEMMs that the recipe quantizes"), this);
+  label->setToolTip(tr("Clear a check box to keep that GEMM in high precision (an override of the recipe)."));
   layout->addWidget(label);
   auto* row = new QHBoxLayout;
   row->setSpacing(14);
@@ -72,7 +72,7 @@ void GemmSection::refresh(GemmRole gemm, const Recipe& recipe) {
   const bool canBeOn = on && isQuantized(*on, graph, linears(), gemm) == true;
   box.setEnabled(canBeOn && !m_session.document().isReadOnly());
   const QString formula = QString::fromUtf8(formulaOf(gemm));
-  box.setToolTip(canBeOn ? formula : tr("%1: the recipe leaves it in high precision everywhere").arg(formula));
+  box.setToolTip(canBeOn ? formula : tr("%1: in high precision for all layers of this recipe").arg(formula));
 }
 
 Result<Recipe> GemmSection::switched(Recipe recipe, GemmRole gemm, bool isQuantized) const {

@@ -118,8 +118,7 @@ void OpPage::createHead() {
   auto* title = new QLabel(toQt(op->operation), this);
   title->setFont(scaledFont(1.25, QFont::DemiBold));
   m_layout->addWidget(title);
-  const QString unknown =
-      tr("This version does not know the op %1. Its attributes are kept and written back unchanged.");
+  const QString unknown = tr("Unknown op %1. The file keeps its attributes unchanged.");
   const QString summary = operation ? toQt(operation->summary) : unknown.arg(toQt(op->operation));
   m_layout->addWidget(wrappedLabel(summary, this));
   if (operation && !operation->formula.empty()) {
@@ -208,7 +207,7 @@ QString OpPage::factsText() const {
   const OperationPointer operation = operationOf(m_session.document(), *op);
   if (!operation) return QString();
   QString rows = specLines(*operation);
-  if (op->isBypassed()) rows += factRow(m_theme, tr("bypassed"), tr("hands its main input on"));
+  if (op->isBypassed()) rows += factRow(m_theme, tr("bypassed"), tr("passes its main input through"));
   double numFlops = 0;
   for (const Node& node : m_session.analysis()->graph().nodes()) {
     if (toQt(node.owner) != m_opId) continue;
@@ -222,7 +221,7 @@ QString OpPage::factsText() const {
     for (const ValueId input : node.inputs) inputs.push_back(m_session.analysis()->graph().value(input).spec);
     numFlops += static_cast<double>(node.operation->flops(node.attributes, inputs).forward);
   }
-  if (numFlops > 0) rows += factRow(m_theme, tr("forward work"), toQt(formatFlops(numFlops)));
+  if (numFlops > 0) rows += factRow(m_theme, tr("Forward FLOP"), toQt(formatFlops(numFlops)));
   return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
 }
 

@@ -60,7 +60,7 @@ class OpPage : public InspectorPage {
   QLabel* m_facts = nullptr;
 };
 
-/// What several ops have in common.
+/// Common attributes of several ops.
 class OpsPage : public InspectorPage {
   Q_OBJECT
 

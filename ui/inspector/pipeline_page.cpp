@@ -53,23 +53,22 @@ bool isInteger(const DocumentInput& input) {
 
 constexpr int kMostRanks = 1 << 16;
 
-/// What a plan for other hardware means; empty for the hardware at hand.
+/// Note on a plan for other hardware; empty for the available hardware.
 QString planTargetNote(const Session& session) {
   const PlanTarget& target = session.planTarget();
   const LastRun* const opened = session.openedRun();
   if (target == PlanTarget{} && opened)
-    return PipelinePage::tr(
-               "Planned for %1, where the run that is shown was measured. Runs use the device in the tool bar.")
+    return PipelinePage::tr("Planned for %1, the device of the opened run. New runs use the device in the toolbar.")
         .arg(toQt(opened->record.deviceName()));
   if (target == PlanTarget{}) return {};
   const auto capability = parseCapability(target.architecture);
   const auto& recipe = session.analysis()->recipe;
   const Verdict fits = recipe && capability ? supports(*recipe, *capability) : Verdict::yes();
   const QString reason = fits ? QString() : toQt(fits.reason()) + u' ';
-  return reason + PipelinePage::tr("Runs still use the device in the tool bar, and one rank.");
+  return reason + PipelinePage::tr("Runs still use the device in the toolbar, and one rank.");
 }
 
-/// Of the field of a name: short ones leave their room to the shape.
+/// Width of a name's field: short names leave room for the shape.
 int nameWidth(const ExpressionEdit& edit, const QString& name) {
   constexpr int kNarrowestNamePx = 56;
   constexpr int kWidestNamePx = 130;
@@ -226,7 +225,7 @@ QWidget* PipelinePage::inputRow(const std::string& id) {
       });
   name->setMaximumWidth(nameWidth(*name, toQt(id)));
   ExpressionEdit* shape = addEdit(
-      layout, tr("Shape: integers, symbols or expressions, outermost first"),
+      layout, tr("Shape: integers, symbols or expressions; outermost dimension first"),
       [this, id] {
         const DocumentInput* input = m_session.document().findInput(id);
         return input ? editorText(input->shape) : QString();
@@ -271,7 +270,7 @@ void PipelinePage::addDTypeBox(QLayout* layout, const std::string& id) {
 
 void PipelinePage::addGradientBox(QLayout* layout, const std::string& id) {
   auto* gradient = new QCheckBox(tr("grad"), this);
-  gradient->setToolTip(tr("Backward computes the gradient of this input."));
+  gradient->setToolTip(tr("Compute the gradient of this input in backward."));
   gradient->setAccessibleName(tr("Gradient of %1").arg(toQt(id)));
   connect(gradient, &QCheckBox::clicked, this, [this, id](bool isWanted) {
     changeInput(id, [&](DocumentInput& input) { input.requiresGradient = isWanted; });
@@ -309,7 +308,7 @@ QWidget* PipelinePage::outputRow(const std::string& id) {
       [change](const QString& text) { change([&](DocumentOutput& output) { output.id = text.toStdString(); }); });
   name->setMaximumWidth(nameWidth(*name, toQt(id)));
   addEdit(
-      layout, tr("The port it reads, such as fc2.y"),
+      layout, tr("Source port, such as fc2.y"),
       [this, id] {
         const DocumentOutput* output = m_session.document().findOutput(id);
         return output ? toQt(toString(output->from)) : QString();
@@ -328,7 +327,7 @@ void PipelinePage::createRecipe() {
   addOverrides(form);
 }
 
-/// What the recipe makes of single ops. Boxes at the ops add to it.
+/// Overrides of the recipe for single ops. Check boxes of the ops add to them.
 void PipelinePage::addOverrides(QFormLayout* form) {
   const Result<Recipe> recipe = recipeFromJson(m_session.document().recipe());
   if (!recipe) return;
@@ -350,9 +349,9 @@ void PipelinePage::createRules() {
   QFormLayout* form = addSection(tr("Fusion"));
   auto* book = new QComboBox(this);
   book->addItem(tr("All rules"), QStringLiteral("all"));
-  book->addItem(tr("Only what TransformerEngine does"), QStringLiteral("te"));
+  book->addItem(tr("TransformerEngine's rules only"), QStringLiteral("te"));
   book->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-  book->setAccessibleName(tr("Rule book"));
+  book->setAccessibleName(tr("Rule set"));
   connect(book, &QComboBox::activated, this, [this, book] {
     Json fusion = m_session.document().fusion().is_object() ? m_session.document().fusion() : Json::object();
     fusion["rules"] = book->currentData().toString().toStdString();
@@ -363,25 +362,25 @@ void PipelinePage::createRules() {
     const std::string rules = fusion.is_object() ? fusion.value("rules", "all") : "all";
     book->setCurrentIndex(std::max(0, book->findData(toQt(rules))));
   });
-  form->addRow(tr("Rule book"), book);
+  form->addRow(tr("Rule set"), book);
   addPlanTarget(form);
   addRuleSwitches(form, "without", tr("off: %1"));
   addRuleSwitches(form, "with", tr("on: %1"));
 }
 
-/// What fusions are planned for. It is no part of the document.
+/// Target that fusions are planned for; not part of the document.
 void PipelinePage::addPlanTarget(QFormLayout* form) {
   auto* device = new QComboBox(this);
-  device->addItem(tr("The device that runs"), QString());
+  device->addItem(tr("Device in the toolbar"), QString());
   for (const std::string_view name : plannedArchitectures()) device->addItem(toQt(name), toQt(name));
   device->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   device->setAccessibleName(tr("Plan for"));
-  device->setToolTip(tr("The GPU that fusions are planned for, with or without one here"));
+  device->setToolTip(tr("GPU to plan fusions for; it need not be installed"));
   auto* ranks = new QSpinBox(this);
   ranks->setRange(1, kMostRanks);
   ranks->setKeyboardTracking(false);
   ranks->setAccessibleName(tr("Ranks"));
-  ranks->setToolTip(tr("Tensor-parallel ranks that fusions are planned for; sizes stay those of the whole layers"));
+  ranks->setToolTip(tr("Number of tensor-parallel ranks to plan for; sizes are those of the unsharded layers"));
   shareUndoKeys(*ranks, [ranks] { return ranks->cleanText() != QString::number(ranks->value()); });
   auto* note = new QLabel(this);
   note->setWordWrap(true);

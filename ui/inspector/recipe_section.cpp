@@ -19,7 +19,7 @@ Json defaultOf(const PipelineDocument& document, const std::string& field) {
   return toJson(*Recipe::create(recipeOf(document)))["fields"][field];
 }
 
-/// What the document says of a field, right or wrong, or its default.
+/// Value of a field in the document, valid or not, or its default.
 Json fieldValue(const PipelineDocument& document, const std::string& field) {
   const Json& recipe = document.recipe();
   for (const char* place : {"", "/fields"}) {

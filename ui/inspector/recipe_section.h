@@ -14,10 +14,10 @@
 
 namespace fuseline::ui {
 
-/// What to write into a document for a recipe with its defaults; null for the one that quantizes nothing.
+/// JSON of a recipe with its defaults for the document; null for the recipe without quantization.
 Json recipeJson(const RecipeDefinition& definition);
 
-/// What the document says of the recipe with one field changed. A default is not written.
+/// JSON of the document's recipe with one field changed. Defaults are not written.
 Json withRecipeField(const PipelineDocument& document, const std::string& field, const Json& value);
 
 /// The definition that the document names; that of None where it names no recipe, or one that does not exist.

@@ -19,8 +19,8 @@ std::vector<PaletteEntry> collectEntries() {
   for (const auto& op : builtinOperations().operations()) {
     entries.push_back({op->name, op->category, op->summary, op->keywords});
   }
-  entries.push_back({std::string(kInputEntry), "Pipeline", "A tensor that comes into the pipeline.", {"source"}});
-  entries.push_back({std::string(kOutputEntry), "Pipeline", "A tensor that leaves the pipeline.", {"sink", "result"}});
+  entries.push_back({std::string(kInputEntry), "Pipeline", "Input tensor of the pipeline.", {"source"}});
+  entries.push_back({std::string(kOutputEntry), "Pipeline", "Output tensor of the pipeline.", {"sink", "result"}});
   return entries;
 }
 

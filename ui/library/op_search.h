@@ -26,7 +26,7 @@ struct PaletteEntry {
 const std::vector<PaletteEntry>& paletteEntries();
 /// The blocks of a document, in its order, in the category "Blocks".
 std::vector<PaletteEntry> blockEntries(const PipelineDocument& document);
-/// What people read: the name, for a block without "block:".
+/// Displayed name; blocks without "block:".
 QString entryTitle(const PaletteEntry& entry);
 
 /// The card of an op, the summary of anything else. Rich text.

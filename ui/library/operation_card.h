@@ -1,4 +1,4 @@
-// What a hover card tells of an op: what `fuseline ops NAME` prints.
+// Hover card of an op, with the text of `fuseline ops NAME`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -10,7 +10,7 @@
 
 namespace fuseline::ui {
 
-/// What a drag from the palette carries: the entry's name.
+/// MIME type of a drag from the palette; its data is the entry's name.
 inline constexpr char kOpMimeType[] = "application/x-fuseline-op";
 
 class PaletteModel : public QStandardItemModel {
@@ -25,7 +25,7 @@ class PaletteModel : public QStandardItemModel {
   void setBlocks(std::vector<PaletteEntry> blocks);
   /// nullptr for a category.
   const PaletteEntry* entry(const QModelIndex& index) const;
-  /// Swatches are drawn anew in the theme's colours.
+  /// Swatches are drawn anew in the theme's colors.
   void updateSwatches();
 
  private:

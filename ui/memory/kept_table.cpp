@@ -83,7 +83,7 @@ QList<QStandardItem*> rowOf(const KeptGroup& group, std::int64_t largest) {
 KeptTable::KeptTable(Session& session, const Theme& theme, QWidget* parent)
     : QTreeView(parent), m_session(session), m_model(new QStandardItemModel(this)) {
   setModel(m_model);
-  setAccessibleName(tr("What forward keeps for backward"));
+  setAccessibleName(tr("Tensors kept for backward"));
   setFrameShape(QFrame::NoFrame);
   setUniformRowHeights(true);
   setAlternatingRowColors(true);
@@ -99,7 +99,7 @@ void KeptTable::setGroups(const std::vector<KeptGroup>& groups) {
   const QScopedValueRollback guard(m_isFollowing, true);
   m_model->clear();
   m_model->setHorizontalHeaderLabels(
-      {tr("Kept for backward of"), tr("Unfused"), tr("Fused"), tr("Tensor"), tr("In use")});
+      {tr("Kept for backward by"), tr("Unfused"), tr("Fused"), tr("Tensor"), tr("In use")});
   for (const int column : {UnfusedColumn, FusedColumn})
     m_model->horizontalHeaderItem(column)->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
   std::int64_t largest = 0;

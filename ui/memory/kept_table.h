@@ -19,7 +19,7 @@ class KeptTable : public QTreeView {
 
  public:
   enum Column { NameColumn, UnfusedColumn, FusedColumn, SpecColumn, LifetimeColumn };
-  /// Of an op's row: its owner in the document. Of a cell with bytes: its share of the largest.
+  /// OwnerRole: the owner in the document of an op's row. ShareRole: bytes of a cell relative to the largest.
   enum Role { OwnerRole = Qt::UserRole + 1, ShareRole };
 
   KeptTable(Session& session, const Theme& theme, QWidget* parent = nullptr);

@@ -175,7 +175,7 @@ void MemoryChart::describe() {
   if (const MemoryColumn* column = currentColumn()) return setAccessibleDescription(wordsOf(*column));
   if (m_plot.columns.empty()) return setAccessibleDescription({});
   setAccessibleDescription(
-      tr("%1; the most at %2")
+      tr("%1; peak at %2")
           .arg(counted(std::ssize(m_plot.columns), tr("step"), tr("steps")), wordsOf(m_plot.columns[m_plot.peak])));
 }
 

@@ -23,7 +23,7 @@ class MemoryChart : public QWidget {
 
   void setPlot(MemoryPlot plot);
   const MemoryPlot& plot() const { return m_plot; }
-  /// What is there during the whole plan is left out, so that the rest is seen.
+  /// Hides memory that is in use during the whole plan.
   void setOnlyChanging(bool isOnly);
   bool isOnlyChanging() const { return m_isOnlyChanging; }
   /// The column that the keys stand on; nullptr before the first one.

@@ -21,7 +21,7 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
       m_caption(new QLabel(this)),
       m_empty(new QLabel(this)),
       m_plan(new QComboBox(this)),
-      m_onlyChanging(new QCheckBox(tr("Only what comes and goes"), this)),
+      m_onlyChanging(new QCheckBox(tr("Hide always-resident tensors"), this)),
       m_chart(new MemoryChart(session, theme)),
       m_table(new KeptTable(session, theme)) {
   auto* body = new QSplitter(Qt::Horizontal, this);
@@ -46,12 +46,12 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
 QHBoxLayout* MemoryPanel::makeHead() {
   m_caption->setWordWrap(true);
   m_caption->setToolTip(
-      tr("As planned; it does not depend on a run. The plan's memory is allocated once. What kernels need beside it is "
-         "in the totals of the panel Timings.\nLeft and Right walk the steps"));
+      tr("Planned memory, allocated once; no run needed. Timings shows the totals with kernel workspaces.\nLeft and "
+         "Right: previous and next step"));
   m_plan->addItem(tr("Fused plan"), true);
   m_plan->addItem(tr("Unfused plan"), false);
-  m_plan->setAccessibleName(tr("Plan whose memory is shown"));
-  m_onlyChanging->setToolTip(tr("Leaves out parameters, their gradients, inputs and outputs"));
+  m_plan->setAccessibleName(tr("Plan to show"));
+  m_onlyChanging->setToolTip(tr("Hides parameters, their gradients, inputs and outputs"));
   auto* head = new QHBoxLayout();
   head->setContentsMargins(10, 6, 10, 6);
   head->addWidget(m_caption, 1);
@@ -64,7 +64,7 @@ QHBoxLayout* MemoryPanel::makeHead() {
 }
 
 QString MemoryPanel::emptyText() const {
-  if (!m_session.analysis()->isRunnable()) return tr("A pipeline with errors has no plan: see the panel Problems.");
+  if (!m_session.analysis()->isRunnable()) return tr("No memory plan: the pipeline has errors. See Problems.");
   return m_chart->plot().columns.empty() ? tr("This pipeline has no steps.") : QString();
 }
 

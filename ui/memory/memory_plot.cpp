@@ -34,7 +34,7 @@ QStringList ownersOf(const Graph& graph, const Step& step) {
   return owners;
 }
 
-/// What is in use, and for what: the largest use first.
+/// Memory in use by purpose, largest first.
 QStringList factsOf(const MemoryColumn& column) {
   std::array<std::size_t, kNumMemoryPurposes> order{};
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -75,7 +75,7 @@ QString lifetimeOf(const Graph& graph, const Plan& plan, const KeptTensor& kept)
   const QString text =
       translated("from %1 until %2, for %3")
           .arg(nameOf(plan, kept.firstStep), nameOf(plan, kept.lastStep), readers.join(QStringLiteral(", ")));
-  return kept.isOnHost ? translated("%1; in the host's memory").arg(text) : text;
+  return kept.isOnHost ? translated("%1; in host memory").arg(text) : text;
 }
 
 /// Both plans' keeping of one tensor; one of them may be nullptr.
@@ -153,13 +153,13 @@ QString memorySummary(const Analysis& analysis) {
   const Plan& unfused = *analysis.unfusedPlan;
   const MemoryProfile profile = memoryProfile(fused);
   if (profile.steps.empty()) return {};
-  QString text = translated("%1 allocated, unfused %2; at most %3 in use, at %4.")
+  QString text = translated("%1 allocated (unfused %2); peak %3 in use, at %4.")
                      .arg(bytesText(fused.peakBytes()), bytesText(unfused.peakBytes()), bytesText(profile.peakBytes()),
                           nameOf(fused, profile.steps[profile.peak].step));
   if (analysis.graph().pass() == PassKind::Training)
-    text += translated(" Kept for backward: %1, unfused %2.")
+    text += translated(" Kept for backward: %1 (unfused %2).")
                 .arg(bytesText(fused.savedForBackwardBytes), bytesText(unfused.savedForBackwardBytes));
-  if (fused.hostBytes > 0) text += translated(" In the host's memory: %1.").arg(bytesText(fused.hostBytes));
+  if (fused.hostBytes > 0) text += translated(" In host memory: %1.").arg(bytesText(fused.hostBytes));
   return text;
 }
 

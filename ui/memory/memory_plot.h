@@ -27,7 +27,7 @@ struct MemoryColumn {
   std::int64_t of(MemoryPurpose purpose) const { return bytes[static_cast<std::size_t>(purpose)]; }
 };
 
-/// What there is to say of a column, as rich text, and in plain words for assistive technology.
+/// Description of a column, as rich text, and as plain text for assistive technology.
 QString tipOf(const MemoryColumn& column);
 QString wordsOf(const MemoryColumn& column);
 
@@ -37,7 +37,7 @@ struct MemoryPlot {
   std::int64_t allocatedBytes = 0;
 };
 
-/// Of the fused plan, or of the other. Empty without plans.
+/// Plot of the fused or the unfused plan. Empty without plans.
 MemoryPlot memoryPlot(const Analysis& analysis, bool isFused);
 
 struct KeptRow {
@@ -49,13 +49,13 @@ struct KeptRow {
   bool isOnHost = false;
 };
 
-/// What one op reads in backward, before any other op in the pipeline's order does.
+/// Tensors that one op reads in backward, before any other op in the pipeline's order.
 struct KeptGroup {
   QString op;
   QString owner;
   std::vector<KeptRow> rows;
 
-  /// Of the device.
+  /// Bytes of the device.
   std::int64_t unfusedBytes() const;
   std::int64_t fusedBytes() const;
 };

@@ -29,7 +29,7 @@ QString powerOfTwo(int exponent) {
   return text;
 }
 
-/// Of a power of ten: "100", "10k", "1M".
+/// Short text of a power of ten: "100", "10k", "1M".
 QString shortCount(std::int64_t count) {
   static constexpr std::array kUnits = {"", "k", "M", "G", "T"};
   std::size_t unit = 0;
@@ -84,7 +84,7 @@ double HistogramView::xOf(double exponent) const {
   return area.left() + area.width() * (exponent - firstExponent()) / span;
 }
 
-/// Of a bar: by the logarithm, with a little for a single element.
+/// Height of a bar: logarithmic, with a minimum for a single element.
 double HistogramView::heightOf(std::int64_t count) const {
   const auto most = static_cast<double>(*std::ranges::max_element(m_magnitudes.counts));
   return plotArea().height() * std::log2(1.0 + static_cast<double>(count)) / std::log2(1.0 + most);
@@ -112,7 +112,7 @@ void HistogramView::paintBand(QPainter& painter) const {
   painter.drawLine(QPointF(right, area.top()), QPointF(right, area.bottom()));
 }
 
-/// What the format cannot hold is hatched, not only in another colour.
+/// Values outside of the format's range are hatched, not only in another color.
 void HistogramView::paintBars(QPainter& painter) const {
   const QRectF area = plotArea();
   for (std::size_t i = 0; i < m_magnitudes.counts.size(); ++i) {

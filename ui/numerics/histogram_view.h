@@ -17,7 +17,7 @@ struct HoldableRange {
   double smallest = 0.0;
   double largest = 0.0;
 };
-/// Of codes times the scales of the copy; of several blocks, what one of them holds.
+/// Range of quantized values times scales; with several blocks, the range of a single one.
 HoldableRange holdableRange(ElementFormat format, const QuantizationLosses& losses);
 
 /// One bar a binary order of magnitude, as high as the logarithm of its count, over a band for what the format holds.

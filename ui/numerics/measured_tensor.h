@@ -1,4 +1,4 @@
-// What runs measured of the tensors of a pipeline: their largest magnitudes, and what their quantized copies lost.
+// Measurements of a pipeline's tensors by runs: amax and quantization error.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,7 @@ namespace fuseline::ui {
 
 class MeasuredTensors {
  public:
-  /// Of the last measurement of numerics and the last capture, as far as they are of the pipeline as it is.
+  /// Uses the last numerics and the last capture, if they belong to the current pipeline.
   explicit MeasuredTensors(const Session& session);
 
   bool isEmpty() const { return m_copies.empty() && !m_capture; }

@@ -104,16 +104,15 @@ QVariant NumericsModel::headerData(int section, Qt::Orientation orientation, int
     return std::array{tr("Tensor"),          tr("RMS error"), tr("Max error"),      tr("1 − cosine"),
                       tr("99 % within ulp"), tr("Tolerance"), tr("Fused ↔ unfused")}[static_cast<std::size_t>(section)];
   if (role != Qt::ToolTipRole) return {};
-  return std::array{
-      tr("What a step makes: outputs and gradients"),
-      tr("Against float32: rms of the differences over the rms of the values. The colour, here and on the nodes, is "
-         "dark for 0.01 % and less and bright for 100 %, in every pipeline"),
-      tr("Against float32: the largest difference"),
-      tr("Against float32: of the angle between both tensors"),
-      tr("Against float32: the units in the last place of the tensor's own dtype that 99 % of its elements are within"),
-      tr("Against float32: how much of what is allowed the differences take, up to 1"),
-      tr("Rms of the differences between the fused and the unfused plan, and how much of what is allowed they take; a "
-         "dash where fusion leaves no such tensor")}[static_cast<std::size_t>(section)];
+  return std::array{tr("Outputs and gradients of the steps"),
+                    tr("RMS of the differences from float32, relative to the RMS of the values.\nColor, here and on "
+                       "nodes: dark for 0.01 % or less, bright for 100 %"),
+                    tr("Largest difference from float32"),
+                    tr("1 minus the cosine similarity with float32"),
+                    tr("99 % of the elements differ from float32 by at most this many ulp (of the tensor's dtype)"),
+                    tr("Largest difference from float32 as a fraction of the tolerance; at most 1 passes"),
+                    tr("RMS of the differences between the fused and the unfused plan, and their fraction of the "
+                       "tolerance. –: the fused plan does not store this tensor")}[static_cast<std::size_t>(section)];
 }
 
 QVariant NumericsModel::data(const QModelIndex& index, int role) const {
@@ -166,11 +165,11 @@ const ErrorNumerics* NumericsModel::judgedIn(const Row& row, int column) {
 }
 
 QString NumericsModel::tip(const Row& row) const {
-  QString text = tr("<b>%1</b><br>Elements by their distance from float32, in units in the last place:<br>%2")
+  QString text = tr("<b>%1</b><br>Elements by difference from float32, in ulp:<br>%2")
                      .arg(toQt(row.error.name).toHtmlEscaped(), histogramText(row.error));
   if (row.fusion)
     text +=
-        tr("<br>The fused plan from the unfused one: at most %1 apart, 1 − cosine %2; by distance:<br>%3")
+        tr("<br>Fused vs. unfused plan: largest difference %1, 1 − cosine %2; by difference:<br>%3")
             .arg(QString::number(row.fusion->maxAbsolute, 'g', 3), cosineText(*row.fusion), histogramText(*row.fusion));
   return text;
 }

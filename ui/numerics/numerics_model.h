@@ -16,7 +16,7 @@ namespace fuseline::ui {
 /// The error of each document op: the largest rms error of what its steps make. Ops without an error are left out.
 std::map<std::string, double> errorsByOwner(const NumericsReport& report);
 
-/// The smallest error that has a colour of its own.
+/// The smallest error that has a color of its own.
 inline constexpr double kCoolestError = 1e-4;
 
 /// Where an rms error stands between that, 0, and 1, 1, on a logarithmic scale: the same for all pipelines.
@@ -53,7 +53,7 @@ class NumericsModel : public QAbstractTableModel {
     ErrorNumerics error;
     std::optional<ErrorNumerics> fusion;
   };
-  /// What a verdict is about; nullptr: the column has none.
+  /// Errors that a verdict judges; nullptr if the column has none.
   static const ErrorNumerics* judgedIn(const Row& row, int column);
   QString text(const Row& row, int column) const;
   QVariant sortKey(const Row& row, int column) const;

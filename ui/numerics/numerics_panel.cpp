@@ -26,7 +26,7 @@ namespace {
 constexpr int kErrorsPx = 800;
 constexpr int kCopiesPx = 300;
 
-/// A chip in the colour that the op has on the canvas, left of the error.
+/// A chip in the color that the op has on the canvas, left of the error.
 class HeatDelegate : public RoomyDelegate {
  public:
   using RoomyDelegate::RoomyDelegate;
@@ -43,7 +43,7 @@ class HeatDelegate : public RoomyDelegate {
   }
 };
 
-/// Verdicts in the colours of good and bad, beside their words.
+/// Verdicts in the colors of good and bad, beside their words.
 class VerdictDelegate : public RoomyDelegate {
  public:
   VerdictDelegate(const Theme& theme, QObject* parent) : RoomyDelegate(parent), m_theme(theme) {}
@@ -128,7 +128,7 @@ QWidget* NumericsPanel::createErrors() {
   m_view->setUniformRowHeights(true);
   m_view->setSelectionMode(QAbstractItemView::ExtendedSelection);
   m_view->setFrameShape(QFrame::NoFrame);
-  m_view->setAccessibleName(tr("Errors against float32"));
+  m_view->setAccessibleName(tr("Errors vs. float32"));
   m_view->header()->setStretchLastSection(false);
   m_view->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
   m_view->setSortingEnabled(true);
@@ -140,8 +140,8 @@ QWidget* NumericsPanel::createErrors() {
 }
 
 void NumericsPanel::addLookCommand() {
-  auto* look = new QAction(tr("Look at the tensor"), this);
-  look->setToolTip(tr("Its numbers, in the panel Tensor"));
+  auto* look = new QAction(tr("Inspect tensor"), this);
+  look->setToolTip(tr("Shows its numbers in the Tensor pane"));
   m_view->addAction(look);
   makeCopyable(*m_view);
   connect(look, &QAction::triggered, this, [this] {
@@ -155,8 +155,8 @@ QWidget* NumericsPanel::createCopies() {
   auto* side = new QWidget(this);
   m_copies->setAccessibleName(tr("Quantized tensor"));
   m_copies->setToolTip(tr("A tensor that the recipe quantizes"));
-  m_recipes->setAccessibleName(tr("Quantize it as under"));
-  m_recipes->setToolTip(tr("What another recipe would make of the same tensor; nothing is run again"));
+  m_recipes->setAccessibleName(tr("Preview recipe"));
+  m_recipes->setToolTip(tr("Shows the same tensor quantized by another recipe, without another run"));
   for (QComboBox* box : {m_copies, m_recipes})
     box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   m_losses->setWordWrap(true);
@@ -176,8 +176,8 @@ QWidget* NumericsPanel::createCopies() {
 
 QWidget* NumericsPanel::createStart() {
   auto* start = new QWidget(this);
-  auto* text = new QLabel(tr("Compare the pipeline with itself in float32: the error of every tensor, what the recipe "
-                             "loses, and where the first NaN comes from."),
+  auto* text = new QLabel(tr("No numerics yet. Measure the error of every tensor against float32, the quantization "
+                             "error, and the origin of the first NaN."),
                           start);
   text->setAlignment(Qt::AlignCenter);
   text->setWordWrap(true);
@@ -203,7 +203,7 @@ void NumericsPanel::refresh() {
   showSelection();
 }
 
-/// What a run file has, until something is measured here.
+/// Shows the numerics of a run file until numerics are measured here.
 void NumericsPanel::refreshRecorded() {
   const bool isMeasured = m_session.lastNumerics().has_value();
   const bool isRecorded = !isMeasured && m_recorded->refresh();
@@ -218,18 +218,18 @@ void NumericsPanel::refreshCaption() {
   const ErrorNumerics* worst = report.worst();
   QStringList parts = {toQt(report.recipe).toHtmlEscaped()};
   if (worst)
-    parts.append(tr("worst rms error %1 (%2)").arg(formatError(worst->rmsRelative), toQt(worst->name).toHtmlEscaped()));
+    parts.append(tr("worst RMS error %1 (%2)").arg(formatError(worst->rmsRelative), toQt(worst->name).toHtmlEscaped()));
   const auto strong = [this](const QString& text) {
     return QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), text.toHtmlEscaped());
   };
   for (const auto& [what, errors] :
-       {std::pair(tr("against float32"), &report.errors), std::pair(tr("fused ↔ unfused"), &report.fusionErrors)}) {
+       {std::pair(tr("vs. float32"), &report.errors), std::pair(tr("fused vs. unfused"), &report.fusionErrors)}) {
     const NumericsVerdict verdict = verdictOf(*errors);
     const QString sentence = verdictSentence(what, verdict);
     if (!sentence.isEmpty()) parts.append(verdict.isWithin ? sentence.toHtmlEscaped() : strong(sentence));
   }
   if (const auto& origin = report.firstNonFinite)
-    parts.append(strong(tr("first NaN or ∞: %1, made by %2").arg(toQt(origin->tensor), toQt(origin->step))));
+    parts.append(strong(tr("first NaN or ∞: %1, produced by %2").arg(toQt(origin->tensor), toQt(origin->step))));
   for (const FrozenScale& frozen : report.frozenScales)
     parts.append(strong(tr("the scale of %1 is frozen for %2 steps").arg(toQt(frozen.name)).arg(frozen.steps)));
   if (last->isStale) parts.append(strong(tr("the pipeline has changed since: measure again")));
@@ -250,7 +250,7 @@ void NumericsPanel::fillCopies() {
 void NumericsPanel::fillRecipes() {
   const QSignalBlocker blocker(m_recipes);
   m_recipes->clear();
-  m_recipes->addItem(tr("As it was run"));
+  m_recipes->addItem(tr("Recipe of the run"));
   if (const CopyNumerics* copy = chosenCopy())
     for (const Requantized& other : copy->requantized) m_recipes->addItem(toQt(other.recipe));
   m_recipes->setEnabled(m_recipes->count() > 1);
@@ -277,7 +277,7 @@ void NumericsPanel::showCopy() {
   m_losses->setAlignment(copy ? Qt::AlignLeft | Qt::AlignVCenter : Qt::AlignCenter);
   if (!copy) {
     m_histogram->show({}, std::nullopt);
-    m_losses->setText(tr("The recipe quantizes nothing here. Choose one in the tool bar."));
+    m_losses->setText(tr("The recipe does not quantize any tensor. Choose a recipe in the toolbar."));
     return;
   }
   const Requantized* other = chosenRecipe();
@@ -285,7 +285,7 @@ void NumericsPanel::showCopy() {
   const auto element = other ? std::optional(other->element) : parseElementFormat(copy->format.substr(0, 4));
   m_histogram->show(copy->magnitudes, element ? std::optional(holdableRange(*element, losses)) : std::nullopt);
   QString text = lossesText(toQt(other ? other->format : copy->format), losses);
-  if (other) text += tr(" (of the first %1 elements)").arg(other->elements);
+  if (other) text += tr(" (first %1 elements)").arg(other->elements);
   m_losses->setText(text);
 }
 

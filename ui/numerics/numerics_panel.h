@@ -27,9 +27,9 @@ class NumericsPanel : public QWidget {
   /// The quantized copies, and the recipes under which the chosen one can be seen.
   QComboBox* copies() const { return m_copies; }
   QComboBox* recipes() const { return m_recipes; }
-  /// What the chosen recipe loses of the chosen tensor.
+  /// Quantization error of the chosen recipe for the chosen tensor.
   QString lossText() const { return m_losses->text(); }
-  /// What is shown of a run that was opened.
+  /// Numerics of an opened run.
   RecordedNumerics& recorded() const { return *m_recorded; }
 
  Q_SIGNALS:

@@ -17,8 +17,8 @@ QString verdictSentence(const QString& what, const NumericsVerdict& verdict) {
 }
 
 QString summaryOf(const NumericsReport& report) {
-  QStringList parts = {verdictSentence(translated("against float32"), verdictOf(report.errors)),
-                       verdictSentence(translated("fused ↔ unfused"), verdictOf(report.fusionErrors))};
+  QStringList parts = {verdictSentence(translated("vs. float32"), verdictOf(report.errors)),
+                       verdictSentence(translated("fused vs. unfused"), verdictOf(report.fusionErrors))};
   parts.removeAll(QString());
   return parts.isEmpty() ? translated("nothing to compare") : parts.join(QStringLiteral(" · "));
 }

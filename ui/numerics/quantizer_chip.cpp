@@ -29,8 +29,7 @@ QString tensorLine(const Node& node, TensorType type) {
 
 QString tipFor(const Node& node) {
   const bool isPassedOn = node.operation->isView;
-  const QString head =
-      isPassedOn ? QStringLiteral("What %1 passes on:") : QStringLiteral("What the products of %1 read:");
+  const QString head = isPassedOn ? QStringLiteral("Output of %1:") : QStringLiteral("GEMM input of %1:");
   QStringList lines = {head.arg(toQt(node.id))};
   for (const TensorType type : {TensorType::Input, TensorType::Weight, TensorType::GradOutput})
     if (!isPassedOn || quantizersOf(node, type).any()) lines.append(tensorLine(node, type));

@@ -1,4 +1,4 @@
-// What stands on a wire whose tensor a recipe quantizes.
+// Chip on a wire whose tensor is quantized.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

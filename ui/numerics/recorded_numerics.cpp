@@ -50,13 +50,13 @@ RecordedNumerics::RecordedNumerics(Session& session, const Theme& theme, QWidget
       m_measure(new QPushButton(tr("Measure every tensor"), this)),
       m_model(new QStandardItemModel(this)),
       m_view(new QTreeView(this)),
-      m_nothing(new QLabel(tr("The recipe of the run quantizes nothing. A run file keeps the tensor that is furthest "
-                              "off; measuring shows all of them."),
+      m_nothing(new QLabel(tr("The run's recipe does not quantize any tensor. A run file keeps only the tensor with "
+                              "the largest error. Measure to see all of them."),
                            this)) {
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
   m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  m_measure->setToolTip(tr("Measure the numerics of the pipeline here and now (Ctrl+Shift+Enter)"));
+  m_measure->setToolTip(tr("Measure the numerics of the pipeline on this machine (Ctrl+Shift+Enter)"));
   m_nothing->setAlignment(Qt::AlignCenter);
   m_nothing->setWordWrap(true);
   createView();
@@ -82,7 +82,7 @@ void RecordedNumerics::createView() {
   m_view->setAlternatingRowColors(true);
   m_view->setUniformRowHeights(true);
   m_view->setFrameShape(QFrame::NoFrame);
-  m_view->setAccessibleName(tr("What quantizing lost, as the run file has it"));
+  m_view->setAccessibleName(tr("Quantization error in the run file"));
   m_view->header()->setStretchLastSection(false);
   m_view->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
   makeCopyable(*m_view);
@@ -106,13 +106,13 @@ QString RecordedNumerics::captionText(const LastRun& run) const {
     return QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), text.toHtmlEscaped());
   };
   QStringList verdicts;
-  for (const auto& [what, verdict] : {std::pair(tr("unfused against float32"), &numerics.float32),
-                                      std::pair(tr("fused ↔ unfused"), &numerics.fusion)}) {
+  for (const auto& [what, verdict] : {std::pair(tr("unfused vs. float32"), &numerics.float32),
+                                      std::pair(tr("fused vs. unfused"), &numerics.fusion)}) {
     const QString sentence = verdictSentence(what, *verdict);
     if (!sentence.isEmpty()) verdicts.append(verdict->isWithin ? sentence.toHtmlEscaped() : strong(sentence));
   }
   if (run.isStale) verdicts.append(strong(tr("the pipeline has changed since")));
-  const QString whose = run.origin ? originText(run) : tr("Of the last run");
+  const QString whose = run.origin ? originText(run) : tr("Last run");
   return whose + QStringLiteral("<br>") + verdicts.join(QStringLiteral(" · "));
 }
 

@@ -18,7 +18,7 @@
 
 namespace fuseline::ui {
 
-/// What the ground of a cell tells besides its number.
+/// Meaning of a cell's background color.
 enum class Shading { None, Value, Magnitude };
 
 /// The last dimension runs along the columns, all others down the rows. A vector is folded into rows of 16.

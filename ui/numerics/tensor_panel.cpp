@@ -45,7 +45,7 @@ TensorPanel::TensorPanel(Session& session, const Theme& theme, QWidget* parent)
       m_caption(new QLabel(this)),
       m_table(new TensorTable(theme, this)),
       m_hint(new QLabel(this)),
-      m_unfused(new QPushButton(tr("Look in the unfused plan"), this)) {
+      m_unfused(new QPushButton(tr("Use the unfused plan"), this)) {
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
@@ -69,9 +69,9 @@ QWidget* TensorPanel::createChoice() {
   m_plan->addItem(tr("Fused plan"));
   m_plan->addItem(tr("Unfused plan"));
   m_plan->setAccessibleName(tr("Plan"));
-  m_plan->setToolTip(tr("The plan that runs: the fused one stores fewer tensors."));
+  m_plan->setToolTip(tr("Plan to capture from. The fused plan stores fewer tensors."));
   m_tensor->setAccessibleName(tr("Tensor"));
-  m_tensor->setToolTip(tr("Of the selected op, or of the pipeline where none is selected"));
+  m_tensor->setToolTip(tr("Tensors of the selected op, or of the whole pipeline if none is selected"));
   m_tensor->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   m_tensor->setMinimumContentsLength(30);
   auto* row = new QHBoxLayout(choice);
@@ -239,9 +239,10 @@ void TensorPanel::refreshCapture() {
   const std::vector<std::string> names = namesToCapture();
   const bool isSmall = names.size() != 1 || !tensor || tensor->spec.bytes() <= kCaptureLimitBytes;
   m_capture->setEnabled(tensor && tensor->isStored() && isSmall && !m_session.isRunning());
-  m_capture->setToolTip(m_session.isRunning() ? tr("A run is in progress: capture after it.")
-                                              : tr("Run the pipeline once, as many steps after its start as Numerics "
-                                                   "looks at, and take these tensors"));
+  m_capture->setToolTip(
+      m_session.isRunning()
+          ? tr("A run is in progress. Capture after it has ended.")
+          : tr("Runs the pipeline once and captures these tensors, after the same warm-up as Numerics"));
   m_size->setText(names.empty() ? QString() : sizeOf(names));
 }
 
@@ -249,7 +250,7 @@ void TensorPanel::capture() {
   if (m_capture->isEnabled()) m_session.captureTensors(namesToCapture(), plan());
 }
 
-/// What has changed since is captured anew.
+/// Captures again if the pipeline has changed.
 void TensorPanel::captureUnlessShown() {
   if (!shown() || m_session.lastCapture()->isStale) capture();
 }
@@ -274,11 +275,11 @@ void TensorPanel::showChosen() {
 }
 
 QString TensorPanel::hintFor(const CapturableTensor* chosen) const {
-  if (!m_session.analysis()->isRunnable()) return tr("The pipeline cannot run yet: see the Problems panel.");
-  if (!chosen) return tr("Select an op: its inputs, outputs and gradients can be looked at here.");
+  if (!m_session.analysis()->isRunnable()) return tr("The pipeline has errors and cannot run. See Problems.");
+  if (!chosen) return tr("No op is selected. Select an op to inspect its inputs, outputs and gradients.");
   if (!chosen->isStored())
-    return tr("%1 Switch that fusion off (T), or look in the unfused plan.").arg(toQt(neverStoredText(*chosen)));
-  return tr("%1, %2, was not captured yet. Capture runs the pipeline once and shows its numbers.")
+    return tr("%1 Switch that fusion off (T), or use the unfused plan.").arg(toQt(neverStoredText(*chosen)));
+  return tr("%1, %2, is not captured yet. Press Capture to run the pipeline once and show its numbers.")
       .arg(toQt(chosen->name), formatSpec(chosen->spec));
 }
 
@@ -307,11 +308,11 @@ void TensorPanel::refreshCaption() {
   if (!summary) return;
   QStringList parts = {QStringLiteral("<b>%1</b>").arg(toQt(summary->name).toHtmlEscaped()), formatSpec(summary->spec),
                        toQt(formatBytes(summary->spec.bytes())), statisticsText(summary->statistics)};
-  if (chosen()->kind == "quantized copy") parts.append(tr("what its codes stand for"));
+  if (chosen()->kind == "quantized tensor") parts.append(tr("dequantized"));
   const TensorModel& numbers = m_table->model();
   if (numbers.isCutOff())
-    parts.append(
-        strong(tr("the table ends at row %1 and column %2").arg(numbers.rowCount()).arg(numbers.columnCount())));
+    parts.append(strong(
+        tr("the table shows rows up to %1 and columns up to %2").arg(numbers.rowCount()).arg(numbers.columnCount())));
   if (m_session.lastCapture()->isStale) parts.append(strong(tr("the pipeline has changed since: capture again")));
   m_caption->setText(parts.join(QStringLiteral(" · ")));
 }
@@ -321,7 +322,7 @@ void TensorPanel::refreshCaption() {
 Result<void> TensorPanel::save(const QString& path) const {
   const TensorSummary* summary = shown();
   const std::optional<Tensor> tensor = summary ? m_session.lastCapture()->file->tensor(summary->name) : std::nullopt;
-  if (!tensor) return Error{tr("No tensor is shown: capture one first.").toStdString()};
+  if (!tensor) return Error{tr("No tensor to save. Capture one first.").toStdString()};
   if (path.endsWith(QStringLiteral(".npy"))) return writeNpy(path.toStdString(), *tensor);
   return writeSafetensors(path.toStdString(), {{summary->name, *tensor}});
 }
@@ -338,8 +339,8 @@ void TensorPanel::saveAs() {
   const bool isWidened =
       path.endsWith(QStringLiteral(".npy")) && saved && npyDType(shown()->spec.dtype) != shown()->spec.dtype;
   const QString widened =
-      isWidened ? tr(" As float32: NumPy has no %1.").arg(toQt(dtypeName(shown()->spec.dtype))) : QString();
-  Q_EMIT message(saved ? tr("The tensor is in %1.").arg(path) + widened : toQt(saved.error().message));
+      isWidened ? tr(" Converted to float32: NumPy has no %1.").arg(toQt(dtypeName(shown()->spec.dtype))) : QString();
+  Q_EMIT message(saved ? tr("Tensor saved to %1.").arg(path) + widened : toQt(saved.error().message));
 }
 
 }  // namespace fuseline::ui

@@ -34,7 +34,7 @@ class TensorPanel : public QWidget {
   QComboBox* tensors() const { return m_tensor; }
   QPushButton* captureButton() const { return m_capture; }
   QString caption() const { return m_caption->text(); }
-  /// What stands where no numbers do.
+  /// Hint shown instead of numbers.
   QString hintText() const { return m_hint->text(); }
   /// The shown tensor, as .npy or safetensors by the ending. Errors: there is none, or it cannot be written.
   Result<void> save(const QString& path) const;
@@ -43,7 +43,7 @@ class TensorPanel : public QWidget {
   void message(const QString& sentence);
 
  protected:
-  /// What nobody sees is not kept up to date.
+  /// Updates when it becomes visible; a hidden pane is not updated.
   void showEvent(QShowEvent* event) override;
 
  private:

@@ -49,7 +49,7 @@ QWidget* TensorTable::createContent() {
   m_view->setWordWrap(false);
   m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
   m_view->installEventFilter(this);
-  // What depends on the contents would ask for every cell.
+  // Sizes that depend on contents would query every cell.
   for (QHeaderView* header : {m_view->horizontalHeader(), m_view->verticalHeader()})
     header->setSectionResizeMode(QHeaderView::Fixed);
   m_view->horizontalHeader()->setDefaultSectionSize(fontMetrics().horizontalAdvance(QStringLiteral("−0.00012345e-00")));
@@ -71,18 +71,18 @@ QWidget* TensorTable::createTools() {
   m_row = addPlace(*row, tr("Row"));
   m_column = addPlace(*row, tr("Column"));
   row->addWidget(m_place, 1);
-  addTool(*row, tr("Next NaN or ∞"), tr("Behind the current cell, and around (N)"), QKeySequence(Qt::Key_N),
+  addTool(*row, tr("Next NaN or ∞"), tr("Next one after the current cell (N)"), QKeySequence(Qt::Key_N),
           [this] { goToNextNonFinite(); });
   addTool(*row, tr("Largest"), tr("The number with the largest magnitude (L)"), QKeySequence(Qt::Key_L),
           [this] { goToLargest(); });
   m_shading->addItems({tr("No shading"), tr("Shade by value"), tr("Shade by magnitude")});
   m_shading->setAccessibleName(tr("Shading"));
-  m_shading->setToolTip(tr("Dark blue is the least of the tensor, yellow the largest; magnitudes by their logarithm"));
+  m_shading->setToolTip(tr("Dark blue: minimum of the tensor; yellow: maximum. Magnitudes use a logarithmic scale"));
   connect(m_shading, &QComboBox::currentIndexChanged, this,
           [this](int index) { m_model->setShading(static_cast<Shading>(index)); });
   row->addWidget(m_shading);
-  m_copy = addTool(*row, tr("Copy"), tr("The selected cells, with tabs (Ctrl+C)"), {}, [this] { copy(); });
-  addTool(*row, tr("Save as..."), tr("The tensor as .npy or .safetensors"), {}, [this] { Q_EMIT saveWanted(); });
+  m_copy = addTool(*row, tr("Copy"), tr("Copy the selected cells, separated by tabs (Ctrl+C)"), {}, [this] { copy(); });
+  addTool(*row, tr("Save as..."), tr("Save the tensor as .npy or .safetensors"), {}, [this] { Q_EMIT saveWanted(); });
   return tools;
 }
 
@@ -137,7 +137,7 @@ void TensorTable::clear() {
 
 void TensorTable::goTo(std::int64_t element) {
   const QModelIndex index = m_model->indexOf(element);
-  if (!index.isValid()) return Q_EMIT message(tr("%1 is behind the end of the table.").arg(m_model->placeOf(element)));
+  if (!index.isValid()) return Q_EMIT message(tr("%1 is outside of the table.").arg(m_model->placeOf(element)));
   m_view->setCurrentIndex(index);
   m_view->scrollTo(index, QAbstractItemView::PositionAtCenter);
 }
@@ -160,7 +160,7 @@ void TensorTable::followCell() {
 
 void TensorTable::goToNextNonFinite() {
   const auto next = m_model->nextNonFinite(m_model->elementAt(m_view->currentIndex()));
-  next ? goTo(*next) : Q_EMIT message(tr("There is no NaN and no infinity in this tensor."));
+  next ? goTo(*next) : Q_EMIT message(tr("This tensor has no NaN and no infinity."));
 }
 
 void TensorTable::goToLargest() {
@@ -185,7 +185,7 @@ void TensorTable::copy() {
     cells += qsizetype{range.width()} * range.height();
   if (cells > kMostCopiedCells)
     return Q_EMIT message(
-        tr("%1 cells are selected; the clipboard takes a million. Save the tensor instead.").arg(cells));
+        tr("%1 cells are selected, but at most a million can be copied. Save the tensor instead.").arg(cells));
   QGuiApplication::clipboard()->setText(asText());
 }
 

@@ -25,7 +25,7 @@ class TensorTable : public QWidget {
  public:
   TensorTable(const Theme& theme, QWidget* parent);
 
-  /// Of the same tensor in another capture the place stays.
+  /// Shows a tensor; another capture of the same tensor keeps the scroll position.
   void setTensor(const TensorSummary& summary, const std::shared_ptr<const CapturedFile>& file);
   void clear();
   const TensorModel& model() const { return *m_model; }

@@ -25,7 +25,7 @@ bool hasWord(const QStringList& texts, const QString& word) {
                              [&](const QString& text) { return plain(text).contains(word, Qt::CaseInsensitive); });
 }
 
-/// What is known of nodes besides their names, by id: fusions, and codes of problems.
+/// Search terms of nodes in addition to their names, by id: fusions and problem codes.
 std::map<std::string, QStringList> factsOf(const Analysis& analysis) {
   std::map<std::string, QStringList> facts;
   const Graph& graph = analysis.graph();

@@ -19,7 +19,7 @@ namespace fuseline::ui {
 
 namespace {
 
-/// What the analysis and the run say of a place.
+/// Facts from the analysis and the run about a place.
 struct PlaceFacts {
   QStringList inputs;
   QStringList forward, backward;
@@ -38,7 +38,7 @@ std::vector<std::string> placesOf(const Node& node) {
   return places;
 }
 
-/// What comes from outside of each place around the node.
+/// Adds the inputs from outside of each place around the node.
 void addInputs(Facts& facts, std::set<std::pair<std::string, ValueId>>& seen, const Graph& graph, const Node& node) {
   for (const ValueId id : node.inputs) {
     const Value& value = graph.value(id);
@@ -134,7 +134,7 @@ class Outline {
                    .operation = toQt(blockName.empty() ? std::string_view(op.operation) : blockName)};
     row.isBypassed = op.isBypassed();
     row.parent = parent;
-    // What was not lowered has no parts: nesting that has no end, or is too large, ends here.
+    // An instance that was not lowered has no parts, so endless or excessive nesting ends here.
     const DocumentBlock* block = m_facts.contains(row.place) ? m_document.findBlock(blockName) : nullptr;
     const int index = add(std::move(row), outputsOf(op, row.place));
     if (block) addOps(*block, index);

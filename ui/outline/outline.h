@@ -45,7 +45,7 @@ std::vector<OutlineRow> outlineOf(const PipelineDocument& document, const Analys
 /// With the last run while it is about this pipeline.
 std::vector<OutlineRow> outlineOf(const Session& session);
 
-/// What it writes, each tensor with its port but the first.
+/// Output tensors; each one but the first with its port.
 QString outputsText(const OutlineRow& row);
 /// "2 errors", "1 warning": how many there are of the worst kind; empty: no problem.
 QString problemsText(const OutlineRow& row);

@@ -102,11 +102,12 @@ QString OutlineModel::cellText(const OutlineRow& row, int column) const {
   }
 }
 
-/// What may be cut off in the cell, and what is wrong.
+/// Tooltip: the full text of the cell, and the problems.
 QString OutlineModel::tip(const OutlineRow& row, int column) const {
   if (column == ProblemsColumn) return row.problems.join(u'\n');
   if (column == OutputColumn) return outputsText(row);
-  return column == TimeColumn ? tr("Its steps in the unfused plan, forward and backward.") : cellText(row, column);
+  return column == TimeColumn ? tr("Time of its steps in the unfused plan, forward and backward.")
+                              : cellText(row, column);
 }
 
 QVariant OutlineModel::data(const QModelIndex& index, int role) const {
@@ -140,8 +141,8 @@ QVariant OutlineModel::headerData(int section, Qt::Orientation orientation, int 
   static const char* const kTitles[] = {QT_TR_NOOP("Name"),
                                         QT_TR_NOOP("Op"),
                                         QT_TR_NOOP("Output"),
-                                        QT_TR_NOOP("Fused forward in"),
-                                        QT_TR_NOOP("Fused backward in"),
+                                        QT_TR_NOOP("Forward fusion"),
+                                        QT_TR_NOOP("Backward fusion"),
                                         QT_TR_NOOP("Time unfused"),
                                         QT_TR_NOOP("Problems")};
   return tr(kTitles[section]);

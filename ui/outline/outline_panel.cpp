@@ -90,8 +90,7 @@ void OutlinePanel::createView() {
   connect(m_view, &QTreeView::expanded, this, [this](const QModelIndex& index) { noteOpen(index, true); });
   connect(m_view, &QTreeView::collapsed, this, [this](const QModelIndex& index) { noteOpen(index, false); });
   connect(m_view, &OutlineView::nameIsFixed, this, [this] {
-    Q_EMIT hint(
-        tr("An op inside of an instance has the name that its block gives it. Enter goes there; then F2 renames it."));
+    Q_EMIT hint(tr("This op is inside a block. Press Enter to open the block, then F2 to rename it."));
   });
   // The view may still be closing the editor whose text this is.
   connect(m_model, &OutlineModel::renameRequested, &m_session, &Session::rename, Qt::QueuedConnection);
@@ -118,10 +117,9 @@ void OutlinePanel::showRows() {
   m_filterEdit->setVisible(!isEmpty);
   m_view->setVisible(hasRows);
   m_empty->setVisible(!hasRows);
-  m_empty->setText(isEmpty
-                       ? tr("There are no ops yet. Press Ctrl+Space to search one, press Enter on one in the palette, "
-                            "or choose a template from File > New from template.")
-                       : tr("No op has all of these words."));
+  m_empty->setText(isEmpty ? tr("No ops yet. Press Ctrl+Space to find one, press Enter on one in the palette, or "
+                                "choose File > New from template.")
+                           : tr("No op matches all of these words."));
   m_view->setRootIsDecorated(m_model->hasParts());
   m_view->setColumnHidden(OutlineModel::TimeColumn, !m_model->hasTimes());
   open({});

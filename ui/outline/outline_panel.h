@@ -37,7 +37,7 @@ class OutlinePanel : public QWidget {
   const OutlineFilter& model() const { return *m_filter; }
   OutlineView* view() const { return m_view; }
   QLineEdit* filterEdit() const { return m_filterEdit; }
-  /// Of a node of the pipeline; invalid where the filter hides it.
+  /// Row of a node of the pipeline; invalid if the filter hides it.
   QModelIndex indexOf(const QString& node) const;
 
  Q_SIGNALS:

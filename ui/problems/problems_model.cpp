@@ -29,7 +29,7 @@ QColor colorOf(const ThemeColors& colors, Severity severity) {
   return severity == Severity::Error ? colors.error : severity == Severity::Warning ? colors.warning : colors.note;
 }
 
-/// What is of no node in the words of the inspector: "symbol M", "pipeline", "file".
+/// Place of a problem outside of nodes, named as in the inspector: "symbol M", "pipeline", "file".
 QString placeOfPointer(const QString& pointer) {
   const QStringList parts = pointer.split(u'/', Qt::SkipEmptyParts);
   if (parts.isEmpty()) return ProblemsModel::tr("file");

@@ -15,7 +15,7 @@ namespace fuseline::ui {
 std::vector<Diagnostic> mergedProblems(const std::vector<Diagnostic>& fromFile,
                                        const std::vector<Diagnostic>& fromAnalysis);
 
-/// In the colour of its severity.
+/// In the color of its severity.
 QIcon severityIcon(const Theme& theme, Severity severity);
 
 class ProblemsModel : public QAbstractTableModel {

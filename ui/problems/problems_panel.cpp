@@ -86,7 +86,7 @@ void ProblemsPanel::selectFirst() {
   m_view->setFocus();
 }
 
-/// Of the first problem, so that nobody has to find out that rows can be clicked. Nothing is selected on the canvas.
+/// Shows the repairs of the first problem without a click. Nothing is selected on the canvas.
 void ProblemsPanel::showFirstRepairs() {
   const QScopedValueRollback guard(m_isRefreshing, true);
   m_view->setCurrentIndex(m_model->index(0, 0));
@@ -134,7 +134,7 @@ void ProblemsPanel::showRepairs(const Diagnostic& problem) {
   m_buttons->addStretch(1);
   auto* explain = new QPushButton(tr("What does this mean?"), m_details);
   explain->setFlat(true);
-  explain->setToolTip(tr("Opens the guide at %1").arg(toQt(problem.code)));
+  explain->setToolTip(tr("Open the guide at %1").arg(toQt(problem.code)));
   connect(explain, &QPushButton::clicked, this, [this, code = toQt(problem.code)] { Q_EMIT explanationWanted(code); });
   m_buttons->addWidget(explain);
 }

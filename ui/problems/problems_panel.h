@@ -29,7 +29,7 @@ class ProblemsPanel : public QWidget {
   /// One inside of this instance was.
   void insideWanted(const QString& instance, const QString& pointer);
   void countsChanged(int numErrors, int numWarnings);
-  /// Of the code of a problem.
+  /// Asks for the explanation of a problem code.
   void explanationWanted(const QString& code);
 
  private:

@@ -95,7 +95,7 @@ QString RooflineScale::memoryName() const {
   return translated("memory %1").arg(formatBandwidth(m_plot.measured.memoryGBps));
 }
 
-/// What the name along the roof covers, in pieces as long as they are high.
+/// Area of the label along the memory line, as square pieces.
 std::vector<QRectF> RooflineScale::memoryNamePlaces() const {
   const std::optional<QLineF> roof = memoryRoof();
   const double nameLength = plotTextWidth(memoryName());
@@ -188,7 +188,7 @@ void RooflinePainter::paintAxes() {
   m_painter.drawText(QRectF(kRoofGapPx, kRoofGapPx, area.width(), line), Qt::AlignLeft | Qt::AlignVCenter,
                      translated("GFLOP/s"));
   m_painter.drawText(QRectF(area.left(), area.bottom() + line + 2, area.width(), line), Qt::AlignRight,
-                     translated("FLOP per byte of the least traffic"));
+                     translated("Arithmetic intensity (FLOP/byte, minimum traffic)"));
 }
 
 /// Dotted and without names, which those measured beside them have.
@@ -285,8 +285,8 @@ void RooflinePainter::paintDot(const RooflineDot& dot) {
   draw(radius + 3.5);
 }
 
-/// Of what is selected and of the longest steps of the fused plan, as far as there is room. Where dots stand on each
-/// other, of the longest only, with the number of the others.
+/// Labels of the selection and of the longest steps of the fused plan, if there is room. For overlapping dots, a label
+/// of the longest step with the number of the others.
 void RooflinePainter::paintLabels() {
   std::vector<std::size_t> order = m_scale.byTime();
   std::ranges::stable_partition(order, [&](std::size_t dot) { return isSelected(plot().dots[dot]); });
@@ -363,10 +363,10 @@ void RooflinePainter::paintLegend() {
   addDot(translated("forward, fused"), colors.dimText, false);
   addDot(translated("backward"), colors.dimText, true);
   if (!plot().arrows.empty())
-    addLine(translated("to the fused op that does its work"), QPen(faded(colors.dimText, 0.6), 1.0));
-  addLine(translated("measured roof"), QPen(colors.text, 1.5));
-  if (plot().published.isKnown()) addLine(translated("roof by the data sheet"), QPen(colors.dimText, 1.0, Qt::DotLine));
-  add(0.0, translated("area: time"), [](QPointF) {});
+    addLine(translated("to the fused op that replaces it"), QPen(faded(colors.dimText, 0.6), 1.0));
+  addLine(translated("measured peak"), QPen(colors.text, 1.5));
+  if (plot().published.isKnown()) addLine(translated("data sheet peak"), QPen(colors.dimText, 1.0, Qt::DotLine));
+  add(0.0, translated("dot area: time"), [](QPointF) {});
 }
 
 }  // namespace fuseline::ui

@@ -167,9 +167,9 @@ QString textOf(const RooflineLines& lines) {
 
 QString roofsCaption(const RunRecord& record, const RooflinePlot& plot) {
   if (!plot.measured.isKnown())
-    return record.roofsNote.empty() ? RooflinePanel::tr("No roofs: this run did not measure them")
-                                    : RooflinePanel::tr("No roofs: %1").arg(toQt(record.roofsNote));
-  return RooflinePanel::tr("Roofs measured in this run: %1").arg(textOf(plot.measured));
+    return record.roofsNote.empty() ? RooflinePanel::tr("No peaks: this run did not measure them")
+                                    : RooflinePanel::tr("No peaks: %1").arg(toQt(record.roofsNote));
+  return RooflinePanel::tr("Peaks measured in this run: %1").arg(textOf(plot.measured));
 }
 
 }  // namespace
@@ -185,8 +185,8 @@ RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* pare
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
   m_caption->setToolTip(
-      tr("Traffic is the least that a step needs, operations are by definition. A dot above the memory's roof has its "
-         "data in a cache.\nLeft and Right walk the steps of a plan, Up and Down go to the other plan"));
+      tr("Minimum traffic and FLOP by definition. A dot above the memory line: its data are cached.\nLeft and Right: "
+         "previous and next step; Up and Down: other plan"));
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
   auto* layout = new QVBoxLayout(this);
@@ -206,11 +206,11 @@ RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* pare
 
 QString RooflinePanel::emptyText() const {
   const auto& run = m_session.lastRun();
-  if (!run) return tr("Nothing measured yet. Press Run (Ctrl+Enter) to see how far each step is from its roof.");
+  if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to compare each step with its roofline limit.");
   if (!m_view->plot().dots.empty()) return {};
   return run->record.settings.timesSteps()
-             ? tr("No step of this run computes anything.")
-             : tr("Steps of this run were not timed. Press Run (Ctrl+Enter) to see how far each is from its roof.");
+             ? tr("This run has no steps with FLOP.")
+             : tr("This run has no step times. Press Run (Ctrl+Enter) to compare each step with its roofline limit.");
 }
 
 /// Ops of the pipeline as it is now are those of the run only while nothing has changed.
@@ -232,9 +232,9 @@ void RooflinePanel::refreshCaption() {
   if (!run) return;
   QStringList parts = {roofsCaption(run->record, m_view->plot()).toHtmlEscaped()};
   if (const RooflineLines& published = m_view->plot().published; published.isKnown())
-    parts.insert(1, tr("dotted, by NVIDIA's data sheet: %1").arg(textOf(published)));
+    parts.insert(1, tr("dotted: NVIDIA's data sheet, %1").arg(textOf(published)));
   if (const int others = m_view->plot().numWithoutArithmetic; others > 0)
-    parts.append(tr("not here: %1 only bytes").arg(counted(others, tr("step moves"), tr("steps move"))));
+    parts.append(tr("not shown: %1 only bytes").arg(counted(others, tr("step moves"), tr("steps move"))));
   QString text = parts.join(QStringLiteral(" · "));
   if (const QString stale = staleText(*run); !stale.isEmpty())
     text += QStringLiteral(" · <b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), stale);

@@ -29,7 +29,7 @@ QString passText(const StepRecord& step, const VariantRecord& variant) {
 QStringList factsOf(const StepRecord& step, const Efficiency& made) {
   QStringList facts = {formatTiming(summarize(step.samplesNs)), formatEfficiency(made),
                        translated("%1 FLOP per byte").arg(formatThreeDigits(made.intensity()))};
-  if (made.leastNs > 0.0) facts.append(translated("at least %1 by its roof").arg(formatDurationNs(made.leastNs)));
+  if (made.leastNs > 0.0) facts.append(translated("roofline limit %1").arg(formatDurationNs(made.leastNs)));
   return facts;
 }
 

@@ -1,4 +1,4 @@
-// The run tool bar.
+// The run toolbar.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/runs/run_bar.h"
 
@@ -40,7 +40,7 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   m_progress->setFixedWidth(m_progress->fontMetrics().horizontalAdvance(longestProgressText()) + 24);
   m_progress->setAccessibleName(tr("Progress of the run"));
   m_device->setAccessibleName(tr("Device"));
-  m_device->setToolTip(tr("What the pipeline runs on, and is planned for"));
+  m_device->setToolTip(tr("Device to plan for and run on"));
   m_device->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   addAction(m_run);
   addAction(m_stop);
@@ -57,11 +57,11 @@ void RunBar::createChoices() {
   m_pass->addItem(tr("Forward + backward"), static_cast<int>(PassKind::Training));
   m_pass->addItem(tr("Forward only"), static_cast<int>(PassKind::Forward));
   m_pass->setAccessibleName(tr("Pass"));
-  m_pass->setToolTip(tr("What is planned and run"));
+  m_pass->setToolTip(tr("Passes to plan and run"));
   for (const RecipeDefinition& recipe : builtinRecipes())
     m_recipe->addItem(recipe.quantizer ? toQt(recipe.name) : tr("No quantization"), toQt(recipe.name));
   m_recipe->setAccessibleName(tr("Quantization recipe"));
-  m_recipe->setToolTip(tr("What the products of linear layers read; the inspector shows the recipe's fields"));
+  m_recipe->setToolTip(tr("Number format of GEMM operands in linear layers. The inspector shows the recipe's fields"));
   connect(m_pass, &QComboBox::activated, this,
           [this] { m_session.setPass(static_cast<PassKind>(m_pass->currentData().toInt())); });
   connect(m_device, &QComboBox::activated, this, &RunBar::takeDevice);
@@ -121,11 +121,11 @@ void RunBar::refreshRefusal() {
 }
 
 QString RunBar::runTip() const {
-  if (m_session.isSweeping()) return tr("A sweep is in progress: stop it, or run after it.");
+  if (m_session.isSweeping()) return tr("A sweep is in progress. Stop it, or wait for it to end.");
   if (!m_session.analysis()->isRunnable()) return whyNotRunnable(m_session);
   const QString whyNot = m_recipe->currentData(Qt::ToolTipRole).toString();
-  return whyNot.isEmpty() ? tr("Time the unfused and the fused plan (Ctrl+Enter)")
-                          : tr("It can only be planned here. %1").arg(whyNot);
+  return whyNot.isEmpty() ? tr("Measure the unfused and the fused plan (Ctrl+Enter)")
+                          : tr("This device can only be planned for. %1").arg(whyNot);
 }
 
 void RunBar::refreshRecipes() {

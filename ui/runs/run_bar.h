@@ -26,7 +26,7 @@ class RunBar : public QToolBar {
   void setDevices(const Json& devices);
   /// Does nothing where there is none of this id, or it cannot run.
   void chooseDevice(const QString& id);
-  /// How far a run is; hidden while there is none. For the status bar: in a tool bar it would push others about.
+  /// How far a run is; hidden while there is none. For the status bar: in a toolbar it would push others about.
   QProgressBar* progress() const { return m_progress; }
   QComboBox* deviceChoice() const { return m_device; }
   /// Those that the device cannot run are dimmed, with the reason; they are planned all the same.

@@ -11,10 +11,10 @@
 namespace fuseline::ui {
 
 QString staleText(const LastRun& run) {
-  if (run.isStale) return translated("the pipeline has changed since: run again");
+  if (run.isStale) return translated("the pipeline has changed: run again");
   const qsizetype numDiffering = run.origin ? run.origin->differingSteps.size() : 0;
   if (numDiffering == 0) return {};
-  return translated("the plan shown is not the one measured: %1")
+  return translated("the measured plan differs from this one: %1")
       .arg(counted(numDiffering, translated("step differs"), translated("steps differ")));
 }
 

@@ -9,7 +9,7 @@
 
 namespace fuseline::ui {
 
-/// What keeps the figures from being those of the pipeline and the plan as they are shown; mostly empty.
+/// Reason why the figures do not belong to the shown pipeline and plan; empty if they do.
 QString staleText(const LastRun& run);
 
 /// "Measured 2026-11-26 on <b>NVIDIA H200</b> (cuda:0, sm_90, driver 570), opened from R.fuserun": of a run that was

@@ -28,7 +28,7 @@ QString stageText(const QString& stage, bool isGpu) {
   static const QHash<QString, const char*> names = {
       {QStringLiteral("starting"), "starting"},     {QStringLiteral("preparing"), "preparing"},
       {QStringLiteral("warming up"), "warming up"}, {QStringLiteral("measuring"), "measuring"},
-      {QStringLiteral("comparing"), "comparing"},   {QStringLiteral("measuring roofs"), "measuring the device's roofs"},
+      {QStringLiteral("comparing"), "comparing"},   {QStringLiteral("measuring peaks"), "measuring the device's peaks"},
       {QStringLiteral("capturing"), "capturing"}};
   const auto name = names.find(stage);
   return name == names.end() ? stage : translated(*name);

@@ -1,4 +1,4 @@
-// What is said of a run in progress.
+// Progress texts of a run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

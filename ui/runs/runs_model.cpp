@@ -76,7 +76,7 @@ int RunsModel::rowCount(const QModelIndex& parent) const {
 
 int RunsModel::columnCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : ColumnCount; }
 
-/// What one must know before comparing it.
+/// State of a run that matters for comparing it.
 QString RunsModel::stateText(int row) const {
   const RunEntry& entry = this->entry(row);
   if (!entry.problem.empty()) return toQt(entry.problem);
@@ -84,7 +84,7 @@ QString RunsModel::stateText(int row) const {
   const QString overrides = overridesText(*entry.summary);
   const RunStanding standing = m_standings[static_cast<std::size_t>(row)];
   if (!standing.baseline.isEmpty()) parts.append(tr("baseline %1").arg(standing.baseline));
-  if (!standing.isOfThisState) parts.append(tr("another state of the pipeline"));
+  if (!standing.isOfThisState) parts.append(tr("different pipeline"));
   if (!overrides.isEmpty()) parts.append(overrides);
   if (entry.summary->isPartial) parts.append(tr("stopped early"));
   return parts.join(QStringLiteral(", "));
@@ -102,7 +102,7 @@ QString RunsModel::stateTip(int row) const {
     settings.recipeFields.clear();
   }
   const std::string command = repeatCommand(settings, summary.switches, summary.title + ".fuseline");
-  return (state.isEmpty() ? QString() : state + u'\n') + tr("To repeat it: %1").arg(toQt(command));
+  return (state.isEmpty() ? QString() : state + u'\n') + tr("Repeat with: %1").arg(toQt(command));
 }
 
 QString RunsModel::summaryText(const RunSummary& summary, int column) const {

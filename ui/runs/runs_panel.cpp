@@ -30,10 +30,10 @@ RunsPanel::RunsPanel(Session& session, const Theme& theme, QWidget* parent)
       m_history(new RunHistory(session, this)),
       m_model(new RunsModel(theme, this)),
       m_view(new QTreeView(this)),
-      m_empty(new QLabel(tr("No runs of this pipeline yet. Press Run (Ctrl+Enter) to make one."), this)),
+      m_empty(new QLabel(tr("No runs of this pipeline yet. Press Run (Ctrl+Enter)."), this)),
       m_problem(new QLabel(this)),
       m_place(new QLabel(this)),
-      m_keep(new QCheckBox(tr("Keep runs beside the document"), this)) {
+      m_keep(new QCheckBox(tr("Keep runs next to the pipeline"), this)) {
   createActions();
   createView();
   m_empty->setAlignment(Qt::AlignCenter);
@@ -68,10 +68,10 @@ void RunsPanel::createActions() {
   };
   m_open = add(tr("Open"), tr("Show the run, with the pipeline as it was measured (Enter)"),
                [this] { Q_EMIT openWanted(toQt(current()->file.string())); });
-  m_pin = add(tr("Pin as baseline"), tr("Set other runs beside this one in Timings"), [this] { pinCurrent(); });
-  m_star = add(tr("Star"), tr("Starred runs are never dropped, and neither are those with a note (S)"),
+  m_pin = add(tr("Pin as baseline"), tr("Compare other runs with this one in Timings"), [this] { pinCurrent(); });
+  m_star = add(tr("Star"), tr("Starred runs, and runs with a note, are never deleted automatically (S)"),
                [this] { toggleStar(m_view->currentIndex().row()); });
-  m_export = add(tr("Save as..."), tr("Write a copy of the run file"), [this] { exportCurrent(); });
+  m_export = add(tr("Save as..."), tr("Save a copy of the run file"), [this] { exportCurrent(); });
   m_delete = add(tr("Delete..."), tr("Delete the run file"), [this] { deleteCurrent(); });
   m_open->setShortcuts({QKeySequence(Qt::Key_Return), QKeySequence(Qt::Key_Enter)});
   m_star->setShortcut(QKeySequence(Qt::Key_S));
@@ -141,21 +141,21 @@ void RunsPanel::refreshCurrent() {
   m_delete->setEnabled(entry != nullptr);
   m_problem->setText(entry ? toQt(entry->problem) : QString());
   m_problem->setVisible(!m_problem->text().isEmpty());
-  m_star->setText(isRun && entry->note.isStarred ? tr("Take the star away") : tr("Star"));
+  m_star->setText(isRun && entry->note.isStarred ? tr("Unstar") : tr("Star"));
 }
 
 void RunsPanel::refreshKeep() {
   m_keep->setChecked(m_history->keepsRuns());
   const QString folder = m_history->folder();
   const QString name = QFileInfo(folder).fileName();
-  if (!m_history->keepsRuns()) m_place->setText(tr("New runs last until Fuseline is closed"));
+  if (!m_history->keepsRuns()) m_place->setText(tr("New runs are kept until Fuseline is closed"));
   if (m_history->keepsRuns())
-    m_place->setText(folder.isEmpty() ? tr("New runs are kept once the pipeline is saved")
-                                      : tr("New runs go to %1").arg(name));
+    m_place->setText(folder.isEmpty() ? tr("New runs are saved once the pipeline is saved")
+                                      : tr("New runs are saved to %1").arg(name));
   m_place->setToolTip(folder);
   m_keep->setToolTip(folder.isEmpty()
-                         ? tr("Write each run into a folder beside the pipeline, NAME.runs, once it is saved")
-                         : tr("Write each run into %1").arg(folder));
+                         ? tr("Save each run in the folder NAME.runs next to the pipeline file, once it is saved")
+                         : tr("Save each run in %1").arg(folder));
 }
 
 void RunsPanel::toggleStar(int row) {

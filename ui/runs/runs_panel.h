@@ -22,7 +22,7 @@ class RunsPanel : public QWidget {
   RunHistory& history() { return *m_history; }
   RunsModel& model() { return *m_model; }
   QTreeView* view() const { return m_view; }
-  /// What is wrong with the chosen file; mostly empty.
+  /// Problem with the chosen file; empty if there is none.
   QString problem() const { return m_problem->text(); }
   QCheckBox* keepBox() const { return m_keep; }
   QAction* openAction() const { return m_open; }
@@ -30,7 +30,7 @@ class RunsPanel : public QWidget {
   QAction* deleteAction() const { return m_delete; }
 
  Q_SIGNALS:
-  /// Of a run, which takes the place of the pipeline in the window.
+  /// Asks to open a run, which replaces the pipeline in the window.
   void openWanted(const QString& path);
 
  private:

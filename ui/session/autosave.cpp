@@ -138,7 +138,7 @@ void Autosave::write() {
   if (!m_session.isModified()) return remove();
   const Result<void> written = writeJournal(Reason::Unsaved);
   if (written || std::exchange(m_hasFailed, true)) return;
-  Q_EMIT failed(tr("What is not saved yet is not kept for recovery: %1").arg(toQt(written.error().message)));
+  Q_EMIT failed(tr("Unsaved changes cannot be kept for recovery: %1").arg(toQt(written.error().message)));
 }
 
 Result<void> Autosave::setAside() {

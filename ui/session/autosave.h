@@ -25,7 +25,8 @@ struct AutosaveTiming {
   std::chrono::milliseconds whileEditing{30000};  // at the latest
 };
 
-/// What another process left behind, or what this one set aside. Nobody else recovers it while this lives.
+/// Unsaved work of an ended process, or set aside by this one. While this object exists, no other process can recover
+/// it.
 struct Leftover {
   QString journal;
   QString file;  // that it was opened from; empty: none

@@ -52,7 +52,7 @@ Result<void> Baselines::pin(RunRecord run, const QString& file) {
   }
   const int slot = freeSlot();
   if (slot == kMost)
-    return Error{tr("%1 runs are pinned already. Unpin one of them first, with the × beside its name above Timings.")
+    return Error{tr("%1 runs are pinned, which is the maximum. Unpin one with the × next to its name above Timings.")
                      .arg(kMost)
                      .toStdString()};
   const QString name = nameFor(run, file);

@@ -33,7 +33,7 @@ class Baselines : public QObject {
   /// By letter.
   const std::vector<Baseline>& all() const { return m_all; }
   bool isEmpty() const { return m_all.empty(); }
-  /// What views with room for one run set beside the last one: the one that was pinned or chosen last. nullptr: none.
+  /// Baseline for views that compare with one run: the one pinned or chosen last; nullptr if there is none.
   const Baseline* reference() const;
   /// The one that took turns with a run and is in no file: the next one that does takes its place. nullptr: none.
   const Baseline* oldTurns() const;

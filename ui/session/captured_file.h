@@ -25,7 +25,7 @@ class CapturedFile {
   CapturedFile(const CapturedFile&) = delete;
   CapturedFile& operator=(const CapturedFile&) = delete;
 
-  /// Of a tensor, as long as this object lives. Empty: it has no elements, or the file does not have it.
+  /// Bytes of a tensor, valid for the lifetime of this object. Empty if it has no elements or is not in the file.
   std::span<const std::byte> bytesOf(std::string_view tensor) const;
   /// A copy, for files of other formats. Nothing: the file does not have it.
   std::optional<Tensor> tensor(std::string_view name) const;

@@ -9,7 +9,7 @@
 
 namespace fuseline::ui {
 
-/// Of the last 50 files.
+/// Settings of the last 50 files.
 class FileSettings {
  public:
   /// A list of maps {"path": ..., member: ...} under this key, the last one first.

@@ -57,7 +57,7 @@ FileWatch::FileWatch(Session& session, QObject* parent) : QObject(parent), m_ses
 void FileWatch::start() {
   m_path = m_session.path();
   m_known = m_path.isEmpty() ? std::nullopt : hashOfFile(m_path);
-  // What was recovered is not what stands in the file.
+  // Recovered content differs from the file.
   const bool isRead = !m_path.isEmpty() && !m_session.isModified();
   if (isRead && !holds(m_path, m_session.document())) m_known = QByteArray();
   watch();

@@ -1,6 +1,6 @@
 // FileWatch: notices when another program changes, replaces or deletes the file of the open document.
 //
-// What counts is what the file holds: a touch says nothing, and neither does what the session saves itself.
+// Only the contents of the file count: touching it, and saving by the session itself, report nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,13 +28,13 @@ class FileWatch : public QObject {
   FileState state() const { return m_state; }
   /// Looks now, for who cannot wait for the system to tell.
   FileState check();
-  /// What the file holds is not what the document goes back to: another program has changed it.
+  /// Marks the file as changed by another program: its contents are not the saved state of the document.
   void distrust();
-  /// What the file holds is known from now on, and the document is an unsaved change of it.
+  /// Accepts the current contents of the file; the document becomes an unsaved change of it.
   void keepMine();
 
  Q_SIGNALS:
-  /// Of the state; or of the file again, where it had changed before.
+  /// The state changed, or an already changed file changed again.
   void changed();
 
  private:

@@ -27,7 +27,7 @@ Result<PipelineDocument> documentOfRun(const QString& path) {
   return std::move(measured->document);
 }
 
-/// What can be read of it; errors in it are its own, unless nothing is left.
+/// Reads the file as far as possible. Errors in it are reported by its own problems, unless nothing could be read.
 Result<PipelineDocument> documentOf(const QString& path) {
   if (isRunFile(path)) return documentOfRun(path);
   Result<LoadedDocument> loaded = loadOrImportDocument(path.toStdString());
@@ -58,7 +58,7 @@ Result<void> PipelineComparison::startWithFile(const QString& path) {
 }
 
 Result<void> PipelineComparison::startWithSaved() {
-  if (m_session.path().isEmpty()) return Error{tr("This pipeline was never saved.").toStdString()};
+  if (m_session.path().isEmpty()) return Error{tr("This pipeline has not been saved yet.").toStdString()};
   Result<PipelineDocument> base = documentOf(m_session.path());
   if (!base) return base.error();
   start(std::move(*base), tr("%1 as saved").arg(m_session.displayName()));
@@ -108,7 +108,7 @@ void PipelineComparison::accept(quint64 number, std::shared_ptr<const Comparison
 
 Result<Edit> PipelineComparison::editToTakeBack(int change) const {
   if (change < 0 || change >= static_cast<int>(changes().size()))
-    return Error{tr("This is no change of the pipeline itself.").toStdString()};
+    return Error{tr("This is not a change of the pipeline itself.").toStdString()};
   return fuseline::takeBack(*m_result->base, m_session.document(), changes(),
                             changes()[static_cast<std::size_t>(change)]);
 }

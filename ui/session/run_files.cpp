@@ -1,4 +1,4 @@
-// What a file is, by its name and its beginning.
+// Detects the kind of a file by its name and its first bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/run_files.h"
 

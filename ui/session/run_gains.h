@@ -15,8 +15,8 @@ class RunGains {
   /// Takes what a run measured, and forgets runs of other work. `runName` is what texts call the run. A run that tells
   /// nothing about fusions changes nothing.
   void take(const RunRecord& run, const std::string& runName);
-  /// What holds for this pipeline, not to decide by; neutral where it does other work than was measured.
-  /// `settings` are what it is planned with.
+  /// Measured gains that hold for this pipeline, for display only; neutral if the pipeline does other work than was
+  /// measured. `settings` are what it is planned with.
   GainModel gainsFor(const PipelineDocument& document, RunSpec settings) const;
 
  private:

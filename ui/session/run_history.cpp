@@ -86,7 +86,7 @@ RunHistory::RunHistory(Session& session, QObject* parent) : QObject(parent), m_s
   followReplacement();
 }
 
-/// What was measured last may still be on its way to the disk.
+/// The last run may still be being written to disk.
 RunHistory::~RunHistory() { m_pool.waitForDone(); }
 
 QString RunHistory::folder() const { return m_path.isEmpty() ? QString() : toQt(runFolderOf(toPath(m_path)).string()); }
@@ -114,7 +114,7 @@ void RunHistory::followReplacement() {
   list();
 }
 
-/// Who comes back to a file finds its runs again.
+/// Reopening a file shows its runs again.
 void RunHistory::followFile() {
   if (m_path.isEmpty()) return;
   m_temporaryOf[m_path] = m_temporaryFolder;
@@ -174,7 +174,7 @@ bool RunHistory::isShown(const RunRecord& record) const {
   return shown && !shown->origin && shown->record.isPartial == record.isPartial;
 }
 
-/// What was noted before there was a file goes there, too.
+/// Notes taken before the file existed are written to it too.
 void RunHistory::takeFile(quint64 number, const QString& file) {
   if (number != m_numShown) return;
   m_session.setRunFile(file);

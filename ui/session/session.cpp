@@ -38,7 +38,7 @@ std::vector<Diagnostic> problemsWhenSaved(const PipelineDocument& document) {
   return parseDocument(serialize(document)).diagnostics;
 }
 
-/// What an error is about is written back as it stands, or the error would be gone.
+/// Parts with errors are written back unchanged; otherwise the error would disappear on saving.
 bool losesWhenSaved(const std::vector<Diagnostic>& problems, const PipelineDocument& document) {
   const auto numErrors = [](const std::vector<Diagnostic>& all) {
     return std::ranges::count(all, Severity::Error, &Diagnostic::severity);
@@ -46,7 +46,7 @@ bool losesWhenSaved(const std::vector<Diagnostic>& problems, const PipelineDocum
   return hasErrors(problems) && numErrors(problemsWhenSaved(document)) < numErrors(problems);
 }
 
-/// Of the same pipeline, so that the run is exported with them.
+/// Keeps numerics of the same pipeline with the run, so that they are exported together.
 void keepNumerics(LastRun& run, const LastNumerics& numerics) {
   const bool isSame = run.pass == numerics.pass && run.device == numerics.device && run.source == numerics.source &&
                       !run.origin && meansTheSame(run.document, numerics.document);
@@ -100,9 +100,8 @@ Session::~Session() {
 
 bool Session::apply(const Edit& edit, const QString& mergeKey) {
   if (document().isReadOnly()) {
-    Q_EMIT editRefused(
-        tr("This file was written by a newer version of Fuseline, and is open to be looked at and run only. A newer "
-           "program can edit it."));
+    Q_EMIT editRefused(tr(
+        "This file was written by a newer version of Fuseline. You can view and run it. Update Fuseline to edit it."));
     return false;
   }
   const Result<void> applied = m_history.apply(edit, mergeKey.toStdString());
@@ -398,7 +397,7 @@ Result<void> Session::saveParameters(const QString& path) const {
 }
 
 Result<void> Session::saveRun(const QString& path) const {
-  if (!m_lastRun) return Error{tr("Nothing was measured yet: run the pipeline first.").toStdString()};
+  if (!m_lastRun) return Error{tr("No measurements yet. Run the pipeline first.").toStdString()};
   return saveRunRecord(m_lastRun->record, path.toStdString());
 }
 
@@ -419,7 +418,7 @@ void Session::setStretchNote(const StretchNote& note) {
 }
 
 Result<void> Session::exportRun(const Exporter& exporter, const QString& path) const {
-  if (!m_lastRun) return Error{tr("Nothing was measured yet: run the pipeline first.").toStdString()};
+  if (!m_lastRun) return Error{tr("No measurements yet. Run the pipeline first.").toStdString()};
   const Result<std::string> text = exporter.writeWith(m_lastRun->record, namedRunsOf(*m_baselines), m_layOut);
   if (!text) return text.error();
   return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << *text; });
@@ -510,7 +509,7 @@ void Session::finishRun(const RunRecord& record, const RunRecord* beside) {
   Q_EMIT runFinished();
   if (isTaken) Q_EMIT measured();
   if (beside && isTaken) pinBeside(*beside);  // what it says is not about the run
-  if (!isTaken) Q_EMIT runFailed(tr("Stopped early: the complete result from before stays."));
+  if (!isTaken) Q_EMIT runFailed(tr("Stopped early. The previous complete result is kept."));
 }
 
 /// In place of the one that took turns with the run before.
@@ -553,8 +552,8 @@ void Session::finishNumerics(const NumericsReport& report) {
 void Session::finishCapture(const std::vector<TensorSummary>& tensors) {
   if (m_isRunOrphaned) return Q_EMIT runDropped();
   if (!QFileInfo::exists(m_captureFile)) {
-    Q_EMIT runFailed(tr("The captured tensors are not here, but in %1 on the worker's machine, if it runs on another "
-                        "one. Capture there: fuseline run FILE --capture OP --captured OUT.safetensors.")
+    Q_EMIT runFailed(tr("The captured tensors are in %1 on the worker's machine. Capture them there: fuseline run FILE "
+                        "--capture OP --captured OUT.safetensors")
                          .arg(m_captureFile));
     return;
   }

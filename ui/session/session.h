@@ -27,13 +27,13 @@ namespace fuseline::ui {
 
 class Baselines;
 
-/// What the program that hosts the window knows and the window does not.
+/// Settings from the hosting program.
 struct SessionSettings {
   QStringList workerCommand;
-  /// What a device has kernels for, so that plans are those that it runs. Nothing, or an empty answer: every kernel is
+  /// Kernels that a device has, so that plans can run there. Empty function or result: every kernel is
   /// assumed to exist.
   std::function<Capabilities(const std::string& deviceId)> capabilitiesOf = {};
-  /// Of exports, on this thread. Empty: they have no drawings.
+  /// Layout for exported drawings, on this thread. Empty: exports have no drawings.
   LayOutGraph layOut = {};
 };
 
@@ -55,7 +55,7 @@ struct PlanTarget {
   bool operator==(const PlanTarget&) const = default;
 };
 
-/// What a run that was opened says besides its record.
+/// Origin of an opened run, in addition to its record.
 struct RunOrigin {
   QString file;
   /// Settings that stand in the document because the run had them: "M = 8192".
@@ -82,7 +82,7 @@ struct LastRun {
   bool isStale = false;
 };
 
-/// What number formats did to the values of a run, and what ran.
+/// Numerics of a run, and the pipeline that ran.
 struct LastNumerics {
   NumericsReport report;
   PipelineDocument document;
@@ -153,7 +153,7 @@ class Session : public QObject {
   /// The file holds what saving into it would lose: a second value under the same key, for one. Most of what could not
   /// be read is kept and written back.
   bool isPartlyRead() const { return m_isPartlyRead; }
-  /// What a model of another program did not say, in sentences.
+  /// Notes on an imported model, as sentences.
   const QStringList& fileNotes() const { return m_fileNotes; }
   /// The last finished analysis; never null. It may be one edit behind the document.
   const std::shared_ptr<const Analysis>& analysis() const { return m_analysis; }
@@ -207,7 +207,7 @@ class Session : public QObject {
   void captureTensors(const std::vector<std::string>& tensors, PlanChoice plan);
   void cancelRun();
   bool isRunning() const { return m_worker.isRunning() || m_isSweeping; }
-  /// What run() asks of the worker.
+  /// Request that run() sends to the worker.
   RunRequest runRequest(RunPurpose purpose = RunPurpose::Times) const;
   /// While the worker measures the points of a sweep, its results are the sweep's alone, and nothing else is run.
   void setSweeping(bool isSweeping);
@@ -218,7 +218,7 @@ class Session : public QObject {
   /// The file that the last run was opened from, or is kept in. Empty: none is known.
   const QString& runFile() const { return m_runFile; }
   void setRunFile(const QString& path) { m_runFile = path; }
-  /// What the user says of the last run, or of one of its steps. Who keeps run files writes it there.
+  /// Sets the user's note on the last run, or on one of its steps. The keeper of run files saves it there.
   void setRunNote(const std::string& note);
   void setRowNote(const RowNote& note);
   void setStretchNote(const StretchNote& note);
@@ -239,7 +239,7 @@ class Session : public QObject {
   void passChanged();
   void runTargetChanged();
   void tensorsFileChanged();
-  /// What runs draw or take, by the options or by a file: numerics and captured tensors may be those of another source.
+  /// The source of tensors changed (options or file), so numerics and captured tensors may belong to another source.
   void tensorSourceChanged();
   void runStarted();
   /// Another run, or none, will be the last one: what is being typed about this one is still about this one.
@@ -280,7 +280,7 @@ class Session : public QObject {
   void takeRun(std::optional<LastRun> run);
   void takeGains(const LastRun& run);
   RunSpec plannedSettings() const;
-  /// That of the run target, or of an opened run.
+  /// Device of the run target, or of an opened run.
   RunTarget plannedDevice() const;
   void refreshCapabilities();
   void compareWithPlan();

@@ -23,7 +23,7 @@ class SuggestionSearch : public QObject {
 
   /// Somebody looks, or nobody does any more.
   void setWanted(bool isWanted);
-  /// Of the analysis as it is now, or while it is searching, of an older one.
+  /// Suggestions for the current analysis; while a search is running, for an older one.
   const std::vector<Suggestion>& found() const { return m_found; }
   bool isSearching() const { return m_isSearching; }
 

@@ -67,7 +67,7 @@ QString SweepSession::progress() const {
 void SweepSession::measureNext() {
   if (m_isStopping)
     return end(
-        tr("Stopped after %1 of %2 points: what was measured stays.").arg(m_result->rows.size()).arg(numPoints()));
+        tr("Stopped after %1 of %2 points. The measured points are kept.").arg(m_result->rows.size()).arg(numPoints()));
   if (m_result->rows.size() == numPoints()) return end({});
   RunSpec settings = m_request.settings;
   point().applyTo(settings);
@@ -112,7 +112,7 @@ void SweepSession::fail(const QString& sentence) {
   const QString name = toQt(point().name());
   if (!m_isStopping) refuse(sentence.toStdString());
   if (m_isStopping || !m_session.worker().isLost()) return goOn();
-  end(tr("The device was lost at %1: start the sweep again for what is missing.").arg(name));
+  end(tr("The device was lost at %1. Start the sweep again to measure the missing points.").arg(name));
 }
 
 void SweepSession::refuse(std::string reason) { addRow(*m_result, {.point = point(), .reason = std::move(reason)}); }
@@ -171,7 +171,7 @@ bool SweepSession::isStale() const {
 // --------------------------------------------------------------------------------------------------------------- files
 
 Result<void> SweepSession::saveCsv(const QString& path) const {
-  if (!m_result) return Error{tr("Nothing was measured yet: start a sweep first.").toStdString()};
+  if (!m_result) return Error{tr("No measurements yet. Start a sweep first.").toStdString()};
   return writeFileAtomically(path.toStdString(), [&](std::ostream& file) { file << sweepCsv(*m_result); });
 }
 
@@ -183,14 +183,14 @@ Result<QString> SweepSession::writeRun(std::size_t row) const {
 }
 
 Result<std::string> SweepSession::command() const {
-  if (!m_result) return Error{tr("Nothing was measured yet: start a sweep first.").toStdString()};
+  if (!m_result) return Error{tr("No measurements yet. Start a sweep first.").toStdString()};
   // Saved since, perhaps.
   const QString path = m_path.isEmpty() && !isStale() ? m_session.path() : m_path;
   if (path.isEmpty())
-    return Error{tr("This sweep is of a pipeline that is in no file: save the pipeline first.").toStdString()};
+    return Error{tr("The pipeline has not been saved yet. Save it first; the command needs a file.").toStdString()};
   if (std::ranges::count(m_result->sweep.recipes, std::string()) > 0)
-    return Error{tr("The command line knows recipes by their names, and the pipeline's own has other fields: sweep it "
-                    "by itself.")
+    return Error{tr("The pipeline's recipe has changed fields, which the command line cannot combine with other "
+                    "recipes. Sweep it on its own.")
                      .toStdString()};
   RunSpec settings = m_request.settings;
   settings.rules = RunSpec().rules;  // the document decides

@@ -28,11 +28,11 @@ class SweepSession : public QObject {
 
   /// Measures the pipeline as it is now. An empty recipe is that of the pipeline. Nothing happens while anything runs.
   void start(ShapeSweep sweep);
-  /// What was measured until then stays.
+  /// Stops the sweep and keeps its results so far.
   void stop();
   bool isRunning() const { return m_isRunning; }
 
-  /// Of the last sweep, as far as it came; nothing: there was none.
+  /// Result of the last sweep, possibly partial; nullopt if there was none.
   const std::optional<SweepResult>& result() const { return m_result; }
   std::size_t numPoints() const { return m_points.size(); }
   bool isPartial() const { return m_result && m_result->rows.size() < numPoints(); }

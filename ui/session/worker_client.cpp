@@ -12,7 +12,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr std::chrono::seconds kCancelPatience{2};
-// Of an error about a line that the worker took for no request: it is older than this program.
+// Request number of an error about a line that is not a request to the worker, which is older than this program.
 constexpr int kNoRequest = 0;
 constexpr int kQuitPatienceMs = 300;
 // Enough for the last sentence of a dying worker, never a whole log.
@@ -25,9 +25,7 @@ WorkerClient::WorkerClient(QStringList command, QObject* parent) : QObject(paren
   m_cancelDeadline.setInterval(kCancelPatience);
   connect(&m_cancelDeadline, &QTimer::timeout, this, [this] {
     endWorker();
-    fail(
-        tr("The run was stopped: the worker did not answer within two seconds and was ended. "
-           "The next run starts a new one."));
+    fail(tr("Run stopped. The worker did not answer within 2 s and was ended; the next run starts a new worker."));
   });
 }
 
@@ -44,7 +42,7 @@ void WorkerClient::run(RunRequest request) {
   m_isCancelling = false;
   ensureStarted();
   if (m_command.isEmpty())
-    return fail(tr("There is no worker: pass --worker with the command to use, such as \"fuseline worker\"."));
+    return fail(tr("No worker command is set. Pass --worker with a command, such as \"fuseline worker\"."));
   send(request);
 }
 
@@ -74,7 +72,7 @@ void WorkerClient::ensureStarted() {
   askForDevices();
 }
 
-/// Of a worker that could not be started the next one is asked.
+/// If a worker cannot be started, asks the next one.
 void WorkerClient::askForDevices() {
   if (m_owesDevices) send(DevicesRequest{.id = ++m_lastId});
 }
@@ -96,7 +94,7 @@ void WorkerClient::handleLine(const QByteArray& line) {
   const Result<WorkerEvent> event = decodeEvent(line.toStdString());
   if (event) return handleEvent(*event);
   if (isRunning()) abandonWorker();  // which may go on with the run that has failed here
-  fail(tr("The worker sent something that is not part of its protocol: %1").arg(toQt(event.error().message)));
+  fail(tr("The worker sent an unexpected message: %1").arg(toQt(event.error().message)));
 }
 
 void WorkerClient::handleEvent(const WorkerEvent& event) {
@@ -141,8 +139,8 @@ void WorkerClient::handleEnd(int exitCode, QProcess::ExitStatus status) {
   m_process = nullptr;
   const QString how =
       status == QProcess::CrashExit ? tr("was ended by a signal") : tr("ended with exit code %1").arg(exitCode);
-  fail(tr("The worker %1 during the run. The document is untouched and the next run starts a new worker.%2")
-           .arg(how, words.isEmpty() ? QString() : tr(" Its last words: %1").arg(words)));
+  fail(tr("The worker %1 during the run. The document is unchanged; the next run starts a new worker.%2")
+           .arg(how, words.isEmpty() ? QString() : tr(" Its last output: %1").arg(words)));
 }
 
 void WorkerClient::handleStartError(QProcess::ProcessError error) {
@@ -150,8 +148,8 @@ void WorkerClient::handleStartError(QProcess::ProcessError error) {
   const QString reason = m_process->errorString();
   m_process->deleteLater();
   m_process = nullptr;
-  fail(tr("The worker \"%1\" could not be started: %2. Build or install the program fuseline beside the designer, or "
-          "pass --worker with the command to use.")
+  fail(tr("The worker \"%1\" could not be started: %2. Install the program fuseline next to the designer, or pass "
+          "--worker with a command.")
            .arg(m_command.join(u' '), reason));
 }
 

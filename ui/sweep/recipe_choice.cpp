@@ -43,7 +43,7 @@ RecipeChoice::RecipeChoice(QWidget* parent) : QPushButton(parent), m_menu(new St
   m_menu->setToolTipsVisible(true);
   setMenu(m_menu);
   setAccessibleName(tr("Recipes"));
-  setToolTip(tr("Under which recipes every size is measured; Space ticks one, and the menu stays"));
+  setToolTip(tr("Recipes to measure every size with. Space: select or clear one"));
 }
 
 void RecipeChoice::setOffered(std::vector<SweepRecipe> offered) {
@@ -64,7 +64,7 @@ void RecipeChoice::setOffered(std::vector<SweepRecipe> offered) {
     });
   }
   m_menu->addSeparator();
-  connect(m_menu->addAction(tr("All that can run")), &QAction::triggered, this, &RecipeChoice::addAll);
+  connect(m_menu->addAction(tr("All available")), &QAction::triggered, this, &RecipeChoice::addAll);
   refreshText();
 }
 

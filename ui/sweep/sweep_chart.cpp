@@ -27,7 +27,7 @@ constexpr double kSweepGapPx = 5.0;
 constexpr double kCapPx = 3.5;  // half the width of a whisker's end
 constexpr double kLegendLinePx = 22.0;
 
-/// Of a legend's entry: its line, its text, and room after it.
+/// Width of a legend entry: its line, its text, and the gap after it.
 double entryWidth(const QString& text) { return kLegendLinePx + kSweepGapPx + plotTextWidth(text) + 3 * kSweepGapPx; }
 
 bool hasUnclearDot(const SweepPlot& plot) {
@@ -70,7 +70,7 @@ std::vector<SweepChart::LegendEntry> SweepChart::legend() const {
     entries.push_back({.text = tr("unfused"), .isDashed = true});
     entries.push_back({.text = tr("fused")});
   } else if (hasUnclearDot(m_plot)) {
-    entries.push_back({.text = tr("hollow: could be chance"), .isHollow = true});
+    entries.push_back({.text = tr("hollow: not significant"), .isHollow = true});
   }
   placeInLines(entries);
   return entries;
@@ -257,8 +257,8 @@ void SweepChart::paintEvent(QPaintEvent*) {
 
 QString SweepChart::whyNothing() const {
   return m_plot.quantity == SweepQuantity::OverFirstRecipe
-             ? tr("Nothing to compare: this needs the same size under two recipes.")
-             : tr("Nothing was measured yet.");
+             ? tr("No comparison: measure the same size with two recipes.")
+             : tr("No measurements yet.");
 }
 
 void SweepChart::paintNothing(QPainter& painter) const {

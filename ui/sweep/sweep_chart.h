@@ -1,4 +1,4 @@
-// SweepChart: draws a sweep over its sizes, one colour and one mark a recipe.
+// SweepChart: draws a sweep over its sizes, one color and one mark a recipe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -33,7 +33,7 @@ SweepRecipe builtin(const RecipeDefinition& definition, const std::optional<Reci
   const bool isOwn = isOf(own, definition);
   const QString name = sweepRecipeName(definition.name);
   return {.key = isOwn ? QString() : toQt(definition.name),
-          .label = isOwn ? translated("%1, as the pipeline says").arg(name) : name,
+          .label = isOwn ? translated("%1 (the pipeline's)").arg(name) : name,
           .whyNot = whyNotOn(target, *Recipe::create(definition))};
 }
 
@@ -41,9 +41,9 @@ SweepRecipe custom(const std::optional<Recipe>& own, const RunTarget& target) {
   if (!own)
     return {.key = {},
             .label = translated("The pipeline's"),
-            .whyNot = translated("The pipeline's recipe has an error: see the Problems panel.")};
+            .whyNot = translated("The pipeline's recipe has an error. See Problems.")};
   return {.key = {},
-          .label = translated("%1 with the fields of the pipeline").arg(toQt(own->name())),
+          .label = translated("%1 with the pipeline's fields").arg(toQt(own->name())),
           .whyNot = whyNotOn(target, *own)};
 }
 

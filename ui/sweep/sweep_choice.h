@@ -1,4 +1,4 @@
-// What a sweep can be made over: the symbols of a pipeline with sizes to offer, and recipes with why they cannot run.
+// Choices of a sweep: symbols of a pipeline with suggested sizes, and recipes with the reason if they cannot run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,14 +28,14 @@ struct SweepRecipe {
   /// A sentence; empty: the device can run it.
   QString whyNot;
 };
-/// That of the pipeline and the others, with their defaults. The pipeline's is one of them where it has the defaults.
+/// The pipeline's recipe, and all others with their defaults. The pipeline's is one of these if it has the defaults.
 std::vector<SweepRecipe> sweepRecipes(const PipelineDocument& document, const RunTarget& target);
 
 /// The pipeline's own recipe alone is no axis: the file decides. A chosen recipe that is not offered is left out.
 std::vector<std::string> recipeAxis(const std::vector<SweepRecipe>& offered, const QStringList& chosen,
                                     const PipelineDocument& document);
 
-/// What a recipe of a sweep is called: "No quantization", "The pipeline's".
+/// Displayed name of a recipe in a sweep: "No quantization", "The pipeline's".
 QString sweepRecipeName(const std::string& recipe);
 
 }  // namespace fuseline::ui

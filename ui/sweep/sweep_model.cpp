@@ -28,7 +28,7 @@ QString ruleLines(const std::vector<std::string>& rules) {
   for (const std::string& rule : rules) ++counts[rule];
   QStringList lines;
   for (const auto& [rule, count] : counts)
-    lines.append(count == 1 ? toQt(rule) : SweepModel::tr("%1, %2 times").arg(toQt(rule)).arg(count));
+    lines.append(count == 1 ? toQt(rule) : SweepModel::tr("%1, %2×").arg(toQt(rule)).arg(count));
   return lines.join(u'\n');
 }
 
@@ -146,10 +146,9 @@ QVariant SweepModel::headerData(int section, Qt::Orientation orientation, int ro
   if (role == Qt::TextAlignmentRole)
     return static_cast<int>((isText(section) ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
   if (role == Qt::ToolTipRole && section == SpeedupColumn)
-    return tr("Unfused over fused, in rounds that interleave both plans, with the 95 % interval; ~: could be chance");
-  if (role == Qt::ToolTipRole && section == MemoryColumn)
-    return tr("The most at a time, of the unfused and fused plan");
-  if (role == Qt::ToolTipRole && section == FusionsColumn) return tr("Fused steps; tool tips name the rules");
+    return tr("Unfused / fused time, measured interleaved, with 95 % interval. ~: not statistically significant");
+  if (role == Qt::ToolTipRole && section == MemoryColumn) return tr("Peak memory of the unfused and the fused plan");
+  if (role == Qt::ToolTipRole && section == FusionsColumn) return tr("Number of fused steps. Tooltips name the rules");
   if (role != Qt::DisplayRole) return {};
   const QStringList heads = {m_symbol.isEmpty() ? tr("Size") : m_symbol,
                              tr("Recipe"),
@@ -159,7 +158,7 @@ QVariant SweepModel::headerData(int section, Qt::Orientation orientation, int ro
                              tr("Peak memory"),
                              tr("Fusions"),
                              tr("Launches"),
-                             tr("Not measured because")};
+                             tr("Reason not measured")};
   return heads[section];
 }
 

@@ -28,7 +28,7 @@ class SweepModel : public QAbstractTableModel {
     NoteColumn,
     ColumnCount
   };
-  /// What a column is sorted by: numbers where it shows some.
+  /// Role of the sort key of a column: a number, if it shows one.
   static constexpr int kSortRole = Qt::UserRole + 1;
 
   explicit SweepModel(const Theme& theme, QObject* parent = nullptr);

@@ -37,7 +37,7 @@ void addButtons(QHBoxLayout& row, std::initializer_list<QAction*> actions) {
   }
 }
 
-/// What was measured under the recipe of the pipeline.
+/// Name of the pipeline's recipe in the result.
 QString ownRecipeName(const SweepResult& result) {
   const auto measured = std::ranges::find_if(result.rows, &SweepRow::isMeasured);
   return measured == result.rows.end() ? QString() : sweepRecipeName(measured->record->settings.recipe);
@@ -103,7 +103,7 @@ QLayout* SweepPanel::makeChoices() {
   row->setContentsMargins(10, 6, 10, 4);
   row->setSpacing(6);
   m_symbol->setAccessibleName(tr("Symbol"));
-  m_symbol->setToolTip(tr("Which symbol of the pipeline takes the sizes"));
+  m_symbol->setToolTip(tr("Symbol to sweep"));
   m_symbol->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   m_quantity->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   m_sizes->setAccessibleName(tr("Sizes"));
@@ -131,7 +131,7 @@ QLayout* SweepPanel::makeState() {
   m_progress->setAccessibleName(tr("Progress of the sweep"));
   for (const auto quantity : {SweepQuantity::Speedup, SweepQuantity::Time, SweepQuantity::OverFirstRecipe})
     m_quantity->addItem(nameOf(quantity), static_cast<int>(quantity));
-  m_quantity->setAccessibleName(tr("What the chart shows"));
+  m_quantity->setAccessibleName(tr("Chart quantity"));
   row->addWidget(m_progress);
   row->addWidget(m_state, 1);
   row->addWidget(m_quantity);
@@ -177,8 +177,9 @@ void SweepPanel::createActions() {
   m_open = add(tr("Open"), tr("Show the run, with the pipeline as it was measured (Enter)"), [this] {
     if (const auto row = currentRow()) openRow(*row);
   });
-  m_save = add(tr("Save as CSV..."), tr("Write the table as fuseline sweep -o does"), [this] { saveCsv(); });
-  m_copyCommand = add(tr("Copy as a command"), tr("What measures the same in a shell"), [this] { copyCommand(); });
+  m_save = add(tr("Save as CSV..."), tr("Save the table in the format of fuseline sweep -o"), [this] { saveCsv(); });
+  m_copyCommand = add(tr("Copy as command"), tr("Copy the command that measures the same in a terminal"),
+                      [this] { copyCommand(); });
   m_open->setShortcuts({QKeySequence(Qt::Key_Return), QKeySequence(Qt::Key_Enter)});
   m_open->setShortcutContext(Qt::WidgetShortcut);
 }
@@ -244,7 +245,7 @@ void SweepPanel::refreshChoices() {
   refreshPlan();
 }
 
-/// What was typed for a symbol stays its choice.
+/// Shows the sizes last typed for a symbol.
 void SweepPanel::showSizes() {
   const QString sizes = m_typedSizes.value(m_symbol->currentText(), m_symbol->currentData().toString());
   if (sizes != m_sizes->text()) m_sizes->setText(sizes);
@@ -259,10 +260,11 @@ std::optional<ShapeSweep> SweepPanel::chosenSweep() const {
 
 QString SweepPanel::whyNot() const {
   if (m_symbol->count() == 0)
-    return tr("The pipeline has no symbol. Use one as a size, such as M in the shape of an input, to sweep it.");
+    return tr("The pipeline has no symbol to sweep. Use one as a size, such as M in the shape of an input.");
   const Result<std::vector<std::int64_t>> sizes = parseSizes(m_sizes->text().trimmed().toStdString());
   if (!sizes) return tr("Sizes: %1").arg(toQt(sizes.error().message));
-  if (m_recipes->chosen().isEmpty()) return tr("Choose a recipe that can run here.");
+  if (m_recipes->chosen().isEmpty())
+    return tr("No available recipe is selected. Choose a recipe that can run on this device.");
   const Result<void> fits = chosenSweep()->checkSize();
   return fits ? QString() : tr("Sizes: %1").arg(toQt(fits.error().message));
 }
@@ -272,10 +274,10 @@ void SweepPanel::refreshPlan() {
   const std::optional<ShapeSweep> sweep = chosenSweep();
   const bool isOtherRunning = m_session.isRunning() && !m_sweep->isRunning();
   QString text = problem;
-  if (text.isEmpty() && isOtherRunning) text = tr("A run is in progress: the sweep can start after it.");
+  if (text.isEmpty() && isOtherRunning) text = tr("A run is in progress. Start the sweep after it has ended.");
   if (text.isEmpty())
     text = counted(static_cast<qsizetype>(sweep->points().size()), tr("point, measured alone"),
-                   tr("points, one after the other"));
+                   tr("points, measured in sequence"));
   m_plan->setText(text);
   m_plan->setToolTip(text);
   m_start->setEnabled(problem.isEmpty() && !m_session.isRunning());
@@ -298,9 +300,9 @@ void SweepPanel::refreshResult() {
   m_result->setVisible(hasRows);
   m_empty->setVisible(!hasRows);
   m_empty->setText(m_sweep->isRunning()
-                       ? tr("The first point is being measured.")
-                       : tr("Measures the pipeline fused and unfused at many sizes, and says from which on fusing is "
-                            "faster. Choose a symbol and its sizes, and press Start."));
+                       ? tr("Measuring the first point.")
+                       : tr("Measures the pipeline fused and unfused at many sizes, and finds the size from which "
+                            "fusing is faster. Choose a symbol and sizes, then press Start."));
   QStringList lines;
   if (hasRows)
     for (const SweepLine& line : linesOf(*result)) lines.append(sentenceOf(line, *result));
@@ -324,7 +326,7 @@ void SweepPanel::refreshState() {
     parts.append(QStringLiteral("<b>%1</b>").arg(tr("Partial: %1").arg(m_sweep->ended()).toHtmlEscaped()));
   if (m_sweep->isStale())
     parts.append(QStringLiteral("<b style='color:%1'>%2</b>")
-                     .arg(m_theme.colors().warning.name(), tr("the pipeline has changed since: start again")));
+                     .arg(m_theme.colors().warning.name(), tr("the pipeline has changed: start again")));
   parts.removeAll(QString());
   m_state->setText(parts.join(QStringLiteral(" · ")));
 }
@@ -371,14 +373,14 @@ void SweepPanel::saveCsv() {
                                   this);
   if (path.isEmpty()) return;
   const Result<void> saved = m_sweep->saveCsv(path);
-  Q_EMIT message(saved ? tr("The table is in %1.").arg(path) : toQt(saved.error().message));
+  Q_EMIT message(saved ? tr("Table saved to %1.").arg(path) : toQt(saved.error().message));
 }
 
 void SweepPanel::copyCommand() {
   const Result<std::string> command = m_sweep->command();
   if (!command) return Q_EMIT message(toQt(command.error().message));
   QGuiApplication::clipboard()->setText(toQt(*command));
-  const QString unsaved = m_session.isModified() ? tr(" What is not saved is not in that file.") : QString();
+  const QString unsaved = m_session.isModified() ? tr(" Unsaved changes are not in that file.") : QString();
   Q_EMIT message(tr("Copied: %1").arg(toQt(*command)) + unsaved);
 }
 

@@ -39,7 +39,7 @@ class SweepPanel : public QWidget {
   QPushButton* startButton() const { return m_start; }
   QPushButton* stopButton() const { return m_stop; }
   QAction* openAction() const { return m_open; }
-  /// What cannot be measured as it is chosen, or how many points it makes.
+  /// Number of points, or the reason why the choice cannot be measured.
   QString planText() const { return m_plan->text(); }
   /// How it goes or went, and whether it is still of this pipeline.
   QString stateText() const { return m_state->text(); }
@@ -47,7 +47,7 @@ class SweepPanel : public QWidget {
   QString summary() const { return m_summary->text(); }
 
  Q_SIGNALS:
-  /// Of a run, which takes the place of the pipeline in the window.
+  /// Asks to open a run, which replaces the pipeline in the window.
   void openWanted(const QString& path);
   void message(const QString& sentence);
 
@@ -61,7 +61,7 @@ class SweepPanel : public QWidget {
   void createView();
   void follow();
 
-  /// What is chosen; nothing: it cannot be measured, and refreshPlan() says why.
+  /// The chosen sweep; nullopt if it cannot be measured (refreshPlan() shows the reason).
   std::optional<ShapeSweep> chosenSweep() const;
   QString whyNot() const;
   void refreshChoices();

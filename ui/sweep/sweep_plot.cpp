@@ -34,7 +34,7 @@ QString intervalText(const RatioStats& ratio) {
 /// "1.25 times as fast", "0.80 times as fast", or that it could be chance.
 QString ratioWords(const RatioStats& ratio) {
   const QString times = translated("%1 times as fast").arg(QString::number(ratio.median, 'f', 2));
-  return ratio.isSignificant() ? times : translated("%1, which could be chance").arg(times);
+  return ratio.isSignificant() ? times : translated("%1, not statistically significant").arg(times);
 }
 
 SweepDot ratioDot(const SweepRow& row, std::size_t index, const RatioStats& ratio, QString words) {
@@ -106,7 +106,7 @@ class SweepPlotBuilder {
     const SweepRow& row = m_result.rows[index];
     const std::optional<RatioStats>& ratio = row.figures.overFirstRecipe;
     if (!ratio) return std::nullopt;
-    const QString words = translated("%1: %2 as %3, %4, measured one after the other");
+    const QString words = translated("%1: %2 as %3, %4, not interleaved");
     const QString first = sweepRecipeName(m_result.sweep.recipes.front());
     return ratioDot(row, index, *ratio,
                     words.arg(placeOf(m_result, row), ratioWords(*ratio), first, intervalText(*ratio)));

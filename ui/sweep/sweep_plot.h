@@ -12,7 +12,7 @@
 
 namespace fuseline::ui {
 
-/// What stands on the upright axis.
+/// Quantity on the vertical axis.
 enum class SweepQuantity {
   Speedup,          // of fusing
   Time,             // of both plans, from end to end
@@ -31,7 +31,7 @@ struct SweepDot {
 struct SweepSeries {
   QString name;    // "MXFP8BlockScaling, unfused"
   QString recipe;  // empty: there is one only
-  int look = 0;    // colour and mark: one a recipe
+  int look = 0;    // color and mark: one a recipe
   bool isDashed = false;
   std::vector<SweepDot> dots;  // by size
 };
@@ -55,10 +55,10 @@ struct SweepPlot {
   bool isRatio() const { return quantity != SweepQuantity::Time; }
 };
 
-/// Of what was measured; empty where nothing was, or where there is only one recipe to compare.
+/// Plot of the measured points; empty if there are none, or only one recipe to compare.
 SweepPlot sweepPlot(const SweepResult& result, SweepQuantity quantity);
 
-/// What the axis says: "speed-up of fusing".
+/// Axis label: "speed-up of fusing".
 QString nameOf(SweepQuantity quantity);
 
 }  // namespace fuseline::ui

@@ -1,4 +1,4 @@
-// Colours and marks of pinned runs.
+// Colors and marks of pinned runs.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/theme/baseline_colors.h"
 

@@ -1,4 +1,4 @@
-// The colours of pinned runs. Each also has a letter: no run is told by its colour alone.
+// The colors of pinned runs. Each also has a letter: no run is told by its color alone.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace fuseline::ui {
 
-/// Of a slot from 0 up, with a contrast of 3:1 at least on the ground of tables. No colour of ops or verdicts.
+/// Color of a slot, from 0, with a contrast of at least 3:1 on table backgrounds. Differs from the colors of ops and
+/// verdicts.
 QColor baselineColor(const Theme& theme, int slot);
 /// A rounded square with the letter in it.
 QPixmap baselineMark(const Theme& theme, int slot, int sizePx);

@@ -26,7 +26,7 @@ QString formatSpec(const TensorSpec& spec);
 QString formatDurationNs(double durationNs);
 /// "12.3 ms ± 1 %": the median and half the interquartile range, which one sample does not have.
 QString formatTiming(const SampleStats& stats);
-/// "2026-11-25 15:00:00 IST": with the zone, for tool tips.
+/// "2026-11-25 15:00:00 IST": with the zone, for tooltips.
 QString formatLocalTime(const QDateTime& time);
 /// "2026-11-25 09:30:00 UTC", or without seconds, of a run record as the time on this machine, without the zone;
 /// another text as it is.

@@ -11,7 +11,7 @@
 
 namespace fuseline::ui {
 
-/// Of texts on the screen, by which pictures are laid out.
+/// Resolution of screen texts, which pictures are laid out with.
 int screenDotsPerInch();
 
 /// The bytes of a file. paint: draws on the device, whose pixels are those of `size`.

@@ -1,4 +1,4 @@
-// Hears of the desktop's colours.
+// Hears of the desktop's colors.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/theme/system_palette.h"
 
@@ -30,7 +30,7 @@ bool SystemPalette::eventFilter(QObject* watched, QEvent* event) {
   return QObject::eventFilter(watched, event);
 }
 
-/// What is set here is told of, too.
+/// Palettes set here are reported too.
 void SystemPalette::follow() {
   if (m_isFollowing) return;
   const QScopedValueRollback guard(m_isFollowing, true);

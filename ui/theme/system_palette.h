@@ -1,4 +1,4 @@
-// SystemPalette: keeps the theme in step with the desktop, whose colours may change while the program runs.
+// SystemPalette: keeps the theme in step with the desktop, whose colors may change while the program runs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace fuseline::ui {
 
-/// Of the desktop, not of this program. Leaves the application without a palette of its own.
+/// Reads the palette of the desktop, not of this program. Leaves the application without a palette of its own.
 QPalette readSystemPalette();
 
 class SystemPalette : public QObject {
@@ -21,7 +21,7 @@ class SystemPalette : public QObject {
   explicit SystemPalette(Theme& theme, std::function<QPalette()> read = readSystemPalette);
 
  protected:
-  /// Of the application, which hears of palettes, and of its windows, which hear of themes.
+  /// Filters events of the application (palette changes) and of its windows (theme changes).
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:

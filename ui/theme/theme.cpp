@@ -1,4 +1,4 @@
-// Theme: palettes, category colours and symbolic icons.
+// Theme: palettes, category colors and symbolic icons.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/theme/theme.h"
 

@@ -1,4 +1,4 @@
-// Theme: every colour of the window, for light and dark. Text colours reach a contrast of 4.5:1 on their ground.
+// Theme: every color of the window, for light and dark. Text colors reach a contrast of 4.5:1 on their ground.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,7 @@ namespace fuseline::ui {
 
 enum class ThemeChoice { System, Light, Dark };
 
-/// Colours by meaning. A fact told by one of these is always told by a word, a pattern or a shape as well.
+/// Colors by meaning. A fact told by one of these is always told by a word, a pattern or a shape as well.
 struct ThemeColors {
   QColor canvas, grid, panel, base, alternate, border;
   QColor text, dimText, disabledText;
@@ -34,10 +34,10 @@ class Theme : public QObject {
 
   /// Sets style and palette of the application. System follows the brightness of the desktop's own palette.
   void apply(ThemeChoice choice);
-  /// Colours only, for a picture: the application stays as it is. What lies behind everything is white, or nearly
+  /// Colors only, for a picture: the application stays as it is. What lies behind everything is white, or nearly
   /// black.
   void usePaperColors(bool isDark);
-  /// That of the desktop has changed.
+  /// Sets a changed palette of the desktop.
   void setSystemPalette(const QPalette& palette);
   /// Is the application's palette being changed by this?
   bool isApplying() const { return m_isApplying; }
@@ -47,10 +47,10 @@ class Theme : public QObject {
   QColor messageColor() const { return m_isDark ? QColor("#4a3a12") : QColor("#fdf0cf"); }
   const ThemeColors& colors() const { return m_colors; }
 
-  /// The colour of an op's category, the same on the canvas, in the palette and in the tables.
+  /// The color of an op's category, the same on the canvas, in the palette and in the tables.
   QColor categoryColor(std::string_view category) const;
   QColor dtypeColor(std::string_view dtype) const;
-  /// A symbolic icon from resources/icons in the text colour, or in the given one.
+  /// A symbolic icon from resources/icons in the text color, or in the given one.
   QIcon icon(const QString& name) const;
   QIcon icon(const QString& name, const QColor& color) const;
 
@@ -66,7 +66,7 @@ class Theme : public QObject {
   ThemeColors m_colors;
 };
 
-/// From dark blue, 0, through green to yellow, 1: even steps to the eye, and in grey, too. Source: matplotlib's
+/// From dark blue, 0, through green to yellow, 1: even steps to the eye, and in gray, too. Source: matplotlib's
 /// viridis.
 QColor heatColor(double share);
 /// Black or white, whichever is read better on the ground.
@@ -74,7 +74,7 @@ QColor textOn(const QColor& ground);
 
 /// The application's font, `factor` times its size.
 QFont scaledFont(double factor, QFont::Weight weight = QFont::Normal);
-/// WCAG 2.1 contrast of two opaque colours, 1 to 21.
+/// WCAG 2.1 contrast of two opaque colors, 1 to 21.
 double contrastRatio(const QColor& a, const QColor& b);
 
 }  // namespace fuseline::ui

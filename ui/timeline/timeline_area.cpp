@@ -21,7 +21,7 @@ double partNs(const TimelineItem& item, const TimelineArea& area) {
   return std::min(item.endNs, area.endNs) - std::max(item.startNs, area.startNs);
 }
 
-/// Of a track, what is in the stretch and in chosen rows, in the order in which it began.
+/// Items of a track in the time range and in selected rows, by start time.
 Items itemsIn(const TimelineTrack& track, std::size_t index, const TimelineArea& area) {
   Items items;
   for (const TimelineItem& item : track.items)
@@ -63,7 +63,7 @@ QString nameOf(const TimelineItem& item, SumsBy by) {
   switch (by) {
     case SumsBy::Step: return isOfStep ? item.stepName : item.label;
     case SumsBy::Category: {
-      if (!isOfStep) return translated("launched by no step");
+      if (!isOfStep) return translated("outside of all steps");
       return item.category.empty() ? translated("other") : QString::fromStdString(item.category);
     }
     case SumsBy::Kernel:

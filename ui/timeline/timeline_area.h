@@ -33,7 +33,7 @@ TimelineArea areaOfBox(const TimelineStack& stack, std::size_t track, const Time
 
 enum class SumsBy { Step, Category, Kernel };
 
-/// What boxes of one name, or all of a track, took of the stretch. A box counts with the part that lies in it.
+/// Time of boxes with one name, or of a whole track, in the range. A box counts with its part inside the range.
 struct TimelineSum {
   std::size_t track = 0;
   QString name;  // empty: the sum of the track

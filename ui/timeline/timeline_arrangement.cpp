@@ -42,8 +42,8 @@ QString nameOf(TimelineRowKind kind) {
     case TimelineRowKind::Passes: return translated("passes");
     case TimelineRowKind::Steps: return translated("steps");
     case TimelineRowKind::Kernels: return translated("kernels");
-    case TimelineRowKind::Beside: return translated("what runs beside the steps");
-    case TimelineRowKind::Launches: return translated("launches by the host");
+    case TimelineRowKind::Beside: return translated("work outside of steps");
+    case TimelineRowKind::Launches: return translated("host launches");
   }
   return {};
 }

@@ -36,8 +36,8 @@ std::optional<FindKey> findKeyOf(const QKeyEvent& key) {
 TimelineFind::TimelineFind(TimelineView& view, QWidget* parent)
     : QWidget(parent), m_view(view), m_field(new QLineEdit(this)), m_count(new QLabel(this)) {
   m_field->setPlaceholderText(tr("Find boxes"));
-  m_field->setToolTip(tr("Words of a step, kernel, op or category, or letters in their order; Enter goes to the next"));
-  m_field->setAccessibleName(tr("Find boxes of the timeline"));
+  m_field->setToolTip(tr("Step, kernel, op or category. Enter: next match"));
+  m_field->setAccessibleName(tr("Find boxes in the timeline"));
   m_field->setMaximumWidth(kFieldPx);
   m_field->installEventFilter(this);
   auto* row = new QHBoxLayout(this);
@@ -52,11 +52,11 @@ TimelineFind::TimelineFind(TimelineView& view, QWidget* parent)
     connect(button, &QToolButton::clicked, this, run);
     row->addWidget(button);
   };
-  add(QStringLiteral("‹"), tr("Previous box that matches"), [this] { step(-1); });
-  add(QStringLiteral("›"), tr("Next box that matches"), [this] { step(1); });
+  add(QStringLiteral("‹"), tr("Previous match"), [this] { step(-1); });
+  add(QStringLiteral("›"), tr("Next match"), [this] { step(1); });
   row->addWidget(m_count);
   row->addStretch(1);
-  add(tr("Close"), tr("Close the search of the timeline"), [this] { close(); });
+  add(tr("Close"), tr("Close the search"), [this] { close(); });
   connect(m_field, &QLineEdit::textChanged, this, &TimelineFind::search);
   connect(&view, &TimelineView::arrangementChanged, this, &TimelineFind::refreshMatches);
   connect(&view, &TimelineView::tracksChanged, this, &TimelineFind::refreshMatches);

@@ -25,7 +25,7 @@ std::vector<TimelineLink> withoutRepeats(std::vector<TimelineLink> links) {
   return links;
 }
 
-/// Of each step of `a` that `isWanted`, to those of `b` in a pass.
+/// Links from each step of `a` that `isWanted` to the steps of `b` in a pass.
 template <class IsWanted, class PassOf>
 std::vector<TimelineLink> linksBetween(const TimelineTrack& a, const TimelineTrack& b, IsWanted isWanted,
                                        PassOf passOf) {

@@ -1,4 +1,4 @@
-// What belongs together on a timeline: work of the same ops, in two plans or in two passes.
+// Links between boxes of the same ops on a timeline, in two plans or in two passes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

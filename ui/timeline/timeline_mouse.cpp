@@ -1,4 +1,4 @@
-// What the mouse does on a timeline: it selects, pans, chooses an area, and arranges tracks by their heads.
+// Mouse handling of a timeline: select, pan, choose a time range, arrange tracks by their headers.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/timeline/timeline_tracks_menu.h"
 #include "ui/timeline/timeline_view.h"
@@ -76,7 +76,7 @@ void TimelineView::mouseReleaseEvent(QMouseEvent* event) {
   update();
 }
 
-/// Of hidden tracks there is no area.
+/// Hidden tracks have no area.
 void TimelineView::takeNoted(const StretchNote& note) {
   TimelineArea area = fuseline::ui::areaOf(m_stack, note);
   if (!area.rows.empty()) setArea(std::move(area));

@@ -22,7 +22,7 @@ int numLanes(const std::vector<PlacedNote>& notes);
 std::vector<std::size_t> tracksOf(const TimelineStack& stack, const StretchNote& note);
 /// Over their rows.
 TimelineArea areaOf(const TimelineStack& stack, const StretchNote& note);
-/// What a note on an area is about.
+/// Creates a note on a time range.
 StretchNote noteOn(const std::vector<TimelineTrack>& tracks, const TimelineArea& area, const QString& text);
 
 }  // namespace fuseline::ui

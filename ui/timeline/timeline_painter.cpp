@@ -31,7 +31,7 @@ QRectF noteArea(const TimelineStack& stack, const TimelineRange& range, double w
 TimelinePainter::TimelinePainter(QPainter& painter, const TimelinePicture& picture, QSizeF size, const Theme& theme)
     : m_painter(painter), m_picture(picture), m_width(size.width()), m_height(size.height()), m_theme(theme) {}
 
-/// What scrolls, then what covers it: pinned tracks, the ruler and notes.
+/// Paints the scrolling tracks, then pinned tracks, the ruler and notes on top.
 void TimelinePainter::paint() {
   const double covered = m_picture.stack.pinnedBottom();
   paintGrid();
@@ -135,7 +135,7 @@ void TimelinePainter::paintPin(std::size_t track) {
   m_painter.setRenderHint(QPainter::Antialiasing, false);
 }
 
-/// Passes in their own colour, launches without one, all else in that of its op.
+/// Passes in their own color, launches without one, all else in that of its op.
 QColor TimelinePainter::fillOf(const TimelineItem& item) const {
   const ThemeColors& colors = m_theme.colors();
   if (item.level == TimelineLevel::Pass)

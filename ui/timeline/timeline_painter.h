@@ -22,7 +22,7 @@
 
 namespace fuseline::ui {
 
-/// What there is to paint.
+/// Contents to paint.
 struct TimelinePicture {
   const TimelineStack& stack;
   const TimelineRange& range;

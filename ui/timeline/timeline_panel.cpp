@@ -19,7 +19,7 @@ namespace fuseline::ui {
 
 namespace {
 
-// Of the height, tracks have so many parts while there is a table.
+// Share of the height for tracks while the table is shown.
 constexpr int kTracksPart = 3;
 constexpr int kParts = 5;
 constexpr int kCardOffsetPx = 6;
@@ -28,13 +28,13 @@ constexpr auto kTimelineSizesKey = "timeline/sizes";
 
 QString methodText(const RunRecord& record) {
   const StepTiming timing = record.settings.timing;
-  if (timing == StepTiming::Cupti) return TimelinePanel::tr("each kernel as CUPTI saw it");
-  return timing == StepTiming::Events ? TimelinePanel::tr("steps on the device's clock, each launched by itself")
-                            : TimelinePanel::tr("steps on the host's clock, with a wait after each");
+  if (timing == StepTiming::Cupti) return TimelinePanel::tr("kernels traced by CUPTI");
+  return timing == StepTiming::Events ? TimelinePanel::tr("steps timed by the device, each launched separately")
+                                      : TimelinePanel::tr("steps timed by the host, with a wait after each");
 }
 
 QString captionOf(const LastRun& run) {
-  return TimelinePanel::tr("One round of each plan: the one with the median total") + QStringLiteral(" · ") +
+  return TimelinePanel::tr("Round with the median total of each plan") + QStringLiteral(" · ") +
          methodText(run.record).toHtmlEscaped();
 }
 
@@ -92,12 +92,11 @@ void TimelinePanel::createHead() {
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
   m_caption->setToolTip(
-      tr("Wheel or W and S zoom · drag or A and D pan · Home shows all, F what is selected\n"
-         "Double click or Return zooms to a box, Backspace back · Shift and a drag choose a stretch of rows,\n"
-         "R the current box; Q shows and hides the table of what it adds up to, N notes something of it\n"
-         "Ctrl+F finds boxes · F2 leaves what is said of a box on the screen · F1 lists all keys"));
+      tr("Wheel, W, S: zoom · drag, A, D: pan · Home: fit all · F: fit selection\nDouble-click, Return: zoom to box · "
+         "Backspace: back\nShift+drag, R: select a time range · Q: its table · N: add a note\nCtrl+F: find · F2: pin "
+         "details · F1: all keys"));
   m_tracks->setText(tr("Tracks"));
-  m_tracks->setToolTip(tr("Fold, pin, move and hide tracks, or rows of a kind"));
+  m_tracks->setToolTip(tr("Fold, pin, move or hide tracks"));
   m_tracks->setAccessibleName(tr("Arrange the tracks of the timeline"));
   m_tracks->setPopupMode(QToolButton::InstantPopup);
   m_tracks->setMenu(new QMenu(m_tracks));
@@ -215,7 +214,7 @@ void TimelinePanel::toggleSums() {
 
 QString TimelinePanel::emptyText() const {
   const auto& run = m_session.lastRun();
-  if (!run) return tr("Nothing measured yet. Press Run (Ctrl+Enter) to see when each step runs.");
+  if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to see when each step runs.");
   const std::string reason = whyNoTimeline(run->record);
   if (reason.empty()) return {};
   return tr("This run has no timeline: %1. Press Run (Ctrl+Enter) to see when each step runs.").arg(toQt(reason));

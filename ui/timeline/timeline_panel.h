@@ -25,11 +25,11 @@ class TimelinePanel : public QWidget {
   /// isKept: whether how it is arranged is read from the settings and written there.
   TimelinePanel(Session& session, const Theme& theme, bool isKept = false, QWidget* parent = nullptr);
   TimelineView* view() const { return m_view; }
-  /// What the area of the view adds up to.
+  /// Table of sums over the selected time range.
   TimelineSums& sums() { return *m_sums; }
   HiddenTracksBar& hiddenTracks() { return *m_hidden; }
   TimelineFind& find() { return *m_find; }
-  /// What was pinned, the oldest first.
+  /// Pinned cards, oldest first.
   QList<TipCard*> cards() const;
   QString caption() const { return m_caption->text(); }
   /// Why there is nothing to see; empty where there is.

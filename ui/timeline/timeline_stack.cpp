@@ -11,7 +11,7 @@ namespace {
 constexpr double kTrackGapPx = 8.0;
 constexpr double kBoxGapPx = 2.0;
 constexpr double kFoldedRowPx = 10.0;
-/// Of the height in view, pinned tracks and the ruler.
+/// Maximum share of the visible height for pinned tracks and the ruler.
 constexpr double kMostPinnedShare = 2.0 / 3.0;
 
 double rowHeightOf(TimelineLevel level) {
@@ -74,7 +74,7 @@ void TimelineStack::layOut() {
 
 // -------------------------------------------------------------------------------------------------------- arrangement
 
-/// Of a folded track the steps are left, as a thin strip.
+/// A folded track shows only its steps, as a thin strip.
 bool TimelineStack::isShown(std::size_t track, int row) const {
   if (!isShown(track)) return false;
   const TimelineRowKind kind = kindOf(m_tracks[track], row);

@@ -30,7 +30,7 @@ class TimelineStack {
   void setArrangement(TimelineArrangement arrangement);
   /// Below the ruler, for notes.
   void setNoteLanes(int count);
-  /// What of the timeline is in view.
+  /// Sets the visible part of the timeline.
   void setScroll(double topPx, double heightPx);
 
   /// Shown tracks, from top to bottom.
@@ -42,12 +42,12 @@ class TimelineStack {
   bool isShown(std::size_t track) const { return !m_arrangement.hidden.contains(m_tracks[track].name); }
   bool isShown(std::size_t track, int row) const;
   int numHiddenTracks() const;
-  /// That some shown and unfolded track would have.
+  /// Hidden kinds of rows that a shown, unfolded track has.
   std::set<TimelineRowKind> hiddenRows() const;
-  /// That some track has.
+  /// Whether any track has rows of this kind.
   bool hasRows(TimelineRowKind kind) const;
 
-  // Of how it is arranged.
+  // Arrangement.
   void setFolded(std::size_t track, bool isFolded);
   void setPinned(std::size_t track, bool isPinned);
   void setShown(std::size_t track, bool isShown);
@@ -63,13 +63,13 @@ class TimelineStack {
   double tracksTop() const { return m_scrolledPx + rulerHeight(); }
   /// Where tracks begin that scroll: above it they are covered.
   double pinnedBottom() const;
-  /// Of the head of a shown track.
+  /// Top of the header of a shown track.
   double top(std::size_t track) const;
   double trackHeight(std::size_t track) const;
-  /// Of a shown row.
+  /// Top of a shown row.
   double rowTop(std::size_t track, int row) const;
   double rowHeight(std::size_t track, int row) const;
-  /// Of shown rows, from top to bottom, as (track, row).
+  /// Shown rows from top to bottom, as (track, row).
   std::vector<std::pair<std::size_t, int>> rows() const;
   /// The shown track at this height, its head included; of the gap below it, too.
   std::optional<std::size_t> trackAt(double y) const;
@@ -80,7 +80,7 @@ class TimelineStack {
   /// As for move(): where a track belongs whose head is dragged to this height.
   int placesTo(std::size_t track, double y) const;
 
-  /// Of a cell in a shown row.
+  /// Area of a cell in a shown row.
   QRectF areaOf(std::size_t track, const TimelineCell& cell) const;
   /// By item of the track; null for what is not shown.
   std::vector<QRectF> areasOf(std::size_t track, const TimelineRange& range, double widthPx) const;

@@ -90,16 +90,15 @@ TimelineSums::TimelineSums(Session& session, const Theme& theme, bool isKept, QW
 
 QHBoxLayout* TimelineSums::makeHead() {
   m_note->setPlaceholderText(tr("Add a note (N)"));
-  m_note->setAccessibleName(tr("Note on the stretch"));
-  m_note->setToolTip(tr("What you say of the stretch; it is kept beside the run's file, and stands in its reports"));
+  m_note->setAccessibleName(tr("Note on the time range"));
+  m_note->setToolTip(tr("Note on the time range; saved next to the run file and included in reports"));
   m_by->addItems({tr("By step"), tr("By category of ops"), tr("By kernel")});
-  m_by->setAccessibleName(tr("What the stretch is added up by"));
-  m_by->setToolTip(
-      tr("A row a step, a category of ops, or a kernel; steps whose kernels are not known stand for them"));
+  m_by->setAccessibleName(tr("Group the time range by"));
+  m_by->setToolTip(tr("One row per step, op category or kernel. A step without traced kernels is its own row"));
   if (m_isKept) m_by->setCurrentIndex(std::clamp(QSettings().value(kByKey, 0).toInt(), 0, m_by->count() - 1));
   m_close->setText(tr("Close"));
   m_close->setToolTip(tr("Hide the table (Q)"));
-  m_close->setAccessibleName(tr("Hide the table of the stretch"));
+  m_close->setAccessibleName(tr("Hide the table of the time range"));
   m_close->setAutoRaise(true);
   auto* row = new QHBoxLayout();
   row->setContentsMargins(10, 4, 8, 4);
@@ -124,7 +123,7 @@ void TimelineSums::createView() {
   m_view->setUniformRowHeights(true);
   m_view->setRootIsDecorated(false);
   m_view->setFrameShape(QFrame::NoFrame);
-  m_view->setAccessibleName(tr("What the stretch of the timeline adds up to"));
+  m_view->setAccessibleName(tr("Sums over the time range"));
   makeCopyable(*m_view);
   m_view->addActions({m_columns.sorter()->menuAction(), m_columns.chooser()->menuAction()});
   connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &TimelineSums::takeCurrent);
@@ -164,10 +163,10 @@ void TimelineSums::takeNote() {
 void TimelineSums::refresh() {
   m_note->setVisible(m_area.has_value());
   if (!m_area) {
-    m_caption->setWholeText(tr("Shift and a drag choose a stretch of rows, R the selected box, Q all that is in view"));
+    m_caption->setWholeText(tr("Shift+drag: select a time range; R: range of the selected box; Q: visible range"));
     m_model->setSums({}, 1.0, {});
   } else {
-    m_caption->setWholeText(tr("%1 from %2 on, in %3")
+    m_caption->setWholeText(tr("%1 from %2, in %3")
                                 .arg(formatDurationNs(m_area->lengthNs()), formatDurationNs(m_area->startNs),
                                      counted(static_cast<qsizetype>(m_area->rows.size()), tr("row"), tr("rows"))));
     m_model->setSums(sumsOf(m_tracks, *m_area, by()), m_area->lengthNs(), namesOf(m_tracks));

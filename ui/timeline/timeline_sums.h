@@ -30,7 +30,7 @@ class TimelineSums : public QWidget {
 
   /// Nothing: says how to choose a stretch.
   void setArea(const std::vector<TimelineTrack>& tracks, const std::optional<TimelineArea>& area);
-  /// What is said of the area.
+  /// Sets the note on the time range.
   void setNote(const QString& note);
   QLineEdit* noteField() const { return m_note; }
   SumsBy by() const { return static_cast<SumsBy>(m_by->currentIndex()); }

@@ -21,15 +21,16 @@ bool isWords(int column) { return column <= TimelineSumsModel::PassColumn; }
 
 QString tipOf(int column) {
   switch (column) {
-    case TimelineSumsModel::SumColumn: return TimelineSumsModel::tr("The parts of boxes that lie in the stretch");
-    case TimelineSumsModel::MedianColumn: return TimelineSumsModel::tr("Of these parts");
-    case TimelineSumsModel::ShareColumn: return TimelineSumsModel::tr("Of the length of the stretch");
+    case TimelineSumsModel::SumColumn: return TimelineSumsModel::tr("Time of boxes inside the time range");
+    case TimelineSumsModel::MedianColumn: return TimelineSumsModel::tr("Median over these boxes");
+    case TimelineSumsModel::ShareColumn: return TimelineSumsModel::tr("Share of the time range's length");
     case TimelineSumsModel::IdleColumn:
-      return TimelineSumsModel::tr("Right before its boxes, while nothing else of the plan ran; of a plan all of it");
+      return TimelineSumsModel::tr(
+          "Time directly before its boxes without other boxes of the plan; for a plan, all such time");
     case TimelineSumsModel::BytesColumn:
-      return TimelineSumsModel::tr("Read and written, by the model's count; of a part of a box its share");
+      return TimelineSumsModel::tr("Bytes read and written, computed by the model; proportional for a part of a box");
     case TimelineSumsModel::BandwidthColumn:
-      return TimelineSumsModel::tr("Bytes by the model's count over the time, in 1e9 bytes a second");
+      return TimelineSumsModel::tr("Bytes computed by the model / time, in 1e9 bytes per second");
     default: return {};
   }
 }
@@ -57,7 +58,7 @@ int TimelineSumsModel::columnCount(const QModelIndex& parent) const { return par
 
 QString TimelineSumsModel::textOf(const TimelineSum& sum, int column) const {
   switch (column) {
-    case NameColumn: return sum.isTotal() ? tr("All of %1").arg(trackName(sum)) : sum.name;
+    case NameColumn: return sum.isTotal() ? tr("%1 in total").arg(trackName(sum)) : sum.name;
     case PlanColumn: return m_trackNames.size() > 1 ? trackName(sum) : QString();
     case PassColumn: return sum.pass;
     case CountColumn: return QString::number(sum.count);
@@ -74,7 +75,7 @@ QString TimelineSumsModel::textOf(const TimelineSum& sum, int column) const {
   }
 }
 
-/// What rows are sorted by; invalid: the row has none.
+/// Sort key of a row; invalid if it has none.
 QVariant TimelineSumsModel::valueOf(const TimelineSum& sum, int column) const {
   const auto known = [](const std::optional<double>& value) { return value ? QVariant(*value) : QVariant(); };
   switch (column) {
@@ -117,7 +118,7 @@ QVariant TimelineSumsModel::headerData(int section, Qt::Orientation orientation,
   if (role == Qt::ToolTipRole) return tipOf(section);
   if (role != Qt::DisplayRole) return {};
   switch (section) {
-    case NameColumn: return tr("In the stretch");
+    case NameColumn: return tr("In the time range");
     case PlanColumn: return tr("Plan");
     case PassColumn: return tr("Pass");
     case CountColumn: return tr("Count");

@@ -30,12 +30,12 @@ class TimelineSumsModel : public QAbstractTableModel {
     BandwidthColumn,
     ColumnCount
   };
-  /// Of a row: whether it is a track's sum, and its ops. Of a time: its share of the stretch.
+  /// TotalRole, OwnersRole: whether the row is a track's sum, and its ops. BarRole: share of a time in the range.
   enum Role { TotalRole = Qt::UserRole + 1, OwnersRole, BarRole };
 
   explicit TimelineSumsModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
 
-  /// Of a stretch of lengthNs; what rows are sorted by stays. trackNames: by track.
+  /// Shows the sums of a time range of lengthNs; keeps the sort order. trackNames: by track.
   void setSums(std::vector<TimelineSum> sums, double lengthNs, const QStringList& trackNames);
 
   int rowCount(const QModelIndex& parent = {}) const override;

@@ -26,7 +26,7 @@ QString tipLine(const QString& text) { return QStringLiteral("<br>") + text; }
 QString timesText(const TimelineBox& box, double totalNs) {
   const auto durationNs = static_cast<double>(box.durationNs());
   QString text =
-      translated("%1 from %2 on").arg(formatDurationNs(durationNs), formatDurationNs(static_cast<double>(box.startNs)));
+      translated("%1 from %2").arg(formatDurationNs(durationNs), formatDurationNs(static_cast<double>(box.startNs)));
   if (totalNs > 0) text += translated(", %1 % of the round").arg(100.0 * durationNs / totalNs, 0, 'f', 1);
   return text;
 }
@@ -114,12 +114,12 @@ class TrackBuilder {
   QString waitTip(const TimelineBox& box) const {
     const double waitNs = box.step < 0 || m_waitsNs.empty() ? 0.0 : m_waitsNs[at(box.step)];
     return waitNs <= 0.0 ? QString()
-                         : tipLine(translated("the device waited %1 for its launch").arg(formatDurationNs(waitNs)));
+                         : tipLine(translated("the device waited %1 for this launch").arg(formatDurationNs(waitNs)));
   }
 
   QString launchTip(const TimelineBox& box, const StepRecord* step) const {
     const QString what = step ? translated("The host launches %1").arg(toQt(step->name).toHtmlEscaped())
-                              : translated("The host launches all steps at once, as they were recorded");
+                              : translated("The host launches all steps at once (CUDA graph)");
     return QStringLiteral("<b>%1</b>").arg(what) + tipLine(timesText(box, m_track.endNs)) + waitTip(box);
   }
 
@@ -131,7 +131,7 @@ class TrackBuilder {
     QString tip = QStringLiteral("<b>%1</b>").arg(name) + tipLine(timesText(box, totalNs));
     if (activity && !activity->configuration.empty()) tip += tipLine(toQt(activity->configuration).toHtmlEscaped());
     if (activity && step) tip += tipLine(toQt(step->range()).toHtmlEscaped());
-    if (activity && !step) tip += tipLine(translated("launched by no step"));
+    if (activity && !step) tip += tipLine(translated("outside of all steps"));
     return tip;
   }
 
@@ -144,7 +144,7 @@ class TrackBuilder {
                              .arg(100.0 * busyNs / std::max(m_track.endNs, 1.0), 0, 'f', 1);
     const std::optional<LaunchWaits> waits = launchWaits(m_variant);
     if (!waits) return text;
-    return text + translated(", %1 waiting for the host to launch").arg(formatDurationNs(waits->waitedNs));
+    return text + translated(", %1 waiting for host launches").arg(formatDurationNs(waits->waitedNs));
   }
 
   const VariantRecord& m_variant;

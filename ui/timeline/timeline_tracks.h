@@ -31,7 +31,7 @@ struct TimelineItem {
   QString tip;
   QStringList owners;
   std::vector<std::string> ops;
-  std::string category;  // of its op, for its colour; empty for a pass
+  std::string category;  // of its op, for its color; empty for a pass
   bool isFused = false;
   bool isBackward = false;
 };
@@ -39,7 +39,7 @@ struct TimelineItem {
 struct TimelineTrack {
   QString name;     // "unfused"
   QString summary;  // "12.3 ms, 97 % of it busy"
-  /// Of what its rows are: Pass, Step, ..., the rows beside the steps are Activity rows; the last may be Launch.
+  /// Kinds of its rows: Pass, Step, ...; rows next to the steps are Activity rows; the last may be Launch.
   std::vector<TimelineLevel> rows;
   bool hasKernels = false;          // right below the steps, what was done for them
   std::vector<TimelineItem> items;  // by row, then by time
@@ -50,7 +50,7 @@ struct TimelineTrack {
 /// nullptr.
 std::vector<TimelineTrack> timelineTracks(const RunRecord& record, const Graph* graph);
 
-/// Items of a row that are drawn as one box: one, or neighbours that are too narrow to be told apart.
+/// Items of a row that are drawn as one box: one, or neighbors that are too narrow to be told apart.
 struct TimelineCell {
   std::size_t first = 0;  // item
   std::size_t last = 0;   // of them, the last one
@@ -59,7 +59,7 @@ struct TimelineCell {
   bool isSeveral() const { return last > first; }
 };
 
-/// What is in view, at a width in pixels. Nothing is left out because it is short.
+/// Visible cells at a width in pixels. Short cells are never dropped.
 std::vector<TimelineCell> cellsInView(const TimelineTrack& track, const TimelineRange& range, double widthPx);
 
 /// "7 steps, 1.2 ms of 1.3 ms in steps": what of a track lies between two moments.

@@ -11,7 +11,7 @@
 
 namespace fuseline::ui {
 
-/// What can be done with one track, or a menu for each; then the kinds of rows, and Show all.
+/// Adds the commands for one track, or a menu for each; then the kinds of rows, and Show all.
 void fillTracksMenu(QMenu& menu, TimelineView& view, std::optional<std::size_t> track);
 
 }  // namespace fuseline::ui

@@ -161,7 +161,7 @@ std::optional<std::size_t> TimelineView::headAt(QPointF position) const {
   return track && m_stack.isInHead(*track, position.y()) ? track : std::nullopt;
 }
 
-/// Of the current box, or else the first one.
+/// Track of the current box, or the first one.
 std::optional<std::size_t> TimelineView::currentTrack() const {
   if (m_cursor) return m_cursor->track;
   return m_stack.order().empty() ? std::nullopt : std::optional(m_stack.order().front());
@@ -171,9 +171,8 @@ QString TimelineView::headTipAt(std::size_t track, QPointF position) const {
   if (m_stack.foldArea(track).contains(position))
     return m_stack.isFolded(track) ? tr("Unfold the track (Space)") : tr("Fold the track (Space)");
   if (m_stack.pinArea(track, width()).contains(position))
-    return m_stack.isPinned(track) ? tr("Let the track scroll again (P)")
-                                   : tr("Pin the track: it stays at the top when others scroll (P)");
-  return tr("Drag it up or down to move the track (Alt+Up, Alt+Down)");
+    return m_stack.isPinned(track) ? tr("Unpin the track (P)") : tr("Pin the track to the top (P)");
+  return tr("Drag up or down to move the track (Alt+Up, Alt+Down)");
 }
 
 QString TimelineView::tipAt(QPointF position) const {
@@ -185,7 +184,7 @@ QString TimelineView::tipAt(QPointF position) const {
   if (!cell.isSeveral()) return tracks()[track].items[cell.first].tip;
   const TimelineItem& first = tracks()[track].items[cell.first];
   const TimelineItem& last = tracks()[track].items[cell.last];
-  return tr("<b>%1 too short to be told apart here</b><br>from %2 to %3; a double click shows them")
+  return tr("<b>%1 too short to show separately</b><br>from %2 to %3; double-click to zoom in")
       .arg(cell.last - cell.first + 1)
       .arg(first.label.toHtmlEscaped(), last.label.toHtmlEscaped());
 }
@@ -318,7 +317,7 @@ bool TimelineView::handleTrack(int key, Qt::KeyboardModifiers modifiers) {
   return true;
 }
 
-/// Of the box under the pointer, or else of the current one.
+/// Pins the details of the box under the pointer, or of the current one.
 void TimelineView::pinTip() {
   const QPoint pointer = mapFromGlobal(QCursor::pos());
   const auto found = underMouse() ? cellAt(pointer) : std::nullopt;

@@ -38,7 +38,7 @@ class TimelineView : public QWidget {
   void arrange(const std::function<void(TimelineStack&)>& change);
   /// The box that the arrow keys go on from; nullptr before the first one.
   const TimelineItem* currentItem() const;
-  /// What the user says of stretches, in lanes below the ruler; a click on one chooses its area.
+  /// Shows notes on time ranges in lanes below the ruler; clicking one selects its range.
   void setNotes(const std::vector<StretchNote>& notes);
   /// Makes a box the current one, selects its ops and brings it into view.
   void goTo(TimelinePlace place);
@@ -50,7 +50,7 @@ class TimelineView : public QWidget {
   void setArea(std::optional<TimelineArea> area);
   /// All rows, as long as what is in view.
   void takeView();
-  /// What the area measures, in a line; empty: there is none.
+  /// Length of the selected time range, on one line; empty if there is none.
   QString measuredText() const;
   QSize sizeHint() const override;
 
@@ -64,7 +64,7 @@ class TimelineView : public QWidget {
   void arrangementChanged();
   void tracksChanged();
   void findWanted();
-  /// What is said of a box shall stay, as a card at this place. title: what it is called.
+  /// Asks to pin the details of a box as a card at this place. title: name of the box.
   void pinWanted(const QString& html, const QString& title, QPoint place);
   /// A box was gone to that may be scrolled out of sight.
   void revealed(const QRect& area);

@@ -25,8 +25,8 @@ QString tipOf(const Baseline& baseline, bool isReference) {
                        BaselineBar::tr("%1 on %2, measured %3")
                            .arg(toQt(run.title()), toQt(run.deviceName()), zonedTimeOf(run.fact("measured at")))};
   if (!baseline.file.isEmpty()) lines.append(baseline.file);
-  lines.append(isReference ? BaselineBar::tr("The reference: the caption and the rounds compare with it")
-                           : BaselineBar::tr("Click it to make it the reference"));
+  lines.append(isReference ? BaselineBar::tr("Reference of the caption and of the rounds")
+                           : BaselineBar::tr("Click to make it the reference"));
   return lines.join(u'\n');
 }
 
@@ -57,8 +57,8 @@ void BaselineBar::createUnits(bool isKept) {
   m_unit->addItem(tr("%"), static_cast<int>(ChangeUnit::Percent));
   m_unit->addItem(tr("time"), static_cast<int>(ChangeUnit::Amount));
   m_unit->addItem(tr("ratio"), static_cast<int>(ChangeUnit::Ratio));
-  m_unit->setAccessibleName(tr("Differences are told in"));
-  m_unit->setToolTip(tr("Of the baseline, in the unit of the times, or now over then"));
+  m_unit->setAccessibleName(tr("Unit of the differences"));
+  m_unit->setToolTip(tr("Percent of the baseline, time difference, or ratio current / baseline"));
   if (isKept) m_unit->setCurrentIndex(std::max(0, m_unit->findData(QSettings().value(kUnitKey).toInt())));
   connect(m_unit, &QComboBox::currentIndexChanged, this, [this, isKept] {
     if (isKept) QSettings().setValue(kUnitKey, m_unit->currentData());

@@ -11,13 +11,13 @@
 
 namespace fuseline::ui {
 
-/// What a change is told as: of the base, in the unit of the column (bytes in their own), or new over base.
+/// Unit of a change: percent of the base, amount in the column's unit (bytes in their own), or ratio new / base.
 enum class ChangeUnit { Percent, Amount, Ratio };
 
 /// "▼ -5.0 %", "▲ +0.123", "▼ 0.950×"; "~ +0.4 %" where it could be chance; "same", "new" or "gone". Arrows tell which
 /// way it went.
 QString changeText(const MetricChange& change, ChangeUnit unit, const ColumnUnit& time);
-/// What it is sorted by; nothing: one of the runs does not have it.
+/// Sort key of a change; nullopt if one of the runs does not have it.
 std::optional<double> changeValue(const MetricChange& change, ChangeUnit unit);
 /// "-5.0 % (95 % interval -6.1 % to -4.2 %)"; without the interval where nothing scatters.
 QString changeInterval(const MetricChange& change);

@@ -12,7 +12,7 @@ QString statusName(NodeStatus status) {
     case NodeStatus::NeverRun: return translated("not run");
     case NodeStatus::Running: return translated("running");
     case NodeStatus::Measured: return translated("measured");
-    case NodeStatus::Stale: return translated("measured before it changed");
+    case NodeStatus::Stale: return translated("measured before a change");
     case NodeStatus::Failed: return translated("failed");
   }
   return {};

@@ -41,7 +41,7 @@ void NodeStatuses::begin() {
   Q_EMIT changed();
 }
 
-/// What is said after the end of a run is about something else.
+/// Messages after the end of a run are about something else.
 void NodeStatuses::end(const QString& failure) {
   if (!std::exchange(m_isRunning, false)) return;
   m_failure = m_isCancelled ? QString() : failure;
@@ -57,7 +57,7 @@ std::set<std::string> NodeStatuses::namedIn(const QString& sentence) const {
   return named;
 }
 
-/// Of a failure that names no op all are part, unless it was refused before any of them ran.
+/// A failure that names no op blames all of them, unless the run was refused before any op ran.
 bool NodeStatuses::isBlamed(const std::string& op) const {
   return !m_failure.isEmpty() && (m_blamed.empty() ? m_blamesAll : m_blamed.contains(op));
 }
@@ -72,10 +72,10 @@ NodeStatus NodeStatuses::of(const std::string& op) const {
 
 QString NodeStatuses::textOf(const std::string& op) const {
   switch (of(op)) {
-    case NodeStatus::NeverRun: return tr("Its times were not measured yet.");
-    case NodeStatus::Running: return tr("Running now.");
-    case NodeStatus::Measured: return tr("Its times were measured on %1.").arg(toQt(m_session.lastRun()->device));
-    case NodeStatus::Stale: return tr("Its times are those of the pipeline before it changed. Run it again.");
+    case NodeStatus::NeverRun: return tr("Not measured yet.");
+    case NodeStatus::Running: return tr("Running.");
+    case NodeStatus::Measured: return tr("Measured on %1.").arg(toQt(m_session.lastRun()->device));
+    case NodeStatus::Stale: return tr("Times are of the pipeline before it changed. Run again.");
     case NodeStatus::Failed: return tr("The last run failed: %1").arg(m_failure);
   }
   return {};

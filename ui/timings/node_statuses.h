@@ -19,7 +19,7 @@ class NodeStatuses : public QObject {
  public:
   explicit NodeStatuses(const Session& session);
 
-  /// Of an op of the document.
+  /// Status of an op of the document.
   NodeStatus of(const std::string& op) const;
   /// The same as a sentence: "Its times were measured on cpu."
   QString textOf(const std::string& op) const;

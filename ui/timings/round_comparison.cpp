@@ -66,8 +66,9 @@ RoundComparison compareRoundsOf(const RunRecord& run, const Baseline& baseline, 
                              .slot = baseline.slot};
   const bool isFused = stripOf(next, true) && stripOf(base, true);
   if (!stripOf(next, isFused) || !stripOf(base, isFused)) {
-    comparison.missing = next.strips.empty() ? translated("This run has no rounds of it.")
-                                             : translated("Baseline %1 has no rounds of it.").arg(baseline.letter());
+    comparison.missing = next.strips.empty()
+                             ? translated("This run has no rounds for this row.")
+                             : translated("Baseline %1 has no rounds for this row.").arg(baseline.letter());
     return comparison;
   }
   keepOnly(next, isFused);
@@ -94,7 +95,7 @@ QString wordsOf(const RoundComparison& comparison) {
   const QString words = translated("%1: %2, now %3: %4")
                             .arg(comparison.baseline.section(u':', 0, 0), text(comparison.base.stats),
                                  text(comparison.next.stats), changeInterval(comparison.change));
-  return comparison.change.change.isSignificant() ? words : words + translated(", which could be chance");
+  return comparison.change.change.isSignificant() ? words : words + translated(", not statistically significant");
 }
 
 }  // namespace fuseline::ui

@@ -19,7 +19,7 @@ constexpr int kWordLines = 3;
 }  // namespace
 
 RoundComparisonView::RoundComparisonView(const Theme& theme, QWidget* parent) : QWidget(parent), m_theme(theme) {
-  setAccessibleName(tr("Rounds against the baseline"));
+  setAccessibleName(tr("Rounds vs. baseline"));
   connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
 }
 
@@ -76,7 +76,7 @@ void RoundComparisonView::paintEvent(QPaintEvent*) {
   paintWords(painter);
 }
 
-/// Which run is which: the letter in its colour, then the one that is filled.
+/// Which run is which: the letter in its color, then the one that is filled.
 void RoundComparisonView::paintTitle(QPainter& painter) const {
   const double line = plotTextHeight();
   const QRectF place = QRectF(rect()).adjusted(kRoundGapPx, kRoundGapPx / 2, -kRoundGapPx, 0);

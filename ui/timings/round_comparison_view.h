@@ -10,7 +10,7 @@
 
 namespace fuseline::ui {
 
-/// This run is filled, the baseline hatched in its own colour; a line each at the medians, and in words beneath, how
+/// This run is filled, the baseline hatched in its own color; a line each at the medians, and in words beneath, how
 /// far they are apart.
 class RoundComparisonView : public QWidget {
   Q_OBJECT

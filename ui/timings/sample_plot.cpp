@@ -23,7 +23,7 @@ std::vector<double> fusedSamples(const VariantRecord& fused, const TimingsRow& r
   return step ? step->samplesNs : std::vector<double>();
 }
 
-/// Of a fused step those of its parts together, round by round.
+/// Unfused samples; for a fused step, the sum of its replaced steps in each round.
 std::vector<double> unfusedSamples(const VariantRecord& unfused, const VariantRecord* fused, const TimingsRow& row) {
   if (row.ofPlan) return row.ofPlan(unfused);
   const bool isWhole = fused && row.times.depth == 0;

@@ -14,7 +14,7 @@
 
 namespace fuseline::ui {
 
-/// What one plan took for it.
+/// Samples of one plan.
 struct SampleStrip {
   QString plan;
   bool isFused = false;
@@ -38,7 +38,7 @@ struct SamplePlot {
 /// After its strips have changed; there is one at least.
 void chooseAxis(SamplePlot& plot);
 
-/// Of a part the unfused plan alone.
+/// Plot of a row; a replaced op has samples of the unfused plan only.
 SamplePlot samplePlot(const RunRecord& record, const TimingsRow& row);
 
 /// "Fused: round 3 of 40, 4.812 ms"

@@ -56,7 +56,7 @@ QRectF SampleView::bandOf(std::size_t strip) const {
   return {area.left(), top + plotTextHeight(), area.width(), std::max(1.0, height - plotTextHeight() - kSampleGapPx)};
 }
 
-/// What is outside of the axis stands at its end.
+/// Values outside of the axis are placed at its end.
 double SampleView::xOf(double ns) const {
   const QRectF area = plotArea();
   return area.left() + area.width() * std::clamp(m_plot.axis.shareOf(m_plot.inUnit(ns)), 0.0, 1.0);
@@ -160,7 +160,7 @@ void SampleView::paintEvent(QPaintEvent*) {
                    painter.fontMetrics().elidedText(m_plot.title, Qt::ElideMiddle, qRound(title.width())));
   if (m_plot.strips.empty()) {
     painter.setPen(m_theme.colors().dimText);
-    painter.drawText(rect(), Qt::AlignCenter, tr("No rounds of this row."));
+    painter.drawText(rect(), Qt::AlignCenter, tr("No rounds for this row."));
     return;
   }
   paintTimeAxis(painter, plotArea(), m_plot.axis, m_theme);
@@ -224,7 +224,7 @@ void SampleView::paintMarked(QPainter& painter, const Dot& dot) const {
   painter.drawEllipse(placeOf(dot), 2 * kDotPx, 2 * kDotPx);
 }
 
-/// What lines and the box are, as many as there is room for, and the unit.
+/// Legend of lines and box, as far as there is room, and the unit.
 void SampleView::paintLegend(QPainter& painter) const {
   const ThemeColors& colors = m_theme.colors();
   const double line = plotTextHeight();

@@ -32,7 +32,7 @@ class SampleView : public QWidget {
   QPointF placeOf(const Dot& dot) const;
   /// The nearest one that the pointer is on.
   std::optional<Dot> dotAt(QPointF place) const;
-  /// Of the dot there, else of its strip.
+  /// Tooltip of the dot at this place, or of its strip.
   QString tipAt(QPointF place) const;
   QSize minimumSizeHint() const override;
 

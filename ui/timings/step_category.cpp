@@ -1,4 +1,4 @@
-// Finds the op that gives a step its colour.
+// Finds the op that gives a step its color.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/timings/step_category.h"
 
@@ -6,7 +6,7 @@ namespace fuseline::ui {
 
 namespace {
 
-/// Of an op of the graph, if it is in there.
+/// Category of an op, if the graph has it.
 std::string categoryOfOp(const Graph* graph, const std::string& op) {
   const NodeId node = graph ? graph->findNode(op) : NodeId{-1};
   return node < 0 ? std::string() : graph->node(node).operation->category;

@@ -1,4 +1,4 @@
-// What there is to say of a measured step in a tool tip.
+// Tooltip of a measured step.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -16,7 +16,7 @@ namespace {
 using Value = std::optional<double>;
 using Format = TimingsColumn::Format;
 
-constexpr auto kOfOnePlan = "Of the fused plan; parts: of the unfused one";
+constexpr auto kOfOnePlan = "Fused plan; replaced ops: unfused plan";
 
 Value valueIf(bool isKnown, double value) { return isKnown ? Value(value) : std::nullopt; }
 
@@ -36,7 +36,7 @@ QString spreadWords(const ComparisonRow& row, const SampleStats& stats) {
   return spread(row, stats) ? toQt(spreadText(stats)) : QString();
 }
 
-/// Of the one plan.
+/// Statistic of one plan.
 Value ofStats(const TimingsRow& row, double SampleStats::*member) {
   return valueIf(median(row.times, row.stats()).has_value(), row.stats().*member);
 }
@@ -89,7 +89,7 @@ QString numberText(Format format, double value, const ColumnUnit& unit) {
 
 /// "%1": the baseline's letter.
 TimingsColumn againstColumn(const char* id, int slot) {
-  return {.id = id, .heading = "Against %1", .format = Format::Percent, .slot = slot};
+  return {.id = id, .heading = "vs. %1", .format = Format::Percent, .slot = slot};
 }
 
 /// Those that are shown until the user chooses.
@@ -127,7 +127,7 @@ std::vector<TimingsColumn> firstColumns() {
        .words = [](const TimingsRow& row) { return spreadWords(row.times, row.times.fused); }},
       {.id = "speedup",
        .heading = "Speed-up",
-       .tip = "Unfused over fused, within a round. ~: within the noise. In parentheses: both plans have the step",
+       .tip = "Unfused / fused time within a round. ~: not significant. In parentheses: both plans have the step",
        .format = Format::Digits,
        .value = speedup,
        .words = speedupWords},
@@ -137,7 +137,7 @@ std::vector<TimingsColumn> firstColumns() {
       againstColumn("baselineD", 3),
       {.id = "note",
        .heading = "Note",
-       .tip = "What you say of the step. F2, or a double click, changes it",
+       .tip = "Note on the step. F2 or double-click: edit",
        .words = [](const TimingsRow& row) { return row.note; }},
       {.id = "bytesSaved",
        .heading = "Saved (%1)",
@@ -148,29 +148,29 @@ std::vector<TimingsColumn> firstColumns() {
       {.id = "launchesSaved",
        .heading = "Launches",
        .name = "Launches saved",
-       .tip = "That the fused plan does not need",
+       .tip = "Launches that the fused plan avoids",
        .format = Format::Count,
        .value = [](const TimingsRow& row) { return saved(row.times, row.times.launchesSaved); }},
       {.id = "bandwidth",
        .heading = "GB/s",
-       .tip = "The least traffic, in 1e9 bytes a second. Of the fused plan; parts: of the unfused one",
+       .tip = "Minimum traffic / time, in 1e9 bytes per second. Fused plan; replaced ops: unfused plan",
        .format = Format::Digits,
        .value = [](const TimingsRow& row) { return known(row.efficiency().gbps()); }},
       {.id = "rate",
        .heading = "%1",
-       .tip = "Operations by definition, a second. Of the fused plan; parts: of the unfused one",
+       .tip = "FLOP by definition, per second. Fused plan; replaced ops: unfused plan",
        .format = Format::Digits,
        .unit = &TimingsUnits::rate,
        .value = [](const TimingsRow& row) { return known(row.efficiency().gflops()); }},
       {.id = "roof",
-       .heading = "× roof",
-       .tip = "The time over the least that the roofs allow, which were measured in this run.\n"
-              "Below 1 where caches are faster than the memory that was measured",
+       .heading = "× limit",
+       .tip = "Time / roofline limit, from the peaks measured in this run.\nBelow 1: caches were faster than the "
+              "measured memory bandwidth",
        .format = Format::Digits,
        .value = [](const TimingsRow& row) { return known(row.efficiency().timesFromRoof()); }},
       {.id = "bound",
        .heading = "Bound by",
-       .tip = "By what the least time is set",
+       .tip = "Resource that sets the roofline limit",
        .words = [](const TimingsRow& row) { return toQt(row.efficiency().boundName()); }},
   };
 }
@@ -180,7 +180,7 @@ std::vector<TimingsColumn> furtherColumns() {
   return {
       {.id = "share",
        .heading = "Share (%)",
-       .tip = "Of all steps of the plan. Of the fused plan; parts: of the unfused one",
+       .tip = "Share of the fused plan's total step time. For replaced ops: share of the unfused plan's",
        .format = Format::Percent,
        .value = share},
       {.id = "fastest",
@@ -192,62 +192,62 @@ std::vector<TimingsColumn> furtherColumns() {
       {.id = "quartiles",
        .heading = "IQR (%1)",
        .name = "Interquartile range (%1)",
-       .tip = "The upper quartile less the lower one. Of the fused plan; parts: of the unfused one",
+       .tip = "Upper minus lower quartile. Fused plan; replaced ops: unfused plan",
        .format = Format::Time,
        .unit = time,
        .value = quartileRange},
       {.id = "percentile5",
        .heading = "P5 (%1)",
-       .tip = "5 % of the rounds were faster. Of the fused plan; parts: of the unfused one",
+       .tip = "5 % of the rounds were faster. Fused plan; replaced ops: unfused plan",
        .format = Format::Time,
        .unit = time,
        .value = [](const TimingsRow& row) { return ofStats(row, &SampleStats::percentile5); }},
       {.id = "percentile95",
        .heading = "P95 (%1)",
-       .tip = "5 % of the rounds were slower. Of the fused plan; parts: of the unfused one",
+       .tip = "5 % of the rounds were slower. Fused plan; replaced ops: unfused plan",
        .format = Format::Time,
        .unit = time,
        .value = [](const TimingsRow& row) { return ofStats(row, &SampleStats::percentile95); }},
       {.id = "host",
        .heading = "Host (%1)",
-       .name = "Host's time for the launch (%1)",
-       .tip = "What the host took to launch it, in the round of the timeline.\n"
-              "Known where launches were timed one by one",
+       .name = "Host launch time (%1)",
+       .tip =
+           "Host time to launch the step, in the round of the timeline.\nAvailable if launches were timed one by one",
        .format = Format::Time,
        .unit = time,
        .value = [](const TimingsRow& row) { return fact(row, &StepFacts::hostLaunchNs); }},
       {.id = "launches",
        .heading = "Launched",
        .name = "Launches",
-       .tip = "Steps that launch something. Of the fused plan; parts: of the unfused one",
+       .tip = "Steps with a launch. Fused plan; replaced ops: unfused plan",
        .format = Format::Count,
        .value = [](const TimingsRow& row) { return known(fact(row, &StepFacts::launches)); }},
       {.id = "flops",
        .heading = "%1",
-       .tip = "Operations by definition. Of the fused plan; parts: of the unfused one",
+       .tip = "FLOP by definition. Fused plan; replaced ops: unfused plan",
        .format = Format::Digits,
        .unit = &TimingsUnits::flops,
        .value = [](const TimingsRow& row) { return known(fact(row, &StepFacts::flops)); }},
       {.id = "bytes",
        .heading = "Bytes (%1)",
-       .tip = "The least traffic. Of the fused plan; parts: of the unfused one",
+       .tip = "Minimum traffic. Fused plan; replaced ops: unfused plan",
        .format = Format::Bytes,
        .unit = &TimingsUnits::traffic,
        .value = [](const TimingsRow& row) { return known(fact(row, &StepFacts::bytes)); }},
       {.id = "intensity",
        .heading = "FLOP/byte",
-       .tip = "Arithmetic intensity: operations over the least traffic",
+       .tip = "Arithmetic intensity: FLOP / byte of minimum traffic",
        .format = Format::Digits,
        .value = [](const TimingsRow& row) { return known(row.efficiency().intensity()); }},
       {.id = "roofShare",
-       .heading = "% of roof",
-       .tip = "The least time that the roofs allow over the time",
+       .heading = "% of limit",
+       .tip = "Roofline limit / time",
        .format = Format::Percent,
        .value = [](const TimingsRow& row) { return roofShare(row.efficiency()); }},
       {.id = "writes",
-       .heading = "Writes",
-       .name = "Shape and dtype of what it writes",
-       .tip = "The first tensor that the step writes",
+       .heading = "Output",
+       .name = "Shape and dtype of the output",
+       .tip = "First tensor that the step writes",
        .words = [](const TimingsRow& row) { return fact(row, &StepFacts::writes); }},
       {.id = "kernel",
        .heading = "Kernel",
@@ -296,7 +296,7 @@ const std::optional<MetricChange>& changeOf(const TimingsRow& row, int slot) {
 
 /// Percentages and ratios say their unit in each cell.
 QString againstTitle(int slot, const TimingsUnits& units) {
-  const QString title = translated("Against %1").arg(QChar(u'A' + slot));
+  const QString title = translated("vs. %1").arg(QChar(u'A' + slot));
   return units.change == ChangeUnit::Amount ? QStringLiteral("%1 (%2)").arg(title, unitText(units.time)) : title;
 }
 

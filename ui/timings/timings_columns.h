@@ -20,10 +20,10 @@
 
 namespace fuseline::ui {
 
-/// What is known of a step, or of a plan as a whole, besides its time.
+/// Facts about a step, or about a whole plan, in addition to its time.
 struct StepFacts {
   QString writes, kernel;  // of a step
-  QString details;         // how it was done, and its kernels where they were traced: lines for a tool tip
+  QString details;         // how it was done, and its kernels where they were traced: lines for a tooltip
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   std::int64_t launches = 0;
@@ -113,7 +113,7 @@ struct TimingsColumn {
   const char* tip = nullptr;
   Format format = Format::Words;
   ColumnUnit TimingsUnits::*unit = nullptr;
-  /// What a row is sorted by; nothing: it has none. Of words: they are.
+  /// Sort key of a row; nullopt if it has none. Texts are their own key.
   std::optional<double> (*value)(const TimingsRow& row) = nullptr;
   /// Words, and numbers that stand with more than their digits; else null.
   QString (*words)(const TimingsRow& row) = nullptr;

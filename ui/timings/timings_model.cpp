@@ -30,7 +30,7 @@ QString samplesText(const SampleStats& stats) {
 }
 
 QString valueText(const MetricChange& metric, const SampleStats& stats) {
-  if (stats.count == 0) return TimingsModel::tr("not there");
+  if (stats.count == 0) return TimingsModel::tr("not present");
   return metric.unit == "bytes" ? formatByteCount(static_cast<std::int64_t>(stats.median)) : samplesText(stats);
 }
 
@@ -50,8 +50,8 @@ QString speedupTip(const ComparisonRow& row) {
   if (row.fused.count == 0 || row.unfused.count == 0) return {};
   const QString interval =
       TimingsModel::tr("95 % interval %1 to %2").arg(row.speedup.low, 0, 'f', 3).arg(row.speedup.high, 0, 'f', 3);
-  if (row.isInBoth) return TimingsModel::tr("%1. Both plans have this step: the ratio is noise").arg(interval);
-  return row.isClear() ? interval : TimingsModel::tr("%1: within the noise").arg(interval);
+  if (row.isInBoth) return TimingsModel::tr("%1. Both plans have this step, so the ratio is noise").arg(interval);
+  return row.isClear() ? interval : TimingsModel::tr("%1: not statistically significant").arg(interval);
 }
 
 ColumnUnit flopUnitFor(double largest) {
@@ -137,7 +137,7 @@ void TimingsModel::addSteps(const RunRecord& record, const Comparison& compariso
   m_groups.push_back({.row = {.times = comparison.endToEnd, .ofPlan = &VariantRecord::endToEndNs}, .isFooter = true});
 }
 
-/// What measuring cost, and what of a run no step accounts for.
+/// Adds the cost of measuring, and the time outside of steps.
 void TimingsModel::addTimes(const RunRecord& record) {
   const auto add = [&](const QString& label, const SamplesOf& samplesOf) {
     ComparisonRow row = compareSamples(record, label.toStdString(), samplesOf);
@@ -145,9 +145,9 @@ void TimingsModel::addTimes(const RunRecord& record) {
       m_groups.push_back({.row = {.times = std::move(row), .ofPlan = samplesOf}, .isFooter = true});
   };
   const bool isTraced = record.settings.isTraced();
-  if (isTraced) add(tr("Of no step"), &VariantRecord::unattributedNs);
-  add(isTraced ? tr("With the trace on") : tr("With clocks inside"), &VariantRecord::instrumentedNs);
-  add(tr("The host launches"), &VariantRecord::launchNs);
+  if (isTraced) add(tr("Outside of steps"), &VariantRecord::unattributedNs);
+  add(isTraced ? tr("With tracing") : tr("With step timing"), &VariantRecord::instrumentedNs);
+  add(tr("Host launches"), &VariantRecord::launchNs);
 }
 
 /// By the largest value of each column.
@@ -187,7 +187,7 @@ void TimingsModel::addMemory(const RunRecord& record) {
   add(kPeakLabel, &VariantRecord::peakBytes);
   add(kSavedLabel, &VariantRecord::savedForBackwardBytes);
   if ((unfused && unfused->hostBytes > 0) || (fused && fused->hostBytes > 0))
-    add("Waiting in the host's memory", &VariantRecord::hostBytes);
+    add("Offloaded to host memory", &VariantRecord::hostBytes);
 }
 
 // ----------------------------------------------------------------------------------------------------------- baselines
@@ -449,7 +449,7 @@ QVariant TimingsModel::data(const QModelIndex& index, int role) const {
   }
 }
 
-/// What a column says of its own baseline; nothing: as the others do.
+/// Header of a baseline's column; an invalid value means the standard header.
 QVariant TimingsModel::baselineHeader(const TimingsColumn& column, int role) const {
   const auto found = std::ranges::find_if(
       m_comparisons, [&](const ComparedBaseline& each) { return each.baseline.slot == column.slot; });
@@ -458,7 +458,7 @@ QVariant TimingsModel::baselineHeader(const TimingsColumn& column, int role) con
   switch (role) {
     case Qt::AccessibleTextRole: return tr("%1: %2").arg(column.title(m_units), name);
     case Qt::ToolTipRole:
-      return tr("What the %1 plan takes now, against baseline %2: %3\n▼ less, ▲ more, ~ within the noise")
+      return tr("Time of the %1 plan vs. baseline %2: %3\n▼ less, ▲ more, ~ not significant")
           .arg(toQt(found->comparison.variant), found->baseline.letter(), name);
     case Qt::DecorationRole: return baselineMark(m_theme, column.slot, kSlotMarkPx);
     default: return {};

@@ -57,7 +57,7 @@ class TimingsModel : public QAbstractItemModel {
   QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
   QVariant headerData(int section, Qt::Orientation orientation, int role = Qt::DisplayRole) const override;
   Qt::ItemFlags flags(const QModelIndex& index) const override;
-  /// Of a note: asks for it; whoever owns the run answers with setNotes().
+  /// Requests a change of a note; the owner of the run answers with setNotes().
   bool setData(const QModelIndex& index, const QVariant& value, int role = Qt::EditRole) override;
 
  Q_SIGNALS:

@@ -109,11 +109,11 @@ QString endToEndText(const TimingsRow* row) {
          (caveat.isEmpty() ? QString() : QStringLiteral("<br>") + caveat.toHtmlEscaped());
 }
 
-/// Before the tool tip of an opened run: its file, and what of the plan is not what was measured.
+/// Before the tooltip of an opened run: its file, and what of the plan is not what was measured.
 QString originTip(const RunOrigin& origin) {
   QString text = origin.file + u'\n';
   if (!origin.differingSteps.isEmpty())
-    text += TimingsPanel::tr("Measured and not planned here, or the reverse:\n  %1\n")
+    text += TimingsPanel::tr("Steps that only one of the measured plan and this plan has:\n  %1\n")
                 .arg(origin.differingSteps.join(QStringLiteral("\n  ")));
   return text;
 }
@@ -208,7 +208,7 @@ void TimingsPanel::createHead() {
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
   m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  m_runAgain->setToolTip(tr("Measure the pipeline as it is now (Ctrl+Enter)"));
+  m_runAgain->setToolTip(tr("Measure the current pipeline (Ctrl+Enter)"));
   connect(m_runAgain, &QPushButton::clicked, &m_session, &Session::run);
   auto* row = new QHBoxLayout(m_head);
   row->setContentsMargins(10, 6, 10, 6);
@@ -225,7 +225,7 @@ void TimingsPanel::createBody() {
   m_body->setSizes({kTimingsTablePx, kSamplesPx});
   m_body->setChildrenCollapsible(false);
   m_showSamples->setText(tr("Rounds"));
-  m_showSamples->setToolTip(tr("Show how the rounds of the current row spread"));
+  m_showSamples->setToolTip(tr("Show the distribution of the row's rounds"));
   m_showSamples->setCheckable(true);
   m_showSamples->setChecked(!m_isKept || QSettings().value(kSamplesKey, true).toBool());
   m_samples->setVisible(m_showSamples->isChecked());
@@ -252,7 +252,7 @@ void TimingsPanel::createView() {
   m_view->setEditTriggers(QAbstractItemView::DoubleClicked);
   m_editNote->setShortcut(QKeySequence(Qt::Key_F2));
   m_editNote->setShortcutContext(Qt::WidgetShortcut);
-  m_editNote->setToolTip(tr("Say something about the step; it is kept beside the run's file"));
+  m_editNote->setToolTip(tr("Add a note to the step; saved next to the run file"));
   connect(m_editNote, &QAction::triggered, this, &TimingsPanel::editNote);
   connect(m_model, &TimingsModel::noteWanted, &m_session, &Session::setRowNote);
   m_model->setChangeUnit(m_baselineBar->unit());
@@ -275,11 +275,11 @@ void TimingsPanel::refresh() {
   refreshSamples();
 }
 
-/// Who opens a pipeline presses Run first: where that cannot work the way there leads over the errors.
+/// Run is usually the first command; if the pipeline cannot run, link to its errors.
 void TimingsPanel::refreshEmpty() {
   const QString whyNot = unmeasurableText(m_session);
   m_empty->setText(whyNot.isEmpty() || m_session.isAnalysing()
-                       ? tr("Nothing measured yet. Press Run (Ctrl+Enter) to time the unfused and the fused plan.")
+                       ? tr("No measurements yet. Press Run (Ctrl+Enter) to measure the unfused and the fused plan.")
                        : whyNot);
 }
 
@@ -290,7 +290,7 @@ const Result<RunComparison>& TimingsPanel::comparisonWith(const Baseline& baseli
   return m_known.emplace(baseline.record, compareRuns(*baseline.record, m_session.lastRun()->record)).first->second;
 }
 
-/// Of the fused plan's steps and totals, as `fuseline compare` has them.
+/// Compares steps and totals of the fused plan, as `fuseline compare` does.
 void TimingsPanel::refreshComparison() {
   const auto& run = m_session.lastRun();
   const Baselines& baselines = m_session.baselines();
@@ -309,7 +309,7 @@ void TimingsPanel::refreshComparison() {
   refreshSamples();
 }
 
-/// Who pins a run wants to see it, whichever columns were chosen before.
+/// Shows the column of a newly pinned run, whatever columns were chosen.
 void TimingsPanel::showColumn(int slot) { m_columns.choose(TimingsModel::BaselineColumn + slot, true); }
 
 void TimingsPanel::refreshNotes() {
@@ -317,7 +317,7 @@ void TimingsPanel::refreshNotes() {
   m_columns.refresh();
 }
 
-/// Of the first note there is no column yet.
+/// The first note has no column yet.
 void TimingsPanel::editNote() {
   const QModelIndex note = m_view->currentIndex().siblingAtColumn(TimingsModel::NoteColumn);
   if (!(m_order->flags(note) & Qt::ItemIsEditable)) return;
@@ -351,7 +351,7 @@ void TimingsPanel::refreshCaption() {
   if (run->record.isPartial) parts.append(QStringLiteral("<b>%1</b>").arg(tr("stopped early: partial result")));
   const QString warn = QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name());
   const std::vector<std::string> doubts = doubtsOf(run->record);
-  if (!doubts.empty()) parts.append(warn.arg(tr("doubtful: the tip says why")));
+  if (!doubts.empty()) parts.append(warn.arg(tr("Unreliable: %1").arg(toQt(doubts.front()).toHtmlEscaped())));
   const QString warning = staleText(*run);
   m_model->setStale(!warning.isEmpty());
   m_runAgain->setVisible(!warning.isEmpty());

@@ -30,7 +30,7 @@ class TimingsPanel : public QWidget {
   TimingsPanel(Session& session, const Theme& theme, bool isKept = false, QWidget* parent = nullptr);
   const TimingsModel& model() const { return *m_model; }
   QTreeView* view() const { return m_view; }
-  /// What the table shows, of where: rich text.
+  /// Contents and origin of the table, as rich text.
   QString caption() const { return m_caption->text(); }
   TableColumns& columns() { return m_columns; }
   QPushButton* runAgain() const { return m_runAgain; }

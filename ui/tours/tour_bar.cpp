@@ -56,9 +56,8 @@ void TourBar::end() {
 
 void TourBar::interrupt() {
   if (!m_tour) return;
-  Q_EMIT interrupted(
-      tr("The tour “%1” has ended: it was about the pipeline before. Help > Guided tours begins it again.")
-          .arg(m_tour->title));
+  Q_EMIT interrupted(tr("The tour “%1” ended because another pipeline was opened. Restart it from Help > Guided tours.")
+                         .arg(m_tour->title));
   end();
 }
 
@@ -94,7 +93,7 @@ void TourBar::refresh() {
   m_text->setText(step()->text);
   m_back->setEnabled(m_index > 0);
   m_next->setEnabled(!step()->isDone);  // what comes next speaks of what this step does
-  m_next->setToolTip(step()->isDone ? tr("When the step is done") : QString());
+  m_next->setToolTip(step()->isDone ? tr("Available when the step is done") : QString());
   m_next->setText(m_index + 1 < m_tour->steps.size() ? tr("&Next") : tr("&Finish"));
 }
 

@@ -43,68 +43,68 @@ bool isQuantized(const Session& session) {
 // ---- The tours, in the order of the guide's first steps.
 
 Tour fusionTour() {
-  return {
-      .title = text("Make a fusion happen"),
-      .summary = text("What fuses in a layer, why something else does not, and what to do about it"),
-      .pipeline = "llama-mlp",
-      .steps = {
-          {.text = text("Ops inside a solid outline run as one in the forward pass, those inside a dashed one in the "
-                        "backward pass. Click <b>add</b>, the last op."),
-           .isDone = selected("add")},
-          {.text = text("The outline says that <b>fc2</b> and <b>add</b> are one step, by TransformerEngine's rule "
-                        "ForwardLinearBiasAdd. Switch <b>in_place</b> off in the Inspector."),
-           .pane = QStringLiteral("inspector"),
-           .isDone = notFused("ForwardLinearBiasAdd")},
-          {.text = text("Now a rule of Fuseline's own takes both ops; TransformerEngine would leave them apart. <b>Why "
-                        "not?</b> says which condition of ForwardLinearBiasAdd fails, with what it found. Press <b>Set "
-                        "add.in_place to true</b> there."),
-           .pane = QStringLiteral("whyNot"),
-           .isDone = fused("ForwardLinearBiasAdd")},
-          {.text = text("It fuses as before. A repair is one step of Undo (Ctrl+Z), and the panel <b>Rules</b> is the "
-                        "whole book in the order in which rules are tried, with where each of them hit."),
-           .pane = QStringLiteral("rules")},
-      }};
+  return {.title = text("Make a fusion happen"),
+          .summary = text("See what fuses in a layer, why another fusion does not apply, and fix it"),
+          .pipeline = "llama-mlp",
+          .steps = {
+              {.text = text("Solid outlines show ops that are fused in the forward pass, dashed outlines in the "
+                            "backward pass. Click <b>add</b>, the last op."),
+               .isDone = selected("add")},
+              {.text = text("<b>fc2</b> and <b>add</b> are fused by TransformerEngine's rule ForwardLinearBiasAdd. "
+                            "Switch <b>in_place</b> off in the Inspector."),
+               .pane = QStringLiteral("inspector"),
+               .isDone = notFused("ForwardLinearBiasAdd")},
+              {.text = text(
+                   "Now one of Fuseline's own rules fuses both ops; TransformerEngine would not. <b>Why not?</b> shows "
+                   "which condition of ForwardLinearBiasAdd fails. Press <b>Set add.in_place to true</b> there."),
+               .pane = QStringLiteral("whyNot"),
+               .isDone = fused("ForwardLinearBiasAdd")},
+              {.text = text("The fusion is back. Ctrl+Z undoes such a repair. The <b>Rules</b> pane lists all rules in "
+                            "the order in which they are tried, and where each one applies."),
+               .pane = QStringLiteral("rules")},
+          }};
 }
 
 Tour worthTour() {
   return {.title = text("See what a fusion is worth"),
-          .summary = text("Both plans measured in turns, a baseline, and a run without one fusion"),
+          .summary = text("Measure both plans, pin a baseline, and measure without one fusion"),
           .pipeline = "llama-mlp",
           .steps = {
-              {.text = text("Press <b>Ctrl+Enter</b>. The pipeline runs unfused and fused, in turns, so that both see "
-                            "the same machine; it stops when the medians are certain enough, or by <b>Esc</b>."),
+              {.text = text("Press <b>Ctrl+Enter</b>. The pipeline runs unfused and fused, interleaved, until the "
+                            "medians are precise enough. <b>Esc</b> stops it."),
                .isDone = isMeasured},
-              {.text = text("<b>Timings</b> sets each fused op above the basic ops that it replaced. A tilde, or "
-                            "brackets, mean: this could be chance. Press <b>Ctrl+B</b> to keep this run as baseline."),
+              {.text = text("<b>Timings</b> shows each fused op above the basic ops that it replaces. A tilde marks a "
+                            "difference that is not significant, parentheses a step that both plans have. Press "
+                            "<b>Ctrl+B</b> to keep this run as a baseline."),
                .pane = QStringLiteral("timings"),
                .isDone = hasBaseline},
               {.text = text("Click the label <b>backward · BackwardAddRMSNorm</b>, or its entry in the plan, and press "
-                            "<b>T</b>: this fusion is switched off at this place only."),
+                            "<b>T</b> to switch this fusion off at this place only."),
                .pane = QStringLiteral("plan"),
                .isDone = notFused("BackwardAddRMSNorm")},
-              {.text = text("What was measured is of another plan now, and says so. Press <b>Ctrl+Enter</b> again."),
+              {.text = text("The times now belong to another plan, and are marked. Press <b>Ctrl+Enter</b> again."),
                .isDone = isMeasured},
-              {.text = text("Every time stands beside the baseline's, with the difference where it is no chance. "
-                            "<b>Timeline</b> shows when each step ran, <b>Roofline</b> how far it is from what this "
-                            "device can do."),
+              {.text = text(
+                   "Each time is shown next to the baseline's, with the difference if it is significant. "
+                   "<b>Timeline</b> shows when each step ran, <b>Roofline</b> compares it with the device's peaks."),
                .pane = QStringLiteral("timings")},
           }};
 }
 
 Tour precisionTour() {
   return {.title = text("FP8 against bf16"),
-          .summary = text("A recipe, what it does to the plan, and what it loses in each tensor"),
+          .summary = text("Choose a recipe, and see the plan and the quantization error of each tensor"),
           .pipeline = "llama-mlp",
           .steps = {
-              {.text = text("Choose a recipe in the tool bar, such as <b>Float8CurrentScaling</b>."),
+              {.text = text("Choose a recipe in the toolbar, such as <b>Float8CurrentScaling</b>."),
                .isDone = isQuantized},
-              {.text = text("Chips on the wires say what each tensor becomes, and outlines which ops now write the "
-                            "codes themselves. <b>Ctrl+Shift+Enter</b> measures what that does to the numbers."),
+              {.text = text("Chips on the wires show quantized formats, outlines the ops that now write quantized "
+                            "values directly. Press <b>Ctrl+Shift+Enter</b> to measure the error."),
                .isDone = areNumericsMeasured},
-              {.text = text("<b>Numerics</b> says how far each result is from float32, and what quantization lost. "
-                            "Click a quantized tensor: its histogram shows what the format can hold of it, and another "
-                            "recipe can be tried on it there. On a CPU the formats are emulated: the numbers are "
-                            "theirs, the times are not."),
+              {.text = text(
+                   "<b>Numerics</b> shows the error of each result against float32, and the quantization error. Click "
+                   "a quantized tensor to see its histogram and the range of the format, and to preview another "
+                   "recipe. On a CPU formats are emulated: the numbers are exact, the times are not those of a GPU."),
                .pane = QStringLiteral("numerics")},
           }};
 }
@@ -112,32 +112,31 @@ Tour precisionTour() {
 Tour exportTour() {
   return {
       .title = text("Take it into training code"),
-      .summary = text("The pipeline as a module of TransformerEngine, and a check that both fuse alike"),
+      .summary = text("Export a TransformerEngine module, and check that both fuse alike"),
       .pipeline = "gpt-mlp",
       .steps = {
-          {.text = text("<b>Ctrl+E</b> shows the pipeline as a module of TransformerEngine's <b>te.ops</b>, with "
-                        "its residual as a channel and the recipe around it. Notes say where both differ. Save it "
-                        "as <i>mlp.py</i>, or close the window again.")},
-          {.text = text("On a machine with TransformerEngine <b>python3 mlp.py --plan</b> sets what it fuses beside "
-                        "what Fuseline expects, and <b>--check</b> compares tensors with those of <i>fuseline run "
-                        "--dump</i>. The file opens here again: the pipeline stands in it.")},
+          {.text = text(
+               "Press <b>Ctrl+E</b> to see the pipeline as a module of TransformerEngine's <b>te.ops</b>, with its "
+               "residual channel and recipe. Notes list differences. Save it as <i>mlp.py</i>, or close the window.")},
+          {.text = text("On a machine with TransformerEngine, <b>python3 mlp.py --plan</b> compares its fusions with "
+                        "Fuseline's plan, and <b>--check</b> compares tensors with those of <i>fuseline run "
+                        "--dump</i>. The module contains the pipeline, so Fuseline can open it.")},
       }};
 }
 
 Tour gateTour() {
-  return {
-      .title = text("Keep it that way"),
-      .summary = text("A run on file, and gates for continuous integration"),
-      .pipeline = "llama-mlp",
-      .steps = {
-          {.text = text("Press <b>Ctrl+Enter</b> to measure what is to be kept."), .isDone = isMeasured},
-          {.text = text("<b>Run &gt; Save the run</b> writes it with the device, all samples and the pipeline. "
-                        "<b>Run &gt; Copy as a command</b> is what measures the same in a terminal."),
-           .pane = QStringLiteral("runs")},
-          {.text = text("In continuous integration <b>fuseline fuse FILE --expect RULE</b> fails when a fusion no "
-                        "longer applies, and <b>fuseline compare OLD NEW --fail-if \"median&gt;+5%\"</b> when a run "
-                        "got slower, and not by chance. Both need no window; the first needs no device.")},
-      }};
+  return {.title = text("Guard it in CI"),
+          .summary = text("Save a run, and fail CI when it gets slower"),
+          .pipeline = "llama-mlp",
+          .steps = {
+              {.text = text("Press <b>Ctrl+Enter</b> to measure the pipeline."), .isDone = isMeasured},
+              {.text = text("<b>Run &gt; Save run</b> saves it with the device, all samples and the pipeline. <b>Run "
+                            "&gt; Copy as command</b> copies the command that measures the same in a terminal."),
+               .pane = QStringLiteral("runs")},
+              {.text = text("In CI, <b>fuseline fuse FILE --expect RULE</b> fails if a fusion no longer applies, and "
+                            "<b>fuseline compare OLD NEW --fail-if \"median&gt;+5%\"</b> fails if a run is "
+                            "significantly slower. The first needs no device.")},
+          }};
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace fuseline::ui {
 
 namespace {
 
-/// The largest distance of neighbours over the smallest.
+/// The largest distance of neighbors over the smallest.
 double unevenness(const std::vector<double>& values) {
   double least = values[1] - values[0];
   double most = least;

@@ -1,4 +1,4 @@
-// ElidedButton: a push button that gives way: its text ends with "..." where there is no room, its tool tip has all.
+// ElidedButton: a push button that gives way: its text ends with "..." where there is no room, its tooltip has all.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

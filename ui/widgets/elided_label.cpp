@@ -1,4 +1,4 @@
-// A label that gives way to its neighbours.
+// A label that gives way to its neighbors.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/widgets/elided_label.h"
 

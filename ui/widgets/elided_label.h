@@ -1,4 +1,4 @@
-// ElidedLabel: one line of plain text that ends with "..." where there is no room; its tool tip has all of it.
+// ElidedLabel: one line of plain text that ends with "..." where there is no room; its tooltip has all of it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@ class ElidedLabel : public QLabel {
 
  public:
   explicit ElidedLabel(QWidget* parent = nullptr);
-  /// The tool tip, too.
+  /// The tooltip, too.
   void setWholeText(const QString& text);
   QSize minimumSizeHint() const override;
 

@@ -13,10 +13,10 @@ class ExpressionEdit : public QLineEdit {
 
  public:
   explicit ExpressionEdit(QWidget* parent = nullptr);
-  /// What the document says. Does not disturb what is being typed.
+  /// Sets the document's text. Does not disturb typing.
   void setCommitted(const QString& text);
   const QString& committed() const { return m_committed; }
-  /// Of a border around what is a problem; an invalid one: it is none.
+  /// Sets the color of the problem border; invalid: no border.
   void setProblemColor(const QColor& color);
   bool isProblem() const { return m_problemColor.isValid(); }
 
@@ -37,8 +37,8 @@ class ExpressionEdit : public QLineEdit {
   QColor m_problemColor;
 };
 
-/// What stands in the field with the focus, of a panel, a table or the canvas, and was not confirmed yet counts when
-/// the pipeline is saved, left or run.
+/// Commits unconfirmed text of the focused field, in a pane, a table or on the canvas, before
+/// the pipeline is saved, closed or run.
 void commitTypedField();
 
 }  // namespace fuseline::ui

@@ -33,7 +33,7 @@ QStringList chosenIn(QFileDialog& dialog, const FileChoice& choice, QWidget& par
   return dialog.selectedFiles();
 }
 
-/// That of the patterns "NumPy (*.npy)"; of others the one that is there.
+/// Sets the file extension of the selected pattern, such as "NumPy (*.npy)"; other patterns keep the present one.
 void followPatterns(QFileDialog& dialog) {
   QObject::connect(&dialog, &QFileDialog::filterSelected, &dialog, [&dialog](const QString& patterns) {
     static const QRegularExpression ending(QStringLiteral("\\*\\.([^ )]+)"));

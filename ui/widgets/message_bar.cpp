@@ -11,7 +11,7 @@ namespace fuseline::ui {
 
 namespace {
 
-// Of a message more would push the canvas away.
+// Limit for a message; a longer one would push the canvas away.
 constexpr qsizetype kMostCharacters = 300;
 
 /// The first line, cut off behind a word where it is long.
@@ -28,7 +28,7 @@ MessageBar::MessageBar(const Theme& theme, QWidget* parent)
   m_label->setWordWrap(true);
   m_label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_details->setText(tr("Details"));
-  m_details->setToolTip(tr("Show the whole message, to read and to copy"));
+  m_details->setToolTip(tr("Show the whole message"));
   auto* close = new QToolButton(this);
   close->setText(tr("Close"));
   auto* row = new QHBoxLayout(this);

@@ -1,4 +1,4 @@
-// What the plots of the window are painted with: small texts, marks, and numbers beside axes.
+// Painting helpers of plots: small texts, marks, and axis numbers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

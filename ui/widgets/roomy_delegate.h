@@ -27,7 +27,7 @@ class RoomyDelegate : public QStyledItemDelegate {
   }
 };
 
-/// Of a tree view, whose sections can be clicked and moved.
+/// Header of a tree view, with sections that can be clicked and moved.
 class RoomyHeader : public QHeaderView {
  public:
   explicit RoomyHeader(QWidget* parent) : QHeaderView(Qt::Horizontal, parent) {

@@ -192,7 +192,7 @@ void TableColumns::fillSorter() {
     action->setChecked(column == sorted);
     connect(action, &QAction::triggered, header, [header, column, order] { header->setSortIndicator(column, order); });
   };
-  add(tr("Nothing: as they come"), -1, Qt::AscendingOrder);
+  add(tr("None (original order)"), -1, Qt::AscendingOrder);
   for (int place = 0; place < header->count(); ++place) {
     const int column = header->logicalIndex(place);
     if (header->isSectionHidden(column)) continue;

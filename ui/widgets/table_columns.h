@@ -33,7 +33,7 @@ class TableColumns : public QObject {
   /// After the contents have changed. Columns are as wide as these, and the first one has the rest, until the user has
   /// made one wider or narrower.
   void refresh();
-  /// What the view's header has, as menus for the keyboard.
+  /// Functions of the view's header as menus, for the keyboard.
   QMenu* chooser() const { return m_chooser; }
   QMenu* sorter() const { return m_sorter; }
 

@@ -32,7 +32,7 @@ bool isOwnKey(int key) {
 TipCard::TipCard(const QString& html, const QString& title, const Theme& theme, QWidget& parent)
     : QFrame(&parent), m_label(new QLabel(html, this)) {
   setFocusPolicy(Qt::StrongFocus);
-  setFrameStyle(static_cast<int>(QFrame::Box) | static_cast<int>(QFrame::Plain));  // in the colour of its text
+  setFrameStyle(static_cast<int>(QFrame::Box) | static_cast<int>(QFrame::Plain));  // in the color of its text
   setAutoFillBackground(true);
   setAccessibleName(tr("Pinned: %1").arg(title));
   setAccessibleDescription(text());
@@ -53,8 +53,8 @@ TipCard::TipCard(const QString& html, const QString& title, const Theme& theme, 
     connect(button, &QToolButton::clicked, this, run);
     buttons->addWidget(button);
   };
-  add(tr("Copy"), tr("Copy what is pinned of %1").arg(title), [this] { copy(); });
-  add(tr("Close"), tr("Close what is pinned of %1").arg(title), [this] { deleteLater(); });
+  add(tr("Copy"), tr("Copy the details of %1").arg(title), [this] { copy(); });
+  add(tr("Close"), tr("Close the details of %1").arg(title), [this] { deleteLater(); });
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(10, 8, 6, 4);
   layout->setSpacing(2);

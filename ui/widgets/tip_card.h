@@ -1,4 +1,4 @@
-// TipCard: a tool tip that stays until it is closed, and can be moved and copied.
+// TipCard: a tooltip that stays until it is closed, and can be moved and copied.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +18,7 @@ class TipCard : public QFrame {
   Q_OBJECT
 
  public:
-  /// html: of a tool tip. title: of what it speaks, for screen readers.
+  /// html: of a tooltip. title: of what it speaks, for screen readers.
   TipCard(const QString& html, const QString& title, const Theme& theme, QWidget& parent);
 
   /// As near to a place of the parent as it fits.

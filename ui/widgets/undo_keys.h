@@ -1,4 +1,4 @@
-// Who takes the undo and redo keys while a field has the keyboard: its own typing, or the pipeline.
+// Routes undo and redo keys while a field has the focus: to its own text, or to the pipeline.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

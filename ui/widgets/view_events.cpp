@@ -1,4 +1,4 @@
-// Keys and tool tips of views.
+// Keys and tooltips of views.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/widgets/view_events.h"
 

@@ -1,4 +1,4 @@
-// What views that draw themselves do alike: they take their keys before the window does, and answer for tool tips.
+// Common events of self-drawn views: they handle keys before the window does, and show tooltips.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

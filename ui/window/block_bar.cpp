@@ -27,7 +27,7 @@ QString BlockBar::note() const {
   const QString block = toQt(m_scope.blockName());
   const QString place = m_scope.path().join(u'.');
   if (m_scope.numInstances() == 1) return tr("Inside block %1.").arg(block);
-  return tr("Inside block %1. Edits are for all %2 instances; shapes and fusions are those of %3.")
+  return tr("Inside block %1. Edits apply to all %2 instances. Shapes and fusions are shown for %3.")
       .arg(block)
       .arg(m_scope.numInstances())
       .arg(place);
@@ -66,7 +66,7 @@ void BlockBar::addPlace(const QString& name, qsizetype depth) {
   place->setAutoRaise(true);
   place->setFocusPolicy(Qt::StrongFocus);
   place->setEnabled(!isHere);
-  place->setToolTip(isHere ? tr("The canvas shows this") : tr("Go out to %1").arg(name));
+  place->setToolTip(isHere ? tr("Shown on the canvas") : tr("Leave to %1").arg(name));
   place->setAccessibleName(place->toolTip());
   connect(place, &QToolButton::clicked, this, [this, depth] { m_scope.leaveTo(depth); });
   m_places.append(place);

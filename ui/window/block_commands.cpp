@@ -48,8 +48,8 @@ void BlockCommands::add(QMenu& menu, const QString& text, const QKeySequence& sh
 }
 
 void BlockCommands::addTo(QMenu& editMenu) {
-  add(editMenu, tr("Go i&nto block"), QKeySequence(Qt::CTRL | Qt::Key_Down), [this] { m_scene.enterSelected(); });
-  add(editMenu, tr("G&o out of block"), QKeySequence(Qt::CTRL | Qt::Key_Up), [this] { m_scene.leaveBlock(); });
+  add(editMenu, tr("E&nter block"), QKeySequence(Qt::CTRL | Qt::Key_Down), [this] { m_scene.enterSelected(); });
+  add(editMenu, tr("Leave bl&ock"), QKeySequence(Qt::CTRL | Qt::Key_Up), [this] { m_scene.leaveBlock(); });
 }
 
 void BlockCommands::say(const Verdict& verdict) {
@@ -104,7 +104,8 @@ void BlockCommands::showProperties(InspectorPanel& inspector) {
   const QWidget* fields = openInside(inspector, opsOf(scope));
   auto* first = fields ? fields->findChild<ExpressionEdit*>() : nullptr;
   if (!first)
-    return Q_EMIT m_scene.hint(tr("%1 has nothing to type in but its name: F2.").arg(scope.singleSelection()));
+    return Q_EMIT m_scene.hint(
+        tr("%1 has no editable attributes. Press F2 to rename it.").arg(scope.singleSelection()));
   inspector.ensureWidgetVisible(first);
   first->setFocus(Qt::OtherFocusReason);
 }

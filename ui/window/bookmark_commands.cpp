@@ -36,14 +36,15 @@ void BookmarkCommands::addMenu(QMenu& viewMenu) {
 void BookmarkCommands::set(int number) {
   if (m_view.graph().scope().isInside())
     return Q_EMIT hint(
-        tr("Bookmarks are places of the pipeline. Go out with Ctrl+Up; then set bookmark %1.").arg(number));
+        tr("Bookmarks can be set only outside of blocks. Press Ctrl+Up to leave the block, then set bookmark %1.")
+            .arg(number));
   m_bookmarks.set(number, {m_view.camera().middle(), m_view.zoom()});
-  Q_EMIT hint(tr("Bookmark %1 is this place: %1 comes back to it.").arg(number));
+  Q_EMIT hint(tr("Bookmark %1 set. Press %1 to return.").arg(number));
 }
 
 void BookmarkCommands::show(int number) {
   const std::optional<ViewPlace> place = m_bookmarks.at(number);
-  if (!place) return Q_EMIT hint(tr("There is no bookmark %1: Ctrl+Shift+%1 sets it.").arg(number));
+  if (!place) return Q_EMIT hint(tr("Bookmark %1 is not set. Press Ctrl+Shift+%1 to set it.").arg(number));
   m_view.graph().scope().leaveTo(0);
   m_view.camera().showPlace(place->middle, place->zoom);
 }

@@ -69,7 +69,7 @@ std::vector<SearchChoice> matching(const std::vector<Command>& commands, const Q
 void openCommandPalette(const QMenuBar& menus, QWidget* window) {
   const std::vector<Command> commands = usableCommands(menus);
   auto* popup = new SearchPopup(
-      QObject::tr("Search a command"), [commands](const QString& query) { return matching(commands, query); }, window);
+      QObject::tr("Find a command"), [commands](const QString& query) { return matching(commands, query); }, window);
   QObject::connect(popup, &SearchPopup::chosen, window, [commands](const QString& key) {
     if (QAction* action = commands.at(key.toUInt()).action) action->trigger();
   });

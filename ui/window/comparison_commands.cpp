@@ -32,9 +32,9 @@ QAction* ComparisonCommands::add(QMenu& menu, const QString& text, const QKeySeq
 }
 
 void ComparisonCommands::addFileCommands(QMenu& menu) {
-  QAction* choice = add(menu, tr("Co&mpare with a pipeline..."), {}, &ComparisonCommands::choose);
-  m_saved = add(menu, tr("Compare with what is sa&ved"), {}, &ComparisonCommands::compareWithSaved);
-  m_onActions.append(add(menu, tr("En&d the comparison"), {}, &ComparisonCommands::end));
+  QAction* choice = add(menu, tr("Co&mpare with pipeline..."), {}, &ComparisonCommands::choose);
+  m_saved = add(menu, tr("Compare with sa&ved version"), {}, &ComparisonCommands::compareWithSaved);
+  m_onActions.append(add(menu, tr("Stop comparin&g"), {}, &ComparisonCommands::end));
   m_panel.addStart(*choice);
   m_panel.addStart(*m_saved);
   refresh();
@@ -51,9 +51,9 @@ void ComparisonCommands::addEditCommands(QMenu& menu) {
 void ComparisonCommands::refresh() {
   if (m_saved) m_saved->setEnabled(m_comparison.canStartWithSaved());
   if (m_saved)
-    m_saved->setToolTip(m_saved->isEnabled()         ? tr("What was edited since")
-                        : m_session.path().isEmpty() ? tr("This pipeline was never saved")
-                                                     : tr("Nothing was changed since it was saved"));
+    m_saved->setToolTip(m_saved->isEnabled()         ? tr("Show the unsaved changes")
+                        : m_session.path().isEmpty() ? tr("This pipeline has not been saved yet")
+                                                     : tr("There are no unsaved changes"));
   for (QAction* action : std::as_const(m_onActions)) action->setEnabled(m_comparison.isOn());
   if (!m_comparison.isOn()) m_marks.setCurrent(-1);
   // In the context menu of the canvas only while it can be of use.

@@ -21,9 +21,9 @@ class ComparisonCommands : public QObject {
   ComparisonCommands(Session& session, PipelineComparison& comparison, ChangesPanel& panel, GraphView& view,
                      ChangeMarks& marks, QWidget& window);
 
-  /// "Compare with a pipeline...", "Compare with what is saved", "End the comparison".
+  /// "Compare with pipeline...", "Compare with saved version", "Stop comparing".
   void addFileCommands(QMenu& menu);
-  /// "Next change", "Previous change", "Take back this change".
+  /// "Next change", "Previous change", "Revert this change".
   void addEditCommands(QMenu& menu);
 
  Q_SIGNALS:

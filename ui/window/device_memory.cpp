@@ -30,7 +30,7 @@ void DeviceMemory::take(const Json& devices) {
   sayMissing();
 }
 
-/// What a device lacks stands in the list of devices; here it is said once, and again when it is something else.
+/// Reports missing capabilities of a device once, and again when they change. The list of devices shows them too.
 void DeviceMemory::sayMissing() {
   QStringList missing;
   for (const Json& device : m_devices)

@@ -20,7 +20,7 @@ class DeviceMemory : public QObject {
   const Json& devices() const { return m_devices; }
 
  Q_SIGNALS:
-  /// What devices lack, where that has changed.
+  /// Missing capabilities of devices, if they changed.
   void message(const QString& sentence);
 
  private:

@@ -36,7 +36,7 @@ void DrawingCommands::exportToFile() {
                                   &m_window);
   if (path.isEmpty()) return;
   const Result<void> written = writeDrawing(m_session, m_scene, m_options, path);
-  written ? Q_EMIT message(tr("The drawing is in %1.").arg(path), Severity::Note) : refuse(written.error());
+  written ? Q_EMIT message(tr("Drawing saved to %1.").arg(path), Severity::Note) : refuse(written.error());
 }
 
 void DrawingCommands::copy() {
@@ -44,7 +44,7 @@ void DrawingCommands::copy() {
   Result<std::unique_ptr<QMimeData>> copied = drawingForClipboard(m_session, m_scene, m_options);
   if (!copied) return refuse(copied.error());
   QGuiApplication::clipboard()->setMimeData(copied->release());
-  Q_EMIT hint(tr("The drawing is on the clipboard, as PNG and as SVG."));
+  Q_EMIT hint(tr("Drawing copied to the clipboard as PNG and SVG."));
 }
 
 void DrawingCommands::print() {

@@ -30,7 +30,7 @@ class DrawingCommands : public QObject {
 
  Q_SIGNALS:
   void message(const QString& sentence, Severity severity);
-  /// What needs no attention.
+  /// Message that needs no attention.
   void hint(const QString& sentence);
 
  private:

@@ -26,9 +26,9 @@ void DrawingDialog::createFields() {
   m_ground->addItem(tr("Dark"), true);
   m_scale = new QComboBox(this);
   for (int scale = 1; scale <= kLargestDrawingScale; ++scale) m_scale->addItem(tr("%1×").arg(scale), scale);
-  m_figures = new QCheckBox(tr("&Measured figures, as the canvas shows them"), this);
-  m_pipeline = new QCheckBox(tr("The &pipeline inside: Fuseline opens the picture as what it shows"), this);
-  m_pipeline->setToolTip(tr("Shapes, names and recipe can then be read by everybody who gets the picture."));
+  m_figures = new QCheckBox(tr("Include &measurements shown on the canvas"), this);
+  m_pipeline = new QCheckBox(tr("Embed the &pipeline, so that Fuseline can open the drawing"), this);
+  m_pipeline->setToolTip(tr("Everyone who receives the drawing can then read shapes, names and the recipe."));
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Cancel, this);
   buttons->addButton(tr("&Export..."), QDialogButtonBox::AcceptRole)->setDefault(true);
   connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);

@@ -71,11 +71,11 @@ void EditMenu::addClipboardCommands() {
 
 void EditMenu::addOpCommands() {
   SelectionCommands& commands = m_parts.selection;
-  commands.addLetter(m_menu, tr("&Bypass or use again"), Qt::Key_D, [this] { scene().commands().toggleBypass(); });
+  commands.addLetter(m_menu, tr("&Bypass"), Qt::Key_D, [this] { scene().commands().toggleBypass(); });
   commands.add(m_menu, tr("Rep&lace op..."), QKeySequence(Qt::CTRL | Qt::Key_H),
                [this] { m_parts.view.search().replace(); });
   commands.addLetter(m_menu, tr("Draw a w&ire"), Qt::Key_W, [this] { m_parts.view.wireKeys().draw(); });
-  commands.addLetter(m_menu, tr("S&witch fusion here off or on"), Qt::Key_T,
+  commands.addLetter(m_menu, tr("S&witch fusion off or on here"), Qt::Key_T,
                      [this] { scene().commands().toggleFusions(); });
 }
 
@@ -84,7 +84,7 @@ void EditMenu::addBlockCommands() {
   commands.add(m_menu, tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_M), [this] { makeBlock(); });
   commands.add(m_menu, tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M),
                [this] { scene().commands().expandSelected(); });
-  commands.add(m_menu, tr("&Fold layers that repeat"), {}, [this] { scene().commands().foldRepeats(); });
+  commands.add(m_menu, tr("&Fold repeated layers"), {}, [this] { scene().commands().foldRepeats(); });
   m_parts.blocks.addTo(m_menu);
   commands.add(m_menu, tr("Repeat op..."), QKeySequence(Qt::CTRL | Qt::Key_R), [this] { repeatOp(); });
   auto* frames = new FrameCommands(scene(), m_parts.view, m_parts.theme, this);
@@ -95,16 +95,16 @@ void EditMenu::addLayoutCommands() {
   MenuBuilder& builder = m_parts.builder;
   const auto& commands = m_parts.selection;
   m_parts.selection.addHere(m_menu, tr("Select &all"), QKeySequence::SelectAll, [this] { selectAll(); });
-  builder.add(m_menu, tr("Select all &before"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Left),
+  builder.add(m_menu, tr("Select &upstream"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Left),
               commands.onSelection([this] { scene().selection().selectReachable(Direction::Upstream); }));
-  builder.add(m_menu, tr("Select all be&hind"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Right),
+  builder.add(m_menu, tr("Select &downstream"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Right),
               commands.onSelection([this] { scene().selection().selectReachable(Direction::Downstream); }));
   builder.add(m_menu, tr("&Insert op..."), QKeySequence(Qt::CTRL | Qt::Key_Space),
               [this] { m_parts.view.search().insert(); });
   const auto layOut = [this] {
     if (scene().moves().layOut()) m_parts.view.fit();
   };
-  builder.add(m_menu, tr("&Lay out"), QKeySequence(Qt::CTRL | Qt::Key_L), layOut, QStringLiteral("layout"));
+  builder.add(m_menu, tr("Au&to-arrange"), QKeySequence(Qt::CTRL | Qt::Key_L), layOut, QStringLiteral("layout"));
   addArrangeMenu();
 }
 
@@ -123,7 +123,7 @@ void EditMenu::addArrangeMenu() {
     addCommand(text, {}, [this, arrangement] { scene().moves().arrangeSelected(arrangement); });
   };
   add(tr("Align &left"), Arrangement::Left);
-  add(tr("Align &centres"), Arrangement::Centre);
+  add(tr("Align &centers"), Arrangement::Centre);
   add(tr("Align &right"), Arrangement::Right);
   menu->addSeparator();
   add(tr("Align &top"), Arrangement::Top);
@@ -136,8 +136,8 @@ void EditMenu::addArrangeMenu() {
   const auto addMove = [&](const QString& text, Qt::Key key, QPoint step) {
     addCommand(text, QKeySequence(Qt::ALT | key), [this, step] { scene().moves().moveSelected(step); });
   };
-  addMove(tr("Move to the left"), Qt::Key_Left, {-1, 0});
-  addMove(tr("Move to the right"), Qt::Key_Right, {1, 0});
+  addMove(tr("Move left"), Qt::Key_Left, {-1, 0});
+  addMove(tr("Move right"), Qt::Key_Right, {1, 0});
   addMove(tr("Move up"), Qt::Key_Up, {0, -1});
   addMove(tr("Move down"), Qt::Key_Down, {0, 1});
 }
@@ -157,7 +157,7 @@ void EditMenu::addFindCommands() {
 
 void EditMenu::makeBlock() {
   if (scene().scope().selection().isEmpty())
-    return Q_EMIT scene().hint(tr("Select the ops that shall become a block."));
+    return Q_EMIT scene().hint(tr("No ops are selected. Select the ops to put into a block."));
   const PipelineDocument& document = m_parts.session.document();
   std::string free = "Block";
   for (int number = 2; document.findBlock(free); ++number) free = "Block" + std::to_string(number);
@@ -171,10 +171,10 @@ void EditMenu::repeatOp() {
   constexpr int kMostTimes = 1000;
   const QString id = scene().scope().singleSelection();
   if (!scene().scope().document().findOp(id.toStdString()))
-    return Q_EMIT scene().hint(tr("Select the op or the block to repeat."));
+    return Q_EMIT scene().hint(tr("No op is selected. Select the op or block to repeat."));
   bool isAccepted = false;
-  const int count = QInputDialog::getInt(m_parts.view.window(), tr("Repeat %1").arg(id), tr("How many in a row"), 2, 2,
-                                         kMostTimes, 1, &isAccepted);
+  const int count = QInputDialog::getInt(m_parts.view.window(), tr("Repeat %1").arg(id),
+                                         tr("Number of copies in a row"), 2, 2, kMostTimes, 1, &isAccepted);
   if (isAccepted) scene().commands().repeatSelected(count);
 }
 

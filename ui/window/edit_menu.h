@@ -20,7 +20,7 @@ class EditMenu : public QObject {
   Q_OBJECT
 
  public:
-  /// What it adds commands of; all of it lives as long as the window of the menu does.
+  /// Objects that the menu's commands use; all outlive the window of the menu.
   struct Parts {
     MenuBuilder& builder;
     SelectionCommands& selection;

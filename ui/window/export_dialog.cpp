@@ -21,7 +21,7 @@ namespace fuseline::ui {
 
 ExportDialog::ExportDialog(Write write, QString path, QWidget* parent)
     : QDialog(parent), m_write(std::move(write)), m_path(std::move(path)) {
-  setWindowTitle(tr("Export the pipeline"));
+  setWindowTitle(tr("Export pipeline"));
   resize(820, 620);
   createRows();
   for (const PipelineExporter& exporter : pipelineExporters()) {
@@ -43,7 +43,7 @@ void ExportDialog::createRows() {
   m_text->setReadOnly(true);
   m_text->setLineWrapMode(QPlainTextEdit::NoWrap);
   m_text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  m_text->setAccessibleName(tr("What is exported"));
+  m_text->setAccessibleName(tr("Preview"));
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
   m_copy = buttons->addButton(tr("&Copy"), QDialogButtonBox::ActionRole);
   m_save = buttons->addButton(tr("&Save as..."), QDialogButtonBox::ActionRole);
@@ -88,7 +88,7 @@ void ExportDialog::save() {
                                   this);
   if (path.isEmpty()) return;
   const Result<void> written = writeTo(path);
-  m_notes->setText(written ? tr("Saved as %1.").arg(path) : toQt(written.error().message));
+  m_notes->setText(written ? tr("Saved to %1.").arg(path) : toQt(written.error().message));
 }
 
 Result<void> ExportDialog::writeTo(const QString& path) const {

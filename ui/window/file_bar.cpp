@@ -17,9 +17,9 @@ FileBar::FileBar(Session& session, FileWatch& watch, const Theme& theme, QWidget
       m_compare(new QPushButton(tr("Compare"), this)) {
   m_text->setWordWrap(true);
   auto* keep = new QPushButton(tr("Keep mine"), this);
-  m_reload->setToolTip(tr("Reads the file again. What you have not saved is set aside, and can be recovered."));
-  m_compare->setToolTip(tr("Shows what is here beside what the file holds now."));
-  keep->setToolTip(tr("Goes on with what is here, as an unsaved change. The file stays as it is until you save."));
+  m_reload->setToolTip(tr("Read the file again. Your unsaved changes can be recovered."));
+  m_compare->setToolTip(tr("Show the differences between your version and the file."));
+  keep->setToolTip(tr("Keep your version as an unsaved change. The file is not changed until you save."));
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(12, 6, 8, 6);
   row->addWidget(m_text, 1);
@@ -46,10 +46,9 @@ void FileBar::refresh() {
 QString FileBar::text() const {
   const QString name = m_session.displayName().toHtmlEscaped();
   if (m_watch.state() == FileState::Deleted)
-    return tr("Another program deleted or moved <b>%1</b>. Saving writes it again.").arg(name);
-  return m_session.isModified()
-             ? tr("Another program changed <b>%1</b>, and there are changes here that are not saved.").arg(name)
-             : tr("Another program changed <b>%1</b> since it was read or saved here.").arg(name);
+    return tr("Another program deleted or moved <b>%1</b>. Save to create it again.").arg(name);
+  return m_session.isModified() ? tr("Another program changed <b>%1</b>, and you have unsaved changes.").arg(name)
+                                : tr("Another program changed <b>%1</b> since you opened or saved it.").arg(name);
 }
 
 }  // namespace fuseline::ui

@@ -80,7 +80,8 @@ void FileCommands::openIfMayDiscard(const QString& path) {
 
 void FileCommands::openWindow(const QString& path) {
   if (m_openWindow && m_openWindow(path)) return;
-  say(path.isEmpty() ? tr("No other window could be opened.") : tr("No other window could be opened for %1.").arg(path),
+  say(path.isEmpty() ? tr("A new window could not be opened.")
+                     : tr("A new window could not be opened for %1.").arg(path),
       Severity::Error);
 }
 
@@ -93,16 +94,15 @@ bool FileCommands::open(const QString& path) {
   if (!succeeded(isRun ? m_session.openRun(path) : m_session.open(path))) return false;
   if (isRun) Q_EMIT runOpened();
   if (!isRun && m_session.path().isEmpty())
-    say((QStringList{tr("This pipeline was taken out of %1. Saving it asks for a name.").arg(path)} +
-         m_session.fileNotes())
-            .join(u' '));
+    say((QStringList{tr("Imported from %1. Save asks for a name.").arg(path)} + m_session.fileNotes()).join(u' '));
   m_recentFiles.add(path);
   return true;
 }
 
 Result<void> FileCommands::setAside() {
   if (m_autosave) return m_autosave->setAside();
-  return Error{tr("What is not saved here cannot be set aside. Save it under another name first.").toStdString()};
+  return Error{
+      tr("Your unsaved changes cannot be kept for recovery. Save them under another name first.").toStdString()};
 }
 
 void FileCommands::reload() {
@@ -135,8 +135,9 @@ void FileCommands::fillExamplesMenu(QMenu& menu) {
   menu.clear();
   for (const MeasuredExample& example : measuredExamples(m_exampleFolders)) addExample(menu, example);
   if (!menu.isEmpty()) return;
-  QAction* none = menu.addAction(tr("None here. On a GPU, fuseline bench gpu --records FOLDER records runs."));
-  none->setToolTip(tr("Run files, *.fuserun, are looked for in %1.").arg(m_exampleFolders.join(tr(" and "))));
+  QAction* none =
+      menu.addAction(tr("No measured examples installed. Record some on a GPU: fuseline bench gpu --records FOLDER"));
+  none->setToolTip(tr("Searched for run files (*.fuserun) in: %1").arg(m_exampleFolders.join(tr(" and "))));
   none->setEnabled(false);
 }
 
@@ -157,14 +158,14 @@ bool FileCommands::save() {
   return overwrite();
 }
 
-/// What another program wrote meanwhile is asked about.
+/// Asks before overwriting changes of another program.
 bool FileCommands::overwrite() {
   return m_watch.check() == FileState::Changed ? askToOverwrite() : saveTo(m_session.path());
 }
 
 bool FileCommands::askToLose() {
-  QMessageBox box(QMessageBox::Warning, tr("Not all of the file was read"),
-                  tr("What of %1 could not be read, which the panel Problems lists, would be lost. Overwrite the file?")
+  QMessageBox box(QMessageBox::Warning, tr("File read only in part"),
+                  tr("Parts of %1 could not be read (see Problems) and will be lost. Overwrite the file?")
                       .arg(m_session.displayName()),
                   QMessageBox::Cancel, &m_window);
   const QPushButton* loseIt = box.addButton(tr("Overwrite"), QMessageBox::DestructiveRole);
@@ -177,7 +178,7 @@ bool FileCommands::askToLose() {
 
 bool FileCommands::askToOverwrite() {
   QMessageBox box(QMessageBox::Warning, tr("Changed by another program"),
-                  tr("Another program changed %1 since it was read or saved here. Overwrite what it wrote?")
+                  tr("Another program changed %1 since you opened or saved it. Overwrite its changes?")
                       .arg(m_session.displayName()),
                   QMessageBox::Cancel, &m_window);
   const QPushButton* overwrite = box.addButton(tr("Overwrite"), QMessageBox::DestructiveRole);
@@ -216,18 +217,18 @@ bool FileCommands::mayStopRun() {
   if (!m_session.isRunning()) return true;
   const bool isSweep = m_session.isSweeping();
   return QMessageBox::question(&m_window, isSweep ? tr("Sweep in progress") : tr("Run in progress"),
-                               isSweep ? tr("Stop the sweep, and lose what it has measured?")
-                                       : tr("Stop the run, and lose what it has measured?"),
+                               isSweep ? tr("Stop the sweep and discard its measurements?")
+                                       : tr("Stop the run and discard its measurements?"),
                                QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Discard;
 }
 
 bool FileCommands::mayDiscard() {
   commitTypedField();
   if (!isUnsaved()) return mayStopRun();
-  const QString run = m_session.isRunning() ? tr("\nThe run in progress is stopped.") : QString();
+  const QString run = m_session.isRunning() ? tr("\nThe run in progress will be stopped.") : QString();
   const QString question = m_watch.state() == FileState::Deleted
-                               ? tr("Another program deleted or moved %1. Save what is here?")
-                               : tr("Save the changes of %1?");
+                               ? tr("Another program deleted or moved %1. Save your version?")
+                               : tr("Save changes to %1?");
   const auto answer =
       QMessageBox::question(&m_window, tr("Unsaved changes"), question.arg(m_session.displayName()) + run,
                             QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);

@@ -69,7 +69,7 @@ class FileCommands : public QObject {
 
  Q_SIGNALS:
   void message(const QString& sentence, Severity severity);
-  /// What needs no attention.
+  /// Message that needs no attention.
   void hint(const QString& sentence);
   void runOpened();
   /// The user wants to see what the file holds beside what is here.
@@ -81,7 +81,7 @@ class FileCommands : public QObject {
   bool succeeded(const Result<void>& outcome);
   bool saveTo(const QString& path);
   bool askToOverwrite();
-  /// Of a file of which not all was read.
+  /// Asks before overwriting a file that was only partly read.
   bool overwrite();
   bool askToLose();
   Result<void> setAside();

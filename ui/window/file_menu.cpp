@@ -55,14 +55,14 @@ void FileMenu::addSaveCommands() {
       m_menu, tr("&Save"), QKeySequence::Save, [this] { m_files.save(); }, QStringLiteral("save")));
   m_builder.add(m_menu, tr("Save &as..."), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S),
                 [this] { m_files.saveAs(); });
-  m_builder.add(m_menu, tr("&Export the pipeline..."), QKeySequence(Qt::CTRL | Qt::Key_E),
+  m_builder.add(m_menu, tr("&Export pipeline..."), QKeySequence(Qt::CTRL | Qt::Key_E),
                 [this] { m_files.exportPipeline(); });
 }
 
 void FileMenu::addDrawingCommands() {
   QAction* exportDrawing = m_builder.add(
       m_menu, tr("E&xport drawing..."), {}, [this] { m_drawings.exportToFile(); }, QStringLiteral("drawing"));
-  exportDrawing->setToolTip(tr("Export a drawing of the pipeline, or drag it from here to another window"));
+  exportDrawing->setToolTip(tr("Export a drawing of the pipeline, or drag it from here to another program"));
   m_builder.add(m_menu, tr("&Copy drawing"), {}, [this] { m_drawings.copy(); });
   m_builder.add(m_menu, tr("&Print..."), QKeySequence::Print, [this] { m_drawings.print(); });
   m_toolBar.addAction(exportDrawing);

@@ -1,4 +1,4 @@
-// FileMenu: the menu File, and its commands in the tool bar.
+// FileMenu: the menu File, and its commands in the toolbar.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,7 +17,7 @@ class FileMenu : public QObject {
   Q_OBJECT
 
  public:
-  /// What it adds commands of; all of it lives as long as the window of the menu does.
+  /// Objects that the menu's commands use; all outlive the window of the menu.
   struct Parts {
     MenuBuilder& builder;
     FileCommands& files;

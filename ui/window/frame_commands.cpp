@@ -51,10 +51,10 @@ void FrameCommands::addMenu(QMenu& editMenu) {
   add(*menu, tr("Add &note"), {}, [this, &frames] { frames.addNote(m_view.camera().middle()); });
   menu->addSeparator();
   add(*menu, tr("&Edit title or text"), {}, [&frames] { frames.editSelected(); });
-  addColors(*menu->addMenu(tr("&Colour")));
+  addColors(*menu->addMenu(tr("&Color")));
   add(*menu, tr("&Lock or unlock"), {}, [&frames] { frames.toggleLock(); });
-  add(*menu, tr("&Select what is inside"), {}, [&frames] { frames.selectContent(); });
-  add(*menu, tr("F&it to what is inside"), {}, [&frames] { frames.fitSelected(); });
+  add(*menu, tr("&Select contents"), {}, [&frames] { frames.selectContent(); });
+  add(*menu, tr("F&it to contents"), {}, [&frames] { frames.fitSelected(); });
   add(*menu, tr("&Remove frame or note"), {}, [&frames] { frames.removeSelected(); });
   menu->addSeparator();
   add(*menu, tr("Ne&xt frame or note"), QKeySequence(Qt::Key_F4), [this] { selectNext(1); });

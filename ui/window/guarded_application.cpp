@@ -24,7 +24,7 @@ void GuardedApplication::tell(const char* problem) {
   if (m_isTelling) return;
   const QScopedValueRollback<bool> telling(m_isTelling, true);
   const QString sentence =
-      tr("The last action failed inside Fuseline: %1. The pipeline is still open: save it, then try again.")
+      tr("Internal error in the last action: %1. The pipeline is still open. Save it, then try again.")
           .arg(QString::fromUtf8(problem));
   if (m_report) return m_report(sentence);
   QMessageBox::critical(activeWindow(), tr("Internal error"), sentence);

@@ -1,4 +1,4 @@
-// What help says of keys, and the about box.
+// Help on keys, and the about box.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/help.h"
 
@@ -19,34 +19,34 @@ QString shortcutRow(const QString& keys, const QString& text) {
 }
 
 QString canvasRows() {
-  return shortcutRow(translated("Tab, Shift+A, double click"), translated("Search an op and insert it")) +
-         shortcutRow(translated("Arrow keys"), translated("Select the next op in this direction")) +
+  return shortcutRow(translated("Tab, Shift+A, double-click"), translated("Find an op and insert it")) +
+         shortcutRow(translated("Arrow keys"), translated("Select the next op in that direction")) +
          shortcutRow(translated("Alt + arrow keys"), translated("Move the selected ops and frames")) +
-         shortcutRow(translated("Shift + click or drag"), translated("Select this, too")) +
-         shortcutRow(translated("Shift+Alt, Ctrl+Alt + click"), translated("Select all before the op, or behind it")) +
-         shortcutRow(translated("Ctrl+H"), translated("Replace the selected op, with its wires")) +
+         shortcutRow(translated("Shift + click or drag"), translated("Add to the selection")) +
+         shortcutRow(translated("Shift+Alt, Ctrl+Alt + click"), translated("Select upstream, or downstream")) +
+         shortcutRow(translated("Ctrl+H"), translated("Replace the selected op and keep its wires")) +
          shortcutRow(translated("Ctrl+Left, Ctrl+Right"), translated("Follow a wire from the selected op")) +
-         shortcutRow(translated("Double click on an instance, Ctrl+Down"), translated("Go into its block")) +
-         shortcutRow(translated("Ctrl+Up"), translated("Go out of the block")) +
-         shortcutRow(translated("Enter, F2"), translated("Edit the selected op, or the text of a frame or a note")) +
-         shortcutRow(translated("Home, Shift+1"), translated("Show everything")) +
+         shortcutRow(translated("Double-click an instance, Ctrl+Down"), translated("Enter its block")) +
+         shortcutRow(translated("Ctrl+Up"), translated("Leave the block")) +
+         shortcutRow(translated("Enter, F2"), translated("Edit the selected op, frame or note")) +
+         shortcutRow(translated("Home, Shift+1"), translated("Fit all")) +
          shortcutRow(translated("F"), translated("Show the selection")) +
          shortcutRow(translated("Wheel, pinch"), translated("Zoom at the pointer")) +
          shortcutRow(translated("Middle button, Space + drag"), translated("Move the view")) +
          shortcutRow(translated("Drag from port to port, or click both"), translated("Draw a wire")) +
-         shortcutRow(translated("Drop a wire on nothing"), translated("Search an op that it leads to")) +
-         shortcutRow(translated("Alt + drag an op"), translated("Put a copy of the selection there")) +
-         shortcutRow(translated("X + drag"), translated("Cut the wires that the line crosses")) +
+         shortcutRow(translated("Drop a wire on empty canvas"), translated("Find an op to connect")) +
+         shortcutRow(translated("Alt + drag an op"), translated("Copy the selection to there")) +
+         shortcutRow(translated("X + drag"), translated("Remove the wires that the line crosses")) +
          shortcutRow(translated("Ctrl+V, Ctrl+D"),
-                     translated("With a wire selected: into it, if shapes and types agree")) +
+                     translated("With a wire selected: insert into it, if shapes and dtypes match")) +
          shortcutRow(translated("Drop an op or a chain on a wire"),
-                     translated("Put it in; with Alt pressed later only move it")) +
+                     translated("Insert it; press Alt during the drag to only move it")) +
          shortcutRow(translated("Drag the header of a frame"),
-                     translated("Move it with all that lies in it; with Alt only the frame")) +
+                     translated("Move it with its contents; with Alt only the frame")) +
          shortcutRow(translated("Drag an edge of a frame"), translated("Resize it")) +
-         shortcutRow(translated("W"), translated("Draw a wire from the selected op; again: from its next port")) +
-         shortcutRow(translated("Arrow keys, Enter"), translated("Choose the port of that wire, and join it")) +
-         shortcutRow(translated("Esc"), translated("Give up the wire, stop the run, or clear the selection"));
+         shortcutRow(translated("W"), translated("Draw a wire from the selected op; press again: next port")) +
+         shortcutRow(translated("Arrow keys, Enter"), translated("Choose the target port, and connect")) +
+         shortcutRow(translated("Esc"), translated("Cancel the wire, stop the run, or clear the selection"));
 }
 
 QString planRows() {
@@ -55,46 +55,46 @@ QString planRows() {
 }
 
 QString outlineRows() {
-  return shortcutRow(translated("Up, Down"), translated("Select the next op; with Shift several")) +
-         shortcutRow(translated("Right, Left"), translated("Open or close an instance of a block")) +
+  return shortcutRow(translated("Up, Down"), translated("Select the next op; with Shift: extend the selection")) +
+         shortcutRow(translated("Right, Left"), translated("Expand or collapse an instance of a block")) +
          shortcutRow(translated("F2"), translated("Rename")) +
-         shortcutRow(translated("Enter"), translated("Edit the selected op; one inside of a block is shown there")) +
+         shortcutRow(translated("Enter"), translated("Edit the selected op, in its block if it has one")) +
          shortcutRow(translated("Delete, Ctrl+Delete"), translated("Remove; remove and reconnect")) +
-         shortcutRow(translated("D, T"), translated("Bypass the op, switch its fusion off or on")) +
+         shortcutRow(translated("D, T"), translated("Bypass the op; switch its fusion off or on")) +
          shortcutRow(translated("W"), translated("Draw a wire from the selected op, on the canvas"));
 }
 
 QString timelineRows() {
   return shortcutRow(translated("Wheel, pinch, W, S"), translated("Zoom")) +
          shortcutRow(translated("Drag, A, D"), translated("Move the view")) +
-         shortcutRow(translated("Arrow keys; comma, period"), translated("Select the next box; in the row")) +
-         shortcutRow(translated("Ctrl+F, /; Enter, F3"), translated("Find boxes; go to the next that matches")) +
-         shortcutRow(translated("Home, F"), translated("Show everything, or what is selected")) +
-         shortcutRow(translated("Double click, Return"), translated("Zoom to the box")) +
-         shortcutRow(translated("Backspace"), translated("Show what was shown before")) +
-         shortcutRow(translated("Shift + drag, R"), translated("Choose an area, or that of the box")) +
-         shortcutRow(translated("Q; Escape"), translated("Show or hide what the area adds up to; clear the area")) +
-         shortcutRow(translated("N"), translated("Say something of the area, or of the box")) +
-         shortcutRow(translated("F2"), translated("Leave what is said of the box on the screen")) +
+         shortcutRow(translated("Arrow keys; comma, period"), translated("Select the next box; next in the row")) +
+         shortcutRow(translated("Ctrl+F, /; Enter, F3"), translated("Find boxes; next match")) +
+         shortcutRow(translated("Home, F"), translated("Fit all; fit the selection")) +
+         shortcutRow(translated("Double-click, Return"), translated("Zoom to the box")) +
+         shortcutRow(translated("Backspace"), translated("Previous view")) +
+         shortcutRow(translated("Shift + drag, R"), translated("Select a time range; range of the box")) +
+         shortcutRow(translated("Q; Escape"), translated("Show or hide the table of the time range; clear the range")) +
+         shortcutRow(translated("N"), translated("Add a note to the time range or the box")) +
+         shortcutRow(translated("F2"), translated("Pin the details of the box")) +
          shortcutRow(translated("Space, P, H"), translated("Fold, pin or hide the track")) +
-         shortcutRow(translated("Alt + Up, Down; drag its head"), translated("Move the track"));
+         shortcutRow(translated("Alt + Up, Down; drag its header"), translated("Move the track"));
 }
 
 QString historyRows() {
-  return shortcutRow(translated("Up, Down"), translated("Walk through what was done")) +
-         shortcutRow(translated("Enter, click"), translated("Take the pipeline there: back, or forth again"));
+  return shortcutRow(translated("Up, Down"), translated("Select the next edit")) +
+         shortcutRow(translated("Enter, click"), translated("Go to that state, back or forward"));
 }
 
 QString flameRows() {
-  return shortcutRow(translated("Arrow keys"), translated("Select what is beside, above or beneath")) +
-         shortcutRow(translated("Double click, Return"), translated("Zoom to the box")) +
-         shortcutRow(translated("Backspace; Home, Escape"), translated("Zoom one level out; show the whole plan")) +
-         shortcutRow(translated("/, Enter"), translated("Search; select the next match"));
+  return shortcutRow(translated("Arrow keys"), translated("Select the next box in that direction")) +
+         shortcutRow(translated("Double-click, Return"), translated("Zoom to the box")) +
+         shortcutRow(translated("Backspace; Home, Escape"), translated("Zoom out one level; show the whole plan")) +
+         shortcutRow(translated("/, Enter"), translated("Search; next match"));
 }
 
 QString rooflineRows() {
   return shortcutRow(translated("Left, Right, Home, End"), translated("Select the next step of the plan")) +
-         shortcutRow(translated("Up, Down"), translated("Go to the same work in the other plan"));
+         shortcutRow(translated("Up, Down"), translated("Go to the matching step of the other plan"));
 }
 
 QString memoryRows() {
@@ -102,15 +102,15 @@ QString memoryRows() {
 }
 
 QString rulesRows() {
-  return shortcutRow(translated("Up, Down"), translated("Show the next rule of the book")) +
+  return shortcutRow(translated("Up, Down"), translated("Show the next rule")) +
          shortcutRow(translated("Space"), translated("Switch the rule off or on in this pipeline")) +
-         shortcutRow(translated("Tab, Enter"), translated("Go to a hit or a miss, and select its ops"));
+         shortcutRow(translated("Tab, Enter"), translated("Go to a match or a miss, and select its ops"));
 }
 
 QString runsRows() {
-  return shortcutRow(translated("Enter, double click"), translated("Open the run")) +
+  return shortcutRow(translated("Enter, double-click"), translated("Open the run")) +
          shortcutRow(translated("F2"), translated("Edit its note")) +
-         shortcutRow(translated("S"), translated("Star it, so that it is never dropped"));
+         shortcutRow(translated("S"), translated("Star it, so that it is never deleted automatically"));
 }
 
 QString section(const QString& title, const QString& rows) {
@@ -152,11 +152,10 @@ QString compiler() {
 QString aboutText() {
   return translated(
              "<h3>Fuseline %1</h3><p>Design pipelines of TransformerEngine-style ops, see how they fuse and why, and "
-             "measure it. No network, no telemetry.</p><p>Apache License 2.0. Made with Qt (LGPL 3), oneDNN and "
-             "Highway "
-             "(Apache 2.0), Graphviz (EPL), fmt, nlohmann json and mimalloc (MIT), CLI11 (BSD), NVTX (Apache 2.0 with "
-             "LLVM exception). On a GPU it loads NVIDIA's driver and CUDA libraries where they are installed; those "
-             "are NVIDIA's.</p><p>For a report of a problem:</p>")
+             "measure the result. No network, no telemetry.</p><p>Apache License 2.0. Made with Qt (LGPL 3), oneDNN "
+             "and Highway (Apache 2.0), Graphviz (EPL), fmt, nlohmann json and mimalloc (MIT), CLI11 (BSD), NVTX "
+             "(Apache 2.0 with LLVM exception). On a GPU it loads NVIDIA's driver and CUDA libraries, if they are "
+             "installed; those are NVIDIA's.</p><p>For bug reports:</p>")
       .arg(QStringLiteral(FUSELINE_VERSION));
 }
 

@@ -1,4 +1,4 @@
-// What help says: the keys of the panes, and what is to be known about the program.
+// Help texts: keys of the panes, and information about the program.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@ namespace fuseline::ui {
 
 /// Keys that belong to no command of the menus, as HTML.
 QString paneKeys();
-/// What a report of a problem needs: versions, the system, and the devices as the worker named them.
+/// Information for bug reports: versions, the system, and the worker's devices.
 QString environmentText(const Json& devices);
 void showAbout(const Json& devices, QWidget* parent);
 

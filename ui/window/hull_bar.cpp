@@ -21,7 +21,7 @@ void HullBar::add(const QString& text, const QString& key, HullFilter filter) {
   action->setCheckable(true);
   action->setChecked(filter == HullFilter::Both);
   action->setShortcut(QKeySequence(key));
-  action->setToolTip(tr("Outline the fused ops of this plan: %1 (%2)").arg(text, key));
+  action->setToolTip(tr("Show fusions: %1 (%2)").arg(text, key));
   connect(action, &QAction::triggered, this, [this, filter] { m_scene.canvasItems().setHullFilter(filter); });
   addAction(action);
   m_choices.append(action);

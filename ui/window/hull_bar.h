@@ -1,4 +1,4 @@
-// HullBar: the tool bar that chooses whose fusions the canvas outlines.
+// HullBar: the toolbar that chooses whose fusions the canvas outlines.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

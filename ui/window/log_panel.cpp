@@ -37,7 +37,7 @@ LogPanel::LogPanel(Session& session, const Theme& theme, QWidget* parent)
   m_view->setAlternatingRowColors(true);
   m_view->setFrameShape(QFrame::NoFrame);
   m_view->setAccessibleName(tr("Log"));
-  m_view->setToolTip(tr("Enter, or a double click, selects the ops that a message names."));
+  m_view->setToolTip(tr("Enter or double-click: select the ops that a message names."));
   m_view->setColumnWidth(MessageLog::TimeColumn, kTimeWidthPx);
   m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
   auto* layout = new QVBoxLayout(this);

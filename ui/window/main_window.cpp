@@ -172,7 +172,7 @@ void MainWindow::createEscape() {
 
 void MainWindow::createStatusLine() {
   m_status = new StatusLine(*statusBar(), *m_view, *m_panes, *m_runBar->progress());
-  // What the status line says is gone after some seconds.
+  // The log keeps messages of the status line, which disappear after some seconds.
   MessageLog& log = m_panes->get<LogPanel>().log();
   connect(statusBar(), &QStatusBar::messageChanged, &log, [&log](const QString& sentence) {
     if (!sentence.isEmpty()) log.add(Severity::Note, sentence);
@@ -225,7 +225,7 @@ void MainWindow::connectSession() {
   connect(&m_theme, &Theme::changed, this, &MainWindow::refreshOverflowIcons);
 }
 
-/// What one pane wants of another, or of the canvas.
+/// Connects requests of one pane to another, or to the canvas.
 void MainWindow::connectPanes() {
   auto& palette = m_panes->get<PalettePanel>();
   const auto showBlocks = [this, &palette] { palette.showBlocks(m_session.document()); };
@@ -286,7 +286,7 @@ void MainWindow::restoreLayout() {
 
 // ------------------------------------------------------------------------------------------------------------ showing
 
-/// Qt draws the button of a tool bar that is cut off in black, whatever the palette.
+/// Qt draws the button of a toolbar that is cut off in black, whatever the palette.
 void MainWindow::refreshOverflowIcons() {
   for (auto* more : findChildren<QToolButton*>(QStringLiteral("qt_toolbar_ext_button")))
     more->setIcon(m_theme.icon(QStringLiteral("more")));
@@ -310,12 +310,12 @@ void MainWindow::showReplaced() {
   m_isFreshlyOpened = true;
   if (m_session.document().isReadOnly())
     showMessage(
-        tr("This file was written by a newer major version of Fuseline. It is open read-only: what is known is "
-           "shown, nothing can be changed."));
+        tr("This file was written by a newer major version of Fuseline. It is open read-only, and unknown parts are "
+           "not shown."));
   m_view->fit();
 }
 
-/// Who looks at the timeline, or at the roofline, sees the run there.
+/// If the timeline or the roofline is in front, the run is shown there.
 void MainWindow::showTimings() {
   QApplication::alert(this);  // nothing happens where the window has the focus
   if (!m_panes->isInSight(m_panes->get<TimelinePanel>()) && !m_panes->isInSight(m_panes->get<RooflinePanel>()))
@@ -358,7 +358,7 @@ bool MainWindow::compareWith(const QString& path) {
 
 void MainWindow::offerRecovery(Autosave& autosave) {
   m_files->setAutosave(autosave);
-  m_panes->get<LogPanel>().offerFolder(tr("Open the folder of unsaved work"), autosave.folder());
+  m_panes->get<LogPanel>().offerFolder(tr("Open the recovery folder"), autosave.folder());
   auto* bar = new RecoveryBar(autosave, m_theme, centralWidget());
   insertBar(*bar);
   connect(bar, &RecoveryBar::recoveryWanted, this, [this, &autosave] {

@@ -1,4 +1,4 @@
-// MenuBuilder: adds commands to menus, with keys, and with icons in the colours of the theme.
+// MenuBuilder: adds commands to menus, with keys, and with icons in the colors of the theme.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

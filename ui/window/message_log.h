@@ -22,7 +22,7 @@ class MessageLog : public QAbstractTableModel {
 
   explicit MessageLog(const Theme& theme, QObject* parent = nullptr);
 
-  /// Of a sentence that repeats the last line.
+  /// Handling of a message that repeats the last line.
   enum class Repeated { LeftOut, Kept };
   void add(Severity severity, const QString& sentence, Repeated repeated = Repeated::LeftOut);
   void clear();

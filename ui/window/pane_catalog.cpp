@@ -33,7 +33,7 @@ QWidget* make(const PaneNeeds& needs) {
   return new Panel(needs.session, needs.theme);
 }
 
-/// Of panes whose choices are kept in the user's settings.
+/// Creates a pane that keeps its choices in the user's settings.
 template <typename Panel>
 QWidget* makeKept(const PaneNeeds& needs) {
   return new Panel(needs.session, needs.theme, needs.persistence == Persistence::Settings);

@@ -15,7 +15,7 @@
 
 namespace fuseline::ui {
 
-/// What panes are made of. All of it lives as long as they do.
+/// Objects that panes need; all outlive them.
 struct PaneNeeds {
   Session& session;
   PipelineComparison& comparison;

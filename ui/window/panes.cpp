@@ -141,7 +141,7 @@ void Panes::goOn(int step) {
     return focused && (pane == focused || pane->isAncestorOf(focused));
   };
   const auto current = std::ranges::find_if(panes, hasFocus) - panes.begin();
-  const bool isElsewhere = current == panes.size();  // in a tool bar: the first pane comes next, or the last one
+  const bool isElsewhere = current == panes.size();  // in a toolbar: the first pane comes next, or the last one
   const qsizetype next = isElsewhere ? (step > 0 ? 0 : panes.size() - 1) : current + step;
   focus(*panes[(next + panes.size()) % panes.size()]);
 }

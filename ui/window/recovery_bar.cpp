@@ -29,8 +29,8 @@ RecoveryBar::RecoveryBar(Autosave& autosave, const Theme& theme, QWidget* parent
   m_text->setWordWrap(true);
   auto* recover = new QPushButton(tr("Recover"), this);
   auto* discard = new QPushButton(tr("Discard"), this);
-  recover->setToolTip(tr("Opens it as an unsaved change. Its file stays as it is until you save."));
-  discard->setToolTip(tr("Deletes what was kept for recovery. Its file stays as it is."));
+  recover->setToolTip(tr("Open it as an unsaved change. Its file is not changed until you save."));
+  discard->setToolTip(tr("Delete the recovered changes. Its file is not changed."));
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(12, 6, 8, 6);
   row->addWidget(m_text, 1);
@@ -47,8 +47,9 @@ void RecoveryBar::refresh() {
   const std::vector<Leftover>& leftovers = m_autosave.leftovers();
   setVisible(!leftovers.empty());
   if (leftovers.empty()) return;
-  const QString reason = leftovers.front().isSetAside ? tr("Set aside when its file was read again: <b>%1</b>.")
-                                                      : tr("Fuseline ended before this was saved: <b>%1</b>.");
+  const QString reason = leftovers.front().isSetAside
+                             ? tr("Unsaved changes from before the file was reloaded: <b>%1</b>.")
+                             : tr("Fuseline ended with unsaved changes: <b>%1</b>.");
   const QString text = reason.arg(titleOf(leftovers.front()).toHtmlEscaped());
   const auto numMore = static_cast<qsizetype>(leftovers.size()) - 1;
   m_text->setText(numMore == 0 ? text : text + tr(" %1 more after it.").arg(numMore));

@@ -39,7 +39,7 @@ void RunCommands::tell(const Result<void>& outcome, const QString& success) {
 }
 
 void RunCommands::addTimingMenu(QMenu& runMenu) {
-  QMenu* menu = runMenu.addMenu(tr("Time &steps by"));
+  QMenu* menu = runMenu.addMenu(tr("Timing &method"));
   menu->setToolTipsVisible(true);
   auto* group = new QActionGroup(this);
   const auto add = [&](const QString& text, const QString& tip, StepTiming timing) {
@@ -54,10 +54,10 @@ void RunCommands::addTimingMenu(QMenu& runMenu) {
     });
     return action;
   };
-  add(tr("The device's &own clock"), tr("CUDA events on a GPU, the host's clock on the CPU"), StepTiming::Auto);
-  QAction* kernels = add(tr("&Kernels one by one (CUPTI)"),
-                         tr("On a GPU: each kernel by itself, in the launches as they are"), StepTiming::Cupti);
-  add(tr("The &host's clock"), tr("With a wait for the device after every step"), StepTiming::Host);
+  add(tr("&Device clock"), tr("CUDA events on a GPU, the host clock on the CPU"), StepTiming::Auto);
+  QAction* kernels =
+      add(tr("&Kernel trace (CUPTI)"), tr("On a GPU: times each kernel, with launches unchanged"), StepTiming::Cupti);
+  add(tr("&Host clock"), tr("Waits for the device after every step"), StepTiming::Host);
   const auto refresh = [this, kernels] { kernels->setEnabled(m_session.runTarget().isGpu()); };
   refresh();
   connect(&m_session, &Session::runTargetChanged, kernels, refresh);
@@ -65,10 +65,10 @@ void RunCommands::addTimingMenu(QMenu& runMenu) {
 
 void RunCommands::addCommands(QMenu& menu) {
   add(menu, tr("&Options..."), {}, [this] { chooseOptions(); });
-  add(menu, tr("&Take tensors from a file..."), {}, [this] { chooseTensors(); });
-  QAction* draw = add(menu, tr("&Draw tensors from the seed"), {}, [this] { m_session.setTensorsFile({}); });
+  add(menu, tr("&Load tensors..."), {}, [this] { chooseTensors(); });
+  QAction* draw = add(menu, tr("Use &random tensors"), {}, [this] { m_session.setTensorsFile({}); });
   add(menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
-  QAction* save = add(menu, tr("Save the r&un..."), {}, [this] { saveRun(); });
+  QAction* save = add(menu, tr("Save r&un..."), {}, [this] { saveRun(); });
   enableWithRun(*save);
   addExportCommands(menu);
   addCopyCommands(menu);
@@ -76,8 +76,8 @@ void RunCommands::addCommands(QMenu& menu) {
   const auto refresh = [this, draw] {
     const QString& path = m_session.tensorsFile();
     draw->setEnabled(!path.isEmpty());
-    say(path.isEmpty() ? tr("Runs draw their tensors from the seed.")
-                       : tr("Runs take the tensors that %1 has; the seed gives the others.").arg(path));
+    say(path.isEmpty() ? tr("Runs use random tensors from the seed.")
+                       : tr("Runs use the tensors in %1, and random values for all others.").arg(path));
   };
   draw->setEnabled(false);
   connect(&m_session, &Session::tensorsFileChanged, this, refresh);
@@ -92,29 +92,30 @@ void RunCommands::enableWithRun(QAction& action) {
 }
 
 void RunCommands::addCopyCommands(QMenu& menu) {
-  QMenu* commands = menu.addMenu(tr("&Copy as a command"));
+  QMenu* commands = menu.addMenu(tr("&Copy as command"));
   commands->setToolTipsVisible(true);
   add(*commands, tr("For the &shell"), {}, [this] {
     copyCommand(runCommand);
-  })->setToolTip(tr("What measures this pipeline as Run does"));
+  })->setToolTip(tr("Copy the command that measures this pipeline as Run does"));
   add(*commands, tr("For &Nsight Systems"), {}, [this] {
     copyCommand(nsysCommand);
-  })->setToolTip(tr("The same under nsys, which shows a range a step"));
+  })->setToolTip(tr("The same under nsys, with an NVTX range per step"));
 }
 
-/// Of the pipeline's file: what is not saved is not in it.
+/// Copies a command for the pipeline's file, which does not have unsaved changes.
 void RunCommands::copyCommand(const CommandOf& commandOf) {
-  if (m_session.path().isEmpty()) return say(tr("Save the pipeline first: a command names its file."));
+  if (m_session.path().isEmpty())
+    return say(tr("The pipeline has not been saved yet. Save it first; the command needs a file."));
   commitTypedField();
   const std::string command =
       commandOf(m_session.runSpec(), m_session.path().toStdString(), m_session.tensorsFile().toStdString());
   QGuiApplication::clipboard()->setText(toQt(command));
-  const QString unsaved = m_session.isModified() ? tr(" What is not saved is not in that file.") : QString();
+  const QString unsaved = m_session.isModified() ? tr(" Unsaved changes are not in that file.") : QString();
   say(tr("Copied: %1").arg(toQt(command)) + unsaved);
 }
 
 void RunCommands::addExportCommands(QMenu& menu) {
-  QMenu* formats = menu.addMenu(tr("E&xport the run"));
+  QMenu* formats = menu.addMenu(tr("E&xport run"));
   formats->setToolTipsVisible(true);
   for (const Exporter& exporter : exporters()) {
     QAction* action = formats->addAction(tr("As %1...").arg(toQt(exporter.title)));
@@ -126,7 +127,7 @@ void RunCommands::addExportCommands(QMenu& menu) {
 
 void RunCommands::addBaselineCommands(QMenu& menu) {
   menu.addSeparator();
-  add(menu, tr("Pin the run as &baseline"), QKeySequence(Qt::CTRL | Qt::Key_B), [this] { pinBaseline(); });
+  add(menu, tr("Pin run as &baseline"), QKeySequence(Qt::CTRL | Qt::Key_B), [this] { pinBaseline(); });
   add(menu, tr("&Compare with runs..."), {}, [this] { chooseBaselines(); });
   QAction* unpin = add(menu, tr("Unpin all baselines"), {}, [this] { m_session.baselines().unpinAll(); });
   const auto refresh = [this, unpin] { unpin->setEnabled(!m_session.baselines().isEmpty()); };
@@ -135,12 +136,13 @@ void RunCommands::addBaselineCommands(QMenu& menu) {
 }
 
 void RunCommands::pinBaseline() {
-  if (!m_session.lastRun()) return say(tr("Nothing was measured yet: run the pipeline first."));
+  if (!m_session.lastRun()) return say(tr("No measurements yet. Run the pipeline first."));
   Baselines& baselines = m_session.baselines();
   const Result<void> pinned = baselines.pin(m_session.lastRun()->record, m_session.runFile());
-  tell(pinned, pinned ? tr("This run is baseline %1: the next ones are set beside it in the Timings panel.")
-                            .arg(baselines.reference()->letter())
-                      : QString());
+  tell(pinned,
+       pinned
+           ? tr("Pinned as baseline %1. Timings compares the next runs with it.").arg(baselines.reference()->letter())
+           : QString());
 }
 
 void RunCommands::chooseBaselines() {
@@ -163,7 +165,7 @@ void RunCommands::chooseOptions() {
 
 void RunCommands::chooseTensors() {
   const QString path = fileToOpen({.purpose = QStringLiteral("tensors"),
-                                   .title = tr("Take tensors from"),
+                                   .title = tr("Load tensors"),
                                    .patterns = tensorPatterns(),
                                    .pipeline = m_session.path()},
                                   &m_window);
@@ -179,12 +181,12 @@ void RunCommands::saveParameters() {
                                   &m_window);
   if (path.isEmpty()) return;
   const Result<void> saved = m_session.saveParameters(path);
-  tell(saved, tr("The parameters are in %1.").arg(path));
+  tell(saved, tr("Parameters saved to %1.").arg(path));
 }
 
 void RunCommands::saveRun() {
   const QString path = fileToSave({.purpose = QStringLiteral("run"),
-                                   .title = tr("Save the run"),
+                                   .title = tr("Save run"),
                                    .patterns = tr("Measured runs (*.fuserun);;All files (*)"),
                                    .pipeline = m_session.path(),
                                    .ending = QStringLiteral("fuserun"),
@@ -192,13 +194,13 @@ void RunCommands::saveRun() {
                                   &m_window);
   if (path.isEmpty()) return;
   const Result<void> saved = m_session.saveRun(path);
-  tell(saved, tr("The run is in %1. It can be opened here, and given to fuseline run --measured.").arg(path));
+  tell(saved, tr("Run saved to %1. Open it here, or pass it to fuseline run --measured.").arg(path));
 }
 
 void RunCommands::exportRun(const Exporter& exporter) {
   const QString path =
       fileToSave({.purpose = QStringLiteral("export"),
-                  .title = tr("Export the run"),
+                  .title = tr("Export run"),
                   .patterns = tr("%1 (*%2);;All files (*)").arg(toQt(exporter.title), toQt(exporter.ending)),
                   .pipeline = m_session.path(),
                   .ending = toQt(exporter.ending.substr(1)),
@@ -206,7 +208,7 @@ void RunCommands::exportRun(const Exporter& exporter) {
                  &m_window);
   if (path.isEmpty()) return;
   const Result<void> written = m_session.exportRun(exporter, path);
-  tell(written, tr("The run is in %1. %2.").arg(path, toQt(exporter.summary)));
+  tell(written, tr("Run exported to %1. %2.").arg(path, toQt(exporter.summary)));
 }
 
 }  // namespace fuseline::ui

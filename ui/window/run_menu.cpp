@@ -36,7 +36,7 @@ void RunMenu::addMeasuringCommands() {
           [&session, numerics] { numerics->setEnabled(!session.isRunning()); });
 }
 
-/// Of the selected op, from the canvas and the outline, too.
+/// Inspects tensors of the selected op; also available in the canvas and the outline.
 void RunMenu::addTensorCommand() {
   const auto look = [this] {
     commitTypedField();
@@ -44,7 +44,7 @@ void RunMenu::addTensorCommand() {
     m_parts.panes.get<TensorPanel>().lookAtSelected();
   };
   m_parts.selection.addToCanvas(
-      *m_parts.builder.add(m_menu, tr("&Look at tensors"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_T), look));
+      *m_parts.builder.add(m_menu, tr("&Inspect tensors"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_T), look));
 }
 
 void RunMenu::addRunCommands(QWidget& window) {

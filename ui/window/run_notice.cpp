@@ -1,4 +1,4 @@
-// What the desktop hears of runs.
+// Desktop notifications about runs.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/run_notice.h"
 
@@ -14,11 +14,11 @@ RunNotice::RunNotice(Session& session, QWidget& window, Desktop& desktop, std::c
   connect(&session, &Session::runFailed, this, [this](const QString& sentence) { end(sentence); });
   connect(&session, &Session::measured, this, [this] { end(summaryOfRun()); });
   connect(
-      &session, &Session::runFinished, this, [this] { end(tr("The run has ended.")); }, Qt::QueuedConnection);
-  connect(&session, &Session::numericsFinished, this, [this] { end(tr("The numerics were measured.")); });
-  connect(&session, &Session::tensorsCaptured, this, [this] { end(tr("The tensors were captured.")); });
+      &session, &Session::runFinished, this, [this] { end(tr("Run complete.")); }, Qt::QueuedConnection);
+  connect(&session, &Session::numericsFinished, this, [this] { end(tr("Numerics measured.")); });
+  connect(&session, &Session::tensorsCaptured, this, [this] { end(tr("Tensors captured.")); });
   connect(&session, &Session::sweepingChanged, this,
-          [this] { m_session.isSweeping() ? begin() : end(tr("The sweep has ended.")); });
+          [this] { m_session.isSweeping() ? begin() : end(tr("Sweep complete.")); });
   connect(&session, &Session::runDropped, this, &RunNotice::drop);
   connect(&session, &Session::runStarted, this, &RunNotice::begin);
   connect(&session, &Session::runProgress, this, &RunNotice::showProgress);
@@ -60,7 +60,7 @@ void RunNotice::showProgress(const QString&, int done, int total) {
 }
 
 QString RunNotice::summaryOfRun() const {
-  return m_session.lastRun() ? summaryOf(m_session.lastRun()->record) : tr("The run has ended.");
+  return m_session.lastRun() ? summaryOf(m_session.lastRun()->record) : tr("Run complete.");
 }
 
 }  // namespace fuseline::ui

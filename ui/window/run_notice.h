@@ -16,7 +16,7 @@ class RunNotice : public QObject {
   Q_OBJECT
 
  public:
-  /// What took at least this long, and ends while the window has not the focus, is told.
+  /// Runs at least this long are announced if they end while the window has no focus.
   static constexpr std::chrono::milliseconds kLong{10'000};
 
   /// All of them live as long as this.

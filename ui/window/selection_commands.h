@@ -11,7 +11,7 @@
 
 namespace fuseline::ui {
 
-/// What is added here is in the context menu of the canvas and of the outline, too.
+/// Commands added here are also in the context menus of the canvas and of the outline.
 class SelectionCommands {
  public:
   /// All of them live as long as this.

@@ -28,7 +28,7 @@ class Shortcuts : public QObject {
   Shortcuts(const QMenuBar& menus, bool isKept, QObject* parent = nullptr);
 
   const std::vector<Command>& commands() const { return m_commands; }
-  /// Who has these keys already, or keys that begin with them; nullptr: nobody else.
+  /// Command that already uses these keys, or keys that begin with them; nullptr if none does.
   const Command* holderOf(const QKeySequence& keys, const Command& except) const;
   /// Empty keys: none. Whoever had them loses them.
   void set(const Command& command, const QKeySequence& keys);

@@ -56,7 +56,7 @@ ShortcutsDialog::ShortcutsDialog(Shortcuts& shortcuts, QWidget* parent)
 
 QWidget* ShortcutsDialog::makeCommands() {
   auto* page = new QWidget(this);
-  m_filter->setPlaceholderText(tr("Filter by name or keys"));
+  m_filter->setPlaceholderText(tr("Filter by name or shortcut"));
   m_filter->setAccessibleName(tr("Filter the commands"));
   m_filter->setClearButtonEnabled(true);
   m_list->setHeaderLabels({tr("Command"), tr("Keys")});
@@ -76,11 +76,11 @@ QWidget* ShortcutsDialog::makeCommands() {
 
 QLayout* ShortcutsDialog::makeEditor() {
   m_remark->setWordWrap(true);
-  m_keys->setAccessibleName(tr("New keys"));
+  m_keys->setAccessibleName(tr("New shortcut"));
   m_keys->setClearButtonEnabled(true);
   m_assign->setAutoDefault(false);
   m_reset->setAutoDefault(false);
-  m_reset->setToolTip(tr("Back to the keys that the command came with"));
+  m_reset->setToolTip(tr("Reset to the default shortcut"));
   auto* resetAll = new QPushButton(tr("Reset all"), this);
   resetAll->setAutoDefault(false);
   connect(m_keys, &QKeySequenceEdit::keySequenceChanged, this, &ShortcutsDialog::showRemark);
@@ -109,7 +109,7 @@ void ShortcutsDialog::fill() {
     QFont font = item->font(KeysColumn);
     font.setBold(command.isChanged());
     item->setFont(KeysColumn, font);
-    if (command.isChanged()) item->setToolTip(KeysColumn, tr("Changed by you"));
+    if (command.isChanged()) item->setToolTip(KeysColumn, tr("Customized"));
   }
   applyFilter();
   m_list->setCurrentItem(m_list->topLevelItem(std::max(row, 0)));
@@ -140,12 +140,11 @@ void ShortcutsDialog::showRemark() {
   const Shortcuts::Command* command = current();
   const QKeySequence keys = m_keys->keySequence();
   m_assign->setEnabled(command && keys != command->action->shortcut());
-  m_assign->setText(keys.isEmpty() ? tr("Take away") : tr("Assign"));
+  m_assign->setText(keys.isEmpty() ? tr("Clear") : tr("Assign"));
   const Shortcuts::Command* holder = command ? m_shortcuts.holderOf(keys, *command) : nullptr;
-  m_remark->setText(
-      holder
-          ? tr("%1 are the keys of %2, which then has none.").arg(keys.toString(QKeySequence::NativeText), holder->path)
-          : tr("Press keys in the field. The next runs of Fuseline know them, too."));
+  m_remark->setText(holder ? tr("%1 is the shortcut of %2, which will then have none.")
+                                 .arg(keys.toString(QKeySequence::NativeText), holder->path)
+                           : tr("Click the field and press a shortcut. It is saved."));
 }
 
 void ShortcutsDialog::assign() {

@@ -30,7 +30,7 @@ class StartCommands : public QObject {
   void startTour(const Tour& tour);
   /// The file that the window which was closed last had open. Empty: none, it is gone, or the user does not want it.
   QString fileToReopen() const;
-  /// That this one is open now, for the next window.
+  /// Remembers the open file for the next window.
   void remember(const QString& file) const;
 
  private:

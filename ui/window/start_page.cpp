@@ -161,11 +161,12 @@ QLayout* StartPage::makeFoot() {
   m_atStart = new QCheckBox(tr("Show this page when Fuseline starts"));
   m_atStart->setChecked(true);
   connect(m_atStart, &QCheckBox::toggled, this, &StartPage::shownAtStartChanged);
-  m_reopens = new QCheckBox(tr("Go on with the last pipeline, if there is one"));
-  m_reopens->setToolTip(tr("What the window that was closed last showed. File > New and Help > Start page begin anew"));
+  m_reopens = new QCheckBox(tr("Reopen the last pipeline"));
+  m_reopens->setToolTip(
+      tr("Reopen the pipeline of the last closed window. File > New and Help > Start page start with a new one"));
   connect(m_reopens, &QCheckBox::toggled, this, &StartPage::reopeningChanged);
   auto* close = new QPushButton(tr("Close"));
-  close->setToolTip(tr("Go on with the pipeline behind this page (Esc)"));
+  close->setToolTip(tr("Close this page and show the pipeline (Esc)"));
   connect(close, &QPushButton::clicked, this, &StartPage::hide);
   auto* row = new QHBoxLayout();
   row->addWidget(m_atStart);
@@ -201,7 +202,8 @@ void StartPage::setExamples(const std::vector<MeasuredExample>& examples) {
     m_examples->addWidget(button);
   }
   if (examples.empty())
-    m_examples->addWidget(remark(tr("None here. On a GPU this records some:\nfuseline bench gpu --records FOLDER")));
+    m_examples->addWidget(
+        remark(tr("No measured examples installed. Record some on a GPU:\nfuseline bench gpu --records FOLDER")));
 }
 
 void StartPage::open() {

@@ -17,8 +17,7 @@ StatusLine::StatusLine(QStatusBar& bar, GraphView& view, Panes& panes, QProgress
     : QObject(&bar), m_bar(bar), m_view(view), m_panes(panes), m_hint(new QLabel(&bar)), m_selected(new QLabel(&bar)) {
   m_counts =
       addButton(tr("No problems"), tr("Show the problems"), [&panes] { panes.show(QStringLiteral("problems")); });
-  m_zoom =
-      addButton(tr("100 %"), tr("Show everything; when all is in sight, in its true size"), [this] { showNextZoom(); });
+  m_zoom = addButton(tr("100 %"), tr("Fit all; if everything is visible, zoom to 100 %"), [this] { showNextZoom(); });
   bar.addWidget(m_hint, 1);
   for (QWidget* widget : std::initializer_list<QWidget*>{&progress, m_selected, m_counts, m_zoom})
     bar.addPermanentWidget(widget);

@@ -20,7 +20,7 @@ class ViewMemory : public QObject {
  public:
   ViewMemory(Session& session, GraphView& view, QObject* parent);
 
-  /// What is in sight now, for who is about to end. Opening another file does so by itself.
+  /// Remembers the current view before the program ends. Opening another file does so automatically.
   void remember();
 
  private:

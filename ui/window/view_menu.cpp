@@ -48,7 +48,7 @@ void ViewMenu::addCanvasChoices(const QList<QAction*>& hulls) {
   scene().measured().setStatusesVisible(true);
   auto* labels = new WireLabelCommands(scene(), m_parts.persistence == Persistence::Settings, this);
   labels->addMenu(m_menu);
-  connect(addChecked(tr("&Overview of large pipelines")), &QAction::toggled, &m_parts.overview,
+  connect(addChecked(tr("&Minimap for large pipelines")), &QAction::toggled, &m_parts.overview,
           &OverviewMap::setWanted);
 }
 
@@ -59,12 +59,12 @@ void ViewMenu::addPaneCommands() {
   m_menu.addActions(panes.toggles());
   builder.add(m_menu, tr("&Next pane"), QKeySequence(Qt::Key_F6), [&panes] { panes.goOn(1); });
   builder.add(m_menu, tr("Pre&vious pane"), QKeySequence(Qt::SHIFT | Qt::Key_F6), [&panes] { panes.goOn(-1); });
-  builder.add(m_menu, tr("Go to the &outline"), panes.keysOf(outline), [&panes, outline] { panes.goTo(outline); });
+  builder.add(m_menu, tr("Go to &outline"), panes.keysOf(outline), [&panes, outline] { panes.goTo(outline); });
   builder.add(m_menu, tr("&Restore default layout"), {}, [&panes] { panes.restoreDefaultLayout(); });
   addPanesMenu();
 }
 
-/// What one looks at while doing something; the rest goes away until it is wanted.
+/// Pane sets for a task; all other panes are hidden until they are needed.
 void ViewMenu::addPanesMenu() {
   QMenu* menu = m_menu.addMenu(tr("Show panes &for"));
   const auto add = [&](const QString& text, const QStringList& hidden, const QString& front) {

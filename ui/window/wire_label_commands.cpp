@@ -27,7 +27,7 @@ WireLabelCommands::WireLabelCommands(GraphScene& scene, bool isKept, QObject* pa
 }
 
 void WireLabelCommands::addMenu(QMenu& viewMenu) {
-  QMenu* menu = viewMenu.addMenu(tr("&Labels of wires"));
+  QMenu* menu = viewMenu.addMenu(tr("Wire &labels"));
   menu->setToolTipsVisible(true);
   auto* group = new QActionGroup(this);
   const auto add = [&](const QString& text, const QString& tip, WireLabels labels) {
@@ -37,9 +37,9 @@ void WireLabelCommands::addMenu(QMenu& viewMenu) {
     action->setToolTip(tip);
     connect(action, &QAction::triggered, this, [this, labels] { choose(labels); });
   };
-  add(tr("&Off"), tr("Only what a recipe makes of tensors; the tip of a wire says the rest"), WireLabels::Off);
+  add(tr("&Off"), tr("Quantized formats only; tooltips of wires show shapes"), WireLabels::Off);
   add(tr("&Short"), tr("16384×4096 above bf16"), WireLabels::Short);
-  add(tr("&Full"), tr("[16384, 4096] bf16 → e4m3: in one line where the wire is long enough"), WireLabels::Full);
+  add(tr("&Full"), tr("[16384, 4096] bf16 → e4m3, on one line if the wire is long enough"), WireLabels::Full);
 }
 
 void WireLabelCommands::choose(WireLabels labels) {
