@@ -25,7 +25,7 @@ EXCEPTIONS = {
     "core/document/document_reader.cpp: DocumentReader": {"methods": 47, "lines": 421},
     "core/document/edit_applier.h: EditApplier": {"methods": 42},
     "core/document/lowering.cpp: (core/document/lowering.cpp)::SectionLowering": {"methods": 42, "lines": 381},
-    "core/export/onnx/onnx_import.cpp: (core/export/onnx/onnx_import.cpp)::GraphImport": {"methods": 55, "lines": 486},
+    "core/export/onnx/onnx_import.cpp: (core/export/onnx/onnx_import.cpp)::GraphImport": {"methods": 55, "lines": 483},
     "core/export/te/te_python.cpp: (core/export/te/te_python.cpp)::Script": {"methods": 58, "lines": 434},
     "core/fusion/fuser.cpp: (core/fusion/fuser.cpp)::PassFuser": {"methods": 62, "lines": 449},
     "core/plan/plan.cpp: (core/plan/plan.cpp)::Planner": {"methods": 79, "lines": 620},

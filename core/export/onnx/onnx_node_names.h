@@ -14,6 +14,8 @@ using ModelNodes = std::vector<const ::onnx::NodeProto*>;
 
 /// As it may stand in a message: names in a model are any bytes.
 std::string shown(const std::string& name);
+/// The same, but never shortened: for programs that look it up in the model.
+std::string wholeText(const std::string& name);
 
 /// Its name, where that is a path: "/model/layers.0/norm/Mul". Else by the module of PyTorch that it comes from, which
 /// torch.onnx.export notes beside it: "/model/layers/0/norm/mul_3". Else its name, which may be empty.

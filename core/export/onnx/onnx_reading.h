@@ -50,6 +50,8 @@ class OnnxReading {
   /// TensorProto.DataType: what the graph says of it, or that of what it is computed of. 0 where neither is known,
   /// as in a graph whose nodes do not stand in the order in which they run.
   std::int32_t elementType(const std::string& tensor) const;
+  /// Has it tensors of several floating-point types?
+  bool isMixed() const;
   /// What all who read it convert it to; nothing where somebody reads it as it is.
   std::optional<DType> readAs(const std::string& tensor) const;
   /// What the graph says of its element type and shape; nullptr where it says nothing.
