@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/output_file.h"
 
+#include "core/export/onnx/onnx_data_files.h"
+#include "core/export/onnx/onnx_import.h"
 #include "core/support/atomic_file.h"
 
 #include <filesystem>
@@ -23,6 +25,17 @@ fs::path placeOf(const std::string& file) {
   return problem ? fs::path(file) : place;
 }
 
+using SeenFiles = std::map<fs::path, std::string>;
+
+/// A model's tensors may be in files beside it.
+void addRead(const NamedFile& file, SeenFiles& seen) {
+  if (file.second.empty()) return;
+  seen.emplace(placeOf(file.second), file.first);
+  if (!isOnnxFile(file.second)) return;
+  for (const fs::path& data : onnxDataFiles(file.second))
+    seen.emplace(placeOf(data.string()), fmt::format("{}'s data", file.first));
+}
+
 Error sameFile(const std::string& one, const NamedFile& other) {
   return {fmt::format("{} and {}: expected two files, found {} twice. Give one of them another name.", one, other.first,
                       other.second),
@@ -40,9 +53,8 @@ Result<void> checkFree(const std::string& file, bool replaces) {
 }
 
 Result<void> checkDifferent(const VerbFiles& files) {
-  std::map<fs::path, std::string> seen;
-  for (const NamedFile& file : files.read)
-    if (!file.second.empty()) seen.emplace(placeOf(file.second), file.first);
+  SeenFiles seen;
+  for (const NamedFile& file : files.read) addRead(file, seen);
   for (const NamedFile& file : files.written) {
     if (file.second.empty()) continue;
     const auto [found, isNew] = seen.emplace(placeOf(file.second), file.first);

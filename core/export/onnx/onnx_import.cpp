@@ -84,6 +84,15 @@ struct Misfits {
   std::string reason;              // of the first of the tensors
 };
 
+std::string externalsText(std::size_t numNodes, const std::vector<std::string>& externals) {
+  const std::string nodes = numNodes == 1
+                                ? "1 node that is no op of Fuseline, or stands between such,"
+                                : fmt::format("{} nodes that are no ops of Fuseline, or stand between such,", numNodes);
+  return fmt::format(
+      "{} became {} of op External, which is not run: {}. Its attribute module is for the Python that makes it.", nodes,
+      externals.size() == 1 ? "one" : fmt::format("{}", externals.size()), nameList(externals));
+}
+
 class GraphImport {
  public:
   GraphImport(const OnnxPreparation& prepared, const OnnxOpsets& opsets, std::string_view name, const Misfits& known)
@@ -376,7 +385,8 @@ class GraphImport {
 
   void cutOutputs(const LeftOut& left) {
     for (const std::string& tensor : left.part.inputs) {
-      if (!m_made.contains(tensor) || !m_outputSources.insert(tensor).second) continue;
+      const bool isDrawn = m_externalTensors.contains(tensor);
+      if (isDrawn || !m_made.contains(tensor) || !m_outputSources.insert(tensor).second) continue;
       m_outputs.push_back(tensor);
       m_cutOutputs.push_back(shown(tensor));
     }
@@ -489,7 +499,7 @@ class GraphImport {
     return attributes;
   }
 
-  /// "[batch, 64]", with the dtype where it is not known to be that of x.
+  /// "[batch, 64]", with the dtype where it is not known to be that of x: in a model of several, nodes may convert it.
   std::string declared(const std::string& tensor, const std::string& x) {
     const ::onnx::TypeProto::Tensor& type = *m_reading.type(tensor);
     Json extents = m_symbols.shapeOf(type.shape());
@@ -497,17 +507,13 @@ class GraphImport {
       extents.back() = known->second;
     std::vector<std::string> texts;
     for (const Json& extent : extents) texts.push_back(extent.is_string() ? extent.get<std::string>() : extent.dump());
-    const bool isOfX = dtypeOf(x) == dtypeOf(tensor);
+    const bool isOfX = dtypeOf(x) == dtypeOf(tensor) && !m_reading.isMixed();
     return fmt::format("[{}]{}{}", fmt::join(texts, ", "), isOfX ? "" : " ",
                        isOfX ? "" : dtypeName(dtypeOf(tensor).value_or(*floatTypeOf(type.elem_type()))));
   }
 
   std::string externalNote(const FoldedPlaces& places) const {
-    std::string note = fmt::format(
-        "{} nodes that are no ops of Fuseline, or stand between such, became {} of op External, which is not "
-        "run: {}. Its attribute module is for the Python that makes it.",
-        m_numInExternals, m_externals.size() == 1 ? "one" : fmt::format("{}", m_externals.size()),
-        nameList(places.of(m_externals)));
+    std::string note = externalsText(m_numInExternals, places.of(m_externals));
     if (!m_drawnOutputs.empty())
       note += fmt::format(" It makes outputs of the model, which are none here: {}.", nameList(m_drawnOutputs));
     return note;
@@ -623,8 +629,8 @@ class GraphImport {
   std::map<std::string, std::string> tensorNames(const FoldedPlaces& places) const {
     std::map<std::string, std::string> names;
     for (const auto& [tensor, port] : m_ports)
-      if (!m_made.contains(tensor) || m_externalTensors.contains(tensor)) names[places.of(port)] = shown(tensor);
-    for (const auto& [id, tensor] : m_outputIds) names[id] = shown(tensor);
+      if (!m_made.contains(tensor) || m_externalTensors.contains(tensor)) names[places.of(port)] = wholeText(tensor);
+    for (const auto& [id, tensor] : m_outputIds) names[id] = wholeText(tensor);
     return names;
   }
 

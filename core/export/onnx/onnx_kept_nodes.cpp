@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <queue>
 #include <set>
 
 #include <fmt/format.h>
@@ -50,6 +49,7 @@ class NodeKeeper {
     ::onnx::GraphProto& graph = *model.mutable_graph();
     for (const int position : m_positions)
       if (!write(m_reading.graph().node(position), *graph.add_node(), graph)) return std::nullopt;
+    if (m_reading.isMixed()) noteTypes(inputs, outputs, graph);
     for (const auto& opset : opsets)
       if (isUsed(opset.domain())) *model.add_opset_import() = opset;
     return KeptNodes{toBase64(model.SerializeAsString()), std::move(m_kept)};
@@ -89,6 +89,17 @@ class NodeKeeper {
     if (maker == m_makers.end()) return m_inputs.contains(tensor);
     if (m_entered.insert(maker->second).second) visits.push_back({maker->second});
     return true;
+  }
+
+  /// The pipeline may have these in another type.
+  void noteTypes(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                 ::onnx::GraphProto& graph) const {
+    for (const auto* const tensors : {&inputs, &outputs})
+      for (const std::string& tensor : *tensors) {
+        ::onnx::ValueInfoProto& info = *graph.add_value_info();
+        info.set_name(m_names.at(tensor));
+        info.mutable_type()->mutable_tensor_type()->set_elem_type(m_reading.elementType(tensor));
+      }
   }
 
   bool isUsed(const std::string& domain) const {
@@ -299,12 +310,37 @@ class KeptWriting {
         constants.push_back(
             {m_graph.initializer_size() - 1, fmt::format("{}.{}", m_place.id, withoutInner(tensor.name()))});
     }
+    convert(kept);
     int number = 0;
     for (const auto& node : kept.node()) addNode(node, ++number);
     return constants;
   }
 
  private:
+  void convert(const ::onnx::GraphProto& kept) {
+    std::map<std::string, std::int32_t> types;
+    for (const auto& value : kept.value_info()) types[value.name()] = value.type().tensor_type().elem_type();
+    const auto differs = [&](const std::string& name, std::int32_t given) {
+      const auto type = types.find(name);
+      return type != types.end() && type->second != 0 && type->second != given;
+    };
+    for (std::size_t i = 0; i < m_place.inputTypes.size(); ++i)
+      if (const std::string name = numbered("x", i); differs(name, m_place.inputTypes[i]))
+        addCast(m_place.inputs[i], m_names[name] = nameOf(name + "_as_read"), types[name]);
+    for (std::size_t i = 0; i < m_place.outputTypes.size(); ++i)
+      if (const std::string name = numbered("y", i); differs(name, m_place.outputTypes[i]))
+        addCast(m_names[name] = nameOf(name + "_as_made"), m_place.outputs[i], m_place.outputTypes[i]);
+  }
+
+  void addCast(const std::string& from, const std::string& to, std::int32_t type) {
+    ::onnx::NodeProto& node = *m_graph.add_node();
+    node.set_op_type("Cast");
+    node.set_name(to + "_cast");
+    node.add_input(from);
+    node.add_output(to);
+    setAttribute(node, "to", type);
+  }
+
   static std::string_view withoutInner(std::string_view name) {
     return name.starts_with(kInner) ? name.substr(1) : name;
   }
@@ -385,34 +421,6 @@ Result<std::vector<WrittenConstant>> writeKeptNodes(const std::string& text, con
   for (auto& node : *model.mutable_graph()->mutable_node()) modernizer.run(node);
   merge(model.opset_import(), opsets);
   return KeptWriting(place, graph).run(model.graph());
-}
-
-void sortNodes(::onnx::GraphProto& graph) {
-  std::map<std::string, int> makers;
-  for (int i = 0; i < graph.node_size(); ++i)
-    for (const std::string& output : graph.node(i).output())
-      if (!output.empty()) makers.emplace(output, i);
-  const auto count = static_cast<std::size_t>(graph.node_size());
-  std::vector<std::vector<int>> readers(count);
-  std::vector<int> numWaiting(count, 0);
-  for (int i = 0; i < graph.node_size(); ++i)
-    for (const std::string& input : graph.node(i).input())
-      if (const auto maker = makers.find(input); maker != makers.end()) {
-        readers[static_cast<std::size_t>(maker->second)].push_back(i);
-        ++numWaiting[static_cast<std::size_t>(i)];
-      }
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (int i = 0; i < graph.node_size(); ++i)
-    if (numWaiting[static_cast<std::size_t>(i)] == 0) ready.push(i);
-  ::onnx::GraphProto sorted;
-  while (!ready.empty()) {
-    const int next = ready.top();
-    ready.pop();
-    *sorted.add_node() = graph.node(next);
-    for (const int reader : readers[static_cast<std::size_t>(next)])
-      if (--numWaiting[static_cast<std::size_t>(reader)] == 0) ready.push(reader);
-  }
-  if (sorted.node_size() == graph.node_size()) graph.mutable_node()->Swap(sorted.mutable_node());
 }
 
 }  // namespace fuseline

@@ -51,6 +51,8 @@ struct KeptPlace {
   std::string id;  // of the External
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
+  /// TensorProto.DataType of each; of those that are given the others are converted to what the nodes read and make.
+  std::vector<std::int32_t> inputTypes = {}, outputTypes = {};
 };
 
 struct WrittenConstant {
@@ -62,8 +64,5 @@ struct WrittenConstant {
 /// Errors: the text was not written by keepNodes() for this number of inputs and outputs.
 Result<std::vector<WrittenConstant>> writeKeptNodes(const std::string& text, const KeptPlace& place,
                                                     ::onnx::GraphProto& graph, OnnxOpsets& opsets);
-
-/// Brings the nodes into an order in which they can run; those that can already keep theirs.
-void sortNodes(::onnx::GraphProto& graph);
 
 }  // namespace fuseline

@@ -3,6 +3,7 @@
 #include "core/export/onnx/onnx_model.h"
 
 #include "core/export/onnx/name_list.h"
+#include "core/export/onnx/onnx_node_order.h"
 #include "core/export/onnx/onnx_operation.h"
 #include "core/export/te/modules_between.h"
 #include "core/quant/apply_recipe.h"
@@ -47,8 +48,14 @@ Result<void> addExternals(const ExportedPipeline& pipeline, const Graph& graph, 
   for (const ModuleBetween& external : externals) {
     if (external.nodes.empty()) return withoutNodes(external.path);
     KeptPlace place{.id = external.path, .inputs = {}, .outputs = {}};
-    for (const ValueId value : external.inputs) place.inputs.push_back(onnx.nameOf(value));
-    for (const ValueId value : external.outputs) place.outputs.push_back(onnx.nameOf(value));
+    for (const ValueId value : external.inputs) {
+      place.inputs.push_back(onnx.nameOf(value));
+      place.inputTypes.push_back(onnxType(graph.value(value).spec.dtype));
+    }
+    for (const ValueId value : external.outputs) {
+      place.outputs.push_back(onnx.nameOf(value));
+      place.outputTypes.push_back(onnxType(graph.value(value).spec.dtype));
+    }
     Result<std::vector<WrittenConstant>> constants = writeKeptNodes(external.nodes, place, model.graph, model.opsets);
     if (!constants) return constants.error();
     std::ranges::move(*constants, std::back_inserter(model.constants));

@@ -69,6 +69,8 @@ std::string commonStart(const ModelNodes& nodes) {
 
 std::string shown(const std::string& name) { return isUtf8(name) ? shortened(name) : "?"; }
 
+std::string wholeText(const std::string& name) { return isUtf8(name) ? name : "?"; }
+
 std::string pathOf(const ::onnx::NodeProto& node) {
   if (node.name().find('/') != std::string::npos) return node.name();
   const std::vector<std::string> scopes = quotedIn(metadataOf(node, "pkg.torch.onnx.name_scopes"));

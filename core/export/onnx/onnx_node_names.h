@@ -14,6 +14,8 @@ using ModelNodes = std::vector<const ::onnx::NodeProto*>;
 
 /// The name in a form that is safe in a message: names in a model may contain any bytes.
 std::string shown(const std::string& name);
+/// The same, but never shortened: for programs that look it up in the model.
+std::string wholeText(const std::string& name);
 
 /// Its name, if that is a path: "/model/layers.0/norm/Mul". Else the path of its PyTorch module, which
 /// torch.onnx.export records in the metadata: "/model/layers/0/norm/mul_3". Else its name, which may be empty.

@@ -4,6 +4,7 @@
 
 #include "core/export/onnx/onnx_functions.h"
 #include "core/export/onnx/onnx_node_facts.h"
+#include "core/export/onnx/onnx_node_order.h"
 #include "core/export/onnx/onnx_reading.h"
 #include "core/export/onnx/onnx_slices.h"
 
@@ -18,64 +19,6 @@ namespace fuseline {
 namespace {
 
 constexpr int kMaxPasses = 12;
-
-// ---- nodes in order
-
-/// Nodes in a cycle stay behind all others.
-class NodeOrder {
- public:
-  explicit NodeOrder(const ::onnx::GraphProto& graph) : m_graph(graph), m_state(graph.node_size(), State::New) {
-    for (int i = 0; i < graph.node_size(); ++i)
-      for (const std::string& output : graph.node(i).output()) m_makers.emplace(output, i);
-  }
-
-  bool isSorted() const {
-    for (int i = 0; i < m_graph.node_size(); ++i)
-      for (const std::string& name : readBy(m_graph.node(i)))
-        if (const auto maker = m_makers.find(name); maker != m_makers.end() && maker->second >= i) return false;
-    return true;
-  }
-
-  std::vector<int> sorted() {
-    for (int i = 0; i < m_graph.node_size(); ++i) visit(i);
-    return std::move(m_order);
-  }
-
- private:
-  enum class State { New, Entered, Done };
-
-  /// Depth first, with an explicit stack: chains are as long as models.
-  void visit(int first) {
-    std::vector<int> stack = {first};
-    while (!stack.empty()) {
-      const auto node = static_cast<std::size_t>(stack.back());
-      if (m_state[node] == State::New) {
-        m_state[node] = State::Entered;
-        for (const std::string& name : readBy(m_graph.node(stack.back())))
-          if (const auto maker = m_makers.find(name);
-              maker != m_makers.end() && m_state[static_cast<std::size_t>(maker->second)] == State::New)
-            stack.push_back(maker->second);
-        continue;
-      }
-      if (m_state[node] == State::Entered) m_order.push_back(stack.back());
-      m_state[node] = State::Done;
-      stack.pop_back();
-    }
-  }
-
-  const ::onnx::GraphProto& m_graph;
-  std::map<std::string, int, std::less<>> m_makers;
-  std::vector<State> m_state;
-  std::vector<int> m_order;
-};
-
-void runInOrder(::onnx::GraphProto& graph) {
-  NodeOrder order(graph);
-  if (order.isSorted()) return;
-  google::protobuf::RepeatedPtrField<::onnx::NodeProto> nodes;
-  for (const int position : order.sorted()) nodes.Add()->Swap(graph.mutable_node(position));
-  graph.mutable_node()->Swap(&nodes);
-}
 
 // ---- constants
 
@@ -146,7 +89,7 @@ OnnxPreparation::OnnxPreparation(::onnx::ModelProto& model) : m_graph(*model.mut
     if (opset.domain().empty()) m_opset = opset.version();
   inlineFunctions(model);
   unifyConstants(m_graph);
-  runInOrder(m_graph);
+  sortNodes(m_graph);
   noteDeclared();
 }
 

@@ -309,6 +309,10 @@ bool OnnxReading::isNumber(const std::string& tensor, double value) const {
 
 bool OnnxReading::has(DType dtype) const { return m_typesOfModel.contains(onnxType(dtype)); }
 
+bool OnnxReading::isMixed() const {
+  return std::ranges::count_if(m_typesOfModel, [](std::int32_t type) { return floatTypeOf(type).has_value(); }) > 1;
+}
+
 double OnnxReading::roundingOf(const std::string& number) const {
   constexpr double kOfF32 = 5e-7;  // eight decimals, as in many models
   constexpr double kOfF16 = 0x1p-11, kOfBf16 = 0x1p-8;

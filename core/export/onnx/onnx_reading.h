@@ -50,6 +50,8 @@ class OnnxReading {
   /// TensorProto.DataType: as declared in the graph, or that of its node's input. 0 if neither is known, as in a graph
   /// whose nodes are not in execution order.
   std::int32_t elementType(const std::string& tensor) const;
+  /// Does it have tensors of several floating-point types?
+  bool isMixed() const;
   /// The type to which all consumers convert it; nothing if a consumer reads it unconverted.
   std::optional<DType> readAs(const std::string& tensor) const;
   /// Its declared element type and shape; nullptr if there is no declaration.

@@ -62,6 +62,30 @@ TEST(OutputFiles, AreNoneThatTheCallReads) {
   }
 }
 
+/// A model of the ONNX file format, version 8, with the input and output x and an initializer w whose data are in
+/// w.bin: fields 8 (graph of 7), 5 (initializers) with 14 (data_location) and 13 (external_data).
+std::string modelWithData() {
+  const auto field = [](int number, const std::string& bytes) {
+    return std::string{static_cast<char>(number * 8 + 2), static_cast<char>(bytes.size())} + bytes;
+  };
+  const std::string external = field(13, field(1, "location") + field(2, "w.bin"));
+  const std::string weight = std::string("\x10\x01", 2) + field(8, "w") + external + std::string("\x70\x01", 2);
+  const std::string value = field(1, "x");
+  return std::string("\x08\x08", 2) + field(7, field(5, weight) + field(11, value) + field(12, value));
+}
+
+TEST(OutputFiles, AreNoDataOfAModelThatIsRead) {
+  const Files files;
+  writeText(files.folder / "data.onnx", modelWithData());
+  writeText(files.folder / "w.bin", "weights");
+  for (const char* const call : {"import data.onnx --weights w.bin --force", "import data.onnx -o ./w.bin --force"}) {
+    const ProgramResult result = files.call(call);
+    EXPECT_EQ(result.exitCode, 2) << result.err;
+    EXPECT_TRUE(has(result.err, "FILE's data")) << result.err;
+    EXPECT_EQ(files.text("w.bin"), "weights");
+  }
+}
+
 /// The owner of a pipeline file wants its edits in the file.
 TEST(OutputFiles, APipelineIsEditedInPlaceWhenForced) {
   const Files files;

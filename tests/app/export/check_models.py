@@ -8,14 +8,12 @@ drawn, as the structure is what counts. Ends with 1 where a model does not open,
 where packages are missing: `pip install torch onnx onnxscript onnxruntime transformers timm safetensors`."""
 
 import argparse
-import collections
 import contextlib
 import importlib.util
-import io
 import json
 import logging
+import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,13 +24,11 @@ for package in ("torch", "onnx", "onnxscript", "onnxruntime", "transformers", "t
         print(f"Skipped: this Python has no {package}.")
         sys.exit(77)
 
-import numpy
-import onnx
-import onnxruntime
-import safetensors.numpy
 import timm
 import torch
 import transformers
+
+from onnxruntime_comparison import Refused, error_of, fuseline, import_model, ops_of
 
 BATCH, TOKENS, WORDS, HIDDEN, HEADS, INNER, LAYERS = 2, 6, 97, 32, 4, 64, 2
 # The error function of GELU is approximated where the pipeline has te.ops' form of it, at most 0.0005 away.
@@ -61,6 +57,12 @@ DECODERS = {
     "Nemotron": GROUPED,
     "Starcoder2": GROUPED,
     "StableLm": GROUPED,
+    "Bloom": dict(vocab_size=WORDS, hidden_size=HIDDEN, n_layer=LAYERS, n_head=HEADS),
+    "Mpt": dict(vocab_size=WORDS, d_model=HIDDEN, n_layers=LAYERS, n_heads=HEADS, max_seq_len=64),
+    "Mixtral": dict(GROUPED, num_local_experts=4),
+    "Qwen2Moe": dict(GROUPED, num_experts=4, moe_intermediate_size=16, shared_expert_intermediate_size=INNER),
+    "Olmo": GROUPED,
+    "Glm": dict(GROUPED, head_dim=8, pad_token_id=0),
 }
 ENCODERS = {
     "Bert": TEXT,
@@ -86,31 +88,33 @@ VISION = {
 }
 TIMM = {
     "convnext_atto": dict(depths=(1, 1, 1, 1), dims=(16, 32, 32, 32)),
-    "mixer_s16_224": dict(img_size=32, patch_size=8, num_blocks=LAYERS, embed_dim=HIDDEN),
-    "gmlp_ti16_224": dict(img_size=32, patch_size=8, num_blocks=LAYERS, embed_dim=HIDDEN),
-    "resmlp_12_224": dict(img_size=32, patch_size=8, num_blocks=LAYERS, embed_dim=HIDDEN),
     "vit_tiny_patch16_224": dict(img_size=32, patch_size=8, depth=LAYERS, embed_dim=HIDDEN, num_heads=HEADS),
     "swin_tiny_patch4_window7_224": dict(img_size=32, patch_size=2, embed_dim=16, depths=(2, 1), num_heads=(2, 4),
                                          window_size=4),
     "eva02_tiny_patch14_224": dict(img_size=32, patch_size=8, depth=LAYERS, embed_dim=HIDDEN, num_heads=HEADS),
+}
+MIXERS = {
+    "mixer": dict(block_layer=timm.models.mlp_mixer.MixerBlock),
+    "gmlp": dict(block_layer=timm.models.mlp_mixer.SpatialGatingBlock, mlp_layer=timm.layers.GatedMlp, mlp_ratio=4),
+    "resmlp": dict(block_layer=timm.models.mlp_mixer.ResBlock, norm_layer=timm.models.mlp_mixer.Affine, mlp_ratio=4),
 }
 
 
 class FirstOutput(torch.nn.Module):
     """Exporters want tensors: of what a model gives back the first one."""
 
-    def __init__(self, model, **options):
+    def __init__(self, model, has_mask=False):
         super().__init__()
-        self.model, self.options = model, options
+        self.model, self.has_mask = model, has_mask
 
-    def forward(self, *inputs):
-        made = self.model(*inputs, **self.options)
+    def forward(self, x):
+        made = self.model(x, attention_mask=torch.ones_like(x)) if self.has_mask else self.model(x)
         return made if isinstance(made, torch.Tensor) else made[0]
 
 
 def configured(name, options):
     config = getattr(transformers, name + "Config")(**options)
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     return config
 
 
@@ -118,10 +122,11 @@ def ids():
     return torch.randint(1, WORDS, (BATCH, TOKENS))
 
 
-def decoder(name):
-    config = configured(name, DECODERS[name])
+def decoder(name, **options):
+    config = configured(name, DECODERS[name] | options)
     config.use_cache = False
-    return FirstOutput(getattr(transformers, name + "Model")(config)), (ids(),)
+    # Without a mask transformers looks for packed sequences with an operator that TorchScript's exporter lacks.
+    return FirstOutput(getattr(transformers, name + "Model")(config), has_mask=True), (ids(),)
 
 
 def encoder(name):
@@ -135,6 +140,12 @@ def vision(name):
 
 def of_timm(name):
     return timm.create_model(name, pretrained=False, num_classes=10, **TIMM[name]), (torch.randn(BATCH, 3, 32, 32),)
+
+
+def mixer(name):
+    model = timm.models.mlp_mixer.MlpMixer(img_size=32, patch_size=8, num_blocks=LAYERS, embed_dim=HIDDEN,
+                                           num_classes=10, **MIXERS[name])
+    return model, (torch.randn(BATCH, 3, 32, 32),)
 
 
 def t5():
@@ -161,121 +172,59 @@ def models():
     made |= {name: lambda name=name: encoder(name) for name in ENCODERS}
     made |= {name: lambda name=name: vision(name) for name in VISION}
     made |= {"timm " + name: lambda name=name: of_timm(name) for name in TIMM}
-    return made | {"T5 encoder": t5, "Whisper encoder": whisper, "nn.TransformerEncoder": torch_encoder}
+    made |= {"timm " + name: lambda name=name: mixer(name) for name in MIXERS}
+    return made | {"Llama of 32 layers": lambda: decoder("Llama", num_hidden_layers=32), "T5 encoder": t5, "Whisper encoder": whisper, "nn.TransformerEncoder": torch_encoder}
 
 
-EXPORTERS = {
-    "dynamo": dict(dynamo=True),
-    "TorchScript 11": dict(dynamo=False, opset_version=11),
-    "TorchScript 14": dict(dynamo=False, opset_version=14),
-    "TorchScript 17": dict(dynamo=False, opset_version=17),
+EXPORTERS = {"dynamo": dict(dynamo=True)} | {
+    f"TorchScript {opset}": dict(dynamo=False, opset_version=opset) for opset in (11, 13, 14, 17, 18)
 }
+# The same with batch and sequence of any extent, called so; a run then needs numbers.
+EXTENTS = {"batch": BATCH, "tokens": TOKENS}
+EXPORTERS["TorchScript 17, any extents"] = dict(dynamo=False, opset_version=17)
+EXPORTERS["dynamo, any extents"] = dict(dynamo=True)
 
 
-def export(make, options, path):
+@contextlib.contextmanager
+def silence():
+    """PyTorch's C++ prints whole graphs past sys.stdout."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
+        os.dup2(nowhere.fileno(), 1)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+
+
+def export(make, exporter, path):
+    options, has_any_extents = EXPORTERS[exporter], exporter.endswith("any extents")
     torch.manual_seed(1)
     module, inputs = make()
     module = module.eval()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()), torch.no_grad():
+    if has_any_extents:
+        axes = {axis: name for axis, name in enumerate(EXTENTS) if axis == 0 or inputs[0].dim() == 2}
+        options = options | ({"dynamic_shapes": (axes,)} if options["dynamo"] else
+                             {"input_names": ["x"], "dynamic_axes": {"x": axes}})
+    with silence(), torch.no_grad():
         torch.onnx.export(module, inputs, path, **options)
     return [tensor.numpy() for tensor in inputs]
 
 
-# ---- onnxruntime
-
-
-def with_outputs(path, names):
-    """The model with these of its tensors as outputs, as far as it has them."""
-    model = onnx.load(path)
-    known = {name for node in model.graph.node for name in node.output}
-    present = {output.name for output in model.graph.output}
-    for name in names:
-        if name in known - present:
-            model.graph.output.append(onnx.ValueInfoProto(name=name))
-            present.add(name)
-    return model, [name for name in names if name in present]
-
-
-def computed(path, names, inputs):
-    """Tensors of the model by name, as onnxruntime computes them without changing the graph."""
-    model, outputs = with_outputs(path, names)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    feeds = dict(zip((each.name for each in session.get_inputs()), inputs))
-    return dict(zip(outputs, session.run(outputs, feeds))) | feeds
-
-
-# ---- fuseline
-
-
-class Refused(Exception):
-    pass
-
-
-def fuseline(program, *arguments):
-    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        raise Refused(f"{arguments[0]}: {(done.stderr.strip().splitlines() or ['no message'])[-1][:160]}")
-    return done.stdout
-
-
-def ops_of(document):
-    """How often each op is in it, with those in instances of blocks."""
-    counts = collections.Counter()
-    blocks = document.get("blocks", {})
-
-    def add(ops):
-        for op in ops:
-            name = op["op"]
-            add(blocks[name[6:]]["ops"]) if name.startswith("block:") else counts.update([name])
-
-    add(document["pipeline"]["ops"])
-    return counts
-
-
-def found(dumped, name):
-    return dumped.get(name, next((value for key, value in dumped.items() if key.startswith(name + ".")), None))
-
-
-def error_of(program, folder, imported, inputs):
-    """Of the worst output, relative to its largest value. None: onnxruntime gives nothing to compare with."""
-    outputs = {output["id"] for output in json.loads(imported["text"])["pipeline"]["outputs"]}
-    tensors = computed(folder / "m.onnx", list(imported["tensors"].values()), inputs)
-    given = safetensors.numpy.load_file(folder / "w.safetensors") if (folder / "w.safetensors").exists() else {}
-    for name, tensor in imported["tensors"].items():
-        if name not in outputs and tensor in tensors:
-            given[name] = numpy.ascontiguousarray(tensors[tensor])
-    safetensors.numpy.save_file(given, folder / "all.safetensors")
-    fuseline(program, "run", folder / "m.fuseline", "--pass", "forward", "--device", "reference", "--iterations", "1",
-             "--variants", "fused", "--no-roofs", "--tensors", folder / "all.safetensors", "--dump",
-             folder / "dump.safetensors")
-    dumped = safetensors.numpy.load_file(folder / "dump.safetensors")
-    errors = []
-    for output in outputs:
-        expected, value = tensors.get(imported["tensors"][output]), found(dumped, output)
-        if expected is not None and value is not None and expected.shape == value.shape:
-            errors.append(float(numpy.abs(value - expected).max() / max(numpy.abs(expected).max(), 1e-30)))
-    return max(errors) if errors else None
+# ---- the table
 
 
 def check(program, folder, inputs):
     """The columns of a row from imports on; raises Refused."""
     begin = time.monotonic()
-    weights = ["--weights", folder / "w.safetensors"]
-    try:
-        text = fuseline(program, "import", folder / "m.onnx", "-o", folder / "m.fuseline", "--json", *weights)
-    except Refused as refused:
-        if "no weights" not in str(refused):
-            raise
-        text = fuseline(program, "import", folder / "m.onnx", "-o", folder / "m.fuseline", "--json", "--force")
+    imported = import_model(program, folder)
     seconds = time.monotonic() - begin
-    imported = json.loads(text)
     counts = ops_of(json.loads(imported["text"]))
     fuseline(program, "validate", folder / "m.fuseline")
     fuseline(program, "run", folder / "m.fuseline", "--iterations", "2", "--no-roofs")
-    error = error_of(program, folder, imported, inputs) if inputs is not None else None
+    error = error_of(program, folder, imported, inputs, EXTENTS) if inputs is not None else None
     external = counts.pop("External", 0)
     ops = ", ".join(f"{count} {name}" for name, count in counts.most_common(6))
     if error is not None and error > TOLERANCE:
@@ -322,8 +271,7 @@ def main():
         if arguments.files and not arguments.only or arguments.only and name not in arguments.only:
             continue
         for exporter in arguments.exporters:
-            options = EXPORTERS[exporter]
-            report(name, exporter, lambda folder, make=make, options=options: export(make, options, folder / "m.onnx"))
+            report(name, exporter, lambda folder, make=make, exporter=exporter: export(make, exporter, folder / "m.onnx"))
     print(f"\n{failures} failed.")
     return 1 if failures else 0
 

@@ -536,7 +536,30 @@ TEST(OnnxImport, DeclaresWhatIsReadOfAnExternal) {
       .output("y");
   const Result<ImportedPipeline> imported = model.cut();
   ASSERT_EQ(operationsOf(imported), (Texts{"External", "ReLU"}));
-  EXPECT_EQ(attributesOf(imported, "External")["outputs"], "y = [M, 8]") << "in bf16, like x";
+  EXPECT_EQ(attributesOf(imported, "External")["outputs"], "y = [M, 8] bf16");
+}
+
+/// A sum of a model that reads what an External makes is left out, which makes no output of the pipeline of it.
+TEST(OnnxImport, MakesNoOutputsOfWhatExternalsMake) {
+  Model model;
+  model.input("x", {"4", "8"}).node("Softmax", {"x"}, {"p"}).noted("p", {"4", "8"});
+  model.node("Relu", {"p"}, {"y"}).node("Cos", {"p"}, {"c"}).output("y").output("c");
+  const Result<ImportedPipeline> imported = model.cut();
+  ASSERT_TRUE(imported.hasValue()) << imported.error().message;
+  EXPECT_EQ(operationsOf(imported), (Texts{"External", "ReLU"}));
+  ASSERT_EQ(imported->document.outputs().size(), 1U);
+  EXPECT_EQ(imported->tensors.at(imported->document.outputs()[0].id), "y");
+}
+
+TEST(OnnxImport, NamesTensorsOfTheModelInFull) {
+  const std::string name = "/model/" + std::string(200, 'n') + "/output_0";
+  Model model;
+  model.input("x", {"4", "8"}).node("Softmax", {"x"}, {name}).noted(name, {"4", "8"});
+  const Result<ImportedPipeline> imported = model.node("Relu", {name}, {"y"}).output("y").cut();
+  ASSERT_TRUE(imported.hasValue()) << imported.error().message;
+  std::vector<std::string> names;
+  for (const auto& [port, tensor] : imported->tensors) names.push_back(tensor);
+  EXPECT_TRUE(std::ranges::find(names, name) != names.end()) << fmt::format("{}", names.size());
 }
 
 TEST(OnnxImport, TakesTheFirstOutputOfANormOnly) {

@@ -4,6 +4,7 @@
 #include "core/export/onnx/onnx_fused_nodes.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/export/onnx/onnx_kept_nodes.h"
+#include "core/export/onnx/onnx_node_order.h"
 #include "core/export/pipeline_exporter.h"
 #include "core/runtime/pipeline_run.h"
 #include "tests/support/text.h"
