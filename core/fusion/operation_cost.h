@@ -30,10 +30,10 @@ OperationCost costOf(const Graph& graph, std::span<const NodeId> nodes);
 /// "forward 2.1 MFLOP and 4.00 MiB, backward 8.4 MFLOP and 6.00 MiB".
 std::string toString(const OperationCost& cost);
 
-/// What training an op costs on x [1024, 1024] bf16 where its attributes are the defaults, and required sizes fit x.
-/// None where such an x does not fit the op.
+/// What training an op costs on x [1024, 1024] bf16 where its attributes are the defaults, and required sizes fit x; or
+/// its exampleCall with as many elements. None where such an x does not fit the op.
 std::optional<OperationCost> sampleCost(const FusibleOperation& operation);
 /// The x of sampleCost.
-const TensorSpec& sampleInput();
+TensorSpec sampleInput(const FusibleOperation& operation);
 
 }  // namespace fuseline
