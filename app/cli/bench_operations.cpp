@@ -70,10 +70,10 @@ OperationSizes sizesFor(const BenchOptions& options, bool isCpu) {
   return isCpu ? OperationSizes::Cpu : OperationSizes::Gpu;
 }
 
-Result<RunRecord> measureCase(const OperationCase& what, const PipelineRunOptions& options, const Context& context,
-                              const std::stop_token& cancel) {
+Result<RunRecord> measureCase(const OperationCase& what, OperationSizes sizes, const PipelineRunOptions& options,
+                              const Context& context, const std::stop_token& cancel) {
   Result<std::unique_ptr<PipelineRun>> run =
-      PipelineRun::prepare(documentFor(what), what.name, options, context.registry);
+      PipelineRun::prepare(documentFor(what, sizes), what.name, options, context.registry);
   if (!run) return run.error();
   return (*run)->measure({}, cancel);
 }
@@ -98,7 +98,7 @@ SuiteRun<OperationResult> measureCases(const BenchOptions& options, const Backen
       .measure = [&](const OperationCase& what) -> Result<OperationResult> {
         PipelineRunOptions how = optionsFor(what, backend.device().id, sizes);
         how.settings.startsCold = options.startsCold;
-        const Result<RunRecord> record = measureCase(what, how, context, cancel);
+        const Result<RunRecord> record = measureCase(what, sizes, how, context, cancel);
         if (!record) return record.error();
         return resultOf(what, *record);
       },
@@ -151,7 +151,8 @@ Result<void> explainPoorRows(std::vector<OperationRow>& rows, const Context& con
     first = last;
     if (!group.front().what.operation || std::ranges::none_of(group, isPoor)) continue;
     const OperationCase& what = group.front().what;
-    const Result<RunRecord> record = measureCase(what, optionsFor(what, "cpu", OperationSizes::Quick), context, cancel);
+    const PipelineRunOptions how = optionsFor(what, "cpu", OperationSizes::Quick);
+    const Result<RunRecord> record = measureCase(what, OperationSizes::Quick, how, context, cancel);
     if (!record) return record.error();
     for (std::size_t i = 0; i < group.size(); ++i)
       if (isPoor(group[i]))

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <type_traits>
+#include <variant>
 
 namespace fuseline::cli {
 
@@ -35,11 +37,6 @@ Extent extentOf(OperationSizes sizes) {
     case OperationSizes::Gpu: break;
   }
   return {256 * kMiB, 8192};  // five times the L2 cache of an H200
-}
-
-std::int64_t rowsOf(OperationSizes sizes, const OperationCase& what) {
-  const std::int64_t elementBytes = what.dtype == "f32" ? 4 : 2;
-  return extentOf(sizes).inputBytes / (what.cols * elementBytes);
 }
 
 LoadedDocument documentOf(const Json& inputs, const Json& ops, const Json& wires, const Json& outputs) {
@@ -87,10 +84,47 @@ LoadedDocument documentOfOne(const FusibleOperation& operation, const std::strin
   return documentOf(inputs, Json::array({op}), wires, outputs);
 }
 
+/// null: not set.
+Json jsonOf(const AttributeValue& value) {
+  return std::visit(
+      [](const auto& known) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(known)>, std::monostate>)
+          return nullptr;
+        else
+          return known;
+      },
+      value);
+}
+
+/// The op's own example.
+LoadedDocument documentOfExample(const FusibleOperation& operation, const OperationCall& call) {
+  const OperationPointer own = *specialised(operation, call.attributes);
+  Json inputs = Json::array();
+  Json wires = Json::array();
+  Json outputs = Json::array();
+  for (std::size_t slot = 0; slot < call.inputs.size(); ++slot) {
+    const std::string id = "in_" + own->inputs[slot].name;
+    inputs.push_back({{"id", id}, {"dtype", dtypeName(call.inputs[slot].dtype)}, {"shape", call.inputs[slot].shape}});
+    wires.push_back({id, "op." + own->inputs[slot].name});
+  }
+  for (const Port& port : own->outputs) outputs.push_back({{"id", "out_" + port.name}, {"from", "op." + port.name}});
+  Json attributes = Json::object();
+  for (const auto& [name, value] : call.attributes) attributes[name] = jsonOf(value);
+  const Json op = {{"id", "op"}, {"op", operation.name}, {"attributes", attributes}};
+  return documentOf(inputs, Json::array({op}), wires, outputs);
+}
+
 bool isProduct(const FusibleOperation& operation) {
+  if (operation.name == "DotProductAttention") return true;
   return std::ranges::any_of(operation.parameters, [](const ParameterSpec& parameter) {
     return parameter.shape.find(',') != std::string::npos;
   });
+}
+
+std::int64_t rowsOf(OperationSizes sizes, const OperationCase& what) {
+  const std::int64_t elementBytes = what.dtype == "f32" ? 4 : 2;
+  const std::int64_t rows = extentOf(sizes).inputBytes / (what.cols * elementBytes);
+  return what.operation && isProduct(*what.operation) ? std::min(rows, extentOf(sizes).productRows) : rows;
 }
 
 // ---- layers
@@ -179,14 +213,16 @@ std::vector<OperationCase> layerCases() {
   return cases;
 }
 
-LoadedDocument documentFor(const OperationCase& what) {
-  if (what.operation) return documentOfOne(*what.operation, what.dtype);
-  return documentOfLayer(*std::ranges::find(layers(), what.name, &Layer::name));
+LoadedDocument documentFor(const OperationCase& what, OperationSizes sizes) {
+  if (!what.operation) return documentOfLayer(*std::ranges::find(layers(), what.name, &Layer::name));
+  const FusibleOperation& operation = *what.operation;
+  if (!operation.exampleCall) return documentOfOne(operation, what.dtype);
+  const DType dtype = *parseDType(what.dtype);
+  return documentOfExample(operation, operation.exampleCall(rowsOf(sizes, what) * what.cols, dtype));
 }
 
 PipelineRunOptions optionsFor(const OperationCase& what, const std::string& device, OperationSizes sizes) {
-  std::int64_t rows = rowsOf(sizes, what);
-  if (what.operation && isProduct(*what.operation)) rows = std::min(rows, extentOf(sizes).productRows);
+  const std::int64_t rows = rowsOf(sizes, what);
   PipelineRunOptions options;
   options.settings.device = device;
   options.settings.recipe = what.recipe;

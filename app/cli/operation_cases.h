@@ -31,7 +31,7 @@ std::vector<OperationCase> operationCases();
 /// wants under each recipe. Its products are thin, so that they are no more than what the copies are made for.
 std::vector<OperationCase> layerCases();
 
-LoadedDocument documentFor(const OperationCase& what);
+LoadedDocument documentFor(const OperationCase& what, OperationSizes sizes);
 PipelineRunOptions optionsFor(const OperationCase& what, const std::string& device, OperationSizes sizes);
 
 /// Is it what the case is about? Of an op every step; of a layer the steps that move its large tensors, as they are in

@@ -58,16 +58,16 @@ Json parametersJson(const FusibleOperation& op) {
   return list;
 }
 
-Json costJson(const OperationCost& cost) {
+Json costJson(const FusibleOperation& op, const OperationCost& cost) {
   const auto work = [](const Work& part) { return Json{{"flops", part.flops}, {"bytes", part.bytes}}; };
-  return {{"x", toString(sampleInput())}, {"forward", work(cost.forward)}, {"backward", work(cost.backward)}};
+  return {{"x", toString(sampleInput(op))}, {"forward", work(cost.forward)}, {"backward", work(cost.backward)}};
 }
 
 Json toJson(const FusibleOperation& op) {
   Json fusions = Json::array();
   for (const FusionRule* rule : rulesFor(op)) fusions.push_back(rule->name);
   Json cost;
-  if (const auto sample = sampleCost(op)) cost = costJson(*sample);
+  if (const auto sample = sampleCost(op)) cost = costJson(op, *sample);
   return {{"name", op.name},
           {"category", op.category},
           {"summary", op.summary},
@@ -128,7 +128,7 @@ void printDetails(const FusibleOperation& op, Context& context) {
        {std::pair{"formula", &op.formula}, {"derivative", &op.derivative}, {"source", &op.source}})
     if (!text->empty()) context.out << fmt::format("{:<10} {}\n", label, *text);
   if (const auto cost = sampleCost(op))
-    context.out << fmt::format("{:<10} {}, with x {}\n", "cost", toString(*cost), toString(sampleInput()));
+    context.out << fmt::format("{:<10} {}, with x {}\n", "cost", toString(*cost), toString(sampleInput(op)));
   if (!op.details.empty()) context.out << '\n' << op.details << '\n';
   context.out << '\n';
   Table tensors({{"tensor", Align::Left}, {"", Align::Left}, {"shape", Align::Left}, {"", Align::Left}});

@@ -52,7 +52,7 @@ Attributes fittingAttributes(const FusibleOperation& operation) {
 
 /// Like x, or one value a row where the port has no last axis.
 TensorSpec extraInput(const FusibleOperation& operation, std::size_t port) {
-  TensorSpec spec = sampleInput();
+  TensorSpec spec = sampleInput(operation);
   if (operation.inputs[port].shape != operation.inputs[0].shape && operation.inputs[port].shape == "[...]")
     spec.shape.pop_back();
   return spec;
@@ -83,9 +83,10 @@ std::vector<ExpandedOperation> partsOf(const FusibleOperation& operation) {
 
 }  // namespace
 
-const TensorSpec& sampleInput() {
-  static const TensorSpec spec{.dtype = DType::BF16, .shape = {kExtent, kExtent}};
-  return spec;
+TensorSpec sampleInput(const FusibleOperation& operation) {
+  constexpr DType kDType = DType::BF16;
+  if (operation.exampleCall) return operation.exampleCall(kExtent * kExtent, kDType).inputs.front();
+  return {.dtype = kDType, .shape = {kExtent, kExtent}};
 }
 
 std::int64_t backwardFlops(const Graph& graph, NodeId id) {
@@ -117,10 +118,34 @@ std::string toString(const OperationCost& cost) {
   return cost.backward.bytes == 0 ? forward : forward + ", backward " + toString(cost.backward);
 }
 
-std::optional<OperationCost> sampleCost(const FusibleOperation& operation) {
-  if (isExternal(operation)) return std::nullopt;
+namespace {
+
+/// The training graph of a call; nothing where the op refuses it.
+std::optional<Graph> graphOf(const FusibleOperation& operation, OperationCall call) {
   GraphBuilder builder;
-  ValueId main = builder.addInput("x", sampleInput());
+  std::vector<ValueId> inputs;
+  for (std::size_t slot = 0; slot < call.inputs.size(); ++slot)
+    inputs.push_back(builder.addInput(operation.inputs[slot].name, call.inputs[slot]));
+  const Result<NodeId> node =
+      builder.addNode(operation.name, operation.name, operation, std::move(call.attributes), std::move(inputs));
+  if (!node) return std::nullopt;
+  for (const ValueId output : builder.partial().node(*node).outputs)
+    builder.addOutput(builder.partial().value(output).name, output);
+  return std::move(builder).finish(PassKind::Training);
+}
+
+OperationCost costOfAll(const Graph& graph) {
+  std::vector<NodeId> nodes(graph.nodes().size());
+  std::iota(nodes.begin(), nodes.end(), 0);
+  return costOf(graph, nodes);
+}
+
+/// The op, or its parts, on x.
+std::optional<Graph> sampleGraph(const FusibleOperation& operation) {
+  const TensorSpec x = sampleInput(operation);
+  if (operation.exampleCall) return graphOf(operation, operation.exampleCall(x.numElements(), x.dtype));
+  GraphBuilder builder;
+  ValueId main = builder.addInput("x", x);
   for (const ExpandedOperation& part : partsOf(operation)) {
     const FusibleOperation* basic =
         part.operation == operation.name ? &operation : builtinOperations().find(part.operation);
@@ -128,10 +153,15 @@ std::optional<OperationCost> sampleCost(const FusibleOperation& operation) {
     if (main < 0) return std::nullopt;
   }
   builder.addOutput("y", main);
-  const Graph graph = std::move(builder).finish(PassKind::Training);
-  std::vector<NodeId> nodes(graph.nodes().size());
-  std::iota(nodes.begin(), nodes.end(), 0);
-  return costOf(graph, nodes);
+  return std::move(builder).finish(PassKind::Training);
+}
+
+}  // namespace
+
+std::optional<OperationCost> sampleCost(const FusibleOperation& operation) {
+  if (isExternal(operation)) return std::nullopt;
+  const std::optional<Graph> graph = sampleGraph(operation);
+  return graph ? std::optional(costOfAll(*graph)) : std::nullopt;
 }
 
 }  // namespace fuseline

@@ -30,10 +30,10 @@ OperationCost costOf(const Graph& graph, std::span<const NodeId> nodes);
 /// "forward 2.1 MFLOP and 4.00 MiB, backward 8.4 MFLOP and 6.00 MiB".
 std::string toString(const OperationCost& cost);
 
-/// Cost of training an op with x [1024, 1024] bf16, default attributes, and required sizes that fit x. Nothing if such
-/// an x does not fit the op.
+/// Cost of training an op with x [1024, 1024] bf16, default attributes, and required sizes that fit x, or with its
+/// exampleCall of as many elements. Nothing if such an x does not fit the op.
 std::optional<OperationCost> sampleCost(const FusibleOperation& operation);
 /// The x of sampleCost.
-const TensorSpec& sampleInput();
+TensorSpec sampleInput(const FusibleOperation& operation);
 
 }  // namespace fuseline

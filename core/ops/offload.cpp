@@ -11,9 +11,16 @@ namespace {
 
 constexpr const char* kOffload = "cpu_offloading";
 
+bool keepsTensors(const FusibleOperation& operation, const OperationCall& call) {
+  GradientNeeds needs{.parameters = std::vector<bool>(operation.parameters.size(), true)};
+  for (const TensorSpec& input : call.inputs) needs.inputs.push_back(isFloat(input.dtype));
+  return !operation.saveContext({call.attributes, call.inputs, needs}).tensors.empty();
+}
+
 bool keepsSomething(const FusibleOperation& operation) {
   if (operation.isComposite()) return !isExternal(operation);
   if (operation.isView) return false;
+  if (operation.exampleCall) return keepsTensors(operation, operation.exampleCall(1, DType::F32));
   const auto* const save = operation.saveContext.target<OperationContext (*)(const SaveArguments&)>();
   return operation.saveContext && !(save && *save == saveNothing);
 }

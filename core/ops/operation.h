@@ -154,6 +154,12 @@ class SavedValues {
   Attributes m_state;
 };
 
+/// A legal call of an op.
+struct OperationCall {
+  Attributes attributes;
+  std::vector<TensorSpec> inputs;
+};
+
 /// One basic op of a composite's expansion, in chain order.
 struct ExpandedOperation {
   std::string suffix;  // appended to the composite's id: "fc1" + "." + "bias"
@@ -228,6 +234,10 @@ struct FusibleOperation {
   /// same.
   /// Errors: a sentence, with the wrong attribute as the subject.
   std::function<Result<FusibleOperation>(const FusibleOperation& self, const Attributes&)> specialise;
+
+  /// Set where the main input needs more structure than rows and columns, such as heads: a call whose main input has
+  /// about so many elements, for costs and suites that walk the library.
+  std::function<OperationCall(std::int64_t elements, DType dtype)> exampleCall;
 
   bool isComposite() const { return static_cast<bool>(expand); }
   bool isElementwise() const { return static_cast<bool>(elementwise); }

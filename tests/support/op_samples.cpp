@@ -4,6 +4,7 @@
 
 #include "core/numerics/random.h"
 #include "core/ops/catalog.h"
+#include "tests/support/structured_samples.h"
 
 #include <cmath>
 #include <stdexcept>
@@ -130,14 +131,27 @@ Attributes fittingAttributes(const FusibleOperation& operation, const Shape& sha
   return attributes;
 }
 
-std::vector<const FusibleOperation*> basicOperations() {
+std::vector<const FusibleOperation*> allBasicOperations() {
   std::vector<const FusibleOperation*> basic;
   for (const auto& operation : builtinOperations().operations())
     if (!operation->isComposite()) basic.push_back(operation.get());
   return basic;
 }
 
+std::vector<const FusibleOperation*> basicOperations() {
+  std::vector<const FusibleOperation*> basic = allBasicOperations();
+  std::erase_if(basic, [](const FusibleOperation* operation) { return bool(operation->exampleCall); });
+  return basic;
+}
+
+std::vector<const FusibleOperation*> structuredOperations() {
+  std::vector<const FusibleOperation*> structured = allBasicOperations();
+  std::erase_if(structured, [](const FusibleOperation* operation) { return !operation->exampleCall; });
+  return structured;
+}
+
 std::vector<OpSample> samplesOf(const FusibleOperation& operation) {
+  if (operation.exampleCall) return structuredSamples(operation);
   std::vector<OpSample> samples;
   for (const Shape& shape : {Shape{0, 6}, Shape{1}, Shape{1, 1}, Shape{5, 7}, Shape{3, 2, 9}, Shape{2, 64}})
     appendSamples(operation, widened(operation, shape), samples);

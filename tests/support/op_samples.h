@@ -11,8 +11,12 @@
 
 namespace fuseline::testing {
 
-/// All ops of the catalog except the composite ones.
+/// The basic ops of the catalog that take an x of any shape.
 std::vector<const FusibleOperation*> basicOperations();
+/// The basic ops whose x has heads or widths of its own.
+std::vector<const FusibleOperation*> structuredOperations();
+/// Both.
+std::vector<const FusibleOperation*> allBasicOperations();
 
 /// For tests that have it as their parameter.
 inline std::string operationName(const ::testing::TestParamInfo<const FusibleOperation*>& instance) {
@@ -28,7 +32,7 @@ struct OpSample {
 };
 
 /// Calls on empty, single, odd and larger tensors; on each with the default attributes, and with every attribute varied
-/// separately. All inputs are f32, except for counts.
+/// separately. All inputs are f32, except for counts. Structured ops have those of structured_samples.h.
 std::vector<OpSample> samplesOf(const FusibleOperation& operation);
 
 /// Attributes that fit an input of this shape: defaults, and for the others a value by their meaning.

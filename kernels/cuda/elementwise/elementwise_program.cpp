@@ -21,11 +21,15 @@ static_assert(isSame(device::Access::Full, Access::Full) && isSame(device::Acces
 static_assert(isSame(device::Opcode::Load, Opcode::Load) && isSame(device::Opcode::Add, Opcode::Add) &&
               isSame(device::Opcode::Neg, Opcode::Neg) && isSame(device::Opcode::SiluGrad, Opcode::SiluGrad));
 
-device::Dropout maskOf(const DropoutMask& mask) {
+}  // namespace
+
+device::Dropout deviceMask(const DropoutMask& mask) {
   return {.key = {mask.key()[0], mask.key()[1]},
           .stream = {mask.stream()[0], mask.stream()[1]},
           .threshold = mask.threshold()};
 }
+
+namespace {
 
 class Compiler {
  public:
@@ -100,7 +104,7 @@ class Compiler {
     numbering.operand = kNoOperand;
     made.operand = static_cast<std::uint8_t>(addPlace(numbering));
     made.dropout = static_cast<std::uint8_t>(m_dropouts.size());
-    m_dropouts.push_back(maskOf(instruction.mask));
+    m_dropouts.push_back(deviceMask(instruction.mask));
   }
 
   template <class Sum>

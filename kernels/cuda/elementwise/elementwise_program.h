@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/numerics/random.h"
 #include "core/ops/elementwise.h"
 #include "core/support/result.h"
 #include "core/tensor/dtype.h"
@@ -25,6 +26,7 @@ struct DeviceProgram {
 };
 
 device::Element elementOf(DType dtype);
+device::Dropout deviceMask(const DropoutMask& mask);
 
 /// Values get as few registers as they need. Errors: the program exceeds a limit of device::Program.
 Result<DeviceProgram> compileProgram(const ElementwiseProgram& program,

@@ -134,6 +134,9 @@ std::string problemKey(const GemmProblem& problem, std::uint64_t maxWorkspaceByt
   if (problem.hasPreActivation) key += ", pre-activation";
   if (problem.hasGeluGrad) key += ", gradient of GELU";
   if (problem.biasGradType) key += fmt::format(", bias gradient in {}", dtypeName(*problem.biasGradType));
+  if (const GemmBatch& batch = problem.batch; batch != GemmBatch())
+    key += fmt::format(", {} in rows of {}, {}, {}, {}, {}, {} apart", batch.count, batch.aRow, batch.bRow, batch.cRow,
+                       batch.aStride, batch.bStride, batch.cStride);
   if (problem.alignmentBytes != GemmProblem().alignmentBytes)
     key += fmt::format(", aligned to {}", problem.alignmentBytes);
   return key + fmt::format(", workspace of {}", maxWorkspaceBytes);

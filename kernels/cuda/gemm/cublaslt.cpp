@@ -18,6 +18,7 @@ void bind(Symbols& symbols, CublasLt& found) {
   symbols.find(found.setOperation, "cublasLtMatmulDescSetAttribute");
   symbols.find(found.createLayout, "cublasLtMatrixLayoutCreate");
   symbols.find(found.destroyLayout, "cublasLtMatrixLayoutDestroy");
+  symbols.find(found.setLayout, "cublasLtMatrixLayoutSetAttribute");
   symbols.find(found.createPreference, "cublasLtMatmulPreferenceCreate");
   symbols.find(found.destroyPreference, "cublasLtMatmulPreferenceDestroy");
   symbols.find(found.setPreference, "cublasLtMatmulPreferenceSetAttribute");

@@ -18,6 +18,7 @@ struct CublasLt {
   decltype(cublasLtMatmulDescSetAttribute)* setOperation = nullptr;
   decltype(cublasLtMatrixLayoutCreate)* createLayout = nullptr;
   decltype(cublasLtMatrixLayoutDestroy)* destroyLayout = nullptr;
+  decltype(cublasLtMatrixLayoutSetAttribute)* setLayout = nullptr;
   decltype(cublasLtMatmulPreferenceCreate)* createPreference = nullptr;
   decltype(cublasLtMatmulPreferenceDestroy)* destroyPreference = nullptr;
   decltype(cublasLtMatmulPreferenceSetAttribute)* setPreference = nullptr;

@@ -88,8 +88,10 @@ class CublasLtGemms final : public GemmLibrary {
 
   Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) override {
     if (const Verdict fits = fitsEpilogue(problem); !fits) return refused(fits, problem);
-    if (problem.m == 0 || problem.n == 0 || problem.k == 0)
-      return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem));
+    const bool isEmpty = problem.m == 0 || problem.n == 0 || problem.k == 0;
+    if (isEmpty && problem.batch != GemmBatch())
+      return refused(Verdict::no("A batch of products has no empty factors."), problem);
+    if (isEmpty) return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem));
     if (Result<void> started = start(); !started) return started.error();
     if (const Verdict proven = isEpilogueProven(problem, m_opened->session.library().version()); !proven)
       return refused(proven, problem);

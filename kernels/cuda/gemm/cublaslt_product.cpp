@@ -134,7 +134,14 @@ CublasLtProduct::Layout CublasLtProduct::makeLayout(const ColumnMajor& matrix, c
   check(m_session.library().createLayout(&layout, type, static_cast<std::uint64_t>(matrix.rows),
                                          static_cast<std::uint64_t>(matrix.cols), matrix.leadingDimension),
         "describe a matrix");
-  return {layout, m_session.library().destroyLayout};
+  Layout owned(layout, m_session.library().destroyLayout);
+  if (matrix.count == 1) return owned;
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, auto value) {
+    check(m_session.library().setLayout(layout, attribute, &value, sizeof(value)), "describe a batch of matrices");
+  };
+  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(matrix.count));
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, matrix.stride);
+  return owned;
 }
 
 CublasLtProduct::Preference CublasLtProduct::makePreference() const {

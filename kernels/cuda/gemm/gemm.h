@@ -31,6 +31,21 @@ struct FactorCodes {
 /// may turn them into 0.
 enum class Activation : std::uint8_t { None, Relu, Gelu };
 
+/// Several products of one kind, whose matrices begin `stride` elements after each other. Their rows as they are stored
+/// may be further apart than they are long, such as those of one head among others.
+struct GemmBatch {
+  std::int64_t count = 1;
+  std::int64_t aStride = 0;
+  std::int64_t bStride = 0;
+  std::int64_t cStride = 0;  // of the addend, too
+  // From one stored row to the next, in elements; 0: they follow each other.
+  std::int64_t aRow = 0;
+  std::int64_t bRow = 0;
+  std::int64_t cRow = 0;
+
+  bool operator==(const GemmBatch&) const = default;
+};
+
 /// c = activation(z), z = alpha a b + bias + addend. a: [m, k], b: [k, n], c, z: [m, n], all row-major. bias: [n],
 /// addend: [m, n], which may be c itself; both, and z where it is a result, have c's dtype. Sums are accumulated in
 /// float32 (float32 factors are not rounded first), and results are rounded once. biasGrad: [m], a summed over k in
@@ -55,6 +70,7 @@ struct GemmProblem {
   bool hasPreActivation = false;                     // z is a result, too
   bool hasGeluGrad = false;                          // c is the gradient of GELU's input
   std::optional<DType> biasGradType = std::nullopt;  // a's sums are a result, too
+  GemmBatch batch = {};  // with plain factors and without an epilogue; more than one, or rows apart
   /// The addresses of all of these are multiples of it; a plan's tensors begin at multiples of 64.
   std::uint32_t alignmentBytes = 64;
   /// Prepared before a run, and for many: how fast it is may be tried out first.
@@ -62,6 +78,13 @@ struct GemmProblem {
 
   bool operator==(const GemmProblem&) const = default;
 };
+
+/// Elements from the first one of the matrices of a batch to their last one. rows, cols: as each is stored.
+constexpr std::int64_t spannedElements(std::int64_t rows, std::int64_t cols, std::int64_t row, std::int64_t count,
+                                       std::int64_t stride) {
+  if (rows == 0 || cols == 0 || count == 0) return 0;
+  return (count - 1) * stride + (rows - 1) * (row > 0 ? row : cols) + cols;
+}
 
 /// Is alpha known on the device only? NVFP4 tensors have a tensor scale in addition to their block scales.
 inline bool isScaledOnDevice(const GemmProblem& problem) {

@@ -11,6 +11,8 @@ struct ColumnMajor {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t leadingDimension = 0;
+  std::int64_t count = 1;   // such matrices, in a batch
+  std::int64_t stride = 0;  // from one to the next, in elements
 
   bool operator==(const ColumnMajor&) const = default;
 };

@@ -47,7 +47,8 @@ std::string remedyFor(const GemmProblem& problem, int computeMajor) {
 }  // namespace
 
 std::string describe(const GemmProblem& problem) {
-  const std::string size = fmt::format("{} x {} x {}", problem.m, problem.n, problem.k);
+  std::string size = fmt::format("{} x {} x {}", problem.m, problem.n, problem.k);
+  if (problem.batch.count > 1) size += fmt::format(" ({} of them)", problem.batch.count);
   if (!problem.aCodes) return fmt::format("{} in {}", size, dtypeName(problem.factorType));
   const auto codes = [](const FactorCodes& factor) {
     return fmt::format("{} ({})", formatName(factor.format), traitsOf(factor.scaling).name);

@@ -9,6 +9,7 @@
 
 #include <span>
 #include <tuple>
+#include <utility>
 
 namespace fuseline::cuda {
 
@@ -75,6 +76,13 @@ SampleOperand plain(DType dtype, std::int64_t elements) {
   return {.sizeBytes = static_cast<std::size_t>(elements * sizeBytes(dtype)), .pattern = patternOf(dtype)};
 }
 
+/// A matrix [rows, cols] as it is read, in all of a batch.
+std::int64_t elementsOf(std::int64_t rows, std::int64_t cols, Storage2d storage, const GemmBatch& batch,
+                        std::int64_t row, std::int64_t stride) {
+  if (storage == Storage2d::Transposed) std::swap(rows, cols);
+  return spannedElements(rows, cols, row, batch.count, stride);
+}
+
 SampleOperand factor(const std::optional<FactorCodes>& codes, DType dtype, std::int64_t elements) {
   if (!codes) return plain(dtype, elements);
   return {.sizeBytes = static_cast<std::size_t>(codeBytes(codes->format, elements)),
@@ -95,16 +103,18 @@ SampleOperand scales(const std::optional<FactorCodes>& codes, std::int64_t rows,
 
 GemmSample sampleOf(const GemmProblem& problem) {
   const auto& [m, n, k] = std::tie(problem.m, problem.n, problem.k);
-  return {.a = factor(problem.aCodes, problem.factorType, m * k),
-          .b = factor(problem.bCodes, problem.factorType, k * n),
-          .aScales = scales(problem.aCodes, m, k),
-          .bScales = scales(problem.bCodes, n, k),
-          .factors = factorsOf(problem),
-          .bias = problem.hasBias ? plain(problem.cType, n) : SampleOperand{},
-          .geluInput = problem.hasGeluGrad ? plain(problem.cType, m * n) : SampleOperand{},
-          .c = plain(problem.cType, m * n),
-          .preActivation = problem.hasPreActivation ? plain(problem.cType, m * n) : SampleOperand{},
-          .biasGrad = problem.biasGradType ? plain(*problem.biasGradType, m) : SampleOperand{}};
+  const GemmBatch& batch = problem.batch;
+  return {
+      .a = factor(problem.aCodes, problem.factorType, elementsOf(m, k, problem.a, batch, batch.aRow, batch.aStride)),
+      .b = factor(problem.bCodes, problem.factorType, elementsOf(k, n, problem.b, batch, batch.bRow, batch.bStride)),
+      .aScales = scales(problem.aCodes, m, k),
+      .bScales = scales(problem.bCodes, n, k),
+      .factors = factorsOf(problem),
+      .bias = problem.hasBias ? plain(problem.cType, n) : SampleOperand{},
+      .geluInput = problem.hasGeluGrad ? plain(problem.cType, m * n) : SampleOperand{},
+      .c = plain(problem.cType, elementsOf(m, n, Storage2d::AsRead, batch, batch.cRow, batch.cStride)),
+      .preActivation = problem.hasPreActivation ? plain(problem.cType, m * n) : SampleOperand{},
+      .biasGrad = problem.biasGradType ? plain(*problem.biasGradType, m) : SampleOperand{}};
 }
 
 }  // namespace fuseline::cuda

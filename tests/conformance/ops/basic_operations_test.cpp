@@ -335,7 +335,7 @@ TEST_P(BasicOperations, LoseNoNan) {
   for (const OpSample& sample : samplesOf(operation())) {
     SCOPED_TRACE(sample.label);
     const OpData plain = dataOf(sample);
-    if (plain.inputs[0].values.empty()) continue;
+    if (plain.inputs[0].values.empty() || operation().exampleCall) continue;
     const OpData data = withNan(plain, 0);
     const ReferenceForward forward = forwardOf(sample, data);
     for (const ReferenceTensor& output : forward.outputs) EXPECT_TRUE(std::isnan(output.values.front()));
@@ -392,7 +392,7 @@ std::vector<const FusibleOperation*> activations() {
   return operations;
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalog, BasicOperations, ::testing::ValuesIn(basicOperations()), operationName);
+INSTANTIATE_TEST_SUITE_P(Catalog, BasicOperations, ::testing::ValuesIn(allBasicOperations()), operationName);
 INSTANTIATE_TEST_SUITE_P(Catalog, ElementwiseOperations, ::testing::ValuesIn(elementwiseOperations()), operationName);
 INSTANTIATE_TEST_SUITE_P(Catalog, Activations, ::testing::ValuesIn(activations()), operationName);
 

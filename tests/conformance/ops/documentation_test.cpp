@@ -44,10 +44,12 @@ std::string expectedName(const Port& port, const Port& main) {
   return port.shape == main.shape ? "extra" : "scales";
 }
 
-// A second tensor like the main one is called extra; one with another shape has a descriptive name.
+// A second tensor like the main one is called extra; one with another shape has a descriptive name. Structured ops have
+// TransformerEngine's names, or numbers.
 TEST_P(AnyOperation, CallsItsMainPortsXAndY) {
   EXPECT_EQ(operation().inputs.front().name, "x");
   EXPECT_EQ(operation().outputs.front().name, "y");
+  if (operation().exampleCall) return;
   for (const auto* ports : {&operation().inputs, &operation().outputs})
     for (std::size_t i = 1; i < ports->size(); ++i)
       EXPECT_EQ((*ports)[i].name, expectedName((*ports)[i], ports->front()));

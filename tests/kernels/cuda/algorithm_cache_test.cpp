@@ -222,7 +222,7 @@ TEST(ProblemKey, IsAText) {
 TEST(ProblemKey, TellsProblemsApart) {
   const FactorCodes e5m2{ElementFormat::E5M2, Scaling::PerTensor};
   const FactorCodes blocks{ElementFormat::E4M3, Scaling::Block1x128};
-  std::vector<GemmProblem> problems(24, {.m = 2, .n = 3, .k = 4, .aCodes = FactorCodes{}, .bCodes = FactorCodes{}});
+  std::vector<GemmProblem> problems(31, {.m = 2, .n = 3, .k = 4, .aCodes = FactorCodes{}, .bCodes = FactorCodes{}});
   problems[1].m = 5;
   problems[2].n = 5;
   problems[3].k = 5;
@@ -246,6 +246,13 @@ TEST(ProblemKey, TellsProblemsApart) {
   problems[21].hasPreActivation = true;
   problems[22].activation = Activation::Relu;
   problems[23].hasGeluGrad = true;
+  problems[24].batch.count = 5;
+  problems[25].batch.aStride = 5;
+  problems[26].batch.bStride = 5;
+  problems[27].batch.cStride = 5;
+  problems[28].batch.aRow = 5;
+  problems[29].batch.bRow = 5;
+  problems[30].batch.cRow = 5;
   std::set<std::string> keys = {problemKey(problems[0], 0)};
   for (const GemmProblem& problem : problems) keys.insert(problemKey(problem, kWorkspaceBytes));
   EXPECT_EQ(keys.size(), problems.size() + 1);

@@ -47,5 +47,25 @@ TEST(GemmLayout, FactorsAlwaysFit) {
     }
 }
 
+/// Scores of heads: q [5, 2 heads of 7] by k [3, 2 heads of 7], rows of both heads side by side.
+TEST(GemmLayout, OfABatchHasRowsAndMatricesApart) {
+  const CublasLayout layout =
+      layoutOf({.m = 5,
+                .n = 3,
+                .k = 7,
+                .b = Storage2d::Transposed,
+                .batch = {.count = 2, .aStride = 7, .bStride = 7, .cStride = 15, .aRow = 14, .bRow = 14}});
+  EXPECT_EQ(layout, (CublasLayout{.a = {.rows = 7, .cols = 3, .leadingDimension = 14, .count = 2, .stride = 7},
+                                  .b = {.rows = 7, .cols = 5, .leadingDimension = 14, .count = 2, .stride = 7},
+                                  .d = {.rows = 3, .cols = 5, .leadingDimension = 3, .count = 2, .stride = 15},
+                                  .isATransposed = true}));
+}
+
+TEST(GemmLayout, SpansRowsAndMatricesToTheLastElement) {
+  EXPECT_EQ(spannedElements(5, 7, 0, 1, 0), 35);
+  EXPECT_EQ(spannedElements(5, 7, 14, 2, 7), 4 * 14 + 7 + 7);
+  EXPECT_EQ(spannedElements(0, 7, 14, 2, 7), 0);
+}
+
 }  // namespace
 }  // namespace fuseline::cuda

@@ -68,6 +68,19 @@ TEST(GemmSample, OfPlainFactorsGivesOrdinaryNumbers) {
                               .hasAddend = true}));
 }
 
+/// Of heads side by side, of which each is a factor: the sample is as large as all of them, and no larger.
+TEST(GemmSample, OfABatchHasRoomForAllOfIt) {
+  const GemmSample sample =
+      sampleOf({.m = 5,
+                .n = 3,
+                .k = 7,
+                .b = Storage2d::Transposed,
+                .batch = {.count = 2, .aStride = 7, .bStride = 7, .cStride = 15, .aRow = 14, .bRow = 14}});
+  EXPECT_EQ(sample.a.sizeBytes, 5u * 14 * 4);
+  EXPECT_EQ(sample.b.sizeBytes, 3u * 14 * 4);
+  EXPECT_EQ(sample.c.sizeBytes, 2u * 5 * 3 * 4);
+}
+
 TEST(GemmSample, OfGelusGradientGivesOrdinaryNumbers) {
   for (const DType dtype : {DType::F32, DType::F16, DType::BF16})
     expectOrdinary(productOf({.m = 24, .n = 40, .k = 56, .factorType = dtype, .cType = dtype, .hasGeluGrad = true}));

@@ -18,6 +18,7 @@
 #include <map>
 #include <numbers>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct Operation {
 struct Layout {
   cudaDataType_t type;
   std::int64_t rows, cols, leadingDimension;
+  std::int32_t count = 1;   // of a batch
+  std::int64_t stride = 0;  // from one to the next, in elements
 };
 
 struct Preference {
@@ -137,6 +140,8 @@ cublasStatus_t supported(const Operation& operation, const Layout& a, const Layo
   if (!fit(operation, a, b, d)) return CUBLAS_STATUS_INVALID_VALUE;
   if (isOfCodes(a.type) != isOfCodes(b.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (isOfCodes(a.type) && !areCodesSupported(operation, a, b)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (a.count != d.count || b.count != d.count) return CUBLAS_STATUS_INVALID_VALUE;
+  if (d.count > 1 && operation.epilogue() != CUBLASLT_EPILOGUE_DEFAULT) return CUBLAS_STATUS_NOT_SUPPORTED;
   return isEpilogueSupported(operation, a, d) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
@@ -146,11 +151,21 @@ DType dtypeOf(cudaDataType_t type) {
   return type == CUDA_R_16F ? DType::F16 : type == CUDA_R_16BF ? DType::BF16 : DType::F32;
 }
 
+/// f(index of its first element, rows): elements between columns belong to others.
+template <class Function>
+void forEachColumn(const Layout& layout, Function f) {
+  for (std::int64_t col = 0; col < layout.cols; ++col)
+    f(static_cast<std::size_t>(col * layout.leadingDimension), static_cast<std::size_t>(layout.rows));
+}
+
 /// Values of a matrix that is stored column by column: [cols][rows].
 std::vector<double> valuesOf(const std::byte* data, const Layout& layout) {
   std::vector<double> values(static_cast<std::size_t>(layout.cols * layout.leadingDimension));
   if (!isOfCodes(layout.type)) {
-    decode(data, dtypeOf(layout.type), values);
+    forEachColumn(layout, [&](std::size_t first, std::size_t rows) {
+      const auto bytes = static_cast<std::size_t>(sizeBytes(dtypeOf(layout.type)));
+      decode(data + first * bytes, dtypeOf(layout.type), std::span(values).subspan(first, rows));
+    });
     return values;
   }
   if (isOfFp4(layout.type)) {
@@ -249,6 +264,19 @@ struct Product {
   std::byte* aux;
   Layout auxLayout;
 
+  /// The i-th of a batch.
+  Product inBatch(std::int32_t i) const {
+    Product one = *this;
+    const auto move = [&](auto*& data, const Layout& of) {
+      if (i > 0) data += i * of.stride * sizeBytes(dtypeOf(of.type));
+    };
+    move(one.a.data, a.layout);
+    move(one.b.data, b.layout);
+    move(one.c, layout);
+    move(one.d, layout);
+    return one;
+  }
+
   void run() const {
     std::vector<double> result = sums();
     if (isOneOf(epilogue, {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
@@ -321,7 +349,10 @@ struct Product {
   }
 
   static void store(const std::vector<double>& values, const Layout& layout, std::byte* to) {
-    encode(values, dtypeOf(layout.type), to);
+    forEachColumn(layout, [&](std::size_t first, std::size_t rows) {
+      const auto bytes = static_cast<std::size_t>(sizeBytes(dtypeOf(layout.type)));
+      encode(std::span(values).subspan(first, rows), dtypeOf(layout.type), to + first * bytes);
+    });
   }
 };
 
@@ -366,6 +397,18 @@ cublasStatus_t createLayout(cublasLtMatrixLayout_t* made, cudaDataType_t type, s
   if (layout.leadingDimension < layout.rows) return CUBLAS_STATUS_INVALID_VALUE;
   *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout(layout));
   return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t setLayout(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute, const void* value,
+                         std::size_t bytes) {
+  auto& described = *reinterpret_cast<Layout*>(layout);
+  const auto read = [&](auto& field) {
+    if (bytes != sizeof(field)) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&field, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) return read(described.count);
+  return attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET ? read(described.stride)
+                                                                  : CUBLAS_STATUS_INVALID_VALUE;
 }
 cublasStatus_t destroyLayout(cublasLtMatrixLayout_t layout) {
   delete reinterpret_cast<Layout*>(layout);
@@ -458,7 +501,7 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
                     described.value<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, result.rows)}};
   submit(stream, [product, workspace, bytes = chosen.workspaceSize] {
     if (bytes > 0) std::memset(workspace, 0xff, bytes);  // it is the product's own
-    product.run();
+    for (std::int32_t i = 0; i < product.layout.count; ++i) product.inBatch(i).run();
   });
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -482,6 +525,7 @@ Result<CublasLt> loadCublasLt() {
                   .setOperation = setOperation,
                   .createLayout = createLayout,
                   .destroyLayout = destroyLayout,
+                  .setLayout = setLayout,
                   .createPreference = createPreference,
                   .destroyPreference = destroyPreference,
                   .setPreference = setPreference,

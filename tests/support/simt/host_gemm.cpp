@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <numbers>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
@@ -130,6 +131,7 @@ class HostGemm final : public cuda::Gemm {
   void multiplyNow(const cuda::GemmPointers& pointers) const {
     const auto& [m, n, k] = std::tie(m_problem.m, m_problem.n, m_problem.k);
     if (m * n == 0) return;
+    if (m_problem.batch != cuda::GemmBatch()) return multiplyBatch(pointers);
     const bool isAFlipped = m_problem.a == cuda::Storage2d::Transposed;
     const bool isBFlipped = m_problem.b == cuda::Storage2d::Transposed;
     const std::vector<double> left =
@@ -149,6 +151,41 @@ class HostGemm final : public cuda::Gemm {
     if (m_problem.hasGeluGrad) multiplyByGeluGrad(decodedMatrix(pointers.geluInput, m_problem.cType, m * n), sums);
     encode(sums, m_problem.cType, pointers.c);
     if (m_problem.biasGradType) encode(rowSums(a), *m_problem.biasGradType, pointers.biasGrad);
+  }
+
+  /// Rows of one matrix of a batch, without what lies between them.
+  static std::vector<double> gathered(const std::byte* data, DType dtype, std::int64_t rows, std::int64_t cols,
+                                      std::int64_t row) {
+    std::vector<double> values(static_cast<std::size_t>(rows * cols));
+    for (std::int64_t r = 0; r < rows; ++r)
+      decode(data + r * (row > 0 ? row : cols) * sizeBytes(dtype), dtype,
+             std::span(values).subspan(static_cast<std::size_t>(r * cols), static_cast<std::size_t>(cols)));
+    return values;
+  }
+
+  void multiplyBatch(const cuda::GemmPointers& pointers) const {
+    const auto& [m, n, k] = std::tie(m_problem.m, m_problem.n, m_problem.k);
+    const cuda::GemmBatch& batch = m_problem.batch;
+    const bool isAFlipped = m_problem.a == cuda::Storage2d::Transposed;
+    const bool isBFlipped = m_problem.b == cuda::Storage2d::Transposed;
+    for (std::int64_t i = 0; i < batch.count; ++i) {
+      const auto at = [&](auto* data, std::int64_t stride, DType dtype) {
+        return data + i * stride * sizeBytes(dtype);
+      };
+      std::vector<double> a = gathered(at(pointers.a, batch.aStride, m_problem.factorType), m_problem.factorType,
+                                       isAFlipped ? k : m, isAFlipped ? m : k, batch.aRow);
+      std::vector<double> b = gathered(at(pointers.b, batch.bStride, m_problem.factorType), m_problem.factorType,
+                                       isBFlipped ? n : k, isBFlipped ? k : n, batch.bRow);
+      std::byte* const c = at(pointers.c, batch.cStride, m_problem.cType);
+      std::vector<double> sums(static_cast<std::size_t>(m * n));
+      if (m_problem.hasAddend)
+        sums = gathered(at(pointers.addend, batch.cStride, m_problem.cType), m_problem.cType, m, n, batch.cRow);
+      addProduct(isAFlipped ? transposed(a, k) : a, isBFlipped ? transposed(b, n) : b,
+                 static_cast<double>(m_problem.alpha), sums);
+      for (std::int64_t row = 0; row < m; ++row)
+        encode(std::span(sums).subspan(static_cast<std::size_t>(row * n), static_cast<std::size_t>(n)), m_problem.cType,
+               c + row * (batch.cRow > 0 ? batch.cRow : n) * sizeBytes(m_problem.cType));
+    }
   }
 
   /// a: [m, k]

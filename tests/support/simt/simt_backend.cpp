@@ -25,6 +25,8 @@ namespace {
 /// Fresh memory of a GPU has arbitrary content: NaN in every format detects kernels that read unwritten memory.
 constexpr int kPoison = 0xff;
 constexpr std::size_t kAlignment = 256;
+/// So few that small attentions take several passes: some heads, or some rows, at a time.
+constexpr std::size_t kScoreBytes = 8 * 1024;
 
 class HostMemory final : public DeviceMemory {
  public:
@@ -162,6 +164,7 @@ class SimtBackend final : public Backend {
     m_context.capability = capability;
     m_context.maxSharedBytes = simt::sharedBytesOf(capability);
     m_context.programs = programs;
+    m_context.maxScoreBytes = kScoreBytes;
     m_context.readBack = readBack;
     m_gemms = cuda::makeGemmsWithPasses(makeHostGemms(capability < ComputeCapability{10, 0}), m_context);
     m_context.gemms = m_gemms.get();

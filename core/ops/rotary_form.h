@@ -1,0 +1,53 @@
+// RotaryPositionEmbedding beside its definition: what its kernels, too, must know of its attributes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/operation.h"
+#include "core/ops/token_layout.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fuseline {
+
+struct RotaryForm {
+  static constexpr int kInput = 0;  // slots of its inputs; -1: it has none
+  int cuSeqlensSlot = -1;
+  int startPositionsSlot = -1;
+
+  QkvFormat format = QkvFormat::Sbhd;
+  std::int64_t dim = 1;      // channels of a head, D
+  std::int64_t rotated = 0;  // of these: the first ones, R
+  bool isInterleaved = false;
+  std::int64_t offset = 0;  // position of the first token
+
+  std::int64_t numPairs() const { return rotated / 2; }
+  /// The channels of pair m.
+  std::int64_t firstOf(std::int64_t m) const { return isInterleaved ? 2 * m : m; }
+  std::int64_t secondOf(std::int64_t m) const { return isInterleaved ? 2 * m + 1 : m + numPairs(); }
+};
+
+/// Of attributes that infer accepts.
+RotaryForm rotaryForm(const Attributes& attributes);
+
+/// Any heads. Errors: x does not fit the attributes.
+Result<TokenLayout> rotaryLayout(const RotaryForm& form, const Shape& x);
+
+/// Radians by position of each pair, scaled as rope_type says; R / 2 numbers. length: positions that there may be,
+/// which dynamic scaling and interpolation depend on.
+std::vector<double> rotaryFrequencies(const Attributes& attributes, std::int64_t length);
+/// What sines and cosines are multiplied by; 1 but for yarn.
+double rotaryAttentionFactor(const Attributes& attributes);
+
+/// Positions that x may have, not counting start_positions.
+std::int64_t rotaryLength(const RotaryForm& form, const TokenLayout& x);
+
+/// The position of each token of x, in the order [batch entry, token]; -1 for tokens that no sequence has, which pass
+/// unchanged. cuSeqlens, startPositions: empty where the op has none.
+/// Errors: as sequencesOf(); a negative start position.
+Result<std::vector<std::int64_t>> rotaryPositions(const RotaryForm& form, const TokenLayout& x,
+                                                  std::span<const std::int64_t> cuSeqlens,
+                                                  std::span<const std::int64_t> startPositions);
+
+}  // namespace fuseline

@@ -1,0 +1,268 @@
+// What attention does between its products: the softmax of masked rows, its gradient, and sums over rows.
+//
+// A block has a row of scores: its threads keep the largest score and the sum of exponentials of their own columns,
+// join them, and read the row once more, from the cache, for the probabilities. Keys that the mask leaves out are not
+// read; their probabilities are written as 0, because the next product reads whole rows. Sums are float32.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/attention/attention_launch.h"
+
+#include "kernels/cuda/stream/launch.h"
+
+#include <type_traits>
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/device/attention.h"
+#include "kernels/cuda/device/elementwise.h"
+
+namespace fuseline::cuda {
+
+namespace {
+
+using namespace device;
+
+constexpr int kRowThreads = 128;
+constexpr int kRowWarps = kRowThreads / kWarpLanes;
+
+using Row = ScoreRow<ScoreRules, AttentionPass>;
+
+/// f(key) for the packets of a row that the running thread has, from the first that has a key of [first, last) on.
+template <int kVector, class Function>
+__device__ void forEachPacket(std::int64_t first, std::int64_t last, const Function& f) {
+  constexpr std::int64_t kStep = std::int64_t{kRowThreads} * kVector;
+  for (std::int64_t step = first / kStep * kStep; step < last; step += kStep) {
+    const std::int64_t key = step + static_cast<std::int64_t>(threadIdx.x) * kVector;
+    if (key < last && key + kVector > first) f(key);
+  }
+}
+
+/// Over all threads of the block, in the same order for each of them.
+__device__ RunningSum joined(RunningSum own) {
+  __shared__ float largest[kRowWarps];
+  __shared__ float sums[kRowWarps];
+#pragma unroll
+  for (int offset = kWarpLanes / 2; offset > 0; offset /= 2)
+    own.add({__shfl_xor_sync(0xffffffffu, own.largest, offset), __shfl_xor_sync(0xffffffffu, own.sum, offset)});
+  if (threadIdx.x % kWarpLanes == 0) {
+    largest[threadIdx.x / kWarpLanes] = own.largest;
+    sums[threadIdx.x / kWarpLanes] = own.sum;
+  }
+  __syncthreads();
+  RunningSum all;
+  for (int warp = 0; warp < kRowWarps; ++warp) all.add({largest[warp], sums[warp]});
+  __syncthreads();
+  return all;
+}
+
+template <int kVector>
+__device__ float logSumExp(const Row& row, const float* products) {
+  RunningSum own;
+  forEachPacket<kVector>(row.first(), row.last(), [&](std::int64_t key) {
+    float values[kVector];
+    loadElements<Element::F32, kVector>(products, key, kVector, values);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v)
+      if (row.sees(key + v)) own.add({row.score(key + v, values[v]), 1.0f});
+  });
+  RunningSum all = joined(own);
+  if (row.isInside()) all.add({row.sink(), 1.0f});
+  return all.logarithm();
+}
+
+template <Element kElement, int kVector>
+__global__ void __launch_bounds__(kRowThreads) softmaxRows(const __grid_constant__ AttentionSoftmax task) {
+  const Row row(task.rules, task.pass, blockIdx.x, blockIdx.y);
+  const std::int64_t keys = task.rules.keys;
+  const std::int64_t begin = (static_cast<std::int64_t>(blockIdx.y) * task.pass.rows + blockIdx.x) * keys;
+  const float lse = logSumExp<kVector>(row, task.products + begin);
+  if (threadIdx.x == 0 && task.lse) task.lse[row.lseIndex()] = lse;
+  forEachPacket<kVector>(0, keys, [&](std::int64_t key) {
+    float values[kVector] = {};
+    if (key < row.last() && key + kVector > row.first()) {
+      float shares[kVector];
+      row.template keptShares<kVector>(key, shares);
+      loadElements<Element::F32, kVector>(task.products, begin + key, kVector, values);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v)
+        values[v] = row.sees(key + v) ? probabilityOf(row.score(key + v, values[v]), lse) * shares[v] : 0.0f;
+    }
+    storeElements<kElement, kVector>(task.probabilities, begin + key, kVector, values);
+  });
+}
+
+/// The gradient of one scaled product before the softmax, with what it comes from.
+struct PairGradient {
+  float probability = 0.0f;
+  float score = 0.0f;    // of the score, bias included
+  float product = 0.0f;  // of the product of query and key
+};
+
+__device__ PairGradient gradientOf(const Row& row, std::int64_t key, float product, float gradProbability, float share,
+                                   float lse, float delta) {
+  PairGradient gradient;
+  if (!row.sees(key)) return gradient;
+  gradient.probability = probabilityOf(row.score(key, product), lse);
+  gradient.score = gradient.probability * (gradProbability * share - delta);
+  gradient.product = gradient.score * row.capSlope(key, product);
+  return gradient;
+}
+
+template <Element kElement, int kVector>
+__global__ void __launch_bounds__(kRowThreads) gradientRows(const __grid_constant__ AttentionGradient task) {
+  const Row row(task.rules, task.pass, blockIdx.x, blockIdx.y);
+  const std::int64_t keys = task.rules.keys;
+  const std::int64_t begin = (static_cast<std::int64_t>(blockIdx.y) * task.pass.rows + blockIdx.x) * keys;
+  const float lse = task.lse[row.lseIndex()];
+  const float delta = task.deltas[row.index()];
+  forEachPacket<kVector>(0, keys, [&](std::int64_t key) {
+    float products[kVector] = {};
+    float gradients[kVector] = {};
+    if (key < row.last() && key + kVector > row.first()) {
+      float shares[kVector];
+      row.template keptShares<kVector>(key, shares);
+      loadElements<Element::F32, kVector>(task.products, begin + key, kVector, products);
+      loadElements<Element::F32, kVector>(task.gradProbabilities, begin + key, kVector, gradients);
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        const PairGradient pair = gradientOf(row, key + v, products[v], gradients[v], shares[v], lse, delta);
+        products[v] = pair.probability * shares[v];
+        gradients[v] = task.rules.scale * pair.product;
+      }
+    }
+    storeElements<kElement, kVector>(task.probabilities, begin + key, kVector, products);
+    storeElements<kElement, kVector>(task.gradProducts, begin + key, kVector, gradients);
+  });
+}
+
+/// A thread has one pair of a query and a key, and adds over the units of the pass that share its bias.
+__global__ void __launch_bounds__(kRowThreads) biasGradients(const __grid_constant__ AttentionGradient task) {
+  const std::int64_t keys = task.rules.keys;
+  const std::int64_t key = static_cast<std::int64_t>(blockIdx.y) * kRowThreads + threadIdx.x;
+  if (key >= keys) return;
+  for (std::int64_t unit = 0; unit < task.pass.units; ++unit) {
+    const Row row(task.rules, task.pass, blockIdx.x, unit);
+    const std::int64_t at = (unit * task.pass.rows + blockIdx.x) * keys + key;
+    float share[1];
+    row.template keptShares<1>(key, share);
+    const PairGradient pair = gradientOf(row, key, task.products[at], task.gradProbabilities[at], share[0],
+                                         task.lse[row.lseIndex()], task.deltas[row.index()]);
+    const bool isBefore = task.rules.biasKind == ScoreBias::PreScale;
+    task.gradBias[row.scoreIndex(task.rules.bias, key)] += isBefore ? task.rules.scale * pair.product : pair.score;
+  }
+}
+
+/// A warp has a row of a head.
+template <Element kElement>
+__global__ void __launch_bounds__(kRowThreads) sumDeltas(const __grid_constant__ AttentionDeltas task) {
+  const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * kRowWarps + threadIdx.y;
+  const bool isInside = index < task.entries * task.tokens * task.heads;
+  const std::int64_t head = index % task.heads;
+  const std::int64_t token = index / task.heads % task.tokens;
+  const std::int64_t entry = index / task.heads / task.tokens;
+  const std::int64_t first = entry * task.batchStride + token * task.tokenStride + head * task.channels;
+  float sum = 0.0f;
+  for (std::int64_t d = threadIdx.x; isInside && d < task.channels; d += kWarpLanes)
+    sum += loadElement(kElement, task.y, first + d) * loadElement(kElement, task.dy, first + d);
+  sum = sumOverLanes(sum, kWarpLanes);
+  if (isInside && threadIdx.x == 0) task.deltas[(entry * task.heads + head) * task.tokens + token] = sum;
+}
+
+/// What a launch of sinkGradients reads and writes.
+struct SinkGradient {
+  ScoreRules rules;
+  std::int64_t entries;
+  const float* lse;
+  const float* deltas;
+  float* gradients;
+};
+
+/// A warp has a head.
+__global__ void __launch_bounds__(kWarpLanes) sinkGradients(const __grid_constant__ SinkGradient task) {
+  const ScoreRules& rules = task.rules;
+  const std::int64_t head = blockIdx.x;
+  float sum = 0.0f;
+  for (std::int64_t i = threadIdx.x; i < task.entries * rules.queries; i += kWarpLanes) {
+    const std::int64_t index = (i / rules.queries * rules.heads + head) * rules.queries + i % rules.queries;
+    const float lse = task.lse[rules.isPacked ? i * rules.heads + head : index];
+    if (lse != minusInfinity()) sum += expf(rules.sinks[head] - lse) * task.deltas[index];
+  }
+  sum = sumOverLanes(sum, kWarpLanes);
+  if (threadIdx.x == 0) task.gradients[head] = -sum;
+}
+
+/// blockIdx: token, unit.
+template <Element kElement>
+__global__ void __launch_bounds__(kRowThreads) storeHeadRows(const __grid_constant__ HeadRows task) {
+  const std::int64_t unit = task.firstUnit + blockIdx.y;
+  const std::int64_t to =
+      unit / task.groups * task.batchStride + blockIdx.x * task.tokenStride + unit % task.groups * task.channels;
+  const std::int64_t from = (static_cast<std::int64_t>(blockIdx.y) * task.tokens + blockIdx.x) * task.channels;
+  for (std::int64_t d = threadIdx.x; d < task.channels; d += kRowThreads)
+    storeElement(kElement, task.to, to + d, task.from ? task.from[from + d] : 0.0f);
+}
+
+/// launch(integral constant) for the element type.
+template <class Launch>
+void withElement(Element element, const Launch& launch) {
+  switch (element) {
+    case Element::F32: return launch(std::integral_constant<Element, Element::F32>());
+    case Element::F16: return launch(std::integral_constant<Element, Element::F16>());
+    case Element::BF16: return launch(std::integral_constant<Element, Element::BF16>());
+  }
+}
+
+dim3 rowGrid(const AttentionPass& pass) {
+  return {static_cast<unsigned>(pass.rows), static_cast<unsigned>(pass.units)};
+}
+
+/// Rows are whole packets of so many floats.
+constexpr int kPacket = 4;
+
+}  // namespace
+
+void launchAttentionSoftmax(const AttentionSoftmax& softmax, Stream stream) {
+  if (softmax.pass.rows * softmax.pass.units == 0) return;
+  withElement(softmax.element, [&](auto element) {
+    const bool isWhole = softmax.rules.keys % kPacket == 0;
+    launch(isWhole ? softmaxRows<element(), kPacket> : softmaxRows<element(), 1>, rowGrid(softmax.pass),
+           dim3(kRowThreads), 0, stream, softmax);
+  });
+}
+
+void launchAttentionGradient(const AttentionGradient& gradient, Stream stream) {
+  if (gradient.gradBias) {
+    const std::int64_t columns = (gradient.rules.keys + kRowThreads - 1) / kRowThreads;
+    launch(biasGradients, dim3(static_cast<unsigned>(gradient.pass.rows), static_cast<unsigned>(columns)),
+           dim3(kRowThreads), 0, stream, gradient);
+  }
+  withElement(gradient.element, [&](auto element) {
+    const bool isWhole = gradient.rules.keys % kPacket == 0;
+    launch(isWhole ? gradientRows<element(), kPacket> : gradientRows<element(), 1>, rowGrid(gradient.pass),
+           dim3(kRowThreads), 0, stream, gradient);
+  });
+}
+
+void launchAttentionDeltas(const AttentionDeltas& deltas, Stream stream) {
+  const std::int64_t rows = deltas.entries * deltas.tokens * deltas.heads;
+  if (rows == 0) return;
+  withElement(deltas.element, [&](auto element) {
+    launch(sumDeltas<element()>, dim3(static_cast<unsigned>((rows + kRowWarps - 1) / kRowWarps)),
+           dim3(kWarpLanes, kRowWarps), 0, stream, deltas);
+  });
+}
+
+void launchSinkGradient(const ScoreRules& rules, std::int64_t entries, const float* lse, const float* deltas,
+                        float* gradients, Stream stream) {
+  launch(sinkGradients, dim3(static_cast<unsigned>(rules.heads)), dim3(kWarpLanes), 0, stream,
+         SinkGradient{rules, entries, lse, deltas, gradients});
+}
+
+void launchHeadRows(const HeadRows& rows, Stream stream) {
+  if (rows.tokens * rows.units == 0) return;
+  withElement(rows.element, [&](auto element) {
+    launch(storeHeadRows<element()>, dim3(static_cast<unsigned>(rows.tokens), static_cast<unsigned>(rows.units)),
+           dim3(kRowThreads), 0, stream, rows);
+  });
+}
+
+}  // namespace fuseline::cuda

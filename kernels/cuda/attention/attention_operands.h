@@ -1,0 +1,44 @@
+// The tensors of an attention step, and what kernels must know of them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/attention_form.h"
+#include "kernels/cuda/attention/attention_launch.h"
+#include "kernels/cuda/kernel_def.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda {
+
+/// An attention without its pointers.
+struct AttentionProblem {
+  AttentionForm form;
+  AttentionLayouts layouts;
+  DType dtype = DType::F32;  // of x, k, v, y and their gradients
+  DType biasDType = DType::F32;
+  Shape biasShape;  // empty: none
+  Shape maskShape;
+  std::int64_t numSequences = 1;
+
+  std::int64_t units() const { return layouts.q.batch * form.groups; }
+};
+
+/// Of the node's own tensors.
+Result<AttentionProblem> attentionProblem(const CompileRequest& request);
+
+/// What forward and backward read besides x, k and v.
+class AttentionRuleOperands {
+ public:
+  AttentionRuleOperands(const CompileRequest& request, const AttentionForm& form);
+
+  /// Sums of lengths are data that stay the same from run to run: the host checks them in the first one. Throws
+  /// std::runtime_error where they are not legal.
+  void checkOnce(const AttentionProblem& problem, Pointers pointers, const DeviceContext& device);
+  ScoreRules at(const AttentionProblem& problem, Pointers pointers) const;
+
+ private:
+  Binding m_bias, m_mask, m_sumsQ, m_sumsKv, m_offset;
+  bool m_isChecked = false;
+};
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,167 @@
+// Rotary position embedding: y1 = x1 cos a - x2 sin a, y2 = x2 cos a + x1 sin a for every pair of channels of a head.
+//
+// A block has a token: its threads find sines and cosines once, in shared memory, and then turn the pairs of all heads.
+// Angles are counted in 2^-64 of a full turn, so that whole turns drop out of a product of integers and no position is
+// too far for float32.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cuda/attention/rotary_launch.h"
+
+#include "kernels/cuda/elementwise/elementwise_launch.h"
+#include "kernels/cuda/stream/launch.h"
+
+#include <algorithm>
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/device/elements.h"
+#include "kernels/cuda/device/sequences.h"
+
+namespace fuseline::cuda {
+
+namespace {
+
+using namespace device;
+
+/// -1: in no sequence.
+__device__ std::int64_t positionOf(const RotaryTask& task, std::int64_t entry, std::int64_t token) {
+  const std::int64_t sequence = task.sums ? sequenceOf(task.sums, task.numSequences, token) : entry;
+  if (sequence < 0) return -1;
+  const std::int64_t first = task.sums ? task.sums[sequence] : 0;
+  return task.offset + (task.starts ? task.starts[sequence] : 0) + token - first;
+}
+
+struct Rotation {
+  float cosine = 1.0f;
+  float sine = 0.0f;
+};
+
+/// turns: signed, so that they are half a turn at most.
+__device__ Rotation rotationOf(std::uint64_t turns) {
+  const float halfTurns = static_cast<float>(static_cast<std::int64_t>(turns)) * 0x1p-63f;
+  Rotation rotation;
+#ifdef __CUDA_ARCH__
+  sincospif(halfTurns, &rotation.sine, &rotation.cosine);
+#else
+  rotation.cosine = std::cos(3.14159265358979323846f * halfTurns);
+  rotation.sine = std::sin(3.14159265358979323846f * halfTurns);
+#endif
+  return rotation;
+}
+
+/// The heads of one token, which is asked of by all threads of a block.
+template <Element kElement, int kVector>
+class TokenRotation {
+ public:
+  __device__ TokenRotation(const RotaryTask& task, const float* cosines, const float* sines, std::int64_t first,
+                           bool isTurned)
+      : m_task(task), m_cosines(cosines), m_sines(sines), m_first(first), m_isTurned(isTurned) {}
+
+  __device__ void run() const {
+    const std::int64_t rest = m_task.passesRest ? m_task.channels - 2 * m_task.numPairs : 0;
+    const std::int64_t turned =
+        m_task.isInterleaved && kVector > 1 ? 2 * m_task.pairs / kVector : m_task.pairs / kVector;
+    const std::int64_t perHead = turned + rest / kVector;
+    for (std::int64_t i = threadIdx.x; i < m_task.heads * perHead; i += blockDim.x) {
+      const std::int64_t head = m_first + i / perHead * m_task.channels;
+      const std::int64_t packet = i % perHead;
+      if (packet < turned)
+        turn(head, static_cast<int>(packet));
+      else
+        pass(head + 2 * m_task.numPairs + (packet - turned) * kVector);
+    }
+  }
+
+ private:
+  __device__ void pass(std::int64_t index) const {
+    float values[kVector];
+    loadElements<kElement, kVector>(m_task.from, index, kVector, values);
+    storeElements<kElement, kVector>(m_task.to, index, kVector, values);
+  }
+
+  __device__ void turn(std::int64_t head, int packet) const {
+    if constexpr (kVector > 1)
+      if (m_task.isInterleaved) return turnNeighbors(head, packet);
+    const std::int64_t pair = m_task.firstPair + packet * kVector;
+    const std::int64_t first = head + (m_task.isInterleaved ? 2 * pair : pair);
+    const std::int64_t second = m_task.isInterleaved ? first + 1 : first + m_task.numPairs;
+    float x1[kVector];
+    float x2[kVector];
+    loadElements<kElement, kVector>(m_task.from, first, kVector, x1);
+    loadElements<kElement, kVector>(m_task.from, second, kVector, x2);
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) turnPair(packet * kVector + v, x1[v], x2[v]);
+    storeElements<kElement, kVector>(m_task.to, first, kVector, x1);
+    storeElements<kElement, kVector>(m_task.to, second, kVector, x2);
+  }
+
+  /// Half as many pairs as a packet has elements.
+  __device__ void turnNeighbors(std::int64_t head, int packet) const {
+    const std::int64_t index = head + 2 * m_task.firstPair + packet * kVector;
+    float x[kVector];
+    loadElements<kElement, kVector>(m_task.from, index, kVector, x);
+#pragma unroll
+    for (int v = 0; v + 1 < kVector; v += 2) turnPair((packet * kVector + v) / 2, x[v], x[v + 1]);
+    storeElements<kElement, kVector>(m_task.to, index, kVector, x);
+  }
+
+  __device__ void turnPair(int pair, float& x1, float& x2) const {
+    if (!m_isTurned) return;
+    const float cosine = m_cosines[pair];
+    const float sine = m_sines[pair];
+    const float y1 = cosine * x1 - sine * x2;
+    x2 = cosine * x2 + sine * x1;
+    x1 = y1;
+  }
+
+  const RotaryTask& m_task;
+  const float* m_cosines;
+  const float* m_sines;
+  std::int64_t m_first;  // element of the token
+  bool m_isTurned;
+};
+
+template <Element kElement, int kVector>
+__global__ void __launch_bounds__(kBlockThreads) rotate(const __grid_constant__ RotaryTask task) {
+  __shared__ float cosines[RotaryTask::kMaxPairs];
+  __shared__ float sines[RotaryTask::kMaxPairs];
+  const std::int64_t entry = blockIdx.x / task.tokens;
+  const std::int64_t token = blockIdx.x % task.tokens;
+  const std::int64_t position = positionOf(task, entry, token);
+  for (int pair = static_cast<int>(threadIdx.x); pair < task.pairs; pair += static_cast<int>(blockDim.x)) {
+    const Rotation rotation = rotationOf(static_cast<std::uint64_t>(position) * task.turns[pair]);
+    cosines[pair] = task.cosineFactor * rotation.cosine;
+    sines[pair] = task.sineFactor * rotation.sine;
+  }
+  __syncthreads();
+  const std::int64_t first = entry * task.batchStride + token * task.tokenStride;
+  TokenRotation<kElement, kVector>(task, cosines, sines, first, position >= 0).run();
+}
+
+template <int kVector>
+auto kernelFor(Element element) {
+  switch (element) {
+    case Element::F16: return rotate<Element::F16, kVector>;
+    case Element::BF16: return rotate<Element::BF16, kVector>;
+    case Element::F32: break;
+  }
+  return rotate<Element::F32, kVector>;
+}
+
+/// Whole warps, of which none has nothing to do.
+unsigned threadsFor(const RotaryTask& task) {
+  const std::int64_t work = task.heads * task.channels / (task.isVectorized ? 2 * kVectorWidth : 2);
+  const std::int64_t warps =
+      std::clamp<std::int64_t>((work + kWarpLanes - 1) / kWarpLanes, 1, kBlockThreads / kWarpLanes);
+  return static_cast<unsigned>(warps * kWarpLanes);
+}
+
+}  // namespace
+
+void launchRotary(const RotaryTask& task, Stream stream) {
+  const std::int64_t blocks = task.batch * task.tokens;
+  if (blocks == 0) return;
+  const auto kernel = task.isVectorized ? kernelFor<kVectorWidth>(task.element) : kernelFor<1>(task.element);
+  launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(threadsFor(task)), 0, stream, task);
+}
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,154 @@
+// Attention, rotary embedding, Split and Concat on the CUDA kernels against the double-precision reference.
+// Compiled twice: for the SIMT harness and for a GPU.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/ops/catalog.h"
+#include "tests/support/compare.h"
+#include "tests/support/cuda_test_backend.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/run_plan.h"
+#include "tests/support/structured_samples.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+/// Skips where there is no GPU, and this is not the harness.
+class OnCuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto backend = cudaTestBackend(); !backend) GTEST_SKIP() << backend.error().message;
+  }
+};
+
+/// Probabilities and gradients of scores are rounded before the products that read them, as in cuDNN and flash-attn,
+/// and so is y, of which backward takes sums: as often as a chain, for which f16's tolerance is too tight.
+double toleranceFor(const OpSample& sample, DType dtype) {
+  if (sample.operation->name != "DotProductAttention" || dtype == DType::F32) return toleranceOf(dtype).relative;
+  return (dtype == DType::F16 ? 8.0 : 4.0) * toleranceOf(dtype).relative;
+}
+
+void expectLikeReference(const OpSample& sample, DType dtype, PassKind pass) {
+  const Graph graph = sampleGraph(sample, dtype, pass);
+  const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+  EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), *cudaTestBackend()), expected, toleranceFor(sample, dtype)),
+            "")
+      << sample.label << " in " << dtypeName(dtype);
+}
+
+class CudaStructuredOps : public OnCuda, public ::testing::WithParamInterface<const FusibleOperation*> {};
+
+TEST_P(CudaStructuredOps, TrainLikeTheReference) {
+  for (const DType dtype : kFloatTypes)
+    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, PassKind::Training);
+}
+
+TEST_P(CudaStructuredOps, RunForwardLikeTheReference) {
+  for (const DType dtype : kFloatTypes)
+    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, PassKind::Forward);
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, CudaStructuredOps, ::testing::ValuesIn(structuredOperations()), operationName);
+
+class CudaRotary : public OnCuda {};
+
+Graph rotaryGraph(const Shape& x, DType dtype, const AttributeValues& given) {
+  OpSample sample{.label = "rotary", .operation = unowned(*builtinOperations().find("RotaryPositionEmbedding"))};
+  sample.attributes = defaultAttributes(*sample.operation);
+  sample.attributes.set("dim", x.back());
+  for (const auto& [name, value] : given) sample.attributes.set(name, value);
+  sample.inputs = {{DType::F32, x}};
+  return sampleGraph(sample, dtype, PassKind::Training);
+}
+
+/// Packets and single pairs, of both orders; more pairs than go with one launch; parts that do not turn.
+TEST_F(CudaRotary, OfHeadsOfAnySizeIsLikeTheReference) {
+  for (const DType dtype : kFloatTypes)
+    for (const bool isInterleaved : {false, true})
+      for (const std::int64_t channels : {2, 6, 16, 24, 64, 128, 516, 1040})
+        for (const double percent : {1.0, 0.5}) {
+          if (static_cast<std::int64_t>(static_cast<double>(channels) * percent) % 2 != 0) continue;
+          const Graph graph =
+              rotaryGraph({3, 2, 5, channels}, dtype, {{"interleaved", isInterleaved}, {"rotary_percent", percent}});
+          EXPECT_EQ(
+              firstDifference(runPlan(graph, unfused(graph), *cudaTestBackend()),
+                              runPlan(graph, unfused(graph), makeReferenceBackend()), toleranceOf(dtype).relative),
+              "")
+              << toString(graph);
+        }
+}
+
+/// In float32 the angle itself would be off by more than a whole tolerance here.
+TEST_F(CudaRotary, IsAsExactAtAMillionTokensAsAtTheFirst) {
+  const Graph graph = rotaryGraph({5, 1, 1, 64}, DType::F32, {{"offset", std::int64_t{1'048'573}}});
+  EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), *cudaTestBackend()),
+                            runPlan(graph, unfused(graph), makeReferenceBackend()), 1e-6, 0.0),
+            "");
+}
+
+class CudaAttention : public OnCuda {};
+
+/// On the harness, where scores get little room: some heads or some queries at a time, with a rest.
+TEST_F(CudaAttention, InSeveralPassesIsLikeTheReference) {
+  for (const OpSample& sample : attentionSamples({.B = 1, .queries = 50, .keys = 50, .H = 2, .G = 2, .D = 4, .Dv = 4}))
+    expectLikeReference(sample, DType::F32, PassKind::Training);
+}
+
+TEST_F(CudaAttention, OfHeadsOfAnySizeIsLikeTheReference) {
+  for (const std::int64_t D : {1, 8, 24, 64, 128, 256})
+    for (const DType dtype : kFloatTypes)
+      expectLikeReference(attentionSample({.B = 1, .queries = 19, .keys = 19, .H = 4, .G = 2, .D = D, .Dv = D}), dtype,
+                          PassKind::Training);
+}
+
+/// Later tokens are not seen, whatever they are; a NaN stays in the rows that see it.
+TEST_F(CudaAttention, PropagatesNanAndInfinityLikeTheReference) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const OpSample sample = attentionSample({.B = 1, .queries = 7, .keys = 7, .H = 2, .G = 1, .D = 4, .Dv = 4});
+  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Forward);
+  for (const char* name : {"x", "k"})
+    for (const double value : {std::nan(""), kInfinity, -kInfinity}) {
+      const TensorSpec& spec = graph.value(graph.findValue(name)).spec;
+      std::vector<double> values(static_cast<std::size_t>(spec.numElements()), 0.5);
+      values[values.size() / 2] = value;
+      const NamedTensors given = {{name, Tensor::fromDoubles(spec, values)}};
+      EXPECT_EQ(firstNonFiniteDifference(runPlan(graph, unfused(graph), *cudaTestBackend(), 1, given),
+                                         runPlan(graph, unfused(graph), makeReferenceBackend(), 1, given)),
+                "")
+          << name << " with " << value;
+    }
+}
+
+TEST_F(CudaAttention, GivesTheSameBitsInEveryRun) {
+  const OpSample sample = attentionSample({.B = 2, .queries = 50, .keys = 50, .H = 4, .G = 2, .D = 8, .Dv = 8},
+                                          {{"attention_dropout", 0.4}});
+  const Graph graph = sampleGraph(sample, DType::BF16, PassKind::Training);
+  EXPECT_EQ(runPlan(graph, unfused(graph), *cudaTestBackend()), runPlan(graph, unfused(graph), *cudaTestBackend()));
+}
+
+void expectRefusalOfSums(const OpSample& sample, const char* name, const std::string& sentence) {
+  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Forward);
+  const TensorSpec& spec = graph.value(graph.findValue(name)).spec;
+  const NamedTensors given = {{name, Tensor::fromDoubles(spec, std::vector<double>{0, 4, 10})}};
+  try {
+    runPlan(graph, unfused(graph), *cudaTestBackend(), 1, given);
+    FAIL() << "no refusal";
+  } catch (const std::exception& failure) {
+    EXPECT_NE(std::string(failure.what()).find(sentence), std::string::npos) << failure.what();
+  }
+}
+
+TEST_F(CudaAttention, NamesSumsOfLengthsThatAreNotLegal) {
+  expectRefusalOfSums(attentionSample({}, {{"attn_mask_type", std::string("padding")}}), "cu_seqlens_q",
+                      "cu_seqlens_q is [0, 4, 10]; a sequence has at most 5 tokens.");
+  for (const OpSample& sample : samplesOf(*builtinOperations().find("RotaryPositionEmbedding")))
+    if (sample.label.find("thd") != std::string::npos)
+      expectRefusalOfSums(sample, "cu_seqlens", "cu_seqlens is [0, 4, 10]; there are only 9 tokens.");
+}
+
+}  // namespace
+}  // namespace fuseline::testing
