@@ -210,6 +210,22 @@ std::vector<OpSample> attentionSamples(const AttentionExtents& extents) {
   return samples;
 }
 
+Graph sampleGraph(const OpSample& sample, DType dtype, PassKind pass) {
+  GraphBuilder builder;
+  std::vector<ValueId> inputs;
+  for (std::size_t slot = 0; slot < sample.inputs.size(); ++slot) {
+    TensorSpec spec = sample.inputs[slot];
+    if (isFloat(spec.dtype)) spec.dtype = dtype;
+    inputs.push_back(builder.addInput(sample.operation->inputs[slot].name, std::move(spec)));
+  }
+  const Result<NodeId> node = builder.addNode("op", "op", sample.operation, sample.attributes, std::move(inputs));
+  if (!node) throw std::invalid_argument(node.error().message);
+  const std::vector<ValueId> outputs = builder.partial().node(*node).outputs;
+  for (std::size_t port = 0; port < outputs.size(); ++port)
+    builder.addOutput(sample.operation->outputs[port].name, outputs[port]);
+  return std::move(builder).finish(pass);
+}
+
 std::vector<OpSample> structuredSamples(const FusibleOperation& operation) {
   if (operation.name == "RotaryPositionEmbedding") return rotarySamples();
   if (operation.name == "Split") return splitSamples();

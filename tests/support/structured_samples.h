@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/graph/graph.h"
 #include "tests/support/op_samples.h"
 
 #include <string>
@@ -28,6 +29,9 @@ OpSample attentionSample(const AttentionExtents& extents, const AttributeValues&
 
 /// Masks, windows, groups, biases, sinks and formats, on extents with few and with no tokens.
 std::vector<OpSample> attentionSamples(const AttentionExtents& extents);
+
+/// The sample as a graph, its numbers in this dtype; every output is one of the pipeline.
+Graph sampleGraph(const OpSample& sample, DType dtype, PassKind pass);
 
 /// Throws where an op has no samples: a new structured op adds its own.
 std::vector<OpSample> structuredSamples(const FusibleOperation& operation);

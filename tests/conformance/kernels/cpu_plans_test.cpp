@@ -187,7 +187,7 @@ TEST(CpuKernels, AreAllReachedByAnOpOrARule) {
   // The plan's own, at branches; that of a form which only an attribute asks for (cached_input_test.cpp); and those of
   // recipes (recipes_test.cpp).
   std::set<std::string> reached = {"accumulate", "cached_activation", "quantize", "Quantize", "delayed_scaling_update"};
-  for (const FusibleOperation* op : basicOperations())
+  for (const FusibleOperation* op : allBasicOperations())
     if (!op->isView) reached.insert(op->kernelName());
   for (const FusionRule* rule : builtinRules().all()) reached.insert(rule->becomes);
   for (const cpu::KernelDef& kernel : cpu::kernelCatalog())

@@ -1,0 +1,66 @@
+// Attention over whole tensors: threads over heads and query tiles, tiles of keys that the mask leaves out skipped,
+// memory linear in the number of tokens.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/attention_form.h"
+#include "core/tensor/dtype.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fuseline::cpu {
+
+/// An attention without its pointers.
+struct AttentionProblem {
+  AttentionForm form;
+  AttentionLayouts layouts;
+  DType dtype = DType::F32;  // of q, k, v, y and their gradients
+  DType biasDType = DType::F32;
+  Shape biasShape;  // empty: none
+  Shape maskShape;
+  std::int64_t numSequences = 1;
+  int threads = 1;
+};
+
+/// What forward and backward read.
+struct AttentionInputs {
+  const std::byte* q = nullptr;
+  const std::byte* k = nullptr;
+  const std::byte* v = nullptr;
+  const std::byte* bias = nullptr;
+  const std::int64_t* mask = nullptr;
+  const std::int64_t* cuSeqlensQ = nullptr;
+  const std::int64_t* cuSeqlensKv = nullptr;
+  const float* offset = nullptr;  // softmax_offset
+};
+
+struct AttentionForwardPointers {
+  AttentionInputs inputs;
+  std::byte* y = nullptr;
+  float* lse = nullptr;  // null: not wanted
+};
+
+/// Gradients that are null are not wanted.
+struct AttentionBackwardPointers {
+  AttentionInputs inputs;
+  const std::byte* y = nullptr;
+  const std::byte* dy = nullptr;
+  const float* lse = nullptr;
+  std::byte* dq = nullptr;
+  std::byte* dk = nullptr;
+  std::byte* dv = nullptr;
+  std::byte* dbias = nullptr;
+  float* doffset = nullptr;
+};
+
+/// Both throw std::runtime_error where sums of sequence lengths are not legal: they are known at run time only.
+std::size_t attentionForwardWorkspaceBytes(const AttentionProblem& problem);
+void attentionForward(const AttentionProblem& problem, const AttentionForwardPointers& pointers, std::byte* workspace);
+
+/// The gradient of q is a sum over keys whose order depends on the number of threads, but not on their timing.
+std::size_t attentionBackwardWorkspaceBytes(const AttentionProblem& problem);
+void attentionBackward(const AttentionProblem& problem, const AttentionBackwardPointers& pointers,
+                       std::byte* workspace);
+
+}  // namespace fuseline::cpu

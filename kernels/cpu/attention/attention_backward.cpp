@@ -1,0 +1,444 @@
+// Backward: each thread takes the keys of one group of heads, or a share of them, and goes over the queries once. The
+// probabilities come again from the scores and the log-sum-exp of each row.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/attention/attention_tiles.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <omp.h>
+
+namespace fuseline::cpu {
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+/// Shares of the keys of one group, which each have a gradient of q to add up.
+constexpr std::int64_t kMostShares = 8;
+
+/// How the keys of a group are shared, where there are fewer groups than threads.
+std::int64_t numShares(const AttentionProblem& problem) {
+  const std::int64_t groups = std::max<std::int64_t>(1, problem.numSequences * problem.form.groups);
+  if (groups >= problem.threads) return 1;
+  const std::int64_t keyTiles = std::max<std::int64_t>(1, problem.layouts.k.tokens / kTileKeys);
+  return std::min({(problem.threads + groups - 1) / groups, keyTiles, kMostShares});
+}
+
+/// The tiles of one thread.
+struct BackwardTiles {
+  BackwardTiles(const AttentionProblem& problem, WorkspaceCutter& cutter)
+      : queryRows(cutter.floats(kTileQueries * paddedWidth(problem.form.qkChannels))),
+        queries(cutter.floats(problem.form.qkChannels * kTileQueries)),
+        gradientRows(cutter.floats(kTileQueries * paddedWidth(problem.form.vChannels))),
+        gradients(cutter.floats(problem.form.vChannels * kTileQueries)),
+        scores(cutter.floats(kTileElements)),
+        gradScores(cutter.floats(kTileElements)),
+        gradQueries(cutter.floats(kTileQueries * paddedWidth(problem.form.qkChannels))),
+        lse(cutter.floats(kTileQueries)),
+        delta(cutter.floats(kTileQueries)),
+        changes(problem, cutter) {}
+
+  float* queryRows;     // [kTileQueries, D], times the scale
+  float* queries;       // [D, kTileQueries]
+  float* gradientRows;  // [kTileQueries, Dv], dy
+  float* gradients;     // [Dv, kTileQueries]
+  float* scores;        // [kTileKeys, kTileQueries]
+  float* gradScores;
+  float* gradQueries;  // [kTileQueries, D]
+  float* lse;
+  float* delta;
+  ScoreTiles changes;
+};
+
+/// Sums of the gradients of a share of the keys of one group.
+struct KeyGradients {
+  float* keys = nullptr;    // [rows, D]
+  float* values = nullptr;  // [rows, Dv]
+};
+
+struct BackwardWorkspace {
+  BackwardWorkspace(const AttentionProblem& problem, std::byte* workspace)
+      : cutter(workspace),
+        keys(problem.layouts.k, problem.dtype, cutter),
+        values(problem.layouts.v, problem.dtype, cutter),
+        shares(numShares(problem)),
+        rowsOfShare((problem.layouts.k.tokens / kTileKeys / shares + 2) * kTileKeys) {
+    const TokenLayout& q = problem.layouts.q;
+    if (shares > 1) gradQueries = cutter.floats(shares * q.batch * q.tokens * q.heads * keys.width());
+    if (problem.form.hasBias()) gradBias = cutter.floats(problem.threads * kTileQueries * problem.layouts.k.tokens);
+    for (int thread = 0; thread < problem.threads; ++thread) {
+      tiles.emplace_back(problem, cutter);
+      sums.push_back(
+          {.keys = cutter.floats(rowsOfShare * keys.width()), .values = cutter.floats(rowsOfShare * values.width())});
+    }
+  }
+
+  WorkspaceCutter cutter;
+  PackedHeads keys;
+  PackedHeads values;
+  std::int64_t shares;
+  std::int64_t rowsOfShare;
+  float* gradQueries = nullptr;  // [shares, B, S, H, D], where there are several
+  float* gradBias = nullptr;     // [threads, kTileQueries, Skv]
+  std::vector<BackwardTiles> tiles;
+  std::vector<KeyGradients> sums;
+};
+
+class BackwardRun {
+ public:
+  BackwardRun(const AttentionProblem& problem, const AttentionBackwardPointers& pointers, std::byte* workspace)
+      : m_problem(problem),
+        m_form(problem.form),
+        m_pointers(pointers),
+        m_workspace(problem, workspace),
+        m_sequences(placedSequences(problem, pointers.inputs)) {}
+
+  void run() {
+    if (mayHaveGaps(m_form)) clearGradients();
+    packHeads();
+    const std::int64_t shares = m_workspace.shares;
+    const std::int64_t numJobs = static_cast<std::int64_t>(m_sequences.size()) * m_form.groups * shares;
+#pragma omp parallel for schedule(dynamic) num_threads(m_problem.threads) if (numJobs > 1)
+    for (std::int64_t job = 0; job < numJobs; ++job)
+      runGroup(m_sequences[static_cast<std::size_t>(job / shares / m_form.groups)], job / shares % m_form.groups,
+               job % shares);
+    if (shares > 1 && m_pointers.dq) addShares();
+    if (m_pointers.dbias) addBiasGradients();
+    if (m_pointers.doffset) addOffsetGradients();
+  }
+
+ private:
+  using Tiles = BackwardTiles;
+
+  static std::size_t ownThread() { return static_cast<std::size_t>(omp_get_thread_num()); }
+
+  void clear(std::byte* gradient, const TokenLayout& layout) const {
+    const std::int64_t elements = layout.batch * layout.tokens * layout.heads * layout.channels;
+    if (gradient) std::memset(gradient, 0, static_cast<std::size_t>(elements * sizeBytes(m_problem.dtype)));
+  }
+
+  /// Tokens that no sequence has get 0.
+  void clearGradients() const {
+    clear(m_pointers.dq, m_problem.layouts.q);
+    clear(m_pointers.dk, m_problem.layouts.k);
+    clear(m_pointers.dv, m_problem.layouts.v);
+  }
+
+  void packHeads() const {
+    const std::int64_t G = m_form.groups;
+    const auto numJobs = static_cast<std::int64_t>(m_sequences.size()) * G;
+    if (m_workspace.keys.isDirect() && m_workspace.values.isDirect()) return;
+#pragma omp parallel for num_threads(m_problem.threads) if (numJobs > 1)
+    for (std::int64_t job = 0; job < numJobs; ++job) {
+      const PlacedSequence& sequence = m_sequences[static_cast<std::size_t>(job / G)];
+      const AttentionSequence& tokens = sequence.tokens;
+      if (!m_workspace.keys.isDirect())
+        m_workspace.keys.pack(m_pointers.inputs.k, tokens.entry, tokens.keys, sequence.firstKey, job % G);
+      if (!m_workspace.values.isDirect())
+        m_workspace.values.pack(m_pointers.inputs.v, tokens.entry, tokens.keys, sequence.firstKey, job % G);
+    }
+  }
+
+  FloatRows keysOf(const QueryTile& queries) const { return rowsOf(m_workspace.keys, m_pointers.inputs.k, queries); }
+  FloatRows valuesOf(const QueryTile& queries) const {
+    return rowsOf(m_workspace.values, m_pointers.inputs.v, queries);
+  }
+  FloatRows rowsOf(const PackedHeads& heads, const std::byte* source, const QueryTile& queries) const {
+    const AttentionSequence& tokens = queries.sequence->tokens;
+    return heads.rows(source, tokens.entry, tokens.keys, queries.sequence->firstKey,
+                      queries.head / m_form.headsPerGroup());
+  }
+
+  // ---- one tile of scores
+
+  void readQueries(const QueryTile& queries, Tiles& tiles) const {
+    const AttentionLayouts& layouts = m_problem.layouts;
+    const HeadRowFunctions& rows = headRowFunctions(m_problem.dtype);
+    const auto rowsAt = [&](const std::byte* data, const TokenLayout& layout) {
+      return headRows(data, m_problem.dtype, layout, queries.entry(), queries.token(), queries.head);
+    };
+    const RowsOf dy = rowsAt(m_pointers.dy, layouts.y);
+    const std::int64_t width = m_workspace.keys.width();
+    const std::int64_t valueWidth = m_workspace.values.width();
+    rows.read(rowsAt(m_pointers.inputs.q, layouts.q), queries.count, layouts.q.channels,
+              static_cast<float>(m_form.scale), tiles.queryRows, width);
+    rows.read(dy, queries.count, layouts.y.channels, 1.0F, tiles.gradientRows, valueWidth);
+    const auto transpose = attentionFunctions().transpose;
+    transpose(tiles.queryRows, width, queries.count, layouts.q.channels, tiles.queries, kTileQueries);
+    transpose(tiles.gradientRows, valueWidth, queries.count, layouts.y.channels, tiles.gradients, kTileQueries);
+    std::fill_n(tiles.delta, kTileQueries, 0.0F);
+    rows.dot(dy, rowsAt(m_pointers.y, layouts.y), queries.count, layouts.y.channels, tiles.delta);
+    for (std::int64_t i = 0; i < kTileQueries; ++i) {
+      const float lse = i < queries.count ? lseAt(queries, i) : kInfinity;
+      tiles.lse[i] = lse == -kInfinity ? kInfinity : lse;  // exp(score - inf) is 0
+    }
+  }
+
+  float lseAt(const QueryTile& queries, std::int64_t i) const {
+    return m_pointers.lse[lseIndex(m_form, m_problem.layouts.q, queries.entry(), queries.token() + i, queries.head)];
+  }
+
+  /// A bias that is added after the soft cap does not feel its slope.
+  enum class GradientOf { Products, Bias };
+
+  /// scores: P with dropout; gradScores: dS.
+  void fillScores(const QueryTile& queries, const KeyTile& tile, GradientOf what, Tiles& tiles) const {
+    const AttentionFunctions& functions = attentionFunctions();
+    const std::int64_t lanes = paddedWidth(queries.count);
+    const auto multiply = [&](const FloatRows& rows, const float* by, std::int64_t channels, float* to) {
+      functions.multiply({.a = rows.at(tile.first),
+                          .aRow = rows.stride,
+                          .b = by,
+                          .bRow = kTileQueries,
+                          .c = to,
+                          .cRow = kTileQueries,
+                          .m = tile.count,
+                          .n = lanes,
+                          .k = channels});
+    };
+    multiply(keysOf(queries), tiles.queries, m_form.qkChannels, tiles.scores);
+    multiply(valuesOf(queries), tiles.gradients, m_form.vChannels, tiles.gradScores);
+    ScoreChange change;
+    if (changesScores(m_form)) {
+      change = tiles.changes.change(m_pointers.inputs, queries, tile, true);
+      functions.changeScores(tiles.scores, tile.count, lanes, change);
+    }
+    const bool isCapped = what == GradientOf::Products || m_form.bias == AttentionBias::PreScale;
+    functions.softmaxGrad({.scores = tiles.scores,
+                           .gradProbabilities = tiles.gradScores,
+                           .kept = tiles.changes.kept(queries, tile),
+                           .slope = isCapped ? change.slope : nullptr,
+                           .visible = change.visible,
+                           .keys = tile.count,
+                           .queries = lanes,
+                           .range = tiles.changes.range(queries, tile),
+                           .lse = tiles.lse,
+                           .delta = tiles.delta});
+  }
+
+  // ---- gradients of q, k and v
+
+  /// One share of the keys of a group of a sequence.
+  void runGroup(const PlacedSequence& sequence, std::int64_t group, std::int64_t share) {
+    Tiles& tiles = m_workspace.tiles[ownThread()];
+    const KeyGradients& sums = m_workspace.sums[ownThread()];
+    const auto clearSums = [&](float* rows, std::int64_t width) {
+      const std::int64_t count = std::min(m_workspace.rowsOfShare, sequence.tokens.keys.size + kTileKeys);
+      std::memset(rows, 0, static_cast<std::size_t>(count * width) * sizeof(float));
+    };
+    if (m_pointers.dk) clearSums(sums.keys, m_workspace.keys.width());
+    if (m_pointers.dv) clearSums(sums.values, m_workspace.values.width());
+    for (std::int64_t i = 0; i < m_form.headsPerGroup(); ++i)
+      for (const QueryTile& queries : queryTilesOf(sequence, group * m_form.headsPerGroup() + i))
+        runTile(queries, share, sums, tiles);
+    if (m_pointers.dk)
+      writeShare(sequence, group, share, sums.keys, m_workspace.keys.width(), m_pointers.dk, m_problem.layouts.k);
+    if (m_pointers.dv)
+      writeShare(sequence, group, share, sums.values, m_workspace.values.width(), m_pointers.dv, m_problem.layouts.v);
+  }
+
+  bool isOfShare(const KeyTile& tile, std::int64_t share) const {
+    return tile.first / kTileKeys % m_workspace.shares == share;
+  }
+  /// Where a key's sums stand among those of its share.
+  std::int64_t rowInShare(std::int64_t key) const {
+    return key / kTileKeys / m_workspace.shares * kTileKeys + key % kTileKeys;
+  }
+
+  void runTile(const QueryTile& queries, std::int64_t share, const KeyGradients& sums, Tiles& tiles) {
+    readQueries(queries, tiles);
+    bool isFirst = true;
+    for (const KeyTile& tile : keyTilesOf(m_form, queries)) {
+      if (!isOfShare(tile, share)) continue;
+      fillScores(queries, tile, GradientOf::Products, tiles);
+      addKeyGradients(queries, tile, sums, tiles);
+      if (m_pointers.dq) addQueryGradients(queries, tile, isFirst, tiles);
+      isFirst = false;
+    }
+    if (!m_pointers.dq) return;
+    const std::int64_t width = m_workspace.keys.width();
+    if (isFirst) std::memset(tiles.gradQueries, 0, static_cast<std::size_t>(queries.count * width) * sizeof(float));
+    writeQueryGradients(queries, share, tiles);
+  }
+
+  /// dv += P^T dy; dk += dS^T q, with the scale in q.
+  void addKeyGradients(const QueryTile& queries, const KeyTile& tile, const KeyGradients& sums, Tiles& tiles) const {
+    const auto add = [&](const float* scores, const float* rows, float* to, std::int64_t width) {
+      attentionFunctions().multiply({.a = scores,
+                                     .aRow = kTileQueries,
+                                     .b = rows,
+                                     .bRow = width,
+                                     .c = to + rowInShare(tile.first) * width,
+                                     .cRow = width,
+                                     .m = tile.count,
+                                     .n = width,
+                                     .k = queries.count,
+                                     .accumulates = true});
+    };
+    if (m_pointers.dv) add(tiles.scores, tiles.gradientRows, sums.values, m_workspace.values.width());
+    if (m_pointers.dk) add(tiles.gradScores, tiles.queryRows, sums.keys, m_workspace.keys.width());
+  }
+
+  /// dq += dS k; the scale follows when it is written.
+  void addQueryGradients(const QueryTile& queries, const KeyTile& tile, bool isFirst, Tiles& tiles) const {
+    const FloatRows keys = keysOf(queries);
+    const std::int64_t width = m_workspace.keys.width();
+    attentionFunctions().multiply({.a = tiles.gradScores,
+                                   .aRow = 1,
+                                   .aCol = kTileQueries,
+                                   .b = keys.at(tile.first),
+                                   .bRow = keys.stride,
+                                   .c = tiles.gradQueries,
+                                   .cRow = width,
+                                   .m = queries.count,
+                                   .n = width,
+                                   .k = tile.count,
+                                   .accumulates = !isFirst});
+  }
+
+  /// The sums of one share: its rows of a head follow each other.
+  float* shareRows(std::int64_t share, std::int64_t entry, std::int64_t token, std::int64_t head) const {
+    const TokenLayout& q = m_problem.layouts.q;
+    const std::int64_t row = ((share * q.batch + entry) * q.heads + head) * q.tokens + token;
+    return m_workspace.gradQueries + row * m_workspace.keys.width();
+  }
+
+  void writeQueryGradients(const QueryTile& queries, std::int64_t share, const Tiles& tiles) const {
+    const std::int64_t width = m_workspace.keys.width();
+    if (m_workspace.shares > 1) {
+      std::memcpy(shareRows(share, queries.entry(), queries.token(), queries.head), tiles.gradQueries,
+                  static_cast<std::size_t>(queries.count * width) * sizeof(float));
+      return;
+    }
+    writeRows(tiles.gradQueries, queries);
+  }
+
+  void writeRows(const float* rows, const QueryTile& queries) const {
+    headRowFunctions(m_problem.dtype)
+        .write(rows, m_workspace.keys.width(), queries.count, m_form.qkChannels, nullptr,
+               static_cast<float>(m_form.scale),
+               headRows(m_pointers.dq, m_problem.dtype, m_problem.layouts.q, queries.entry(), queries.token(),
+                        queries.head));
+  }
+
+  /// dq is the sum of those of all shares, in their order.
+  void addShares() const {
+    std::vector<QueryTile> jobs;
+    for (const PlacedSequence& sequence : m_sequences)
+      for (std::int64_t head = 0; head < m_form.heads; ++head)
+        for (const QueryTile& tile : queryTilesOf(sequence, head)) jobs.push_back(tile);
+    const auto numJobs = static_cast<std::int64_t>(jobs.size());
+#pragma omp parallel for num_threads(m_problem.threads)
+    for (std::int64_t job = 0; job < numJobs; ++job) {
+      const QueryTile& queries = jobs[static_cast<std::size_t>(job)];
+      const auto rowsOfShare = [&](std::int64_t share) {
+        return shareRows(share, queries.entry(), queries.token(), queries.head);
+      };
+      float* const sum = rowsOfShare(0);
+      for (std::int64_t share = 1; share < m_workspace.shares; ++share) {
+        const float* const part = rowsOfShare(share);
+        for (std::int64_t i = 0; i < queries.count * m_workspace.keys.width(); ++i) sum[i] += part[i];
+      }
+      writeRows(sum, queries);
+    }
+  }
+
+  void writeShare(const PlacedSequence& sequence, std::int64_t group, std::int64_t share, const float* sums,
+                  std::int64_t width, std::byte* gradient, const TokenLayout& layout) const {
+    const AttentionSequence& tokens = sequence.tokens;
+    for (std::int64_t key = share * kTileKeys; key < tokens.keys.size; key += m_workspace.shares * kTileKeys)
+      headRowFunctions(m_problem.dtype)
+          .write(sums + rowInShare(key) * width, width, std::min(kTileKeys, tokens.keys.size - key), layout.channels,
+                 nullptr, 1.0F,
+                 headRows(gradient, m_problem.dtype, layout, tokens.entry, tokens.keys.first + key, group));
+  }
+
+  // ---- gradients of the bias and of the sinks
+
+  /// One tile of rows of one matrix of the bias, for all sequences and heads that read it.
+  void addBiasGradients() const {
+    const Shape& shape = m_problem.biasShape;
+    const std::int64_t tiles = (shape[2] + kTileQueries - 1) / kTileQueries;
+    const std::int64_t numJobs = shape[0] * shape[1] * tiles;
+#pragma omp parallel for schedule(dynamic) num_threads(m_problem.threads) if (numJobs > 1)
+    for (std::int64_t job = 0; job < numJobs; ++job)
+      addBiasRows(job / tiles / shape[1], job / tiles % shape[1], job % tiles * kTileQueries);
+  }
+
+  void addBiasRows(std::int64_t biasEntry, std::int64_t biasHead, std::int64_t firstQuery) const {
+    const Shape& shape = m_problem.biasShape;
+    const std::int64_t keys = shape[3];
+    float* const sums =
+        m_workspace.gradBias + static_cast<std::int64_t>(ownThread()) * kTileQueries * m_problem.layouts.k.tokens;
+    std::fill_n(sums, kTileQueries * keys, 0.0F);
+    for (const PlacedSequence& sequence : m_sequences)
+      for (std::int64_t head = 0; head < m_form.heads; ++head) {
+        const bool reads = (shape[0] == 1 || sequence.tokens.entry == biasEntry) && (shape[1] == 1 || head == biasHead);
+        const std::int64_t count = std::min(kTileQueries, sequence.tokens.queries.size - firstQuery);
+        if (reads && count > 0)
+          addBiasTiles({.sequence = &sequence, .head = head, .first = firstQuery, .count = count}, sums);
+      }
+    const std::int64_t row = (biasEntry * shape[1] + biasHead) * shape[2] + firstQuery;
+    headRowFunctions(m_problem.biasDType)
+        .write(sums, keys, std::min(kTileQueries, shape[2] - firstQuery), keys, nullptr, 1.0F,
+               {.data = m_pointers.dbias + row * keys * sizeBytes(m_problem.biasDType), .stride = keys});
+  }
+
+  void addBiasTiles(const QueryTile& queries, float* sums) const {
+    Tiles& tiles = const_cast<Tiles&>(m_workspace.tiles[ownThread()]);
+    readQueries(queries, tiles);
+    const float factor = m_form.bias == AttentionBias::PreScale ? static_cast<float>(m_form.scale) : 1.0F;
+    for (const KeyTile& tile : keyTilesOf(m_form, queries)) {
+      fillScores(queries, tile, GradientOf::Bias, tiles);
+      for (std::int64_t i = 0; i < queries.count; ++i)
+        for (std::int64_t j = 0; j < tile.count; ++j)
+          sums[i * m_problem.layouts.k.tokens + tile.first + j] += factor * tiles.gradScores[j * kTileQueries + i];
+    }
+  }
+
+  /// doffset = -sum of exp(offset - lse) delta over all rows of the head.
+  void addOffsetGradients() const {
+#pragma omp parallel for num_threads(m_problem.threads)
+    for (std::int64_t head = 0; head < m_form.heads; ++head) {
+      double sum = 0.0;
+      for (const PlacedSequence& sequence : m_sequences)
+        for (const QueryTile& queries : queryTilesOf(sequence, head)) sum -= offsetGradient(queries);
+      m_pointers.doffset[head] = static_cast<float>(sum);
+    }
+  }
+
+  double offsetGradient(const QueryTile& queries) const {
+    const TokenLayout& y = m_problem.layouts.y;
+    const auto rowsAt = [&](const std::byte* data) {
+      return headRows(data, m_problem.dtype, y, queries.entry(), queries.token(), queries.head);
+    };
+    float delta[kTileQueries];
+    headRowFunctions(m_problem.dtype)
+        .dot(rowsAt(m_pointers.dy), rowsAt(m_pointers.y), queries.count, y.channels, delta);
+    double sum = 0.0;
+    for (std::int64_t i = 0; i < queries.count; ++i)
+      sum += std::exp(static_cast<double>(m_pointers.inputs.offset[queries.head]) - lseAt(queries, i)) * delta[i];
+    return sum;
+  }
+
+  const AttentionProblem& m_problem;
+  const AttentionForm& m_form;
+  const AttentionBackwardPointers& m_pointers;
+  BackwardWorkspace m_workspace;
+  std::vector<PlacedSequence> m_sequences;
+};
+
+}  // namespace
+
+std::size_t attentionBackwardWorkspaceBytes(const AttentionProblem& problem) {
+  return BackwardWorkspace(problem, nullptr).cutter.used();
+}
+
+void attentionBackward(const AttentionProblem& problem, const AttentionBackwardPointers& pointers,
+                       std::byte* workspace) {
+  BackwardRun(problem, pointers, workspace).run();
+}
+
+}  // namespace fuseline::cpu

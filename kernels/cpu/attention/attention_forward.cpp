@@ -1,0 +1,204 @@
+// Forward: each thread takes a tile of queries of one head, and goes over the keys once.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/attention/attention_tiles.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include <omp.h>
+
+namespace fuseline::cpu {
+
+namespace {
+
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+/// The tiles of one thread.
+struct ForwardTiles {
+  ForwardTiles(const AttentionProblem& problem, WorkspaceCutter& cutter)
+      : queryRows(cutter.floats(kTileQueries * paddedWidth(problem.form.qkChannels))),
+        queries(cutter.floats(problem.form.qkChannels * kTileQueries)),
+        scores(cutter.floats(kTileKeys * kTileQueries)),
+        sums(cutter.floats(kTileQueries * paddedWidth(problem.form.vChannels))),
+        largest(cutter.floats(kTileQueries)),
+        total(cutter.floats(kTileQueries)),
+        keep(cutter.floats(kTileQueries)),
+        changes(problem, cutter) {}
+
+  float* queryRows;  // [kTileQueries, D]
+  float* queries;    // [D, kTileQueries]
+  float* scores;     // [kTileKeys, kTileQueries]
+  float* sums;       // [kTileQueries, Dv], of exp(score) v
+  float* largest;
+  float* total;
+  float* keep;
+  ScoreTiles changes;
+};
+
+/// The workspace: keys and values for all, then the tiles of each thread.
+struct ForwardWorkspace {
+  ForwardWorkspace(const AttentionProblem& problem, std::byte* workspace)
+      : cutter(workspace),
+        keys(problem.layouts.k, problem.dtype, cutter),
+        values(problem.layouts.v, problem.dtype, cutter) {
+    for (int thread = 0; thread < problem.threads; ++thread) tiles.emplace_back(problem, cutter);
+  }
+
+  WorkspaceCutter cutter;
+  PackedHeads keys;
+  PackedHeads values;
+  std::vector<ForwardTiles> tiles;
+};
+
+class ForwardRun {
+ public:
+  ForwardRun(const AttentionProblem& problem, const AttentionForwardPointers& pointers, std::byte* workspace)
+      : m_problem(problem),
+        m_form(problem.form),
+        m_pointers(pointers),
+        m_workspace(problem, workspace),
+        m_sequences(placedSequences(problem, pointers.inputs)) {}
+
+  void run() {
+    if (mayHaveGaps(m_form)) clearResults();
+    packHeads();
+    std::vector<QueryTile> jobs;
+    for (const PlacedSequence& sequence : m_sequences)
+      for (std::int64_t head = 0; head < m_form.heads; ++head)
+        for (const QueryTile& tile : queryTilesOf(sequence, head)) jobs.push_back(tile);
+    const auto numJobs = static_cast<std::int64_t>(jobs.size());
+#pragma omp parallel for schedule(dynamic) num_threads(m_problem.threads) if (numJobs > 1)
+    for (std::int64_t job = 0; job < numJobs; ++job)
+      runTile(jobs[static_cast<std::size_t>(job)], m_workspace.tiles[static_cast<std::size_t>(omp_get_thread_num())]);
+  }
+
+ private:
+  void clearResults() {
+    const TokenLayout& y = m_problem.layouts.y;
+    const std::int64_t rows = y.batch * y.tokens * y.heads;
+    std::memset(m_pointers.y, 0, static_cast<std::size_t>(rows * y.channels * sizeBytes(m_problem.dtype)));
+    if (m_pointers.lse) std::fill_n(m_pointers.lse, rows, kNothing);
+  }
+
+  void packHeads() {
+    const std::int64_t G = m_form.groups;
+    const auto numJobs = static_cast<std::int64_t>(m_sequences.size()) * G;
+    if (m_workspace.keys.isDirect() && m_workspace.values.isDirect()) return;
+#pragma omp parallel for num_threads(m_problem.threads) if (numJobs > 1)
+    for (std::int64_t job = 0; job < numJobs; ++job) {
+      const PlacedSequence& sequence = m_sequences[static_cast<std::size_t>(job / G)];
+      const AttentionSequence& tokens = sequence.tokens;
+      if (!m_workspace.keys.isDirect())
+        m_workspace.keys.pack(m_pointers.inputs.k, tokens.entry, tokens.keys, sequence.firstKey, job % G);
+      if (!m_workspace.values.isDirect())
+        m_workspace.values.pack(m_pointers.inputs.v, tokens.entry, tokens.keys, sequence.firstKey, job % G);
+    }
+  }
+
+  FloatRows rowsOf(const PackedHeads& heads, const std::byte* source, const QueryTile& queries) const {
+    const AttentionSequence& tokens = queries.sequence->tokens;
+    return heads.rows(source, tokens.entry, tokens.keys, queries.sequence->firstKey,
+                      queries.head / m_form.headsPerGroup());
+  }
+
+  void runTile(const QueryTile& queries, ForwardTiles& tiles) {
+    readQueries(queries, tiles);
+    const FloatRows keys = rowsOf(m_workspace.keys, m_pointers.inputs.k, queries);
+    const FloatRows values = rowsOf(m_workspace.values, m_pointers.inputs.v, queries);
+    bool isFirst = true;
+    for (const KeyTile& tile : keyTilesOf(m_form, queries)) {
+      addKeys(queries, tile, keys, values, isFirst, tiles);
+      isFirst = false;
+    }
+    if (isFirst)
+      std::memset(tiles.sums, 0, static_cast<std::size_t>(queries.count * m_workspace.values.width()) * sizeof(float));
+    finish(queries, tiles);
+  }
+
+  void readQueries(const QueryTile& queries, ForwardTiles& tiles) {
+    const TokenLayout& q = m_problem.layouts.q;
+    const std::int64_t width = m_workspace.keys.width();
+    headRowFunctions(m_problem.dtype)
+        .read(headRows(m_pointers.inputs.q, m_problem.dtype, q, queries.entry(), queries.token(), queries.head),
+              queries.count, q.channels, static_cast<float>(m_form.scale), tiles.queryRows, width);
+    attentionFunctions().transpose(tiles.queryRows, width, queries.count, q.channels, tiles.queries, kTileQueries);
+    std::fill_n(tiles.largest, kTileQueries, m_form.hasSink() ? sinkOf(queries.head) : kNothing);
+    std::fill_n(tiles.total, kTileQueries, m_form.hasSink() ? 1.0F : 0.0F);
+  }
+
+  float sinkOf(std::int64_t head) const { return m_pointers.inputs.offset ? m_pointers.inputs.offset[head] : 0.0F; }
+
+  void addKeys(const QueryTile& queries, const KeyTile& tile, const FloatRows& keys, const FloatRows& values,
+               bool isFirst, ForwardTiles& tiles) {
+    const AttentionFunctions& functions = attentionFunctions();
+    const std::int64_t lanes = paddedWidth(queries.count);
+    functions.multiply({.a = keys.at(tile.first),
+                        .aRow = keys.stride,
+                        .b = tiles.queries,
+                        .bRow = kTileQueries,
+                        .c = tiles.scores,
+                        .cRow = kTileQueries,
+                        .m = tile.count,
+                        .n = lanes,
+                        .k = m_form.qkChannels});
+    if (changesScores(m_form))
+      functions.changeScores(tiles.scores, tile.count, lanes,
+                             tiles.changes.change(m_pointers.inputs, queries, tile, false));
+    functions.softmax({.scores = tiles.scores,
+                       .keys = tile.count,
+                       .queries = lanes,
+                       .range = tiles.changes.range(queries, tile),
+                       .largest = tiles.largest,
+                       .sum = tiles.total,
+                       .keep = tiles.keep});
+    if (const float* const kept = tiles.changes.kept(queries, tile))
+      for (std::int64_t i = 0; i < tile.count * kTileQueries; ++i) tiles.scores[i] *= kept[i];
+    functions.multiply({.a = tiles.scores,
+                        .aRow = 1,
+                        .aCol = kTileQueries,
+                        .b = values.at(tile.first),
+                        .bRow = values.stride,
+                        .c = tiles.sums,
+                        .cRow = m_workspace.values.width(),
+                        .m = queries.count,
+                        .n = m_workspace.values.width(),
+                        .k = tile.count,
+                        .keep = isFirst ? nullptr : tiles.keep});
+  }
+
+  /// y = sums / total; 0 where a query has seen no key.
+  void finish(const QueryTile& queries, ForwardTiles& tiles) {
+    for (std::int64_t i = 0; i < queries.count; ++i) {
+      const float total = tiles.total[i];
+      if (m_pointers.lse)
+        m_pointers.lse[lseIndex(m_form, m_problem.layouts.q, queries.entry(), queries.token() + i, queries.head)] =
+            total == 0.0F ? kNothing : tiles.largest[i] + std::log(total);
+      tiles.keep[i] = total == 0.0F ? 0.0F : 1.0F / total;
+    }
+    headRowFunctions(m_problem.dtype)
+        .write(tiles.sums, m_workspace.values.width(), queries.count, m_form.vChannels, tiles.keep, 1.0F,
+               headRows(m_pointers.y, m_problem.dtype, m_problem.layouts.y, queries.entry(), queries.token(),
+                        queries.head));
+  }
+
+  const AttentionProblem& m_problem;
+  const AttentionForm& m_form;
+  const AttentionForwardPointers& m_pointers;
+  ForwardWorkspace m_workspace;
+  std::vector<PlacedSequence> m_sequences;
+};
+
+}  // namespace
+
+std::size_t attentionForwardWorkspaceBytes(const AttentionProblem& problem) {
+  return ForwardWorkspace(problem, nullptr).cutter.used();
+}
+
+void attentionForward(const AttentionProblem& problem, const AttentionForwardPointers& pointers, std::byte* workspace) {
+  ForwardRun(problem, pointers, workspace).run();
+}
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,195 @@
+// Packs heads, and fills the tiles that change scores.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/attention/attention_tiles.h"
+
+#include "kernels/cpu/elementwise/strip_functions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+namespace fuseline::cpu {
+
+namespace {
+
+/// Rows that are a multiple of a page's quarter apart compete for the same lines of a cache.
+constexpr std::int64_t kCompetingBytes = 1024;
+
+bool standsWell(const TokenLayout& layout, DType dtype) {
+  if (dtype != DType::F32 || layout.channels % kLanePad != 0) return false;
+  return layout.tokenStride == layout.channels || layout.tokenStride * sizeBytes(dtype) % kCompetingBytes != 0;
+}
+
+std::int64_t tilesIn(std::int64_t count, std::int64_t tile) { return (count + tile - 1) / tile; }
+
+}  // namespace
+
+RowsOf headRows(const std::byte* data, DType dtype, const TokenLayout& layout, std::int64_t entry, std::int64_t token,
+                std::int64_t head) {
+  // Rows are read or written by what they are given to.
+  auto* const first = const_cast<std::byte*>(data) + layout.offset(entry, token, head) * sizeBytes(dtype);
+  return {.data = first, .stride = layout.tokenStride};
+}
+
+PackedHeads::PackedHeads(const TokenLayout& layout, DType dtype, WorkspaceCutter& cutter)
+    : m_layout(layout), m_dtype(dtype), m_isDirect(standsWell(layout, dtype)), m_width(paddedWidth(layout.channels)) {
+  if (!m_isDirect) m_packed = cutter.floats(layout.batch * layout.tokens * layout.heads * m_width);
+}
+
+void PackedHeads::pack(const std::byte* source, std::int64_t entry, const TokenSpan& tokens, std::int64_t firstRow,
+                       std::int64_t head) const {
+  const FloatRows to = rows(source, entry, tokens, firstRow, head);
+  headRowFunctions(m_dtype).read(headRows(source, m_dtype, m_layout, entry, tokens.first, head), tokens.size,
+                                 m_layout.channels, 1.0F, const_cast<float*>(to.data), m_width);
+}
+
+FloatRows PackedHeads::rows(const std::byte* source, std::int64_t entry, const TokenSpan& tokens, std::int64_t firstRow,
+                            std::int64_t head) const {
+  if (!m_isDirect)
+    return {.data = m_packed + (firstRow * m_layout.heads + head * tokens.size) * m_width, .stride = m_width};
+  return {.data = reinterpret_cast<const float*>(source) + m_layout.offset(entry, tokens.first, head),
+          .stride = m_layout.tokenStride};
+}
+
+std::vector<KeyTile> keyTilesOf(const AttentionForm& form, const QueryTile& queries) {
+  const auto keysOf = [&](std::int64_t query) { return form.keysOf(query, queries.numQueries(), queries.numKeys()); };
+  // Ranges only grow from one query to the next.
+  const std::int64_t begin = keysOf(queries.first).first;
+  const std::int64_t end = keysOf(queries.first + queries.count - 1).last;
+  std::vector<KeyTile> tiles;
+  for (std::int64_t first = begin; first < end;) {
+    const std::int64_t last = std::min(end, (first / kTileKeys + 1) * kTileKeys);
+    tiles.push_back({.first = first, .count = last - first});
+    first = last;
+  }
+  return tiles;
+}
+
+std::vector<QueryTile> queryTilesOf(const PlacedSequence& sequence, std::int64_t head) {
+  const std::int64_t numQueries = sequence.tokens.queries.size;
+  std::vector<QueryTile> tiles;
+  for (std::int64_t tile = tilesIn(numQueries, kTileQueries) - 1; tile >= 0; --tile) {
+    const std::int64_t first = tile * kTileQueries;
+    tiles.push_back(
+        {.sequence = &sequence, .head = head, .first = first, .count = std::min(kTileQueries, numQueries - first)});
+  }
+  return tiles;
+}
+
+bool changesScores(const AttentionForm& form) {
+  return form.bias != AttentionBias::None || form.softcap != 0.0 || form.maskSlot >= 0;
+}
+
+ScoreTiles::ScoreTiles(const AttentionProblem& problem, WorkspaceCutter& cutter)
+    : m_problem(problem),
+      m_slopes(problem.form.bias == AttentionBias::Alibi ? alibiSlopes(problem.form.heads) : std::vector<double>()),
+      m_first(cutter.integers(kTileQueries)),
+      m_last(cutter.integers(kTileQueries)) {
+  const AttentionForm& form = problem.form;
+  const auto tileIf = [&](bool isNeeded) { return isNeeded ? cutter.floats(kTileElements) : nullptr; };
+  m_rows = tileIf(form.hasBias() || form.dropout > 0.0);
+  m_addend = tileIf(form.bias != AttentionBias::None);
+  m_slope = tileIf(form.softcap != 0.0);
+  m_visible = tileIf(form.maskSlot >= 0);
+  m_kept = tileIf(form.dropout > 0.0);
+}
+
+TileRange ScoreTiles::range(const QueryTile& queries, const KeyTile& keys) {
+  const auto inTile = [&](std::int64_t key) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(key - keys.first, 0, keys.count));
+  };
+  bool isAll = true;
+  for (std::int64_t i = 0; i < kTileQueries; ++i) {
+    const KeyRange seen = i < queries.count
+                              ? m_problem.form.keysOf(queries.first + i, queries.numQueries(), queries.numKeys())
+                              : KeyRange{};
+    m_first[i] = inTile(seen.first);
+    m_last[i] = inTile(seen.last);
+    isAll = isAll && (i >= queries.count || (m_first[i] == 0 && m_last[i] == keys.count));
+  }
+  return isAll ? TileRange{} : TileRange{.first = m_first, .last = m_last};
+}
+
+std::int64_t scoreOffset(const ScoreLayout& layout, const QueryTile& queries, const KeyTile& keys) {
+  return queries.entry() * layout.batchStride + queries.head * layout.headStride + queries.first * layout.rowStride +
+         keys.first;
+}
+
+const float* ScoreTiles::biasTile(const std::byte* bias, const QueryTile& queries, const KeyTile& keys) {
+  const ScoreLayout layout = scoreLayout(m_problem.biasShape);
+  const std::int64_t offset = scoreOffset(layout, queries, keys) * sizeBytes(m_problem.biasDType);
+  const double factor = m_problem.form.bias == AttentionBias::PreScale ? m_problem.form.scale : 1.0;
+  headRowFunctions(m_problem.biasDType)
+      .read({.data = const_cast<std::byte*>(bias) + offset, .stride = layout.rowStride}, queries.count, keys.count,
+            static_cast<float>(factor), m_rows, paddedWidth(keys.count));
+  attentionFunctions().transpose(m_rows, paddedWidth(keys.count), queries.count, keys.count, m_addend, kTileQueries);
+  return m_addend;
+}
+
+const float* ScoreTiles::alibiTile(const QueryTile& queries, const KeyTile& keys) {
+  const auto slope = static_cast<float>(m_slopes[static_cast<std::size_t>(queries.head)]);
+  const std::int64_t delta = m_problem.form.delta(queries.numQueries(), queries.numKeys());
+  for (std::int64_t j = 0; j < keys.count; ++j)
+    for (std::int64_t i = 0; i < kTileQueries; ++i) {
+      const std::int64_t distance = queries.first + i + delta - keys.first - j;
+      m_addend[j * kTileQueries + i] = -slope * static_cast<float>(std::abs(distance));
+    }
+  return m_addend;
+}
+
+const float* ScoreTiles::visibleTile(const std::int64_t* mask, const QueryTile& queries, const KeyTile& keys) {
+  const ScoreLayout layout = scoreLayout(m_problem.maskShape);
+  const std::int64_t* const first = mask + scoreOffset(layout, queries, keys);
+  for (std::int64_t j = 0; j < keys.count; ++j)
+    for (std::int64_t i = 0; i < kTileQueries; ++i)
+      m_visible[j * kTileQueries + i] = i < queries.count && first[i * layout.rowStride + j] == 0 ? 1.0F : 0.0F;
+  return m_visible;
+}
+
+ScoreChange ScoreTiles::change(const AttentionInputs& inputs, const QueryTile& queries, const KeyTile& keys,
+                               bool needsSlope) {
+  ScoreChange change{.softcap = static_cast<float>(m_problem.form.softcap), .slope = needsSlope ? m_slope : nullptr};
+  switch (m_problem.form.bias) {
+    case AttentionBias::None: break;
+    case AttentionBias::PreScale: change.before = biasTile(inputs.bias, queries, keys); break;
+    case AttentionBias::PostScale: change.after = biasTile(inputs.bias, queries, keys); break;
+    case AttentionBias::Alibi: change.after = alibiTile(queries, keys); break;
+  }
+  if (inputs.mask) change.visible = visibleTile(inputs.mask, queries, keys);
+  return change;
+}
+
+const float* ScoreTiles::kept(const QueryTile& queries, const KeyTile& keys) {
+  const AttentionForm& form = m_problem.form;
+  if (form.dropout == 0.0) return nullptr;
+  const DropoutFunction draw = dropoutFunction();
+  const auto kept = static_cast<float>(form.keptScale());
+  for (std::int64_t i = 0; i < queries.count; ++i) {
+    const std::uint64_t row = dropoutIndex(m_problem.layouts, queries.entry(), queries.head, queries.token() + i);
+    const auto key = static_cast<std::uint64_t>(queries.sequence->tokens.keys.first + keys.first);
+    draw(m_rows + i * kTileKeys, form.dropoutMask, kept, row + key, static_cast<std::size_t>(keys.count));
+  }
+  attentionFunctions().transpose(m_rows, kTileKeys, queries.count, keys.count, m_kept, kTileQueries);
+  return m_kept;
+}
+
+std::vector<PlacedSequence> placedSequences(const AttentionProblem& problem, const AttentionInputs& inputs) {
+  const auto sums = [&](const std::int64_t* first) {
+    return std::span(first, first ? static_cast<std::size_t>(problem.numSequences + 1) : 0);
+  };
+  const Result<std::vector<AttentionSequence>> sequences =
+      attentionSequences(problem.form, problem.layouts, sums(inputs.cuSeqlensQ), sums(inputs.cuSeqlensKv));
+  if (!sequences) throw std::runtime_error(sequences.error().message);
+  std::vector<PlacedSequence> placed;
+  std::int64_t firstKey = 0;
+  for (const AttentionSequence& sequence : *sequences) {
+    placed.push_back({.tokens = sequence, .firstKey = firstKey});
+    firstKey += sequence.keys.size;
+  }
+  return placed;
+}
+
+bool mayHaveGaps(const AttentionForm& form) { return form.cuSeqlensQSlot >= 0; }
+
+}  // namespace fuseline::cpu

@@ -1,0 +1,137 @@
+// What attention's forward and backward share: packed keys and values, tiles of scores, the jobs of the threads.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention/attention_functions.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fuseline::cpu {
+
+/// Hands out pieces of a workspace, each aligned to 64 bytes. Without memory it only counts.
+class WorkspaceCutter {
+ public:
+  explicit WorkspaceCutter(std::byte* workspace = nullptr) : m_base(workspace) {}
+  float* floats(std::int64_t count) { return reinterpret_cast<float*>(bytes(count * 4)); }
+  std::int32_t* integers(std::int64_t count) { return reinterpret_cast<std::int32_t*>(bytes(count * 4)); }
+  std::byte* bytes(std::int64_t count) {
+    std::byte* const piece = m_base ? m_base + m_used : nullptr;
+    m_used += static_cast<std::size_t>((count + 63) / 64 * 64);
+    return piece;
+  }
+  std::size_t used() const { return m_used; }
+
+ private:
+  std::byte* m_base;
+  std::size_t m_used = 0;
+};
+
+/// Rows in float32: [.., stride], of which the first padded channels are the head's.
+struct FloatRows {
+  const float* data = nullptr;
+  std::int64_t stride = 0;
+  const float* at(std::int64_t row) const { return data + row * stride; }
+};
+
+/// The heads of keys or values, in float32 and one after another, so that products read them without conversion.
+/// Float32 heads that stand well already stay where they are.
+class PackedHeads {
+ public:
+  PackedHeads(const TokenLayout& layout, DType dtype, WorkspaceCutter& cutter);
+
+  /// Takes part in `#pragma omp parallel`: the rows of a head of a sequence. firstRow: of the sequence in all.
+  void pack(const std::byte* source, std::int64_t entry, const TokenSpan& tokens, std::int64_t firstRow,
+            std::int64_t head) const;
+  FloatRows rows(const std::byte* source, std::int64_t entry, const TokenSpan& tokens, std::int64_t firstRow,
+                 std::int64_t head) const;
+  bool isDirect() const { return m_isDirect; }
+  std::int64_t width() const { return m_width; }
+
+ private:
+  TokenLayout m_layout;
+  DType m_dtype;
+  bool m_isDirect;
+  std::int64_t m_width;
+  float* m_packed = nullptr;
+};
+
+/// A sequence, and how many keys there are in the sequences before it.
+struct PlacedSequence {
+  AttentionSequence tokens;
+  std::int64_t firstKey = 0;
+};
+
+/// One head's queries [first, first + count) of a sequence.
+struct QueryTile {
+  const PlacedSequence* sequence = nullptr;
+  std::int64_t head = 0;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+
+  std::int64_t numQueries() const { return sequence->tokens.queries.size; }
+  std::int64_t numKeys() const { return sequence->tokens.keys.size; }
+  std::int64_t entry() const { return sequence->tokens.entry; }
+  std::int64_t token() const { return sequence->tokens.queries.first + first; }
+};
+
+/// Keys [first, first + count) of a sequence, all of them in one tile of kTileKeys.
+struct KeyTile {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+/// The tiles of keys that some query of a tile sees.
+std::vector<KeyTile> keyTilesOf(const AttentionForm& form, const QueryTile& queries);
+
+/// The query tiles of a head of a sequence, the last first: under a causal mask it has the most work.
+std::vector<QueryTile> queryTilesOf(const PlacedSequence& sequence, std::int64_t head);
+
+/// The parts of scores that are not products: masks, biases, dropout. One for each thread.
+class ScoreTiles {
+ public:
+  ScoreTiles(const AttentionProblem& problem, WorkspaceCutter& cutter);
+
+  /// What each query sees of the keys; without arrays where that is all of them.
+  TileRange range(const QueryTile& queries, const KeyTile& keys);
+  /// needsSlope: for backward.
+  ScoreChange change(const AttentionInputs& inputs, const QueryTile& queries, const KeyTile& keys, bool needsSlope);
+  /// The shares of dropout; null: nothing is dropped.
+  const float* kept(const QueryTile& queries, const KeyTile& keys);
+
+ private:
+  const float* biasTile(const std::byte* bias, const QueryTile& queries, const KeyTile& keys);
+  const float* alibiTile(const QueryTile& queries, const KeyTile& keys);
+  const float* visibleTile(const std::int64_t* mask, const QueryTile& queries, const KeyTile& keys);
+
+  const AttentionProblem& m_problem;
+  std::vector<double> m_slopes;
+  std::int32_t* m_first = nullptr;
+  std::int32_t* m_last = nullptr;
+  float* m_rows = nullptr;  // [kTileQueries, kTileKeys], before it is transposed
+  float* m_addend = nullptr;
+  float* m_slope = nullptr;
+  float* m_visible = nullptr;
+  float* m_kept = nullptr;
+};
+
+/// Changes anything but masked ranges?
+bool changesScores(const AttentionForm& form);
+
+/// Where the bias of a query tile and a key tile stands, in elements.
+std::int64_t scoreOffset(const ScoreLayout& layout, const QueryTile& queries, const KeyTile& keys);
+
+/// The sequences of a call. Throws std::runtime_error.
+std::vector<PlacedSequence> placedSequences(const AttentionProblem& problem, const AttentionInputs& inputs);
+
+/// Has the problem tokens that no sequence may have?
+bool mayHaveGaps(const AttentionForm& form);
+
+/// The rows of a head, from a token on.
+RowsOf headRows(const std::byte* data, DType dtype, const TokenLayout& layout, std::int64_t entry, std::int64_t token,
+                std::int64_t head);
+
+}  // namespace fuseline::cpu

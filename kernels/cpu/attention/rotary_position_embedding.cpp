@@ -1,0 +1,174 @@
+// Kernel "RotaryPositionEmbedding": one token after the other, all its heads by the same angles.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/rotary_form.h"
+#include "kernels/cpu/attention/attention_functions.h"
+#include "kernels/cpu/kernel_def.h"
+#include "kernels/cpu/step_operand.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include <omp.h>
+
+namespace fuseline::cpu::kernels {
+
+KernelDef rotary_position_embedding();
+
+namespace {
+
+/// A thread is worth waking for so many elements.
+constexpr std::int64_t kElementsPerRotaryThread = 8192;
+
+/// Sines and cosines in float32, computed in double precision. Those of positions that are known beforehand are kept.
+class RotaryAngles {
+ public:
+  RotaryAngles(const Attributes& attributes, std::int64_t length, std::int64_t kept, bool isBackward)
+      : m_frequencies(rotaryFrequencies(attributes, length)),
+        m_factor(rotaryAttentionFactor(attributes)),
+        m_sign(isBackward ? -1.0 : 1.0),
+        m_kept(kept) {
+    m_table.resize(static_cast<std::size_t>(kept) * 2 * m_frequencies.size());
+    for (std::int64_t position = 0; position < kept; ++position) compute(position, m_table.data() + offsetOf(position));
+  }
+
+  std::size_t numPairs() const { return m_frequencies.size(); }
+  /// Cosines, then sines. own: memory for those that are not kept.
+  const float* at(std::int64_t position, float* own) const {
+    if (position < m_kept) return m_table.data() + offsetOf(position);
+    compute(position, own);
+    return own;
+  }
+
+ private:
+  std::size_t offsetOf(std::int64_t position) const {
+    return static_cast<std::size_t>(position) * 2 * m_frequencies.size();
+  }
+
+  void compute(std::int64_t position, float* angles) const {
+    for (std::size_t m = 0; m < m_frequencies.size(); ++m) {
+      const double angle = static_cast<double>(position) * m_frequencies[m];
+      angles[m] = static_cast<float>(m_factor * std::cos(angle));
+      angles[m_frequencies.size() + m] = static_cast<float>(m_sign * m_factor * std::sin(angle));
+    }
+  }
+
+  std::vector<double> m_frequencies;
+  double m_factor;
+  double m_sign;
+  std::int64_t m_kept;
+  std::vector<float> m_table;
+};
+
+struct RotaryParts {
+  RotaryForm form;
+  TokenLayout layout;
+  Binding from, to, cuSeqlens, startPositions;
+  int threads = 1;
+};
+
+class RotaryKernel final : public Kernel {
+ public:
+  RotaryKernel(RotaryParts parts, RotaryAngles angles) : m(std::move(parts)), m_angles(std::move(angles)) {}
+
+  std::size_t workspaceBytes() const override {
+    return static_cast<std::size_t>(m.threads) * threadFloats() * sizeof(float);
+  }
+
+  void run(Pointers pointers, std::byte* workspace) override {
+    const std::vector<std::int64_t> positions = positionsOf(pointers);
+    const std::int64_t tokens = m.layout.batch * m.layout.tokens;
+    const std::int64_t worth = tokens * width() / kElementsPerRotaryThread;
+    const auto threads = static_cast<int>(std::clamp<std::int64_t>(worth, 1, m.threads));
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (std::int64_t token = 0; token < tokens; ++token)
+      rotateToken(
+          token, positions, pointers,
+          reinterpret_cast<float*>(workspace) + static_cast<std::size_t>(omp_get_thread_num()) * threadFloats());
+  }
+
+ private:
+  std::int64_t width() const { return m.layout.heads * m.layout.channels; }
+  /// A token's heads, and the angles of its position.
+  std::size_t threadFloats() const {
+    return static_cast<std::size_t>(paddedWidth(width())) +
+           static_cast<std::size_t>(paddedWidth(static_cast<std::int64_t>(2 * m_angles.numPairs())));
+  }
+
+  /// Empty where a token's position is its index.
+  std::vector<std::int64_t> positionsOf(Pointers pointers) const {
+    if (!m.cuSeqlens && !m.startPositions) return {};
+    const auto counts = [&](const Binding& binding) {
+      return std::span(reinterpret_cast<const std::int64_t*>(binding.at(pointers)),
+                       binding ? static_cast<std::size_t>(binding.spec.numElements()) : 0);
+    };
+    Result<std::vector<std::int64_t>> positions =
+        rotaryPositions(m.form, m.layout, counts(m.cuSeqlens), counts(m.startPositions));
+    if (!positions) throw std::runtime_error(positions.error().message);
+    return std::move(*positions);
+  }
+
+  void rotateToken(std::int64_t index, const std::vector<std::int64_t>& positions, Pointers pointers,
+                   float* own) const {
+    const std::int64_t entry = index / m.layout.tokens;
+    const std::int64_t token = index % m.layout.tokens;
+    const std::int64_t position =
+        positions.empty() ? m.form.offset + token : positions[static_cast<std::size_t>(index)];
+    const std::int64_t padded = paddedWidth(width());
+    const HeadRowFunctions& rows = headRowFunctions(m.from.spec.dtype);
+    const auto rowOf = [&](const Binding& binding) {
+      return RowsOf{.data = binding.at(pointers) + m.layout.offset(entry, token, 0) * sizeBytes(binding.spec.dtype),
+                    .stride = width()};
+    };
+    rows.read(rowOf(m.from), 1, width(), 1.0F, own, padded);
+    if (position >= 0) {
+      const float* const angles = m_angles.at(position, own + padded);
+      attentionFunctions().rotate(own, m.layout.heads, m.layout.channels, m.form.numPairs(), m.form.isInterleaved,
+                                  angles, angles + m_angles.numPairs());
+    }
+    rows.write(own, padded, 1, width(), nullptr, 1.0F, rowOf(m.to));
+  }
+
+  RotaryParts m;
+  RotaryAngles m_angles;
+};
+
+Result<std::unique_ptr<Kernel>> compileRotary(const CompileRequest& request) {
+  const bool isBackward = request.step.phase == Phase::Backward;
+  const Attributes& attributes = request.member(0).attributes;
+  RotaryParts parts{.form = rotaryForm(attributes), .threads = request.settings.threads};
+  const Result<TokenLayout> layout =
+      rotaryLayout(parts.form, request.graph.inputSpecs(request.step.nodes.front()).front().shape);
+  if (!layout) return layout.error();
+  parts.layout = *layout;
+  const Result<Binding> from =
+      requireOperand(request, {0, isBackward ? OperandKind::GradOutput : OperandKind::Input, 0});
+  if (!from) return from.error();
+  const Result<Binding> to = requireOperand(request, {0, isBackward ? OperandKind::GradInput : OperandKind::Output, 0});
+  if (!to) return to.error();
+  parts.from = *from;
+  parts.to = *to;
+  const auto counts = [&](int slot) {
+    return slot < 0 ? Binding() : findOperand(request, {0, OperandKind::Input, slot});
+  };
+  parts.cuSeqlens = counts(parts.form.cuSeqlensSlot);
+  parts.startPositions = counts(parts.form.startPositionsSlot);
+  const std::int64_t length = rotaryLength(parts.form, parts.layout);
+  RotaryAngles angles(attributes, length, length, isBackward);
+  return std::unique_ptr<Kernel>(std::make_unique<RotaryKernel>(std::move(parts), std::move(angles)));
+}
+
+}  // namespace
+
+KernelDef rotary_position_embedding() {
+  return {
+      .name = "RotaryPositionEmbedding",
+      .phases = {Phase::Forward, Phase::Backward},
+      .supports = [](const KernelQuery&) { return Verdict::yes(); },
+      .compile = compileRotary,
+  };
+}
+
+}  // namespace fuseline::cpu::kernels

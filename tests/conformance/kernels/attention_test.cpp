@@ -1,0 +1,120 @@
+// Attention, rotary embedding, Split and Concat on the CPU against the double-precision reference.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
+#include "core/ops/catalog.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "tests/support/compare.h"
+#include "tests/support/pipelines.h"
+#include "tests/support/run_plan.h"
+#include "tests/support/structured_samples.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+std::shared_ptr<Backend> onThreads(int threads) { return cpu::makeCpuBackend({.threads = threads}); }
+
+/// As the reference computes it, with one thread and with more of them than there are heads.
+void expectLikeReference(const OpSample& sample, DType dtype, PassKind pass) {
+  const Graph graph = sampleGraph(sample, dtype, pass);
+  const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+  for (const int threads : {1, 5})
+    EXPECT_EQ(
+        firstDifference(runPlan(graph, unfused(graph), onThreads(threads)), expected, toleranceOf(dtype).relative), "")
+        << sample.label << " in " << dtypeName(dtype) << " on " << threads << " threads";
+}
+
+class StructuredOps : public ::testing::TestWithParam<const FusibleOperation*> {};
+
+TEST_P(StructuredOps, TrainLikeTheReference) {
+  for (const DType dtype : kFloatTypes)
+    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, PassKind::Training);
+}
+
+TEST_P(StructuredOps, RunForwardLikeTheReference) {
+  for (const DType dtype : kFloatTypes)
+    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, PassKind::Forward);
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, StructuredOps, ::testing::ValuesIn(structuredOperations()), operationName);
+
+/// Several tiles of queries and keys, with rests of both, and heads that are no whole vectors.
+TEST(Attention, OverSeveralTilesIsLikeTheReference) {
+  for (const OpSample& sample :
+       attentionSamples({.B = 2, .queries = 203, .keys = 203, .H = 2, .G = 2, .D = 20, .Dv = 20}))
+    expectLikeReference(sample, DType::F32, PassKind::Training);
+}
+
+TEST(Attention, OfHeadsOfAnySizeIsLikeTheReference) {
+  for (const std::int64_t D : {1, 8, 16, 24, 64, 80, 128, 256})
+    for (const DType dtype : kFloatTypes)
+      expectLikeReference(attentionSample({.B = 1, .queries = 99, .keys = 99, .H = 4, .G = 2, .D = D, .Dv = D}), dtype,
+                          PassKind::Training);
+}
+
+/// Later tokens are not seen, whatever they are; a NaN stays in the rows that see it.
+TEST(Attention, PropagatesNanAndInfinityLikeTheReference) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const OpSample sample = attentionSample({.B = 1, .queries = 7, .keys = 7, .H = 2, .G = 1, .D = 4, .Dv = 4});
+  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Forward);
+  for (const char* name : {"x", "k"})
+    for (const double value : {std::nan(""), kInfinity, -kInfinity}) {
+      const TensorSpec& spec = graph.value(graph.findValue(name)).spec;
+      std::vector<double> values(static_cast<std::size_t>(spec.numElements()), 0.5);
+      values[values.size() / 2] = value;
+      const NamedTensors given = {{name, Tensor::fromDoubles(spec, values)}};
+      EXPECT_EQ(firstNonFiniteDifference(runPlan(graph, unfused(graph), onThreads(1), 1, given),
+                                         runPlan(graph, unfused(graph), makeReferenceBackend(), 1, given)),
+                "")
+          << name << " with " << value;
+    }
+}
+
+/// Dropout and every sum but that of dq's shares do not depend on how the work is divided.
+TEST(Attention, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const AttentionExtents extents{.B = 2, .queries = 203, .keys = 203, .H = 4, .G = 4, .D = 16, .Dv = 16};
+  for (const OpSample& sample : {attentionSample(extents), attentionSample(extents, {{"attention_dropout", 0.4}})}) {
+    const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+    EXPECT_EQ(runPlan(graph, unfused(graph), onThreads(1)), runPlan(graph, unfused(graph), onThreads(3)));
+  }
+}
+
+/// E[y] is y without dropout; the share of dropped weights is p.
+TEST(Attention, DropsTheShareThatIsAskedFor) {
+  OpSample sample = attentionSample({.B = 1, .queries = 300, .keys = 300, .H = 2, .G = 2, .D = 16, .Dv = 16},
+                                    {{"attn_mask_type", std::string("no_mask")}, {"attention_dropout", 0.25}});
+  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+  const TensorSpec& v = graph.value(graph.findValue("v")).spec;
+  const TensorSpec& x = graph.value(graph.findValue("x")).spec;
+  // Equal weights and values of 1: y is the share of kept weights over 1 - p.
+  const NamedTensors given = {
+      {"x", Tensor::zeros(x)},
+      {"v", Tensor::fromDoubles(v, std::vector<double>(static_cast<std::size_t>(v.numElements()), 1.0))}};
+  const RunResults results = runPlan(graph, unfused(graph), onThreads(2), 1, given);
+  double sum = 0.0;
+  for (const double y : results.at("y")) sum += y;
+  // 180000 weights: the deviation of the mean is 0.0014.
+  EXPECT_NEAR(sum / static_cast<double>(results.at("y").size()), 1.0, 0.006);
+}
+
+TEST(Attention, NamesSumsOfLengthsThatAreNotLegal) {
+  const OpSample sample = attentionSample({}, {{"attn_mask_type", std::string("padding")}});
+  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Forward);
+  const TensorSpec& spec = graph.value(graph.findValue("cu_seqlens_q")).spec;
+  const NamedTensors given = {{"cu_seqlens_q", Tensor::fromDoubles(spec, std::vector<double>{0, 4, 10})}};
+  try {
+    runPlan(graph, unfused(graph), onThreads(1), 1, given);
+    FAIL() << "no refusal";
+  } catch (const std::exception& failure) {
+    EXPECT_NE(std::string(failure.what()).find("cu_seqlens_q is [0, 4, 10]; a sequence has at most 5 tokens."),
+              std::string::npos)
+        << failure.what();
+  }
+}
+
+}  // namespace
+}  // namespace fuseline::testing
