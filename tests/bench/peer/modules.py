@@ -8,7 +8,7 @@ import operator
 import torch
 import torch.nn.functional as F
 
-from . import formula
+from . import attention, formula
 from .tensors import DTYPES
 
 
@@ -281,6 +281,10 @@ def function_of(op, pipeline, groups, linear):
         "ConstantScale": lambda: lambda x: x * attributes["scale"],
         "AddExtraInput": lambda: torch.add,
         "MakeExtraOutput": lambda: lambda x: (x, x),
+        "DotProductAttention": lambda: attention.Attention(op),
+        "RotaryPositionEmbedding": lambda: attention.Rotary(op, pipeline.edges[op.inputs[0]].shape),
+        "Split": lambda: lambda x: x.split(op.attributes["sizes"], -1),
+        "Concat": lambda: lambda *x: torch.cat(x, -1),
         "Reshape": lambda: lambda x: x.reshape(pipeline.edges[op.outputs[0]].shape),
     }
     return makers.get(kind, lambda: identity)()

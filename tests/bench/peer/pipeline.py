@@ -45,6 +45,10 @@ FORMS = {
     "MakeExtraOutput": "x, x",
     "Identity": "x",
     "Reshape": "reshape(x)",
+    "DotProductAttention": "scaled_dot_product_attention(x, k, v), or written out where it lacks an argument",
+    "RotaryPositionEmbedding": "x * cos + partner(x) * sin",
+    "Split": "split(x)",
+    "Concat": "cat(x, x1)",
     "Quantize": "x",
     "AllGather": "x, there is one process",
     "ReduceScatter": "x, there is one process",
@@ -59,6 +63,8 @@ REFUSED_ATTRIBUTES = {
     "delay_wgrad_compute": "weight gradients as a step behind backward",
     "activation_recompute_in_mlp": "activations made again within a grouped MLP",
 }
+# Lists of numbers that the edges do not say.
+LISTS = ("kv_channels", "sizes", "window_size")
 # Parameters and edges say them.
 SIZES = ("in_features", "out_features", "num_groups", "size", "normalized_shape", "shape")
 
@@ -103,7 +109,7 @@ class Pipeline:
 
     def has_sums(self):
         """Products, gradients of parameters, norms: sums whose order is free."""
-        return any(op.kind in PRODUCTS or op.parameters or "Norm" in op.kind or op.kind.startswith("Scaled")
+        return any(op.kind in (*PRODUCTS, "DotProductAttention") or op.parameters or "Norm" in op.kind or op.kind.startswith("Scaled")
                    for op in self.ops)
 
     def summed_rows(self, parameter):
@@ -247,6 +253,9 @@ class AttributeTable:
 
     def _resolved(self, entry, value):
         is_expression = isinstance(value, str) and entry["type"] not in ("text", "boolean")
+        if entry["name"] in LISTS:
+            return [self._resolved({"name": "", "type": "integer"}, part)
+                    for part in (value if isinstance(value, list) else [value])]
         if entry["name"] in SIZES or not is_expression:
             return value
         if value not in self._numbers:
@@ -276,5 +285,5 @@ def _default(entry):
     if kind == "text":
         return text
     if kind == "boolean":
-        return text == "true"
+        return text == "true" if text else None
     return float(text) if text else None
