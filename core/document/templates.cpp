@@ -32,7 +32,10 @@ const std::vector<DocumentTemplate>& documentTemplates() {
       {"tensor-parallel-mlp", "Split by columns, then by rows over ranks, with sequence parallelism.",
        texts.tensor_parallel_mlp},
       {"transformer-stack", "Two feed-forward layers with residuals: one block, used twice.", texts.transformer_stack},
-      {"llama-layer", "A layer of Llama with its attention, which is an op External: not run.", texts.llama_layer},
+      {"llama-layer", "A layer of Llama: grouped attention with rotary embeddings, and its MLP.", texts.llama_layer},
+      {"gpt-layer", "A layer of GPT-2: causal attention and an MLP with GELU, norms first.", texts.gpt_layer},
+      {"bert-layer", "A layer of BERT: attention under a padding mask, norms behind the residuals.", texts.bert_layer},
+      {"vit-layer", "A layer of a vision transformer: attention without a mask over 197 patches.", texts.vit_layer},
   };
   return templates;
 }

@@ -1,5 +1,5 @@
-// Plans are compared round by round: a drift of the machine's speed is in both sides of a round, but not in both
-// medians. SPDX-License-Identifier: Apache-2.0
+// Plans are compared round by round: a drift of the machine's speed changes both sides of a round alike.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/profile/headline.h"
 
 #include "core/support/text.h"

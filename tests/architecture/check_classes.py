@@ -31,7 +31,7 @@ EXCEPTIONS = {
     "ui/session/session.h: ui::Session": {"methods": 113, "lines": 475},
     "ui/sweep/sweep_chart.h: ui::SweepChart": {"methods": 41},
     "ui/timeline/timeline_stack.h: ui::TimelineStack": {"methods": 42},
-    "ui/timeline/timeline_view.h: ui::TimelineView": {"methods": 66, "lines": 412},
+    "ui/timeline/timeline_view.h: ui::TimelineView": {"methods": 66, "lines": 411},
 }
 
 LITERAL = re.compile(

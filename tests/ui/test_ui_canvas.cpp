@@ -150,7 +150,11 @@ void CanvasTest::aWireFromNowhereIsLeftWhereItIs() {
 }
 
 void CanvasTest::anOpThatIsNotRunSaysSo() {
-  Fixture f(findTemplate("llama-layer")->text);
+  Fixture f(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
+    "inputs": [{"id": "x", "dtype": "bf16", "shape": [8, 16]}],
+    "ops": [{"id": "act", "op": "GELU"}, {"id": "attention", "op": "External"}, {"id": "proj", "op": "SiLU"}],
+    "wires": [["x", "act.x"], ["act.y", "attention.x"], ["attention.y", "proj.x"]],
+    "outputs": [{"id": "y", "from": "proj.y"}]}})");
   const NodeLook& attention = f.window.scene().node("attention")->look();
   QVERIFY(attention.isNotRun && attention.isHatched() && !attention.isUnknown);
   QVERIFY(!attention.status);
