@@ -63,10 +63,7 @@ Json toJson(const Graph& graph) {
   Json outputs = Json::array();
   for (const GraphOutput& output : graph.outputs())
     outputs.push_back({{"name", output.name}, {"from", graph.value(output.value).name}});
-  return {{"pass", nameOf(graph.pass())},
-          {"edges", edges},
-          {"ops", ops},
-          {"outputs", outputs}};
+  return {{"pass", nameOf(graph.pass())}, {"edges", edges}, {"ops", ops}, {"outputs", outputs}};
 }
 
 void addTensorRow(Table& table, const std::string& name, const char* role, const TensorSpec& spec) {

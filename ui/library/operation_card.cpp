@@ -53,7 +53,8 @@ QString fusionList(const FusibleOperation& operation) {
 QString costText(const FusibleOperation& operation, const std::optional<OperationCost>& cost) {
   if (cost) return escaped(toString(*cost));
   const std::optional<OperationCost> sample = sampleCost(operation);
-  return sample ? translated("%1, with x %2").arg(escaped(toString(*sample)), formatSpec(sampleInput(operation))) : QString();
+  return sample ? translated("%1, with x %2").arg(escaped(toString(*sample)), formatSpec(sampleInput(operation)))
+                : QString();
 }
 
 }  // namespace

@@ -40,9 +40,9 @@ QString symbolsText(const RunSpec& settings) {
 
 QString summaryOf(const RunRecord& record) {
   const RunSpec& settings = record.settings;
-  QStringList parts = {toQt(record.title()),  toQt(record.deviceName()),
-                       toQt(nameOf(settings.pass)),   settings.recipe == "None" ? QString() : toQt(settings.recipe),
-                       symbolsText(settings), speedupText(record)};
+  QStringList parts = {toQt(record.title()),        toQt(record.deviceName()),
+                       toQt(nameOf(settings.pass)), settings.recipe == "None" ? QString() : toQt(settings.recipe),
+                       symbolsText(settings),       speedupText(record)};
   parts.removeAll(QString());
   return parts.join(QStringLiteral(" · "));
 }

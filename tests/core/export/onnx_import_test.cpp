@@ -36,7 +36,8 @@ std::vector<PipelineDocument> exportable() {
   std::vector<PipelineDocument> documents;
   const auto add = [&](PipelineDocument document) {
     const std::string text = serialize(document);
-    if (!has(text, "tensor_parallel") && !has(text, "\"DotProductAttention\"")) documents.push_back(std::move(document));
+    if (!has(text, "tensor_parallel") && !has(text, "\"DotProductAttention\""))
+      documents.push_back(std::move(document));
   };
   for (const DocumentTemplate& each : documentTemplates()) add(parseDocument(each.text).document);
   for (const auto& file :
