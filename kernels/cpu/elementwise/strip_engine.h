@@ -99,7 +99,7 @@ class StripEngine {
                     const Scratch& scratch, int thread) const;
   Share shareOf(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch, int thread) const;
   void runShare(Share share, int thread) const;
-  /// After the row before `row`: hands on the block that ends there, and moves to the next.
+  /// After the row before `row`: passes on the block that ends there, and moves to the next.
   void drainRows(Share& share, int thread, std::int64_t row) const;
   void moveScratchRows(Share& share, int thread, std::int64_t first) const;
   void runStrip(const Share& share, std::int64_t row, std::int64_t col, std::size_t length) const;

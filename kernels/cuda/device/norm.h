@@ -65,7 +65,7 @@ __device__ void forEachPacket(std::int64_t cols, const Function& f) {
 template <class Share, bool kIsHeld = Share::isHeld>
 class RowReader {
  public:
-  /// data null: there is none, and nothing is taken.
+  /// data null: there is no operand, and nothing is taken.
   __device__ RowReader(Element element, const void* data, std::int64_t first, std::int64_t cols)
       : m_element(element), m_data(data), m_first(first) {
     if constexpr (kIsHeld) {
@@ -350,7 +350,7 @@ class GradientRow {
         });
   }
 
-  /// Leaves `extra` as it is where nothing is added.
+  /// Leaves `extra` unchanged if nothing is added.
   __device__ void takeExtra(int packet, std::int64_t col, float (&extra)[Share::kVector]) const {
     if (m_readExtra) m_readExtra.take(packet, col, extra);
   }

@@ -14,8 +14,8 @@ struct ScaleRule {
   float ifInfinite = 0x1.fffffep127f;  // replaces a scale that float32 cannot hold
 };
 
-/// One copy: codes, and what dequantizes them: one float32, or for every block a float32 or an E8M0 code. codes null:
-/// this copy is not made.
+/// One quantized tensor: encoded values, and dequantization scales: one float32, or for every block a float32 or an
+/// E8M0 value. codes null: this tensor is not produced.
 struct CodedCopy {
   std::uint8_t* codes = nullptr;
   void* scales = nullptr;
@@ -32,7 +32,7 @@ struct CodedCopy {
 /// quantized tensors.
 enum class CopyKind : std::uint8_t { Tensor, Float8Line, Float8Square, MxLine, MxSquare };
 
-/// The copies that one op reads; with neither of them the amax alone.
+/// The quantized tensors that one op reads; with neither of them the amax alone.
 struct CopyPair {
   CodedCopy rowwise;
   CodedCopy columnwise;

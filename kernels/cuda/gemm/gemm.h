@@ -1,4 +1,4 @@
-// Matrix products as the CUDA backend needs them: the problem as data, and the library that solves it.
+// GEMMs of the CUDA backend: the problem as data, and the library that solves it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +18,7 @@ namespace fuseline::cuda {
 /// Storage order of a factor: as the GEMM reads it, or transposed.
 enum class Storage2d : std::uint8_t { AsRead, Transposed };
 
-/// Codes of FP8 or FP4, and how they are scaled.
+/// Encoding in FP8 or FP4, and its scaling.
 struct FactorCodes {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
@@ -101,9 +101,9 @@ class GemmLibrary {
   virtual ~GemmLibrary() = default;
   /// Errors: the library cannot solve it, or is not there; a sentence.
   virtual Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) = 0;
-  /// No product without a bias gradient wants more.
+  /// A GEMM without a bias gradient requests at most this.
   virtual std::size_t maxWorkspaceBytes() const = 0;
-  /// Which of several ways to solve the problem is the fastest on this device; the first where that is not measured.
+  /// The fastest of several implementations on this device; the first if they are not timed.
   virtual std::size_t fastest(const GemmProblem& /*problem*/, std::span<Gemm* const> /*ways*/) { return 0; }
 };
 

@@ -15,7 +15,7 @@ struct ScaleArrangement {
   int scaleBytes = 4;  // 4 or 1
   ScaleMap map;
   std::int64_t rowStride = 1;  // from a block's scale to that of the block below it
-  std::int64_t colStride = 1;  // to that of the block beside it
+  std::int64_t colStride = 1;  // to that of the block to its right
 };
 void launchArrangeScales(const ScaleArrangement& arrangement, Stream stream);
 
