@@ -70,7 +70,7 @@ void readField(JsonFields& recipe, const std::string& pointer, const std::string
     recipe.refuse(pointer, "expected true, false, a number or a text.");
 }
 
-/// Those of "fields", and those beside the name.
+/// The fields in "fields", and those next to the name.
 Attributes readFields(JsonFields& recipe, const Json& json) {
   Json object = Json::object();
   recipe.read("fields", object, Presence::Optional);

@@ -116,7 +116,7 @@ void dynamicQuantize(Node& node) {
   node.setType(2, Tensor::UINT8);
 }
 
-// ---- products
+// ---- GEMMs
 
 OnnxExtents matrixOf(const OnnxExtents& shape, bool isTransposed) {
   OnnxExtents result = shape;
@@ -124,7 +124,7 @@ OnnxExtents matrixOf(const OnnxExtents& shape, bool isTransposed) {
   return result;
 }
 
-/// [..., M, K] by [..., K, N]; a vector is a matrix of one row or column, which the product does not have.
+/// [..., M, K] by [..., K, N]; a vector is a matrix of one row or column, which is dropped from the result.
 MaybeExtents productShape(OnnxExtents a, OnnxExtents b, OnnxFactSymbols& symbols) {
   if (a.empty() || b.empty()) return std::nullopt;
   const bool isRow = a.size() == 1, isColumn = b.size() == 1;
@@ -411,7 +411,7 @@ std::optional<OnnxExtent> bound(const OnnxExtent& place, const OnnxExtent& exten
   return sign && *sign < 0 ? OnnxExtent(0) : counted;
 }
 
-/// Ends far outside are what exporters write for the end; where the number is that of the extent, it is the end, too.
+/// Exporters write an end far outside for the end of the axis; a number that equals the extent is the end, too.
 OnnxExtent slicedExtent(const OnnxExtent& extent, const OnnxExtent& from, const OnnxExtent& to, std::int64_t step,
                         OnnxFactSymbols& symbols) {
   constexpr std::int64_t kFar = 1'000'000;
@@ -496,7 +496,7 @@ void expand(Node& node) {
       shape, [](const OnnxExtent& each) { return each.number().value_or(1) < 0; }, OnnxExtent(1));
   const bool isOpen = std::ranges::any_of(shape, &OnnxExtent::isUnknown);
   OnnxExtents result = broadcastOf(*node.shape(0), shape, node.symbols());
-  // Where the wanted extent is unknown, 1 may become anything.
+  // If the requested extent is unknown, 1 may become anything.
   const std::size_t offset = result.size() - shape.size();
   for (std::size_t axis = 0; isOpen && axis < shape.size(); ++axis)
     if (shape[axis].isUnknown() && result[offset + axis].is(1)) result[offset + axis] = OnnxExtent::unknown();
