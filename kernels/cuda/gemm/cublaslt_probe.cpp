@@ -125,9 +125,7 @@ CublasLtTerms termsOf(const Formats& formats, const Epilogue& epilogue) {
   terms.epilogue = epilogue.value;
   if (epilogue.hasBias) terms.biasType = biasTypeOf(terms);
   terms.hasAux = epilogue.aux != Aux::None;
-  if (epilogue.aux == Aux::Values && !formats.hasCodedResult)
-    terms.auxType = terms.cType;  // with a quantized result:
-                                  // its own type
+  if (epilogue.aux == Aux::Values && !formats.hasCodedResult) terms.auxType = terms.cType;  // quantized: its own
   if (formats.hasRowScales) terms.aScaleMode = terms.bScaleMode = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
   if (formats.hasCodedResult) terms.dType = terms.aType;
   terms.hasResultScale = formats.hasCodedResult;
