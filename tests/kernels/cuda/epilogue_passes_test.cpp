@@ -19,7 +19,7 @@ namespace {
 
 using Refuses = std::function<bool(const GemmProblem&)>;
 
-/// The host's products, but for some.
+/// The host's GEMMs, except for some.
 class Refusing final : public GemmLibrary {
  public:
   explicit Refusing(Refuses refuses) : m_refuses(std::move(refuses)) {}
@@ -51,7 +51,7 @@ Tensor integers(DType dtype, const Shape& shape, int seed) {
   return Tensor::fromDoubles({dtype, shape}, values);
 }
 
-/// a stands transposed where the problem says so.
+/// a is stored transposed if the problem requires it.
 struct Operands {
   explicit Operands(const GemmProblem& problem)
       : a(integers(problem.factorType,

@@ -436,7 +436,7 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
   const auto& described = of<Operation>(operation);
   const Layout& result = of<Layout>(dLayout);
   const bool isOnDevice = described.value(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_HOST) ==
-                          CUBLASLT_POINTER_MODE_DEVICE;  // both are read when the product runs
+                          CUBLASLT_POINTER_MODE_DEVICE;  // both are read when the GEMM runs
   const Product product{
       .epilogue = described.epilogue(),
       .a = factorOf(described, a, of<Layout>(aLayout), CUBLASLT_MATMUL_DESC_TRANSA,
@@ -457,7 +457,7 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
                     result.rows, result.cols,
                     described.value<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, result.rows)}};
   submit(stream, [product, workspace, bytes = chosen.workspaceSize] {
-    if (bytes > 0) std::memset(workspace, 0xff, bytes);  // it is the product's own
+    if (bytes > 0) std::memset(workspace, 0xff, bytes);  // it belongs to the GEMM
     product.run();
   });
   return CUBLAS_STATUS_SUCCESS;

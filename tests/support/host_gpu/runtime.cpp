@@ -93,7 +93,7 @@ Event* eventOf(cudaEvent_t event) {
   return machine().events.contains(found) ? found : nullptr;
 }
 
-/// Every function but those that say what went wrong: a fault is the answer to all of them.
+/// Every function except those that report errors: after a fault all of them return it.
 template <class Call>
 cudaError_t call(const Call& body) {
   const std::lock_guard lock(machine().mutex);
