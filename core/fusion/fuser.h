@@ -44,7 +44,7 @@ struct FusedOperation {
   const FusionRule* rule = nullptr;
   std::vector<NodeId> nodes;  // forward order
   std::int64_t ranks = 1;     // that it is planned for
-  std::string caveat = {};    // of the attempt that made it
+  std::string caveat = {};    // of the attempt that produced it
 
   bool isFused() const { return rule != nullptr; }
   /// The rule's name, or the op's own.
@@ -117,7 +117,7 @@ struct FusionReport {
   DeviceModel device;  // basis of the predictions
 };
 
-/// The attempt that made this entry of the report; nullptr for a basic op.
+/// The attempt that produced this entry of the report; nullptr for a basic op.
 const Attempt* attemptBehind(const FusionReport& report, const FusedOperation& entry);
 
 /// Errors: a switch that names no rule (with the nearest one).

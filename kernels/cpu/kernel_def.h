@@ -24,7 +24,7 @@ struct DecodedOperands;
 /// Context of compile. Only valid during the call.
 struct CompileRequest : StepRequest {
   const CpuSettings& settings;
-  /// Null where no operand of the step is quantized.
+  /// Null if no operand of the step is quantized.
   const DecodedOperands* decoded = nullptr;
 };
 

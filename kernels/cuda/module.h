@@ -26,7 +26,7 @@ using DestroyRegistry = void(BackendRegistry*);
 
 extern "C" {
 
-/// kModuleHandshake as the module was compiled with it. Call it first; where it differs, call nothing else.
+/// kModuleHandshake at the module's compilation. Call it first; if it differs, call nothing else.
 __attribute__((visibility("default"))) const char* fuselineCudaHandshake();
 
 /// The devices of this machine. Never null, never throws, and works without a GPU or a driver: devices() then has one

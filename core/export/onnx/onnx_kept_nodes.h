@@ -63,7 +63,7 @@ struct WrittenConstant {
 Result<std::vector<WrittenConstant>> writeKeptNodes(const std::string& text, const KeptPlace& place,
                                                     ::onnx::GraphProto& graph, OnnxOpsets& opsets);
 
-/// Brings the nodes into an order in which they can run; those that can already keep theirs.
+/// Sorts the nodes into an executable order; nodes that are already in one keep theirs.
 void sortNodes(::onnx::GraphProto& graph);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Which nodes of an ONNX graph are one thing, where they are no ops of Fuseline: attention is a dozen of them.
+// Groups of ONNX nodes that belong together and are no ops of Fuseline: attention is a dozen of them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -35,7 +35,7 @@ using DHalfBits = hn::Rebind<std::uint16_t, D>;
 using DHalf = hn::Rebind<hwy::float16_t, D>;
 
 #if HWY_TARGET == HWY_SCALAR
-// Highway's own conversions of a single element know no infinities and no subnormals.
+// Highway's own conversions of a single element do not support infinities and subnormals.
 HWY_INLINE V promoteHalf(hn::Vec<DHalfBits> bits) { return hn::Set(D(), f16ToFloat(hn::GetLane(bits))); }
 HWY_INLINE hn::Vec<DHalfBits> demoteHalf(V value) { return hn::Set(DHalfBits(), floatToF16(hn::GetLane(value))); }
 #else

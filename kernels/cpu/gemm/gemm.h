@@ -15,10 +15,10 @@ namespace fuseline::cpu {
 /// Storage order of a row-major operand: as the GEMM reads it, or transposed.
 enum class Storage2d { AsRead, Transposed };
 
-/// When B is brought into the layout that the library computes on.
+/// When B is converted to the library's internal layout.
 enum class Packing {
   OnceForever,  // B has the same values in every run: inference
-  EveryRun,     // B changes from run to run: packed each time, or left to the library where that is faster
+  EveryRun,     // B changes from run to run: packed each time, or by the library if that is faster
 };
 
 /// C[M,N] = alpha A[M,K] B[K,N] (+ bias[N], with alpha 1), summed in float32 and rounded once to cType.

@@ -40,7 +40,7 @@ struct NormForwardPointers {
   std::byte* y = nullptr;
   float* mean = nullptr;  // null: not requested
   float* rstd = nullptr;
-  const RowSink* sink = nullptr;  // takes the rows of y, in place of y
+  const RowSink* sink = nullptr;  // receives the rows of y, instead of y
 };
 
 struct NormBackwardPointers {
@@ -53,7 +53,7 @@ struct NormBackwardPointers {
   std::byte* dx = nullptr;      // null: not requested
   std::byte* dgamma = nullptr;  // null: not requested
   std::byte* dbeta = nullptr;
-  const RowSink* sink = nullptr;  // takes the rows of dx, in place of dx
+  const RowSink* sink = nullptr;  // receives the rows of dx, instead of dx
 };
 
 std::size_t normForwardWorkspaceBytes(const NormProblem& problem);

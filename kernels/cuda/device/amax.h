@@ -1,4 +1,4 @@
-// The largest magnitude of a tensor, found by the blocks of threads that make it or walk over it.
+// The amax of a tensor, computed by the blocks of threads that produce it or walk over it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

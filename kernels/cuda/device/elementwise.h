@@ -67,8 +67,8 @@ inline __device__ float sumOverLanes(float value, int width) {
   return value;
 }
 
-/// Adds one column sum over the threads below each other and writes the block's part, a row of grid.cols; or adds to
-/// it, where it has one.
+/// Adds one column sum over the vertically adjacent threads and writes the block's part, a row of grid.cols; or adds to
+/// an existing part.
 template <int kVector>
 __device__ void writeColumnPart(const float (&sums)[kVector], const Grid& grid, std::int64_t col, float* part,
                                 bool isFirst = true) {

@@ -59,7 +59,7 @@ class TensorCodes {
     for (int i = 0; i < m_handOver.numPairs; ++i) put(i, place, row, values);
   }
 
-  /// All threads of the block call it, when all rows of the tile are there.
+  /// All threads of the block call it after all rows of the tile have been put.
   __device__ void transpose(TransposedTile& shared, const PatchPlace& place) const {
 #pragma unroll 1
     for (int i = 0; i < m_handOver.numPairs; ++i) {

@@ -62,7 +62,7 @@ __device__ std::uint32_t encodeFour(const float (&x)[4]) {
 #endif
 }
 
-/// NaN loses, where it comes first.
+/// A NaN as first argument is ignored.
 inline __device__ float largerOf(float a, float b) {
 #ifdef __CUDA_ARCH__
   return fmaxf(a, b);  // one instruction; b is no NaN

@@ -1,4 +1,4 @@
-// Where a tile's elements wait until all are there.
+// Memory in which a tile's elements wait until all have been computed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -28,7 +28,7 @@ class CublasLtProduct {
  public:
   /// Throws DeviceFault. session: must outlive this object.
   CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem);
-  /// The same with other terms: to ask the library about them.
+  /// The same with other terms, to query the library about them.
   CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem, const CublasLtTerms& terms);
 
   const GemmProblem& problem() const { return m_problem; }

@@ -9,8 +9,9 @@
 
 namespace fuseline::cuda {
 
-/// On the session's stream, in memory that is given back at the end; waits for the GPU. The first candidate, untimed,
-/// when the GPU has no room for the operands. Throws DeviceFault where it faults, which no process outlives.
+/// Runs on the session's stream, in memory that is freed at the end; waits for the GPU. Returns the first candidate,
+/// untimed, if the GPU has no room for the operands. Throws DeviceFault if it faults, after which the process cannot
+/// use the GPU.
 AlgorithmChoice timeCandidates(CublasLtProduct& product, std::span<const CublasLtCandidate> candidates);
 /// The same for GEMMs including their passes. stream: theirs.
 AlgorithmChoice timeWays(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream);

@@ -27,7 +27,7 @@ enum class FactorWay : std::uint8_t {
   /// Blocks of 128 are multiplied on Hopper only. On newer GPUs they are read as blocks of 32 that have one scale.
   AsMxfp8,
 };
-/// gpu: 0.0 where it is not known.
+/// gpu: 0.0 if it is not known.
 FactorWay factorWayOf(const GemmProblem& problem, ComputeCapability gpu);
 /// The problem that the library solves.
 GemmProblem inWay(GemmProblem problem, FactorWay way);

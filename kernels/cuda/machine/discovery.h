@@ -39,7 +39,7 @@ struct DiscoveryFacts {
 /// One sentence for a person: why these facts leave no usable device, and the next step.
 std::string explainNoDevice(const DiscoveryFacts& facts);
 
-/// The same for a GPU that is there and gave no context. errorText: the runtime's own words.
+/// The same for an existing GPU without a context. errorText: the runtime's message.
 std::string explainNoContext(int errorCode, const std::string& errorText);
 
 /// "580.65.06, supports CUDA 13.0".
@@ -51,7 +51,7 @@ std::string formatCudaVersion(int version);
 /// Whether one more process may use a GPU. computeMode: a cudaComputeMode. isInUse: another process uses it.
 Verdict isOpen(int computeMode, bool isInUse);
 
-/// As NVML knows the device; empty: unknown.
+/// The device's id in NVML; empty: unknown.
 std::string busIdOf(int device);
 
 /// The devices in the order of the runtime; exactly one entry "cuda" with its reason if there is none. Creates no CUDA

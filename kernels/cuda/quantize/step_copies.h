@@ -28,7 +28,7 @@ class StepCopies {
   /// allows.
   bool fitsKernel() const { return m_operands.size() <= device::HandOver::kMaxPairs; }
   device::HandOver at(Pointers pointers) const;
-  /// Shared memory in which an element of a tile waits until all are there.
+  /// Shared memory in which an element of a tile waits until all have been computed.
   std::size_t waitingBytes() const {
     return kind() == device::CopyKind::Tensor ? m_operands.size() : sizeBytes(spec().dtype);
   }
@@ -63,7 +63,7 @@ class StepCopies {
     PieceCopy rowwise, columnwise;
     const float* scale = nullptr;  // delayed scaling
     float* raised = nullptr;       // its history
-    const float* amax = nullptr;   // where it is known beforehand
+    const float* amax = nullptr;   // if it is known beforehand
     std::string name = {};
   };
 
