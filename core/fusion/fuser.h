@@ -84,8 +84,7 @@ struct Attempt {
   std::size_t stepsMatched = 0;  // of rule->chain
   Outcome outcome = Outcome::BrokenChain;
   std::string explanation;  // a sentence with actual values
-  std::string caveat = {};  // TransformerEngine's further requirements for it, or why its exported module cannot have
-                            // it
+  std::string caveat = {};  // TransformerEngine's further requirements, or why its exported module cannot have it
   std::vector<Repair> repairs;
   std::optional<Saving> saving;  // for full matches: the predicted saving
   std::shared_ptr<const MeasuredGain> measured;

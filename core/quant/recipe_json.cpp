@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::string_view kHighPrecision = "high_precision";
 constexpr std::string_view kColumnwiseSource = "columnwise_source";
-constexpr std::array<std::string_view, 2> kSources = {"original", "rowwise_dequantized"};  // of columnwise quantized
-                                                                                           // tensors
+constexpr std::array<std::string_view, 2> kSources = {"original", "rowwise_dequantized"};  // of columnwise tensors
 
 Json toJson(const AttributeValue& value) {
   return std::visit(

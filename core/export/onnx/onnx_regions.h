@@ -16,9 +16,8 @@ struct GraphPart {
 };
 
 struct Region {
-  std::vector<std::size_t> parts;    // indices of parts that are no ops
-  std::vector<std::string> inputs;   // outputs of ops or of other regions, and `given` tensors, in the order of their
-                                     // readers
+  std::vector<std::size_t> parts;   // indices of parts that are no ops
+  std::vector<std::string> inputs;  // tensors of ops, of other regions, and `given` ones, in the order of their readers
   std::vector<std::string> outputs;  // tensors that ops or other regions read, in the order in which they are computed
 };
 

@@ -24,8 +24,7 @@ struct CodedCopy {
   bool isTransposed = false;        // stored as the transpose of x
   std::int64_t scaleRowStride = 0;  // from a block's scale to the scale of the block below it in x
   std::int64_t scaleColStride = 0;  // to the scale of the block to its right
-  std::int64_t scalesInLine = 0;    // number of scales with stride 1, padded with zeros to a multiple of four; 0: no
-                                    // padding
+  std::int64_t scalesInLine = 0;    // scales with stride 1, zero-padded to a multiple of four; 0: no padding
 };
 
 /// Granularity of scales: the tensor, or blocks of 1x128, 128x128, 1x32 or 32x32 elements, transposed in columnwise

@@ -22,8 +22,7 @@ enum class Storage2d : std::uint8_t { AsRead, Transposed };
 struct FactorCodes {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
-  bool isTransformed = false;  // along the contracted dimension, by a transform that cancels in GEMMs of two such
-                               // factors
+  bool isTransformed = false;  // the contracted dimension, by a transform that cancels in GEMMs of two such factors
   bool operator==(const FactorCodes&) const = default;
 };
 
@@ -74,8 +73,7 @@ struct GemmPointers {
   const std::byte* b = nullptr;
   const std::byte* bias = nullptr;
   const std::byte* addend = nullptr;
-  const std::byte* aScales = nullptr;  // of quantized factors: dequantization scales in cuBLASLt's layout
-                                       // (ScaleMap::gemm)
+  const std::byte* aScales = nullptr;  // dequantization scales in cuBLASLt's layout (ScaleMap::gemm)
   const std::byte* bScales = nullptr;
   /// Two floats on the device: alpha, and 1 or 0 as the factor of the addend; used if isScaledOnDevice().
   const std::byte* factors = nullptr;

@@ -20,8 +20,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;                        // cudaMalloc's
 constexpr int kPoison = 0xff;                                  // NaN in every format
-constexpr std::size_t kMemoryBytes = std::size_t{512} << 20U;  // too little for the measurement of peaks, which would
-                                                               // take minutes
+constexpr std::size_t kMemoryBytes = std::size_t{512} << 20U;  // too little to measure peaks, which takes minutes
 
 struct Capture;
 
