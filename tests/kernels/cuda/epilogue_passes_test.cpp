@@ -142,7 +142,7 @@ TEST(EpiloguePasses, TakeRowsThatBeginAnywhere) {
   EXPECT_TRUE(std::ranges::equal(expected.c.data, std::span(c + kShift, static_cast<std::size_t>(n) * 2)));
 }
 
-/// Whatever the library refuses: nothing, activations, biases as well; and widths that it has no rows for.
+/// For every set of refusals: none, activations, biases as well; and widths for which it has no rows.
 TEST(EpiloguePasses, ApplyActivationsAndKeepTheirInput) {
   const std::vector<Refuses> refusals = {[](const GemmProblem&) { return false; }, hasActivation, hasEpilogue};
   for (std::size_t refusal = 0; refusal < refusals.size(); ++refusal) {

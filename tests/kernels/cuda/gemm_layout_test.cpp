@@ -33,7 +33,7 @@ TEST(GemmLayout, OfAWeightGradientTransposesTheGradient) {
                                   .isBTransposed = true}));
 }
 
-/// Whatever is transposed, the contracted extents meet: op(A) is [d.rows, k] and op(B) [k, d.cols].
+/// For every combination of transposes the contracted extents match: op(A) is [d.rows, k] and op(B) [k, d.cols].
 TEST(GemmLayout, FactorsAlwaysFit) {
   for (const Storage2d a : {Storage2d::AsRead, Storage2d::Transposed})
     for (const Storage2d b : {Storage2d::AsRead, Storage2d::Transposed}) {
