@@ -1,4 +1,4 @@
-// Builds the edits that take a change back. Each is tried out on a copy, so that the parts of a group fit together.
+// Builds the edits that revert a change. Each is tried out on a copy, so that the parts of a group fit together.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/take_back.h"
 

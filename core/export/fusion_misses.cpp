@@ -1,4 +1,4 @@
-// Plans the pipeline of a run again and keeps what did not fuse.
+// Plans the pipeline of a run again and keeps the fusions that did not apply.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/fusion_misses.h"
 

@@ -69,7 +69,7 @@ class HtmlReport {
         m_comparison(compareVariants(record)),
         m_graph(reportGraph(record, m_comparison, layOut)) {}
 
-  /// The mark stands near the beginning, by which the page is known as a run.
+  /// The mark is near the beginning; it identifies the page as a run.
   std::string page() const {
     const ReportTexts texts;
     const Html head = "<meta charset=\"utf-8\">"_html + Html::verbatim(std::string(kRunPageMark)) + policy() +
@@ -84,7 +84,7 @@ class HtmlReport {
   }
 
  private:
-  /// Nothing is loaded, whatever the record says.
+  /// Nothing is loaded, independent of the record's content.
   static Html policy() {
     return "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "

@@ -12,10 +12,9 @@
 
 namespace fuseline {
 
-/// One HTML file that loads nothing: the result, the plans, the steps, why other fusions did not apply, how and where
-/// it was measured, and the record itself, which loadRunRecord() reads. Names are escaped. Works without scripts; with
-/// them the table is sorted by a click, and shows which ops of the graph a step runs. Errors: none that this format
-/// has.
+/// A self-contained HTML file: the result, the plans, the steps, why other fusions did not apply, how and where it was
+/// measured, and the record itself, which loadRunRecord() reads. Names are escaped. Works without scripts; with them a
+/// click sorts the table, and shows the ops of the graph that a step runs. Errors: none.
 Result<std::string> htmlReport(const RunRecord& record);
 /// The same, with comparisons with other runs after its steps, and with its graph, if layOut can lay it out.
 std::string htmlReportBeside(const RunRecord& record, std::span<const NamedRun> bases, const LayOutGraph& layOut = {});

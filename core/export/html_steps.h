@@ -12,7 +12,7 @@
 
 namespace fuseline {
 
-/// The fused plan, a box a step in the order of execution, with the basic ops that it replaces within it.
+/// The fused plan, one box per step in the order of execution, containing the basic ops that it replaces.
 Html planDrawing(const Comparison& comparison);
 
 /// The ops of a row that are in a drawing on the page: the ids of their boxes, and their names.

@@ -44,7 +44,7 @@ struct FusedOperation {
   const FusionRule* rule = nullptr;
   std::vector<NodeId> nodes;  // forward order
   std::int64_t ranks = 1;     // that it is planned for
-  std::string caveat = {};    // of the attempt that made it
+  std::string caveat = {};    // of the attempt that produced it
 
   bool isFused() const { return rule != nullptr; }
   /// The rule's name, or the op's own.
@@ -84,8 +84,7 @@ struct Attempt {
   std::size_t stepsMatched = 0;  // of rule->chain
   Outcome outcome = Outcome::BrokenChain;
   std::string explanation;  // a sentence with actual values
-  std::string caveat = {};  // TransformerEngine's further requirements for it, or why its exported module cannot have
-                            // it
+  std::string caveat = {};  // TransformerEngine's further requirements, or why its exported module cannot have it
   std::vector<Repair> repairs;
   std::optional<Saving> saving;  // for full matches: the predicted saving
   std::shared_ptr<const MeasuredGain> measured;
@@ -117,7 +116,7 @@ struct FusionReport {
   DeviceModel device;  // basis of the predictions
 };
 
-/// The attempt that made this entry of the report; nullptr for a basic op.
+/// The attempt that produced this entry of the report; nullptr for a basic op.
 const Attempt* attemptBehind(const FusionReport& report, const FusedOperation& entry);
 
 /// Errors: a switch that names no rule (with the nearest one).

@@ -36,7 +36,7 @@ struct MeasuredGain {
   double speedup = 1.0;
   double speedupLow = 1.0;  // of the 95 % interval
   double speedupHigh = 1.0;
-  std::string device;  // where it was measured
+  std::string device;  // device of the measurement
 
   /// The interval excludes 1.
   bool isFaster() const { return speedupLow > 1.0; }

@@ -68,8 +68,8 @@ std::optional<std::vector<int>> chainSteps(const FusionRule& rule, const Graph& 
 
 namespace {
 
-/// A joint fusion replaces both halves of its ops, so it says what stays between them; the others must leave that to
-/// the ops, because the opposite pass is fused independently.
+/// A joint fusion replaces both halves of its ops, so it defines the tensors kept between them; the others must leave
+/// that to the ops, because the opposite pass is fused independently.
 Verdict checkContext(const FusionRule& rule) {
   if (rule.pass == FusionPass::Joint && !rule.saves)
     return Verdict::no(fmt::format(

@@ -82,7 +82,7 @@ struct Match {
 struct Condition {
   std::string sentence;  // "The extra input is added in place."
   std::function<Verdict(const Match&)> holds;
-  /// The edits that would make it hold, if there are any.
+  /// The edits that would satisfy it, if there are any.
   std::function<std::vector<Repair>(const Match&)> repairs;
 };
 

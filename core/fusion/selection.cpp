@@ -80,7 +80,7 @@ class SetChooser {
   const DeviceModel& m_device;
   std::vector<NodeId> m_next;
   std::vector<Gain> m_before;  // of all predecessors of a node
-  std::vector<Gain> m_best;    // with the node itself
+  std::vector<Gain> m_best;    // including the node itself
   std::vector<int> m_choice;   // the candidate that ends at the node in the best set; -1: none
   std::vector<std::vector<int>> m_endingAt;
 };

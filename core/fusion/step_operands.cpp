@@ -19,7 +19,7 @@ int memberOf(std::span<const NodeId> nodes, NodeId id) {
   return found == nodes.end() || *found != id ? -1 : static_cast<int>(found - nodes.begin());
 }
 
-/// Is the value read by anybody but the entry's own nodes?
+/// Does the value have consumers outside of the entry's own nodes?
 bool isReadOutside(const Value& value, std::span<const NodeId> nodes) {
   return value.isOutput ||
          std::ranges::any_of(value.uses, [&](const Use& use) { return memberOf(nodes, use.node) < 0; });

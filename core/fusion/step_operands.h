@@ -39,7 +39,7 @@ struct EntryOperands {
   bool isView() const;
 };
 
-/// Forward tensors that backward reads. Parameters are not listed: they are there anyway.
+/// Forward tensors that backward reads. Parameters are not listed: they are always available.
 struct SavedSet {
   SortedSet<ValueId> values;
   SortedSet<std::pair<NodeId, int>> residuals;

@@ -194,7 +194,7 @@ std::vector<bool> trainedParameters(const Node& node) {
   return trained;
 }
 
-/// A gradient can exist where an input asks for one or a trained parameter lies upstream.
+/// A gradient can exist if an input requests one or a trained parameter is upstream.
 void markDifferentiable(std::vector<Value>& values, const Node& node) {
   const bool anyInput =
       std::ranges::any_of(node.inputs, [&](ValueId id) { return values[static_cast<std::size_t>(id)].needsGradient; });

@@ -135,7 +135,7 @@ class GraphBuilder {
   /// Errors: those of the op's infer. Nothing is added then.
   Result<NodeId> addNode(std::string id, std::string owner, OperationPointer operation, Attributes attributes,
                          std::vector<ValueId> inputs);
-  /// Specialises the op, which must outlive the graph where it is the same for all attributes.
+  /// Specializes the op, which must outlive the graph if it is the same for all attributes.
   Result<NodeId> addNode(std::string id, std::string owner, const FusibleOperation& operation, Attributes attributes,
                          std::vector<ValueId> inputs);
   /// The path of a node is its owner, and its block none, unless set.
@@ -157,7 +157,7 @@ class GraphBuilder {
   std::vector<bool> m_requiresGradient;  // by position in m_graph.inputs()
 };
 
-/// One line an op: "norm = RMSNorm(x) -> y [512, 1024] bf16".
+/// One line per op: "norm = RMSNorm(x) -> y [512, 1024] bf16".
 std::string toString(const Graph& graph);
 
 }  // namespace fuseline

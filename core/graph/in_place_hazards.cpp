@@ -45,7 +45,7 @@ bool onlyPassesGradient(const Node& node) {
   return isOneOf(node, kNames);
 }
 
-/// PyTorch's autograd may then hand on one tensor everywhere: float() of float32 is the tensor itself.
+/// PyTorch's autograd may then pass on one tensor everywhere: float() of float32 is the tensor itself.
 bool isTorchInFloat32(const Graph& graph, const Node& node) {
   const bool isTorch = node.operation->name == "Formula" || isExactGelu(node.attributes) ||
                        !builtinOperations().find(node.operation->name);
@@ -123,7 +123,7 @@ class SharedTensor {
 
 // ---- forward
 
-/// A linear op with quantizers keeps codes in place of its input.
+/// A linear op with quantizers keeps the quantized input in place of its input.
 bool keepsItself(const Node& node, SavedTensor saved) {
   const TensorQuantizers& input = node.quantizers.input;
   const bool keepsCodes = input.columnwise || input.isDequantizedInBackward;

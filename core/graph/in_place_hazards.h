@@ -23,7 +23,7 @@ struct InPlaceHazard {
 /// nodes; a hazard that was found counts as switched off for later nodes.
 std::vector<InPlaceHazard> inPlaceHazards(const Graph& graph);
 
-/// The reason why this AddExtraInput or MakeExtraOutput must not work in place there, whether it does or not.
+/// The reason why this AddExtraInput or MakeExtraOutput must not be in place there, independent of its setting.
 std::optional<std::string> inPlaceHazard(const Graph& graph, NodeId node);
 
 /// "TransformerEngine would write the sum into the extra input itself, and norm keeps that tensor, save.y, for

@@ -23,7 +23,7 @@ bool passesRowsOn(const Node& node) {
   return node.operation->isElementwise() || std::ranges::count(kPassing, node.operation->name) > 0;
 }
 
-/// A row-parallel layer is a product and what sums it over the ranks, "l.linear" and "l.sum".
+/// A row-parallel layer consists of a GEMM and its sum over the ranks, "l.linear" and "l.sum".
 std::set<std::string> summedLayers(const Graph& graph) {
   std::set<std::string> paths;
   for (const Node& node : graph.nodes())

@@ -11,8 +11,7 @@ namespace fuseline {
 
 struct WholeRows {
   NodeId layer = -1;       // the GEMM of a row-parallel layer
-  NodeId source = -1;      // the upstream op that produces whole rows on every rank: a norm, or a layer that is not
-                           // parallel
+  NodeId source = -1;      // the upstream op with whole rows on every rank: a norm, or a layer that is not parallel
   std::int64_t width = 0;  // elements of a row of the source's result
 };
 

@@ -83,7 +83,7 @@ struct Minifloat {
     return std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * kMinSubnormal);
   }
 
-  /// The code of |x|; above kMax where it is too large.
+  /// The encoding of |x|; above kMax if it is too large.
   static constexpr std::uint32_t nearest(std::uint32_t magnitude) {
     if (magnitude < kMinNormalBits) {
       const float aligned = std::bit_cast<float>(magnitude) + kSubnormalAligner;

@@ -1,4 +1,4 @@
-// One rounding in place of two, from double to 16 bits or less. Usable in device code: no library calls.
+// One rounding instead of two, from double to 16 bits or less. Usable in device code: no library calls.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

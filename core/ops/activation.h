@@ -62,7 +62,7 @@ BasicOperation unaryActivation(UnaryActivation activation);
 /// glu_interleave_size, a and b are interleaved in blocks of this number of elements.
 BasicOperation gatedActivation(GatedActivation activation);
 
-/// The same with an extra input `scales`, one value a row, by which the row of y is multiplied before it is rounded.
+/// The same with an extra input `scales`, one value per row, by which the row of y is multiplied before it is rounded.
 /// Keeps x and scales for backward.
 BasicOperation scaledUnaryActivation(UnaryActivation activation);
 BasicOperation scaledGatedActivation(GatedActivation activation);

@@ -27,7 +27,7 @@ float amaxOf(const std::vector<double>& values) {
   return amax;
 }
 
-/// x scale and 1 / scale, in float32 as kernels compute them. The codes arise where the tensor is stored.
+/// x scale and 1 / scale, in float32 as kernels compute them. The values are encoded when the tensor is stored.
 std::vector<ReferenceTensor> scaled(const ReferenceTensor& x) {
   const float scale = currentScale(amaxOf(x.values));
   const auto byScale = [scale](double value) {

@@ -29,7 +29,7 @@ Verdict checkComposite(const FusibleOperation& op) {
       fmt::format("{}: a composite is only its expansion, but it also defines computations of its own.", op.name));
 }
 
-/// Forward computes, saveContext names what backward reads, backward computes: all or none of it makes sense.
+/// Forward computes, saveContext names backward's inputs, backward computes: an op has all of them or none.
 Verdict checkComputations(const FusibleOperation& op) {
   if (op.forwardCompute && !op.saveContext)
     return Verdict::no(fmt::format("{}: forwardCompute is defined without saveContext; define both.", op.name));

@@ -67,8 +67,8 @@ enum class Opcode : std::uint8_t {
 
 std::string_view opcodeName(Opcode opcode);
 
-/// Full: a value an element. Row: a row vector, one value a column. Column: a column vector, one value a row. Scalar:
-/// one value for all.
+/// Full: one value per element. Row: a row vector, one value per column. Column: a column vector, one value per row.
+/// Scalar: one value for all.
 enum class Access : std::uint8_t { Full, Row, Column, Scalar };
 
 /// Source or destination of a value. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`, or the
@@ -149,7 +149,7 @@ class ElementwiseBuilder {
   ValueIndex parameterRow(int slot = 0);
   /// A parameter of one element.
   ValueIndex parameterScalar(int slot = 0);
-  /// An input of one value a row.
+  /// An input with one value per row.
   ValueIndex inputColumn(int slot);
   /// A forward input, read again by backward.
   ValueIndex savedInput(int slot = 0, int lane = -1) { return input(slot, lane); }

@@ -24,7 +24,7 @@ class FormulaExpression {
   /// `variable` counts the names that the formula is a function of.
   Term variable(int variable);
   Term constant(double value);
-  /// Constants are folded; 0 and 1 vanish where they are neutral, and 0 x is 0.
+  /// Constants are folded; neutral 0 and 1 vanish, and 0 x is 0.
   Term unary(Opcode opcode, Term a);
   Term binary(Opcode opcode, Term a, Term b);
 
@@ -35,7 +35,7 @@ class FormulaExpression {
   Term softplus(Term a);
   /// Whole exponents up to 64 are multiplications, 0.5 and -0.5 roots; the others are exp(exponent log(a)), for a > 0.
   Term power(Term a, double exponent);
-  /// b where c is 1, d where it is 0.
+  /// b if c is 1, d if it is 0.
   Term where(Term c, Term b, Term d);
 
   /// The derivative of a term with respect to a variable.
@@ -53,7 +53,7 @@ class FormulaExpression {
   /// Writes terms into a program. `load` returns the value of a variable.
   std::vector<ValueIndex> emit(ElementwiseBuilder& e, std::span<const Term> terms,
                                const std::function<ValueIndex(int variable)>& load) const;
-  /// "x * sigmoid(1.702 * x)"; a sentence in parentheses where it would be too long to read.
+  /// "x * sigmoid(1.702 * x)"; a sentence in parentheses if it would be too long to read.
   std::string text(Term term, const std::vector<std::string>& names) const;
 
  private:

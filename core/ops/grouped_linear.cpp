@@ -70,7 +70,7 @@ FlopCount flops(const Attributes& attributes, Specs inputs) {
   FlopCount count{.forward = product, .backward = 2 * product, .dgrad = product, .wgrad = product};
   if (!form.hasBias()) return count;
   count.forward += form.isBiasScaled ? 2 * elements : elements;
-  count.backward += form.isBiasScaled ? 4 * elements : elements;  // a product and a sum for each of the two gradients
+  count.backward += form.isBiasScaled ? 4 * elements : elements;  // a multiply-add for each of two gradients
   return count;
 }
 

@@ -34,8 +34,8 @@ Result<ExpandedOperation> linearPart(const Attributes& attributes, bool isRow, s
   return part;
 }
 
-/// Column: every rank has its shard. Row: every rank has a bias of full width, divided by the number of ranks; their
-/// sum is the bias.
+/// Column: every rank has its shard. Row: every rank has its own bias of full width, a shard of out_features * ranks
+/// elements; the sum over the ranks adds all of them.
 ExpandedOperation biasPart(const Attributes& attributes, bool isRow, std::int64_t ranks) {
   ExpandedOperation part{.suffix = "bias", .operation = "Bias"};
   part.attributes.set("size", attributes.get("out_features"));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kInferred = -1;
 
-/// The product of all extents but the inferred one; nothing where 64 bits cannot count it.
+/// The product of all extents except the inferred one; nothing if it exceeds 64 bits.
 std::optional<std::int64_t> knownElements(const Shape& shape) {
   std::int64_t product = 1;
   for (const std::int64_t extent : shape)

@@ -29,7 +29,7 @@ std::optional<Error> checkPositive(std::string_view operation, std::string_view 
 /// An error unless the attribute is finite.
 std::optional<Error> checkFinite(std::string_view operation, std::string_view attribute, const Attributes& given);
 
-/// The attribute `dtype` where it is set, else the input's.
+/// The attribute `dtype` if it is set, else the input's.
 DType parameterDType(const Attributes& attributes, const TensorSpec& input);
 /// The dtype of a sum: the common one, else f32, as PyTorch promotes f16, bf16 and f32.
 DType promoted(DType a, DType b);

@@ -70,7 +70,7 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
     diagnostics.push_back(std::move(*note));
 }
 
-/// Fuseline's own plans are right; whoever carries the pipeline over to TransformerEngine should know.
+/// Fuseline's own plans are right; users who export the pipeline to TransformerEngine should know.
 void noteInPlaceHazards(const Graph& graph, std::vector<Diagnostic>& diagnostics) {
   for (const InPlaceHazard& hazard : inPlaceHazards(graph)) {
     const Node& node = graph.node(hazard.node);

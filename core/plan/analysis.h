@@ -22,7 +22,7 @@ struct AnalysisOptions {
   std::optional<RuleBook> book;
   RuleSwitches switches;
   Capabilities capabilities;
-  /// In place of the document's own.
+  /// Replaces the document's own.
   std::optional<Recipe> recipe = std::nullopt;
   GainModel gains;
   /// See FusionTarget.

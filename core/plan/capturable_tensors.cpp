@@ -1,4 +1,4 @@
-// Lists what can be captured of a plan, and says which fusion keeps the rest from ever being stored.
+// Lists the tensors of a plan that can be captured, and the fusion because of which each other one is never stored.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/capturable_tensors.h"
 

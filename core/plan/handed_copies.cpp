@@ -14,7 +14,7 @@ namespace {
 
 bool isSame(const GemmOperand& a, const GemmOperand& b) { return a.node == b.node && a.type == b.type; }
 
-/// Do the op's GEMMs read nothing of the tensor but copies, and these as the Quantize makes them?
+/// Do the op's GEMMs read only quantized forms of the tensor, in the forms that the Quantize produces?
 bool canRead(const Graph& graph, const GemmOperand& reader, const TensorQuantizers& made) {
   const Node& node = graph.node(reader.node);
   const TensorQuantizers& wanted = quantizersOf(node, reader.type);

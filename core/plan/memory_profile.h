@@ -51,7 +51,7 @@ struct MemoryProfile {
   /// The steps that are launched in every run, in their order.
   std::vector<StepMemory> steps;
   std::size_t peak = 0;  // index into steps: the first with the largest total
-  /// By their first readers. Together, where they are not on the host, Plan::savedForBackwardBytes.
+  /// By their first readers. Together, without those on the host, Plan::savedForBackwardBytes.
   std::vector<KeptTensor> kept;
 
   std::int64_t peakBytes() const { return steps.empty() ? 0 : steps[peak].total(); }
@@ -61,7 +61,7 @@ struct MemoryProfile {
 /// once, and has gaps.
 MemoryProfile memoryProfile(const Plan& plan);
 
-/// A line a step, and a line for each tensor that is kept. Deterministic.
+/// One line per step, and one for each kept tensor. Deterministic.
 std::string toString(const MemoryProfile& profile, const Plan& plan, const Graph& graph);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// Plan: steps, tensors and where they live. Made once from a fused graph; never changed.
+// Plan: steps, tensors and their memory. Created once from a fused graph; never changed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -37,7 +37,7 @@ struct PlanTensor {
   TensorRole role = TensorRole::Intermediate;
   int storage = -1;
   bool isSaved = false;  // kept from forward for backward
-  bool isKept = false;   // made once, by a step that `runsOnce`
+  bool isKept = false;   // produced once, by a step that `runsOnce`
 };
 
 /// A piece of memory. Persistent ones (inputs, parameters, their gradients, outputs) never share; the others share
@@ -164,7 +164,7 @@ struct PlanOptions {
 
 Plan makePlan(const Graph& graph, const FusionReport& report, const PlanOptions& options = {});
 
-/// One line a step, then the memory plan. Deterministic.
+/// One line per step, then the memory plan. Deterministic.
 std::string toString(const Plan& plan);
 
 /// The program of an elementwise step, or of the elementwise members [first, last) of a fused step (a GEMM's epilogue).

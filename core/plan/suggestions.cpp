@@ -1,4 +1,4 @@
-// Tries every proposal on a copy of the document, and keeps those after which the plan needs less.
+// Tries every proposal on a copy of the document, and keeps those that reduce the plan's needs.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/suggestions.h"
 
@@ -61,7 +61,7 @@ bool needsLessMemory(const Suggestion& suggestion) {
          isMuchLess(suggestion.after.peakBytes, suggestion.before.peakBytes);
 }
 
-/// Quantized although quantizing takes longer than the products save is not.
+/// A quantized layer is not worth it if quantizing takes longer than the GEMMs save.
 bool isWorthIt(const Suggestion& suggestion, const DeviceModel& device) {
   if (suggestion.fp8SavedUs < 0.0) return false;
   return isFaster(suggestion, device) || needsLessMemory(suggestion) ||

@@ -1,4 +1,4 @@
-// Sets the fused plan beside the unfused one: each fused op with its basic ops beneath it.
+// Compares the fused plan with the unfused one: each fused op with its basic ops below it.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/roofline.h"
 #include "core/profile/run_record.h"

@@ -31,7 +31,7 @@ struct DeviceRoofs {
   bool operator==(const DeviceRoofs&) const = default;
 };
 
-/// An arithmetic with its peak. None, 0: nothing was measured that would do.
+/// An arithmetic with its peak. None, 0: no suitable peak was measured.
 struct ComputeRoof {
   Arithmetic arithmetic = Arithmetic::None;
   double gflops = 0.0;

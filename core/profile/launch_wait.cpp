@@ -33,7 +33,7 @@ bool isTraced(const VariantRecord& variant) {
   return std::ranges::none_of(variant.timeline.spans, [](const TimelineSpan& span) { return span.activity < 0; });
 }
 
-/// A step's work begins when it is launched, if that was recorded; otherwise its time spans mark to mark.
+/// Time of a step's own work, in ns. Traced times exclude the wait for its launch; times between marks include it.
 double workNs(const VariantRecord& variant, const TimelineBox& step, double waitNs) {
   const auto durationNs = static_cast<double>(step.durationNs());
   return isTraced(variant) ? durationNs : durationNs - waitNs;

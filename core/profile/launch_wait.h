@@ -1,4 +1,4 @@
-// How long a device waited for the host to launch a step, in the round of a timeline.
+// Time that a device waited for the host to launch a step, in the round of a timeline.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,7 +29,7 @@ struct LaunchWaits {
 std::optional<LaunchWaits> launchWaits(const VariantRecord& variant);
 
 /// "unfused: 12 of 14 steps waited for the host to launch them longer than they ran, 45.1 us of 81.0 us in all." Empty
-/// where it is not known.
+/// if it is not known.
 std::string launchWaitText(const VariantRecord& variant);
 
 }  // namespace fuseline

@@ -52,7 +52,7 @@ std::optional<MeasuredGain> gainOf(const Sides& sides, const std::string& device
                       .device = device};
 }
 
-/// 0 of copies to the host and back, which go beside other steps, and by another way.
+/// 0 for copies to the host and back, which are concurrent with other steps, and use another link.
 double bytesPerSecond(const StepRecord& step) {
   if (step.isTransfer()) return 0.0;
   const double medianNs = summarize(step.samplesNs).median;

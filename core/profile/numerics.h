@@ -65,7 +65,7 @@ struct ErrorNumerics {
   std::string name;   // "y", "norm:y", "grad.fc1.weight"
   std::string owner;  // the document's op that produces it; empty: none
   double maxAbsolute = 0.0;
-  double rmsRelative = 0.0;  // rms of the differences over that of the expected values, where they are not all 0
+  double rmsRelative = 0.0;  // rms of the differences over that of the expected values, if these are not all 0
   double cosine = 1.0;       // of the angle between both
   /// Elements by their distance in units in the last place of the tensor's own dtype: at most 0.5, 1, 2, 4 ... 512 of
   /// them, and more.

@@ -10,7 +10,7 @@
 
 namespace fuseline {
 
-/// 'it'\''s': one word of a POSIX shell, quoted where it must be.
+/// 'it'\''s': one word of a POSIX shell, quoted if necessary.
 std::string shellWord(std::string_view text);
 
 /// "fuseline run mlp.fuseline --device cuda:0 --timing cupti": options that are not given come from the file. tensors:

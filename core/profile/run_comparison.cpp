@@ -1,4 +1,4 @@
-// Puts two runs beside each other, and holds them against gates.
+// Compares two runs, and checks gates.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_comparison.h"
 

@@ -24,7 +24,7 @@ struct MetricChange {
   bool isInBoth() const { return base.count > 0 && next.count > 0; }
 };
 
-/// Did both runs take turns in one measurement?
+/// Were both runs interleaved in one measurement?
 bool tookTurns(const RunRecord& base, const RunRecord& next);
 /// next over base for samples of two runs: per round if the runs were interleaved, else from the medians.
 RatioStats changeBetween(const RunRecord& base, const RunRecord& next, std::span<const double> baseSamples,

@@ -55,7 +55,7 @@ Result<RunNotes> notesFromText(std::string_view text) {
 
 Json emptyList() { return {{"format", kNotesFormat}, {"notes", Json::array()}}; }
 
-/// The list as it is written, so that what newer programs say in it stays. Once it has been read, it can be.
+/// The list as stored, so that fields of newer programs are preserved. Precondition: it has been read successfully.
 Json listIn(const fs::path& folder) {
   const Result<std::string> text =
       readWholeFile(folder / kNotesFile, {.what = "list of notes", .maxMiB = kMaxNotesMiB});
@@ -82,7 +82,7 @@ Result<void> writeNotes(const fs::path& folder, const Json& list) {
   return writeFileAtomically(folder / kNotesFile, [&](std::ostream& file) { file << text; });
 }
 
-/// The book that a pipeline asks for.
+/// The rule book that a pipeline requests.
 std::optional<RuleBook> ownRules(const Json& pipeline) {
   const Json fusion = pipeline.is_object() ? pipeline.value("fusion", Json()) : Json();
   const Json rules = fusion.is_object() ? fusion.value("rules", Json()) : Json();
@@ -167,7 +167,7 @@ bool isNewer(const RunEntry& a, const RunEntry& b) {
 /// The notes file. If it cannot be read, it is not known which runs it marks.
 bool areNotes(const RunEntry& entry) { return entry.file.filename() == kNotesFile; }
 
-/// Without the empty ones: names that somebody has reserved, to write a record there.
+/// Without the empty ones: names that another program has reserved, to write a record there.
 std::vector<fs::path> runFilesIn(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error, ignored;

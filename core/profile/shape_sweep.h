@@ -47,7 +47,8 @@ struct ShapeSweep {
 Result<std::vector<std::int64_t>> parseSizes(std::string_view text);
 /// The shortest text that parseSizes() reads as these sizes.
 std::string sizesText(std::span<const std::int64_t> sizes);
-/// Up to twice a size in powers of two, from an eighth of it on as far as it can be halved: 128 to 2048 of 1024.
+/// Sizes up to twice the given one in powers of two, from an eighth of it if it can be halved that often: 128 to 2048
+/// for 1024.
 std::vector<std::int64_t> sizesAround(std::int64_t size);
 
 /// Texts such as "M=128:16384:x2", "M=128:1024:+128", "M=512,1024,4096" and "recipe=none,mxfp8".

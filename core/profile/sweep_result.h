@@ -38,13 +38,13 @@ struct SweepResult {
   std::string pipelineName;
   std::string deviceName;
   ShapeSweep sweep;
-  std::vector<SweepRow> rows;  // as far as it came, in the order of the points
+  std::vector<SweepRow> rows;  // the measured ones, in the order of the points
 };
 
 /// Appends a row, and compares it with that of the first recipe.
 void addRow(SweepResult& result, SweepRow row);
 
-/// Points that differ in the size along the first axis only, and where fusing pays among them.
+/// Points that differ only in the size along the first axis, and the break-even point of fusing among them.
 struct SweepLine {
   SweepPoint fixed;  // without the first axis
   BreakEven breakEven;

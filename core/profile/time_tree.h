@@ -22,8 +22,7 @@ struct TimeNode {
   int count = 1;    // number of instances that share this node
   /// A basic op's estimated part of a fused step: its share in the unfused plan. It is not measured.
   bool isEstimate = false;
-  std::vector<std::size_t> steps;  // indices in VariantRecord::steps: the steps in the node, or the step that contains
-                                   // it
+  std::vector<std::size_t> steps;  // indices in VariantRecord::steps: those in the node, or the one that contains it
   std::vector<TimeNode> children;  // in the order in which they first ran
 };
 

@@ -13,7 +13,7 @@ namespace fuseline {
 
 namespace {
 
-/// The first lane for steps; copies go beside them, wherever they fit.
+/// The first lane for steps; copies go to the other lanes, wherever they fit.
 constexpr int kStepLane = 0;
 constexpr int kFirstSideLane = 1;
 

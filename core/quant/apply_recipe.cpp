@@ -35,8 +35,8 @@ void clearLoneTransform(LinearQuantizers& quantizers) {
     if (tensor->columnwise) tensor->columnwise->transformsColumnwise = false;
 }
 
-/// A Quantize has no weight, and only the quantizers that its attributes ask for. Whether a transform cancels is up to
-/// the op that reads the copy.
+/// A Quantize has no weight, and only the quantizers that its attributes request. Whether a transform cancels is up to
+/// the op that reads the quantized tensor.
 LinearQuantizers ofQuantize(LinearQuantizers quantizers, const Node& node) {
   quantizers.weight = {};
   if (!node.attributes.boolean("forward")) quantizers.input = {};
@@ -226,7 +226,7 @@ std::string tensorText(TensorType type, std::optional<std::int64_t> group) {
   return group ? fmt::format("{}{}", roleName(type), *group) : std::string(roleName(type));
 }
 
-/// One scale serves both copies: neither may saturate.
+/// One scale serves both directions: neither may saturate.
 float smallestRange(const TensorQuantizers& quantizers) {
   float range = std::numeric_limits<float>::infinity();
   for (const auto& quantizer : {quantizers.rowwise, quantizers.columnwise})

@@ -50,7 +50,7 @@ BlockScale<std::uint8_t> FourOverSixScaler::candidate(float wanted) const {
   return {dequantFactor == 0.0F ? nvfp4::kLargestFloat : nvfp4::finite(1.0F / dequantFactor), code};
 }
 
-/// Rows are added up in pairs that stand eight, four, two rows and one apart, as the threads of a warp do it.
+/// Rows are summed in pairs at a distance of eight, four, two rows and one, like the threads of a warp do.
 float FourOverSixScaler::errorOf(const BlockScale<std::uint8_t>& scale, std::span<const float> block,
                                  std::int64_t rows) const {
   std::array<float, kBlockRows> errors{};

@@ -12,7 +12,7 @@
 
 namespace fuseline {
 
-/// Compact: one scale a block, row-major over the blocks. Gemm: as cuBLASLt reads them, see scale_layout.h.
+/// Compact: one scale per block, row-major over the blocks. Gemm: as cuBLASLt reads them, see scale_layout.h.
 enum class ScaleLayout : std::uint8_t { Compact, Gemm };
 
 /// A tensor quantized for GEMMs that contract one of its directions.

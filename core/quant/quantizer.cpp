@@ -1,4 +1,4 @@
-// One loop over blocks for all scalings: the amax of a block, its scale, its codes.
+// One loop over blocks for all scalings: the amax of a block, its scale, its quantized values.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/quant/quantizer.h"
 
@@ -61,7 +61,7 @@ class Blocks {
   BlockShape m_grid;
 };
 
-/// Where the codes of a matrix stand: a byte each, or two a byte.
+/// Positions of a matrix's encoded values: one byte each, or two values per byte.
 struct CodePlaces {
   bool isPacked;
   std::int64_t rowBytes;
@@ -76,7 +76,7 @@ struct CodePlaces {
   std::uint8_t mask() const { return isPacked ? 0x0f : 0xff; }
 };
 
-/// Casts elements by their place in a copy.
+/// Casts elements by their position in the quantized tensor.
 class Rounder {
  public:
   Rounder(const QuantizerSpec& spec, const QuantizerInputs& inputs, Direction direction)

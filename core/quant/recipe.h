@@ -176,7 +176,7 @@ Result<Attributes> parseFields(const RecipeDefinition& definition,
 Result<const RecipeDefinition*> recipeNamed(std::string_view name);
 
 /// {"name": ..., "fields": {...}, "overrides": [{"tensor": ..., "gemm": ..., "format": ...}]}; all fields are written.
-/// In place of a format an override may have a quantizer: a recipe's name, or an object with it and its fields.
+/// Instead of a format an override may have a quantizer: a recipe's name, or an object with it and its fields.
 Json toJson(const Recipe& recipe);
 /// Fields may also be next to the name: {"name": "DelayedScaling", "margin": 0}. Error messages contain the JSON
 /// pointer.

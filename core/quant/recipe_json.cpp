@@ -18,8 +18,7 @@ namespace {
 
 constexpr std::string_view kHighPrecision = "high_precision";
 constexpr std::string_view kColumnwiseSource = "columnwise_source";
-constexpr std::array<std::string_view, 2> kSources = {"original", "rowwise_dequantized"};  // of columnwise quantized
-                                                                                           // tensors
+constexpr std::array<std::string_view, 2> kSources = {"original", "rowwise_dequantized"};  // of columnwise tensors
 
 Json toJson(const AttributeValue& value) {
   return std::visit(
@@ -70,7 +69,7 @@ void readField(JsonFields& recipe, const std::string& pointer, const std::string
     recipe.refuse(pointer, "expected true, false, a number or a text.");
 }
 
-/// Those of "fields", and those beside the name.
+/// The fields in "fields", and those next to the name.
 Attributes readFields(JsonFields& recipe, const Json& json) {
   Json object = Json::object();
   recipe.read("fields", object, Presence::Optional);

@@ -19,8 +19,8 @@ inline constexpr ComputeCapability kEstimatedCapability{9, 0};
 /// Gain from FP8 for one linear layer in one step, by the data sheet of an H200 and 3 us for the smallest launch: an
 /// estimate, not a measurement.
 struct Fp8Estimate {
-  double savedUs = 0.0;     // by products at twice the rate
-  double quantizeUs = 0.0;  // for reading the tensors in 2 bytes an element and writing their copies
+  double savedUs = 0.0;     // by GEMMs at twice the rate
+  double quantizeUs = 0.0;  // for reading the tensors in 2 bytes per element and writing the quantized tensors
 };
 
 /// For y[M, N] = x[M, K] w[N, K]^T in 16 bits. Training has three GEMMs, and every tensor is quantized in two

@@ -190,7 +190,7 @@ class Backend {
 /// The Capabilities of a backend, for fuse().
 Capabilities capabilitiesOf(std::shared_ptr<const Backend> backend);
 
-/// A device that this build knows of, whether or not it can run here.
+/// A device that this build supports, whether or not it can run here.
 struct DeviceStatus {
   DeviceInfo info;
   Verdict canRun = Verdict::yes();

@@ -17,7 +17,7 @@ namespace fuseline {
 /// nearest name), or one with another spec.
 Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given = {});
 
-/// Without those that makeBindings() would refuse.
+/// The tensors that makeBindings() accepts.
 NamedTensors thoseThatFit(const Graph& graph, NamedTensors tensors);
 
 /// Those of the bindings that are the graph's parameters.

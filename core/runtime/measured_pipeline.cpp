@@ -81,7 +81,7 @@ class SettingsEdits {
     return put(SetRecipe{.recipe = std::move(json)}, recipeText(*recipe));
   }
 
-  /// As somebody would write it: null where nothing is quantized, and no fields where they are the defaults.
+  /// In the short form of handwritten files: null if nothing is quantized, and no fields at their defaults.
   static Json shortJson(const Recipe& recipe) {
     if (!recipe.definition().quantizer) return nullptr;
     const Result<Recipe> plain = Recipe::create(recipe.definition());

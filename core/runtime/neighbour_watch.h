@@ -25,7 +25,7 @@ double neighboursShare(const CpuTimes& before, const CpuTimes& after, double own
 class NeighbourWatch {
  public:
   NeighbourWatch();
-  /// "48 % of the CPUs", for a record's environment; empty where it is less than a twentieth, or not known.
+  /// "48 % of the CPUs", for a record's environment; empty if it is less than a twentieth, or not known.
   std::string text() const;
 
  private:

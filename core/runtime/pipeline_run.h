@@ -51,7 +51,7 @@ class PipelineRun {
   static Result<std::unique_ptr<PipelineRun>> prepare(const LoadedDocument& loaded, const std::string& pipelineName,
                                                       PipelineRunOptions options, const BackendRegistry& registry);
 
-  /// Memory of its plans, as it is checked.
+  /// Memory of its plans, as used by the memory check.
   std::int64_t heldBytes() const;
 
   /// A canceled measurement returns a partial record.
@@ -92,7 +92,7 @@ class PipelineRun {
   PipelineRun() = default;
   Result<void> analyzeDocument(const LoadedDocument& loaded);
   Result<const Plan*> planOf(const std::string& variant) const;
-  /// Before anything large is allocated: a system that overcommits would end the process instead.
+  /// Call before large allocations: a system that overcommits would end the process instead.
   Result<void> checkRecipe() const;
   Result<void> checkMemory() const;
   Result<void> addVariants();

@@ -45,7 +45,7 @@ class ReferenceKernel final : public Kernel {
     const std::vector<std::pair<const QuantizeWork*, Tensor>> quantized = handedOver(operands);
     for (const Reader reader : {Reader::Rows, Reader::Columns, Reader::Plain})
       if (isAsked(reader)) compute(operands, reader, results);
-    // Only now: a result may stand where an operand was.
+    // Only now: a result may share memory with an operand.
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (isResult(i) && operands[i]) encode(results[i], spec(i).dtype, operands[i]);
     for (const auto& [work, x] : quantized) handOverReference(m_graph, m_plan, m_step, *work, x, operands);
@@ -69,7 +69,7 @@ class ReferenceKernel final : public Kernel {
     return gemmOperand(m_graph, entry, {0, operand, result.slot}).has_value();
   }
 
-  /// A gradient beside the copies that GEMMs read of it.
+  /// A gradient in addition to its quantized tensors, which GEMMs read.
   bool hasPlainGradient() const {
     return std::ranges::any_of(m_step.operands, [&](const StepOperand& operand) {
       return operand.key.kind == OperandKind::GradOutput && !operand.direction && numOperands(operand.key) > 1;
@@ -81,7 +81,7 @@ class ReferenceKernel final : public Kernel {
   }
 
   const TensorSpec& spec(std::size_t operand) const { return m_plan.spec(m_step.operands[operand]); }
-  /// A result of the step's ops, not a copy of one.
+  /// A result of the step's ops, not a quantized form of one.
   bool isResult(std::size_t operand) const {
     const StepOperand& result = m_step.operands[operand];
     return result.access != OperandAccess::Read && !isOfCopies(result);
@@ -120,7 +120,7 @@ class ReferenceKernel final : public Kernel {
     }
   }
 
-  /// A gradient of which another reader has the copy.
+  /// A gradient whose quantized form another reader uses.
   bool isForOther(const StepOperand& operand, Reader reader) const {
     if (operand.key.kind != OperandKind::GradOutput || numOperands(operand.key) < 2) return false;
     if (!operand.direction) return reader != Reader::Plain;

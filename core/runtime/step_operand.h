@@ -48,7 +48,7 @@ Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key
 Result<Binding> requireResult(const StepRequest& request, const OperandKey& key);
 Error missingOperand(const StepRequest& request, const OperandKey& key);
 
-/// The index of the residual port of this name; -1 when the op has none.
+/// The index of the residual port with this name; -1 if the op has none.
 int residualSlot(const FusibleOperation& operation, std::string_view port);
 
 }  // namespace fuseline

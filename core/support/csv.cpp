@@ -1,4 +1,4 @@
-// Quotes what needs quotes, and marks as text what spreadsheets would run.
+// Quotes fields that need quotes, and marks as text the fields that spreadsheets would execute.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/csv.h"
 

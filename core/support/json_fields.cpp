@@ -1,4 +1,4 @@
-// Typed reading of JSON objects, with sentences for what does not fit.
+// Typed reading of JSON objects, with error messages for invalid fields.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/json_fields.h"
 
@@ -54,7 +54,7 @@ std::string quoted(const Json& value) {
   return cutText(value.dump(-1, ' ', false, Json::error_handler_t::replace), kLongest);
 }
 
-/// Builds what Json::parse() builds, which looks through all members of an object for each new one.
+/// Builds the same tree as Json::parse(), which searches all members of an object for each new one.
 class TreeBuilder final : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return put(nullptr); }

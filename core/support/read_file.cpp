@@ -1,4 +1,4 @@
-// Reading block by block, so that what reports no size has a limit, too.
+// Reading block by block, so that sources without a size have a limit, too.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/read_file.h"
 

@@ -17,10 +17,10 @@ int editDistance(std::string_view a, std::string_view b);
 /// The candidate nearest to `name`; empty when there are no candidates or none is near.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-/// The candidate that `name` is with a slip or two of the fingers; empty where none is.
+/// The candidate from which `name` differs by one or two typing errors; empty if there is none.
 std::string misspelt(std::string_view name, std::span<const std::string_view> candidates);
 
-/// How a sentence about an unknown name ends: "; did you mean RMSNorm?", or "." where nothing is near.
+/// The end of a sentence about an unknown name: "; did you mean RMSNorm?", or "." if no name is near.
 std::string didYouMean(std::string_view near);
 
 /// "1.50 MiB".

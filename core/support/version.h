@@ -1,4 +1,4 @@
-// The program's version, as the build knows it.
+// The program's version, set by the build.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

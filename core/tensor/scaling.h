@@ -1,4 +1,4 @@
-// How elements are scaled: one scale a tensor, or one a block, in which format.
+// Scaling of elements: one scale per tensor, or one per block, and its format.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -40,7 +40,7 @@ struct RunRequest {
   /// A safetensors file on the worker's machine with initial tensors; empty: all are drawn from the seed.
   std::string tensorsFile;
   RunPurpose purpose = RunPurpose::Times;
-  /// A pipeline that takes turns with it, under the same settings; empty: none. Only for times.
+  /// A pipeline that is interleaved with it, under the same settings; empty: none. Only for times.
   std::string besideText;
   std::string besideName;
   /// Tensors of the last variant. Only to capture.
@@ -101,7 +101,7 @@ std::string encode(const WorkerRequest& request);
 std::string encode(const WorkerEvent& event);
 /// Errors: a message about the problem in the line.
 Result<WorkerRequest> decodeRequest(std::string_view line);
-/// The id of a line that may be no request otherwise, for the answer; 0: it has none.
+/// The id of a line that may not be a valid request, for the answer; 0: it has none.
 int requestId(std::string_view line);
 Result<WorkerEvent> decodeEvent(std::string_view line);
 

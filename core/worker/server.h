@@ -10,10 +10,12 @@
 namespace fuseline {
 
 /// Serves until "quit" or the end of the input. Runs execute one after the other on a separate thread, so that a cancel
-/// is processed during a run. A line that is no request is answered with an error event of id 0. "quit" cancels the
-/// current run; the end of the input lets it finish. onDeviceLost: called, on the thread of the runs, after a run has
-/// failed and its device is unusable for this process (Backend::isLost). The error has been sent. The reading thread
-/// cannot return while it waits for input, so the callback must end the process. Returns the exit code, 0.
+/// is processed during a run. A line that is no request is answered with an error event of id 0.
+/// "quit" cancels the current run; the end of the input lets it finish.
+/// onDeviceLost: called, on the thread of the runs, after a run has failed and its device is unusable for this process
+/// (Backend::isLost). The error has been sent. The reading thread cannot return while it waits for input, so the
+/// callback must end the process.
+/// Returns the exit code, 0.
 int serveWorker(std::istream& input, std::ostream& output, const BackendRegistry& registry,
                 const std::function<void()>& onDeviceLost = {});
 

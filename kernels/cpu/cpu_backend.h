@@ -12,7 +12,7 @@ namespace fuseline::cpu {
 struct CpuOptions {
   /// 0: one thread per physical core that this process may use (OMP_NUM_THREADS wins).
   int threads = 0;
-  /// Auto: bf16 products run natively where the CPU has the instructions, else through float32 copies.
+  /// Auto: bf16 GEMMs run natively if the CPU has the instructions, else through float32 copies.
   enum class Bf16Gemm { Auto, ThroughF32 } bf16Gemm = Bf16Gemm::Auto;
 };
 

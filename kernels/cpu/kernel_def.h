@@ -21,10 +21,10 @@ struct CpuSettings {
 
 struct DecodedOperands;
 
-/// Everything that compile may look at. Only valid during the call.
+/// Context of compile. Only valid during the call.
 struct CompileRequest : StepRequest {
   const CpuSettings& settings;
-  /// Null where no operand of the step is quantized.
+  /// Null if no operand of the step is quantized.
   const DecodedOperands* decoded = nullptr;
 };
 
@@ -33,13 +33,13 @@ struct KernelDef {
   std::vector<Phase> phases;
   /// Called with members in forward order. The verdict names the missing feature.
   std::function<Verdict(const KernelQuery&)> supports;
-  /// May assume that supports() said yes. Errors: operands that the plan does not give.
+  /// Precondition: supports() returned yes. Errors: operands that the plan does not have.
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
-  /// Can it also write quantized copies of its result?
+  /// Can it also quantize its result?
   bool writesCopies = false;
   /// Does it read quantized operands as they are? Otherwise it gets their numbers.
   bool readsCodes = false;
-  /// Otherwise: can it multiply the codes of a constant weight?
+  /// Otherwise: can it multiply the encoded values of a constant weight?
   bool multipliesCodes = false;
 };
 

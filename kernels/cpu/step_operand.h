@@ -14,7 +14,7 @@ struct Binding : fuseline::Binding {
   /// values are to be multiplied by the factor.
   bool isTransposed = false;
   const float* factor = nullptr;
-  /// The kernel gets codes of this format instead of numbers.
+  /// The kernel gets encoded values in this format instead of decoded ones.
   std::optional<ElementFormat> codes;
 };
 

@@ -1,4 +1,4 @@
-// The CUDA kernels of this build, in the order of CMakeLists.txt, and how backends ask for them.
+// The CUDA kernels of this build, in the order of CMakeLists.txt, and how backends look them up.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

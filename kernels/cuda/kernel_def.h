@@ -36,7 +36,7 @@ struct DeviceContext {
   std::function<void(void* host, const std::byte* device, std::size_t sizeBytes)> readBack;
 };
 
-/// Everything that compile may look at. Only valid during the call, but for the device.
+/// Context of compile. Only valid during the call, except for the device.
 struct CompileRequest : StepRequest {
   const DeviceContext& device;
 };
@@ -46,9 +46,9 @@ struct KernelDef {
   std::vector<Phase> phases;
   /// Called with members in forward order. The verdict names the missing feature.
   std::function<Verdict(const KernelQuery&)> supports;
-  /// May assume that supports() said yes. Errors: operands that the plan does not give.
+  /// Precondition: supports() returned yes. Errors: operands that the plan does not have.
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
-  /// The same for a query with copies, where supports() said yes. Empty: it never writes any.
+  /// The same for a query with copies; precondition: supports() returned yes. Empty: it never quantizes.
   std::function<Verdict(const KernelQuery&)> supportsCopies = {};
 };
 

@@ -7,7 +7,7 @@
 
 namespace fuseline::cuda {
 
-/// Where the module lies, seen from the folder of the program: the same in a build tree and in an installation.
+/// Path of the module, relative to the folder of the program: the same in a build tree and in an installation.
 inline constexpr const char* kModulePath = "../lib/fuseline/libfuseline_cuda.so";
 
 /// Both sides must agree on it before a C++ object passes between them: the number of the backend interface (add one
@@ -26,11 +26,12 @@ using DestroyRegistry = void(BackendRegistry*);
 
 extern "C" {
 
-/// kModuleHandshake as the module was compiled with it. Call it first; where it differs, call nothing else.
+/// kModuleHandshake at the module's compilation. Call it first; if it differs, call nothing else.
 __attribute__((visibility("default"))) const char* fuselineCudaHandshake();
 
 /// The devices of this machine. Never null, never throws, and works without a GPU or a driver: devices() then has one
-/// entry "cuda" whose verdict says why. The module must stay loaded as long as the registry or a backend from it lives.
+/// entry "cuda" with the reason in its verdict. The module must stay loaded while the registry or a backend from it
+/// exists.
 __attribute__((visibility("default"))) fuseline::BackendRegistry* fuselineCudaCreateRegistry();
 
 /// Ends a registry from fuselineCudaCreateRegistry; nullptr is allowed.

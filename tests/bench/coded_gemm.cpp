@@ -2,8 +2,8 @@
 // the same GEMM in bf16 by the library, packed once.
 //
 // Usage: bench_coded_gemm [rounds]. A line has the median time of both, half the interquartile range, and the median
-// over rounds of bf16 time over codes' time with its 95 % confidence interval. The weights of a size are several, so
-// that no cache keeps them from one product to the next.
+// over rounds of the bf16 time over the E4M3 time with its 95 % confidence interval. Every size has several weights, so
+// that no cache keeps them from one GEMM to the next.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/coded_gemm.h"
 #include "core/profile/stats.h"

@@ -148,7 +148,7 @@ std::vector<Task> codecTasks() {
 
 // ---- kernels
 
-/// Makes both copies of a bf16 tensor as a recipe asks for them, its amax included where the recipe needs one.
+/// Quantizes a bf16 tensor in both directions as a recipe requires, including its amax if the recipe needs one.
 Task quantizeTask(const std::string& name, const TensorSpec& x, const TensorQuantizers& quantizers) {
   TensorSpec rowwise = x;
   TensorSpec columnwise = x;
@@ -171,7 +171,7 @@ Task quantizeTask(const std::string& name, const TensorSpec& x, const TensorQuan
       }};
 }
 
-/// Reads such a copy back.
+/// Dequantizes such a tensor.
 Task dequantizeTask(const std::string& name, const TensorSpec& x, const QuantizerSpec& quantizer) {
   TensorSpec copy = x;
   copy.quantized = formOf(quantizer, Direction::Rowwise);

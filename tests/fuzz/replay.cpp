@@ -1,8 +1,8 @@
-// Where there is no libFuzzer: reads every file of the corpus, and for some seconds damaged ones.
+// For builds without libFuzzer: reads every file of the corpus, and for some seconds damaged ones.
 // SPDX-License-Identifier: Apache-2.0
 //   fuzz_NAME [--seconds N] FILE|FOLDER...
-// The damage is the same in every run; the input at hand is written beside the program before it is read, so that a
-// crash leaves it.
+// The damage is the same in every run; the current input is written next to the program before it is read, so that it
+// is available after a crash.
 #include "tests/fuzz/fuzz.h"
 
 #include <algorithm>

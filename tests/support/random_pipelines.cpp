@@ -35,7 +35,7 @@ Link randomlyTrained(Link link) {
   return link;
 }
 
-/// Some keep what backward needs in the host's memory.
+/// Some offload tensors for backward to the host's memory.
 Link randomlyOffloaded(Link link) {
   const bool mayOffload = builtinOperations().find(link.operation)->attribute("cpu_offloading");
   return mayOffload && *rc::gen::inRange(0, 5) == 0 ? with(std::move(link), "cpu_offloading", true) : link;

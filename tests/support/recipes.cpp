@@ -1,4 +1,4 @@
-// Recipes in tests, and what core/quant makes of tensors under them.
+// Recipes in tests, and core/quant's quantized tensors under them.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/recipes.h"
 

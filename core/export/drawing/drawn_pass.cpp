@@ -136,7 +136,7 @@ class PassMaker {
 
   // ---------------------------------------------------------------------------------------------------------- frames
 
-  /// Outer instances come before inner ones, as a path comes before what begins with it.
+  /// Outer instances come before inner ones, because a path sorts before paths that begin with it.
   void addBlocks() {
     for (const auto& [path, block] : instances()) {
       if (isCrossed(path)) continue;

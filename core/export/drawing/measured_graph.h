@@ -53,8 +53,7 @@ class MeasuredGraph {
 
   const VariantRecord* m_variant;
   Graph m_graph;
-  std::vector<NodeId> m_shownAs;              // by node: itself, or the first node of the closed instance that contains
-                                              // it
+  std::vector<NodeId> m_shownAs;              // by node: itself, or the first node of its closed instance
   std::array<std::vector<double>, 2> m_opNs;  // by pass and displayed node
   double m_sumNs = 0.0;
   double m_quantizingNs = 0.0;

@@ -11,7 +11,7 @@ namespace fuseline {
 /// prefers. Errors: this build cannot lay out graphs; and those of svgOf().
 Result<PipelineText> svgDrawing(const ExportedPipeline& pipeline);
 
-/// The same of the pipeline in a run, as it was measured: ops shaded by the time of their steps. Errors: also those of
+/// The same for the pipeline in a run, as it was measured: ops shaded by the time of their steps. Errors: also those of
 /// MeasuredGraph::of().
 Result<std::string> svgDrawingOfRun(const RunRecord& record, const LayOutGraph& layOut);
 

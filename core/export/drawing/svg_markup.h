@@ -10,7 +10,7 @@
 
 namespace fuseline {
 
-/// To a tenth of a pixel, without trailing zeros, which would be most of a drawing's text.
+/// Rounded to a tenth of a pixel, without trailing zeros, which would be most of a drawing's text.
 std::string px(double value);
 
 /// An element without content, which SVG closes at once, in pages, too.

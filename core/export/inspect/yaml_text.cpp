@@ -1,4 +1,4 @@
-// Escapes what YAML and regular expressions give a meaning to.
+// Escapes characters that have a meaning in YAML and regular expressions.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/inspect/yaml_text.h"
 

@@ -1,4 +1,4 @@
-// Functions of one tensor, whole or in pieces, and gates: their products with another tensor.
+// Functions of one tensor, whole or in pieces, and gates: their multiplications with another tensor.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_pattern_parts.h"
 #include "core/export/onnx/onnx_polynomial.h"
@@ -71,7 +71,7 @@ std::vector<std::string> functionsIn(Reading graph, const std::vector<std::strin
 
 using Terms = std::map<std::pair<int, int>, double>;
 
-/// x, where the tensor is `value` of x and f = type(argument of x), a product of which x is a factor.
+/// x, if the tensor is `value` of x and f = type(argument of x), a multiplication with x as a factor.
 Argument inPieces(Reading graph, Name tensor, const char* type, const Terms& argument, const Terms& value) {
   std::vector<std::string> factors;
   addFactors(graph, tensor, 0, factors);

@@ -15,7 +15,7 @@ namespace fuseline {
 
 namespace {
 
-/// More would be no extent that anybody can read.
+/// An extent with more terms would be unreadable.
 constexpr std::size_t kMaxTerms = 16;
 constexpr std::size_t kMaxDivisionSteps = 32;
 

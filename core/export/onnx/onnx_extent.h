@@ -22,9 +22,9 @@ class OnnxExtent {
   /// Nothing where symbols are in it, or it is unknown.
   std::optional<std::int64_t> number() const;
   bool is(std::int64_t value) const { return number() == value; }
-  /// The name, where it is one symbol and nothing else.
+  /// The name, if it is a single symbol.
   std::optional<std::string> singleSymbol() const;
-  /// Names of symbols, in order, each as often as it occurs.
+  /// Names of symbols, in order, repeated as often as they occur.
   std::vector<std::string> symbols() const;
   /// As pipeline files write it: "2*B*S + 1".
   std::string text() const;
@@ -34,7 +34,7 @@ class OnnxExtent {
   OnnxExtent operator+(const OnnxExtent& other) const;
   OnnxExtent operator-(const OnnxExtent& other) const;
   OnnxExtent operator*(const OnnxExtent& other) const;
-  /// The quotient, where it is a polynomial without a remainder.
+  /// The quotient, if it is a polynomial without a remainder.
   std::optional<OnnxExtent> dividedBy(const OnnxExtent& divisor) const;
   /// Unknown extents equal nothing.
   bool operator==(const OnnxExtent& other) const;

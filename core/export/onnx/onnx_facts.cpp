@@ -96,7 +96,7 @@ OnnxExtent OnnxFactSymbols::fresh(const std::string& place) {
   return known(entry->second);
 }
 
-/// Resolved through what single symbols turned out to be; a ring of them ends at any of its symbols.
+/// Resolved through the known values of single symbols; a cycle of them ends at any of its symbols.
 OnnxExtent OnnxFactSymbols::known(const std::string& symbol) const {
   OnnxExtent extent = OnnxExtent::symbol(symbol);
   for (std::size_t steps = 0; steps < kMaxResolutions; ++steps) {

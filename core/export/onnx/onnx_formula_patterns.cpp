@@ -201,7 +201,7 @@ class FormulaReading {
 
   /// The formula of a boolean result, as 1 or 0.
   Text truth(Name tensor, int depth = 0) {
-    if (depth > kDeepestTruth) return std::nullopt;  // a ring, or no formula that somebody wrote
+    if (depth > kDeepestTruth) return std::nullopt;  // a cycle, or no formula written by a person
     const ::onnx::NodeProto* const node = m_graph.maker(tensor);
     const NodeFormula* const formula = node ? findFormula(kOthers, node->op_type()) : nullptr;
     if (!formula || !m_graph.makerOf(formula->type, tensor)) return std::nullopt;

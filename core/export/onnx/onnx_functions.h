@@ -1,4 +1,4 @@
-// Functions that an ONNX model defines for itself, written out where they are called.
+// Functions defined by an ONNX model itself, expanded where they are called.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -115,7 +115,7 @@ class FusedNodes {
     return made;
   }
 
-  /// In float32: whoever compares it with a number of the model rounds that.
+  /// In float32: code that compares it with a number of the model rounds that number.
   std::string number(double value) {
     const std::string name = unique(fmt::format("{}_number", m_node->output(0)));
     ::onnx::TensorProto& tensor = *m_graph.add_initializer();
@@ -196,8 +196,8 @@ class FusedNodes {
 
   // ---- sums with norms
 
-  /// x, skip, then gamma and what else the norm reads, then a bias of x. Outputs: the norm, its mean and deviation, and
-  /// the sum.
+  /// x, skip, then gamma and the norm's further inputs, then a bias of x. Outputs: the norm, its mean and deviation,
+  /// and the sum.
   bool skipNorm(const char* type, int numNormInputs) {
     const auto output = [&](int index) { return index < m_node->output_size() ? m_node->output(index) : ""; };
     if (!output(1).empty() || !output(2).empty() || !hasInput(2)) return false;
@@ -216,7 +216,7 @@ class FusedNodes {
   bool skipLayerNorm() { return skipNorm("LayerNormalization", 2); }
   bool skipRmsNorm() { return skipNorm("SimplifiedLayerNormalization", 1); }
 
-  // ---- products
+  // ---- GEMMs
 
   bool isMatrix(const std::string& name) const {
     const auto constant = m_constants.find(name);
@@ -246,7 +246,7 @@ class FusedNodes {
     return output;
   }
 
-  /// The product of two tensors that are no layer's stays as it is.
+  /// A GEMM of two tensors that is no layer is not changed.
   bool fusedMatMul() {
     const auto isSet = [&](const char* name) { return integerOf(*m_node, name, 0) != 0; };
     if (isSet("transBatchA") || isSet("transBatchB") || !isMatrix(input(1))) return false;
@@ -281,7 +281,7 @@ class FusedNodes {
     return of == m_constants.end() || of->second->dims_size() != 2 || of->second->dims(columns) == elements;
   }
 
-  /// False: it is a layer as it stands.
+  /// False: it is a layer already.
   bool gemm() {
     const bool isRowAdded = !hasInput(2) || isRow(input(2), input(1));
     const bool isTransposed = integerOf(*m_node, "transA", 0) != 0;

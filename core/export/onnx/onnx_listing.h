@@ -1,4 +1,4 @@
-// An ONNX graph as text: its tensors, and a line a node.
+// An ONNX graph as text: its tensors, and one line per node.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -22,7 +22,7 @@ Gamma gammaAt(Reading graph, Name tensor) {
   });
 }
 
-/// Those of the constant but for extents of one before them: [1, 1, H] is [H].
+/// The constant's shape without leading extents of 1: [1, 1, H] is [H].
 Shape normalizedShape(const ::onnx::TensorProto& gamma, std::size_t numAxes) {
   Shape shape = shapeOf(gamma);
   while (shape.size() > numAxes && shape.front() == 1) shape.erase(shape.begin());

@@ -137,7 +137,7 @@ void OnnxPreparation::noteInputs() {
     if (!m_facts.contains(input.name())) m_facts.emplace(input.name(), inputFact(input));
 }
 
-/// A number of another input's batch is another symbol; 1 beside a larger one is repeated, and stays.
+/// Another number for the batch of another input is another symbol; 1 next to a larger one is broadcast, and kept.
 OnnxFact OnnxPreparation::inputFact(const ::onnx::ValueInfoProto& input) {
   const auto declared = m_declared.find(input.name());
   if (declared == m_declared.end()) return {};
@@ -358,7 +358,7 @@ void OnnxPreparation::writeTypes() {
       }
 }
 
-/// Outputs of the model stay what nodes make.
+/// Outputs of the model remain outputs of nodes.
 void OnnxPreparation::writeConstants() {
   std::set<std::string, std::less<>> outputs;
   for (const auto& output : m_graph.output()) outputs.insert(output.name());

@@ -107,7 +107,7 @@ class ProgramNodes {
     return isVectorForScalar ? m_graph.add("Squeeze", {whole}, "scalar") : whole;
   }
 
-  /// One of the two that stand side by side in the last axis.
+  /// One of the two lanes, which are adjacent in the last axis.
   OnnxValue lane(const Place& place) {
     if (m_wide.name.empty()) {
       m_wide = m_graph.cast(operand(place), DType::F32);
@@ -121,7 +121,7 @@ class ProgramNodes {
                               {{"axis", std::int64_t{-1}}, {"num_outputs", std::int64_t{2}}});
   }
 
-  /// x: [..., 2 H], in which blocks of the two take turns.
+  /// x: [..., 2 H], with the two lanes interleaved in blocks.
   std::vector<OnnxValue> turns(std::int64_t block) {
     const std::int64_t H = m_graph.inputSpec().cols() / 2;
     const OnnxValue blocks = reshaped(m_wide, {H / block, 2, block}, "blocks");
@@ -134,7 +134,7 @@ class ProgramNodes {
     return lanes;
   }
 
-  /// With other last axes; those before stay, which is what 0 means.
+  /// With other last axes; leading ones are kept, which 0 denotes.
   OnnxValue reshaped(const OnnxValue& value, std::vector<std::int64_t> last, const char* part) {
     last.insert(last.begin(), m_graph.inputSpec().shape.size() - 1, 0);
     return m_graph.add("Reshape", {value, m_graph.integers(last)}, part);

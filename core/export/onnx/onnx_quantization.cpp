@@ -1,4 +1,4 @@
-// QuantizeLinear divides by what DequantizeLinear multiplies by: the inverse of a scale.
+// QuantizeLinear divides by the factor with which DequantizeLinear multiplies: the inverse of a scale.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_quantization.h"
 

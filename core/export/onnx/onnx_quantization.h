@@ -1,4 +1,4 @@
-// Recipes with one scale a tensor, as pairs of QuantizeLinear and DequantizeLinear.
+// Recipes with one scale per tensor, as pairs of QuantizeLinear and DequantizeLinear.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace fuseline {
 
-/// Has the quantizer one scale a tensor, and a format that ONNX has?
+/// Does the quantizer have one scale per tensor, and a format that ONNX supports?
 bool isOnnxQuantizer(const std::optional<QuantizerSpec>& quantizer);
 
 /// Writes the recipe's quantization of inputs and weights in fprop.
@@ -22,7 +22,8 @@ class OnnxQuantization {
   /// given: tensors of an earlier run; delayed scaling takes its scales from there.
   OnnxQuantization(const Graph& graph, const NamedTensors& given);
 
-  /// Input 0 of the current op, quantized and brought back, in float32; in its own dtype where the op leaves it alone.
+  /// Input 0 of the current op, quantized and dequantized, in float32; unchanged in its own dtype if the op does not
+  /// quantize it.
   OnnxValue input(OnnxGraph& graph);
   /// Parameter 0, quantized and dequantized. The same otherwise.
   OnnxValue weight(OnnxGraph& graph);
@@ -37,8 +38,7 @@ class OnnxQuantization {
 
   const NamedTensors& m_given;
   std::map<Place, std::string> m_scaleNames;   // of delayed scaling
-  std::vector<std::string> m_followingScales;  // ops with input scales that follow from the inputs, in place of a
-                                               // history
+  std::vector<std::string> m_followingScales;  // ops with input scales from the inputs, without a history
   std::vector<std::string> m_exactScales;      // ops with input scales that are no powers of two
 };
 

@@ -40,7 +40,7 @@ class RegionSearch {
     return found == m_makers.end() || found->second >= reader ? std::nullopt : std::optional(found->second);
   }
 
-  /// Is the part no op, and does it compute with what ops make? Masks and tables of angles do not.
+  /// Is the part no op, and does it compute with outputs of ops? Masks and tables of angles do not.
   bool isInner(std::size_t part) const { return !m_parts[part].isOperation && m_isComputed[part]; }
 
   void findLevel(std::size_t part) {

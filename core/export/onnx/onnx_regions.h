@@ -1,4 +1,4 @@
-// Which nodes of an ONNX graph are one thing, where they are no ops of Fuseline: attention is a dozen of them.
+// Groups of ONNX nodes that belong together and are no ops of Fuseline: attention is a dozen of them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,9 +16,8 @@ struct GraphPart {
 };
 
 struct Region {
-  std::vector<std::size_t> parts;    // indices of parts that are no ops
-  std::vector<std::string> inputs;   // outputs of ops or of other regions, and `given` tensors, in the order of their
-                                     // readers
+  std::vector<std::size_t> parts;   // indices of parts that are no ops
+  std::vector<std::string> inputs;  // tensors of ops, of other regions, and `given` ones, in the order of their readers
   std::vector<std::string> outputs;  // tensors that ops or other regions read, in the order in which they are computed
 };
 

@@ -13,7 +13,7 @@ namespace fuseline {
 
 namespace {
 
-/// The version of Split that wants to be told how many outputs it has.
+/// The version of Split that requires the number of its outputs.
 constexpr std::int64_t kSplitWithCount = 18;
 
 struct SlicePart {
@@ -55,7 +55,7 @@ bool areEqualParts(const PartsByBegin& parts) {
   return count > 1 && expected == extent;
 }
 
-/// In place of the Slice that stands first.
+/// Replaces the first Slice.
 int writeSplit(::onnx::GraphProto& graph, const PartsByBegin& parts, std::int64_t opset) {
   int first = graph.node_size();
   ::onnx::NodeProto split;

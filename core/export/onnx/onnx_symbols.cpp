@@ -34,7 +34,7 @@ Json ImportedSymbols::shapeOf(const ::onnx::TensorShapeProto& shape) {
   return extents;
 }
 
-/// "batch", or "batch*heads" of symbols that stand elsewhere, too.
+/// "batch", or "batch*heads" of symbols that occur elsewhere, too.
 std::string ImportedSymbols::extentOf(const std::string& parameter) {
   const std::vector<std::string> names = symbolNames(parameter);
   const ExpressionValue value = evaluate(parameter, [this](const std::string& name) { return defaultOf(name); });

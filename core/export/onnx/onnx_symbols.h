@@ -31,7 +31,7 @@ class ImportedSymbols {
   /// defaults: of symbols with a default other than kAnyExtent.
   explicit ImportedSymbols(std::map<std::string, std::int64_t> defaults = {}) : m_defaults(std::move(defaults)) {}
 
-  /// Numbers and expressions of symbols, which are new where the model has a name for the first time, or none.
+  /// Numbers and expressions of symbols, which are new if the model uses a name for the first time, or has none.
   Json shapeOf(const ::onnx::TensorShapeProto& shape);
   /// Defaults by name.
   const Json& all() const { return m_symbols; }

@@ -96,7 +96,7 @@ Result<Bytes> storedBytes(const ::onnx::TensorProto& tensor, std::uint64_t size,
   return bytesOf(tensor.raw_data().data(), tensor.raw_data().size());
 }
 
-/// FP8 codes that the message has in its list of int32.
+/// FP8 values that the message stores in its list of int32.
 Bytes narrowed(const ::onnx::TensorProto& tensor) {
   Bytes bytes;
   for (const std::int32_t value : tensor.int32_data()) bytes.push_back(static_cast<std::byte>(value));
@@ -119,7 +119,7 @@ Shape withoutOnes(const Shape& shape) {
   return rest;
 }
 
-/// "f32" for what ops compute with.
+/// "f32" for dtypes that ops compute with.
 std::string elementName(const ::onnx::TensorProto& constant) {
   const std::optional<DType> dtype = floatTypeOf(constant.data_type());
   return dtype ? std::string(dtypeName(*dtype)) : onnxTypeName(constant.data_type());

@@ -51,7 +51,7 @@ class Quantizers {
                 joined({dtype, "device=\"cuda\""}, "force_pow_2_scales", spec->scale));
   }
 
-  /// Those of the tensor's two copies; one where they are alike.
+  /// The quantizers of the tensor's two directions; one if they are equal.
   std::string returned(const TensorQuantizers& tensor, std::size_t indent) {
     const bool isOfRowwise = tensor.isDequantizedInBackward || (tensor.columnwise && tensor.columnwise->isOfRowwise);
     if (!isOfRowwise && areAlike(tensor)) return statement("return ", call(tensor.rowwise), "", indent);
@@ -71,7 +71,8 @@ class Quantizers {
   }
 
  private:
-  /// A transform, and stochastic rounding, are of one copy or of both; the class leaves out what does not apply.
+  /// A transform, and stochastic rounding, apply to one direction or to both; the class ignores settings that do not
+  /// apply.
   static bool areAlike(const TensorQuantizers& tensor) { return tensor.rowwise == tensor.columnwise; }
 
   std::string use(ElementFormat format) {
@@ -186,7 +187,7 @@ class FactoryWriter {
     return names;
   }
 
-  /// TransformerEngine asks for the two quantizers of a Quantize without saying which is which.
+  /// TransformerEngine requests the two quantizers of a Quantize without distinguishing them.
   void noteViews() {
     for (const Node& node : m_graph.nodes())
       if (node.operation->isView && node.operation->isQuantizable)

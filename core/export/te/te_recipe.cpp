@@ -29,7 +29,7 @@ bool isNoArgument(const Recipe& recipe, std::string_view name) {
   return recipe.name() == "DelayedScaling" && name.starts_with("split_accumulator");
 }
 
-/// Nothing for what scalesText() says.
+/// Nothing for fields that scalesText() writes.
 std::string argumentOf(const Recipe& recipe, const std::string& name) {
   const Attributes& fields = recipe.fields();
   if (name.starts_with("amax_epsilon")) return {};

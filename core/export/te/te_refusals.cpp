@@ -1,4 +1,5 @@
-// Asks of ops what TransformerEngine 2.20.2 asks: ops/basic/grouped_linear.py, ops/fused/grouped_mlp.py, quantizer.cpp.
+// Checks ops against the requirements of TransformerEngine 2.20.2: ops/basic/grouped_linear.py,
+// ops/fused/grouped_mlp.py, quantizer.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_refusals.h"
 

@@ -1,4 +1,4 @@
-// Where TransformerEngine itself would refuse a pipeline, or needs something of its environment.
+// Refusals of a pipeline by TransformerEngine itself, and its requirements on the environment.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

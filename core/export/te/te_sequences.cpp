@@ -19,7 +19,7 @@ using Unit = std::vector<NodeId>;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-/// Joins nodes that an entry of either list has, and what such entries share.
+/// Joins the nodes of an entry of either list, and entries with common nodes.
 class Units {
  public:
   explicit Units(std::size_t numNodes) : m_parents(numNodes) { std::iota(m_parents.begin(), m_parents.end(), 0); }
@@ -50,7 +50,7 @@ bool contains(const std::vector<NodeId>& nodes, NodeId node) { return std::range
 
 ValueId mainOutput(const Graph& graph, NodeId node) { return graph.node(node).outputs[0]; }
 
-/// Only the next op may read what leaves an op within a chain.
+/// Within a chain, only the next op may read an op's output.
 bool goesOn(const Graph& graph, NodeId from, NodeId to) {
   const ValueId value = mainOutput(graph, from);
   const bool isOneWire = graph.value(value).uses.size() == 1 && !graph.value(value).isOutput;
@@ -210,7 +210,7 @@ bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value) {
 
 namespace {
 
-/// TransformerEngine's GEMMs write codes of delayed scaling alone.
+/// TransformerEngine's GEMMs produce quantized outputs of delayed scaling alone.
 bool isRefusedByGemms(const Node& node, TensorType type) {
   const TensorQuantizers& quantizers = quantizersOf(node, type);
   return (quantizers.any() || node.quantizers.hasEverySlot) && !quantizers.isDelayed();

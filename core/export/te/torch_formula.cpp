@@ -60,7 +60,7 @@ class ProgramText {
     return place.access == Access::Column ? input + ".unsqueeze(-1)" : input;
   }
 
-  /// One of the two that stand side by side in the last axis.
+  /// One of the two lanes, which are adjacent in the last axis.
   static std::string lane(const std::string& input, const Place& place) {
     if (place.interleave == 0) return fmt::format("{}.chunk({}, dim=-1)[{}]", input, place.lanes, place.lane);
     return fmt::format("{}.unflatten(-1, (-1, {}, {})).select(-2, {}).flatten(-2)", input, place.lanes,

@@ -10,7 +10,7 @@
 
 namespace fuseline::rules {
 
-/// The edit that sets an attribute of the op, where it is written.
+/// The edit that sets an attribute of the op, at its definition.
 Repair setAttribute(const Node& node, const std::string& name, Json value);
 
 /// The role's linear does not communicate right after its GEMM ("row") or after its input gradient ("column").

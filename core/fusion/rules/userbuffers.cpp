@@ -95,7 +95,7 @@ FusionRule userbuffersLinear(FusionRule rule) {
   rule.becomes = "userbuffers_linear";
   // TransformerEngine runs on nothing older.
   rule.hardware = HardwareNeed{.minimum = {8, 0}};
-  // dy for the products, but not for the sum that is the bias's gradient.
+  // dy for the GEMMs, but not for the sum that is the bias's gradient.
   rule.quantizesInside = rule.pass == FusionPass::Backward;
   rule.askedBy = kName;
   return rule;

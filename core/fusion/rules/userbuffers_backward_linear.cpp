@@ -1,4 +1,4 @@
-// A linear's communication during its gradients' products (TransformerEngine userbuffers_backward_linear.py).
+// A linear's communication during its gradients' GEMMs (TransformerEngine userbuffers_backward_linear.py).
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/userbuffers.h"
 

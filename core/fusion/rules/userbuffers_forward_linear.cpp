@@ -1,4 +1,4 @@
-// A linear's communication during its product (TransformerEngine userbuffers_forward_linear.py).
+// A linear's communication during its GEMM (TransformerEngine userbuffers_forward_linear.py).
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rules/userbuffers.h"
 

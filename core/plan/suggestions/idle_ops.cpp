@@ -1,4 +1,4 @@
-// Ops that do nothing, but may stand between others.
+// Ops that do nothing, but may be between others.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/connections.h"
 #include "core/plan/suggestions/sources.h"
@@ -14,7 +14,7 @@ namespace fuseline {
 
 namespace {
 
-/// y is x, whatever x is.
+/// y equals x for every x.
 bool isIdle(const Node& node) {
   const std::string& name = node.operation->name;
   if (name == "Identity") return true;

@@ -21,7 +21,7 @@ bool passesScaleOn(const FusibleOperation& operation, double scale) {
   return std::ranges::count(kLinear, operation.name) > 0 || (operation.name == "ReLU" && scale > 0.0);
 }
 
-/// Each element for itself, whatever the shape.
+/// Processes each element separately, independent of the shape.
 bool isOfAnyShape(const Graph& graph, const Node& node) {
   const FusibleOperation& operation = *node.operation;
   const bool isPlain = operation.isElementwise() && operation.parameters.empty() && !operation.settle;

@@ -15,7 +15,7 @@ struct RowSink {
   /// The whole result; null: it is not stored, and each thread has one block of scratch memory.
   std::byte* memory = nullptr;
   std::byte* scratch = nullptr;
-  /// Called on the thread that made the rows.
+  /// Called on the thread that computed the rows.
   std::function<void(int thread, std::int64_t first, std::int64_t count, const std::byte* rows)> take;
 
   std::int64_t blockBytes() const { return blockRows * rowBytes; }

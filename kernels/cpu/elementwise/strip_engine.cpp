@@ -34,7 +34,7 @@ constexpr std::int64_t kWorkPerThread = 16384;
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// f(first, count) for every run of a place's columns [col, col + length) that stand one after the other.
+/// f(first, count) for every contiguous run of a place's columns [col, col + length).
 template <class Function>
 void forEachRun(const Place& place, std::int64_t col, std::int64_t length, Function f) {
   for (std::int64_t done = 0; done < length;) {
@@ -115,7 +115,7 @@ class StripCompiler {
     bool isMerged = false;
   };
 
-  // Drafting: every value has a register of its own ----------------------------------------------------------------
+  // Drafting: every value has its own register ---------------------------------------------------------------------
 
   void draftAll() {
     m_values.assign(m_program.code.size(), -1);
@@ -166,7 +166,7 @@ class StripCompiler {
     if (place.access == Access::Row) return addVector(m_engine.m_rows, Kind::Row, place, operand);
     if (place.access == Access::Column) return addVector(m_engine.m_columns, Kind::Column, place, operand);
     const int memory = addMemory(place);
-    if (operand.dtype == DType::F32 && !isInterleaved(memory)) return memory;  // computed on where it stands
+    if (operand.dtype == DType::F32 && !isInterleaved(memory)) return memory;  // computed on in place
     m_drafts.push_back({.what = Draft::What::Decode, .dtype = operand.dtype, .out = addRegister(), .a = memory});
     return m_drafts.back().out;
   }
@@ -616,7 +616,7 @@ void StripEngine::prefetchStrip(const Share& share, std::int64_t row, std::int64
   for (const int location : m_memory) {
     const Address& address = share.addresses[static_cast<std::size_t>(location)];
     const Place& place = m_locations[static_cast<std::size_t>(location)].place;
-    // Where lanes take turns, each asks for its part of the columns of all.
+    // With interleaved lanes, each lane requests its part of the columns of all lanes.
     const std::byte* const first =
         address.at(row, place.interleave > 0 ? place.lanes * col + place.lane * length : col);
     const std::byte* const last = first + length * address.elementBytes;

@@ -20,8 +20,8 @@
 
 namespace fuseline::cpu {
 
-/// Strips of 256 to 512 elements are best on an L1 of 48 KiB: shorter ones pay for dispatch, longer ones fall out of
-/// the cache (measured 2026-11 on a 2-core Zen 5 server).
+/// Strips of 256 to 512 elements are best with an L1 of 48 KiB: shorter ones spend more time on dispatch, longer ones
+/// exceed the cache (measured 2026-11 on a 2-core Zen 5 server).
 constexpr std::int64_t kStripLength = 512;
 
 /// A program's operand in memory: row-major and contiguous, [rows, lanes * cols], [lanes * cols], [rows] or, for a
@@ -99,7 +99,7 @@ class StripEngine {
                     const Scratch& scratch, int thread) const;
   Share shareOf(std::span<std::byte* const> pointers, const Grid& grid, const Scratch& scratch, int thread) const;
   void runShare(Share share, int thread) const;
-  /// After the row before `row`: hands on the block that ends there, and moves to the next.
+  /// After the row before `row`: passes on the block that ends there, and moves to the next.
   void drainRows(Share& share, int thread, std::int64_t row) const;
   void moveScratchRows(Share& share, int thread, std::int64_t first) const;
   void runStrip(const Share& share, std::int64_t row, std::int64_t col, std::size_t length) const;

@@ -108,7 +108,7 @@ void dropout(float* out, const DropoutMask& mask, float kept, std::uint64_t firs
 using D64 = hn::Repartition<std::uint64_t, D>;
 using V64 = hn::Vec<D64>;
 
-/// The product of the lower halves of each element, which is all that MulEven reads.
+/// Multiplies the lower halves of each element; MulEven reads nothing else.
 HWY_INLINE V64 multiplyLow(V64 x, std::uint32_t factor) {
   const DBits d;
   return hn::MulEven(hn::BitCast(d, x), hn::Set(d, factor));

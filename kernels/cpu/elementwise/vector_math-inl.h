@@ -35,7 +35,7 @@ using DHalfBits = hn::Rebind<std::uint16_t, D>;
 using DHalf = hn::Rebind<hwy::float16_t, D>;
 
 #if HWY_TARGET == HWY_SCALAR
-// Highway's own conversions of a single element know no infinities and no subnormals.
+// Highway's own conversions of a single element do not support infinities and subnormals.
 HWY_INLINE V promoteHalf(hn::Vec<DHalfBits> bits) { return hn::Set(D(), f16ToFloat(hn::GetLane(bits))); }
 HWY_INLINE hn::Vec<DHalfBits> demoteHalf(V value) { return hn::Set(DHalfBits(), floatToF16(hn::GetLane(value))); }
 #else
@@ -116,7 +116,7 @@ HWY_INLINE void storeTail(V value, T* to, std::size_t count) {
 
 // ---- functions
 
-/// About 1e-7 relative, or about 1e-4 for values of which only bf16 is stored (half an ulp there: 2e-3).
+/// About 1e-7 relative, or about 1e-4 for values that are only stored as bf16 (half an ulp there: 2e-3).
 enum class Accuracy { Full, Bf16 };
 
 /// Propagates NaN: on x86, max and min return their second operand when either is NaN.
@@ -161,7 +161,8 @@ HWY_INLINE V reduceByLn2(V x, V whole) {
   return hn::NegMulAdd(whole, splat(kLn2Low), hn::NegMulAdd(whole, splat(kLn2High), x));
 }
 
-/// exp(x) for x in [-87, 88]; the caller clamps. NaN gives anything: adding to its exponent may make it a number.
+/// exp(x) for x in [-87, 88]; the caller clamps. NaN gives an arbitrary result: adding to its exponent may make it a
+/// number.
 template <Accuracy kAccuracy>
 HWY_INLINE V expNormal(V x) {
   const Reduced n = roundProduct(x, kLog2e);
@@ -196,8 +197,8 @@ HWY_INLINE V newtonStep(V x, V estimate) {
   return hn::MulAdd(estimate, hn::NegMulAdd(x, estimate, splat(1.0)), estimate);
 }
 
-/// 1 / x for x in [1, 1e35]: the CPU's estimate, with a Newton step where full accuracy is wanted, and one more where
-/// the estimate is coarse: x (1 - sigmoid(x)) multiplies the error by x.
+/// 1 / x for x in [1, 1e35]: the CPU's estimate, with a Newton step for full accuracy, and another one if the estimate
+/// is coarse: x (1 - sigmoid(x)) multiplies the error by x.
 template <Accuracy kAccuracy>
 HWY_INLINE V reciprocal(V x) {
   V y = hn::ApproximateReciprocal(x);
@@ -217,7 +218,7 @@ HWY_INLINE V sigmoidOfNegated(V minusX) {
 
 HWY_INLINE V keepNan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 
-/// 1 / (1 + exp(-x)); 0 below its limit, so that no factor, however large, makes a number of it.
+/// 1 / (1 + exp(-x)); 0 below its limit, so that multiplying by any large factor leaves it 0.
 template <Accuracy kAccuracy>
 HWY_INLINE V sigmoid(V x) {
   const V s = sigmoidOfNegated<kAccuracy>(hn::Neg(clamp(x, -kSigmoidLimit, kSigmoidLimit)));

@@ -43,14 +43,14 @@ std::int64_t pairOffset(std::int64_t pair, std::int64_t col) {
   return pair / 2 * kChunk + col / 4 * 16 + pair % 2 * 8 + col % 4 * 2;
 }
 
-/// 32 codes along K of each of 16 columns, as far as the matrix has them; the others are 0.
+/// Packs 32 encoded values along K of each of 16 columns; values beyond the matrix are 0.
 void packTile(const std::byte* codes, std::int64_t k, std::int64_t cols, std::int64_t depth, std::byte* packed) {
   std::memset(packed, 0, kTileCodes);
   for (std::int64_t col = 0; col < cols; ++col)
     for (std::int64_t i = 0; i < depth; ++i) packed[pairOffset(i / 2, col) + i % 2] = codes[col * k + i];
 }
 
-/// A's rows in tiles that stand one after the other along K, zeros where it has none.
+/// Packs A's rows in tiles that are contiguous along K, with zeros beyond its end.
 void packRows(const std::byte* a, std::int64_t k, std::int64_t rows, std::byte* tiles) {
   const std::int64_t depth = tilesOf(k, kTileDepth);
   std::memset(tiles, 0, static_cast<std::size_t>(tilesOf(rows, kTileRows) * depth * kTileBytes));
@@ -139,7 +139,7 @@ FUSELINE_TARGET_AMX void multiplyTile(const std::byte* a, std::int64_t panelByte
   }
 }
 
-/// 16 columns of the product. a: tiles; codes: those of 16 columns of B, tile by tile; sums: kPanels tiles.
+/// 16 columns of the result. a: tiles; codes: encoded values of 16 columns of B, tile by tile; sums: kPanels tiles.
 template <int kPanels>
 FUSELINE_TARGET_AMX void multiplyColumns(const std::byte* a, std::int64_t depth, const std::byte* codes,
                                          const Decoder& decoder, std::byte* sums) {

@@ -17,7 +17,7 @@ bool canMultiplyCodes();
 /// The most rows of A for which this is worth it.
 constexpr std::int64_t kMostCodedRows = 64;
 
-/// C[M,N] = scale A[M,K] B^T: A in bf16, B[N,K] as codes of E4M3 or E5M2, sums in float32, C in float32 or bf16.
+/// C[M,N] = scale A[M,K] B^T: A in bf16, B[N,K] encoded in E4M3 or E5M2, sums in float32, C in float32 or bf16.
 class CodedGemm {
  public:
   CodedGemm(std::int64_t m, std::int64_t n, std::int64_t k, ElementFormat format);
@@ -25,7 +25,7 @@ class CodedGemm {
   std::size_t packedBytes() const;
   std::size_t workspaceBytes() const;
 
-  /// B's codes in the order in which they are multiplied.
+  /// Packs B's encoded values in the order in which they are multiplied.
   void pack(const std::byte* codes, std::byte* packed) const;
   /// rows: at most M. workspace, packed: aligned to 64 bytes.
   void multiply(const std::byte* a, const std::byte* packed, float scale, std::byte* c, DType cType, std::int64_t rows,

@@ -53,7 +53,7 @@ bool isMultipliedAsCodes(const CompileRequest& request, const StepOperand& weigh
 }
 
 /// Does the kernel get the operand rounded to the dtype of a weight? The rows of a norm keep the dtype in which their
-/// gradients are wanted.
+/// gradients are requested.
 std::optional<DType> roundedOperand(const CompileRequest& request, const StepOperand& operand) {
   const auto& [member, kind, slot] = operand.key;
   const bool isMainInput = kind == OperandKind::Input && slot == 0 && operand.access == OperandAccess::Read;

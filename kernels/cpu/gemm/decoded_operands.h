@@ -1,6 +1,6 @@
-// Lets any kernel of a linear op read quantized copies: it multiplies their numbers, decoded, and the product is
-// scaled by what all numbers of a copy have in common. Where few rows meet a constant weight, a kernel that can gets
-// the weight's codes instead. An input of another dtype than the weight is rounded to it likewise.
+// Lets any kernel of a linear op read quantized operands: it multiplies their decoded values, and the GEMM's result is
+// scaled by the common factor of all values. If few rows meet a constant weight, a kernel that supports it gets the
+// weight's encoded values instead. An input with another dtype than the weight is rounded to it likewise.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@ struct DecodedOperands {
     int index = -1;  // among the operands of the step
     TensorSpec copy;
     DType dtype = DType::BF16;
-    /// The matrix, or that of each group, stands as its transpose.
+    /// The matrix, or that of each group, is stored transposed.
     bool isTransposed = false;
     /// Every group of rows is a separate quantized tensor; the values include all factors, which differ between groups.
     bool isOfGroups = false;
@@ -27,7 +27,7 @@ struct DecodedOperands {
     bool hasFactor = false;
     /// A plain tensor, rounded to this dtype.
     std::optional<DType> roundedTo = {};
-    /// The kernel gets the codes: nothing is decoded.
+    /// The kernel gets the encoded values: nothing is decoded.
     bool staysCoded = false;
     std::int64_t offset = 0;  // of the decoded matrix in the workspace
     /// Factor in the current call.
@@ -36,7 +36,7 @@ struct DecodedOperands {
   std::vector<Operand> operands;
   std::int64_t bytes = 0;
 
-  /// nullptr for an operand that the kernel gets as it is.
+  /// nullptr for an operand that is passed to the kernel unchanged.
   const Operand* find(int index) const;
 };
 

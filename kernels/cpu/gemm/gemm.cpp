@@ -39,7 +39,7 @@ std::int64_t roundUp64(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 /// rows 407 packed against 473 GFLOP/s plain, at 1024 rows 471 against 469, beyond that packed wins).
 constexpr std::int64_t kMinRowsToPack = 1024;
 
-/// Sums over rows (A^T B) from which the library's inner product is at least as fast as its matmul in bf16. In
+/// Number of summed rows (A^T B) from which the library's inner product is at least as fast as its matmul in bf16. In
 /// float32 it always is (231 to 250 against 200 to 246 GFLOP/s, same measurement).
 constexpr std::int64_t kMinRowsForInnerProduct = 1024;
 
@@ -245,8 +245,8 @@ struct Gemm::State {
   dnnl::memory::desc packedB;
   std::map<std::int64_t, dnnl::matmul> matmuls;       // by number of rows
   dnnl::inner_product_backward_weights innerProduct;  // empty unless this is A^T B
-  dnnl::reorder packer;                               // empty when B is used as it stands
-  std::optional<CodedGemm> coded;                     // empty unless B is codes
+  dnnl::reorder packer;                               // empty if B is used unpacked
+  std::optional<CodedGemm> coded;                     // empty unless B is quantized
   std::unique_ptr<DeviceMemory> keptB;                // null unless B is prepared once
   bool isKeptBReady = false;
   std::byte* currentB = nullptr;

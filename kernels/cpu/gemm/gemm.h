@@ -1,4 +1,4 @@
-// Matrix products by oneDNN: C = A B with packed B, any mix of dtypes, whole or in panels of rows.
+// GEMMs by oneDNN: C = A B with packed B, any mix of dtypes, whole or in panels of rows.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,10 +15,10 @@ namespace fuseline::cpu {
 /// Storage order of a row-major operand: as the GEMM reads it, or transposed.
 enum class Storage2d { AsRead, Transposed };
 
-/// When B is brought into the layout that the library computes on.
+/// When B is converted to the library's internal layout.
 enum class Packing {
   OnceForever,  // B has the same values in every run: inference
-  EveryRun,     // B changes from run to run: packed each time, or left to the library where that is faster
+  EveryRun,     // B changes from run to run: packed each time, or by the library if that is faster
 };
 
 /// C[M,N] = alpha A[M,K] B[K,N] (+ bias[N], with alpha 1), summed in float32 and rounded once to cType.
@@ -34,7 +34,7 @@ struct GemmProblem {
   /// a bias, if canMultiplyCodes().
   std::optional<ElementFormat> bCodes;
   DType cType = DType::F32;
-  /// Added to every row. Float32, or bf16 in a native bf16 product; not for A stored transposed.
+  /// Added to every row. Float32, or bf16 in a native bf16 GEMM; not for A stored transposed.
   std::optional<DType> biasType;
   /// Multiplies the float32 sums.
   float alpha = 1.0F;
@@ -63,8 +63,8 @@ class Gemm {
 
   /// The bias of the calls that follow, where the problem has one.
   void setBias(const std::byte* bias);
-  /// The whole product. Empty extents are legal: k == 0 gives zeros (or leaves C), without the bias. c must not overlap
-  /// a or b.
+  /// The whole GEMM. Empty extents are legal: k == 0 gives zeros (or leaves C unchanged), without the bias. c must not
+  /// overlap a or b.
   void multiply(const std::byte* a, const std::byte* b, std::byte* c, std::byte* workspace);
 
   /// In two halves, for callers that work panel by panel: B first, then any number of panels of A's rows.

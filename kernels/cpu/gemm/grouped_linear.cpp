@@ -58,7 +58,7 @@ class GroupReader {
   GroupedSize m_size;
 };
 
-// ---- products
+// ---- GEMMs
 
 /// C = A B for the rows of one group after the other, each group with a separate B.
 class GroupProducts {
@@ -234,7 +234,7 @@ class WeightGrads {
   }
 
  private:
-  /// Inputs stay the same from run to run, so that no more products are kept than there are groups.
+  /// Inputs stay the same from run to run, so the number of kept GEMMs does not exceed the number of groups.
   Gemm& productOf(std::int64_t rows) {
     const auto found = m_products.find(rows);
     if (found != m_products.end()) return found->second;

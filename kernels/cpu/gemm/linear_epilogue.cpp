@@ -9,7 +9,7 @@ namespace fuseline::cpu::kernels {
 
 namespace {
 
-/// Names the product's result in the program; the linear's own output may be an operand too, when it is saved.
+/// Names the GEMM's result in the program; the linear's own output may be an operand too, when it is saved.
 constexpr OperandKey kSums{.member = -1, .kind = OperandKind::Output, .slot = 0};
 constexpr OperandKey kLinearOutput{.member = 0, .kind = OperandKind::Output, .slot = 0};
 constexpr OperandKey kBiasOutput{.member = 1, .kind = OperandKind::Output, .slot = 0};
@@ -33,7 +33,7 @@ class LinearEpilogue final : public Kernel {
   std::optional<RowCopies> m_copies;
 };
 
-/// The bias that the product itself can add; absent where it must be an instruction of the program.
+/// The bias that the GEMM itself can add; absent if it must be an instruction of the program.
 Binding productBias(const CompileRequest& request, const GemmProblem& problem) {
   const bool isBias = request.step.nodes.size() > 1 && request.member(1).operation->name == "Bias";
   if (!isBias || findOperand(request, kLinearOutput)) return {};
@@ -41,7 +41,7 @@ Binding productBias(const CompileRequest& request, const GemmProblem& problem) {
   return bias && canAdd(problem, bias.spec.dtype) ? bias : Binding{};
 }
 
-/// The places where the program reads the product, or would: two where a gated op does.
+/// The places where the program reads the GEMM's result, or would: two if a gated op does.
 std::vector<Place> readPlaces(const ElementwiseProgram& program, const OperandKey& product) {
   std::vector<Place> places;
   for (const Instruction& instruction : program.code)

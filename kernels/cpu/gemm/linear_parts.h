@@ -1,4 +1,4 @@
-// The three products of a linear layer, as the kernels of linear ops share them.
+// The three GEMMs of a linear layer, shared by the kernels of linear ops.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,7 +17,7 @@ struct LinearSize {
 
 LinearSize linearSize(const Node& node, const TensorSpec& x);
 
-/// Can the product add a bias of this dtype by itself?
+/// Can the GEMM add a bias of this dtype itself?
 bool canAdd(const GemmProblem& problem, DType bias);
 
 /// Properties of an operand that a GEMM needs.
@@ -39,11 +39,11 @@ GemmProblem forwardProblem(const CompileRequest& request, const LinearSize& size
 /// dx = dy W
 GemmProblem inputGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy,
                              const Factor& weight, DType dx);
-/// dW = dy^T x, or dW += dy^T x where the step wants it added.
+/// dW = dy^T x, or dW += dy^T x if the step requests accumulation.
 GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& size, const Factor& dy, const Factor& x,
                               const Binding& dw);
 
-/// dW = dy^T x of one member, when somebody wants it.
+/// dW = dy^T x of one member, if it is requested.
 class WeightGrad {
  public:
   /// Absent when the step has no gradient for the parameter. dW = alpha dy^T x, with dy the gradient of member
@@ -62,8 +62,8 @@ class WeightGrad {
   std::shared_ptr<Gemm> m_gemm;
 };
 
-/// dx = alpha dy W and dW = alpha dy^T x of member 0, as far as they are wanted; dy is the gradient of the last
-/// member's output.
+/// dx = alpha dy W and dW = alpha dy^T x of member 0, if they are requested; dy is the gradient of the last member's
+/// output.
 Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request, float alpha = 1.0F);
 
 }  // namespace fuseline::cpu

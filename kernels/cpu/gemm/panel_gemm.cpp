@@ -1,4 +1,4 @@
-// Alternates panels of a matrix product with the strip engine.
+// Alternates panels of a GEMM with the strip engine.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/panel_gemm.h"
 

@@ -36,7 +36,7 @@ class PanelGemm {
   void run(const std::byte* a, const std::byte* b, Pointers pointers, std::byte* workspace,
            const RowSink* sink = nullptr);
 
-  /// Gives rows [first, first + count) of A, [count, K]; called once a panel, in order.
+  /// Returns rows [first, first + count) of A, [count, K]; called once per panel, in order.
   using PanelSource = std::function<const std::byte*(std::int64_t first, std::int64_t count)>;
   void run(const PanelSource& a, const std::byte* b, Pointers pointers, std::byte* workspace,
            const RowSink* sink = nullptr);
@@ -52,12 +52,12 @@ class PanelGemm {
   OperandKey m_sums;
   std::vector<PanelOperand> m_operands;
   std::optional<OperandKey> m_drained;
-  /// Index into m_operands: the result that is the sums; -1: there is none.
+  /// Index into m_operands: the result that equals the sums; -1: there is none.
   int m_target = -1;
   Binding m_bias;
   ElementwiseProgram m_program;  // the remaining work on the sums; without stores: none
   Gemm m_gemm;
-  /// Index into m_operands: the result that can take the place of the sums; -1: there is none.
+  /// Index into m_operands: the result that can overwrite the sums; -1: there is none.
   int m_successor = -1;
   StripEngine m_engine;
 };

@@ -1,9 +1,9 @@
 // Kernel "swiglu_linear": SwiGLU, a linear layer and an optional AddExtraInput, forward and backward together.
 //
-// Forward makes SwiGLU's output panel by panel, right before the product reads it; it never exists as a whole.
+// Forward computes SwiGLU's output panel by panel, directly before the GEMM reads it; it never exists as a whole.
 // Backward computes a panel of dy W, rounded as the separate ops would round it (half the cache traffic of float32
-// sums), from which one elementwise pass gives SwiGLU's input gradient and makes its output again for the weight
-// gradient. Only SwiGLU's input is kept between the two.
+// sums), from which one elementwise pass computes SwiGLU's input gradient and, for the weight gradient, its output
+// again. Only SwiGLU's input is kept between the two.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/elementwise/strip_step.h"
 #include "kernels/cpu/gemm/linear_parts.h"
@@ -145,8 +145,8 @@ ElementwiseProgram gradientProgram(const CompileRequest& request, bool wantsActi
 
 /// Parts of a backward step; each is absent if its result is not requested.
 struct BackwardParts {
-  std::optional<PanelGemm> inputGrad;      // with SwiGLU's gradient, and its output if weightGrad is wanted
-  std::unique_ptr<Activation> activation;  // when only the weight gradient is wanted
+  std::optional<PanelGemm> inputGrad;      // with SwiGLU's gradient, and its output if weightGrad is requested
+  std::unique_ptr<Activation> activation;  // if only the weight gradient is requested
   std::optional<Gemm> weightGrad;
   std::unique_ptr<Kernel> extraGradient;  // a copy of dy in another dtype
   std::size_t activatedBytes = 0;

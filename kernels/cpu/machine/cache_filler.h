@@ -8,8 +8,8 @@
 
 namespace fuseline::cpu {
 
-/// Every thread goes over twice as much memory as a last-level cache holds, its private caches with it; at most 1 GiB
-/// in all. Errors: no memory.
+/// Every thread reads twice as much memory as a last-level cache holds, and so fills its private caches, too; at most 1
+/// GiB in total. Errors: no memory.
 Result<std::unique_ptr<CacheFiller>> makeCacheFiller(int threads);
 
 }  // namespace fuseline::cpu

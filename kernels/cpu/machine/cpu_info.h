@@ -9,7 +9,7 @@ namespace fuseline::cpu {
 /// Physical cores that the process may run on: affinity and cgroup quota considered, at least 1.
 int availableCores();
 
-/// OMP_NUM_THREADS where it is set to a number, else availableCores().
+/// OMP_NUM_THREADS if it is set to a number, else availableCores().
 int defaultThreads();
 
 /// Size of one last-level cache (there may be several); a typical size if the system does not report it.

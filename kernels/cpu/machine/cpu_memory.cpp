@@ -16,8 +16,8 @@ namespace fuseline::cpu {
 namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-/// From here on a block begins on a huge page and fills whole ones: address translation of small pages costs a
-/// product several per cent.
+/// Blocks of at least this size begin on a huge page and fill whole ones: address translation of small pages costs a
+/// GEMM several per cent.
 constexpr std::size_t kMinHugeBytes = kHugePageBytes / 8;
 
 std::size_t roundUp(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }

@@ -1,4 +1,4 @@
-// Memory of the CPU backend: anonymous pages, huge where the kernel allows, touched before they are handed out.
+// Memory of the CPU backend: anonymous pages, huge if the kernel allows, touched before they are returned.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

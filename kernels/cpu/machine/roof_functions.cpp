@@ -72,7 +72,7 @@ double multiplyAddInRegisters(std::int64_t iterations, float& sink) {
 namespace {
 
 constexpr int kChains = 12;
-constexpr int kFlopsPerDot = 16 * 4;  // 16 lanes, two products and two sums each
+constexpr int kFlopsPerDot = 16 * 4;  // 16 lanes, two multiplications and two additions each
 
 // Highway 1.0 has no bf16 dot product, so this one loop is written with intrinsics.
 __attribute__((target("avx512f,avx512bf16"))) double bf16Dots(std::int64_t iterations, float& sink) {

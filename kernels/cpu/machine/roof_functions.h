@@ -11,10 +11,11 @@ namespace fuseline::cpu {
 /// thread; `sink` keeps the compiler from dropping them.
 double multiplyAddInRegisters(std::int64_t iterations, float& sink);
 
-/// bf16 dot products in registers, two products and two sums a lane; 0 when the CPU has no such instruction.
+/// bf16 dot products in registers, two multiplications and two additions per lane; 0 if the CPU has no such
+/// instruction.
 double bf16DotInRegisters(std::int64_t iterations, float& sink);
 
-/// Products of bf16 tiles (AMX); 0 when the CPU has no such instruction or the system does not lend its registers.
+/// GEMMs of bf16 tiles (AMX); 0 if the CPU has no such instruction or the system does not provide its registers.
 double bf16TilesInRegisters(std::int64_t iterations, float& sink);
 
 }  // namespace fuseline::cpu

@@ -30,7 +30,7 @@ struct NormAddend {
   const std::byte* b = nullptr;
   DType aDType = DType::F32;
   DType bDType = DType::F32;
-  std::byte* sum = nullptr;  // null: only the norm is wanted
+  std::byte* sum = nullptr;  // null: only the norm is requested
 };
 
 struct NormForwardPointers {
@@ -38,9 +38,9 @@ struct NormForwardPointers {
   const std::byte* gamma = nullptr;  // null for L2
   const std::byte* beta = nullptr;
   std::byte* y = nullptr;
-  float* mean = nullptr;  // null: not wanted
+  float* mean = nullptr;  // null: not requested
   float* rstd = nullptr;
-  const RowSink* sink = nullptr;  // takes the rows of y, in place of y
+  const RowSink* sink = nullptr;  // receives the rows of y, instead of y
 };
 
 struct NormBackwardPointers {
@@ -50,10 +50,10 @@ struct NormBackwardPointers {
   const std::byte* gamma = nullptr;
   const float* mean = nullptr;
   const float* rstd = nullptr;
-  std::byte* dx = nullptr;      // null: not wanted
-  std::byte* dgamma = nullptr;  // null: not wanted
+  std::byte* dx = nullptr;      // null: not requested
+  std::byte* dgamma = nullptr;  // null: not requested
   std::byte* dbeta = nullptr;
-  const RowSink* sink = nullptr;  // takes the rows of dx, in place of dx
+  const RowSink* sink = nullptr;  // receives the rows of dx, instead of dx
 };
 
 std::size_t normForwardWorkspaceBytes(const NormProblem& problem);

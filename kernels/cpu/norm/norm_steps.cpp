@@ -48,7 +48,7 @@ std::size_t copyingWorkspaceBytes(std::size_t normBytes, const std::optional<Row
   return normBytes + (copies ? copies->scratchBytes() : 0);
 }
 
-/// Runs a norm with the sink of the copies that its step makes, if it makes any.
+/// Runs a norm with the sink of its step's fused quantization, if it has any.
 template <class NormPointers, class Run>
 void runWithCopies(std::optional<RowCopies>& copies, Pointers operands, std::byte* scratch, NormPointers pointers,
                    Run run) {

@@ -1,4 +1,4 @@
-// Vectorized loops over the values of blocks: largest magnitudes, factors, and the transposition of codes.
+// Vectorized loops over the values of blocks: amaxes, factors, and the transposition of encoded values.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

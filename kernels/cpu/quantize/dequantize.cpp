@@ -1,4 +1,4 @@
-// Kernel "Quantize": brings the codes that a Quantize made back to the dtype of its tensor.
+// Kernel "Quantize": dequantizes the output of a Quantize to the dtype of its tensor.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/quantize/quantized_copy.h"

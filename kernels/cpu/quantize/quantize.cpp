@@ -1,4 +1,4 @@
-// Kernel "quantize": the copies of a tensor that GEMMs read, or that a Quantize passes on.
+// Kernel "quantize": the quantized tensors that GEMMs read, or that a Quantize passes on.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/quantize_steps.h"
 #include "kernels/cpu/quantize/quantized_copy.h"

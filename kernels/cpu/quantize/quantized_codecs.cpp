@@ -23,7 +23,7 @@ namespace HWY_NAMESPACE {
 using DBytes = hn::Rebind<std::uint8_t, D>;
 using VBytes = hn::Vec<DBytes>;
 
-/// Elements that are converted before their codes are packed in pairs; they stay in the cache meanwhile.
+/// Elements that are converted before their encoded values are packed in pairs; they stay in the cache meanwhile.
 constexpr std::size_t kStrip = 512;
 
 // ---- one vector
@@ -115,7 +115,7 @@ HWY_INLINE VWords words(std::uint32_t bits) { return hn::Set(DWords(), static_ca
 constexpr std::int32_t kNormalBf16 = 0x0080;  // the smallest normal number
 constexpr std::int32_t kInfiniteBf16 = 0x7f80;
 
-/// A product with a power of two, as bf16's bits see it.
+/// A multiplication by a power of two, in terms of bf16's bits.
 struct Shift {
   std::int16_t added;  // to the exponent, in its bit position
   std::int16_t least;  // the smallest nonzero magnitude for which the factor and the result have normal encodings
@@ -303,7 +303,7 @@ void decodeColumns(void* to, const std::uint8_t* in, const float* scales, std::s
 using DCodes = hn::ScalableTag<std::uint8_t>;
 using HalfCodes = hn::Vec<hn::Half<DCodes>>;
 
-/// The bytes of the bf16 numbers of the first codes, which are the subnormal ones.
+/// The bytes of the bf16 numbers of the first encodings, which are the subnormal ones.
 template <class Format>
 struct FirstNumbers {
   alignas(16) std::uint8_t low[16] = {};
@@ -318,7 +318,8 @@ struct FirstNumbers {
   }
 };
 
-/// Exponent and mantissa move to their places in bf16; subnormal codes, which have no exponent, are given in two bytes.
+/// Exponent and mantissa move to their positions in bf16; subnormals, which have no exponent, come from a table of two
+/// bytes each.
 template <class Format>
 HWY_INLINE hn::Vec<DWords> bf16Of(HalfCodes codes, HalfCodes low, HalfCodes high) {
   const DWords d;
@@ -376,7 +377,7 @@ void decodeExactly(Bf16* out, const std::uint8_t* in, std::size_t n) {
 
 #endif
 
-// ---- two codes a byte
+// ---- two encoded values per byte
 
 /// One code a byte, seen in pairs.
 struct Strip {

@@ -16,7 +16,7 @@ namespace fuseline::cpu {
 /// n.
 using QuantizeFunction = void (*)(std::uint8_t* out, const void* in, float scale, std::size_t n);
 
-/// out[i] = value of in[i] * scale, rounded to the function's dtype, for i < n. in: codes as above.
+/// out[i] = decoded in[i] * scale, rounded to the function's dtype, for i < n. in: encoded values as above.
 using DequantizeFunction = void (*)(void* out, const std::uint8_t* in, float scale, std::size_t n);
 
 /// The same with a scale for each block of `width` elements; the last block may be shorter. For formats of 8 bits.

@@ -31,7 +31,7 @@ constexpr std::int64_t kChunk = 65536;
 constexpr std::int64_t kStripRows = 32;
 /// Rows that are transposed at once.
 constexpr auto kTileRows = static_cast<std::int64_t>(kTransposedSide);
-/// Or do two codes share one?
+/// Or do two encoded values share one?
 bool takesAByte(ElementFormat format) { return codeBytes(format, 2) == 2; }
 
 float amaxOf(const float* values, std::int64_t count) {
@@ -90,7 +90,7 @@ std::span<Element> stripMemory(std::int64_t count) {
   return {memory.data(), size};
 }
 
-/// Rows [first, first + count) of a copy's matrix before it is cast, in float32.
+/// Rows [first, first + count) of the matrix to quantize, before the cast, in float32.
 class SourceStrips {
  public:
   /// firstRow: row of the tensor to which x points.
@@ -104,7 +104,7 @@ class SourceStrips {
 
   BlockShape matrix() const { return m_matrix; }
 
-  /// Are the rows those of the tensor, as they stand?
+  /// Are the rows those of the unmodified tensor?
   bool isPlain() const { return !m_isTransposed && !m_isTransformed; }
   DType dtype() const { return m_source.dtype; }
   /// Row of a plain source.
@@ -248,7 +248,7 @@ class CopyWriter {
 
   const QuantizedForm& form() const { return m_form; }
 
-  /// Stores what does not depend on the values: the scale of a whole tensor, or what pads the scales of blocks.
+  /// Stores the parts that do not depend on the values: the scale of a whole tensor, or the padding of block scales.
   void begin() {
     if (m_block.rows == 0) return m_scaleOf({&m_multiplier, 1}, scaleAt(0, 0));
     if (m_places.count > m_grid.rows * m_grid.cols) std::fill_n(scaleAt(0, 0), m_parts.scalesBytes, std::byte{0});
@@ -279,7 +279,7 @@ class CopyWriter {
       castColumns(rows, first, count, columnMultipliers(rows, first, count), codes.data());
     writeColumns(codes.data(), first, count);
   }
-  /// The same of codes, a byte each.
+  /// The same for encoded values of one byte each.
   void writeColumns(const std::uint8_t* codes, std::int64_t first, std::int64_t count) {
     transposeRows(codes, count, m_matrix.rows, codesOf(0) + first, m_matrix.cols);
   }
@@ -383,7 +383,7 @@ class CopyWriter {
     return m_memory + m_parts.scalesOffset + index * m_scaleBytes;
   }
 
-  /// With the one scale of a tensor, one row of codes after the other.
+  /// With the one scale of a tensor, one row of encoded values after the other.
   void castRows(const SourceStrips& source, std::int64_t first, std::int64_t rows, std::uint8_t* codes) const {
     const std::int64_t cols = source.matrix().cols;
     if (source.isPlain() && m_caster.isDirect(source.dtype()) && cols % 2 == 0)
@@ -564,10 +564,10 @@ DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales) {
 
 namespace {
 
-/// Which factors a reader multiplies the codes' numbers by: all but that of the whole tensor, or all.
+/// The factors by which a reader multiplies the decoded values: all but that of the whole tensor, or all.
 enum class Factors { OfBlocks, All };
 
-/// Decodes the stored rows of a copy.
+/// Decodes the stored rows of a quantized tensor.
 class CopyReader {
  public:
   CopyReader(const std::byte* memory, const TensorSpec& copy, DType dtype, Factors factors)

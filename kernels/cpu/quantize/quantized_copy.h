@@ -1,4 +1,4 @@
-// Quantized copies of tensors on all threads: made as core/quant makes them, bit for bit, and decoded for GEMMs.
+// Quantization of tensors on all threads: equal to core/quant, bit for bit; and decoding for GEMMs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,8 +22,8 @@ float amaxOfRows(const std::byte* rows, const TensorSpec& spec, std::int64_t cou
 void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
                   const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory);
 
-/// Writes both copies of one tensor while its rows are made: block by block, in any order, from any thread. The same
-/// bits as quantizeCopy() writes.
+/// Writes both quantized tensors of one tensor while its rows are computed: block by block, in any order, from any
+/// thread. The same bits as quantizeCopy() writes.
 class CopyRows {
  public:
   struct Copy {
@@ -59,19 +59,19 @@ void makeCopies(const std::byte* x, const TensorSpec& source, const TensorQuanti
                 const QuantizerInputs& inputs, float amax, const CopyRows::Copy& rowwise,
                 const CopyRows::Copy& columnwise);
 
-/// bf16 holds the numbers of a copy exactly, but for one factor of the whole tensor; float32 scales that are no powers
-/// of two need float32.
+/// bf16 holds the values of a quantized tensor exactly, except for one factor of the whole tensor; float32 scales that
+/// are no powers of two need float32.
 DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales);
 
-/// Writes the codes' numbers, without the factor of the whole tensor, in the rows and columns of the copy as it stands
-/// (of a transform, if it is one). out: elements of dtype. Returns that factor.
+/// Writes the decoded values, without the factor of the whole tensor, in the quantized tensor's stored rows and columns
+/// (of the transform, if it has one). out: elements of dtype. Returns that factor.
 float decodeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, std::byte* out);
 
 /// Returns that factor alone.
 float factorOfCopy(const std::byte* memory, const TensorSpec& copy);
 
-/// Writes the numbers with all factors, rounded once to dtype: for a copy that is neither transposed nor transformed
-/// what core/quant's dequantize() gives, bit for bit.
+/// Writes the values with all factors, rounded once to dtype: for a quantized tensor that is neither transposed nor
+/// transformed equal to core/quant's dequantize(), bit for bit.
 void dequantizeCopy(const std::byte* memory, const TensorSpec& copy, DType dtype, std::byte* out);
 
 }  // namespace fuseline::cpu

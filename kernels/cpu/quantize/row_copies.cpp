@@ -1,4 +1,4 @@
-// Opens the copies of a run, writes each block of rows to all of them, and records the amax.
+// Opens the quantized tensors of a run, writes each block of rows to all of them, and records the amax.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/quantize/row_copies.h"
 
@@ -17,7 +17,8 @@ std::byte* pointerAt(Pointers pointers, int index) {
   return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)];
 }
 
-/// Rows that are made before they are read again, from the nearest cache where only their amax is wanted.
+/// Number of rows that are computed before they are read again, from the first-level cache if only their amax is
+/// requested.
 std::int64_t blockRowsOf(const TensorQuantizers& quantizers, const TensorSpec& spec) {
   constexpr std::int64_t kNearBytes = 32 * 1024;
   if (quantizers.any()) return CopyRows::blockRows(quantizers);

@@ -13,13 +13,13 @@
 
 namespace fuseline::cpu {
 
-/// Yes where the rows that the kernel makes are those of the tensor, and they are enough blocks of rows for all
-/// threads. query: with copies.
+/// Yes if the kernel's rows are those of the tensor, and they form enough blocks of rows for all threads. query: with
+/// copies.
 Verdict canMakeRowCopies(const KernelQuery& query, int threads);
 
 class RowCopies {
  public:
-  /// request.step.copies is not empty; all of them are of one result.
+  /// request.step.copies is not empty; all of them belong to one result.
   explicit RowCopies(const CompileRequest& request);
 
   const OperandKey& source() const { return m_works.front().source; }
@@ -54,7 +54,7 @@ class RowCopies {
   std::vector<float> m_amaxes;         // by thread
 };
 
-/// Nothing for a step that makes no copies.
+/// Nothing for a step without fused quantization.
 std::optional<RowCopies> rowCopiesOf(const CompileRequest& request);
 
 }  // namespace fuseline::cpu

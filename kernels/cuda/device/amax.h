@@ -1,4 +1,4 @@
-// The largest magnitude of a tensor, found by the blocks of threads that make it or walk over it.
+// The amax of a tensor, computed by the blocks of threads that produce it or walk over it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace fuseline::cuda::device {
 
-/// The largest magnitude of a packet as it is stored, and of what came before. NaN does not count.
+/// The maximum of a packet's stored magnitudes and the previous maximum. NaN does not count.
 template <int kVector>
 __device__ float largestMagnitude(Element element, const float (&values)[kVector], int count, float largest) {
   float stored[kVector];
@@ -43,7 +43,7 @@ inline __device__ void raiseTo(float* amax, float largest, int thread) {
   if (isHigher) atomicMax(reinterpret_cast<int*>(amax), std::bit_cast<int>(largest));
 }
 
-/// Raises an amax to the largest of a block's values, none of which is negative. All threads of the block call it.
+/// Updates an amax with the largest of a block's values, none of which is negative. All threads of the block call it.
 template <int kThreads = kBlockThreads>
 __device__ void raiseAmax(float* amax, float largest, int thread) {
   raiseTo(amax, largestOfBlock<kThreads>(largest, thread), thread);

@@ -1,5 +1,5 @@
 // Quantizes a tile that a block of threads holds, with a scale for every block of 1x128, 128x128, 1x32 or 32x32
-// elements: largest magnitudes, scales and codes follow without a second look at memory.
+// elements: amaxes, scales and quantized values are computed without reading memory again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -163,7 +163,7 @@ __device__ void quantizeLines(TileMemory& shared, const BlockPair& task, const M
   storeColumns(shared, task.columnwise, size, place, patch, multipliers);
 }
 
-/// The largest magnitude of the square that the thread's patch lies in. All threads of the block call it.
+/// The largest magnitude of the square that contains the thread's patch. All threads of the block call it.
 template <int kBlock, class Patch>
 __device__ float largestOfSquare(TileMemory& shared, const Patch& patch) {
   if constexpr (kBlock == kTileSide) return largestOfBlock<kTileThreads>(largestOfPatch(patch), tileThread());
@@ -173,7 +173,7 @@ __device__ float largestOfSquare(TileMemory& shared, const Patch& patch) {
   return largestOverLanes(largestOfRow(ofColumns), kBlock / kPatch);
 }
 
-/// Both copies have the scales of the same squares.
+/// Both directions have the scales of the same squares.
 template <int kBlock, bool kIsE8m0, class Patch>
 __device__ void quantizeSquares(TileMemory& shared, const BlockPair& task, const MatrixSize& size,
                                 const PatchPlace& place, const Patch& patch) {

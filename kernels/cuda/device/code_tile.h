@@ -1,4 +1,4 @@
-// A tile of a matrix that a block of threads holds and writes as FP8 codes: as it stands, and transposed.
+// A tile of a matrix that a block of threads holds and writes in FP8: in the matrix's orientation, and transposed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,7 +17,7 @@ constexpr int kTileThreads = kTilePatches * kTilePatches;
 constexpr int kTileBlocksAtOnce = 2;
 /// The same where a tile of 16-bit elements waits in shared memory, which has room for three.
 constexpr int kNarrowTileBlocksAtOnce = 3;
-/// Eight codes, the first in the lowest byte.
+/// Eight encoded values, the first in the lowest byte.
 using CodePacket = std::uint64_t;
 
 /// At least one block of threads; no more rows of blocks than a grid may have.
@@ -55,7 +55,7 @@ struct PatchPlace {
 struct MatrixSize {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t endCol = 0;  // where the columns end that the tile at hand may have
+  std::int64_t endCol = 0;  // end of the columns of the current tile
 };
 
 inline __device__ int clampToPatch(std::int64_t left) {
@@ -90,7 +90,7 @@ class HeldPatch {
   static constexpr int kBlocksAtOnce = kElement == Element::F32 ? 2 : 3;
 #endif
 
-  /// Asks for the patch. Zeros outside of the matrix, which has `cols` columns.
+  /// Requests the patch. Zeros outside of the matrix, which has `cols` columns.
   __device__ HeldPatch(const void* data, std::int64_t cols, const PatchPlace& place) {
     cols % kPatch == 0 ? requestWhole(data, cols, place) : requestSingly(data, cols, place);
   }
@@ -155,7 +155,7 @@ inline __device__ CodePacket loadPacket(const std::uint8_t* from, int count) {
   return packet;
 }
 
-/// The first `count` codes, in one access where the address allows it.
+/// Stores the first `count` encoded values, in one access if the address allows it.
 inline __device__ void storePacket(std::uint8_t* to, CodePacket packet, int count) {
   if (count == kPatch && reinterpret_cast<std::uintptr_t>(to) % sizeof(CodePacket) == 0) {
     FUSELINE_WRITES(to, sizeof(CodePacket));
@@ -179,7 +179,7 @@ __device__ CodePacket encodePacket(const float (&values)[kPatch], const float (&
   return words[0] | static_cast<CodePacket>(words[1]) << 32;
 }
 
-/// Codes of element i times multiplier i.
+/// Encodes element i times multiplier i.
 inline __device__ CodePacket encodePacket(const float (&values)[kPatch], const float (&multipliers)[kPatch],
                                           FloatCode code) {
   return code == FloatCode::E4M3 ? encodePacket<FloatCode::E4M3>(values, multipliers)
@@ -192,7 +192,7 @@ inline __device__ void storeRow(std::uint8_t* codes, std::int64_t cols, const Pa
   if (row < place.numRows) storePacket(codes + (place.row + row) * cols + place.col, packet, place.numCols);
 }
 
-/// The codes stand as the matrix does. multipliers: by column of the patch.
+/// Stores the matrix in its own orientation. multipliers: by column of the patch.
 template <class Patch>
 __device__ void storeRows(std::uint8_t* codes, std::int64_t cols, const PatchPlace& place, FloatCode code,
                           const Patch& patch, const float (&multipliers)[kPatch]) {
@@ -204,7 +204,7 @@ __device__ void storeRows(std::uint8_t* codes, std::int64_t cols, const PatchPla
   }
 }
 
-/// 4 x 4 codes, a row a word; afterwards a column a word.
+/// Transposes 4 x 4 encoded values: one row per word before, one column per word after.
 inline __device__ void transposeCodes(std::uint32_t (&words)[4]) {
   const std::uint32_t top = __byte_perm(words[0], words[1], 0x5140);
   const std::uint32_t bottom = __byte_perm(words[2], words[3], 0x5140);
@@ -232,8 +232,8 @@ inline __device__ void transposePatch(CodePacket (&packets)[kPatch]) {
     packets[col] = words[0][col / 4][col % 4] | static_cast<CodePacket>(words[1][col / 4][col % 4]) << 32;
 }
 
-/// The codes of a tile on their way to the transpose. Packets of a column are permuted so that neither the threads that
-/// write one row of patches nor those that read some columns meet in a bank.
+/// The encoded values of a tile on their way to the transpose. Packets of a column are permuted to avoid bank
+/// conflicts, both of the threads that write one row of patches and of those that read some columns.
 struct TransposedTile {
   CodePacket packets[kTileSide][kTilePatches];
 
@@ -274,7 +274,7 @@ inline __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* cod
   __syncthreads();
 }
 
-/// The same of a patch that is no codes yet. multipliers: by column of the patch.
+/// The same for a patch that is not encoded yet. multipliers: by column of the patch.
 template <class Patch>
 __device__ void storeTransposed(TransposedTile& shared, std::uint8_t* codes, std::int64_t rows, std::int64_t endCol,
                                 const PatchPlace& place, FloatCode code, const Patch& patch,
@@ -315,7 +315,7 @@ inline __device__ void storePatch(TransposedTile& shared, const CodedCopy& copy,
   for (int row = 0; row < kPatch; ++row) storeRow(copy.codes, size.cols, place, row, packets[row]);
 }
 
-/// A copy and what all elements of a patch are multiplied by for it.
+/// A quantized tensor, and the multiplier of all elements of a patch for it.
 struct ScaledCopy {
   const CodedCopy& copy;
   float multiplier = 1.0f;
@@ -330,8 +330,8 @@ __device__ void storeScaled(TransposedTile& shared, const ScaledCopy& scaled, co
   storePatch(shared, scaled.copy, size, place, packets);
 }
 
-/// Writes the copies that are wanted. Where both have the same multiplier and code, as recipes ask for, elements are
-/// encoded once. All threads of the block call it.
+/// Writes the requested quantized tensors. If both have the same multiplier and format, as recipes require, elements
+/// are encoded once. All threads of the block call it.
 template <class Patch>
 __device__ void storeCopies(TransposedTile& shared, const ScaledCopy& rowwise, const ScaledCopy& columnwise,
                             const MatrixSize& size, const PatchPlace& place, const Patch& patch) {

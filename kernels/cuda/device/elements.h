@@ -64,7 +64,7 @@ __device__ void encodeWords(const float* values, std::uint32_t (&words)[kWords])
   }
 }
 
-/// The i-th of elements that lie in words.
+/// The i-th element stored in words.
 template <class Bits>
 __device__ Bits bitsIn(const std::uint32_t* words, int i) {
   constexpr int kPerWord = 4 / sizeof(Bits);
@@ -265,7 +265,7 @@ __device__ void roundTo(float (&values)[kVector]) {
   for (int v = 0; v < kVector; ++v) values[v] = Codec<kElement>::decode(bitsIn<Bits>(words, v));
 }
 
-/// Makes of the values what would be read if they were stored.
+/// Rounds the values as storing and loading them would.
 template <int kVector>
 __device__ void roundTo(Element element, float (&values)[kVector]) {
   if (element == Element::F16) return roundTo<Element::F16>(values);

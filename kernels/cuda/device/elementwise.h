@@ -1,8 +1,8 @@
-// The walk of an elementwise program over its grid, whatever evaluates it: an interpreter or generated code.
+// The walk of an elementwise program over its grid, independent of its evaluator: an interpreter or generated code.
 //
-// A thread has kVector columns of a row; the threads of a block stand side by side (x) and below each other (y), and a
-// block walks down rowsPerBlock rows. Sums are made in float32 in a fixed order: a thread's own rows, then the threads
-// of the block, then, in a second kernel, the blocks.
+// A thread has kVector columns of a row; the threads of a block are arranged horizontally (x) and vertically (y), and a
+// block walks down rowsPerBlock rows. Sums are accumulated in float32 in a fixed order: a thread's own rows, then the
+// threads of the block, then, in a second kernel, the blocks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -67,8 +67,8 @@ inline __device__ float sumOverLanes(float value, int width) {
   return value;
 }
 
-/// Adds one column sum over the threads below each other and writes the block's part, a row of grid.cols; or adds to
-/// it, where it has one.
+/// Adds one column sum over the vertically adjacent threads and writes the block's part, a row of grid.cols; or adds to
+/// an existing part.
 template <int kVector>
 __device__ void writeColumnPart(const float (&sums)[kVector], const Grid& grid, std::int64_t col, float* part,
                                 bool isFirst = true) {

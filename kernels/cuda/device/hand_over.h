@@ -1,4 +1,4 @@
-// The copies that linear ops read of a result, written by the kernel that makes it.
+// Fused quantization: the quantized tensors that linear ops read, written by the kernel that computes the result.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -59,7 +59,7 @@ class TensorCodes {
     for (int i = 0; i < m_handOver.numPairs; ++i) put(i, place, row, values);
   }
 
-  /// All threads of the block call it, when all rows of the tile are there.
+  /// All threads of the block call it after all rows of the tile have been put.
   __device__ void transpose(TransposedTile& shared, const PatchPlace& place) const {
 #pragma unroll 1
     for (int i = 0; i < m_handOver.numPairs; ++i) {
@@ -74,7 +74,7 @@ class TensorCodes {
  private:
   __device__ WaitingCodes waiting(int pair) const { return WaitingCodes(m_memory + pair * WaitingCodes::kTileBytes); }
 
-  /// Copies of one code are encoded once.
+  /// Quantized tensors with the same encoding are encoded once.
   __device__ void put(int index, const PatchPlace& place, int row, const float (&values)[kPatch]) const {
     const CopyPair& pair = m_handOver.pairs[index];
     const float scale = index == 0 ? m_firstScale : *pair.scale;
@@ -101,9 +101,9 @@ class TensorCodes {
   char* m_memory;
 };
 
-/// Walks over tiles of 128 x 128. Evaluator: as walkGrid's, but evaluate() also gives the values of the kLanes lanes of
-/// the result that is quantized. They wait in `memory`: kLanes * WaitingPatch<kElement>::kTileBytes; with the scale of
-/// a tensor only their codes do: kLanes * numPairs * WaitingCodes::kTileBytes.
+/// Walks over tiles of 128 x 128. Evaluator: as walkGrid's, but evaluate() also returns the values of the kLanes lanes
+/// of the quantized result. They wait in `memory`: kLanes * WaitingPatch<kElement>::kTileBytes; with one scale per
+/// tensor only their encoded values do: kLanes * numPairs * WaitingCodes::kTileBytes.
 template <CopyKind kKind, Element kElement, class Evaluator>
 class TileWalk {
  public:
@@ -158,7 +158,7 @@ class TileWalk {
                        m_memory + lane * handOver.numPairs * WaitingCodes::kTileBytes);
   }
 
-  /// While rows are evaluated the next ones are under way.
+  /// While rows are evaluated the next ones are being loaded.
   __device__ void evaluate(const PatchPlace& place, std::int64_t tile, const HandOver& handOver) {
     float sums[kMaxColumnSums][kPatch] = {};
     Loads next[kRowsAtOnce];
@@ -232,9 +232,9 @@ class TileWalk {
   float m_largest = 0.0f;  // amax of the thread's patches, where one scale comes with an amax
 };
 
-/// As walkGrid, by tiles; one result of dtype kElement, which has the grid's columns kLanes times side by side, is
+/// As walkGrid, by tiles; one result of dtype kElement, which has the grid's columns in kLanes lanes side by side, is
 /// quantized. The grid has a multiple of kPatch columns. columnParts: as in walkGrid; rowParts:
-/// [numRowSums][rows][gridDim.x]. The launch gives the shared memory in which lanes wait.
+/// [numRowSums][rows][gridDim.x]. The launch provides the shared memory in which lanes wait.
 template <CopyKind kKind, Element kElement, class Evaluator>
 __device__ void walkTiles(Evaluator& evaluator, const Grid& grid, const HandOver& handOver, float* columnParts,
                           float* rowParts) {

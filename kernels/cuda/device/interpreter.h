@@ -52,7 +52,7 @@ class Interpreter {
   __device__ const float (&columnSum(int s) const)[kVector] { return m_values[m_program.columnSums[s].value]; }
   __device__ const float (&rowSum(int s) const)[kVector] { return m_values[m_program.rowSums[s].value]; }
 
-  /// Everything is loaded where it is used.
+  /// Every operand is loaded where it is used.
   struct Loads {};
   __device__ void request(const Grid&, const Position&, Loads&) const {}
 

@@ -65,7 +65,7 @@ __device__ void forEachPacket(std::int64_t cols, const Function& f) {
 template <class Share, bool kIsHeld = Share::isHeld>
 class RowReader {
  public:
-  /// data null: there is none, and nothing is taken.
+  /// data null: there is no operand, and nothing is taken.
   __device__ RowReader(Element element, const void* data, std::int64_t first, std::int64_t cols)
       : m_element(element), m_data(data), m_first(first) {
     if constexpr (kIsHeld) {
@@ -265,7 +265,7 @@ __device__ void centreGamma(const NormProblem& problem, bool hasGamma, float (&g
   for (int v = 0; v < kVector; ++v) gamma[v] = hasGamma ? gamma[v] + (problem.isGammaZeroCentred ? 1.0f : 0.0f) : 1.0f;
 }
 
-/// gamma as it multiplies, read where it is used: it stays in the cache.
+/// gamma as a multiplier, loaded where it is used: it stays in the cache.
 template <int kVector>
 __device__ void loadGamma(const NormProblem& problem, const void* gamma, std::int64_t col, float (&out)[kVector]) {
   if (gamma) loadElements<kVector>(problem.parameter, gamma, col, kVector, out);
@@ -300,7 +300,7 @@ struct GradientMeans {
   float gx = 0.0f;
 };
 
-/// dx from dy: rstd (g - mean(g) - xhat mean(g xhat)) + extra, with g = dy gamma. gamma as it multiplies.
+/// dx from dy: rstd (g - mean(g) - xhat mean(g xhat)) + extra, with g = dy gamma. gamma: as a multiplier.
 template <int kVector>
 __device__ void differentiate(float rstd, const GradientMeans& means, const float (&gamma)[kVector],
                               const float (&xhat)[kVector], const float (&extra)[kVector], float (&dx)[kVector]) {
@@ -350,7 +350,7 @@ class GradientRow {
         });
   }
 
-  /// Leaves `extra` as it is where nothing is added.
+  /// Leaves `extra` unchanged if nothing is added.
   __device__ void takeExtra(int packet, std::int64_t col, float (&extra)[Share::kVector]) const {
     if (m_readExtra) m_readExtra.take(packet, col, extra);
   }

@@ -28,7 +28,7 @@ struct NormAddend {
   Element left = Element::F32;  // of NormForward::x
   Element right = Element::F32;
   const void* rightData = nullptr;  // null: nothing is added
-  void* sum = nullptr;              // null: only the norm is wanted
+  void* sum = nullptr;              // null: only the norm is requested
 };
 
 /// y null: only the row statistics or the quantized values of y are requested.
@@ -39,7 +39,7 @@ struct NormForward {
   const void* gamma = nullptr;  // null for L2
   const void* beta = nullptr;
   void* y = nullptr;
-  float* mean = nullptr;  // null: not wanted
+  float* mean = nullptr;  // null: not requested
   float* rstd = nullptr;
   float* amax = nullptr;  // amax of y, to be updated; null: not requested
 };
@@ -52,8 +52,8 @@ struct NormBackward {
   const void* gamma = nullptr;
   const float* mean = nullptr;
   const float* rstd = nullptr;
-  void* dx = nullptr;      // null: not wanted
-  void* dgamma = nullptr;  // null: not wanted
+  void* dx = nullptr;      // null: not requested
+  void* dgamma = nullptr;  // null: not requested
   void* dbeta = nullptr;
   float* amax = nullptr;       // amax of dx, to be updated; null: not requested
   float* parts = nullptr;      // of each block: sums for dgamma and, if requested, dbeta; null if neither is

@@ -1,4 +1,4 @@
-// NVFP4 by lines of 16 values: their transform, their codes, and the way back. The bits are those of core/quant.
+// NVFP4 by lines of 16 values: their transform, their encoding and decoding. The bits equal those of core/quant.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,9 +13,9 @@
 
 namespace fuseline::cuda::device {
 
-/// A block of codes with one scale, or a row or a column of one.
+/// A block of values with one scale, or a row or a column of one.
 constexpr int kLine = kHadamardSize;
-/// Sixteen codes, the first in the lowest half of a byte.
+/// Sixteen encoded values, the first in the lower half of the lowest byte.
 using LineCodes = std::uint64_t;
 
 /// Position of a line in a matrix of encoded values as stored: whole bytes per row.
@@ -42,7 +42,7 @@ inline __device__ float largestOfLine(const float (&line)[kLine]) {
   return largest;
 }
 
-/// change(x) of the line in double; rounded(double) is what becomes of each result.
+/// Applies change(x) to the line in double, and rounded(double) to each result.
 template <class Change, class Rounded>
 __device__ void changeInDouble(float (&line)[kLine], const Change& change, const Rounded& rounded) {
   double x[kLine];
@@ -76,7 +76,7 @@ class LineBytes {
 
   __device__ std::uint8_t at(int i) const {
     const int position = m_offset + i;
-    const std::uint64_t word = static_cast<std::uint64_t>(position / 4);  // wordOf() looks at two bits of it
+    const std::uint64_t word = static_cast<std::uint64_t>(position / 4);  // wordOf() uses two bits of it
     const std::uint32_t drawn = position < kLine ? wordOf(m_words, word) : wordOf(m_next, word);
     return static_cast<std::uint8_t>(drawn >> (8 * (position % 4)));
   }

@@ -18,7 +18,7 @@ struct Nvfp4Copy {
   std::uint8_t* codes = nullptr;
   std::uint8_t* scales = nullptr;
   float* amax = nullptr;
-  bool isTransformed = false;  // coded is the random Hadamard transform of the columns of x
+  bool isTransformed = false;  // the random Hadamard transform of the columns of x is quantized
   bool isStochastic = false;
   RoundingBytes random;
 };

@@ -84,7 +84,7 @@ struct Stored {
   std::uint8_t operand = 0;
 };
 
-/// Travels as an argument of the kernel. Limits are far above what ops need; code that exceeds them is refused.
+/// Passed as an argument of the kernel. Limits are far above the needs of ops; code that exceeds them is refused.
 struct Program {
   static constexpr int kMaxInstructions = 512;
   static constexpr int kMaxRegisters = 48;

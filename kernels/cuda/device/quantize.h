@@ -9,8 +9,7 @@
 #include <bit>
 #include <cstdint>
 
-// GPUs before 8.9 have no instructions for FP8, and compute its codes with the integers of core/numerics, as the host
-// does.
+// GPUs before 8.9 have no instructions for FP8, and encode with the integer code of core/numerics, like the host.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
 #define FUSELINE_HAS_FP8_INSTRUCTIONS
 #endif
@@ -43,7 +42,7 @@ template <FloatCode kCode>
 __device__ std::uint32_t encodeFour(const float (&x)[4]) {
 #ifdef FUSELINE_HAS_FP8_INSTRUCTIONS
   // The same bits as the host's (cuda_fp8.h emits this instruction for saturating casts). Both halves in one piece of
-  // assembly: the second conversion then writes beside the first.
+  // assembly: the second conversion then writes next to the first.
   std::uint32_t codes;
   if constexpr (kCode == FloatCode::E4M3)
     asm("{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; "
@@ -63,7 +62,7 @@ __device__ std::uint32_t encodeFour(const float (&x)[4]) {
 #endif
 }
 
-/// NaN loses, where it comes first.
+/// A NaN as first argument is ignored.
 inline __device__ float largerOf(float a, float b) {
 #ifdef __CUDA_ARCH__
   return fmaxf(a, b);  // one instruction; b is no NaN

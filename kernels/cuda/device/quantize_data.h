@@ -14,8 +14,8 @@ struct ScaleRule {
   float ifInfinite = 0x1.fffffep127f;  // replaces a scale that float32 cannot hold
 };
 
-/// One copy: codes, and what dequantizes them: one float32, or for every block a float32 or an E8M0 code. codes null:
-/// this copy is not made.
+/// One quantized tensor: encoded values, and dequantization scales: one float32, or for every block a float32 or an
+/// E8M0 value. codes null: this tensor is not produced.
 struct CodedCopy {
   std::uint8_t* codes = nullptr;
   void* scales = nullptr;
@@ -24,15 +24,14 @@ struct CodedCopy {
   bool isTransposed = false;        // stored as the transpose of x
   std::int64_t scaleRowStride = 0;  // from a block's scale to the scale of the block below it in x
   std::int64_t scaleColStride = 0;  // to the scale of the block to its right
-  std::int64_t scalesInLine = 0;    // number of scales with stride 1, padded with zeros to a multiple of four; 0: no
-                                    // padding
+  std::int64_t scalesInLine = 0;    // scales with stride 1, zero-padded to a multiple of four; 0: no padding
 };
 
 /// Granularity of scales: the tensor, or blocks of 1x128, 128x128, 1x32 or 32x32 elements, transposed in columnwise
 /// quantized tensors.
 enum class CopyKind : std::uint8_t { Tensor, Float8Line, Float8Square, MxLine, MxSquare };
 
-/// The copies that one op reads; with neither of them the amax alone.
+/// The quantized tensors that one op reads; with neither of them the amax alone.
 struct CopyPair {
   CodedCopy rowwise;
   CodedCopy columnwise;

@@ -13,7 +13,7 @@ namespace fuseline::cuda::device {
 /// The amax of a result of the element type.
 class RowAmax {
  public:
-  /// amax null: not wanted
+  /// amax null: not requested
   __device__ RowAmax(Element element, float* amax) : m_element(element), m_amax(amax) {}
 
   template <int kVector>
@@ -33,8 +33,8 @@ class RowAmax {
   float m_largest = 0.0f;
 };
 
-/// The rowwise copies, with scales of the tensor or of lines, and the scale that a columnwise copy has of its tensor.
-/// Its codes are left to others.
+/// The rowwise quantized tensors, with scales of the tensor or of lines, and the scale of a columnwise tensor with one
+/// scale. Its values are written elsewhere.
 class RowCodes {
  public:
   /// element: type of the result, to which it is first rounded, if at all. The result has `cols` columns, a multiple of

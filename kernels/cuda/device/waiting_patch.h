@@ -1,4 +1,4 @@
-// Where a tile's elements wait until all are there.
+// Memory in which a tile's elements wait until all have been computed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -41,7 +41,7 @@ class WaitingPatch {
   static constexpr int kTogether = kAccessBytes / sizeof(Bits);
   using Access = Packet<std::uint32_t, kAccessBytes / sizeof(std::uint32_t)>;
 
-  /// Threads stand side by side, so that they do not meet in a bank.
+  /// Adjacent threads access adjacent words, without bank conflicts.
   __device__ Access& accessAt(int row, int col) const {
     const int access = (row * kPatch + col) / kTogether;
     return m_accesses[access * kTileThreads + tileThread()];
@@ -50,7 +50,7 @@ class WaitingPatch {
   Access* m_accesses;
 };
 
-/// The codes of a thread's patch, in shared memory, until those of a whole tile can be transposed.
+/// The encoded values of a thread's patch, in shared memory, until those of a whole tile can be transposed.
 class WaitingCodes {
  public:
   static constexpr int kTileBytes = kTileSide * kTileSide;

@@ -14,7 +14,7 @@ namespace fuseline::cuda {
 struct ElementwiseShape {
   device::Grid grid;
   int vector = 1;         // columns of a thread: 1 or kVectorWidth
-  unsigned threadsX = 1;  // side by side; the rest of a block stands below
+  unsigned threadsX = 1;  // horizontally; the rest of a block is arranged vertically
   unsigned blocksX = 1;
   unsigned blocksY = 1;
   std::size_t sharedBytes = 0;  // of a block
@@ -65,7 +65,7 @@ struct PartSums {
   std::int64_t itemStride = 1;
   std::int64_t terms = 0;
   std::int64_t termStride = 1;
-  /// Item i goes where column i of `cols` stands.
+  /// Item i goes to the position of column i of `cols`.
   device::Operand to;
   std::int64_t cols = 0;
   void* behind = nullptr;  // items from `cols` on go here, with the same element type; null: there are none

@@ -22,7 +22,7 @@ struct HandedResult {
   bool isUnrounded = false;                             // the amax is that of float32, not of the stored result
 };
 
-/// `vector` columns a thread; with tiles device::kPatch. Equal programs give equal texts; pointers and the seeds of
+/// `vector` columns per thread; with tiles device::kPatch. Equal programs have equal texts; pointers and the seeds of
 /// dropouts are arguments.
 std::string sourceOf(const device::Program& program, int vector, const HandedResult* handed = nullptr);
 

@@ -44,7 +44,7 @@ struct CopiedResult {
   std::vector<std::size_t> places;  // where they go, among the program's
 };
 
-/// How a program runs, and whether it makes the copies, or finds the amax, itself.
+/// How a program runs, and whether it quantizes, or finds the amax, itself.
 struct ProgramRun {
   ProgramRunner runner;
   ElementwiseShape shape;

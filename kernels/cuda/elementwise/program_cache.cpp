@@ -52,7 +52,7 @@ std::string formatProgram(std::string_view origin, std::string_view source, cons
   return fmt::format("{}{}{}", headOf(origin, source, bytes), source, bytes);
 }
 
-/// Intact is what gives the same text when it is written again.
+/// A file is intact if writing its content again gives the same text.
 std::optional<std::vector<char>> parseProgram(std::string_view origin, std::string_view source, std::string_view text) {
   const std::size_t begin = text.find('\n');
   if (begin == std::string_view::npos || text.size() - begin - 1 < source.size()) return std::nullopt;

@@ -11,7 +11,7 @@
 
 namespace fuseline::cuda {
 
-/// The text of a file, and the binary that a text holds: nothing where it is damaged, or of another origin or source.
+/// The text of a file, and the binary in a text: nothing if it is damaged, or of another origin or source.
 std::string formatProgram(std::string_view origin, std::string_view source, const std::vector<char>& binary);
 std::optional<std::vector<char>> parseProgram(std::string_view origin, std::string_view source, std::string_view text);
 

@@ -1,4 +1,4 @@
-// ProgramPass: an elementwise program over a matrix, among the launches of a kernel that makes several.
+// ProgramPass: an elementwise program over a matrix, as one of the launches of a kernel with several.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -29,8 +29,8 @@ struct ShapeOptions {
   int blocksAtOnce = DeviceFill::kBlocksWithSums;
 };
 
-/// How the grid of a program is spread: packets where all operands keep them together, one row where no element needs
-/// to know its own.
+/// Shape of a program's grid: packets if all operands keep them together, a single row if no element needs its row
+/// index.
 ElementwiseShape programShape(const DeviceProgram& program, GridSize grid, int numMultiprocessors,
                               const ShapeOptions& options = {});
 

@@ -69,7 +69,7 @@ Json toJson(const std::string& key, const KeptAlgorithm& kept) {
   return json;
 }
 
-/// Intact is what gives the same JSON when it is written again, its checksum included.
+/// An entry is intact if writing it again gives the same JSON, including its checksum.
 void readEntry(const Json& json, KeptAlgorithms& algorithms) {
   std::string key;
   std::string hex;
@@ -109,7 +109,7 @@ bool isOf(const AlgorithmOrigin& origin, const Json& file) {
   return !fields.error() && format == kFormat && version == kVersion && read == origin;
 }
 
-/// Letters, digits, and what means nothing to any shell or file system.
+/// Letters, digits, and characters without a meaning in any shell or file system.
 std::string safeName(std::string text) {
   const auto isSafe = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-';

@@ -1,5 +1,5 @@
-// The algorithms that were chosen for products, kept in a file for the next run.
-// Nothing here fails: a file that cannot be read is as good as none, and one that cannot be written stays as it is.
+// The chosen GEMM algorithms, kept in a file for the next run. Nothing here fails: an unreadable file counts as
+// missing, and a file that cannot be written stays unchanged.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,8 +25,8 @@ struct AlgorithmOrigin {
 };
 
 struct KeptAlgorithm {
-  std::array<std::byte, 64> algorithm{};  // a cublasLtMatmulAlgo_t; zeros where the candidate says it all
-  std::int64_t candidate = 0;             // which of them it is
+  std::array<std::byte, 64> algorithm{};  // a cublasLtMatmulAlgo_t; zeros if the candidate's number is sufficient
+  std::int64_t candidate = 0;             // number of the candidate
   std::uint64_t workspaceBytes = 0;
   double medianNs = 0.0;
   double firstMedianNs = 0.0;  // of the library's own first choice, measured in the same run; 0: it failed
@@ -56,7 +56,7 @@ class AlgorithmCache {
   AlgorithmCache(const std::filesystem::path& folder, AlgorithmOrigin origin);
 
   std::optional<KeptAlgorithm> find(const std::string& key) const;
-  /// Writes the file, and makes its folder.
+  /// Writes the file, and creates its folder.
   void keep(const std::string& key, const KeptAlgorithm& algorithm);
   /// Until something is kept for it again.
   void drop(const std::string& key);

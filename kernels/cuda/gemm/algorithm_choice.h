@@ -1,4 +1,4 @@
-// Which of several algorithms for one product is the fastest here: a contest by timing.
+// The fastest of several algorithms for one GEMM on this device: a contest by timing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,7 @@ namespace fuseline::cuda {
 class CandidateTimer {
  public:
   virtual ~CandidateTimer() = default;
-  /// Runs a candidate and says for how many nanoseconds; nullopt: it failed, and is out.
+  /// Runs a candidate and returns its time in nanoseconds; nullopt: it failed, and is excluded.
   virtual std::optional<double> timeNs(std::size_t candidate) = 0;
   /// Host time of the timed launches. It excludes loading a candidate's code: that happens once per process, and the
   /// choice must not depend on it.
@@ -22,7 +22,7 @@ class CandidateTimer {
 };
 
 struct ContestLimits {
-  /// No round begins later than this; zero: there is no contest. Small products end long before, by their rounds.
+  /// No round begins later than this; zero: there is no contest. Small GEMMs end long before, by their rounds.
   std::chrono::nanoseconds budget = std::chrono::milliseconds{200};
   int numRounds = 9;
 };

@@ -10,7 +10,7 @@
 namespace fuseline::cuda {
 
 struct AlgorithmPolicy {
-  /// Not timed: the library's own first choice, whatever is kept.
+  /// Not timed: the library's own first choice, independent of kept choices.
   bool isTimed = true;
   std::filesystem::path folder;  // empty: kept in the process only
   /// Factors in float32 are rounded to TF32 first, as TransformerEngine's are.

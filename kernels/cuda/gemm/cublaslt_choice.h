@@ -1,5 +1,5 @@
-// Which algorithm a product gets: the one that is kept for it, the fastest of those offered, or the first. And whether
-// its epilogue is left to it.
+// Algorithm of a GEMM: the one that is kept for it, the fastest of those offered, or the first. And whether the GEMM
+// applies its epilogue itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,7 +24,7 @@ class CublasLtChooser {
   /// In the order in which to try them, none with more workspace than the first. Empty: the library has no algorithm
   /// that runs. Throws DeviceFault.
   std::vector<CublasLtCandidate> choose(CublasLtProduct& product);
-  /// Which of several ways to solve the problem: the one that is kept, the fastest, or the first.
+  /// The implementation that solves the problem: the one that is kept, the fastest, or the first.
   std::size_t chooseWay(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream);
 
  private:

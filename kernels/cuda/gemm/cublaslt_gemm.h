@@ -1,4 +1,4 @@
-// Matrix products through cuBLASLt.
+// GEMMs through cuBLASLt.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace fuseline::cuda {
 
-/// The library is looked for at the first product, so that pipelines without any run where it is not installed.
-/// deviceName: algorithms are kept by it.
+/// The library is opened at the first GEMM, so that pipelines without GEMMs run if it is not installed. deviceName: key
+/// of kept algorithms.
 std::unique_ptr<GemmLibrary> makeCublasLtGemms(Stream stream, const AlgorithmPolicy& policy,
                                                const std::string& deviceName);
 

@@ -115,7 +115,7 @@ GemmProblem problemOf(const Formats& formats, Pass pass) {
   return problem;
 }
 
-/// Beside codes a vector has 16 bits.
+/// With quantized factors a vector has 16 bits.
 cudaDataType_t biasTypeOf(const CublasLtTerms& terms) {
   return terms.aScaleMode && terms.cType == CUDA_R_32F ? CUDA_R_16BF : terms.cType;
 }
@@ -125,7 +125,7 @@ CublasLtTerms termsOf(const Formats& formats, const Epilogue& epilogue) {
   terms.epilogue = epilogue.value;
   if (epilogue.hasBias) terms.biasType = biasTypeOf(terms);
   terms.hasAux = epilogue.aux != Aux::None;
-  if (epilogue.aux == Aux::Values && !formats.hasCodedResult) terms.auxType = terms.cType;  // beside codes: its own
+  if (epilogue.aux == Aux::Values && !formats.hasCodedResult) terms.auxType = terms.cType;  // quantized: its own
   if (formats.hasRowScales) terms.aScaleMode = terms.bScaleMode = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
   if (formats.hasCodedResult) terms.dType = terms.aType;
   terms.hasResultScale = formats.hasCodedResult;

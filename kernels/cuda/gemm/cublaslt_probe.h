@@ -9,7 +9,7 @@
 
 namespace fuseline::cuda {
 
-/// Asks the heuristic about large products with every epilogue of every combination of formats. Nothing is launched.
+/// Asks the heuristic about large GEMMs with every epilogue of every combination of formats. Nothing is launched.
 /// Throws DeviceFault.
 std::vector<ProductSupport> probeProducts(const CublasLtSession& session);
 

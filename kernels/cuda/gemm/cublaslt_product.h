@@ -1,4 +1,4 @@
-// One product in the terms of cuBLASLt: its descriptors, the algorithms for it, and the call.
+// One GEMM in the terms of cuBLASLt: its descriptors, the algorithms for it, and the call.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,9 +26,9 @@ using CublasLtCandidate = cublasLtMatmulHeuristicResult_t;
 
 class CublasLtProduct {
  public:
-  /// Throws DeviceFault. session: must outlive the product.
+  /// Throws DeviceFault. session: must outlive this object.
   CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem);
-  /// The same with other terms: to ask the library about them.
+  /// The same with other terms, to query the library about them.
   CublasLtProduct(const CublasLtSession& session, const GemmProblem& problem, const CublasLtTerms& terms);
 
   const GemmProblem& problem() const { return m_problem; }
@@ -77,7 +77,7 @@ class CublasLtProduct {
   Layout m_a, m_b, m_c, m_d;
 };
 
-/// The product, where the library takes its description; else the library's words. session: must outlive the product.
+/// The GEMM, if the library accepts its description; else the library's message. session: must outlive it.
 Result<std::unique_ptr<CublasLtProduct>> describeProduct(const CublasLtSession& session, const GemmProblem& problem,
                                                          const CublasLtTerms& terms);
 

@@ -1,4 +1,4 @@
-// A product in the terms of cuBLASLt: the values of its descriptors' attributes.
+// A GEMM in the terms of cuBLASLt: the values of its descriptors' attributes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

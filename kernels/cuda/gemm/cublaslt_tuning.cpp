@@ -1,4 +1,4 @@
-// A contest between launches of one product.
+// A contest between launches of one GEMM.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/cublaslt_tuning.h"
 

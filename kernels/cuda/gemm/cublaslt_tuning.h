@@ -1,4 +1,4 @@
-// Times the algorithms of one product on the GPU, or several ways to make it.
+// Times the algorithms of one GEMM on the GPU, or several implementations of it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +9,11 @@
 
 namespace fuseline::cuda {
 
-/// On the session's stream, in memory that is given back at the end; waits for the GPU. The first candidate, untimed,
-/// when the GPU has no room for the operands. Throws DeviceFault where it faults, which no process outlives.
+/// Runs on the session's stream, in memory that is freed at the end; waits for the GPU. Returns the first candidate,
+/// untimed, if the GPU has no room for the operands. Throws DeviceFault if it faults, after which the process cannot
+/// use the GPU.
 AlgorithmChoice timeCandidates(CublasLtProduct& product, std::span<const CublasLtCandidate> candidates);
-/// The same of products with all that belongs to them. stream: theirs.
+/// The same for GEMMs including their passes. stream: theirs.
 AlgorithmChoice timeWays(const GemmProblem& problem, std::span<Gemm* const> ways, Stream stream);
 
 }  // namespace fuseline::cuda

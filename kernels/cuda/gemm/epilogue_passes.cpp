@@ -93,7 +93,7 @@ class ResultProgram {
   ElementwiseProgram m_program;
 };
 
-/// The sums of a over k, which are those of the columns of a matrix that stands transposed.
+/// The sums of a over k, which are the column sums of a matrix that is stored transposed.
 ElementwiseProgram biasGradProgram() {
   return {.code = {{.opcode = Opcode::Load, .place = {.operand = keyOf(Slot::A)}}},
           .columnSums = {{.value = 0, .place = {.operand = keyOf(Slot::BiasGrad), .access = Access::Row}}}};
@@ -115,7 +115,7 @@ std::vector<std::string> partsLeft(const GemmProblem& problem, const GemmProblem
 
 class GemmWithPasses final : public Gemm {
  public:
-  /// product: solves `solved`, which has less of the epilogue than the problem.
+  /// product: the GEMM that solves `solved`, which has less of the epilogue than the problem.
   GemmWithPasses(std::unique_ptr<Gemm> product, const GemmProblem& solved, const GemmProblem& problem, Why why)
       : m_product(std::move(product)), m_solved(solved), m_problem(problem), m_why(why) {}
 

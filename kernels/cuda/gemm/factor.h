@@ -1,4 +1,4 @@
-// One factor of a product as the library reads it.
+// One factor of a GEMM as the library reads it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +18,7 @@ namespace fuseline::cuda {
 /// FP4 rows begin at multiples of 16 bytes, which is this number of elements. Recipes do not require it.
 inline constexpr std::int64_t kFp4RowMultiple = 32;
 
-/// How the library gets the factors of a product.
+/// How the library gets the factors of a GEMM.
 enum class FactorWay : std::uint8_t {
   AsTheyAre,
   /// The library does not multiply quantized with plain matrices, two matrices in E5M2, FP4 with rows that are not a
@@ -27,14 +27,14 @@ enum class FactorWay : std::uint8_t {
   /// Blocks of 128 are multiplied on Hopper only. On newer GPUs they are read as blocks of 32 that have one scale.
   AsMxfp8,
 };
-/// gpu: 0.0 where it is not known.
+/// gpu: 0.0 if it is not known.
 FactorWay factorWayOf(const GemmProblem& problem, ComputeCapability gpu);
 /// The problem that the library solves.
 GemmProblem inWay(GemmProblem problem, FactorWay way);
-/// For Kernel::ways; empty: there is nothing to say.
+/// For Kernel::ways; empty: no remark.
 std::string describe(FactorWay way);
 
-/// A plain matrix, or codes with scales in cuBLASLt's layout.
+/// A plain matrix, or encoded values with scales in cuBLASLt's layout.
 class Factor {
  public:
   Factor(TensorSpec spec, FactorWay way);

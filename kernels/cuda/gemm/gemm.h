@@ -1,4 +1,4 @@
-// Matrix products as the CUDA backend needs them: the problem as data, and the library that solves it.
+// GEMMs of the CUDA backend: the problem as data, and the library that solves it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,12 +18,11 @@ namespace fuseline::cuda {
 /// Storage order of a factor: as the GEMM reads it, or transposed.
 enum class Storage2d : std::uint8_t { AsRead, Transposed };
 
-/// Codes of FP8 or FP4, and how they are scaled.
+/// Encoding in FP8 or FP4, and its scaling.
 struct FactorCodes {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
-  bool isTransformed = false;  // along the contracted dimension, by a transform that cancels in GEMMs of two such
-                               // factors
+  bool isTransformed = false;  // the contracted dimension, by a transform that cancels in GEMMs of two such factors
   bool operator==(const FactorCodes&) const = default;
 };
 
@@ -97,8 +96,7 @@ struct GemmPointers {
   const std::byte* b = nullptr;
   const std::byte* bias = nullptr;
   const std::byte* addend = nullptr;
-  const std::byte* aScales = nullptr;  // of quantized factors: dequantization scales in cuBLASLt's layout
-                                       // (ScaleMap::gemm)
+  const std::byte* aScales = nullptr;  // dequantization scales in cuBLASLt's layout (ScaleMap::gemm)
   const std::byte* bScales = nullptr;
   /// Two floats on the device: alpha, and 1 or 0 as the factor of the addend; used if isScaledOnDevice().
   const std::byte* factors = nullptr;
@@ -124,9 +122,9 @@ class GemmLibrary {
   virtual ~GemmLibrary() = default;
   /// Errors: the library cannot solve it, or is not there; a sentence.
   virtual Result<std::unique_ptr<Gemm>> prepare(const GemmProblem& problem) = 0;
-  /// No product without a bias gradient wants more.
+  /// A GEMM without a bias gradient requests at most this.
   virtual std::size_t maxWorkspaceBytes() const = 0;
-  /// Which of several ways to solve the problem is the fastest on this device; the first where that is not measured.
+  /// The fastest of several implementations on this device; the first if they are not timed.
   virtual std::size_t fastest(const GemmProblem& /*problem*/, std::span<Gemm* const> /*ways*/) { return 0; }
 };
 

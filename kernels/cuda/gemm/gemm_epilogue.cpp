@@ -1,4 +1,4 @@
-// The rules of cublasLt.h for CUBLASLT_MATMUL_DESC_EPILOGUE and what belongs to it.
+// The rules of cublasLt.h for CUBLASLT_MATMUL_DESC_EPILOGUE and its attributes.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/gemm_epilogue.h"
 

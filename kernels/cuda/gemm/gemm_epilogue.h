@@ -14,7 +14,7 @@ inline constexpr std::int64_t kPreActivationColumns = 8;
 /// Does the problem have more than alpha, the GEMM and the addend?
 bool hasEpilogue(const GemmProblem& problem);
 
-/// Whether the problem's epilogue can be described to the library; no says why not, in the words of its documentation.
+/// Whether the problem's epilogue can be described to the library; no has the reason, in its documentation's words.
 Verdict fitsEpilogue(const GemmProblem& problem);
 
 /// Whether the library's algorithm is known to be right: it has offered activations of FP8 GEMMs with blocks of 128

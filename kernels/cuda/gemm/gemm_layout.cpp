@@ -1,4 +1,4 @@
-// Swaps the factors of a row-major product.
+// Swaps the factors of a row-major GEMM.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/gemm_layout.h"
 

@@ -1,4 +1,4 @@
-// Which GPU multiplies which codes, and which extents.
+// Formats and extents that each GPU multiplies.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/gemm_refusal.h"
 

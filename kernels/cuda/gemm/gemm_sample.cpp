@@ -33,7 +33,7 @@ std::vector<std::byte> patternOf(DType dtype) {
   return pattern;
 }
 
-/// Two codes a byte, the even one in the lower half.
+/// Two encoded values per byte, the even one in the lower half.
 std::vector<std::byte> packed(const std::vector<std::byte>& codes) {
   std::vector<std::byte> pairs;
   for (std::size_t i = 0; i + 1 < codes.size(); i += 2) pairs.push_back(codes[i] | codes[i + 1] << 4);
@@ -62,7 +62,7 @@ SampleOperand factorsOf(const GemmProblem& problem) {
   return {.sizeBytes = sizeof(alphaAndBeta), .pattern = patternOf(alphaAndBeta)};
 }
 
-/// The bytes of 2^-7, which brings codes of E4M3 back to about 1.
+/// The bytes of 2^-7, which scales E4M3 values to about 1.
 std::vector<std::byte> scalePattern(ScaleFormat format) {
   switch (format) {
     case ScaleFormat::E8M0: return {std::byte{127 - 7}};

@@ -1,4 +1,4 @@
-// Operands of a product as they could be, to time it: their sizes, and numbers that are spread like those of layers.
+// Sample operands for timing a GEMM: their sizes, and numbers that are distributed like those of layers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

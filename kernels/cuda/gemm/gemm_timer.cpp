@@ -1,4 +1,5 @@
-// Sample operands in turn, so that a launch finds its own not in the L2 cache, and events around some launches.
+// Alternates sample operands, so that a launch does not find its own in the L2 cache, and records events around some
+// launches.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/gemm_timer.h"
 
@@ -71,7 +72,7 @@ class SampleMemory {
   std::byte* workspace() const { return setAt(m_numSets); }
 
  private:
-  /// In the order in which they stand.
+  /// In their order in memory.
   static std::array<const SampleOperand*, 10> operandsOf(const GemmSample& sample) {
     return {&sample.a,    &sample.b,         &sample.aScales, &sample.bScales,       &sample.factors,
             &sample.bias, &sample.geluInput, &sample.c,       &sample.preActivation, &sample.biasGrad};

@@ -1,4 +1,4 @@
-// Times launches of a product by the GPU's clock, on sample operands.
+// Times launches of a GEMM by the GPU's clock, on sample operands.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// Prepares a product for every number of rows when it first occurs.
+// Prepares a GEMM for every number of rows when it first occurs.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/group_products.h"
 
@@ -143,7 +143,7 @@ std::vector<std::string> GroupProducts::ways() const {
   return ways;
 }
 
-/// Where rows are contracted, their number decides whether cuBLASLt multiplies the codes.
+/// If rows are contracted, their number decides whether cuBLASLt multiplies the quantized factors.
 bool GroupProducts::dependsOnRows() const {
   return m_extent == &GemmProblem::k && isScaledOnDevice(m_problem) && wayFor(kFp4RowMultiple) == FactorWay::AsTheyAre;
 }

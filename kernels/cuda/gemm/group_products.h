@@ -22,8 +22,7 @@ struct GroupPart {
   const std::byte* data = nullptr;
 };
 
-/// A factor of all groups: a tensor with their rows, or a weight for each. Copies of groups are quantized by
-/// themselves.
+/// A factor of all groups: a tensor with their rows, or a weight for each. Groups are quantized separately.
 class GroupFactor {
  public:
   GroupFactor() = default;
@@ -65,9 +64,9 @@ class GroupProducts {
   /// Workspace of a lane, in bytes.
   std::size_t workspaceBytes() const { return m_device ? gemmBytes() + m_factorBytes : 0; }
 
-  /// Before the products of a run.
+  /// Call before the GEMMs of a run.
   void begin(std::span<const RowGroup> groups, Pointers pointers);
-  /// The product of a group. others: all but its factors. Throws when the library has none of this size.
+  /// The GEMM of a group. others: all pointers except its factors. Throws if the library does not support this size.
   void multiply(std::size_t group, std::int64_t rows, GemmPointers others, const Lane& lane);
 
  private:
@@ -76,7 +75,7 @@ class GroupProducts {
   std::size_t mostFactorBytes() const;
   std::size_t gemmBytes() const;
   Result<void> addSamples();
-  /// For codes that the library does not multiply.
+  /// For quantized factors that the library does not multiply.
   void decode();
   Gemm& of(std::int64_t rows);
   Result<void> add(std::int64_t rows, bool hasTimeToTune);

@@ -1,7 +1,7 @@
 // Kernel "GroupedLinear": y = x W_g^T (+ b_g, or scales b_g) in the rows of each group g, and its gradients.
-// The sizes of the groups are data. They stay the same from run to run, as all that is bound to an executor: the host
-// reads them in the first run and prepares products for every size, and later runs may be recorded. Groups run side by
-// side: few fill a GPU.
+// The sizes of the groups are data. They stay the same from run to run, like everything that is bound to an executor:
+// the host reads them in the first run and prepares GEMMs for every size, and later runs may be recorded. Groups run
+// concurrently: few of them fill a GPU alone.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/grouped_programs.h"
 #include "core/runtime/grouped_operands.h"
@@ -186,7 +186,7 @@ Result<GroupProgram> makeAdder(const CompileRequest& request, const ForwardParts
       {{kSums, DType::F32}, {kBias, parts.biases.dtype()}, {kScales, parts.scales.spec.dtype}, {kY, y}});
 }
 
-/// The product adds a bias that is not scaled.
+/// The GEMM adds a bias that is not scaled.
 Result<void> addProducts(const CompileRequest& request, const GroupedForm& form, ForwardParts& parts) {
   GemmProblem problem =
       forwardProblem(ofAllRows(request, parts.size), parts.x.any(), parts.weights.any(), parts.y.spec);
@@ -224,7 +224,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
 
 // ---- backward
 
-/// dx = dy W, where somebody wants it.
+/// dx = dy W, if it is requested.
 class InputGrad {
  public:
   static Result<InputGrad> make(const CompileRequest& request, const GroupedSize& size) {
@@ -255,7 +255,7 @@ class InputGrad {
   GroupProducts m_products;
 };
 
-/// dW = dy^T x, summed over the rows of a group, where somebody wants it.
+/// dW = dy^T x, summed over the rows of a group, if it is requested.
 class WeightGrads {
  public:
   static Result<WeightGrads> make(const CompileRequest& request, const GroupedSize& size) {

@@ -1,4 +1,4 @@
-// Kernel "linear_backward_bias": backward of a linear layer and its bias. dx = dy W; one product gives dW = dy^T x and
+// Kernel "linear_backward_bias": backward of a linear layer and its bias. dx = dy W; one GEMM computes dW = dy^T x and
 // db, the column sums of dy.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/gemm/linear_parts.h"

@@ -28,7 +28,7 @@ Activation activationOf(const Node& node) {
   return node.operation->name == "ReLU" ? Activation::Relu : Activation::None;
 }
 
-/// Errors: an op that the product cannot do.
+/// Errors: an op that the GEMM does not support.
 Result<Epilogue> epilogueOf(const Graph& graph, std::span<const NodeId> members) {
   Epilogue epilogue;
   for (int member = 1; member < static_cast<int>(members.size()); ++member) {
@@ -53,7 +53,7 @@ Result<Epilogue> epilogueOf(const Graph& graph, std::span<const NodeId> members)
   return epilogue;
 }
 
-/// Whether the product can write what backward of the activation reads, its input.
+/// Whether the GEMM can write the input of the activation, which backward reads.
 Verdict keepsPreActivation(const Graph& graph, const Node& activation) {
   const std::int64_t cols = graph.value(activation.inputs.front()).spec.cols();
   if (activation.context.tensors.empty()) return Verdict::yes();
@@ -110,7 +110,7 @@ Verdict supports(const KernelQuery& query) {
   return haveDTypeOfProduct(query.graph, query.members);
 }
 
-/// The input of the addition that is not the product.
+/// The input of the addition that is not the GEMM's result.
 Result<Binding> residualOf(const CompileRequest& request, int add) {
   if (const Binding swapped = findOperand(request, {add, OperandKind::Input, 0})) return swapped;
   return requireOperand(request, {add, OperandKind::Input, 1});

@@ -13,7 +13,7 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// Columnwise copies stand as their transposes.
+/// Columnwise quantized tensors are stored transposed.
 Storage2d storageOf(const Binding& factor, Storage2d plain) {
   const auto& form = factor.spec.quantized;
   const bool isFlipped =
@@ -31,7 +31,7 @@ class Products final : public Kernel {
  public:
   explicit Products(Stream stream) : m_stream(stream) {}
 
-  /// solved: the product's problem in this way.
+  /// solved: the GEMM's problem in this form.
   void add(Product product, const GemmProblem& solved, std::unique_ptr<Gemm> gemm, FactorWay way) {
     FactorPair factors(product.a.spec, product.b.spec, way, solved);
     m_parts.push_back({std::move(product), std::move(gemm), way, std::move(factors)});

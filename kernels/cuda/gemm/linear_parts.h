@@ -1,4 +1,4 @@
-// The three products of a linear layer, as the kernels of linear ops share them.
+// The three GEMMs of a linear layer, shared by the kernels of linear ops.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,10 +27,10 @@ LinearSize linearSize(const Node& node, const TensorSpec& x);
 GemmProblem forwardProblem(const LinearSize& size, const Binding& x, const Binding& weight, const TensorSpec& y);
 /// dx = dy W
 GemmProblem inputGradProblem(const LinearSize& size, const Binding& dy, const Binding& weight, const TensorSpec& dx);
-/// dW = dy^T x, or dW += dy^T x where the step wants it added.
+/// dW = dy^T x, or dW += dy^T x if the step requests accumulation.
 GemmProblem weightGradProblem(const LinearSize& size, const Binding& dy, const Binding& x, const Binding& dw);
 
-/// One product of a step and where its matrices are among the operands.
+/// One GEMM of a step, and the operand indices of its matrices.
 struct Product {
   GemmProblem problem;
   Binding a;
@@ -43,15 +43,15 @@ struct Product {
   Binding biasGrad = {};
 };
 
-/// A kernel that runs the products one after the other. Scales of blocks are brought into cuBLASLt's layout before, and
-/// codes that it does not multiply with each other are decoded.
+/// A kernel that runs the GEMMs one after the other. Scales of blocks are first converted to cuBLASLt's layout, and
+/// quantized factors that it does not multiply with each other are dequantized.
 Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, const std::vector<Product>& products);
 
 /// Results of a linear layer's backward, and of ops fused with it, in addition to the plain GEMMs.
 struct LinearBackwardOptions {
   int linear = 0;      // the member that is the linear layer
   int gradOutput = 0;  // the member whose output gradient arrives
-  int gradInput = 0;   // the member whose input gradient leaves
+  int gradInput = 0;   // the member whose input gradient is the result
   float alpha = 1.0F;
   /// Added to dx; may be absent.
   std::optional<OperandKey> extraGradient = std::nullopt;
@@ -61,17 +61,16 @@ struct LinearBackwardOptions {
   std::optional<OperandKey> gradBias = std::nullopt;
 };
 
-/// dx = alpha dy W + extra gradient, perhaps through GELU, and dW = alpha dy^T x, as far as they are wanted; and db
-/// with dW.
+/// dx = alpha dy W + extra gradient, perhaps through GELU, and dW = alpha dy^T x, if they are requested; and db with
+/// dW.
 Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
                                                       const LinearBackwardOptions& options);
 
 /// Whether the tensors of the ops after a linear layer have the dtype of the GEMM; no names the op.
 Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members);
 
-/// Can a product be multiplied by the factor of this ConstantScale on its way? By 0 it cannot: cuBLASLt then leaves the
-/// product out, NaN and infinity with it, and on an H100 (cuBLASLt 13.1) even the addend of a product of one row in
-/// float32.
+/// Can a GEMM apply the factor of this ConstantScale? Not a factor of 0: cuBLASLt then skips the multiplication,
+/// including NaN and infinity, and on an H100 (cuBLASLt 13.1) even the addend of a GEMM with one row in float32.
 Verdict scalesProduct(const Node& scale);
 
 /// Whether cuBLASLt can take the matrices of this linear op, or the sentence why not.

@@ -134,7 +134,7 @@ class SwiGluLinearForward final : public Kernel {
   Scratch m_scratch;
 };
 
-/// The input of the addition that is not the product.
+/// The input of the addition that is not the GEMM's result.
 Binding residualOf(const CompileRequest& request) {
   if (lastMember(request) < kAdd) return {};
   const Binding swapped = findOperand(request, {kAdd, OperandKind::Input, 0});

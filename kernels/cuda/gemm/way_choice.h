@@ -1,4 +1,4 @@
-// A choice between a few ways to do the same, timed once and kept.
+// A choice between a few implementations, timed once and kept.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

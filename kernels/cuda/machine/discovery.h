@@ -1,4 +1,4 @@
-// Which CUDA devices this machine has, and why there is none.
+// The CUDA devices of this machine, or the reason why there is none.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -36,10 +36,10 @@ struct DiscoveryFacts {
   std::optional<std::string> visibleDevices;  // CUDA_VISIBLE_DEVICES, if it is set
 };
 
-/// One sentence for a person: why these facts leave no device to run on, and what to do.
+/// One sentence for a person: why these facts leave no usable device, and the next step.
 std::string explainNoDevice(const DiscoveryFacts& facts);
 
-/// The same for a GPU that is there and gave no context. errorText: the runtime's own words.
+/// The same for an existing GPU without a context. errorText: the runtime's message.
 std::string explainNoContext(int errorCode, const std::string& errorText);
 
 /// "580.65.06, supports CUDA 13.0".
@@ -51,11 +51,11 @@ std::string formatCudaVersion(int version);
 /// Whether one more process may use a GPU. computeMode: a cudaComputeMode. isInUse: another process uses it.
 Verdict isOpen(int computeMode, bool isInUse);
 
-/// As NVML knows the device; empty: unknown.
+/// The device's id in NVML; empty: unknown.
 std::string busIdOf(int device);
 
-/// The devices in the order of the runtime; exactly one entry "cuda" with its reason when there is none. Creates no
-/// CUDA context, so it costs no device memory.
+/// The devices in the order of the runtime; exactly one entry "cuda" with its reason if there is none. Creates no CUDA
+/// context, so it uses no device memory.
 std::vector<DeviceStatus> discoverDevices();
 
 }  // namespace fuseline::cuda

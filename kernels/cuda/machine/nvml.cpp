@@ -25,7 +25,7 @@ struct Slowdown {
   const char* cause;
 };
 
-/// nvmlClocksEventReasons, but for those that are no slowdown: idle, and clocks that somebody chose.
+/// nvmlClocksEventReasons, except for those that are no slowdown: idle, and clocks set by a user.
 constexpr std::array kSlowdowns = {Slowdown{0x4, "the power limit"}, Slowdown{0x8, "the hardware"},
                                    Slowdown{0x20, "the temperature"}, Slowdown{0x40, "the temperature (in hardware)"},
                                    Slowdown{0x80, "the power supply"}};

@@ -10,8 +10,8 @@
 
 namespace fuseline::cuda {
 
-/// The functions of NVML that are called here, declared as its documentation ("NVML API Reference") lists them: the
-/// library comes with the driver, its header with neither. Every one returns 0 for success.
+/// The functions of NVML that are called here, declared as in its documentation ("NVML API Reference"): the library
+/// comes with the driver, without a header. All of them return 0 for success.
 struct Nvml {
   int (*initialize)() = nullptr;
   int (*driverVersion)(char* text, unsigned length) = nullptr;
@@ -32,7 +32,7 @@ struct Nvml {
 /// nullptr: there is no driver, or it is too old to have them all. Loaded once.
 const Nvml* loadNvml();
 
-/// Nothing: the driver does not say.
+/// Empty fields: not reported by the driver.
 struct GpuConditions {
   std::optional<unsigned> multiprocessorMHz;
   std::optional<unsigned> highestMultiprocessorMHz;
@@ -46,7 +46,7 @@ struct GpuConditions {
 /// busId: as CUDA writes it, "0000:1B:00.0".
 GpuConditions conditionsOf(const Nvml& nvml, const std::string& busId);
 
-/// Has a process a context on this GPU? No where NVML does not say.
+/// Does a process have a context on this GPU? No if NVML does not report it.
 bool isInUse(const Nvml& nvml, const std::string& busId);
 
 /// Facts for run files: {"clocks", "multiprocessors 1755 of at most 1980 MHz, memory 2619 MHz"}. Unknown facts are left

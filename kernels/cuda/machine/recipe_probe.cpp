@@ -41,7 +41,7 @@ GemmProblem problemOf(const Recipe& recipe, GemmRole role) {
   return weightGradProblem(size, operand(TensorType::GradOutput), operand(TensorType::Input), matrix());
 }
 
-/// The first product that the library does not have. A description that it refuses is an answer, too.
+/// The first GEMM that the library does not support. A description that it refuses is an answer, too.
 std::optional<RecipeProduct> refusedProduct(const CublasLtSession& session, const Recipe& recipe,
                                             ComputeCapability gpu) {
   for (RecipeProduct& product : productsOf(recipe, gpu)) {

@@ -1,4 +1,4 @@
-// Which recipes cuBLASLt multiplies on the GPU at hand: its own answers about the products of a linear layer.
+// Recipes that cuBLASLt multiplies on the GPU at hand: its own answers about the GEMMs of a linear layer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace fuseline::cuda {
 
-/// A product of a linear layer as the library gets it.
+/// A GEMM of a linear layer as it is passed to the library.
 struct RecipeProduct {
   GemmRole role;
   GemmProblem problem;
@@ -19,8 +19,8 @@ struct RecipeProduct {
 /// The GEMMs that a recipe quantizes, with large matrices. GEMMs whose factors every GPU dequantizes are left out.
 std::vector<RecipeProduct> productsOf(const Recipe& recipe, ComputeCapability gpu);
 
-/// Asks the library about all of them. No names the product, and the recipes that it multiplies. Nothing is launched.
-/// Throws DeviceFault.
+/// Asks the library about all of them. No names the GEMM, and the supported recipes. Nothing is launched. Throws
+/// DeviceFault.
 Verdict probeRecipe(const CublasLtSession& session, const Recipe& recipe, ComputeCapability gpu);
 
 }  // namespace fuseline::cuda

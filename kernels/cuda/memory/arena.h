@@ -1,4 +1,4 @@
-// Memory of the GPU for as long as something is measured.
+// GPU memory for the duration of a measurement.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// Two events a transfer: one says that the source is ready, one that the copy is done.
+// Two events per transfer: one signals that the source is ready, the other that the copy is done.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/memory/stream_transfer.h"
 

@@ -11,7 +11,7 @@
 
 namespace fuseline::cuda {
 
-/// Page-locked: the copy engines read and write it without the processor. Throws DeviceFault where there is too little.
+/// Page-locked: the copy engines read and write it without the processor. Throws DeviceFault if there is too little.
 std::unique_ptr<DeviceMemory> makePinnedMemory(int device, std::size_t sizeBytes);
 
 struct TransferStreams {

@@ -142,7 +142,7 @@ class ParameterSums {
 
   __device__ int numSums() const { return m_norm.dbeta ? 2 : 1; }
 
-  /// The halves of packets stand apart, so that the threads of a warp do not meet in a bank.
+  /// The halves of packets are stored apart, so that the threads of a warp have no bank conflicts.
   __device__ std::int64_t sharedIndex(unsigned y, int s, std::int64_t col) const {
     constexpr int kApart = kVector / kAccess;
     const std::int64_t part = col % kVector / kAccess;
@@ -303,7 +303,7 @@ void launchForward(void (*kernel)(Parameters...), std::int64_t rows, Stream stre
   launch(kernel, dim3(rowBlocks<Share>(rows)), rowThreads<Share>(), 0, stream, arguments...);
 }
 
-/// norm.parts: null where no gradient of a parameter is wanted
+/// norm.parts: null if no parameter gradient is requested
 template <class Share>
 unsigned gradientBlocksOf(const NormBackward& norm, int numMultiprocessors) {
   const std::int64_t rows = norm.problem.rows;

@@ -19,7 +19,7 @@ using device::NormProblem;
 /// Without norm.y: norm.mean and norm.rstd only.
 void launchNormForward(const NormForward& norm, Stream stream);
 
-/// norm.parts: numNormParts floats, where gradients of parameters are wanted.
+/// norm.parts: numNormParts floats, if parameter gradients are requested.
 void launchNormBackward(const NormBackward& norm, int numMultiprocessors, Stream stream);
 std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors);
 

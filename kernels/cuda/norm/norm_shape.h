@@ -1,4 +1,4 @@
-// How rows of norms are spread over threads and blocks. The numbers follow from registers and bytes under way on an
+// Distribution of norms' rows over threads and blocks. The numbers follow from registers and bytes in flight on an
 // H100, where forward and backward norms of 4096 to 8192 columns were measured with them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -58,11 +58,12 @@ unsigned rowBlocks(std::int64_t rows) {
 template <class Share>
 constexpr int kForwardBlocksAtOnce = 1024 / Share::kThreads;
 
-/// Blocks of backward that a multiprocessor has at a time, and registers for: 24 KB of x and dy are under way, or 32.
+/// Number of blocks of backward that a multiprocessor runs at a time, limited by registers: 24 or 32 KB of x and dy are
+/// in flight.
 template <class Share>
 constexpr int kGradientBlocksAtOnce = (Share::kHeldPackets == 1 ? 768 : 512) / Share::kThreads;
 
-/// Each makes a part of the gradients of parameters: no more than keep every multiprocessor busy.
+/// Each computes a part of the parameter gradients: no more than keep every multiprocessor busy.
 template <class Share>
 unsigned gradientBlocks(std::int64_t rows, int numMultiprocessors) {
   return std::min(rowBlocks<Share>(rows), static_cast<unsigned>(kGradientBlocksAtOnce<Share> * numMultiprocessors));

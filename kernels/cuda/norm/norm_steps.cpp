@@ -43,7 +43,7 @@ NormForward launchOf(const NormProblem& problem, const NormForwardOperands& norm
           .rstd = reinterpret_cast<float*>(norm.rstd.at(operands))};
 }
 
-/// Forward of a norm with the copies that its step makes, if it makes any.
+/// Forward of a norm with its step's fused quantization, if it has any.
 class NormForwardLaunch {
  public:
   NormForwardLaunch(NormProblem problem, NormForwardOperands operands, std::optional<StepCopies> copies,

@@ -22,7 +22,7 @@ Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request
 /// Backward of the norm that is member `norm` of the step.
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm, const NormGradientKeys& keys);
 
-/// Whether these can make such copies of their result.
+/// Whether these can quantize their result in this way.
 Verdict canMakeNormCopies(const KernelQuery& query);
 
 }  // namespace fuseline::cuda

@@ -75,8 +75,8 @@ class NormalizedPatch {
 /// A result of any element type waits as float32.
 using Waiting = WaitingPatch<Element::F32>;
 
-/// A tile of y, in float32, is rounded to its element type, stored where it is wanted, and quantized, from float32 if
-/// the copies want it.
+/// A tile of y, in float32, is rounded to its element type, stored if it is requested, and quantized, from float32 if
+/// the quantization requires it.
 template <CopyKind kKind>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
     normForwardTiles(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {

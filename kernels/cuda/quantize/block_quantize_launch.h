@@ -23,11 +23,11 @@ struct BlockQuantization {
 /// kind: with blocks. tensors: all with the same element type.
 void launchBlockQuantize(std::span<const BlockQuantization> tensors, device::CopyKind kind, Stream stream);
 
-/// out, codes: [rows, cols]; out is rounded once to the element type. A block of codes with one scale is blockRows x
-/// blockCols of them, both powers of two; strides: from a block's scale to that of the block below and beside it.
+/// out, codes: [rows, cols]; out is rounded once to the element type. A block of values with one scale is blockRows x
+/// blockCols, both powers of two; strides: from a block's scale to that of the block below and to its right.
 struct BlockDequantization {
   const std::uint8_t* codes = nullptr;
-  const void* scales = nullptr;  // float32, or E8M0 codes
+  const void* scales = nullptr;  // float32, or E8M0
   device::FloatCode code = device::FloatCode::E4M3;
   bool isE8m0 = false;
   std::int64_t blockRows = 1;

@@ -27,7 +27,7 @@ void launchDecodeTensor(const TensorSpec& spec, const std::byte* memory, std::by
                    stream);
 }
 
-/// The matrix of codes with its own blocks, whether it is a transpose or not.
+/// The matrix of encoded values with its own blocks, whether it is a transpose or not.
 void launchDecodeBlocks(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream) {
   const QuantizedForm& form = *spec.quantized;
   const BlockShape matrix = storedMatrixOf(spec, form.scaling, form.direction);

@@ -1,4 +1,4 @@
-// Quantized copies as the plan lays them out, in the terms of the kernels.
+// Quantized tensors in the plan's layout, in the terms of the kernels.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,13 +21,13 @@ device::CopyKind copyKindOf(Scaling scaling);
 /// spec: of a quantized tensor. memory: nullptr if it is not produced. The caller sets the scale rule.
 device::CodedCopy codedCopyOf(const TensorSpec& spec, std::byte* memory);
 
-/// The same of a copy in NVFP4. How it is rounded is up to the caller.
+/// The same for a tensor in NVFP4. The caller sets the rounding.
 device::Nvfp4Copy nvfp4CopyOf(const TensorSpec& spec, std::byte* memory);
 bool hasSquares(Scaling scaling);
 /// For the quantized tensor with this name.
 device::RoundingBytes roundingBytesOf(const std::string& name, Direction direction);
 
-/// Writes the numbers of a copy, rounded once to the dtype of its tensor, as its codes stand.
+/// Dequantizes in the stored orientation, rounded once to the dtype of the tensor.
 void launchDecode(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream);
 
 }  // namespace fuseline::cuda

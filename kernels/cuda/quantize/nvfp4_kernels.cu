@@ -1,4 +1,5 @@
-// NVFP4: the amaxes of a tensor and of its transform, both copies in one pass over x, and the way back.
+// NVFP4: the amaxes of a tensor and of its transform, quantization in both directions in one pass over x, and
+// dequantization.
 //
 // A block of threads has a tile of 64 x 64 in shared memory, and each of its threads a line of 16 values: first of a
 // row, then of a column.

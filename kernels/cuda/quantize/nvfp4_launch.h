@@ -11,7 +11,7 @@
 
 namespace fuseline::cuda {
 
-/// x: [rows, cols]. The rowwise copy stands as x does, the columnwise one as its transpose.
+/// x: [rows, cols]. The rowwise quantized tensor has x's orientation, the columnwise one is transposed.
 struct Nvfp4Quantization {
   const void* x = nullptr;
   device::Element element = device::Element::F32;
@@ -23,10 +23,10 @@ struct Nvfp4Quantization {
   bool hasSquares = false;
   const float* knownAmax = nullptr;  // of x; null: it is computed first
 };
-/// Writes codes, scales of blocks and amaxes. Reads x twice where an amax is to be found.
+/// Writes encoded values, scales of blocks and amaxes. Reads x twice if an amax must be computed.
 void launchNvfp4Quantize(std::span<const Nvfp4Quantization> tensors, Stream stream);
 
-/// out: [rows, cols], as the codes stand, rounded once to the element type.
+/// out: [rows, cols], in the stored orientation, rounded once to the element type.
 struct Nvfp4Dequantization {
   const std::uint8_t* codes = nullptr;
   const std::uint8_t* scales = nullptr;

@@ -1,4 +1,4 @@
-// Kernel "quantize": the copies of a tensor that the GEMMs of a linear op read.
+// Kernel "quantize": the quantized tensors that the GEMMs of a linear op read.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize/step_copies.h"
 

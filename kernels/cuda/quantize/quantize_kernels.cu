@@ -1,6 +1,6 @@
-// Amax, cast and transpose of tensors with one scale, the way back, and the update of delayed scales.
+// Amax, cast and transpose of tensors with one scale, dequantization, and the update of delayed scales.
 //
-// A block of threads has a tile of x: it is read once, cast for both copies, and the columnwise codes leave through
+// A block of threads has a tile of x: it is read once, cast for both directions, and the columnwise values go through
 // shared memory so that they are written in whole rows, too.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize/quantize_launch.h"
@@ -49,7 +49,7 @@ __device__ float scaleOf(const TensorQuantization& task, const CodedCopy& copy) 
   return task.scale ? *task.scale : scaleFromAmax(*task.amax, copy.code, copy.rule);
 }
 
-/// The first thread of all leaves what dequantizes.
+/// The first thread of the grid writes the dequantization factor.
 __device__ void writeInverse(const TensorQuantization& task, const CodedCopy& copy) {
   const bool isFirst = blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0;
   if (copy.codes && isFirst) *static_cast<float*>(copy.scales) = 1.0f / scaleOf(task, copy);

@@ -12,7 +12,7 @@
 
 namespace fuseline::cuda {
 
-/// x: [rows, cols]. The rowwise copy stands as x does, the columnwise one as its transpose.
+/// x: [rows, cols]. The rowwise quantized tensor has x's orientation, the columnwise one is transposed.
 struct TensorQuantization {
   const void* x = nullptr;
   device::Element element = device::Element::F32;
@@ -27,7 +27,7 @@ struct TensorQuantization {
 /// tensors: all with the same element type.
 void launchQuantize(std::span<const TensorQuantization> tensors, Stream stream);
 
-/// to: [cols, rows], the transpose of codes, which have [rows, cols], with columns that are a multiple of 8.
+/// to: [cols, rows], the transpose of `codes`, [rows, cols], with a number of columns that is a multiple of 8.
 struct CodeTransposition {
   const std::uint8_t* codes = nullptr;
   std::uint8_t* to = nullptr;
@@ -39,7 +39,7 @@ void launchTransposeCodes(const CodeTransposition& transposition, Stream stream)
 /// Writes a few values that the host knows, passed by value: no copy to wait for.
 void launchWrite(std::span<const std::int64_t> values, std::int64_t* to, Stream stream);
 
-/// out[i] = number of codes[i] times *inverseScale, rounded once to the element type.
+/// out[i] = decoded codes[i] times *inverseScale, rounded once to the element type.
 struct TensorDequantization {
   const std::uint8_t* codes = nullptr;
   const float* inverseScale = nullptr;

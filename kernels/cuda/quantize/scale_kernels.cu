@@ -1,4 +1,4 @@
-// Scales of blocks on their way from quantizer to product: a thread a scale, padding included.
+// Rearranges block scales from the quantizer's layout to the GEMM's: one thread per scale, including padding.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize/scale_launch.h"
 

@@ -1,4 +1,4 @@
-// Launches that bring the scales of blocks into the layout in which cuBLASLt reads them.
+// Launches that rearrange the scales of blocks into cuBLASLt's layout.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace fuseline::cuda {
 
-/// from: one scale a block. to: room for map.paddedOuter() * map.paddedInner() scales, or words of tiles; padding
+/// from: one scale per block. to: memory for map.paddedOuter() * map.paddedInner() scales, or words of tiles; padding
 /// becomes zero.
 struct ScaleArrangement {
   const void* from = nullptr;
@@ -15,7 +15,7 @@ struct ScaleArrangement {
   int scaleBytes = 4;  // 4 or 1
   ScaleMap map;
   std::int64_t rowStride = 1;  // from a block's scale to that of the block below it
-  std::int64_t colStride = 1;  // to that of the block beside it
+  std::int64_t colStride = 1;  // to that of the block to its right
 };
 void launchArrangeScales(const ScaleArrangement& arrangement, Stream stream);
 

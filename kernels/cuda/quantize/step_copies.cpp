@@ -1,4 +1,4 @@
-// Binds copies to operands, says which kernel can make them, and makes them of tensors and of groups.
+// Binds quantized tensors to operands, selects the kernel that can produce them, and quantizes tensors and groups.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize/step_copies.h"
 
@@ -65,7 +65,7 @@ Verdict canMakeHalves(const KernelQuery& query) {
                   together, cols));
 }
 
-/// Recipes give both copies of a tensor one scaling, CustomRecipe excepted.
+/// Recipes use one scaling for both directions of a tensor, except for CustomRecipe.
 Verdict haveOneScaling(const TensorQuantizers& quantizers) {
   const auto& [rowwise, columnwise, isDequantized] = quantizers;
   if ((rowwise && rowwise->fourOverSix) || (columnwise && columnwise->fourOverSix))

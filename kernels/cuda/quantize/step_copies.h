@@ -15,27 +15,27 @@ namespace fuseline::cuda {
 
 class StepCopies {
  public:
-  /// The step has copies. Errors: several scalings, or one that the backend does not have.
+  /// The step has copies. Errors: several scalings, or one that the backend does not support.
   static Result<StepCopies> make(const CompileRequest& request);
 
   const OperandKey& source() const { return m_step->copies.front().source; }
   const TensorSpec& spec() const { return m_step->copies.front().spec; }
   device::CopyKind kind() const;
-  /// Is the amax of the result wanted, and nothing else? It has no kind then.
+  /// Is only the amax of the result requested? There is then no kind.
   bool isAmaxOnly() const { return m_step->copies.front().isAmaxOnly(); }
 
   /// For a kernel that quantizes while it computes the result. Limited to the number of consumers that fitsKernel()
   /// allows.
   bool fitsKernel() const { return m_operands.size() <= device::HandOver::kMaxPairs; }
   device::HandOver at(Pointers pointers) const;
-  /// Shared memory in which an element of a tile waits until all are there.
+  /// Shared memory in which an element of a tile waits until all have been computed.
   std::size_t waitingBytes() const {
     return kind() == device::CopyKind::Tensor ? m_operands.size() : sizeBytes(spec().dtype);
   }
-  /// Whether a kernel that has whole rows makes them, and leaves columnwise codes to launchTransposes().
+  /// Whether a kernel that has whole rows quantizes them, and leaves columnwise values to launchTransposes().
   bool areOfRows() const;
   void launchTransposes(Pointers pointers, const DeviceContext& device) const;
-  /// Where a kernel raises the amax that alone is wanted, from 0.
+  /// Memory, set to 0, of an amax that is requested alone and that a kernel updates.
   float* clearedAmax(Pointers pointers, const DeviceContext& device) const;
   /// Room for an amax of everything that is quantized by itself.
   std::size_t workspaceBytes() const;
@@ -63,7 +63,7 @@ class StepCopies {
     PieceCopy rowwise, columnwise;
     const float* scale = nullptr;  // delayed scaling
     float* raised = nullptr;       // its history
-    const float* amax = nullptr;   // where it is known beforehand
+    const float* amax = nullptr;   // if it is known beforehand
     std::string name = {};
   };
 
@@ -87,8 +87,8 @@ class StepCopies {
   const Graph* m_graph;
   const Plan* m_plan;
   const Step* m_step;
-  std::vector<QuantizeOperands> m_operands;  // by copies of the step
-  std::vector<std::int64_t> m_groupSizes;    // none: they are not read yet
+  std::vector<QuantizeOperands> m_operands;  // by quantization work of the step
+  std::vector<std::int64_t> m_groupSizes;    // empty: they have not been read yet
 };
 
 /// Can a kernel that has whole rows quantize them? Columnwise quantized tensors must then have rowwise scales: with

@@ -33,7 +33,7 @@ struct Lane {
   std::byte* workspace = nullptr;
 };
 
-/// Gives the items of a step to lanes: the next one to the lane that has the least to do so far.
+/// Assigns the items of a step to lanes: the next one to the lane with the least work so far.
 class LaneTurns {
  public:
   /// lanes null: there is only the backend's stream. laneBytes: workspace of an item.

@@ -1,4 +1,4 @@
-// The one way in which kernels are launched; the SIMT harness of the tests has its own.
+// The only function that launches kernels; the SIMT harness of the tests replaces it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

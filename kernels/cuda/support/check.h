@@ -1,4 +1,4 @@
-// Turns error codes of the CUDA runtime into exceptions.
+// Converts error codes of the CUDA runtime to exceptions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

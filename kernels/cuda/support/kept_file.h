@@ -9,9 +9,9 @@
 
 namespace fuseline::cuda {
 
-/// Empty where there is no such file, or a larger one than any that is kept.
+/// Empty if there is no such file, or if it is larger than any file kept here.
 std::string readKept(const std::filesystem::path& path);
-/// Makes its folder.
+/// Creates its folder.
 void writeKept(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace fuseline::cuda

@@ -12,8 +12,8 @@
 
 namespace fuseline::cuda {
 
-/// An open library; it stays loaded. Looked for where the dynamic linker looks, then in the folders of toolkits.
-/// Errors: it is nowhere; a sentence with the next step.
+/// Opens a library; it stays loaded. Searched by the dynamic linker's rules, then in the folders of toolkits.
+/// Errors: it was not found; a sentence with the next step.
 Result<void*> openLibrary(const std::string& fileName);
 
 /// The same, first in the folder of the library that has this function.

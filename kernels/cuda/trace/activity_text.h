@@ -19,7 +19,7 @@ struct KernelShape {
 /// "fuseline::cuda::normForward<float>": the name in the source, without return type, parameters and unnamed
 /// namespaces. A name that is not mangled is returned unchanged.
 std::string kernelName(const char* mangled);
-/// "grid 128x2, block 256, 40 registers, 1 KiB shared memory"; clusters and shared memory only where there are any.
+/// "grid 128x2, block 256, 40 registers, 1 KiB shared memory"; clusters and shared memory only if used.
 std::string toString(const KernelShape& shape);
 
 }  // namespace fuseline::cuda

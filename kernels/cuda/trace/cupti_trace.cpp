@@ -98,7 +98,7 @@ class Buffers {
   static constexpr std::size_t kBytes = std::size_t{4} << 20;
 
  private:
-  using Buffer = std::unique_ptr<std::uint64_t[]>;  // as CUPTI wants it: at a multiple of 8
+  using Buffer = std::unique_ptr<std::uint64_t[]>;  // aligned to 8 bytes, as CUPTI requires
   static Buffer make() { return std::make_unique<std::uint64_t[]>(kBytes / sizeof(std::uint64_t)); }
 
   std::mutex m_mutex;

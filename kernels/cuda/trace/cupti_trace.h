@@ -14,7 +14,7 @@
 
 namespace fuseline::cuda {
 
-/// CUPTI has one client a process: all traces that live at a time share it, and one of them runs at a time.
+/// CUPTI has one client per process: all existing traces share it, and only one of them runs at a time.
 /// Errors: another tool is the client, with its name if CUPTI knows it, or CUPTI cannot work here; a sentence.
 Result<std::unique_ptr<DeviceTrace>> makeCuptiTrace(const Cupti& library);
 

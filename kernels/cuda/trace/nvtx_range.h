@@ -25,7 +25,7 @@ struct NvtxStepPayload {
   std::int64_t flops = 0;
 };
 
-/// The name and the payload of a step's ranges, made once. Tools that know no schemas get the bytes alone.
+/// The name and the payload of a step's ranges, created once. Tools that know no schemas get the bytes alone.
 class NvtxLabel {
  public:
   NvtxLabel(const Plan& plan, const Step& step);

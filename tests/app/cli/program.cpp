@@ -13,7 +13,7 @@
 
 namespace fuseline::testing {
 
-// Whoever starts the tests may sit before a narrow terminal.
+// The tests may be started from a narrow terminal.
 [[maybe_unused]] const int kWithoutColumns = unsetenv("COLUMNS");
 
 std::string quoted(const std::filesystem::path& path) { return "'" + path.string() + "'"; }

@@ -1,4 +1,4 @@
-// fuseline sweep: a row for every size, whatever happens to it, and where fusing begins to pay.
+// fuseline sweep: a row for every size, even if it fails, and the break-even point of fusing.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/app/cli/program.h"
 #include "tests/support/temporary_folder.h"

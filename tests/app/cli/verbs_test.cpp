@@ -980,7 +980,7 @@ TEST(Rules, OptionsOfPlansNeedAPipeline) {
   EXPECT_EQ(fuseline("rules --in nowhere.fuseline").exitCode, 1);
 }
 
-// The sum of the rules is that of what `fuse` tells of each fusion.
+// The savings of the rules sum to those that `fuse` reports for each fusion.
 TEST(Rules, SavingsAreThoseOfTheFusions) {
   const Json attempts = fuseline("fuse --device reference --json " + samplePipeline()).json()["attempts"];
   const Json rules =

@@ -1,4 +1,4 @@
-// Every algorithm of cuBLASLt that a product could have, for comparison with the one that it gets.
+// Every algorithm of cuBLASLt that fits a GEMM, for comparison with the chosen one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

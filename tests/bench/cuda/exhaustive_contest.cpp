@@ -1,4 +1,4 @@
-// Whoever wins by chance in the first pass has to do it again in the second.
+// A candidate that wins the first pass by chance has to win again in the second.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/cuda/exhaustive_contest.h"
 

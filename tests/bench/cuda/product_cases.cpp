@@ -68,7 +68,7 @@ GemmProblem problemOf(Factors factors, std::int64_t m, std::int64_t n, std::int6
   return {.m = m, .n = n, .k = k, .factorType = dtype, .isTf32 = factors == Factors::Tf32, .cType = dtype};
 }
 
-/// One linear layer. Codes stand as on Hopper: contracted elements side by side.
+/// One linear layer. Quantized factors are stored as on Hopper: contracted elements are contiguous.
 struct Layer {
   Factors factors;
   std::int64_t tokens, in, out;

@@ -1,4 +1,4 @@
-// The products of linear layers at sizes of real models, for the comparison of algorithms.
+// The GEMMs of linear layers at sizes of real models, for the comparison of algorithms.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,8 +14,8 @@ struct ProductCase {
   GemmProblem problem;
 };
 
-/// Forward and both gradients, in every format that Hopper multiplies, and in MXFP8, which Blackwell does; in some also
-/// with what cuBLASLt does to the result: biases, GELU and its gradient, bias gradients, an addend.
+/// Forward and both gradients, in every format that Hopper multiplies, and in MXFP8, which Blackwell multiplies; in
+/// some also with cuBLASLt's epilogues: biases, GELU and its gradient, bias gradients, an addend.
 std::vector<ProductCase> productCases();
 
 }  // namespace fuseline::cuda

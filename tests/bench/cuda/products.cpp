@@ -1,5 +1,5 @@
-// Compares the algorithm that a product gets with the fastest of an exhaustive search: products of linear layers at
-// sizes of real models, in every format, on random data, in one run.
+// Compares the algorithm chosen for a GEMM with the fastest of an exhaustive search: GEMMs of linear layers at sizes of
+// real models, in every format, on random data, in one run.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/stats.h"
 #include "core/support/json.h"

@@ -47,7 +47,7 @@ TEST_P(CachedInput, ChangesTheGradientByARoundingOfTheInputOnly) {
     }
 }
 
-/// The same codes give the same gradients up to the rounding of dtype.
+/// The same quantized input gives the same gradients up to the rounding of dtype.
 TEST_P(CachedInput, RunsLikeTheReference) {
   for (const DType dtype : {DType::F32, DType::F16, DType::BF16})
     for (const Shape& shape : {Shape{1, 2}, {7, 62}, {600, 34}}) {

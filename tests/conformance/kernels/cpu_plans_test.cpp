@@ -40,7 +40,7 @@ void expectLikeReference(const Graph& graph, const FusionReport& report, DType d
                                                              << toString(graph);
 }
 
-/// x of a chain's graph: finite but for one element in the middle.
+/// x of a chain's graph: finite except for one element in the middle.
 NamedTensors mainInputWith(double value, const Graph& graph) {
   const Value& x = graph.value(graph.inputs().front());
   std::vector<double> values;

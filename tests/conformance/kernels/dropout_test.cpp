@@ -85,7 +85,7 @@ TEST(Dropout, IsAViewOutsideTraining) {
   EXPECT_TRUE(makePlan(graph, unfused(graph)).steps.front().isView);
 }
 
-// A scale for each row that an elementwise op makes stands on another grid than the rows.
+// A scale per row that an elementwise op computes is on another grid than the rows.
 TEST(ScaledOps, AreNotFusedWithWhatMakesTheirScales) {
   const Graph graph = [] {
     const Graph pieces = chain(DType::F32, {6, 16}, {link("ScaledSReLU", "act")});

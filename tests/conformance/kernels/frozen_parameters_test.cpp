@@ -1,4 +1,4 @@
-// Partially frozen pipelines: only the gradients that somebody needs, and those as the reference has them.
+// Partially frozen pipelines: only the requested gradients, and equal to the reference's.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/ops/catalog.h"

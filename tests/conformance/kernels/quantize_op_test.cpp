@@ -28,7 +28,7 @@ const Step* stepNamed(const Plan& plan, const std::string& name, Phase phase = P
   return found == plan.steps.end() ? nullptr : &*found;
 }
 
-/// The numbers of the codes, rounded once to the dtype of x.
+/// The dequantized values, rounded once to the dtype of x.
 std::vector<double> passedOn(const Recipe& recipe, const Tensor& x, OperandRole role, const std::string& name) {
   return Tensor::fromDoubles(x.spec, operandValues(recipe, x, role, name)).toDoubles();
 }
@@ -111,7 +111,7 @@ TEST_P(QuantizeOp, IsReadByLinearsAndOthersAtOnce) {
             "");
 }
 
-/// Two passes over memory: codes out, codes back in.
+/// Two passes over memory: quantization, and dequantization.
 TEST_P(QuantizeOp, CostsAPassWhereNobodyReadsCodes) {
   const Graph graph = under(tested(), chain(DType::BF16, {128, 256}, {quantizeLink(true, false, "q"), link("GELU")}));
   const Plan plan = makePlan(graph, unfused(graph));
@@ -135,7 +135,7 @@ TEST_P(QuantizeOp, LetsBackwardActivationBiasFuse) {
     ASSERT_EQ(report->backward.size(), 2U);
     EXPECT_FALSE(report->backward[0].isFused());
     EXPECT_EQ(report->backward[1].rule->name, "BackwardActivationBias");
-    // Where a number lies between two codes its last bit decides, and codes are half of them apart at most.
+    // A number between two representable values is decided by its last bit; adjacent ones differ by at most 50 %.
     EXPECT_EQ(
         firstDifference(runPlan(graph, *report, backend), runPlan(graph, unfused(graph), makeReferenceBackend()), 0.5),
         "");
@@ -184,7 +184,7 @@ TEST(QuantizeOpWithoutCodes, StaysInHighPrecisionWhereBlocksDoNotFit) {
 TEST(QuantizeOpOfOneScale, TakesAnyShape) {
   const Graph graph = under(recipe("Float8CurrentScaling"), chain(DType::F32, {3}, {quantizeLink(true, false, "q")}));
   const NamedTensors given = {{"x", Tensor::fromDoubles({DType::F32, {3}}, std::vector<double>{7.0, 5.0, 0.3})}};
-  for (const auto& backend : backends())  // 0.3 * 64 = 19.2 lies between the codes 18 and 20
+  for (const auto& backend : backends())  // 0.3 * 64 = 19.2 is between the values 18 and 20
     EXPECT_EQ(runPlan(graph, unfused(graph), backend, 1, given).at("y"), (std::vector<double>{7.0, 5.0, 20.0 / 64}));
 }
 
@@ -205,7 +205,7 @@ TEST(QuantizeOpOfOneScale, HasAStateUnderDelayedScaling) {
     EXPECT_EQ(executor->read(states + "forward/input.scale")->toDoubles().front(), 448.0 / 7.0 / 4.0);
     EXPECT_EQ(executor->read(states + "backward/grad_output.scale")->toDoubles().front(), 57344.0 / 1.75 / 4.0);
     ASSERT_TRUE(executor->run().hasValue());
-    // 0.3 * 16 = 4.8 lies between the codes 4.5 and 5; 1.1 * 8192 = 9011.2 between 8192 and 10240.
+    // 0.3 * 16 = 4.8 is between the values 4.5 and 5; 1.1 * 8192 = 9011.2 between 8192 and 10240.
     EXPECT_EQ(executor->read("y")->toDoubles(), (std::vector<double>{7.0, 5.0 / 16, 0.0, -1.0}));
     EXPECT_EQ(executor->read("grad.x")->toDoubles(), (std::vector<double>{1.75, 1.0, 0.0, 1.0}));
   }

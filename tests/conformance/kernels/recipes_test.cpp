@@ -150,7 +150,7 @@ Recipe custom(const std::string& overrides) {
   return *recipeFromJson(*parseJson(R"({"name": "CustomRecipe", "overrides": [)" + overrides + "]}"));
 }
 
-/// Scalings that differ between forward and backward, between tensors, and between the two copies of a tensor.
+/// Scalings that differ between forward and backward, between tensors, and between the two directions of a tensor.
 TEST(Recipes, MultiplyWhatAMixOfQuantizersMakes) {
   for (const Recipe& tested :
        {custom(R"({"quantizer": "Float8CurrentScaling"}, {"tensor": "weight", "quantizer": "DelayedScaling"})"),
@@ -226,10 +226,10 @@ TEST(Recipes, QuantizeAWeightOnceInInference) {
   const auto step = std::ranges::find(plan.steps, "fc.quantize_weight", &Step::name);
   ASSERT_NE(step, plan.steps.end());
   EXPECT_TRUE(step->runsOnce);
-  EXPECT_EQ(plan.numLaunches(), 2);  // the input's quantization and the product
+  EXPECT_EQ(plan.numLaunches(), 2);  // the input's quantization and the GEMM
 }
 
-/// Few rows and a constant weight: a CPU that can multiplies the codes, which are decoded tile by tile.
+/// Few rows and a constant weight: a CPU that supports it multiplies the encoded weight, decoded tile by tile.
 TEST(Recipes, MultiplyFewRowsLikeTheReference) {
   const auto backend = cpu::makeCpuBackend();
   for (const char* name : {"DelayedScaling", "Float8CurrentScaling"})

@@ -96,7 +96,7 @@ class TeRecipeGrids : public ::testing::TestWithParam<TeRecipe> {
       if (!one.is16BitOnly || dtype != DType::F32) expectLikeTheFormulas(one, shape, dtype);
   }
 
-  /// TransformerEngine skips what does not fit the blocks.
+  /// TransformerEngine skips shapes that do not fit the blocks.
   void expectLikeTheFormulas(const GridCase& one, const Shape& shape, DType dtype) {
     const Recipe recipe = GetParam().make(one.overrides);
     const Graph plain = chain(dtype, shape, one.links);
@@ -157,8 +157,8 @@ TEST_P(TeRecipeGrids, HoldForLinears) {
              {{quantizeLink(true, false), linear(N, "linear"), quantizeLink(false, true)}, {{32, 32}}}});
 }
 
-/// te_ops.md 6.5, basic_linear_quantized: the product, and each of x, y, dy and dx, quantized or not. Its sixth flag, a
-/// parameter that is stored as codes, is nothing that a document can ask for.
+/// te_ops.md 6.5, basic_linear_quantized: the GEMM, and each of x, y, dy and dx, quantized or not. Its sixth flag, a
+/// parameter that is stored quantized, cannot be requested in a document.
 TEST_P(TeRecipeGrids, HoldForEveryMixOfQuantizedTensorsAroundALinear) {
   std::vector<GridCase> cases;
   for (unsigned flags = 0; flags < (1u << 5); ++flags) {
@@ -178,7 +178,7 @@ TEST_P(TeRecipeGrids, HoldForLinearsWithAMainGrad) {
   expectAll({{{product}, {{32, 32}, {4, 2, 4, 32}}}});
 }
 
-/// te_ops.md 6.5, dropout: the mask is of the op, whatever x is.
+/// te_ops.md 6.5, dropout: the mask belongs to the op, independent of x.
 TEST_P(TeRecipeGrids, HoldForDropout) {
   std::vector<GridCase> cases;
   for (const double p : {0.0625, 0.5, 0.75})
@@ -261,7 +261,7 @@ void moveTo(double low, double high, Tensor& tensor) {
   tensor = Tensor::fromDoubles(tensor.spec, values);
 }
 
-/// In one dtype, bf16: a layer is as much work as all of a grid.
+/// In one dtype, bf16: a layer takes as long as a whole grid.
 void expectLayer(const Recipe& recipe, const std::vector<Link>& links, const Shape& shape, Tolerance tolerance,
                  const std::function<void(const std::string&, Tensor&)>& setData) {
   const Graph plain = chain(DType::BF16, shape, links);

@@ -1,4 +1,4 @@
-// Properties of whole pipelines: whatever is generated fuses to a plan that expands to itself and computes the same.
+// Properties of whole pipelines: every generated one fuses to a plan that expands to itself and computes the same.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/random_pipelines.h"
 #include "core/fusion/fuser.h"

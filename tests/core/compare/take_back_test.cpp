@@ -91,7 +91,7 @@ TEST(TakeBack, OfAnotherNameGivesTheOldOne) {
   EXPECT_EQ(textAfterTakingBack(base, afterEdit(base, ReplaceInput{"x", input}), Kind::Renamed, "x"), serialize(base));
 }
 
-/// Whatever names the op or the port follows again.
+/// All references to the op or the port follow again.
 TEST(TakeBack, OfAnotherNameIsFollowedByWhatNamesIt) {
   PipelineDocument base = chainOfThree();
   ASSERT_TRUE(

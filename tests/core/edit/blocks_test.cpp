@@ -1,4 +1,4 @@
-// Blocks: read and written like the pipeline, expanded in their place, and reported where their text stands.
+// Blocks: read and written like the pipeline, expanded in place, and reported at their place in the file.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/apply_edit.h"
 #include "core/edit/block_edits.h"

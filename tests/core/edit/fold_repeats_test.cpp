@@ -38,7 +38,7 @@ class Text {
     m_wires.push_back(fmt::format(R"(["{}", "{}"])", source, port));
     return *this;
   }
-  /// norm, fc, and a sum with what went into the norm.
+  /// norm, fc, and a sum with the norm's input.
   Text& layer(const std::string& name) {
     const std::string before = from;
     op(name + "_norm", "RMSNorm", R"({"normalized_shape": [8]})")

@@ -1,4 +1,4 @@
-// Renaming: whatever names the op follows, and undo gives back the same bytes.
+// Renaming: every reference to the op follows, and undo restores the same bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/renaming.h"
 

@@ -17,7 +17,7 @@
 namespace fuseline {
 namespace {
 
-/// Forward fc1 and act, backward both; traced, with a copy that runs beside.
+/// Forward fc1 and act, backward both; traced, with a concurrent copy.
 RunRecord tracedRun() {
   RunRecord record{.createdWith = "fuseline 0.1.0", .pipelineName = "mlp", .environment = {{"device", "NVIDIA H200"}}};
   VariantRecord fused{.name = "fused",

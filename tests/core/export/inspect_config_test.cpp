@@ -1,4 +1,4 @@
-// Configurations of nvidia-dlfw-inspect: names in YAML and in patterns, and what becomes of recipes and of runs.
+// Configurations of nvidia-dlfw-inspect: names in YAML and in patterns, and the sections for recipes and runs.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/exporter.h"
 #include "core/export/inspect/inspected_layers.h"

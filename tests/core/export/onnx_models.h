@@ -9,7 +9,7 @@
 
 namespace fuseline::testing {
 
-/// The model as another program would have it: without what Fuseline notes in it.
+/// The model as written by another program: without Fuseline's metadata.
 inline std::string withoutMetadata(const std::string& bytes) {
   ::onnx::ModelProto model;
   if (!model.ParseFromString(bytes)) throw std::invalid_argument("no model");

@@ -330,7 +330,8 @@ TEST(OnnxExtents, StayFixedWhereAnAttributeOrAnExpressionReadsThem) {
 // ---- recipes
 
 TEST(OnnxRecipes, QuantizeInputsAndHoldCodesOfWeights) {
-  // The largest magnitude is 448: codes are the weights themselves, and E4M3 has 1 at 0x38, 2 at 0x40, 448 at 0x7e.
+  // The largest magnitude is 448: the encoded values are the weights themselves; E4M3 has 1 at 0x38, 2 at 0x40, 448 at
+  // 0x7e.
   const Exported file =
       exported(oneLinear(16, 16, 16), {.recipe = "Float8CurrentScaling", .tensors = weightOf({16, 16}, [] {
                                                                            std::vector<double> values(256, 1.0);

@@ -498,7 +498,7 @@ TEST(Fuser, AnActivationIsLeftToThePassThatQuantizesItsGradient) {
   }
 }
 
-/// Parts of a gradient are added up before anybody quantizes it.
+/// Parts of a gradient are summed before it is quantized.
 TEST(Fuser, AnActivationWhoseGradientIsOnePartOfASumIsNotQuantizedAsMade) {
   const ChainOptions options{.recipe = "MXFP8BlockScaling"};
   const Graph graph = chain(

@@ -1,4 +1,4 @@
-// The chosen set of fusions against every set there is, and what decides between equals.
+// The chosen set of fusions against every possible set, and the tie-breakers.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/selection.h"
 

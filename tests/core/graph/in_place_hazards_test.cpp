@@ -47,7 +47,7 @@ TEST(InPlaceHazards, AreNoneWhereNobodyReadsTheTensorAnyMore) {
             Reasons{});
 }
 
-// A linear layer keeps codes of its input under a recipe, and the input itself without one.
+// A linear layer keeps its input quantized under a recipe, and the plain input without one.
 TEST(InPlaceHazards, AreNoneWhereCodesAreKept) {
   const std::vector<testing::Link> links = {link("MakeExtraOutput", "save"), linear(16, "fc"),
                                             inPlace(link("AddExtraInput", "add", "save.extra"))};

@@ -91,7 +91,7 @@ TEST(TypedExpression, GoesOnFromWhatWasThere) {
   EXPECT_EQ(typedExpression("+1k", "1"), "1025");
   EXPECT_EQ(typedExpression("*2", "H"), "H*2");
   EXPECT_EQ(typedExpression("*2", "H + F"), "(H + F)*2");
-  EXPECT_EQ(typedExpression("/3", "4096"), "4096/3");  // which is said to be no whole number, where it stands
+  EXPECT_EQ(typedExpression("/3", "4096"), "4096/3");  // reported as not a whole number
   EXPECT_EQ(typedExpression("*2", ""), "*2");
   EXPECT_EQ(typedExpression("-2", "4096"), "-2");  // a separate number
 }

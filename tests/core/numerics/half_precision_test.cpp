@@ -1,4 +1,4 @@
-// bf16 and f16 codecs, over all 65536 codes and against the definition of round to nearest, ties to even.
+// bf16 and f16 codecs, over all 65536 encodings and against the definition of round to nearest, ties to even.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/numerics/bf16.h"
 #include "core/numerics/f16.h"

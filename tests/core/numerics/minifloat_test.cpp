@@ -99,7 +99,7 @@ TYPED_TEST(MinifloatTest, KeepsTheSignOfWhatRoundsToZeroAndDropsThatOfNan) {
   EXPECT_EQ(TypeParam::fromFloat(-kNan), this->format.nanCode);
 }
 
-/// Position of |x| between the codes, in 256ths of a step and rounded down: where it stands by the definition.
+/// Position of |x| between adjacent values, in 256ths of a step and rounded down, by the definition.
 int positionOf(const MinifloatDefinition& format, double magnitude) {
   int code = 0;
   while (code < format.maxCode && format.valueOf(code + 1) <= magnitude) ++code;

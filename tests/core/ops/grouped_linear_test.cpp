@@ -285,7 +285,7 @@ TEST(GroupedLinear, ThrowsWhereTheSizesDoNotDivideTheRows) {
   EXPECT_THROW(groupedLinear().forwardCompute(attributes, inputs, weights), std::invalid_argument);
 }
 
-// ---- what backward keeps
+// ---- tensors kept for backward
 
 std::vector<SavedTensor> savedFor(const Settings& settings, std::vector<bool> inputs, std::vector<bool> parameters) {
   const Attributes attributes = attributesOf(2, 4, 3, settings);

@@ -58,7 +58,7 @@ TEST(CapturableTensors, OfTheUnfusedPlanAreAllOfIt) {
   EXPECT_EQ(named(tensors, "y").owner, "act");
 }
 
-/// The product adds the residual before it writes anything. The place is one that --without takes.
+/// The GEMM adds the residual before it writes anything. The place is one that --without accepts.
 TEST(CapturableTensors, NameTheFusionThatNeverStoresOne) {
   const Analysis analysis =
       analysed(chain(DType::BF16, {8, 16}, {linear(32, "fc"), link("AddExtraInput", "add"), link("RMSNorm", "norm")},

@@ -1,4 +1,4 @@
-// The rows that set the fused plan beside the unfused one.
+// The rows that compare the fused plan with the unfused one.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/comparison_text.h"
 #include "core/profile/run_record.h"

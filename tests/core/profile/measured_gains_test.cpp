@@ -128,7 +128,7 @@ TEST(MeasuredSame, NamesWhatDiffers) {
   EXPECT_EQ(difference(pipeline, {.symbols = {{"M", 16}}}), "it was measured with M = 8, and here M is 16.");
   EXPECT_EQ(difference(pipeline, {.device = "sm_90"}), "it was measured with device cpu, and here it is sm_90.");
   other = pipeline;
-  other["symbols"] = Json::array();  // in a file that somebody has edited
+  other["symbols"] = Json::array();  // in a file that was edited by hand
   EXPECT_EQ(difference(other, {.symbols = {{"M", 16}}}), "it was measured with M = 8, and here M is 16.");
   EXPECT_EQ(difference(pipeline, {.pass = PassKind::Forward}),
             "it was measured with pass train, and here it is forward.");

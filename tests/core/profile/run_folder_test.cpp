@@ -96,7 +96,7 @@ TEST(RunFolder, ABrokenFileIsListedWithItsErrorAndStays) {
   EXPECT_TRUE(runsToDrop(entries, 0).size() == 1U && fs::exists(folder / "broken.fuserun"));
 }
 
-/// Somebody has taken the name, and writes there in a moment.
+/// Another program has taken the name, and is about to write there.
 TEST(RunFolder, AnEmptyFileIsNoRunYet) {
   const TemporaryFolder folder;
   write(folder / "new.fuserun", "");

@@ -1,4 +1,4 @@
-// Notes on stretches of a timeline: one a stretch, in order, beside the run's file and in it.
+// Notes about time ranges of a timeline: one per range, in order, next to the run's file and in it.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/stretch_note.h"
 

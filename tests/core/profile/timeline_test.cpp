@@ -72,7 +72,7 @@ TEST(Timeline, GivesTheHostALaneOfItsOwn) {
   EXPECT_EQ(nameOf(variant, layOut(variant).boxes.back()), "launch all steps");
 }
 
-/// A copy must not push the step that it runs beside out of its lane.
+/// A copy must not push a concurrent step out of its lane.
 TEST(Timeline, PutsCopiesOfOffloadingBesideTheSteps) {
   const VariantRecord variant = variantOf({{"a", "forward"}, {"offload", "forward"}, {"b", "forward"}},
                                           {{.step = 0, .activity = 0, .startNs = 0, .durationNs = 5},
@@ -82,7 +82,7 @@ TEST(Timeline, PutsCopiesOfOffloadingBesideTheSteps) {
             "0:forward[0,16] 0:a[0,5] 0:k[0,5] 0:b[6,16] 0:k[6,16] 1:offload[5,35] 1:k[5,35] ");
 }
 
-/// Where the device was not traced, its clock tells when the copy ran, and the step that began it is over at once.
+/// If the device was not traced, its clock shows when the copy ran, and the step that began it ends at once.
 TEST(Timeline, StretchesAStepToTheCopyThatItBegan) {
   const VariantRecord variant = variantOf({{"a", "forward"}, {"offload", "forward"}, {"b", "forward"}},
                                           {{.step = 0, .startNs = 0, .durationNs = 5},

@@ -76,7 +76,7 @@ TEST(CustomRecipe, RefusesProductsThatTransformerEngineRaisesOn) {
             "HybridQuantizer takes no DelayedScalingRequest and raises. Let DelayedScaling quantize both, or neither.");
 }
 
-/// Scales of a whole tensor are multiplied whatever they follow from.
+/// Scales of a whole tensor can be multiplied, independent of their origin.
 TEST(CustomRecipe, MultipliesDelayedByCurrentScaling) {
   EXPECT_EQ(refusalOf(R"({"quantizer": "DelayedScaling"}, {"tensor": "weight", "quantizer": "Float8CurrentScaling"})"),
             "no error");

@@ -25,7 +25,7 @@ Recipe delayed(std::int64_t length, std::int64_t margin = 0, const std::string& 
   return *Recipe::create(*findRecipe("DelayedScaling"), fields);
 }
 
-/// Amaxes as a step finds them: mostly numbers, sometimes nothing, seldom infinity.
+/// Amaxes of a step: usually numbers, sometimes zero, rarely infinity.
 float arbitraryAmax() {
   const int kind = *rc::gen::inRange(0, 20);
   if (kind < 3) return 0.0f;

@@ -1,5 +1,5 @@
-// Quantization as the formulas say it, in double and one element at a time. A product, quotient or sum of two float32
-// values that is rounded from double to float32 is the float32 result: double has more than twice the bits.
+// Quantization by the formulas, in double and one element at a time. A product, quotient or sum of two float32 values
+// that is rounded from double to float32 is the float32 result: double has more than twice the bits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -113,7 +113,7 @@ inline double amaxOfDoubles(const std::vector<double>& values) {
   return amax;
 }
 
-/// Codes and scales of a matrix as it stands, in blocks of blockRows x blockCols.
+/// Encoded values and scales of a matrix, in blocks of blockRows x blockCols.
 struct NaiveCopy {
   DoubleMatrix codes;  // one a element, unpacked
   std::map<std::pair<std::int64_t, std::int64_t>, NaiveScale> scales;

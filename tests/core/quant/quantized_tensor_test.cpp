@@ -53,7 +53,8 @@ TEST(QuantizedTensor, ComesBackFromAFileBitForBit) {
   }));
 }
 
-// [64, 96] in blocks of 32: 6144 codes and 192 scales each way; with a scale a tensor 6144 codes and 4 bytes.
+// [64, 96] in blocks of 32: 6144 encoded values and 192 scales each way; with one scale per tensor 6144 values and 4
+// bytes.
 TEST(QuantizedTensor, CountsItsBytes) {
   EXPECT_EQ(quantizedRandom(Scaling::Mx1x32, {64, 96}, Copies::Both).bytes(), 2 * (6144 + 192));
   EXPECT_EQ(quantizedRandom(Scaling::PerTensor, {64, 96}, Copies::Rowwise).bytes(), 6144 + 4);

@@ -140,7 +140,7 @@ double stepAt(const MinifloatDefinition& format, int code) {
 }
 
 /// Half a step of the scales' format around 0, in units of the largest of the tensor: scales of E4M3 are multiples of
-/// its smallest value there, and one that is rounded down may leave the largest of its block out of the codes' reach.
+/// its smallest value there, and one that is rounded down may leave the largest value of its block out of range.
 double halfAStepOfSmallScales(const QuantizerSpec& spec) {
   if (!isNvfp4(spec.scaling)) return 0;
   const MinifloatDefinition& format = definitionOf(ElementFormat::E4M3);
@@ -166,7 +166,7 @@ TEST_P(Quantizer, ErrsByHalfAStepOfTheFormatAtMost) {
       const auto [row, col] = std::div(static_cast<std::int64_t>(i), x.spec.cols());
       const int code = codeAt(tensor, Direction::Rowwise, row, col);
       const double value = format.valueOf(code & (format.signBit() - 1));
-      // The scale of a block may be too small for its own format, too: then it is 0, whatever the code.
+      // The scale of a block may be too small for its own format, too: it is then 0, independent of the encoded values.
       const bool isZero = actual[i] == 0;
       double bound = isZero ? std::abs(expected[i]) : stepAt(format, code) / 2 * std::abs(actual[i]) / value;
       if (value == format.valueOf(format.maxCode)) bound = std::max(bound, outOfReach);
@@ -264,7 +264,7 @@ TEST(PerTensor, TakesAGivenScaleAndSaturates) {
   EXPECT_EQ(dequantized(tensor, Direction::Rowwise).toDoubles(), (std::vector<double>{56, 1}));
 }
 
-// An amax from all ranks: 448 over 896 gives the scale 0.5 although the tensor at hand is small.
+// An amax from all ranks: 448 over 896 gives the scale 0.5 although this rank's tensor is small.
 TEST(PerTensor, TakesTheAmaxOfAllRanks) {
   const Tensor x = Tensor::fromDoubles({DType::F32, {1}}, std::vector<double>{1});
   const QuantizedTensor tensor = quantized(x, {.scaling = Scaling::PerTensor}, {.amax = 896.0f});
@@ -301,7 +301,7 @@ TEST(Mx, AnAmaxThatFitsExactlyTakesNoSpareBit) {
 }
 
 // Tensor amax 2688 = 448 * 6: the scale of the tensor is 1. Block 0 has amax 2688, so d = 448 (7e), and 1344 becomes 3
-// (code 5). Block 1 has amax 6, so d = 1 (38), and its elements are their own codes: -1.5 is 3 with the sign, b.
+// (encoded 5). Block 1 has amax 6, so d = 1 (38), and its elements are representable: -1.5 is 3 with the sign, b.
 TEST(Nv, ByHand) {
   std::vector<double> values(32, 0.0);
   values[0] = 2688;
@@ -339,7 +339,7 @@ TEST(Nv, MultipliesByASixthAsTheKernelsDo) {
   EXPECT_EQ(nvScaleCode(0x1.b00002p-4f, nvTensorScale(9.0f)), 0x4b);
 }
 
-// One block of amax 6 in a tensor of amax 2688: all scales are 1, and 1.125 stands a quarter above 1 on the way to 1.5.
+// One block of amax 6 in a tensor of amax 2688: all scales are 1, and 1.125 is a quarter of the way from 1 to 1.5.
 TEST(Nv, StochasticRoundingRoundsUpAsOftenAsItShould) {
   constexpr int kCount = 1 << 16;
   std::vector<double> values(kCount, 1.125);
@@ -421,8 +421,8 @@ TEST(QuantizerErrors, AreSentences) {
   EXPECT_TRUE(fitsGemm({DType::BF16, {4, 8, 64}}, Scaling::Mx1x32, Direction::Rowwise));
 }
 
-/// TransformerEngine: utils.py, assert_dim_for_fp8_exec(), asks for rows by 8 and columns by 16 of each operand, and
-/// cublaslt_gemm.cu under NVTE_BLOCK_SCALING for a contraction by 16 and outer extents by 8. Its own test of blocks,
+/// TransformerEngine: utils.py, assert_dim_for_fp8_exec(), requires rows by 8 and columns by 16 of each operand, and
+/// cublaslt_gemm.cu under NVTE_BLOCK_SCALING a contraction by 16 and outer extents by 8. Its own test of blocks,
 /// test_float8_blockwise_gemm_exact.py, multiplies 320 x 64 by 336 x 64.
 TEST(Quantizer, AGemmAsksForContractionsBy16AndOuterExtentsBy8) {
   for (const Scaling scaling : {Scaling::PerTensor, Scaling::Block1x128, Scaling::Block128x128}) {

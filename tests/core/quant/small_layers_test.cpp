@@ -51,7 +51,7 @@ TEST(SmallLayers, AreNotNamedWithoutFp8OrForOtherGpus) {
   EXPECT_FALSE(noteOf(chain(DType::BF16, {4096, 128}, {link("GELU")}), "DelayedScaling"));
 }
 
-/// It makes codes, and multiplies nothing.
+/// It quantizes, and multiplies nothing.
 TEST(SmallLayers, DoNotCountAQuantize) {
   EXPECT_FALSE(noteOf(chain(DType::BF16, {64, 128}, {link("Quantize")}), "Float8CurrentScaling"));
 }

@@ -1,4 +1,4 @@
-// Encoding of tensors: one rounding, whatever the way there.
+// Encoding of tensors: one rounding, independent of the conversion path.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/tensor.h"
 

@@ -1,4 +1,4 @@
-// Products with codes against plain loops in double: both formats, extents beside whole tiles, all numbers of rows.
+// GEMMs with quantized factors against plain loops in double: both formats, partial tiles, all numbers of rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/coded_gemm.h"
 #include "core/numerics/bf16.h"
@@ -83,7 +83,7 @@ std::vector<double> product(const Drawn& given) {
   return values;
 }
 
-/// Half an ulp of C, and what float32 loses of a sum of k products.
+/// Half an ulp of C, and the rounding of a float32 sum of k products.
 double allowed(const Drawn& given, double expected, double magnitudes) {
   const double rounding = given.cType == DType::BF16 ? 0x1p-8 * std::abs(expected) : 0.0;
   return rounding + 0x1p-22 * std::sqrt(static_cast<double>(given.k)) * magnitudes;

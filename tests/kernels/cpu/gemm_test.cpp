@@ -1,4 +1,4 @@
-// Matrix products against plain loops in double: storage, dtypes, packing, panels, empty extents.
+// GEMMs against plain loops in double: storage, dtypes, packing, panels, empty extents.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/gemm.h"
 #include "core/numerics/random.h"
@@ -74,7 +74,7 @@ void expectRight(const GemmProblem& problem) {
 constexpr std::int64_t kSizes[][3] = {{1, 1, 1},     {5, 7, 3}, {1, 33, 64}, {70, 1, 17},
                                       {65, 50, 129}, {0, 4, 3}, {4, 0, 3},   {4, 3, 0}};
 
-/// The three products of a linear layer.
+/// The three GEMMs of a linear layer.
 constexpr std::pair<Storage2d, Storage2d> kStorages[] = {{Storage2d::AsRead, Storage2d::Transposed},
                                                          {Storage2d::AsRead, Storage2d::AsRead},
                                                          {Storage2d::Transposed, Storage2d::AsRead}};

@@ -61,7 +61,7 @@ Elements stridedFloats() {
 
 Elements elementsOf(DType dtype) { return dtype == DType::F32 ? stridedFloats() : allHalves(dtype); }
 
-/// Code i of packed or unpacked codes.
+/// Encoded value i, packed or unpacked.
 std::uint8_t codeAt(ElementFormat format, const std::vector<std::uint8_t>& codes, std::size_t i) {
   if (format != ElementFormat::E2M1) return codes[i];
   return static_cast<std::uint8_t>(i % 2 == 0 ? codes[i / 2] & 15 : codes[i / 2] >> 4);
@@ -116,7 +116,7 @@ TEST_P(QuantizedCodecs, QuantizeLikeTheScalarCodec) {
 }
 
 TEST_P(QuantizedCodecs, DequantizeLikeTheScalarCodec) {
-  std::vector<std::uint8_t> codes(256);  // every code, or every pair of codes
+  std::vector<std::uint8_t> codes(256);  // every encoding, or every pair of encodings
   std::iota(codes.begin(), codes.end(), std::uint8_t{0});
   const std::size_t n = GetParam() == ElementFormat::E2M1 ? 512 : 256;
   for (const DType dtype : kFloatTypes) {

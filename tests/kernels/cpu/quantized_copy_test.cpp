@@ -114,7 +114,7 @@ RC_GTEST_PROP(CopyRows, HasTheBytesOfTheReferenceInAnyOrderOfBlocks, ()) {
   RC_ASSERT(columnBytes == expectedBytes(columnwise, x));
 }
 
-/// The matrix as the copy stands, times its factor; the reference transposes back.
+/// The matrix in its stored orientation, times its factor; the reference transposes back.
 std::vector<double> decoded(const TensorSpec& copy, const std::vector<std::byte>& bytes) {
   Tensor matrix = Tensor::zeros({DType::F32, copy.shape});
   const float factor = decodeCopy(bytes.data(), copy, DType::F32, matrix.data.data());

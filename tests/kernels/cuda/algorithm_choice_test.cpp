@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-/// The clock stands still but for what candidates take.
+/// The clock advances only by the times of the candidates.
 class ScriptedTimer : public CandidateTimer {
  public:
   explicit ScriptedTimer(std::vector<double> durationsNs)
@@ -183,7 +183,7 @@ TEST(AlgorithmChoice, PlaysItsRoundsInRandomOrder) {
   EXPECT_GT(orders.size(), 5u);
 }
 
-/// A speed that drifts hits all candidates alike, because they take turns.
+/// A drifting speed affects all candidates alike, because they are interleaved.
 TEST(AlgorithmChoice, IsNotMisledByAGpuThatSlowsDown) {
   class Drifting final : public ScriptedTimer {
     using ScriptedTimer::ScriptedTimer;

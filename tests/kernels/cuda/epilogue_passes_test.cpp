@@ -19,7 +19,7 @@ namespace {
 
 using Refuses = std::function<bool(const GemmProblem&)>;
 
-/// The host's products, but for some.
+/// The host's GEMMs, except for some.
 class Refusing final : public GemmLibrary {
  public:
   explicit Refusing(Refuses refuses) : m_refuses(std::move(refuses)) {}
@@ -51,7 +51,7 @@ Tensor integers(DType dtype, const Shape& shape, int seed) {
   return Tensor::fromDoubles({dtype, shape}, values);
 }
 
-/// a stands transposed where the problem says so.
+/// a is stored transposed if the problem requires it.
 struct Operands {
   explicit Operands(const GemmProblem& problem)
       : a(integers(problem.factorType,
@@ -142,7 +142,7 @@ TEST(EpiloguePasses, TakeRowsThatBeginAnywhere) {
   EXPECT_TRUE(std::ranges::equal(expected.c.data, std::span(c + kShift, static_cast<std::size_t>(n) * 2)));
 }
 
-/// Whatever the library refuses: nothing, activations, biases as well; and widths that it has no rows for.
+/// For every set of refusals: none, activations, biases as well; and widths for which it has no rows.
 TEST(EpiloguePasses, ApplyActivationsAndKeepTheirInput) {
   const std::vector<Refuses> refusals = {[](const GemmProblem&) { return false; }, hasActivation, hasEpilogue};
   for (std::size_t refusal = 0; refusal < refusals.size(); ++refusal) {

@@ -7,7 +7,7 @@
 namespace fuseline::cuda {
 namespace {
 
-/// x: [5, 7], W: [3, 7]. In columns: y' [3, 5] = W' ' x', with W' and x' as they stand.
+/// x: [5, 7], W: [3, 7]. In columns: y' [3, 5] = W' ' x', with W' and x' as stored.
 TEST(GemmLayout, OfALinearLayerTransposesTheWeight) {
   const CublasLayout layout = layoutOf({.m = 5, .n = 3, .k = 7, .b = Storage2d::Transposed});
   EXPECT_EQ(layout, (CublasLayout{.a = {.rows = 7, .cols = 3, .leadingDimension = 7},
@@ -33,7 +33,7 @@ TEST(GemmLayout, OfAWeightGradientTransposesTheGradient) {
                                   .isBTransposed = true}));
 }
 
-/// Whatever is transposed, the contracted extents meet: op(A) is [d.rows, k] and op(B) [k, d.cols].
+/// For every combination of transposes the contracted extents match: op(A) is [d.rows, k] and op(B) [k, d.cols].
 TEST(GemmLayout, FactorsAlwaysFit) {
   for (const Storage2d a : {Storage2d::AsRead, Storage2d::Transposed})
     for (const Storage2d b : {Storage2d::AsRead, Storage2d::Transposed}) {

@@ -20,7 +20,7 @@ std::vector<std::byte> filled(const SampleOperand& operand) {
   return bytes;
 }
 
-/// c, computed from the sample; the host's product reads every operand that the problem has.
+/// c, computed from the sample; the host's GEMM reads every operand of the problem.
 std::vector<double> productOf(GemmProblem problem) {
   problem.alignmentBytes = alignof(std::max_align_t);  // of vectors
   const GemmSample sample = sampleOf(problem);

@@ -1,4 +1,4 @@
-// Which products of groups are tried out.
+// GEMMs of groups that are tuned.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/runtime/bindings.h"
@@ -32,7 +32,7 @@ class WritingDown final : public cuda::GemmLibrary {
   std::unique_ptr<cuda::GemmLibrary> m_library = makeHostGemms();
 };
 
-/// The kernels of the CUDA backend for groups, with products of the test's.
+/// The kernels of the CUDA backend for groups, with the test's GEMMs.
 class GroupBackend final : public WrappedBackend {
  public:
   explicit GroupBackend(cuda::GemmLibrary& gemms) : WrappedBackend([](const Step&) {}) {

@@ -276,7 +276,7 @@ TEST_P(CudaGroupedRecipes, MultipliesInBackwardWhatTheOverrideSays) {
   }
 }
 
-/// Those of 16 and 48 rows take part in a product over rows as numbers, the others as codes.
+/// Groups with 16 and 48 rows are dequantized in a GEMM over rows, the others are multiplied in quantized form.
 TEST_P(CudaGroupedRecipes, MultipliesGroupsOfNVFP4AsTheirRowsAllow) {
   if (GetParam() != std::string("NVFP4BlockScaling")) GTEST_SKIP() << "Other codes are multiplied in all groups.";
   Layer layer = layerOf();

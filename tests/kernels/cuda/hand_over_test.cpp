@@ -37,7 +37,7 @@ struct Pipeline {
   std::vector<Link> links;
   std::size_t numHandOvers;
   std::vector<DType> dtypes = {DType::BF16};
-  /// The product in front of them goes through an activation that could find an amax by itself.
+  /// The upstream GEMM goes through an activation that could find an amax itself.
   std::size_t numEpiloguesInFront = 0;
   /// Fused quantizations of norm gradients.
   std::size_t numNormGradients = 0;

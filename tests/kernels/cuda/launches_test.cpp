@@ -1,4 +1,4 @@
-// How many kernels and products a run launches. A device waits about a microsecond for each.
+// Number of kernels and GEMMs that a run launches. A device waits about a microsecond for each.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"

@@ -1,4 +1,4 @@
-// Loads the CUDA module as programs do, and talks to it on whatever machine this is, with a GPU or without.
+// Loads the CUDA module as programs do, and uses it on any machine, with a GPU or without.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/module.h"
 

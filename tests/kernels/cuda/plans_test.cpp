@@ -68,7 +68,7 @@ void expectLikeReference(const Graph& graph, const FusionReport& report, double 
   EXPECT_EQ(firstDifference(actual, expected, relative), "") << label << "\n" << toString(graph);
 }
 
-/// The same where products multiply codes. exact: the tolerance for exact products.
+/// The same for GEMMs of quantized factors. exact: the tolerance for exact GEMMs.
 void expectCodesLikeReference(const Graph& graph, const FusionReport& report, double exact, const std::string& label) {
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   const RunResults actual = runPlan(graph, report, backendUnderTest());
@@ -79,7 +79,7 @@ void expectCodesLikeReference(const Graph& graph, const FusionReport& report, do
       << toString(graph);
 }
 
-/// x of a chain's graph: finite but for one element in the middle.
+/// x of a chain's graph: finite except for one element in the middle.
 NamedTensors mainInputWith(double value, const Graph& graph) {
   const Value& x = graph.value(graph.inputs().front());
   std::vector<double> values;
@@ -193,7 +193,7 @@ double toleranceOfCodes(const std::string& recipe) {
   return recipe == "NVFP4BlockScaling" ? 4 * kNormsBeforeCodes : kNormsBeforeCodes;
 }
 
-/// The sample's own shape is one that its recipe takes: there alone tensors are codes.
+/// The sample's own shape is one that its recipe supports: only then are tensors quantized.
 TEST_P(CudaRules, RunFusedLikeTheReference) {
   bool isReached = false;
   for (const RuleSample& sample : ruleSamples(GetParam()->name))
@@ -260,7 +260,7 @@ class CudaRecipes : public ::testing::TestWithParam<const char*> {
   }
 };
 
-/// In FP4 a last bit of the first product makes another code of the second one's factor, which is another number.
+/// In FP4 a last bit of the first GEMM's result changes the second one's quantized factor, and so the result.
 std::vector<Link> productsFor(const std::string& recipe) {
   if (recipe == "NVFP4BlockScaling") return {linear(128, "fc")};
   return {linear(128, "fc"), link("GELU"), linear(128, "out")};
@@ -279,7 +279,7 @@ void expectLikeReferenceUnder(const Graph& graph, const std::string& label) {
   expectCodesLikeReference(graph, unfused(graph), 4 * chainTolerance(DType::BF16), label);
 }
 
-/// Backward reads forward's copies, as numbers, or none at all.
+/// Backward reads forward's quantized tensors, dequantized, or none at all.
 TEST_P(CudaRecipes, MultiplyInBackwardWhatTheOverrideSays) {
   for (const char* const override : {"dequantized", "high_precision"}) {
     Attributes fields;
@@ -289,7 +289,7 @@ TEST_P(CudaRecipes, MultiplyInBackwardWhatTheOverrideSays) {
   }
 }
 
-/// One operand of each product in turn is left as it is.
+/// One operand of each GEMM in turn is not quantized.
 TEST_P(CudaRecipes, MultiplyCodesWithPlainNumbers) {
   for (const OperandRole role : operandRoles())
     expectLikeReferenceUnder(under(GetParam(), chain(DType::BF16, {128, 256}, {linear(128, "fc")}), {},
@@ -330,7 +330,7 @@ NamedTensors everyValueOf16Bits(const Graph& graph) {
   return {{x.name, std::move(tensor)}};
 }
 
-/// The copies of x, after two runs: with delayed scaling the first has the scale 1.
+/// The quantized tensors of x, after two runs: with delayed scaling the first run has the scale 1.
 std::vector<QuantizedCopy> copiesOfX(const Graph& graph, const std::shared_ptr<Backend>& backend) {
   const Plan plan = makePlan(graph, unfused(graph), {.keepIntermediates = true});
   const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1, everyValueOf16Bits(graph)));
@@ -356,7 +356,7 @@ TEST_P(CudaRecipes, CastEveryBf16ValueToTheBitsOfTheReference) {
   }
 }
 
-/// Products of codes with a bias, a residual, a factor, an activation and a branch's gradient.
+/// GEMMs of quantized factors with a bias, a residual, a factor, an activation and a branch's gradient.
 TEST_P(CudaRecipes, MultiplyLikeTheReferenceInFusedSteps) {
   const auto backend = backendUnderTest();
   const std::vector<Link> residual = {inPlace(link("MakeExtraOutput", "save")), linear(256, "fc"), link("Bias"),
@@ -402,11 +402,11 @@ std::map<std::string, std::vector<double>> statesAfter(const Graph& graph, const
   return states;
 }
 
-/// E4M3 codes of the same values by two scales differ by at most this in norm: 2^-4 / sqrt(3) of each value from each.
-/// The last bit of a product's largest value is another scale.
+/// E4M3 quantizations of the same values with two scales differ by at most this in norm: 2^-4 / sqrt(3) of each value
+/// from each. A different last bit in a GEMM's largest value is a different scale.
 constexpr double kCodesOfOtherScales = 0.0511;
 
-/// Codes that a linear reads, and codes that go back to the dtype, in both passes.
+/// Quantized tensors that a linear reads, and others that are dequantized, in both passes.
 TEST_P(CudaRecipes, PassOnQuantizedTensorsLikeTheReference) {
   const Link both = with(link("Quantize"), "backward", true);
   for (const std::vector<Link>& links :
@@ -448,7 +448,8 @@ INSTANTIATE_TEST_SUITE_P(Codes, CudaRecipes,
                                            "MXFP8BlockScaling", "NVFP4BlockScaling"),
                          [](const auto& test) { return std::string(test.param); });
 
-/// Times a number of eleven bits the product is exact in float32, so that there is one rounding, and one right result.
+/// Multiplied by a number of eleven bits the result is exact in float32, so that there is one rounding, and one right
+/// result.
 TEST_F(CudaKernels, RoundEveryValueOf16BitsToTheBitsOfTheReference) {
   for (const DType dtype : {DType::BF16, DType::F16})
     for (const double scale : {1.0, 1.0 + 0x1p-10, -0x1.554p-3}) {
@@ -608,8 +609,7 @@ TEST_F(CudaKernels, NameTheActivationThatAProductCannotDo) {
   EXPECT_NE(notLast.find("\"act\""), std::string::npos) << notLast;
 }
 
-/// A linear layer, its bias and its activation as one step; wherever the product does not have them, in several
-/// launches.
+/// A linear layer, its bias and its activation as one step; if the GEMM does not support them, in several launches.
 TEST_F(CudaKernels, ActivateProductsLikeTheReference) {
   const auto backend = backendUnderTest();
   for (const char* const activation : {"GELU", "ReLU"})
@@ -650,7 +650,7 @@ std::string refusalOfGeluGrad(const Graph& graph) {
   return verdict ? "" : verdict.reason();
 }
 
-/// Inputs of products of every width, and products that add up hardly anything.
+/// Inputs of GEMMs of every width, and GEMMs with few terms to sum.
 TEST_F(CudaKernels, MakeTheGradientOfGeluInProductsLikeTheReference) {
   for (const std::int64_t width : {8, 40, 264})
     for (const std::int64_t features : {1, 2, 17, 64})
@@ -698,7 +698,7 @@ TEST_F(CudaKernels, RefuseGradientsOfActivationsThatNoProductMakes) {
   EXPECT_EQ(refusalOfGeluGrad(chain(DType::BF16, {4, 16}, {link("GELU"), frozen, frozenBias})), "");
 }
 
-/// Where the scales are known beforehand, FP8 codes of the result come from the kernel that computes it.
+/// If the scales are known beforehand, FP8 values of the result come from the kernel that computes it.
 TEST_F(CudaKernels, LeaveActivationsToTheKernelThatQuantizesThem) {
   const NodeId members[] = {0, 1};
   for (const char* const recipe : {"Float8CurrentScaling", "DelayedScaling", "MXFP8BlockScaling"}) {

@@ -1,4 +1,4 @@
-// Quantization with one scale a tensor or a block under the SIMT harness: bit for bit what core/quant makes.
+// Quantization with one scale per tensor or block under the SIMT harness: bit for bit equal to core/quant.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/quantize/quantize_launch.h"
 
@@ -40,7 +40,7 @@ std::vector<std::byte> expectedCopy(const Tensor& x, const QuantizerSpec& quanti
   return memory;
 }
 
-/// Both copies of tensors, as the kernels make them, together.
+/// Tensors quantized in both directions, by the kernels, together.
 class Copies {
  public:
   Copies(std::span<const Tensor> tensors, const QuantizerSpec& quantizer)
@@ -152,7 +152,7 @@ TEST(QuantizeKernel, FollowsTheOptionsOfScales) {
   expectEqualCopies(waves(DType::F32, {7, 9}, 0.0), {});
 }
 
-/// More than a launch takes, small and large ones beside each other, and one without rows.
+/// More tensors than a launch supports, small and large ones mixed, and one without rows.
 TEST(QuantizeKernel, MakesCopiesOfManyTensorsTogether) {
   std::vector<Tensor> tensors;
   for (const std::int64_t rows : {32, 0, 288, 64, 32, 96, 160, 32, 256, 64, 32, 128, 32, 96, 64, 32, 32, 64, 352})
@@ -255,7 +255,8 @@ TEST(BlockQuantizeKernel, CastsEveryBf16ValueAsCoreDoes) {
       expectEqualCopies(everyBf16(), {.format = format, .scaling = scaling});
 }
 
-/// Rowwise copies stand as the tensor does; columnwise ones of MX blocks too, and others as its transpose.
+/// Rowwise quantized tensors have the tensor's orientation; so have columnwise ones of MX blocks, and others are
+/// transposed.
 void expectDecodedAsCoreDoes(const Tensor& x, const QuantizerSpec& quantizer, Direction direction) {
   const Scaling scaling = quantizer.scaling;
   const std::vector<std::byte> memory = expectedCopy(x, quantizer, direction);
@@ -295,7 +296,7 @@ QuantizerSpec nvfp4(Scaling scaling, bool transformsColumnwise, bool roundsStoch
   return quantizer;
 }
 
-/// Both copies as the kernels make them of several tensors at once. known: whether the amaxes of x are given.
+/// Both directions as the kernels quantize several tensors at once. known: whether the amaxes of x are given.
 void expectNvfp4Copies(std::span<const Tensor> tensors, const QuantizerSpec& quantizer, bool isKnown = false) {
   const std::string name = "w";
   std::vector<std::array<std::vector<std::byte>, 2>> memory(tensors.size());

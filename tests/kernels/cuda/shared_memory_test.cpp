@@ -29,7 +29,7 @@ class SharedMemoryOf {
   std::size_t m_before;
 };
 
-/// Backward of norms declares 256 bytes for what warps exchange.
+/// Backward of norms declares 256 bytes for the exchange between warps.
 static_assert(std::ranges::all_of(simt::kGpuProfiles, [](const simt::GpuProfile& gpu) {
   return cuda::kMaxSharedSumBytes + 256 <= gpu.sharedBytes();
 }));

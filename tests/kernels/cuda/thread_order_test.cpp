@@ -1,4 +1,4 @@
-// Whoever has the first turn, the bits are the same: blocks do not need each other, and threads wait where they must.
+// The bits do not depend on the order of turns: blocks are independent, and threads wait where they must.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/ops/catalog.h"

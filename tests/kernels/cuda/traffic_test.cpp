@@ -40,7 +40,7 @@ std::int64_t detourOf(const Plan& plan, const Step& step) {
   const QuantizeWork& work = step.copies.front();
   const QuantizeOperands operands(step, work);
   if (operands.columnwise < 0) return 0;
-  // The codes of rows are transposed. Where lines have scales, all rows must be known before those of columns.
+  // The rowwise values are transposed. If lines have scales, all rows must be known before those of columns.
   const bool isPerTensor = work.quantizers.rowwise->scaling == Scaling::PerTensor;
   return isPerTensor ? plan.spec(step.operands[static_cast<std::size_t>(operands.rowwise)]).bytes() : work.spec.bytes();
 }
@@ -109,7 +109,7 @@ TEST_P(CudaCodeTraffic, OfNormsIsTheLeastButForColumns) {
                           link("AddExtraInput", "add", "save.extra")}));
 }
 
-/// The products of forward read codes of rows only.
+/// The GEMMs of forward read rowwise quantized tensors only.
 TEST_P(CudaCodeTraffic, OfNormsIsTheLeastWithoutBackward) {
   for (const char* norm : {"RMSNorm", "LayerNorm", "L2Normalization"}) {
     expectTheLeast(graphOf({link(norm), linear(256)}, PassKind::Forward));

@@ -70,7 +70,7 @@ SearchFunctions twoAlgorithms() {
                            const void* value, std::size_t sizeBytes) {
     const bool isCluster = attribute == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
     EXPECT_EQ(sizeBytes, isCluster ? sizeof(std::uint16_t) : sizeof(std::uint32_t));
-    // Its attribute's number is 8, and there are 8 places: beside the id.
+    // Its attribute's number is 8, and there are 8 elements: next to the id.
     std::uint64_t& place = algorithm->data[attribute % 8];
     std::uint64_t told = 0;
     std::memcpy(&told, value, sizeBytes);

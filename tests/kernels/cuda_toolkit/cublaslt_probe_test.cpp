@@ -111,8 +111,8 @@ TEST_F(CublasLtProbe, NamesTheFormatOfTheCodes) {
   EXPECT_EQ(factors("e2m1 nv_1x16"), std::pair(CUDA_R_4F_E2M1, CUDA_R_4F_E2M1));
 }
 
-/// cublasLt.h: C of a product that ends in FP8 has 16 bits, and its scale and its largest magnitude have pointers.
-/// cublasLt.h: beside codes the values of an epilogue have the type of the result, but for one case with half biases.
+/// cublasLt.h: C of a GEMM with an FP8 result has 16 bits, and its scale and its amax have pointers. With quantized
+/// factors the values of an epilogue have the type of the result, except for one case with half biases.
 TEST_F(CublasLtProbe, DescribesAResultOfCodes) {
   const Question& asked = question("e4m3 per_tensor", "e4m3", "GELU_AUX_BIAS");
   EXPECT_EQ(asked.types, (std::vector{CUDA_R_8F_E4M3, CUDA_R_8F_E4M3, CUDA_R_16BF, CUDA_R_8F_E4M3}));
@@ -122,7 +122,7 @@ TEST_F(CublasLtProbe, DescribesAResultOfCodes) {
   EXPECT_FALSE(question("e4m3 per_tensor", "bf16", "DEFAULT").has(CUBLASLT_MATMUL_DESC_D_SCALE_POINTER));
 }
 
-/// cublasLt.h: beside codes a bias never has 32 bits.
+/// cublasLt.h: with quantized factors a bias never has 32 bits.
 TEST_F(CublasLtProbe, GivesAResultOfFloatsABiasOf16Bits) {
   EXPECT_EQ(question("e4m3 per_tensor", "f32", "BIAS").value(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), CUDA_R_16BF);
   EXPECT_EQ(question("f16", "f16", "BIAS").value(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), CUDA_R_16F);
@@ -153,7 +153,7 @@ TEST_F(CublasLtProbe, NamesTheScaleModeOfEachFactor) {
   EXPECT_FALSE(question("bf16", "bf16", "DEFAULT").has(CUBLASLT_MATMUL_DESC_A_SCALE_MODE));
 }
 
-/// Hopper multiplies codes in the order of a forward pass only; 16 bits stand as each pass has them.
+/// Hopper multiplies quantized factors in the order of a forward pass only; 16-bit factors have the order of each pass.
 TEST_F(CublasLtProbe, AsksInTheOrderOfThePass) {
   const auto orders = [&](const char* factors, const char* epilogue) {
     const Question& asked = question(factors, "bf16", epilogue);

@@ -48,8 +48,8 @@ TEST_F(CublasLtProducts, SayWhichEpilogueTheyWant) {
   }
 }
 
-/// The library's D is c, column by column: a row of c is a column of D. cublasLt.h wants the leading dimension in
-/// elements; the search deduces alignment from pointers that it does not follow.
+/// The library's D is c, column by column: a row of c is a column of D. cublasLt.h requires the leading dimension in
+/// elements; the search deduces alignment from pointers that it does not dereference.
 TEST_F(CublasLtProducts, DescribeWhereThePreActivationGoes) {
   GemmProblem problem = kForward;
   problem.activation = Activation::Gelu;
@@ -152,7 +152,7 @@ TEST_F(CublasLtProducts, SayNothingOfWhatTheyDoNotHave) {
   EXPECT_EQ(productOf(activated).workspaceBytes({}), kEpilogueBytes);
 }
 
-/// An older library does not know every attribute: whoever asked may do without the epilogue.
+/// An older library does not know every attribute: the caller may do without the epilogue.
 TEST(CublasLtDescription, IsRefusedInTheWordsOfTheLibrary) {
   CublasLt library = writingDown();
   library.statusString = [](cublasStatus_t) { return "CUBLAS_STATUS_INVALID_VALUE"; };

@@ -43,7 +43,7 @@ class RecordingCompiler final : public ProgramCompiler {
   std::vector<std::string> m_sources;
 };
 
-/// Sources of what quantizes its results, or finds their amaxes, forward and backward.
+/// Sources of programs that quantize their results, or find their amaxes, forward and backward.
 std::vector<std::string> handingSourcesOf(const char* recipe, const std::vector<Link>& links) {
   const Graph graph = chain(DType::BF16, {128, 256}, links, {.recipe = recipe});
   RecordingCompiler compiler;

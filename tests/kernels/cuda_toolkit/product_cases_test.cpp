@@ -1,4 +1,4 @@
-// The products that algorithms are compared on are such as the backend asks the library for.
+// The GEMMs for the comparison of algorithms match the backend's requests to the library.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/cuda/product_cases.h"
 

@@ -211,8 +211,8 @@ class EmulationOnHost : public ::testing::TestWithParam<const char*> {
     for (std::size_t step = 0; step < plan.steps.size(); ++step)
       for (const std::string& way : (*executor)->ways(step)) numDecoded += way.find("decoded") != std::string::npos;
     EXPECT_GT(numDecoded, 0u);
-    // Factors are rounded to bfloat16 where scales are no powers of two. Nothing is quantized after a product, which
-    // could make another code of that.
+    // Factors are rounded to bfloat16 if scales are no powers of two. Nothing is quantized after a GEMM, so that this
+    // rounding cannot change a quantized value.
     EXPECT_EQ(firstDifferenceInNorm(runPlan(graph, unfused(graph), backend, 1, bindings),
                                     runPlan(graph, unfused(graph), makeReferenceBackend(), 1, bindings), 1e-2),
               "");

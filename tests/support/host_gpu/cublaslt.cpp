@@ -479,7 +479,7 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
   const auto& described = of<Operation>(operation);
   const Layout& result = of<Layout>(dLayout);
   const bool isOnDevice = described.value(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_HOST) ==
-                          CUBLASLT_POINTER_MODE_DEVICE;  // both are read when the product runs
+                          CUBLASLT_POINTER_MODE_DEVICE;  // both are read when the GEMM runs
   const Product product{
       .epilogue = described.epilogue(),
       .a = factorOf(described, a, of<Layout>(aLayout), CUBLASLT_MATMUL_DESC_TRANSA,

@@ -20,8 +20,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;                        // cudaMalloc's
 constexpr int kPoison = 0xff;                                  // NaN in every format
-constexpr std::size_t kMemoryBytes = std::size_t{512} << 20U;  // too little for the measurement of peaks, which would
-                                                               // take minutes
+constexpr std::size_t kMemoryBytes = std::size_t{512} << 20U;  // too little to measure peaks, which takes minutes
 
 struct Capture;
 
@@ -93,7 +92,7 @@ Event* eventOf(cudaEvent_t event) {
   return machine().events.contains(found) ? found : nullptr;
 }
 
-/// Every function but those that say what went wrong: a fault is the answer to all of them.
+/// Every function except those that report errors: after a fault all of them return it.
 template <class Call>
 cudaError_t call(const Call& body) {
   const std::lock_guard lock(machine().mutex);

@@ -77,12 +77,12 @@ void loseBits(std::vector<double>& row, std::int64_t index) {
     row[i] += rms * kLost * errorAt(static_cast<std::size_t>(index) * row.size() + i);
 }
 
-/// As good as tanh.approx.f32 (PTX ISA), where products are a GPU's.
+/// As precise as tanh.approx.f32 (PTX ISA), if GEMMs are a GPU's.
 double tanhOfEpilogue(double x, std::size_t index) {
   return std::tanh(x) * (multipliesExactly() ? 1.0 : 1.0 + 0x1p-11 * errorAt(index));
 }
 
-/// A factor as it stands: rows x cols. isContracted: along the columns, otherwise along the rows.
+/// A factor as stored: rows x cols. isContracted: along the columns, otherwise along the rows.
 struct FactorMemory {
   const std::byte* data;
   const std::byte* scales;

@@ -151,8 +151,8 @@ class Block {
   std::vector<std::unique_ptr<Fiber>> takeFibers() && { return std::move(m_fibers); }
 
  private:
-  /// The next one that can go on, in turn; at random the first of an order that every barrier draws anew, so that some
-  /// warps are far ahead of others.
+  /// The next thread that can continue, in turn; with random turns the first one in an order that every barrier draws
+  /// anew, so that some warps are far ahead of others.
   unsigned nextThread() {
     const auto canRun = [&](unsigned thread) {
       const State state = m_threads[thread].state;

@@ -1,4 +1,4 @@
-// Host memory, the CUDA kernel catalog, and products in plain loops.
+// Host memory, the CUDA kernel catalog, and GEMMs in plain loops.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/simt/simt_backend.h"
 
