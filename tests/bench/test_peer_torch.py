@@ -20,12 +20,13 @@ from peer.program import PeerError, Program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "resources" / "examples").glob("*.fuseline"))
-SMALL = {"M": 48, "H": 64, "F": 96, "K": 64, "N": 32}
+SMALL = {"S": 24, "B": 2, "D": 16, "M": 48, "H": 64, "F": 96, "K": 64, "N": 32}
 PROGRAM = ""
 
 
 def document(*cases):
-    """A pipeline of ops beside each other: (op, attributes, further inputs: name of a port -> (dtype, shape))."""
+    """A pipeline of ops beside each other: (op, attributes, inputs besides x, or another x: port -> (dtype, shape)).
+    Of several outputs the first is one of the pipeline."""
     made = {"inputs": [], "ops": [], "wires": [], "outputs": []}
     for i, (op, attributes, inputs) in enumerate(cases):
         for port, (dtype, shape) in {"x": ("f32", [48, 64]), **inputs}.items():
@@ -75,6 +76,12 @@ CASES = (
     ("ConstantScale", {"scale": "2 * H"}, {}),
     ("AddExtraInput", {"in_place": True}, {"extra": ("f32", [48, 64])}),
     ("Reshape", {"shape": [-1, "H / 2"]}, {}),
+    ("GELU", {"approximate": "none"}, {}),
+    ("Split", {"sizes": ["H / 4", 48]}, {}),
+    ("Concat", {"num_inputs": 3}, {"x1": ("f32", [48, 64]), "x2": ("f32", [48, 5])}),
+    ("RotaryPositionEmbedding", {"dim": "H / 4"}, {"x": ("f32", [12, 4, 64])}),
+    ("DotProductAttention", {"num_attention_heads": "H / 16", "kv_channels": 16, "num_gqa_groups": 2},
+     {"x": ("f32", [12, 4, 64]), "k": ("f32", [12, 4, 32]), "v": ("f32", [12, 4, 32])}),
 )
 
 
@@ -283,7 +290,7 @@ class Results(Tool):
                 self.assertEqual(["y0", "y0"], [c.tensor for c in found if words in c.words])
 
     def test_measures_in_turns(self):
-        path, out = EXAMPLES[0], self.folder / "out.json"
+        path, out = ROOT / "resources" / "examples" / "elementwise_chain.fuseline", self.folder / "out.json"
         self.assertEqual(0, self.tool(path, "--set", "M=8", "H=16", "--modes", "eager", "--rounds", 3, "--iterations", 2,
                                       "--variants", "fused,unfused", "--json", out)[0])
         result = json.loads(out.read_text("utf-8"))

@@ -1,7 +1,6 @@
 # Attention and what stands around it in PyTorch: scaled_dot_product_attention, rotary embedding, split, cat.
 # SPDX-License-Identifier: Apache-2.0
-"""What scaled_dot_product_attention has no argument for (sinks, a soft cap, sequences one after another) is written out.
-Masks follow TransformerEngine: see the help of the op's attributes."""
+"""What scaled_dot_product_attention has no argument for (sinks, a soft cap, packed sequences) is written out. Masks follow TransformerEngine: see the help of the op's attributes."""
 
 import math
 
@@ -76,13 +75,14 @@ class Attention:
         hidden = others.pop(0) if self.mask == "arbitrary" else None
         lengths = [others.pop(0), others.pop(0)] if self.mask.startswith("padding") else None
         offset = others.pop(0) if others else None
-        q, k, v = _heads(x, self.heads, self.layout), _heads(k, self.groups, self.layout), _heads(v, self.groups, self.layout)
+        q = _heads(x, self.heads, self.layout)
+        k, v = (_heads(each, self.groups, self.layout) for each in (k, v))
         if self.layout == "thd":
             return _merged(self._packed(q, k, v, lengths, offset), self.layout)
         if self._is_plain():
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=self.mask == "causal",
-                                               scale=self.attributes["softmax_scale"], enable_gqa=self.groups != self.heads)
-            return _merged(y, self.layout)
+            return _merged(F.scaled_dot_product_attention(
+                q, k, v, is_causal=self.mask == "causal", scale=self.attributes["softmax_scale"],
+                enable_gqa=self.groups != self.heads), self.layout)
         visible = self._visible(q, k, hidden, lengths)
         return _merged(self._written_out(q, k, v, visible, bias, offset, lengths), self.layout)
 
@@ -211,8 +211,11 @@ class Rotary:
 
     def _table(self, positions):
         angles = (positions + self.attributes["offset"]).double()[..., None] * self.frequencies
-        repeat = (lambda t: t.repeat_interleave(2, -1)) if self.attributes["interleaved"] else (lambda t: torch.cat([t, t], -1))
-        return repeat(angles.cos() * self.scale), repeat(angles.sin() * self.scale)
+        if self.attributes["interleaved"]:
+            angles = angles.repeat_interleave(2, -1)
+        else:
+            angles = torch.cat([angles, angles], -1)
+        return angles.cos() * self.scale, angles.sin() * self.scale
 
     def __call__(self, x, *others):
         others = list(others)
@@ -246,3 +249,28 @@ class Rotary:
             return torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2)
         first, second = x.chunk(2, -1)
         return torch.cat([-second, first], -1)
+
+
+# ---- inputs that are counts
+
+def drawn_counts(op, name, edges, generator):
+    """A legal value for an integer input of one of the ops above."""
+    shape = edges[name].shape
+    if op.kind == "DotProductAttention":
+        if len(shape) == 4:  # a mask; every row sees its first key
+            hidden = torch.rand(shape, generator=generator) < 0.25
+            hidden[..., 0] = False
+            return hidden.long()
+        counted = op.inputs[0 if name == op.inputs[-2] else 1]
+        return _drawn_sums(shape[0], edges[counted].shape, op.attributes["qkv_format"], generator)
+    if op.attributes["start_positions"] and name == op.inputs[-1]:
+        return torch.randint(0, 64, shape, generator=generator)
+    return _drawn_sums(shape[0], edges[op.inputs[0]].shape, op.attributes["tensor_format"], generator)
+
+
+def _drawn_sums(count, shape, layout, generator):
+    tokens = shape[1] if layout == "bshd" else shape[0]
+    if layout == "thd":
+        cuts = torch.randint(0, tokens + 1, (count - 2,), generator=generator).sort().values
+        return torch.cat([torch.tensor([0]), cuts, torch.tensor([tokens])])
+    return torch.cat([torch.tensor([0]), torch.randint(1, tokens + 1, (count - 1,), generator=generator).cumsum(0)])

@@ -262,6 +262,8 @@ def dropout(op, is_training):
 def function_of(op, pipeline, groups, linear):
     """A function of the op's inputs, then its parameters."""
     kind, attributes = op.kind, op.attributes
+    if kind == "GELU" and attributes["approximate"] == "none":
+        return F.gelu
     if kind in UNARY:
         return UNARY[kind]
     if kind.startswith("Scaled"):

@@ -17,7 +17,7 @@ FORMS = {
     "BasicLinear": "linear(x, weight)",
     "GroupedLinear": "linear(rows, weight, bias) for each group of rows, concatenated",
     "Bias": "x + bias",
-    "GELU": "gelu(x), tanh form",
+    "GELU": "gelu(x), in the form that approximate says",
     "QGELU": "x * sigmoid(1.702 * x)",
     "ReLU": "relu(x)",
     "SReLU": "relu(x) ** 2",

@@ -7,11 +7,12 @@ import math
 
 import torch
 
-from . import formula, safetensors
+from . import attention, formula, safetensors
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64}
 FILE_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64}
 FILE_NAMES = {dtype: name for name, dtype in FILE_DTYPES.items()}
+COUNTED_BY_ATTENTION = ("DotProductAttention", "RotaryPositionEmbedding")
 SPREAD = 0.1  # of parameters that are vectors
 ROWS_OF_CUT = 16  # groups have multiples of it where they can, as FP8 wants them
 
@@ -36,7 +37,7 @@ def draw(pipeline, seed):
     for name in pipeline.inputs:
         spec = pipeline.edges[name]
         is_data = spec.dtype != "i64"
-        drawn[name] = _normal(spec, generator) if is_data else _split_sizes(pipeline, name, generator)
+        drawn[name] = _normal(spec, generator) if is_data else _counts(pipeline, name, generator)
     for op in pipeline.ops:
         for name in op.parameters:
             drawn[name] = _parameter(op, name, pipeline.parameters[name], generator)
@@ -63,6 +64,13 @@ def _centre(op, name):
     if op.kind == "Formula":
         return formula.declared(op.attributes["parameters"])[name.rsplit(".", 1)[-1]]
     return 1.0 if name.endswith(".weight") and not op.attributes.get("zero_centered_gamma") else 0.0
+
+
+def _counts(pipeline, name, generator):
+    reader = next((op for op in pipeline.ops if name in op.inputs and op.kind in COUNTED_BY_ATTENTION), None)
+    if reader:
+        return attention.drawn_counts(reader, name, pipeline.edges, generator)
+    return _split_sizes(pipeline, name, generator)
 
 
 def _split_sizes(pipeline, name, generator):
