@@ -1,4 +1,4 @@
-// RunOptions: how often and from what runs are measured, besides where.
+// RunOptions: number of rounds, inputs and other options of a run, except its device.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
