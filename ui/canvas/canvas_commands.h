@@ -25,7 +25,7 @@ class CanvasCommands : public QObject {
   void removeSelected(Reconnect reconnect);
   /// Puts an op of a palette entry in an op's place.
   void replace(const std::string& id, const std::string& entry);
-  /// Puts the selected op there so many times in a row, and selects them all.
+  /// Repeats the selected op this number of times in a row, and selects all copies.
   void repeatSelected(int count);
   /// Bypasses the selected ops, or uses them again.
   void toggleBypass();

@@ -12,7 +12,7 @@
 
 namespace fuseline::ui {
 
-/// All of it lives as long as who has this.
+/// All parts outlive the owner of this.
 struct CanvasParts {
   QGraphicsScene& scene;  // takes items of a gesture's own
   Session& session;

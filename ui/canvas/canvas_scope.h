@@ -37,7 +37,7 @@ class CanvasScope : public QObject {
   bool canEnter(const std::string& id) const;
   /// No: it is no instance, or its block cannot be shown. Then nothing has changed.
   Verdict enter(const QString& id);
-  /// Goes out until so many instances are left; the one that one comes out of is selected.
+  /// Leaves blocks until this number of levels remains; the instance that was left is selected.
   void leaveTo(qsizetype depth);
   /// Shows and selects "layer1.mlp.fc1", wherever that is. No: a block on the way cannot be shown.
   Verdict goTo(const QString& place);

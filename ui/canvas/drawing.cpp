@@ -38,7 +38,7 @@ constexpr double kLargestAreaPx = 268.0e6;  // 1 GiB
 constexpr std::array<std::pair<DrawingFormat, const char*>, 3> kEndings = {
     {{DrawingFormat::Svg, "svg"}, {DrawingFormat::Png, "png"}, {DrawingFormat::Pdf, "pdf"}}};
 
-/// The pipeline once more, in colors of its own: the window stays as it is.
+/// A second scene of the pipeline with its own colors: the window is not changed.
 class Paper {
  public:
   Paper(Session& session, const GraphScene& shown, const DrawingOptions& options) : m_scene(session, m_theme) {

@@ -8,7 +8,7 @@ namespace fuseline::ui {
 
 enum class FrameText { Title, Note };
 
-/// Enter ends the title, Ctrl+Enter the text of a note, and so does whatever takes the keyboard away; Esc gives up.
+/// Enter confirms a title, Ctrl+Enter a note; losing the focus confirms both. Esc cancels.
 /// Deletes itself then.
 class FrameEditor : public QPlainTextEdit {
   Q_OBJECT

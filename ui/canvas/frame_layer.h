@@ -42,7 +42,7 @@ class FrameLayer : public QObject {
   void clearSelection();
   /// The next one from left to right and from top to bottom, or the one before.
   void selectNext(int step);
-  /// In words, for who does not see the canvas: "Frame Attention around norm, fc1, blue, locked".
+  /// Description for assistive technology: "Frame Attention around norm, fc1, blue, locked".
   QString describe(const std::string& id) const;
 
   // Drags. What lies in frames is what lay in them when the mouse was pressed.

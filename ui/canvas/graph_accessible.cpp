@@ -171,7 +171,7 @@ class GraphAccessible : public QAccessibleWidget {
   }
   void followItems() {
     m_isStale = true;
-    if (!QAccessible::isActive()) return;  // nobody listens
+    if (!QAccessible::isActive()) return;  // no assistive technology is active
     const std::vector<std::string> before = m_keys;
     if (keys() != before) tell(this, QAccessible::ObjectReorder);
   }

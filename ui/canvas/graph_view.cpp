@@ -264,7 +264,7 @@ void GraphView::describeSelection() {
   setAccessibleDescription(ids.isEmpty() ? tr("Nothing selected") : tr("Selected: %1").arg(ids.join(u", ")));
 }
 
-/// For who does not see where the wire aims.
+/// Announces the target of the wire to assistive technology.
 void GraphView::describeWire(const QString& sentence) {
   m_scene.wires().isDrawing() ? setAccessibleDescription(sentence) : describeSelection();
 }

@@ -28,8 +28,8 @@ struct HullLook {
 enum class HullFilter { None, Forward, Backward, Both };
 
 /// Hulls of the shown fused entries of both plans, and of fusions that are switched off at one place.
-/// Inside a block: of those with ops in the instance that one came through.
-/// withSpeedups: labels tell what the last run measured, while it is about this pipeline.
+/// Inside a block: only hulls with ops in the entered instance.
+/// withSpeedups: labels show measured speed-ups, if the last run belongs to this pipeline.
 std::vector<HullLook> hullLooks(const Session& session, const CanvasScope& scope, HullFilter filter, bool withSpeedups);
 
 }  // namespace fuseline::ui

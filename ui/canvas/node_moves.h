@@ -24,7 +24,7 @@ class NodeMoves : public QObject {
   bool layOut();
   /// Aligns or spaces the selected nodes.
   void arrangeSelected(Arrangement arrangement);
-  /// Moves the selected nodes, and the selected frames with what lies in them, by so many steps of the grid. Moves of
+  /// Moves the selected nodes, and the selected frames with their contents, by this number of grid steps. Moves of
   /// one selection that follow each other are one undo step.
   void moveSelected(QPoint steps);
 

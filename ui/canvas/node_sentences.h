@@ -1,4 +1,4 @@
-// NodeSentences: what is said of the nodes and wires of the canvas, to who does not see it.
+// NodeSentences: descriptions of nodes and wires of the canvas for assistive technology.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -51,7 +51,7 @@ bool OverviewMap::isNeeded() const {
   return m_isWanted && std::ssize(m_scene.nodes()) >= kFewestNodes && !shownRect().contains(m_scene.contentRect());
 }
 
-/// A scene that ends takes leave of its views, whose scroll bars then move once more.
+/// A scene that is destroyed detaches from its views, whose scroll bars then move again.
 void OverviewMap::refresh() {
   if (!m_view.scene()) return;
   place();

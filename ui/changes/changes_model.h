@@ -37,7 +37,7 @@ class ChangesModel : public QStandardItemModel {
   };
   explicit ChangesModel(QObject* parent = nullptr);
 
-  /// measured: of both pipelines in turns; nullptr: they were not.
+  /// measured: result of both pipelines, measured interleaved; nullptr if they were not measured.
   void show(const ComparisonResult& result, const MeasuredChange* measured, const Theme& theme);
 
   /// Rows that are about one thing, without headings and without figures, in order, at their first column.

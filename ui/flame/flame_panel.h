@@ -47,7 +47,7 @@ class FlamePanel : public QWidget {
 
   Session& m_session;
   const Theme& m_theme;
-  bool m_isBehind = true;  // of the run, while nobody looks
+  bool m_isBehind = true;  // outdated, while the pane is hidden
   QLabel* m_caption;
   QLabel* m_empty;
   QComboBox* m_plan;

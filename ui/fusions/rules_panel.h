@@ -49,7 +49,7 @@ class RulesPanel : public QWidget {
   QTextBrowser* m_details;
   QLabel* m_caption;
   bool m_isFresh = true;     // no rule of this pipeline was looked at yet
-  bool m_isOutdated = true;  // nobody has seen the last analysis here
+  bool m_isOutdated = true;  // the last analysis has not been shown yet
 };
 
 }  // namespace fuseline::ui

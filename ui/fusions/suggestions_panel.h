@@ -19,7 +19,7 @@ class SuggestionsPanel : public QWidget {
   SuggestionsPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
   const SuggestionSearch& search() const { return m_search; }
 
-  /// Nothing is tried while nobody sees it: a pane behind another tab is not hidden for Qt.
+  /// No edits are tried while it is invisible; Qt does not treat a pane in a hidden tab as hidden.
   void setSeen(bool isSeen) { m_search.setWanted(isSeen); }
 
  private:

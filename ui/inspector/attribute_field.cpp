@@ -160,7 +160,7 @@ void AttributeField::refreshEditor() {
   if (m_check) {
     const auto* fallback = std::get_if<bool>(&m_spec.defaultValue);
     const bool isOn = value.is_boolean() ? value.get<bool>() : fallback && *fallback;
-    m_check->setTristate(false);  // nobody can choose "mixed values"
+    m_check->setTristate(false);  // "mixed values" cannot be chosen
     m_check->setCheckState(!isOne ? Qt::PartiallyChecked : isOn ? Qt::Checked : Qt::Unchecked);
   } else if (m_combo) {
     const QString text = value.is_null() ? toQt(toString(m_spec.defaultValue)) : editorText(value);

@@ -35,7 +35,7 @@ class MemoryPanel : public QWidget {
   void refreshChart();
 
   Session& m_session;
-  bool m_isBehind = true;  // of the analysis, while nobody looks
+  bool m_isBehind = true;  // outdated, while the pane is hidden
   QLabel* m_caption;
   QLabel* m_empty;
   QComboBox* m_plan;

@@ -12,7 +12,7 @@
 
 namespace fuseline::ui {
 
-/// The magnitudes that a quantized copy can hold besides 0.
+/// Range of nonzero magnitudes of a quantized tensor.
 struct HoldableRange {
   double smallest = 0.0;
   double largest = 0.0;

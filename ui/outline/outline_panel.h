@@ -1,5 +1,5 @@
-// OutlinePanel: the pipeline as a list, for the keyboard and for who does not see the canvas. What can be done to an op
-// there can be done here.
+// OutlinePanel: the pipeline as a list, for the keyboard and for screen readers. The commands for an op on
+// the canvas also work here.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -48,7 +48,7 @@ class ProblemsPanel : public QWidget {
   QLabel* m_sentence;
   QHBoxLayout* m_buttons;
   bool m_isRefreshing = false;
-  bool m_isOffered = false;  // the current row was nobody's choice
+  bool m_isOffered = false;  // the current row was not chosen by the user
 };
 
 }  // namespace fuseline::ui

@@ -1,4 +1,4 @@
-// Where a roofline plot has its dots and roofs in a widget, and how it is painted.
+// Places and paints the dots and peaks of a roofline plot in a widget.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// RooflinePanel: how far each step is from the roofs of its device, and what fusions moved.
+// RooflinePanel: compares each step with its roofline limit, and shows the effect of fusions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

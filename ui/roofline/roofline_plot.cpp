@@ -1,4 +1,4 @@
-// From the steps of a run to what is drawn of them under its roofs.
+// Converts the steps of a run to dots under the device's peaks.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/roofline/roofline_plot.h"
 

@@ -1,4 +1,4 @@
-// RooflinePlot: the steps of a run as dots by intensity and speed, under the roofs that were measured with it.
+// RooflinePlot: the steps of a run as dots by arithmetic intensity and FLOP/s, under the peaks measured with it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -44,7 +44,7 @@ struct RooflineCeiling {
   double gflops = 0.0;
 };
 
-/// The roofs of a device, measured or published.
+/// Peaks of a device, measured or published.
 struct RooflineLines {
   double memoryGBps = 0.0;                // 0: they are not known
   std::vector<RooflineCeiling> ceilings;  // the highest first

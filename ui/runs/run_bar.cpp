@@ -157,7 +157,7 @@ void RunBar::setDevices(const Json& devices) {
 
 void RunBar::addDevice(const Json& device) {
   const QString id = toQt(device.value("id", ""));
-  if (id == QStringLiteral("reference")) return;  // the oracle of tests: nobody waits for it
+  if (id == QStringLiteral("reference")) return;  // the oracle of tests, not a user's device
   const QString name = toQt(device.value("name", ""));
   const QString reason = toQt(device.value("reason", ""));
   m_device->addItem(QStringLiteral("%1: %2").arg(id, name), id);

@@ -61,7 +61,7 @@ class Autosave : public QObject {
   void leaveBehind();
   /// Has the file of the first leftover been changed since that was kept? Precondition: there is a leftover.
   bool isFirstOutdated() const;
-  /// Keeps what is not saved as the first leftover, for who is about to open something in its place.
+  /// Keeps unsaved work as the first leftover, before another file is opened in its place.
   /// Errors: the journal cannot be written.
   Result<void> setAside();
   /// Where journals are kept.

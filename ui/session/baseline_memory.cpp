@@ -16,7 +16,7 @@ namespace {
 
 FileSettings settings() { return {QStringLiteral("baselines/files"), QStringLiteral("runs")}; }
 
-/// By letter, and the reference once more: pinning them in this order makes it that again.
+/// By letter, then the reference again: pinning them in this order restores the reference.
 QStringList filesOf(const Baselines& baselines) {
   QStringList files;
   for (const Baseline& baseline : baselines.all())

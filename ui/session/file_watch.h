@@ -26,7 +26,7 @@ class FileWatch : public QObject {
 
   /// As it was found last. A document in no file is as known.
   FileState state() const { return m_state; }
-  /// Looks now, for who cannot wait for the system to tell.
+  /// Checks now, without waiting for a notification of the system.
   FileState check();
   /// Marks the file as changed by another program: its contents are not the saved state of the document.
   void distrust();

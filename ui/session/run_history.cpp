@@ -197,7 +197,7 @@ void RunHistory::noteRows() {
   start([file = toPath(file), rows = m_session.lastRun()->record.rowNotes] { return saveRowNotes(file, rows); });
 }
 
-/// With what is said of steps, so that programs that do not know of stretches keep both.
+/// Stored with the notes on steps, so that programs without time range notes keep both.
 void RunHistory::noteStretches() {
   const QString& file = m_session.runFile();
   if (file.isEmpty()) return;

@@ -126,7 +126,7 @@ class Session : public QObject {
   bool rename(const QString& id, const QString& newId);
   void undo();
   void redo();
-  /// Undoes or redoes until so many entries of the history are done, as one change.
+  /// Undoes or redoes to this number of applied entries, as one change.
   void goTo(std::size_t depth);
   const History& history() const { return m_history; }
 
@@ -199,7 +199,7 @@ class Session : public QObject {
   Result<PipelineText> exportPipeline(const PipelineExporter& exporter) const;
   /// Times both plans. One that is stopped early does not replace a complete one of the same pipeline.
   void run();
-  /// The same in turns with another pipeline, whose run is then the reference of the baselines.
+  /// Runs interleaved with another pipeline, whose run then is the reference of the baselines.
   void runBeside(const PipelineDocument& base, const QString& name);
   /// Compares both plans with float32, tensor by tensor.
   void measureNumerics();
@@ -257,7 +257,7 @@ class Session : public QObject {
   void numericsFinished();
   void tensorsCaptured();
   void runFailed(const QString& sentence);
-  /// A run of a document that is gone has ended: it was cancelled with it, and nobody asks what became of it.
+  /// A run of a closed document has ended: it was canceled with the document, and its result is dropped.
   void runDropped();
   /// Somebody wants to see the first error.
   void problemsWanted();

@@ -21,7 +21,7 @@ class SuggestionSearch : public QObject {
   explicit SuggestionSearch(Session& session, QObject* parent = nullptr);
   ~SuggestionSearch() override;
 
-  /// Somebody looks, or nobody does any more.
+  /// Whether the suggestions are visible.
   void setWanted(bool isWanted);
   /// Suggestions for the current analysis; while a search is running, for an older one.
   const std::vector<Suggestion>& found() const { return m_found; }

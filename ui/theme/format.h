@@ -43,7 +43,7 @@ QString formatThreeDigits(double value);
 QString formatBandwidth(double gbps);
 /// "1.23 TFLOP/s".
 QString formatFlopRate(double gflops);
-/// "12.3 GB/s · 1.23 TFLOP/s · 1.70× from its roof (memory)", as much of it as is known.
+/// "12.3 GB/s · 1.23 TFLOP/s · 1.70× its roofline limit (memory)", with the known parts only.
 QString formatEfficiency(const Efficiency& efficiency);
 /// "3"; an en dash for zero.
 QString formatCount(std::int64_t count);

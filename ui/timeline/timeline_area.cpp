@@ -1,4 +1,4 @@
-// Chooses the boxes that count, cuts them to the stretch and adds them up.
+// Selects the boxes to count, clips them to the time range and sums them.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/timeline/timeline_area.h"
 

@@ -1,4 +1,4 @@
-// TimelineArea: a stretch of time over some rows of a timeline, and what it adds up to.
+// TimelineArea: a time range over some rows of a timeline, and its sums.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -41,7 +41,7 @@ struct TimelineSum {
   int count = 0;
   double sumNs = 0.0;
   double medianNs = 0.0;  // of the parts
-  /// Before its boxes, while nothing else of the sum ran; of a track all such time in the stretch.
+  /// Idle time before its boxes, without other boxes of the sum; for a track all such time in the range.
   double idleNs = 0.0;
   std::optional<double> bytes;  // read and written, by the model's count, in these parts; nothing: not known
   QStringList owners;

@@ -24,7 +24,7 @@ class TimelineFind : public QWidget {
 
   void open();
   void close();
-  /// By so many matches, round and round.
+  /// Moves by this number of matches, cyclically.
   void step(int by);
   /// "3 of 12".
   QString countText() const { return m_count->text(); }

@@ -1,4 +1,4 @@
-// Notes on stretches of a timeline, in lanes so that none covers another.
+// Notes on time ranges of a timeline, in lanes so that none covers another.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -27,7 +27,7 @@ class TimelineRange {
   /// widthPx: of the screen's part.
   double xAt(double timeNs, double widthPx) const { return (timeNs - m_startNs) / m_lengthNs * widthPx; }
   double timeAt(double x, double widthPx) const { return m_startNs + x / widthPx * m_lengthNs; }
-  /// Round moments in view, at most so many: 1, 2 or 5 times a power of ten apart.
+  /// Round times in view, at most this number: 1, 2 or 5 times a power of ten apart.
   std::vector<double> ticks(int mostTicks) const;
 
   bool operator==(const TimelineRange&) const = default;

@@ -53,7 +53,7 @@ class TimelineStack {
   void setShown(std::size_t track, bool isShown);
   void setRowsShown(TimelineRowKind kind, bool isShown);
   void showAll();
-  /// By so many places among the shown tracks that are pinned, too, or are not. False: it cannot go there.
+  /// Moves the track by this number of places among the shown pinned, or unpinned, tracks. False: it cannot move there.
   bool move(std::size_t track, int by);
 
   double heightPx() const { return m_heightPx; }

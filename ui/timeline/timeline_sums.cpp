@@ -137,7 +137,7 @@ void TimelineSums::setArea(const std::vector<TimelineTrack>& tracks, const std::
 }
 
 void TimelineSums::setNote(const QString& note) {
-  if (m_note->hasFocus() && m_note->isModified() && note == m_shownNote) return;  // who types is not interrupted
+  if (m_note->hasFocus() && m_note->isModified() && note == m_shownNote) return;  // does not interrupt typing
   m_shownNote = note;
   m_note->setText(note);
 }

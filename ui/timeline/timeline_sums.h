@@ -1,4 +1,4 @@
-// TimelineSums: below the timeline, what the measured stretch adds up to.
+// TimelineSums: sums over the selected time range, below the timeline.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,7 +28,7 @@ class TimelineSums : public QWidget {
   /// isKept: whether columns and the choice are read from the settings and written there.
   TimelineSums(Session& session, const Theme& theme, bool isKept, QWidget* parent = nullptr);
 
-  /// Nothing: says how to choose a stretch.
+  /// nullopt: shows how to select a time range.
   void setArea(const std::vector<TimelineTrack>& tracks, const std::optional<TimelineArea>& area);
   /// Sets the note on the time range.
   void setNote(const QString& note);

@@ -1,4 +1,4 @@
-// TimelineSumsModel: the table of what a stretch of the timeline adds up to.
+// TimelineSumsModel: the table of sums over a time range of the timeline.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -110,7 +110,7 @@ class TrackBuilder {
     return box.level == TimelineLevel::Pass ? passLabel(*step) : toQt(step->name);
   }
 
-  /// Empty where the device did not wait, or nobody knows.
+  /// Empty if the device did not wait, or if it is unknown.
   QString waitTip(const TimelineBox& box) const {
     const double waitNs = box.step < 0 || m_waitsNs.empty() ? 0.0 : m_waitsNs[at(box.step)];
     return waitNs <= 0.0 ? QString()

@@ -11,7 +11,7 @@ namespace fuseline::ui {
 
 namespace {
 
-/// Ten times as much and more is a ratio: nobody reads +107841.1 %.
+/// Changes of ten times or more are shown as a ratio: +107841.1 % is unreadable.
 QString percentText(double ratio) {
   constexpr double kLeastRatio = 10.0;
   if (std::isinf(ratio)) return translated("from 0");

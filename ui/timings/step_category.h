@@ -1,4 +1,4 @@
-// The category of a measured step, for its color on the timeline and under the roofs.
+// The category of a measured step, for its color on the timeline and in the roofline.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

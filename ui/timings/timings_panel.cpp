@@ -61,7 +61,7 @@ class TimingDelegate : public RoomyDelegate {
   }
 
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-    // A time's bar needs a length of its own, besides the text on it.
+    // A time's bar needs its own length, in addition to the text on it.
     const bool isTime = index.column() == TimingsModel::UnfusedColumn || index.column() == TimingsModel::FusedColumn;
     return RoomyDelegate::sizeHint(option, index) + QSize(isTime ? kTimingBarPx : -kTimingsThriftPx, 0);
   }

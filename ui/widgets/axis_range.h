@@ -13,9 +13,9 @@ struct LogRange {
 
   /// 0 at the low end, 1 at the high one; beyond them outside.
   double shareOf(double value) const;
-  /// Powers of ten within, at most so many: every one, or every second, third, ...
+  /// Powers of ten in the range, at most this number: every one, or every second, third, ...
   std::vector<double> decades(int most) const;
-  /// 1, 2 and 5 times powers of ten, where at most so many are within; else decades().
+  /// 1, 2 and 5 times powers of ten, if at most this number is in the range; otherwise decades().
   std::vector<double> ticks(int most) const;
 };
 
@@ -25,7 +25,7 @@ struct LinearRange {
   double high = 1.0;
 
   double shareOf(double value) const { return (value - low) / (high - low); }
-  /// Multiples of 1, 2 or 5 times a power of ten within, at most so many.
+  /// Multiples of 1, 2 or 5 times a power of ten in the range, at most this number.
   std::vector<double> ticks(int most) const;
 };
 

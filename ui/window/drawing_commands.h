@@ -40,7 +40,7 @@ class DrawingCommands : public QObject {
   const GraphScene& m_scene;
   QWidget& m_window;
   DrawingOptions m_options;      // of the last drawing
-  QTemporaryDir m_draggedFiles;  // until the window ends: who took one may still read it
+  QTemporaryDir m_draggedFiles;  // until the window closes: the target of a drag may still read one
 };
 
 }  // namespace fuseline::ui

@@ -340,7 +340,7 @@ void MainWindow::escape() {
   if (m_scene->wires().isDrawing()) return m_view->wireKeys().cancel();
   if (m_view->hand().cancelCut() || m_scene->copies().cancel()) return;
   if (auto* const field = qobject_cast<QLineEdit*>(QApplication::focusWidget()))
-    return field->isClearButtonEnabled() ? field->clear() : void();  // a filter; who types does not stop a run
+    return field->isClearButtonEnabled() ? field->clear() : void();  // a filter; Esc while typing does not stop a run
   if (qobject_cast<QAbstractSpinBox*>(QApplication::focusWidget())) return;
   if (m_session.isRunning()) return m_session.cancelRun();
   m_scene->scope().select({});

@@ -1,4 +1,4 @@
-// Each pane with its title, its place and who makes it.
+// Each pane with its title, its place and its factory.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/pane_catalog.h"
 

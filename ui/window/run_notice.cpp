@@ -51,7 +51,7 @@ void RunNotice::drop() {
   m_desktop.showProgress(std::nullopt);
 }
 
-/// Only whole per cents, so that the bus stays quiet. Of a sweep nobody knows how long its points take.
+/// Only whole percents, so that the bus stays quiet. The duration of a sweep's points is unknown.
 void RunNotice::showProgress(const QString&, int done, int total) {
   if (!m_isBusy || m_session.isSweeping() || total <= 0) return;
   const int percent = 100 * done / total;

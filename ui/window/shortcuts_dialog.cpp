@@ -135,7 +135,7 @@ void ShortcutsDialog::showCurrent() {
   showRemark();
 }
 
-/// Says who loses the keys before it happens.
+/// Warns which command will lose the keys.
 void ShortcutsDialog::showRemark() {
   const Shortcuts::Command* command = current();
   const QKeySequence keys = m_keys->keySequence();
