@@ -4,6 +4,7 @@
 
 #include "core/runtime/executor.h"
 #include "core/support/text.h"
+#include "kernels/cuda/attention/cudnn_graphs.h"
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/elementwise/nvrtc_compiler.h"
 #include "kernels/cuda/gemm/cublaslt_gemm.h"
@@ -178,6 +179,7 @@ class CudaBackend final : public Backend {
                  }};
     m_gemms = makeGemms(m_context, m_info.name);
     m_context.gemms = m_gemms.get();
+    m_context.graphs = m_graphs.get();
   }
 
   /// Members release their resources on the selected device.
@@ -364,6 +366,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Lanes> m_lanes = makeStreamLanes(m_stream.get());
   std::unique_ptr<ProgramCompiler> m_programs;
   std::unique_ptr<GemmLibrary> m_gemms;
+  std::unique_ptr<GraphLibrary> m_graphs = makeCudnnGraphs(m_stream.get());
   DeviceContext m_context;
   std::shared_ptr<LaunchLog> m_log = std::make_shared<LaunchLog>();
 };

@@ -17,6 +17,7 @@
 
 namespace fuseline::cuda {
 
+class GraphLibrary;
 class Lanes;
 
 /// Shared by all kernels of one backend. Must outlive them.
@@ -31,6 +32,7 @@ struct DeviceContext {
   /// the workspace, and is enough to keep a GPU busy.
   std::size_t maxScoreBytes = std::size_t{256} << 20U;
   GemmLibrary* gemms = nullptr;
+  GraphLibrary* graphs = nullptr;       // of attention; null: there is none
   ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted
   /// Waits for all launches, then copies. Throws during capture.
   std::function<void(void* host, const std::byte* device, std::size_t sizeBytes)> readBack;

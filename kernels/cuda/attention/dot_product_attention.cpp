@@ -1,6 +1,10 @@
-// Kernel "DotProductAttention": y = softmax(scale x k^T + mask) v, and its gradients.
+// Kernel "DotProductAttention": y = softmax(scale x k^T + mask) v, and its gradients: by cuDNN where it has such an
+// attention, else by products and a softmax.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention/attention_steps.h"
+#include "kernels/cuda/attention/fused_attention.h"
+
+#include <fmt/format.h>
 
 namespace fuseline::cuda::kernels {
 
@@ -8,14 +12,21 @@ KernelDef dot_product_attention();
 
 namespace {
 
-constexpr const char* kUnfused =
-    "attention by cuBLASLt products and a softmax between them, which is slow: scores go through memory";
+/// reason: why it is not cuDNN's.
+std::string slowWay(const std::string& reason) {
+  return fmt::format(
+      "attention by cuBLASLt products and a softmax between them, which is slow, as scores go through memory: {}",
+      reason);
+}
 
 Result<std::unique_ptr<Kernel>> compileAttention(const CompileRequest& request) {
   const Result<AttentionProblem> problem = attentionProblem(request);
   if (!problem) return problem.error();
-  if (request.step.phase == Phase::Forward) return makeAttentionForward(request, *problem, kUnfused);
-  return makeAttentionBackward(request, *problem, kUnfused);
+  Result<std::unique_ptr<Kernel>> fused = makeFusedAttention(request, *problem);
+  if (fused) return fused;
+  const std::string way = slowWay(fused.error().message);
+  if (request.step.phase == Phase::Forward) return makeAttentionForward(request, *problem, way);
+  return makeAttentionBackward(request, *problem, way);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/machine/library_versions.h"
 
+#include "kernels/cuda/attention/cudnn.h"
 #include "kernels/cuda/elementwise/nvrtc_compiler.h"
 #include "kernels/cuda/gemm/cublaslt.h"
 
@@ -18,8 +19,10 @@ std::string formatCublasVersion(std::size_t version) {
 std::vector<std::pair<std::string, std::string>> libraryVersions() {
   const Result<CublasLt> cublasLt = loadCublasLt();
   const Result<std::string> nvrtc = nvrtcVersionText();
+  const Result<Cudnn> cudnn = loadCudnn();
   return {{"cuBLASLt", cublasLt ? formatCublasVersion(cublasLt->version()) : "missing"},
-          {"NVRTC", nvrtc ? *nvrtc : "missing"}};
+          {"NVRTC", nvrtc ? *nvrtc : "missing"},
+          {"cuDNN", cudnn ? formatCublasVersion(cudnn->version()) : "missing"}};
 }
 
 std::string versionOf(const Cupti& cupti) {

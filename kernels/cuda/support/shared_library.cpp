@@ -27,13 +27,14 @@ Result<void*> openFirst(const std::vector<std::string>& paths, const std::string
                ErrorKind::RunFailed};
 }
 
-/// "site-packages/nvidia/cu13/lib" of every Python in an environment.
+/// "site-packages/nvidia/cu13/lib" and that of cuDNN, of every Python in an environment.
 std::vector<std::string> packageFolders(const std::filesystem::path& environment, int major) {
   std::vector<std::string> folders;
   std::error_code ignored;
   for (const auto& python : std::filesystem::directory_iterator(environment / "lib", ignored))
     if (python.path().filename().string().starts_with("python"))
-      folders.push_back(python.path() / fmt::format("site-packages/nvidia/cu{}/lib", major));
+      for (const std::string& package : {fmt::format("cu{}", major), std::string("cudnn")})
+        folders.push_back(python.path() / fmt::format("site-packages/nvidia/{}/lib", package));
   return folders;
 }
 

@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/ops/catalog.h"
+#include "core/plan/plan.h"
+#include "core/runtime/bindings.h"
+#include "core/runtime/executor.h"
 #include "tests/support/compare.h"
 #include "tests/support/cuda_test_backend.h"
 #include "tests/support/pipelines.h"
@@ -128,6 +131,60 @@ TEST_F(CudaAttention, GivesTheSameBitsInEveryRun) {
                                           {{"attention_dropout", 0.4}});
   const Graph graph = sampleGraph(sample, DType::BF16, PassKind::Training);
   EXPECT_EQ(runPlan(graph, unfused(graph), *cudaTestBackend()), runPlan(graph, unfused(graph), *cudaTestBackend()));
+}
+
+/// The way that each step of a training plan says it is computed.
+std::string waysOf(const Graph& graph) {
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto backend = *cudaTestBackend();
+  const auto executor = std::move(*Executor::create(backend, graph, plan, *makeBindings(graph, 1)));
+  EXPECT_TRUE(executor->run());
+  std::string ways;
+  for (std::size_t step = 0; step < plan.steps.size(); ++step)
+    for (const std::string& way : executor->ways(step)) ways += way + "\n";
+  return ways;
+}
+
+/// Numbers of tokens that cuDNN's attention takes: it, or the graph that it would run.
+std::vector<OpSample> fusedSamples() {
+  using List = std::vector<std::int64_t>;
+  const AttentionExtents extents{.B = 2, .queries = 128, .keys = 128, .H = 2, .G = 2, .D = 8, .Dv = 8};
+  AttentionExtents shared = extents;
+  shared.H = 4;
+  AttentionExtents longer = extents;
+  longer.queries = 64;
+  std::vector<OpSample> samples;
+  for (const char* mask : {"no_mask", "causal", "causal_bottom_right"})
+    for (const AttentionExtents& each : {extents, shared, longer})
+      samples.push_back(attentionSample(each, {{"attn_mask_type", std::string(mask)}}));
+  samples.push_back(attentionSample(extents, {{"window_size", List{7, 0}}}));
+  samples.push_back(
+      attentionSample(longer, {{"attn_mask_type", std::string("causal_bottom_right")}, {"window_size", List{7, 0}}}));
+  samples.push_back(attentionSample(longer, {{"attn_mask_type", std::string("no_mask")}, {"window_size", List{5, 3}}}));
+  samples.push_back(attentionSample(extents, {{"qkv_format", std::string("bshd")}, {"softmax_scale", 0.7}}));
+  return samples;
+}
+
+TEST_F(CudaAttention, AsOneGraphIsLikeTheReference) {
+  for (const OpSample& sample : fusedSamples())
+    for (const DType dtype : {DType::BF16, DType::F16}) {
+      expectLikeReference(sample, dtype, PassKind::Training);
+      expectLikeReference(sample, dtype, PassKind::Forward);
+    }
+}
+
+/// In place of a test of the values: that they were computed that way, or why not.
+TEST_F(CudaAttention, SaysHowItIsComputed) {
+  const AttentionExtents extents{.B = 1, .queries = 128, .keys = 128, .H = 2, .G = 2, .D = 8, .Dv = 8};
+  const auto waysIn = [&](DType dtype, const AttributeValues& given) {
+    return waysOf(sampleGraph(attentionSample(extents, given), dtype, PassKind::Training));
+  };
+  EXPECT_NE(waysIn(DType::F32, {}).find("cuDNN's attention is not used for float32"), std::string::npos);
+  EXPECT_NE(waysIn(DType::BF16, {{"softcap", 2.0}}).find("cuDNN's attention is not used with softcap"),
+            std::string::npos);
+  const std::string fused = waysIn(DType::BF16, {});
+  if (fused.find("attention by cuDNN") == std::string::npos) GTEST_SKIP() << fused;
+  EXPECT_NE(fused.find("its last bits may vary"), std::string::npos) << fused;
 }
 
 void expectRefusalOfSums(const OpSample& sample, const char* name, const std::string& sentence) {

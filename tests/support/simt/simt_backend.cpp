@@ -10,6 +10,7 @@
 #include "tests/support/simt/gpu_profiles.h"
 #include "tests/support/simt/host_compiler.h"
 #include "tests/support/simt/host_gemm.h"
+#include "tests/support/simt/host_graphs.h"
 #include "tests/support/simt/simt.h"
 
 #include <array>
@@ -168,6 +169,7 @@ class SimtBackend final : public Backend {
     m_context.readBack = readBack;
     m_gemms = cuda::makeGemmsWithPasses(makeHostGemms(capability < ComputeCapability{10, 0}), m_context);
     m_context.gemms = m_gemms.get();
+    m_context.graphs = m_graphs.get();
   }
 
   const DeviceInfo& device() const override { return m_device; }
@@ -208,6 +210,7 @@ class SimtBackend final : public Backend {
  private:
   DeviceInfo m_device{.id = "simt", .name = "SIMT harness on the host", .architecture = "simt"};
   std::unique_ptr<cuda::GemmLibrary> m_gemms;
+  std::unique_ptr<cuda::GraphLibrary> m_graphs = makeHostGraphs();
   SimtLanes m_lanes;
   cuda::DeviceContext m_context{.lanes = &m_lanes};
 };

@@ -1,0 +1,33 @@
+// Attention as a graph that cuDNN runs as one kernel.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/plan.h"
+#include "core/quant/recipe.h"
+#include "kernels/cuda/attention/attention_operands.h"
+#include "kernels/cuda/attention/tensor_graph.h"
+
+namespace fuseline::cuda {
+
+/// Whether cuDNN has such an attention, as far as that is known beforehand: a sentence about what it lacks. capability:
+/// of the GPU; 0.0: not known.
+Verdict fitsAttentionGraph(const AttentionProblem& problem, Phase phase, ComputeCapability capability);
+
+/// Tensors of the graph by what they are.
+struct AttentionForwardGraph {
+  TensorGraph graph;
+  int q = -1, k = -1, v = -1, y = -1;
+  int lse = -1;  // -1: not wanted
+};
+AttentionForwardGraph attentionForwardGraph(const AttentionProblem& problem, bool hasLse);
+
+struct AttentionBackwardGraph {
+  TensorGraph graph;
+  int q = -1, k = -1, v = -1, y = -1, dy = -1, lse = -1;
+  int dq = -1, dk = -1, dv = -1;
+  // Of the caller's workspace, float32: sums of dy y, and of the gradient of q before it is rounded.
+  int deltas = -1, sums = -1;
+};
+AttentionBackwardGraph attentionBackwardGraph(const AttentionProblem& problem);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,219 @@
+// Every tensor as doubles by its dims, whatever its strides; memory is read and written through the strides.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/simt/host_graphs.h"
+
+#include "core/tensor/tensor.h"
+#include "kernels/cuda/stream/launch_count.h"
+#include "tests/support/simt/simt.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <stdexcept>
+
+namespace fuseline::testing {
+
+namespace {
+
+using cuda::GraphElement;
+using cuda::GraphExtents;
+using cuda::GraphOperator;
+using cuda::GraphStep;
+using cuda::GraphTensor;
+
+using Place = std::array<std::int64_t, 4>;
+
+std::int64_t count(const GraphExtents& dims) { return dims[0] * dims[1] * dims[2] * dims[3]; }
+
+std::int64_t offsetOf(const Place& at, const GraphExtents& strides) {
+  std::int64_t offset = 0;
+  for (std::size_t axis = 0; axis < at.size(); ++axis) offset += at[axis] * strides[axis];
+  return offset;
+}
+
+template <class Function>
+void forEachPlace(const GraphExtents& dims, Function f) {
+  for (std::int64_t i = 0; i < count(dims); ++i)
+    f(Place{i / (dims[1] * dims[2] * dims[3]), i / (dims[2] * dims[3]) % dims[1], i / dims[3] % dims[2], i % dims[3]},
+      static_cast<std::size_t>(i));
+}
+
+DType dtypeOf(GraphElement element) {
+  if (element == GraphElement::F16) return DType::F16;
+  return element == GraphElement::BF16 ? DType::BF16 : DType::F32;
+}
+
+double rounded(double value, GraphElement element) {
+  if (element == GraphElement::I32 || element == GraphElement::Boolean) return value;
+  std::array<std::byte, 4> bits;
+  double result[1];
+  encode(std::span(&value, 1), dtypeOf(element), bits.data());
+  decode(bits.data(), dtypeOf(element), result);
+  return result[0];
+}
+
+class GraphRun {
+ public:
+  GraphRun(const cuda::TensorGraph& graph, std::span<std::byte* const> memory)
+      : m_graph(graph), m_memory(memory), m_values(graph.tensors.size()) {}
+
+  void run() {
+    for (const GraphStep& step : m_graph.steps) {
+      std::vector<double> y(static_cast<std::size_t>(count(tensor(step.y).dims)));
+      compute(step, y);
+      for (double& value : y) value = rounded(value, tensor(step.y).element);
+      if (!tensor(step.y).isVirtual) store(step.y, y);
+      m_values[static_cast<std::size_t>(step.y)] = std::move(y);
+    }
+  }
+
+ private:
+  const GraphTensor& tensor(int index) const { return m_graph.tensors.at(static_cast<std::size_t>(index)); }
+
+  /// Loaded, or as a step left them.
+  const std::vector<double>& values(int index) {
+    std::vector<double>& known = m_values.at(static_cast<std::size_t>(index));
+    if (known.empty()) known = loaded(index);
+    return known;
+  }
+
+  std::vector<double> loaded(int index) const {
+    const GraphTensor& of = tensor(index);
+    if (of.scalar) return {std::visit([](auto value) { return static_cast<double>(value); }, *of.scalar)};
+    if (of.isVirtual) throw std::logic_error("A virtual tensor is read before it is made.");
+    std::vector<double> values(static_cast<std::size_t>(count(of.dims)));
+    forEachPlace(of.dims, [&](const Place& at, std::size_t i) {
+      decode(addressOf(index, at), dtypeOf(of.element), std::span(&values[i], 1));
+    });
+    return values;
+  }
+
+  std::byte* addressOf(int index, const Place& at) const {
+    std::byte* const data = m_memory[static_cast<std::size_t>(index)];
+    if (!data) throw std::logic_error("A tensor of the graph has no memory.");
+    return data + offsetOf(at, tensor(index).strides) * sizeBytes(dtypeOf(tensor(index).element));
+  }
+
+  void store(int index, const std::vector<double>& values) const {
+    forEachPlace(tensor(index).dims, [&](const Place& at, std::size_t i) {
+      encode(std::span(&values[i], 1), dtypeOf(tensor(index).element), addressOf(index, at));
+    });
+  }
+
+  /// Extents of 1 are repeated.
+  double at(int index, Place place) {
+    const GraphExtents& dims = tensor(index).dims;
+    for (std::size_t axis = 0; axis < place.size(); ++axis)
+      if (dims[axis] == 1) place[axis] = 0;
+    return values(index).at(
+        static_cast<std::size_t>(offsetOf(place, {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1})));
+  }
+
+  void compute(const GraphStep& step, std::vector<double>& y) {
+    switch (step.operation) {
+      case GraphOperator::Matmul: return multiply(step, y);
+      case GraphOperator::Max:
+      case GraphOperator::Sum: return reduce(step, y);
+      case GraphOperator::Reshape: return reshape(step, y);
+      default:
+        forEachPlace(tensor(step.y).dims, [&](const Place& place, std::size_t i) { y[i] = pointwise(step, place); });
+    }
+  }
+
+  double pointwise(const GraphStep& step, const Place& place) {
+    if (step.operation == GraphOperator::Index) return static_cast<double>(place[static_cast<std::size_t>(step.axis)]);
+    const double x = at(step.x, place);
+    const double b = step.b < 0 ? 0.0 : at(step.b, place);
+    switch (step.operation) {
+      case GraphOperator::Add: return x + b;
+      case GraphOperator::Subtract: return x - b;
+      case GraphOperator::Multiply: return x * b;
+      case GraphOperator::Divide: return x / b;
+      case GraphOperator::GreaterOrEqual: return x >= b ? 1.0 : 0.0;
+      case GraphOperator::Greater: return x > b ? 1.0 : 0.0;
+      case GraphOperator::Exponential: return std::exp(x);
+      case GraphOperator::Logarithm: return std::log(x);
+      case GraphOperator::Identity: return x;
+      case GraphOperator::Select: return at(step.t, place) != 0.0 ? x : b;
+      default: throw std::logic_error("This is no operation on elements.");
+    }
+  }
+
+  void multiply(const GraphStep& step, std::vector<double>& y) {
+    const GraphExtents& left = tensor(step.x).dims;
+    const GraphExtents& right = tensor(step.b).dims;
+    const GraphExtents& dims = tensor(step.y).dims;
+    if (left[3] != right[2] || dims[2] != left[2] || dims[3] != right[3] || dims[1] % right[1] != 0)
+      throw std::logic_error("The factors of a product do not fit each other.");
+    const std::vector<double>& a = values(step.x);
+    const std::vector<double>& b = values(step.b);
+    const std::int64_t share = dims[1] / right[1];
+    forEachPlace(dims, [&](const Place& place, std::size_t i) {
+      const std::int64_t row = ((place[0] * left[1] + place[1]) * left[2] + place[2]) * left[3];
+      const std::int64_t column = (place[0] * right[1] + place[1] / share) * right[2] * right[3] + place[3];
+      for (std::int64_t k = 0; k < left[3]; ++k)
+        y[i] += a[static_cast<std::size_t>(row + k)] * b[static_cast<std::size_t>(column + k * right[3])];
+    });
+  }
+
+  void reduce(const GraphStep& step, std::vector<double>& y) {
+    const GraphExtents& from = tensor(step.x).dims;
+    const GraphExtents& to = tensor(step.y).dims;
+    const bool isMax = step.operation == GraphOperator::Max;
+    if (isMax) std::ranges::fill(y, -std::numeric_limits<double>::infinity());
+    const std::vector<double>& x = values(step.x);
+    forEachPlace(from, [&](Place place, std::size_t i) {
+      for (std::size_t axis = 0; axis < place.size(); ++axis) place[axis] /= from[axis] / to[axis];
+      double& result = y[static_cast<std::size_t>(offsetOf(place, {to[1] * to[2] * to[3], to[2] * to[3], to[3], 1}))];
+      result = isMax ? std::max(result, x[i]) : result + x[i];
+    });
+  }
+
+  /// By the place that an element would have in memory.
+  void reshape(const GraphStep& step, std::vector<double>& y) {
+    const GraphTensor& from = tensor(step.x);
+    const GraphTensor& to = tensor(step.y);
+    std::map<std::int64_t, double> byOffset;
+    const std::vector<double>& x = values(step.x);
+    forEachPlace(from.dims, [&](const Place& place, std::size_t i) { byOffset[offsetOf(place, from.strides)] = x[i]; });
+    forEachPlace(to.dims, [&](const Place& place, std::size_t i) { y[i] = byOffset.at(offsetOf(place, to.strides)); });
+  }
+
+  const cuda::TensorGraph& m_graph;
+  std::span<std::byte* const> m_memory;
+  std::vector<std::vector<double>> m_values;
+};
+
+class HostGraph final : public cuda::PreparedGraph {
+ public:
+  explicit HostGraph(cuda::TensorGraph graph) : m_graph(std::move(graph)) {}
+  std::size_t workspaceBytes() const override { return kWorkspaceBytes; }
+  void run(std::span<std::byte* const> tensors, std::byte* workspace) override {
+    ++cuda::numLaunched;
+    simt::submit(nullptr, [this, memory = std::vector(tensors.begin(), tensors.end()), workspace] {
+      std::memset(workspace, 0xff, kWorkspaceBytes);
+      runGraph(m_graph, memory);
+    });
+  }
+
+ private:
+  static constexpr std::size_t kWorkspaceBytes = 512;
+  cuda::TensorGraph m_graph;
+};
+
+class HostGraphs final : public cuda::GraphLibrary {
+ public:
+  Result<std::unique_ptr<cuda::PreparedGraph>> prepare(const cuda::TensorGraph& graph) override {
+    return std::unique_ptr<cuda::PreparedGraph>(std::make_unique<HostGraph>(graph));
+  }
+};
+
+}  // namespace
+
+void runGraph(const cuda::TensorGraph& graph, std::span<std::byte* const> tensors) { GraphRun(graph, tensors).run(); }
+
+std::unique_ptr<cuda::GraphLibrary> makeHostGraphs() { return std::make_unique<HostGraphs>(); }
+
+}  // namespace fuseline::testing
