@@ -33,5 +33,6 @@ struct Efficiency {
 
 /// The rates, the distance and the bound; null for steps without a time.
 Json toJson(const Efficiency& efficiency);
+Json efficiencySchema();
 
 }  // namespace fuseline

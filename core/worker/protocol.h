@@ -101,6 +101,8 @@ std::string encode(const WorkerRequest& request);
 std::string encode(const WorkerEvent& event);
 /// Errors: a message about the problem in the line.
 Result<WorkerRequest> decodeRequest(std::string_view line);
+/// Schema of one line of the worker's output.
+Json workerEventSchema();
 /// The id of a line that may not be a valid request, for the answer; 0: it has none.
 int requestId(std::string_view line);
 Result<WorkerEvent> decodeEvent(std::string_view line);
