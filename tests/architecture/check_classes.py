@@ -22,7 +22,6 @@ LIMITS = {"methods": 40, "lines": 350}
 
 # Larger than the limits when the check began. A number may only be lowered; nothing may be added.
 EXCEPTIONS = {
-    "core/edit/edit_applier.h: EditApplier": {"methods": 42},
     "core/export/onnx/onnx_import.cpp: (core/export/onnx/onnx_import.cpp)::GraphImport": {"methods": 55, "lines": 486},
     "core/export/te/te_python.cpp: (core/export/te/te_python.cpp)::Script": {"methods": 58, "lines": 434},
     "core/runtime/executor.h: Executor": {"methods": 49, "lines": 396},
