@@ -157,11 +157,11 @@ std::optional<std::size_t> EditApplier::locate(const std::vector<Item>& list, st
 template <class Item>
 Result<std::size_t> EditApplier::insertNode(std::vector<Item>& list, const Item& item, int index) {
   if (!isStorable(item)) return notStorable(item.id);
-  if (const Verdict verdict = canTakeId(item.id); index < 0 && !verdict) return Error{verdict.reason()};
+  if (const Verdict verdict = m_ids.canTake(item.id); index < 0 && !verdict) return Error{verdict.reason()};
   const auto point = insertionPoint(index, list.size());
   if (!point) return badIndex(index, list.size());
   list.insert(at(list, *point), item);
-  noteId(item.id, 1);
+  m_ids.note(item.id, 1);
   return *point;
 }
 
@@ -174,11 +174,11 @@ Result<Edit> EditApplier::operator()(const AddOp& edit) {
 Result<Edit> EditApplier::operator()(const RemoveOp& edit) {
   const auto found = locate(m_block.ops, edit.id, edit.index);
   if (!found) return noSuch("op", edit.id);
-  if (edit.index < 0 && hasWires(edit.id))
+  if (edit.index < 0 && m_ids.hasWires(edit.id))
     return Error{fmt::format("{} still has wires or is read by an output; remove them with it.", edit.id)};
   AddOp inverse{std::move(m_block.ops[*found]), static_cast<int>(*found)};
   m_block.ops.erase(at(m_block.ops, *found));
-  noteId(edit.id, -1);
+  m_ids.note(edit.id, -1);
   return Edit(std::move(inverse));
 }
 
@@ -186,16 +186,16 @@ Result<Edit> EditApplier::operator()(const RenameOp& edit) {
   const auto found = locate(m_block.ops, edit.id, -1);
   if (!found) return noSuch("op", edit.id);
   if (edit.id == edit.newId) return Edit(edit);
-  if (const Verdict verdict = canTakeId(edit.newId); !verdict) return Error{verdict.reason()};
-  const bool isPlain = isUndoneByRenaming(edit.id, edit.newId);
+  if (const Verdict verdict = m_ids.canTake(edit.newId); !verdict) return Error{verdict.reason()};
+  const bool isPlain = m_ids.isUndoneByRenaming(edit.id, edit.newId);
   const auto before = isPlain ? std::nullopt : std::optional(m_block);
 
   DocumentOp& op = m_block.ops[*found];
   const DocumentOp oldOp = op;
   op.id = edit.newId;
-  follow(edit.id, edit.newId);
-  noteId(edit.id, -1);
-  noteId(edit.newId, 1);
+  m_ids.follow(edit.id, edit.newId);
+  m_ids.note(edit.id, -1);
+  m_ids.note(edit.newId, 1);
   if (isPlain) return Edit(RenameOp{edit.newId, edit.id});
 
   EditGroup inverse{.label = describe(edit), .edits = {}};
@@ -258,11 +258,11 @@ Result<Edit> EditApplier::operator()(const AddInput& edit) {
 Result<Edit> EditApplier::operator()(const RemoveInput& edit) {
   const auto found = locate(m_block.inputs, edit.id, edit.index);
   if (!found) return noSuch("input", edit.id);
-  if (edit.index < 0 && hasWires(edit.id))
+  if (edit.index < 0 && m_ids.hasWires(edit.id))
     return Error{fmt::format("Input {} still has wires; remove them with it.", edit.id)};
   AddInput inverse{std::move(m_block.inputs[*found]), static_cast<int>(*found)};
   m_block.inputs.erase(at(m_block.inputs, *found));
-  noteId(edit.id, -1);
+  m_ids.note(edit.id, -1);
   return Edit(std::move(inverse));
 }
 
@@ -272,15 +272,16 @@ Result<Edit> EditApplier::operator()(const ReplaceInput& edit) {
   if (!isStorable(edit.input)) return notStorable(edit.id);
   const std::string& newId = edit.input.id;
   const bool isRenamed = newId != edit.id;
-  if (const Verdict verdict = isRenamed ? canTakeId(newId) : Verdict::yes(); !verdict) return Error{verdict.reason()};
-  const bool isPlain = !isRenamed || isUndoneByRenaming(edit.id, newId);
+  if (const Verdict verdict = isRenamed ? m_ids.canTake(newId) : Verdict::yes(); !verdict)
+    return Error{verdict.reason()};
+  const bool isPlain = !isRenamed || m_ids.isUndoneByRenaming(edit.id, newId);
   const auto before = isPlain ? std::nullopt : std::optional(m_block);
 
   DocumentInput old = std::exchange(m_block.inputs[*found], edit.input);
   if (!isRenamed) return Edit(ReplaceInput{edit.id, std::move(old)});
-  follow(edit.id, newId);
-  noteId(edit.id, -1);
-  noteId(newId, 1);
+  m_ids.follow(edit.id, newId);
+  m_ids.note(edit.id, -1);
+  m_ids.note(newId, 1);
   if (isPlain) return Edit(ReplaceInput{newId, std::move(old)});
 
   const auto index = static_cast<int>(*found);
@@ -300,7 +301,7 @@ Result<Edit> EditApplier::operator()(const RemoveOutput& edit) {
   if (!found) return noSuch("output", edit.id);
   AddOutput inverse{std::move(m_block.outputs[*found]), static_cast<int>(*found)};
   m_block.outputs.erase(at(m_block.outputs, *found));
-  noteId(edit.id, -1);
+  m_ids.note(edit.id, -1);
   return Edit(std::move(inverse));
 }
 
@@ -310,15 +311,16 @@ Result<Edit> EditApplier::operator()(const ReplaceOutput& edit) {
   if (!isStorable(edit.output)) return notStorable(edit.id);
   const std::string& newId = edit.output.id;
   const bool isRenamed = newId != edit.id;
-  if (const Verdict verdict = isRenamed ? canTakeId(newId) : Verdict::yes(); !verdict) return Error{verdict.reason()};
-  const bool isPlain = !isRenamed || isUndoneByRenaming(edit.id, newId);
+  if (const Verdict verdict = isRenamed ? m_ids.canTake(newId) : Verdict::yes(); !verdict)
+    return Error{verdict.reason()};
+  const bool isPlain = !isRenamed || m_ids.isUndoneByRenaming(edit.id, newId);
   const auto before = isPlain ? std::nullopt : std::optional(m_block);
 
   DocumentOutput old = std::exchange(m_block.outputs[*found], edit.output);
   if (!isRenamed) return Edit(ReplaceOutput{edit.id, std::move(old)});
-  followPosition(edit.id, newId);
-  noteId(edit.id, -1);
-  noteId(newId, 1);
+  m_ids.followPosition(edit.id, newId);
+  m_ids.note(edit.id, -1);
+  m_ids.note(newId, 1);
   if (isPlain) return Edit(ReplaceOutput{newId, std::move(old)});
 
   EditGroup inverse{.label = describe(edit), .edits = {}};
@@ -339,7 +341,7 @@ Result<Edit> EditApplier::operator()(const MoveNode& edit) {
   }
   if (!edit.position) return Edit(edit);
   if (!isUtf8(edit.id)) return notStorable("The id");
-  if (edit.index < 0 && countId(edit.id) == 0) return noSuch("node", edit.id);
+  if (edit.index < 0 && m_ids.count(edit.id) == 0) return noSuch("node", edit.id);
   const auto point = insertionPoint(edit.index, positions.size());
   if (!point) return badIndex(edit.index, positions.size());
   positions.insert(at(positions, *point), {edit.id, *edit.position});
@@ -460,61 +462,6 @@ std::string EditApplier::userOf(std::string_view name) const {
   for (const auto& [container, block] : m_document.m_blocks)
     if (const DocumentOp* op = instanceIn(block)) return fmt::format("{} of block {}", op->id, container);
   return {};
-}
-
-Verdict EditApplier::canTakeId(const std::string& id) {
-  if (const Verdict verdict = checkId(id); !verdict) return verdict;
-  if (countId(id) == 0) return Verdict::yes();
-  return Verdict::no(fmt::format("The id {} is already taken; {} is free.", id, freeId(m_block, id)));
-}
-
-// Only if nothing else bears either name, and the old name is one that may be taken.
-bool EditApplier::isUndoneByRenaming(const std::string& id, const std::string& newId) {
-  return countId(id) == 1 && !isNamed(newId) && checkId(id);
-}
-
-bool EditApplier::hasWires(std::string_view id) const {
-  const auto touches = [&](const Wire& wire) { return wire.from.node == id || wire.to.node == id; };
-  const auto reads = [&](const DocumentOutput& output) { return output.from.node == id; };
-  return std::ranges::any_of(m_block.wires, touches) || std::ranges::any_of(m_block.outputs, reads);
-}
-
-// Does a wire, an output or a position name this id, although no node may bear it?
-bool EditApplier::isNamed(std::string_view id) const {
-  return hasWires(id) || std::ranges::any_of(m_block.positions, [&](const auto& entry) { return entry.first == id; });
-}
-
-int EditApplier::countId(const std::string& id) {
-  if (!m_idCounts) {
-    m_idCounts.emplace();
-    for (const DocumentInput& input : m_block.inputs) ++(*m_idCounts)[input.id];
-    for (const DocumentOp& op : m_block.ops) ++(*m_idCounts)[op.id];
-    for (const DocumentOutput& output : m_block.outputs) ++(*m_idCounts)[output.id];
-  }
-  const auto found = m_idCounts->find(id);
-  return found == m_idCounts->end() ? 0 : found->second;
-}
-
-void EditApplier::noteId(const std::string& id, int change) {
-  if (m_idCounts) (*m_idCounts)[id] += change;
-}
-
-void EditApplier::follow(const std::string& id, const std::string& newId) {
-  for (Wire& wire : m_block.wires) {
-    if (wire.from.node == id) wire.from.node = newId;
-    if (wire.to.node == id) wire.to.node = newId;
-  }
-  for (DocumentOutput& output : m_block.outputs)
-    if (output.from.node == id) output.from.node = newId;
-  followPosition(id, newId);
-}
-
-void EditApplier::followPosition(const std::string& id, const std::string& newId) {
-  auto& positions = m_block.positions;
-  const auto found = std::ranges::find_if(positions, [&](const auto& entry) { return entry.first == id; });
-  if (found == positions.end()) return;
-  std::erase_if(positions, [&](const auto& entry) { return entry.first == newId; });
-  std::ranges::find_if(positions, [&](const auto& entry) { return entry.first == id; })->first = newId;
 }
 
 Error EditApplier::noSuch(std::string_view kind, std::string_view id) const {

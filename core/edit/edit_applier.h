@@ -3,12 +3,12 @@
 #pragma once
 
 #include "core/document/document.h"
+#include "core/edit/node_ids.h"
 #include "core/support/result.h"
 
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 namespace fuseline {
 
@@ -18,7 +18,7 @@ class EditApplier {
  public:
   /// Ops, wires and so on are those of `block`, which is a block of the document; nullptr: of its pipeline.
   explicit EditApplier(PipelineDocument& document, DocumentBlock* block = nullptr)
-      : m_document(document), m_block(block ? *block : document.m_pipeline) {}
+      : m_document(document), m_block(block ? *block : document.m_pipeline), m_ids(m_block) {}
 
   Result<Edit> apply(const Edit& edit);
 
@@ -58,20 +58,11 @@ class EditApplier {
   std::string userOf(std::string_view name) const;
   Error noSuchBlock(std::string_view name) const;
   Error noSuchFrame(std::string_view id) const;
-  Verdict canTakeId(const std::string& id);
-  bool isUndoneByRenaming(const std::string& id, const std::string& newId);
-  bool hasWires(std::string_view id) const;
-  bool isNamed(std::string_view id) const;
-  int countId(const std::string& id);
-  void noteId(const std::string& id, int change);
-  void follow(const std::string& id, const std::string& newId);
-  void followPosition(const std::string& id, const std::string& newId);
   Error noSuch(std::string_view kind, std::string_view id) const;
 
   PipelineDocument& m_document;
   DocumentBlock& m_block;
-  // How many nodes bear an id; filled on first use, so that a group of many additions stays linear.
-  std::optional<std::unordered_map<std::string, int>> m_idCounts;
+  NodeIds m_ids;
 };
 
 }  // namespace fuseline

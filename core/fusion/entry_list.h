@@ -37,7 +37,7 @@ struct EntryList {
 /// backwardOnly: entries that take no part in backward are left out.
 std::vector<FusedOperation> toList(const Graph& graph, const EntryList& entries, bool backwardOnly);
 
-/// Does any of these ops?
+/// Does any of these ops take part in backward?
 bool takesPartInBackward(const Graph& graph, std::span<const NodeId> nodes);
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// What fusions save at least, by the minimum-traffic model.
+// Savings of fusions by the minimum-traffic model.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -4,14 +4,11 @@
 #include "core/lowering/lowering.h"
 
 #include "core/document/block_operation.h"
-#include "core/document/json_text.h"
-#include "core/lowering/attribute_resolver.h"
-#include "core/lowering/block_table.h"
-#include "core/lowering/connections.h"
-#include "core/lowering/diagnostic_sink.h"
-#include "core/lowering/section.h"
+#include "core/lowering/attribute_repairs.h"
+#include "core/lowering/extra_readers.h"
+#include "core/lowering/op_parts.h"
+#include "core/lowering/section_oddities.h"
 #include "core/ops/external.h"
-#include "core/ops/offload.h"
 
 #include <algorithm>
 #include <optional>
@@ -23,79 +20,6 @@
 namespace fuseline {
 
 namespace {
-
-// Can sizes and strides of this tensor be computed in 64 bits?
-bool isCountable(const TensorSpec& spec) {
-  std::int64_t size = sizeBytes(spec.dtype);
-  return std::ranges::none_of(spec.shape, [&](std::int64_t extent) {
-    return __builtin_mul_overflow(size, std::max<std::int64_t>(extent, 1), &size);
-  });
-}
-
-// "1 input", "2 inputs".
-std::string counted(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
-// One basic op of a document's op.
-struct Part {
-  std::string id;
-  OperationPointer operation;
-  Attributes attributes;
-};
-
-// Feeds parts in chain order: main output to main input; extra inputs and outputs of the whole are taken and given in
-// the order in which the parts have them. `run(part, inputs)` returns the outputs of one part.
-template <class Tensor, class Run>
-Result<std::vector<Tensor>> runChain(const std::vector<Part>& parts, std::vector<Tensor> inputs, const Run& run) {
-  std::vector<Tensor> results;
-  std::size_t numTaken = 1;
-  Tensor main = inputs.front();
-  for (const Part& part : parts) {
-    std::vector<Tensor> partInputs = {main};
-    for (std::size_t i = 1; i < part.operation->inputs.size() && numTaken < inputs.size(); ++i)
-      partInputs.push_back(inputs[numTaken++]);
-    Result<std::vector<Tensor>> outputs = run(part, std::move(partInputs));
-    if (!outputs) return outputs.error();
-    main = outputs->front();
-    results.insert(results.end(), outputs->begin() + 1, outputs->end());
-  }
-  results.insert(results.begin(), main);
-  return results;
-}
-
-struct InferenceProblem {
-  std::string code = "shape-mismatch";
-  std::string message;
-};
-
-Result<std::vector<TensorSpec>> inferPart(const Part& part, const std::vector<TensorSpec>& inputs,
-                                          InferenceProblem& problem) {
-  if (auto error = checkElements(*part.operation, inputs)) {
-    problem = {"dtype-mismatch", withoutName(error->message, part.operation->name)};
-    return *error;
-  }
-  Result<OperationSpecs> specs = inferSpecs(*part.operation, part.attributes, inputs);
-  if (!specs) {
-    problem.message = withoutName(specs.error().message, part.operation->name);
-    return specs.error();
-  }
-  for (const auto* list : {&specs->outputs, &specs->parameters, &specs->residuals})
-    for (const TensorSpec& spec : *list) {
-      if (isCountable(spec)) continue;
-      problem = {"integer-overflow",
-                 fmt::format("a tensor {} would have more bytes than 64 bits can count.", toString(spec))};
-      return Error{problem.message};
-    }
-  return std::move(specs->outputs);
-}
-
-Result<std::vector<TensorSpec>> inferChain(const std::vector<Part>& parts, std::vector<TensorSpec> inputs,
-                                           InferenceProblem& problem) {
-  return runChain(parts, std::move(inputs), [&](const Part& part, const std::vector<TensorSpec>& partInputs) {
-    return inferPart(part, partInputs, problem);
-  });
-}
 
 // What the lowering of a file shares between its pipeline and the instances of its blocks.
 struct LoweringContext {
@@ -139,6 +63,25 @@ struct Place {
   bool isDry = false;
 };
 
+/// "1 input", "2 inputs".
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// In TransformerEngine a nested Sequential is called with one tensor and gives one; extra tensors end at its border.
+void warnOfExtraPorts(DiagnosticSink& sink, const Section& section, std::size_t index) {
+  const FusibleOperation& block = *section.type(index);
+  if (block.inputs.size() == 1 && block.outputs.size() == 1) return;
+  const DocumentOp& written = section.op(index);
+  sink.report(Severity::Warning, "sequential-ports", {attributePointer(index, kSequentialAttribute), written.id, {}},
+              fmt::format("{}: {} is on, but block {} has {} and {}; a nested Sequential of "
+                          "TransformerEngine takes one tensor and gives one, so that this runs here only.",
+                          written.id, kSequentialAttribute, blockNameOf(written), counted(block.inputs.size(), "input"),
+                          counted(block.outputs.size(), "output")))
+      .repairs = {
+      {fmt::format("Switch {} off", kSequentialAttribute), SetAttribute{written.id, kSequentialAttribute, nullptr}}};
+}
+
 class SectionLowering {
  public:
   /// `inputs`: the values of the section's inputs, as far as they are known.
@@ -147,6 +90,8 @@ class SectionLowering {
         m_section(section),
         m_wiring(section.wiring()),
         m_place(std::move(place)),
+        m_parts(section, context.operations, m_place.path),
+        m_repairs(section, m_parts, context.sink),
         m_isFirstTime(context.lowered.insert(&section).second),
         m_sink(context.sink),
         m_builder(context.builder),
@@ -156,17 +101,13 @@ class SectionLowering {
   OptionalValues run() {
     m_opValues.resize(m_section.block().ops.size());
     for (const std::size_t op : m_wiring.order()) lowerOp(op);
-    if (m_isFirstTime) reportOddities();
+    if (m_isFirstTime) reportOddities(m_sink, m_context.document, m_context.isUnreadable, m_section, knownInputs());
     return outputValues();
   }
 
  private:
   const DocumentOp& op(std::size_t index) const { return m_section.op(index); }
   const FusibleOperation& type(std::size_t index) const { return *m_section.type(index); }
-  std::string pathOf(std::size_t index) const {
-    return m_place.path.empty() ? op(index).id : m_place.path + "." + op(index).id;
-  }
-
   // The values that feed an op; nullopt if one of them is not known.
   std::optional<std::vector<ValueId>> sourceValues(std::size_t index) const {
     std::vector<ValueId> values;
@@ -192,13 +133,13 @@ class SectionLowering {
     const auto values = m_wiring.isNamed(index) ? sourceValues(index) : std::nullopt;
     const auto inputs = values ? std::optional(specsOf(*values)) : std::nullopt;
     if (m_isFirstTime)
-      for (const AttributeSpec* spec : resolved.missing) reportMissing(index, *spec, inputs);
+      for (const AttributeSpec* spec : resolved.missing) m_repairs.reportMissing(index, *spec, inputs);
     if (!inputs || resolved.hasFailed || !resolved.missing.empty()) return;
     if (isExternal(type(index))) return cutAt(index, *values);
-    const Result<std::vector<Part>> parts = expand(index, resolved.values);
+    const Result<std::vector<OpPart>> parts = m_parts.expand(index, resolved.values);
     if (!parts) return reportBadAttribute(m_sink, op(index), index, type(index), parts.error());
     InferenceProblem problem;
-    if (!inferChain(*parts, *inputs, problem)) return reportMismatch(index, *inputs, problem);
+    if (!inferChain(*parts, *inputs, problem)) return m_repairs.reportMismatch(index, *inputs, problem);
     addNodes(index, *parts, *values);
     warnOfMixedDTypes(index, *inputs);
   }
@@ -206,9 +147,9 @@ class SectionLowering {
   // What it reads becomes an output, and what it makes an input, under the names that tensors of ops have.
   void cutAt(std::size_t index, const std::vector<ValueId>& values) {
     InferenceProblem problem;
-    const Part whole = asWhole(index);
+    const OpPart whole = m_parts.asWhole(index);
     const Result<std::vector<TensorSpec>> made = inferPart(whole, specsOf(values), problem);
-    if (!made) return reportMismatch(index, specsOf(values), problem);
+    if (!made) return m_repairs.reportMismatch(index, specsOf(values), problem);
     for (std::size_t port = 0; port < values.size(); ++port)
       handOut(whole.id + "." + type(index).inputs[port].name, values[port]);
     for (std::size_t port = 0; port < made->size(); ++port)
@@ -235,7 +176,7 @@ class SectionLowering {
     const std::string& port = type(index).outputs.front().name;
     m_opValues[index].resize(type(index).outputs.size());
     m_opValues[index].front() = value;
-    m_builder.addAlias(pathOf(index) + "." + port, *value);
+    m_builder.addAlias(m_parts.pathOf(index) + "." + port, *value);
     if (!m_isFirstTime) return;
     m_sink.report(Severity::Note, kBypassedCode, {opPointer(index) + "/bypassed", op(index).id, {}},
                   fmt::format("{} ({}) is bypassed: {}.{} is {}.", op(index).id, op(index).operation, op(index).id,
@@ -259,34 +200,9 @@ class SectionLowering {
     return true;
   }
 
-  // Of bypassed ops: who reads an extra output of theirs.
-  struct ExtraReader {
-    std::string port;
-    std::string by;  // "add.extra", "output y"
-  };
-  using ExtraReaders = std::unordered_map<std::size_t, ExtraReader>;
-
   const ExtraReaders& extraReaders() const {
-    if (!m_extraReaders) m_extraReaders = findExtraReaders();
+    if (!m_extraReaders) m_extraReaders = findExtraReaders(m_section);
     return *m_extraReaders;
-  }
-
-  ExtraReaders findExtraReaders() const {
-    ExtraReaders readers;
-    const auto note = [&](const Source& source, std::string by) {
-      if (source.kind != Source::Kind::Op || source.port <= 0 || !op(source.index).isBypassed()) return;
-      const Port& port = type(source.index).outputs[static_cast<std::size_t>(source.port)];
-      readers.emplace(source.index, ExtraReader{port.name, std::move(by)});
-    };
-    for (std::size_t i = 0; i < m_opValues.size(); ++i) {
-      const std::vector<Source>& sources = m_wiring.sources(i);
-      const std::size_t numRead = op(i).isBypassed() ? std::min<std::size_t>(1, sources.size()) : sources.size();
-      for (std::size_t port = 0; port < numRead; ++port)
-        note(sources[port], op(i).id + "." + type(i).inputs[port].name);
-    }
-    for (std::size_t i = 0; i < m_section.block().outputs.size(); ++i)
-      note(m_wiring.outputSource(i), "output " + m_section.block().outputs[i].id);
-    return readers;
   }
 
   // What comes in goes out in its place, so both must be alike, as far as what goes out is known.
@@ -309,21 +225,11 @@ class SectionLowering {
     const ResolvedAttributes& resolved = m_section.attributes(index);
     const auto values = sourceValues(index);
     if (!values || resolved.hasFailed || !resolved.missing.empty() || m_context.blocks.blockOf(op(index))) return {};
-    const Result<std::vector<Part>> parts = inferredParts(index);
+    const Result<std::vector<OpPart>> parts = m_parts.inferred(index);
     if (!parts) return std::nullopt;
     InferenceProblem ignored;
     const Result<std::vector<TensorSpec>> results = inferChain(*parts, specsOf(*values), ignored);
     return results ? std::optional(results->front()) : std::nullopt;
-  }
-
-  // What is not run has no parts, but shapes as a whole.
-  Part asWhole(std::size_t index) const {
-    return {pathOf(index), m_section.type(index), m_section.attributes(index).values};
-  }
-
-  Result<std::vector<Part>> inferredParts(std::size_t index) const {
-    if (isExternal(type(index))) return std::vector<Part>{asWhole(index)};
-    return expand(index, m_section.attributes(index).values);
   }
 
   void lowerInstance(std::size_t index, const BlockTable::Block& block) {
@@ -332,7 +238,7 @@ class SectionLowering {
     OptionalValues inputs;
     for (std::size_t port = 0; port < block.operation.inputs.size(); ++port)
       inputs.push_back(acceptedValue(index, inner, port));
-    const Place place = {pathOf(index), m_place.owner.empty() ? op(index).id : m_place.owner};
+    const Place place = {m_parts.pathOf(index), m_place.owner.empty() ? op(index).id : m_place.owner};
     m_opValues[index] = lowerInside(index, inner, place, std::move(inputs));
     for (std::size_t port = 0; port < m_opValues[index].size(); ++port)
       if (const auto value = m_opValues[index][port])
@@ -342,27 +248,12 @@ class SectionLowering {
   OptionalValues lowerInside(std::size_t index, const Section& inner, const Place& place, OptionalValues inputs) {
     const Attributes& given = m_section.attributes(index).values;
     const bool isSequential = given.has(kSequentialAttribute) && given.boolean(kSequentialAttribute);
-    if (isSequential) warnOfExtraPorts(index);
+    if (isSequential && m_isFirstTime) warnOfExtraPorts(m_sink, m_section, index);
     const InsideBlock scope(m_sink, {inner.name(), place.path, place.owner});
     if (isSequential) m_builder.enterSequential(place.path, m_section.name());
     OptionalValues outputs = SectionLowering(m_context, inner, place, std::move(inputs)).run();
     if (isSequential) m_builder.leaveSequential();
     return outputs;
-  }
-
-  // In TransformerEngine a nested Sequential is called with one tensor and gives one; extra tensors end at its border.
-  void warnOfExtraPorts(std::size_t index) {
-    const FusibleOperation& block = type(index);
-    if (!m_isFirstTime || (block.inputs.size() == 1 && block.outputs.size() == 1)) return;
-    const DocumentOp& written = op(index);
-    m_sink
-        .report(Severity::Warning, "sequential-ports", {attributePointer(index, kSequentialAttribute), written.id, {}},
-                fmt::format("{}: {} is on, but block {} has {} and {}; a nested Sequential of "
-                            "TransformerEngine takes one tensor and gives one, so that this runs here only.",
-                            written.id, kSequentialAttribute, blockNameOf(written),
-                            counted(block.inputs.size(), "input"), counted(block.outputs.size(), "output")))
-        .repairs = {
-        {fmt::format("Switch {} off", kSequentialAttribute), SetAttribute{written.id, kSequentialAttribute, nullptr}}};
   }
 
   // Each block stays below the limit; here it is the sum over the instances of the pipeline.
@@ -402,104 +293,19 @@ class SectionLowering {
     return specs;
   }
 
-  Result<std::vector<Part>> expand(std::size_t index, const Attributes& attributes) const {
-    const std::string id = pathOf(index);
-    if (!type(index).isComposite()) return std::vector<Part>{{id, m_section.type(index), attributes}};
-    std::vector<Part> parts;
-    for (ExpandedOperation& part : type(index).expand(attributes)) {
-      const FusibleOperation& basic = *m_context.operations.find(part.operation);
-      passOnOffload(attributes, basic, part.attributes);
-      Result<OperationPointer> own = specialised(basic, part.attributes);
-      if (!own) return Error{own.error().message};  // its subject is no attribute of the document's op
-      parts.push_back({id + "." + part.suffix, std::move(*own), std::move(part.attributes)});
-    }
-    if (parts.size() == 1) parts.front().id = id;
-    return parts;
-  }
-
-  /// The parts for other attributes than the written ones, on which the op's form may depend.
-  Result<std::vector<Part>> expandWith(std::size_t index, const Attributes& attributes) const {
-    Result<std::vector<Part>> parts = expand(index, attributes);
-    const FusibleOperation* written = m_context.operations.find(op(index).operation);
-    if (!parts || parts->empty() || !written || !written->specialise) return parts;
-    Result<OperationPointer> form = specialised(*written, attributes);
-    if (!form) return form.error();
-    parts->front().operation = std::move(*form);
-    return parts;
-  }
-
-  void addNodes(std::size_t index, const std::vector<Part>& parts, const std::vector<ValueId>& values) {
-    const auto add = [&](const Part& part, std::vector<ValueId> inputs) -> Result<std::vector<ValueId>> {
+  void addNodes(std::size_t index, const std::vector<OpPart>& parts, const std::vector<ValueId>& values) {
+    const auto add = [&](const OpPart& part, std::vector<ValueId> inputs) -> Result<std::vector<ValueId>> {
       const std::string& owner = m_place.owner.empty() ? op(index).id : m_place.owner;
       const Result<NodeId> node = m_builder.addNode(part.id, owner, part.operation, part.attributes, std::move(inputs));
       if (!node) return node.error();
-      if (!m_section.isPipeline()) m_builder.setOrigin(*node, pathOf(index), m_section.name());
+      if (!m_section.isPipeline()) m_builder.setOrigin(*node, m_parts.pathOf(index), m_section.name());
       return m_builder.partial().node(*node).outputs;
     };
     const auto outputs = runChain(parts, values, add);
     if (outputs)
       m_opValues[index].assign(outputs->begin(), outputs->end());
     else
-      reportMismatch(index, specsOf(values), {.message = outputs.error().message});
-  }
-
-  // Values an integer attribute could take from the op's inputs: their widths.
-  static std::vector<Json> candidates(const AttributeSpec& spec, const std::vector<TensorSpec>& inputs) {
-    std::vector<Json> found;
-    for (const TensorSpec& input : inputs) {
-      Json value = input.cols();
-      if (spec.type == AttributeType::IntegerList) value = Json::array({value});
-      const auto width = static_cast<double>(input.cols());
-      const bool isFit = (spec.type == AttributeType::Integer || spec.type == AttributeType::IntegerList) &&
-                         width >= spec.minimum.value_or(width) && width <= spec.maximum.value_or(width);
-      if (isFit && std::ranges::find(found, value) == found.end()) found.push_back(value);
-    }
-    return found;
-  }
-
-  bool wouldFit(std::size_t index, const AttributeSpec& spec, const Json& value,
-                const std::vector<TensorSpec>& inputs) const {
-    Attributes attributes = m_section.attributes(index).values;
-    if (value.is_array())
-      attributes.set(spec.name, value.get<std::vector<std::int64_t>>());
-    else
-      attributes.set(spec.name, value.get<std::int64_t>());
-    InferenceProblem ignored;
-    const Result<std::vector<Part>> parts = expandWith(index, attributes);
-    return parts && inferChain(*parts, inputs, ignored).hasValue();
-  }
-
-  void reportMissing(std::size_t index, const AttributeSpec& spec,
-                     const std::optional<std::vector<TensorSpec>>& inputs) {
-    const DocumentOp& written = op(index);
-    const std::string actual = inputs ? fmt::format(" It reads {}.", toString(inputs->front())) : "";
-    Diagnostic& diagnostic = m_sink.error("missing-attribute", {opPointer(index) + "/attributes", written.id, {}},
-                                          fmt::format("{}: {} needs the attribute {} ({}).{}", written.id,
-                                                      written.operation, spec.name, typeName(spec.type), actual));
-    const bool isOnlyGap = m_section.attributes(index).missing.size() == 1 && !m_section.attributes(index).hasFailed;
-    if (!inputs || !isOnlyGap) return;
-    for (const Json& value : candidates(spec, *inputs))
-      if (wouldFit(index, spec, value, *inputs))
-        diagnostic.repairs.push_back(setAttribute(written.id, spec.name, value));
-  }
-
-  // The op's own inference refuses. Trying the widths of the inputs in its attributes finds repairs for any op.
-  void reportMismatch(std::size_t index, const std::vector<TensorSpec>& inputs, const InferenceProblem& problem) {
-    const DocumentOp& written = op(index);
-    std::vector<Repair> repairs;
-    std::string pointer = opPointer(index);
-    for (const AttributeSpec& spec : type(index).attributes) {
-      for (const Json& value : candidates(spec, inputs)) {
-        if (!wouldFit(index, spec, value, inputs)) continue;
-        repairs.push_back(setAttribute(written.id, spec.name, value));
-        if (written.attributes.contains(spec.name)) pointer = attributePointer(index, spec.name);
-      }
-    }
-    const bool isOneInput = inputs.size() == 1;
-    m_sink
-        .error(problem.code, {std::move(pointer), written.id, isOneInput ? type(index).inputs.front().name : ""},
-               fmt::format("{}: {}", written.id, problem.message))
-        .repairs = std::move(repairs);
+      m_repairs.reportMismatch(index, specsOf(values), {.message = outputs.error().message});
   }
 
   // Allowed, but rarely meant: a residual in f32 turns a bf16 branch into f32.
@@ -516,6 +322,12 @@ class SectionLowering {
                     dtypeName(inputs[0].dtype), ports[slot].name, dtypeName(other->dtype), dtypeName(result.dtype)));
   }
 
+  std::vector<bool> knownInputs() const {
+    std::vector<bool> isKnown;
+    for (const std::optional<ValueId>& value : m_inputValues) isKnown.push_back(value.has_value());
+    return isKnown;
+  }
+
   OptionalValues outputValues() const {
     OptionalValues values;
     for (std::size_t i = 0; i < m_section.block().outputs.size(); ++i) {
@@ -525,82 +337,18 @@ class SectionLowering {
     return values;
   }
 
-  void reportOddities() {
-    if (!m_section.isPipeline() && m_section.block().inputs.empty())
-      m_sink.error("no-inputs", {.pointer = "/pipeline"},
-                   "The block has no inputs; its instances could read nothing. Add one.");
-    if (m_section.block().outputs.empty() && !isBlank()) reportNoOutputs();
-    reportUnused();
-  }
-
-  // The empty document of a file that is no JSON at all: its syntax error says it all.
-  bool isBlank() const {
-    return m_context.isUnreadable && m_section.block().ops.empty() && m_section.block().inputs.empty();
-  }
-
-  void reportNoOutputs() {
-    Diagnostic& diagnostic = m_sink.error(
-        "no-outputs", {.pointer = "/pipeline"},
-        fmt::format("The {} has no outputs; nothing it computes can be read. Add one that reads the last op.",
-                    m_section.isPipeline() ? "pipeline" : "block"));
-    for (std::size_t i = 0; i < m_section.block().ops.size(); ++i)
-      if (isUnread(i)) return void(diagnostic.repairs.push_back(outputRepair(i)));
-  }
-
-  bool isUnread(std::size_t index) const {
-    return m_section.type(index) && m_wiring.isNamed(index) && !m_wiring.isMainOutputUsed(index);
-  }
-
-  Repair outputRepair(std::size_t index) const {
-    const Endpoint from = {op(index).id, type(index).outputs.front().name};
-    return {fmt::format("Add an output that reads {}", toString(from)),
-            AddOutput{{.id = freeId(m_section.block(), "y"), .from = from}}};
-  }
-
-  // Behind a wrong or missing wire everything looks unused; only the cause is worth a line.
-  void reportUnused() {
-    if (!m_section.isWired()) return;
-    for (std::size_t i = 0; i < m_section.block().inputs.size(); ++i) {
-      const DocumentInput& input = m_section.block().inputs[i];
-      const bool isKnown = !m_section.isPipeline() || m_inputValues[i];
-      if (!isKnown || m_wiring.isInputUsed(i)) continue;
-      Diagnostic& diagnostic = m_sink.report(
-          Severity::Warning, "unused-input", {fmt::format("/pipeline/inputs/{}", i), input.id, {}},
-          fmt::format("{} input {} is read by nothing.", m_section.isPipeline() ? "Pipeline" : "Block", input.id));
-      // The inputs of a block are ports that its instances are wired by.
-      if (m_section.isPipeline())
-        diagnostic.repairs.push_back({"Remove input " + input.id, RemoveInput{input.id, static_cast<int>(i)}});
-    }
-    if (!m_section.block().outputs.empty())
-      for (std::size_t i = 0; i < m_section.block().ops.size(); ++i)
-        if (isUnread(i)) reportUnusedResult(i);
-  }
-
-  void reportUnusedResult(std::size_t index) {
-    const std::string& port = type(index).outputs.front().name;
-    Diagnostic& diagnostic =
-        m_sink.report(Severity::Warning, "unused-result", {opPointer(index), op(index).id, port},
-                      fmt::format("{}.{} is read by no op and no output; what {} computes is lost.", op(index).id, port,
-                                  op(index).id));
-    // Both repairs read the whole document.
-    constexpr int kMostRepaired = 100;
-    if (m_numUnused++ >= kMostRepaired) return;
-    diagnostic.repairs = {outputRepair(index)};
-    if (m_section.isPipeline())
-      diagnostic.repairs.push_back({"Remove " + op(index).id, removeOpWithWires(m_context.document, op(index).id)});
-  }
-
   LoweringContext& m_context;
   const Section& m_section;
   const Connectivity& m_wiring;
   const Place m_place;
+  OpParts m_parts;
+  AttributeRepairs m_repairs;
   const bool m_isFirstTime;
   DiagnosticSink& m_sink;
   GraphBuilder& m_builder;
   OptionalValues m_inputValues;
   std::vector<OptionalValues> m_opValues;
   mutable std::optional<ExtraReaders> m_extraReaders;  // looked for where an op is bypassed
-  int m_numUnused = 0;
 };
 
 OptionalValues addInputs(LoweringContext& context) {

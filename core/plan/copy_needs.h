@@ -1,4 +1,4 @@
-// Which rowwise and columnwise quantized tensors the GEMMs of a graph read.
+// Decides which rowwise and columnwise quantized tensors the GEMMs of a graph need.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which tensor of a plan stands for what of the graph.
+// Index of the tensors of a plan by their origin in the graph.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -22,9 +22,6 @@ LIMITS = {"methods": 40, "lines": 350}
 
 # Larger than the limits when the check began. A number may only be lowered; nothing may be added.
 EXCEPTIONS = {
-    "core/document/document_reader.cpp: DocumentReader": {"methods": 47, "lines": 421},
-    "core/edit/edit_applier.h: EditApplier": {"methods": 42},
-    "core/lowering/lowering.cpp: (core/lowering/lowering.cpp)::SectionLowering": {"methods": 42, "lines": 381},
     "core/export/onnx/onnx_import.cpp: (core/export/onnx/onnx_import.cpp)::GraphImport": {"methods": 55, "lines": 483},
     "core/export/te/te_python.cpp: (core/export/te/te_python.cpp)::Script": {"methods": 58, "lines": 434},
     "core/runtime/executor.h: Executor": {"methods": 49, "lines": 396},
