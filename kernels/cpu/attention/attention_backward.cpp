@@ -184,7 +184,7 @@ class BackwardRun {
   enum class GradientOf { Products, Bias };
 
   /// scores: P with dropout; gradScores: dS.
-  void fillScores(const QueryTile& queries, const KeyTile& tile, GradientOf what, Tiles& tiles) const {
+  SeenPairs fillScores(const QueryTile& queries, const KeyTile& tile, GradientOf what, Tiles& tiles) const {
     const AttentionFunctions& functions = attentionFunctions();
     const std::int64_t lanes = paddedWidth(queries.count);
     const auto multiply = [&](const FloatRows& rows, const float* by, std::int64_t channels, float* to) {
@@ -205,6 +205,7 @@ class BackwardRun {
       change = tiles.changes.change(m_pointers.inputs, queries, tile, true);
       functions.changeScores(tiles.scores, tile.count, lanes, change);
     }
+    const TileRange range = tiles.changes.range(queries, tile);
     const bool isCapped = what == GradientOf::Products || m_form.bias == AttentionBias::PreScale;
     functions.softmaxGrad({.scores = tiles.scores,
                            .gradProbabilities = tiles.gradScores,
@@ -213,9 +214,10 @@ class BackwardRun {
                            .visible = change.visible,
                            .keys = tile.count,
                            .queries = lanes,
-                           .range = tiles.changes.range(queries, tile),
+                           .range = range,
                            .lse = tiles.lse,
                            .delta = tiles.delta});
+    return {.range = range, .visible = change.visible};
   }
 
   // ---- gradients of q, k and v
@@ -252,9 +254,9 @@ class BackwardRun {
     bool isFirst = true;
     for (const KeyTile& tile : keyTilesOf(m_form, queries)) {
       if (!isOfShare(tile, share)) continue;
-      fillScores(queries, tile, GradientOf::Products, tiles);
-      addKeyGradients(queries, tile, sums, tiles);
-      if (m_pointers.dq) addQueryGradients(queries, tile, isFirst, tiles);
+      const SeenPairs seen = fillScores(queries, tile, GradientOf::Products, tiles);
+      addKeyGradients(queries, tile, seen, sums, tiles);
+      if (m_pointers.dq) addQueryGradients(queries, tile, seen, isFirst, tiles);
       isFirst = false;
     }
     if (!m_pointers.dq) return;
@@ -264,38 +266,42 @@ class BackwardRun {
   }
 
   /// dv += P^T dy; dk += dS^T q, with the scale in q.
-  void addKeyGradients(const QueryTile& queries, const KeyTile& tile, const KeyGradients& sums, Tiles& tiles) const {
+  void addKeyGradients(const QueryTile& queries, const KeyTile& tile, const SeenPairs& seen, const KeyGradients& sums,
+                       Tiles& tiles) const {
     const auto add = [&](const float* scores, const float* rows, float* to, std::int64_t width) {
-      attentionFunctions().multiply({.a = scores,
-                                     .aRow = kTileQueries,
-                                     .b = rows,
-                                     .bRow = width,
-                                     .c = to + rowInShare(tile.first) * width,
-                                     .cRow = width,
-                                     .m = tile.count,
-                                     .n = width,
-                                     .k = queries.count,
-                                     .accumulates = true});
+      multiplyScores({.a = scores,
+                      .aRow = kTileQueries,
+                      .b = rows,
+                      .bRow = width,
+                      .c = to + rowInShare(tile.first) * width,
+                      .cRow = width,
+                      .m = tile.count,
+                      .n = width,
+                      .k = queries.count,
+                      .accumulates = true},
+                     seen, TileRows::Keys);
     };
     if (m_pointers.dv) add(tiles.scores, tiles.gradientRows, sums.values, m_workspace.values.width());
     if (m_pointers.dk) add(tiles.gradScores, tiles.queryRows, sums.keys, m_workspace.keys.width());
   }
 
   /// dq += dS k; the scale follows when it is written.
-  void addQueryGradients(const QueryTile& queries, const KeyTile& tile, bool isFirst, Tiles& tiles) const {
+  void addQueryGradients(const QueryTile& queries, const KeyTile& tile, const SeenPairs& seen, bool isFirst,
+                         Tiles& tiles) const {
     const FloatRows keys = keysOf(queries);
     const std::int64_t width = m_workspace.keys.width();
-    attentionFunctions().multiply({.a = tiles.gradScores,
-                                   .aRow = 1,
-                                   .aCol = kTileQueries,
-                                   .b = keys.at(tile.first),
-                                   .bRow = keys.stride,
-                                   .c = tiles.gradQueries,
-                                   .cRow = width,
-                                   .m = queries.count,
-                                   .n = width,
-                                   .k = tile.count,
-                                   .accumulates = !isFirst});
+    multiplyScores({.a = tiles.gradScores,
+                    .aRow = 1,
+                    .aCol = kTileQueries,
+                    .b = keys.at(tile.first),
+                    .bRow = keys.stride,
+                    .c = tiles.gradQueries,
+                    .cRow = width,
+                    .m = queries.count,
+                    .n = width,
+                    .k = tile.count,
+                    .accumulates = !isFirst},
+                   seen, TileRows::Queries);
   }
 
   /// The sums of one share: its rows of a head follow each other.

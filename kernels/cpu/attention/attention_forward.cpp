@@ -144,29 +144,33 @@ class ForwardRun {
                         .m = tile.count,
                         .n = lanes,
                         .k = m_form.qkChannels});
-    if (changesScores(m_form))
-      functions.changeScores(tiles.scores, tile.count, lanes,
-                             tiles.changes.change(m_pointers.inputs, queries, tile, false));
+    ScoreChange change;
+    if (changesScores(m_form)) {
+      change = tiles.changes.change(m_pointers.inputs, queries, tile, false);
+      functions.changeScores(tiles.scores, tile.count, lanes, change);
+    }
+    const TileRange range = tiles.changes.range(queries, tile);
     functions.softmax({.scores = tiles.scores,
                        .keys = tile.count,
                        .queries = lanes,
-                       .range = tiles.changes.range(queries, tile),
+                       .range = range,
                        .largest = tiles.largest,
                        .sum = tiles.total,
                        .keep = tiles.keep});
     if (const float* const kept = tiles.changes.kept(queries, tile))
       for (std::int64_t i = 0; i < tile.count * kTileQueries; ++i) tiles.scores[i] *= kept[i];
-    functions.multiply({.a = tiles.scores,
-                        .aRow = 1,
-                        .aCol = kTileQueries,
-                        .b = values.at(tile.first),
-                        .bRow = values.stride,
-                        .c = tiles.sums,
-                        .cRow = m_workspace.values.width(),
-                        .m = queries.count,
-                        .n = m_workspace.values.width(),
-                        .k = tile.count,
-                        .keep = isFirst ? nullptr : tiles.keep});
+    multiplyScores({.a = tiles.scores,
+                    .aRow = 1,
+                    .aCol = kTileQueries,
+                    .b = values.at(tile.first),
+                    .bRow = values.stride,
+                    .c = tiles.sums,
+                    .cRow = m_workspace.values.width(),
+                    .m = queries.count,
+                    .n = m_workspace.values.width(),
+                    .k = tile.count,
+                    .keep = isFirst ? nullptr : tiles.keep},
+                   {.range = range, .visible = change.visible}, TileRows::Queries);
   }
 
   /// y = sums / total; 0 where a query has seen no key.

@@ -110,9 +110,22 @@ void multiply(const TileProduct& p) {
   for (; col < p.n; col += lanes) multiplyColumns<1>(p, col);
 }
 
+bool isFinite(const float* rows, std::int64_t stride, std::int64_t numRows, std::int64_t cols) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
+  V zeros = hn::Zero(D());  // stay so, but for NaN
+  for (std::int64_t row = 0; row < numRows; ++row) {
+    const float* const x = rows + row * stride;
+    std::int64_t col = 0;
+    for (; col + lanes <= cols; col += lanes) zeros = hn::MulAdd(hn::LoadU(D(), x + col), hn::Zero(D()), zeros);
+    if (col < cols) zeros = hn::MulAdd(loadTail(x + col, static_cast<std::size_t>(cols - col)), hn::Zero(D()), zeros);
+  }
+  return !(hn::GetLane(hn::SumOfLanes(D(), zeros)) != 0.0F);
+}
+
 // ---- scores
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::int32_t kMostKeys = std::numeric_limits<std::int32_t>::max();
 
 /// Every vector of a tile: f(offset).
 template <class Function>
@@ -151,7 +164,7 @@ class LaneRange {
   HWY_INLINE LaneRange(const TileRange& range, std::int64_t query)
       : m_isAll(!range.first),
         m_first(m_isAll ? hn::Zero(DInt()) : hn::LoadU(DInt(), range.first + query)),
-        m_last(m_isAll ? hn::Zero(DInt()) : hn::LoadU(DInt(), range.last + query)) {}
+        m_last(m_isAll ? hn::Set(DInt(), kMostKeys) : hn::LoadU(DInt(), range.last + query)) {}
 
   HWY_INLINE bool isAll() const { return m_isAll; }
   HWY_INLINE hn::Mask<D> sees(std::int64_t key) const {
@@ -225,9 +238,13 @@ void softmax(const SoftmaxTile& tile) {
   }
 }
 
-/// One vector of a tile. isSeen: of the range; not read where all are.
+/// One vector of a tile. isSeen: what the range shows of it; isAll: the range shows everything.
 HWY_INLINE void softmaxGradAt(const SoftmaxGradTile& tile, std::int64_t at, V lse, V delta, bool isAll,
                               hn::Mask<D> isSeen) {
+  if (tile.visible) {
+    isSeen = hn::And(isSeen, hn::Ne(hn::LoadU(D(), tile.visible + at), hn::Zero(D())));
+    isAll = false;
+  }
   V p = expOfScore(hn::Sub(hn::LoadU(D(), tile.scores + at), lse));
   V gradient = hn::LoadU(D(), tile.gradProbabilities + at);
   if (!isAll) p = hn::IfThenElseZero(isSeen, p);
@@ -240,7 +257,6 @@ HWY_INLINE void softmaxGradAt(const SoftmaxGradTile& tile, std::int64_t at, V ls
   V dS = hn::Mul(p, hn::Sub(gradient, delta));
   if (tile.slope) dS = hn::Mul(dS, hn::LoadU(D(), tile.slope + at));
   if (!isAll) dS = hn::IfThenElseZero(isSeen, dS);
-  if (tile.visible) dS = hn::IfThenElseZero(hn::Ne(hn::LoadU(D(), tile.visible + at), hn::Zero(D())), dS);
   hn::StoreU(shown, D(), tile.scores + at);
   hn::StoreU(dS, D(), tile.gradProbabilities + at);
 }
@@ -406,6 +422,7 @@ HeadRowFunctions rowFunctions() {
 
 AttentionFunctions makeAttentionFunctions() {
   return {.multiply = multiply,
+          .isFinite = isFinite,
           .changeScores = changeScores,
           .softmax = softmax,
           .softmaxGrad = softmaxGrad,

@@ -85,8 +85,22 @@ struct SoftmaxGradTile {
   const float* delta = nullptr;
 };
 
+/// Which pairs of a tile a product may use, where some are masked: key and query, counted from the tile's first.
+struct SeenPairs {
+  TileRange range;
+  const float* visible = nullptr;  // [keys, kTileQueries]; null: all
+
+  bool isAll() const { return !range.first && !visible; }
+  bool sees(std::int64_t key, std::int64_t query) const {
+    if (range.first && (key < range.first[query] || key >= range.last[query])) return false;
+    return !visible || visible[key * kTileQueries + query] != 0.0F;
+  }
+};
+
 struct AttentionFunctions {
   void (*multiply)(const TileProduct& product) = nullptr;
+  /// Are there no NaN and no infinity among the numbers?
+  bool (*isFinite)(const float* rows, std::int64_t stride, std::int64_t numRows, std::int64_t cols) = nullptr;
   void (*changeScores)(float* scores, std::int64_t keys, std::int64_t queries, const ScoreChange& change) = nullptr;
   void (*softmax)(const SoftmaxTile& tile) = nullptr;
   void (*softmaxGrad)(const SoftmaxGradTile& tile) = nullptr;

@@ -77,6 +77,32 @@ std::vector<QueryTile> queryTilesOf(const PlacedSequence& sequence, std::int64_t
   return tiles;
 }
 
+namespace {
+
+/// Pair by pair, without those that are masked.
+void multiplySeenPairs(const TileProduct& p, const SeenPairs& seen, TileRows rows) {
+  for (std::int64_t row = 0; row < p.m; ++row) {
+    float* const c = p.c + row * p.cRow;
+    const float kept = p.keep ? p.keep[row] : (p.accumulates ? 1.0F : 0.0F);
+    for (std::int64_t col = 0; col < p.n; ++col) c[col] = kept == 0.0F ? 0.0F : kept * c[col];
+    for (std::int64_t i = 0; i < p.k; ++i) {
+      if (rows == TileRows::Queries ? !seen.sees(i, row) : !seen.sees(row, i)) continue;
+      const float factor = p.a[row * p.aRow + i * p.aCol];
+      for (std::int64_t col = 0; col < p.n; ++col) c[col] += factor * p.b[i * p.bRow + col];
+    }
+  }
+}
+
+}  // namespace
+
+void multiplyScores(const TileProduct& product, const SeenPairs& seen, TileRows rows) {
+  const AttentionFunctions& functions = attentionFunctions();
+  if (seen.isAll() || functions.isFinite(product.b, product.bRow, product.k, product.n))
+    functions.multiply(product);
+  else
+    multiplySeenPairs(product, seen, rows);
+}
+
 bool changesScores(const AttentionForm& form) {
   return form.bias != AttentionBias::None || form.softcap != 0.0 || form.maskSlot >= 0;
 }

@@ -118,6 +118,13 @@ class ScoreTiles {
   float* m_kept = nullptr;
 };
 
+/// What the rows of a product with a tile of scores are; what it sums over is the other.
+enum class TileRows { Queries, Keys };
+
+/// A product whose A is a tile of probabilities or of their gradients, 0 where masked. What such a 0 would be
+/// multiplied by may be NaN or infinite, but it must not be seen.
+void multiplyScores(const TileProduct& product, const SeenPairs& seen, TileRows rows);
+
 /// Changes anything but masked ranges?
 bool changesScores(const AttentionForm& form);
 

@@ -1,6 +1,7 @@
 # Attention and what stands around it in PyTorch: scaled_dot_product_attention, rotary embedding, split, cat.
 # SPDX-License-Identifier: Apache-2.0
-"""What scaled_dot_product_attention has no argument for (sinks, a soft cap, packed sequences) is written out. Masks follow TransformerEngine: see the help of the op's attributes."""
+"""What scaled_dot_product_attention has no argument for (sinks, a soft cap, packed sequences) is written out.
+Masks follow TransformerEngine: see the help of the op's attributes."""
 
 import math
 

@@ -56,22 +56,25 @@ TEST(Attention, OfHeadsOfAnySizeIsLikeTheReference) {
                           PassKind::Training);
 }
 
-/// Later tokens are not seen, whatever they are; a NaN stays in the rows that see it.
+/// What a query does not see does not reach it, whatever it is.
 TEST(Attention, PropagatesNanAndInfinityLikeTheReference) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const OpSample sample = attentionSample({.B = 1, .queries = 7, .keys = 7, .H = 2, .G = 1, .D = 4, .Dv = 4});
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Forward);
-  for (const char* name : {"x", "k"})
-    for (const double value : {std::nan(""), kInfinity, -kInfinity}) {
-      const TensorSpec& spec = graph.value(graph.findValue(name)).spec;
-      std::vector<double> values(static_cast<std::size_t>(spec.numElements()), 0.5);
-      values[values.size() / 2] = value;
-      const NamedTensors given = {{name, Tensor::fromDoubles(spec, values)}};
-      EXPECT_EQ(firstNonFiniteDifference(runPlan(graph, unfused(graph), onThreads(1), 1, given),
-                                         runPlan(graph, unfused(graph), makeReferenceBackend(), 1, given)),
-                "")
-          << name << " with " << value;
-    }
+  const AttentionExtents extents{.B = 1, .queries = 7, .keys = 7, .H = 2, .G = 1, .D = 4, .Dv = 4};
+  for (const char* mask : {"causal", "arbitrary"}) {
+    const OpSample sample = attentionSample(extents, {{"attn_mask_type", std::string(mask)}});
+    const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+    for (const char* name : {"x", "k", "v"})
+      for (const double value : {std::nan(""), kInfinity, -kInfinity}) {
+        const TensorSpec& spec = graph.value(graph.findValue(name)).spec;
+        std::vector<double> values(static_cast<std::size_t>(spec.numElements()), 0.5);
+        values[values.size() / 2] = value;
+        const NamedTensors given = {{name, Tensor::fromDoubles(spec, values)}};
+        EXPECT_EQ(firstNonFiniteDifference(runPlan(graph, unfused(graph), onThreads(1), 1, given),
+                                           runPlan(graph, unfused(graph), makeReferenceBackend(), 1, given)),
+                  "")
+            << mask << ", " << name << " with " << value;
+      }
+  }
 }
 
 /// Dropout and every sum but that of dq's shares do not depend on how the work is divided.
