@@ -17,7 +17,7 @@ import unittest
 KIT, MODULE = map(pathlib.Path, sys.argv[1:3])
 SECONDS = 60
 # What this GPU cannot do: it compiles no code, has no memory for the peaks, and a fault is the end of its process.
-NOT_HERE = {"tests", "bench_layers", "bench_ops", "forced_fault"}
+NOT_HERE = {"tests", "bench_attention", "bench_layers", "bench_ops", "forced_fault"}
 
 
 class UnpackedKit(unittest.TestCase):

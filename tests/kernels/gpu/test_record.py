@@ -132,7 +132,8 @@ class Order(Scene):
         kit.record()
         runs = kit.calls("fuseline run")
         for call in runs:
-            self.assertTrue((EXAMPLES / pathlib.Path(call.split()[2]).name).is_file(), call)
+            name = pathlib.Path(call.split()[2]).name
+            self.assertTrue((EXAMPLES / name).is_file() or (HERE / "record" / name).is_file(), call)
         files = [call.split(" -o ")[1].split()[0] for call in runs]
         self.assertEqual(len(set(files)), len(files))
         for recipe in ("None", "DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling"):
@@ -204,7 +205,7 @@ class Failures(Scene):
         done = kit.record("--only", "bench")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("This page could not be written", kit.summary())
-        self.assertEqual(len(kit.outcomes()), 3)
+        self.assertEqual(len(kit.outcomes()), 4)
 
 
 class Time(Scene):

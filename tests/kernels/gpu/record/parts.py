@@ -53,7 +53,7 @@ class Parts:
 
     def all(self):
         """In the order in which they are run."""
-        return [*self._first(), *self._correctness(), *self._runs(), *self._peers(), *self._benchmarks(), *self._last()]
+        return [*self._first(), *self._correctness(), *self._runs(), *self._attention(), *self._peers(), *self._benchmarks(), *self._last()]
 
     def _first(self):
         facts = ("sh", "-c", FACTS, "facts", sys.executable, self._fuseline)
@@ -94,6 +94,17 @@ class Parts:
                      "--iterations", iterations, "--timing", timing, "-o", str(self._folder / file))
         return _part(name, limit, arguments, share=share, files=(file,))
 
+    def _attention(self):
+        """Packed projections to attention: 32 heads of 128 channels, each four with one key head, of 4096 tokens or more."""
+        for tokens in (128,) if self._is_quick else (2048, 512, 8192):
+            sequences, groups, iterations = (1, 1, 2) if self._is_quick else (max(1, 4096 // tokens), 8, 15)
+            name = f"attention_{tokens}"
+            file = f"runs/{name}.fuserun"
+            arguments = (self._fuseline, "run", str(self._kit / "share" / "fuseline" / "record" / "attention.fuseline"),
+                         "--device", "cuda", "--set", f"S={tokens}", "--set", f"B={sequences}", "--set", f"G={groups}",
+                         "--iterations", str(iterations), "--timing", "events", "-o", str(self._folder / file))
+            yield _part(name, 40, arguments, share=0.1, files=(file,))
+
     def _llama(self):
         return str(self._kit / "share" / "fuseline" / "examples" / "llama_mlp.fuseline")
 
@@ -114,6 +125,7 @@ class Parts:
         return _part(f"peer_{name}", limit, arguments, share=0.4, files=(file,), lacking=lacking)
 
     def _benchmarks(self):
+        yield self._bench("bench_attention", 30, 0.3, "ops", "--device", "cuda", "--only", "DotProductAttention")
         yield self._bench("bench_layers", 60, 0.3, "ops", "--device", "cuda", "--only", "layers")
         yield self._bench("bench_gpu", 240, 0.5, "gpu", "--device", "cuda", "--records", str(self._folder / "runs"),
                           *(("--only", "elementwise-chain") if self._is_quick else ()))

@@ -161,7 +161,7 @@ def _share(share):
 
 
 def _ops(results):
-    for name in ("bench_layers", "bench_ops"):
+    for name in ("bench_attention", "bench_layers", "bench_ops"):
         rows = [row for row in read_lines(results.folder / f"{name}.jsonl")[1:] if not row["isView"]]
         poor = [row for row in rows if not row["meets"]]
         if rows:
