@@ -58,7 +58,7 @@ class ChangeMapper {
     }
   }
 
-  /// Of blocks that changed inside, and of those that hold instances of them.
+  /// Marks instances of blocks that changed inside, directly or through inner blocks.
   void markInstances() {
     std::map<std::string, std::size_t> changed;
     for (std::size_t i = 0; i < m_changes.size(); ++i)
@@ -99,7 +99,7 @@ class ChangeMapper {
       if (!known.contains({link.from, link.to})) m_map.newLinks.push_back(link);
   }
 
-  /// Upstream first: what follows comes to stand where it was.
+  /// Upstream first: later ops take over the position.
   void findNeighbour(ChangeMap::Ghost& ghost) const {
     for (const bool isUpstream : {true, false})
       if (const std::string found = nearestFrom(ghost.id, isUpstream); !found.empty()) {

@@ -1,4 +1,4 @@
-// ChangeMap: where a picture of a document shows what is not as in another one. Knows no colours and no places.
+// ChangeMap: marks for the differences of a document in its picture, without colors and positions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,8 +13,8 @@
 namespace fuseline {
 
 struct ChangeMap {
-  /// An op, an input or an output that is there, by its id: what became of it, and which change says so. Of an instance
-  /// of a block that changed inside, the first change in there.
+  /// An existing op, input or output, by its id: its kind of change, and the index of the change. For an instance of a
+  /// block that changed inside, the first change in there.
   struct Mark {
     DocumentChange::Kind kind = DocumentChange::Kind::Changed;
     std::size_t change = 0;
@@ -50,7 +50,7 @@ struct ChangeMap {
   std::vector<Wire> newLinks;
 };
 
-/// Of the pipelines themselves, not of the insides of blocks. `changes`: all of both documents.
+/// Map of the top level of the pipelines, without the insides of blocks. `changes`: all of both documents.
 ChangeMap changeMap(const PipelineDocument& base, const PipelineDocument& next,
                     const std::vector<DocumentChange>& changes);
 

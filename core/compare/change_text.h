@@ -1,4 +1,4 @@
-// What a change of a document says in words and signs, the same on the command line and in the window.
+// Texts and signs of a document's change, the same on the command line and in the window.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,10 +11,10 @@ namespace fuseline {
 /// '+' added, '-' removed, '~' changed, '>' renamed.
 char markOf(DocumentChange::Kind kind);
 
-/// "eps 1e-05 -> 1e-06"; of what is there on one side only, its value: of whole blocks the beginning.
+/// "eps 1e-05 -> 1e-06"; for a value on one side only, the value; for a whole block, its beginning.
 std::string fieldText(const FieldChange& field, DocumentChange::Kind kind);
 
-/// What changed of it, without what it is: "eps 1e-05 -> 1e-06, bias false -> true", "-> first".
+/// Changed fields, without the subject: "eps 1e-05 -> 1e-06, bias false -> true", "-> first".
 std::string fieldsText(const DocumentChange& change);
 
 /// "~ fc1  bias false -> true", "> norm  -> first".

@@ -1,4 +1,4 @@
-// Compares what the file says of two documents.
+// Compares the file contents of two documents.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/document_difference.h"
 
@@ -44,14 +44,14 @@ const Json& memberOf(const Json& json, const char* name) {
 
 // ---- Entries of lists.
 
-/// An entry of a list: what tells it from others, and what else is said of it.
+/// An entry of a list: its key, and its other fields.
 struct Entry {
   std::string id;
   Json content;
 };
 using Entries = std::vector<Entry>;
 
-/// Of inputs, ops and outputs.
+/// Entry of an input, op or output.
 Entry entryOf(const Json& item) {
   const Json& id = memberOf(item, "id");
   if (!id.is_string()) return {.id = {}, .content = item};
@@ -71,7 +71,7 @@ Entries entriesOf(const Json& list, Entry (*read)(const Json&)) {
   return entries;
 }
 
-/// Attributes stand beside what else is said of an op.
+/// Attributes are listed with the other fields of an op.
 std::vector<FieldChange> contentChanges(const Json& base, const Json& next) {
   const bool haveAttributes = memberOf(base, "attributes").is_object() && memberOf(next, "attributes").is_object();
   if (!haveAttributes) return changedFields(base, next);
@@ -122,7 +122,7 @@ std::multiset<std::string> idsOf(const Entries& entries) {
   return ids;
 }
 
-/// Those of which there is one only, and none on the other side, by what is said of them.
+/// Entries that are unique by their fields and missing on the other side.
 std::map<std::string, std::vector<const Entry*>> loneEntries(const std::vector<const Entry*>& entries,
                                                              const std::multiset<std::string>& own,
                                                              const std::multiset<std::string>& others) {

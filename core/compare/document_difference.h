@@ -1,4 +1,4 @@
-// DocumentDifference: what two documents do not have in common, by id.
+// DocumentDifference: the differences of two documents, by id.
 // How lists are ordered in a file says nothing, but for the ports of a block; the view is left out unless asked for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,7 +21,7 @@ struct FieldChange {
   bool operator==(const FieldChange&) const = default;
 };
 
-/// Of all members, in the base's order, then those that only `next` has. Two values that are no objects are one field
+/// Changed members, in the base's order, then those that only `next` has. Two values that are not objects are one field
 /// without a name; an object beside something else, too.
 std::vector<FieldChange> changedFields(const Json& base, const Json& next);
 
@@ -36,7 +36,7 @@ struct DocumentChange {
   /// An op, a symbol ...; of a wire where it ends. Empty: the section as a whole.
   std::string id;
   std::string newId;  // Renamed only
-  /// Of what was added or removed, everything that the file says of it.
+  /// For an added or removed item, all fields in the file.
   std::vector<FieldChange> fields;
   bool operator==(const DocumentChange&) const = default;
 };
@@ -53,8 +53,8 @@ struct DifferenceOptions {
   bool withView = false;
 };
 
-/// Empty: both documents mean the same. An op or an input whose id alone is another was renamed: what reads it did not
-/// change. Ids that are there twice are told apart by their order.
+/// Empty: both documents are equivalent. An op or input with only another id was renamed: its consumers did not
+/// change. Duplicate ids are distinguished by their order.
 std::vector<DocumentChange> documentDifference(const PipelineDocument& base, const PipelineDocument& next,
                                                const DifferenceOptions& options = {});
 

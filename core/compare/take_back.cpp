@@ -30,7 +30,7 @@ int indexOf(const std::vector<Item>& list, std::string_view id) {
   return static_cast<int>(std::ranges::find(list, id, &Item::id) - list.begin());
 }
 
-/// Where an item of one list belongs in another: behind the nearest one before it that is there, or first.
+/// Index of an item of one list in another: after the nearest earlier item that both have, or first.
 template <class Then, class Now, class Same>
 int placeBehind(const Then& then, std::size_t index, const Now& now, Same isSame) {
   while (index-- > 0) {
@@ -60,7 +60,7 @@ bool isTensorSource(const DocumentBlock& block, std::string_view id) {
   return itemOf(block.inputs, id) || itemOf(block.ops, id);
 }
 
-/// In the order of another list; what that one does not have stays behind.
+/// Sorts in the order of another list; items that it does not have go to the end.
 template <class Item>
 void sortAs(std::vector<Item>& list, const std::vector<Item>& order,
             const std::map<std::string, std::string>& renames) {
@@ -74,7 +74,7 @@ void sortAs(std::vector<Item>& list, const std::vector<Item>& order,
   std::ranges::stable_sort(list, {}, rankOf);
 }
 
-/// Of the block itself; its view has fields of its own.
+/// Reverts unknown fields of the block itself; its view has fields of its own.
 void takeUnknownFields(DocumentBlock& block, const DocumentBlock& base) {
   block.extra.erase("");
   if (const auto fields = base.extra.find(""); fields != base.extra.end()) block.extra[""] = fields->second;
@@ -93,14 +93,13 @@ class Restoration {
 
   Result<Edit> run() && {
     if (!m_change.block.empty() && (!m_base.findBlock(m_change.block) || !m_scratch.findBlock(m_change.block)))
-      refuse(fmt::format("Block {} is no block that can be edited.", m_change.block));
+      refuse(fmt::format("Block {} cannot be edited.", m_change.block));
     else
       takeSection();
     if (m_problem) return *m_problem;
-    if (m_edits.empty()) return Error{"There is nothing to take back any more."};
-    return Edit(
-        EditGroup{.label = fmt::format("Take back: {} {}", fuseline::placeOf(m_change), kindName(m_change.kind)),
-                  .edits = std::move(m_edits)});
+    if (m_edits.empty()) return Error{"Nothing to revert: the pipelines no longer differ here."};
+    return Edit(EditGroup{.label = fmt::format("Revert: {} {}", fuseline::placeOf(m_change), kindName(m_change.kind)),
+                          .edits = std::move(m_edits)});
   }
 
  private:
@@ -140,8 +139,8 @@ class Restoration {
       case Section::Blocks: return takeBlock();
       case Section::Recipe: return addOutside(SetRecipe{m_base.recipe()});
       case Section::Fusion: return addOutside(SetFusion{m_base.fusion()});
-      case Section::View: return refuse("How a pipeline is laid out is not taken back here.");
-      case Section::File: return refuse("These are fields that this version does not know, so it cannot edit them.");
+      case Section::View: return refuse("Layout changes cannot be reverted here.");
+      case Section::File: return refuse("This version does not know these fields, so it cannot edit them.");
     }
   }
 
@@ -164,7 +163,7 @@ class Restoration {
     if (m_change.kind == Kind::Added) return addOutside(RemoveBlock{name});
     if (!m_base.findBlock(name)) return refuse(fmt::format("Block {} of the base cannot be read.", name));
     if (m_change.kind == Kind::Removed) return putBackBlock(name);
-    if (!m_scratch.findBlock(name)) return refuse(fmt::format("Block {} is no block that can be edited.", name));
+    if (!m_scratch.findBlock(name)) return refuse(fmt::format("Block {} cannot be edited.", name));
     DocumentBlock block = *m_scratch.findBlock(name);
     const DocumentBlock& base = *m_base.findBlock(name);
     const std::map<std::string, std::string> renames = renamedIds(m_changes, name);
@@ -187,7 +186,7 @@ class Restoration {
 
   void takeNode() {
     if (isAmbiguous(then(), m_change.id) || isAmbiguous(now(), currentId()))
-      return refuse(fmt::format("There are several nodes with the id {}; rename one of them first.", m_change.id));
+      return refuse(fmt::format("Several nodes have the id {}. Rename one of them first.", m_change.id));
     switch (m_change.kind) {
       case Kind::Added: return removeNode(m_change.id);
       case Kind::Removed: return putBackNode(m_change.id);
@@ -234,7 +233,7 @@ class Restoration {
     for (const Endpoint& reader : readers) putBackWiresInto(reader);
   }
 
-  /// Outputs that read the node read again what they did, or nothing; those that are as new as the node go with it.
+  /// Outputs connected to the node get their former source, or none; outputs as new as the node are removed with it.
   void freeOutputsOf(const std::string& id) {
     const std::vector<DocumentOutput> outputs = now().outputs;
     for (const DocumentOutput& output : outputs) {
@@ -275,7 +274,7 @@ class Restoration {
     add(AddInput{then().inputs[index], placeInList(then().inputs, index, now().inputs)});
   }
 
-  /// An instance needs its block, and what stands in that.
+  /// An instance needs its block, and the contents of it.
   void putBackBlocksOf(const DocumentOp& op) {
     for (const std::string& name : blocksUsedBy(m_base, std::span(&op, 1)))
       if (!m_scratch.findBlock(name)) putBackBlock(name);
@@ -296,10 +295,11 @@ class Restoration {
   void takeWire() {
     const Endpoint to = parseEndpoint(m_change.id);
     if (!isTensorSource(now(), to.node) && m_change.kind != Kind::Added)
-      return refuse(fmt::format("{} is gone: take that back first.", to.node));
+      return refuse(fmt::format("{} has been removed. Restore it first.", to.node));
     for (const Wire& wire : then().wires)
       if (nowOf(wire.to) == to && !isThere(wire.from))
-        return refuse(fmt::format("{}, which {} read, is gone: take that back first.", wire.from.node, m_change.id));
+        return refuse(fmt::format("{0} was an input of {1} and has been removed. Restore {0} first.", wire.from.node,
+                                  m_change.id));
     putBackWiresInto(to);
   }
 
@@ -319,12 +319,13 @@ class Restoration {
 
   void takeOutput() {
     if (isAmbiguous(then(), m_change.id) || isAmbiguous(now(), m_change.id))
-      return refuse(fmt::format("There are several nodes with the id {}; rename one of them first.", m_change.id));
+      return refuse(fmt::format("Several nodes have the id {}. Rename one of them first.", m_change.id));
     if (m_change.kind == Kind::Added) return removeOutput(m_change.id);
     const DocumentOutput* output = itemOf(then().outputs, m_change.id);
     if (!output) return;
     if (!output->from.node.empty() && !isThere(output->from))
-      return refuse(fmt::format("{}, which {} read, is gone: take that back first.", output->from.node, output->id));
+      return refuse(fmt::format("{0} was an input of {1} and has been removed. Restore {0} first.", output->from.node,
+                                output->id));
     if (m_change.kind == Kind::Removed) return putBackOutput(*output);
     DocumentOutput changed = *output;
     changed.from = nowOf(output->from);
@@ -370,14 +371,14 @@ class Restoration {
     return placeBehind(before, index, list, [this](const Item& a, const Item& b) { return nowOf(a.id) == b.id; });
   }
 
-  /// What a wire of the base begins at; one that began nowhere may do so again.
+  /// Whether the source of a base's wire exists; a wire without a source may be restored as such.
   bool isThere(const Endpoint& from) const {
     return isTensorSource(now(), nowOf(from.node)) || !isTensorSource(then(), from.node);
   }
 
   bool isFree(const std::string& id) {
     const bool isTaken = isTensorSource(now(), id) || itemOf(now().outputs, id);
-    if (isTaken) refuse(fmt::format("The id {} is taken by another node now: rename or remove that one first.", id));
+    if (isTaken) refuse(fmt::format("The id {} is now used by another node. Rename or remove that one first.", id));
     return !isTaken;
   }
 

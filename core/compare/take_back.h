@@ -1,4 +1,4 @@
-// Takes single changes back: edits that put into a document what another one says. Pure functions.
+// Reverts single changes: edits that restore the state of another document. Pure functions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,10 +10,9 @@
 
 namespace fuseline {
 
-/// An edit of `next` after which it says of this change what `base` says. `changes`: all of both documents; it is one
-/// of them. A node that is put back gets its place, its wires whose other ends are there, and the outputs that read it;
-/// one that is removed leaves to its readers what they read in the base. Errors: a sentence: it cannot be edited, or
-/// something else must be taken back first.
+/// An edit of `next` that reverts this change to `base`. `changes`: all changes of both documents, including this one.
+/// A restored node gets its position, its outputs, and its wires whose other ends exist; consumers of a removed node
+/// get their source in the base. Errors: the change cannot be reverted, or another change must be reverted first.
 Result<Edit> takeBack(const PipelineDocument& base, const PipelineDocument& next,
                       std::span<const DocumentChange> changes, const DocumentChange& change);
 

@@ -1,4 +1,4 @@
-// Reads the pipeline file. This file finds what is wrong with the text and its structure; what is wrong with the
+// Reads the pipeline file. This file reports problems of the text and its structure; problems of the
 // pipeline itself is found by lowering, which also sees edited documents.
 // A value of the wrong type stays in the extra bag of its object under its own name, so that saving loses nothing.
 // SPDX-License-Identifier: Apache-2.0
@@ -81,7 +81,7 @@ class DocumentReader {
     if (!m_text.starts_with(kByteOrderMark)) return;
     m_start = kByteOrderMark.size();
     report(Severity::Note, "byte-order-mark", 0, "",
-           "The file begins with a byte-order mark; it is not written back, because JSON has none.");
+           "The file begins with a byte-order mark, which JSON does not allow. It will not be written again.");
   }
 
   void readFile() {
@@ -117,14 +117,14 @@ class DocumentReader {
     else if (m_tree[*format].scalar != Json(kFormatName))
       report(Severity::Error, "wrong-format", m_tree[*format].offset, "/format",
              m_tree[*format].scalar == Json(kRunFormatName)
-                 ? "The file is a measured run, not a pipeline: the designer opens it, and `fuseline compare` and "
-                   "`fuseline export` read it."
+                 ? "The file is a measured run, not a pipeline. Open it in the designer, or use `fuseline compare` or "
+                   "`fuseline export`."
                  : fmt::format("The format is {}; expected \"{}\".", excerpt(*format), kFormatName));
     if (const auto version = object(fields, "formatVersion", "", extra))
       readVersion(*version);
     else if (!fields.contains("formatVersion"))
       report(Severity::Warning, "missing-field", m_tree[0].offset, "",
-             fmt::format("The file has no \"formatVersion\"; it is read as {}.{}.", kFormatMajor, kFormatMinor));
+             fmt::format("The file has no \"formatVersion\"; reading it as {}.{}.", kFormatMajor, kFormatMinor));
   }
 
   void readVersion(Index i) {
@@ -136,15 +136,14 @@ class DocumentReader {
     if (major > kFormatMajor) {
       document().m_isReadOnly = true;
       extra["major"] = major;
-      report(
-          Severity::Error, "newer-major", m_tree[i].offset, "/formatVersion",
-          fmt::format("The file has format version {}.{}; this program knows {}.{} and opens it read-only. Use a newer "
-                      "Fuseline to edit or run it.",
-                      major, minor, kFormatMajor, kFormatMinor));
+      report(Severity::Error, "newer-major", m_tree[i].offset, "/formatVersion",
+             fmt::format("The file has format version {}.{}, but this program supports {}.{} and opens it read-only. "
+                         "Use a newer Fuseline to edit or run it.",
+                         major, minor, kFormatMajor, kFormatMinor));
     } else if (minor > kFormatMinor) {
       report(Severity::Warning, "newer-minor", m_tree[i].offset, "/formatVersion",
-             fmt::format("The file has format version {}.{}; this program knows {}.{}. What it does not know is kept "
-                         "and written back.",
+             fmt::format("The file has format version {}.{}; this program supports {}.{}. Unknown parts are kept and "
+                         "written back.",
                          major, minor, kFormatMajor, kFormatMinor));
     }
   }
@@ -239,11 +238,11 @@ class DocumentReader {
     const bool isWire = ends.size() == 2 && m_tree.isString(ends[0].value) && m_tree.isString(ends[1].value);
     if (!isWire) {
       report(Severity::Error, "wrong-type", m_tree[i].offset, pointer,
-             fmt::format("A wire is a pair of texts such as [\"norm.y\", \"fc1.x\"], not {}; it is left out.",
+             fmt::format("A wire is {}; expected a pair of texts such as [\"norm.y\", \"fc1.x\"]. It is ignored.",
                          excerpt(i)));
       return;
     }
-    // The place is kept under the wire's number in the document, which is what lowering knows.
+    // The position is stored under the wire's index in the document, which lowering uses.
     const std::string list = pointer.substr(0, pointer.rfind('/'));
     const std::string place = fmt::format("{}/{}", list, block.wires.size());
     locate(i, place);
@@ -288,7 +287,7 @@ class DocumentReader {
     return parts.size() == 2 ? std::optional(Position{parts[0], parts[1]}) : std::nullopt;
   }
 
-  // Of a list; none where one of them is something else.
+  // The integers of a list; empty if it has another element.
   std::vector<int> integers(Index i) const {
     std::vector<int> values;
     for (const JsonTree::Child& part : m_tree.isArray(i) ? m_tree.children(i) : std::vector<JsonTree::Child>{}) {
@@ -385,10 +384,10 @@ class DocumentReader {
     const bool isOfFile = pointer.find('/', 1) != std::string::npos && std::ranges::count(kFileFields, name) > 0;
     const std::string meant = isOfFile ? std::string() : misspelt(name, known);
     if (!isOfFile && meant.empty()) return;
-    const std::string hint = isOfFile ? fmt::format("\"{}\" belongs into the outermost object of the file.", name)
+    const std::string hint = isOfFile ? fmt::format("\"{}\" belongs in the outermost object of the file.", name)
                                       : fmt::format("Did you mean \"{}\"?", meant);
     report(Severity::Warning, "unknown-field", m_tree[value].offset, pointer,
-           fmt::format("\"{}\" is no field of this object and does nothing here. {}", name, hint));
+           fmt::format("\"{}\" is not a field of this object and has no effect. {}", name, hint));
   }
 
   // use(name, value, pointer) for every member whose key is the first of its name.
@@ -409,9 +408,9 @@ class DocumentReader {
     const auto [line, column] = place(m_tree[first].offset);
     report(
         Severity::Error, "duplicate-key", m_tree[second].offset, pointer,
-        fmt::format("The key \"{}\" is given twice in one object, first in line {}, column {}; the second value {} is "
-                    "left out.",
-                    name, line, column, excerpt(second + 1)));
+        fmt::format(
+            "The key \"{}\" occurs twice in one object, first in line {}, column {}. The second value {} is ignored.",
+            name, line, column, excerpt(second + 1)));
   }
 
   void noteDuplicates(Index i, const std::string& pointer) {

@@ -23,16 +23,16 @@ const std::vector<DocumentTemplate>& documentTemplates() {
       {"gpt-mlp", "The MLP of GPT: LayerNorm, Linear, GELU, Linear, and a residual.", texts.gpt_mlp},
       {"llama-mlp", "The MLP of Llama: RMSNorm, Linear, SwiGLU, Linear, and a residual.", texts.llama_mlp},
       {"layernorm-mlp", "LayerNorm, Linear, GELU, Linear, without a residual.", texts.layernorm_mlp},
-      {"residual-norm", "A residual is added, handed on, and normalized for a Linear.", texts.residual_norm},
-      {"elementwise-chain", "Scales, a bias and GELU in a row: bound by memory, so fusion counts most.",
-       texts.elementwise_chain},
+      {"residual-norm", "A residual is added, passed on, and normalized for a Linear.", texts.residual_norm},
+      {"elementwise-chain", "Scales, a bias and GELU: memory-bound, so fusion helps most.", texts.elementwise_chain},
       {"grouped-mlp", "A mixture of experts: GroupedLinear, ScaledSwiGLU, GroupedLinear, by split sizes.",
        texts.grouped_mlp},
       {"gpt-oss-experts", "Experts as in gpt-oss, half as wide: biases, and the clamped gate.", texts.gpt_oss_experts},
       {"tensor-parallel-mlp", "Split by columns, then by rows over ranks, with sequence parallelism.",
        texts.tensor_parallel_mlp},
       {"transformer-stack", "Two feed-forward layers with residuals: one block, used twice.", texts.transformer_stack},
-      {"llama-layer", "A layer of Llama with its attention, which is an op External: not run.", texts.llama_layer},
+      {"llama-layer", "A layer of Llama with its attention as an External op, which is not executed.",
+       texts.llama_layer},
   };
   return templates;
 }

@@ -1,4 +1,4 @@
-// Lowers ops in topological order. A problem of one op is reported where it arises; ops behind it are skipped silently,
+// Lowers ops in topological order. A problem of one op is reported at its origin; downstream ops are skipped silently,
 // so that only root causes are listed. An instance of a block is lowered in its place, op by op.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/lowering.h"
@@ -97,7 +97,7 @@ Result<std::vector<TensorSpec>> inferChain(const std::vector<Part>& parts, std::
   });
 }
 
-// What the lowering of a file shares between its pipeline and the instances of its blocks.
+// State of a lowering, shared by the pipeline and the instances of its blocks.
 struct LoweringContext {
   LoweringContext(const PipelineDocument& written, const LoweringOptions& options, const SourceMap* sourceMap)
       : document(written),
@@ -125,7 +125,7 @@ struct LoweringContext {
   BlockTable blocks;
   Section pipeline;
   std::unordered_map<std::string, Section> sections;  // by name of the block
-  std::unordered_set<const Section*> lowered;         // what is wrong with a section itself is said only once
+  std::unordered_set<const Section*> lowered;         // problems of a section itself are reported only once
   GraphBuilder builder;
   std::size_t numExpandedOps = 0;
 };
@@ -203,7 +203,7 @@ class SectionLowering {
     warnOfMixedDTypes(index, *inputs);
   }
 
-  // What it reads becomes an output, and what it makes an input, under the names that tensors of ops have.
+  // Its inputs become outputs of the pipeline, and its outputs inputs, under the names of op tensors.
   void cutAt(std::size_t index, const std::vector<ValueId>& values) {
     InferenceProblem problem;
     const Part whole = asWhole(index);
@@ -216,12 +216,12 @@ class SectionLowering {
           m_builder.addInput(whole.id + "." + type(index).outputs[port].name, (*made)[port]));
     if (!m_isFirstTime) return;
     m_sink.report(Severity::Note, kExternalCode, {opPointer(index), op(index).id, {}},
-                  fmt::format("{} ({}) is not run: what it reads is an output of what runs, what it makes an input, "
-                              "drawn from the seed. Its time is in no figure.",
+                  fmt::format("{} ({}) is not executed. Its inputs become outputs of the pipeline; its outputs become "
+                              "inputs filled with random values from the seed. It is not included in any timing.",
                               op(index).id, op(index).operation));
   }
 
-  // An input of the pipeline, or what another such op makes, is computed by nothing.
+  // Inputs of the pipeline, and outputs of other ops that are not executed, have no producer.
   void handOut(const std::string& name, ValueId value) {
     m_builder.addAlias(name, value);
     if (m_builder.partial().value(value).producer >= 0) m_builder.addOutput(name, value);
@@ -242,7 +242,7 @@ class SectionLowering {
                               port, m_builder.partial().value(*value).name));
   }
 
-  Repair useAgain(std::size_t index) const { return {"Use " + op(index).id + " again", SetBypassed{op(index).id, {}}}; }
+  Repair useAgain(std::size_t index) const { return {"Re-enable " + op(index).id, SetBypassed{op(index).id, {}}}; }
 
   bool hasExtraReaders(std::size_t index) const { return extraReaders().contains(index); }
 
@@ -252,14 +252,14 @@ class SectionLowering {
     const std::string id = op(index).id;
     m_sink
         .error(kBypassRefusedCode, {opPointer(index) + "/bypassed", id, reader->second.port},
-               fmt::format("{}: it is bypassed, but {} reads {}.{}; a bypassed op has its main output only. Bypass "
-                           "what reads it, too, or use {} again.",
+               fmt::format("{0} is bypassed, but {1} still consumes {2}.{3}. A bypassed op provides only its main "
+                           "output. Bypass the consumer as well, or re-enable {4}.",
                            id, reader->second.by, id, reader->second.port, id))
         .repairs = {useAgain(index)};
     return true;
   }
 
-  // Of bypassed ops: who reads an extra output of theirs.
+  // A consumer of an extra output of a bypassed op.
   struct ExtraReader {
     std::string port;
     std::string by;  // "add.extra", "output y"
@@ -289,7 +289,7 @@ class SectionLowering {
     return readers;
   }
 
-  // What comes in goes out in its place, so both must be alike, as far as what goes out is known.
+  // The main input replaces the main output, so both need the same spec, if the output's is known.
   bool keepsTensor(std::size_t index, ValueId value) {
     const std::optional<TensorSpec> result = resultOf(index);
     const TensorSpec& spec = m_builder.partial().value(value).spec;
@@ -297,14 +297,14 @@ class SectionLowering {
     const std::string id = op(index).id;
     m_sink
         .error(kBypassRefusedCode, {opPointer(index) + "/bypassed", id, type(index).inputs.front().name},
-               fmt::format("{}: it is bypassed, but makes {} of {}; what reads {}.{} would get another tensor. Only "
-                           "ops that keep shape and dtype can be bypassed: use {} again.",
+               fmt::format("{0} is bypassed, but turns {2} into {1}, so consumers of {3}.{4} would get another tensor. "
+                           "Only ops that keep shape and dtype can be bypassed. Re-enable {5}.",
                            id, toString(*result), toString(spec), id, type(index).outputs.front().name, id))
         .repairs = {useAgain(index)};
     return false;
   }
 
-  // What the op would make, were it used; nothing where that is not known, as of an instance of a block.
+  // Output that the op would produce if it were not bypassed; nullopt if unknown, as for an instance of a block.
   std::optional<TensorSpec> resultOf(std::size_t index) const {
     const ResolvedAttributes& resolved = m_section.attributes(index);
     const auto values = sourceValues(index);
@@ -316,7 +316,7 @@ class SectionLowering {
     return results ? std::optional(results->front()) : std::nullopt;
   }
 
-  // What is not run has no parts, but shapes as a whole.
+  // An op that is not executed has no parts, but shapes as a whole.
   Part asWhole(std::size_t index) const {
     return {pathOf(index), m_section.type(index), m_section.attributes(index).values};
   }
@@ -357,8 +357,8 @@ class SectionLowering {
     const DocumentOp& written = op(index);
     m_sink
         .report(Severity::Warning, "sequential-ports", {attributePointer(index, kSequentialAttribute), written.id, {}},
-                fmt::format("{}: {} is on, but block {} has {} and {}; a nested Sequential of "
-                            "TransformerEngine takes one tensor and gives one, so that this runs here only.",
+                fmt::format("{}: {} is on, but block {} has {} and {}. TransformerEngine's nested Sequential has one "
+                            "input and one output, so this runs only in Fuseline.",
                             written.id, kSequentialAttribute, blockNameOf(written),
                             counted(block.inputs.size(), "input"), counted(block.outputs.size(), "output")))
         .repairs = {
@@ -373,13 +373,13 @@ class SectionLowering {
     if (m_context.numExpandedOps <= BlockTable::kMaxOps) return true;
     if (!wasFull)
       m_sink.error("too-many-ops", {opPointer(index), op(index).id, {}},
-                   fmt::format("{}: with the {} ops of this instance of block {} there are more than {} ops; that is "
-                               "the most a pipeline can have. Use fewer instances.",
+                   fmt::format("{}: with the {} ops of this instance of block {}, the pipeline has more than {} ops, "
+                               "the maximum. Use fewer instances.",
                                op(index).id, block.numOps, block.name, BlockTable::kMaxOps));
     return false;
   }
 
-  // What an instance reads at a port, if it is known and is what the block's input declares.
+  // Value at an input of an instance, if it is known and matches the declaration of the block's input.
   std::optional<ValueId> acceptedValue(std::size_t index, const Section& inner, std::size_t port) {
     const auto value = valueOf(m_wiring.sources(index)[port]);
     if (!value) return std::nullopt;
@@ -389,10 +389,10 @@ class SectionLowering {
                                .shape = declared.shape.value_or(spec.shape)};
     if (wanted.dtype == spec.dtype && wanted.shape == spec.shape) return value;
     const std::string& name = type(index).inputs[port].name;
-    m_sink.error("shape-mismatch", {opPointer(index), op(index).id, name},
-                 fmt::format("{}: {} reads {}, but block {} declares it as {}; change what feeds it or the "
-                             "declaration.",
-                             op(index).id, name, toString(spec), inner.name(), toString(wanted)));
+    m_sink.error(
+        "shape-mismatch", {opPointer(index), op(index).id, name},
+        fmt::format("{}: {} is {}, but block {} declares it as {}. Change the connected tensor or the declaration.",
+                    op(index).id, name, toString(spec), inner.name(), toString(wanted)));
     return std::nullopt;
   }
 
@@ -528,7 +528,7 @@ class SectionLowering {
   void reportOddities() {
     if (!m_section.isPipeline() && m_section.block().inputs.empty())
       m_sink.error("no-inputs", {.pointer = "/pipeline"},
-                   "The block has no inputs; its instances could read nothing. Add one.");
+                   "The block has no inputs, so its instances cannot be connected. Add an input.");
     if (m_section.block().outputs.empty() && !isBlank()) reportNoOutputs();
     reportUnused();
   }
@@ -539,10 +539,9 @@ class SectionLowering {
   }
 
   void reportNoOutputs() {
-    Diagnostic& diagnostic = m_sink.error(
-        "no-outputs", {.pointer = "/pipeline"},
-        fmt::format("The {} has no outputs; nothing it computes can be read. Add one that reads the last op.",
-                    m_section.isPipeline() ? "pipeline" : "block"));
+    Diagnostic& diagnostic = m_sink.error("no-outputs", {.pointer = "/pipeline"},
+                                          fmt::format("The {} has no output yet. Connect the last op to an output.",
+                                                      m_section.isPipeline() ? "pipeline" : "block"));
     for (std::size_t i = 0; i < m_section.block().ops.size(); ++i)
       if (isUnread(i)) return void(diagnostic.repairs.push_back(outputRepair(i)));
   }
@@ -553,7 +552,7 @@ class SectionLowering {
 
   Repair outputRepair(std::size_t index) const {
     const Endpoint from = {op(index).id, type(index).outputs.front().name};
-    return {fmt::format("Add an output that reads {}", toString(from)),
+    return {fmt::format("Connect {} to an output", toString(from)),
             AddOutput{{.id = freeId(m_section.block(), "y"), .from = from}}};
   }
 
@@ -566,7 +565,7 @@ class SectionLowering {
       if (!isKnown || m_wiring.isInputUsed(i)) continue;
       Diagnostic& diagnostic = m_sink.report(
           Severity::Warning, "unused-input", {fmt::format("/pipeline/inputs/{}", i), input.id, {}},
-          fmt::format("{} input {} is read by nothing.", m_section.isPipeline() ? "Pipeline" : "Block", input.id));
+          fmt::format("{} input {} is not used.", m_section.isPipeline() ? "Pipeline" : "Block", input.id));
       // The inputs of a block are ports that its instances are wired by.
       if (m_section.isPipeline())
         diagnostic.repairs.push_back({"Remove input " + input.id, RemoveInput{input.id, static_cast<int>(i)}});
@@ -578,10 +577,10 @@ class SectionLowering {
 
   void reportUnusedResult(std::size_t index) {
     const std::string& port = type(index).outputs.front().name;
-    Diagnostic& diagnostic =
-        m_sink.report(Severity::Warning, "unused-result", {opPointer(index), op(index).id, port},
-                      fmt::format("{}.{} is read by no op and no output; what {} computes is lost.", op(index).id, port,
-                                  op(index).id));
+    Diagnostic& diagnostic = m_sink.report(
+        Severity::Warning, "unused-result", {opPointer(index), op(index).id, port},
+        fmt::format("{}.{} is not connected, so the result of {} is lost. Connect it to an op or an output.",
+                    op(index).id, port, op(index).id));
     // Both repairs read the whole document.
     constexpr int kMostRepaired = 100;
     if (m_numUnused++ >= kMostRepaired) return;
@@ -630,14 +629,15 @@ void addOutputs(LoweringContext& context, const OptionalValues& values) {
     if (value.producer >= 0)
       context.builder.addOutput(output.id, *values[i]);
     else if (isOfExternal(value.name))
-      context.sink.error("output-is-input", {fmt::format("/pipeline/outputs/{}/from", i), output.id, {}},
-                         fmt::format("Output {} would be {} itself, which {} makes; that op is not run. Let an op in "
-                                     "between read it, or remove the output.",
-                                     output.id, value.name, externalOf(value.name)));
+      context.sink.error(
+          "output-is-input", {fmt::format("/pipeline/outputs/{}/from", i), output.id, {}},
+          fmt::format(
+              "Output {} is {}, an output of {}, which is not executed. Put an op in between, or remove the output.",
+              output.id, value.name, externalOf(value.name)));
     else
       context.sink.error("output-is-input", {fmt::format("/pipeline/outputs/{}/from", i), output.id, {}},
-                         fmt::format("Output {} would be pipeline input {} itself, because all ops in between are "
-                                     "bypassed. Use one of them again, or remove the output.",
+                         fmt::format("Output {} is pipeline input {} itself, because all ops in between are bypassed. "
+                                     "Re-enable one of them, or remove the output.",
                                      output.id, value.name));
   }
 }

@@ -22,18 +22,18 @@ LIMITS = {"methods": 40, "lines": 350}
 
 # Larger than the limits when the check began. A number may only be lowered; nothing may be added.
 EXCEPTIONS = {
-    "core/document/document_reader.cpp: DocumentReader": {"methods": 47, "lines": 421},
+    "core/document/document_reader.cpp: DocumentReader": {"methods": 47, "lines": 420},
     "core/edit/edit_applier.h: EditApplier": {"methods": 42},
-    "core/lowering/lowering.cpp: (core/lowering/lowering.cpp)::SectionLowering": {"methods": 42, "lines": 381},
+    "core/lowering/lowering.cpp: (core/lowering/lowering.cpp)::SectionLowering": {"methods": 42, "lines": 380},
     "core/export/onnx/onnx_import.cpp: (core/export/onnx/onnx_import.cpp)::GraphImport": {"methods": 55, "lines": 486},
     "core/export/te/te_python.cpp: (core/export/te/te_python.cpp)::Script": {"methods": 58, "lines": 434},
     "core/fusion/fuser.cpp: (core/fusion/fuser.cpp)::PassFuser": {"methods": 62, "lines": 449},
     "core/plan/plan.cpp: (core/plan/plan.cpp)::Planner": {"methods": 79, "lines": 620},
     "core/runtime/executor.h: Executor": {"methods": 49, "lines": 396},
-    "ui/session/session.h: ui::Session": {"methods": 113, "lines": 475},
+    "ui/session/session.h: ui::Session": {"methods": 113, "lines": 474},
     "ui/sweep/sweep_chart.h: ui::SweepChart": {"methods": 41},
     "ui/timeline/timeline_stack.h: ui::TimelineStack": {"methods": 42},
-    "ui/timeline/timeline_view.h: ui::TimelineView": {"methods": 66, "lines": 412},
+    "ui/timeline/timeline_view.h: ui::TimelineView": {"methods": 66, "lines": 411},
 }
 
 LITERAL = re.compile(

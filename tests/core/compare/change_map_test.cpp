@@ -1,4 +1,4 @@
-// What a picture shows of a comparison: marks, ghosts, and wires that are gone or new.
+// Tests the change map: marks, ghosts, and removed or new wires.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/change_map.h"
 
@@ -37,7 +37,7 @@ Compared compared(const PipelineDocument& base, const Edit& edit) {
   return result;
 }
 
-TEST(ChangeMap, MarksWhatIsThere) {
+TEST(ChangeMap, MarksExistingNodes) {
   const Compared result = compared(
       threeOps(),
       EditGroup{"", {SetAttribute{"a", "n", 1}, RenameOp{"b", "second"}, AddOp{{.id = "d", .operation = "GELU"}}}});

@@ -1,4 +1,4 @@
-// What two documents do not have in common: everything that is edited, and nothing else.
+// Tests differences of two documents: every edit, and nothing else.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/compare/document_difference.h"
 

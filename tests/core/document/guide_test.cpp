@@ -18,7 +18,7 @@ const std::vector<std::string>& explainedCodes() {
 
 bool isDocumented(const std::string& code) { return std::ranges::count(explainedCodes(), code) == 1; }
 
-/// What a source file reports: the first text of a call of the sinks, or the field of a Diagnostic.
+/// Codes that a source file reports: the first text of a call of the sinks, or the field of a Diagnostic.
 std::set<std::string> codesIn(const std::string& source) {
   static const std::regex report(
       R"re((?:error\(|fail\(|refuse\(index, |report\(Severity::\w+, |\.code = |code = |problem = \{|"missing-field" : )\s*"([a-z]+(?:-[a-z]+)*)")re");
@@ -64,7 +64,7 @@ TEST(Guide, GivesTheSectionOfACodeOnly) {
   EXPECT_EQ(problemGuide(""), std::nullopt);
 }
 
-TEST(Guide, SaysSomethingOfEveryCode) {
+TEST(Guide, DescribesEveryCode) {
   for (const std::string& code : explainedCodes()) EXPECT_GE(problemGuide(code).value_or("").size(), 20U) << code;
 }
 
@@ -72,8 +72,8 @@ TEST(Guide, PagesHaveTheirTitles) {
   std::vector<std::string_view> titles;
   for (const GuidePage& page : guidePages()) titles.push_back(page.title);
   EXPECT_EQ(titles, (std::vector<std::string_view>{"First steps", "The designer", "Run, measure and compare",
-                                                   "Run on a GPU", "How Fuseline measures", "Low precision and numerics",
-                                                   "Export and import", "Problems"}));
+                                                   "Run on a GPU", "How Fuseline measures",
+                                                   "Low precision and numerics", "Export and import", "Problems"}));
 }
 
 }  // namespace

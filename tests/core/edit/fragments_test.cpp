@@ -52,7 +52,7 @@ TEST(Fragments, AnotherBlockOfTheSameNameComesUnderAFreeOne) {
   const DocumentBlock& mlp = *other.document().findBlock("Mlp");
   ASSERT_TRUE(std::ranges::any_of(mlp.ops, [](const DocumentOp& op) { return op.operation == "block:Inner2"; }));
   EXPECT_EQ(other.document().findOp("mlp")->operation, std::string("block:Mlp"));
-  // What holds a block under another name is another one itself.
+  // A block that contains a renamed block is itself a different one.
   const auto again = pasteFragment(other.document(), text, {});
   ASSERT_TRUE(appliesAndUndoes(other.history, again->edit));
   EXPECT_EQ(other.document().findOp("mlp2")->operation, std::string("block:Mlp2"));
@@ -72,7 +72,7 @@ TEST(Fragments, PastesAWholePipeline) {
   EXPECT_EQ(serialize(empty.document()), serialize(parseDocument(smallPipeline()).document));
 }
 
-TEST(Fragments, PastesAWholePipelineBesideAnother) {
+TEST(Fragments, PastesAWholePipelineNextToAnother) {
   EditScene s;
   ASSERT_TRUE(s.history.apply(MoveNode{.id = "norm", .position = Position{0, 500}}));
   ASSERT_TRUE(s.history.apply(SetSymbol{.name = "H", .value = 64}));
