@@ -181,7 +181,8 @@ void BlocksTest::layersThatRepeatBecomeABlock() {
   QSignalSpy hints(&f.scene(), &GraphScene::hint);
   f.scene().commands().foldRepeats();
   QCOMPARE(hints.count(), 1);
-  QVERIFY2(hints[0][0].toString().startsWith(QStringLiteral("No repeated layers found")), qPrintable(hints[0][0].toString()));
+  QVERIFY2(hints[0][0].toString().startsWith(QStringLiteral("No repeated layers found")),
+           qPrintable(hints[0][0].toString()));
   f.scope().select({QStringLiteral("layer1"), QStringLiteral("layer2")});
   f.scene().commands().expandSelected();
   QCOMPARE(f.session.document().ops().size(), std::size_t{7});

@@ -144,7 +144,7 @@ void ChangesTest::showsTheEffectOnThePlans() {
   const auto before = numLaunches();
   QVERIFY(f.apply(SetFusion{Json{{"rules", "te"}}}));
   QVERIFY(numLaunches() != before);
-  const QString expected = QStringLiteral("%2 → fused: %1 steps").arg(numLaunches()).arg(before);
+  const QString expected = QStringLiteral("fused: %2 → %1 steps").arg(numLaunches()).arg(before);
   QVERIFY2(f.window.changes().summary().contains(expected), qPrintable(f.window.changes().summary()));
   const QStringList fused = f.rows().filter(QStringLiteral("fused plan, forward: "));
   QVERIFY2(!fused.filter(QStringLiteral("− removed")).isEmpty(), qPrintable(f.rows().join(u'\n')));
@@ -435,9 +435,8 @@ void ChangesTest::comparesPipelinesWithErrors() {
   Compared f;
   QVERIFY(f.apply(SetAttribute{"fc", "in_features", 7}));
   QVERIFY(f.rows().contains(QStringLiteral("ops: fc | ~ changed | in_features \"H\" -> 7")));
-  QVERIFY2(
-      f.window.changes().summary().endsWith(QStringLiteral("Plans cannot be compared: this pipeline has errors.")),
-      qPrintable(f.window.changes().summary()));
+  QVERIFY2(f.window.changes().summary().endsWith(QStringLiteral("Plans cannot be compared: this pipeline has errors.")),
+           qPrintable(f.window.changes().summary()));
 }
 
 /// The window takes edits while the pool compares, and shows what came of the last one.

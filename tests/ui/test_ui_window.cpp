@@ -420,7 +420,7 @@ void WindowTest::commandsThatAreOffAreNotFound() {
 /// A menu in a menu, too.
 void WindowTest::commandsSayTheirPlaceAndKeys() {
   Fixture f(smallPipeline());
-  QCOMPARE(commandsFor(f, QStringLiteral("arrange")).front(), QStringLiteral("Auto-arrange|Edit   Ctrl+L"));
+  QCOMPARE(commandsFor(f, QStringLiteral("auto-arrange")).front(), QStringLiteral("Auto-arrange|Edit   Ctrl+L"));
   closePalette(f);
   QCOMPARE(commandsFor(f, QStringLiteral("dark")).front(), QStringLiteral("Dark|View > Theme"));
 }
@@ -434,8 +434,7 @@ void WindowTest::whatKeysDoInTheCanvasAndTheOutlineAreCommands() {
   QVERIFY(f.window.scene().wires().isDrawing());
   f.window.scene().wires().cancel();
   closePalette(f);
-  QCOMPARE(commandsFor(f, QStringLiteral("go to out")).front(),
-           QStringLiteral("Go to outline|View   Ctrl+Shift+O"));
+  QCOMPARE(commandsFor(f, QStringLiteral("go to out")).front(), QStringLiteral("Go to outline|View   Ctrl+Shift+O"));
 }
 
 namespace {

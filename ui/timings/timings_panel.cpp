@@ -98,7 +98,7 @@ QString settingsText(const LastRun& run) {
   return parts.join(QStringLiteral(" · ")).toHtmlEscaped();
 }
 
-/// "End to end 1.04×: 180 ms instead of 188 ms"; empty where only one plan was measured.
+/// "end to end 1.04×: 188 ms → 180 ms"; empty if only one plan was measured.
 QString endToEndText(const TimingsRow* row) {
   if (!row || row->times.fused.count == 0 || row->times.unfused.count == 0) return {};
   return TimingsPanel::tr("end to end %1: %3 → %2")
