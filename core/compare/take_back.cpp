@@ -93,14 +93,13 @@ class Restoration {
 
   Result<Edit> run() && {
     if (!m_change.block.empty() && (!m_base.findBlock(m_change.block) || !m_scratch.findBlock(m_change.block)))
-      refuse(fmt::format("Block {} is no block that can be edited.", m_change.block));
+      refuse(fmt::format("Block {} cannot be edited.", m_change.block));
     else
       takeSection();
     if (m_problem) return *m_problem;
-    if (m_edits.empty()) return Error{"There is nothing to take back any more."};
-    return Edit(
-        EditGroup{.label = fmt::format("Take back: {} {}", fuseline::placeOf(m_change), kindName(m_change.kind)),
-                  .edits = std::move(m_edits)});
+    if (m_edits.empty()) return Error{"Nothing to revert: the pipelines no longer differ here."};
+    return Edit(EditGroup{.label = fmt::format("Revert: {} {}", fuseline::placeOf(m_change), kindName(m_change.kind)),
+                          .edits = std::move(m_edits)});
   }
 
  private:
@@ -140,8 +139,8 @@ class Restoration {
       case Section::Blocks: return takeBlock();
       case Section::Recipe: return addOutside(SetRecipe{m_base.recipe()});
       case Section::Fusion: return addOutside(SetFusion{m_base.fusion()});
-      case Section::View: return refuse("How a pipeline is laid out is not taken back here.");
-      case Section::File: return refuse("These are fields that this version does not know, so it cannot edit them.");
+      case Section::View: return refuse("Layout changes cannot be reverted here.");
+      case Section::File: return refuse("This version does not know these fields, so it cannot edit them.");
     }
   }
 
@@ -164,7 +163,7 @@ class Restoration {
     if (m_change.kind == Kind::Added) return addOutside(RemoveBlock{name});
     if (!m_base.findBlock(name)) return refuse(fmt::format("Block {} of the base cannot be read.", name));
     if (m_change.kind == Kind::Removed) return putBackBlock(name);
-    if (!m_scratch.findBlock(name)) return refuse(fmt::format("Block {} is no block that can be edited.", name));
+    if (!m_scratch.findBlock(name)) return refuse(fmt::format("Block {} cannot be edited.", name));
     DocumentBlock block = *m_scratch.findBlock(name);
     const DocumentBlock& base = *m_base.findBlock(name);
     const std::map<std::string, std::string> renames = renamedIds(m_changes, name);
@@ -187,7 +186,7 @@ class Restoration {
 
   void takeNode() {
     if (isAmbiguous(then(), m_change.id) || isAmbiguous(now(), currentId()))
-      return refuse(fmt::format("There are several nodes with the id {}; rename one of them first.", m_change.id));
+      return refuse(fmt::format("Several nodes have the id {}. Rename one of them first.", m_change.id));
     switch (m_change.kind) {
       case Kind::Added: return removeNode(m_change.id);
       case Kind::Removed: return putBackNode(m_change.id);
@@ -297,10 +296,11 @@ class Restoration {
   void takeWire() {
     const Endpoint to = parseEndpoint(m_change.id);
     if (!isTensorSource(now(), to.node) && m_change.kind != Kind::Added)
-      return refuse(fmt::format("{} is gone: take that back first.", to.node));
+      return refuse(fmt::format("{} has been removed. Restore it first.", to.node));
     for (const Wire& wire : then().wires)
       if (nowOf(wire.to) == to && !isThere(wire.from))
-        return refuse(fmt::format("{}, which {} read, is gone: take that back first.", wire.from.node, m_change.id));
+        return refuse(fmt::format("{0} was an input of {1} and has been removed. Restore {0} first.", wire.from.node,
+                                  m_change.id));
     putBackWiresInto(to);
   }
 
@@ -320,12 +320,13 @@ class Restoration {
 
   void takeOutput() {
     if (isAmbiguous(then(), m_change.id) || isAmbiguous(now(), m_change.id))
-      return refuse(fmt::format("There are several nodes with the id {}; rename one of them first.", m_change.id));
+      return refuse(fmt::format("Several nodes have the id {}. Rename one of them first.", m_change.id));
     if (m_change.kind == Kind::Added) return removeOutput(m_change.id);
     const DocumentOutput* output = itemOf(then().outputs, m_change.id);
     if (!output) return;
     if (!output->from.node.empty() && !isThere(output->from))
-      return refuse(fmt::format("{}, which {} read, is gone: take that back first.", output->from.node, output->id));
+      return refuse(fmt::format("{0} was an input of {1} and has been removed. Restore {0} first.", output->from.node,
+                                output->id));
     if (m_change.kind == Kind::Removed) return putBackOutput(*output);
     DocumentOutput changed = *output;
     changed.from = nowOf(output->from);
@@ -378,7 +379,7 @@ class Restoration {
 
   bool isFree(const std::string& id) {
     const bool isTaken = isTensorSource(now(), id) || itemOf(now().outputs, id);
-    if (isTaken) refuse(fmt::format("The id {} is taken by another node now: rename or remove that one first.", id));
+    if (isTaken) refuse(fmt::format("The id {} is now used by another node. Rename or remove that one first.", id));
     return !isTaken;
   }
 

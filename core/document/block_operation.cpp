@@ -20,8 +20,8 @@ AttributeSpec sequentialAttribute() {
           .type = AttributeType::Boolean,
           .defaultValue = false,
           .help =
-              "The instance is a nested Sequential of TransformerEngine, which no fusion crosses the border of: "
-              "what is inside fuses with itself only. Off: its ops are fused as if they stood in its place."};
+              "Treat the instance as a nested Sequential of TransformerEngine: no fusion crosses its border. Off: its "
+              "ops fuse as if the block were expanded."};
 }
 
 FusibleOperation blockOperation(std::string_view name, const DocumentBlock& block) {

@@ -1,4 +1,4 @@
-// A block as an op: what its instances are called, and which ports they have.
+// A block as an op: the type name and the ports of its instances.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

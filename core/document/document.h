@@ -1,4 +1,4 @@
-// PipelineDocument: what is saved. It holds what the user wrote, right or wrong; lowering finds the problems.
+// PipelineDocument: the saved state. It keeps the user's input, valid or not; lowering finds the problems.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,7 +29,7 @@ class PipelineDocument {
   const Json& fusion() const { return m_fusion; }
   const std::vector<std::pair<std::string, Position>>& positions() const { return m_pipeline.positions; }
 
-  /// Of the pipeline, in file order; one whose id another one before it has is never drawn.
+  /// Frames of the pipeline, in file order. A frame with the id of an earlier one is never drawn.
   const std::vector<DocumentFrame>& frames() const { return m_pipeline.frames; }
 
   const DocumentOp* findOp(std::string_view id) const;

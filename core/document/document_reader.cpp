@@ -1,4 +1,4 @@
-// Reads the pipeline file. This file finds what is wrong with the text and its structure; what is wrong with the
+// Reads the pipeline file. This file reports problems of the text and its structure; problems of the
 // pipeline itself is found by lowering, which also sees edited documents.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/field_reader.h"
@@ -88,18 +88,17 @@ class DocumentReader {
       m_reader.report(Severity::Error, "wrong-format", m_reader.offset(0), "",
                       fmt::format("The file has no \"format\"; expected \"format\": \"{}\".", kFormatName));
     else if (m_reader.tree()[*format].scalar != Json(kFormatName))
-      m_reader.report(
-          Severity::Error, "wrong-format", m_reader.offset(*format), "/format",
-          m_reader.tree()[*format].scalar == Json(kRunFormatName)
-              ? "The file is a measured run, not a pipeline: the designer opens it, and `fuseline compare` and "
-                "`fuseline export` read it."
-              : fmt::format("The format is {}; expected \"{}\".", m_reader.excerpt(*format), kFormatName));
+      m_reader.report(Severity::Error, "wrong-format", m_reader.offset(*format), "/format",
+                      m_reader.tree()[*format].scalar == Json(kRunFormatName)
+                          ? "The file is a measured run, not a pipeline. Open it in the designer, or use `fuseline "
+                            "compare` or `fuseline export`."
+                          : fmt::format("The format is {}; expected \"{}\".", m_reader.excerpt(*format), kFormatName));
     if (const auto version = m_reader.object(fields, "formatVersion", "", extra))
       readVersion(*version);
     else if (!fields.contains("formatVersion"))
       m_reader.report(
           Severity::Warning, "missing-field", m_reader.offset(0), "",
-          fmt::format("The file has no \"formatVersion\"; it is read as {}.{}.", kFormatMajor, kFormatMinor));
+          fmt::format("The file has no \"formatVersion\"; reading it as {}.{}.", kFormatMajor, kFormatMinor));
   }
 
   void readVersion(Index i) {
@@ -111,17 +110,15 @@ class DocumentReader {
     if (major > kFormatMajor) {
       document().m_isReadOnly = true;
       extra["major"] = major;
-      m_reader.report(
-          Severity::Error, "newer-major", m_reader.offset(i), "/formatVersion",
-          fmt::format("The file has format version {}.{}; this program knows {}.{} and opens it read-only. Use a newer "
-                      "Fuseline to edit or run it.",
-                      major, minor, kFormatMajor, kFormatMinor));
+      m_reader.report(Severity::Error, "newer-major", m_reader.offset(i), "/formatVersion",
+                      fmt::format("The file has format version {}.{}, but this program supports {}.{} and opens it "
+                                  "read-only. Use a newer Fuseline to edit or run it.",
+                                  major, minor, kFormatMajor, kFormatMinor));
     } else if (minor > kFormatMinor) {
-      m_reader.report(
-          Severity::Warning, "newer-minor", m_reader.offset(i), "/formatVersion",
-          fmt::format("The file has format version {}.{}; this program knows {}.{}. What it does not know is kept "
-                      "and written back.",
-                      major, minor, kFormatMajor, kFormatMinor));
+      m_reader.report(Severity::Warning, "newer-minor", m_reader.offset(i), "/formatVersion",
+                      fmt::format("The file has format version {}.{}; this program supports {}.{}. Unknown parts are "
+                                  "kept and written back.",
+                                  major, minor, kFormatMajor, kFormatMinor));
     }
   }
 
@@ -216,12 +213,13 @@ class DocumentReader {
     const bool isWire =
         ends.size() == 2 && m_reader.tree().isString(ends[0].value) && m_reader.tree().isString(ends[1].value);
     if (!isWire) {
-      m_reader.report(Severity::Error, "wrong-type", m_reader.offset(i), pointer,
-                      fmt::format("A wire is a pair of texts such as [\"norm.y\", \"fc1.x\"], not {}; it is left out.",
-                                  m_reader.excerpt(i)));
+      m_reader.report(
+          Severity::Error, "wrong-type", m_reader.offset(i), pointer,
+          fmt::format("A wire is {}; expected a pair of texts such as [\"norm.y\", \"fc1.x\"]. It is ignored.",
+                      m_reader.excerpt(i)));
       return;
     }
-    // The place is kept under the wire's number in the document, which is what lowering knows.
+    // The position is stored under the wire's index in the document, which lowering uses.
     const std::string list = pointer.substr(0, pointer.rfind('/'));
     const std::string place = fmt::format("{}/{}", list, block.wires.size());
     m_reader.locate(i, place);

@@ -1,4 +1,4 @@
-// Writes the pipeline file: fixed key order, unknown fields behind the known ones of their object, one op a line.
+// Writes the pipeline file: fixed key order, unknown fields after the known ones of their object, one op per line.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/embedded_pipeline.h"
 #include "core/document/file_format.h"
@@ -292,7 +292,7 @@ Json toJson(const PipelineDocument& document) { return DocumentWriter(document).
 std::string serialize(const PipelineDocument& document) { return DocumentWriter(document).write(); }
 
 std::string fileTooLarge(std::size_t bytes) {
-  return fmt::format("The file has {} bytes; a pipeline file has at most {} (64 MiB).", bytes, kMaxFileBytes);
+  return fmt::format("The file has {} bytes, but a pipeline file may have at most {} (64 MiB).", bytes, kMaxFileBytes);
 }
 
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path) {
@@ -316,8 +316,9 @@ Result<LoadedDocument> loadDocument(const std::filesystem::path& path) {
 
 Result<void> saveDocument(const PipelineDocument& document, const std::filesystem::path& path) {
   if (document.isReadOnly())
-    return Error{
-        fmt::format("{} is not written: the pipeline comes from a newer major version of the format.", path.string())};
+    return Error{fmt::format(
+        "{} is not saved: the pipeline has a newer major version of the format. Use a newer Fuseline to save it.",
+        path.string())};
   return writeFileAtomically(path, [&](std::ostream& out) { out << serialize(document); });
 }
 

@@ -74,7 +74,7 @@ struct FrameArea {
   bool operator==(const FrameArea&) const = default;
 };
 
-/// A titled box behind ops, or a note. It says something to people alone: what a pipeline means does not depend on it.
+/// A titled frame around ops, or a note. It is only for readers and has no effect on the pipeline.
 struct DocumentFrame {
   bool isNote() const { return text.has_value(); }
   /// Neither moved nor resized by hand.

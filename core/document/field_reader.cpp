@@ -34,7 +34,7 @@ bool FieldReader::parse(JsonTree::SyntaxError& error) {
   if (m_text.starts_with(kByteOrderMark)) {
     m_start = kByteOrderMark.size();
     report(Severity::Note, "byte-order-mark", 0, "",
-           "The file begins with a byte-order mark; it is not written back, because JSON has none.");
+           "The file begins with a byte-order mark, which JSON does not allow. It will not be written again.");
   }
   m_tree = JsonTree::parse(m_text.substr(m_start), error);
   return !m_tree.isEmpty();
@@ -71,18 +71,18 @@ void FieldReader::warnOfUnknown(std::string_view name, Index value, const std::s
   const bool isOfFile = pointer.find('/', 1) != std::string::npos && std::ranges::count(m_fileFields, name) > 0;
   const std::string meant = isOfFile ? std::string() : misspelt(name, known);
   if (!isOfFile && meant.empty()) return;
-  const std::string hint = isOfFile ? fmt::format("\"{}\" belongs into the outermost object of the file.", name)
+  const std::string hint = isOfFile ? fmt::format("\"{}\" belongs in the outermost object of the file.", name)
                                     : fmt::format("Did you mean \"{}\"?", meant);
   report(Severity::Warning, "unknown-field", m_tree[value].offset, pointer,
-         fmt::format("\"{}\" is no field of this object and does nothing here. {}", name, hint));
+         fmt::format("\"{}\" is not a field of this object and has no effect. {}", name, hint));
 }
 
 void FieldReader::reportDuplicate(const std::string& name, const std::string& pointer, Index first, Index second) {
   const auto [line, column] = place(m_tree[first].offset);
   report(Severity::Error, "duplicate-key", m_tree[second].offset, pointer,
-         fmt::format("The key \"{}\" is given twice in one object, first in line {}, column {}; the second value {} is "
-                     "left out.",
-                     name, line, column, excerpt(second + 1)));
+         fmt::format(
+             "The key \"{}\" occurs twice in one object, first in line {}, column {}. The second value {} is ignored.",
+             name, line, column, excerpt(second + 1)));
 }
 
 void FieldReader::noteDuplicates(Index i, const std::string& pointer) {

@@ -35,12 +35,12 @@ struct LoadedDocument {
   bool isUnreadable = false;
   /// It stood in a picture or a script: there is no pipeline file yet.
   bool isTakenOut = false;
-  /// Of a model of another program: what it does not say, in sentences.
+  /// Notes on an imported model of another program, as sentences.
   std::vector<std::string> notes = {};
 };
 
 LoadedDocument parseDocument(std::string_view text);
-/// Of a pipeline file, or of a picture or an exported script with a pipeline in it.
+/// Loads a pipeline file, or the pipeline embedded in a drawing or an exported script.
 /// Errors: the file cannot be read, is larger than 64 MiB, or is such a file without a whole pipeline.
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path);
 

@@ -10,7 +10,7 @@
 namespace fuseline {
 
 inline constexpr const char* kFormatName = "fuseline-pipeline";
-/// Of what a run measured (core/profile/run_record.h).
+/// Format name of a run record (core/profile/run_record.h).
 inline constexpr const char* kRunFormatName = "fuseline-run";
 inline constexpr const char* kSchemaName = "fuseline-pipeline-1.json";
 inline constexpr int kFormatMajor = 1;
@@ -24,7 +24,7 @@ inline constexpr int kFormatMinorOfFrames = 3;
 inline constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
 
 inline constexpr int kMaxFrameSide = 1'000'000;
-/// Of the corner of a frame, either way from the origin: its other corner is an integer, too.
+/// Maximum distance of a frame's corner from the origin, so that its other corner is an integer too.
 inline constexpr int kMaxFramePlace = 1'000'000'000;
 /// May a frame be there?
 constexpr bool isFrameArea(int x, int y, int width, int height) {

@@ -18,7 +18,7 @@ struct GuidePage {
 
 std::span<const GuidePage> guidePages();
 
-/// What the guide says of a code such as "shape-mismatch": Markdown without the heading. Nothing: there is no such
+/// Section of the guide about a code such as "shape-mismatch": Markdown without the heading. nullopt: there is no such
 /// code.
 std::optional<std::string_view> problemGuide(std::string_view code);
 /// In the order of the guide.

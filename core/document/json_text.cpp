@@ -37,7 +37,7 @@ std::string realText(double value) {
   return text;
 }
 
-// Appends; gives up once `out` is longer than `limit`.
+// Appends; stops when `out` is longer than `limit`.
 void appendInline(std::string& out, const Json& value, std::size_t limit) {
   if (out.size() > limit) return;
   if (value.is_object()) {

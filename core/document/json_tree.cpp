@@ -84,8 +84,9 @@ class TreeBuilder {
     const std::size_t start = nextToken();
     const bool isNotANumber = isWordAt(start, "NaN") || isWordAt(start, "nan") || isWordAt(start, "Infinity") ||
                               isWordAt(start, "-Infinity") || isWordAt(start, "inf") || isWordAt(start, "-inf");
-    if (isNotANumber) return fail("syntax", start, "NaN and infinity are no JSON numbers; expected a finite number");
-    if (exception.id == 406) return fail("number-overflow", start, "The number is too large even for a real number");
+    if (isNotANumber) return fail("syntax", start, "NaN and infinity are not JSON numbers; expected a finite number");
+    if (exception.id == 406)
+      return fail("number-overflow", start, "The number exceeds the range of 64-bit floating point");
     return fail("syntax", std::max<std::size_t>(position, 1) - 1,
                 "The text is not valid JSON: " + plainMessage(exception.what()));
   }
@@ -94,7 +95,7 @@ class TreeBuilder {
   bool add(Json scalar) {
     if (m_nodes.size() >= kMaxNodes)
       return fail("too-large", nextToken(),
-                  fmt::format("The file holds more than {} values; that is no pipeline", kMaxNodes));
+                  fmt::format("The file has more than {} values, the maximum of a pipeline file", kMaxNodes));
     const auto start = static_cast<std::uint32_t>(nextToken());
     m_tokenEnd = m_numRead;
     m_nodes.push_back({std::move(scalar), start, static_cast<JsonTree::Index>(m_nodes.size() + 1)});

@@ -1,4 +1,4 @@
-// Refuses what a terminal obeys, what nobody sees, and what separates names.
+// Refuses terminal control characters, invisible characters, and separators of names.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/node_id.h"
 
@@ -15,7 +15,7 @@ namespace fuseline {
 
 namespace {
 
-/// What a terminal obeys, and what turns or hides the text around it.
+/// Whether the id has terminal control characters, or ones that reverse or hide the text around them.
 bool hasControls(std::string_view id) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kRanges = {
       std::pair("\xC2\x80", "\xC2\x9F"),          // C1
@@ -34,7 +34,7 @@ bool hasControls(std::string_view id) {
 Verdict checkId(std::string_view id) {
   if (id.empty()) return Verdict::no("An id must not be empty.");
   if (!isUtf8(id)) return Verdict::no("An id must be UTF-8 text.");
-  if (hasControls(id)) return Verdict::no("The id contains characters that nobody sees; take them out.");
+  if (hasControls(id)) return Verdict::no("The id contains invisible characters. Remove them.");
   // '.' separates op and port, '/', ':' and '@' separate parts of tensor names in files.
   const std::size_t bad = id.find_first_of("./:@ \t\r\n\"");
   if (bad == std::string_view::npos) return Verdict::yes();

@@ -1,4 +1,4 @@
-// What can be the id of a node.
+// Rules for node ids.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -20,7 +20,7 @@ using namespace std::string_view_literals;
 
 constexpr std::size_t kHeadBytes = 4096;
 constexpr const char* kOrigin =
-    "Pictures with one are what File > Export drawing of the designer and `fuseline export --to svg` write.";
+    "Export a drawing with File > Export drawing in the designer, or with `fuseline export --to svg`.";
 
 // ------------------------------------------------------------------------------------------------------------- PNG
 
@@ -69,7 +69,7 @@ std::string textChunk(std::string_view pipeline) {
   return bigEndian(length) + content + bigEndian(crc32(content));
 }
 
-/// Right behind the header, so that it is found without reading the pixels.
+/// Directly after the header, so that it is found without reading the pixels.
 std::string pngWith(std::string png, std::string_view pipeline) {
   constexpr std::size_t kPlace = kSignature.size() + kHeaderChunkBytes;
   if (png.size() >= kPlace) png.insert(kPlace, textChunk(pipeline));
@@ -93,10 +93,10 @@ std::optional<Chunk> takeChunk(std::string_view& bytes) {
   return Chunk{content, isWhole};
 }
 
-Error noPipeline() { return Error{fmt::format("It is a picture without a pipeline. {}", kOrigin)}; }
+Error noPipeline() { return Error{fmt::format("This drawing contains no pipeline. {}", kOrigin)}; }
 
 Error damaged(std::string_view what) {
-  return Error{fmt::format("The pipeline in this picture {}. {}", what, kOrigin)};
+  return Error{fmt::format("The pipeline in this drawing {}. {}", what, kOrigin)};
 }
 
 Result<std::string> pipelineInPng(std::string_view png) {
@@ -105,8 +105,8 @@ Result<std::string> pipelineInPng(std::string_view png) {
     std::string_view content = chunk->content;
     if (!content.starts_with("iTXt") || !content.substr(4).starts_with(kKeyword)) continue;
     content.remove_prefix(4);
-    if (!chunk->isWhole) return damaged("is damaged: its checksum is another");
-    if (!content.starts_with(kTextHead)) return damaged("was compressed by another program, which is not read here");
+    if (!chunk->isWhole) return damaged("is damaged: its checksum does not match");
+    if (!content.starts_with(kTextHead)) return damaged("was recompressed by another program, which is not supported");
     return std::string(content.substr(kTextHead.size()));
   }
   return noPipeline();
@@ -159,9 +159,9 @@ Result<std::string> pipelineInSvg(std::string_view svg) {
   const std::size_t open = svg.find('>', begin);
   const std::size_t end = svg.find(kElementEnd, begin);
   if (open == std::string_view::npos || end == std::string_view::npos || end < open)
-    return damaged("is damaged: it does not end");
+    return damaged("is damaged: its end is missing");
   std::optional<std::string> text = unescapedXml(svg.substr(open + 1, end - open - 1));
-  if (!text) return damaged("is damaged: there is markup in it");
+  if (!text) return damaged("is damaged: it contains markup");
   return std::move(*text);
 }
 

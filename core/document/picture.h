@@ -12,7 +12,7 @@ namespace fuseline {
 
 enum class PictureKind { Png, Svg };
 
-/// By what it begins with, whatever its name. Nothing: it is another thing.
+/// Kind of a picture by its first bytes, regardless of its name; nullopt if it is not a picture.
 std::optional<PictureKind> pictureKindOf(std::string_view bytes);
 
 /// The picture with the text of a pipeline in it: a PNG as an uncompressed iTXt "fuseline-pipeline", an SVG in its

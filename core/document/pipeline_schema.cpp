@@ -110,28 +110,29 @@ Json opSchema() {
                    {"description", "An instance of a block of this file: its inputs and outputs are the ports."}});
   // Ops this version does not know are kept, so any other name is text.
   names.push_back({{"type", "string"}});
-  Json schema = object(
-      {{"id", reference("id")},
-       {"op", {{"description", "The kind of op, an entry of `fuseline ops`."}, {"anyOf", names}}},
-       {"bypassed",
-        {{"type", "boolean"},
-         {"default", false},
-         {"description", "Left out: its main input goes to those that read its main output. Since format 1.2."}}},
-       {"attributes", {{"type", "object"}}}},
-      {"id", "op"});
+  Json schema =
+      object({{"id", reference("id")},
+              {"op", {{"description", "The kind of op, an entry of `fuseline ops`."}, {"anyOf", names}}},
+              {"bypassed",
+               {{"type", "boolean"},
+                {"default", false},
+                {"description", "Bypassed: consumers of its main output get its main input. Since format 1.2."}}},
+              {"attributes", {{"type", "object"}}}},
+             {"id", "op"});
   schema["allOf"] = std::move(conditions);
   return schema;
 }
 
 Json inputSchema(Json required) {
-  return object({{"id", reference("id")},
-                 {"dtype", {{"enum", {"f32", "f16", "bf16", "i64", "float32", "float16", "bfloat16", "int64"}}}},
-                 {"shape", listOf(reference("extent"), "Extents, outermost first.")},
-                 {"requires_grad",
-                  {{"type", "boolean"},
-                   {"default", true},
-                   {"description", "Whether training computes the gradient of this input; integers have none."}}}},
-                std::move(required));
+  return object(
+      {{"id", reference("id")},
+       {"dtype", {{"enum", {"f32", "f16", "bf16", "i64", "float32", "float16", "bfloat16", "int64"}}}},
+       {"shape", listOf(reference("extent"), "Dimensions, outermost first.")},
+       {"requires_grad",
+        {{"type", "boolean"},
+         {"default", true},
+         {"description", "Whether backward computes the gradient of this input. Integers have no gradient."}}}},
+      std::move(required));
 }
 
 Json outputSchema() { return object({{"id", reference("id")}, {"from", reference("endpoint")}}, {"id", "from"}); }
@@ -145,15 +146,15 @@ Json frameSchema() {
   return object(
       {{"id", {{"type", "string"}, {"description", "Unique among the frames of its list."}}},
        {"title", {{"type", "string"}}},
-       {"text", {{"type", "string"}, {"description", "Of a note: plain text, which may have several lines."}}},
+       {"text", {{"type", "string"}, {"description", "Plain text of a note, which may have several lines."}}},
        {"area",
         {{"type", "array"},
          {"prefixItems", {place, place, side, side}},
          {"minItems", 4},
          {"maxItems", 4},
          {"description", "x, y, width and height."}}},
-       {"color", {{"description", "Grey without it."}, {"anyOf", std::move(colors)}}},
-       {"locked", {{"type", "boolean"}, {"default", false}, {"description", "Neither moved nor resized by hand."}}}},
+       {"color", {{"description", "Color; gray by default."}, {"anyOf", std::move(colors)}}},
+       {"locked", {{"type", "boolean"}, {"default", false}, {"description", "Locked: cannot be moved or resized."}}}},
       {"id", "area"});
 }
 
@@ -183,35 +184,35 @@ Json definitions() {
 }
 
 Json listsSection(std::string_view input) {
-  return object({{"inputs", listOf(reference(input), "Tensors that come from outside.")},
+  return object({{"inputs", listOf(reference(input), "Input tensors.")},
                  {"ops", listOf(reference("op"), "The ops, in any order.")},
-                 {"wires", listOf(reference("wire"), "Who reads what.")},
-                 {"outputs", listOf(reference("output"), "Tensors that are read from outside.")}},
+                 {"wires", listOf(reference("wire"), "Connections from outputs to inputs.")},
+                 {"outputs", listOf(reference("output"), "Output tensors.")}},
                 {"inputs", "ops", "wires", "outputs"});
 }
 
 Json fusionSection() {
-  return {
-      {"type", {"object", "null"}},
-      {"properties",
-       {{"rules", {{"enum", {"te", "all"}}, {"description", "Which chapters of the rule book apply."}}},
-        {"without", listOf({{"type", "string"}}, "Rules that are switched off: RULE or RULE@OP.")},
-        {"with", listOf({{"type", "string"}}, "Rules that are asked for although they take time: RULE or RULE@OP.")}}}};
+  return {{"type", {"object", "null"}},
+          {"properties",
+           {{"rules", {{"enum", {"te", "all"}}, {"description", "Rule set to use."}}},
+            {"without", listOf({{"type", "string"}}, "Disabled rules: RULE or RULE@OP.")},
+            {"with",
+             listOf({{"type", "string"}}, "Rules enabled on request, although they cost time: RULE or RULE@OP.")}}}};
 }
 
 Json viewSection() {
   return {{"type", "object"},
           {"properties",
            {{"positions", {{"type", "object"}, {"additionalProperties", reference("position")}}},
-            {"frames", listOf(reference("frame"), "Titled boxes behind the ops, and notes. Since format 1.3.")}}}};
+            {"frames", listOf(reference("frame"), "Titled frames around ops, and notes. Since format 1.3.")}}}};
 }
 
-// An input may say which dtype and shape it wants; without them it takes what its instance reads.
+// An input may declare dtype and shape; without them it accepts any tensor of its instances.
 Json blocksSection() {
   Json block = listsSection("block_input");
   block["properties"]["view"] = viewSection();
   return {{"type", "object"},
-          {"description", "Selections of ops by name, for ops with \"op\": \"block:NAME\". Since format 1.1."},
+          {"description", "Named blocks of ops, used by ops with \"op\": \"block:NAME\". Since format 1.1."},
           {"additionalProperties", std::move(block)}};
 }
 

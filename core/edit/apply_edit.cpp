@@ -8,7 +8,8 @@ namespace fuseline {
 
 Result<Edit> applyEdit(PipelineDocument& document, const Edit& edit) {
   if (document.isReadOnly())
-    return Error{"This pipeline was written in a newer major version of the format; it can be looked at, not edited."};
+    return Error{
+        "This pipeline has a newer major version of the format, so it is read-only. Use a newer Fuseline to edit it."};
   return EditApplier(document).apply(edit);
 }
 

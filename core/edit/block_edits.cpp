@@ -1,4 +1,4 @@
-// Works on lists with exact indices: wires from the last to the first, so that each index stays what it was.
+// Works on lists with exact indices: wires from last to first, so that indices stay valid.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/block_edits.h"
 
@@ -88,9 +88,9 @@ class BlockMaker {
 
   Verdict check() const {
     if (const Verdict verdict = checkId(m_name); !verdict)
-      return Verdict::no("A block is named like an op. " + verdict.reason());
-    if (m_document.findBlock(m_name)) return Verdict::no(fmt::format("There is already a block {}.", m_name));
-    if (m_ids.empty()) return Verdict::no("No ops are chosen; a block holds at least one.");
+      return Verdict::no("Invalid block name. " + verdict.reason());
+    if (m_document.findBlock(m_name)) return Verdict::no(fmt::format("A block named {} already exists.", m_name));
+    if (m_ids.empty()) return Verdict::no("No ops are selected. A block needs at least one.");
     std::unordered_set<std::string_view> ops;
     std::unordered_map<std::string_view, int> counts;
     for (const DocumentInput& input : m_document.inputs()) ++counts[input.id];
@@ -100,9 +100,9 @@ class BlockMaker {
       ++counts[op.id];
     }
     for (const std::string& id : m_ids) {
-      if (!ops.contains(id)) return Verdict::no(fmt::format("There is no op {}; a block is made of ops.", id));
+      if (!ops.contains(id)) return Verdict::no(fmt::format("There is no op {}; a block must consist of ops.", id));
       if (counts[id] > 1)
-        return Verdict::no(fmt::format("{} inputs, ops or outputs have the id {}; rename them first.", counts[id], id));
+        return Verdict::no(fmt::format("{} inputs, ops or outputs have the id {}. Rename them first.", counts[id], id));
     }
     return checkConvex();
   }
@@ -122,8 +122,8 @@ class BlockMaker {
         const bool isInside = m_ids.contains(std::string(next));
         if (isInside && !m_ids.contains(std::string(node)))
           return Verdict::no(
-              fmt::format("{} lies between ops of the block, but is not chosen: it reads from them and {} "
-                          "reads from it. Choose it, too.",
+              fmt::format("{} is between ops of the block but is not selected: it consumes their output, and {} "
+                          "consumes its output. Select it too.",
                           node, next));
         if (!isInside && cameFrom.emplace(next, node).second) open.push_back(next);
       }
@@ -361,7 +361,7 @@ class BlockExpander {
       if (wire.to.node == m_instance) m_feeds.emplace(wire.to.port, wire.from);
   }
 
-  // What an endpoint inside the block is outside; nullopt for an input that nothing feeds.
+  // Outside endpoint of an endpoint inside the block; nullopt for an unconnected input.
   std::optional<Endpoint> outside(const Endpoint& inside) const {
     if (const auto op = m_idOf.find(inside.node); op != m_idOf.end()) return Endpoint{op->second, inside.port};
     const auto feed = m_feeds.find(inside.node);
@@ -431,7 +431,7 @@ class BlockExpander {
     }
   }
 
-  /// What was said of the instance is said of its ops: by the recipe of those that may multiply.
+  /// Settings of the instance move to its ops; overrides of the recipe only to ops that may have a GEMM.
   PlaceMoves moves() const {
     const auto moved = [instance = m_instance, inside = movesOf(m_idOf).ofRecipe](auto ofInstance) -> MovedPlaces {
       return [=](const std::string& place) -> std::optional<std::vector<std::string>> {
@@ -484,10 +484,9 @@ Result<ExpandedBlock> expandBlock(const PipelineDocument& document, std::string_
   const auto op = std::ranges::find(document.ops(), instance, &DocumentOp::id);
   if (op == document.ops().end()) return Error{fmt::format("There is no op {}.", instance)};
   const std::string_view name = blockNameOf(*op);
-  if (name.empty()) return Error{fmt::format("{} is a {}, no instance of a block.", instance, op->operation)};
+  if (name.empty()) return Error{fmt::format("{} is a {}, not an instance of a block.", instance, op->operation)};
   if (op->isBypassed())
-    return Error{fmt::format("{} is bypassed; its ops would be used again. Use {} again before it is expanded.",
-                             instance, instance)};
+    return Error{fmt::format("{} is bypassed. Re-enable {} before you expand it.", instance, instance)};
   const DocumentBlock* block = document.findBlock(name);
   if (!block)
     return Error{fmt::format("{} is an instance of block {}, which this pipeline does not have.", instance, name)};
@@ -517,7 +516,7 @@ namespace {
 /// Blocks in blocks in blocks soon are more than can be counted.
 constexpr std::ptrdiff_t kMostCounted = 1'000'000'000;
 
-/// known: what was counted; also ends a block that holds itself.
+/// known: counts so far; also ends the recursion of a block that contains itself.
 std::ptrdiff_t instancesInside(const PipelineDocument& document, const DocumentBlock& place, std::string_view block,
                                std::map<const DocumentBlock*, std::ptrdiff_t>& known) {
   if (const auto found = known.find(&place); found != known.end()) return found->second;

@@ -21,8 +21,8 @@ struct NewBlock {
 };
 
 /// Moves ops into a new block and puts an instance of it in their place. What they read from outside become the inputs
-/// of the block, named after the ports that read it ("x", "extra"); what is read of them, its outputs. Inputs that
-/// nothing feeds become inputs, and results that nobody reads outputs, too. Frames around chosen ops alone go inside.
+/// of the block, named after the consuming ports ("x", "extra"); results used outside become its outputs. Inputs that
+/// are unconnected become inputs, and unused results outputs, too. Frames around selected ops only move inside.
 /// Errors: no ops, a name that is taken, an op between two of them that is not chosen.
 Result<NewBlock> makeBlock(const PipelineDocument& document, std::span<const std::string> ids, const std::string& name);
 

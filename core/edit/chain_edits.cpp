@@ -24,8 +24,9 @@ std::string listed(const std::vector<Endpoint>& ports) {
 
 Result<Endpoint> onlyOne(const std::vector<Endpoint>& ports, const char* what) {
   if (ports.size() == 1) return ports.front();
-  if (ports.empty()) return Error{fmt::format("A chain has one free {}; here is none.", what)};
-  return Error{fmt::format("A chain has one free {}; here are {}: {}.", what, ports.size(), listed(ports))};
+  if (ports.empty()) return Error{fmt::format("A chain needs one unconnected {}; expected 1, found none.", what)};
+  return Error{
+      fmt::format("A chain needs one unconnected {}; expected 1, found {}: {}.", what, ports.size(), listed(ports))};
 }
 
 /// In the order in which the chain is passed.
@@ -95,7 +96,7 @@ Result<ChainEnds> chainEnds(const PipelineDocument& document, const std::set<std
     const DocumentOp* op = document.findOp(id);
     const OperationPointer operation = op ? operationOf(document, *op) : nullptr;
     if (!operation || operation->inputs.empty() || operation->outputs.empty())
-      return Error{id + " is no op that can stand in a wire."};
+      return Error{id + " cannot be inserted into a wire: it needs an input and an output."};
     const Endpoint input{id, operation->inputs.front().name};
     const Endpoint output{id, operation->outputs.front().name};
     if (!linkInto(document, input)) inputs.push_back(input);
@@ -107,14 +108,15 @@ Result<ChainEnds> chainEnds(const PipelineDocument& document, const std::set<std
   if (!output) return output.error();
   const std::set<std::string> behind = reachable(document, input->node, FlowDirection::Downstream);
   const auto apart = std::ranges::find_if(ids, [&](const std::string& id) { return !behind.contains(id); });
-  if (apart != ids.end()) return Error{fmt::format("{} is not behind {}: they are no chain.", *apart, input->node)};
+  if (apart != ids.end())
+    return Error{fmt::format("{} is not downstream of {}, so these ops are not a chain.", *apart, input->node)};
   return ChainEnds{*input, *output};
 }
 
 Result<Edit> spliceChain(const PipelineDocument& document, const std::set<std::string>& ids, const Link& link,
                          const Places& places, Room room) {
   if (ids.contains(link.from.node) || ids.contains(link.to.node))
-    return Error{fmt::format("The wire to {} is one of the chain's own.", toString(link.to))};
+    return Error{fmt::format("The wire to {} belongs to the chain itself.", toString(link.to))};
   const Result<ChainEnds> ends = chainEnds(document, ids);
   if (!ends) return ends.error();
   EditScript script(document);
@@ -125,7 +127,7 @@ Result<Edit> spliceChain(const PipelineDocument& document, const std::set<std::s
   addLink(script, link.from, ends->input);
   if (script.refusal()) return *script.refusal();
   const std::string what = ids.size() == 1 ? *ids.begin() : std::to_string(ids.size()) + " ops";
-  return std::move(script).finish("Put " + what + " before " + link.to.node);
+  return std::move(script).finish("Insert " + what + " before " + link.to.node);
 }
 
 Result<FragmentEdit> pasteIntoWire(const PipelineDocument& document, std::string_view text, const Link& link) {

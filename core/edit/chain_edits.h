@@ -16,12 +16,12 @@ struct ChainEnds {
   Endpoint input;
   Endpoint output;
 };
-/// Errors: what is chosen is no chain. That has one main input without a wire, one main output that nothing reads, and
+/// Errors: the selection is not a chain. A chain has one unconnected main input, one unconnected main output, and
 /// leads from the one to all of its ops.
 Result<ChainEnds> chainEnds(const PipelineDocument& document, const std::set<std::string>& ids);
 
 using Places = std::map<std::string, Position>;
-/// Whether a chain stays at its places, or comes to stand behind the wire's source, where others make room for it.
+/// Whether a chain keeps its positions, or is placed after the wire's source, where other nodes make room.
 enum class Room { IsThere, IsMade };
 /// Puts ops that are there into a wire; a single op is a chain, too. places: of all of them; those that the document
 /// has not are left to the automatic layout. Errors: chainEnds(), the wire is one of the chain's own, or it would close
@@ -30,7 +30,7 @@ Result<Edit> spliceChain(const PipelineDocument& document, const std::set<std::s
                          const Places& places, Room room);
 
 /// Pastes a chain into a wire; others make room for it.
-/// Errors: pasteFragment(), spliceChain(), and what would be wrong with shapes or dtypes.
+/// Errors: those of pasteFragment() and spliceChain(), and shape or dtype problems.
 Result<FragmentEdit> pasteIntoWire(const PipelineDocument& document, std::string_view text, const Link& link);
 
 }  // namespace fuseline

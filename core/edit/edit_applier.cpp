@@ -19,10 +19,8 @@ namespace {
 using fuseline::isStorable;
 
 Error notStorable(std::string_view what) {
-  return Error{
-      fmt::format("{} holds text that is not UTF-8 or a number that is not finite; a pipeline file cannot "
-                  "store it.",
-                  what)};
+  return Error{fmt::format(
+      "{} contains text that is not UTF-8 or a number that is not finite, which a pipeline file cannot store.", what)};
 }
 
 bool isStorable(const Endpoint& endpoint) { return isUtf8(endpoint.node) && isUtf8(endpoint.port); }
@@ -46,10 +44,9 @@ bool isStorable(const DocumentFrame& frame) {
 }
 
 Error notDrawable(const DocumentFrame& frame) {
-  return Error{
-      fmt::format("The frame {} cannot be stored: a side of it is not from 1 to {}, its corner is beyond {}, or a "
-                  "text is not UTF-8.",
-                  frame.id, kMaxFrameSide, kMaxFramePlace)};
+  return Error{fmt::format(
+      "The frame {} cannot be stored: its sides must be from 1 to {}, its corner within {}, and its text UTF-8.",
+      frame.id, kMaxFrameSide, kMaxFramePlace)};
 }
 
 bool isStorable(const Wire& wire) { return isStorable(wire.from) && isStorable(wire.to); }
@@ -175,7 +172,7 @@ Result<Edit> EditApplier::operator()(const RemoveOp& edit) {
   const auto found = locate(m_block.ops, edit.id, edit.index);
   if (!found) return noSuch("op", edit.id);
   if (edit.index < 0 && m_ids.hasWires(edit.id))
-    return Error{fmt::format("{} still has wires or is read by an output; remove them with it.", edit.id)};
+    return Error{fmt::format("{} is still connected. Remove its wires and outputs too.", edit.id)};
   AddOp inverse{std::move(m_block.ops[*found]), static_cast<int>(*found)};
   m_block.ops.erase(at(m_block.ops, *found));
   m_ids.note(edit.id, -1);
@@ -259,7 +256,7 @@ Result<Edit> EditApplier::operator()(const RemoveInput& edit) {
   const auto found = locate(m_block.inputs, edit.id, edit.index);
   if (!found) return noSuch("input", edit.id);
   if (edit.index < 0 && m_ids.hasWires(edit.id))
-    return Error{fmt::format("Input {} still has wires; remove them with it.", edit.id)};
+    return Error{fmt::format("Input {} is still connected. Remove its wires too.", edit.id)};
   AddInput inverse{std::move(m_block.inputs[*found]), static_cast<int>(*found)};
   m_block.inputs.erase(at(m_block.inputs, *found));
   m_ids.note(edit.id, -1);
@@ -354,7 +351,7 @@ Result<Edit> EditApplier::operator()(const AddFrame& edit) {
   if (!isStorable(frame)) return notDrawable(frame);
   if (edit.index < 0 && frame.id.empty()) return Error{"The id of a frame must not be empty."};
   if (edit.index < 0 && locate(frames, frame.id, -1))
-    return Error{fmt::format("There is already a frame {}.", frame.id)};
+    return Error{fmt::format("A frame named {} already exists.", frame.id)};
   const auto point = insertionPoint(edit.index, frames.size());
   if (!point) return badIndex(edit.index, frames.size());
   frames.insert(at(frames, *point), frame);
@@ -396,7 +393,7 @@ Result<Edit> EditApplier::operator()(const AddBlock& edit) {
   if (isInBlock()) return blocksDoNotNest(edit.name);
   if (!isUtf8(edit.name) || !isStorable(edit.block)) return notStorable("Block " + edit.name);
   if (const Verdict verdict = checkId(edit.name); edit.index < 0 && !verdict) return Error{verdict.reason()};
-  if (m_document.findBlock(edit.name)) return Error{fmt::format("There is already a block {}.", edit.name)};
+  if (m_document.findBlock(edit.name)) return Error{fmt::format("A block named {} already exists.", edit.name)};
   auto& blocks = m_document.m_blocks;
   const auto point = insertionPoint(edit.index, blocks.size());
   if (!point) return badIndex(edit.index, blocks.size());

@@ -1,4 +1,4 @@
-// Each verb checks its names first, so that a refusal says what was found and what was expected.
+// Each verb checks its names first, so that an error names both the found and the expected value.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/edit_request.h"
 
@@ -42,7 +42,7 @@ constexpr std::array kVerbs = {
     EditVerbInfo{EditVerb::Rename, "rename", "OP=ID", "Renames an op, an input or an output"},
     EditVerbInfo{EditVerb::Repeat, "repeat", "OP=N", "Repeats an op or a block instance, N times in a row in all"},
     EditVerbInfo{EditVerb::Bypass, "bypass", "OP", "Bypasses an op: its main input goes to its consumers"},
-    EditVerbInfo{EditVerb::Use, "use", "OP", "Uses a bypassed op again"},
+    EditVerbInfo{EditVerb::Use, "use", "OP", "Re-enables a bypassed op"},
     EditVerbInfo{EditVerb::FoldRepeats, "fold-repeats", "",
                  "Folds ops that repeat, such as the layers of a model, into instances of one block"}};
 

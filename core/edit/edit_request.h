@@ -59,7 +59,8 @@ struct EditedDocument {
   PipelineDocument document;
   std::vector<AppliedEdit> edits;  // in the order of the requests
 };
-/// Applies the requests in order, each to what the one before it left. Errors: as of editFor(), led by the request.
+/// Applies the requests in order, each to the result of the one before. Errors: those of editFor(), prefixed by the
+/// request.
 Result<EditedDocument> editedDocument(PipelineDocument document, std::span<const EditRequest> requests);
 
 }  // namespace fuseline

@@ -61,7 +61,7 @@ void removeLink(EditScript& script, const Link& link) {
 
 namespace {
 
-/// All that stood behind this x has moved on: frames behind it, too, and those around it are wider.
+/// All nodes after this x have moved: frames after it too, and frames around it are wider.
 void stretchFrames(EditScript& script, int x, int widthPx) {
   const PipelineDocument before = script.document();
   for (const DocumentFrame* frame : drawnFrames(before)) {

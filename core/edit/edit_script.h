@@ -22,7 +22,7 @@ class EditScript {
 
   /// Applies to the scratch copy first; an edit that is refused stays in the group, so that the user sees why.
   void add(Edit edit);
-  /// Of the first edit that was refused.
+  /// Error of the first refused edit.
   const std::optional<Error>& refusal() const { return m_refusal; }
   Edit finish(std::string label) &&;
 

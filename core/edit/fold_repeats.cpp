@@ -1,4 +1,4 @@
-// Looks for a period in the row of ops, and compares the wires of what may be units.
+// Finds a period in the sequence of ops, and compares the wires of candidate units.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/fold_repeats.h"
 
@@ -128,7 +128,7 @@ class Wiring {
 struct Instance {
   std::map<std::string, std::string> opOf;   // by the id of the op in the block that it is
   std::map<std::string, Endpoint> feeds;     // by input of the block
-  std::map<Endpoint, std::string> outputOf;  // by what is read outside
+  std::map<Endpoint, std::string> outputOf;  // by endpoint used outside
 };
 
 Ids unitOf(const Ids& order, const Row& row, std::size_t unit) {
@@ -205,7 +205,7 @@ class Folding {
     return true;
   }
 
-  /// What an op made in the document that this began with: where it comes from now.
+  /// Current source of an output of the initial document.
   const Endpoint& now(const Endpoint& made) const {
     const auto moved = m_moved.find(made);
     return moved == m_moved.end() ? made : moved->second;
@@ -228,7 +228,7 @@ class Folding {
     return instance;
   }
 
-  /// Each port must read what the same port reads in the block.
+  /// Each port must have the same source as in the block.
   bool findFeeds(const std::set<std::string>& unit, Instance& instance) const {
     std::map<std::string, const Endpoint*> sources;
     std::size_t numFed = 0;
@@ -310,7 +310,7 @@ class Folding {
 
   bool isFree(const std::string& id) const { return checkId(id) && freeId(block(), id) == id; }
 
-  /// What ids of several parts have in common, up to a '_'. Those of one part say nothing of where they are from.
+  /// Common prefix of ids of several parts, up to a '_'. The ids of a single part do not show their origin.
   std::string commonStart() const {
     std::optional<std::string> common;
     for (const DocumentOp& op : block().ops) {
@@ -327,7 +327,7 @@ class Folding {
   std::vector<Ids> m_units;
   std::vector<Edit> m_edits;
   std::map<std::string, std::string> m_places;
-  std::map<Endpoint, Endpoint> m_moved;  // by what ops made, where it comes from now
+  std::map<Endpoint, Endpoint> m_moved;  // current source by former output
 };
 
 std::string freeBlockName(const PipelineDocument& document, const std::string& stem) {
@@ -336,7 +336,7 @@ std::string freeBlockName(const PipelineDocument& document, const std::string& s
   return freeId(taken, stem);
 }
 
-/// How many tensors are made before each place in the order, and read behind it.
+/// Number of tensors produced before each place in the order and consumed after it.
 std::vector<int> tensorsAcross(const PipelineDocument& document, const Ids& order) {
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < order.size(); ++i) places.emplace(order[i], i);

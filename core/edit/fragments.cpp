@@ -96,7 +96,7 @@ std::optional<int> lowestRow(const PipelineDocument& document) {
   return lowest;
 }
 
-/// Adds what another document holds under ids that are free.
+/// Adds the contents of another document under unused ids.
 class Paste {
  public:
   Paste(const PipelineDocument& document, const PipelineDocument& pasted, Position offset)
@@ -206,7 +206,7 @@ class Paste {
     m_script.add(AddFrame{.frame = std::move(frame)});
   }
 
-  /// What is not could be a node of the document by chance.
+  /// An id that was not pasted could accidentally be a node of the document.
   bool isPasted(const Endpoint& endpoint) const { return m_newIds.contains(endpoint.node); }
   Endpoint renamed(const Endpoint& endpoint) const { return {m_newIds.at(endpoint.node), endpoint.port}; }
 

@@ -33,7 +33,7 @@ struct Target {
   }
 };
 
-// Does the edit put a value where there is one? Removals shift the members behind them.
+// Does the edit replace an existing value? Removals shift later members.
 struct IsOverwrite {
   bool operator()(const SetAttribute& edit) const { return !edit.value.is_null(); }
   bool operator()(const SetSymbol& edit) const { return !edit.value.is_null(); }
@@ -59,7 +59,7 @@ bool isCoveredBy(const Edit& edit, const std::set<std::string>& targets) {
   return target && targets.contains(*target) && std::visit(IsOverwrite{}, edit);
 }
 
-// What undoes both: the newer inverse first, unless the older one overwrites everything it would restore.
+// Inverse of both edits: the newer inverse first, unless the older one overwrites everything it would restore.
 Edit joinInverses(Edit newer, Edit older, const std::string& label) {
   std::set<std::string> targets;
   collectTargets(older, targets);

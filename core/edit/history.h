@@ -32,7 +32,7 @@ class History {
   std::size_t size() const { return m_undo.size() + m_redo.size(); }
   /// So many of these are done; the others are undone.
   std::size_t depth() const { return m_undo.size(); }
-  /// Of an entry, the oldest first: of what leads from depth `index` to the next.
+  /// Label of an entry, oldest first: the edit from depth `index` to the next.
   const std::string& label(std::size_t index) const;
   /// Undoes or redoes until so many are done; at most size().
   void goTo(std::size_t depth);
@@ -42,13 +42,13 @@ class History {
   /// Whatever is on disk is another state.
   void markUnsaved() { m_savedDepth = -1; }
   bool isModified() const;
-  /// The depth of what is on disk; nothing: no undo or redo leads there.
+  /// Depth of the saved state; nullopt if no undo or redo leads there.
   std::optional<std::size_t> savedDepth() const;
 
  private:
   struct Entry {
     std::string label;
-    Edit edit;  // what undo (or redo) applies
+    Edit edit;  // applied by undo (or redo)
     std::string mergeKey;
   };
   PipelineDocument m_document;

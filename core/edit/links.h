@@ -1,4 +1,4 @@
-// Links between ports: what is joined, what may be, and the edits that join and part.
+// Links between ports: existing ones, possible ones, and the edits that connect and disconnect.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,7 +29,7 @@ Verdict linkVerdict(const PipelineDocument& document, const Endpoint& from, cons
 /// The nodes that `node` reads from, however far, and itself; or with Downstream, those that read from it.
 enum class FlowDirection { Upstream, Downstream };
 std::set<std::string> reachable(const PipelineDocument& document, const std::string& node, FlowDirection direction);
-/// What would be wrong with shapes or dtypes if they were joined; empty when all is well. Runs a trial lowering.
+/// Shape or dtype problem that connecting them would cause; empty if there is none. Runs a trial lowering.
 std::string linkWarning(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
 Edit linkEdit(const PipelineDocument& document, const Endpoint& from, const Endpoint& to);
 Edit unlinkEdit(const PipelineDocument& document, const Link& link);

@@ -12,9 +12,9 @@
 
 namespace fuseline {
 
-/// Where a place is now, of an op, a part of one, or what is inside an instance; nullopt: where it was.
+/// New place of an op, a part of an op, or the inside of an instance; nullopt if unchanged.
 using MovedPlace = std::function<std::optional<std::string>(const std::string& place)>;
-/// Of a place that has become several.
+/// Maps a place to its new places; one place may become several.
 using MovedPlaces = std::function<std::optional<std::vector<std::string>>(const std::string& place)>;
 
 struct PlaceMoves {
@@ -23,7 +23,7 @@ struct PlaceMoves {
 };
 /// The same move for both.
 PlaceMoves movesOf(MovedPlace moved);
-/// Of ops, by their ids, and of what is in them.
+/// Moves of ops, by their ids, with their contents.
 PlaceMoves movesOf(std::map<std::string, std::string> places);
 
 /// Moves inside of a block, as they are for the whole document: of what leads through one of its instances. Refers to

@@ -36,7 +36,7 @@ Json symbolOrNumber(const PipelineDocument& document, std::int64_t value) {
   return name.empty() ? Json(value) : Json(name);
 }
 
-/// Required attributes start with the width of the tensor the op is put behind; the inspector shows them.
+/// Required attributes start with the width of the upstream tensor; the inspector shows them.
 Json guessAttributes(const PipelineDocument& document, const FusibleOperation& operation, const Value* source) {
   Json attributes = Json::object();
   if (!source) return attributes;
@@ -91,7 +91,7 @@ std::optional<Endpoint> mainOutput(const PipelineDocument& document, const std::
   return Endpoint{.node = id, .port = operation->outputs.front().name};
 }
 
-/// The end of the pipeline: what the first output reads, else the last op, else the first input.
+/// The end of the pipeline: the source of the first output, else the last op, else the first input.
 std::string lastNode(const PipelineDocument& document) {
   for (const DocumentOutput& output : document.outputs()) {
     if (document.idExists(output.from.node)) return output.from.node;
@@ -100,7 +100,7 @@ std::string lastNode(const PipelineDocument& document) {
   return document.inputs().empty() ? std::string() : document.inputs().front().id;
 }
 
-/// Joins a new node between `source` and those who read from it. A node without a main input or output stays apart.
+/// Connects a new node between `source` and its consumers. A node without a main input or output stays unconnected.
 void wireBetween(EditScript& script, const std::string& id, const Endpoint& source, const std::vector<Link>& readers) {
   const DocumentOp* op = script.document().findOp(id);
   const OperationPointer operation = op ? operationOf(script.document(), *op) : nullptr;
@@ -151,14 +151,14 @@ std::string whyNotInARow(const PipelineDocument& document, const std::string& id
   const DocumentOp* op = document.findOp(id);
   const OperationPointer operation = op ? operationOf(document, *op) : nullptr;
   if (!operation || operation->inputs.empty() || operation->outputs.empty())
-    return id + " is no op that can be repeated.";
+    return id + " cannot be repeated: it needs an input and an output.";
   const std::string& input = operation->inputs.front().name;
   const std::string& output = operation->outputs.front().name;
   for (const Link& link : linksOf(document)) {
     if (link.to.node == id && link.to.port != input)
-      return id + " reads " + toString(link.from) + " besides: only what has one input can be repeated.";
+      return id + " also consumes " + toString(link.from) + ". Only ops with a single connected input can be repeated.";
     if (link.from.node == id && link.from.port != output)
-      return toString(link.from) + " is read besides: only what has one output can be repeated.";
+      return toString(link.from) + " also has a consumer. Only ops with a single connected output can be repeated.";
   }
   return {};
 }
@@ -172,7 +172,7 @@ std::string portInstead(const std::string& port, const std::vector<Port>& before
   return isMain && !after.empty() ? after.front().name : std::string();
 }
 
-/// Guesses what it needs; what both have stays as it is.
+/// Fills in required attributes; common attributes keep their values.
 Json attributesInstead(const PipelineDocument& document, const DocumentOp& old, const FusibleOperation& operation,
                        const Value* source) {
   Json attributes = guessAttributes(document, operation, source);
@@ -284,12 +284,13 @@ Verdict mayTake(const Port& port, const Value& source) {
       fmt::format("{} reads {}, not {}.", port.name, readsCounts ? "counts" : "numbers", dtypeName(source.spec.dtype)));
 }
 
-/// Of an input or an output that was just added.
+/// Port of an input or output of the pipeline that was just added.
 Result<Endpoint> portOfEnd(const PipelineDocument& document, const std::string& id, const LooseWire& wire) {
   if (document.findOutput(id))
     return wire.isFromOutput ? Result<Endpoint>(Endpoint{id, {}})
-                             : Error{"An output makes nothing that could be read."};
-  return wire.isFromOutput ? Result<Endpoint>(Error{"An input reads nothing."}) : Endpoint{id, {}};
+                             : Error{"An output of the pipeline cannot be the source of a wire."};
+  return wire.isFromOutput ? Result<Endpoint>(Error{"An input of the pipeline cannot be the target of a wire."})
+                           : Endpoint{id, {}};
 }
 
 /// The port of the node that was just added which takes the wire. Errors: none does; why the first one does not.
@@ -331,7 +332,7 @@ Result<Edit> replaceOp(const PipelineDocument& document, const Graph& graph, con
   next.operation = entry;
   const OperationPointer before = operationOf(document, *old);
   OperationPointer after = operationOf(document, next);
-  if (!before || !after) return Error{std::string(before ? entry : old->operation) + " is no op that is known here."};
+  if (!before || !after) return Error{std::string(before ? entry : old->operation) + " is not a known op."};
   const auto feed = before->inputs.empty() ? std::nullopt : linkInto(document, {id, before->inputs.front().name});
   next.attributes = attributesInstead(document, *old, *after, feed ? valueAt(graph, feed->from) : nullptr);
   after = operationOf(document, next);
@@ -385,7 +386,7 @@ Edit removeNodes(const PipelineDocument& document, const std::set<std::string>& 
 
 namespace {
 
-/// What stands in the way of bypasses that `after` has and `before` has not; empty: nothing.
+/// Problem with bypasses that `after` has and `before` does not; empty if there is none.
 std::string bypassProblem(const PipelineDocument& before, const PipelineDocument& after) {
   const auto problemsOf = [](const PipelineDocument& document) {
     std::set<std::string> messages;
@@ -406,7 +407,7 @@ Result<Edit> toggleBypass(const PipelineDocument& document, const std::set<std::
   std::vector<const DocumentOp*> ops;
   for (const DocumentOp& op : document.ops())
     if (ids.contains(op.id)) ops.push_back(&op);
-  if (ops.empty()) return Error{"Select the ops to bypass."};
+  if (ops.empty()) return Error{"No ops are selected. Select the ops to bypass."};
   const bool isUsed = std::ranges::any_of(ops, [](const DocumentOp* op) { return !op->isBypassed(); });
   EditScript script(document);
   for (const DocumentOp* op : ops)

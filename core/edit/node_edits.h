@@ -32,7 +32,7 @@ NodeEdit addNode(const PipelineDocument& document, std::string_view entry, std::
 /// Required attributes follow from the tensor there.
 NodeEdit insertAfter(const PipelineDocument& document, const Graph& graph, std::string_view entry,
                      const std::string& after);
-/// Puts a new op into a wire. Without a position it stands behind the wire's source, and what stands there moves on.
+/// Inserts a new op into a wire. Without a position it is placed after the wire's source, and nodes there make room.
 NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::string_view entry, const Link& link,
                 std::optional<Position> position);
 
@@ -54,13 +54,13 @@ struct RepeatedOp {
   Edit edit;
   std::vector<std::string> ids;  // of all in the row
 };
-/// An op, or an instance of a block, so many times in a row, each reading what the one before it writes; what read the
-/// op reads the last one. count: 2 at least.
+/// Repeats an op, or an instance of a block, in a chain of N copies, each connected to the one before; consumers of the
+/// op move to the last one. count: at least 2.
 /// Errors: there is no such op, or it has more than one input or output with a wire.
 Result<RepeatedOp> repeatOp(const PipelineDocument& document, const std::string& id, int count);
 
 enum class Reconnect { No, Yes };
-/// What becomes of outputs that read a removed op. Those of a block are ports that its instances are wired at.
+/// Handling of outputs connected to a removed op. The outputs of a block are ports of its instances.
 enum class OrphanedOutputs { Removed, Kept };
 Edit removeNodes(const PipelineDocument& document, const std::set<std::string>& ids, const std::vector<Link>& links,
                  Reconnect reconnect, OrphanedOutputs outputs = OrphanedOutputs::Removed);

@@ -13,7 +13,7 @@ namespace fuseline {
 Verdict NodeIds::canTake(const std::string& id) {
   if (const Verdict verdict = checkId(id); !verdict) return verdict;
   if (count(id) == 0) return Verdict::yes();
-  return Verdict::no(fmt::format("The id {} is already taken; {} is free.", id, freeId(m_block, id)));
+  return Verdict::no(fmt::format("The id {} is already used; {} is available.", id, freeId(m_block, id)));
 }
 
 bool NodeIds::isUndoneByRenaming(const std::string& id, const std::string& newId) {

@@ -1,4 +1,4 @@
-// What leads to the node, in wires and in places, follows it.
+// Renaming: wires and places that refer to the node follow it.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/renaming.h"
 
@@ -17,7 +17,7 @@ namespace fuseline {
 
 namespace {
 
-/// The op itself, a part of it, or what is inside an instance.
+/// The op itself, a part of it, or the inside of an instance.
 MovedPlace movedWith(const std::string& id, const std::string& newId) {
   return [id, newId](const std::string& place) -> std::optional<std::string> {
     if (place != id && !place.starts_with(id + '.')) return std::nullopt;

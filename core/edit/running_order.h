@@ -9,7 +9,7 @@
 
 namespace fuseline {
 
-/// Numbers of ops, each behind what it reads, else as the document has them. Without those on a cycle or behind one.
+/// Indices of ops, each after its producers; ties in document order. Excludes ops on or downstream of a cycle.
 std::vector<std::size_t> runningOrder(const DocumentBlock& block);
 
 }  // namespace fuseline

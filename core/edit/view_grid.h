@@ -1,4 +1,4 @@
-// The pitch of nodes in a view: what edits that make room and the canvas agree on, in units of positions.
+// The pitch of nodes in a view, shared by edits that make room and by the canvas, in units of positions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

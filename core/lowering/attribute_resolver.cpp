@@ -34,7 +34,7 @@ std::string expectedText(const AttributeSpec& spec) {
   switch (spec.type) {
     case AttributeType::Boolean: return "true or false";
     case AttributeType::Text:
-      if (spec.isName) return "a name of letters, digits and _ that does not begin with a digit";
+      if (spec.isName) return "a name of letters, digits and _, not starting with a digit";
       return spec.choices.empty() ? "text" : fmt::format("one of {}", fmt::join(spec.choices, ", "));
     default: return std::string(typeName(spec.type));
   }

@@ -13,7 +13,7 @@ namespace fuseline {
 
 struct ResolvedAttributes {
   Attributes values;
-  /// Required but not given. Reported by the caller, who may know a fitting value from the op's input.
+  /// Missing required attributes. Reported by the caller, which may know a fitting value from the op's input.
   std::vector<const AttributeSpec*> missing;
   /// Something was reported; the values are incomplete.
   bool hasFailed = false;
@@ -48,7 +48,7 @@ class AttributeResolver {
   DiagnosticSink& m_sink;
 };
 
-/// What an op refuses begins with its name; in a diagnostic the sentence begins with the id instead.
+/// Removes the op's name from the start of its error; in a diagnostic the sentence begins with the id instead.
 std::string withoutName(const std::string& message, const std::string& name);
 /// An op refuses its attributes: an error at the attribute that it names, or at all of them.
 void reportBadAttribute(DiagnosticSink& sink, const DocumentOp& op, std::size_t index,

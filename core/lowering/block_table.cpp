@@ -17,7 +17,7 @@ BlockTable::BlockTable(const PipelineDocument& document, DiagnosticSink& sink) :
   for (const auto& [name, block] : document.blocks()) {
     if (const Verdict verdict = checkId(name); !verdict)
       sink.error("bad-id", {.pointer = "/blocks/" + escapedPointer(name)},
-                 fmt::format("A block is named like an op. {}", verdict.reason()));
+                 fmt::format("Invalid block name. {}", verdict.reason()));
     if (name.empty()) continue;
     m_byName.emplace(name, m_blocks.size());
     m_blocks.push_back({.name = name, .block = &block, .operation = blockOperation(name, block), .firstUse = {}});
@@ -78,7 +78,7 @@ void BlockTable::visit(std::size_t first) {
   }
 }
 
-// What is in a block is done, unless it is on a cycle with it.
+// The blocks inside a block are finished already, unless they form a cycle with it.
 void BlockTable::finish(std::size_t index) {
   Block& block = m_blocks[index];
   int depth = 1;
@@ -99,8 +99,7 @@ void BlockTable::finish(std::size_t index) {
                        depth, block.name, kMaxNesting));
   else if (block.numOps > kMaxOps)
     refuse(index, "too-many-ops",
-           fmt::format("Block {} has more than {} ops when the blocks in it are expanded; that is the most a pipeline "
-                       "can have. Use fewer instances.",
+           fmt::format("Block {} expands to more than {} ops, the maximum of a pipeline. Use fewer instances.",
                        block.name, kMaxOps));
 }
 
@@ -121,8 +120,7 @@ void BlockTable::reportCycle(const std::vector<Visit>& open, const Part& last) {
   const DocumentOp& op = holder.block->ops[last.op];
   m_sink.error(
       "block-cycle", {.pointer = fmt::format("/blocks/{}/ops/{}/op", escapedPointer(holder.name), last.op)},
-      fmt::format("Block {0} contains itself: {1}{0}. Expanding it would never end; remove {2} from block {3}.", name,
-                  path, op.id, holder.name));
+      fmt::format("Block {0} contains itself: {1}{0}. Remove {2} from block {3}.", name, path, op.id, holder.name));
 }
 
 // Breadth first, so that a path is as short as can be; deeper than the limit nothing is expanded.

@@ -1,4 +1,4 @@
-// The blocks of a document: their ports, who contains whom, and whether expanding them comes to an end.
+// The blocks of a document: their ports, their nesting, and whether they can be expanded.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,9 +24,9 @@ class BlockTable {
     FusibleOperation operation;
     /// Has it the ports that every op has?
     bool hasPorts = false;
-    /// Can it be expanded? Not a block that holds itself, is nested too deep or is too large, nor what contains one.
+    /// Whether it can be expanded: not if it, or a block inside, contains itself, is nested too deep or is too large.
     bool isExpandable = true;
-    /// Ops in it, instances and what is in them included.
+    /// Number of ops, including instances and their contents.
     std::size_t numOps = 0;
     /// The first place in the pipeline where it is used.
     BlockScope firstUse;

@@ -37,7 +37,7 @@ Verdict checkSource(const PipelineDocument& document, const Endpoint& from) {
     return Verdict::no(unknownPort(*op, from.port, "output", operation->outputs));
   }
   if (!document.findInput(from.node))
-    return Verdict::no(fmt::format("There is no op or pipeline input {} to read from.", from.node));
+    return Verdict::no(fmt::format("There is no op or pipeline input {}.", from.node));
   if (from.port.empty()) return Verdict::yes();
   return Verdict::no(fmt::format("Pipeline input {} is a single tensor; it has no port {}.", from.node, from.port));
 }
@@ -46,7 +46,7 @@ Verdict checkTarget(const PipelineDocument& document, const Endpoint& to) {
   const DocumentOp* op = document.findOp(to.node);
   if (!op) {
     const bool isOther = document.findInput(to.node) || document.findOutput(to.node);
-    return Verdict::no(isOther ? fmt::format("{} is not an op; wires end at the inputs of ops.", to.node)
+    return Verdict::no(isOther ? fmt::format("{} is not an op. A wire must end at an input of an op.", to.node)
                                : fmt::format("There is no op {}.", to.node));
   }
   const OperationPointer operation = operationOf(document, *op);
@@ -114,11 +114,12 @@ Edit removeOpWithWires(const PipelineDocument& document, const DocumentBlock& se
 Verdict canConnect(const PipelineDocument& document, const Wire& wire) {
   if (const Verdict verdict = checkSource(document, wire.from); !verdict) return verdict;
   if (const Verdict verdict = checkTarget(document, wire.to); !verdict) return verdict;
-  if (wire.from.node == wire.to.node) return Verdict::no(fmt::format("{} cannot read its own result.", wire.to.node));
+  if (wire.from.node == wire.to.node)
+    return Verdict::no(fmt::format("{} cannot consume its own output.", wire.to.node));
   const auto taken = std::ranges::find(document.wires(), wire.to, &Wire::to);
   if (taken != document.wires().end())
-    return Verdict::no(
-        fmt::format("{} already reads {}; remove that wire first.", toString(wire.to), toString(taken->from)));
+    return Verdict::no(fmt::format("{} is already connected to {}. Remove that wire first.", toString(wire.to),
+                                   toString(taken->from)));
   const std::vector<std::string> path = findPath(document, wire.to.node, wire.from.node);
   if (path.empty()) return Verdict::yes();
   return Verdict::no(fmt::format("This wire would close a cycle: {} -> {}.", fmt::join(path, " -> "), wire.to.node));

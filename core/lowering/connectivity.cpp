@@ -70,7 +70,7 @@ void Connectivity::collectIds() {
 void Connectivity::takeId(const std::string& id, NodeRef node, const std::string& pointer, bool isReported) {
   if (id.empty()) {
     if (isReported) return;
-    m_sink.error("missing-id", {.pointer = pointer}, "There is no \"id\" here; every input, op and output needs one.")
+    m_sink.error("missing-id", {.pointer = pointer}, "\"id\" is missing. Every input, op and output needs one.")
         .repairs = idRepairs(id, node);
     return;
   }
@@ -78,7 +78,7 @@ void Connectivity::takeId(const std::string& id, NodeRef node, const std::string
   if (!isNew) {
     m_sink
         .error("duplicate-id", {pointer + "/id", id, {}},
-               fmt::format("The id {} is already taken by another input, op or output; ids are unique.", quoted(id)))
+               fmt::format("The id {} is used by another input, op or output. Ids must be unique.", quoted(id)))
         .repairs = idRepairs(id, node);
     return;
   }
@@ -137,14 +137,14 @@ void Connectivity::resolveWire(std::size_t wire) {
   const auto replaceTarget = [&](Endpoint to) { return replaceWith({written.from, std::move(to)}); };
   const auto node = m_nodes.find(written.to.node);
   if (node == m_nodes.end() || node->second.kind != Source::Kind::Op)
-    return reportUnknownNode(written.to, "an op that reads", spot, removal, replaceTarget);
+    return reportUnknownNode(written.to, "an op", spot, removal, replaceTarget);
   const std::size_t op = node->second.index;
   if (source.kind == Source::Kind::Op) m_producers[op].push_back({source.index, wire});
   if (!m_operations[op]) return;
   const auto port =
       resolvePort(m_block.ops[op], written.to.port, m_operations[op]->inputs, "input", spot, removal, replaceTarget);
   if (!port) {
-    // What this wire was meant for is not reported as unconnected, too.
+    // The port that this wire was meant for is not also reported as unconnected.
     for (Source& unfed : m_sources[op])
       if (unfed.kind == Source::Kind::None) unfed.kind = Source::Kind::Broken;
     return;
@@ -153,7 +153,7 @@ void Connectivity::resolveWire(std::size_t wire) {
   if (const int first = m_wireOfPort[op][slot]; first >= 0) {
     m_sink
         .error("input-taken", spot,
-               fmt::format("{} already reads {}; an input reads one tensor, so {} cannot feed it, too.",
+               fmt::format("{} is already connected to {}, so {} cannot be connected too. Remove one of the wires.",
                            toString(written.to), toString(m_block.wires[static_cast<std::size_t>(first)].from),
                            toString(written.from)))
         .repairs = removal;
@@ -167,7 +167,7 @@ Source Connectivity::resolveSource(const Endpoint& from, const Spot& spot, const
                                    const std::function<Edit(Endpoint)>& replace) {
   const auto node = m_nodes.find(from.node);
   if (node == m_nodes.end() || node->second.isOutput) {
-    reportUnknownNode(from, fmt::format("an op or a {} input to read from", m_what), spot, removal, replace);
+    reportUnknownNode(from, fmt::format("an op or a {} input", m_what), spot, removal, replace);
     return {Source::Kind::Broken};
   }
   Source source = {node->second.kind, node->second.index, 0};
@@ -176,8 +176,7 @@ Source Connectivity::resolveSource(const Endpoint& from, const Spot& spot, const
     if (!from.port.empty()) {
       m_sink
           .error("unknown-port", spot,
-                 fmt::format("{} is a {} input, a single tensor; it has no port {}.", from.node, m_what,
-                             quoted(from.port)))
+                 fmt::format("{} is a {} input, which has no port {}.", from.node, m_what, quoted(from.port)))
           .repairs.push_back({"Read " + from.node, replace({from.node, {}})});
       isBroken = true;
     }
@@ -202,8 +201,9 @@ std::optional<int> Connectivity::resolvePort(const DocumentOp& op, const std::st
   if (const auto found = std::ranges::find(names, port); found != names.end())
     return static_cast<int>(found - names.begin());
   const std::string near = port.empty() || names.size() == 1 ? names.front() : m_sink.suggest(port, names);
-  const std::string found = port.empty() ? fmt::format("{} ({}) is named without its {}", op.id, op.operation, kind)
-                                         : fmt::format("{} ({}) has no {} {}", op.id, op.operation, kind, quoted(port));
+  const std::string found = port.empty()
+                                ? fmt::format("{} ({}) is used without the name of an {}", op.id, op.operation, kind)
+                                : fmt::format("{} ({}) has no {} {}", op.id, op.operation, kind, quoted(port));
   Diagnostic& diagnostic = m_sink.error("unknown-port", spot,
                                         fmt::format("{}; it has {}{}", found, fmt::join(names, ", "),
                                                     near.empty() ? "." : ". Did you mean " + op.id + "." + near + "?"));
@@ -257,7 +257,7 @@ void Connectivity::resolveOutputs() {
     if (source.kind == Source::Kind::Input)
       m_sink
           .error("output-is-input", {pointer + "/from", output.id, {}},
-                 fmt::format("Output {} is {} input {} itself; expected the result of an op.", output.id, m_what,
+                 fmt::format("Output {} is connected to {} input {}; expected the result of an op.", output.id, m_what,
                              output.from.node))
           .repairs = removal;
   }
@@ -324,7 +324,7 @@ void Connectivity::reportCycle(const std::vector<std::size_t>& cycle) {
   const Wire& wire = m_block.wires[last];
   m_sink
       .error("cycle", {fmt::format("/pipeline/wires/{}", last), ids.front(), {}},
-             fmt::format("These ops wait for each other: {} -> {}. A {} has no cycles; remove one of the wires.",
+             fmt::format("These ops form a cycle: {} -> {}. A {} must have no cycles; remove one of the wires.",
                          fmt::join(ids, " -> "), ids.front(), m_what))
       .repairs.push_back({fmt::format("Remove the wire from {} to {}", toString(wire.from), toString(wire.to)),
                           RemoveWire{wire, static_cast<int>(last)}});

@@ -1,4 +1,4 @@
-// Who reads what: the wires of a pipeline or block resolved to ops and ports, and a topological order.
+// Connectivity: the wires of a pipeline or block resolved to ops and ports, and a topological order.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,7 +32,7 @@ class Connectivity {
 
   /// A wire, an output or an id is wrong, or there is a cycle.
   bool hasProblems() const { return m_hasProblems; }
-  /// What feeds the ports of an op, by port. Broken: a wire is there, but wrong, and has been reported.
+  /// Sources of an op's inputs, by port. Broken: the wire is invalid and has been reported.
   const std::vector<Source>& sources(std::size_t op) const { return m_sources[op]; }
   const Source& outputSource(std::size_t output) const { return m_outputSources[output]; }
   bool isInputUsed(std::size_t input) const { return m_isInputUsed[input]; }
@@ -40,7 +40,7 @@ class Connectivity {
   /// An op whose id is missing or another op's takes no part.
   bool isNamed(std::size_t op) const { return m_isNamed[op]; }
   bool isInputNamed(std::size_t input) const { return m_isInputNamed[input]; }
-  /// Ops in topological order, by document order where that leaves a choice. Without those on or behind a cycle.
+  /// Ops in topological order; ties in document order. Excludes ops on or downstream of a cycle.
   const std::vector<std::size_t>& order() const { return m_order; }
 
  private:

@@ -38,7 +38,7 @@ class DiagnosticSink {
     return report(Severity::Error, std::move(code), std::move(spot), std::move(message));
   }
   std::size_t numReported() const { return m_diagnostics.size(); }
-  /// Of the diagnostics with the numbers [first, last).
+  /// Removes the repairs of the diagnostics with the numbers [first, last).
   void withdrawRepairs(std::size_t first, std::size_t last);
   void withdrawRepairs(std::size_t first) { withdrawRepairs(first, numReported()); }
   /// nearest(), but a file with very many wrong names gets suggestions only for the first of them: comparing every

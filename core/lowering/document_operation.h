@@ -1,4 +1,4 @@
-// What an op of a document is: an entry of the op library, or an instance of one of the document's blocks.
+// The operation of a document's op: an entry of the op library, or an instance of one of the document's blocks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

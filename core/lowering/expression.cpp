@@ -193,7 +193,7 @@ class Shorthand {
     return std::string(m_text.substr(begin, m_at - begin));
   }
 
-  /// What stands after a number counts only where nothing is glued to it.
+  /// A suffix of a number counts only if no other character follows it directly.
   std::optional<std::int64_t> suffix(std::int64_t value) {
     if (at() == 'k' || at() == 'K') {
       ++m_at;

@@ -1,4 +1,4 @@
-// Integer expressions over symbols, with problems that say what kind they are and where.
+// Integer expressions over symbols; problems have a kind and a position.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,7 +32,7 @@ ExpressionValue evaluate(std::string_view text, const SymbolLookup& lookup);
 /// Errors: a sentence with the column, an unknown symbol with the nearest known one, overflow of 64 bits.
 Result<std::int64_t> evaluateExpression(std::string_view text, const std::map<std::string, std::int64_t>& symbols);
 
-/// What was typed into a field, as the expression to keep: "4k" is 4096, "2^14" is 16384, and "*2", "/2" or "+1" go on
+/// Converts text typed into a field to an expression: "4k" is 4096, "2^14" is 16384, and "*2", "/2" or "+1" continue
 /// from `before`. Anything else stays as it is, right or wrong.
 std::string typedExpression(std::string_view typed, std::string_view before);
 

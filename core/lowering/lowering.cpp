@@ -1,4 +1,4 @@
-// Lowers ops in topological order. A problem of one op is reported where it arises; ops behind it are skipped silently,
+// Lowers ops in topological order. A problem of one op is reported at its origin; downstream ops are skipped silently,
 // so that only root causes are listed. An instance of a block is lowered in its place, op by op.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/lowering.h"
@@ -49,7 +49,7 @@ struct LoweringContext {
   BlockTable blocks;
   Section pipeline;
   std::unordered_map<std::string, Section> sections;  // by name of the block
-  std::unordered_set<const Section*> lowered;         // what is wrong with a section itself is said only once
+  std::unordered_set<const Section*> lowered;         // problems of a section itself are reported only once
   GraphBuilder builder;
   std::size_t numExpandedOps = 0;
 };
@@ -74,8 +74,8 @@ void warnOfExtraPorts(DiagnosticSink& sink, const Section& section, std::size_t 
   if (block.inputs.size() == 1 && block.outputs.size() == 1) return;
   const DocumentOp& written = section.op(index);
   sink.report(Severity::Warning, "sequential-ports", {attributePointer(index, kSequentialAttribute), written.id, {}},
-              fmt::format("{}: {} is on, but block {} has {} and {}; a nested Sequential of "
-                          "TransformerEngine takes one tensor and gives one, so that this runs here only.",
+              fmt::format("{}: {} is on, but block {} has {} and {}. TransformerEngine's nested Sequential has one "
+                          "input and one output, so this runs only in Fuseline.",
                           written.id, kSequentialAttribute, blockNameOf(written), counted(block.inputs.size(), "input"),
                           counted(block.outputs.size(), "output")))
       .repairs = {
@@ -144,7 +144,7 @@ class SectionLowering {
     warnOfMixedDTypes(index, *inputs);
   }
 
-  // What it reads becomes an output, and what it makes an input, under the names that tensors of ops have.
+  // Its inputs become outputs of the pipeline, and its outputs inputs, under the names of op tensors.
   void cutAt(std::size_t index, const std::vector<ValueId>& values) {
     InferenceProblem problem;
     const OpPart whole = m_parts.asWhole(index);
@@ -157,12 +157,12 @@ class SectionLowering {
           m_builder.addInput(whole.id + "." + type(index).outputs[port].name, (*made)[port]));
     if (!m_isFirstTime) return;
     m_sink.report(Severity::Note, kExternalCode, {opPointer(index), op(index).id, {}},
-                  fmt::format("{} ({}) is not run: what it reads is an output of what runs, what it makes an input, "
-                              "drawn from the seed. Its time is in no figure.",
+                  fmt::format("{} ({}) is not executed. Its inputs become outputs of the pipeline; its outputs become "
+                              "inputs filled with random values from the seed. It is not included in any timing.",
                               op(index).id, op(index).operation));
   }
 
-  // An input of the pipeline, or what another such op makes, is computed by nothing.
+  // Inputs of the pipeline, and outputs of other ops that are not executed, have no producer.
   void handOut(const std::string& name, ValueId value) {
     m_builder.addAlias(name, value);
     if (m_builder.partial().value(value).producer >= 0) m_builder.addOutput(name, value);
@@ -183,7 +183,7 @@ class SectionLowering {
                               port, m_builder.partial().value(*value).name));
   }
 
-  Repair useAgain(std::size_t index) const { return {"Use " + op(index).id + " again", SetBypassed{op(index).id, {}}}; }
+  Repair useAgain(std::size_t index) const { return {"Re-enable " + op(index).id, SetBypassed{op(index).id, {}}}; }
 
   bool hasExtraReaders(std::size_t index) const { return extraReaders().contains(index); }
 
@@ -193,8 +193,8 @@ class SectionLowering {
     const std::string id = op(index).id;
     m_sink
         .error(kBypassRefusedCode, {opPointer(index) + "/bypassed", id, reader->second.port},
-               fmt::format("{}: it is bypassed, but {} reads {}.{}; a bypassed op has its main output only. Bypass "
-                           "what reads it, too, or use {} again.",
+               fmt::format("{0} is bypassed, but {1} still consumes {2}.{3}. A bypassed op provides only its main "
+                           "output. Bypass the consumer as well, or re-enable {4}.",
                            id, reader->second.by, id, reader->second.port, id))
         .repairs = {useAgain(index)};
     return true;
@@ -213,14 +213,14 @@ class SectionLowering {
     const std::string id = op(index).id;
     m_sink
         .error(kBypassRefusedCode, {opPointer(index) + "/bypassed", id, type(index).inputs.front().name},
-               fmt::format("{}: it is bypassed, but makes {} of {}; what reads {}.{} would get another tensor. Only "
-                           "ops that keep shape and dtype can be bypassed: use {} again.",
+               fmt::format("{0} is bypassed, but turns {2} into {1}, so consumers of {3}.{4} would get another tensor. "
+                           "Only ops that keep shape and dtype can be bypassed. Re-enable {5}.",
                            id, toString(*result), toString(spec), id, type(index).outputs.front().name, id))
         .repairs = {useAgain(index)};
     return false;
   }
 
-  // What the op would make, were it used; nothing where that is not known, as of an instance of a block.
+  // Output that the op would produce if it were not bypassed; nullopt if unknown, as for an instance of a block.
   std::optional<TensorSpec> resultOf(std::size_t index) const {
     const ResolvedAttributes& resolved = m_section.attributes(index);
     const auto values = sourceValues(index);
@@ -264,13 +264,13 @@ class SectionLowering {
     if (m_context.numExpandedOps <= BlockTable::kMaxOps) return true;
     if (!wasFull)
       m_sink.error("too-many-ops", {opPointer(index), op(index).id, {}},
-                   fmt::format("{}: with the {} ops of this instance of block {} there are more than {} ops; that is "
-                               "the most a pipeline can have. Use fewer instances.",
+                   fmt::format("{}: with the {} ops of this instance of block {}, the pipeline has more than {} ops, "
+                               "the maximum. Use fewer instances.",
                                op(index).id, block.numOps, block.name, BlockTable::kMaxOps));
     return false;
   }
 
-  // What an instance reads at a port, if it is known and is what the block's input declares.
+  // Value at an input of an instance, if it is known and matches the declaration of the block's input.
   std::optional<ValueId> acceptedValue(std::size_t index, const Section& inner, std::size_t port) {
     const auto value = valueOf(m_wiring.sources(index)[port]);
     if (!value) return std::nullopt;
@@ -280,10 +280,10 @@ class SectionLowering {
                                .shape = declared.shape.value_or(spec.shape)};
     if (wanted.dtype == spec.dtype && wanted.shape == spec.shape) return value;
     const std::string& name = type(index).inputs[port].name;
-    m_sink.error("shape-mismatch", {opPointer(index), op(index).id, name},
-                 fmt::format("{}: {} reads {}, but block {} declares it as {}; change what feeds it or the "
-                             "declaration.",
-                             op(index).id, name, toString(spec), inner.name(), toString(wanted)));
+    m_sink.error(
+        "shape-mismatch", {opPointer(index), op(index).id, name},
+        fmt::format("{}: {} is {}, but block {} declares it as {}. Change the connected tensor or the declaration.",
+                    op(index).id, name, toString(spec), inner.name(), toString(wanted)));
     return std::nullopt;
   }
 
@@ -378,14 +378,15 @@ void addOutputs(LoweringContext& context, const OptionalValues& values) {
     if (value.producer >= 0)
       context.builder.addOutput(output.id, *values[i]);
     else if (isOfExternal(value.name))
-      context.sink.error("output-is-input", {fmt::format("/pipeline/outputs/{}/from", i), output.id, {}},
-                         fmt::format("Output {} would be {} itself, which {} makes; that op is not run. Let an op in "
-                                     "between read it, or remove the output.",
-                                     output.id, value.name, externalOf(value.name)));
+      context.sink.error(
+          "output-is-input", {fmt::format("/pipeline/outputs/{}/from", i), output.id, {}},
+          fmt::format(
+              "Output {} is {}, an output of {}, which is not executed. Put an op in between, or remove the output.",
+              output.id, value.name, externalOf(value.name)));
     else
       context.sink.error("output-is-input", {fmt::format("/pipeline/outputs/{}/from", i), output.id, {}},
-                         fmt::format("Output {} would be pipeline input {} itself, because all ops in between are "
-                                     "bypassed. Use one of them again, or remove the output.",
+                         fmt::format("Output {} is pipeline input {} itself, because all ops in between are bypassed. "
+                                     "Re-enable one of them, or remove the output.",
                                      output.id, value.name));
   }
 }

@@ -1,4 +1,4 @@
-// Reads a section: types of its ops, wires, what its inputs declare, attributes.
+// Reads a section: types of its ops, wires, declared inputs, attributes.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/section.h"
 
@@ -87,7 +87,7 @@ void Section::reportUnknownOp(std::size_t index) {
   const std::string name = block.empty() ? written.operation : std::string(block);
   Diagnostic& diagnostic =
       m_sink.error(block.empty() ? "unknown-op" : "unknown-block", {opPointer(index) + "/op", written.id, {}},
-                   fmt::format("{}: there is no {} {}{} The op is kept, but cannot run.", written.id,
+                   fmt::format("{}: there is no {} {}{} The file keeps the op, but it cannot run.", written.id,
                                block.empty() ? "op" : "block", inlineText(Json(shortened(name))), didYouMean(near)));
   if (near.empty()) return;
   DocumentOp changed = written;
@@ -136,10 +136,9 @@ void Section::checkGradient(const DocumentInput& input, std::size_t index) {
   changed.requiresGradient.reset();
   m_sink
       .error("integer-gradient", {fmt::format("/pipeline/inputs/{}/requires_grad", index), input.id, {}},
-             fmt::format("{}: requires_grad is true, but a tensor of {} has no gradient; set it to false or leave it "
-                         "out.",
+             fmt::format("{}: requires_grad is true, but a tensor of {} has no gradient. Set it to false or remove it.",
                          input.id, dtypeName(*dtype)))
-      .repairs = {{"Leave requires_grad out", ReplaceInput{input.id, changed}}};
+      .repairs = {{"Remove requires_grad", ReplaceInput{input.id, changed}}};
 }
 
 std::optional<Shape> Section::readShape(const DocumentInput& input, std::size_t index) {
@@ -159,12 +158,12 @@ std::optional<Shape> Section::readShape(const DocumentInput& input, std::size_t 
       return ReplaceInput{input.id, changed};
     };
     const Spot spot = {fmt::format("{}/shape/{}", pointer, i), input.id, {}};
-    const auto extent =
-        m_tools.symbols.integer(input.shape[i], fmt::format("{}: extent {} of the shape", input.id, i), spot, replace);
+    const auto extent = m_tools.symbols.integer(
+        input.shape[i], fmt::format("{}: dimension {} of the shape", input.id, i), spot, replace);
     if (extent && *extent >= 0) shape.push_back(*extent);
     if (extent && *extent < 0)
       m_sink.error("out-of-range", spot,
-                   fmt::format("{}: extent {} of the shape is {}; expected 0 or more.", input.id, i, *extent));
+                   fmt::format("{}: dimension {} of the shape is {}; expected 0 or more.", input.id, i, *extent));
   }
   return shape.size() == input.shape.size() ? std::optional(shape) : std::nullopt;
 }
@@ -193,8 +192,8 @@ void Section::reportUnconnected() {
       if (!isRead || m_wiring.sources(i)[port].kind != Source::Kind::None) continue;
       const std::string& name = m_types[i]->inputs[port].name;
       m_sink.error("unconnected-input", {opPointer(i), op(i).id, name},
-                   fmt::format("{}.{} is not connected; connect the result of an op or a {} input.", op(i).id, name,
-                               isPipeline() ? "pipeline" : "block"));
+                   fmt::format("{}.{} is not connected. Connect it to the result of an op or to a {} input.", op(i).id,
+                               name, isPipeline() ? "pipeline" : "block"));
       m_isWired = false;
     }
   }

@@ -1,4 +1,4 @@
-// Section: what lowering finds in the pipeline or in a block that is the same for all instances of it.
+// Section: the parts of lowering a pipeline or a block that are the same for all instances.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,7 +28,7 @@ class OperationTable {
   std::unordered_map<std::string_view, const FusibleOperation*> m_byName;
 };
 
-/// What the reading of sections needs and fills.
+/// Inputs and results of reading sections.
 struct SectionTools {
   DiagnosticSink& sink;
   const SymbolTable& symbols;
@@ -39,7 +39,7 @@ struct SectionTools {
 
 class Section {
  public:
-  /// What an input says of its tensor. In the pipeline both must be there; in a block they limit what instances take.
+  /// Declared spec of an input. In the pipeline both fields are required; in a block they restrict its instances.
   struct DeclaredInput {
     std::optional<DType> dtype;
     std::optional<Shape> shape;
@@ -72,7 +72,7 @@ class Section {
   void resolveAttributes();
   void reportUnconnected();
 
-  /// What was reported of an op while its ports were looked for: the diagnostics [first, last).
+  /// Diagnostics [first, last) of an op, reported while its ports were determined.
   struct EarlyReport {
     std::size_t op = 0;
     std::size_t first = 0;

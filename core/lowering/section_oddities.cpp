@@ -26,7 +26,7 @@ class OddityReport {
   void report() {
     if (!m_section.isPipeline() && m_section.block().inputs.empty())
       m_sink.error("no-inputs", {.pointer = "/pipeline"},
-                   "The block has no inputs; its instances could read nothing. Add one.");
+                   "The block has no inputs, so its instances cannot be connected. Add an input.");
     if (m_section.block().outputs.empty() && !isBlank()) reportNoOutputs();
     reportUnused();
   }
@@ -36,10 +36,9 @@ class OddityReport {
   bool isBlank() const { return m_isUnreadable && m_section.block().ops.empty() && m_section.block().inputs.empty(); }
 
   void reportNoOutputs() {
-    Diagnostic& diagnostic = m_sink.error(
-        "no-outputs", {.pointer = "/pipeline"},
-        fmt::format("The {} has no outputs; nothing it computes can be read. Add one that reads the last op.",
-                    m_section.isPipeline() ? "pipeline" : "block"));
+    Diagnostic& diagnostic = m_sink.error("no-outputs", {.pointer = "/pipeline"},
+                                          fmt::format("The {} has no output yet. Connect the last op to an output.",
+                                                      m_section.isPipeline() ? "pipeline" : "block"));
     for (std::size_t i = 0; i < m_section.block().ops.size(); ++i)
       if (isUnread(i)) return void(diagnostic.repairs.push_back(outputRepair(i)));
   }
@@ -50,7 +49,7 @@ class OddityReport {
 
   Repair outputRepair(std::size_t index) const {
     const Endpoint from = {op(index).id, type(index).outputs.front().name};
-    return {fmt::format("Add an output that reads {}", toString(from)),
+    return {fmt::format("Connect {} to an output", toString(from)),
             AddOutput{{.id = freeId(m_section.block(), "y"), .from = from}}};
   }
 
@@ -63,7 +62,7 @@ class OddityReport {
       if (!isKnown || m_wiring.isInputUsed(i)) continue;
       Diagnostic& diagnostic = m_sink.report(
           Severity::Warning, "unused-input", {fmt::format("/pipeline/inputs/{}", i), input.id, {}},
-          fmt::format("{} input {} is read by nothing.", m_section.isPipeline() ? "Pipeline" : "Block", input.id));
+          fmt::format("{} input {} is not used.", m_section.isPipeline() ? "Pipeline" : "Block", input.id));
       // The inputs of a block are ports that its instances are wired by.
       if (m_section.isPipeline())
         diagnostic.repairs.push_back({"Remove input " + input.id, RemoveInput{input.id, static_cast<int>(i)}});
@@ -75,10 +74,10 @@ class OddityReport {
 
   void reportUnusedResult(std::size_t index) {
     const std::string& port = type(index).outputs.front().name;
-    Diagnostic& diagnostic =
-        m_sink.report(Severity::Warning, "unused-result", {opPointer(index), op(index).id, port},
-                      fmt::format("{}.{} is read by no op and no output; what {} computes is lost.", op(index).id, port,
-                                  op(index).id));
+    Diagnostic& diagnostic = m_sink.report(
+        Severity::Warning, "unused-result", {opPointer(index), op(index).id, port},
+        fmt::format("{}.{} is not connected, so the result of {} is lost. Connect it to an op or an output.",
+                    op(index).id, port, op(index).id));
     // Both repairs read the whole document.
     constexpr int kMostRepaired = 100;
     if (m_numUnused++ >= kMostRepaired) return;

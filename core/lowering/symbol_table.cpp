@@ -92,7 +92,7 @@ void SymbolTable::reportCycle(const std::vector<std::string>& path, const std::s
   m_failed.insert(begin, path.end());
   const auto numLeft = std::max<std::ptrdiff_t>(path.end() - begin - kMostNamed, 0);
   m_sink.error("symbol-cycle", symbolSpot(name),
-               fmt::format("Symbol {} is defined by itself: {}{} -> {}. Give one of them a number.", name,
+               fmt::format("Symbol {} refers to itself: {}{} -> {}. Set one of them to a number.", name,
                            fmt::join(begin, path.end() - numLeft, " -> "),
                            numLeft > 0 ? fmt::format(" -> {} more", numLeft) : std::string(), name));
 }
@@ -156,7 +156,7 @@ std::optional<std::int64_t> SymbolTable::expression(const std::string& text, con
                                         fmt::format("{} is \"{}\"; at character {}: {}{}", what, shortened(text),
                                                     problem.column, problem.message, didYouMean(near)));
   if (!near.empty())
-    diagnostic.repairs.push_back({fmt::format("Replace {} by {}", problem.symbol, near),
+    diagnostic.repairs.push_back({fmt::format("Replace {} with {}", problem.symbol, near),
                                   replace(Json(replaceSymbol(text, problem.symbol, near)))});
   return std::nullopt;
 }

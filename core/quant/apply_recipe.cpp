@@ -148,7 +148,7 @@ Diagnostic misfitWarning(const Node& node, const Misfit& misfit, const Recipe& r
       .severity = Severity::Warning,
       .code = "recipe-shape",
       .node = node.owner,
-      .message = fmt::format("{} stays in {}: its {} is {} x {}, but {} needs {}; padded to {} it would be quantized.",
+      .message = fmt::format("{} stays in {}: its {} is {} x {}, but {} needs {}. Pad it to {} to quantize it.",
                              node.id, dtypeName(misfit.spec.dtype), roleName(misfit.type), misfit.spec.rows(),
                              misfit.spec.cols(), recipe.name(), multiplesText(misfit.multiples), paddedText(misfit))};
 }
@@ -192,12 +192,12 @@ void warnOfUnknownPlaces(const Graph& graph, const Recipe& recipe, std::vector<D
   for (const RoleOverride& special : recipe.overrides()) {
     const auto isThere = [&](const Node& node) { return node.operation->isQuantizable && node.isAt(special.op); };
     if (special.op.empty() || std::ranges::any_of(graph.nodes(), isThere)) continue;
-    diagnostics.push_back({.severity = Severity::Warning,
-                           .code = "recipe-override",
-                           .pointer = "/recipe/overrides",
-                           .message = fmt::format("The recipe has an override for \"{}\", but there is no linear op of "
-                                                  "this name in the pipeline.",
-                                                  special.op)});
+    diagnostics.push_back(
+        {.severity = Severity::Warning,
+         .code = "recipe-override",
+         .pointer = "/recipe/overrides",
+         .message = fmt::format(
+             "The recipe has an override for \"{}\", but the pipeline has no linear op of this name.", special.op)});
   }
 }
 

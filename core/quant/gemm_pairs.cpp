@@ -38,28 +38,27 @@ Verdict canMultiply(GemmRole gemm, const GemmFactor& a, const GemmFactor& b, boo
   const auto& [typeB, right] = b;
   if (left && right && left->format == ElementFormat::E5M2 && right->format == ElementFormat::E5M2)
     return Verdict::no(
-        fmt::format("both operands of {} would be e5m2, which no GEMM takes; let one be e4m3.", roleName(gemm)));
+        fmt::format("both operands of {} would be e5m2, which no GEMM supports. Set one to e4m3.", roleName(gemm)));
   if (left && right && kindOf(left->scaling) != kindOf(right->scaling))
-    return Verdict::no(fmt::format(
-        "{}. TransformerEngine's GEMM raises there, as scales of two kinds cannot be applied to one product. "
-        "Quantize both in the same way.",
-        pairText(gemm, a, b)));
+    return Verdict::no(
+        fmt::format("{}. TransformerEngine's GEMM raises, because one GEMM cannot apply two kinds of scales. Use the "
+                    "same scaling for both.",
+                    pairText(gemm, a, b)));
   if (left && right && left->scaling == Scaling::Block128x128 && right->scaling == Scaling::Block128x128)
-    return Verdict::no(fmt::format(
-        "{}, but only one operand of a GEMM may have blocks of 128 x 128, and TransformerEngine raises. Give one "
-        "blocks of 1 x 128.",
-        pairText(gemm, a, b)));
+    return Verdict::no(
+        fmt::format("{}, but only one operand of a GEMM may have blocks of 128 x 128; TransformerEngine raises. Use "
+                    "blocks of 1 x 128 for one.",
+                    pairText(gemm, a, b)));
   if (isStrict && left.has_value() != right.has_value())
     return Verdict::no(
-        fmt::format("{}. TransformerEngine's GEMM raises there, as it takes codes by codes alone. Quantize both, or "
-                    "neither.",
+        fmt::format("{}. TransformerEngine's GEMM raises, because either both operands or none must be quantized. "
+                    "Quantize both, or neither.",
                     pairText(gemm, a, b)));
   const bool isWgrad = gemm == GemmRole::Wgrad;
   if (isStrict && isWgrad && left && right && left->transformsColumnwise != right->transformsColumnwise)
     return Verdict::no(
-        "wgrad would multiply a tensor after the random Hadamard transform by one without it. TransformerEngine "
-        "computes "
-        "a wrong product there. Transform both, or neither: set disable_rht alike.");
+        "wgrad would multiply a tensor with the random Hadamard transform by one without it; TransformerEngine's "
+        "result would be wrong. Set disable_rht to the same value for both.");
   return Verdict::yes();
 }
 
@@ -72,10 +71,10 @@ Verdict isDelayedWhole(TensorType tensor,
     else if (role.tensor == tensor)
       isDelayed.push_back(false);
   if (std::ranges::count(isDelayed, isDelayed.front()) == std::ssize(isDelayed)) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "one copy of the {} has delayed scaling, the other one not. TransformerEngine's HybridQuantizer takes "
-      "no DelayedScalingRequest and raises. Let DelayedScaling quantize both, or neither.",
-      roleName(tensor)));
+  return Verdict::no(
+      fmt::format("only one of the rowwise and columnwise {} has delayed scaling. TransformerEngine's HybridQuantizer "
+                  "raises on a DelayedScalingRequest. Use DelayedScaling for both, or for neither.",
+                  roleName(tensor)));
 }
 
 }  // namespace fuseline

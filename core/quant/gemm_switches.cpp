@@ -62,7 +62,7 @@ std::string overrideText(const RoleOverride& special) {
   const std::string_view gemm = special.gemm ? roleName(*special.gemm) : "every GEMM";
   std::string form = special.format ? fmt::format("as {}", formatName(*special.format)) : "in high precision";
   if (special.quantizer) form = "as " + special.quantizer->recipe->name;
-  if (special.isOfRowwise) form += ", of the dequantized rowwise copy";
+  if (special.isOfRowwise) form += ", from the dequantized rowwise tensor";
   return fmt::format("{}: {}{} {}", place, tensor, gemm, form);
 }
 

@@ -64,7 +64,7 @@ std::vector<std::pair<std::string, std::string>> pairsOf(const std::string& text
 
 Result<QuantizerSource> parseSource(const std::string& text) {
   const std::size_t bracket = text.find('(');
-  if (bracket != std::string::npos && text.back() != ')') return Error{"its bracket is not closed."};
+  if (bracket != std::string::npos && text.back() != ')') return Error{"its parenthesis is not closed."};
   const Result<const RecipeDefinition*> definition = recipeNamed(text.substr(0, bracket));
   if (!definition) return definition.error();
   if ((*definition)->isCustom) return Error{"a CustomRecipe has no quantizer of its own."};

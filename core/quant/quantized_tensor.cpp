@@ -61,7 +61,7 @@ void readShape(JsonFields& fields, Shape& shape) {
     product *= std::max(extent, 1.0);
     if (extent < 0 || extent != static_cast<double>(static_cast<std::int64_t>(std::min(extent, kMostElements))) ||
         product > kMostElements)
-      return fields.refuse("shape", "this is not the shape of a tensor.");
+      return fields.refuse("shape", "this is not a valid tensor shape.");
     shape.push_back(static_cast<std::int64_t>(extent));
   }
 }

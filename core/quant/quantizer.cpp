@@ -211,7 +211,7 @@ Result<QuantizedTensor> quantize(const Tensor& x, const QuantizerSpec& spec, Cop
 
 Result<Tensor> dequantize(const QuantizedTensor& tensor, Direction direction) {
   if (!tensor.copy(direction))
-    return Error{fmt::format("The quantized tensor {} has no {} copy.", toString(tensor.spec.nominal),
+    return Error{fmt::format("The quantized tensor {} has no {} values.", toString(tensor.spec.nominal),
                              directionName(direction))};
   const QuantizedTensor compact = withScaleLayout(tensor, ScaleLayout::Compact);
   Matrix matrix = dequantizedCopy(*compact.copy(direction), tensor.spec, direction);

@@ -189,11 +189,11 @@ std::optional<QuantizerSpec> formatBase(const Recipe& recipe, OperandRole role, 
 Verdict Recipe::checkOverrides() const {
   for (const RoleOverride& special : m_overrides) {
     if (std::ranges::none_of(operandRoles(), [&](OperandRole role) { return special.matches(role); }))
-      return Verdict::no(fmt::format("the override for {} is for an operand that no GEMM has.", names(special)));
+      return Verdict::no(fmt::format("the override for {} names an operand that no GEMM has.", names(special)));
     if (special.isOfRowwise && (!special.gemm || special.tensor == TensorType::GradOutput))
       return Verdict::no(
-          fmt::format("the override for {} has the columnwise_source rowwise_dequantized, which is for the input of "
-                      "wgrad and the weight of dgrad: name the tensor and the GEMM.",
+          fmt::format("the override for {} has columnwise_source rowwise_dequantized, which is valid only for the "
+                      "input of wgrad and the weight of dgrad. Name the tensor and the GEMM.",
                       names(special)));
     if (const Verdict fits = checkFormat(special); !fits) return fits;
   }
@@ -206,10 +206,10 @@ Verdict Recipe::checkFormat(const RoleOverride& special) const {
     if (!special.matches(role)) continue;
     const std::optional<QuantizerSpec> base = formatBase(*this, role, special);
     if (!base)
-      return Verdict::no(fmt::format("the override for {} asks for {}, but this recipe does not quantize it.",
+      return Verdict::no(fmt::format("the override for {} sets {}, but this recipe does not quantize it.",
                                      names(special), formatName(*special.format)));
     if (isNvfp4(base->scaling) != (special.format == ElementFormat::E2M1))
-      return Verdict::no(fmt::format("the override for {} asks for {}, but its scaling {} is for {}.", names(special),
+      return Verdict::no(fmt::format("the override for {} sets {}, but its scaling {} supports {}.", names(special),
                                      formatName(*special.format), traitsOf(base->scaling).name,
                                      isNvfp4(base->scaling) ? "e2m1" : "e4m3 and e5m2"));
   }
@@ -223,7 +223,7 @@ Verdict Recipe::checkDelayed() const {
     if (!special.quantizer || !special.quantizer->recipe->hasState) continue;
     if (first && *first != special.quantizer->fields)
       return Verdict::no(fmt::format(
-          "the override for {} has DelayedScaling with other fields than an earlier one; all of a recipe are alike.",
+          "the override for {} has other fields of DelayedScaling than an earlier one. All must have the same fields.",
           names(special)));
     first = &special.quantizer->fields;
   }

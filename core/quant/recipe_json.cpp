@@ -93,7 +93,7 @@ std::optional<Role> readRole(JsonFields& fields, const char* key, const std::arr
     if (roleName(role) == name) return role;
     names.push_back(roleName(role));
   }
-  fields.refuse(key, fmt::format("'{:.40}' is no role; there are {}.", name, fmt::join(names, ", ")));
+  fields.refuse(key, fmt::format("'{:.40}' is not a role. Valid values: {}.", name, fmt::join(names, ", ")));
   return std::nullopt;
 }
 
@@ -102,7 +102,7 @@ void readColumnwiseSource(JsonFields& fields, RoleOverride& special) {
   fields.read(kColumnwiseSource.data(), source, Presence::Optional);
   special.isOfRowwise = source == kSources.back();
   if (std::ranges::find(kSources, source) == kSources.end())
-    fields.refuse(kColumnwiseSource.data(), fmt::format("'{:.40}' is no source of a columnwise copy; there are {}.",
+    fields.refuse(kColumnwiseSource.data(), fmt::format("'{:.40}' is not a columnwise_source. Valid values: {}.",
                                                         source, fmt::join(kSources, ", ")));
 }
 
@@ -112,7 +112,7 @@ void readFormat(JsonFields& fields, RoleOverride& special) {
   special.format = parseElementFormat(format);
   if (!special.format && format != kHighPrecision)
     fields.refuse("format",
-                  fmt::format("'{:.40}' is no format; there are e4m3, e5m2, e2m1 and {}.", format, kHighPrecision));
+                  fmt::format("'{:.40}' is not a format. Valid values: e4m3, e5m2, e2m1, {}.", format, kHighPrecision));
 }
 
 /// A recipe's name, or an object of it and fields.
@@ -121,7 +121,7 @@ void readQuantizer(JsonFields& fields, const Json& json, RoleOverride& special) 
   const bool isNested =
       recipe.is_object() && (recipe.contains("overrides") || recipe.value("name", Json()) == "CustomRecipe");
   const Result<Recipe> made =
-      isNested ? Error{"expected a recipe that has one way of scaling, and no overrides."} : recipeFromJson(recipe);
+      isNested ? Error{"expected a recipe with a single scaling and no overrides."} : recipeFromJson(recipe);
   if (made)
     special.quantizer = QuantizerSource{&made->definition(), made->fields()};
   else
@@ -147,7 +147,7 @@ RoleOverride readOverride(JsonFields& fields) {
 std::string ambiguousRecipe(std::string_view name, const std::vector<const RecipeDefinition*>& candidates) {
   std::vector<std::string> names;
   for (const RecipeDefinition* definition : candidates) names.push_back(definition->name);
-  return fmt::format("'{:.40}' is the beginning of several recipes: {}.", name, fmt::join(names, ", "));
+  return fmt::format("'{:.40}' matches several recipes: {}.", name, fmt::join(names, ", "));
 }
 
 std::string unknownRecipe(const std::string& name) {

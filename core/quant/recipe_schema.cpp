@@ -43,22 +43,21 @@ Json definitionCondition(const RecipeDefinition& definition) {
 }
 
 Json overrideSchema() {
-  return {{"type", "object"},
-          {"properties",
-           {{"tensor", {{"enum", {"input", "weight", "grad_output"}}, {"description", "Left out: any."}}},
-            {"gemm", {{"enum", {"fprop", "dgrad", "wgrad"}}, {"description", "Left out: any."}}},
-            {"op", {{"type", "string"}, {"description", "The path of an op; left out: any."}}},
-            {"format", {{"enum", {"e4m3", "e5m2", "e2m1", "high_precision"}}}},
-            {"quantizer",
-             {{"type", {"string", "object"}},
-              {"description",
-               "In place of a format: the recipe that quantizes the operand, by its name, or an object with its name "
-               "and fields."}}},
-            {"columnwise_source",
-             {{"enum", {"original", "rowwise_dequantized"}},
-              {"description",
-               "What the copy for backward is made of: the tensor, or what its copy for forward stands for."}}}}},
-          {"anyOf", Json::array({Json{{"required", {"format"}}}, Json{{"required", {"quantizer"}}}})}};
+  return {
+      {"type", "object"},
+      {"properties",
+       {{"tensor", {{"enum", {"input", "weight", "grad_output"}}, {"description", "Left out: any."}}},
+        {"gemm", {{"enum", {"fprop", "dgrad", "wgrad"}}, {"description", "Left out: any."}}},
+        {"op", {{"type", "string"}, {"description", "Path of an op. Default: any op."}}},
+        {"format", {{"enum", {"e4m3", "e5m2", "e2m1", "high_precision"}}}},
+        {"quantizer",
+         {{"type", {"string", "object"}},
+          {"description",
+           "Recipe that quantizes the operand, instead of a format: its name, or an object with name and fields."}}},
+        {"columnwise_source",
+         {{"enum", {"original", "rowwise_dequantized"}},
+          {"description", "Source of the columnwise tensor: the tensor itself, or the dequantized rowwise tensor."}}}}},
+      {"anyOf", Json::array({Json{{"required", {"format"}}}, Json{{"required", {"quantizer"}}}})}};
 }
 
 }  // namespace
@@ -71,10 +70,10 @@ Json recipeSchema() {
     conditions.push_back(definitionCondition(definition));
   }
   const Json overrides = {{"type", "array"},
-                          {"description", "What operands become in place of what the recipe says; the last one wins."},
+                          {"description", "Overrides of single operands; the last match wins."},
                           {"items", overrideSchema()}};
   return {{"type", {"object", "null"}},
-          {"description", "In which formats linear ops read their operands."},
+          {"description", "Number formats of GEMM operands in linear ops."},
           {"properties", {{"name", {{"oneOf", std::move(names)}}}, {"overrides", overrides}}},
           {"required", {"name"}},
           {"allOf", std::move(conditions)}};

@@ -95,11 +95,10 @@ std::optional<Diagnostic> noteSmallLayers(const Graph& graph, const Recipe& reci
       .severity = Severity::Note,
       .code = kSmallLayersCode,
       .node = graph.node(layers.front().node).owner,
-      .message = fmt::format(
-          "By the data sheet of an H200 and 3 us a launch (an estimate), {} makes {} slower than 16 bits: {}. Larger "
-          "products gain; or leave {} out with an override of the recipe.",
-          recipe.name(), layers.size() == 1 ? "a layer" : "layers", listed(graph, layers),
-          layers.size() == 1 ? "it" : "them")};
+      .message = fmt::format("{} is estimated to make {} slower than 16 bits (H200 data sheet, 3 us per launch): {}. "
+                             "Use larger GEMMs, or leave {} in high precision with an override of the recipe.",
+                             recipe.name(), layers.size() == 1 ? "a layer" : "layers", listed(graph, layers),
+                             layers.size() == 1 ? "it" : "them")};
 }
 
 }  // namespace fuseline

@@ -27,11 +27,11 @@ std::vector<std::string> ignoredByTeOps(const Recipe& recipe) {
   std::vector<std::string> sentences;
   const auto note = [&](std::string_view prefix, std::string_view whatHappens) {
     if (const std::vector<std::string> changed = changedFields(recipe, prefix); !changed.empty())
-      sentences.push_back(fmt::format("The recipe sets {}: Fuseline applies it, but te.ops {}.",
+      sentences.push_back(fmt::format("The recipe sets {}. Fuseline applies it, but te.ops {}.",
                                       fmt::join(changed, ", "), whatHappens));
   };
   if (recipe.name() == "Float8CurrentScaling") note("amax_epsilon", "quantizes without an epsilon");
-  note("split_accumulator", "always adds up fprop without and dgrad and wgrad with split accumulators");
+  note("split_accumulator", "always uses split accumulators for dgrad and wgrad, and never for fprop");
   return sentences;
 }
 
@@ -40,8 +40,8 @@ std::string ignoredByTeOp(const Node& node, const Recipe& recipe) {
       recipe.definition().field("backward_override") && recipe.fields().text("backward_override") != "none";
   if (!isOverridden || rowGroups(node) == 0) return {};
   return fmt::format(
-      "{}: Fuseline applies backward_override {}, but te.ops.GroupedLinear has no code for it and "
-      "computes backward as the recipe says.",
+      "{}: Fuseline applies backward_override {}, but te.ops.GroupedLinear ignores it and computes backward as the "
+      "recipe says.",
       node.id, recipe.fields().text("backward_override"));
 }
 

@@ -158,7 +158,7 @@ void CanvasTest::anOpThatIsNotRunSaysSo() {
   const NodeLook& attention = f.window.scene().node("attention")->look();
   QVERIFY(attention.isNotRun && attention.isHatched() && !attention.isUnknown);
   QVERIFY(!attention.status);
-  QCOMPARE(attention.subtitle, QStringLiteral("attention · not run"));
+  QCOMPARE(attention.subtitle, QStringLiteral("attention · not executed"));
   QVERIFY(f.window.scene().node("proj")->look().status);
   QVERIFY(f.session.analysis()->isRunnable());
 }

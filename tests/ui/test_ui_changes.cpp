@@ -144,7 +144,7 @@ void ChangesTest::showsTheEffectOnThePlans() {
   const auto before = numLaunches();
   QVERIFY(f.apply(SetFusion{Json{{"rules", "te"}}}));
   QVERIFY(numLaunches() != before);
-  const QString expected = QStringLiteral("%2 → fused: %1 steps").arg(numLaunches()).arg(before);
+  const QString expected = QStringLiteral("fused: %2 → %1 steps").arg(numLaunches()).arg(before);
   QVERIFY2(f.window.changes().summary().contains(expected), qPrintable(f.window.changes().summary()));
   const QStringList fused = f.rows().filter(QStringLiteral("fused plan, forward: "));
   QVERIFY2(!fused.filter(QStringLiteral("− removed")).isEmpty(), qPrintable(f.rows().join(u'\n')));

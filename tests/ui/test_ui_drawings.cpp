@@ -158,7 +158,7 @@ void DrawingsTest::withoutThePipelineItStaysClosed() {
   Fixture f(smallPipeline());
   QVERIFY(writeDrawing(f.session, f.window.scene(), {.embedsPipeline = false}, path));
   QVERIFY(!f.window.openFile(path));
-  QVERIFY2(f.window.message().contains(QStringLiteral("a.svg: It is a picture without a pipeline.")),
+  QVERIFY2(f.window.message().contains(QStringLiteral("a.svg: This drawing contains no pipeline.")),
            qPrintable(f.window.message()));
 }
 

@@ -316,7 +316,7 @@ void FramesTest::aDoubleClickEditsTheTitle() {
   QTest::keyClicks(f.editor(), QStringLiteral("Wide"));
   QTest::keyClick(f.editor(), Qt::Key_Return);
   QCOMPARE(f.frame().title, std::string("Wide"));
-  QCOMPARE(f.session.history().undoLabel(), std::string("Call frame Wide"));
+  QCOMPARE(f.session.history().undoLabel(), std::string("Rename frame Wide"));
 }
 
 void FramesTest::escapeCancelsTheTitle() {

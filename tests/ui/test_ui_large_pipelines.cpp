@@ -184,7 +184,7 @@ void LargePipelinesTest::isNotThereForFewNodes() {
 void LargePipelinesTest::canBeSwitchedOff() {
   LargePipeline f;
   for (QAction* action : f.window.findChildren<QAction*>())
-    if (action->text().contains(QStringLiteral("Overview"))) action->trigger();
+    if (action->text().contains(QStringLiteral("Minimap"))) action->trigger();
   QVERIFY(!f.map().isWanted());
   QVERIFY(!f.map().isVisible());
 }

@@ -191,7 +191,7 @@ void ModelsTest::timingsAreSetBesideBaselines() {
   model.setChangeUnit(ChangeUnit::Amount);
   QCOMPARE(textOf("Rule(a, b)", 0), QStringLiteral("▼ -4.000"));  // ms, of 8 and 4
   QCOMPARE(textOf("Peak memory", 0), QStringLiteral("▼ -4 KiB"));
-  QCOMPARE(model.headerData(TimingsModel::BaselineColumn, Qt::Horizontal).toString(), QStringLiteral("Against A (ms)"));
+  QCOMPARE(model.headerData(TimingsModel::BaselineColumn, Qt::Horizontal).toString(), QStringLiteral("vs. A (ms)"));
   model.setChangeUnit(ChangeUnit::Ratio);
   QCOMPARE(textOf("Rule(a, b)", 0), QStringLiteral("▼ 0.500×"));
   model.setComparisons({});
@@ -309,7 +309,7 @@ void ModelsTest::summariesCountInWords() {
            qPrintable(one));
   QVERIFY2(one.endsWith(QStringLiteral("B, as unfused")), qPrintable(one));
   const QString fewer = planSummary(analysisOf(residualPipeline(true)));
-  QVERIFY2(fewer.startsWith(QStringLiteral("2  ·   → Forward: 1 step")), qPrintable(fewer));
+  QVERIFY2(fewer.startsWith(QStringLiteral("Forward: 2 → 1 step  ·  ")), qPrintable(fewer));
 }
 
 void ModelsTest::lanesChangeWhenInPlaceIsToggled() {

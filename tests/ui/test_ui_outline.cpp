@@ -424,7 +424,7 @@ void OutlineTest::namesInsideAnInstanceAreFixed() {
   QCOMPARE(f.window.outline().view()->currentIndex().data().toString(), QStringLiteral("save"));
   press(Qt::Key_F2);
   QVERIFY(f.window.outline().view()->hasFocus());
-  QVERIFY(f.window.statusBar()->currentMessage().startsWith(QStringLiteral("An op inside of an instance")));
+  QVERIFY(f.window.statusBar()->currentMessage().startsWith(QStringLiteral("This op is inside a block")));
 }
 
 void OutlineTest::keysRemoveReconnectAndBypass() {

@@ -549,7 +549,7 @@ void PanelsTest::withErrorsNothingIsPlannedAnywhere() {
 
   QVERIFY(f.session.apply(edits.at(mistake)));
   QVERIFY(waitForAnalysis(f.session));
-  const QString sentence = QStringLiteral("Nothing is planned while the pipeline has 1 error.");
+  const QString sentence = QStringLiteral("Fix 1 error to see the plan.");
   QVERIFY(shows(f.window.plan(), sentence));
   QVERIFY(shows(f.window.whyNot(), sentence));
   QVERIFY(shows(f.window.timings(), QStringLiteral("Nothing can be measured while the pipeline has 1 error.")));
@@ -957,7 +957,7 @@ void PanelsTest::suggestionsAreTriedWhileSomebodyLooks() {
   QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
   QVERIFY(waitForAnalysis(f.session));
   QTRY_VERIFY(!panel.search().isSearching());
-  QVERIFY(shows(panel, QStringLiteral("Nothing is planned while the pipeline has 1 error.")));
+  QVERIFY(shows(panel, QStringLiteral("Fix 1 error to see the plan.")));
 }
 
 void PanelsTest::singleGemmsStayInHighPrecision() {

@@ -144,7 +144,7 @@ QStringList measuredRows(const ChangesModel& model) {
   QStringList rows;
   for (int group = 0; group < model.rowCount(); ++group) {
     const QModelIndex parent = model.index(group, 0);
-    if (!parent.data().toString().startsWith(QStringLiteral("measured in turns"))) continue;
+    if (!parent.data().toString().startsWith(QStringLiteral("measured interleaved"))) continue;
     for (int row = 0; row < model.rowCount(parent); ++row) rows.append(model.index(row, 0, parent).data().toString());
   }
   return rows;

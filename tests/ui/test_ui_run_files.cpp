@@ -329,7 +329,7 @@ void RunFilesTest::baselinesStandBesideAnotherRun() {
   timings.columns().choose(TimingsModel::BaselineColumn + 1, false);
   QVERIFY(f.session.baselines().pin(recordOf()));
   QVERIFY(isShown(0) && isShown(1) && !isShown(2));  // who pins a run wants to see it
-  QVERIFY(timings.asText().contains(QStringLiteral("Against A\tAgainst B")));
+  QVERIFY(timings.asText().contains(QStringLiteral("vs. A\tvs. B")));
   QVERIFY2(timings.caption().contains(QStringLiteral("Baseline B: <b>small</b>")), qPrintable(timings.caption()));
   QCOMPARE(timings.baselineBar().chips().size(), std::size_t{2});
   timings.baselineBar().chips()[0].run->click();

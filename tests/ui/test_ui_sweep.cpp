@@ -450,7 +450,7 @@ void SweepTest::isSavedAndRepeatedAsTheCommandLineDoes() {
   SweepFixture f(answeringWorker(folder, results({runOf(100, 200), runOf(400, 200), runOf(1, 1)})));
   QVERIFY(!f.sweep().command());
   QVERIFY(f.measure(QStringLiteral("128:512:x2")));
-  QVERIFY(f.sweep().command().error().message.find("in no file") != std::string::npos);
+  QVERIFY(f.sweep().command().error().message.find("has not been saved yet") != std::string::npos);
   const QString path = toQt((folder / "small.fuseline").string());
   QVERIFY(f.session.save(path));
   QCOMPARE(toQt(*f.sweep().command()), QStringLiteral("fuseline sweep %1 --over M=128:512:x2").arg(path));

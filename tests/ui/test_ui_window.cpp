@@ -420,7 +420,7 @@ void WindowTest::commandsThatAreOffAreNotFound() {
 /// A menu in a menu, too.
 void WindowTest::commandsSayTheirPlaceAndKeys() {
   Fixture f(smallPipeline());
-  QCOMPARE(commandsFor(f, QStringLiteral("arrange")).front(), QStringLiteral("Auto-arrange|Edit   Ctrl+L"));
+  QCOMPARE(commandsFor(f, QStringLiteral("auto-arrange")).front(), QStringLiteral("Auto-arrange|Edit   Ctrl+L"));
   closePalette(f);
   QCOMPARE(commandsFor(f, QStringLiteral("dark")).front(), QStringLiteral("Dark|View > Theme"));
   closePalette(f);

@@ -179,7 +179,7 @@ QString opsText(const ChangeCounts& counts) {
   return parts.join(QStringLiteral(", "));
 }
 
-/// "16 steps instead of 4"; empty where both read the same, or nothing is planned. one: the text for 1.
+/// "4 → 16 steps"; empty if both are equal, or without a plan. one: the text for 1.
 QString figureText(const PipelineDifference& difference, std::string_view name, const QString& one,
                    const QString& many) {
   const PlanFigure* const figure = findFigure(difference, "fused", name);
@@ -187,7 +187,7 @@ QString figureText(const PipelineDifference& difference, std::string_view name, 
   return (figure->next == 1 ? one : many).arg(valueText(*figure, figure->next), valueText(*figure, figure->base));
 }
 
-/// "fused: 16 steps instead of 4, peak memory 94.3 MiB instead of 13 MiB"
+/// "fused: 4 → 16 steps, peak memory 13 MiB → 94.3 MiB"
 QString planText(const PipelineDifference& difference) {
   const QString peak = ChangesModel::tr("peak memory %2 → %1");
   QStringList parts = {

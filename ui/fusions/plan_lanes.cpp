@@ -86,7 +86,7 @@ QString stepText(const Analysis& analysis, Phase phase, const QString& pass) {
   const std::int64_t unfused = stepsOf(*analysis.unfusedPlan, phase);
   const QString steps = counted(fused, translated("step"), translated("steps"));
   if (fused == unfused) return translated("%1: %2, as unfused").arg(pass, steps);
-  return translated("%1: %2 instead of %3").arg(pass, steps).arg(unfused);
+  return translated("%1: %3 → %2").arg(pass, steps).arg(unfused);
 }
 
 QString peakText(const Analysis& analysis) {

@@ -19,12 +19,12 @@ const Node* before(const Match& match) {
 Verdict readsQuantizedGradient(const Match& match) {
   const std::string& bias = match.node(0).id;
   const Node* reader = before(match);
-  if (!reader) return Verdict::no(fmt::format("Before {} the pipeline begins: nobody quantizes its gradient.", bias));
+  if (!reader) return Verdict::no(fmt::format("No op is upstream of {}, so its gradient is not quantized.", bias));
   if (quantizersOf(*reader, TensorType::GradOutput).any()) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "{} ({}), which comes before {}, does not quantize its output gradient; TransformerEngine fuses the two only "
-      "under a recipe that quantizes gradients.",
-      reader->id, reader->operation->name, bias));
+  return Verdict::no(
+      fmt::format("{} ({}), upstream of {}, does not quantize its output gradient. TransformerEngine fuses these ops "
+                  "only under a recipe that quantizes gradients.",
+                  reader->id, reader->operation->name, bias));
 }
 
 }  // namespace
@@ -35,12 +35,11 @@ FusionRule backward_activation_bias() {
       .pass = FusionPass::Backward,
       .origin = RuleOrigin::Te,
       .summary =
-          "Under a recipe that quantizes gradients, the activation's gradient and the bias gradient (its column sums) "
-          "come from one pass. A layer before the bias whose sizes do not fit the recipe stays in high precision here "
-          "and "
-          "quantizes nothing; TransformerEngine fuses, and raises where its kernels refuse the sizes.",
+          "Under a recipe that quantizes gradients, one pass computes the activation's gradient and the bias gradient "
+          "(its column sums). An upstream layer whose sizes do not fit the recipe stays in high precision here, so "
+          "this rule does not apply; TransformerEngine fuses, and raises if its kernels refuse the sizes.",
       .chain = {{.role = "bias", .operations = {"Bias"}}, {.role = "act", .operations = {"GELU", "ReLU"}}},
-      .conditions = {{.sentence = "The op before the bias quantizes its output gradient.",
+      .conditions = {{.sentence = "The op upstream of the bias quantizes its output gradient.",
                       .holds = readsQuantizedGradient},
                      isNotExactGelu("act")},
       .becomes = "elementwise",

@@ -18,24 +18,23 @@ namespace {
 
 /// Under sequence parallelism a row-parallel linear multiplies the gathered gradient of all ranks.
 Condition readsTheRowsOfItsBias() {
-  return {
-      .sentence = "The gradient that a bias sums is what the linear multiplies.",
-      .holds =
-          [](const Match& match) {
-            const Node& linear = *match.role("linear");
-            const Node* const bias = match.role("bias");
-            const bool isGathered = linear.attributes.text("tensor_parallel_mode") == "row" &&
-                                    linear.attributes.boolean("sequence_parallel");
-            if (!bias || !isGathered) return Verdict::yes();
-            return Verdict::no(fmt::format(
-                "{} is row-parallel with sequence_parallel: it multiplies the gradient of all ranks, and {} sums that "
-                "of its own.",
-                linear.id, bias->id));
-          },
-      .repairs =
-          [](const Match& match) {
-            return std::vector{setAttribute(*match.role("linear"), "sequence_parallel", false)};
-          }};
+  return {.sentence = "The bias sums the same gradient that the linear multiplies.",
+          .holds =
+              [](const Match& match) {
+                const Node& linear = *match.role("linear");
+                const Node* const bias = match.role("bias");
+                const bool isGathered = linear.attributes.text("tensor_parallel_mode") == "row" &&
+                                        linear.attributes.boolean("sequence_parallel");
+                if (!bias || !isGathered) return Verdict::yes();
+                return Verdict::no(
+                    fmt::format("{} is row-parallel with sequence_parallel, so it multiplies the gradient of all "
+                                "ranks, but {} sums only the gradient of its own rank.",
+                                linear.id, bias->id));
+              },
+          .repairs =
+              [](const Match& match) {
+                return std::vector{setAttribute(*match.role("linear"), "sequence_parallel", false)};
+              }};
 }
 
 /// Is the gradient of the op's input the one of its output?
@@ -58,13 +57,13 @@ const Node* gradientQuantizer(const Graph& graph, const Value& value) {
 
 Condition isNotQuantized() {
   return {
-      .sentence = "Nobody quantizes the gradient that the activation makes.", .holds = [](const Match& match) {
+      .sentence = "The activation's input gradient is not quantized.", .holds = [](const Match& match) {
         const Node& act = *match.role("act");
         const Node* const reader = gradientQuantizer(match.graph, match.graph.value(act.inputs.front()));
         if (!reader) return Verdict::yes();
         return Verdict::no(fmt::format(
-            "{} ({}) quantizes the gradient that {} makes. By itself {} can also sum the gradient of a bias before it "
-            "(BackwardActivationBias) and, where the scale is known, write the codes (BackwardQuantize).",
+            "{} ({}) quantizes the gradient that {} produces. Without this fusion, {} can also sum an upstream bias "
+            "gradient (BackwardActivationBias) and, if the scale is known, write quantized values (BackwardQuantize).",
             reader->id, reader->operation->name, act.id, act.id));
       }};
 }
@@ -77,8 +76,8 @@ FusionRule backward_activation_linear() {
       .pass = FusionPass::Backward,
       .origin = RuleOrigin::Fuseline,
       .summary =
-          "The product that makes the gradient of the activation's output multiplies it by the activation's slope, so "
-          "that gradient is never written.",
+          "The GEMM that computes the gradient of the activation's output multiplies it by the activation's "
+          "derivative, so that gradient is never written.",
       .chain = {{.role = "act", .operations = {"GELU", "ReLU"}},
                 {.role = "linear", .operations = {"BasicLinear"}},
                 {.role = "bias", .operations = {"Bias"}, .repeat = Repeat::Optional}},

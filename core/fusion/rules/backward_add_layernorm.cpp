@@ -9,8 +9,7 @@ FusionRule backward_add_layernorm() {
       .name = "BackwardAddLayerNorm",
       .pass = FusionPass::Backward,
       .origin = RuleOrigin::Fuseline,
-      .summary =
-          "The gradient that arrives over the branch is added inside the norm's backward pass, with one rounding.",
+      .summary = "The norm's backward adds the gradient of the residual branch, with a single rounding.",
       .chain = {{.role = "save", .operations = {"MakeExtraOutput"}}, {.role = "norm", .operations = {"LayerNorm"}}},
       .conditions = {sameDType("save", "norm")},
       .becomes = "norm_backward_add",

@@ -9,8 +9,7 @@ FusionRule backward_add_rmsnorm() {
       .name = "BackwardAddRMSNorm",
       .pass = FusionPass::Backward,
       .origin = RuleOrigin::Te,
-      .summary =
-          "The gradient that arrives over the branch is added inside the norm's backward pass, with one rounding.",
+      .summary = "The norm's backward adds the gradient of the residual branch, with a single rounding.",
       .chain = {{.role = "save", .operations = {"MakeExtraOutput"}}, {.role = "norm", .operations = {"RMSNorm"}}},
       .conditions = {inPlaceIs("save", false)},
       .becomes = "norm_backward_add",

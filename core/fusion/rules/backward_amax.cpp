@@ -11,10 +11,9 @@ FusionRule backward_amax() {
       .pass = FusionPass::BackwardHandOver,
       .origin = RuleOrigin::Te,
       .summary =
-          "The kernel that makes the output gradient of a linear op also finds its largest value: nobody reads the "
-          "gradient once more to find it before it can be "
-          "quantized. An activation's is that of the float32 numbers, before they are rounded to the gradient's dtype, "
-          "as in TransformerEngine; else the bits are the same.",
+          "The kernel that produces the output gradient of a linear op also computes its amax, which saves one read of "
+          "the gradient. An activation takes the amax of its float32 values, before they are rounded to the gradient's "
+          "dtype, as in TransformerEngine; otherwise the bits are the same.",
       .chain = {quantizingByAmax("linear", TensorType::GradOutput), rowByRow("reader")},
       .conditions = {scalesNeedTheAmax("linear", TensorType::GradOutput), hasNoGroups("linear")},
       .becomes = "quantize",

@@ -9,7 +9,7 @@ FusionRule backward_bias_swiglu() {
       .name = "BackwardBiasSwiGLU",
       .pass = FusionPass::Backward,
       .origin = RuleOrigin::Fuseline,
-      .summary = "Both halves of SwiGLU's gradient and the bias gradient (its column sums) come from one pass.",
+      .summary = "One pass computes both halves of SwiGLU's gradient and the bias gradient (its column sums).",
       .chain = {{.role = "bias", .operations = {"Bias"}}, {.role = "act", .operations = {"SwiGLU"}}},
       .conditions = {keepsItsInput("act")},
       .becomes = "elementwise",

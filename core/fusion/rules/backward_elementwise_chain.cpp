@@ -10,8 +10,7 @@ FusionRule backward_elementwise_chain() {
       .pass = FusionPass::Backward,
       .origin = RuleOrigin::Fuseline,
       .summary =
-          "The gradients of a run of elementwise ops pass through registers; bias gradients are summed in the same "
-          "pass.",
+          "A sequence of elementwise ops keeps its gradients in registers; bias gradients are summed in the same pass.",
       .chain = elementwiseChain(),
       .becomes = "elementwise",
   };

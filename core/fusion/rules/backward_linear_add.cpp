@@ -9,8 +9,7 @@ FusionRule backward_linear_add() {
       .name = "BackwardLinearAdd",
       .pass = FusionPass::Backward,
       .origin = RuleOrigin::Te,
-      .summary =
-          "The input-gradient GEMM adds the gradient that arrives over the branch, so no separate sum is needed.",
+      .summary = "The dgrad GEMM adds the gradient of the residual branch, so no separate sum is needed.",
       .chain = {{.role = "save", .operations = {"MakeExtraOutput"}}, {.role = "linear", .operations = {"BasicLinear"}}},
       .conditions = {inPlaceIs("save", true), linearModeIsNot("linear", "column")},
       .becomes = "linear_backward_add",

@@ -14,7 +14,7 @@ FusionRule backward_linear_bias() {
       .origin = RuleOrigin::Fuseline,
       .summary =
           "The bias gradient (the column sums of the output gradient) is summed where a GEMM reads the same rows: on "
-          "the CPU right before that of the input gradient, on a GPU in that of the weight gradient.",
+          "the CPU directly before dgrad, on a GPU inside wgrad.",
       .chain = {{.role = "linear", .operations = {"BasicLinear"}}, {.role = "bias", .operations = {"Bias"}}},
       .conditions = {linearModeIsNot("linear", "row"), linearModeIsNot("linear", "column")},
       .becomes = "linear_backward_bias",

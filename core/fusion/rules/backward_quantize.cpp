@@ -11,11 +11,10 @@ FusionRule backward_quantize() {
       .pass = FusionPass::BackwardHandOver,
       .origin = RuleOrigin::Te,
       .summary =
-          "The kernel that makes the output gradient of a linear op also writes its quantized copies: nobody reads the "
-          "gradient again to quantize it, and it is never written itself. "
-          "Under DelayedScaling activations quantize the float32 numbers, before they are rounded to the gradient's "
-          "dtype, as TransformerEngine's do: two or three codes of a hundred are the next one. Else the bits are the "
-          "same.",
+          "The kernel that produces the output gradient of a linear op writes it quantized, which saves writing and "
+          "reading the gradient. Under DelayedScaling activations quantize their float32 values, before rounding to "
+          "the gradient's dtype, as in TransformerEngine: two or three quantized values of a hundred differ by one "
+          "step. Otherwise the bits are the same.",
       .chain = {quantizing("linear", TensorType::GradOutput), rowByRow("reader")},
       .conditions = {scalesNeedOnlyRows("linear", TensorType::GradOutput), hasNoGroups("linear")},
       .becomes = "quantize",

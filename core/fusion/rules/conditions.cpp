@@ -62,26 +62,27 @@ constexpr const char* kCached = "cache_quantized_input";
 
 Condition keepsItsInput(std::string role) {
   return {
-      .sentence = "The activation keeps its input as it is.",
+      .sentence = "The activation does not keep its input quantized.",
       .holds =
           [role](const Match& match) {
             const Node& act = *match.role(role);
             if (!act.attributes.has(kCached) || !act.attributes.boolean(kCached)) return Verdict::yes();
             return Verdict::no(
-                fmt::format("{} has {} on: its gradient follows from codes, which nothing that is fused with it reads.",
+                fmt::format("{0} has {1} enabled: its backward reads the quantized input, which no fused kernel "
+                            "supports. Disable {1} to fuse.",
                             act.id, kCached));
           },
       .repairs = [role](const Match& match) { return std::vector{setAttribute(*match.role(role), kCached, false)}; }};
 }
 
 Condition readsItsInputAsMade(std::string role) {
-  return {.sentence = "The linear reads its input as it is made.", .holds = [role](const Match& match) {
+  return {.sentence = "The linear's input already has the dtype of its weight.", .holds = [role](const Match& match) {
             const Node& linear = *match.role(role);
             const std::optional<DType> rounded = roundedInput(match.graph, linear);
             if (!rounded) return Verdict::yes();
             return Verdict::no(
-                fmt::format("{} rounds its input to {} first, the dtype of its weight; inside the fusion "
-                            "that tensor would not exist.",
+                fmt::format("{} rounds its input to {}, the dtype of its weight, and backward needs the rounded "
+                            "tensor, which a fused kernel would not write.",
                             linear.id, dtypeName(*rounded)));
           }};
 }
@@ -94,7 +95,7 @@ Condition isNotExactGelu(std::string role) {
             const Node& act = *match.role(role);
             if (!isExactGelu(act.attributes)) return Verdict::yes();
             return Verdict::no(fmt::format(
-                "{} is GELU by the error function (approximate none); this fusion has the tanh form.", act.id));
+                "{} is the exact GELU (approximate none), but this fusion supports only the tanh form.", act.id));
           },
       .repairs =
           [role](const Match& match) { return std::vector{setAttribute(*match.role(role), "approximate", "tanh")}; }};
@@ -107,8 +108,8 @@ Condition linearModeIsNot(std::string role, std::string mode) {
                 const Node& linear = *match.role(role);
                 if (linear.attributes.text("tensor_parallel_mode") != mode) return Verdict::yes();
                 return Verdict::no(
-                    fmt::format("{} is {}-parallel: communication has to follow its GEMM before anything else "
-                                "can use the result.",
+                    fmt::format("{} is {}-parallel, so its result must be communicated directly after the GEMM, before "
+                                "another op can use it.",
                                 linear.id, mode));
               },
           .repairs =
@@ -123,7 +124,7 @@ Condition inPlaceIs(std::string role, bool expected) {
               [role, expected](const Match& match) {
                 const Node& node = *match.role(role);
                 if (node.attributes.boolean("in_place") == expected) return Verdict::yes();
-                return Verdict::no(fmt::format("{} has in_place {}; this fusion needs it {}.", node.id,
+                return Verdict::no(fmt::format("{} has in_place {}, but this fusion needs it {}.", node.id,
                                                expected ? "off" : "on", expected ? "on" : "off"));
               },
           .repairs =
@@ -141,7 +142,7 @@ Condition attributeIs(std::string role, std::string attribute, std::int64_t valu
           [role, attribute, value](const Match& match) {
             const Node& node = *match.role(role);
             if (node.attributes.get(attribute) == AttributeValue(value)) return Verdict::yes();
-            return Verdict::no(fmt::format("{}; this fusion needs {}.", attributeText(node, attribute), value));
+            return Verdict::no(fmt::format("{}, but this fusion needs {}.", attributeText(node, attribute), value));
           },
       .repairs = [role, attribute, value](
                      const Match& match) { return std::vector{setAttribute(*match.role(role), attribute, value)}; }};
@@ -155,24 +156,24 @@ Condition weightIs16Bit(std::string role) {
             const Node& node = *match.role(role);
             const DType dtype = node.parameters.front().dtype;
             if (dtype != DType::F32) return Verdict::yes();
-            return Verdict::no(
-                fmt::format("{} has an f32 weight; TransformerEngine fuses the bias only into GEMMs with "
-                            "16-bit weights.",
-                            node.id));
+            return Verdict::no(fmt::format(
+                "{} has an f32 weight, but TransformerEngine fuses the bias only into GEMMs with 16-bit weights.",
+                node.id));
           },
       .repairs = [role](const Match& match) { return std::vector{setAttribute(*match.role(role), "dtype", "bf16")}; }};
 }
 
 Condition isNotTakenBy(FusionRule other) {
-  std::string sentence = fmt::format("{} does not take the same ops.", other.name);
-  return {.sentence = std::move(sentence), .holds = [other = std::move(other)](const Match& match) {
-            if (!takes(other, match)) return Verdict::yes();
-            return Verdict::no(fmt::format("{} takes the same ops, as TransformerEngine does.", other.name));
-          }};
+  std::string sentence = fmt::format("{} does not apply to the same ops.", other.name);
+  return {
+      .sentence = std::move(sentence), .holds = [other = std::move(other)](const Match& match) {
+        if (!takes(other, match)) return Verdict::yes();
+        return Verdict::no(fmt::format("The same ops match {}, which TransformerEngine applies first.", other.name));
+      }};
 }
 
 Condition sameDType(std::string roleA, std::string roleB) {
-  return {.sentence = "Both ops work in the same dtype.",
+  return {.sentence = "Both ops have the same dtype.",
           .holds =
               [roleA, roleB](const Match& match) {
                 const Node& a = *match.role(roleA);
@@ -180,7 +181,7 @@ Condition sameDType(std::string roleA, std::string roleB) {
                 const DType dtypeA = outputSpec(match, a).dtype;
                 const DType dtypeB = outputSpec(match, b).dtype;
                 if (dtypeA == dtypeB) return Verdict::yes();
-                return Verdict::no(fmt::format("{} gives {} and {} gives {}; one pass over memory needs one dtype.",
+                return Verdict::no(fmt::format("{} produces {}, but {} produces {}. A single pass needs one dtype.",
                                                a.id, dtypeName(dtypeA), b.id, dtypeName(dtypeB)));
               },
           .repairs =
@@ -194,12 +195,12 @@ namespace {
 
 /// Why this quantized tensor cannot be written row by row; empty: it can.
 std::string wholeTensorText(const QuantizerSpec& quantizer) {
-  if (quantizer.isOfRowwise) return "its columnwise copy is taken of what the rowwise one stands for";
-  if (quantizer.transformsColumnwise) return "its columnwise copy is taken of a transform along the columns";
-  if (isNvfp4(quantizer.scaling))
-    return "its block scales are themselves scaled by the largest value of the whole tensor";
+  if (quantizer.isOfRowwise) return "the columnwise tensor is quantized from the dequantized rowwise tensor";
+  if (quantizer.transformsColumnwise)
+    return "the columnwise tensor is quantized after a Hadamard transform along the columns";
+  if (isNvfp4(quantizer.scaling)) return "its block scales depend on the amax of the whole tensor";
   if (quantizer.scaling == Scaling::PerTensor && !quantizer.isDelayed)
-    return "its scale follows from the largest value of the whole tensor; with DelayedScaling it is known beforehand";
+    return "its scale depends on the amax of the whole tensor; with DelayedScaling the scale is known in advance";
   return {};
 }
 
@@ -212,37 +213,37 @@ Condition scalesNeedOnlyRows(std::string role, TensorType type) {
     for (const std::optional<QuantizerSpec>& quantizer : {quantizers.rowwise, quantizers.columnwise}) {
       const std::string text = quantizer ? wholeTensorText(*quantizer) : "";
       if (!text.empty())
-        return Verdict::no(
-            fmt::format("The {} of {} cannot be quantized as it is made: {}.", roleName(type), linear.id, text));
+        return Verdict::no(fmt::format("The {} of {} cannot be quantized in the producing kernel: {}.", roleName(type),
+                                       linear.id, text));
     }
     return Verdict::yes();
   };
-  return {.sentence = "The scales follow from blocks of rows, or are known beforehand.", .holds = holds};
+  return {.sentence = "The scales depend only on blocks of rows, or are known in advance.", .holds = holds};
 }
 
 Condition scalesNeedTheAmax(std::string role, TensorType type) {
   const auto holds = [role, type](const Match& match) {
     const Node& linear = *match.role(role);
     if (quantizersOf(linear, type).isDelayed())
-      return Verdict::no(
-          fmt::format("The scale of the {} of {} is known before its amax is.", roleName(type), linear.id));
+      return Verdict::no(fmt::format("The scale of the {} of {} is known in advance, so its amax is not needed first.",
+                                     roleName(type), linear.id));
     const std::optional<QuantizerSpec>& columnwise = quantizersOf(linear, type).columnwise;
     if (!columnwise || !columnwise->transformsColumnwise) return Verdict::yes();
     return Verdict::no(
-        fmt::format("The columnwise copy of the {} of {} is taken of a transform, which has another amax.",
+        fmt::format("The columnwise {} of {} is quantized after a Hadamard transform, so it needs its own amax.",
                     roleName(type), linear.id));
   };
-  return {.sentence = "The scales follow from the largest value of the whole tensor, as it is.", .holds = holds};
+  return {.sentence = "The scales depend on the amax of the whole tensor, without a transform.", .holds = holds};
 }
 
 Condition hasNoGroups(std::string role) {
   const auto holds = [role](const Match& match) {
     const Node& linear = *match.role(role);
     if (rowGroups(linear) == 0) return Verdict::yes();
-    return Verdict::no(fmt::format("{} ({}) quantizes each of its {} groups of rows by itself.", linear.id,
+    return Verdict::no(fmt::format("{} ({}) quantizes each of its {} groups of rows separately.", linear.id,
                                    linear.operation->name, rowGroups(linear)));
   };
-  return {.sentence = "The tensor is quantized as one, not group by group.", .holds = holds};
+  return {.sentence = "The tensor is quantized as a whole, not by group.", .holds = holds};
 }
 
 ChainStep rowByRow(std::string role) {

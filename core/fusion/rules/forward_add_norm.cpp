@@ -9,7 +9,7 @@ FusionRule forward_add_norm() {
       .name = "ForwardAddNorm",
       .pass = FusionPass::Forward,
       .origin = RuleOrigin::Fuseline,
-      .summary = "The residual is added while a row is in cache, and the same row is normalised before it leaves.",
+      .summary = "One pass adds the residual and normalizes each row while it is in the cache.",
       .chain = {{.role = "add", .operations = {"AddExtraInput"}},
                 {.role = "save", .operations = {"MakeExtraOutput"}, .repeat = Repeat::Optional},
                 {.role = "norm", .operations = {"RMSNorm", "LayerNorm"}}},

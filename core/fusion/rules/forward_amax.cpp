@@ -12,10 +12,9 @@ FusionRule forward_amax() {
       .pass = FusionPass::ForwardHandOver,
       .origin = RuleOrigin::Te,
       .summary =
-          "The kernel that makes the input of a linear op also finds its largest value: nobody reads the tensor once "
-          "more to find it before it can be quantized. An "
-          "activation's is that of the float32 numbers, before they are rounded to the tensor's dtype, as in "
-          "TransformerEngine; else the bits are the same.",
+          "The kernel that produces the input of a linear op also computes its amax, which saves one read of the "
+          "tensor. An activation takes the amax of its float32 values, before they are rounded to the tensor's dtype, "
+          "as in TransformerEngine; otherwise the bits are the same.",
       .chain = {rowByRow("producer"), quantizingByAmax("linear", TensorType::Input)},
       .conditions = {scalesNeedTheAmax("linear", TensorType::Input), hasNoGroups("linear")},
       .becomes = "quantize",

@@ -10,8 +10,8 @@ FusionRule forward_backward_swiglu_linear() {
       .pass = FusionPass::Joint,
       .origin = RuleOrigin::Fuseline,
       .summary =
-          "Only SwiGLU's input is kept for backward; one pass then gives its gradient and makes its output again "
-          "for the weight gradient.",
+          "Only SwiGLU's input is kept for backward. There, one pass computes its gradient and recomputes its output "
+          "for wgrad.",
       .chain = {{.role = "act", .operations = {"SwiGLU"}},
                 {.role = "linear", .operations = {"BasicLinear"}},
                 {.role = "add", .operations = {"AddExtraInput"}, .repeat = Repeat::Optional}},
@@ -21,7 +21,7 @@ FusionRule forward_backward_swiglu_linear() {
       .saves = [](const Match&) -> std::vector<MemberTensor> {
         return {{0, {OperandKind::Input, 0}}, {1, {OperandKind::Parameter, 0}}};
       },
-      .price = "Backward then makes SwiGLU's output again, one more pass over it.",
+      .price = "Backward recomputes SwiGLU's output, which takes one more pass.",
   };
 }
 

@@ -10,7 +10,7 @@ FusionRule forward_elementwise_chain() {
       .pass = FusionPass::Forward,
       .origin = RuleOrigin::Fuseline,
       .summary =
-          "A run of elementwise ops keeps its values in registers: one pass over memory, one rounding at the end.",
+          "A sequence of elementwise ops keeps its values in registers: one pass over memory, one rounding at the end.",
       .chain = elementwiseChain(),
       .becomes = "elementwise",
       .writesBranches = true,

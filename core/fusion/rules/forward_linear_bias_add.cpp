@@ -10,9 +10,8 @@ FusionRule forward_linear_bias_add() {
       .pass = FusionPass::Forward,
       .origin = RuleOrigin::Te,
       .summary =
-          "The GEMM adds the bias and the extra tensor to its float32 accumulator and rounds once. With an extra "
-          "tensor "
-          "of another dtype than the GEMM's, TransformerEngine fuses and then raises; here the next rule is asked.",
+          "The GEMM adds the bias and the extra tensor to its float32 accumulator and rounds once. If the extra tensor "
+          "has another dtype than the GEMM, TransformerEngine fuses and then raises; Fuseline tries the next rule.",
       .chain = {{.role = "linear", .operations = {"BasicLinear"}},
                 {.role = "bias", .operations = {"Bias"}, .repeat = Repeat::Optional},
                 {.role = "add", .operations = {"AddExtraInput"}}},

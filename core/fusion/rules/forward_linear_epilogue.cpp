@@ -18,8 +18,8 @@ FusionRule forward_linear_epilogue() {
       .pass = FusionPass::Forward,
       .origin = RuleOrigin::Fuseline,
       .summary =
-          "Bias, activation, dropout, scale and residual are applied to the GEMM's result while it is in the cache; "
-          "training also keeps the pre-activation.",
+          "Bias, activation, dropout, scale and residual are applied to the GEMM's result while it is in the cache. "
+          "Training also keeps the pre-activation.",
       .chain = linearEpilogueChain(),
       .conditions = {linearModeIsNot("linear", "row"), isNotTakenBy(forward_linear_bias_add()),
                      isNotTakenBy(forward_linear_scale_add())},

@@ -10,8 +10,8 @@ FusionRule forward_linear_scale_add() {
       .pass = FusionPass::Forward,
       .origin = RuleOrigin::Te,
       .summary =
-          "The GEMM scales its float32 accumulator, adds the extra tensor and rounds once. With an extra tensor of "
-          "another dtype than the GEMM's, TransformerEngine fuses and then raises; here the next rule is asked.",
+          "The GEMM scales its float32 accumulator, adds the extra tensor and rounds once. If the extra tensor has "
+          "another dtype than the GEMM, TransformerEngine fuses and then raises; Fuseline tries the next rule.",
       .chain = {{.role = "linear", .operations = {"BasicLinear"}},
                 {.role = "scale", .operations = {"ConstantScale"}},
                 {.role = "add", .operations = {"AddExtraInput"}}},

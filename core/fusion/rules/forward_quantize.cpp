@@ -11,11 +11,10 @@ FusionRule forward_quantize() {
       .pass = FusionPass::ForwardHandOver,
       .origin = RuleOrigin::Te,
       .summary =
-          "The kernel that makes the input of a linear op also writes its quantized copies: nobody reads the tensor "
-          "again to quantize it, and where nobody else wants it, it is never written. "
-          "Under DelayedScaling norms and activations quantize the float32 numbers, before they are rounded to the "
-          "tensor's dtype, as TransformerEngine's do: two or three codes of a hundred are the next one. Else the bits "
-          "are the same.",
+          "The kernel that produces the input of a linear op writes it quantized, which saves a read and, if there are "
+          "no other consumers, a write of the tensor. Under DelayedScaling norms and activations quantize their "
+          "float32 values, before rounding to the tensor's dtype, as in TransformerEngine: two or three quantized "
+          "values of a hundred differ by one step. Otherwise the bits are the same.",
       .chain = {rowByRow("producer"), quantizing("linear", TensorType::Input)},
       .conditions = {scalesNeedOnlyRows("linear", TensorType::Input), hasNoGroups("linear")},
       .becomes = "quantize",

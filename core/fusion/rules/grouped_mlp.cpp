@@ -25,7 +25,7 @@ Verdict hasAlignedFeatures(const Match& match) {
       const Node& linear = *match.role(role);
       const std::int64_t features = linear.attributes.integer(attribute);
       if (features % kFeatureAlignment != 0)
-        return Verdict::no(fmt::format("{} has {} {}; the kernel takes multiples of {}.", linear.id, attribute,
+        return Verdict::no(fmt::format("{} has {} {}, but the kernel needs multiples of {}.", linear.id, attribute,
                                        features, kFeatureAlignment));
     }
   return Verdict::yes();
@@ -35,8 +35,8 @@ Verdict hasAlignedRows(const Match& match) {
   const Node& fc1 = *match.role("fc1");
   const Value& x = match.graph.value(fc1.inputs.front());
   if (x.spec.rows() % kRowAlignment == 0) return Verdict::yes();
-  return Verdict::no(fmt::format("{}, which {} reads, has {} rows; the kernel takes multiples of {}.", x.name, fc1.id,
-                                 x.spec.rows(), kRowAlignment));
+  return Verdict::no(fmt::format("{}, the input of {}, has {} rows, but the kernel needs multiples of {}.", x.name,
+                                 fc1.id, x.spec.rows(), kRowAlignment));
 }
 
 Verdict hasSameGroups(const Match& match) {
@@ -56,7 +56,7 @@ Verdict hasSameSplitSizes(const Match& match) {
   const Value& sizes1 = splitSizes(match, "fc1");
   const Value& sizes2 = splitSizes(match, "fc2");
   if (&sizes1 == &sizes2) return Verdict::yes();
-  return Verdict::no(fmt::format("{} divides its rows by {}, but {} by {}; the kernel has one tensor for both.",
+  return Verdict::no(fmt::format("{} splits its rows by {}, but {} by {}. The kernel uses one tensor for both.",
                                  match.role("fc1")->id, sizes1.name, match.role("fc2")->id, sizes2.name));
 }
 
@@ -76,13 +76,13 @@ std::vector<Repair> shareSplitSizes(const Match& match) {
 std::vector<Condition> conditions() {
   return {
       recipeIsOneOf({"MXFP8BlockScaling", "NVFP4BlockScaling"}),
-      recipeFieldIs("fp8_format", std::string("E4M3"), "the kernels read gradients as E4M3, whatever format they have"),
-      recipeFieldIs("disable_rht", false, "a grouped quantization to FP4 needs the random Hadamard transform"),
-      recipeFieldIs("backward_override", "none", "the kernels compute backward as the recipe says"),
+      recipeFieldIs("fp8_format", std::string("E4M3"), "the kernels read all gradients as E4M3"),
+      recipeFieldIs("disable_rht", false, "grouped quantization to FP4 needs the random Hadamard transform"),
+      recipeFieldIs("backward_override", "none", "the kernels support no backward override"),
       {.sentence = "in_features and out_features of both linears are multiples of 64.", .holds = hasAlignedFeatures},
-      {.sentence = "Both linears have as many groups.", .holds = hasSameGroups},
-      {.sentence = "Both linears read the same split_sizes.", .holds = hasSameSplitSizes, .repairs = shareSplitSizes},
-      {.sentence = "The rows are a multiple of 128.", .holds = hasAlignedRows}};
+      {.sentence = "Both linears have the same number of groups.", .holds = hasSameGroups},
+      {.sentence = "Both linears use the same split_sizes.", .holds = hasSameSplitSizes, .repairs = shareSplitSizes},
+      {.sentence = "The number of rows is a multiple of 128.", .holds = hasAlignedRows}};
 }
 
 /// TransformerEngine computes the output of ScaledSReLU again in backward, for the gradient of the second weight.
@@ -115,11 +115,11 @@ FusionRule groupedMlp(FusionRule rule, std::vector<std::string> activations) {
   rule.conditions.insert(rule.conditions.begin(), shared.begin(), shared.end());
   rule.becomes = "grouped_mlp";
   rule.summary =
-      "The first grouped GEMM activates, scales and quantizes what it makes, so that the second reads it at once; "
-      "backward likewise. TransformerEngine has the fusion only where NVTE_CUTEDSL_FUSED_GROUPED_MLP=1 is set before "
-      "it is imported and a recent cuDNN front-end is installed. It checks the rows, the split sizes and "
-      "backward_override only when it runs, and raises; here all three are conditions. With delay_wgrad_compute it "
-      "fuses; here a gradient that waits is a step of its own.";
+      "The first grouped GEMM applies activation and scale, and writes its output quantized for the second; backward "
+      "does the same. TransformerEngine has this fusion only if NVTE_CUTEDSL_FUSED_GROUPED_MLP=1 is set before its "
+      "import and a recent cuDNN front-end is installed. It checks the rows, the split sizes and backward_override "
+      "only at run time, and raises; here all three are conditions. With delay_wgrad_compute TransformerEngine fuses; "
+      "here the delayed gradient is a separate step.";
   rule.teVariable = "NVTE_CUTEDSL_FUSED_GROUPED_MLP";
   if (!rule.hardware) rule.hardware = HardwareNeed{.minimum = {10, 0}, .below = ComputeCapability{11, 0}};
   rule.saves = keptByMembers;

@@ -16,8 +16,8 @@ Verdict hasActivation(const Match& match) {
   const std::optional<ComputeCapability>& device = match.target.capability;
   const bool isMissing = activation.operation->name == "ScaledSiTUGLU" && device && *device >= kRubin;
   if (!isMissing) return Verdict::yes();
-  return Verdict::no(fmt::format("{} is {}, for which GPUs from {} on have no kernel.", activation.id,
-                                 activation.operation->name, toString(kRubin)));
+  return Verdict::no(fmt::format("{} is {}, which has no kernel on GPUs of compute capability {} or newer.",
+                                 activation.id, activation.operation->name, toString(kRubin)));
 }
 
 }  // namespace

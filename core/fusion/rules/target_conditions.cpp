@@ -19,16 +19,15 @@ Repair useRecipe(const std::string& name) { return {.label = "Use " + name, .edi
 
 Condition recipeIs(std::vector<std::string> names, bool orNone) {
   const std::string list = fmt::format("{}", fmt::join(names, " or "));
-  return {
-      .sentence = fmt::format("The recipe is {}{}.", list, orNone ? " or none" : ""),
-      .holds =
-          [names, list, orNone](const Match& match) {
-            const std::string own = recipeText(match.target);
-            const bool isNone = own == builtinRecipes().front().name;
-            if ((isNone && orNone) || std::ranges::count(names, own) > 0) return Verdict::yes();
-            return Verdict::no(fmt::format("The recipe is {}; {} works under {} only.", own, match.rule.name, list));
-          },
-      .repairs = [name = names.front()](const Match&) { return std::vector{useRecipe(name)}; }};
+  return {.sentence = fmt::format("The recipe is {}{}.", list, orNone ? " or none" : ""),
+          .holds =
+              [names, list, orNone](const Match& match) {
+                const std::string own = recipeText(match.target);
+                const bool isNone = own == builtinRecipes().front().name;
+                if ((isNone && orNone) || std::ranges::count(names, own) > 0) return Verdict::yes();
+                return Verdict::no(fmt::format("The recipe is {}, but {} needs {}.", own, match.rule.name, list));
+              },
+          .repairs = [name = names.front()](const Match&) { return std::vector{useRecipe(name)}; }};
 }
 
 /// The same recipe with another value of a field.
@@ -46,7 +45,7 @@ Condition severalRanks(std::string what) {
   return {.sentence = "There is more than one rank.", .holds = [what = std::move(what)](const Match& match) {
             if (match.target.ranks > 1) return Verdict::yes();
             return Verdict::no(fmt::format(
-                "The group has {} rank, so that {} has no communication to {}; `fuse --ranks N` plans for more.",
+                "The group has {} rank, so {} has no communication to {}. Use `fuse --ranks N` to plan for more ranks.",
                 match.target.ranks, match.node(0).id, what));
           }};
 }
@@ -56,7 +55,7 @@ Condition recipeIsOneOf(std::vector<std::string> names) { return recipeIs(std::m
 Condition recipeIsNoneOrOneOf(std::vector<std::string> names) { return recipeIs(std::move(names), true); }
 
 Condition recipeFieldIs(std::string field, AttributeValue value, std::string reason) {
-  return {.sentence = fmt::format("Of a recipe that has it, {} is {}.", field, toString(value)),
+  return {.sentence = fmt::format("{} is {}, if the recipe has this field.", field, toString(value)),
           .holds =
               [field, value, reason](const Match& match) {
                 const std::optional<Recipe>& recipe = match.target.recipe;

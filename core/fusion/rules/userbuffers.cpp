@@ -45,11 +45,11 @@ Verdict communicates(const Match& match) {
   if (match.role("scatter") || !isNotParallel(linear)) return Verdict::yes();
   if (isSummedByAllReduce(match))
     return Verdict::no(
-        fmt::format("{} adds up the ranks' shares of {}; Userbuffers overlap a ReduceScatter only, which "
-                    "is what sequence_parallel makes of it.",
+        fmt::format("{} (AllReduce) sums the result of {} over the ranks, but Userbuffers overlap only a "
+                    "ReduceScatter. Enable sequence_parallel to use one.",
                     after(match)->id, linear.id));
-  return Verdict::no(fmt::format("{} has {} none, and no ReduceScatter follows it: there is nothing to communicate.",
-                                 linear.id, kMode));
+  return Verdict::no(fmt::format(
+      "{} has {} none and no ReduceScatter follows it, so there is no communication to overlap.", linear.id, kMode));
 }
 
 /// A composite that is row-parallel has an AllReduce in place of a ReduceScatter.
@@ -62,8 +62,8 @@ Verdict isSequenceParallel(const Match& match) {
   const Node& linear = match.node(0);
   if (match.role("scatter") || linear.attributes.boolean(kSequenceParallel)) return Verdict::yes();
   return Verdict::no(
-      fmt::format("{} is {}-parallel with {} off; TransformerEngine's Userbuffers stop with an error then.", linear.id,
-                  linear.attributes.text(kMode), kSequenceParallel));
+      fmt::format("{} is {}-parallel with {} off, which TransformerEngine's Userbuffers refuse with an error.",
+                  linear.id, linear.attributes.text(kMode), kSequenceParallel));
 }
 
 std::vector<Repair> sequenceParallel(const Match& match) {
@@ -72,11 +72,11 @@ std::vector<Repair> sequenceParallel(const Match& match) {
 
 std::vector<Condition> communicationConditions() {
   return {severalRanks("overlap"),
-          recipeFieldIs("backward_override", "none", "Userbuffers compute backward as the recipe says"),
+          recipeFieldIs("backward_override", "none", "Userbuffers support no backward override"),
           {.sentence = "The linear is row- or column-parallel, or a ReduceScatter follows it.",
            .holds = communicates,
            .repairs = communicating},
-          {.sentence = "The first axis is split, too: sequence_parallel, or a ReduceScatter.",
+          {.sentence = "The first dimension is also split: sequence_parallel, or a ReduceScatter.",
            .holds = isSequenceParallel,
            .repairs = sequenceParallel},
           recipeIsNoneOrOneOf({"Float8CurrentScaling", "DelayedScaling", "MXFP8BlockScaling"})};
@@ -87,9 +87,8 @@ std::vector<Condition> communicationConditions() {
 FusionRule userbuffersLinear(FusionRule rule) {
   rule.origin = RuleOrigin::Te;
   rule.summary +=
-      " TransformerEngine tests the recipe and sequence parallelism only when it runs, and raises, and only its "
-      "forward "
-      "fusion asks for backward_override; here all three are conditions of both passes.";
+      " TransformerEngine checks the recipe and sequence parallelism only at run time, and raises, and only its "
+      "forward fusion checks backward_override; here all three are conditions of both passes.";
   rule.chain = chain();
   rule.conditions = communicationConditions();
   rule.becomes = "userbuffers_linear";

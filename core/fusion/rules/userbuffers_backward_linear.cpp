@@ -8,11 +8,10 @@ FusionRule userbuffers_backward_linear() {
   return userbuffersLinear({
       .name = "UserbuffersBackwardLinear",
       .pass = FusionPass::Backward,
-      .summary =
-          "The ranks communicate during the gradients' GEMMs: a column-parallel linear gathers x during dgrad and "
-          "scatters dx during wgrad, a row-parallel one and one before a ReduceScatter gather dy during dgrad. Unlike "
-          "TransformerEngine, which applies it under a backward override as well, this rule asks what the forward "
-          "one asks.",
+      .summary = "Communication overlaps the gradient GEMMs: a column-parallel linear gathers x during dgrad and "
+                 "scatters dx during wgrad; a row-parallel linear, and one before a ReduceScatter, gather dy during "
+                 "dgrad. Unlike TransformerEngine, which applies it under a backward override too, this rule has the "
+                 "same conditions as the forward rule.",
   });
 }
 

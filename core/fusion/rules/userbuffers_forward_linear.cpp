@@ -8,9 +8,8 @@ FusionRule userbuffers_forward_linear() {
   return userbuffersLinear({
       .name = "UserbuffersForwardLinear",
       .pass = FusionPass::Forward,
-      .summary =
-          "The ranks communicate during the GEMM, tile by tile: a column-parallel linear gathers x, a row-parallel one "
-          "and one before a ReduceScatter scatter y. The bias is added in the GEMM.",
+      .summary = "Communication overlaps the GEMM, tile by tile: a column-parallel linear gathers x; a row-parallel "
+                 "linear, and one before a ReduceScatter, scatter y. The GEMM adds the bias.",
   });
 }
 

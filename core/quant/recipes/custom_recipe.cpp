@@ -69,10 +69,10 @@ std::vector<std::string> factoryNames() {
 RecipeDefinition custom_recipe() {
   return {
       .name = "CustomRecipe",
-      .summary = "A quantizer for every tensor of every op: scalings may be mixed.",
+      .summary = "One quantizer per tensor and op; scalings can be mixed.",
       .source = "TransformerEngine CustomRecipe",
       .fields = joined({{choice("qfactory", kFactories.front().name, factoryNames(),
-                                "The factory of TransformerEngine that gives out quantizers; overrides go before it.")},
+                                "TransformerEngine factory that selects quantizers; overrides take precedence.")},
                         attentionFlags(),
                         {backwardOverride()}}),
       .check = {},

@@ -15,24 +15,23 @@ std::vector<AttributeSpec> scaleFields() {
            .defaultValue = std::int64_t{0},
            .minimum = -100,
            .maximum = 100,
-           .help = "Scales are this many powers of two below what fills the format."},
+           .help = "Scales are this many powers of two below the maximum of the format."},
           {.name = "amax_history_len",
            .type = AttributeType::Integer,
            .defaultValue = std::int64_t{1024},
            .minimum = 1,
            .maximum = 1 << 20,
            .unit = "steps",
-           .help = "How many steps an amax is remembered. An infinite amax freezes the scale as long."},
-          choice("amax_compute_algo", "max", {"max", "most_recent"}, "Which amax of the history makes the scale."),
-          flag("reduce_amax", true, "Takes the largest amax of all ranks.")};
+           .help = "Number of steps in the amax history. An infinite amax freezes the scale for as many steps."},
+          choice("amax_compute_algo", "max", {"max", "most_recent"}, "Amax of the history that sets the scale."),
+          flag("reduce_amax", true, "Use the largest amax of all ranks.")};
 }
 
 Verdict check(const Attributes& fields) {
   if (fields.text("backward_override") != "none")
-    return Verdict::no(
-        fmt::format("backward_override is '{}', but must be 'none': the amaxes of gradients are "
-                    "recorded by the GEMMs of backward.",
-                    fields.text("backward_override")));
+    return Verdict::no(fmt::format(
+        "backward_override is '{}', but must be 'none', because the backward GEMMs record the amax of gradients.",
+        fields.text("backward_override")));
   return Verdict::yes();
 }
 
@@ -45,7 +44,7 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
 RecipeDefinition delayed_scaling() {
   return {
       .name = "DelayedScaling",
-      .summary = "FP8 with one scale a tensor, from the largest values of earlier steps: one pass over the data.",
+      .summary = "FP8, one scale per tensor from the amax history; a single pass.",
       .source = "Micikevicius et al. 2022, arXiv:2209.05433; TransformerEngine DelayedScaling",
       .fields = joined({scaleFields(), attentionFlags(), splitAccumulators(false), {backwardOverride()}}),
       .hardware = HardwareNeed{.minimum = {8, 9}},

@@ -36,11 +36,12 @@ Verdict checkBlocks(const Attributes& fields) {
 Verdict check(const Attributes& fields) {
   for (const AttributeSpec& accumulator : splitAccumulators(true))
     if (!fields.boolean(accumulator.name))
-      return Verdict::no(
-          fmt::format("{} is false, but GEMMs with block scales always promote their sums.", accumulator.name));
+      return Verdict::no(fmt::format(
+          "{} is false, but GEMMs with block scales always use split accumulators. Set it to true.", accumulator.name));
   for (const AttributeSpec& attention : attentionFlags())
     if (fields.boolean(attention.name))
-      return Verdict::no(fmt::format("{} is true, but there is no attention with block scales.", attention.name));
+      return Verdict::no(fmt::format("{} is true, but attention with block scales is not supported. Set it to false.",
+                                     attention.name));
   return checkBlocks(fields);
 }
 
@@ -65,9 +66,9 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
 RecipeDefinition float8_block_scaling() {
   return {
       .name = "Float8BlockScaling",
-      .summary = "FP8 with a float32 scale for every 128 elements, or every 128 x 128 of a weight.",
+      .summary = "FP8, one float32 scale per 128 elements, or per 128 x 128 block of a weight.",
       .source = "DeepSeek-AI 2024, arXiv:2412.19437; TransformerEngine Float8BlockScaling",
-      .fields = joined({{formatField("E4M3"), flag("use_power_2_scales", true, "Rounds scales down to powers of two."),
+      .fields = joined({{formatField("E4M3"), flag("use_power_2_scales", true, "Round scales down to powers of two."),
                          blockDim("x_block_scaling_dim", 1, "Blocks of inputs: 1 for 1 x 128, 2 for 128 x 128."),
                          blockDim("w_block_scaling_dim", 2, "Blocks of weights: 1 for 1 x 128, 2 for 128 x 128."),
                          blockDim("grad_block_scaling_dim", 1, "Blocks of gradients: 1 for 1 x 128, 2 for 128 x 128.")},

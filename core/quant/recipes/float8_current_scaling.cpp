@@ -18,10 +18,10 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
 RecipeDefinition float8_current_scaling() {
   return {
       .name = "Float8CurrentScaling",
-      .summary = "FP8 with one scale a tensor, from its largest value at this step: no state, but two passes.",
+      .summary = "FP8, one scale per tensor from its current amax; no state, two passes.",
       .source = "TransformerEngine Float8CurrentScaling",
       .fields =
-          joined({{formatField("HYBRID"), flag("use_power_2_scales", false, "Rounds scales down to powers of two.")},
+          joined({{formatField("HYBRID"), flag("use_power_2_scales", false, "Round scales down to powers of two.")},
                   amaxEpsilons(),
                   attentionFlags(),
                   splitAccumulators(false),

@@ -18,12 +18,12 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
 RecipeDefinition mxfp8_block_scaling() {
   return {
       .name = "MXFP8BlockScaling",
-      .summary = "FP8 with a power of two for every 32 elements.",
+      .summary = "FP8, one power-of-two scale per 32 elements.",
       .source = "OCP Microscaling Formats v1.0; TransformerEngine MXFP8BlockScaling",
       .fields =
           joined({{formatField("E4M3"),
                    flag("enable_2d_quantization", false,
-                        "Weights share a scale in blocks of 32 x 32, so that forward and backward see the same.")},
+                        "Weights share a scale per 32 x 32 block, so that forward and backward use the same values.")},
                   attentionFlags(),
                   {backwardOverride()}}),
       // On 12.x some versions of cuBLASLt support it in one layout only: the library decides which GEMMs a device runs.

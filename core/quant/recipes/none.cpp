@@ -7,7 +7,7 @@ namespace fuseline::recipes {
 RecipeDefinition none() {
   return {
       .name = "None",
-      .summary = "Computes every GEMM in the dtype of its tensors.",
+      .summary = "No quantization: every GEMM uses the dtype of its tensors.",
       .source = "TransformerEngine without an autocast",
       .fields = {},
       .check = {},

@@ -9,12 +9,12 @@ namespace fuseline::recipes {
 namespace {
 
 std::vector<AttributeSpec> refinements() {
-  return {flag("row_scaled_activation", false, "One float32 scale a row of an activation in place of one a tensor."),
+  return {flag("row_scaled_activation", false, "One float32 scale per row of an activation, instead of per tensor."),
           choice("nvfp4_4over6", "none", {"none", "weights", "activations", "all"},
-                 "Where a block may choose whether its amax becomes 4 or 6."),
+                 "Tensors whose blocks may map their amax to 4 or to 6."),
           choice("nvfp4_4over6_e4m3_use_256", "all", {"none", "weights", "activations", "all"},
-                 "Where block scales then reach 256 in place of 448."),
-          choice("nvfp4_4over6_err_mode", "MAE", {"MAE", "MSE"}, "By which error a block chooses.")};
+                 "Tensors whose block scales then reach 256 instead of 448."),
+          choice("nvfp4_4over6_err_mode", "MAE", {"MAE", "MSE"}, "Error that decides for each block.")};
 }
 
 /// Does a field that names scopes, "weights", "activations", "all" or "none", name the tensor's? Gradients are of none.
@@ -34,10 +34,11 @@ std::optional<FourOverSix> fourOverSixOf(const Attributes& fields, TensorType ty
 Verdict check(const Attributes& fields) {
   if (fields.boolean("row_scaled_activation"))
     return Verdict::no(
-        "row_scaled_activation is true, but activations have one float32 scale a tensor here; set it to false.");
+        "row_scaled_activation is true, but Fuseline supports one float32 scale per activation tensor. Set it to "
+        "false.");
   if (fourOverSixOf(fields, TensorType::Input) && !fields.boolean("disable_rht"))
     return Verdict::no(
-        fmt::format("nvfp4_4over6 is '{}', but activations have the random Hadamard transform, with which "
+        fmt::format("nvfp4_4over6 is '{}', but activations use the random Hadamard transform, for which "
                     "TransformerEngine raises. Set disable_rht to true, or nvfp4_4over6 to 'weights'.",
                     fields.text("nvfp4_4over6")));
   return Verdict::yes();
@@ -60,16 +61,17 @@ std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole rol
 RecipeDefinition nvfp4_block_scaling() {
   return {
       .name = "NVFP4BlockScaling",
-      .summary = "FP4 with a scale for every 16 elements and one for the tensor.",
+      .summary = "FP4, one scale per 16 elements and one per tensor.",
       .source = "NVIDIA 2025, arXiv:2509.25149; TransformerEngine NVFP4BlockScaling",
-      .fields = joined({{choice("fp4_format", "E2M1", {"E2M1"}, "The format of elements."),
-                         choice("fp8_format", "E4M3", {"E4M3"}, "The format of the scales of blocks."),
-                         flag("disable_rht", false, "No random Hadamard transform of what wgrad reads."),
-                         flag("disable_stochastic_rounding", false, "Gradients are rounded to nearest, too."),
-                         flag("disable_2d_quantization", false, "Weights have blocks of 16, not of 16 x 16.")},
-                        refinements(),
-                        attentionFlags(),
-                        {backwardOverride()}}),
+      .fields =
+          joined({{choice("fp4_format", "E2M1", {"E2M1"}, "Format of the elements."),
+                   choice("fp8_format", "E4M3", {"E4M3"}, "Format of the block scales."),
+                   flag("disable_rht", false, "Disable the random Hadamard transform of wgrad operands."),
+                   flag("disable_stochastic_rounding", false, "Disable stochastic rounding of gradients."),
+                   flag("disable_2d_quantization", false, "Disable 16 x 16 blocks for weights; use blocks of 16.")},
+                  refinements(),
+                  attentionFlags(),
+                  {backwardOverride()}}),
       .hardware = HardwareNeed{.minimum = {10, 0}},
       .check = check,
       .quantizer = quantizer,

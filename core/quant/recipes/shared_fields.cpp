@@ -21,7 +21,7 @@ AttributeSpec choice(const char* name, const char* value, std::vector<std::strin
 
 AttributeSpec formatField(const char* value) {
   return choice("fp8_format", value, {"HYBRID", "E4M3"},
-                "HYBRID: E4M3 forward and E5M2 backward. E4M3: both. Range is what E5M2 gives gradients.");
+                "HYBRID: E4M3 forward, E5M2 backward (larger range for gradients). E4M3: both.");
 }
 
 ElementFormat formatOf(const Attributes& fields, TensorType role) {
@@ -31,8 +31,8 @@ ElementFormat formatOf(const Attributes& fields, TensorType role) {
 
 AttributeSpec backwardOverride() {
   return choice("backward_override", "none", {"none", "high_precision", "dequantized"},
-                "What backward computes with: what the recipe says, the operands before they were quantized, or "
-                "forward's operands dequantized. The latter two leave the GEMMs of backward in high precision.");
+                "Operands of the backward GEMMs: as the recipe says, the unquantized operands, or forward's operands "
+                "dequantized. The latter two keep the backward GEMMs in high precision.");
 }
 
 bool isQuantized(const Attributes& fields, OperandRole role) {
@@ -40,12 +40,13 @@ bool isQuantized(const Attributes& fields, OperandRole role) {
 }
 
 std::vector<AttributeSpec> attentionFlags() {
-  return {flag("fp8_dpa", false, "FP8 in dot-product attention, of which there is none here."),
-          flag("fp8_mha", false, "FP8 between attention and its projections, of which there are none here.")};
+  return {flag("fp8_dpa", false, "FP8 in dot-product attention; not used in Fuseline."),
+          flag("fp8_mha", false, "FP8 between attention and its projections; not used in Fuseline.")};
 }
 
 std::vector<AttributeSpec> splitAccumulators(bool forward) {
-  return {flag("split_accumulator_fprop", forward, "Hopper adds partial sums of fprop in full float32."),
+  return {flag("split_accumulator_fprop", forward,
+               "Use split accumulators for fprop: Hopper adds partial sums in full float32."),
           flag("split_accumulator_dgrad", true, "The same for dgrad."),
           flag("split_accumulator_wgrad", true, "The same for wgrad.")};
 }
@@ -60,9 +61,9 @@ AttributeSpec amaxEpsilon(const char* name, const char* help) {
 }  // namespace
 
 std::vector<AttributeSpec> amaxEpsilons() {
-  return {amaxEpsilon("amax_epsilon_input", "A smaller amax of an input counts as this."),
-          amaxEpsilon("amax_epsilon_weight", "A smaller amax of a weight counts as this."),
-          amaxEpsilon("amax_epsilon_grad_output", "A smaller amax of a gradient counts as this.")};
+  return {amaxEpsilon("amax_epsilon_input", "Minimum amax of an input."),
+          amaxEpsilon("amax_epsilon_weight", "Minimum amax of a weight."),
+          amaxEpsilon("amax_epsilon_grad_output", "Minimum amax of a gradient.")};
 }
 
 ScaleOptions scaleOptionsOf(const Attributes& fields, TensorType role) {

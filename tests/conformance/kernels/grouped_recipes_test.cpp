@@ -262,8 +262,8 @@ TEST(GroupedRecipes, SayWhichSizeDoesNotFit) {
   const Graph graph = applyRecipe(graphOf({.sizes = {64, 36}}), recipe("MXFP8BlockScaling"), diagnostics);
   ASSERT_EQ(diagnostics.size(), 1U);
   EXPECT_EQ(diagnostics.front().message,
-            "experts stays in bf16: its input is 100 x 128, but MXFP8BlockScaling needs multiples of 32; padded to "
-            "[128, 128] it would be quantized.");
+            "experts stays in bf16: its input is 100 x 128, but MXFP8BlockScaling needs multiples of 32. Pad it to "
+            "[128, 128] to quantize it.");
   EXPECT_FALSE(graph.nodes().front().quantizers.any());
 }
 

@@ -175,8 +175,8 @@ TEST(QuantizeOpWithoutCodes, StaysInHighPrecisionWhereBlocksDoNotFit) {
                                   recipe("MXFP8BlockScaling"), diagnostics);
   ASSERT_EQ(diagnostics.size(), 1U);
   EXPECT_EQ(diagnostics.front().message,
-            "q stays in bf16: its input is 33 x 40, but MXFP8BlockScaling needs multiples of 32; padded to [64, 64] it "
-            "would be quantized.");
+            "q stays in bf16: its input is 33 x 40, but MXFP8BlockScaling needs multiples of 32. Pad it to [64, 64] to "
+            "quantize it.");
   EXPECT_TRUE(makePlan(graph, unfused(graph)).steps.front().isView);
 }
 

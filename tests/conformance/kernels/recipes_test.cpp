@@ -201,7 +201,7 @@ TEST(Recipes, RefuseOneOpWhoseOperandsDoNotFitEachOther) {
   EXPECT_EQ(diagnostics.front().severity, Severity::Error);
   EXPECT_EQ(diagnostics.front().message,
             "fc: fprop would multiply the input in mx_1x32 by the weight in high precision. TransformerEngine's GEMM "
-            "raises there, as it takes codes by codes alone. Quantize both, or neither.");
+            "raises, because either both operands or none must be quantized. Quantize both, or neither.");
 }
 
 TEST(Recipes, ReadDequantizedOperandsInBackwardIfAsked) {
@@ -277,8 +277,8 @@ TEST(Recipes, SayWhichSizeDoesNotFit) {
       applyRecipe(chain(DType::BF16, {100, 64}, {linear(48, "fc")}), recipe("MXFP8BlockScaling"), diagnostics);
   ASSERT_EQ(diagnostics.size(), 1U);
   EXPECT_EQ(diagnostics.front().message,
-            "fc stays in bf16: its input is 100 x 64, but MXFP8BlockScaling needs multiples of 32; padded to "
-            "[128, 64] it would be quantized.");
+            "fc stays in bf16: its input is 100 x 64, but MXFP8BlockScaling needs multiples of 32. Pad it to [128, 64] "
+            "to quantize it.");
   EXPECT_FALSE(graph.nodes().front().quantizers.any());
 }
 
@@ -298,12 +298,12 @@ TEST(Recipes, QuantizeRowsBy8InInference) {
   };
   EXPECT_EQ(misfits(recipe("Float8CurrentScaling"), eightRows({.pass = PassKind::Forward})), Messages{});
   EXPECT_EQ(misfits(recipe("Float8CurrentScaling"), eightRows({})),
-            Messages{"fc stays in bf16: its input is 8 x 64, but Float8CurrentScaling needs multiples of 16; padded to "
-                     "[16, 64] it would be quantized."});
+            Messages{"fc stays in bf16: its input is 8 x 64, but Float8CurrentScaling needs multiples of 16. Pad it to "
+                     "[16, 64] to quantize it."});
   EXPECT_EQ(
       misfits(recipe("DelayedScaling"), chain(DType::BF16, {50, 64}, {linear(24, "fc")}, {.pass = PassKind::Forward})),
-      Messages{"fc stays in bf16: its input is 50 x 64, but DelayedScaling needs multiples of 8 x 16; padded to "
-               "[56, 64] it would be quantized."});
+      Messages{"fc stays in bf16: its input is 50 x 64, but DelayedScaling needs multiples of 8 x 16. Pad it to [56, "
+               "64] to quantize it."});
 }
 
 /// A frozen weight has no weight gradient either.

@@ -37,7 +37,7 @@ Compared compared(const PipelineDocument& base, const Edit& edit) {
   return result;
 }
 
-TEST(ChangeMap, MarksWhatIsThere) {
+TEST(ChangeMap, MarksExistingNodes) {
   const Compared result = compared(
       threeOps(),
       EditGroup{"", {SetAttribute{"a", "n", 1}, RenameOp{"b", "second"}, AddOp{{.id = "d", .operation = "GELU"}}}});

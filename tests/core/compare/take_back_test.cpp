@@ -70,7 +70,7 @@ TEST(TakeBack, OfARemovalPutsTheOpBackWithItsWires) {
           << id << reconnect;
 }
 
-TEST(TakeBack, OfAnAdditionJoinsWhatItWasPutBetween) {
+TEST(TakeBack, RevertingAnAdditionReconnectsItsNeighbors) {
   const PipelineDocument base = chainOfThree();
   const Edit spliced =
       EditGroup{"",
@@ -91,8 +91,8 @@ TEST(TakeBack, OfAnotherNameGivesTheOldOne) {
   EXPECT_EQ(textAfterTakingBack(base, afterEdit(base, ReplaceInput{"x", input}), Kind::Renamed, "x"), serialize(base));
 }
 
-/// All references to the op or the port follow again.
-TEST(TakeBack, OfAnotherNameIsFollowedByWhatNamesIt) {
+/// Whatever names the op or the port follows again.
+TEST(TakeBack, RevertingARenameUpdatesReferences) {
   PipelineDocument base = chainOfThree();
   ASSERT_TRUE(
       applyEdit(base, SetRecipe{{{"name", "MXFP8BlockScaling"}, {"overrides", {{{"op", "b"}, {"gemm", "fprop"}}}}}}));
@@ -154,11 +154,11 @@ TEST(TakeBack, OfTheOrderOfPortsGivesTheSameBytes) {
             serialize(base));
 }
 
-TEST(TakeBack, RefusesWhatItCannotEdit) {
+TEST(TakeBack, RefusesUneditableParts) {
   const PipelineDocument base = chainOfThree();
   const PipelineDocument twice = afterEdit(base, AddOp{{.id = "a", .operation = "GELU"}, 0});
   EXPECT_EQ(textAfterTakingBack(base, twice, Kind::Added, "a"),
-            "There are several nodes with the id a; rename one of them first.");
+            "Several nodes have the id a. Rename one of them first.");
   const PipelineDocument used =
       afterEdit(afterEdit(base, AddBlock{"New", {}}), AddOp{{.id = "instance", .operation = "block:New"}});
   EXPECT_EQ(textAfterTakingBack(base, used, Kind::Added, "New"),
@@ -166,7 +166,7 @@ TEST(TakeBack, RefusesWhatItCannotEdit) {
   const std::string text = serialize(base);
   const PipelineDocument noted = parseDocument("{\"note\": 1, " + text.substr(1)).document;
   EXPECT_EQ(textAfterTakingBack(base, noted, Kind::Changed, ""),
-            "These are fields that this version does not know, so it cannot edit them.");
+            "This version does not know these fields, so it cannot edit them.");
 }
 
 TEST(TakeBack, OfAnInstanceBringsItsBlock) {
@@ -179,14 +179,15 @@ TEST(TakeBack, OfAnInstanceBringsItsBlock) {
   EXPECT_EQ(textAfterTakingBack(base, next, Kind::Removed, made->instance), serialize(base));
 }
 
-TEST(TakeBack, SaysWhatIsInTheWay) {
+TEST(TakeBack, NamesTheObstacle) {
   const PipelineDocument base = chainOfThree();
   PipelineDocument next = afterEdit(base, removeOpWithWires(base, "a"));
-  EXPECT_EQ(textAfterTakingBack(base, next, Kind::Removed, "b.x"), "a, which b.x read, is gone: take that back first.");
-  EXPECT_EQ(textAfterTakingBack(base, next, Kind::Removed, "a.x"), "a is gone: take that back first.");
+  EXPECT_EQ(textAfterTakingBack(base, next, Kind::Removed, "b.x"),
+            "a was an input of b.x and has been removed. Restore a first.");
+  EXPECT_EQ(textAfterTakingBack(base, next, Kind::Removed, "a.x"), "a has been removed. Restore it first.");
   next = afterEdit(next, AddInput{{.id = "a", .shape = {1}}});
   EXPECT_EQ(textAfterTakingBack(base, next, Kind::Removed, "a"),
-            "The id a is taken by another node now: rename or remove that one first.");
+            "The id a is now used by another node. Rename or remove that one first.");
 }
 
 // ---- All changes, of arbitrary edits.

@@ -91,7 +91,7 @@ TEST(FrameFile, AnOlderOneWithoutFramesStaysAsItWas) {
   EXPECT_EQ(serialize(parseDocument(withoutFrames).document), withoutFrames);
 }
 
-TEST(FrameFile, KeepsWhatItCannotReadAndOnlyWarns) {
+TEST(FrameFile, KeepsUnreadableFramesWithAWarning) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"([{"id": "a", "area": [0, 0, 0, 5]}])",
        "wrong-type: \"area\" is [...] (a list); expected four integers: x and y, not beyond 1000000000, width and "
@@ -175,16 +175,15 @@ TEST(FrameEdit, RefusesWithASentence) {
     const Result<Edit> result = applyEdit(document, edit);
     return result ? "accepted" : result.error().message;
   };
-  EXPECT_EQ(refusal(AddFrame{frameOf("mlp", "")}), "There is already a frame mlp.");
+  EXPECT_EQ(refusal(AddFrame{frameOf("mlp", "")}), "A frame named mlp already exists.");
   EXPECT_EQ(refusal(AddFrame{frameOf("", "")}), "The id of a frame must not be empty.");
   EXPECT_EQ(refusal(RemoveFrame{"mpl"}), "There is no frame mpl; did you mean mlp?");
   EXPECT_EQ(refusal(ReplaceFrame{frameOf("x", "")}), "There is no frame x.");
   DocumentFrame flat = frameOf("mlp", "");
   flat.area->height = 0;
-  EXPECT_EQ(
-      refusal(ReplaceFrame{flat}),
-      "The frame mlp cannot be stored: a side of it is not from 1 to 1000000, its corner is beyond 1000000000, or a "
-      "text is not UTF-8.");
+  EXPECT_EQ(refusal(ReplaceFrame{flat}),
+            "The frame mlp cannot be stored: its sides must be from 1 to 1000000, its corner within 1000000000, and "
+            "its text UTF-8.");
 }
 
 TEST(FrameEdit, AMergedDragIsUndoneAtOnce) {

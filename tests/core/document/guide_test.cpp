@@ -64,7 +64,7 @@ TEST(Guide, GivesTheSectionOfACodeOnly) {
   EXPECT_EQ(problemGuide(""), std::nullopt);
 }
 
-TEST(Guide, SaysSomethingOfEveryCode) {
+TEST(Guide, DescribesEveryCode) {
   for (const std::string& code : explainedCodes()) EXPECT_GE(problemGuide(code).value_or("").size(), 20U) << code;
 }
 

@@ -26,7 +26,7 @@ const std::string kPng =
 const std::string kSvg = "<?xml version=\"1.0\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\"><g/>\n</svg>\n";
 
 const std::string kOrigin =
-    " Pictures with one are what File > Export drawing of the designer and `fuseline export --to svg` write.";
+    " Export a drawing with File > Export drawing in the designer, or with `fuseline export --to svg`.";
 
 std::string refusalOf(const std::string& picture) {
   const Result<std::string> text = pipelineIn(picture);
@@ -54,19 +54,19 @@ TEST(Picture, StaysTheOneItWas) {
 }
 
 TEST(Picture, WithoutAPipelineSaysWhichHaveOne) {
-  EXPECT_EQ(refusalOf(kPng), "It is a picture without a pipeline." + kOrigin);
-  EXPECT_EQ(refusalOf(kSvg), "It is a picture without a pipeline." + kOrigin);
+  EXPECT_EQ(refusalOf(kPng), "This drawing contains no pipeline." + kOrigin);
+  EXPECT_EQ(refusalOf(kSvg), "This drawing contains no pipeline." + kOrigin);
 }
 
 TEST(Picture, ThatIsDamagedIsRefused) {
   std::string png = withPipeline(kPng, "{\"a\": 1}");
   png[png.find("\"a\"") + 1] = 'b';
-  EXPECT_EQ(refusalOf(png), "The pipeline in this picture is damaged: its checksum is another." + kOrigin);
+  EXPECT_EQ(refusalOf(png), "The pipeline in this drawing is damaged: its checksum does not match." + kOrigin);
   const std::string svg = withPipeline(kSvg, "{\"a\": 1}");
   EXPECT_EQ(refusalOf(svg.substr(0, svg.find("</fuse"))),
-            "The pipeline in this picture is damaged: it does not end." + kOrigin);
+            "The pipeline in this drawing is damaged: its end is missing." + kOrigin);
   EXPECT_EQ(refusalOf("<svg><fuseline-pipeline>{<b/>}</fuseline-pipeline></svg>"),
-            "The pipeline in this picture is damaged: there is markup in it." + kOrigin);
+            "The pipeline in this drawing is damaged: it contains markup." + kOrigin);
 }
 
 TEST(Picture, EndsWhereItsBytesEnd) {
@@ -75,7 +75,7 @@ TEST(Picture, EndsWhereItsBytesEnd) {
     EXPECT_FALSE(pipelineIn(whole.substr(0, size))) << size;
   std::string png = kPng;
   png[33] = '\xFF';  // a chunk of nearly 4 GiB
-  EXPECT_EQ(refusalOf(png), "It is a picture without a pipeline." + kOrigin);
+  EXPECT_EQ(refusalOf(png), "This drawing contains no pipeline." + kOrigin);
 }
 
 TEST(Picture, IsKnownByItsBeginning) {
@@ -95,7 +95,7 @@ TEST(Picture, IsReadAsThePipelineItShows) {
   ASSERT_TRUE(loaded) << loaded.error().message;
   EXPECT_EQ(loaded->document, parseDocument(text).document);
   EXPECT_EQ(loadDocument(folder / "b.svg").error().message,
-            (folder / "b.svg").string() + ": It is a picture without a pipeline." + kOrigin);
+            (folder / "b.svg").string() + ": This drawing contains no pipeline." + kOrigin);
 }
 
 }  // namespace

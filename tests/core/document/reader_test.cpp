@@ -11,7 +11,7 @@ std::string firstProblem(const std::string& text) {
   return found.empty() ? "" : toString(found.front(), "f");
 }
 
-TEST(Reader, SaysWhereASyntaxErrorIsAndWhatWasExpected) {
+TEST(Reader, LocatesASyntaxErrorAndNamesTheExpectedToken) {
   EXPECT_EQ(firstProblem("{\n  \"format\": \"a\"\n  \"b\": 1}"),
             "f:3:5: error: The text is not valid JSON: unexpected string literal; expected '}'. [syntax]");
   EXPECT_EQ(firstProblem("{\"a\": [1, 2}"),
@@ -31,11 +31,11 @@ TEST(Reader, SaysThatATruncatedFileEnds) {
 
 TEST(Reader, RefusesNumbersThatAreNotFinite) {
   EXPECT_EQ(firstProblem("{\"a\":\n  NaN}"),
-            "f:2:3: error: NaN and infinity are no JSON numbers; expected a finite number. [syntax]");
+            "f:2:3: error: NaN and infinity are not JSON numbers; expected a finite number. [syntax]");
   EXPECT_EQ(firstProblem("{\"a\": -Infinity}"),
-            "f:1:7: error: NaN and infinity are no JSON numbers; expected a finite number. [syntax]");
+            "f:1:7: error: NaN and infinity are not JSON numbers; expected a finite number. [syntax]");
   EXPECT_EQ(firstProblem("{\"a\": 1e999}"),
-            "f:1:7: error: The number is too large even for a real number. [number-overflow]");
+            "f:1:7: error: The number exceeds the range of 64-bit floating point. [number-overflow]");
 }
 
 TEST(Reader, RefusesInvalidUtf8WithoutRepeatingIt) {
@@ -51,8 +51,9 @@ TEST(Reader, BoundsTheDepth) {
 
 TEST(Reader, BoundsTheSize) {
   const std::string huge((std::size_t{64} << 20U) + 1, ' ');
-  EXPECT_EQ(firstProblem(huge),
-            "f:1:1: error: The file has 67108865 bytes; a pipeline file has at most 67108864 (64 MiB). [too-large]");
+  EXPECT_EQ(
+      firstProblem(huge),
+      "f:1:1: error: The file has 67108865 bytes, but a pipeline file may have at most 67108864 (64 MiB). [too-large]");
 }
 
 TEST(Reader, GivesAnEmptyDocumentForAMalformedFile) {
@@ -61,7 +62,7 @@ TEST(Reader, GivesAnEmptyDocumentForAMalformedFile) {
   EXPECT_EQ(firstProblem("[]"), "f:1:1: error: A pipeline file is an object, not a list. [wrong-type]");
 }
 
-TEST(Reader, SaysWhatIsNoPipelineAtAll) {
+TEST(Reader, RefusesFilesOfOtherKinds) {
   for (const char* text : {"{", "[]", "7", "{\"name\": \"another\", \"version\": \"1.0\"}"})
     EXPECT_TRUE(parseDocument(text).isUnreadable) << text;
   const LoadedDocument partly = parseDocument(R"({"format": "fuseline-pipeline", "pipeline": {"ops": [7]}})");
@@ -81,17 +82,17 @@ TEST(Reader, WarnsOfMisspeltFieldsAndKeepsThem) {
     "recipie": {"name": "None"}, "symbolz": {}, "pipeline": {"inputs": [], "ops": [{"id": "a", "op": "GELU", "bypased": true}]}})";
   EXPECT_EQ(unknownFields(text),
             (std::vector<std::string>{
-                "/recipie: \"recipie\" is no field of this object and does nothing here. Did you mean \"recipe\"?",
-                "/symbolz: \"symbolz\" is no field of this object and does nothing here. Did you mean \"symbols\"?",
-                "/pipeline/ops/0/bypased: \"bypased\" is no field of this object and does nothing here. Did you mean "
+                "/recipie: \"recipie\" is not a field of this object and has no effect. Did you mean \"recipe\"?",
+                "/symbolz: \"symbolz\" is not a field of this object and has no effect. Did you mean \"symbols\"?",
+                "/pipeline/ops/0/bypased: \"bypased\" is not a field of this object and has no effect. Did you mean "
                 "\"bypassed\"?"}));
   EXPECT_NE(serialize(parseDocument(text).document).find("bypased"), std::string::npos);
 }
 
 TEST(Reader, WarnsOfFieldsOfTheFileWithinThePipeline) {
   EXPECT_EQ(unknownFields(R"({"format": "fuseline-pipeline", "pipeline": {"ops": [], "recipe": {"name": "None"}}})"),
-            std::vector<std::string>{"/pipeline/recipe: \"recipe\" is no field of this object and does nothing here. "
-                                     "\"recipe\" belongs into the outermost object of the file."});
+            std::vector<std::string>{"/pipeline/recipe: \"recipe\" is not a field of this object and has no effect. "
+                                     "\"recipe\" belongs in the outermost object of the file."});
 }
 
 // Files of later versions, and notes of other programs, are not errors.
@@ -107,8 +108,8 @@ TEST(Reader, ReportsBothPlacesOfADuplicateKey) {
       " \"wires\": [], \"outputs\": []}");
   const LoadedDocument loaded = parseDocument(text);
   ASSERT_EQ(listed(loaded.diagnostics),
-            "file:5:3: error: The key \"op\" is given twice in one object, first in line 4, column 2; the second value "
-            "\"SwiGLU\" is left out. [duplicate-key at /pipeline/ops/0/op]\n");
+            "file:5:3: error: The key \"op\" occurs twice in one object, first in line 4, column 2. The second value "
+            "\"SwiGLU\" is ignored. [duplicate-key at /pipeline/ops/0/op]\n");
   EXPECT_EQ(loaded.document.ops().at(0).operation, "GELU");
 }
 
@@ -119,7 +120,7 @@ TEST(Reader, FindsDuplicateKeysInPartsItDoesNotKnow) {
             (std::vector<std::string>{"duplicate-key", "duplicate-key"}));
 }
 
-TEST(Reader, CountsColumnsBehindAByteOrderMark) {
+TEST(Reader, CountsColumnsAfterAByteOrderMark) {
   const LoadedDocument loaded = parseDocument("\xEF\xBB\xBF{\"format\": 5}");
   ASSERT_GE(loaded.diagnostics.size(), 2U);
   EXPECT_EQ(loaded.diagnostics[0].code, "byte-order-mark");
@@ -156,15 +157,15 @@ file:7:13: error: Expected an op (an object), found 7. [wrong-type at /pipeline/
 file:7:23: error: "id" is 5 (an integer); expected text. [wrong-type at /pipeline/ops/1/id]
 file:7:32: error: "op" is [] (a list); expected text. [wrong-type at /pipeline/ops/1/op]
 file:7:50: error: "attributes" is "none" (text); expected an object. [wrong-type at /pipeline/ops/1/attributes]
-file:8:15: error: A wire is a pair of texts such as ["norm.y", "fc1.x"], not [...]; it is left out. [wrong-type at /pipeline/wires/0]
-file:8:22: error: A wire is a pair of texts such as ["norm.y", "fc1.x"], not "b"; it is left out. [wrong-type at /pipeline/wires/1]
-file:8:27: error: A wire is a pair of texts such as ["norm.y", "fc1.x"], not [...]; it is left out. [wrong-type at /pipeline/wires/2]
+file:8:15: error: A wire is [...]; expected a pair of texts such as ["norm.y", "fc1.x"]. It is ignored. [wrong-type at /pipeline/wires/0]
+file:8:22: error: A wire is "b"; expected a pair of texts such as ["norm.y", "fc1.x"]. It is ignored. [wrong-type at /pipeline/wires/1]
+file:8:27: error: A wire is [...]; expected a pair of texts such as ["norm.y", "fc1.x"]. It is ignored. [wrong-type at /pipeline/wires/2]
 file:9:37: error: "from" is 3 (an integer); expected text. [wrong-type at /pipeline/outputs/0/from]
 file:11:31: warning: "a" is [...] (a list); expected two integers. [wrong-type at /view/positions/a]
 )");
 }
 
-TEST(Reader, WritesBackWhatHasTheWrongType) {
+TEST(Reader, WritesBackValuesOfTheWrongType) {
   const std::string text = R"({
   "$schema": "fuseline-pipeline-1.json",
   "format": "fuseline-pipeline",
@@ -218,8 +219,8 @@ TEST(Reader, WarnsAboutANewerMinorVersionAndKeepsIt) {
   const LoadedDocument loaded =
       parseDocument(R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 7}, "pipeline": {}})");
   EXPECT_EQ(listed(loaded.diagnostics),
-            "file:1:50: warning: The file has format version 1.7; this program knows 1.3. What it does not know is "
-            "kept and written back. [newer-minor at /formatVersion]\n");
+            "file:1:50: warning: The file has format version 1.7; this program supports 1.3. Unknown parts are kept "
+            "and written back. [newer-minor at /formatVersion]\n");
   EXPECT_NE(serialize(loaded.document).find("\"minor\": 7"), std::string::npos);
   EXPECT_FALSE(loaded.document.isReadOnly());
 }
@@ -239,9 +240,9 @@ TEST(Reader, OpensANewerMajorVersionReadOnly) {
 
 TEST(Reader, MissesTheHeader) {
   EXPECT_EQ(listed(parseDocument("{}").diagnostics),
-            "file:1:1: error: The file has no \"format\"; expected \"format\": \"fuseline-pipeline\". [wrong-format]\n"
-            "file:1:1: warning: The file has no \"formatVersion\"; it is read as 1.3. [missing-field]\n"
-            "file:1:1: error: The file has no \"pipeline\". [missing-field]\n");
+            "file:1:1: error: The file has no \"format\"; expected \"format\": \"fuseline-pipeline\". "
+            "[wrong-format]\nfile:1:1: warning: The file has no \"formatVersion\"; reading it as 1.3. "
+            "[missing-field]\nfile:1:1: error: The file has no \"pipeline\". [missing-field]\n");
 }
 
 TEST(Reader, SeparatesManyMembersOnTheirOwnLines) {

@@ -46,7 +46,7 @@ TEST(Schema, HasDefaultsRangesAndHelp) {
   EXPECT_EQ(inFeatures["anyOf"][0]["minimum"], 1);
 }
 
-TEST(Schema, SaysWhatANameIs) {
+TEST(Schema, DescribesNames) {
   EXPECT_EQ(attributeOf("Linear", "userbuffers_comm_name")["anyOf"][0]["pattern"], "^[A-Za-z_][A-Za-z0-9_]*$");
 }
 

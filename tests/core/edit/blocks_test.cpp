@@ -229,7 +229,7 @@ TEST(SequentialInstances, InsideABlockAreRepairedThere) {
   EXPECT_EQ(forwardOf(document), "[o.p.fc + o.b]  ForwardLinearBiasActivation (forward, te)\n");
 }
 
-TEST(SequentialInstances, MayBeNestedAndFuseWhatIsInside) {
+TEST(SequentialInstances, MayBeNestedAndFuseInside) {
   const std::string two = block("Two", R"({"id": "act", "op": "GELU"}, {"id": "again", "op": "SiLU"})",
                                 R"(["x", "act.x"], ["act.y", "again.x"])", "again.y");
   const std::string outer = block("Outer", sequentialInstance("i", "Two") + R"(, {"id": "after", "op": "ReLU"})",
@@ -275,8 +275,8 @@ TEST(SequentialInstances, WithExtraPortsSayThatTransformerEngineHasNone) {
   const std::vector<Diagnostic> found =
       problems(fileWithBlocks(sum, sequentialInstance("s", "Sum"), R"(["x", "s.x"], ["x", "s.z"])", "s.y"));
   ASSERT_EQ(listed(found),
-            "file:6:69: warning: s: sequential is on, but block Sum has 2 inputs and 1 output; a nested Sequential of "
-            "TransformerEngine takes one tensor and gives one, so that this runs here only. [sequential-ports at "
+            "file:6:69: warning: s: sequential is on, but block Sum has 2 inputs and 1 output. TransformerEngine's "
+            "nested Sequential has one input and one output, so this runs only in Fuseline. [sequential-ports at "
             "/pipeline/ops/0/attributes/sequential]\n");
   ASSERT_EQ(found[0].repairs.size(), 1U);
   EXPECT_EQ(found[0].repairs[0].label, "Switch sequential off");
@@ -309,14 +309,13 @@ TEST(BlockProblems, NameTheInstanceAndPointToTheBlock) {
 
 TEST(BlockProblems, OfTheBlockItselfAreSaidOnce) {
   const std::string bad = block("Mlp", R"({"id": "fc", "op": "Liner"})", R"(["x", "fc.x"])", "fc.y");
-  EXPECT_EQ(
-      problemsOf(fileWithBlocks(bad, instance("a", "Mlp") + ", " + instance("b", "Mlp"),
-                                R"(["x", "a.x"], ["a.y", "b.x"])", "b.y")),
-      "file:4:28: error: In a (block Mlp): fc: there is no op \"Liner\"; did you mean Linear? The op is kept, but "
-      "cannot run. [unknown-op at /blocks/Mlp/ops/0/op]\n");
+  EXPECT_EQ(problemsOf(fileWithBlocks(bad, instance("a", "Mlp") + ", " + instance("b", "Mlp"),
+                                      R"(["x", "a.x"], ["a.y", "b.x"])", "b.y")),
+            "file:4:28: error: In a (block Mlp): fc: there is no op \"Liner\"; did you mean Linear? The file keeps the "
+            "op, but it cannot run. [unknown-op at /blocks/Mlp/ops/0/op]\n");
 }
 
-TEST(BlockProblems, AreFoundInBlocksThatNobodyUses) {
+TEST(BlockProblems, AreFoundInUnusedBlocks) {
   const std::string bad = block("Mlp", R"({"id": "fc", "op": "Linear", "attributes": {"in_features": 16}})",
                                 R"(["x", "fc.x"], ["fc.z", "fc.y"])", "fc.y");
   const std::string found =
@@ -329,20 +328,20 @@ TEST(BlockProblems, ShowTheCycleOfBlocksThatContainThemselves) {
   const std::string outer = block("A", instance("b", "B"), R"(["x", "b.x"])", "b.y");
   const std::string inner = block("B", instance("a", "A"), R"(["x", "a.x"])", "a.y");
   EXPECT_EQ(problemsOf(fileWithBlocks(outer + "," + inner, instance("i", "A"), R"(["x", "i.x"])", "i.y")),
-            "file:5:27: error: Block A contains itself: A -> B -> A. Expanding it would never end; remove a from block "
-            "B. [block-cycle at /blocks/B/ops/0/op]\n");
+            "file:5:27: error: Block A contains itself: A -> B -> A. Remove a from block B. [block-cycle at "
+            "/blocks/B/ops/0/op]\n");
   const std::string self = block("A", instance("a", "A"), R"(["x", "a.x"])", "a.y");
   EXPECT_EQ(problemsOf(fileWithBlocks(self, instance("i", "A"), R"(["x", "i.x"])", "i.y")),
-            "file:4:27: error: Block A contains itself: A -> A. Expanding it would never end; remove a from block A. "
-            "[block-cycle at /blocks/A/ops/0/op]\n");
+            "file:4:27: error: Block A contains itself: A -> A. Remove a from block A. [block-cycle at "
+            "/blocks/A/ops/0/op]\n");
 }
 
 TEST(BlockProblems, NameTheNearestBlock) {
   const std::string text = fileWithBlocks(kMlp, instance("a", "Mpl"), R"(["x", "a.x"])", "a.y");
   const std::vector<Diagnostic> found = problems(text);
   ASSERT_EQ(listed(found),
-            "file:7:27: error: a: there is no block \"Mpl\"; did you mean block:Mlp? The op is kept, but cannot run. "
-            "[unknown-block at /pipeline/ops/0/op]\n");
+            "file:7:27: error: a: there is no block \"Mpl\"; did you mean block:Mlp? The file keeps the op, but it "
+            "cannot run. [unknown-block at /pipeline/ops/0/op]\n");
   PipelineDocument document = parseDocument(text).document;
   ASSERT_TRUE(applyEdit(document, found[0].repairs.at(0).edit));
   EXPECT_EQ(listed(lower(document).diagnostics), "");
@@ -358,13 +357,12 @@ TEST(BlockProblems, InTheWiresOfAnInstance) {
   EXPECT_NE(with(R"(["x", "a.x"])", "a.out").find("a (block:Mlp) has no output \"out\"; it has y."), std::string::npos);
 }
 
-TEST(BlockProblems, ADeclaredInputLimitsWhatAnInstanceReads) {
+TEST(BlockProblems, ADeclaredInputRestrictsItsInstances) {
   const std::string typed = R"("Act": {"inputs": [{"id": "x", "dtype": "f32", "shape": ["M", "F"]}],
 "ops": [{"id": "act", "op": "GELU"}], "wires": [["x", "act.x"]], "outputs": [{"id": "y", "from": "act.y"}]})";
-  EXPECT_EQ(
-      problemsOf(fileWithBlocks(typed, instance("a", "Act"), R"(["x", "a.x"])", "a.y")),
-      "file:6:9: error: a: x reads [8, 16] bf16, but block Act declares it as [8, 32] f32; change what feeds it or "
-      "the declaration. [shape-mismatch at /pipeline/ops/0]\n");
+  EXPECT_EQ(problemsOf(fileWithBlocks(typed, instance("a", "Act"), R"(["x", "a.x"])", "a.y")),
+            "file:6:9: error: a: x is [8, 16] bf16, but block Act declares it as [8, 32] f32. Change the connected "
+            "tensor or the declaration. [shape-mismatch at /pipeline/ops/0]\n");
 }
 
 TEST(BlockProblems, WhyNotRepairsGoToTheBlock) {
@@ -391,8 +389,8 @@ TEST(BlockProblems, NamesFollowTheRulesOfIds) {
       problemsOf(fileWithBlocks(block("a b", R"({"id": "act", "op": "GELU"})", R"(["x", "act.x"])", "act.y") + "," +
                                     block("", R"({"id": "act", "op": "GELU"})", R"(["x", "act.x"])", "act.y"),
                                 R"({"id": "act", "op": "GELU"})", R"(["x", "act.x"])", "act.y"));
-  EXPECT_NE(found.find("A block is named like an op. The id \"a b\" contains a space"), std::string::npos) << found;
-  EXPECT_NE(found.find("A block is named like an op. An id must not be empty."), std::string::npos) << found;
+  EXPECT_NE(found.find("Invalid block name. The id \"a b\" contains a space"), std::string::npos) << found;
+  EXPECT_NE(found.find("Invalid block name. An id must not be empty."), std::string::npos) << found;
 }
 
 /// Blocks L0 ... L(depth - 1); each holds `width` instances of the next one in a row, the last one a GELU.
@@ -424,8 +422,7 @@ TEST(BlockProblems, ExpansionIsBounded) {
   const std::vector<Diagnostic> found = problems(nested(60, 10));
   ASSERT_EQ(codes(found), std::vector<std::string>{"too-many-ops"});
   EXPECT_EQ(found[0].message,
-            "Block L53 has more than 1000000 ops when the blocks in it are expanded; that is the most a pipeline can "
-            "have. Use fewer instances.");
+            "Block L53 expands to more than 1000000 ops, the maximum of a pipeline. Use fewer instances.");
 }
 
 TEST(BlockProblems, VeryManyBlocksInARingAreHandled) {
@@ -491,7 +488,7 @@ TEST(BlockFile, KeepsASectionOfAnotherMeaning) {
 // ---- Edits.
 
 /// The last op of a block makes its output, which instances are read by.
-TEST(Blocks, RemoveAnOpInsideAndGoOnWithWhatItRead) {
+TEST(Blocks, RemoveAnOpInsideAndReconnectItsInput) {
   PipelineDocument document = parseDocument(findTemplate("transformer-stack")->text).document;
   const std::string before = serialize(document);
   const Edit removal = removeOpWithWires(document, *document.findBlock("FeedForward"), "fc2", true);
@@ -507,7 +504,7 @@ TEST(Blocks, RemoveAnOpInsideAndGoOnWithWhatItRead) {
 
 TEST(BlockEdit, RefusalsSayWhy) {
   const PipelineDocument stack = example("transformer_stack");
-  EXPECT_EQ(refusal(stack, AddBlock{"Layer", {}}), "There is already a block Layer.");
+  EXPECT_EQ(refusal(stack, AddBlock{"Layer", {}}), "A block named Layer already exists.");
   EXPECT_EQ(refusal(stack, AddBlock{"a b", {}}),
             "The id \"a b\" contains a space; expected an id without spaces and . / : @ \".");
   EXPECT_EQ(refusal(stack, RemoveBlock{"Layer"}),
@@ -528,7 +525,7 @@ TEST(BlockEdit, ChangesTheInsideOfABlockForAllInstances) {
     EXPECT_NE(std::ranges::find(ids, id), ids.end()) << id;
 }
 
-TEST(MakeBlock, KeepsWhatThePipelineComputes) {
+TEST(MakeBlock, KeepsTheResultOfThePipeline) {
   const PipelineDocument before = example("gpt_mlp");
   PipelineDocument document = before;
   const std::vector<std::string> ids = {"act", "norm", "fc2", "fc1"};
@@ -552,8 +549,8 @@ TEST(MakeBlock, NamesPortsAfterThoseThatReadAndGiveThem) {
   const Result<NewBlock> made = makeBlock(document, std::vector<std::string>{"fc2", "add", "save"}, "Odd");
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().message,
-            "act lies between ops of the block, but is not chosen: it reads from them and fc2 reads from it. Choose "
-            "it, too.");
+            "act is between ops of the block but is not selected: it consumes their output, and fc2 consumes its "
+            "output. Select it too.");
   const Result<NewBlock> tail = makeBlock(document, std::vector<std::string>{"fc2", "add"}, "Tail");
   ASSERT_TRUE(tail);
   ASSERT_TRUE(applyEdit(document, tail->edit));
@@ -576,14 +573,14 @@ TEST(MakeBlock, WorksOnOpsThatAreNotWiredYet) {
   EXPECT_EQ(type->outputs.size(), 1U);
 }
 
-TEST(MakeBlock, SaysWhatIsInTheWay) {
+TEST(MakeBlock, NamesTheObstacle) {
   const PipelineDocument document = example("transformer_stack");
   const auto message = [&](std::vector<std::string> ids, const std::string& name) {
     return makeBlock(document, ids, name).error().message;
   };
-  EXPECT_EQ(message({"norm"}, "Layer"), "There is already a block Layer.");
-  EXPECT_EQ(message({}, "New"), "No ops are chosen; a block holds at least one.");
-  EXPECT_EQ(message({"x"}, "New"), "There is no op x; a block is made of ops.");
+  EXPECT_EQ(message({"norm"}, "Layer"), "A block named Layer already exists.");
+  EXPECT_EQ(message({}, "New"), "No ops are selected. A block needs at least one.");
+  EXPECT_EQ(message({"x"}, "New"), "There is no op x; a block must consist of ops.");
 }
 
 TEST(MakeBlock, TakesRuleSwitchesAlong) {
@@ -611,7 +608,7 @@ TEST(MakeBlock, TakesOverridesOfTheRecipeAlong) {
   EXPECT_EQ(document.fusion()["without"], Json({"R@fc1.linear", "R@fc12"}));
 }
 
-TEST(ExpandBlock, PutsBackWhatMakeBlockTook) {
+TEST(ExpandBlock, RevertsMakeBlock) {
   for (const char* name : {"gpt_mlp", "llama_mlp", "residual_norm", "elementwise_chain"}) {
     const PipelineDocument before = example(name);
     std::vector<std::string> ids;
@@ -642,8 +639,8 @@ TEST(ExpandBlock, GivesFreshIdsAndKeepsInnerBlocks) {
   EXPECT_EQ(shapeOf(lower(document).graph), shapeOf(lower(example("transformer_stack")).graph));
 }
 
-/// The instance's settings then apply to its ops; those of the recipe, to the ops that multiply.
-TEST(ExpandBlock, TakesWhatWasSaidOfTheInstanceToItsOps) {
+/// Settings of the instance then apply to its ops; overrides of the recipe to those with a GEMM.
+TEST(ExpandBlock, MovesSettingsOfTheInstanceToItsOps) {
   PipelineDocument document = example("gpt_mlp");
   ASSERT_TRUE(applyEdit(document, makeBlock(document, std::vector<std::string>{"fc1", "act", "fc2"}, "B")->edit));
   const auto overridesOf = [](const std::vector<std::string>& places) {
@@ -674,9 +671,9 @@ TEST(MakeBlock, LeavesOutPlacesThatAreTooFarApart) {
   for (const auto& [id, position] : document.positions()) EXPECT_NE(id, "act");
 }
 
-TEST(ExpandBlock, RefusesWhatIsNoInstance) {
+TEST(ExpandBlock, RefusesOtherOps) {
   const PipelineDocument document = example("transformer_stack");
-  EXPECT_EQ(expandBlock(document, "norm").error().message, "norm is a RMSNorm, no instance of a block.");
+  EXPECT_EQ(expandBlock(document, "norm").error().message, "norm is a RMSNorm, not an instance of a block.");
   EXPECT_EQ(expandBlock(document, "nope").error().message, "There is no op nope.");
 }
 

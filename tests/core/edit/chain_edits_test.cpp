@@ -30,7 +30,7 @@ TEST(ChainEdits, PutsAChainIntoAWireAndMakesRoom) {
   ASSERT_TRUE(s.at("y") == (Position{6 * kNodePitchPx, 0}));
 }
 
-TEST(ChainEdits, RefusesWhatIsNoChain) {
+TEST(ChainEdits, RefusesOpsThatFormNoChain) {
   EditSceneWithChain s;
   ASSERT_TRUE(s.history.apply(AddOp{.op = {.id = "loose", .operation = "SiLU"}}));
   const std::vector<std::pair<std::set<std::string>, std::string>> cases = {
@@ -55,7 +55,7 @@ TEST(ChainEdits, PastesAChainIntoAWire) {
 }
 
 /// RMSNorm over 32 columns does not read the 64 that fc makes.
-TEST(ChainEdits, DoesNotPasteIntoAWireWhatDoesNotFit) {
+TEST(ChainEdits, DoesNotPasteAMismatchIntoAWire) {
   EditSceneWithChain s;
   const std::string text = copyFragment(s.document(), {"norm"});
   ASSERT_TRUE(pasteIntoWire(s.document(), text, *linkInto(s.document(), {"norm", "x"})));

@@ -102,7 +102,7 @@ TEST(EditRequest, RepeatsBypassesAndFolds) {
   EXPECT_LT(folded.ops().size(), row.ops().size());
 }
 
-TEST(EditRequest, RefusalsNameWhatWasFoundAndWhatWasExpected) {
+TEST(EditRequest, RefusalsNameTheFoundAndTheExpectedValue) {
   EXPECT_EQ(refusalOf(insertRequest("RMSNrom", Side::Before, "fc")),
             "insert RMSNrom before fc: there is no op type RMSNrom; did you mean RMSNorm? `fuseline ops` lists them.");
   EXPECT_EQ(refusalOf(insertRequest("GELU", Side::Before, "nrom")),

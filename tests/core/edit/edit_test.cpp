@@ -52,7 +52,7 @@ TEST(EditProperty, ARefusedEditChangesNothing) {
   }));
 }
 
-TEST(EditProperty, WhatIsWrittenIsReadBackEqual) {
+TEST(EditProperty, WrittenDocumentsAreReadBackEqual) {
   EXPECT_TRUE(rc::check([] {
     PipelineDocument document = randomStart();
     const int numEdits = *rc::gen::inRange(0, 20);
@@ -110,21 +110,22 @@ TEST(EditProperty, HistoryGoesToAnyDepthAndBack) {
 
 // ---- Examples.
 
-TEST(Edit, RefusalsSayWhyAndWhatIsNear) {
+TEST(Edit, RefusalsGiveTheReasonAndASuggestion) {
   const PipelineDocument llama = example("llama_mlp");
-  EXPECT_EQ(refusal(llama, AddOp{{.id = "norm", .operation = "GELU"}}), "The id norm is already taken; norm2 is free.");
-  EXPECT_EQ(refusal(llama, AddOp{{.id = "x", .operation = "GELU"}}), "The id x is already taken; x2 is free.");
+  EXPECT_EQ(refusal(llama, AddOp{{.id = "norm", .operation = "GELU"}}),
+            "The id norm is already used; norm2 is available.");
+  EXPECT_EQ(refusal(llama, AddOp{{.id = "x", .operation = "GELU"}}), "The id x is already used; x2 is available.");
   EXPECT_EQ(refusal(llama, AddOp{{.id = "a.b", .operation = "GELU"}}),
             "The id \"a.b\" contains \".\"; expected an id without spaces and . / : @ \".");
   EXPECT_EQ(refusal(llama, AddOp{{.id = "", .operation = "GELU"}}), "An id must not be empty.");
   EXPECT_EQ(refusal(llama, RemoveOp{"nrm"}), "There is no op nrm; did you mean norm?");
-  EXPECT_EQ(refusal(llama, RemoveOp{"norm"}), "norm still has wires or is read by an output; remove them with it.");
-  EXPECT_EQ(refusal(llama, RemoveInput{"x"}), "Input x still has wires; remove them with it.");
-  EXPECT_EQ(refusal(llama, RenameOp{"norm", "fc1"}), "The id fc1 is already taken; fc3 is free.");
+  EXPECT_EQ(refusal(llama, RemoveOp{"norm"}), "norm is still connected. Remove its wires and outputs too.");
+  EXPECT_EQ(refusal(llama, RemoveInput{"x"}), "Input x is still connected. Remove its wires too.");
+  EXPECT_EQ(refusal(llama, RenameOp{"norm", "fc1"}), "The id fc1 is already used; fc3 is available.");
   EXPECT_EQ(refusal(llama, RemoveWire{{{"x", ""}, {"norm", "x"}}}), "There is no wire from x to norm.x.");
   EXPECT_EQ(refusal(llama, AddWire{{{"x", ""}, {"norm", "x"}}, 70}), "Position 70 is outside the list of 7.");
   EXPECT_EQ(refusal(llama, SetAttribute{"norm", "eps", std::nan("")}),
-            "eps holds text that is not UTF-8 or a number that is not finite; a pipeline file cannot store it.");
+            "eps contains text that is not UTF-8 or a number that is not finite, which a pipeline file cannot store.");
 }
 
 TEST(Edit, AGroupIsAllOrNothing) {
@@ -206,13 +207,13 @@ std::string connection(const PipelineDocument& document, const char* from, const
 
 TEST(Connect, SaysWhyAWireIsIllegal) {
   const PipelineDocument llama = example("llama_mlp");
-  EXPECT_EQ(connection(llama, "x", "norm.x"), "norm.x already reads save.y; remove that wire first.");
+  EXPECT_EQ(connection(llama, "x", "norm.x"), "norm.x is already connected to save.y. Remove that wire first.");
   EXPECT_EQ(connection(llama, "x", "norm.z"), "norm (RMSNorm) has no input \"z\"; it has x.");
   EXPECT_EQ(connection(llama, "norm", "fc1.x"), "norm (RMSNorm) has no output without a name; it has y.");
-  EXPECT_EQ(connection(llama, "norm.y", "norm.x"), "norm cannot read its own result.");
+  EXPECT_EQ(connection(llama, "norm.y", "norm.x"), "norm cannot consume its own output.");
   EXPECT_EQ(connection(llama, "x.y", "norm.x"), "Pipeline input x is a single tensor; it has no port y.");
-  EXPECT_EQ(connection(llama, "nope.y", "norm.x"), "There is no op or pipeline input nope to read from.");
-  EXPECT_EQ(connection(llama, "norm.y", "y"), "y is not an op; wires end at the inputs of ops.");
+  EXPECT_EQ(connection(llama, "nope.y", "norm.x"), "There is no op or pipeline input nope.");
+  EXPECT_EQ(connection(llama, "norm.y", "y"), "y is not an op. A wire must end at an input of an op.");
   EXPECT_EQ(connection(llama, "norm.y", "nope.x"), "There is no op nope.");
 }
 
@@ -270,7 +271,7 @@ TEST(History, DoesNotMergeAcrossASave) {
   EXPECT_EQ(history.document().symbols()["M"], Json(1));
 }
 
-TEST(History, NamesWhatItUndoes) {
+TEST(History, NamesTheUndoneEdit) {
   History history(example("linear_bias"));
   EXPECT_EQ(history.undoLabel(), "");
   ASSERT_TRUE(history.apply(SetAttribute{"fc", "bias", false}));
@@ -279,7 +280,7 @@ TEST(History, NamesWhatItUndoes) {
   EXPECT_EQ(history.redoLabel(), "Set fc.bias");
 }
 
-TEST(History, AnEditAfterGoingBackOvertakesWhatWasUndone) {
+TEST(History, AnEditAfterUndoReplacesTheUndoneEdits) {
   History history(example("linear_bias"));
   for (const int value : {1, 2, 3}) ASSERT_TRUE(history.apply(SetSymbol{"M", value}));
   history.markSaved();

@@ -138,7 +138,7 @@ TEST(FoldRepeats, BeginsWhereFewTensorsGoInAndOut) {
   EXPECT_EQ(idsOf(document.pipeline()), (Texts{"first", "layer", "layer2", "layer3"}));
 }
 
-TEST(FoldRepeats, KeepWhatAllReadFromOutside) {
+TEST(FoldRepeats, KeepSharedInputsOutside) {
   Text text;
   for (int i = 0; i < 3; ++i)
     text.linear(fmt::format("fc{}", i))
@@ -158,7 +158,7 @@ TEST(FoldRepeats, TakeTheBlockNameThatIsFree) {
   EXPECT_EQ(foldRepeats(other)->block, "Layer2");
 }
 
-TEST(FoldRepeats, LeaveAloneWhatIsNotTheSame) {
+TEST(FoldRepeats, LeaveDifferentLayersAlone) {
   EXPECT_FALSE(foldRepeats(layers(1).document()));
   Text other = layers(1);
   other.op("l1_norm", "RMSNorm", R"({"normalized_shape": [8], "eps": 0.5})")
@@ -193,7 +193,7 @@ TEST(FoldRepeats, LeaveOutAFirstThatIsAnother) {
   EXPECT_EQ(idsOf(document.pipeline()), (Texts{"l0_norm", "l0_fc", "l0_add", "layer", "layer2", "layer3"}));
 }
 
-TEST(FoldRepeats, LeaveAloneWhatSwitchesName) {
+TEST(FoldRepeats, LeaveOpsNamedBySwitchesAlone) {
   EXPECT_FALSE(foldRepeats(layers(3).document(R"(, "fusion": {"without": ["ForwardLinearBiasAdd@l1_add"]})")));
   folded(layers(3).document(R"(, "fusion": {"without": ["ForwardLinearBiasAdd"]})"), 3);
 }

@@ -72,7 +72,7 @@ TEST(Fragments, PastesAWholePipeline) {
   EXPECT_EQ(serialize(empty.document()), serialize(parseDocument(smallPipeline()).document));
 }
 
-TEST(Fragments, PastesAWholePipelineBesideAnother) {
+TEST(Fragments, PastesAWholePipelineNextToAnother) {
   EditScene s;
   ASSERT_TRUE(s.history.apply(MoveNode{.id = "norm", .position = Position{0, 500}}));
   ASSERT_TRUE(s.history.apply(SetSymbol{.name = "H", .value = 64}));

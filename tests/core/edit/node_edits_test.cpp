@@ -13,7 +13,7 @@
 namespace fuseline::testing {
 namespace {
 
-TEST(NodeEdits, InsertsBehindAnOpAndTakesOverItsReaders) {
+TEST(NodeEdits, InsertsAfterAnOpAndTakesOverItsConsumers) {
   EditScene s;
   const NodeEdit added = insertAfter(s.document(), s.graph(), "Identity", "norm");
   ASSERT_TRUE(appliesAndUndoes(s.history, added.edit));
@@ -81,7 +81,7 @@ TEST(NodeEdits, ReplacesAnOpAndKeepsItsWires) {
 }
 
 /// The extra output of MakeExtraOutput is read, and no GELU has one.
-TEST(NodeEdits, ReplacingSaysWhatWouldBeLost) {
+TEST(NodeEdits, ReplacingNamesTheLostParts) {
   const PipelineDocument document = parseDocument(residualPipeline(false)).document;
   const Graph graph = lower(document).graph;
   const auto edit = replaceOp(document, graph, "save", "GELU");
@@ -136,7 +136,8 @@ TEST(NodeEdits, RepeatingNeedsOneInputAndOneOutput) {
   const PipelineDocument document = parseDocument(residualPipeline(false)).document;
   const auto save = repeatOp(document, "save", 2);
   ASSERT_FALSE(save);
-  EXPECT_EQ(save.error().message, std::string("save.extra is read besides: only what has one output can be repeated."));
+  EXPECT_EQ(save.error().message,
+            std::string("save.extra also has a consumer. Only ops with a single connected output can be repeated."));
   const auto add = repeatOp(document, "add", 2);
   ASSERT_FALSE(add);
   ASSERT_TRUE(add.error().message.starts_with("add reads save.extra besides")) << add.error().message;

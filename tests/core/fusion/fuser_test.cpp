@@ -95,7 +95,7 @@ TEST(FuserTe, Float32WeightsKeepTheBiasSeparate) {
   ASSERT_NE(attempt, nullptr);
   EXPECT_EQ(attempt->outcome, Outcome::ConditionFailed);
   EXPECT_EQ(attempt->explanation,
-            "fc has an f32 weight; TransformerEngine fuses the bias only into GEMMs with 16-bit weights.");
+            "fc has an f32 weight, but TransformerEngine fuses the bias only into GEMMs with 16-bit weights.");
   ASSERT_EQ(attempt->repairs.size(), 1U);
   EXPECT_EQ(attempt->repairs.front().label, "Set fc.dtype to \"bf16\"");
 }
@@ -110,8 +110,8 @@ TEST(FuserTe, ARecipeThatQuantizesGradientsFusesBiasAndActivationBackward) {
   const FusionReport without = fused(plain, kTe);
   EXPECT_EQ(names(plain, without.backward), (Names{"BasicLinear", "Bias", "GELU", "BasicLinear"}));
   EXPECT_EQ(attemptOf(without, "BackwardActivationBias")->explanation,
-            "fc1 (BasicLinear), which comes before bias, does not quantize its output gradient; TransformerEngine "
-            "fuses the two only under a recipe that quantizes gradients.");
+            "fc1 (BasicLinear), upstream of bias, does not quantize its output gradient. TransformerEngine fuses these "
+            "ops only under a recipe that quantizes gradients.");
 }
 
 /// SwiGLU is not among the activations that TransformerEngine fuses.
@@ -157,8 +157,9 @@ TEST(FuserTe, OneRankHasNothingToOverlap) {
   EXPECT_EQ(names(graph, report.forward), Names{"ForwardLinearBiasActivation"});
   for (const char* rule : {"UserbuffersForwardLinear", "UserbuffersBackwardLinear"}) {
     ASSERT_NE(attemptOf(report, rule), nullptr);
-    EXPECT_EQ(attemptOf(report, rule)->explanation,
-              "The group has 1 rank, so that fc has no communication to overlap; `fuse --ranks N` plans for more.");
+    EXPECT_EQ(
+        attemptOf(report, rule)->explanation,
+        "The group has 1 rank, so fc has no communication to overlap. Use `fuse --ranks N` to plan for more ranks.");
   }
 }
 
@@ -178,13 +179,15 @@ std::string userbuffersRefusal(const std::vector<Link>& links, const ChainOption
 }
 
 TEST(FuserTe, UserbuffersSayWhatIsInTheirWay) {
-  EXPECT_EQ(userbuffersRefusal({userbuffers(linear(16, "fc"), "none")}),
-            "fc has tensor_parallel_mode none, and no ReduceScatter follows it: there is nothing to communicate.");
-  EXPECT_EQ(userbuffersRefusal({userbuffers(linear(16, "fc"), "row", false)}),
-            "fc is row-parallel with sequence_parallel off; TransformerEngine's Userbuffers stop with an error then.");
+  EXPECT_EQ(
+      userbuffersRefusal({userbuffers(linear(16, "fc"), "none")}),
+      "fc has tensor_parallel_mode none and no ReduceScatter follows it, so there is no communication to overlap.");
+  EXPECT_EQ(
+      userbuffersRefusal({userbuffers(linear(16, "fc"), "row", false)}),
+      "fc is row-parallel with sequence_parallel off, which TransformerEngine's Userbuffers refuse with an error.");
   EXPECT_EQ(userbuffersRefusal({userbuffers(linear(16, "fc"), "row")}, {.recipe = "NVFP4BlockScaling"}),
-            "The recipe is NVFP4BlockScaling; UserbuffersForwardLinear works under Float8CurrentScaling or "
-            "DelayedScaling or MXFP8BlockScaling only.");
+            "The recipe is NVFP4BlockScaling, but UserbuffersForwardLinear needs Float8CurrentScaling or "
+            "DelayedScaling or MXFP8BlockScaling.");
   EXPECT_EQ(userbuffersRefusal({userbuffers(linear(16, "fc"), "row")}, {}, {.ranks = 2}),
             "UserbuffersForwardLinear needs a GPU of compute capability 8.0 (sm_80) or newer, but the device is no "
             "GPU.");
@@ -197,8 +200,7 @@ TEST(FuserTe, BothPassesOfUserbuffersHonourABackwardOverride) {
   for (const char* rule : {"UserbuffersForwardLinear", "UserbuffersBackwardLinear"})
     EXPECT_EQ(userbuffersRefusal({userbuffers(linear(16, "fc"), "column")},
                                  {.recipe = "Float8CurrentScaling", .recipeFields = dequantized}, kTwoRanks, rule),
-              "Float8CurrentScaling has backward_override dequantized; Userbuffers compute backward as the recipe "
-              "says.");
+              "Float8CurrentScaling has backward_override dequantized; Userbuffers support no backward override.");
 }
 
 TEST(Fuser, AnOpThatNamesUserbuffersAsksForThem) {
@@ -285,7 +287,7 @@ TEST(FuserTe, AGroupedMlpUnderMxfp8Takes8BitGradientsOfE4m3Only) {
   Attributes hybrid;
   hybrid.set("fp8_format", std::string("HYBRID"));
   EXPECT_EQ(GroupedMlp{.fields = hybrid}.refusal(),
-            "MXFP8BlockScaling has fp8_format HYBRID; the kernels read gradients as E4M3, whatever format they have.");
+            "MXFP8BlockScaling has fp8_format HYBRID; the kernels read all gradients as E4M3.");
 }
 
 TEST(FuserTe, AGroupedMlpNamesTheVariableThatTransformerEngineNeeds) {
@@ -301,7 +303,7 @@ TEST(FuserTe, AGroupedMlpNamesTheVariableThatTransformerEngineNeeds) {
 TEST(FuserTe, RubinHasNoGroupedMlpWithSiTU) {
   const Link situ = with(link("ScaledSiTUGLU", "act"), "glu_interleave_size", std::int64_t{32});
   EXPECT_EQ((GroupedMlp{.activation = situ, .capability = ComputeCapability{10, 7}}.refusal()),
-            "act is ScaledSiTUGLU, for which GPUs from 10.7 (sm_107) on have no kernel.");
+            "act is ScaledSiTUGLU, which has no kernel on GPUs of compute capability 10.7 (sm_107) or newer.");
   for (const auto& [activation, minor] : {std::pair(situ, 3), std::pair(GroupedMlp{}.activation, 7)}) {
     const GroupedMlp mlp{.activation = activation, .capability = ComputeCapability{10, minor}};
     const Graph graph = mlp.graph();
@@ -370,16 +372,17 @@ TEST(FuserTe, AGroupedMlpKeepsNoActivationThatIsComputedAgain) {
 
 TEST(FuserTe, AGroupedMlpSaysWhatIsInItsWay) {
   EXPECT_EQ(GroupedMlp{.recipe = ""}.refusal(),
-            "The recipe is None; GroupedMLP_CuTeGEMMGLU works under MXFP8BlockScaling or NVFP4BlockScaling only.");
+            "The recipe is None, but GroupedMLP_CuTeGEMMGLU needs MXFP8BlockScaling or NVFP4BlockScaling.");
   EXPECT_EQ((GroupedMlp{.capability = ComputeCapability{9, 0}}.refusal()),
             "GroupedMLP_CuTeGEMMGLU needs a GPU of compute capability 10.0 (sm_100) or newer, below 10.8 (sm_108), but "
             "the device has 9.0 (sm_90).");
-  EXPECT_EQ(GroupedMlp{.rows = 96}.refusal(), "x, which fc1 reads, has 96 rows; the kernel takes multiples of 128.");
-  EXPECT_EQ(GroupedMlp{.hidden = 192}.refusal(), "fc2 has in_features 96; the kernel takes multiples of 64.");
+  EXPECT_EQ(GroupedMlp{.rows = 96}.refusal(),
+            "x, the input of fc1, has 96 rows, but the kernel needs multiples of 128.");
+  EXPECT_EQ(GroupedMlp{.hidden = 192}.refusal(), "fc2 has in_features 96, but the kernel needs multiples of 64.");
   EXPECT_EQ(GroupedMlp{.splitSizes = ""}.refusal(),
-            "fc1 divides its rows by fc1_split_sizes, but fc2 by fc2_split_sizes; the kernel has one tensor for both.");
+            "fc1 splits its rows by fc1_split_sizes, but fc2 by fc2_split_sizes. The kernel uses one tensor for both.");
   EXPECT_EQ(GroupedMlp{.activation = link("ScaledSwiGLU", "act")}.refusal(),
-            "act has glu_interleave_size not set; this fusion needs 32.");
+            "act has glu_interleave_size not set, but this fusion needs 32.");
 }
 
 /// With the newest cuDNN front-end. Releases before 1.24 have the default values only.
@@ -494,7 +497,7 @@ TEST(Fuser, AnActivationIsLeftToThePassThatQuantizesItsGradient) {
     const FusionReport report = fused(graph, {.target = {.recipe = recipeOf(options)}});
     EXPECT_EQ(names(graph, report.backward), (Names{"BasicLinear", "BackwardActivationBias", "BasicLinear"})) << recipe;
     EXPECT_THAT(attemptOf(report, "BackwardActivationLinear")->explanation,
-                ::testing::StartsWith("fc1 (BasicLinear) quantizes the gradient that act makes."));
+                ::testing::StartsWith("fc1 (BasicLinear) quantizes the gradient that act produces."));
   }
 }
 
@@ -533,8 +536,8 @@ TEST(Fuser, ARuleWithAPriceAppliesOnRequestOnly) {
   const Attempt& attempt = report.attempts.front();
   EXPECT_EQ(attempt.outcome, Outcome::OnRequest);
   EXPECT_EQ(attempt.explanation,
-            "It would keep 256 B less for backward. Backward then makes SwiGLU's output again, one more pass over it. "
-            "It is used when asked for.");
+            "It would keep 256 B less for backward. Backward recomputes SwiGLU's output, which takes one more pass. It "
+            "is used when asked for.");
   EXPECT_EQ(requestFor(graph, attempt), "ForwardBackwardSwiGLULinear@act");
   EXPECT_FALSE(attempt.saving.has_value());
 }

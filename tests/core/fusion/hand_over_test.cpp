@@ -147,7 +147,7 @@ TEST(HandOver, NamesTheStateWhereCopiesCouldNotBeHandedOver) {
   const Graph graph = delayed({link("RMSNorm", "norm"), linear(32, "fc")});
   const Attempt attempt = attemptOf(graph, "ForwardAmax", {.switches = {.without = {"ForwardQuantize"}}});
   EXPECT_EQ(attempt.outcome, Outcome::ConditionFailed);
-  EXPECT_EQ(attempt.explanation, "The scale of the input of fc is known before its amax is.");
+  EXPECT_EQ(attempt.explanation, "The scale of the input of fc is known in advance, so its amax is not needed first.");
 }
 
 TEST(HandOver, AsksTheDeviceForTheAmax) {

@@ -11,9 +11,9 @@ namespace {
 TEST(Diagnostic, ItsTextIsOneLineWithoutControlCharacters) {
   const Diagnostic diagnostic{.code = "unknown-op",
                               .pointer = "/symbols/S\n::error::",
-                              .message = "There is no op \"\x1b[2J\n::error file=x::\"."};
+                              .message = "No op is named \"\x1b[2J\n::error file=x::\"."};
   EXPECT_EQ(toString(diagnostic, "a.fuseline"),
-            "a.fuseline: error: There is no op \"\\u001b[2J\\u000a::error file=x::\". [unknown-op at "
+            "a.fuseline: error: No op is named \"\\u001b[2J\\u000a::error file=x::\". [unknown-op at "
             "/symbols/S\\u000a::error::]");
 }
 

@@ -75,14 +75,14 @@ TEST(Bypass, FusionsArePlannedOverIt) {
 
 TEST(Bypass, RefusesAnOpThatMakesAnotherShape) {
   EXPECT_EQ(saidOf(bypassing(chainOf("32"), {"fc"}), Severity::Error),
-            Texts{"fc: it is bypassed, but makes [8, 32] bf16 of [8, 16] bf16; what reads fc.y would get another "
-                  "tensor. Only ops that keep shape and dtype can be bypassed: use fc again."});
+            Texts{"fc is bypassed, but turns [8, 16] bf16 into [8, 32] bf16, so consumers of fc.y would get another "
+                  "tensor. Only ops that keep shape and dtype can be bypassed. Re-enable fc."});
 }
 
 TEST(Bypass, RefusesWhereAnExtraOutputIsRead) {
   EXPECT_EQ(saidOf(bypassing(residual(), {"save"}), Severity::Error),
-            Texts{"save: it is bypassed, but add.extra reads save.extra; a bypassed op has its main output only. "
-                  "Bypass what reads it, too, or use save again."});
+            Texts{"save is bypassed, but add.extra still consumes save.extra. A bypassed op provides only its main "
+                  "output. Bypass the consumer as well, or re-enable save."});
   const PipelineDocument both = bypassing(residual(), {"save", "add"});
   EXPECT_EQ(saidOf(both, Severity::Error), Texts{});
   EXPECT_EQ(nodesOf(lower(both).graph), Texts{"fc"});
@@ -97,8 +97,8 @@ TEST(Bypass, ExtraInputsAreNotRead) {
 
 TEST(Bypass, LeavesNoPipelineThatHandsItsInputOut) {
   EXPECT_EQ(saidOf(bypassing(chainOf("16"), {"fc", "scale", "act"}), Severity::Error),
-            Texts{"Output y would be pipeline input x itself, because all ops in between are bypassed. Use one of them "
-                  "again, or remove the output."});
+            Texts{"Output y is pipeline input x itself, because all ops in between are bypassed. Re-enable one of "
+                  "them, or remove the output."});
 }
 
 TEST(Bypass, RepairsUseTheOpAgain) {
@@ -107,7 +107,7 @@ TEST(Bypass, RepairsUseTheOpAgain) {
   const auto error = std::ranges::find(lowered.diagnostics, Severity::Error, &Diagnostic::severity);
   ASSERT_NE(error, lowered.diagnostics.end());
   ASSERT_EQ(error->repairs.size(), 1U);
-  EXPECT_EQ(error->repairs.front().label, "Use fc again");
+  EXPECT_EQ(error->repairs.front().label, "Re-enable fc");
   ASSERT_TRUE(applyEdit(document, error->repairs.front().edit));
   EXPECT_EQ(saidOf(document, Severity::Error), Texts{});
 }
@@ -142,7 +142,7 @@ TEST(BypassFile, IsKeptAndRaisesTheMinorVersion) {
   EXPECT_EQ(serialize(document), before);
 }
 
-TEST(BypassFile, KeepsWhatIsNoBypass) {
+TEST(BypassFile, KeepsInvalidValues) {
   const std::string text = serialize(chainOf("16"));
   for (const char* value : {"false", "\"yes\""}) {
     std::string other = text;

@@ -36,7 +36,7 @@ TEST(OperationOf, IsTheDefaultFormWhereAnAttributeIsWrong) {
     EXPECT_EQ(inputsOf(documentOf(formulaOp(attributes))), Names{"x"}) << attributes;
 }
 
-TEST(OperationOf, IsNothingForAnOpNobodyKnows) {
+TEST(OperationOf, IsNullForAnUnknownOp) {
   const PipelineDocument document = documentOf(R"({"id": "act", "op": "Mystery"})");
   EXPECT_EQ(operationOf(document, document.ops().front()), nullptr);
 }
@@ -50,7 +50,7 @@ std::string connection(const PipelineDocument& document, const char* to) {
   return canConnect(document, {parseEndpoint("x"), parseEndpoint(to)}).reason();
 }
 
-TEST(OperationOf, DecidesWhatCanBeConnected) {
+TEST(OperationOf, DecidesWhetherPortsConnect) {
   const PipelineDocument document = documentOf(formulaOp(R"("inputs": "b", "y": "x * b")"));
   EXPECT_EQ(connection(document, "act.b"), "");
   EXPECT_EQ(connection(document, "act.c"), "act (Formula) has no input \"c\"; it has x, b.");

@@ -57,7 +57,7 @@ TEST(Expression, NamesTheNearestSymbol) {
   EXPECT_EQ(errorOf("2 * zeros"), "In \"2 * zeros\", column 5: there is no symbol zeros; did you mean zero?");
 }
 
-TEST(Expression, SaysWhatItExpected) {
+TEST(Expression, NamesTheExpectedToken) {
   EXPECT_EQ(errorOf(""), "In \"\", column 1: expected a number, a symbol or \"(\", found the end.");
   EXPECT_EQ(errorOf("2 *"), "In \"2 *\", column 4: expected a number, a symbol or \"(\", found the end.");
   EXPECT_EQ(errorOf("2 H"), "In \"2 H\", column 3: expected an operator, found \"H\".");
@@ -79,13 +79,13 @@ TEST(TypedExpression, WritesShortNumbersOut) {
   EXPECT_EQ(typedExpression("0^3", ""), "0");
 }
 
-TEST(TypedExpression, LeavesAloneWhatItDoesNotKnow) {
+TEST(TypedExpression, KeepsUnknownText) {
   for (const char* text : {"H2k", "k", "4kg", "2^", "2^H", "2^70", "9223372036854775807k", "99999999999999999999",
                            "H^2", "a b", "-1", "1e-5"})
     EXPECT_EQ(typedExpression(text, ""), text);
 }
 
-TEST(TypedExpression, GoesOnFromWhatWasThere) {
+TEST(TypedExpression, ContinuesFromTheFormerValue) {
   EXPECT_EQ(typedExpression("*2", "4096"), "8192");
   EXPECT_EQ(typedExpression("/4", "4096"), "1024");
   EXPECT_EQ(typedExpression("+1k", "1"), "1025");

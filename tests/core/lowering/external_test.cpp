@@ -92,7 +92,7 @@ TEST(External, ExtentsMayBeOfInputsWithDigitsInTheirNames) {
   EXPECT_EQ(toString(graph.value(graph.findValue("mix.y")).spec), "[16, 16] bf16");
 }
 
-TEST(External, NamesWhatIsThereWhereANameIsUnknown) {
+TEST(External, ListsValidNamesForAnUnknownOne) {
   EXPECT_EQ(errorsOf(around(R"("outputs": "y = [x.0, FFFFF]")")),
             Texts{"mix: outputs: in \"FFFFF\", column 1: unknown name FFFFF; the names are x_0, x_1."});
 }
@@ -105,7 +105,7 @@ TEST(External, IsBypassedOnlyWhereTheShapeStays) {
   PipelineDocument other = around(R"("outputs": "y = [x.0, 4]")");
   ASSERT_TRUE(applyEdit(other, SetBypassed{"mix", true}));
   ASSERT_EQ(errorsOf(other).size(), 1U);
-  EXPECT_TRUE(errorsOf(other)[0].starts_with("mix: it is bypassed, but makes [8, 4] bf16 of [8, 16] bf16"))
+  EXPECT_TRUE(errorsOf(other)[0].starts_with("mix is bypassed, but turns [8, 16] bf16 into [8, 4] bf16"))
       << errorsOf(other)[0];
 }
 
@@ -138,8 +138,9 @@ TEST(External, CannotBeTheLast) {
       parseDocument(pipelineText(R"({"id": "a", "op": "GELU"}, {"id": "mix", "op": "External"})",
                                  R"(["x", "a.x"], ["a.y", "mix.x"])", "mix.y"))
           .document;
-  EXPECT_EQ(errorsOf(document), Texts{"Output y would be mix.y itself, which mix makes; that op is not run. Let an op "
-                                      "in between read it, or remove the output."});
+  EXPECT_EQ(
+      errorsOf(document),
+      Texts{"Output y is mix.y, an output of mix, which is not executed. Put an op in between, or remove the output."});
 }
 
 TEST(External, NoFusionCrossesItAndTheReasonIsSaid) {

@@ -41,9 +41,8 @@ std::vector<Case> attributeNameCases() {
   return {
       {"UnknownOp",
        oneOp(R"({"id": "fc", "op": "Liner", "attributes": {}})"),
-       "file:5:20: error: fc: there is no op \"Liner\"; did you mean Linear? The op is kept, but cannot run. "
-       "[unknown-op "
-       "at /pipeline/ops/0/op]\n",
+       "file:5:20: error: fc: there is no op \"Liner\"; did you mean Linear? The file keeps the op, but it cannot run. "
+       "[unknown-op at /pipeline/ops/0/op]\n",
        {"Change it to Linear"}},
       {"UnknownAttribute",
        oneOp(R"({"id": "fc", "op": "Bias", "attributes": {"sise": 16, "size": "H"}})"),
@@ -86,9 +85,8 @@ std::vector<Case> attributeTypeCases() {
       {"BadName",
        oneOp(R"({"id": "fc", "op": "Linear", "attributes": {"in_features": 16, "out_features": 8,
 "userbuffers_comm_name": "fc 1"}})"),
-       "file:6:26: error: fc: userbuffers_comm_name is \"fc 1\"; expected a name of letters, digits and _ that does "
-       "not "
-       "begin with a digit. [bad-name at /pipeline/ops/0/attributes/userbuffers_comm_name]\n",
+       "file:6:26: error: fc: userbuffers_comm_name is \"fc 1\"; expected a name of letters, digits and _, not "
+       "starting with a digit. [bad-name at /pipeline/ops/0/attributes/userbuffers_comm_name]\n",
        {"Reset userbuffers_comm_name to its default"}},
       {"BadMode",
        oneOp(R"({"id": "fc", "op": "BasicLinear", "attributes": {"in_features": 16, "out_features": 8,
@@ -131,9 +129,8 @@ std::vector<Case> expressionCases() {
       {"UnknownSymbol",
        oneOp(R"({"id": "fc", "op": "Bias", "attributes": {"size": "1*h"}})"),
        "file:5:51: error: fc: size is \"1*h\"; at character 3: there is no symbol h; did you mean H? [unknown-symbol "
-       "at "
-       "/pipeline/ops/0/attributes/size]\n",
-       {"Replace h by H"}},
+       "at /pipeline/ops/0/attributes/size]\n",
+       {"Replace h with H"}},
       {"BadExpression",
        oneOp(R"({"id": "fc", "op": "Bias", "attributes": {"size": "H +"}})"),
        "file:5:51: error: fc: size is \"H +\"; at character 4: expected a number, a symbol or \"(\", found the end. "
@@ -143,7 +140,7 @@ std::vector<Case> expressionCases() {
        oneOp(R"({"id": "fc", "op": "RMSNorm", "attributes": {"normalized_shape": ["h"]}})"),
        "file:5:67: error: fc: normalized_shape[0] is \"h\"; at character 1: there is no symbol h; did you mean H? "
        "[unknown-symbol at /pipeline/ops/0/attributes/normalized_shape/0]\n",
-       {"Replace h by H"}},
+       {"Replace h with H"}},
   };
 }
 
@@ -197,9 +194,9 @@ std::vector<Case> integerCases() {
   return {
       {"IntegerGradient",
        groupedText(R"({"id": "splits", "dtype": "i64", "shape": [2], "requires_grad": true})"),
-       "file:4:65: error: splits: requires_grad is true, but a tensor of i64 has no gradient; set it to false or leave "
-       "it out. [integer-gradient at /pipeline/inputs/1/requires_grad]\n",
-       {"Leave requires_grad out"}},
+       "file:4:65: error: splits: requires_grad is true, but a tensor of i64 has no gradient. Set it to false or "
+       "remove it. [integer-gradient at /pipeline/inputs/1/requires_grad]\n",
+       {"Remove requires_grad"}},
       {"IntegersForNumbers",
        groupedText(R"({"id": "splits", "dtype": "int64", "shape": [2]})", "splits"),
        "file:6:1: error: act: x is [2] i64, but it must be f32, f16 or bf16; integers are counts only. [dtype-mismatch "
@@ -222,12 +219,12 @@ std::vector<Case> wireCases() {
   return {
       {"UnknownSource",
        pipelineText(kGelu, R"(["xx", "act.x"])", "act.y"),
-       "file:6:12: error: There is no \"xx\"; expected an op or a pipeline input to read from; did you mean x? "
-       "[unknown-node at /pipeline/wires/0/0]\n",
+       "file:6:12: error: There is no \"xx\"; expected an op or a pipeline input; did you mean x? [unknown-node "
+       "at /pipeline/wires/0/0]\n",
        {"Use x", "Remove the wire"}},
       {"UnknownTarget",
        pipelineText(kGelu, kGeluWire + R"(, ["x", "actt.x"])", "act.y"),
-       "file:6:33: error: There is no \"actt\"; expected an op that reads; did you mean act? [unknown-node at "
+       "file:6:33: error: There is no \"actt\"; expected an op; did you mean act? [unknown-node at "
        "/pipeline/wires/1/1]\n",
        {"Use act", "Remove the wire"}},
       {"UnknownOutputPort",
@@ -237,13 +234,12 @@ std::vector<Case> wireCases() {
        {"Use act.y", "Remove the output"}},
       {"UnknownInputPort",
        pipelineText(kGelu, R"(["x", "act"])", "act.y"),
-       "file:6:17: error: act (GELU) is named without its input; it has x. Did you mean act.x? [unknown-port at "
-       "/pipeline/wires/0/1]\n",
+       "file:6:17: error: act (GELU) is used without the name of an input; it has x. Did you mean act.x? [unknown-port "
+       "at /pipeline/wires/0/1]\n",
        {"Use act.x", "Remove the wire"}},
       {"PortOfAnInput",
        pipelineText(kGelu, R"(["x.y", "act.x"])", "act.y"),
-       "file:6:12: error: x is a pipeline input, a single tensor; it has no port \"y\". [unknown-port at "
-       "/pipeline/wires/0/0]\n",
+       "file:6:12: error: x is a pipeline input, which has no port \"y\". [unknown-port at /pipeline/wires/0/0]\n",
        {"Read x"}},
       {"WireIntoAnInput",
        pipelineText(kGelu, kGeluWire + R"(, ["act.y", "x"])", "act.y"),
@@ -251,8 +247,8 @@ std::vector<Case> wireCases() {
        {"Remove the wire"}},
       {"InputTaken",
        pipelineText(kGelu, kGeluWire + R"(, ["x", "act.x"])", "act.y"),
-       "file:6:33: error: act.x already reads x; an input reads one tensor, so x cannot feed it, too. [input-taken at "
-       "/pipeline/wires/1/1]\n",
+       "file:6:33: error: act.x is already connected to x, so x cannot be connected too. Remove one of the wires. "
+       "[input-taken at /pipeline/wires/1/1]\n",
        {"Remove the wire"}},
       {"Unconnected", pipelineText(kGelu, "", "act.y"), "?unconnected-input at /pipeline/ops/0", {}},
       {"Cycle",
@@ -276,8 +272,7 @@ std::vector<Case> namingCases() {
   return {
       {"DuplicateId",
        pipelineText(kGelu + ", " + kGelu, kGeluWire, "act.y"),
-       "file:6:8: error: The id \"act\" is already taken by another input, op or output; ids are unique. [duplicate-id "
-       "at "
+       "file:6:8: error: The id \"act\" is used by another input, op or output. Ids must be unique. [duplicate-id at "
        "/pipeline/ops/1/id]\n",
        {"Name it act2"}},
       {"DuplicateIdOfOutput",
@@ -300,12 +295,12 @@ std::vector<Case> namingCases() {
        fileWith("{\"inputs\": [{\"id\": \"x\", \"dtype\": \"bf16\", \"shape\": [4, 4]}], \"ops\": [" + kGelu +
                 "], \"wires\": [[\"x\", \"act.x\"]], \"outputs\": []}"),
        "?no-outputs at /pipeline",
-       {"Add an output that reads act.y"}},
+       {"Connect act.y to an output"}},
       {"UnusedResult",
        pipelineText(kGelu + R"(, {"id": "b", "op": "GELU", "attributes": {}})", kGeluWire + R"(, ["x", "b.x"])",
                     "act.y"),
        "?unused-result at /pipeline/ops/1",
-       {"Add an output that reads b.y", "Remove b"}},
+       {"Connect b.y to an output", "Remove b"}},
       {"UnusedInput",
        fileWith(R"({"inputs": [{"id": "x", "dtype": "f32", "shape": [4]}, {"id": "z", "dtype": "f32", "shape": [4]}],
          "ops": [{"id": "a", "op": "GELU", "attributes": {}}], "wires": [["x", "a.x"]],
@@ -405,7 +400,7 @@ TEST(Lowering, NamesTheOpsOfACycle) {
   const std::vector<Diagnostic> found = problems(text);
   ASSERT_EQ(codes(found), (std::vector<std::string>{"cycle"}));
   EXPECT_EQ(found[0].message,
-            "These ops wait for each other: a -> b -> c -> a. A pipeline has no cycles; remove one of the wires.");
+            "These ops form a cycle: a -> b -> c -> a. A pipeline must have no cycles; remove one of the wires.");
 }
 
 TEST(Lowering, ReportsEveryCycle) {
@@ -479,13 +474,13 @@ TEST(Lowering, KeepsThePartThatCanBeInferred) {
   EXPECT_EQ(lowered.graph.nodes().front().id, "a");
 }
 
-TEST(Lowering, AcceptsAnExtraOutputThatNobodyReads) {
+TEST(Lowering, AcceptsAnUnusedExtraOutput) {
   const std::string text =
       pipelineText(R"({"id": "save", "op": "MakeExtraOutput", "attributes": {}})", R"(["x", "save.x"])", "save.y");
   EXPECT_EQ(listed(problems(text)), "");
 }
 
-TEST(Lowering, OnlyTellsTheFirstOfManyNamesWhatIsNear) {
+TEST(Lowering, SuggestsNamesOnlyForTheFirstUnknownOnes) {
   std::string wires;
   for (int i = 0; i < 3000; ++i)
     wires += std::string(i == 0 ? "" : ",") + "[\"ac" + std::to_string(i) + ".y\", \"act.x\"]";

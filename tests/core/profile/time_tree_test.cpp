@@ -85,7 +85,7 @@ TEST(TimeTree, ShowsTheKernelsOfATracedStep) {
   RunRecord record = runOf({fused}, {plain("fc", 6), plain("act", 2)});
   record.variants.back().unattributed = {{"fill", "", {2}}};
   EXPECT_EQ(fusedTree(record),
-            "fused 12 (forward 10 (Epilogue(fc, act) 10 (gemm 7, finish x2 2)), launched by no step 2 (fill 2))");
+            "fused 12 (forward 10 (Epilogue(fc, act) 10 (gemm 7, finish x2 2)), outside of all steps 2 (fill 2))");
 }
 
 TEST(TimeTree, LeavesOutWhatIsNotLaunched) {

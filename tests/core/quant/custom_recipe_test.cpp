@@ -59,21 +59,20 @@ TEST(CustomRecipe, MixesScalingsByTensorAndOp) {
 }
 
 TEST(CustomRecipe, RefusesProductsThatTransformerEngineRaisesOn) {
-  EXPECT_EQ(
-      refusalOf(R"({"quantizer": "MXFP8BlockScaling"}, {"tensor": "weight", "quantizer": "NVFP4BlockScaling"})"),
-      "CustomRecipe: fprop would multiply the input in mx_1x32 by the weight in nv_16x16. TransformerEngine's GEMM "
-      "raises there, as scales of two kinds cannot be applied to one product. Quantize both in the same way.");
+  EXPECT_EQ(refusalOf(R"({"quantizer": "MXFP8BlockScaling"}, {"tensor": "weight", "quantizer": "NVFP4BlockScaling"})"),
+            "CustomRecipe: fprop would multiply the input in mx_1x32 by the weight in nv_16x16. TransformerEngine's "
+            "GEMM raises, because one GEMM cannot apply two kinds of scales. Use the same scaling for both.");
   EXPECT_EQ(
       refusalOf(R"({"tensor": "input", "gemm": "fprop", "quantizer": "MXFP8BlockScaling"})"),
       "CustomRecipe: fprop would multiply the input in mx_1x32 by the weight in high precision. TransformerEngine's "
-      "GEMM raises there, as it takes codes by codes alone. Quantize both, or neither.");
+      "GEMM raises, because either both operands or none must be quantized. Quantize both, or neither.");
   EXPECT_EQ(refusalOf(R"({"quantizer": "NVFP4BlockScaling"},
                          {"tensor": "input", "quantizer": {"name": "NVFP4BlockScaling", "disable_rht": true}})"),
-            "CustomRecipe: wgrad would multiply a tensor after the random Hadamard transform by one without it. "
-            "TransformerEngine computes a wrong product there. Transform both, or neither: set disable_rht alike.");
+            "CustomRecipe: wgrad would multiply a tensor with the random Hadamard transform by one without it; "
+            "TransformerEngine's result would be wrong. Set disable_rht to the same value for both.");
   EXPECT_EQ(refusalOf(R"({"quantizer": "DelayedScaling"}, {"gemm": "wgrad", "format": "high_precision"})"),
-            "CustomRecipe: one copy of the input has delayed scaling, the other one not. TransformerEngine's "
-            "HybridQuantizer takes no DelayedScalingRequest and raises. Let DelayedScaling quantize both, or neither.");
+            "CustomRecipe: only one of the rowwise and columnwise input has delayed scaling. TransformerEngine's "
+            "HybridQuantizer raises on a DelayedScalingRequest. Use DelayedScaling for both, or for neither.");
 }
 
 /// Scales of a whole tensor can be multiplied, independent of their origin.

@@ -93,7 +93,7 @@ TEST(QuantizedTensor, RefusesWhatDoesNotFitItsSpec) {
             "w.data is [4, 2] u8, but by its spec it is [4, 64] u8.");
   EXPECT_EQ(errorOf({{"w.spec", textTensor("{")}}), "w.spec: This is not JSON: byte 2 does not fit.");
   EXPECT_EQ(errorOf({{"w.spec", textTensor(R"({"dtype": "f32", "shape": [1e30, 1], "format": "e4m3"})")}}),
-            "w.spec: /shape: this is not the shape of a tensor.");
+            "w.spec: /shape: this is not a valid tensor shape.");
   EXPECT_EQ(errorOf({{"w.spec", textTensor(R"({"dtype": "f32", "shape": [1], "format": "e9m9"})")}}),
             "w.spec: /format: 'e9m9' is unknown.");
 }

@@ -414,7 +414,7 @@ TEST(QuantizerErrors, AreSentences) {
             "Scaling mx_1x32 has no random Hadamard transform.");
   Result<QuantizedTensor> rowwise = quantize(x, {}, Copies::Rowwise);
   EXPECT_EQ(dequantize(*rowwise, Direction::Columnwise).error().message,
-            "The quantized tensor [10, 16] f32 has no columnwise copy.");
+            "The quantized tensor [10, 16] f32 has no columnwise values.");
   EXPECT_EQ(fitsGemm(x.spec, Scaling::PerTensor, Direction::Rowwise).reason(),
             "A GEMM with scaling per_tensor needs rows that are multiples of 8 and columns that are multiples of 16, "
             "but [10, 16] f32 has 10 rows and 16 columns. Pad it, or leave it unquantized.");

@@ -156,22 +156,22 @@ TEST(RecipeJson, RefusesWithASentence) {
   EXPECT_EQ(refusalOfField("DelayedScaling", R"("fp8_format": "E5M2")"),
             "DelayedScaling: fp8_format is 'E5M2', but must be one of HYBRID, E4M3.");
   EXPECT_EQ(refusalOfField("DelayedScaling", R"("backward_override": "dequantized")"),
-            "DelayedScaling: backward_override is 'dequantized', but must be 'none': the amaxes of gradients are "
-            "recorded by the GEMMs of backward.");
+            "DelayedScaling: backward_override is 'dequantized', but must be 'none', because the backward GEMMs record "
+            "the amax of gradients.");
   EXPECT_EQ(refusalOfField("Float8BlockScaling", R"("x_block_scaling_dim": 2)"),
             "Float8BlockScaling: x_block_scaling_dim and w_block_scaling_dim are both 2, but only one operand of a "
             "GEMM may have blocks of 128 x 128; set one of them to 1.");
   EXPECT_EQ(refusalOfField("Float8BlockScaling", R"("split_accumulator_fprop": false)"),
-            "Float8BlockScaling: split_accumulator_fprop is false, but GEMMs with block scales always promote their "
-            "sums.");
+            "Float8BlockScaling: split_accumulator_fprop is false, but GEMMs with block scales always use split "
+            "accumulators. Set it to true.");
   EXPECT_EQ(refusalOfField("Float8BlockScaling", R"("fp8_dpa": true)"),
-            "Float8BlockScaling: fp8_dpa is true, but there is no attention with block scales.");
+            "Float8BlockScaling: fp8_dpa is true, but attention with block scales is not supported. Set it to false.");
   EXPECT_EQ(refusalOfField("NVFP4BlockScaling", R"("nvfp4_4over6": "all")"),
-            "NVFP4BlockScaling: nvfp4_4over6 is 'all', but activations have the random Hadamard transform, with which "
+            "NVFP4BlockScaling: nvfp4_4over6 is 'all', but activations use the random Hadamard transform, for which "
             "TransformerEngine raises. Set disable_rht to true, or nvfp4_4over6 to 'weights'.");
   EXPECT_EQ(refusalOfField("NVFP4BlockScaling", R"("row_scaled_activation": true)"),
-            "NVFP4BlockScaling: row_scaled_activation is true, but activations have one float32 scale a tensor here; "
-            "set it to false.");
+            "NVFP4BlockScaling: row_scaled_activation is true, but Fuseline supports one float32 scale per activation "
+            "tensor. Set it to false.");
 }
 
 std::string refusalOfOverride(const std::string& recipe, const std::string& special) {
@@ -180,18 +180,18 @@ std::string refusalOfOverride(const std::string& recipe, const std::string& spec
 
 TEST(RecipeOverrides, AreRefusedWithASentence) {
   EXPECT_EQ(refusalOfOverride("DelayedScaling", R"("tensor": "output", "format": "e4m3")"),
-            "/recipe/overrides/0/tensor: 'output' is no role; there are input, weight, grad_output.");
+            "/recipe/overrides/0/tensor: 'output' is not a role. Valid values: input, weight, grad_output.");
   EXPECT_EQ(refusalOfOverride("DelayedScaling", R"("format": "e3m4")"),
-            "/recipe/overrides/0/format: 'e3m4' is no format; there are e4m3, e5m2, e2m1 and high_precision.");
+            "/recipe/overrides/0/format: 'e3m4' is not a format. Valid values: e4m3, e5m2, e2m1, high_precision.");
   EXPECT_EQ(refusalOfOverride("DelayedScaling", R"("tensor": "weight", "gemm": "wgrad", "format": "e4m3")"),
-            "DelayedScaling: the override for weight of wgrad is for an operand that no GEMM has.");
+            "DelayedScaling: the override for weight of wgrad names an operand that no GEMM has.");
   EXPECT_EQ(refusalOfOverride("DelayedScaling", R"("gemm": "fprop", "format": "e2m1")"),
-            "DelayedScaling: the override for every tensor of fprop asks for e2m1, but its scaling per_tensor is for "
+            "DelayedScaling: the override for every tensor of fprop sets e2m1, but its scaling per_tensor supports "
             "e4m3 and e5m2.");
   EXPECT_EQ(refusalOfOverride("None", R"("tensor": "input", "format": "e4m3")"),
-            "None: the override for input of every GEMM asks for e4m3, but this recipe does not quantize it.");
+            "None: the override for input of every GEMM sets e4m3, but this recipe does not quantize it.");
   EXPECT_EQ(refusalOfOverride("DelayedScaling", R"("tensor": "input", "format": "e5m2")"),
-            "DelayedScaling: both operands of wgrad would be e5m2, which no GEMM takes; let one be e4m3.");
+            "DelayedScaling: both operands of wgrad would be e5m2, which no GEMM supports. Set one to e4m3.");
 }
 
 TEST(RecipeOverrides, ChangeWhatTheyMatch) {
