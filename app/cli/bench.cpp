@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/bench_suites.h"
 #include "app/cli/verbs.h"
+#include "core/support/field_table.h"
+#include "core/support/output_schema.h"
 
 #include <algorithm>
 #include <vector>
@@ -45,6 +47,31 @@ Result<int> bench(const BenchOptions& options, Context& context) {
                ErrorKind::Usage};
 }
 
+Json benchSchema() {
+  const Json roofs = fieldSchema<DeviceRoofs>();
+  const auto suite = [&](const char* name, const Json& row) {
+    return schema::object({{"suite", schema::choice({name})},
+                           {"device", schema::text("Its name.")},
+                           {"startsCold", schema::flag("Caches are filled with other data before every run.")},
+                           {"roofs", roofs},
+                           {"rows", schema::list(row)}});
+  };
+  const Json scaling = schema::object({{"suite", schema::choice({"scaling"})},
+                                       {"device", schema::text("Its name.")},
+                                       {"rows", schema::list(scalingBenchRow())}});
+  const Json gpu = schema::object({{"suite", schema::choice({"gpu"})},
+                                   {"device", schema::text("Its name.")},
+                                   {"roofs", schema::orNull(roofs)},
+                                   {"rows", schema::list(gpuBenchRow())}});
+  const Json cases = schema::object(
+      {{"suite", schema::choice({"gpu"})},
+       {"cases", schema::list(schema::object({{"name", schema::text("For --only.")},
+                                              {"isDefault", schema::flag("Unless others are named.")}}))}});
+  return {{"description", "With --jsonl the first line is this without its rows, and each other line one of them."},
+          {"oneOf",
+           Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow()), scaling, gpu, cases})}};
+}
+
 }  // namespace
 
 Json suiteHead(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs) {
@@ -66,7 +93,7 @@ void addBenchVerb(CLI::App& app, Context& context) {
   CLI::App* verb = addVerb(
       app, context, "bench",
       "Runs a benchmark suite: cpu or gpu (the examples), ops (every op alone) or scaling (planning, by number of ops)",
-      options, bench);
+      options, bench, benchSchema);
   verb->add_option("SUITE", options->suite, "The suite")->capture_default_str();
   verb->add_flag("--quick", options->isQuick, "Small sizes only");
   verb->add_flag(

@@ -16,6 +16,7 @@
 #include "core/profile/stats_json.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/runtime/quantized_linears.h"
+#include "core/support/output_schema.h"
 
 #include <algorithm>
 #include <array>
@@ -302,6 +303,37 @@ WithRoofs<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, Backend& 
 }
 
 }  // namespace
+
+Json gpuBenchRow() {
+  const Json measured = schema::object(
+      {{"rounds", schema::integer("Complete ones.")},
+       {"clock", schema::text("Of steps: events or host.")},
+       {"launching", schema::text("Of the fused plan; empty: there is no choice.")},
+       {"linears", schema::integer("Linear layers of the pipeline.")},
+       {"quantizedLinears", schema::integer("Those of them that the recipe quantizes.")},
+       {"unfusedMedianNs", schema::number("Replayed, where the device can.")},
+       {"fusedMedianNs", schema::number("The same.")},
+       {"stepwiseMedianNs", schema::number("Of the fused plan, launched step by step.")},
+       {"speedup", ratioSchema()},
+       {"replayGain", ratioSchema()},
+       {"launchNs", schema::number("The host's time to launch the fused plan; 0: not apart.")},
+       {"stepwiseLaunchNs", schema::number("The same, step by step.")},
+       {"fusedGflops", schema::number("Of the fused plan.")},
+       {"fusedGBps", schema::number("Of its least traffic.")},
+       {"roofShare", schema::orNull(schema::number("The least time by the roofs, over the fused plan's."))},
+       {"ceiling", schema::orNull(schema::number("The speed-up if both plans took the least time."))},
+       {"meetsCeiling", schema::orNull(schema::flag("Within 5 % of it."))}});
+  return schema::object({{"pipeline", schema::text("A template.")},
+                         {"size", schema::text("Its name.")},
+                         {"M", schema::integer("Rows.")},
+                         {"H", schema::integer("Hidden size.")},
+                         {"F", schema::integer("Inner size.")},
+                         {"G", schema::integer("Groups; 0: none.")},
+                         {"recipe", schema::text("Its name.")},
+                         {"pass", schema::choice({"forward", "train"})},
+                         {"reason", schema::text("Why it does not run; empty: it does.")},
+                         {"measured", schema::orNull(measured)}});
+}
 
 Result<int> benchGpu(const BenchOptions& options, Context& context) {
   const InterruptWatch interrupt;

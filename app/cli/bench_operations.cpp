@@ -13,6 +13,7 @@
 #include "core/ops/catalog.h"
 #include "core/profile/roofline.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/support/output_schema.h"
 
 #include <algorithm>
 #include <span>
@@ -250,6 +251,26 @@ Result<void> checkOnly(const std::string& name) {
 }
 
 }  // namespace
+
+Json operationBenchRow() {
+  return schema::object({{"op", schema::text("The basic op, or the layer.")},
+                         {"N", schema::integer("Columns.")},
+                         {"dtype", schema::choice({"f32", "bf16"})},
+                         {"recipe", schema::text("Of a layer.")},
+                         {"step", schema::text("Of the plan.")},
+                         {"phase", schema::choice({"forward", "backward"})},
+                         {"isView", schema::flag("Nothing runs.")},
+                         {"rounds", schema::integer("Measured.")},
+                         {"medianNs", schema::number("Of the step.")},
+                         {"spreadPercent", schema::number("Half the interquartile range over the median.")},
+                         {"bytes", schema::integer("The least traffic.")},
+                         {"flops", schema::integer("Of the step.")},
+                         {"roofShare", schema::number("The least time that the roofs allow, over the time.")},
+                         {"reason", schema::text("Of a share below half; else empty.")},
+                         {"meets", schema::orNull(schema::flag(
+                                       "Half of the roof; on a GPU 0.85 of it, 0.75 where copies are quantized, 0.9 of "
+                                       "products. Null: a view."))}});
+}
 
 Result<int> benchOperations(const BenchOptions& options, Context& context) {
   if (Result<void> known = checkOnly(options.only); !known) return known.error();

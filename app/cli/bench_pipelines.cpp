@@ -10,6 +10,7 @@
 #include "core/edit/apply_edit.h"
 #include "core/profile/roofline.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/support/output_schema.h"
 
 #include <array>
 
@@ -227,6 +228,21 @@ Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::str
       return applied.error();
   }
   return loaded;
+}
+
+Json pipelineBenchRow() {
+  schema::Fields row = {{"pipeline", schema::text("The template.")},
+                        {"size", schema::choice({"small", "medium", "large"})},
+                        {"M", schema::integer("Rows.")},
+                        {"H", schema::integer("Hidden size.")},
+                        {"F", schema::integer("Inner size.")},
+                        {"dtype", schema::choice({"f32", "bf16"})},
+                        {"pass", schema::choice({"forward", "train"})},
+                        {"rounds", schema::integer("Measured.")}};
+  for (const char* name : {"unfusedMedianNs", "unfusedSpreadPercent", "fusedMedianNs", "fusedSpreadPercent", "speedup",
+                           "speedupLow", "speedupHigh", "fusedGflops", "roofShare", "gemmShare"})
+    row.emplace_back(name, schema::number("End to end."));
+  return schema::object(row);
 }
 
 Result<int> benchPipelines(const BenchOptions& options, Context& context) {

@@ -11,6 +11,7 @@
 #include "core/document/file_format.h"
 #include "core/edit/apply_edit.h"
 #include "core/plan/analysis.h"
+#include "core/support/field_table.h"
 
 #include <algorithm>
 #include <array>
@@ -305,21 +306,32 @@ void printTable(const std::vector<StageRow>& rows, Context& context) {
       kMostGrowth);
 }
 
-Json toJson(const StageRow& row) {
-  const SampleStats timeNs = summarize(row.roundsNs);
-  const auto bound = [&](double RatioStats::*field) { return row.growth ? Json((*row.growth).*field) : Json(nullptr); };
-  return {{"ops", row.ops},
-          {"stage", row.stage},
-          {"rounds", timeNs.count},
-          {"medianNs", timeNs.median},
-          {"spreadPercent", timeNs.spreadPercent()},
-          {"share", row.share},
-          {"growth", bound(&RatioStats::median)},
-          {"growthLow", bound(&RatioStats::low)},
-          {"growthHigh", bound(&RatioStats::high)}};
+Field<StageRow> growthField(std::string key, double RatioStats::*member, std::string_view help) {
+  return {std::move(key), schema::orNull(schema::number(help)),
+          [member](const StageRow& row) { return row.growth ? Json((*row.growth).*member) : Json(); }};
+}
+
+const FieldTable<StageRow>& stageFields() {
+  const auto times = [](auto member) {
+    return [member](const StageRow& row) { return std::invoke(member, summarize(row.roundsNs)); };
+  };
+  static const FieldTable<StageRow> table(
+      {field("ops", &StageRow::ops, "Ops of the pipeline."),
+       field("stage", &StageRow::stage).oneOf({"load", "infer", "fuse", "plan", "edit and re-plan"}),
+       derived<StageRow>("rounds", times(&SampleStats::count), "Measured rounds."),
+       derived<StageRow>("medianNs", times(&SampleStats::median), "On the processor."),
+       derived<StageRow>("spreadPercent", times(&SampleStats::spreadPercent),
+                         "Half the interquartile range over the median."),
+       field("share", &StageRow::share, "Share of the time of all stages."),
+       growthField("growth", &RatioStats::median, "Time over that of the size before; null: there is none."),
+       growthField("growthLow", &RatioStats::low, "Lower end of its 95 % confidence interval."),
+       growthField("growthHigh", &RatioStats::high, "Upper end of its interval.")});
+  return table;
 }
 
 }  // namespace
+
+Json scalingBenchRow() { return stageFields().schema(); }
 
 Result<int> benchScaling(const BenchOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
@@ -332,7 +344,7 @@ Result<int> benchScaling(const BenchOptions& options, Context& context) {
     return run->exitCode();
   }
   Json list = Json::array();
-  for (const StageRow& row : run->outcomes) list.push_back(toJson(row));
+  for (const StageRow& row : run->outcomes) list.push_back(stageFields().toJson(row));
   printJson(context, {{"suite", options.suite}, {"device", (*cpu)->device().name}, {"rows", std::move(list)}});
   return run->exitCode();
 }

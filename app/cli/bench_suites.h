@@ -30,6 +30,12 @@ Result<int> benchOperations(const BenchOptions& options, Context& context);
 Result<int> benchScaling(const BenchOptions& options, Context& context);
 Result<int> benchGpu(const BenchOptions& options, Context& context);
 
+/// The schemas of their rows.
+Json pipelineBenchRow();
+Json operationBenchRow();
+Json scalingBenchRow();
+Json gpuBenchRow();
+
 /// A template whose inputs have this dtype.
 Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::string& dtype);
 

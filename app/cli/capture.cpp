@@ -5,6 +5,7 @@
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "core/support/atomic_file.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 #include "core/tensor/npy.h"
 #include "core/tensor/safetensors.h"
@@ -197,6 +198,18 @@ Json toJson(const std::vector<CapturableTensor>& tensors) {
                     {"bytes", tensor.spec.bytes()},
                     {"fusedAwayBy", tensor.isStored() ? Json() : Json(tensor.fusedAway->fusion)}});
   return list;
+}
+
+Json capturableSchema() {
+  schema::Fields fields = {{"name", schema::text("Name of the tensor.")},
+                           {"dtype", schema::choice({"f32", "f16", "bf16", "i64", "e4m3"})},
+                           {"shape", schema::list(schema::integer())},
+                           {"bytes", schema::integer("Size of its data.")}};
+  fields.emplace_back("op", schema::text("Of the file, which makes it, or else reads it; empty: none."));
+  fields.emplace_back("kind", schema::text("What it is."));
+  fields.emplace_back("fusedAwayBy",
+                      schema::orNull(schema::text("The fusion that never stores it; null: it can be captured.")));
+  return schema::object({{"capturable", schema::list(schema::object(fields))}});
 }
 
 Result<void> writeCaptured(const NamedTensors& tensors, const CaptureOptions& options) {

@@ -40,6 +40,7 @@ std::string captureTable(const std::vector<TensorSummary>& summaries, const std:
 /// What can be captured, and what cannot.
 std::string capturableTable(const std::vector<CapturableTensor>& tensors, bool hasColour);
 Json toJson(const std::vector<CapturableTensor>& tensors);
+Json capturableSchema();
 
 /// By the ending of the name. Nothing where there is no file.
 Result<void> writeCaptured(const NamedTensors& tensors, const CaptureOptions& options);

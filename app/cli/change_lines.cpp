@@ -3,7 +3,34 @@
 #include "app/cli/change_lines.h"
 
 #include "core/compare/change_text.h"
+#include "core/support/field_table.h"
 #include "core/support/visible_text.h"
+
+namespace fuseline {
+
+static const FieldTable<FieldChange>& fieldsOf(const FieldChange*) {
+  static const FieldTable<FieldChange> table(
+      {field("name", &FieldChange::name, "Name of the member; empty: the value itself."),
+       field("base", &FieldChange::base, "As the file writes it; empty: it is not there."),
+       field("new", &FieldChange::next, "As the file writes it; empty: it is not there.")});
+  return table;
+}
+
+static const FieldTable<DocumentChange>& fieldsOf(const DocumentChange*) {
+  using Change = DocumentChange;
+  static const FieldTable<Change> table(
+      {derived<Change>("section", [](const Change& change) { return sectionName(change.section); })
+           .oneOf({"symbols", "inputs", "ops", "wires", "outputs", "blocks", "recipe", "fusion", "view", "file"}),
+       field("block", &Change::block, "Block that contains the change; empty: the pipeline itself."),
+       derived<Change>("kind", [](const Change& change) { return kindName(change.kind); })
+           .oneOf({"added", "removed", "changed", "renamed"}),
+       field("id", &Change::id, "Its id; for a wire, where it ends; empty: the section as a whole."),
+       field("newId", &Change::newId, "The new id, where it was renamed; else empty."),
+       field("fields", &Change::fields)});
+  return table;
+}
+
+}  // namespace fuseline
 
 namespace fuseline::cli {
 
@@ -25,26 +52,8 @@ std::string changesText(const std::vector<DocumentChange>& changes, bool hasColo
   return text;
 }
 
-namespace {
+Json changesJson(const std::vector<DocumentChange>& changes) { return fieldJson(changes); }
 
-Json toJson(const DocumentChange& change) {
-  Json fields = Json::array();
-  for (const FieldChange& field : change.fields)
-    fields.push_back({{"name", field.name}, {"base", field.base}, {"new", field.next}});
-  return {{"section", sectionName(change.section)},
-          {"block", change.block},
-          {"kind", kindName(change.kind)},
-          {"id", change.id},
-          {"newId", change.newId},
-          {"fields", std::move(fields)}};
-}
-
-}  // namespace
-
-Json changesJson(const std::vector<DocumentChange>& changes) {
-  Json list = Json::array();
-  for (const DocumentChange& change : changes) list.push_back(toJson(change));
-  return list;
-}
+Json changesSchema() { return fieldSchema<std::vector<DocumentChange>>(); }
 
 }  // namespace fuseline::cli

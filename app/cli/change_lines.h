@@ -18,5 +18,6 @@ Style styleOf(char mark);
 std::string changesText(const std::vector<DocumentChange>& changes, bool hasColour);
 
 Json changesJson(const std::vector<DocumentChange>& changes);
+Json changesSchema();
 
 }  // namespace fuseline::cli

@@ -10,6 +10,8 @@
 #include "core/profile/run_comparison.h"
 #include "core/profile/run_folder.h"
 #include "core/support/atomic_file.h"
+#include "core/support/field_table.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 #include "core/support/visible_text.h"
 
@@ -64,8 +66,8 @@ Result<std::vector<Base>> basesOf(const CompareOptions& options, const RunRecord
 
 Json notesJson(const RunRecord& record) {
   return {{"note", record.note},
-          {"rowNotes", fuseline::toJson(record.rowNotes)},
-          {"stretchNotes", fuseline::toJson(record.stretchNotes)}};
+          {"rowNotes", fieldJson(record.rowNotes)},
+          {"stretchNotes", fieldJson(record.stretchNotes)}};
 }
 
 Json toJson(const std::vector<Base>& bases, const RunRecord& next, const std::vector<GateReport>& gates) {
@@ -239,12 +241,25 @@ Result<int> compare(const CompareOptions& options, Context& context) {
   return exitCodeOf(*reports);
 }
 
+Json compareSchema() {
+  const Json notes = schema::object({{"note", schema::text("What a user says of the run; mostly empty.")},
+                                     {"rowNotes", fieldSchema<std::vector<RowNote>>()},
+                                     {"stretchNotes", fieldSchema<std::vector<StretchNote>>()}});
+  schema::Fields other = comparisonFields();
+  other.insert(other.end(), {{"file", schema::text("Of --with.")}, {"notes", notes}});
+  schema::Fields all = comparisonFields();
+  all.insert(all.end(), {{"others", schema::list(schema::object(other))},
+                         {"notes", schema::object({{"base", notes}, {"new", notes}})},
+                         {"gates", gatesSchema()}});
+  return schema::object(all);
+}
+
 }  // namespace
 
 void addCompareVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<CompareOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "compare", "Two runs side by side; with --fail-if a gate: exit code 5", options, compare);
+  CLI::App* verb = addVerb(app, context, "compare", "Two runs side by side; with --fail-if a gate: exit code 5",
+                           options, compare, compareSchema);
   verb->add_option("BASE", options->base, "The run that the other is compared with")
       ->type_name("BASE.fuserun")
       ->required();

@@ -3,43 +3,72 @@
 #include "app/cli/comparison_table.h"
 
 #include "app/cli/stat_cells.h"
+#include "core/support/field_table.h"
 #include "core/support/text.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-namespace fuseline::cli {
+namespace fuseline {
 
 namespace {
 
-Json toJson(const SampleStats& stats) {
-  if (stats.count == 0) return nullptr;
-  return {{"median", stats.median}, {"spreadPercent", stats.spreadPercent()}, {"samples", stats.count}};
+Field<MetricChange> samplesField(std::string key, SampleStats MetricChange::*member) {
+  static const FieldTable<SampleStats> table({field("median", &SampleStats::median, "In the metric's unit."),
+                                              derived<SampleStats>("spreadPercent", &SampleStats::spreadPercent,
+                                                                   "Half the interquartile range over the median."),
+                                              field("samples", &SampleStats::count, "Rounds.")});
+  return {std::move(key), schema::orNull(table.schema()), [member](const MetricChange& metric) {
+            return (metric.*member).count == 0 ? Json() : table.toJson(metric.*member);
+          }};
 }
 
-Json toJson(const MetricChange& metric) {
-  return {{"name", metric.name},
-          {"phase", metric.phase},
-          {"unit", metric.unit},
-          {"base", toJson(metric.base)},
-          {"new", toJson(metric.next)},
-          {"change", metric.isInBoth() ? Json(metric.change.median) : Json()},
-          {"changeLow", metric.isInBoth() ? Json(metric.change.low) : Json()},
-          {"changeHigh", metric.isInBoth() ? Json(metric.change.high) : Json()},
-          {"isSignificant", metric.isInBoth() && metric.change.isSignificant()}};
+Field<MetricChange> changeField(std::string key, double RatioStats::*member, std::string_view help) {
+  return {std::move(key), schema::orNull(schema::number(help)),
+          [member](const MetricChange& metric) { return metric.isInBoth() ? Json(metric.change.*member) : Json(); }};
 }
 
-Json toJson(const RunComparison::Difference& difference) {
-  return {{"what", difference.what}, {"base", difference.base}, {"new", difference.next}};
+}  // namespace
+
+static const FieldTable<MetricChange>& fieldsOf(const MetricChange*) {
+  using Metric = MetricChange;
+  static const FieldTable<Metric> table(
+      {field("name", &Metric::name, "For --fail-if; for a step, its name."),
+       field("phase", &Metric::phase, "Phase of a step; else empty."),
+       field("unit", &Metric::unit).oneOf({"ns", "bytes", "x", ""}), samplesField("base", &Metric::base),
+       samplesField("new", &Metric::next),
+       changeField("change", &RatioStats::median, "New over base; null: one of them is missing."),
+       changeField("changeLow", &RatioStats::low, "Of the 95 % interval."),
+       changeField("changeHigh", &RatioStats::high, "Of the 95 % interval."),
+       derived<Metric>(
+           "isSignificant", [](const Metric& metric) { return metric.isInBoth() && metric.change.isSignificant(); },
+           "Not by chance within the runs.")});
+  return table;
 }
 
-template <class T>
-Json listOf(const std::vector<T>& items) {
-  Json list = Json::array();
-  for (const T& item : items) list.push_back(toJson(item));
-  return list;
+static const FieldTable<RunComparison::Difference>& fieldsOf(const RunComparison::Difference*) {
+  using Difference = RunComparison::Difference;
+  static const FieldTable<Difference> table(
+      {field("what", &Difference::what, "A setting or a fact of the environment."),
+       field("base", &Difference::base, "Empty: not said."), field("new", &Difference::next, "Empty: not said.")});
+  return table;
 }
+
+static const FieldTable<RunComparison>& fieldsOf(const RunComparison*) {
+  static const FieldTable<RunComparison> table(
+      {field("variant", &RunComparison::variant).oneOf({"unfused", "fused"}),
+       field("isPaired", &RunComparison::isPaired, "The runs were interleaved, and changes are of each round."),
+       field("differences", &RunComparison::differences), field("totals", &RunComparison::totals),
+       field("steps", &RunComparison::steps)});
+  return table;
+}
+
+}  // namespace fuseline
+
+namespace fuseline::cli {
+
+namespace {
 
 class ComparisonTable {
  public:
@@ -114,12 +143,13 @@ std::string newAndGoneText(const RunComparison& comparison, const std::string& a
   return fmt::format("{}{} step{} new, {} gone.\n", against, numNew, numNew == 1 ? "" : "s", numGone);
 }
 
-Json comparisonJson(const RunComparison& comparison) {
-  return {{"variant", comparison.variant},
-          {"isPaired", comparison.isPaired},
-          {"differences", listOf(comparison.differences)},
-          {"totals", listOf(comparison.totals)},
-          {"steps", listOf(comparison.steps)}};
+Json comparisonJson(const RunComparison& comparison) { return fieldJson(comparison); }
+
+schema::Fields comparisonFields() {
+  schema::Fields fields;
+  for (const Field<RunComparison>& each : fieldsOf(static_cast<const RunComparison*>(nullptr)).fields())
+    fields.emplace_back(each.key, each.schema);
+  return fields;
 }
 
 Result<std::vector<Gate>> parseGates(const std::vector<std::string>& texts) {
@@ -142,4 +172,5 @@ Result<std::vector<GateReport>> checkGates(const std::vector<Gate>& gates, const
   return reportsOf(results);
 }
 
+/// Of two runs.
 }  // namespace fuseline::cli

@@ -7,6 +7,7 @@
 #include "core/profile/comparison_text.h"
 #include "core/profile/run_comparison.h"
 #include "core/support/json.h"
+#include "core/support/output_schema.h"
 
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ std::string newAndGoneText(const RunComparison& comparison, const std::string& a
 
 /// As `compare --json` says it, without gates and notes.
 Json comparisonJson(const RunComparison& comparison);
+schema::Fields comparisonFields();
 
 /// Errors (Usage): as parseGate().
 Result<std::vector<Gate>> parseGates(const std::vector<std::string>& texts);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -30,17 +31,22 @@ struct Context {
   bool hasColour = false;
   int exitCode = 0;
   LayOutGraph layOut = nullptr;
+  /// Every verb, in the order of the help, with what describes its --json.
+  std::vector<std::pair<std::string, Json (*)()>> schemas = {};
 };
 
 /// How a verb is called, one line a call, for the end of its help.
 std::string examplesOf(const std::string& verb);
 
-/// Declares a verb whose options live in an Options, and what it does. `run` returns the exit code.
+/// Declares a verb whose options live in an Options, and what it does. `run` returns the exit code, `schema` describes
+/// what it prints with --json.
 template <class Options>
 CLI::App* addVerb(CLI::App& app, Context& context, const std::string& name, const std::string& help,
-                  const std::shared_ptr<Options>& options, Result<int> (*run)(const Options&, Context&)) {
+                  const std::shared_ptr<Options>& options, Result<int> (*run)(const Options&, Context&),
+                  Json (*schema)()) {
   CLI::App* verb = app.add_subcommand(name, help);
   verb->footer(examplesOf(name));
+  context.schemas.emplace_back(name, schema);
   verb->callback([&context, options, run] {
     const Result<int> code = run(*options, context);
     context.exitCode = code ? *code : static_cast<int>(code.error().kind);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 #include "core/worker/server.h"
 
@@ -147,12 +148,24 @@ Result<int> listDevices(const DevicesOptions& options, Context& context) {
   return 0;
 }
 
+Json devicesSchema() {
+  Json products =
+      schema::list(schema::object({{"device", schema::text("Whose library was asked.")},
+                                   {"factors", schema::text("Their formats and scalings.")},
+                                   {"result", schema::text("Its format.")},
+                                   {"epilogue", schema::text("By the library's name.")},
+                                   {"isSupported", schema::flag("It has an algorithm.")},
+                                   {"reason", schema::text("In the library's words; empty: it has one.")}}));
+  products["description"] = "With --probe; else null.";
+  return schema::object({{"devices", schema::list(deviceSchema())}, {"products", schema::orNull(std::move(products))}});
+}
+
 }  // namespace
 
 void addDevicesVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<DevicesOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "devices", "What can run here and, for what cannot, why not", options, listDevices);
+  CLI::App* verb = addVerb(app, context, "devices", "What can run here and, for what cannot, why not", options,
+                           listDevices, devicesSchema);
   verb->add_flag("--probe", options->isProbing,
                  "Asks the library of each GPU which matrix products it has algorithms for: formats and epilogues");
   verb->add_flag("--json", options->asJson, "Machine-readable output");

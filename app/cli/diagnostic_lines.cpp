@@ -3,35 +3,41 @@
 #include "app/cli/diagnostic_lines.h"
 
 #include "core/runtime/pipeline_run.h"
+#include "core/support/field_table.h"
 
 #include <fmt/format.h>
 
+namespace fuseline {
+
+static const FieldTable<Diagnostic>& fieldsOf(const Diagnostic*) {
+  const auto repairs = [](const Diagnostic& diagnostic) {
+    std::vector<std::string> labels;
+    for (const Repair& repair : diagnostic.repairs) labels.push_back(repair.label);
+    return labels;
+  };
+  static const FieldTable<Diagnostic> table(
+      {derived<Diagnostic>("severity", [](const Diagnostic& each) { return severityName(each.severity); })
+           .oneOf({"error", "warning", "note"}),
+       field("code", &Diagnostic::code, "Stable."),
+       field("node", &Diagnostic::node, "Op, input or output; empty: the file."),
+       field("port", &Diagnostic::port, "Empty: the whole node."),
+       field("pointer", &Diagnostic::pointer, "JSON pointer."),
+       field("line", &Diagnostic::line, "1-based; 0: unknown."),
+       field("column", &Diagnostic::column, "1-based; 0: unknown."),
+       field("message", &Diagnostic::message, "One sentence with both values."),
+       derived<Diagnostic>("repairs", repairs),
+       field("instances", &Diagnostic::instances,
+             "Where it holds in several instances of a block: the op in each of them; else empty.")});
+  return table;
+}
+
+}  // namespace fuseline
+
 namespace fuseline::cli {
 
-namespace {
+Json diagnosticsJson(const std::vector<Diagnostic>& diagnostics) { return fieldJson(diagnostics); }
 
-Json toJson(const Diagnostic& diagnostic) {
-  Json repairs = Json::array();
-  for (const Repair& repair : diagnostic.repairs) repairs.push_back(repair.label);
-  return {{"severity", severityName(diagnostic.severity)},
-          {"code", diagnostic.code},
-          {"node", diagnostic.node},
-          {"port", diagnostic.port},
-          {"pointer", diagnostic.pointer},
-          {"line", diagnostic.line},
-          {"column", diagnostic.column},
-          {"message", diagnostic.message},
-          {"repairs", repairs},
-          {"instances", diagnostic.instances}};
-}
-
-}  // namespace
-
-Json diagnosticsJson(const std::vector<Diagnostic>& diagnostics) {
-  Json list = Json::array();
-  for (const Diagnostic& diagnostic : diagnostics) list.push_back(toJson(diagnostic));
-  return list;
-}
+Json diagnosticsSchema() { return fieldSchema<std::vector<Diagnostic>>(); }
 
 Result<void> checkReadable(const LoadedDocument& loaded, const std::string& file, std::string_view done) {
   if (!hasErrors(loaded.diagnostics)) return {};

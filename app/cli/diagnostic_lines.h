@@ -13,6 +13,7 @@
 namespace fuseline::cli {
 
 Json diagnosticsJson(const std::vector<Diagnostic>& diagnostics);
+Json diagnosticsSchema();
 
 /// `done`: "repaired". Errors: parts of the file could not be read, and would be lost where it is written.
 Result<void> checkReadable(const LoadedDocument& loaded, const std::string& file, std::string_view done);

@@ -9,6 +9,7 @@
 #include "app/cli/verbs.h"
 #include "core/plan/pipeline_difference.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 #include "core/support/visible_text.h"
 
@@ -247,12 +248,32 @@ Result<int> diff(const DiffOptions& options, Context& context) {
   return differs ? Result<int>(static_cast<int>(ErrorKind::ExpectationNotMet)) : exitCodeOf(*reports);
 }
 
+Json diffSchema() {
+  const Json planList =
+      schema::object({{"list", schema::choice({"forward", "backward", "handOvers"})},
+                      {"lines", schema::list(schema::object({{"mark", schema::choice({" ", "-", "+"})},
+                                                             {"text", schema::text("An entry.")}}))}});
+  const Json figure = schema::object({{"variant", schema::choice({"unfused", "fused"})},
+                                      {"name", schema::choice({"peakBytes", "savedForBackwardBytes", "launches"})},
+                                      {"base", schema::integer("Of its plan.")},
+                                      {"new", schema::integer("Of its plan.")}});
+  return schema::object({{"base", schema::text("As given.")},
+                         {"new", schema::text("As given.")},
+                         {"isSame", schema::flag("The documents mean the same.")},
+                         {"changes", changesSchema()},
+                         {"plansReason", schema::text("Why the plans cannot be compared; empty: they can.")},
+                         {"plans", schema::list(planList)},
+                         {"predicted", schema::list(figure)},
+                         {"measured", schema::orNull(schema::object(comparisonFields()))},
+                         {"gates", gatesSchema()}});
+}
+
 }  // namespace
 
 void addDiffVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<DiffOptions>();
   CLI::App* verb = addVerb(app, context, "diff", "What changed between two pipelines, and what it does to their plans",
-                           options, diff);
+                           options, diff, diffSchema);
   verb->add_option("BASE", options->file, "The pipeline that the other is compared with")
       ->type_name("BASE.fuseline")
       ->required();

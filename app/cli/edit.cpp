@@ -7,6 +7,7 @@
 #include "core/compare/document_difference.h"
 #include "core/document/file_format.h"
 #include "core/edit/edit_request.h"
+#include "core/support/output_schema.h"
 
 #include <algorithm>
 #include <map>
@@ -159,13 +160,26 @@ void addEdits(CLI::App& verb, EditOptions& options) {
   }
 }
 
+Json editSchema() {
+  const Json edit = schema::object(
+      {{"edit", schema::text("As the undo menu names it.")}, {"undo", schema::text("The edit that reverts it.")}});
+  return schema::object({{"file", schema::text("As given.")},
+                         {"output", schema::text("The file that was written; empty: none.")},
+                         {"edits", schema::list(edit)},
+                         {"changes", changesSchema()},
+                         {"isValid", schema::flag("There is no error.")},
+                         {"diagnostics", diagnosticsSchema()},
+                         {"text", schema::text("The pipeline as it is now.")}});
+}
+
 }  // namespace
 
 void addEditVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<EditOptions>();
   options->spec.device = "reference";  // no kernel is asked for
-  CLI::App* verb = addVerb(app, context, "edit",
-                           "Changes a pipeline by named edits, in their order, and shows what changed", options, edit);
+  CLI::App* verb =
+      addVerb(app, context, "edit", "Changes a pipeline by named edits, in their order, and shows what changed",
+              options, edit, editSchema);
   options->verb = verb;
   verb->add_option("FILE", options->file, "The pipeline, *.fuseline")->required();
   addEdits(*verb, *options);

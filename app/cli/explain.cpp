@@ -5,6 +5,8 @@
 #include "app/cli/verbs.h"
 #include "core/fusion/instance_lines.h"
 #include "core/fusion/node_name.h"
+#include "core/fusion/report_schema.h"
+#include "core/support/output_schema.h"
 #include "core/support/visible_text.h"
 
 #include <algorithm>
@@ -180,12 +182,17 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   return 0;
 }
 
+Json explainSchema() {
+  return schema::object({{"ops", schema::list(schema::object({{"op", schema::text("Where the attempts begin.")},
+                                                              {"attempts", schema::list(attemptSchema())}}))}});
+}
+
 }  // namespace
 
 void addExplainVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExplainOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "explain", "Why each fusion did or did not apply, and what it saves", options, explain);
+  CLI::App* verb = addVerb(app, context, "explain", "Why each fusion did or did not apply, and what it saves", options,
+                           explain, explainSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);

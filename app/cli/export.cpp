@@ -11,6 +11,7 @@
 #include "core/profile/run_file.h"
 #include "core/profile/run_folder.h"
 #include "core/support/atomic_file.h"
+#include "core/support/output_schema.h"
 #include "core/support/visible_text.h"
 #include "core/tensor/safetensors.h"
 
@@ -199,6 +200,20 @@ Result<int> exportFile(const ExportOptions& options, Context& context) {
   return 0;
 }
 
+Json exportSchema() {
+  Json file = schema::object(
+      {{"format", schema::text("Its name.")},
+       {"file", schema::text("Where it was written; empty: nowhere.")},
+       {"notes", schema::list(schema::text("Where the other program does something else than Fuseline."))},
+       {"text", schema::text("What it holds; of bytes a listing of it.")}});
+  Json formats =
+      schema::object({{"formats", schema::list(schema::object({{"name", schema::text("For --to.")},
+                                                               {"of", schema::choice({"pipeline", "run"})},
+                                                               {"ending", schema::text("Of its files.")},
+                                                               {"summary", schema::text("One sentence.")}}))}});
+  return {{"oneOf", Json::array({formats, file})}};
+}
+
 }  // namespace
 
 void addExportVerb(CLI::App& app, Context& context) {
@@ -208,7 +223,7 @@ void addExportVerb(CLI::App& app, Context& context) {
       "Writes a pipeline as a module of TransformerEngine, a model for ONNX or a drawing, a run as a trace, a table, a "
       "page or a drawing, or either as a configuration of TransformerEngine's debug tool; without a file lists the "
       "formats",
-      options, exportFile);
+      options, exportFile, exportSchema);
   const CLI::Option* file =
       verb->add_option("FILE", options->file, "The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");
   addReadingOptions(*verb, *options);

@@ -6,6 +6,7 @@
 #include "app/cli/verbs.h"
 #include "core/fusion/fusion_stages.h"
 #include "core/fusion/plan_difference.h"
+#include "core/fusion/report_schema.h"
 #include "core/plan/memory_profile.h"
 #include "core/support/json_fields.h"
 #include "core/support/read_file.h"
@@ -138,7 +139,7 @@ Result<int> showPlan(const FuseOptions& options, Context& context) {
 void addFuseVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<FuseOptions>();
   CLI::App* verb = addVerb(app, context, "fuse", "The forward and the backward plan, and every attempt with its reason",
-                           options, showPlan);
+                           options, showPlan, fusionSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/gate_report.h"
 
+#include "core/support/field_table.h"
 #include "core/support/visible_text.h"
 
 #include <algorithm>
@@ -18,12 +19,17 @@ std::string toString(const std::vector<GateReport>& gates) {
   return text;
 }
 
-Json toJson(const std::vector<GateReport>& gates) {
-  Json list = Json::array();
-  for (const GateReport& gate : gates)
-    list.push_back({{"gate", gate.gate}, {"isMet", gate.isMet}, {"sentence", gate.sentence}});
-  return list;
+static const FieldTable<GateReport>& fieldsOf(const GateReport*) {
+  static const FieldTable<GateReport> table(
+      {field("gate", &GateReport::gate, "As given."),
+       field("isMet", &GateReport::isMet, "What it guards against has not happened."),
+       field("sentence", &GateReport::sentence, "With the figures.")});
+  return table;
 }
+
+Json toJson(const std::vector<GateReport>& gates) { return fieldJson(gates); }
+
+Json gatesSchema() { return fieldSchema<std::vector<GateReport>>(); }
 
 Result<int> exitCodeOf(const std::vector<GateReport>& gates) {
   const auto first = std::ranges::find(gates, false, &GateReport::isMet);

@@ -19,6 +19,7 @@ struct GateReport {
 /// "FAILED median>+5%: ...", one line each.
 std::string toString(const std::vector<GateReport>& gates);
 Json toJson(const std::vector<GateReport>& gates);
+Json gatesSchema();
 
 /// Errors (ExpectationNotMet): how many failed, and the first of them.
 Result<int> exitCodeOf(const std::vector<GateReport>& gates);

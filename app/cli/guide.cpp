@@ -4,6 +4,7 @@
 #include "app/cli/table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -76,12 +77,19 @@ Result<int> showGuide(const GuideOptions& options, Context& context) {
   return 0;
 }
 
+Json guideSchema() {
+  return schema::object(
+      {{"topics", schema::list(schema::object({{"name", schema::text("A page, or the code of a problem.")},
+                                               {"title", schema::text("Its heading.")},
+                                               {"text", schema::text("Markdown.")}}))}});
+}
+
 }  // namespace
 
 void addGuideVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<GuideOptions>();
   CLI::App* verb = addVerb(app, context, "guide", "First steps, how times are measured, and what each problem means",
-                           options, showGuide);
+                           options, showGuide, guideSchema);
   verb->add_option("TOPIC", options->topic, "A page, or the code of a problem such as shape-mismatch");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }

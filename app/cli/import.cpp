@@ -7,6 +7,7 @@
 #include "core/profile/run_file.h"
 #include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/support/output_schema.h"
 #include "core/support/visible_text.h"
 #include "core/tensor/safetensors.h"
 
@@ -87,6 +88,14 @@ Result<int> importPipeline(const ImportOptions& options, Context& context) {
   return weights ? Result<int>(0) : weights.error();
 }
 
+Json importSchema() {
+  return schema::object(
+      {{"file", schema::text("Where it was written; empty: nowhere.")},
+       {"notes", schema::list(schema::text("What a model does not say, or a pipeline does not hold."))},
+       {"tensors", schema::texts("The weights of the model.")},
+       {"text", schema::text("The pipeline file.")}});
+}
+
 }  // namespace
 
 void addImportVerb(CLI::App& app, Context& context) {
@@ -95,7 +104,7 @@ void addImportVerb(CLI::App& app, Context& context) {
       app, context, "import",
       "Takes the pipeline out of a file that was made of it: a module of TransformerEngine, a picture, a run; or "
       "out of the graph of an ONNX model",
-      options, importPipeline);
+      options, importPipeline, importSchema);
   verb->add_option(
           "FILE", options->file,
           "What was exported (*.py, *.svg, *.png, *.html, *.onnx), a run (*.fuserun), or another model (*.onnx)")

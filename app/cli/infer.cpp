@@ -3,6 +3,7 @@
 #include "app/cli/pipeline_options.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -63,10 +64,7 @@ Json toJson(const Graph& graph) {
   Json outputs = Json::array();
   for (const GraphOutput& output : graph.outputs())
     outputs.push_back({{"name", output.name}, {"from", graph.value(output.value).name}});
-  return {{"pass", nameOf(graph.pass())},
-          {"edges", edges},
-          {"ops", ops},
-          {"outputs", outputs}};
+  return {{"pass", nameOf(graph.pass())}, {"edges", edges}, {"ops", ops}, {"outputs", outputs}};
 }
 
 void addTensorRow(Table& table, const std::string& name, const char* role, const TensorSpec& spec) {
@@ -125,11 +123,43 @@ Result<int> infer(const InferOptions& options, Context& context) {
   return 0;
 }
 
+schema::Fields tensorFields() {
+  return {{"name", schema::text("Of the tensor.")},
+          {"dtype", schema::choice({"f32", "f16", "bf16", "i64"})},
+          {"shape", schema::list({{"type", "integer"}})},
+          {"bytes", schema::integer("Of its data.")}};
+}
+
+Json edgeSchema() {
+  schema::Fields fields = tensorFields();
+  fields.emplace_back("producer", schema::orNull(schema::text("An op; null: a pipeline input.")));
+  fields.emplace_back("readers", schema::texts());
+  fields.emplace_back("needsGradient", schema::flag("In training."));
+  return schema::object(fields);
+}
+
+Json inferSchema() {
+  const Json op = schema::object({{"id", schema::text("Of the basic op.")},
+                                  {"owner", schema::text("The op of the file that it came from.")},
+                                  {"op", schema::text("Its name in the library.")},
+                                  {"inputs", schema::texts()},
+                                  {"outputs", schema::texts()},
+                                  {"parameters", schema::list(schema::object(tensorFields()))},
+                                  {"flopsForward", schema::integer("Of one call.")},
+                                  {"flopsBackward", schema::integer("Of one call; 0: takes no part.")}});
+  return schema::object({{"pass", schema::choice({"forward", "train"})},
+                         {"edges", schema::list(edgeSchema())},
+                         {"ops", schema::list(op)},
+                         {"outputs", schema::list(schema::object({{"name", schema::text("Of the output.")},
+                                                                  {"from", schema::text("An edge.")}}))}});
+}
+
 }  // namespace
 
 void addInferVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<InferOptions>();
-  CLI::App* verb = addVerb(app, context, "infer", "Shape, dtype, bytes and FLOPs on every edge and op", options, infer);
+  CLI::App* verb =
+      addVerb(app, context, "infer", "Shape, dtype, bytes and FLOPs on every edge and op", options, infer, inferSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
 }

@@ -5,6 +5,7 @@
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
 #include "core/support/atomic_file.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 
 #include <fmt/format.h>
@@ -62,12 +63,22 @@ Result<int> writeTemplate(const NewOptions& options, Context& context) {
   return 0;
 }
 
+Json newSchema() {
+  Json both = schema::object({{"template", schema::text("Its name.")},
+                              {"file", schema::text("Where it was written; empty: nowhere.")},
+                              {"text", schema::text("The pipeline.")}});
+  Json names =
+      schema::object({{"templates", schema::list(schema::object({{"name", schema::text("For `new`.")},
+                                                                 {"summary", schema::text("One sentence.")}}))}});
+  return {{"oneOf", Json::array({names, both})}};
+}
+
 }  // namespace
 
 void addNewVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<NewOptions>();
   CLI::App* verb = addVerb(app, context, "new", "Writes a pipeline from a template; without a name lists the templates",
-                           options, writeTemplate);
+                           options, writeTemplate, newSchema);
   verb->add_option("TEMPLATE", options->name, "The template");
   verb->add_option("-o,--output", options->file, "The file to write; without it standard output")->type_name("FILE");
   verb->add_flag("--force", options->replaces, "Replaces the file where it exists");

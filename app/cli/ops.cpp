@@ -5,9 +5,45 @@
 #include "core/fusion/operation_cost.h"
 #include "core/fusion/rule_text.h"
 #include "core/ops/catalog.h"
+#include "core/support/field_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+namespace fuseline {
+
+/// A port or a parameter.
+template <class Named>
+static FieldTable<Named> portFields() {
+  return FieldTable<Named>({field("name", &Named::name, "Name of the port."),
+                            field("shape", &Named::shape, "Symbolic."), field("help", &Named::help, "What it is.")});
+}
+
+static const FieldTable<Port>& fieldsOf(const Port*) {
+  static const FieldTable<Port> table = portFields<Port>();
+  return table;
+}
+
+static const FieldTable<ParameterSpec>& fieldsOf(const ParameterSpec*) {
+  static const FieldTable<ParameterSpec> table = portFields<ParameterSpec>();
+  return table;
+}
+
+static const FieldTable<Work>& fieldsOf(const Work*) {
+  static const FieldTable<Work> table({field("flops", &Work::flops, "Floating-point operations."),
+                                       field("bytes", &Work::bytes, "Least memory traffic.")});
+  return table;
+}
+
+static const FieldTable<OperationCost>& fieldsOf(const OperationCost*) {
+  static const FieldTable<OperationCost> table(
+      {derived<OperationCost>(
+           "x", [](const OperationCost&) { return toString(sampleInput()); }, "The input that was assumed."),
+       field("forward", &OperationCost::forward), field("backward", &OperationCost::backward)});
+  return table;
+}
+
+}  // namespace fuseline
 
 namespace fuseline::cli {
 
@@ -33,57 +69,49 @@ std::string defaultText(const AttributeSpec& attribute) {
   return value.empty() ? "not set" : value;
 }
 
-Json portsJson(const std::vector<Port>& ports) {
-  Json list = Json::array();
-  for (const Port& port : ports) list.push_back({{"name", port.name}, {"shape", port.shape}, {"help", port.help}});
-  return list;
+std::vector<std::string> fusionsOf(const FusibleOperation& op) {
+  std::vector<std::string> names;
+  for (const FusionRule* rule : rulesFor(op)) names.push_back(rule->name);
+  return names;
 }
 
-Json attributesJson(const FusibleOperation& op) {
-  Json list = Json::array();
-  for (const AttributeSpec& attribute : op.attributes)
-    list.push_back({{"name", attribute.name},
-                    {"type", typeName(attribute.type)},
-                    {"isRequired", attribute.isRequired()},
-                    {"default", toString(attribute.defaultValue)},
-                    {"range", rangeText(attribute)},
-                    {"help", attribute.help}});
-  return list;
+const FieldTable<AttributeSpec>& attributeFields() {
+  using Spec = AttributeSpec;
+  static const FieldTable<Spec> table(
+      {field("name", &Spec::name, "In the file."),
+       derived<Spec>(
+           "type", [](const Spec& spec) { return typeName(spec.type); }, "Type of the value."),
+       derived<Spec>("isRequired", &Spec::isRequired, "It has no default."),
+       derived<Spec>(
+           "default", [](const Spec& spec) { return toString(spec.defaultValue); }, "Empty: none."),
+       derived<Spec>("range", rangeText, "Allowed values."), field("help", &Spec::help, "What it does.")});
+  return table;
 }
 
-Json parametersJson(const FusibleOperation& op) {
-  Json list = Json::array();
-  for (const ParameterSpec& parameter : op.parameters)
-    list.push_back({{"name", parameter.name}, {"shape", parameter.shape}, {"help", parameter.help}});
-  return list;
+Field<FusibleOperation> attributesField() {
+  return {"attributes", schema::list(attributeFields().schema()), [](const FusibleOperation& op) {
+            Json list = Json::array();
+            for (const AttributeSpec& spec : op.attributes) list.push_back(attributeFields().toJson(spec));
+            return list;
+          }};
 }
 
-Json costJson(const OperationCost& cost) {
-  const auto work = [](const Work& part) { return Json{{"flops", part.flops}, {"bytes", part.bytes}}; };
-  return {{"x", toString(sampleInput())}, {"forward", work(cost.forward)}, {"backward", work(cost.backward)}};
+const FieldTable<FusibleOperation>& operationFields() {
+  using Op = FusibleOperation;
+  static const FieldTable<Op> table(
+      {field("name", &Op::name, "In the file."), field("category", &Op::category, "In the palette."),
+       field("summary", &Op::summary, "One sentence."), field("formula", &Op::formula, "Forward."),
+       field("derivative", &Op::derivative, "Backward."), field("source", &Op::source, "Source of the mathematics."),
+       field("details", &Op::details, "Lines; mostly empty."), derived<Op>("cost", sampleCost),
+       derived<Op>("isComposite", &Op::isComposite, "It becomes several basic ops."), field("inputs", &Op::inputs),
+       field("parameters", &Op::parameters), field("outputs", &Op::outputs), field("residuals", &Op::residuals),
+       attributesField(), derived<Op>("fusions", fusionsOf)});
+  return table;
 }
 
-Json toJson(const FusibleOperation& op) {
-  Json fusions = Json::array();
-  for (const FusionRule* rule : rulesFor(op)) fusions.push_back(rule->name);
-  Json cost;
-  if (const auto sample = sampleCost(op)) cost = costJson(*sample);
-  return {{"name", op.name},
-          {"category", op.category},
-          {"summary", op.summary},
-          {"formula", op.formula},
-          {"derivative", op.derivative},
-          {"source", op.source},
-          {"details", op.details},
-          {"cost", cost},
-          {"isComposite", op.isComposite()},
-          {"inputs", portsJson(op.inputs)},
-          {"parameters", parametersJson(op)},
-          {"outputs", portsJson(op.outputs)},
-          {"residuals", portsJson(op.residuals)},
-          {"attributes", attributesJson(op)},
-          {"fusions", fusions}};
-}
+Json toJson(const FusibleOperation& op) { return operationFields().toJson(op); }
+
+Json opsSchema() { return schema::object({{"ops", schema::list(operationFields().schema())}}); }
 
 void printList(Context& context) {
   Table table({{"op", Align::Left}, {"", Align::Left}});
@@ -171,7 +199,7 @@ Result<int> showOps(const OpsOptions& options, Context& context) {
 void addOpsVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<OpsOptions>();
   CLI::App* verb =
-      addVerb(app, context, "ops", "The op library; with a name everything about one op", options, showOps);
+      addVerb(app, context, "ops", "The op library; with a name everything about one op", options, showOps, opsSchema);
   verb->add_option("NAME", options->name, "An op");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }

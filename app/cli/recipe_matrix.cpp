@@ -7,6 +7,8 @@
 #include "app/cli/terminal.h"
 #include "core/quant/small_layers.h"
 #include "core/runtime/quantized_linears.h"
+#include "core/support/field_table.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -201,6 +203,23 @@ Result<int> runRecipes(const MatrixRequest& request, Context& context, const std
   if (std::ranges::any_of(rows, isPartial) || cancel.stop_requested())
     return Error{"The run was cancelled.", ErrorKind::RunFailed};
   return 0;
+}
+
+/// `--recipe all`, or a list.
+Json matrixSchema() {
+  const Json row = schema::object(
+      {{"recipe", schema::text("Its name.")},
+       {"fits", schema::flag("It ran.")},
+       {"reason", schema::text("Why it does not fit, or not everywhere; mostly empty.")},
+       {"record", schema::orNull(fieldSchema<RunRecord>())},
+       {"numerics", schema::orNull(fieldSchema<NumericsReport>())},
+       {"timeRatio", schema::orNull(schema::number("The time over that of the first row, round by round."))},
+       {"timeRatioLow", schema::orNull(schema::number("The lower end of its 95 % confidence interval."))},
+       {"timeRatioHigh", schema::orNull(schema::number("The upper end."))},
+       {"fusions", schema::integer("Fused entries of both passes.")},
+       {"linears", schema::integer("Linear ops.")},
+       {"quantizedLinears", schema::integer("Of them those that the recipe quantizes.")}});
+  return schema::object({{"recipes", schema::list(row)}});
 }
 
 }  // namespace fuseline::cli

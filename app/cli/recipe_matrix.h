@@ -26,4 +26,7 @@ struct MatrixRequest {
 /// Runs all of them interleaved, and prints. Errors: no recipe can run.
 Result<int> runRecipes(const MatrixRequest& request, Context& context, const std::stop_token& cancel);
 
+/// Of what it prints as JSON.
+Json matrixSchema();
+
 }  // namespace fuseline::cli

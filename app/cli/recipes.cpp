@@ -3,9 +3,37 @@
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 #include "core/quant/recipe.h"
+#include "core/support/field_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+namespace fuseline {
+
+static const FieldTable<AttributeSpec>& fieldsOf(const AttributeSpec*) {
+  using Spec = AttributeSpec;
+  static const FieldTable<Spec> table(
+      {field("name", &Spec::name, "For --recipe-set."),
+       derived<Spec>(
+           "type", [](const Spec& spec) { return typeName(spec.type); }, "Type of its values."),
+       derived<Spec>(
+           "default", [](const Spec& spec) { return toString(spec.defaultValue); }, "As text."),
+       field("choices", &Spec::choices), field("help", &Spec::help, "What it does.")});
+  return table;
+}
+
+static const FieldTable<RecipeDefinition>& fieldsOf(const RecipeDefinition*) {
+  using Definition = RecipeDefinition;
+  static const FieldTable<Definition> table(
+      {field("name", &Definition::name, "For --recipe."), field("summary", &Definition::summary, "One sentence."),
+       field("source", &Definition::source, "Source of the mathematics."),
+       derived<Definition>("hardware", &hardwareText, "GPUs that its GEMMs need."),
+       field("hasState", &Definition::hasState, "Scales follow from earlier steps."),
+       field("fields", &Definition::fields)});
+  return table;
+}
+
+}  // namespace fuseline
 
 namespace fuseline::cli {
 
@@ -15,22 +43,6 @@ struct RecipesOptions {
   std::string name;
   bool asJson = false;
 };
-
-Json toJson(const AttributeSpec& field) {
-  return {{"name", field.name},
-          {"type", typeName(field.type)},
-          {"default", toString(field.defaultValue)},
-          {"choices", field.choices},
-          {"help", field.help}};
-}
-
-Json toJson(const RecipeDefinition& recipe) {
-  Json fields = Json::array();
-  for (const AttributeSpec& field : recipe.fields) fields.push_back(toJson(field));
-  return {{"name", recipe.name},         {"summary", recipe.summary},
-          {"source", recipe.source},     {"hardware", hardwareText(recipe)},
-          {"hasState", recipe.hasState}, {"fields", std::move(fields)}};
-}
 
 void printList(Context& context) {
   Table table({{"recipe", Align::Left}, {"", Align::Left}});
@@ -59,7 +71,7 @@ void printDetails(const RecipeDefinition& recipe, Context& context) {
 
 void print(const std::vector<const RecipeDefinition*>& recipes, Context& context) {
   Json list = Json::array();
-  for (const RecipeDefinition* recipe : recipes) list.push_back(toJson(*recipe));
+  for (const RecipeDefinition* recipe : recipes) list.push_back(fieldJson(*recipe));
   printJson(context, {{"recipes", std::move(list)}});
 }
 
@@ -80,12 +92,14 @@ Result<int> showRecipes(const RecipesOptions& options, Context& context) {
   return 0;
 }
 
+Json recipesSchema() { return schema::object({{"recipes", fieldSchema<std::vector<RecipeDefinition>>()}}); }
+
 }  // namespace
 
 void addRecipesVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<RecipesOptions>();
   CLI::App* verb = addVerb(app, context, "recipes", "The quantization recipes; with a name everything about one",
-                           options, showRecipes);
+                           options, showRecipes, recipesSchema);
   verb->add_option("NAME", options->name, "A recipe, or how its name begins");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }

@@ -4,6 +4,7 @@
 
 #include "app/cli/table.h"
 #include "core/fusion/rule_text.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -138,6 +139,24 @@ Json modelJson(const DeviceModel& device) {
   return {{"bandwidthGBps", device.bandwidthBytesPerSecond / 1e9},
           {"launchUs", device.launchSeconds * 1e6},
           {"source", device.source}};
+}
+
+/// What a rule did in the pipeline that was named.
+Json useSchema() {
+  return schema::object(
+      {{"standing", schema::choice({"tried", "outside book", "outside pass"})},
+       {"hits", schema::integer("Places where it fused.")},
+       {"misses", schema::integer("Places where it did not.")},
+       {"switchedOff", schema::integer("Of these, where it is switched off.")},
+       {"bytesSaved", schema::integer("Of the least memory traffic, by all hits.")},
+       {"launchesSaved", schema::integer("By all hits.")},
+       {"predictedNs", schema::orNull(schema::number("What that is worth by the model; null: there is none."))}});
+}
+
+Json modelSchema() {
+  return schema::object({{"bandwidthGBps", schema::number("Of memory.")},
+                         {"launchUs", schema::number("Of one launch.")},
+                         {"source", schema::text("Where both come from.")}});
 }
 
 }  // namespace fuseline::cli

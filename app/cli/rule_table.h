@@ -19,5 +19,8 @@ std::string ruleUseText(const RuleUse& use, const Graph& graph, const DeviceMode
 Json useJson(const RuleUse& use, const DeviceModel& device);
 /// Null: it is not known.
 Json modelJson(const DeviceModel& device);
+/// Their schemas.
+Json useSchema();
+Json modelSchema();
 
 }  // namespace fuseline::cli

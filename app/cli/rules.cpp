@@ -5,6 +5,7 @@
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 #include "core/fusion/rule_text.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -135,6 +136,25 @@ void addOptionsOfPlans(CLI::App& verb, RulesOptions& options, CLI::Option* pipel
     if (std::ranges::find(others, option) == others.end() && !option->check_name("--json")) option->needs(pipeline);
 }
 
+Json rulesSchema() {
+  const Json step = schema::object({{"role", schema::text("Of the step.")},
+                                    {"accepts", schema::text("In words.")},
+                                    {"operations", schema::texts()},
+                                    {"repeat", schema::choice({"once", "optional", "oneOrMore", "zeroOrMore"})}});
+  return schema::object({{"rules", schema::list(schema::object(
+                                       {{"name", schema::text("For --without.")},
+                                        {"pass", schema::choice({"joint", "forward", "backward"})},
+                                        {"origin", schema::choice({"te", "fuseline"})},
+                                        {"summary", schema::text("What is saved, and why it is legal.")},
+                                        {"chain", schema::list(step)},
+                                        {"conditions", schema::texts()},
+                                        {"becomes", schema::text("The kernel.")},
+                                        {"hardware", schema::text("What it needs of a GPU; empty: nothing.")},
+                                        {"price", schema::text("Why it is used on request only; empty: it has none.")},
+                                        {"use", schema::orNull(useSchema())}}))},
+                         {"model", schema::orNull(modelSchema())}});
+}
+
 }  // namespace
 
 void addRulesVerb(CLI::App& app, Context& context) {
@@ -143,7 +163,7 @@ void addRulesVerb(CLI::App& app, Context& context) {
       addVerb(app, context, "rules",
               "The fusion rule book; with a name everything about one rule; with --in what each did in a pipeline, and "
               "what that is predicted to save",
-              options, showRules);
+              options, showRules, rulesSchema);
   verb->add_option("NAME", options->name, "A rule");
   CLI::Option* const pipeline =
       verb->add_option("--in", options->file, "A pipeline, *.fuseline: hits, misses and savings in it")

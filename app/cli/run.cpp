@@ -15,6 +15,8 @@
 #include "core/quant/recipe_list.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/atomic_file.h"
+#include "core/support/field_table.h"
+#include "core/support/output_schema.h"
 #include "core/tensor/safetensors.h"
 
 #include <algorithm>
@@ -304,6 +306,15 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
       "--no-numerics", [&options] { options.wantsNumerics = false; }, "Not of several recipes either");
 }
 
+Json runSchema() {
+  const Json one = schema::object({{"record", fieldSchema<RunRecord>()},
+                                   {"comparison", comparisonSchema()},
+                                   {"numerics", schema::orNull(fieldSchema<NumericsReport>())},
+                                   {"captured", fieldSchema<std::vector<TensorSummary>>()},
+                                   {"gates", gatesSchema()}});
+  return {{"oneOf", Json::array({one, matrixSchema(), capturableSchema()})}};
+}
+
 }  // namespace
 
 void addRunVerb(CLI::App& app, Context& context) {
@@ -311,7 +322,7 @@ void addRunVerb(CLI::App& app, Context& context) {
   CLI::App* verb = addVerb(
       app, context, "run",
       "Runs a pipeline unfused and fused, and prints one table; --recipe all, or a list of names, compares recipes",
-      options, runPipeline);
+      options, runPipeline, runSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addVariantsOption(*verb, *options);

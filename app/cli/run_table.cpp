@@ -8,6 +8,7 @@
 #include "core/profile/cold_costs.h"
 #include "core/profile/doubts.h"
 #include "core/profile/launch_wait.h"
+#include "core/support/field_table.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -16,6 +17,67 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+Field<ComparisonRow> statsField(std::string key, SampleStats ComparisonRow::*member) {
+  using Stats = SampleStats;
+  static const FieldTable<Stats> table(
+      {field("medianNs", &Stats::median, "Per round."), field("lowerQuartileNs", &Stats::lowerQuartile, "Per round."),
+       field("upperQuartileNs", &Stats::upperQuartile, "Per round."),
+       field("percentile5Ns", &Stats::percentile5, "Per round, interpolated as quartiles are."),
+       field("percentile95Ns", &Stats::percentile95, "Per round, interpolated as quartiles are."),
+       field("minimumNs", &Stats::minimum, "Per round."), field("count", &Stats::count, "Rounds.")});
+  return {std::move(key), schema::orNull(table.schema()),
+          [member](const ComparisonRow& row) { return (row.*member).count == 0 ? Json() : table.toJson(row.*member); }};
+}
+
+Field<ComparisonRow> efficiencyField(std::string key, Efficiency ComparisonRow::*member) {
+  return {std::move(key), efficiencySchema(), [member](const ComparisonRow& row) { return toJson(row.*member); }};
+}
+
+Field<ComparisonRow> speedupField() {
+  static const FieldTable<ComparisonRow> table(
+      {derived<ComparisonRow>(
+           "median", [](const ComparisonRow& row) { return row.speedup.median; },
+           "Unfused over fused, within a round."),
+       derived<ComparisonRow>(
+           "low", [](const ComparisonRow& row) { return row.speedup.low; }, "Of the 95 % interval."),
+       derived<ComparisonRow>(
+           "high", [](const ComparisonRow& row) { return row.speedup.high; }, "Of the 95 % interval."),
+       derived<ComparisonRow>("isSignificant", &ComparisonRow::isClear,
+                              "The interval excludes 1, and the plans differ here.")});
+  return {"speedup", schema::orNull(table.schema()), [](const ComparisonRow& row) {
+            return row.unfused.count > 0 && row.fused.count > 0 ? table.toJson(row) : Json();
+          }};
+}
+
+}  // namespace
+
+static const FieldTable<ComparisonRow>& fieldsOf(const ComparisonRow*) {
+  using Row = ComparisonRow;
+  static const FieldTable<Row> table(
+      {field("label", &Row::label, "The step."), field("phase", &Row::phase, "forward, backward, or empty for a sum."),
+       field("depth", &Row::depth, "1: a basic op beneath a fused one."), field("owners", &Row::owners),
+       field("isFused", &Row::isFused, "Several ops are fused."), field("isView", &Row::isView, "Nothing to do."),
+       field("isInBoth", &Row::isInBoth, "Both plans have this very step: its ratio is noise."),
+       field("note", &Row::note, "A remark; mostly empty."), statsField("unfused", &Row::unfused),
+       statsField("fused", &Row::fused), efficiencyField("unfusedEfficiency", &Row::unfusedEfficiency),
+       efficiencyField("fusedEfficiency", &Row::fusedEfficiency), speedupField(),
+       field("bytesSaved", &Row::bytesSaved, "Least traffic."),
+       field("launchesSaved", &Row::launchesSaved, "Device launches.")});
+  return table;
+}
+
+static const FieldTable<Comparison>& fieldsOf(const Comparison*) {
+  static const FieldTable<Comparison> table(
+      {field("rows", &Comparison::rows), field("sum", &Comparison::sum), field("endToEnd", &Comparison::endToEnd)});
+  return table;
+}
+
+}  // namespace fuseline
 
 namespace fuseline::cli {
 
@@ -360,49 +422,12 @@ class RunTable {
   ColumnUnit m_bytes;
 };
 
-Json statsJson(const SampleStats& stats) {
-  if (stats.count == 0) return nullptr;
-  return {{"medianNs", stats.median},
-          {"lowerQuartileNs", stats.lowerQuartile},
-          {"upperQuartileNs", stats.upperQuartile},
-          {"percentile5Ns", stats.percentile5},
-          {"percentile95Ns", stats.percentile95},
-          {"minimumNs", stats.minimum},
-          {"count", stats.count}};
-}
-
-Json rowJson(const ComparisonRow& row) {
-  const bool hasBoth = row.unfused.count > 0 && row.fused.count > 0;
-  const Json speedup = hasBoth ? Json{{"median", row.speedup.median},
-                                      {"low", row.speedup.low},
-                                      {"high", row.speedup.high},
-                                      {"isSignificant", row.isClear()}}
-                               : Json(nullptr);
-  return {{"label", row.label},
-          {"phase", row.phase},
-          {"depth", row.depth},
-          {"owners", row.owners},
-          {"isFused", row.isFused},
-          {"isView", row.isView},
-          {"isInBoth", row.isInBoth},
-          {"note", row.note},
-          {"unfused", statsJson(row.unfused)},
-          {"fused", statsJson(row.fused)},
-          {"unfusedEfficiency", fuseline::toJson(row.unfusedEfficiency)},
-          {"fusedEfficiency", fuseline::toJson(row.fusedEfficiency)},
-          {"speedup", speedup},
-          {"bytesSaved", row.bytesSaved},
-          {"launchesSaved", row.launchesSaved}};
-}
-
 }  // namespace
 
 std::string runTable(const RunRecord& record, bool hasColour) { return RunTable(record, hasColour).text(); }
 
-Json toJson(const Comparison& comparison) {
-  Json rows = Json::array();
-  for (const ComparisonRow& row : comparison.rows) rows.push_back(rowJson(row));
-  return {{"rows", rows}, {"sum", rowJson(comparison.sum)}, {"endToEnd", rowJson(comparison.endToEnd)}};
-}
+Json comparisonSchema() { return fieldSchema<Comparison>(); }
+
+Json toJson(const Comparison& comparison) { return fieldJson(comparison); }
 
 }  // namespace fuseline::cli

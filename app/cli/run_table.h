@@ -13,5 +13,6 @@ std::string runTable(const RunRecord& record, bool hasColour);
 
 /// The rows, the sum and the end-to-end row, with medians, quartiles and confidence intervals.
 Json toJson(const Comparison& comparison);
+Json comparisonSchema();
 
 }  // namespace fuseline::cli

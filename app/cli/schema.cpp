@@ -1,9 +1,9 @@
 // fuseline schema: the JSON Schema of the pipeline file, or of what a verb prints with --json.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/output_schemas.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
 #include "core/quant/recipe.h"
+#include "core/support/output_schema.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,10 +17,10 @@ struct SchemaOptions {
   bool asJson = false;
 };
 
-Error unknownVerb(const std::string& verb) {
+Error unknownVerb(const std::string& verb, const Context& context) {
   std::vector<std::string> names;
-  for (const auto& [name, schema] : outputSchemas()) names.push_back(name);
-  return {fmt::format("schema --of {}: there is no such verb. There is: {}.", verb, fmt::join(names, ", ")),
+  for (const auto& [name, schema] : context.schemas) names.push_back(name);
+  return {fmt::format("schema --of {}: there is no such verb. Valid values: {}.", verb, fmt::join(names, ", ")),
           ErrorKind::Usage};
 }
 
@@ -29,20 +29,25 @@ Result<int> showSchema(const SchemaOptions& options, Context& context) {
     printJson(context, pipelineSchema(recipeSchema()));
     return 0;
   }
-  for (const auto& [verb, schema] : outputSchemas())
+  for (const auto& [verb, schema] : context.schemas)
     if (verb == options.verb) {
-      printJson(context, schema);
+      Json headed = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                     {"title", "fuseline " + verb + " --json"}};
+      headed.update(schema());
+      printJson(context, headed);
       return 0;
     }
-  return unknownVerb(options.verb);
+  return unknownVerb(options.verb, context);
 }
+
+Json schemaOfSchemas() { return schema::any("A JSON Schema."); }
 
 }  // namespace
 
 void addSchemaVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<SchemaOptions>();
   CLI::App* verb = addVerb(app, context, "schema", "The JSON Schema of the pipeline file, or of a verb's --json",
-                           options, showSchema);
+                           options, showSchema, schemaOfSchemas);
   verb->add_option("--of", options->verb, "A verb")->type_name("VERB");
   verb->add_flag("--json", options->asJson, "Accepted everywhere; a schema is always JSON");
 }

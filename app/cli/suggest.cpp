@@ -7,6 +7,7 @@
 #include "core/document/file_format.h"
 #include "core/edit/apply_edit.h"
 #include "core/plan/suggestions.h"
+#include "core/support/output_schema.h"
 #include "core/support/visible_text.h"
 
 #include <fmt/format.h>
@@ -118,12 +119,14 @@ Result<int> suggest(const SuggestOptions& options, Context& context) {
   return applyOne(options, std::move(pipeline->loaded.document), found, context);
 }
 
+Json suggestSchema() { return schema::object({{"suggestions", schema::list(suggestionSchema())}}); }
+
 }  // namespace
 
 void addSuggestVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<SuggestOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "suggest", "Edits after which the plan needs less, each of them tried", options, suggest);
+  CLI::App* verb = addVerb(app, context, "suggest", "Edits after which the plan needs less, each of them tried",
+                           options, suggest, suggestSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);

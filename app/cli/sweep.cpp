@@ -200,7 +200,7 @@ void addSweepVerb(CLI::App& app, Context& context) {
   options->spec.measuresRoofs = false;  // at every point anew, unless somebody asks for it
   CLI::App* verb =
       addVerb(app, context, "sweep", "Measures a pipeline at many sizes, and says from which on fusing is faster",
-              options, sweepSizes);
+              options, sweepSizes, sweepSchema);
   verb->add_option("--over", options->axes,
                    "An axis: M=128:16384:x2, M=128:1024:+128, M=512,1024,4096, recipe=none,mxfp8. Several give the "
                    "grid; break-even points lie on the first")

@@ -9,6 +9,7 @@
 #include "core/lowering/folded_diagnostics.h"
 #include "core/plan/repair.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/support/output_schema.h"
 #include "core/support/visible_text.h"
 
 #include <algorithm>
@@ -152,13 +153,29 @@ Result<int> validate(const ValidateOptions& options, Context& context) {
   return options.repairs ? repairOne(options, context) : validateFiles(options, context);
 }
 
+Json validateSchema() {
+  const Json repaired = schema::object({{"code", schema::text("Of the error.")},
+                                        {"pointer", schema::text("JSON pointer, where the error was.")},
+                                        {"message", schema::text("Of the error.")},
+                                        {"repair", schema::text("What was done.")}});
+  const schema::Fields plain = {{"file", schema::text("As given.")},
+                                {"isValid", schema::flag("There is no error.")},
+                                {"diagnostics", diagnosticsSchema()}};
+  schema::Fields afterRepair = plain;
+  afterRepair.insert(afterRepair.end(),
+                     {{"repaired", schema::list(repaired)}, {"text", schema::text("The pipeline as it is now.")}});
+  const Json several = schema::object(
+      {{"isValid", schema::flag("There is no error in any.")}, {"files", schema::list(schema::object(plain))}});
+  return {{"oneOf", Json::array({schema::object(plain), schema::object(afterRepair), several})}};
+}
+
 }  // namespace
 
 void addValidateVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ValidateOptions>();
   options->spec.device = "reference";  // no kernel is asked for
   CLI::App* verb = addVerb(app, context, "validate", "Every problem of pipelines, each with its place and a repair",
-                           options, validate);
+                           options, validate, validateSchema);
   verb->add_option("FILE", options->files, "The pipelines, *.fuseline")->required();
   addReadingOptions(*verb, *options);
   addAnnotateOption(*verb, options->annotates);

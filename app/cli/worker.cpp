@@ -1,6 +1,7 @@
 // fuseline worker: the runner behind the designer. JSON lines on the standard streams.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/verbs.h"
+#include "core/worker/protocol.h"
 #include "core/worker/server.h"
 
 #include <cstdlib>
@@ -25,7 +26,8 @@ Result<int> serve(const WorkerOptions&, Context& context) {
 
 void addWorkerVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<WorkerOptions>();
-  CLI::App* verb = addVerb(app, context, "worker", "Serves runs as JSON lines on the standard streams", options, serve);
+  CLI::App* verb = addVerb(app, context, "worker", "Serves runs as JSON lines on the standard streams", options, serve,
+                           workerEventSchema);
   verb->add_flag("--json", options->asJson, "Accepted everywhere; the worker always speaks JSON");
 }
 

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/fusion/instance_lines.h"
+#include "core/fusion/report_schema.h"
 #include "core/quant/apply_recipe.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -231,6 +233,27 @@ class DotPass {
   std::vector<std::string> m_closed;  // by node
 };
 
+Json savingSchema() {
+  return schema::orNull(schema::object(
+      {{"bytes", schema::integer("Memory traffic saved at least, by the model.")},
+       {"launches", schema::integer("Launches saved: a step counts as one, but for what the device says of it.")},
+       {"predictedNs", schema::orNull(schema::number("What they are worth; null: no device was measured."))}}));
+}
+
+Json gainSchema() {
+  return schema::orNull(schema::object({{"gainNs", schema::number("Median of unfused minus fused; negative: slower.")},
+                                        {"speedup", schema::number("Unfused over fused, within a round.")},
+                                        {"speedupLow", schema::number("Of the 95 % interval.")},
+                                        {"speedupHigh", schema::number("Of the 95 % interval.")},
+                                        {"device", schema::text("Where it was measured.")}}));
+}
+
+Json deviceModelSchema() {
+  return schema::orNull(schema::object({{"bandwidthBytesPerSecond", schema::number("Of memory.")},
+                                        {"launchSeconds", schema::number("Of one launch.")},
+                                        {"source", schema::text("Who measured it.")}}));
+}
+
 }  // namespace
 
 std::string toText(const Graph& graph, const std::vector<FusedOperation>& list) {
@@ -264,6 +287,45 @@ Json toJson(const Graph& graph, const FusionReport& report) {
   json["attempts"] = attemptsJson(graph, report);
   json["device"] = toJson(report.device);
   return json;
+}
+
+Json attemptSchema() {
+  schema::Fields fields = {{"rule", schema::text("That was tried.")},
+                           {"pass", schema::choice({"joint", "forward", "backward"})},
+                           {"ops", schema::texts()}};
+  fields.emplace_back("stepsMatched", schema::integer("Of the rule's chain."));
+  fields.emplace_back(
+      "outcome", schema::choice({"fused", "broken chain", "outside use", "condition failed", "taken by another fusion",
+                                 "no kernel on this device", "switched off", "on request", "measured slower"}));
+  fields.emplace_back("explanation", schema::text("One sentence with actual values."));
+  fields.emplace_back("request",
+                      schema::text("For --with, where the fusion is possible but left to the user; else empty."));
+  fields.emplace_back("repairs", schema::texts());
+  fields.emplace_back("saving", savingSchema());
+  fields.emplace_back("measured", gainSchema());
+  Json instances = schema::texts();
+  instances["description"] =
+      "First ops of this attempt and of all that say the same of other instances of a block; empty: an earlier attempt "
+      "has them.";
+  fields.emplace_back("instances", std::move(instances));
+  return schema::object(fields);
+}
+
+Json fusionSchema() {
+  const Json entry = schema::object({{"name", schema::text("The rule, or the op.")},
+                                     {"rule", schema::orNull(schema::text("null: a basic op."))},
+                                     {"ops", schema::texts()}});
+  return schema::object(
+      {{"rules", schema::choice({"te", "all"})},
+       {"forward", schema::list(entry)},
+       {"backward", schema::list(entry)},
+       {"handOvers",
+        schema::list(schema::object(
+            {{"name",
+              schema::text("What the step that makes it quantizes; after \"amax:\", what it finds the amax of.")},
+             {"ops", schema::texts()}}))},
+       {"attempts", schema::list(attemptSchema())},
+       {"device", deviceModelSchema()}});
 }
 
 std::string toDot(const Graph& graph, const FusionReport& report) {

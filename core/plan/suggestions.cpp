@@ -7,6 +7,7 @@
 #include "core/plan/suggestions/sources.h"
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
+#include "core/support/output_schema.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -318,6 +319,30 @@ Json toJson(const Suggestion& suggestion, const DeviceModel& device) {
           {"predictedSavedNs", ns ? Json(*ns) : Json()},
           {"estimatedFp8SavedUs", suggestion.fp8SavedUs},
           {"plans", toJson(suggestion.plans)}};
+}
+
+Json suggestionSchema() {
+  Json needs =
+      schema::object({{"bytesMoved", schema::integer("By all steps, at least.")},
+                      {"launches", schema::integer("Steps of the plan; a device may launch several kernels for one.")},
+                      {"savedForBackwardBytes", schema::integer("What forward keeps.")},
+                      {"peakBytes", schema::integer("Of the plan's memory.")},
+                      {"flops", schema::integer("Of all steps.")},
+                      {"quantizedFlops", schema::integer("Of them in steps that multiply quantized matrices.")}});
+  Json plans = schema::mapOf(schema::texts());
+  plans["description"] = "By list, forward, backward or handOvers: what goes (-) and what comes (+).";
+  return schema::object(
+      {{"kind", schema::choice({"same results", "changes behaviour"})},
+       {"label", schema::text("What to do.")},
+       {"op", schema::text("Where; empty: it concerns the whole pipeline.")},
+       {"source", schema::text("Who proposed it.")},
+       {"effects", schema::texts()},
+       {"caution", schema::text("What else there is to know; may be empty.")},
+       {"before", needs},
+       {"after", needs},
+       {"predictedSavedNs", schema::orNull(schema::number("Of traffic and launches; null: no device was measured."))},
+       {"estimatedFp8SavedUs", schema::number("By 8-bit products, by the data sheet of an H200.")},
+       {"plans", plans}});
 }
 
 }  // namespace fuseline

@@ -69,5 +69,6 @@ inline constexpr std::size_t kMostTried = 200;
 std::vector<std::string> effectsOf(const Suggestion& suggestion, const DeviceModel& device = {});
 
 Json toJson(const Suggestion& suggestion, const DeviceModel& device = {});
+Json suggestionSchema();
 
 }  // namespace fuseline

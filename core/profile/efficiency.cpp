@@ -1,6 +1,7 @@
 // Names and JSON of what a step made of its device.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/efficiency.h"
+#include "core/support/output_schema.h"
 
 #include <fmt/format.h>
 
@@ -26,6 +27,16 @@ Json toJson(const Efficiency& efficiency) {
           {"leastNs", orNull(efficiency.leastNs)},
           {"timesFromRoof", orNull(efficiency.timesFromRoof())},
           {"bound", efficiency.boundName()}};
+}
+
+Json efficiencySchema() {
+  return schema::orNull(schema::object(
+      {{"flopsPerByte", schema::orNull(schema::number("Operations over the least traffic; null: there are none."))},
+       {"gbps", schema::number("Of the least traffic, in 1e9 bytes a second.")},
+       {"gflops", schema::number("Of the operations by definition, in 1e9 a second.")},
+       {"leastNs", schema::orNull(schema::number("That the roofs allow, step by step; null: no roofs."))},
+       {"timesFromRoof", schema::orNull(schema::number("The median time over it."))},
+       {"bound", schema::text("memory, f32, bf16 or fp8 compute, host launch, several; empty: not known.")}}));
 }
 
 }  // namespace fuseline

@@ -33,5 +33,6 @@ struct Efficiency {
 
 /// The rates, the distance and the bound; null for what has no time.
 Json toJson(const Efficiency& efficiency);
+Json efficiencySchema();
 
 }  // namespace fuseline

@@ -4,6 +4,7 @@
 
 #include "core/profile/stats_json.h"
 #include "core/support/csv.h"
+#include "core/support/output_schema.h"
 
 #include <algorithm>
 
@@ -156,6 +157,40 @@ Json toJson(const SweepResult& result) {
           {"device", result.deviceName},
           {"rows", std::move(rows)},
           {"breakEvens", std::move(breakEvens)}};
+}
+
+Json sweepSchema() {
+  const Json symbols = schema::mapOf({{"type", "integer"}});
+  const Json measured =
+      schema::object({{"rounds", schema::integer("Complete ones.")},
+                      {"unfusedMedianNs", schema::number("End to end.")},
+                      {"unfusedSpreadPercent", schema::number("Half the interquartile range over the median.")},
+                      {"fusedMedianNs", schema::number("End to end.")},
+                      {"fusedSpreadPercent", schema::number("Half the interquartile range over the median.")},
+                      {"speedup", ratioSchema()},
+                      {"isSignificant", schema::flag("The interval excludes 1.")},
+                      {"unfusedPeakBytes", schema::integer("Of the plan's memory.")},
+                      {"fusedPeakBytes", schema::integer("Of the plan's memory.")},
+                      {"unfusedLaunches", schema::integer("Launches on the device in one run, unfused.")},
+                      {"fusedLaunches", schema::integer("Launches on the device in one run, fused.")}});
+  const Json row = schema::object({{"symbols", symbols},
+                                   {"recipe", schema::text("Where there is an axis of recipes; else empty.")},
+                                   {"reason", schema::text("Why it was not measured; empty: it was.")},
+                                   {"measured", schema::orNull(measured)}});
+  const Json breakEven = schema::object(
+      {{"symbol", schema::text("Of the first axis.")},
+       {"symbols", symbols},
+       {"recipe", schema::text("Where there is an axis of recipes; else empty.")},
+       {"kind", schema::choice({"atAllSizes", "never", "from", "upTo", "undecided", "mixed", "notMeasured"})},
+       {"size", schema::orNull(schema::integer("Of kinds from and upTo."))},
+       {"faster", schema::list(schema::integer("A size at which fusing is."))},
+       {"slower", schema::list(schema::integer("A size at which fusing is."))},
+       {"undecided", schema::list(schema::integer("A size at which the ratio could be chance."))},
+       {"sentence", schema::text("For people.")}});
+  return schema::object({{"pipeline", schema::text("Its name.")},
+                         {"device", schema::text("Its name.")},
+                         {"rows", schema::list(row)},
+                         {"breakEvens", schema::list(breakEven)}});
 }
 
 }  // namespace fuseline

@@ -60,5 +60,6 @@ std::vector<std::string> appliedRules(const VariantRecord& plan);
 
 std::string sweepCsv(const SweepResult& result);
 Json toJson(const SweepResult& result);
+Json sweepSchema();
 
 }  // namespace fuseline

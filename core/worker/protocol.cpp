@@ -4,182 +4,156 @@
 
 #include "core/support/field_table.h"
 #include "core/support/text.h"
+#include "core/worker/server.h"
 
 #include <fmt/format.h>
 
 namespace fuseline {
 
+template <>
+struct EnumNames<RunPurpose> {
+  static constexpr std::array kNames = {std::pair(RunPurpose::Times, "run"),
+                                        std::pair(RunPurpose::Numerics, "numerics"),
+                                        std::pair(RunPurpose::Capture, "capture")};
+};
+
+static std::string typeOf(const RunRequest& request) { return nameOf(request.purpose); }
+static std::string typeOf(const CancelRequest&) { return "cancel"; }
+static std::string typeOf(const DevicesRequest&) { return "devices"; }
+static std::string typeOf(const QuitRequest&) { return "quit"; }
+static std::string typeOf(const HelloEvent&) { return "hello"; }
+static std::string typeOf(const ProgressEvent&) { return "progress"; }
+static std::string typeOf(const ResultEvent&) { return "result"; }
+static std::string typeOf(const NumericsEvent&) { return "numerics"; }
+static std::string typeOf(const CapturedEvent&) { return "captured"; }
+static std::string typeOf(const ErrorEvent&) { return "error"; }
+static std::string typeOf(const DevicesEvent&) { return "devices"; }
+
+static const FieldTable<CaptureOrder>& fieldsOf(const CaptureOrder*) {
+  static const FieldTable<CaptureOrder> table({field("tensors", &CaptureOrder::tensors),
+                                               field("file", &CaptureOrder::file),
+                                               field("limitBytes", &CaptureOrder::limitBytes)});
+  return table;
+}
+
+static const FieldTable<RunRequest>& fieldsOf(const RunRequest*) {
+  static const FieldTable<RuleSwitches> switches(
+      {newField("without", &RuleSwitches::without), newField("with", &RuleSwitches::with)});
+  static const auto table =
+      FieldTable<RunRequest>(
+          {field("id", &RunRequest::id), newField("name", &RunRequest::pipelineName),
+           field("pipeline", &RunRequest::pipelineText), newField("settings", &RunRequest::settings),
+           newField("variants", &RunRequest::variants), newField("tensors", &RunRequest::tensorsFile),
+           newField("capture", &RunRequest::capture), newField("beside", &RunRequest::besideText),
+           newField("besideName", &RunRequest::besideName)},
+          [](JsonFields& fields, const RunRequest& request) {
+            if (request.purpose == RunPurpose::Capture && fields.isNull("capture"))
+              fields.refuse("capture", "this field is missing.");
+          })
+          .with(inlined(&RunRequest::switches, switches));
+  return table;
+}
+
+static const FieldTable<CancelRequest>& fieldsOf(const CancelRequest*) {
+  static const FieldTable<CancelRequest> table({field("id", &CancelRequest::id)});
+  return table;
+}
+
+static const FieldTable<DevicesRequest>& fieldsOf(const DevicesRequest*) {
+  static const FieldTable<DevicesRequest> table({field("id", &DevicesRequest::id)});
+  return table;
+}
+
+static const FieldTable<QuitRequest>& fieldsOf(const QuitRequest*) {
+  static const FieldTable<QuitRequest> table(std::vector<Field<QuitRequest>>{});
+  return table;
+}
+
+static const FieldTable<HelloEvent>& fieldsOf(const HelloEvent*) {
+  static const FieldTable<HelloEvent> table({field("version", &HelloEvent::version, "Version of the program."),
+                                             field("protocol", &HelloEvent::protocol, "1.")});
+  return table;
+}
+
+namespace {
+
+template <class Event>
+Field<Event> idField() {
+  return field("id", &Event::id, "Id of the request; 0: a line that was none.");
+}
+
+}  // namespace
+
+static const FieldTable<ProgressEvent>& fieldsOf(const ProgressEvent*) {
+  static const FieldTable<ProgressEvent> table(
+      {idField<ProgressEvent>(),
+       field("stage", &ProgressEvent::stage,
+             "preparing, warming up, measuring, measuring roofs, comparing or capturing."),
+       field("done", &ProgressEvent::done, "Of total."), field("total", &ProgressEvent::total, "Expected.")});
+  return table;
+}
+
+static const FieldTable<ResultEvent>& fieldsOf(const ResultEvent*) {
+  static const FieldTable<ResultEvent> table(
+      {idField<ResultEvent>(), field("record", &ResultEvent::record), newField("beside", &ResultEvent::beside)});
+  return table;
+}
+
+static const FieldTable<NumericsEvent>& fieldsOf(const NumericsEvent*) {
+  static const FieldTable<NumericsEvent> table({idField<NumericsEvent>(), field("report", &NumericsEvent::report)});
+  return table;
+}
+
+static const FieldTable<CapturedEvent>& fieldsOf(const CapturedEvent*) {
+  static const FieldTable<CapturedEvent> table({idField<CapturedEvent>(), field("tensors", &CapturedEvent::tensors)});
+  return table;
+}
+
+namespace {
+
+Field<ErrorEvent> messageField() {
+  return {"message", schema::text("A sentence."), [](const ErrorEvent& event) { return Json(event.error.message); },
+          [](JsonFields& fields, ErrorEvent& event) { fields.read("message", event.error.message); }};
+}
+
+Field<ErrorEvent> kindField() {
+  return {
+      "kind", schema::integer("The exit code."),
+      [](const ErrorEvent& event) { return Json(static_cast<int>(event.error.kind)); },
+      [](JsonFields& fields, ErrorEvent& event) {
+        int kind = 0;
+        fields.read("kind", kind);
+        if (kind < static_cast<int>(ErrorKind::InvalidInput) || kind > static_cast<int>(ErrorKind::ExpectationNotMet))
+          fields.refuse("kind", fmt::format("expected 1 to 5, found {}.", kind));
+        event.error.kind = static_cast<ErrorKind>(kind);
+      }};
+}
+
+}  // namespace
+
+static const FieldTable<ErrorEvent>& fieldsOf(const ErrorEvent*) {
+  static const FieldTable<ErrorEvent> table(
+      {idField<ErrorEvent>(), messageField(), kindField(),
+       newField("isDeviceLost", &ErrorEvent::isDeviceLost, "It refuses everything from now on.")});
+  return table;
+}
+
+static const FieldTable<DevicesEvent>& fieldsOf(const DevicesEvent*) {
+  static const FieldTable<DevicesEvent> table(
+      {idField<DevicesEvent>(),
+       {"devices", schema::list(deviceSchema()), [](const DevicesEvent& event) { return event.devices; },
+        [](JsonFields& fields, DevicesEvent& event) { fields.read("devices", event.devices); }}});
+  return table;
+}
+
 namespace {
 
 /// Compact, one line. Bytes that are not UTF-8 are replaced: a message must never break the stream.
-std::string line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-const char* typeOf(RunPurpose purpose) {
-  switch (purpose) {
-    case RunPurpose::Times: return "run";
-    case RunPurpose::Numerics: return "numerics";
-    case RunPurpose::Capture: return "capture";
-  }
-  return "";
-}
-
-Json toJson(const CaptureOrder& order) {
-  return {{"tensors", order.tensors}, {"file", order.file}, {"limitBytes", order.limitBytes}};
-}
-
-Json toJson(const RunRequest& request) {
-  return {{"type", typeOf(request.purpose)},      {"id", request.id},
-          {"name", request.pipelineName},         {"pipeline", request.pipelineText},
-          {"settings", toJson(request.settings)}, {"variants", request.variants},
-          {"without", request.switches.without},  {"with", request.switches.with},
-          {"tensors", request.tensorsFile},       {"capture", toJson(request.capture)},
-          {"beside", request.besideText},         {"besideName", request.besideName}};
-}
-Json toJson(const CancelRequest& request) { return {{"type", "cancel"}, {"id", request.id}}; }
-Json toJson(const DevicesRequest& request) { return {{"type", "devices"}, {"id", request.id}}; }
-Json toJson(const QuitRequest&) { return {{"type", "quit"}}; }
-
-Json toJson(const HelloEvent& event) {
-  return {{"type", "hello"}, {"version", event.version}, {"protocol", event.protocol}};
-}
-Json toJson(const ProgressEvent& event) {
-  return {{"type", "progress"}, {"id", event.id}, {"stage", event.stage}, {"done", event.done}, {"total", event.total}};
-}
-Json toJson(const ResultEvent& event) {
-  return {{"type", "result"},
-          {"id", event.id},
-          {"record", toJson(event.record)},
-          {"beside", event.beside ? toJson(*event.beside) : Json()}};
-}
-Json toJson(const NumericsEvent& event) {
-  return {{"type", "numerics"}, {"id", event.id}, {"report", toJson(event.report)}};
-}
-Json toJson(const CapturedEvent& event) {
-  Json tensors = Json::array();
-  for (const TensorSummary& tensor : event.tensors) tensors.push_back(toJson(tensor));
-  return {{"type", "captured"}, {"id", event.id}, {"tensors", std::move(tensors)}};
-}
-Json toJson(const ErrorEvent& event) {
-  return {{"type", "error"},
-          {"id", event.id},
-          {"message", event.error.message},
-          {"kind", static_cast<int>(event.error.kind)},
-          {"isDeviceLost", event.isDeviceLost}};
-}
-Json toJson(const DevicesEvent& event) { return {{"type", "devices"}, {"id", event.id}, {"devices", event.devices}}; }
-
 template <class Message>
-Result<Message> finish(const JsonFields& fields, Message message) {
-  if (fields.error()) return *fields.error();
-  return message;
-}
-
-template <class Variant, class Message>
-Result<Variant> widen(Result<Message> message) {
-  if (!message) return message.error();
-  return Variant(std::move(*message));
-}
-
-CaptureOrder orderIn(JsonFields& fields) {
-  CaptureOrder order;
-  fields.read("tensors", order.tensors);
-  fields.read("file", order.file);
-  fields.read("limitBytes", order.limitBytes);
-  return order;
-}
-
-Result<RunRequest> readRun(JsonFields& fields, RunPurpose purpose) {
-  RunRequest request{.purpose = purpose};
-  fields.read("id", request.id);
-  fields.read("pipeline", request.pipelineText);
-  fields.read("name", request.pipelineName, Presence::Optional);
-  fields.read("variants", request.variants, Presence::Optional);
-  fields.read("without", request.switches.without, Presence::Optional);
-  fields.read("with", request.switches.with, Presence::Optional);
-  fields.read("tensors", request.tensorsFile, Presence::Optional);
-  fields.read("beside", request.besideText, Presence::Optional);
-  fields.read("besideName", request.besideName, Presence::Optional);
-  fields.readObject(
-      "capture", [&](JsonFields& nested) { request.capture = orderIn(nested); },
-      purpose == RunPurpose::Capture ? Presence::Required : Presence::Optional);
-  readField(fields, "settings", request.settings, Presence::Optional);
-  return finish(fields, std::move(request));
-}
-
-template <class Message>
-Result<Message> readId(JsonFields& fields) {
-  Message message;
-  fields.read("id", message.id);
-  return finish(fields, message);
-}
-
-Result<HelloEvent> readHello(JsonFields& fields) {
-  HelloEvent event;
-  fields.read("version", event.version);
-  fields.read("protocol", event.protocol);
-  return finish(fields, std::move(event));
-}
-
-Result<ProgressEvent> readProgress(JsonFields& fields) {
-  ProgressEvent event;
-  fields.read("id", event.id);
-  fields.read("stage", event.stage);
-  fields.read("done", event.done);
-  fields.read("total", event.total);
-  return finish(fields, std::move(event));
-}
-
-Result<ResultEvent> readResult(const Json& json, JsonFields& fields) {
-  ResultEvent event;
-  fields.read("id", event.id);
-  if (!json.contains("record")) fields.refuse("record", "this field is missing.");
-  if (fields.error()) return *fields.error();
-  Result<RunRecord> record = runRecordFromJson(json["record"]);
-  if (!record) return record.error();
-  event.record = std::move(*record);
-  if (json.value("beside", Json()).is_null()) return event;
-  Result<RunRecord> beside = runRecordFromJson(json["beside"]);
-  if (!beside) return beside.error();
-  event.beside = std::move(*beside);
-  return event;
-}
-
-Result<NumericsEvent> readNumerics(const Json& json, JsonFields& fields) {
-  NumericsEvent event;
-  fields.read("id", event.id);
-  if (!json.contains("report")) fields.refuse("report", "this field is missing.");
-  if (fields.error()) return *fields.error();
-  Result<NumericsReport> report = numericsFromJson(json["report"]);
-  if (!report) return report.error();
-  event.report = std::move(*report);
-  return event;
-}
-
-Result<CapturedEvent> readCaptured(JsonFields& fields) {
-  CapturedEvent event;
-  fields.read("id", event.id);
-  fields.readObjects("tensors", [&](JsonFields& nested) { event.tensors.push_back(tensorSummaryIn(nested)); });
-  return finish(fields, std::move(event));
-}
-
-Result<ErrorEvent> readError(JsonFields& fields) {
-  ErrorEvent event;
-  int kind = 0;
-  fields.read("id", event.id);
-  fields.read("message", event.error.message);
-  fields.read("kind", kind);
-  fields.read("isDeviceLost", event.isDeviceLost, Presence::Optional);
-  if (kind < static_cast<int>(ErrorKind::InvalidInput) || kind > static_cast<int>(ErrorKind::ExpectationNotMet))
-    fields.refuse("kind", fmt::format("expected 1 to 5, found {}.", kind));
-  event.error.kind = static_cast<ErrorKind>(kind);
-  return finish(fields, std::move(event));
-}
-
-Result<DevicesEvent> readDevices(JsonFields& fields) {
-  DevicesEvent event;
-  fields.read("id", event.id);
-  fields.read("devices", event.devices);
-  return finish(fields, std::move(event));
+std::string lineOf(const Message& message) {
+  Json json = {{"type", typeOf(message)}};
+  json.update(fieldsOf(&message).toJson(message));
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 /// A parsed line and its "type".
@@ -203,27 +177,50 @@ Error unknownType(std::string_view type, std::string_view known) {
   return {fmt::format("/type: \"{}\" is not known. Valid values: {}.", cutText(type, kLongest), known)};
 }
 
+/// Fills a message of this type.
+template <class Variant, class Message>
+Result<Variant> readInto(Message message, const Json& json) {
+  JsonFields fields(json, "");
+  fieldsOf(&message).read(fields, message);
+  if (fields.error()) return *fields.error();
+  return Variant(std::move(message));
+}
+
+/// As the alternative of its type, from the I-th on.
+template <class Variant, std::size_t I>
+Result<Variant> decodeAs(const TypedLine& typed, std::string_view known) {
+  if constexpr (I == std::variant_size_v<Variant>) {
+    return unknownType(typed.type, known);
+  } else {
+    const std::variant_alternative_t<I, Variant> message{};
+    return typed.type == typeOf(message) ? readInto<Variant>(message, typed.json)
+                                         : decodeAs<Variant, I + 1>(typed, known);
+  }
+}
+
+template <class Event>
+Json eventSchema(const Event& event) {
+  schema::Fields fields = {{"type", schema::choice({typeOf(event)})}};
+  for (const Field<Event>& each : fieldsOf(&event).fields()) fields.emplace_back(each.key, each.schema);
+  return schema::object(fields);
+}
+
 }  // namespace
 
 std::string encode(const WorkerRequest& request) {
-  return std::visit([](const auto& message) { return line(toJson(message)); }, request);
+  return std::visit([](const auto& message) { return lineOf(message); }, request);
 }
 
 std::string encode(const WorkerEvent& event) {
-  return std::visit([](const auto& message) { return line(toJson(message)); }, event);
+  return std::visit([](const auto& message) { return lineOf(message); }, event);
 }
 
 Result<WorkerRequest> decodeRequest(std::string_view text) {
-  Result<TypedLine> typed = parseLine(text);
+  const Result<TypedLine> typed = parseLine(text);
   if (!typed) return typed.error();
-  JsonFields fields(typed->json, "");
-  if (typed->type == "run") return widen<WorkerRequest>(readRun(fields, RunPurpose::Times));
-  if (typed->type == "numerics") return widen<WorkerRequest>(readRun(fields, RunPurpose::Numerics));
-  if (typed->type == "capture") return widen<WorkerRequest>(readRun(fields, RunPurpose::Capture));
-  if (typed->type == "cancel") return widen<WorkerRequest>(readId<CancelRequest>(fields));
-  if (typed->type == "devices") return widen<WorkerRequest>(readId<DevicesRequest>(fields));
-  if (typed->type == "quit") return WorkerRequest(QuitRequest{});
-  return unknownType(typed->type, "run, numerics, capture, cancel, devices, quit");
+  if (const auto purpose = enumNamed<RunPurpose>(typed->type))
+    return readInto<WorkerRequest>(RunRequest{.purpose = *purpose}, typed->json);
+  return decodeAs<WorkerRequest, 0>(*typed, "run, numerics, capture, cancel, devices, quit");
 }
 
 int requestId(std::string_view text) {
@@ -234,17 +231,15 @@ int requestId(std::string_view text) {
 }
 
 Result<WorkerEvent> decodeEvent(std::string_view text) {
-  Result<TypedLine> typed = parseLine(text);
+  const Result<TypedLine> typed = parseLine(text);
   if (!typed) return typed.error();
-  JsonFields fields(typed->json, "");
-  if (typed->type == "hello") return widen<WorkerEvent>(readHello(fields));
-  if (typed->type == "progress") return widen<WorkerEvent>(readProgress(fields));
-  if (typed->type == "result") return widen<WorkerEvent>(readResult(typed->json, fields));
-  if (typed->type == "numerics") return widen<WorkerEvent>(readNumerics(typed->json, fields));
-  if (typed->type == "captured") return widen<WorkerEvent>(readCaptured(fields));
-  if (typed->type == "error") return widen<WorkerEvent>(readError(fields));
-  if (typed->type == "devices") return widen<WorkerEvent>(readDevices(fields));
-  return unknownType(typed->type, "hello, progress, result, numerics, captured, error, devices");
+  return decodeAs<WorkerEvent, 0>(*typed, "hello, progress, result, numerics, captured, error, devices");
+}
+
+Json workerEventSchema() {
+  return schema::oneOf({eventSchema(HelloEvent()), eventSchema(ProgressEvent()), eventSchema(ResultEvent()),
+                        eventSchema(NumericsEvent()), eventSchema(CapturedEvent()), eventSchema(ErrorEvent()),
+                        eventSchema(DevicesEvent())});
 }
 
 }  // namespace fuseline

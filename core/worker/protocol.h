@@ -100,6 +100,8 @@ std::string encode(const WorkerRequest& request);
 std::string encode(const WorkerEvent& event);
 /// Errors: a sentence that says what is wrong with the line.
 Result<WorkerRequest> decodeRequest(std::string_view line);
+/// Of one line of the worker's output.
+Json workerEventSchema();
 /// The id of a line that may be no request otherwise, for the answer; 0: it has none.
 int requestId(std::string_view line);
 Result<WorkerEvent> decodeEvent(std::string_view line);

@@ -3,6 +3,7 @@
 #include "core/worker/server.h"
 
 #include "core/runtime/pipeline_run.h"
+#include "core/support/output_schema.h"
 #include "core/support/version.h"
 #include "core/tensor/safetensors.h"
 #include "core/worker/protocol.h"
@@ -283,6 +284,18 @@ Json devicesToJson(const std::vector<DeviceStatus>& devices) {
                     {"details", std::move(details)}});
   }
   return list;
+}
+
+Json deviceSchema() {
+  return schema::object({{"id", schema::text("For --device.")},
+                         {"name", schema::text("Of the product.")},
+                         {"architecture", schema::text("Instruction set or compute capability.")},
+                         {"memoryBytes", schema::integer("0: unknown.")},
+                         {"canRun", schema::flag("Here and now.")},
+                         {"reason", schema::text("Why not; empty when it can.")},
+                         {"nativeRecipes", schema::orNull(schema::list(schema::text(
+                                               "Its name. By compute capability; with --probe as its library says.")))},
+                         {"details", schema::mapOf({{"type", "string"}})}});
 }
 
 int serveWorker(std::istream& input, std::ostream& output, const BackendRegistry& registry,

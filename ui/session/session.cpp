@@ -482,10 +482,9 @@ RunSpec Session::runSpec() const {
 }
 
 RunRequest Session::runRequest(RunPurpose purpose) const {
-  RunRequest request{.purpose = purpose};
+  RunRequest request{.settings = runSpec(), .purpose = purpose};
   request.pipelineText = serialize(document());
   request.pipelineName = displayName().toStdString();
-  request.settings = runSpec();
   request.settings.measuresRoofs = true;
   request.settings.rules.reset();  // the document decides
   request.tensorsFile = m_tensorsFile.toStdString();
