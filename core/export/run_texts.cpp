@@ -120,6 +120,7 @@ NamedTexts settingsOf(const RunRecord& record) {
   const RunSpec& settings = record.settings;
   const std::string name = record.fact("device");
   NamedTexts texts = {
+      {"label", settings.label},
       {"device", name.empty() ? settings.device : fmt::format("{} ({})", settings.device, name)},
       {"pass", settings.pass == PassKind::Training ? "train (forward and backward)" : nameOf(settings.pass)},
       {"rules", nameOf(settings.rules)},

@@ -241,6 +241,12 @@ const std::vector<SpecField>& runSpecFields() {
        .option = "recipe-set",
        .placeholder = "KEY=VALUE",
        .help = "Setting of the recipe, as in --recipe-set margin=2"},
+      {.key = "label",
+       .member = &RunSpec::label,
+       .option = "label",
+       .placeholder = "TEXT",
+       .help = "Name for the run, in its record, in the list of runs and in reports",
+       .label = "&Label"},
   };
   return fields;
 }

@@ -67,6 +67,7 @@ struct RunSpec {
   int iterations = 0;  // rounds; 0: automatic
   std::uint64_t seed = 0;
   NamedNumberList symbols;  // overrides
+  std::string label;        // the user's name for the run; mostly empty
 
   bool isTraced() const { return timing == StepTiming::Cupti; }
   bool timesSteps() const { return timing != StepTiming::None; }

@@ -105,10 +105,11 @@ void RunHistoryTest::aRunIsListed() {
   QCOMPARE(localTimeOf("long ago"), QStringLiteral("long ago"));
   RunRecord larger = datedRun("2026-11-25 10:30:00 UTC");
   larger.settings.symbols = {{"M", 64}};
+  larger.settings.label = "larger batch";
   larger.isPartial = true;
   f.measure(larger);
   QCOMPARE(f.text(0, RunsModel::WhenColumn), QStringLiteral("2026-11-25 16:00:00"));
-  QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("with M = 64, stopped early"));
+  QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("larger batch, with M = 64, stopped early"));
   RunRecord chosen = datedRun("2026-11-25 11:30:00 UTC");
   chosen.settings.rules = RuleBook::Te;
   chosen.settings.recipeFields = {{"margin", "2"}};

@@ -80,13 +80,14 @@ int RunsModel::columnCount(const QModelIndex& parent) const { return parent.isVa
 QString RunsModel::stateText(int row) const {
   const RunEntry& entry = this->entry(row);
   if (!entry.problem.empty()) return toQt(entry.problem);
-  QStringList parts;
+  QStringList parts = {toQt(entry.summary->settings.label)};
   const QString overrides = overridesText(*entry.summary);
   const RunStanding standing = m_standings[static_cast<std::size_t>(row)];
   if (!standing.baseline.isEmpty()) parts.append(tr("baseline %1").arg(standing.baseline));
   if (!standing.isOfThisState) parts.append(tr("another state of the pipeline"));
   if (!overrides.isEmpty()) parts.append(overrides);
   if (entry.summary->isPartial) parts.append(tr("stopped early"));
+  parts.removeAll(QString());
   return parts.join(QStringLiteral(", "));
 }
 

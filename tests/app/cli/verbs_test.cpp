@@ -372,6 +372,16 @@ TEST(Run, TimesWholeRunsOnlyWhereNothingShallTimeSteps) {
   EXPECT_TRUE(has(explained.err, "Run it without --timing none")) << explained.err;
 }
 
+TEST(Run, KeepsItsLabelForReports) {
+  const TemporaryFolder folder;
+  const std::string file = quoted(folder / "a.fuserun");
+  const ProgramResult run = fuseline("run --device reference --iterations 1 --json --label 'fp8, rebased' -o " + file +
+                                     " " + samplePipeline());
+  EXPECT_EQ(run.json()["record"]["settings"]["label"], "fp8, rebased");
+  for (const char* format : {"html", "markdown"})
+    EXPECT_TRUE(has(fuseline(std::string("export --to ") + format + " " + file).out, "fp8, rebased")) << format;
+}
+
 TEST(Run, SaysThatCachesWereColdAndWhatCameBeforeTheRounds) {
   const TemporaryFolder folder;
   const std::string cold = quoted(folder / "cold.fuserun");

@@ -262,6 +262,12 @@ TEST(Markdown, SetsEachFusedStepAboveItsOps) {
   EXPECT_NE(text.find("which cost +10.0 % (unfused) and +10.0 % (fused).\n"), std::string::npos) << text;
 }
 
+TEST(Markdown, BeginsWithTheLabelOfTheRun) {
+  RunRecord record = comparedRun();
+  record.settings.label = "fp8, rebased";
+  EXPECT_NE(exported("markdown", record).find("\n\nlabel `fp8, rebased` · device `cpu"), std::string::npos);
+}
+
 TEST(Markdown, TakesNoNameForMarkup) {
   RunRecord record = comparedRun();
   record.pipelineName = "a|b\n# @you #1 <b>";

@@ -17,7 +17,7 @@ namespace {
 const std::map<std::string_view, std::string> kTexts = {
     {"device", "cuda:1"}, {"pass", "forward"}, {"rules", "te"},      {"recipe", "DelayedScaling"}, {"timing", "cupti"},
     {"emulates", "on"},   {"replays", "off"},  {"startsCold", "on"}, {"measuresRoofs", "on"},      {"warmup", "5"},
-    {"iterations", "20"}, {"seed", "7"},       {"symbols", "M=64"},  {"recipeFields", "margin=2"}};
+    {"iterations", "20"}, {"seed", "7"},       {"symbols", "M=64"},  {"recipeFields", "margin=2"}, {"label", "my run"}};
 
 RunSpec otherSpec() {
   RunSpec spec;
@@ -57,6 +57,7 @@ TEST(RunSpec, IsRepeatedByACommandWithAllItsOptions) {
     EXPECT_EQ(isInIt, field.group != SpecGroup::Peaks) << field.key;
   }
   EXPECT_NE(command.find("--no-replay"), std::string::npos);
+  EXPECT_NE(command.find("--label 'my run'"), std::string::npos);
 }
 
 TEST(RunSpec, SaysWhatATextShouldBe) {
