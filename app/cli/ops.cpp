@@ -35,11 +35,18 @@ static const FieldTable<Work>& fieldsOf(const Work*) {
   return table;
 }
 
-static const FieldTable<OperationCost>& fieldsOf(const OperationCost*) {
-  static const FieldTable<OperationCost> table(
-      {derived<OperationCost>(
-           "x", [](const OperationCost&) { return toString(sampleInput()); }, "The input that was assumed."),
-       field("forward", &OperationCost::forward), field("backward", &OperationCost::backward)});
+/// The cost of an op on its sample input.
+struct SampledCost {
+  TensorSpec x;
+  OperationCost cost;
+};
+
+static const FieldTable<SampledCost>& fieldsOf(const SampledCost*) {
+  static const FieldTable<SampledCost> table(
+      {derived<SampledCost>(
+           "x", [](const SampledCost& sampled) { return toString(sampled.x); }, "The input that was assumed."),
+       derived<SampledCost>("forward", [](const SampledCost& sampled) { return sampled.cost.forward; }),
+       derived<SampledCost>("backward", [](const SampledCost& sampled) { return sampled.cost.backward; })});
   return table;
 }
 
@@ -96,13 +103,18 @@ Field<FusibleOperation> attributesField() {
           }};
 }
 
+std::optional<SampledCost> sampledCost(const FusibleOperation& op) {
+  const std::optional<OperationCost> cost = sampleCost(op);
+  return cost ? std::optional(SampledCost{sampleInput(op), *cost}) : std::nullopt;
+}
+
 const FieldTable<FusibleOperation>& operationFields() {
   using Op = FusibleOperation;
   static const FieldTable<Op> table(
       {field("name", &Op::name, "In the file."), field("category", &Op::category, "In the palette."),
        field("summary", &Op::summary, "One sentence."), field("formula", &Op::formula, "Forward."),
        field("derivative", &Op::derivative, "Backward."), field("source", &Op::source, "Source of the mathematics."),
-       field("details", &Op::details, "Lines; mostly empty."), derived<Op>("cost", sampleCost),
+       field("details", &Op::details, "Lines; mostly empty."), derived<Op>("cost", sampledCost),
        derived<Op>("isComposite", &Op::isComposite, "It becomes several basic ops."), field("inputs", &Op::inputs),
        field("parameters", &Op::parameters), field("outputs", &Op::outputs), field("residuals", &Op::residuals),
        attributesField(), derived<Op>("fusions", fusionsOf)});
