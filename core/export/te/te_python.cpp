@@ -4,25 +4,25 @@
 
 #include "core/document/embedded_pipeline.h"
 #include "core/edit/apply_edit.h"
+#include "core/export/te/between_modules.h"
 #include "core/export/te/modules_between.h"
 #include "core/export/te/python_text.h"
+#include "core/export/te/te_forward.h"
+#include "core/export/te/te_module.h"
 #include "core/export/te/te_operation.h"
 #include "core/export/te/te_recipe.h"
 #include "core/export/te/te_refusals.h"
 #include "core/export/te/te_sequences.h"
+#include "core/export/te/te_tables.h"
 #include "core/export/te/torch_formula.h"
-#include "core/export/te/torch_nodes.h"
 #include "core/fusion/rules/conditions.h"
 #include "core/graph/in_place_hazards.h"
-#include "core/ops/external.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/version.h"
 
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <numeric>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,33 +32,9 @@ namespace fuseline {
 
 namespace {
 
-constexpr const char* kPlaceholder =
-    R"(class Placeholder(torch.nn.Module):
-    """An op that Fuseline has the shapes of, but cannot write in Python."""
-
-    def __init__(self, name, description):
-        super().__init__()
-        self.name = name
-        self.description = description
-
-    def forward(self, *inputs):
-        shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
-        raise NotImplementedError(f"{self.name} ({self.description}) of {shapes}: put a module in its place.")
-
-
-)";
-
 constexpr const char* kProgram =
 #include "core/export/te_main.inc"
     ;
-
-/// One line of forward(), and what makes the module that it calls.
-struct Module {
-  TeSequence sequence;
-  std::string name;  // "layers"
-  std::vector<TeOperation> operations;
-  std::vector<std::string> operationNames;
-};
 
 /// A pipeline whose ops in place are safe in TransformerEngine, planned with its rules.
 struct TePlan {
@@ -75,109 +51,44 @@ class Script {
         m_plan(std::move(plan)),
         m_capability(std::move(capability)),
         m_notes(std::move(notes)),
-        m_between(modulesBetween(documentAsAnalysed(pipeline), m_plan.graph)),
-        m_makers(m_plan.graph, m_between) {}
+        m_between(modulesBetween(documentAsAnalysed(pipeline), m_plan.graph)) {}
 
   Result<PipelineText> write() {
-    for (const ModuleBetween& module : m_between) {
-      if (module.call.empty()) {
-        fillIn(module);
-        continue;
-      }
-      if (!isPythonExpression(module.call)) return withoutExpression(module);
-      noteModule(module);
-    }
+    if (Result<void> prepared = m_between.prepare(); !prepared) return prepared.error();
+    m_notes.insert(m_notes.end(), m_between.notes().begin(), m_between.notes().end());
     const TeRecipe recipe = teRecipe(m_plan.recipe, graph());
     m_quantizerNames = recipe.names;
     m_notes.insert(m_notes.end(), recipe.notes.begin(), recipe.notes.end());
     addModules();
     std::string formulas;
-    for (const Module& module : m_modules) {
+    for (const TeModule& module : m_modules) {
       if (module.sequence.isTe) continue;
       Result<std::string> formula = torchModule(graph(), module.sequence.nodes[0], className(module));
       if (!formula) return formula.error();
       formulas += *formula + "\n\n";
     }
-    if (isParallel())
+    if (isParallel(m_modules))
       m_notes.emplace_back(
           "The ops that communicate need a process group. TransformerEngine leaves communication out where it has one "
           "process; started by torchrun with more it fuses as it is planned here.");
-    std::string text = head() + (hasPlaceholders() ? kPlaceholder : "") + classes() + formulas + pipelineClass() +
-                       "\n\n" + recipe.text;
+    std::string text = head() + m_between.classes() + formulas + pipelineClass() + "\n\n" + recipe.text;
     if (m_pipeline.moduleOnly) return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
-    text += tables() + "\n\n" + kProgram + "\n";
+    text += teTables(graph(), m_plan.report, m_capability, m_modules, m_between.all()) + "\n\n" + kProgram + "\n";
     text += embedded(documentAsAnalysed(m_pipeline), "# ");
     return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
   }
 
  private:
   const Graph& graph() const { return m_plan.graph; }
-  bool isTraining() const { return graph().pass() == PassKind::Training; }
-
-  /// Instances of a block have one class.
-  void fillIn(const ModuleBetween& module) {
-    if (module.nodes.empty() || m_classes.contains(module.nodes)) return notePlaceholder(module);
-    const std::string name = fmt::format("Nodes{}", m_classes.size() + 1);
-    const auto text = torchNodes(module.nodes, name, module.inputs.size(), module.outputs.size());
-    if (text) m_classes.emplace(module.nodes, std::pair(name, *text));
-    notePlaceholder(module);
-  }
-
-  void notePlaceholder(const ModuleBetween& module) {
-    const char* const what =
-        module.description.empty() ? "an op that Fuseline does not have" : module.description.c_str();
-    if (m_classes.contains(module.nodes))
-      m_notes.push_back(fmt::format(
-          "{}: {} stand between the te.ops.Sequential, written in PyTorch with the extents that the ONNX model has.",
-          module.path, what));
-    else
-      m_notes.push_back(fmt::format(
-          "{}: a Placeholder stands between the te.ops.Sequential for {}; its forward raises NotImplementedError. Put "
-          "a module in its place, or set the attribute module of {} to the Python expression that makes it, such as "
-          "te.DotProductAttention(32, 128).",
-          module.path, what, module.path));
-  }
-
-  std::string classes() const {
-    std::string text;
-    for (const auto& [nodes, named] : m_classes) text += named.second + "\n\n";
-    return text;
-  }
-
-  bool hasPlaceholders() const {
-    return std::ranges::any_of(m_between, [this](const ModuleBetween& module) {
-      return module.call.empty() && !m_classes.contains(module.nodes);
-    });
-  }
-
-  std::string callOf(const ModuleBetween& module) const {
-    if (!module.call.empty()) return module.call;
-    if (const auto known = m_classes.find(module.nodes); known != m_classes.end()) return known->second.first + "()";
-    return fmt::format("Placeholder({}, {})", pythonText(module.path), pythonText(module.description));
-  }
-
-  static Error withoutExpression(const ModuleBetween& module) {
-    return Error{fmt::format(
-        "{} (External): its module is exported as Python, but \"{}\" is not one expression on one line, with brackets "
-        "and strings closed. Expected the expression that makes it, such as te.DotProductAttention(32, 128).",
-        module.path, docText(module.call))};
-  }
-
-  void noteModule(const ModuleBetween& module) {
-    m_notes.push_back(fmt::format(
-        "{}: the module {} stands between the te.ops.Sequential, as no channel of TransformerEngine goes through it. "
-        "Fuseline does not run it, so times, outputs and gradients of this script are not those of `fuseline run`.",
-        module.path, module.call));
-  }
 
   void addModules() {
     PythonNames members(moduleMembers());
-    for (const ModuleBetween& module : m_between) m_betweenNames.push_back(members.of(module.path));
-    std::vector<TeSequence> sequences = teSequences(graph(), m_plan.report, m_between);
+    for (const ModuleBetween& module : m_between.all()) m_betweenNames.push_back(members.of(module.path));
+    std::vector<TeSequence> sequences = teSequences(graph(), m_plan.report, m_between.all());
     const bool isOne = std::ranges::count_if(sequences, &TeSequence::isTe) == 1;
     int part = 0;
     for (TeSequence& sequence : sequences) {
-      Module module{.sequence = std::move(sequence)};
+      TeModule module{.sequence = std::move(sequence)};
       const std::string wish = isOne ? "layers" : fmt::format("part{}", part + 1);
       part += module.sequence.isTe ? 1 : 0;
       noteBorder(module.sequence);
@@ -198,7 +109,7 @@ class Script {
 
   std::string recipeName() const { return m_plan.recipe ? m_plan.recipe->name() : "this recipe"; }
 
-  void addOperations(Module& module) {
+  void addOperations(TeModule& module) {
     PythonNames names(moduleMembers());
     module.operations = teOperations(m_pipeline.document, graph(), module.sequence);
     for (TeOperation& operation : module.operations) {
@@ -216,20 +127,7 @@ class Script {
     operation.statements.push_back(fmt::format("{}.name = {}", place, pythonText(known->second)));
   }
 
-  static std::string className(const Module& module) { return "Formula_" + module.name; }
-
-  /// Those of the whole pipeline, without what modules make and read in between.
-  std::vector<ValueId> outerInputs() const {
-    std::vector<ValueId> inputs = graph().inputs();
-    std::erase_if(inputs, [&](ValueId input) { return isOfExternal(graph().value(input).name); });
-    return inputs;
-  }
-
-  std::vector<GraphOutput> outerOutputs() const {
-    std::vector<GraphOutput> outputs = graph().outputs();
-    std::erase_if(outputs, [](const GraphOutput& output) { return isOfExternal(output.name); });
-    return outputs;
-  }
+  static std::string className(const TeModule& module) { return "Formula_" + module.name; }
 
   // ---- the head
 
@@ -243,8 +141,8 @@ class Script {
 
   std::string signatureText() const {
     std::vector<std::pair<std::string, ValueId>> inputs, outputs;
-    for (const ValueId input : outerInputs()) inputs.emplace_back(graph().value(input).name, input);
-    for (const GraphOutput& output : outerOutputs()) outputs.emplace_back(output.name, output.value);
+    for (const ValueId input : outerInputs(graph())) inputs.emplace_back(graph().value(input).name, input);
+    for (const GraphOutput& output : outerOutputs(graph())) outputs.emplace_back(output.name, output.value);
     return fmt::format("{} -> {}", shapesOf(inputs), shapesOf(outputs));
   }
 
@@ -285,7 +183,7 @@ class Script {
 
   /// Sizes that te.ops.Linear would divide by itself.
   std::string rankFunction() const {
-    const bool isNeeded = std::ranges::any_of(m_modules, [](const Module& module) {
+    const bool isNeeded = std::ranges::any_of(m_modules, [](const TeModule& module) {
       return std::ranges::any_of(module.operations, [](const TeOperation& operation) {
         return std::ranges::any_of(operation.call.arguments, [](const std::string& argument) {
           return argument.find(kTensorParallelSize) != std::string::npos;
@@ -301,7 +199,7 @@ class Script {
   }
 
   bool hasChannels() const {
-    return std::ranges::any_of(m_modules, [&](const Module& module) {
+    return std::ranges::any_of(m_modules, [&](const TeModule& module) {
       return std::ranges::any_of(module.operations, [&](const TeOperation& operation) {
         return std::ranges::any_of(graph().node(operation.nodes[0]).outputs,
                                    [&](ValueId value) { return isChannel(graph(), module.sequence, value); });
@@ -318,20 +216,21 @@ class Script {
 
   std::string pipelineClass() {
     return fmt::format("class Pipeline(torch.nn.Module):\n    \"\"\"{}\"\"\"\n\n{}\n{}", signatureText(), constructor(),
-                       forward());
+                       teForward(graph(), m_modules, m_between.all(), m_betweenNames));
   }
 
   std::string constructor() const {
     std::string text = "    def __init__(self, device=\"cuda\"):\n        super().__init__()\n";
-    for (const Module& module : m_modules)
+    for (const TeModule& module : m_modules)
       text += module.sequence.isTe ? sequential(module)
                                    : fmt::format("        self.{} = {}(device)\n", module.name, className(module));
-    for (std::size_t i = 0; i < m_between.size(); ++i)
-      text += fmt::format("        self.{} = ({}).to(device)\n", m_betweenNames[i], callOf(m_between[i]));
+    for (std::size_t i = 0; i < m_between.all().size(); ++i)
+      text +=
+          fmt::format("        self.{} = ({}).to(device)\n", m_betweenNames[i], m_between.callOf(m_between.all()[i]));
     return text;
   }
 
-  std::string sequential(const Module& module) const {
+  std::string sequential(const TeModule& module) const {
     std::string text = fmt::format("        self.{} = te.ops.Sequential(\n            {{\n", module.name);
     for (std::size_t i = 0; i < module.operations.size(); ++i)
       text += statement(fmt::format("{}: ", pythonText(module.operationNames[i])),
@@ -350,7 +249,7 @@ class Script {
   }
 
   /// Appends set_extra_input_channel() and set_extra_output_channel(); the last call is the one that may need lines.
-  PythonCall withChannels(const Module& module, const TeOperation& operation) const {
+  PythonCall withChannels(const TeModule& module, const TeOperation& operation) const {
     PythonCall call = operation.call;
     const Node& node = graph().node(operation.nodes[0]);
     for (std::size_t slot = 1; slot < node.inputs.size(); ++slot)
@@ -361,7 +260,7 @@ class Script {
     return call;
   }
 
-  void chainOutput(const Module& module, PythonCall& call, const Node& node, std::size_t slot) const {
+  void chainOutput(const TeModule& module, PythonCall& call, const Node& node, std::size_t slot) const {
     std::vector<std::string> arguments = {fmt::format("{}", slot - 1), channelName(node.outputs[slot])};
     if (!isReturned(graph(), module.sequence, node.outputs[slot])) arguments.emplace_back("output_to_caller=False");
     chain(call, "set_extra_output_channel", std::move(arguments));
@@ -372,230 +271,20 @@ class Script {
     call.arguments = std::move(arguments);
   }
 
-  bool isFromWithin(const Module& module, ValueId value) const {
+  bool isFromWithin(const TeModule& module, ValueId value) const {
     return std::ranges::count(module.sequence.nodes, graph().value(value).producer) > 0;
   }
 
   std::string channelName(ValueId value) const { return pythonText(graph().value(value).name); }
 
-  std::string variable(ValueId value) { return m_variables.of(graph().value(value).name); }
-
-  std::string forward() {
-    std::vector<std::string> arguments = {"self"};
-    for (const ValueId input : outerInputs()) arguments.push_back(variable(input));
-    std::string text = statement("def ", {"forward", arguments}, ":", 4) + calls();
-    std::vector<std::string> results;
-    for (const GraphOutput& output : outerOutputs()) results.push_back(variable(output.value));
-    return text + fmt::format("        return {}\n", fmt::join(results, ", "));
-  }
-
-  /// Each module in between as soon as all that it reads is made. They stand in the order of their wires.
-  std::string calls() {
-    std::string text;
-    std::set<NodeId> made;
-    std::vector<bool> isCalled(m_between.size());
-    const auto callReady = [&] {
-      for (std::size_t i = 0; i < m_between.size(); ++i) {
-        if (isCalled[i] || !isReady(m_between[i], made)) continue;
-        isCalled[i] = true;
-        text += betweenText(i);
-      }
-    };
-    callReady();
-    for (const Module& module : m_modules) {
-      text += callText(module);
-      made.insert(module.sequence.nodes.begin(), module.sequence.nodes.end());
-      callReady();
-    }
-    return text;
-  }
-
-  bool isReady(const ModuleBetween& module, const std::set<NodeId>& made) const {
-    return std::ranges::all_of(module.inputs, [&](ValueId input) {
-      return std::ranges::all_of(m_makers.of(input), [&](NodeId maker) { return made.contains(maker); });
-    });
-  }
-
-  std::string betweenText(std::size_t index) {
-    std::vector<std::string> results, arguments;
-    for (const ValueId value : m_between[index].outputs) results.push_back(variable(value));
-    for (const ValueId value : m_between[index].inputs) arguments.push_back(variable(value));
-    return statement(fmt::format("{} = ", fmt::join(results, ", ")), {"self." + m_betweenNames[index], arguments}, "",
-                     8);
-  }
-
-  std::string callText(const Module& module) {
-    const TeSequence& sequence = module.sequence;
-    std::vector<std::string> results = {variable(sequence.output)}, arguments = {variable(sequence.input)};
-    for (const ValueId value : sequence.extraOutputs) results.push_back(variable(value));
-    for (const ValueId value : sequence.extraInputs) arguments.push_back(variable(value));
-    return statement(fmt::format("{} = ", fmt::join(results, ", ")), {"self." + module.name, arguments}, "", 8);
-  }
-
-  // ---- what the program knows about the module
-
-  std::string tables() const {
-    return inputTable() + outputList() + parameterTable() + planTable() +
-           fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\nNOT_RUN = [{}]\n",
-                       pythonBool(isTraining()), pythonBool(overwritesInputs()), pythonBool(isParallel()),
-                       pythonNumber(tolerance()), fmt::join(modulesNotRun(), ", "));
-  }
-
-  /// By Fuseline.
-  std::vector<std::string> modulesNotRun() const {
-    std::vector<std::string> paths;
-    for (const ModuleBetween& module : m_between) paths.push_back(pythonText(module.path));
-    return paths;
-  }
-
-  /// Counts share out the rows of what their reader reads.
-  std::int64_t rowsFor(ValueId input) const {
-    const Value& value = graph().value(input);
-    return value.uses.empty() ? 0 : graph().value(graph().node(value.uses[0].node).inputs[0]).spec.rows();
-  }
-
-  std::string inputTable() const {
-    std::string text = "# Shape, dtype, whether it has a gradient, and the rows that counts share out.\nINPUTS = {\n";
-    for (const ValueId input : outerInputs()) {
-      const Value& value = graph().value(input);
-      text += statement(pythonText(value.name) + ": ",
-                        {"",
-                         {toString(value.spec.shape), torchType(value.spec.dtype), pythonBool(value.needsGradient),
-                          fmt::format("{}", rowsFor(input))}},
-                        ",", 4);
-    }
-    return text + "}\n";
-  }
-
-  std::string outputList() const {
-    std::vector<std::string> names;
-    for (const GraphOutput& output : outerOutputs()) names.push_back(pythonText(output.name));
-    return fmt::format("OUTPUTS = [{}]\n", fmt::join(names, ", "));
-  }
-
-  /// By the names of `fuseline run --save` and `--dump`.
-  std::string parameterTable() const {
-    std::string text = "# Fuseline's names of parameters, and where they stand in the module.\nPARAMETERS = {\n";
-    for (const Module& module : m_modules) {
-      if (!module.sequence.isTe) {
-        const Node& formula = graph().node(module.sequence.nodes[0]);
-        text += parameterLines(formula, module.name, torchParameterNames(formula));
-      }
-      for (std::size_t i = 0; i < module.operations.size(); ++i)
-        for (const NodeId node : module.operations[i].nodes)
-          text += parameterLines(graph().node(node), module.name + "." + module.operationNames[i],
-                                 namesOf(graph().node(node).operation->parameters));
-    }
-    return text + "}\n";
-  }
-
-  static std::vector<std::string> namesOf(const std::vector<ParameterSpec>& parameters) {
-    std::vector<std::string> names;
-    for (const ParameterSpec& parameter : parameters) names.push_back(parameter.name);
-    return names;
-  }
-
-  /// names: of its parameters in the module at this place.
-  static std::string parameterLines(const Node& node, const std::string& place, const std::vector<std::string>& names) {
-    std::string text;
-    for (std::size_t slot = 0; slot < node.parameters.size(); ++slot)
-      text += fmt::format("    {}: {},\n", pythonText(node.parameterName(static_cast<int>(slot))),
-                          pythonText(place + "." + names[slot]));
-    return text;
-  }
-
-  std::string planTable() const {
-    std::string text = fmt::format(
-        "# What TransformerEngine should run as one on a GPU of compute capability {}: [class, positions], by\n"
-        "# module and pass. Of its backward list that counts which is about ops that are differentiated.\nPLAN = {{\n",
-        m_capability);
-    for (const Module& module : m_modules)
-      if (module.sequence.isTe)
-        text += fmt::format(
-            "    {}: {{\n        \"forward\": [{}],\n        \"backward\": [{}],\n        \"differentiated\": {},\n    "
-            "}},\n",
-            pythonText(module.name), fusedText(module.sequence, m_plan.report.forward),
-            fusedText(module.sequence, m_plan.report.backward), differentiatedText(module.sequence));
-    return text + "}\n";
-  }
-
-  std::string differentiatedText(const TeSequence& sequence) const {
-    std::vector<std::size_t> places;
-    for (std::size_t place = 0; place < sequence.nodes.size(); ++place)
-      if (graph().node(sequence.nodes[place]).takesPartInBackward()) places.push_back(place);
-    const bool isAll = places.size() == sequence.nodes.size();
-    return isAll ? fmt::format("range({})", places.size()) : fmt::format("[{}]", fmt::join(places, ", "));
-  }
-
-  /// A line an entry.
-  static std::string fusedText(const TeSequence& sequence, const std::vector<FusedOperation>& entries) {
-    std::string text;
-    for (const FusedOperation& entry : entries) {
-      const auto first = std::ranges::search(sequence.nodes, entry.nodes).begin();
-      if (!entry.isFused() || first == sequence.nodes.end()) continue;
-      std::vector<std::ptrdiff_t> places(entry.nodes.size());
-      std::iota(places.begin(), places.end(), first - sequence.nodes.begin());
-      text += fmt::format("\n            [{}, [{}]],", pythonText(entry.rule->name), fmt::join(places, ", "));
-    }
-    return text.empty() ? text : text + "\n        ";
-  }
-
-  /// TransformerEngine asks for a process group where an op may communicate.
-  bool isParallel() const {
-    return std::ranges::any_of(m_modules, [](const Module& module) {
-      return std::ranges::any_of(module.operations, [](const TeOperation& operation) {
-        const auto& [callee, arguments] = operation.call;
-        const bool isCollective =
-            callee.ends_with("AllGather") || callee.ends_with("AllReduce") || callee.ends_with("ReduceScatter");
-        return isCollective || std::ranges::any_of(arguments, [](const std::string& argument) {
-                 return argument.starts_with("tensor_parallel");
-               });
-      });
-    });
-  }
-
-  bool overwritesInputs() const {
-    return std::ranges::any_of(graph().nodes(), [](const Node& node) {
-      return node.attributes.has("in_place") && node.attributes.boolean("in_place");
-    });
-  }
-
-  /// Relative, of norms: the rtol of TransformerEngine's own tests (tests/pytorch/utils.py, dtype_tols).
-  double tolerance() const {
-    double largest = 1e-3;
-    for (const Value& value : graph().values())
-      if (value.spec.dtype == DType::BF16) largest = 1.6e-2;
-    for (const Node& node : graph().nodes())
-      for (const TensorQuantizers* tensor :
-           {&node.quantizers.input, &node.quantizers.weight, &node.quantizers.gradOutput})
-        for (const std::optional<QuantizerSpec>* spec : {&tensor->rowwise, &tensor->columnwise})
-          if (*spec) largest = std::max(largest, toleranceOf(**spec));
-    return largest;
-  }
-
-  /// Both programs quantize the same numbers, so that results differ where a value near the middle between two codes
-  /// falls to the other side: an estimate for 1 of 25 elements, a fifth of one unit in the last place. Stochastic
-  /// rounding draws other numbers: a whole unit, of norms a quarter.
-  static double toleranceOf(const QuantizerSpec& spec) {
-    if (spec.roundsStochastically) return 0.25;
-    switch (spec.format) {
-      case ElementFormat::E2M1: return 0.1;
-      case ElementFormat::E5M2: return 0.05;
-      default: return 0.025;
-    }
-  }
-
   const ExportedPipeline& m_pipeline;
   TePlan m_plan;
   std::string m_capability;
   std::vector<std::string> m_notes;
-  std::vector<ModuleBetween> m_between;
-  std::map<std::string, std::pair<std::string, std::string>> m_classes;  // name and text, by what Externals keep
-  Makers m_makers;
+  BetweenModules m_between;
   std::vector<std::string> m_betweenNames;
   std::map<NodeId, std::string> m_quantizerNames;
-  std::vector<Module> m_modules;
-  PythonNames m_variables{{"self", "te", "torch", "recipe"}};
+  std::vector<TeModule> m_modules;
 };
 
 /// Ops in place turned into ordinary ones where TransformerEngine would overwrite what is still needed.

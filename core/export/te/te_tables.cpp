@@ -1,0 +1,178 @@
+// Writes the tables as lists and dictionaries of Python.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/te/te_tables.h"
+
+#include "core/export/te/python_text.h"
+#include "core/export/te/torch_formula.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+class TableWriter {
+ public:
+  TableWriter(const Graph& graph, const FusionReport& report, const std::string& capability,
+              const std::vector<TeModule>& modules, const std::vector<ModuleBetween>& between)
+      : m_graph(graph), m_report(report), m_capability(capability), m_modules(modules), m_between(between) {}
+
+  std::string write() const {
+    return inputTable() + outputList() + parameterTable() + planTable() +
+           fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\nNOT_RUN = [{}]\n",
+                       pythonBool(m_graph.pass() == PassKind::Training), pythonBool(overwritesInputs()),
+                       pythonBool(isParallel(m_modules)), pythonNumber(tolerance()), fmt::join(modulesNotRun(), ", "));
+  }
+
+ private:
+  /// By Fuseline.
+  std::vector<std::string> modulesNotRun() const {
+    std::vector<std::string> paths;
+    for (const ModuleBetween& module : m_between) paths.push_back(pythonText(module.path));
+    return paths;
+  }
+
+  /// Counts share out the rows of what their reader reads.
+  std::int64_t rowsFor(ValueId input) const {
+    const Value& value = m_graph.value(input);
+    return value.uses.empty() ? 0 : m_graph.value(m_graph.node(value.uses[0].node).inputs[0]).spec.rows();
+  }
+
+  std::string inputTable() const {
+    std::string text = "# Shape, dtype, whether it has a gradient, and the rows that counts share out.\nINPUTS = {\n";
+    for (const ValueId input : outerInputs(m_graph)) {
+      const Value& value = m_graph.value(input);
+      text += statement(pythonText(value.name) + ": ",
+                        {"",
+                         {toString(value.spec.shape), torchType(value.spec.dtype), pythonBool(value.needsGradient),
+                          fmt::format("{}", rowsFor(input))}},
+                        ",", 4);
+    }
+    return text + "}\n";
+  }
+
+  std::string outputList() const {
+    std::vector<std::string> names;
+    for (const GraphOutput& output : outerOutputs(m_graph)) names.push_back(pythonText(output.name));
+    return fmt::format("OUTPUTS = [{}]\n", fmt::join(names, ", "));
+  }
+
+  /// By the names of `fuseline run --save` and `--dump`.
+  std::string parameterTable() const {
+    std::string text = "# Fuseline's names of parameters, and where they stand in the module.\nPARAMETERS = {\n";
+    for (const TeModule& module : m_modules) {
+      if (!module.sequence.isTe) {
+        const Node& formula = m_graph.node(module.sequence.nodes[0]);
+        text += parameterLines(formula, module.name, torchParameterNames(formula));
+      }
+      for (std::size_t i = 0; i < module.operations.size(); ++i)
+        for (const NodeId node : module.operations[i].nodes)
+          text += parameterLines(m_graph.node(node), module.name + "." + module.operationNames[i],
+                                 namesOf(m_graph.node(node).operation->parameters));
+    }
+    return text + "}\n";
+  }
+
+  static std::vector<std::string> namesOf(const std::vector<ParameterSpec>& parameters) {
+    std::vector<std::string> names;
+    for (const ParameterSpec& parameter : parameters) names.push_back(parameter.name);
+    return names;
+  }
+
+  /// names: of its parameters in the module at this place.
+  static std::string parameterLines(const Node& node, const std::string& place, const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t slot = 0; slot < node.parameters.size(); ++slot)
+      text += fmt::format("    {}: {},\n", pythonText(node.parameterName(static_cast<int>(slot))),
+                          pythonText(place + "." + names[slot]));
+    return text;
+  }
+
+  std::string planTable() const {
+    std::string text = fmt::format(
+        "# What TransformerEngine should run as one on a GPU of compute capability {}: [class, positions], by\n"
+        "# module and pass. Of its backward list that counts which is about ops that are differentiated.\nPLAN = {{\n",
+        m_capability);
+    for (const TeModule& module : m_modules)
+      if (module.sequence.isTe)
+        text += fmt::format(
+            "    {}: {{\n        \"forward\": [{}],\n        \"backward\": [{}],\n        \"differentiated\": {},\n    "
+            "}},\n",
+            pythonText(module.name), fusedText(module.sequence, m_report.forward),
+            fusedText(module.sequence, m_report.backward), differentiatedText(module.sequence));
+    return text + "}\n";
+  }
+
+  std::string differentiatedText(const TeSequence& sequence) const {
+    std::vector<std::size_t> places;
+    for (std::size_t place = 0; place < sequence.nodes.size(); ++place)
+      if (m_graph.node(sequence.nodes[place]).takesPartInBackward()) places.push_back(place);
+    const bool isAll = places.size() == sequence.nodes.size();
+    return isAll ? fmt::format("range({})", places.size()) : fmt::format("[{}]", fmt::join(places, ", "));
+  }
+
+  /// A line an entry.
+  static std::string fusedText(const TeSequence& sequence, const std::vector<FusedOperation>& entries) {
+    std::string text;
+    for (const FusedOperation& entry : entries) {
+      const auto first = std::ranges::search(sequence.nodes, entry.nodes).begin();
+      if (!entry.isFused() || first == sequence.nodes.end()) continue;
+      std::vector<std::ptrdiff_t> places(entry.nodes.size());
+      std::iota(places.begin(), places.end(), first - sequence.nodes.begin());
+      text += fmt::format("\n            [{}, [{}]],", pythonText(entry.rule->name), fmt::join(places, ", "));
+    }
+    return text.empty() ? text : text + "\n        ";
+  }
+
+  bool overwritesInputs() const {
+    return std::ranges::any_of(m_graph.nodes(), [](const Node& node) {
+      return node.attributes.has("in_place") && node.attributes.boolean("in_place");
+    });
+  }
+
+  /// Relative, of norms: the rtol of TransformerEngine's own tests (tests/pytorch/utils.py, dtype_tols).
+  double tolerance() const {
+    double largest = 1e-3;
+    for (const Value& value : m_graph.values())
+      if (value.spec.dtype == DType::BF16) largest = 1.6e-2;
+    for (const Node& node : m_graph.nodes())
+      for (const TensorQuantizers* tensor :
+           {&node.quantizers.input, &node.quantizers.weight, &node.quantizers.gradOutput})
+        for (const std::optional<QuantizerSpec>* spec : {&tensor->rowwise, &tensor->columnwise})
+          if (*spec) largest = std::max(largest, toleranceOf(**spec));
+    return largest;
+  }
+
+  /// Both programs quantize the same numbers, so that results differ where a value near the middle between two codes
+  /// falls to the other side: an estimate for 1 of 25 elements, a fifth of one unit in the last place. Stochastic
+  /// rounding draws other numbers: a whole unit, of norms a quarter.
+  static double toleranceOf(const QuantizerSpec& spec) {
+    if (spec.roundsStochastically) return 0.25;
+    switch (spec.format) {
+      case ElementFormat::E2M1: return 0.1;
+      case ElementFormat::E5M2: return 0.05;
+      default: return 0.025;
+    }
+  }
+
+  const Graph& m_graph;
+  const FusionReport& m_report;
+  const std::string& m_capability;
+  const std::vector<TeModule>& m_modules;
+  const std::vector<ModuleBetween>& m_between;
+};
+
+}  // namespace
+
+std::string teTables(const Graph& graph, const FusionReport& report, const std::string& capability,
+                     const std::vector<TeModule>& modules, const std::vector<ModuleBetween>& between) {
+  return TableWriter(graph, report, capability, modules, between).write();
+}
+
+}  // namespace fuseline
