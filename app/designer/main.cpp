@@ -57,7 +57,8 @@ void addOptions(QCommandLineParser& parser) {
   add("without-pipeline", "Do not embed the pipeline in the drawing. Such a drawing cannot be opened again.");
   add("size", "Window size for --screenshot, such as 1500x940.", "WxH");
   add("scale", "Device pixels per logical pixel of a screenshot, such as 2; from 1 to 4 for a PNG drawing.", "factor");
-  add("compare", "Show the differences from this pipeline. With Git: git difftool --extcmd \"fuseline-designer --compare\".",
+  add("compare",
+      "Show the differences from this pipeline. With Git: git difftool --extcmd \"fuseline-designer --compare\".",
       "old.fuseline");
   add("baseline", "Pin this run as a baseline; repeatable.", "run.fuserun");
   add("select", "Select this op. \"layer1.fc1\" opens the block of layer1 and selects fc1.", "op");

@@ -224,9 +224,9 @@ void Connectivity::reportUnknownNode(const Endpoint& endpoint, std::string_view 
     return;
   }
   const std::string near = m_sink.suggest(endpoint.node, m_readableIds);
-  Diagnostic& diagnostic = m_sink.error(
-      "unknown-node", spot,
-      fmt::format("There is no {}; expected {}{}", quoted(endpoint.node), expected, didYouMean(near)));
+  Diagnostic& diagnostic =
+      m_sink.error("unknown-node", spot,
+                   fmt::format("There is no {}; expected {}{}", quoted(endpoint.node), expected, didYouMean(near)));
   if (!near.empty()) diagnostic.repairs.push_back({fmt::format("Use {}", near), replace({near, endpoint.port})});
   diagnostic.repairs.insert(diagnostic.repairs.end(), removal.begin(), removal.end());
 }

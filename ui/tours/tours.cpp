@@ -92,21 +92,21 @@ Tour worthTour() {
 }
 
 Tour precisionTour() {
-  return {.title = text("FP8 against bf16"),
-          .summary = text("Choose a recipe, and see the plan and the quantization error of each tensor"),
-          .pipeline = "llama-mlp",
-          .steps = {
-              {.text = text("Choose a recipe in the toolbar, such as <b>Float8CurrentScaling</b>."),
-               .isDone = isQuantized},
-              {.text = text("Chips on the wires show quantized formats, outlines the ops that now write quantized "
-                            "values directly. Press <b>Ctrl+Shift+Enter</b> to measure the error."),
-               .isDone = areNumericsMeasured},
-              {.text = text(
-                   "<b>Numerics</b> shows the error of each result against float32, and the quantization error. Click "
-                   "a quantized tensor to see its histogram and the range of the format, and to preview another "
-                   "recipe. On a CPU formats are emulated: the numbers are exact, the times are not those of a GPU."),
-               .pane = QStringLiteral("numerics")},
-          }};
+  return {
+      .title = text("FP8 against bf16"),
+      .summary = text("Choose a recipe, and see the plan and the quantization error of each tensor"),
+      .pipeline = "llama-mlp",
+      .steps = {
+          {.text = text("Choose a recipe in the toolbar, such as <b>Float8CurrentScaling</b>."), .isDone = isQuantized},
+          {.text = text("Chips on the wires show quantized formats, outlines the ops that now write quantized "
+                        "values directly. Press <b>Ctrl+Shift+Enter</b> to measure the error."),
+           .isDone = areNumericsMeasured},
+          {.text =
+               text("<b>Numerics</b> shows the error of each result against float32, and the quantization error. Click "
+                    "a quantized tensor to see its histogram and the range of the format, and to preview another "
+                    "recipe. On a CPU formats are emulated: the numbers are exact, the times are not those of a GPU."),
+           .pane = QStringLiteral("numerics")},
+      }};
 }
 
 Tour exportTour() {
