@@ -34,7 +34,7 @@ TEST(ChainEdits, RefusesOpsThatFormNoChain) {
   EditSceneWithChain s;
   ASSERT_TRUE(s.history.apply(AddOp{.op = {.id = "loose", .operation = "SiLU"}}));
   const std::vector<std::pair<std::set<std::string>, std::string>> cases = {
-      {{"id", "loose"}, "id.x, loose.x"}, {{"norm"}, "one free input"}, {{"x"}, "x is no op"}};
+      {{"id", "loose"}, "id.x, loose.x"}, {{"norm"}, "one unconnected input"}, {{"x"}, "x cannot be inserted"}};
   for (const auto& [chosen, reason] : cases) {
     const Result<ChainEnds> ends = chainEnds(s.document(), chosen);
     ASSERT_FALSE(ends);

@@ -140,7 +140,7 @@ TEST(NodeEdits, RepeatingNeedsOneInputAndOneOutput) {
             std::string("save.extra also has a consumer. Only ops with a single connected output can be repeated."));
   const auto add = repeatOp(document, "add", 2);
   ASSERT_FALSE(add);
-  ASSERT_TRUE(add.error().message.starts_with("add reads save.extra besides")) << add.error().message;
+  ASSERT_TRUE(add.error().message.starts_with("add also consumes save.extra")) << add.error().message;
   ASSERT_FALSE(repeatOp(document, "x", 2));
 }
 
