@@ -20,6 +20,8 @@ struct FoundOperation {
   std::optional<DType> dtype = std::nullopt;                     // of its weights
   std::vector<FoundWeight> weights = {};
   std::string note = {};  // what it does in another way than the nodes, as the end of a sentence; mostly empty
+  std::vector<std::string> outputs = {};  // tensors of all its outputs, where it has several
+  bool isWhole = false;                   // it stands for nodes that nobody can write on their own
 };
 
 /// The op that makes a tensor, whose own inputs other ops make; nothing where there is none. The larger ones go first:
