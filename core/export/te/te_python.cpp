@@ -6,6 +6,7 @@
 #include "core/edit/apply_edit.h"
 #include "core/export/te/modules_between.h"
 #include "core/export/te/python_text.h"
+#include "core/export/te/te_attention.h"
 #include "core/export/te/te_operation.h"
 #include "core/export/te/te_recipe.h"
 #include "core/export/te/te_refusals.h"
@@ -68,6 +69,24 @@ struct TePlan {
   std::vector<TeEnvironment> environment;
 };
 
+Result<std::string> moduleOutsideTeOps(const Graph& graph, NodeId node, const std::string& className) {
+  if (isTeModule(graph.node(node))) return teModule(graph, node, className);
+  return torchModule(graph, node, className);
+}
+
+/// Paths of modules that Fuseline does not run, as texts of Python.
+std::vector<std::string> pathsOfModules(const std::vector<ModuleBetween>& modules) {
+  std::vector<std::string> paths;
+  for (const ModuleBetween& module : modules) paths.push_back(pythonText(module.path));
+  return paths;
+}
+
+std::string replaced(std::string line, const std::string& operation) {
+  for (std::size_t at = line.find("{}"); at != std::string::npos; at = line.find("{}", at + operation.size()))
+    line.replace(at, 2, operation);
+  return line;
+}
+
 class Script {
  public:
   Script(const ExportedPipeline& pipeline, TePlan plan, std::string capability, std::vector<std::string> notes)
@@ -91,18 +110,13 @@ class Script {
     m_quantizerNames = recipe.names;
     m_notes.insert(m_notes.end(), recipe.notes.begin(), recipe.notes.end());
     addModules();
-    std::string formulas;
-    for (const Module& module : m_modules) {
-      if (module.sequence.isTe) continue;
-      Result<std::string> formula = torchModule(graph(), module.sequence.nodes[0], className(module));
-      if (!formula) return formula.error();
-      formulas += *formula + "\n\n";
-    }
+    const Result<std::string> formulas = otherModules();
+    if (!formulas) return formulas.error();
     if (isParallel())
       m_notes.emplace_back(
           "The ops that communicate need a process group. TransformerEngine leaves communication out where it has one "
           "process; started by torchrun with more it fuses as it is planned here.");
-    std::string text = head() + (hasPlaceholders() ? kPlaceholder : "") + classes() + formulas + pipelineClass() +
+    std::string text = head() + (hasPlaceholders() ? kPlaceholder : "") + classes() + *formulas + pipelineClass() +
                        "\n\n" + recipe.text;
     if (m_pipeline.moduleOnly) return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
     text += tables() + "\n\n" + kProgram + "\n";
@@ -113,6 +127,18 @@ class Script {
  private:
   const Graph& graph() const { return m_plan.graph; }
   bool isTraining() const { return graph().pass() == PassKind::Training; }
+
+  /// Of ops that te.ops has not.
+  Result<std::string> otherModules() const {
+    std::string text;
+    for (const Module& module : m_modules) {
+      if (module.sequence.isTe) continue;
+      const Result<std::string> made = moduleOutsideTeOps(graph(), module.sequence.nodes[0], className(module));
+      if (!made) return made.error();
+      text += *made + "\n\n";
+    }
+    return text;
+  }
 
   /// Instances of a block have one class.
   void fillIn(const ModuleBetween& module) {
@@ -216,7 +242,10 @@ class Script {
     operation.statements.push_back(fmt::format("{}.name = {}", place, pythonText(known->second)));
   }
 
-  static std::string className(const Module& module) { return "Formula_" + module.name; }
+  std::string className(const Module& module) const {
+    const Node& node = graph().node(module.sequence.nodes[0]);
+    return fmt::format("{}_{}", isTeModule(node) ? node.operation->name : "Formula", module.name);
+  }
 
   /// Those of the whole pipeline, without what modules make and read in between.
   std::vector<ValueId> outerInputs() const {
@@ -343,12 +372,6 @@ class Script {
     return text;
   }
 
-  static std::string replaced(std::string line, const std::string& operation) {
-    for (std::size_t at = line.find("{}"); at != std::string::npos; at = line.find("{}", at + operation.size()))
-      line.replace(at, 2, operation);
-    return line;
-  }
-
   /// Appends set_extra_input_channel() and set_extra_output_channel(); the last call is the one that may need lines.
   PythonCall withChannels(const Module& module, const TeOperation& operation) const {
     PythonCall call = operation.call;
@@ -438,14 +461,7 @@ class Script {
     return inputTable() + outputList() + parameterTable() + planTable() +
            fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\nNOT_RUN = [{}]\n",
                        pythonBool(isTraining()), pythonBool(overwritesInputs()), pythonBool(isParallel()),
-                       pythonNumber(tolerance()), fmt::join(modulesNotRun(), ", "));
-  }
-
-  /// By Fuseline.
-  std::vector<std::string> modulesNotRun() const {
-    std::vector<std::string> paths;
-    for (const ModuleBetween& module : m_between) paths.push_back(pythonText(module.path));
-    return paths;
+                       pythonNumber(tolerance()), fmt::join(pathsOfModules(m_between), ", "));
   }
 
   /// Counts share out the rows of what their reader reads.
