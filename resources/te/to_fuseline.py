@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Writes a te.ops.Sequential of your own program as a pipeline file of Fuseline.
+# Writes a te.ops.Sequential of your own program, or a te.DotProductAttention, as a pipeline file of Fuseline.
 # SPDX-License-Identifier: Apache-2.0
 """In your program, where the module has been built:
 
@@ -7,6 +7,8 @@
     to_fuseline.save(module, "mlp.fuseline", x, *extra_inputs, recipe=recipe)
 
 x and the extra inputs are tensors, or anything else with a shape and a dtype, such as tensors on the device "meta".
+A te.DotProductAttention takes the queries as x, then keys and values, and what else its mask and its bias need, as
+inputs of Fuseline's op do: core_attention_bias, attention_mask, cu_seqlens_q, cu_seqlens_kv.
 Nothing is run. What Fuseline has no counterpart for is a warning, LeftOut, that names it. With plan="mlp.json" what
 TransformerEngine has fused is written, too, once the module has run: `fuseline fuse mlp.fuseline --rules te` shows what
 Fuseline makes of the same ops.
@@ -14,6 +16,7 @@ Fuseline makes of the same ops.
 Written for TransformerEngine 2.19 and 2.20."""
 
 import json
+import math
 import os
 import re
 import warnings
@@ -137,6 +140,8 @@ class Pipeline:
 
     def append(self, name, operation, waiting):
         kind = type(operation).__name__
+        if kind == "DotProductAttention":
+            return self.append_attention(name, operation, waiting)
         if kind not in OPERATIONS or not hasattr(operation, "fuser_forward"):
             raise NotAPipeline(f"{name} is a {kind}, which is no op of te.ops that Fuseline has.")
         self.ops.append({"id": name, "op": kind, "attributes": attributes_of(operation)})
@@ -148,6 +153,21 @@ class Pipeline:
                 self.channels[channel] = f"{name}.extra"
             if is_public:
                 self.outputs.append({"id": f"{name}_extra", "from": f"{name}.extra"})
+        self.main = f"{name}.y"
+
+    def append_attention(self, name, operation, waiting):
+        """What is added to the scores is an argument of its call: it is here if there is one more tensor than needed."""
+        attributes = attention(operation)
+        ports = ["k", "v"] + {"arbitrary": ["attention_mask"]}.get(attributes["attn_mask_type"], [])
+        if attributes["attn_mask_type"].startswith("padding"):
+            ports += ["cu_seqlens_q", "cu_seqlens_kv"]
+        if len(waiting) > len(ports):
+            attributes["core_attention_bias_type"] = "post_scale_bias"
+            ports.insert(2, "core_attention_bias")
+        self.ops.append({"id": name, "op": "DotProductAttention", "attributes": attributes})
+        self.wires.append([self.main, f"{name}.x"])
+        for port in ports:
+            self.wires.append([self.extra_source(name, port, None, waiting), f"{name}.{port}"])
         self.main = f"{name}.y"
 
     def extra_source(self, name, port, channel, waiting):
@@ -255,6 +275,30 @@ def linear(operation):
     return found | parameter_attributes(operation.basic_ops[0])
 
 
+def attention(operation):
+    """Of a te.DotProductAttention. What it takes by itself, such as its scale, is left to Fuseline, too."""
+    channels = [operation.hidden_size_per_attention_head_k, operation.hidden_size_per_attention_head_v]
+    found = {
+        "num_attention_heads": operation.num_attention_heads,
+        "kv_channels": channels[:1] if channels[0] == channels[1] else channels,
+        "qkv_format": operation.qkv_format,
+        "attn_mask_type": operation.attn_mask_type,
+        "attention_dropout": float(operation.attention_dropout),
+        "attention_type": operation.attention_type,
+        "softmax_type": operation.softmax_type,
+        "softcap": float(getattr(operation, "softcap", 0.0)),
+    }
+    if operation.num_gqa_groups != operation.num_attention_heads:
+        found["num_gqa_groups"] = operation.num_gqa_groups
+    if (operation.window_size or (-1, -1))[0] >= 0:
+        found["window_size"] = list(operation.window_size)
+    if getattr(operation, "bottom_right_diagonal", None) is not None:
+        found["bottom_right_diagonal"] = operation.bottom_right_diagonal
+    if not math.isclose(operation.softmax_scale, channels[0] ** -0.5, rel_tol=1e-12):
+        found["softmax_scale"] = operation.softmax_scale
+    return found
+
+
 def grouped_linear(operation):
     return {
         "in_features": operation.in_features,
@@ -358,7 +402,7 @@ def warn_of_losses(recipe):
 def warn_of_attention(recipe):
     for field in ("fp8_dpa", "fp8_mha"):
         if getattr(recipe, field, False):
-            leave_out(f"{type(recipe).__name__}.{field} is about attention, which a pipeline has as an External.")
+            leave_out(f"{type(recipe).__name__}.{field} is about attention in FP8, which Fuseline does not have.")
 
 
 def custom_recipe_json(recipe, operations):

@@ -215,6 +215,10 @@ OnnxValue OnnxGraph::integer(std::int64_t value) {
   return shared({fmt::format("{}", value), DType::I64}, onnxType(DType::I64), {}, std::vector{value});
 }
 
+OnnxValue OnnxGraph::numbers(std::string_view part, const Shape& shape, const std::vector<float>& values) {
+  return shared({partName(part), DType::F32}, onnxType(DType::F32), shape, values);
+}
+
 OnnxValue OnnxGraph::zeroPoint(ElementFormat format) {
   return shared({fmt::format("zero_{}", formatName(format)), DType::E4M3}, onnxType(format), {},
                 std::vector<std::uint8_t>{0});

@@ -70,6 +70,8 @@ class OnnxGraph {
   OnnxValue number(double value);
   OnnxValue integers(const std::vector<std::int64_t>& values);
   OnnxValue integer(std::int64_t value);
+  /// float32 values of the current op.
+  OnnxValue numbers(std::string_view part, const Shape& shape, const std::vector<float>& values);
   /// A scalar 0 of a float8 type, which determines the type of QuantizeLinear.
   OnnxValue zeroPoint(ElementFormat format);
 

@@ -6,6 +6,7 @@
 #include "core/edit/apply_edit.h"
 #include "core/edit/fold_repeats.h"
 #include "core/export/onnx/name_list.h"
+#include "core/export/onnx/onnx_attention.h"
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/onnx/onnx_fused_nodes.h"
 #include "core/export/onnx/onnx_gates.h"
@@ -93,14 +94,41 @@ std::string externalsText(std::size_t numNodes, const std::vector<std::string>& 
       externals.size() == 1 ? "one" : fmt::format("{}", externals.size()), nameList(externals));
 }
 
+/// tensor: the one by which it was found.
+std::vector<std::string> outputsOf(const FoundOperation& found, const std::string& tensor) {
+  return found.outputs.empty() ? std::vector{tensor} : found.outputs;
+}
+
+bool isViewNode(const ::onnx::NodeProto& node) {
+  constexpr std::array kTypes = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
+  return node.domain().empty() && std::ranges::find(kTypes, node.op_type()) != kTypes.end();
+}
+
+/// What the graph calls any extent, a layer may know.
+void learnFrom(const FoundOperation& reader, Json& extents) {
+  if (reader.attributes.contains("in_features") && !extents.empty()) extents.back() = reader.attributes["in_features"];
+}
+
+/// "x", "x2", "x3".
+std::string portNumbered(const char* name, std::size_t index) {
+  return index == 0 ? name : fmt::format("{}{}", name, index + 1);
+}
+
+std::vector<std::string> shownAll(std::vector<std::string> names) {
+  for (std::string& name : names) name = shown(name);
+  return names;
+}
+
 class GraphImport {
  public:
-  GraphImport(const OnnxPreparation& prepared, const OnnxOpsets& opsets, std::string_view name, const Misfits& known)
+  GraphImport(const OnnxPreparation& prepared, const AttentionRewrite& rewrite, const OnnxOpsets& opsets,
+              std::string_view name, const Misfits& known)
       : m_reading(prepared.graph()),
         m_opsets(opsets),
         m_name(name),
         m_symbols(prepared.symbols()),
         m_prepared(prepared),
+        m_rewrite(rewrite),
         m_known(known) {}
 
   /// Where misfits() has any afterwards, this was not the last attempt.
@@ -182,11 +210,6 @@ class GraphImport {
     return found;
   }
 
-  static bool isViewNode(const ::onnx::NodeProto& node) {
-    constexpr std::array kTypes = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"};
-    return node.domain().empty() && std::ranges::find(kTypes, node.op_type()) != kTypes.end();
-  }
-
   /// Sums and products of extents are no ops.
   bool computesFloats(const std::string& tensor) const {
     const std::int32_t type = m_reading.elementType(tensor);
@@ -194,13 +217,18 @@ class GraphImport {
   }
 
   void add(const std::string& tensor, FoundOperation found) {
-    m_ports.emplace(tensor, "");  // until it has a name
-    m_made.insert(tensor);
+    for (const std::string& output : outputsOf(found, tensor)) {
+      m_ports.emplace(output, "");  // until it has a name
+      m_made.insert(output);
+      m_seen.insert(output);
+    }
     // Exporters fold the conversion of a weight to f32, and convert what is made with it back.
     if (const auto dtype = m_reading.readAs(tensor); dtype && found.dtype == DType::F32) found.dtype = dtype;
     m_isMixed = m_isMixed || (found.dtype && m_dtype && *found.dtype != *m_dtype);
-    m_operations.push_back(
-        {.id = "", .tensor = tensor, .found = std::move(found), .position = m_reading.position(tensor)});
+    m_operations.push_back({.id = "",
+                            .tensor = found.outputs.empty() ? tensor : found.outputs.front(),
+                            .found = std::move(found),
+                            .position = m_reading.position(tensor)});
   }
 
   /// In the order in which they run, so that numbers behind names go up.
@@ -208,6 +236,8 @@ class GraphImport {
     for (Operation& each : m_operations) {
       each.id = m_ids.of(nameOf(*m_reading.maker(each.tensor), each.found.operation));
       m_ports[each.tensor] = each.id + ".y";
+      for (std::size_t i = 1; i < each.found.outputs.size(); ++i)
+        m_ports[each.found.outputs[i]] = fmt::format("{}.y{}", each.id, i);
       if (!each.found.note.empty()) m_noted[each.found.note].push_back(each.id);
     }
   }
@@ -340,8 +370,10 @@ class GraphImport {
   /// Keeps what an op reads and makes, if it is a layer or one of these is kept.
   void keepNeighbours(const Operation& each, std::set<std::string>& kept) const {
     const auto isKept = [&](const auto& input) { return kept.contains(m_reading.source(input.second)); };
-    if (!each.found.dtype && !kept.contains(each.tensor) && std::ranges::none_of(each.found.inputs, isKept)) return;
-    kept.insert(each.tensor);
+    const std::vector<std::string> outputs = outputsOf(each.found, each.tensor);
+    const bool isRead = std::ranges::any_of(outputs, [&](const std::string& output) { return kept.contains(output); });
+    if (!each.found.dtype && !each.found.isWhole && !isRead && std::ranges::none_of(each.found.inputs, isKept)) return;
+    kept.insert(outputs.begin(), outputs.end());
     for (const auto& [port, tensor] : each.found.inputs)
       if (m_made.contains(m_reading.source(tensor))) kept.insert(m_reading.source(tensor));
   }
@@ -375,12 +407,6 @@ class GraphImport {
   std::optional<DType> dtypeOf(const std::string& tensor) const {
     const std::optional<DType> dtype = floatTypeOf(m_reading.elementType(tensor));
     return dtype == DType::F32 ? m_reading.readAs(tensor).value_or(*dtype) : dtype;
-  }
-
-  /// What the graph calls any extent, a layer may know.
-  static void learnFrom(const FoundOperation& reader, Json& extents) {
-    if (reader.attributes.contains("in_features") && !extents.empty())
-      extents.back() = reader.attributes["in_features"];
   }
 
   void cutOutputs(const LeftOut& left) {
@@ -428,7 +454,7 @@ class GraphImport {
   std::vector<std::size_t> partsInOrder(std::vector<GraphPart>& parts) const {
     std::multimap<int, std::pair<GraphPart, std::size_t>> byPosition;
     for (const Operation& each : m_operations) {
-      GraphPart part{.isOperation = true, .inputs = {}, .outputs = {each.tensor}};
+      GraphPart part{.isOperation = true, .inputs = {}, .outputs = outputsOf(each.found, each.tensor)};
       for (const auto& [port, tensor] : each.found.inputs) part.inputs.push_back(m_reading.source(tensor));
       byPosition.emplace(each.position, std::pair(std::move(part), std::size_t{0}));
     }
@@ -451,7 +477,7 @@ class GraphImport {
     for (const std::string& tensor : region.inputs) {
       // What a group makes that stays out becomes an input, as where ops read it.
       if (!m_ports.contains(tensor) && !cutInput(tensor, found)) return false;
-      found.inputs.emplace_back(numbered("x", found.inputs.size()), tensor);
+      found.inputs.emplace_back(portNumbered("x", found.inputs.size()), tensor);
     }
     ModelNodes nodes;
     for (const std::size_t member : members) nodes.push_back(m_leftOut[member].node);
@@ -459,7 +485,7 @@ class GraphImport {
     const std::string id = m_ids.of(nameOf(nodes));
     keepNodesOf(id, region, found);
     for (std::size_t i = 0; i < region.outputs.size(); ++i) {
-      m_ports.emplace(region.outputs[i], fmt::format("{}.{}", id, numbered("y", i)));
+      m_ports.emplace(region.outputs[i], fmt::format("{}.{}", id, portNumbered("y", i)));
       m_made.insert(region.outputs[i]);
       m_externalTensors.insert(region.outputs[i]);
     }
@@ -482,16 +508,11 @@ class GraphImport {
     for (KeptConstant& constant : kept->constants) m_keptConstants.emplace_back(id, std::move(constant));
   }
 
-  /// "x", "x2", "x3".
-  static std::string numbered(const char* name, std::size_t index) {
-    return index == 0 ? name : fmt::format("{}{}", name, index + 1);
-  }
-
   Json externalAttributes(const FoundOperation& found, const std::vector<std::string>& made, const ModelNodes& nodes) {
     std::vector<std::string> others, outputs;
     for (std::size_t i = 1; i < found.inputs.size(); ++i) others.push_back(found.inputs[i].first);
     for (std::size_t i = 0; i < made.size(); ++i)
-      outputs.push_back(fmt::format("{} = {}", numbered("y", i), declared(made[i], found.inputs.front().second)));
+      outputs.push_back(fmt::format("{} = {}", portNumbered("y", i), declared(made[i], found.inputs.front().second)));
     Json attributes = Json::object();
     if (!others.empty()) attributes["inputs"] = fmt::format("{}", fmt::join(others, ", "));
     attributes["outputs"] = fmt::format("{}", fmt::join(outputs, ", "));
@@ -599,6 +620,7 @@ class GraphImport {
     const FoldedPlaces places = fold(imported);
     if (hasUnknown()) imported.notes.push_back(cutNote());
     if (!m_externals.empty()) imported.notes.push_back(externalNote(places));
+    imported.notes.insert(imported.notes.end(), m_rewrite.reasons().begin(), m_rewrite.reasons().end());
     if (!m_prepared.guessedBranches().empty())
       imported.notes.push_back(
           fmt::format("Only a run knows which branch these nodes If take; here it is the larger: {}.",
@@ -616,6 +638,9 @@ class GraphImport {
   /// Beside the parameters, of the nodes that Externals stand for.
   void addKeptConstants(ImportedPipeline& imported, const FoldedPlaces& places) const {
     if (!m_options.takesWeights || imported.weightsProblem) return;
+    for (const auto& [tensor, numbers] : m_rewrite.constants())
+      if (const auto port = m_ports.find(tensor); port != m_ports.end())
+        imported.weights.emplace_back(port->second, numbers);
     for (const auto& [id, constant] : m_keptConstants) {
       Result<Tensor> tensor = keptTensor(constant, m_options.folder);
       if (!tensor) {
@@ -631,11 +656,6 @@ class GraphImport {
     for (const auto& [tensor, port] : m_ports)
       if (!m_made.contains(tensor) || m_externalTensors.contains(tensor)) names[places.of(port)] = wholeText(tensor);
     for (const auto& [id, tensor] : m_outputIds) names[id] = wholeText(tensor);
-    return names;
-  }
-
-  static std::vector<std::string> shownAll(std::vector<std::string> names) {
-    for (std::string& name : names) name = shown(name);
     return names;
   }
 
@@ -697,6 +717,7 @@ class GraphImport {
   ImportedIds m_ids;
   ImportedSymbols m_symbols;
   const OnnxPreparation& m_prepared;
+  const AttentionRewrite& m_rewrite;
   const Misfits& m_known;
   Misfits m_misfits;
   std::optional<DType> m_dtype;  // of the first input
@@ -730,6 +751,18 @@ std::string metadataOf(const ::onnx::ModelProto& model, std::string_view key) {
   return found == entries.end() ? std::string() : found->value();
 }
 
+/// found: what did not fit. The graph is left as it was.
+Result<ImportedPipeline> attemptImport(::onnx::ModelProto& model, const OnnxPreparation& prepared,
+                                       std::string_view name, const OnnxImportOptions& options, const Misfits& known,
+                                       Misfits& found) {
+  const AttentionRewrite rewrite(*model.mutable_graph(),
+                                 {.symbols = prepared.symbols(), .misfits = known.tensors, .folder = options.folder});
+  GraphImport attempt(prepared, rewrite, model.opset_import(), name, known);
+  Result<ImportedPipeline> imported = attempt.run(options);
+  found = attempt.misfits();
+  return imported;
+}
+
 /// Ops that do not fit are none in the next attempt. Each attempt finds another, so that there is an end.
 Result<ImportedPipeline> importGraph(::onnx::ModelProto& model, std::string_view name,
                                      const OnnxImportOptions& options) {
@@ -737,9 +770,8 @@ Result<ImportedPipeline> importGraph(::onnx::ModelProto& model, std::string_view
   prepared.prepare();
   Misfits known;
   while (true) {
-    GraphImport attempt(prepared, model.opset_import(), name, known);
-    Result<ImportedPipeline> imported = attempt.run(options);
-    const Misfits& found = attempt.misfits();
+    Misfits found;
+    Result<ImportedPipeline> imported = attemptImport(model, prepared, name, options, known, found);
     const std::size_t before = known.tensors.size() + known.literals.size();
     known.tensors.insert(found.tensors.begin(), found.tensors.end());
     known.literals.insert(found.literals.begin(), found.literals.end());

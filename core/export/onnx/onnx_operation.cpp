@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_operation.h"
 
+#include "core/export/onnx/onnx_attention_operation.h"
 #include "core/export/onnx/onnx_program.h"
 #include "core/ops/grouped_form.h"
 
@@ -142,6 +143,9 @@ void addReshape(OnnxGraph& graph, OnnxQuantization&) {
   graph.setOutput(0, graph.add("Reshape", {graph.input(), shape}, "shaped", {{"allowzero", std::int64_t{1}}}));
 }
 
+void addSplit(OnnxGraph& graph, OnnxQuantization&) { addOnnxSplit(graph); }
+void addConcat(OnnxGraph& graph, OnnxQuantization&) { addOnnxConcat(graph); }
+
 void addQuantize(OnnxGraph& graph, OnnxQuantization& quantization) { graph.setOutput(0, quantization.input(graph)); }
 
 // ---- the table
@@ -155,7 +159,8 @@ constexpr std::array kOperations = {
     OnnxOperation{"BasicLinear", addBasicLinear}, OnnxOperation{"GroupedLinear", addGroupedLinear},
     OnnxOperation{"RMSNorm", addRmsNorm},         OnnxOperation{"LayerNorm", addLayerNorm},
     OnnxOperation{"Reshape", addReshape},         OnnxOperation{"L2Normalization", addL2Normalization},
-    OnnxOperation{"Quantize", addQuantize},
+    OnnxOperation{"Quantize", addQuantize},       OnnxOperation{"Split", addSplit},
+    OnnxOperation{"Concat", addConcat},
 };
 
 Error refusal(const Node& node) {
@@ -178,6 +183,10 @@ Result<void> addOnnxOperation(OnnxGraph& graph, OnnxQuantization& quantization) 
   const auto found = std::ranges::find(kOperations, node.operation->name, &OnnxOperation::name);
   if (found != kOperations.end())
     found->add(graph, quantization);
+  else if (node.operation->name == "DotProductAttention")
+    return addOnnxAttention(graph);
+  else if (node.operation->name == "RotaryPositionEmbedding")
+    return addOnnxRotaryEmbedding(graph);
   else if (hasOnnxProgram(node))
     addOnnxProgram(graph);
   else

@@ -240,8 +240,9 @@ Found reshape(Reading graph, Name tensor) {
       .operation = "Reshape", .attributes = {{"shape", *shape}}, .inputs = {{"x", inputOf(*node, 0)}}};
 }
 
-constexpr std::array kPatterns = {layerNorm, rmsNorm,    linear, bias, plainNorm, l2Normalization,
-                                  gate,      activation, scale,  sum,  reshape,   formula};
+constexpr std::array kPatterns = {wholeOperation,  layerNorm,   rmsNorm,    linear, bias, plainNorm,
+                                  l2Normalization, gate,        activation, scale,  sum,  reshape,
+                                  splitColumns,    joinColumns, formula};
 
 }  // namespace
 

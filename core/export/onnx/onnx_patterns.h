@@ -19,7 +19,9 @@ struct FoundOperation {
   std::vector<std::pair<std::string, std::string>> inputs = {};  // port and tensor of the graph
   std::optional<DType> dtype = std::nullopt;                     // of its weights
   std::vector<FoundWeight> weights = {};
-  std::string note = {};  // how the op differs from the nodes, as the end of a sentence; usually empty
+  std::string note = {};                  // how the op differs from the nodes, as the end of a sentence; usually empty
+  std::vector<std::string> outputs = {};  // tensors of all its outputs, if it has several
+  bool isWhole = false;                   // it represents nodes that cannot be written separately
 };
 
 /// The op that produces a tensor and whose own inputs are produced by other ops; nothing if there is none. Larger ones

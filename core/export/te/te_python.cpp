@@ -7,6 +7,7 @@
 #include "core/export/te/between_modules.h"
 #include "core/export/te/modules_between.h"
 #include "core/export/te/python_text.h"
+#include "core/export/te/te_attention.h"
 #include "core/export/te/te_forward.h"
 #include "core/export/te/te_module.h"
 #include "core/export/te/te_operation.h"
@@ -44,6 +45,17 @@ struct TePlan {
   std::vector<TeEnvironment> environment;
 };
 
+Result<std::string> moduleOutsideTeOps(const Graph& graph, NodeId node, const std::string& className) {
+  if (isTeModule(graph.node(node))) return teModule(graph, node, className);
+  return torchModule(graph, node, className);
+}
+
+std::string replaced(std::string line, const std::string& operation) {
+  for (std::size_t at = line.find("{}"); at != std::string::npos; at = line.find("{}", at + operation.size()))
+    line.replace(at, 2, operation);
+  return line;
+}
+
 class Script {
  public:
   Script(const ExportedPipeline& pipeline, TePlan plan, std::string capability, std::vector<std::string> notes)
@@ -60,18 +72,13 @@ class Script {
     m_quantizerNames = recipe.names;
     m_notes.insert(m_notes.end(), recipe.notes.begin(), recipe.notes.end());
     addModules();
-    std::string formulas;
-    for (const TeModule& module : m_modules) {
-      if (module.sequence.isTe) continue;
-      Result<std::string> formula = torchModule(graph(), module.sequence.nodes[0], className(module));
-      if (!formula) return formula.error();
-      formulas += *formula + "\n\n";
-    }
+    const Result<std::string> formulas = otherModules();
+    if (!formulas) return formulas.error();
     if (isParallel(m_modules))
       m_notes.emplace_back(
           "The ops that communicate need a process group. TransformerEngine leaves communication out where it has one "
           "process; started by torchrun with more it fuses as it is planned here.");
-    std::string text = head() + m_between.classes() + formulas + pipelineClass() + "\n\n" + recipe.text;
+    std::string text = head() + m_between.classes() + *formulas + pipelineClass() + "\n\n" + recipe.text;
     if (m_pipeline.moduleOnly) return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
     text += teTables(graph(), m_plan.report, m_capability, m_modules, m_between.all()) + "\n\n" + kProgram + "\n";
     text += embedded(documentAsAnalysed(m_pipeline), "# ");
@@ -80,6 +87,18 @@ class Script {
 
  private:
   const Graph& graph() const { return m_plan.graph; }
+
+  /// Modules of ops that te.ops does not have.
+  Result<std::string> otherModules() const {
+    std::string text;
+    for (const TeModule& module : m_modules) {
+      if (module.sequence.isTe) continue;
+      const Result<std::string> made = moduleOutsideTeOps(graph(), module.sequence.nodes[0], className(module));
+      if (!made) return made.error();
+      text += *made + "\n\n";
+    }
+    return text;
+  }
 
   void addModules() {
     PythonNames members(moduleMembers());
@@ -127,7 +146,10 @@ class Script {
     operation.statements.push_back(fmt::format("{}.name = {}", place, pythonText(known->second)));
   }
 
-  static std::string className(const TeModule& module) { return "Formula_" + module.name; }
+  std::string className(const TeModule& module) const {
+    const Node& node = graph().node(module.sequence.nodes[0]);
+    return fmt::format("{}_{}", isTeModule(node) ? node.operation->name : "Formula", module.name);
+  }
 
   // ---- the head
 
@@ -240,12 +262,6 @@ class Script {
       for (const std::string& line : module.operations[i].statements)
         text += "        " + replaced(line, fmt::format("self.{}.{}", module.name, module.operationNames[i])) + "\n";
     return text;
-  }
-
-  static std::string replaced(std::string line, const std::string& operation) {
-    for (std::size_t at = line.find("{}"); at != std::string::npos; at = line.find("{}", at + operation.size()))
-      line.replace(at, 2, operation);
-    return line;
   }
 
   /// Appends set_extra_input_channel() and set_extra_output_channel(); the last call is the one that may need lines.

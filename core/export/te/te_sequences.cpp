@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_sequences.h"
 
+#include "core/export/te/te_attention.h"
 #include "core/ops/catalog.h"
 #include "core/ops/shared_attributes.h"
 #include "core/quant/apply_recipe.h"
@@ -199,7 +200,8 @@ std::vector<NodeId> Makers::of(ValueId value) const {
 bool isTeOperation(const Node& node) {
   constexpr std::string_view kOurs = "Formula";
   const std::string& name = node.operation->name;
-  return name != kOurs && !isExactGelu(node.attributes) && builtinOperations().find(name) != nullptr;
+  return name != kOurs && !isTeModule(node) && !isExactGelu(node.attributes) &&
+         builtinOperations().find(name) != nullptr;
 }
 
 bool isChannel(const Graph& graph, const TeSequence& sequence, ValueId value) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Imports ONNX models as exporters write them, exports them again, and compares both in onnxruntime.
 # SPDX-License-Identifier: Apache-2.0
-"""check_onnx_roundtrip.py PROGRAM [TEST...]: PROGRAM is fuseline. Needs `pip install onnx onnxruntime`; ends with 77
-where these packages are missing."""
+"""check_onnx_roundtrip.py PROGRAM [TEST...]: PROGRAM is fuseline. Needs `pip install onnx onnxruntime safetensors`; ends
+with 77 where these packages are missing."""
 
 import dataclasses
 import importlib.util
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-for package in ("numpy", "ml_dtypes", "onnx", "onnxruntime"):
+for package in ("numpy", "ml_dtypes", "onnx", "onnxruntime", "safetensors"):
     if importlib.util.find_spec(package) is None:
         print(f"Skipped: this Python has no {package}.")
         sys.exit(77)
@@ -23,6 +23,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import onnxruntime
+import safetensors.numpy
 
 PROGRAM = ""
 H = 32
@@ -279,24 +280,77 @@ ATTENTION_WEIGHTS = {
     **{name: drawn(H, H, seed=i) for i, name in enumerate(("wq", "wk", "wv", "wo"))},
     "heads": np.array([1, ROWS, 2, 16]), "rows": np.array([ROWS, H]), "scale": 0.25, "table": BIG,
     "large": drawn(1, 2, 16, 16, seed=5),
+    "causal": np.triu(np.full((1, 1, ROWS, ROWS), -np.inf, np.float32), 1),
+    "shown": np.tril(np.ones((ROWS, ROWS), bool)), "none": np.array(-np.inf, np.float32), "zero": 0.0, "cap": 5.0,
 }
-ATTENTION_OPS = ["Linear"] * 3 + ["Reshape"] * 3 + ["External", "Reshape", "Linear"]
+ATTENTION_OPS = ["Linear"] * 3 + ["Reshape"] * 3 + ["DotProductAttention", "Reshape", "Linear"]
+
+
+def attention(name, mask="", scores="scaled", found=ATTENTION_OPS, weights=ATTENTION_WEIGHTS, **more):
+    return Case(name, ATTENTION.format(mask=mask, scores=scores), found, weights, **more)
+
+
+HEADS = "h = Reshape(x, shape) "  # [1, S, 2, 16], as queries, keys and values at once
+FRONT = HEADS + "t = Transpose <perm = [0, 2, 1, 3]> (h) "
+BACK = "back = Transpose <perm = [0, 2, 1, 3]> ({}) y = Reshape(back, rows)"
+SHAPES = {"shape": np.array([1, ROWS, 2, 16]), "rows": np.array([ROWS, H]), "three": np.array([1, ROWS, H])}
+ANGLES = np.arange(ROWS)[:, None] * 500000.0 ** (-np.arange(8) / 8)
+ROTATED = ["Reshape", "RotaryPositionEmbedding", "Reshape"]
+
+
+def tables(width):
+    """Cosines and sines: of each pair, or of each channel of either form."""
+    angles = {"pairs": ANGLES, "halves": np.tile(ANGLES, 2), "neighbors": ANGLES.repeat(2, axis=1)}[width]
+    return {"cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32)}
+
+
+ROTARY = {**SHAPES, "ids": np.arange(ROWS)[None], "begin": np.array([0]), "half": np.array([8]), "end": np.array([16]),
+          "last": np.array([-1]), "one": np.array([1]), "two": np.array([2])}
+ATTENTIONS = [
+    attention("attention"),
+    attention("attention_opset11", opset=11),
+    attention("attention_with_a_table", "m = Add(scaled, table)", "m"),
+    attention("attention_with_a_large_table", "t = Slice(large, from, to, of) m = Add(scaled, t)", "m",
+              weights={**ATTENTION_WEIGHTS, "from": np.array([0, 0]), "to": np.array([ROWS, ROWS]),
+                       "of": np.array([2, 3])}),
+    attention("mask_of_an_input", "m = Add(scaled, z)", "m", inputs={"z": [ROWS, ROWS]},
+              found=None),
+    attention("attention_causal", "m = Add(scaled, causal)", "m"),
+    attention("attention_causal_where", "m = Where(shown, scaled, none)", "m"),
+    attention("attention_soft_cap", "d = Div(scaled, cap) e = Tanh(d) m = Mul(e, cap)", "m"),
+    Case("attention_opset23", FRONT + "o = Attention <is_causal = 1> (t, t, t) " + BACK.format("o"),
+         ["Reshape", "DotProductAttention", "Reshape"], SHAPES, opset=23, tolerance=1e-5),
+    Case("attention_opset23_three_axes",
+         "h = Reshape(x, three) o = Attention <q_num_heads = 4, kv_num_heads = 4, scale = 0.3, softcap = 3.0> (h, h, h) "
+         "y = Reshape(o, rows)", ["Reshape", "DotProductAttention", "Reshape"], SHAPES, opset=23, tolerance=1e-5),
+    Case("multi_head_attention",
+         f"h = Reshape(x, three) o = {MS}MultiHeadAttention <num_heads = 2> (h, h, h) y = Reshape(o, rows)",
+         ["Reshape", "DotProductAttention", "Reshape"], SHAPES, tolerance=1e-5),
+    Case("group_query_attention",
+         f"h = Reshape(x, three) o = {MS}GroupQueryAttention <num_heads = 2, kv_num_heads = 1> (h, , , , , lengths, "
+         "total) y = Reshape(o, short)", ["Split", "Reshape", "Reshape", "Reshape", "DotProductAttention", "Reshape"],
+         {**SHAPES, "short": np.array([ROWS, 16]), "lengths": np.array([ROWS - 1], np.int32),
+          "total": np.array(ROWS, np.int32)}, tolerance=1e-5),
+    Case("rotary_halves", FRONT + "a = Slice(t, begin, half, last) b = Slice(t, half, end, last) n = Neg(b) "
+         "c = Concat <axis = -1> (n, a) d = Mul(t, cos) e = Mul(c, sin) r = Add(d, e) " + BACK.format("r"),
+         ROTATED, {**ROTARY, **tables("halves")}, tolerance=1e-5),
+    Case("rotary_neighbors", FRONT + "a = Slice(t, begin, end, last, two) b = Slice(t, one, end, last, two) n = Neg(b) "
+         "u = Unsqueeze(n, last) w = Unsqueeze(a, last) c1 = Concat <axis = -1> (u, w) s1 = Shape(t) "
+         "c = Reshape(c1, s1) d = Mul(t, cos) e = Mul(c, sin) r = Add(d, e) " +
+         BACK.format("r"), ROTATED, {**ROTARY, **tables("neighbors")},
+         tolerance=1e-5),
+    Case("rotary_opset23", FRONT + "r = RotaryEmbedding(t, cos, sin, ids) " + BACK.format("r"), ROTATED,
+         {**ROTARY, **tables("pairs")}, opset=23, tolerance=1e-5),
+    Case("rotary_microsoft", f"h = Reshape(x, three) r = {MS}RotaryEmbedding <interleaved = 1> (h, ids, cos, sin) "
+         "y = Reshape(r, rows)", None, {**ROTARY, **tables("pairs")}, tolerance=1e-5),
+]
+
 EXTERNALS = [
-    Case("attention", ATTENTION.format(mask="", scores="scaled"), ATTENTION_OPS,
-         ATTENTION_WEIGHTS),
-    Case("attention_with_a_table", ATTENTION.format(mask="m = Add(scaled, table)", scores="m"),
-         ATTENTION_OPS, ATTENTION_WEIGHTS),
-    Case("attention_with_a_large_table",
-         ATTENTION.format(mask="t = Slice(large, from, to, of) m = Add(scaled, t)", scores="m"),
-         ATTENTION_OPS,
-         {**ATTENTION_WEIGHTS, "from": np.array([0, 0]), "to": np.array([ROWS, ROWS]), "of": np.array([2, 3])}),
-    Case("attention_opset11", ATTENTION.format(mask="", scores="scaled"), ATTENTION_OPS,
-         ATTENTION_WEIGHTS, opset=11),
+    attention("attention_of_other_fills", "m = Where(shown, scaled, scale)", "m",
+              found=["Linear"] * 3 + ["Reshape"] * 3 + ["External", "Reshape", "Linear"]),
     Case("old_forms", "a = MatMul(x, wq) b = Unsqueeze <axes = [0]> (a) c, d = Split <axis = -1> (b) e = Mul(c, d) "
          "f = ReduceSum <axes = [0], keepdims = 0> (e) g = Cos(f) y = MatMul(g, half)", None,
          {**ATTENTION_WEIGHTS, "half": drawn(16, 8)}, opset=11),
-    Case("mask_of_an_input", ATTENTION.format(mask="m = Add(scaled, z)", scores="m"),
-         ATTENTION_OPS, ATTENTION_WEIGHTS, inputs={"z": [1, 1, ROWS, ROWS]}),
 ]
 
 # What ONNX Runtime's own tools make of layers, which are no ops here: they have to come back.
@@ -340,6 +394,8 @@ class RoundTrip(unittest.TestCase):
             tensors = ["--tensors", weights] if weights.exists() else []
             fuseline("export", pipeline, "--to", "onnx", "-o", again, *tensors)
             written = onnx.load(again)
+            # Numbers that attention adds to its scores are inputs of a pipeline.
+            given = safetensors.numpy.load_file(weights) if weights.exists() else {}
         if case.found is not None:
             self.assertEqual(ops_in(document), case.found)
         else:
@@ -348,9 +404,10 @@ class RoundTrip(unittest.TestCase):
             self.assertEqual(document["pipeline"]["ops"][-1].get("attributes", {}).get(name, "tanh"), value)
         onnx.checker.check_model(written)
         names = {value.name for value in written.graph.input}
-        self.assertLessEqual(names, set(feeds))
+        added = {name: given[name] for name in names - set(feeds) if name in given}
+        self.assertLessEqual(names, set(feeds) | set(added))
         expected = outputs_of(model, feeds)[0].astype(np.float64)
-        actual = outputs_of(written, {name: feeds[name] for name in names})[0].astype(np.float64)
+        actual = outputs_of(written, {name: (feeds | added)[name] for name in names})[0].astype(np.float64)
         self.assertEqual(actual.shape, expected.shape)
         error = np.abs(actual - expected).max() / np.abs(expected).max()
         self.assertLess(error, case.tolerance)
@@ -377,6 +434,9 @@ class RoundTrip(unittest.TestCase):
 
     def test_quantized_weights(self):
         self.check_all(CODED)
+
+    def test_attention(self):
+        self.check_all(ATTENTIONS)
 
     def test_externals(self):
         self.check_all(EXTERNALS)

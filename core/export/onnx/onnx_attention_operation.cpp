@@ -1,0 +1,300 @@
+// In pieces that importers know: MatMul, Mul, Add or Where, Softmax, MatMul, with heads in front of tokens.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_attention_operation.h"
+
+#include "core/ops/attention_form.h"
+#include "core/ops/rotary_form.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+using Axes = std::vector<std::int64_t>;
+
+Error withoutForm(const OnnxGraph& graph, const char* what, const char* next) {
+  return Error{fmt::format("{}: {} has no form in ONNX {}. {}", graph.operation().id, graph.operation().operation->name,
+                           what, next)};
+}
+
+class AttentionNodesOf {
+ public:
+  explicit AttentionNodesOf(OnnxGraph& graph)
+      : m_graph(graph), m_form(attentionForm(graph.operation().attributes)), m_layouts(layouts()) {}
+
+  void add() {
+    const OnnxValue q = heads(AttentionForm::kQuery, m_layouts.q, "q");
+    const OnnxValue k = repeated(heads(AttentionForm::kKey, m_layouts.k, "k"), m_layouts.k, "k");
+    const OnnxValue v = repeated(heads(AttentionForm::kValue, m_layouts.v, "v"), m_layouts.v, "v");
+    const OnnxValue kt = m_graph.add("Transpose", {k}, "k_transposed", {{"perm", Axes{0, 1, 3, 2}}});
+    const OnnxValue p = probabilities(masked(biased(m_graph.add("MatMul", {q, kt}, "scores"))));
+    merge(m_graph.add("MatMul", {p, v}, "weighted"));
+  }
+
+ private:
+  AttentionLayouts layouts() const {
+    const Shape shapes[] = {m_graph.inputSpec(0).shape, m_graph.inputSpec(1).shape, m_graph.inputSpec(2).shape};
+    return *attentionLayouts(m_form, shapes);  // the graph has inferred these shapes before
+  }
+
+  bool isSbhd() const { return m_form.format == QkvFormat::Sbhd; }
+  std::int64_t numQueries() const { return m_layouts.q.tokens; }
+  std::int64_t numKeys() const { return m_layouts.k.tokens; }
+
+  /// [B, heads, S, channels] in float32.
+  OnnxValue heads(int slot, const TokenLayout& layout, const char* part) {
+    const Axes shape = isSbhd() ? Axes{layout.tokens, layout.batch, layout.heads, layout.channels}
+                                : Axes{layout.batch, layout.tokens, layout.heads, layout.channels};
+    const OnnxValue split = m_graph.add("Reshape", {m_graph.input(slot), m_graph.integers(shape)}, part);
+    const OnnxValue turned =
+        m_graph.add("Transpose", {split}, part, {{"perm", isSbhd() ? Axes{1, 2, 0, 3} : Axes{0, 2, 1, 3}}});
+    return m_graph.cast(turned, DType::F32);
+  }
+
+  /// A head of keys or values for each of the queries.
+  OnnxValue repeated(const OnnxValue& x, const TokenLayout& layout, const char* part) {
+    const std::int64_t each = m_form.headsPerGroup();
+    if (each == 1) return x;
+    const OnnxValue apart = m_graph.add("Unsqueeze", {x, m_graph.integers({2})}, part);
+    const OnnxValue shape = m_graph.integers({layout.batch, layout.heads, each, layout.tokens, layout.channels});
+    const OnnxValue many = m_graph.add("Expand", {apart, shape}, part);
+    return m_graph.add("Reshape",
+                       {many, m_graph.integers({layout.batch, m_form.heads, layout.tokens, layout.channels})}, part);
+  }
+
+  OnnxValue times(const OnnxValue& x, double factor, const char* part) {
+    return factor == 1.0 ? x : m_graph.add("Mul", {x, m_graph.number(factor)}, part);
+  }
+
+  OnnxValue biased(OnnxValue scores) {
+    const auto addBias = [&] {
+      const OnnxValue bias = m_graph.cast(m_graph.input(m_form.biasSlot), DType::F32);
+      scores = m_graph.add("Add", {scores, bias}, "biased");
+    };
+    if (m_form.bias == AttentionBias::PreScale) addBias();
+    scores = times(scores, m_form.softcap > 0.0 ? m_form.scale / m_form.softcap : m_form.scale, "scaled");
+    if (m_form.softcap > 0.0) scores = times(m_graph.add("Tanh", {scores}, "capped"), m_form.softcap, "capped");
+    if (m_form.bias == AttentionBias::PostScale) addBias();
+    if (m_form.bias == AttentionBias::Alibi) scores = m_graph.add("Add", {scores, alibi()}, "biased");
+    return scores;
+  }
+
+  /// [Sq, 1] or [1, Sk], as numbers.
+  OnnxValue counted(std::int64_t count, std::int64_t axis, const char* part) {
+    const OnnxValue range =
+        m_graph.add("Range", {m_graph.integer(0), m_graph.integer(count), m_graph.integer(1)}, part);
+    return m_graph.add("Unsqueeze", {range, m_graph.integers({axis})}, part);
+  }
+
+  /// j - i - delta: how far a key is to the right of the diagonal.
+  OnnxValue distance() {
+    const OnnxValue difference =
+        m_graph.add("Sub", {counted(numKeys(), 0, "keys"), counted(numQueries(), 1, "queries")}, "distance");
+    const std::int64_t delta = m_form.delta(numQueries(), numKeys());
+    return delta == 0 ? difference : m_graph.add("Sub", {difference, m_graph.integer(delta)}, "distance");
+  }
+
+  OnnxValue alibi() {
+    std::vector<float> slopes;
+    for (const double slope : alibiSlopes(m_form.heads)) slopes.push_back(static_cast<float>(-slope));
+    const OnnxValue far = m_graph.add("Abs", {m_graph.cast(distance(), DType::F32)}, "far");
+    return m_graph.add("Mul", {far, m_graph.numbers("slopes", {m_form.heads, 1, 1}, slopes)}, "alibi");
+  }
+
+  void keep(std::optional<OnnxValue>& kept, const OnnxValue& condition) {
+    kept = kept ? m_graph.add("And", {*kept, condition}, "kept") : condition;
+  }
+
+  /// Which pairs count; nothing: all.
+  std::optional<OnnxValue> keptPairs() {
+    std::optional<OnnxValue> kept;
+    if (m_form.left >= 0 || m_form.right >= 0) {
+      const OnnxValue far = distance();
+      if (m_form.right >= 0)
+        keep(kept, m_graph.add("LessOrEqual", {far, m_graph.integer(m_form.right)}, "is_not_right"));
+      if (m_form.left >= 0)
+        keep(kept, m_graph.add("GreaterOrEqual", {far, m_graph.integer(-m_form.left)}, "is_not_left"));
+    }
+    if (m_form.maskSlot >= 0)
+      keep(kept, m_graph.add("Equal", {m_graph.input(m_form.maskSlot), m_graph.integer(0)}, "is_kept"));
+    return kept;
+  }
+
+  OnnxValue masked(const OnnxValue& scores) {
+    const std::optional<OnnxValue> kept = keptPairs();
+    if (!kept) return scores;
+    const OnnxValue none = m_graph.number(-std::numeric_limits<double>::infinity());
+    const OnnxValue made = m_graph.add("Where", {*kept, scores, none}, "masked");
+    return {made.name, DType::F32};
+  }
+
+  /// May a query see no key?
+  bool hasEmptyRows() const {
+    if (m_form.maskSlot >= 0) return true;
+    for (const std::int64_t row : {std::int64_t{0}, numQueries() - 1}) {
+      const KeyRange keys = m_form.keysOf(row, numQueries(), numKeys());
+      if (keys.last <= keys.first) return true;
+    }
+    return false;
+  }
+
+  OnnxValue probabilities(const OnnxValue& scores) {
+    const OnnxAttributes last = {{"axis", std::int64_t{-1}}};
+    if (m_form.hasSink()) return withSink(scores);
+    const OnnxValue p = m_graph.add("Softmax", {scores}, "probabilities", last);
+    if (!hasEmptyRows()) return p;
+    const OnnxValue made =
+        m_graph.add("Where", {m_graph.add("IsNaN", {p}, "is_empty"), m_graph.number(0.0), p}, "guarded");
+    return {made.name, DType::F32};
+  }
+
+  /// One more column, of which nothing is read.
+  OnnxValue withSink(const OnnxValue& scores) {
+    const bool isLearned = m_form.softmax == SoftmaxType::Learnable;
+    const OnnxValue sink =
+        isLearned ? m_graph.add("Reshape", {m_graph.parameter(), m_graph.integers({1, m_form.heads, 1, 1})}, "sink")
+                  : m_graph.numbers("sink", {1, 1, 1, 1}, {0.0F});
+    const OnnxValue column =
+        m_graph.add("Expand", {sink, m_graph.integers({m_layouts.q.batch, m_form.heads, numQueries(), 1})}, "sinks");
+    const OnnxValue all = m_graph.add("Concat", {scores, column}, "with_sink", {{"axis", std::int64_t{-1}}});
+    const OnnxValue p = m_graph.add("Softmax", {all}, "probabilities", {{"axis", std::int64_t{-1}}});
+    return m_graph.add("Slice", {p, m_graph.integers({0}), m_graph.integers({numKeys()}), m_graph.integers({-1})},
+                       "without_sink");
+  }
+
+  void merge(const OnnxValue& y) {
+    const OnnxValue turned =
+        m_graph.add("Transpose", {y}, "turned", {{"perm", isSbhd() ? Axes{2, 0, 1, 3} : Axes{0, 2, 1, 3}}});
+    m_graph.setOutput(0, m_graph.add("Reshape", {turned, m_graph.integers(m_graph.outputSpec().shape)}, "merged"));
+  }
+
+  OnnxGraph& m_graph;
+  AttentionForm m_form;
+  AttentionLayouts m_layouts;
+};
+
+// ---- rotary embeddings
+
+class RotaryNodesOf {
+ public:
+  RotaryNodesOf(OnnxGraph& graph, const TokenLayout& layout)
+      : m_graph(graph), m_form(rotaryForm(graph.operation().attributes)), m_layout(layout) {}
+
+  void add() {
+    const OnnxValue shape = m_graph.integers(shapeWith(m_form.dim));
+    OnnxValue x = m_graph.cast(m_graph.add("Reshape", {m_graph.input(), shape}, "heads"), DType::F32);
+    std::optional<OnnxValue> rest;
+    if (m_form.rotated < m_form.dim) {
+      const std::vector<OnnxValue> parts = split(x, {m_form.rotated, m_form.dim - m_form.rotated}, "parts");
+      x = parts[0];
+      rest = parts[1];
+    }
+    const auto [cosines, sines] = tables();
+    const OnnxValue across = m_graph.add("Mul", {turned(x), sines}, "across");
+    OnnxValue y = m_graph.add("Add", {m_graph.add("Mul", {x, cosines}, "straight"), across}, "rotated");
+    if (rest) y = m_graph.add("Concat", {y, *rest}, "whole", {{"axis", std::int64_t{-1}}});
+    if (m_graph.outputSpec().shape != Shape(shapeWith(m_form.dim)))
+      y = m_graph.add("Reshape", {y, m_graph.integers(m_graph.outputSpec().shape)}, "merged");
+    m_graph.setOutput(0, y);
+  }
+
+ private:
+  bool isSbhd() const { return m_form.format == QkvFormat::Sbhd; }
+
+  Axes shapeWith(std::int64_t channels) const {
+    return isSbhd() ? Axes{m_layout.tokens, m_layout.batch, m_layout.heads, channels}
+                    : Axes{m_layout.batch, m_layout.tokens, m_layout.heads, channels};
+  }
+
+  std::vector<OnnxValue> split(const OnnxValue& x, const Axes& sizes, const char* part) {
+    return m_graph.addSeveral("Split", {x, m_graph.integers(sizes)}, sizes.size(), part, {{"axis", std::int64_t{-1}}});
+  }
+
+  /// The second of each pair, negative, in place of the first, and the first in place of the second.
+  OnnxValue turned(const OnnxValue& x) {
+    const OnnxAttributes last = {{"axis", std::int64_t{-1}}};
+    if (!m_form.isInterleaved) {
+      const std::vector<OnnxValue> halves = split(x, {m_form.numPairs(), m_form.numPairs()}, "halves");
+      return m_graph.add("Concat", {m_graph.add("Neg", {halves[1]}, "minus"), halves[0]}, "turned", last);
+    }
+    const auto every = [&](std::int64_t first, const char* part) {
+      return m_graph.add("Slice",
+                         {x, m_graph.integers({first}), m_graph.integers({m_form.rotated}), m_graph.integers({-1}),
+                          m_graph.integers({2})},
+                         part);
+    };
+    const auto column = [&](const OnnxValue& half) {
+      return m_graph.add("Unsqueeze", {half, m_graph.integers({-1})}, "column");
+    };
+    const OnnxValue minus = m_graph.add("Neg", {every(1, "second")}, "minus");
+    const OnnxValue pairs = m_graph.add("Concat", {column(minus), column(every(0, "first"))}, "pairs", last);
+    return m_graph.add("Reshape", {pairs, m_graph.integers(shapeWith(m_form.rotated))}, "turned");
+  }
+
+  /// Cosines and sines of each channel, [S, 1, R] or [S, 1, 1, R].
+  std::pair<OnnxValue, OnnxValue> tables() {
+    const Attributes& attributes = m_graph.operation().attributes;
+    const std::vector<double> frequencies = rotaryFrequencies(attributes, rotaryLength(m_form, m_layout));
+    const double factor = rotaryAttentionFactor(attributes);
+    const auto R = static_cast<std::size_t>(m_form.rotated);
+    std::vector<float> cosines(static_cast<std::size_t>(m_layout.tokens) * R), sines(cosines.size());
+    for (std::int64_t token = 0; token < m_layout.tokens; ++token)
+      for (std::int64_t m = 0; m < m_form.numPairs(); ++m) {
+        const double angle = static_cast<double>(token + m_form.offset) * frequencies[static_cast<std::size_t>(m)];
+        for (const std::int64_t channel : {m_form.firstOf(m), m_form.secondOf(m)}) {
+          const std::size_t at = static_cast<std::size_t>(token) * R + static_cast<std::size_t>(channel);
+          cosines[at] = static_cast<float>(factor * std::cos(angle));
+          sines[at] = static_cast<float>(factor * std::sin(angle));
+        }
+      }
+    Shape shape = {m_layout.tokens, 1, m_form.rotated};
+    if (isSbhd()) shape.insert(shape.begin() + 1, 1);
+    return {m_graph.numbers("cosines", shape, cosines), m_graph.numbers("sines", shape, sines)};
+  }
+
+  OnnxGraph& m_graph;
+  RotaryForm m_form;
+  TokenLayout m_layout;
+};
+
+}  // namespace
+
+Result<void> addOnnxAttention(OnnxGraph& graph) {
+  const AttentionForm form = attentionForm(graph.operation().attributes);
+  if (form.format == QkvFormat::Thd || form.cuSeqlensQSlot >= 0)
+    return withoutForm(graph, "where lengths of sequences are inputs",
+                       "Set attn_mask_type to arbitrary, with a mask of the pairs that count.");
+  AttentionNodesOf(graph).add();
+  return {};
+}
+
+Result<void> addOnnxRotaryEmbedding(OnnxGraph& graph) {
+  const RotaryForm form = rotaryForm(graph.operation().attributes);
+  if (form.cuSeqlensSlot >= 0 || form.startPositionsSlot >= 0)
+    return withoutForm(graph, "where positions depend on inputs", "Set offset in place of start_positions.");
+  const Result<TokenLayout> layout = rotaryLayout(form, graph.inputSpec().shape);
+  if (!layout) return layout.error();
+  RotaryNodesOf(graph, *layout).add();
+  return {};
+}
+
+void addOnnxSplit(OnnxGraph& graph) {
+  const std::vector<std::int64_t>& sizes = graph.operation().attributes.integers("sizes");
+  const std::vector<OnnxValue> parts = graph.addSeveral("Split", {graph.input(), graph.integers(sizes)}, sizes.size(),
+                                                        "parts", {{"axis", std::int64_t{-1}}});
+  for (std::size_t slot = 0; slot < parts.size(); ++slot) graph.setOutput(static_cast<int>(slot), parts[slot]);
+}
+
+void addOnnxConcat(OnnxGraph& graph) {
+  std::vector<OnnxValue> parts;
+  for (std::size_t slot = 0; slot < graph.operation().inputs.size(); ++slot)
+    parts.push_back(graph.input(static_cast<int>(slot)));
+  graph.setOutput(0, graph.add("Concat", parts, "joined", {{"axis", std::int64_t{-1}}}));
+}
+
+}  // namespace fuseline

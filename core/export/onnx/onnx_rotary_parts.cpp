@@ -1,0 +1,348 @@
+// The base of the angles is what the table says, rounded to few digits, and then every element is compared.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_rotary_parts.h"
+
+#include "core/ops/catalog.h"
+#include "core/ops/rotary_form.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// Cosines and sines, [positions, pairs].
+struct AngleTable {
+  std::int64_t rows = 0, pairs = 0;
+  std::vector<double> cosines, sines;
+  double tolerance = 0.0;  // of an element, by the dtype it was written in
+};
+
+/// A product of a tensor and numbers that are known.
+struct ByTable {
+  std::string tensor;
+  std::shared_ptr<const NumberArray> table;
+  std::string name;
+};
+
+class RotarySearch {
+ public:
+  RotarySearch(const OnnxReading& reading, OnnxViews& views, OnnxNumbers& numbers)
+      : m_reading(reading), m_views(views), m_numbers(numbers) {}
+
+  /// x cos + turned(x) sin.
+  std::optional<RotaryParts> inSum(const ::onnx::NodeProto& sum) {
+    if (sum.input_size() != 2) return std::nullopt;
+    for (const int first : {0, 1}) {
+      const auto straight = byTable(sum.input(first)), turned = byTable(sum.input(1 - first));
+      if (!straight || !turned) return std::nullopt;
+      const auto view = m_views.of(straight->tensor);
+      if (!view || view->axes.empty() || view->axes.back().size() != 1) continue;
+      if (const auto isInterleaved = turnOf(*view, turned->tensor))
+        return parts(*view, *straight, *turned, *isInterleaved, sum.output(0));
+    }
+    return std::nullopt;
+  }
+
+  /// Rotated channels, then those that pass.
+  std::optional<RotaryParts> partial(const ::onnx::NodeProto& concat) {
+    if (concat.input_size() != 2 || m_reading.axisFromEnd(concat.output(0), integerOf(concat, "axis", 0)) != -1)
+      return std::nullopt;
+    const auto* const sum = m_reading.makerOf("Add", concat.input(0));
+    auto found = sum ? inSum(*sum) : std::nullopt;
+    const auto rest = found ? m_views.of(concat.input(1)) : std::nullopt;
+    if (!rest || rest->base != found->x.base || rest->axes.size() != found->x.axes.size()) return std::nullopt;
+    ViewFactors& last = found->x.axes.back();
+    const ViewFactors& restLast = rest->axes.back();
+    const std::int64_t R = extentOf(last);
+    const bool goesOn = restLast.size() == 1 && last.size() == 1 && restLast.front().stride == last.front().stride &&
+                        rest->offset == found->x.offset + R * last.front().stride &&
+                        std::equal(rest->axes.begin(), rest->axes.end() - 1, found->x.axes.begin());
+    if (!goesOn) return std::nullopt;
+    last.front().extent = R + restLast.front().extent;
+    setWidth(*found, R);
+    found->output = concat.output(0);
+    return found;
+  }
+
+  /// The op of opset 23, and that of ONNX Runtime, which has its inputs in another order.
+  std::optional<RotaryParts> whole(const ::onnx::NodeProto& node) {
+    const bool isMicrosoft = node.domain() == "com.microsoft";
+    const std::string &ids = inputOf(node, isMicrosoft ? 1 : 3), &cos = inputOf(node, isMicrosoft ? 2 : 1),
+                      &sin = inputOf(node, isMicrosoft ? 3 : 2);
+    if (realOf(node, "scale", 1.0) != 1.0 || integerOf(node, "is_packed_batching", 0) != 0) return std::nullopt;
+    auto view = m_views.of(inputOf(node, 0));
+    const auto cosines = m_numbers.of(cos), sines = m_numbers.of(sin);
+    if (!view || !cosines || !sines || cosines->shape != sines->shape || cosines->shape.empty()) return std::nullopt;
+    std::int64_t heads = integerOf(node, "num_heads", 0);
+    const std::int64_t pairs = cosines->shape.back(), rotated = 2 * pairs;
+    std::size_t tokens = 2;
+    if (view->axes.size() == 3) {
+      const std::int64_t width = extentOf(view->axes[2]);
+      if (heads == 0 && integerOf(node, "rotary_embedding_dim", 0) == 0 && rotated > 0) heads = width / rotated;
+      const auto columns =
+          heads > 0 && width % heads == 0 ? regrouped(view->axes[2], {heads, width / heads}) : std::nullopt;
+      if (!columns) return std::nullopt;
+      view->axes = {view->axes[0], view->axes[1], (*columns)[0], (*columns)[1]};
+      tokens = 1;
+    }
+    if (view->axes.size() != 4 || view->axes.back().size() != 1) return std::nullopt;
+    AngleTable table{.pairs = pairs, .tolerance = toleranceOf(cos)};
+    const auto positions = ids.empty() ? nullptr : m_numbers.of(ids);
+    if (!ids.empty() && (!positions || cosines->shape.size() != 2)) return std::nullopt;
+    if (!readRows(*cosines, *sines, positions.get(), inputOf(node, 0), tokens, table)) return std::nullopt;
+    RotaryParts found{.x = *view, .tokens = tokens, .output = node.output(0)};
+    found.attributes["interleaved"] = integerOf(node, "interleaved", 0) != 0;
+    setWidth(found, rotated);
+    return fit(found, table) ? std::optional(std::move(found)) : std::nullopt;
+  }
+
+ private:
+  std::optional<ByTable> byTable(const std::string& tensor) {
+    const auto* const node = m_reading.makerOf("Mul", tensor);
+    if (!node) return std::nullopt;
+    for (const int table : {1, 0}) {
+      const auto numbers = m_numbers.of(inputOf(*node, table));
+      if (numbers && numbers->values.size() > 1)
+        return ByTable{inputOf(*node, 1 - table), numbers, inputOf(*node, table)};
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> negated(const std::string& tensor) const {
+    const auto* const node = m_reading.makerOf("Neg", tensor);
+    return node ? std::optional(inputOf(*node, 0)) : std::nullopt;
+  }
+
+  /// Is the tensor x with its pairs exchanged, the first of them negative? True where pairs are neighbors.
+  std::optional<bool> turnOf(const OnnxView& x, const std::string& tensor) {
+    const auto* node = m_reading.maker(tensor);
+    const bool isReshaped = node && (node->op_type() == "Reshape" || node->op_type() == "Flatten");
+    if (isReshaped) node = m_reading.maker(inputOf(*node, 0));
+    if (!node || node->op_type() != "Concat" || node->input_size() != 2) return std::nullopt;
+    if (m_reading.axisFromEnd(node->output(0), integerOf(*node, "axis", 0)) != -1) return std::nullopt;
+    std::string minus = node->input(0), plain = node->input(1);
+    if (isReshaped) {
+      for (std::string* const name : {&minus, &plain}) {
+        const auto* const column = m_reading.maker(*name);
+        const bool isColumn = column && (column->op_type() == "Unsqueeze" || column->op_type() == "Reshape");
+        if (!isColumn) return std::nullopt;
+        *name = inputOf(*column, 0);
+      }
+    }
+    const auto second = negated(minus);
+    const auto u = second ? m_views.of(*second) : std::nullopt, w = m_views.of(plain);
+    if (!u || !w) return std::nullopt;
+    const ViewFactor all = x.axes.back().front();
+    const ViewFactor half = {all.extent / 2, isReshaped ? 2 * all.stride : all.stride};
+    const std::int64_t distance = isReshaped ? all.stride : half.extent * all.stride;
+    const auto isPart = [&](const OnnxView& part, std::int64_t offset) {
+      if (part.base != x.base || part.offset != offset || part.axes.size() != x.axes.size()) return false;
+      const ViewFactors last = half.extent == 1 ? ViewFactors() : ViewFactors{half};
+      return part.axes.back() == last && std::equal(part.axes.begin(), part.axes.end() - 1, x.axes.begin());
+    };
+    const bool isTurn = all.extent % 2 == 0 && isPart(*w, x.offset) && isPart(*u, x.offset + distance);
+    return isTurn ? std::optional(isReshaped) : std::nullopt;
+  }
+
+  double toleranceOf(const std::string& table) const {
+    const std::optional<DType> dtype = floatTypeOf(m_reading.elementType(table));
+    return dtype == DType::BF16 ? 8e-3 : dtype == DType::F16 ? 1e-3 : 3e-6;
+  }
+
+  std::optional<RotaryParts> parts(const OnnxView& x, const ByTable& straight, const ByTable& turned,
+                                   bool isInterleaved, const std::string& output) {
+    const std::int64_t R = extentOf(x.axes.back());
+    const NumberArray &cosines = *straight.table, &sines = *turned.table;
+    const auto tokens = axisOfTokens(cosines, x.axes.size());
+    if (!tokens || cosines.shape != sines.shape || cosines.shape.back() != R) return std::nullopt;
+    const std::size_t missing = x.axes.size() - cosines.shape.size();
+    AngleTable table{.rows = cosines.shape[*tokens - missing], .pairs = R / 2, .tolerance = toleranceOf(straight.name)};
+    if (!readWide(cosines, sines, *tokens - missing, isInterleaved, table)) return std::nullopt;
+    RotaryParts found{.x = x, .tokens = *tokens, .output = output};
+    found.attributes["interleaved"] = isInterleaved;
+    setWidth(found, R);
+    return fit(found, table) ? std::optional(std::move(found)) : std::nullopt;
+  }
+
+  static void setWidth(RotaryParts& found, std::int64_t rotated) {
+    const std::int64_t D = extentOf(found.x.axes.back());
+    found.attributes["dim"] = D;
+    if (rotated != D) found.attributes["rotary_percent"] = static_cast<double>(rotated) / static_cast<double>(D);
+  }
+
+  /// The axis of x along which the table varies.
+  static std::optional<std::size_t> axisOfTokens(const NumberArray& table, std::size_t rank) {
+    if (table.shape.size() > rank || table.shape.size() < 2) return std::nullopt;
+    std::optional<std::size_t> axis;
+    std::int64_t stride = 1;
+    for (std::size_t i = table.shape.size(); i-- > 0; stride *= table.shape[i]) {
+      if (i + 1 == table.shape.size() || table.shape[i] == 1) continue;
+      bool varies = false;
+      for (std::size_t at = 0; at < table.values.size() && !varies; ++at) {
+        const auto index = static_cast<std::int64_t>(at) / stride % table.shape[i];
+        varies = index > 0 && table.values[at] != table.values[at - static_cast<std::size_t>(index * stride)];
+      }
+      if (!varies) continue;
+      if (axis) return std::nullopt;
+      axis = i + (rank - table.shape.size());
+    }
+    return axis;
+  }
+
+  /// Each pair has its cosine and sine twice.
+  static bool readWide(const NumberArray& cosines, const NumberArray& sines, std::size_t axis, bool isInterleaved,
+                       AngleTable& table) {
+    std::int64_t stride = 1;
+    for (std::size_t i = axis + 1; i < cosines.shape.size(); ++i) stride *= cosines.shape[i];
+    const std::int64_t step = isInterleaved ? 2 : 1, other = isInterleaved ? 1 : table.pairs;
+    for (std::int64_t row = 0; row < table.rows; ++row)
+      for (std::int64_t m = 0; m < table.pairs; ++m) {
+        const auto at = static_cast<std::size_t>(row * stride + m * step), twin = at + static_cast<std::size_t>(other);
+        if (cosines.values[at] != cosines.values[twin] || sines.values[at] != sines.values[twin]) return false;
+        table.cosines.push_back(cosines.values[at]);
+        table.sines.push_back(sines.values[at]);
+      }
+    return true;
+  }
+
+  /// [positions, pairs] by the numbers of the rows, or [B, S, pairs] as they are.
+  bool readRows(const NumberArray& cosines, const NumberArray& sines, const NumberArray* positions,
+                const std::string& x, std::size_t tokens, AngleTable& table) const {
+    const auto shape = m_numbers.extents(x);
+    if (!shape || shape->size() <= tokens) return false;
+    const std::int64_t S = (*shape)[tokens], B = shape->front();
+    const std::int64_t rowsOfTable = numElements(cosines.shape) / std::max<std::int64_t>(1, table.pairs);
+    const auto rowAt = [&](std::int64_t entry, std::int64_t token) {
+      if (!positions) return (entry * S + token) % std::max<std::int64_t>(1, rowsOfTable);
+      const auto count = static_cast<std::int64_t>(positions->values.size());
+      if (count == 1) return static_cast<std::int64_t>(positions->values.front()) + token;  // of the first token
+      return count == 0
+                 ? std::int64_t{-1}
+                 : static_cast<std::int64_t>(positions->values[static_cast<std::size_t>((entry * S + token) % count)]);
+    };
+    table.rows = S;
+    for (std::int64_t entry = 0; entry < B; ++entry)
+      for (std::int64_t token = 0; token < S; ++token) {
+        const std::int64_t row = rowAt(entry, token);
+        if (row < 0 || row >= rowsOfTable || (entry > 0 && row % rowsOfTable != rowAt(0, token) && positions))
+          return false;
+        for (std::int64_t m = 0; m < table.pairs && entry == 0; ++m) {
+          table.cosines.push_back(cosines.values[static_cast<std::size_t>(row * table.pairs + m)]);
+          table.sines.push_back(sines.values[static_cast<std::size_t>(row * table.pairs + m)]);
+        }
+      }
+    return true;
+  }
+
+  // ---- what computes the table
+
+  /// Fills in offset, base and scaling.
+  static bool fit(RotaryParts& found, const AngleTable& table) {
+    if (table.rows < 2 || table.pairs < 1 || table.cosines.empty()) return false;
+    const auto angle = [&](std::int64_t row, std::int64_t m) {
+      const auto at = static_cast<std::size_t>(row * table.pairs + m);
+      return std::atan2(table.sines[at], table.cosines[at]);
+    };
+    const auto frequency = [&](std::int64_t m) {
+      const double turn = angle(1, m) - angle(0, m);
+      return turn < 0.0 ? turn + 2.0 * std::numbers::pi : turn;
+    };
+    const double offset = std::round(angle(0, 0) / std::max(frequency(0), 1e-9));
+    if (!(offset >= 0.0 && offset < 1e6)) return false;
+    if (offset > 0.0) found.attributes["offset"] = static_cast<std::int64_t>(offset);
+    const auto R = static_cast<double>(2 * table.pairs);
+    const double first = frequency(0);
+    double base = 10000.0;
+    if (table.pairs > 1) base = std::pow(frequency(table.pairs - 1) / first, -R / (R - 2.0));
+    for (const bool isScaled : {false, true}) {
+      if (isScaled && first > 1.0 - 1e-4) continue;
+      if (isScaled) found.attributes["rope_type"] = "linear", found.attributes["factor"] = rounded(1.0 / first, 6);
+      for (int digits = 1; digits <= 9; ++digits) {
+        found.attributes["rotary_base"] = rounded(base, digits);
+        if (matches(found.attributes, table)) return true;
+      }
+    }
+    return fitLlama3(found, table, frequency(std::min<std::int64_t>(1, table.pairs - 1)));
+  }
+
+  /// The numbers that models of the Llama 3 family are published with.
+  static bool fitLlama3(RotaryParts& found, const AngleTable& table, double second) {
+    for (const char* const name : {"rope_type", "factor"}) found.attributes.erase(name);
+    if (table.pairs < 2) return false;
+    const double base = std::pow(second, -static_cast<double>(table.pairs));
+    found.attributes["rope_type"] = "llama3";
+    found.attributes["original_max_position_embeddings"] = 8192;
+    for (const double factor : {8.0, 32.0})
+      for (int digits = 1; digits <= 6; ++digits) {
+        found.attributes["factor"] = factor;
+        found.attributes["rotary_base"] = rounded(base, digits);
+        if (matches(found.attributes, table)) return true;
+      }
+    return false;
+  }
+
+  static double rounded(double value, int digits) {
+    const std::string text = fmt::format("{:.{}e}", value, digits - 1);
+    double result = value;
+    std::from_chars(text.data(), text.data() + text.size(), result);
+    return result;
+  }
+
+  static Attributes asAttributes(const Json& given) {
+    Attributes attributes = defaultAttributes(*builtinOperations().find("RotaryPositionEmbedding"));
+    for (const auto& [name, value] : given.items()) {
+      if (value.is_boolean())
+        attributes.set(name, value.get<bool>());
+      else if (value.is_number_integer() && name != "factor")
+        attributes.set(name, value.get<std::int64_t>());
+      else if (value.is_number())
+        attributes.set(name, value.get<double>());
+      else
+        attributes.set(name, value.get<std::string>());
+    }
+    return attributes;
+  }
+
+  static bool matches(const Json& given, const AngleTable& table) {
+    const double base = given["rotary_base"].get<double>();
+    if (!std::isfinite(base) || base <= 1.0) return false;
+    const Attributes attributes = asAttributes(given);
+    const std::vector<double> frequencies = rotaryFrequencies(attributes, table.rows);
+    if (static_cast<std::int64_t>(frequencies.size()) != table.pairs) return false;
+    const auto offset = given.value("offset", std::int64_t{0});
+    for (std::int64_t row = 0; row < table.rows; ++row)
+      for (std::int64_t m = 0; m < table.pairs; ++m) {
+        const double turn = static_cast<double>(row + offset) * frequencies[static_cast<std::size_t>(m)];
+        const double tolerance = table.tolerance + 3e-7 * turn;  // angles are f32
+        const auto at = static_cast<std::size_t>(row * table.pairs + m);
+        if (!(std::abs(table.cosines[at] - std::cos(turn)) <= tolerance)) return false;
+        if (!(std::abs(table.sines[at] - std::sin(turn)) <= tolerance)) return false;
+      }
+    return true;
+  }
+
+  const OnnxReading& m_reading;
+  OnnxViews& m_views;
+  OnnxNumbers& m_numbers;
+};
+
+}  // namespace
+
+std::optional<RotaryParts> rotaryAt(const OnnxReading& reading, OnnxViews& views, OnnxNumbers& numbers,
+                                    const ::onnx::NodeProto& node) {
+  RotarySearch search(reading, views, numbers);
+  if (node.output_size() == 0) return std::nullopt;
+  if (node.op_type() == "RotaryEmbedding") return search.whole(node);
+  if (!node.domain().empty() && node.domain() != "ai.onnx") return std::nullopt;
+  if (node.op_type() == "Concat") return search.partial(node);
+  return node.op_type() == "Add" ? search.inSum(node) : std::nullopt;
+}
+
+}  // namespace fuseline

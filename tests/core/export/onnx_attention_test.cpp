@@ -1,0 +1,324 @@
+// Attention of several exporters, as ops of Fuseline.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/onnx_import.h"
+#include "core/export/onnx/onnx_proto.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using Names = std::vector<std::string>;
+using Integers = std::vector<std::int64_t>;
+
+/// A graph of B = 2 sequences of 6 tokens, 4 heads of 8 channels. Shapes of all tensors follow from the inputs.
+class AttentionGraph {
+ public:
+  explicit AttentionGraph(std::int64_t opset = 18) {
+    m_model.set_ir_version(8);
+    m_model.add_opset_import()->set_version(opset);
+    auto& microsoft = *m_model.add_opset_import();
+    microsoft.set_domain("com.microsoft");
+    microsoft.set_version(1);
+  }
+
+  AttentionGraph& input(const std::string& name, const Integers& shape, int type = 1) {
+    auto& info = *graph().add_input();
+    info.set_name(name);
+    auto& tensor = *info.mutable_type()->mutable_tensor_type();
+    tensor.set_elem_type(type);
+    for (const std::int64_t extent : shape) tensor.mutable_shape()->add_dim()->set_dim_value(extent);
+    return *this;
+  }
+
+  AttentionGraph& floats(const std::string& name, const Integers& shape,
+                         const std::function<double(std::int64_t)>& value) {
+    auto& tensor = constant(name, shape, 1);
+    for (std::int64_t i = 0; i < numElements(shape); ++i) tensor.add_float_data(static_cast<float>(value(i)));
+    return *this;
+  }
+  AttentionGraph& number(const std::string& name, double value) {
+    return floats(name, {}, [value](std::int64_t) { return value; });
+  }
+  AttentionGraph& integers(const std::string& name, const Integers& values) {
+    auto& tensor = constant(name, {static_cast<std::int64_t>(values.size())}, 7);
+    for (const std::int64_t value : values) tensor.add_int64_data(value);
+    return *this;
+  }
+
+  /// text: of an attribute "name=2" or "name=0,2,1,3"; of a real number "name=0.5f".
+  AttentionGraph& node(const std::string& type, const Names& inputs, const std::string& output,
+                       const Names& attributes = {}, const std::string& domain = {}) {
+    auto& node = *graph().add_node();
+    node.set_op_type(type);
+    node.set_domain(domain);
+    node.set_name("/" + output);
+    for (const std::string& name : inputs) node.add_input(name);
+    node.add_output(output);
+    for (const std::string& text : attributes) addAttribute(node, text);
+    return *this;
+  }
+
+  /// Queries, keys and values of linear layers of x, as [B, S, heads, 8] and with heads in front.
+  AttentionGraph& heads(const std::string& name, const std::string& x, std::int64_t heads) {
+    floats(name + ".w", {32, 8 * heads}, [](std::int64_t i) { return 0.01 * static_cast<double>(i % 7); });
+    node("MatMul", {x, name + ".w"}, name + "_projected").integers(name + ".shape", {2, 6, heads, 8});
+    node("Reshape", {name + "_projected", name + ".shape"}, name + "_split");
+    return node("Transpose", {name + "_split"}, name, {"perm=0,2,1,3"});
+  }
+
+  /// o: [B, heads, S, 8], behind which the heads are merged again for a last layer.
+  Result<ImportedPipeline> merged(const std::string& o) {
+    node("Transpose", {o}, "turned", {"perm=0,2,1,3"}).integers("flat", {2, 6, 32});
+    node("Reshape", {"turned", "flat"}, "merged").floats("wo", {32, 32}, [](std::int64_t) { return 0.1; });
+    node("MatMul", {"merged", "wo"}, "y");
+    return imported("y");
+  }
+
+  Result<ImportedPipeline> imported(const std::string& output) {
+    graph().add_output()->set_name(output);
+    return importOnnxModel(m_model.SerializeAsString(), "attention.onnx", {.keepsFlat = true, .takesWeights = true});
+  }
+
+ private:
+  ::onnx::GraphProto& graph() { return *m_model.mutable_graph(); }
+
+  ::onnx::TensorProto& constant(const std::string& name, const Integers& shape, int type) {
+    auto& tensor = *graph().add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(type);
+    for (const std::int64_t extent : shape) tensor.add_dims(extent);
+    return tensor;
+  }
+
+  static void addAttribute(::onnx::NodeProto& node, const std::string& text) {
+    auto& attribute = *node.add_attribute();
+    const std::size_t equals = text.find('=');
+    attribute.set_name(text.substr(0, equals));
+    std::string value = text.substr(equals + 1);
+    if (value.ends_with('f')) {
+      attribute.set_type(::onnx::AttributeProto::FLOAT);
+      attribute.set_f(std::stof(value));
+    } else if (value.find(',') == std::string::npos) {
+      attribute.set_type(::onnx::AttributeProto::INT);
+      attribute.set_i(std::stoll(value));
+    } else {
+      attribute.set_type(::onnx::AttributeProto::INTS);
+      for (std::size_t begin = 0; begin < value.size();
+           begin = value.find(',', begin) == std::string::npos ? value.size() : value.find(',', begin) + 1)
+        attribute.add_ints(std::stoll(value.substr(begin)));
+    }
+  }
+
+  ::onnx::ModelProto m_model;
+};
+
+Names operationsOf(const Result<ImportedPipeline>& imported) {
+  if (!imported) return {imported.error().message};
+  Names operations;
+  for (const DocumentOp& op : imported->document.ops()) operations.push_back(op.operation);
+  return operations;
+}
+
+using Values = std::map<std::string, Json>;
+
+/// Of the op of this kind that comes first; empty where there is none.
+Values attributesOf(const Result<ImportedPipeline>& imported, std::string_view operation) {
+  Values values;
+  if (!imported) return values;
+  for (const DocumentOp& op : imported->document.ops()) {
+    if (op.operation != operation) continue;
+    for (const auto& [name, value] : op.attributes.items()) values.emplace(name, value);
+    break;
+  }
+  return values;
+}
+
+double masked(std::int64_t place, double fill) { return place % 6 > place / 6 % 6 ? fill : 0.0; }
+
+const Names kLayers = {"Linear", "Linear", "Linear"};
+
+Names with(Names first, const Names& next) {
+  first.insert(first.end(), next.begin(), next.end());
+  return first;
+}
+
+/// softmax(q k^T / sqrt(8) + mask) v.
+AttentionGraph inPieces(std::int64_t groups, const std::string& mask) {
+  AttentionGraph graph;
+  graph.input("x", {2, 6, 32}).heads("q", "x", 4).heads("k", "x", groups).heads("v", "x", groups);
+  graph.number("tau", 1.0 / std::sqrt(8.0));
+  for (const std::string name : {"k", "v"}) {
+    graph.integers(name + ".one", {2}).integers(name + ".many", {2, groups, 4 / groups, 6, 8});
+    graph.integers(name + ".all", {2, 4, 6, 8}).node("Unsqueeze", {name, name + ".one"}, name + "5");
+    graph.node("Expand", {name + "5", name + ".many"}, name + "_many");
+    graph.node("Reshape", {name + "_many", name + ".all"}, name + "_all");
+  }
+  graph.node("Transpose", {"k_all"}, "kt", {"perm=0,1,3,2"}).node("MatMul", {"q", "kt"}, "s");
+  graph.node("Mul", {"s", "tau"}, "scaled");
+  if (!mask.empty()) graph.node("Add", {"scaled", mask}, "added");
+  graph.node("Softmax", {mask.empty() ? "scaled" : "added"}, "p", {"axis=-1"}).node("MatMul", {"p", "v_all"}, "o");
+  return graph;
+}
+
+TEST(OnnxAttention, ReadsAttentionInPieces) {
+  const Result<ImportedPipeline> imported = inPieces(4, "").merged("o");
+  EXPECT_EQ(operationsOf(imported), with(kLayers, {"DotProductAttention", "Linear"}));
+  EXPECT_EQ(attributesOf(imported, "DotProductAttention"), (Values{{"attn_mask_type", "no_mask"},
+                                                                   {"num_attention_heads", 4},
+                                                                   {"kv_channels", Json{8}},
+                                                                   {"qkv_format", "bshd"}}));
+}
+
+TEST(OnnxAttention, ReadsHeadsThatShareKeysUnderACausalMask) {
+  for (const double fill : {-std::numeric_limits<double>::infinity(), -3.4028235e38, -65504.0, -1e4}) {
+    AttentionGraph graph = inPieces(2, "mask");
+    graph.floats("mask", {1, 1, 6, 6}, [fill](std::int64_t i) { return masked(i, fill); });
+    const Result<ImportedPipeline> imported = graph.merged("o");
+    Values attributes = attributesOf(imported, "DotProductAttention");
+    EXPECT_EQ(attributes["attn_mask_type"], "causal") << fill;
+    EXPECT_EQ(attributes["num_gqa_groups"], 2);
+    EXPECT_EQ(imported->document.inputs().size(), 1U);
+  }
+}
+
+TEST(OnnxAttention, ReadsAWindow) {
+  AttentionGraph graph = inPieces(4, "mask");
+  graph.floats("mask", {6, 6}, [](std::int64_t i) {
+    const std::int64_t distance = i / 6 - i % 6;
+    return distance < 0 || distance > 2 ? -INFINITY : 0.0;
+  });
+  Values attributes = attributesOf(graph.merged("o"), "DotProductAttention");
+  EXPECT_EQ(attributes["attn_mask_type"], "causal");
+  EXPECT_EQ(attributes["window_size"], (Json{2, 0})) << "the key itself and two before it";
+}
+
+// -100 is a number like any other, and so is what a row adds that masks every key by a number.
+TEST(OnnxAttention, TakesWhatIsNoMaskForABias) {
+  for (const bool isRow : {false, true}) {
+    AttentionGraph graph = inPieces(4, "mask");
+    graph.floats("mask", {1, 1, 6, 6},
+                 [isRow](std::int64_t i) { return isRow ? (i < 6 ? -1e9 : 0.0) : masked(i, -100.0); });
+    const Result<ImportedPipeline> imported = graph.merged("o");
+    EXPECT_EQ(attributesOf(imported, "DotProductAttention")["core_attention_bias_type"], "post_scale_bias");
+    ASSERT_EQ(imported->document.inputs().size(), 2U);
+    const std::string name = imported->document.inputs()[1].id;
+    const auto weight = std::ranges::find(imported->weights, name, &NamedTensors::value_type::first);
+    ASSERT_NE(weight, imported->weights.end()) << "its numbers are among the weights";
+    EXPECT_EQ(weight->second.spec.shape, (Shape{1, 1, 6, 6}));
+    EXPECT_EQ(weight->second.toDoubles()[1], isRow ? -1e9 : -100.0);
+  }
+}
+
+// Padding of a batch, as BERT has it: [B, 1, 1, Sk].
+TEST(OnnxAttention, TakesAMaskThatAnInputGivesAsAnInput) {
+  for (const std::int64_t rows : {std::int64_t{1}, std::int64_t{6}}) {
+    AttentionGraph graph = inPieces(4, "mask");
+    graph.input("mask", {2, 1, rows, 6});
+    const Result<ImportedPipeline> imported = graph.merged("o");
+    EXPECT_EQ(attributesOf(imported, "DotProductAttention")["core_attention_bias_type"], "post_scale_bias");
+    EXPECT_EQ(attributesOf(imported, "DotProductAttention")["attn_mask_type"], "no_mask");
+    EXPECT_EQ(imported->document.inputs().size(), 2U);
+  }
+}
+
+TEST(OnnxAttention, ReadsTheOpOfOpset23) {
+  AttentionGraph graph(23);
+  graph.input("x", {2, 6, 32}).heads("q", "x", 4).heads("k", "x", 2).heads("v", "x", 2);
+  graph.node("Attention", {"q", "k", "v"}, "o", {"is_causal=1", "scale=0.5f", "softcap=20.0f"});
+  EXPECT_EQ(attributesOf(graph.merged("o"), "DotProductAttention"), (Values{{"attn_mask_type", "causal"},
+                                                                            {"num_attention_heads", 4},
+                                                                            {"num_gqa_groups", 2},
+                                                                            {"kv_channels", Json{8}},
+                                                                            {"softmax_scale", 0.5},
+                                                                            {"softcap", 20.0},
+                                                                            {"qkv_format", "bshd"}}));
+}
+
+TEST(OnnxAttention, ReadsMergedHeadsOfOnnxRuntime) {
+  AttentionGraph graph;
+  graph.input("q", {2, 6, 32}).input("k", {2, 5, 32}).input("v", {2, 5, 32});
+  graph.node("MultiHeadAttention", {"q", "k", "v"}, "y", {"num_heads=4"}, "com.microsoft");
+  EXPECT_EQ(operationsOf(graph.imported("y")), (Names{"DotProductAttention"}));
+}
+
+TEST(OnnxAttention, SplitsAPackedProjection) {
+  AttentionGraph graph;
+  graph.input("x", {2, 6, 32}).floats("w", {32, 96}, [](std::int64_t) { return 0.1; });
+  graph.integers("five", {2, 6, 3, 4, 8})
+      .node("MatMul", {"x", "w"}, "packed")
+      .node("Reshape", {"packed", "five"}, "parts");
+  graph.node("Transpose", {"parts"}, "front", {"perm=2,0,3,1,4"});
+  for (const std::int64_t part : {0, 1, 2}) {
+    const std::string name(1, "qkv"[part]);
+    graph.integers(name + ".begin", {part}).integers(name + ".end", {part + 1}).integers(name + ".axis", {0});
+    graph.node("Slice", {"front", name + ".begin", name + ".end", name + ".axis"}, name + "1");
+    graph.node("Squeeze", {name + "1", name + ".axis"}, name);
+  }
+  graph.node("Transpose", {"k"}, "kt", {"perm=0,1,3,2"}).node("MatMul", {"q", "kt"}, "s");
+  graph.node("Softmax", {"s"}, "p", {"axis=-1"}).node("MatMul", {"p", "v"}, "o");
+  const Result<ImportedPipeline> imported = graph.merged("o");
+  EXPECT_EQ(operationsOf(imported), (Names{"Linear", "Split", "DotProductAttention", "Linear"}));
+  EXPECT_EQ(attributesOf(imported, "Split")["sizes"], (Json{32, 32, 32}));
+  EXPECT_EQ(attributesOf(imported, "DotProductAttention")["softmax_scale"], 1.0) << "no factor is a factor of 1";
+}
+
+/// x cos + turned(x) sin, with one table of angles of this base.
+AttentionGraph rotated(double base, bool isInterleaved, double change = 0.0) {
+  AttentionGraph graph;
+  graph.input("x", {2, 6, 32}).heads("q", "x", 4);
+  const auto angle = [base, isInterleaved](std::int64_t i) {
+    const std::int64_t channel = i % 8, pair = isInterleaved ? channel / 2 : channel % 4;
+    return static_cast<double>(i / 8) * std::pow(base, -static_cast<double>(pair) / 4.0);
+  };
+  graph.floats("cos", {1, 1, 6, 8}, [=](std::int64_t i) { return std::cos(angle(i)) + (i == 20 ? change : 0.0); });
+  graph.floats("sin", {1, 1, 6, 8}, [=](std::int64_t i) { return std::sin(angle(i)); });
+  graph.integers("zero", {0}).integers("one", {1}).integers("two", {2}).integers("half", {4}).integers("all", {8});
+  graph.integers("last", {-1}).integers("shape", {2, 4, 6, 8});
+  if (isInterleaved) {
+    graph.node("Slice", {"q", "zero", "all", "last", "two"}, "even")
+        .node("Slice", {"q", "one", "all", "last", "two"}, "odd");
+    graph.node("Neg", {"odd"}, "minus")
+        .node("Unsqueeze", {"minus", "last"}, "a")
+        .node("Unsqueeze", {"even", "last"}, "b");
+    graph.node("Concat", {"a", "b"}, "pairs", {"axis=-1"}).node("Reshape", {"pairs", "shape"}, "turned_q");
+  } else {
+    graph.node("Slice", {"q", "zero", "half", "last"}, "first").node("Slice", {"q", "half", "all", "last"}, "second");
+    graph.node("Neg", {"second"}, "minus").node("Concat", {"minus", "first"}, "turned_q", {"axis=-1"});
+  }
+  graph.node("Mul", {"q", "cos"}, "straight").node("Mul", {"turned_q", "sin"}, "across");
+  return std::move(graph.node("Add", {"straight", "across"}, "rotated"));
+}
+
+TEST(OnnxAttention, RecoversTheBaseOfRotaryEmbeddings) {
+  for (const double base : {10000.0, 500000.0, 1000000.0, 160000.0})
+    for (const bool isInterleaved : {false, true}) {
+      const Result<ImportedPipeline> imported = rotated(base, isInterleaved).merged("rotated");
+      EXPECT_EQ(operationsOf(imported), (Names{"Linear", "RotaryPositionEmbedding", "Linear"}));
+      EXPECT_EQ(attributesOf(imported, "RotaryPositionEmbedding"),
+                (Values{{"dim", 8}, {"rotary_base", base}, {"interleaved", isInterleaved}, {"tensor_format", "bshd"}}));
+    }
+}
+
+TEST(OnnxAttention, LeavesAnglesThatNoBaseGives) {
+  const Names operations = operationsOf(rotated(10000.0, false, 0.01).merged("rotated"));
+  EXPECT_EQ(std::ranges::count(operations, "RotaryPositionEmbedding"), 0);
+}
+
+TEST(OnnxAttention, SaysWhyAttentionIsLeft) {
+  AttentionGraph graph(23);
+  graph.input("x", {2, 6, 32}).input("past", {2, 4, 3, 8}).heads("q", "x", 4).heads("k", "x", 4).heads("v", "x", 4);
+  graph.node("Attention", {"q", "k", "v", "", "past", "past"}, "o");
+  const Result<ImportedPipeline> imported = graph.merged("o");
+  EXPECT_EQ(std::ranges::count(operationsOf(imported), "DotProductAttention"), 0);
+  const auto isReason = [](const std::string& note) { return note.starts_with("Attention that is no op here, as"); };
+  EXPECT_EQ(std::ranges::count_if(imported->notes, isReason), 1);
+}
+
+}  // namespace
+}  // namespace fuseline
