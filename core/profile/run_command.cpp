@@ -71,7 +71,7 @@ std::string sweepCommand(const ShapeSweep& sweep, RunSpec settings, std::string_
     command += " --over " + shellWord(fmt::format("recipe={}", fmt::join(sweep.recipes, ",")));
     settings.recipe.clear();
   }
-  return command + optionsOf(settings, {});
+  return command + optionsOf(settings, std::string_view());
 }
 
 std::string nsysCommand(RunSpec settings, std::string_view file, std::string_view tensors) {

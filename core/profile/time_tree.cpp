@@ -220,7 +220,7 @@ class TreeBuilder {
 
   void addUnattributed() {
     if (m_variant.unattributed.empty()) return;
-    addActivities(passOf("launched by no step"), m_variant.unattributed, std::nullopt);
+    addActivities(passOf("outside of all steps"), m_variant.unattributed, std::nullopt);
   }
 
   /// The node with its children, and with the sum of their times if it has no time of its own.

@@ -144,7 +144,9 @@ void readField(JsonFields& fields, std::string_view key, V& out, Presence presen
     else
       out = *value;
   } else if constexpr (detail::kIsOptional<V>) {
-    if (!fields.isNull(key)) readField(fields, key, out.emplace(), presence);
+    Json value;
+    fields.read(key, value, presence);
+    if (!value.is_null()) readField(fields, key, out.emplace(), presence);
   } else if constexpr (detail::kIsMap<V>) {
     const auto readAll = [&](JsonFields& items) {
       for (const std::string& name : items.keys())

@@ -162,7 +162,7 @@ void LargePipelinesTest::opensWhereItBeginsAndCanBeRead() {
   QVERIFY(view.zoom() < 0.75 && isInView("y"));
   f.session.openText(smallPipeline(), QStringLiteral("small"));
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(view.zoom() >= 0.75 || (isInView("x") && !isInView("y")));
+  QVERIFY(view.zoom() >= 0.35 && isInView("x") && isInView("y"));
 }
 
 void LargePipelinesTest::isThereWhereAPartOfManyNodesIsInView() {

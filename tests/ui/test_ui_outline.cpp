@@ -544,7 +544,7 @@ void OutlineTest::wDrawsAWireFromHere() {
   QVERIFY(goTo(f, "fc"));
   press(Qt::Key_W);
   QVERIFY(f.window.scene().wires().isDrawing() && f.window.canvas().hasFocus());
-  QVERIFY2(f.window.canvas().accessibleDescription().startsWith(QStringLiteral("From fc.y to act.x")),
+  QVERIFY2(f.window.canvas().accessibleDescription().startsWith(QStringLiteral("fc.y → act.x")),
            qPrintable(f.window.canvas().accessibleDescription()));
   press(Qt::Key_Return);
   QVERIFY(isWired(f.session, {"fc", "y"}, {"act", "x"}));

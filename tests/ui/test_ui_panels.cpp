@@ -552,7 +552,7 @@ void PanelsTest::withErrorsNothingIsPlannedAnywhere() {
   const QString sentence = QStringLiteral("Fix 1 error to see the plan.");
   QVERIFY(shows(f.window.plan(), sentence));
   QVERIFY(shows(f.window.whyNot(), sentence));
-  QVERIFY(shows(f.window.timings(), QStringLiteral("Nothing can be measured while the pipeline has 1 error.")));
+  QVERIFY(shows(f.window.timings(), QStringLiteral("Fix 1 error to measure.")));
   QCOMPARE(numCards(f), 0);
   QVERIFY(f.window.scene().canvasItems().hulls().empty());
 
@@ -879,8 +879,8 @@ void PanelsTest::opsInsideABlockAreEditedAtAnInstance() {
   InsideBlocks f;
   f.open("norm");
   const auto labels = f.inspector().findChildren<QLabel*>();
-  QVERIFY(
-      std::ranges::any_of(labels, [](const QLabel* label) { return label->text().contains("in all 2 instances"); }));
+  QVERIFY(std::ranges::any_of(labels,
+                              [](const QLabel* label) { return label->text().contains("apply to all 2 instances"); }));
   AttributeField* eps = f.field("eps");
   QVERIFY(eps);
   auto* edit = qobject_cast<QLineEdit*>(eps->editor());

@@ -90,7 +90,7 @@ void RunTest::showsTheTableOfBothVariants() {
   QVERIFY(status("fc") == NodeStatus::Running);
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
   QVERIFY(status("fc") == NodeStatus::Measured);
-  QVERIFY(f.window.scene().node("fc")->look().tip.contains("measured on cpu"));
+  QVERIFY(f.window.scene().node("fc")->look().tip.contains("Measured on cpu"));
   QVERIFY(f.session.lastRun().has_value());
   QVERIFY(!f.session.lastRun()->isStale);
   const TimingsModel& model = f.window.timings().model();

@@ -180,7 +180,7 @@ void RunFilesTest::captionNamesTheDeviceOfTheRecord() {
   dated.environment.emplace_back("measured at", "2026-11-20 09:30 UTC");
   Opened later(dated);
   const QString datedCaption = captionOf(later);
-  QVERIFY2(datedCaption.startsWith(QStringLiteral("Measured 2026-11-20 on a GPU")), qPrintable(datedCaption));
+  QVERIFY2(datedCaption.contains(QStringLiteral("Measured 2026-11-20 on a GPU")), qPrintable(datedCaption));
   f.session.openText(smallPipeline(), QStringLiteral("other"));
   QVERIFY(!f.session.lastRun().has_value());
 }
@@ -191,10 +191,10 @@ void RunFilesTest::isStaleAfterAnEditAndFreshAfterUndo() {
   QVERIFY(!f.session.lastRun()->isStale);
   QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
   QVERIFY(f.session.lastRun()->isStale);
-  QVERIFY(captionOf(f).contains(QStringLiteral("the pipeline has changed since")));
+  QVERIFY(captionOf(f).contains(QStringLiteral("the pipeline has changed")));
   f.session.undo();
   QVERIFY(!f.session.lastRun()->isStale);
-  QVERIFY(!captionOf(f).contains(QStringLiteral("the pipeline has changed since")));
+  QVERIFY(!captionOf(f).contains(QStringLiteral("the pipeline has changed")));
 }
 
 void RunFilesTest::anotherDeviceInTheToolBarDoesNotMakeItStale() {
@@ -373,7 +373,7 @@ void RunFilesTest::asManyRunsArePinnedAsThereAreLetters() {
   QCOMPARE(baselines.reference()->letter(), QStringLiteral("B"));  // pinned again
   QCOMPARE(baselines.reference()->name, QStringLiteral("b"));
   const Result<void> fifth = baselines.pin(recordOf());
-  QVERIFY(!fifth && fifth.error().message.starts_with("4 runs are pinned already."));
+  QVERIFY(!fifth && fifth.error().message.starts_with("4 runs are pinned"));
   baselines.unpin(1);
   QCOMPARE(baselines.reference()->letter(), QStringLiteral("A"));
   QVERIFY(baselines.pin(recordOf()));

@@ -408,7 +408,7 @@ void SweepTest::changesOfThePipelineMakeItStaleButThoseOfItsAxesDoNot() {
   const testing::TemporaryFolder folder;
   SweepFixture f(answeringWorker(folder, results({runOf(100, 200)})));
   QVERIFY(f.measure(QStringLiteral("128")));
-  const QString words = QStringLiteral("the pipeline has changed since");
+  const QString words = QStringLiteral("the pipeline has changed");
   QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = 64}));
   QVERIFY(!f.sweep().isStale());
   QVERIFY(!f.panel().stateText().contains(words));
@@ -435,7 +435,7 @@ void SweepTest::theTableIsSortedAndCopied() {
   QCOMPARE(view.model()->index(0, SweepModel::SizeColumn).data().toString(), QStringLiteral("1024"));
   QCOMPARE(view.model()->index(0, SweepModel::FusionsColumn).data().toString(), QStringLiteral("2"));
   QCOMPARE(view.model()->index(0, SweepModel::FusionsColumn).data(Qt::ToolTipRole).toString(),
-           QStringLiteral("ForwardLinearBias, 2 times"));
+           QStringLiteral("ForwardLinearBias, 2×"));
   view.setFocus();
   QGuiApplication::clipboard()->clear();
   QTest::keyClick(&view, Qt::Key_C, Qt::ControlModifier);

@@ -202,12 +202,12 @@ void TimelineAreaTest::tableKeepsSumsLastInEveryOrder() {
     return all;
   };
   const QStringList asTheyCome = names();
-  QCOMPARE(asTheyCome, QStringList({"b", "a", "a", "a", "R(a, b)", "All of unfused", "All of fused"}));
+  QCOMPARE(asTheyCome, QStringList({"b", "a", "a", "a", "R(a, b)", "unfused in total", "fused in total"}));
   model.sort(TimelineSumsModel::SumColumn, Qt::AscendingOrder);
-  QCOMPARE(names(), QStringList({"a", "a", "R(a, b)", "a", "b", "All of unfused", "All of fused"}));
+  QCOMPARE(names(), QStringList({"a", "a", "R(a, b)", "a", "b", "unfused in total", "fused in total"}));
   const QPersistentModelIndex kept = model.index(2, 0);
   model.sort(TimelineSumsModel::NameColumn, Qt::DescendingOrder);
-  QCOMPARE(names(), QStringList({"R(a, b)", "b", "a", "a", "a", "All of unfused", "All of fused"}));
+  QCOMPARE(names(), QStringList({"R(a, b)", "b", "a", "a", "a", "unfused in total", "fused in total"}));
   QCOMPARE(kept.data().toString(), QStringLiteral("R(a, b)"));
   model.sort(-1, Qt::AscendingOrder);
   QCOMPARE(names(), asTheyCome);
@@ -268,7 +268,7 @@ void TimelineAreaTest::tableIsCopiedAndFollowsItsRow() {
   QTest::keyClick(sums.view(), Qt::Key_C, Qt::ControlModifier);
   const QString copied = QGuiApplication::clipboard()->text();
   QVERIFY2(copied.startsWith(QStringLiteral("In the time range\tPlan\tPass\tCount\tSum (")), qPrintable(copied));
-  QVERIFY(copied.contains(QStringLiteral("\nAll of fused\tfused\t")));
+  QVERIFY(copied.contains(QStringLiteral("\nfused in total\tfused\t")));
   const int numSteps = sums.model().rowCount();
   sums.setBy(SumsBy::Category);
   QVERIFY(sums.model().rowCount() <= numSteps);

@@ -102,7 +102,8 @@ QString settingsText(const LastRun& run) {
 /// The headline of the run, and a line below it where ratio and medians disagree; empty where only one plan was
 /// measured.
 QString endToEndText(const TimingsRow* row) {
-  const QString result = row ? toQt(headline(row->times)) : QString();
+  const QString result =
+      row ? toQt(headline(row->times)).replace(QStringLiteral(" us"), QStringLiteral(" µs")) : QString();
   if (result.isEmpty()) return {};
   const QString caveat = toQt(headlineCaveat(row->times));
   return QStringLiteral("<b>%1</b>").arg(result.toHtmlEscaped()) +
