@@ -26,9 +26,9 @@ import onnx.reference
 import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-# Attention has no export yet.
+# ONNX has no form for attention whose sequence lengths are inputs.
 EXAMPLES = [path for path in sorted((ROOT / "resources" / "examples").glob("*.fuseline"))
-            if "DotProductAttention" not in path.read_text(encoding="utf-8")]
+            if "cu_seqlens" not in path.read_text(encoding="utf-8")]
 BF16 = np.dtype(ml_dtypes.bfloat16)
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": BF16, "I64": np.int64}
 # Relative to the largest value of the output. Formats round by 2^-24, 2^-11 and 2^-8, over a few ops in a row.
@@ -77,6 +77,14 @@ OPS = [
     op("AddExtraInput", [[6, 64], [6, 64]]),
     op("MakeExtraOutput"),
     op("Reshape", shape=[2, -1, 16]),
+    op("Split", sizes=[32, 16, 16]),
+    op("Concat", [[6, 64], [6, 32]]),
+    op("RotaryPositionEmbedding", [[6, 2, 4, 16]], dim=16),
+    op("RotaryPositionEmbedding", [[6, 2, 4, 16]], dim=16, interleaved=True),
+    *(op("DotProductAttention", [[6, 2, 4, 16], [keys, 2, 2, 16], [keys, 2, 2, 16]], num_attention_heads=4,
+         kv_channels=[16], num_gqa_groups=2, **more)
+      for keys, more in ((6, {}), (9, {"attn_mask_type": "no_mask"}), (9, {"attn_mask_type": "causal_bottom_right"}),
+                         (6, {"attn_mask_type": "causal", "window_size": [2, 0]}), (6, {"softmax_scale": 0.5}))),
 ]
 COMMUNICATION = {"AllGather", "ReduceScatter", "AllReduce"}
 # Of other programs; refused.
@@ -116,6 +124,8 @@ def one_op(name, shapes, attributes, dtype="f32"):
         kind, extents = shape if isinstance(shape, tuple) else (dtype, shape)
         inputs.append({"id": f"in_{port}", "dtype": kind, "shape": extents})
     outputs = [port["name"] for port in catalog()[name]["outputs"]]
+    if name == "Split":
+        outputs = ["y", *(f"y{i}" for i in range(1, len(attributes["sizes"])))]
     return {
         "format": "fuseline-pipeline",
         "formatVersion": {"major": 1, "minor": 0},
