@@ -119,7 +119,7 @@ TEST(OutputFiles, CapturedTensorsReplaceNothingUnasked) {
   }
 }
 
-/// Sends a signal before the first round of a pipeline that takes minutes is over.
+/// Sends a signal before the first round of a pipeline that takes many seconds is over.
 ProgramResult interrupted(const Files& files, const std::string& arguments, const std::string& signal) {
   const std::string command =
       fmt::format("cd {} && {{ {} {} & }} >out 2>err; sleep 1; kill -{} $!; wait $!; echo $? >code",
@@ -131,9 +131,9 @@ ProgramResult interrupted(const Files& files, const std::string& arguments, cons
 TEST(Interrupt, BeforeTheFirstResultLeavesTheOlderOne) {
   const Files files;
   writeText(files.folder / "old", "older");
-  const std::string large = " a.fuseline --device reference --set M=65536 --set H=2048 -o old --force ";
+  const std::string large = " a.fuseline --device reference --set M=16384 --set H=2048 -o old --force ";
   const std::vector<std::string> calls = {"run --no-roofs --warmup 0 --iterations 5" + large,
-                                          "sweep --warmup 0 --iterations 5 --over M=65536,131072" + large};
+                                          "sweep --warmup 0 --iterations 5 --over M=16384,32768" + large};
   for (const std::string& call : calls)
     for (const char* signal : {"HUP", "INT"}) {
       const ProgramResult result = interrupted(files, call, signal);
