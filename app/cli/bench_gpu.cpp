@@ -28,7 +28,7 @@ namespace fuseline::cli {
 
 namespace {
 
-/// What a case measured, or why it did not.
+/// Measurements of a case, or the reason that there are none.
 struct GpuResult {
   GpuCase what;
   RunRecord replayed = {};  // unfused and fused
@@ -167,7 +167,7 @@ GpuRow rowOf(const GpuResult& result, const DeviceRoofs& roofs) {
   return row;
 }
 
-/// What there is only with roofs.
+/// Fields that need the device's peaks.
 Json orNull(double value) { return value > 0.0 ? Json(value) : Json(); }
 
 Json measuredJson(const GpuResult& result, const DeviceRoofs& roofs) {
@@ -307,19 +307,19 @@ WithRoofs<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, Backend& 
 Json gpuBenchRow() {
   const Json measured = schema::object(
       {{"rounds", schema::integer("Complete ones.")},
-       {"clock", schema::text("Of steps: events or host.")},
-       {"launching", schema::text("Of the fused plan; empty: there is no choice.")},
+       {"clock", schema::text("Clock of the steps: events or host.")},
+       {"launching", schema::text("How the fused plan was launched; empty: there is no choice.")},
        {"linears", schema::integer("Linear layers of the pipeline.")},
        {"quantizedLinears", schema::integer("Those of them that the recipe quantizes.")},
        {"unfusedMedianNs", schema::number("Replayed, where the device can.")},
        {"fusedMedianNs", schema::number("The same.")},
-       {"stepwiseMedianNs", schema::number("Of the fused plan, launched step by step.")},
+       {"stepwiseMedianNs", schema::number("Time of the fused plan, launched step by step.")},
        {"speedup", ratioSchema()},
        {"replayGain", ratioSchema()},
        {"launchNs", schema::number("The host's time to launch the fused plan; 0: not apart.")},
        {"stepwiseLaunchNs", schema::number("The same, step by step.")},
-       {"fusedGflops", schema::number("Of the fused plan.")},
-       {"fusedGBps", schema::number("Of its least traffic.")},
+       {"fusedGflops", schema::number("Rate of the fused plan, in GFLOP/s.")},
+       {"fusedGBps", schema::number("Rate of its minimum traffic, in GB/s.")},
        {"roofShare", schema::orNull(schema::number("The least time by the roofs, over the fused plan's."))},
        {"ceiling", schema::orNull(schema::number("The speed-up if both plans took the least time."))},
        {"meetsCeiling", schema::orNull(schema::flag("Within 5 % of it."))}});

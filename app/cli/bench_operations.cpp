@@ -257,17 +257,17 @@ Json operationBenchRow() {
   return schema::object({{"op", schema::text("The basic op, or the layer.")},
                          {"N", schema::integer("Columns.")},
                          {"dtype", schema::choice({"f32", "bf16"})},
-                         {"recipe", schema::text("Of a layer.")},
-                         {"step", schema::text("Of the plan.")},
+                         {"recipe", schema::text("Recipe of a layer.")},
+                         {"step", schema::text("Name of the step in the plan.")},
                          {"phase", schema::choice({"forward", "backward"})},
                          {"isView", schema::flag("Nothing runs.")},
                          {"rounds", schema::integer("Measured.")},
-                         {"medianNs", schema::number("Of the step.")},
+                         {"medianNs", schema::number("Median time of the step.")},
                          {"spreadPercent", schema::number("Half the interquartile range over the median.")},
                          {"bytes", schema::integer("The least traffic.")},
-                         {"flops", schema::integer("Of the step.")},
+                         {"flops", schema::integer("Operations of the step.")},
                          {"roofShare", schema::number("The least time that the roofs allow, over the time.")},
-                         {"reason", schema::text("Of a share below half; else empty.")},
+                         {"reason", schema::text("Reason for a share below one half; else empty.")},
                          {"meets", schema::orNull(schema::flag(
                                        "Half of the roof; on a GPU 0.85 of it, 0.75 where copies are quantized, 0.9 of "
                                        "products. Null: a view."))}});

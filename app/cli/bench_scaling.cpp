@@ -254,7 +254,7 @@ std::vector<SizeRun> sizesOf(const BenchOptions& options, const Capabilities& ca
   return sizes;
 }
 
-/// Errors: a pipeline cannot be planned. What was measured before it was cancelled is not lost.
+/// Errors: a pipeline cannot be planned. Measurements taken before it was cancelled are kept.
 Result<SuiteRun<StageRow>> measureSizes(const BenchOptions& options, const Capabilities& capabilities,
                                         const std::stop_token& cancel) {
   ProgressBar bar(true);

@@ -50,7 +50,7 @@ struct WithRoofs {
   T result;
 };
 
-/// Roofs are measured before and after: on a shared machine one of the two may be disturbed. What was measured in
+/// Roofs are measured before and after: on a shared machine one of the two may be disturbed. Measurements in
 /// between is not given up where the device fails in it. `measure` gets the roofs measured before.
 template <class T, class Measure>
 Result<WithRoofs<T>> measureWithRoofs(Backend& backend, const Measure& measure) {

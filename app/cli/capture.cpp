@@ -172,9 +172,8 @@ std::string captureTable(const std::vector<TensorSummary>& summaries, const std:
   std::string text = table.toString(hasColour);
   for (const CapturableTensor& tensor : missing)
     text += wrappedLines(fmt::format("{} To see it: {}.", neverStoredText(tensor), wayToSee(tensor)), 2) + "\n";
-  return text +
-         styled("Of the elements that are finite; std over n - 1. A quantized copy (@) is what its codes stand for.\n",
-                Style::Dim, hasColour);
+  return text + styled("Statistics of the finite elements; std over n - 1. A quantized tensor (@) is shown decoded.\n",
+                       Style::Dim, hasColour);
 }
 
 std::string capturableTable(const std::vector<CapturableTensor>& tensors, bool hasColour) {
@@ -205,8 +204,8 @@ Json capturableSchema() {
                            {"dtype", schema::choice({"f32", "f16", "bf16", "i64", "e4m3"})},
                            {"shape", schema::list(schema::integer())},
                            {"bytes", schema::integer("Size of its data.")}};
-  fields.emplace_back("op", schema::text("Of the file, which makes it, or else reads it; empty: none."));
-  fields.emplace_back("kind", schema::text("What it is."));
+  fields.emplace_back("op", schema::text("Op of the file that produces it, or else consumes it; empty: none."));
+  fields.emplace_back("kind", schema::text("Kind of tensor."));
   fields.emplace_back("fusedAwayBy",
                       schema::orNull(schema::text("The fusion that never stores it; null: it can be captured.")));
   return schema::object({{"capturable", schema::list(schema::object(fields))}});

@@ -37,7 +37,7 @@ Result<void> checkCapturedFree(const TensorChoice& choice, const CaptureOptions&
 /// Fits 120 columns. missing: of the ops that were named, what no memory holds.
 std::string captureTable(const std::vector<TensorSummary>& summaries, const std::vector<CapturableTensor>& missing,
                          bool hasColour);
-/// What can be captured, and what cannot.
+/// Tensors that can be captured, and those that cannot.
 std::string capturableTable(const std::vector<CapturableTensor>& tensors, bool hasColour);
 Json toJson(const std::vector<CapturableTensor>& tensors);
 Json capturableSchema();

@@ -1,4 +1,4 @@
-// What changed in a document, as lines for people and as JSON for programs.
+// Changes of a document, as lines for people and as JSON for programs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

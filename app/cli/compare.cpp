@@ -163,7 +163,7 @@ std::string basesText(const std::vector<Base>& bases) {
   return text;
 }
 
-/// What the user says of one of the runs.
+/// The user's notes on one of the runs.
 std::string notesText(const std::string& file, const RunRecord& record) {
   if (record.note.empty() && record.rowNotes.empty() && record.stretchNotes.empty()) return {};
   std::string text = fmt::format("\nnotes of {}\n", file);
@@ -182,7 +182,7 @@ std::string tableText(const std::vector<Base>& bases, bool hasColour) {
   return differences + (differences.empty() ? "" : "\n") + comparisonTable(bases.front().comparison, hasColour);
 }
 
-/// Of the base that was measured apart, if there is one.
+/// Warning about a base that was measured separately, if there is one.
 std::string legendOf(const std::vector<Base>& bases) {
   const auto isPaired = [](const Base& base) { return base.comparison.isPaired; };
   const auto apart = std::ranges::find_if_not(bases, isPaired);
@@ -206,7 +206,7 @@ Result<void> writeReport(const std::vector<Base>& bases, const RunRecord& next, 
   return writeFileAtomically(path, [&](std::ostream& file) { file << htmlReportBeside(next, runs, layOut); });
 }
 
-/// Of the gates that failed.
+/// Lines for the failed gates.
 std::string annotationsOf(const std::vector<GateReport>& gates, const std::string& file) {
   std::string text;
   for (const GateReport& gate : gates)
@@ -242,11 +242,11 @@ Result<int> compare(const CompareOptions& options, Context& context) {
 }
 
 Json compareSchema() {
-  const Json notes = schema::object({{"note", schema::text("What a user says of the run; mostly empty.")},
+  const Json notes = schema::object({{"note", schema::text("The user's note on the run; mostly empty.")},
                                      {"rowNotes", fieldSchema<std::vector<RowNote>>()},
                                      {"stretchNotes", fieldSchema<std::vector<StretchNote>>()}});
   schema::Fields other = comparisonFields();
-  other.insert(other.end(), {{"file", schema::text("Of --with.")}, {"notes", notes}});
+  other.insert(other.end(), {{"file", schema::text("Run file, as given to --with.")}, {"notes", notes}});
   schema::Fields all = comparisonFields();
   all.insert(all.end(), {{"others", schema::list(schema::object(other))},
                          {"notes", schema::object({{"base", notes}, {"new", notes}})},

@@ -39,8 +39,8 @@ static const FieldTable<MetricChange>& fieldsOf(const MetricChange*) {
        field("unit", &Metric::unit).oneOf({"ns", "bytes", "x", ""}), samplesField("base", &Metric::base),
        samplesField("new", &Metric::next),
        changeField("change", &RatioStats::median, "New over base; null: one of them is missing."),
-       changeField("changeLow", &RatioStats::low, "Of the 95 % interval."),
-       changeField("changeHigh", &RatioStats::high, "Of the 95 % interval."),
+       changeField("changeLow", &RatioStats::low, "Lower bound of the 95 % interval."),
+       changeField("changeHigh", &RatioStats::high, "Upper bound of the 95 % interval."),
        derived<Metric>(
            "isSignificant", [](const Metric& metric) { return metric.isInBoth() && metric.change.isSignificant(); },
            "Not by chance within the runs.")});
@@ -172,5 +172,5 @@ Result<std::vector<GateReport>> checkGates(const std::vector<Gate>& gates, const
   return reportsOf(results);
 }
 
-/// Of two runs.
+/// Table for two runs.
 }  // namespace fuseline::cli

@@ -1,4 +1,4 @@
-// What every verb gets: the devices, the streams, and where the exit code goes.
+// Context of every verb: the devices, the streams, and where the exit code goes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

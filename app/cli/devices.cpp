@@ -21,7 +21,7 @@ struct DevicesOptions {
   bool asJson = false;
 };
 
-/// What the library of a device answered.
+/// Answers of a device's library.
 struct ProbedDevice {
   DeviceInfo info;
   std::vector<ProductSupport> products;
@@ -164,8 +164,8 @@ Json devicesSchema() {
 
 void addDevicesVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<DevicesOptions>();
-  CLI::App* verb = addVerb(app, context, "devices", "What can run here and, for what cannot, why not", options,
-                           listDevices, devicesSchema);
+  CLI::App* verb = addVerb(app, context, "devices", "Lists the devices that can run here, and why others cannot",
+                           options, listDevices, devicesSchema);
   verb->add_flag("--probe", options->isProbing,
                  "Asks the library of each GPU which matrix products it has algorithms for: formats and epilogues");
   verb->add_flag("--json", options->asJson, "Machine-readable output");

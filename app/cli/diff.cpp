@@ -42,7 +42,7 @@ struct Difference : PipelineDifference {
   bool isCancelled = false;               // while it was measured
 };
 
-/// Errors: the file cannot be read as a pipeline. What the pipeline means may be wrong.
+/// Errors: the file cannot be read as a pipeline. The pipeline may be invalid.
 Result<OpenedPipeline> open(const DiffOptions& options, const std::string& file, const Context& context) {
   PipelineOptions one = options;
   one.file = file;
@@ -255,8 +255,8 @@ Json diffSchema() {
                                                              {"text", schema::text("An entry.")}}))}});
   const Json figure = schema::object({{"variant", schema::choice({"unfused", "fused"})},
                                       {"name", schema::choice({"peakBytes", "savedForBackwardBytes", "launches"})},
-                                      {"base", schema::integer("Of its plan.")},
-                                      {"new", schema::integer("Of its plan.")}});
+                                      {"base", schema::integer("Value for the base's plan.")},
+                                      {"new", schema::integer("Value for the new plan.")}});
   return schema::object({{"base", schema::text("As given.")},
                          {"new", schema::text("As given.")},
                          {"isSame", schema::flag("The documents mean the same.")},
@@ -272,8 +272,9 @@ Json diffSchema() {
 
 void addDiffVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<DiffOptions>();
-  CLI::App* verb = addVerb(app, context, "diff", "What changed between two pipelines, and what it does to their plans",
-                           options, diff, diffSchema);
+  CLI::App* verb =
+      addVerb(app, context, "diff", "Shows the changes between two pipelines, and their effect on the plans", options,
+              diff, diffSchema);
   verb->add_option("BASE", options->file, "The pipeline that the other is compared with")
       ->type_name("BASE.fuseline")
       ->required();

@@ -205,11 +205,11 @@ Json exportSchema() {
       {{"format", schema::text("Its name.")},
        {"file", schema::text("Where it was written; empty: nowhere.")},
        {"notes", schema::list(schema::text("Where the other program does something else than Fuseline."))},
-       {"text", schema::text("What it holds; of bytes a listing of it.")}});
+       {"text", schema::text("Its contents; for binary formats a listing.")}});
   Json formats =
       schema::object({{"formats", schema::list(schema::object({{"name", schema::text("For --to.")},
                                                                {"of", schema::choice({"pipeline", "run"})},
-                                                               {"ending", schema::text("Of its files.")},
+                                                               {"ending", schema::text("Ending of its files.")},
                                                                {"summary", schema::text("One sentence.")}}))}});
   return {{"oneOf", Json::array({formats, file})}};
 }
@@ -229,11 +229,11 @@ void addExportVerb(CLI::App& app, Context& context) {
   addReadingOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
-  options->ofWeights = {
-      addSpecOption(*verb, options->spec, runSpecField("seed"),
-                    "Seed of the random weights, for formats that contain weights"),
-      verb->add_option("--tensors", options->tensorsFile, "Of a format with weights: those of `fuseline run --save`")
-          ->type_name("IN.safetensors")};
+  options->ofWeights = {addSpecOption(*verb, options->spec, runSpecField("seed"),
+                                      "Seed of the random weights, for formats that contain weights"),
+                        verb->add_option("--tensors", options->tensorsFile,
+                                         "Weights for formats that have them, from `fuseline run --save`")
+                            ->type_name("IN.safetensors")};
   for (const CLI::Option* option : verb->get_options())
     if (option != file && !option->check_name("--json") && !option->check_name("--help"))
       options->ofPlans.push_back(option);

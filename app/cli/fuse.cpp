@@ -21,7 +21,7 @@ namespace fuseline::cli {
 
 namespace {
 
-/// Of attempts, behind their bullets.
+/// Indentation of attempts, after their bullets.
 constexpr std::size_t kHang = 6;
 
 struct FuseOptions : PipelineOptions {
@@ -31,7 +31,7 @@ struct FuseOptions : PipelineOptions {
   bool annotates = false;
 };
 
-// What each pass leaves: the graph, the lists of entries, the plan, its memory, the programs of its elementwise ops.
+// Results of each pass: the graph, the lists of entries, the plan, its memory, the programs of its elementwise ops.
 
 std::string forwardAfter(const OpenedPipeline& pipeline, FusionStage stage) {
   return toText(pipeline.graph(), reportAfter(pipeline.analysis.report, stage).forward);

@@ -20,10 +20,9 @@ std::string toString(const std::vector<GateReport>& gates) {
 }
 
 static const FieldTable<GateReport>& fieldsOf(const GateReport*) {
-  static const FieldTable<GateReport> table(
-      {field("gate", &GateReport::gate, "As given."),
-       field("isMet", &GateReport::isMet, "What it guards against has not happened."),
-       field("sentence", &GateReport::sentence, "With the figures.")});
+  static const FieldTable<GateReport> table({field("gate", &GateReport::gate, "As given."),
+                                             field("isMet", &GateReport::isMet, "The metric is within its threshold."),
+                                             field("sentence", &GateReport::sentence, "With the figures.")});
   return table;
 }
 

@@ -1,4 +1,4 @@
-// What gates of --fail-if said, for people and for programs.
+// Results of --fail-if gates, for people and for programs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

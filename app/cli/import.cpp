@@ -91,7 +91,7 @@ Result<int> importPipeline(const ImportOptions& options, Context& context) {
 Json importSchema() {
   return schema::object(
       {{"file", schema::text("Where it was written; empty: nowhere.")},
-       {"notes", schema::list(schema::text("What a model does not say, or a pipeline does not hold."))},
+       {"notes", schema::list(schema::text("Information that the model lacks, or that a pipeline cannot hold."))},
        {"tensors", schema::texts("The weights of the model.")},
        {"text", schema::text("The pipeline file.")}});
 }
@@ -107,7 +107,7 @@ void addImportVerb(CLI::App& app, Context& context) {
       options, importPipeline, importSchema);
   verb->add_option(
           "FILE", options->file,
-          "What was exported (*.py, *.svg, *.png, *.html, *.onnx), a run (*.fuserun), or another model (*.onnx)")
+          "An exported file (*.py, *.svg, *.png, *.html, *.onnx), a run (*.fuserun), or another model (*.onnx)")
       ->required();
   verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
   verb->add_option("--weights", options->weights, "Also writes the weights of an ONNX model, for --tensors")

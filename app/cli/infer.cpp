@@ -124,10 +124,10 @@ Result<int> infer(const InferOptions& options, Context& context) {
 }
 
 schema::Fields tensorFields() {
-  return {{"name", schema::text("Of the tensor.")},
+  return {{"name", schema::text("Name of the tensor.")},
           {"dtype", schema::choice({"f32", "f16", "bf16", "i64"})},
           {"shape", schema::list({{"type", "integer"}})},
-          {"bytes", schema::integer("Of its data.")}};
+          {"bytes", schema::integer("Size of its data.")}};
 }
 
 Json edgeSchema() {
@@ -139,18 +139,19 @@ Json edgeSchema() {
 }
 
 Json inferSchema() {
-  const Json op = schema::object({{"id", schema::text("Of the basic op.")},
-                                  {"owner", schema::text("The op of the file that it came from.")},
-                                  {"op", schema::text("Its name in the library.")},
-                                  {"inputs", schema::texts()},
-                                  {"outputs", schema::texts()},
-                                  {"parameters", schema::list(schema::object(tensorFields()))},
-                                  {"flopsForward", schema::integer("Of one call.")},
-                                  {"flopsBackward", schema::integer("Of one call; 0: takes no part.")}});
+  const Json op =
+      schema::object({{"id", schema::text("Id of the basic op.")},
+                      {"owner", schema::text("The op of the file that it came from.")},
+                      {"op", schema::text("Its name in the library.")},
+                      {"inputs", schema::texts()},
+                      {"outputs", schema::texts()},
+                      {"parameters", schema::list(schema::object(tensorFields()))},
+                      {"flopsForward", schema::integer("Operations of one call.")},
+                      {"flopsBackward", schema::integer("Operations of one call; 0: it takes no part in backward.")}});
   return schema::object({{"pass", schema::choice({"forward", "train"})},
                          {"edges", schema::list(edgeSchema())},
                          {"ops", schema::list(op)},
-                         {"outputs", schema::list(schema::object({{"name", schema::text("Of the output.")},
+                         {"outputs", schema::list(schema::object({{"name", schema::text("Name of the output.")},
                                                                   {"from", schema::text("An edge.")}}))}});
 }
 

@@ -17,7 +17,7 @@ struct MeasuringOptions : PipelineOptions {
 /// Errors: (NoDevice) an architecture to plan for; (Usage) what cannot be read as a setting.
 Result<PipelineRunOptions> pipelineRunOptions(const MeasuringOptions& options);
 
-/// What runs of a file are called: "mlp" of "models/mlp.fuseline".
+/// Name of the runs of a file: "mlp" of "models/mlp.fuseline".
 std::string pipelineNameOf(const PipelineOptions& options);
 
 }  // namespace fuseline::cli

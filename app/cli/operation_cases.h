@@ -1,4 +1,4 @@
-// What suite "ops" of fuseline bench measures: pipelines of one op, and of layers around what moves data.
+// Cases of suite "ops" of fuseline bench: pipelines of one op, and of layers around what moves data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

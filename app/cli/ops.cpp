@@ -16,7 +16,8 @@ namespace fuseline {
 template <class Named>
 static FieldTable<Named> portFields() {
   return FieldTable<Named>({field("name", &Named::name, "Name of the port."),
-                            field("shape", &Named::shape, "Symbolic."), field("help", &Named::help, "What it is.")});
+                            field("shape", &Named::shape, "Symbolic."),
+                            field("help", &Named::help, "Meaning of the tensor.")});
 }
 
 static const FieldTable<Port>& fieldsOf(const Port*) {
@@ -91,7 +92,7 @@ const FieldTable<AttributeSpec>& attributeFields() {
        derived<Spec>("isRequired", &Spec::isRequired, "It has no default."),
        derived<Spec>(
            "default", [](const Spec& spec) { return toString(spec.defaultValue); }, "Empty: none."),
-       derived<Spec>("range", rangeText, "Allowed values."), field("help", &Spec::help, "What it does.")});
+       derived<Spec>("range", rangeText, "Allowed values."), field("help", &Spec::help, "Effect of the attribute.")});
   return table;
 }
 

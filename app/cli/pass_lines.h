@@ -1,4 +1,4 @@
-// What a GPU is to reach: the lines that benchmarks draw, and what is beyond them.
+// Targets for a GPU: the lines that benchmarks draw, and what is beyond them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -182,7 +182,7 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
       verb.add_option("--bandwidth", options.bandwidthGBps, "The device's memory bandwidth, measured: predicts times")
           ->type_name("GB/s")
           ->check(numberThat("above 0", [](double value) { return value > 0.0; }));
-  verb.add_option("--launch", options.launchUs, "What one launch costs on the device, measured")
+  verb.add_option("--launch", options.launchUs, "Cost of one launch on the device, measured")
       ->type_name("US")
       ->check(numberThat("of 0 or more", [](double value) { return value >= 0.0; }))
       ->needs(bandwidth);

@@ -62,7 +62,7 @@ MatrixRow prepared(const MatrixRequest& request, const RecipeDefinition& recipe,
   return row;
 }
 
-/// What was measured stays where they fail.
+/// Measurements stay if they fail.
 void lookAtNumerics(MatrixRow& row, const std::stop_token& cancel) {
   Result<NumericsReport> numerics = row.run->numerics(cancel);
   if (numerics)
@@ -218,7 +218,7 @@ Json matrixSchema() {
        {"timeRatioHigh", schema::orNull(schema::number("The upper end."))},
        {"fusions", schema::integer("Fused entries of both passes.")},
        {"linears", schema::integer("Linear ops.")},
-       {"quantizedLinears", schema::integer("Of them those that the recipe quantizes.")}});
+       {"quantizedLinears", schema::integer("Linear layers that the recipe quantizes.")}});
   return schema::object({{"recipes", schema::list(row)}});
 }
 

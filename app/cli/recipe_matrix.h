@@ -26,7 +26,7 @@ struct MatrixRequest {
 /// Runs all of them interleaved, and prints. Errors: no recipe can run.
 Result<int> runRecipes(const MatrixRequest& request, Context& context, const std::stop_token& cancel);
 
-/// Of what it prints as JSON.
+/// Schema of its JSON.
 Json matrixSchema();
 
 }  // namespace fuseline::cli

@@ -18,7 +18,7 @@ static const FieldTable<AttributeSpec>& fieldsOf(const AttributeSpec*) {
            "type", [](const Spec& spec) { return typeName(spec.type); }, "Type of its values."),
        derived<Spec>(
            "default", [](const Spec& spec) { return toString(spec.defaultValue); }, "As text."),
-       field("choices", &Spec::choices), field("help", &Spec::help, "What it does.")});
+       field("choices", &Spec::choices), field("help", &Spec::help, "Effect of the field.")});
   return table;
 }
 

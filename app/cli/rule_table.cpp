@@ -18,7 +18,7 @@ namespace fuseline::cli {
 
 namespace {
 
-/// Of text behind a bullet.
+/// Indentation of text after a bullet.
 constexpr std::size_t kHang = 4;
 
 std::string countText(std::int64_t count) { return count == 0 ? "" : fmt::format("{}", count); }
@@ -141,21 +141,21 @@ Json modelJson(const DeviceModel& device) {
           {"source", device.source}};
 }
 
-/// What a rule did in the pipeline that was named.
+/// Results of a rule in the given pipeline.
 Json useSchema() {
   return schema::object(
       {{"standing", schema::choice({"tried", "outside book", "outside pass"})},
        {"hits", schema::integer("Places where it fused.")},
        {"misses", schema::integer("Places where it did not.")},
-       {"switchedOff", schema::integer("Of these, where it is switched off.")},
-       {"bytesSaved", schema::integer("Of the least memory traffic, by all hits.")},
+       {"switchedOff", schema::integer("Places at which the rule is switched off.")},
+       {"bytesSaved", schema::integer("Minimum memory traffic saved by all hits.")},
        {"launchesSaved", schema::integer("By all hits.")},
-       {"predictedNs", schema::orNull(schema::number("What that is worth by the model; null: there is none."))}});
+       {"predictedNs", schema::orNull(schema::number("Predicted time saved; null: there is no device model."))}});
 }
 
 Json modelSchema() {
-  return schema::object({{"bandwidthGBps", schema::number("Of memory.")},
-                         {"launchUs", schema::number("Of one launch.")},
+  return schema::object({{"bandwidthGBps", schema::number("Memory bandwidth.")},
+                         {"launchUs", schema::number("Cost of one launch.")},
                          {"source", schema::text("Where both come from.")}});
 }
 

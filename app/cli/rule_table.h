@@ -1,4 +1,4 @@
-// What each rule of the book did in one pipeline, and what that saves.
+// Results of each rule of the book in one pipeline, and what they saves.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -137,7 +137,7 @@ void addOptionsOfPlans(CLI::App& verb, RulesOptions& options, CLI::Option* pipel
 }
 
 Json rulesSchema() {
-  const Json step = schema::object({{"role", schema::text("Of the step.")},
+  const Json step = schema::object({{"role", schema::text("Role of the step.")},
                                     {"accepts", schema::text("In words.")},
                                     {"operations", schema::texts()},
                                     {"repeat", schema::choice({"once", "optional", "oneOrMore", "zeroOrMore"})}});
@@ -145,11 +145,11 @@ Json rulesSchema() {
                                        {{"name", schema::text("For --without.")},
                                         {"pass", schema::choice({"joint", "forward", "backward"})},
                                         {"origin", schema::choice({"te", "fuseline"})},
-                                        {"summary", schema::text("What is saved, and why it is legal.")},
+                                        {"summary", schema::text("Savings, and why the rule is legal.")},
                                         {"chain", schema::list(step)},
                                         {"conditions", schema::texts()},
                                         {"becomes", schema::text("The kernel.")},
-                                        {"hardware", schema::text("What it needs of a GPU; empty: nothing.")},
+                                        {"hardware", schema::text("Requirements on the GPU; empty: none.")},
                                         {"price", schema::text("Why it is used on request only; empty: it has none.")},
                                         {"use", schema::orNull(useSchema())}}))},
                          {"model", schema::orNull(modelSchema())}});

@@ -40,7 +40,7 @@ struct RunOptions : MeasuringOptions {
   CaptureOptions capture;
 };
 
-/// What a run was asked for besides times.
+/// Results that were requested in addition to times.
 struct Findings {
   std::optional<NumericsReport> numerics;
   std::vector<GateReport> gates;
@@ -284,7 +284,7 @@ void addVariantsOption(CLI::App& verb, RunOptions& options) {
 void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_option("-o,--output", options.recordFile, "Writes the run record")->type_name("RUN.fuserun");
   verb.add_flag("--force", options.replaces, "Replaces that file, and those of --captured, where they exist");
-  verb.add_option("--note", options.note, "What to say of the run, in its record and wherever it is compared")
+  verb.add_option("--note", options.note, "Note on the run, kept in its record and shown in comparisons")
       ->type_name("TEXT");
   verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")
       ->type_name("IN.safetensors");

@@ -45,9 +45,9 @@ Field<ComparisonRow> speedupField() {
            "median", [](const ComparisonRow& row) { return row.speedup.median; },
            "Unfused over fused, within a round."),
        derived<ComparisonRow>(
-           "low", [](const ComparisonRow& row) { return row.speedup.low; }, "Of the 95 % interval."),
+           "low", [](const ComparisonRow& row) { return row.speedup.low; }, "Lower bound of the 95 % interval."),
        derived<ComparisonRow>(
-           "high", [](const ComparisonRow& row) { return row.speedup.high; }, "Of the 95 % interval."),
+           "high", [](const ComparisonRow& row) { return row.speedup.high; }, "Upper bound of the 95 % interval."),
        derived<ComparisonRow>("isSignificant", &ComparisonRow::isClear,
                               "The interval excludes 1, and the plans differ here.")});
   return {"speedup", schema::orNull(table.schema()), [](const ComparisonRow& row) {

@@ -14,7 +14,7 @@
 
 namespace fuseline::cli {
 
-/// What the cases of a suite come to, and how.
+/// Results of the cases of a suite, and how they are reported.
 template <class Case, class Outcome>
 struct SuiteSteps {
   std::function<std::string(const Case&)> name;

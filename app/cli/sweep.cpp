@@ -31,7 +31,7 @@ struct SweepOptions : MeasuringOptions {
   bool asCsv = false;
 };
 
-/// What the points have in common.
+/// Settings that the points have in common.
 struct PreparedSweep {
   ShapeSweep sweep;
   OpenedPipeline pipeline;

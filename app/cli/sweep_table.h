@@ -1,4 +1,4 @@
-// What a sweep measured, as a table for the terminal.
+// Results of a sweep, as a table for the terminal.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the terminal can do: colour, width of text, a progress bar.
+// Abilities of the terminal: color, width of text, a progress bar.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -154,10 +154,10 @@ Result<int> validate(const ValidateOptions& options, Context& context) {
 }
 
 Json validateSchema() {
-  const Json repaired = schema::object({{"code", schema::text("Of the error.")},
+  const Json repaired = schema::object({{"code", schema::text("Code of the error.")},
                                         {"pointer", schema::text("JSON pointer, where the error was.")},
-                                        {"message", schema::text("Of the error.")},
-                                        {"repair", schema::text("What was done.")}});
+                                        {"message", schema::text("Message of the error.")},
+                                        {"repair", schema::text("Repair that was applied.")}});
   const schema::Fields plain = {{"file", schema::text("As given.")},
                                 {"isValid", schema::flag("There is no error.")},
                                 {"diagnostics", diagnosticsSchema()}};

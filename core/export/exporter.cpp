@@ -49,7 +49,7 @@ std::span<const Exporter> exporters() {
       Exporter{.name = "csv",
                .title = "CSV table",
                .ending = ".csv",
-               .summary = "What each step took, a line each, in nanoseconds",
+               .summary = "Time of each step, one line each, in nanoseconds",
                .write = csvTable},
       Exporter{.name = "markdown",
                .title = "Markdown table",
@@ -71,7 +71,7 @@ std::span<const Exporter> exporters() {
       Exporter{.name = "dlfw-inspect",
                .title = "nvidia-dlfw-inspect configuration",
                .ending = ".yaml",
-               .summary = "What TransformerEngine's debug tool should log of the layers whose tensors lost most",
+               .summary = "Configuration of TransformerEngine's debug tool for the layers whose tensors lost most",
                .write = dlfwInspectOfRun},
   };
   return all;

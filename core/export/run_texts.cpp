@@ -88,7 +88,7 @@ std::string unattributedText(const RunRecord& record) {
   std::vector<std::string> texts;
   for (const VariantRecord* variant : comparedVariants(record))
     texts.push_back(fmt::format("{} ({})", timeText(summarize(variant->unattributedNs())), variant->name));
-  return fmt::format("Of what the device did, this belongs to no step: {}.", fmt::join(texts, ", "));
+  return fmt::format("Device activity outside of all steps: {}.", fmt::join(texts, ", "));
 }
 
 using CountOf = std::function<std::int64_t(const VariantRecord&)>;

@@ -184,7 +184,7 @@ class ChainWalker {
     return false;
   }
 
-  /// What an op that is not run reads is an output under the name of that op's input, and not of the tensor.
+  /// An input of an op that is not run is an output under the name of that input, not of the tensor.
   std::string outsideText(const Value& value) const {
     const auto id = static_cast<ValueId>(&value - m_graph.values().data());
     const auto& outputs = m_graph.outputs();

@@ -139,7 +139,7 @@ struct Standing {
   std::size_t index = 0;
 };
 
-/// What was fused along the rule book and the pipeline, then misses by gain.
+/// Fusions in the order of the rule book and the pipeline, then misses by gain.
 bool standsBefore(const Standing& a, const Standing& b, const DeviceModel& device) {
   const auto along = [](const Standing& standing) { return std::tuple(standing.rank, standing.start, standing.index); };
   if (a.isMiss != b.isMiss) return b.isMiss;

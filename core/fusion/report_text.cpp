@@ -237,21 +237,21 @@ Json savingSchema() {
   return schema::orNull(schema::object(
       {{"bytes", schema::integer("Memory traffic saved at least, by the model.")},
        {"launches", schema::integer("Launches saved: a step counts as one, but for what the device says of it.")},
-       {"predictedNs", schema::orNull(schema::number("What they are worth; null: no device was measured."))}}));
+       {"predictedNs", schema::orNull(schema::number("Predicted time saved; null: no device was measured."))}}));
 }
 
 Json gainSchema() {
   return schema::orNull(schema::object({{"gainNs", schema::number("Median of unfused minus fused; negative: slower.")},
                                         {"speedup", schema::number("Unfused over fused, within a round.")},
-                                        {"speedupLow", schema::number("Of the 95 % interval.")},
-                                        {"speedupHigh", schema::number("Of the 95 % interval.")},
+                                        {"speedupLow", schema::number("Lower bound of the 95 % interval.")},
+                                        {"speedupHigh", schema::number("Upper bound of the 95 % interval.")},
                                         {"device", schema::text("Where it was measured.")}}));
 }
 
 Json deviceModelSchema() {
-  return schema::orNull(schema::object({{"bandwidthBytesPerSecond", schema::number("Of memory.")},
-                                        {"launchSeconds", schema::number("Of one launch.")},
-                                        {"source", schema::text("Who measured it.")}}));
+  return schema::orNull(schema::object({{"bandwidthBytesPerSecond", schema::number("Memory bandwidth.")},
+                                        {"launchSeconds", schema::number("Cost of one launch.")},
+                                        {"source", schema::text("Source of the figures.")}}));
 }
 
 }  // namespace
@@ -290,10 +290,10 @@ Json toJson(const Graph& graph, const FusionReport& report) {
 }
 
 Json attemptSchema() {
-  schema::Fields fields = {{"rule", schema::text("That was tried.")},
+  schema::Fields fields = {{"rule", schema::text("Rule that was tried.")},
                            {"pass", schema::choice({"joint", "forward", "backward"})},
                            {"ops", schema::texts()}};
-  fields.emplace_back("stepsMatched", schema::integer("Of the rule's chain."));
+  fields.emplace_back("stepsMatched", schema::integer("Steps of the rule's chain that matched."));
   fields.emplace_back(
       "outcome", schema::choice({"fused", "broken chain", "outside use", "condition failed", "taken by another fusion",
                                  "no kernel on this device", "switched off", "on request", "measured slower"}));
@@ -315,17 +315,15 @@ Json fusionSchema() {
   const Json entry = schema::object({{"name", schema::text("The rule, or the op.")},
                                      {"rule", schema::orNull(schema::text("null: a basic op."))},
                                      {"ops", schema::texts()}});
-  return schema::object(
-      {{"rules", schema::choice({"te", "all"})},
-       {"forward", schema::list(entry)},
-       {"backward", schema::list(entry)},
-       {"handOvers",
-        schema::list(schema::object(
-            {{"name",
-              schema::text("What the step that makes it quantizes; after \"amax:\", what it finds the amax of.")},
-             {"ops", schema::texts()}}))},
-       {"attempts", schema::list(attemptSchema())},
-       {"device", deviceModelSchema()}});
+  return schema::object({{"rules", schema::choice({"te", "all"})},
+                         {"forward", schema::list(entry)},
+                         {"backward", schema::list(entry)},
+                         {"handOvers", schema::list(schema::object(
+                                           {{"name", schema::text("Tensors that the producing step quantizes; after "
+                                                                  "\"amax:\", tensors of which it computes the amax.")},
+                                            {"ops", schema::texts()}}))},
+                         {"attempts", schema::list(attemptSchema())},
+                         {"device", deviceModelSchema()}});
 }
 
 std::string toDot(const Graph& graph, const FusionReport& report) {

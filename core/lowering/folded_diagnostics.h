@@ -9,8 +9,8 @@
 
 namespace fuseline {
 
-/// The diagnostics in their order. Of those about the same op of a block that differ in the instance alone, the first:
-/// it says how many there are and has the ops of all in `instances`.
+/// The diagnostics in their order. Diagnostics about the same op of a block that differ only in the instance are one,
+/// the first: it says how many there are and has the ops of all in `instances`.
 std::vector<Diagnostic> foldInstances(const Graph& graph, const std::vector<Diagnostic>& diagnostics);
 
 }  // namespace fuseline

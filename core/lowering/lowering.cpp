@@ -21,7 +21,7 @@ namespace fuseline {
 
 namespace {
 
-// What the lowering of a file shares between its pipeline and the instances of its blocks.
+// State of a lowering, shared by the pipeline and the instances of its blocks.
 struct LoweringContext {
   LoweringContext(const PipelineDocument& written, const LoweringOptions& options, const SourceMap* sourceMap)
       : document(written),
@@ -205,7 +205,7 @@ class SectionLowering {
     return *m_extraReaders;
   }
 
-  // What comes in goes out in its place, so both must be alike, as far as what goes out is known.
+  // The main input replaces the main output, so both need the same spec, if the output's is known.
   bool keepsTensor(std::size_t index, ValueId value) {
     const std::optional<TensorSpec> result = resultOf(index);
     const TensorSpec& spec = m_builder.partial().value(value).spec;

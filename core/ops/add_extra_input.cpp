@@ -60,7 +60,7 @@ BasicOperation add_extra_input() {
       .derivative = "dx = dy; dextra = dy",
       .source = "TransformerEngine te.ops.AddExtraInput",
       .keywords = {"residual", "add", "sum", "skip", "shortcut", "join"},
-      .inputs = {{"x", "[...]", "The main branch."}, {"extra", "[...]", "Of the same shape as x."}},
+      .inputs = {{"x", "[...]", "The main branch."}, {"extra", "[...]", "Same shape as x."}},
       .outputs = {{"y", "[...]", "The common dtype of x and extra, f32 where they differ; in place that of extra."}},
       .attributes = {inPlaceAttribute("The sum takes the storage and the dtype of extra. TransformerEngine fuses the "
                                       "addition into a linear only in this form.")},

@@ -178,7 +178,7 @@ namespace {
 // Wide enough for the sums of any two 64-bit numbers of tokens.
 __extension__ typedef __int128 Wide;
 
-/// Of min(max(i + shift, 0), limit) for i in [0, count).
+/// Sum of min(max(i + shift, 0), limit) for i in [0, count).
 Wide sumOfClamped(Wide count, Wide shift, Wide limit) {
   const Wide low = std::clamp<Wide>(-shift, 0, count);            // from here on positive
   const Wide high = std::clamp<Wide>(limit - shift, low, count);  // from here on the limit

@@ -61,14 +61,14 @@ struct AttentionForm {
   std::int64_t delta(std::int64_t numQueries, std::int64_t numKeys) const {
     return isBottomRight ? numKeys - numQueries : 0;
   }
-  /// What row `query` of a sequence sees, before an arbitrary mask.
+  /// Keys that row `query` of a sequence attends to, before an arbitrary mask.
   KeyRange keysOf(std::int64_t query, std::int64_t numQueries, std::int64_t numKeys) const;
 };
 
 /// Where the attribute `attention_dropout` says more than 0, the name of its mask; set when a graph is finished.
 inline constexpr const char* kAttentionMaskName = "mask_name";
 
-/// Of attributes that infer accepts; sizes that are not set count as 1.
+/// Form for attributes that infer accepts; sizes that are not set count as 1.
 AttentionForm attentionForm(const Attributes& attributes);
 
 /// Positive slopes of ALiBi by head: its bias is -slope |i + delta - j|.

@@ -43,7 +43,7 @@ struct Row {
   std::int64_t token() const { return sequence.queries.first + query; }
 };
 
-/// What forward and backward share: how scores come about.
+/// Computation of scores, shared by forward and backward.
 class Scores {
  public:
   Scores(const AttentionForm& attention, const InputOf& input)
@@ -100,7 +100,7 @@ class Scores {
     return 1.0 - share * share;
   }
 
-  /// What dropout makes of a probability.
+  /// Factor that dropout applies to a probability.
   double keptShare(const Row& row, std::int64_t key) const {
     if (form.dropout == 0.0) return 1.0;
     const std::uint64_t first = dropoutIndex(layouts, row.sequence.entry, row.head, row.token());

@@ -105,7 +105,7 @@ std::optional<Error> checkDTypes(Specs inputs) {
   return std::nullopt;
 }
 
-/// Of a bias or a mask of scores.
+/// Checks the shape of a bias or a mask of scores.
 std::optional<Error> checkScoresLike(const char* port, const Shape& shape, const AttentionLayouts& layouts) {
   const std::int64_t B = layouts.q.batch;
   const std::int64_t H = layouts.q.heads;
@@ -155,7 +155,7 @@ Result<OperationSpecs> infer(const Attributes& attributes, Specs inputs) {
 }
 
 /// The products of queries and keys, and of probabilities and values; lengths that only a run knows count as full, or
-/// in thd as equal. What backward computes again is not counted.
+/// in thd as equal. Recomputation in backward is not counted.
 FlopCount flops(const Attributes& attributes, Specs inputs) {
   const AttentionForm form = attentionForm(attributes);
   const Result<AttentionLayouts> layouts = layoutsOf(form, inputs);
@@ -312,7 +312,7 @@ std::vector<AttributeSpec> softmaxAttributes() {
        .type = AttributeType::Text,
        .defaultValue = std::string("no_bias"),
        .choices = {"no_bias", "pre_scale_bias", "post_scale_bias", "alibi"},
-       .help = "What is added to the scores: a further input, before or after softmax_scale, or a slope by distance "
+       .help = "Bias added to the scores: a further input, before or after softmax_scale, or a slope by distance "
                "(alibi)."},
       {.name = "attention_dropout",
        .type = AttributeType::Real,
@@ -347,7 +347,7 @@ std::vector<AttributeSpec> attributes() {
 
 constexpr const char* kDetails =
     "S is split into tiles, so that memory grows with S, not with its square: the matrix of scores is never stored.\n"
-    "What is kept for backward is x, k, v, y and the log-sum-exp of each row. A row that sees no key is 0, and so are\n"
+    "Backward needs x, k, v, y and the log-sum-exp of each row. A row that attends to no key is 0, and so are\n"
     "its gradients. Figures of work count the pairs that the mask keeps, and backward twice as much as forward: the\n"
     "scores that it computes again are not counted.\n"
     "In TransformerEngine the mask and the bias are arguments of a call; softcap is an attribute since 2.20.";

@@ -199,13 +199,13 @@ std::vector<AttributeSpec> externalAttributes() {
   std::vector<AttributeSpec> attributes = {
       textAttribute("inputs", "", "Names of further inputs, such as \"k, v\"."),
       textAttribute("outputs", "y",
-                    "What it makes, with shapes: \"y = [x.0, 4096], lse = [H, x.1 / 2] f32\". x.0 is the first extent "
+                    "Outputs, with shapes: \"y = [x.0, 4096], lse = [H, x.1 / 2] f32\". x.0 is the first extent "
                     "of input x; symbols of the file may be used. Without a shape or dtype it is that of x."),
       textAttribute("module", "",
                     "The Python expression that makes the module for the export to TransformerEngine, such as "
                     "\"te.DotProductAttention({H / D}, {D})\", in which expressions of the file's symbols stand in "
                     "braces. It is called with the inputs in the order of the ports."),
-      textAttribute("description", "", "What it computes, for readers."),
+      textAttribute("description", "", "Description of the computation, for readers."),
       textAttribute(
           "nodes", "",
           "The nodes of an ONNX model that it stands for, as an import keeps them: a ModelProto in base64. The "
@@ -240,7 +240,7 @@ Result<FusibleOperation> externalFor(const Attributes& given) {
       .summary = "Stands for an op that Fuseline does not have, such as attention: it has shapes, but is not run.",
       .formula = "y = what the module computes",
       .derivative = "dx = what the module's backward computes",
-      .source = "What its attributes say; Fuseline has no kernel for it",
+      .source = "Defined by its attributes; Fuseline has no kernel for it",
       .details =
           "Nothing fuses across it. What it reads is an output of what runs, whose gradient is drawn from the seed; "
           "what it makes\nis an input, which is drawn from the seed, too. Its own time is in no figure.\n",

@@ -306,7 +306,7 @@ std::vector<Port> inputsOf(const Formula& formula) {
   const std::string shape = hasColumns ? "[..., H]" : "[...]";
   std::vector<Port> ports;
   for (const Variable& variable : formula.variables)
-    if (variable.isInput()) ports.push_back({variable.name, shape, "Of the same shape as x."});
+    if (variable.isInput()) ports.push_back({variable.name, shape, "Same shape as x."});
   ports.front().help = "Any shape.";
   return ports;
 }

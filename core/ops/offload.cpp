@@ -32,7 +32,8 @@ AttributeSpec offloadAttribute() {
           .type = AttributeType::Boolean,
           .defaultValue = false,
           .help =
-              "What the op keeps for backward is copied to the host's memory, beside the steps that follow, and back "
+              "Tensors that the op keeps for backward are copied to the host's memory, beside the steps that follow, "
+              "and back "
               "before backward reads it. Saves device memory; results stay the same. Inputs of the pipeline, "
               "parameters, and what is small beside the rest stay where they are."};
 }

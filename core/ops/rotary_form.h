@@ -28,7 +28,7 @@ struct RotaryForm {
   std::int64_t secondOf(std::int64_t m) const { return isInterleaved ? 2 * m + 1 : m + numPairs(); }
 };
 
-/// Of attributes that infer accepts.
+/// Form for attributes that infer accepts.
 RotaryForm rotaryForm(const Attributes& attributes);
 
 /// Any heads. Errors: x does not fit the attributes.
@@ -37,7 +37,7 @@ Result<TokenLayout> rotaryLayout(const RotaryForm& form, const Shape& x);
 /// Radians by position of each pair, scaled as rope_type says; R / 2 numbers. length: positions that there may be,
 /// which dynamic scaling and interpolation depend on.
 std::vector<double> rotaryFrequencies(const Attributes& attributes, std::int64_t length);
-/// What sines and cosines are multiplied by; 1 but for yarn.
+/// Factor of sines and cosines; 1 except for yarn.
 double rotaryAttentionFactor(const Attributes& attributes);
 
 /// Positions that x may have, not counting start_positions.

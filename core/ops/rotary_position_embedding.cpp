@@ -39,7 +39,7 @@ std::optional<Error> checkWidth(const Attributes& given) {
                                     form.dim, percent, form.rotated));
 }
 
-/// What a rope_type needs.
+/// Attributes that a rope_type needs.
 std::optional<Error> checkType(const Attributes& given) {
   const std::string& type = given.text("rope_type");
   if (type == "default") return std::nullopt;

@@ -29,7 +29,7 @@ BasicOperation scaled_tanh_srelu() {
       .attributes = {{.name = kLimit,
                       .type = AttributeType::Real,
                       .minimum = 0.0,
-                      .help = "What the rectified x approaches before it is squared, finite and more than 0."},
+                      .help = "Limit of the rectified x before it is squared, finite and more than 0."},
                      recomputeAttribute()},
       .check = [](const Attributes& attributes) { return checkPositive(kName, kLimit, attributes); },
   });

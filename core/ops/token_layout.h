@@ -31,7 +31,7 @@ struct TokenLayout {
   std::int64_t batchStride = 0;
   std::int64_t tokenStride = 0;
 
-  /// Of the first element of a head of a token.
+  /// Offset of the first element of a head of a token.
   std::int64_t offset(std::int64_t entry, std::int64_t token, std::int64_t head) const {
     return entry * batchStride + token * tokenStride + head * channels;
   }

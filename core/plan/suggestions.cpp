@@ -325,22 +325,23 @@ Json suggestionSchema() {
   Json needs =
       schema::object({{"bytesMoved", schema::integer("By all steps, at least.")},
                       {"launches", schema::integer("Steps of the plan; a device may launch several kernels for one.")},
-                      {"savedForBackwardBytes", schema::integer("What forward keeps.")},
-                      {"peakBytes", schema::integer("Of the plan's memory.")},
-                      {"flops", schema::integer("Of all steps.")},
-                      {"quantizedFlops", schema::integer("Of them in steps that multiply quantized matrices.")}});
+                      {"savedForBackwardBytes", schema::integer("Bytes that forward keeps for backward.")},
+                      {"peakBytes", schema::integer("Peak memory of the plan.")},
+                      {"flops", schema::integer("Operations of all steps.")},
+                      {"quantizedFlops", schema::integer("Operations of steps that multiply quantized matrices.")}});
   Json plans = schema::mapOf(schema::texts());
   plans["description"] = "By list, forward, backward or handOvers: what goes (-) and what comes (+).";
   return schema::object(
       {{"kind", schema::choice({"same results", "changes behaviour"})},
-       {"label", schema::text("What to do.")},
+       {"label", schema::text("The edit, in words.")},
        {"op", schema::text("Where; empty: it concerns the whole pipeline.")},
-       {"source", schema::text("Who proposed it.")},
+       {"source", schema::text("Source of the suggestion.")},
        {"effects", schema::texts()},
-       {"caution", schema::text("What else there is to know; may be empty.")},
+       {"caution", schema::text("Caution; may be empty.")},
        {"before", needs},
        {"after", needs},
-       {"predictedSavedNs", schema::orNull(schema::number("Of traffic and launches; null: no device was measured."))},
+       {"predictedSavedNs",
+        schema::orNull(schema::number("Time of the saved traffic and launches; null: no device was measured."))},
        {"estimatedFp8SavedUs", schema::number("By 8-bit products, by the data sheet of an H200.")},
        {"plans", plans}});
 }

@@ -31,7 +31,7 @@ struct TensorKey {
 /// The slot of a part of one of the three tensors of an op with quantizers: a group of rows, or one of many weights.
 int partSlot(const Node& node, TensorType type, int part);
 
-/// The tensor of every key, -1 at first. What belongs to one value or node lies together, so that a walk along the
+/// The tensor of every key, -1 at first. Entries of one value or node are adjacent, so that a walk along the
 /// graph finds it in the cache, however many ops there are.
 class TensorIndex {
  public:

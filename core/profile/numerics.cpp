@@ -150,7 +150,8 @@ Field<Result> toleranceShareField(std::string_view help) {
 
 const FieldTable<MagnitudeHistogram>& fieldsOf(const MagnitudeHistogram*) {
   static const FieldTable<MagnitudeHistogram> table(
-      {field("firstExponent", &MagnitudeHistogram::firstExponent, "Of the first count: 2^e <= |x| < 2^(e + 1)."),
+      {field("firstExponent", &MagnitudeHistogram::firstExponent,
+             "Exponent of the first count: 2^e <= |x| < 2^(e + 1)."),
        field("counts", &MagnitudeHistogram::counts, "Elements by binary order of magnitude."),
        field("zeros", &MagnitudeHistogram::zeros, "Elements that are 0.")});
   return table;

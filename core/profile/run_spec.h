@@ -23,7 +23,7 @@ namespace fuseline {
 template <class T>
 class FieldTable;
 
-/// What times the steps of a run.
+/// Clock of the steps of a run.
 enum class StepTiming {
   Auto,    // a request only: the device's clock, or the host's where it has none
   Events,  // the device's own clock
@@ -111,7 +111,7 @@ const SpecField& runSpecField(std::string_view key);
 
 /// "--cold", or "--no-cold" where `spec` has it on: the flag that changes it.
 std::string optionName(const SpecField& field, const RunSpec& spec);
-/// What the command line calls the value of a field, one text a repetition; of a flag that is on "on". Empty: nothing.
+/// Command-line texts of a field's value, one per repetition; "on" for a flag that is on. Empty: no option.
 std::vector<std::string> textsOf(const SpecField& field, const RunSpec& spec);
 /// The inverse: a text of the command line becomes the field's value, or one more of them. Errors (Usage): what was
 /// expected and what was found.

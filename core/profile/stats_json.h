@@ -16,8 +16,8 @@ inline Json ratioJson(const RatioStats& ratio) {
 /// Within rounds.
 inline Json ratioSchema() {
   return schema::object({{"median", schema::number("Within rounds.")},
-                         {"low", schema::number("Of the 95 % interval.")},
-                         {"high", schema::number("Of the 95 % interval.")}});
+                         {"low", schema::number("Lower bound of the 95 % interval.")},
+                         {"high", schema::number("Upper bound of the 95 % interval.")}});
 }
 
 }  // namespace fuseline

@@ -169,8 +169,8 @@ Json sweepSchema() {
                       {"fusedSpreadPercent", schema::number("Half the interquartile range over the median.")},
                       {"speedup", ratioSchema()},
                       {"isSignificant", schema::flag("The interval excludes 1.")},
-                      {"unfusedPeakBytes", schema::integer("Of the plan's memory.")},
-                      {"fusedPeakBytes", schema::integer("Of the plan's memory.")},
+                      {"unfusedPeakBytes", schema::integer("Peak memory of the plan.")},
+                      {"fusedPeakBytes", schema::integer("Peak memory of the plan.")},
                       {"unfusedLaunches", schema::integer("Launches on the device in one run, unfused.")},
                       {"fusedLaunches", schema::integer("Launches on the device in one run, fused.")}});
   const Json row = schema::object({{"symbols", symbols},
@@ -178,11 +178,11 @@ Json sweepSchema() {
                                    {"reason", schema::text("Why it was not measured; empty: it was.")},
                                    {"measured", schema::orNull(measured)}});
   const Json breakEven = schema::object(
-      {{"symbol", schema::text("Of the first axis.")},
+      {{"symbol", schema::text("Symbol of the first axis.")},
        {"symbols", symbols},
        {"recipe", schema::text("Where there is an axis of recipes; else empty.")},
        {"kind", schema::choice({"atAllSizes", "never", "from", "upTo", "undecided", "mixed", "notMeasured"})},
-       {"size", schema::orNull(schema::integer("Of kinds from and upTo."))},
+       {"size", schema::orNull(schema::integer("Size, for the kinds from and upTo."))},
        {"faster", schema::list(schema::integer("A size at which fusing is."))},
        {"slower", schema::list(schema::integer("A size at which fusing is."))},
        {"undecided", schema::list(schema::integer("A size at which the ratio could be chance."))},

@@ -129,10 +129,11 @@ static const FieldTable<TensorStatistics>& fieldsOf(const TensorStatistics*) {
   static const FieldTable<S> table(
       {field("elements", &S::elements, "All elements."), field("zeros", &S::zeros, "Elements that are 0."),
        field("nans", &S::nans, "Elements that are NaN."), field("infinities", &S::infinities, "Infinite elements."),
-       numberOrNull("min", &S::min, kNone, "Of the finite elements; null: there is none."),
-       numberOrNull("max", &S::max, kNone, "Of the finite elements."),
-       numberOrNull("mean", &S::mean, kNone, "Of the finite elements."),
-       numberOrNull("std", &S::std, kNone, "Of the finite elements, over n - 1; null: fewer than two."),
+       numberOrNull("min", &S::min, kNone, "Minimum of the finite elements; null: there is none."),
+       numberOrNull("max", &S::max, kNone, "Maximum of the finite elements."),
+       numberOrNull("mean", &S::mean, kNone, "Mean of the finite elements."),
+       numberOrNull("std", &S::std, kNone,
+                    "Standard deviation of the finite elements, over n - 1; null: fewer than two."),
        field("l1", &S::l1, "Norm of the finite elements."), field("l2", &S::l2, "Norm of the finite elements."),
        field("largestAt", &S::largestAt, "Row-major index of the largest finite magnitude; -1: none."),
        field("magnitudes", &S::magnitudes)});

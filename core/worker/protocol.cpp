@@ -89,7 +89,7 @@ static const FieldTable<ProgressEvent>& fieldsOf(const ProgressEvent*) {
       {idField<ProgressEvent>(),
        field("stage", &ProgressEvent::stage,
              "preparing, warming up, measuring, measuring roofs, comparing or capturing."),
-       field("done", &ProgressEvent::done, "Of total."), field("total", &ProgressEvent::total, "Expected.")});
+       field("done", &ProgressEvent::done, "Steps done."), field("total", &ProgressEvent::total, "Steps in total.")});
   return table;
 }
 

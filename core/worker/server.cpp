@@ -288,7 +288,7 @@ Json devicesToJson(const std::vector<DeviceStatus>& devices) {
 
 Json deviceSchema() {
   return schema::object({{"id", schema::text("For --device.")},
-                         {"name", schema::text("Of the product.")},
+                         {"name", schema::text("Name of the GPU product.")},
                          {"architecture", schema::text("Instruction set or compute capability.")},
                          {"memoryBytes", schema::integer("0: unknown.")},
                          {"canRun", schema::flag("Here and now.")},

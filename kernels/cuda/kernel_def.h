@@ -28,8 +28,8 @@ struct DeviceContext {
   ComputeCapability capability = {};  // 0.0: not known
   /// Maximum shared memory of a block: 99 KB, 163 KB or 227 KB.
   std::size_t maxSharedBytes = std::size_t{227} << 10U;
-  /// What a step may have of scores of attention at a time, in float32; beside them are their probabilities. It bounds
-  /// the workspace, and is enough to keep a GPU busy.
+  /// Largest size of the attention scores of a step at a time, in float32; beside them are their probabilities. It
+  /// bounds the workspace, and is enough to keep a GPU busy.
   std::size_t maxScoreBytes = std::size_t{256} << 20U;
   GemmLibrary* gemms = nullptr;
   GraphLibrary* graphs = nullptr;       // of attention; null: there is none

@@ -26,23 +26,24 @@ SPACES = re.compile(r"\s+")
 
 
 def joined(pieces):
-    """Comments on successive lines are one text, and so are literals: (line, text)."""
+    """Comments on successive lines are one text, and so are literals with nothing between them: (line, text)."""
     texts = []
-    for line, kind, text in pieces:
-        if texts and texts[-1][1] == kind and line - texts[-1][2] <= 1:
-            first, _, _, before = texts[-1]
-            texts[-1] = (first, kind, line, before + (" " if kind == "comment" else "") + text)
+    for line, kind, follows, text in pieces:
+        if texts and texts[-1][1] == kind and follows:
+            texts[-1][2] += (" " if kind == "comment" else "") + text
         else:
-            texts.append((line, kind, line, text))
-    return [(first, text) for first, _, _, text in texts]
+            texts.append([line, kind, text])
+    return [(line, text) for line, _, text in texts]
 
 
 def texts_of_source(text):
-    pieces = []
+    pieces, end = [], 0
     for match in LITERAL.finditer(text):
         kind = "comment" if match["comment"] is not None else "literal"
         found = match["comment"] or match["raw"] or match["text"] or ""
-        pieces.append((text.count("\n", 0, match.start()) + 1, kind, found.strip() if kind == "comment" else found))
+        follows = not text[end:match.start()].strip() and text.count("\n", end, match.start()) <= 1
+        pieces.append((text.count("\n", 0, match.start()) + 1, kind, follows, found.strip() if kind == "comment" else found))
+        end = match.end()
     return joined(pieces)
 
 
@@ -52,7 +53,7 @@ def texts_of_page(text):
     for number, line in enumerate(lines, 1):
         fenced ^= line.startswith("```")
         if not fenced and not line.startswith("```"):
-            pieces.append((number, "comment" if line.strip() else "empty", line.strip().lstrip("#*-|> 0123456789.")))
+            pieces.append((number, "comment" if line.strip() else "empty", True, line.strip().lstrip("#*-|> 0123456789.")))
     return joined(pieces)
 
 

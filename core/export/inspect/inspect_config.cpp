@@ -202,7 +202,8 @@ class Writer {
   std::string choiceText() const {
     const auto numLogged = std::ranges::count_if(m_layers, &WatchedLayer::isLogged);
     return fmt::format(
-        "Of {} linear layers the {} whose tensors lost most are logged; the others have sections that log nothing. "
+        "{} linear layers; the {} with the largest quantization error are logged; the others have sections that log "
+        "nothing. "
         "That, and every figure below, was measured on {}, in one step with the numbers of that run: training has "
         "others. Figures are of the copy with the most noise; dB are those of signal to noise.",
         m_layers.size(), numLogged, m_source.run->deviceName());

@@ -23,7 +23,7 @@ struct AttentionProblem {
   int threads = 1;
 };
 
-/// What forward and backward read.
+/// Inputs of forward and backward.
 struct AttentionInputs {
   const std::byte* q = nullptr;
   const std::byte* k = nullptr;

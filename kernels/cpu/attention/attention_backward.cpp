@@ -61,23 +61,21 @@ struct KeyGradients {
 struct BackwardWorkspace {
   BackwardWorkspace(const AttentionProblem& problem, std::byte* workspace)
       : cutter(workspace),
-        keys(problem.layouts.k, problem.dtype, cutter),
-        values(problem.layouts.v, problem.dtype, cutter),
+        heads(problem, cutter),
         shares(numShares(problem)),
         rowsOfShare((problem.layouts.k.tokens / kTileKeys / shares + 2) * kTileKeys) {
     const TokenLayout& q = problem.layouts.q;
-    if (shares > 1) gradQueries = cutter.floats(shares * q.batch * q.tokens * q.heads * keys.width());
+    if (shares > 1) gradQueries = cutter.floats(shares * q.batch * q.tokens * q.heads * heads.keyWidth());
     if (problem.form.hasBias()) gradBias = cutter.floats(problem.threads * kTileQueries * problem.layouts.k.tokens);
     for (int thread = 0; thread < problem.threads; ++thread) {
       tiles.emplace_back(problem, cutter);
-      sums.push_back(
-          {.keys = cutter.floats(rowsOfShare * keys.width()), .values = cutter.floats(rowsOfShare * values.width())});
+      sums.push_back({.keys = cutter.floats(rowsOfShare * heads.keyWidth()),
+                      .values = cutter.floats(rowsOfShare * heads.valueWidth())});
     }
   }
 
   WorkspaceCutter cutter;
-  PackedHeads keys;
-  PackedHeads values;
+  PackedKeysAndValues heads;
   std::int64_t shares;
   std::int64_t rowsOfShare;
   float* gradQueries = nullptr;  // [shares, B, S, H, D], where there are several
@@ -97,7 +95,7 @@ class BackwardRun {
 
   void run() {
     if (mayHaveGaps(m_form)) clearGradients();
-    packHeads();
+    m_workspace.heads.pack(m_pointers.inputs, m_sequences);
     const std::int64_t shares = m_workspace.shares;
     const std::int64_t numJobs = static_cast<std::int64_t>(m_sequences.size()) * m_form.groups * shares;
 #pragma omp parallel for schedule(dynamic) num_threads(m_problem.threads) if (numJobs > 1)
@@ -126,31 +124,6 @@ class BackwardRun {
     clear(m_pointers.dv, m_problem.layouts.v);
   }
 
-  void packHeads() const {
-    const std::int64_t G = m_form.groups;
-    const auto numJobs = static_cast<std::int64_t>(m_sequences.size()) * G;
-    if (m_workspace.keys.isDirect() && m_workspace.values.isDirect()) return;
-#pragma omp parallel for num_threads(m_problem.threads) if (numJobs > 1)
-    for (std::int64_t job = 0; job < numJobs; ++job) {
-      const PlacedSequence& sequence = m_sequences[static_cast<std::size_t>(job / G)];
-      const AttentionSequence& tokens = sequence.tokens;
-      if (!m_workspace.keys.isDirect())
-        m_workspace.keys.pack(m_pointers.inputs.k, tokens.entry, tokens.keys, sequence.firstKey, job % G);
-      if (!m_workspace.values.isDirect())
-        m_workspace.values.pack(m_pointers.inputs.v, tokens.entry, tokens.keys, sequence.firstKey, job % G);
-    }
-  }
-
-  FloatRows keysOf(const QueryTile& queries) const { return rowsOf(m_workspace.keys, m_pointers.inputs.k, queries); }
-  FloatRows valuesOf(const QueryTile& queries) const {
-    return rowsOf(m_workspace.values, m_pointers.inputs.v, queries);
-  }
-  FloatRows rowsOf(const PackedHeads& heads, const std::byte* source, const QueryTile& queries) const {
-    const AttentionSequence& tokens = queries.sequence->tokens;
-    return heads.rows(source, tokens.entry, tokens.keys, queries.sequence->firstKey,
-                      queries.head / m_form.headsPerGroup());
-  }
-
   // ---- one tile of scores
 
   void readQueries(const QueryTile& queries, Tiles& tiles) const {
@@ -160,8 +133,8 @@ class BackwardRun {
       return headRows(data, m_problem.dtype, layout, queries.entry(), queries.token(), queries.head);
     };
     const RowsOf dy = rowsAt(m_pointers.dy, layouts.y);
-    const std::int64_t width = m_workspace.keys.width();
-    const std::int64_t valueWidth = m_workspace.values.width();
+    const std::int64_t width = m_workspace.heads.keyWidth();
+    const std::int64_t valueWidth = m_workspace.heads.valueWidth();
     rows.read(rowsAt(m_pointers.inputs.q, layouts.q), queries.count, layouts.q.channels,
               static_cast<float>(m_form.scale), tiles.queryRows, width);
     rows.read(dy, queries.count, layouts.y.channels, 1.0F, tiles.gradientRows, valueWidth);
@@ -198,8 +171,9 @@ class BackwardRun {
                           .n = lanes,
                           .k = channels});
     };
-    multiply(keysOf(queries), tiles.queries, m_form.qkChannels, tiles.scores);
-    multiply(valuesOf(queries), tiles.gradients, m_form.vChannels, tiles.gradScores);
+    multiply(m_workspace.heads.keysOf(m_pointers.inputs, queries), tiles.queries, m_form.qkChannels, tiles.scores);
+    multiply(m_workspace.heads.valuesOf(m_pointers.inputs, queries), tiles.gradients, m_form.vChannels,
+             tiles.gradScores);
     ScoreChange change;
     if (changesScores(m_form)) {
       change = tiles.changes.change(m_pointers.inputs, queries, tile, true);
@@ -230,15 +204,16 @@ class BackwardRun {
       const std::int64_t count = std::min(m_workspace.rowsOfShare, sequence.tokens.keys.size + kTileKeys);
       std::memset(rows, 0, static_cast<std::size_t>(count * width) * sizeof(float));
     };
-    if (m_pointers.dk) clearSums(sums.keys, m_workspace.keys.width());
-    if (m_pointers.dv) clearSums(sums.values, m_workspace.values.width());
+    if (m_pointers.dk) clearSums(sums.keys, m_workspace.heads.keyWidth());
+    if (m_pointers.dv) clearSums(sums.values, m_workspace.heads.valueWidth());
     for (std::int64_t i = 0; i < m_form.headsPerGroup(); ++i)
       for (const QueryTile& queries : queryTilesOf(sequence, group * m_form.headsPerGroup() + i))
         runTile(queries, share, sums, tiles);
     if (m_pointers.dk)
-      writeShare(sequence, group, share, sums.keys, m_workspace.keys.width(), m_pointers.dk, m_problem.layouts.k);
+      writeShare(sequence, group, share, sums.keys, m_workspace.heads.keyWidth(), m_pointers.dk, m_problem.layouts.k);
     if (m_pointers.dv)
-      writeShare(sequence, group, share, sums.values, m_workspace.values.width(), m_pointers.dv, m_problem.layouts.v);
+      writeShare(sequence, group, share, sums.values, m_workspace.heads.valueWidth(), m_pointers.dv,
+                 m_problem.layouts.v);
   }
 
   bool isOfShare(const KeyTile& tile, std::int64_t share) const {
@@ -260,7 +235,7 @@ class BackwardRun {
       isFirst = false;
     }
     if (!m_pointers.dq) return;
-    const std::int64_t width = m_workspace.keys.width();
+    const std::int64_t width = m_workspace.heads.keyWidth();
     if (isFirst) std::memset(tiles.gradQueries, 0, static_cast<std::size_t>(queries.count * width) * sizeof(float));
     writeQueryGradients(queries, share, tiles);
   }
@@ -281,15 +256,15 @@ class BackwardRun {
                       .accumulates = true},
                      seen, TileRows::Keys);
     };
-    if (m_pointers.dv) add(tiles.scores, tiles.gradientRows, sums.values, m_workspace.values.width());
-    if (m_pointers.dk) add(tiles.gradScores, tiles.queryRows, sums.keys, m_workspace.keys.width());
+    if (m_pointers.dv) add(tiles.scores, tiles.gradientRows, sums.values, m_workspace.heads.valueWidth());
+    if (m_pointers.dk) add(tiles.gradScores, tiles.queryRows, sums.keys, m_workspace.heads.keyWidth());
   }
 
   /// dq += dS k; the scale follows when it is written.
   void addQueryGradients(const QueryTile& queries, const KeyTile& tile, const SeenPairs& seen, bool isFirst,
                          Tiles& tiles) const {
-    const FloatRows keys = keysOf(queries);
-    const std::int64_t width = m_workspace.keys.width();
+    const FloatRows keys = m_workspace.heads.keysOf(m_pointers.inputs, queries);
+    const std::int64_t width = m_workspace.heads.keyWidth();
     multiplyScores({.a = tiles.gradScores,
                     .aRow = 1,
                     .aCol = kTileQueries,
@@ -308,11 +283,11 @@ class BackwardRun {
   float* shareRows(std::int64_t share, std::int64_t entry, std::int64_t token, std::int64_t head) const {
     const TokenLayout& q = m_problem.layouts.q;
     const std::int64_t row = ((share * q.batch + entry) * q.heads + head) * q.tokens + token;
-    return m_workspace.gradQueries + row * m_workspace.keys.width();
+    return m_workspace.gradQueries + row * m_workspace.heads.keyWidth();
   }
 
   void writeQueryGradients(const QueryTile& queries, std::int64_t share, const Tiles& tiles) const {
-    const std::int64_t width = m_workspace.keys.width();
+    const std::int64_t width = m_workspace.heads.keyWidth();
     if (m_workspace.shares > 1) {
       std::memcpy(shareRows(share, queries.entry(), queries.token(), queries.head), tiles.gradQueries,
                   static_cast<std::size_t>(queries.count * width) * sizeof(float));
@@ -323,7 +298,7 @@ class BackwardRun {
 
   void writeRows(const float* rows, const QueryTile& queries) const {
     headRowFunctions(m_problem.dtype)
-        .write(rows, m_workspace.keys.width(), queries.count, m_form.qkChannels, nullptr,
+        .write(rows, m_workspace.heads.keyWidth(), queries.count, m_form.qkChannels, nullptr,
                static_cast<float>(m_form.scale),
                headRows(m_pointers.dq, m_problem.dtype, m_problem.layouts.q, queries.entry(), queries.token(),
                         queries.head));
@@ -345,7 +320,7 @@ class BackwardRun {
       float* const sum = rowsOfShare(0);
       for (std::int64_t share = 1; share < m_workspace.shares; ++share) {
         const float* const part = rowsOfShare(share);
-        for (std::int64_t i = 0; i < queries.count * m_workspace.keys.width(); ++i) sum[i] += part[i];
+        for (std::int64_t i = 0; i < queries.count * m_workspace.heads.keyWidth(); ++i) sum[i] += part[i];
       }
       writeRows(sum, queries);
     }

@@ -40,16 +40,12 @@ struct ForwardTiles {
 
 /// The workspace: keys and values for all, then the tiles of each thread.
 struct ForwardWorkspace {
-  ForwardWorkspace(const AttentionProblem& problem, std::byte* workspace)
-      : cutter(workspace),
-        keys(problem.layouts.k, problem.dtype, cutter),
-        values(problem.layouts.v, problem.dtype, cutter) {
+  ForwardWorkspace(const AttentionProblem& problem, std::byte* workspace) : cutter(workspace), heads(problem, cutter) {
     for (int thread = 0; thread < problem.threads; ++thread) tiles.emplace_back(problem, cutter);
   }
 
   WorkspaceCutter cutter;
-  PackedHeads keys;
-  PackedHeads values;
+  PackedKeysAndValues heads;
   std::vector<ForwardTiles> tiles;
 };
 
@@ -64,7 +60,7 @@ class ForwardRun {
 
   void run() {
     if (mayHaveGaps(m_form)) clearResults();
-    packHeads();
+    m_workspace.heads.pack(m_pointers.inputs, m_sequences);
     std::vector<QueryTile> jobs;
     for (const PlacedSequence& sequence : m_sequences)
       for (std::int64_t head = 0; head < m_form.heads; ++head)
@@ -83,44 +79,24 @@ class ForwardRun {
     if (m_pointers.lse) std::fill_n(m_pointers.lse, rows, kNothing);
   }
 
-  void packHeads() {
-    const std::int64_t G = m_form.groups;
-    const auto numJobs = static_cast<std::int64_t>(m_sequences.size()) * G;
-    if (m_workspace.keys.isDirect() && m_workspace.values.isDirect()) return;
-#pragma omp parallel for num_threads(m_problem.threads) if (numJobs > 1)
-    for (std::int64_t job = 0; job < numJobs; ++job) {
-      const PlacedSequence& sequence = m_sequences[static_cast<std::size_t>(job / G)];
-      const AttentionSequence& tokens = sequence.tokens;
-      if (!m_workspace.keys.isDirect())
-        m_workspace.keys.pack(m_pointers.inputs.k, tokens.entry, tokens.keys, sequence.firstKey, job % G);
-      if (!m_workspace.values.isDirect())
-        m_workspace.values.pack(m_pointers.inputs.v, tokens.entry, tokens.keys, sequence.firstKey, job % G);
-    }
-  }
-
-  FloatRows rowsOf(const PackedHeads& heads, const std::byte* source, const QueryTile& queries) const {
-    const AttentionSequence& tokens = queries.sequence->tokens;
-    return heads.rows(source, tokens.entry, tokens.keys, queries.sequence->firstKey,
-                      queries.head / m_form.headsPerGroup());
-  }
-
   void runTile(const QueryTile& queries, ForwardTiles& tiles) {
     readQueries(queries, tiles);
-    const FloatRows keys = rowsOf(m_workspace.keys, m_pointers.inputs.k, queries);
-    const FloatRows values = rowsOf(m_workspace.values, m_pointers.inputs.v, queries);
+    const FloatRows keys = m_workspace.heads.keysOf(m_pointers.inputs, queries);
+    const FloatRows values = m_workspace.heads.valuesOf(m_pointers.inputs, queries);
     bool isFirst = true;
     for (const KeyTile& tile : keyTilesOf(m_form, queries)) {
       addKeys(queries, tile, keys, values, isFirst, tiles);
       isFirst = false;
     }
     if (isFirst)
-      std::memset(tiles.sums, 0, static_cast<std::size_t>(queries.count * m_workspace.values.width()) * sizeof(float));
+      std::memset(tiles.sums, 0,
+                  static_cast<std::size_t>(queries.count * m_workspace.heads.valueWidth()) * sizeof(float));
     finish(queries, tiles);
   }
 
   void readQueries(const QueryTile& queries, ForwardTiles& tiles) {
     const TokenLayout& q = m_problem.layouts.q;
-    const std::int64_t width = m_workspace.keys.width();
+    const std::int64_t width = m_workspace.heads.keyWidth();
     headRowFunctions(m_problem.dtype)
         .read(headRows(m_pointers.inputs.q, m_problem.dtype, q, queries.entry(), queries.token(), queries.head),
               queries.count, q.channels, static_cast<float>(m_form.scale), tiles.queryRows, width);
@@ -165,9 +141,9 @@ class ForwardRun {
                     .b = values.at(tile.first),
                     .bRow = values.stride,
                     .c = tiles.sums,
-                    .cRow = m_workspace.values.width(),
+                    .cRow = m_workspace.heads.valueWidth(),
                     .m = queries.count,
-                    .n = m_workspace.values.width(),
+                    .n = m_workspace.heads.valueWidth(),
                     .k = tile.count,
                     .keep = isFirst ? nullptr : tiles.keep},
                    {.range = range, .visible = change.visible}, TileRows::Queries);
@@ -183,7 +159,7 @@ class ForwardRun {
       tiles.keep[i] = total == 0.0F ? 0.0F : 1.0F / total;
     }
     headRowFunctions(m_problem.dtype)
-        .write(tiles.sums, m_workspace.values.width(), queries.count, m_form.vChannels, tiles.keep, 1.0F,
+        .write(tiles.sums, m_workspace.heads.valueWidth(), queries.count, m_form.vChannels, tiles.keep, 1.0F,
                headRows(m_pointers.y, m_problem.dtype, m_problem.layouts.y, queries.entry(), queries.token(),
                         queries.head));
   }

@@ -158,7 +158,7 @@ HWY_INLINE V expOfScore(V x) {
   return keepNan(x, hn::IfThenZeroElse(hn::Lt(x, splat(-87.0)), p));
 }
 
-/// What the queries of a vector see of a key.
+/// Lanes of a vector whose queries attend to a key.
 class LaneRange {
  public:
   HWY_INLINE LaneRange(const TileRange& range, std::int64_t query)
@@ -177,7 +177,7 @@ class LaneRange {
   hn::Vec<DInt> m_first, m_last;
 };
 
-/// The largest score of each query, at least `largest`. What a query does not see becomes -inf.
+/// The largest score of each query, at least `largest`. Keys that a query does not attend to become -inf.
 HWY_INLINE V largestScore(float* scores, std::int64_t keys, const LaneRange& range, V largest) {
   if (range.isAll()) {
     V other = largest;

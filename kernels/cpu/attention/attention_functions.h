@@ -114,7 +114,7 @@ struct AttentionFunctions {
 };
 const AttentionFunctions& attentionFunctions();
 
-/// What depends on the dtype of the tensors.
+/// Functions that depend on the dtype of the tensors.
 struct HeadRowFunctions {
   /// to = factor from, [rows, toRow], zeros in the columns from `cols` on.
   void (*read)(RowsOf from, std::int64_t rows, std::int64_t cols, float factor, float* to,

@@ -37,19 +37,46 @@ PackedHeads::PackedHeads(const TokenLayout& layout, DType dtype, WorkspaceCutter
   if (!m_isDirect) m_packed = cutter.floats(layout.batch * layout.tokens * layout.heads * m_width);
 }
 
-void PackedHeads::pack(const std::byte* source, std::int64_t entry, const TokenSpan& tokens, std::int64_t firstRow,
-                       std::int64_t head) const {
-  const FloatRows to = rows(source, entry, tokens, firstRow, head);
-  headRowFunctions(m_dtype).read(headRows(source, m_dtype, m_layout, entry, tokens.first, head), tokens.size,
+void PackedHeads::pack(const std::byte* source, const PlacedSequence& sequence, std::int64_t head) const {
+  if (m_isDirect) return;
+  const auto& [entry, queries, keys] = sequence.tokens;
+  const FloatRows to = rows(source, sequence, head);
+  headRowFunctions(m_dtype).read(headRows(source, m_dtype, m_layout, entry, keys.first, head), keys.size,
                                  m_layout.channels, 1.0F, const_cast<float*>(to.data), m_width);
 }
 
-FloatRows PackedHeads::rows(const std::byte* source, std::int64_t entry, const TokenSpan& tokens, std::int64_t firstRow,
-                            std::int64_t head) const {
+FloatRows PackedHeads::rows(const std::byte* source, const PlacedSequence& sequence, std::int64_t head) const {
+  const auto& [entry, queries, keys] = sequence.tokens;
   if (!m_isDirect)
-    return {.data = m_packed + (firstRow * m_layout.heads + head * tokens.size) * m_width, .stride = m_width};
-  return {.data = reinterpret_cast<const float*>(source) + m_layout.offset(entry, tokens.first, head),
+    return {.data = m_packed + (sequence.firstKey * m_layout.heads + head * keys.size) * m_width, .stride = m_width};
+  return {.data = reinterpret_cast<const float*>(source) + m_layout.offset(entry, keys.first, head),
           .stride = m_layout.tokenStride};
+}
+
+PackedKeysAndValues::PackedKeysAndValues(const AttentionProblem& problem, WorkspaceCutter& cutter)
+    : m_groups(problem.form.groups),
+      m_headsPerGroup(problem.form.headsPerGroup()),
+      m_threads(problem.threads),
+      m_keys(problem.layouts.k, problem.dtype, cutter),
+      m_values(problem.layouts.v, problem.dtype, cutter) {}
+
+void PackedKeysAndValues::pack(const AttentionInputs& inputs, const std::vector<PlacedSequence>& sequences) const {
+  if (m_keys.isDirect() && m_values.isDirect()) return;
+  const auto numJobs = static_cast<std::int64_t>(sequences.size()) * m_groups;
+#pragma omp parallel for num_threads(m_threads) if (numJobs > 1)
+  for (std::int64_t job = 0; job < numJobs; ++job) {
+    const PlacedSequence& sequence = sequences[static_cast<std::size_t>(job / m_groups)];
+    m_keys.pack(inputs.k, sequence, job % m_groups);
+    m_values.pack(inputs.v, sequence, job % m_groups);
+  }
+}
+
+FloatRows PackedKeysAndValues::keysOf(const AttentionInputs& inputs, const QueryTile& queries) const {
+  return m_keys.rows(inputs.k, *queries.sequence, queries.head / m_headsPerGroup);
+}
+
+FloatRows PackedKeysAndValues::valuesOf(const AttentionInputs& inputs, const QueryTile& queries) const {
+  return m_values.rows(inputs.v, *queries.sequence, queries.head / m_headsPerGroup);
 }
 
 std::vector<KeyTile> keyTilesOf(const AttentionForm& form, const QueryTile& queries) {

@@ -1,4 +1,4 @@
-// What attention's forward and backward share: packed keys and values, tiles of scores, the jobs of the threads.
+// Parts that attention's forward and backward share: packed keys and values, tiles of scores, the jobs of the threads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -37,17 +37,21 @@ struct FloatRows {
   const float* at(std::int64_t row) const { return data + row * stride; }
 };
 
+/// A sequence, and how many keys there are in the sequences before it.
+struct PlacedSequence {
+  AttentionSequence tokens;
+  std::int64_t firstKey = 0;
+};
+
 /// The heads of keys or values, in float32 and one after another, so that products read them without conversion.
 /// Float32 heads that stand well already stay where they are.
 class PackedHeads {
  public:
   PackedHeads(const TokenLayout& layout, DType dtype, WorkspaceCutter& cutter);
 
-  /// Takes part in `#pragma omp parallel`: the rows of a head of a sequence. firstRow: of the sequence in all.
-  void pack(const std::byte* source, std::int64_t entry, const TokenSpan& tokens, std::int64_t firstRow,
-            std::int64_t head) const;
-  FloatRows rows(const std::byte* source, std::int64_t entry, const TokenSpan& tokens, std::int64_t firstRow,
-                 std::int64_t head) const;
+  /// Packs a head of the keys of a sequence; does nothing if the heads are read in place.
+  void pack(const std::byte* source, const PlacedSequence& sequence, std::int64_t head) const;
+  FloatRows rows(const std::byte* source, const PlacedSequence& sequence, std::int64_t head) const;
   bool isDirect() const { return m_isDirect; }
   std::int64_t width() const { return m_width; }
 
@@ -59,10 +63,26 @@ class PackedHeads {
   float* m_packed = nullptr;
 };
 
-/// A sequence, and how many keys there are in the sequences before it.
-struct PlacedSequence {
-  AttentionSequence tokens;
-  std::int64_t firstKey = 0;
+struct QueryTile;
+
+/// Keys and values of an attention, packed for its queries.
+class PackedKeysAndValues {
+ public:
+  PackedKeysAndValues(const AttentionProblem& problem, WorkspaceCutter& cutter);
+
+  /// Packs all groups of all sequences, over the problem's threads.
+  void pack(const AttentionInputs& inputs, const std::vector<PlacedSequence>& sequences) const;
+  FloatRows keysOf(const AttentionInputs& inputs, const QueryTile& queries) const;
+  FloatRows valuesOf(const AttentionInputs& inputs, const QueryTile& queries) const;
+  std::int64_t keyWidth() const { return m_keys.width(); }
+  std::int64_t valueWidth() const { return m_values.width(); }
+
+ private:
+  std::int64_t m_groups;
+  std::int64_t m_headsPerGroup;
+  int m_threads;
+  PackedHeads m_keys;
+  PackedHeads m_values;
 };
 
 /// One head's queries [first, first + count) of a sequence.
@@ -95,7 +115,7 @@ class ScoreTiles {
  public:
   ScoreTiles(const AttentionProblem& problem, WorkspaceCutter& cutter);
 
-  /// What each query sees of the keys; without arrays where that is all of them.
+  /// Keys that each query attends to; without arrays if it attends to all of them.
   TileRange range(const QueryTile& queries, const KeyTile& keys);
   /// needsSlope: for backward.
   ScoreChange change(const AttentionInputs& inputs, const QueryTile& queries, const KeyTile& keys, bool needsSlope);
@@ -118,11 +138,11 @@ class ScoreTiles {
   float* m_kept = nullptr;
 };
 
-/// What the rows of a product with a tile of scores are; what it sums over is the other.
+/// Rows of a product with a tile of scores; it sums over the other side.
 enum class TileRows { Queries, Keys };
 
-/// A product whose A is a tile of probabilities or of their gradients, 0 where masked. What such a 0 would be
-/// multiplied by may be NaN or infinite, but it must not be seen.
+/// A product whose A is a tile of probabilities or of their gradients, 0 where masked. The other factor
+/// of such a 0 may be NaN or infinite, and must not reach the result.
 void multiplyScores(const TileProduct& product, const SeenPairs& seen, TileRows rows);
 
 /// Changes anything but masked ranges?

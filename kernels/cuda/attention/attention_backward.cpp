@@ -140,7 +140,7 @@ class AttentionBackward final : public Kernel {
   }
 
   bool isEmpty() const { return m_problem.layouts.k.tokens == 0 || m_problem.layouts.q.tokens == 0; }
-  /// Of several heads of a group, or of several parts of the queries.
+  /// Sums over several heads of a group, or over several parts of the queries.
   bool hasSums() const { return m_problem.form.headsPerGroup() > 1 || m_tiles.rows < m_problem.layouts.q.tokens; }
   std::int64_t bytes(std::int64_t elements) const { return elements * sizeBytes(m_problem.dtype); }
   const float* lseAt(Pointers pointers) const { return reinterpret_cast<const float*>(m_bindings.lse.at(pointers)); }
@@ -197,7 +197,7 @@ class AttentionBackward final : public Kernel {
           ofQueries(m_bindings.dy, layouts.y));
   }
 
-  /// Of those with the same keys.
+  /// Is it the last of the passes with the same keys?
   bool isLast(const AttentionPass& pass) const {
     return pass.headOfGroup + 1 == m_problem.form.headsPerGroup() &&
            pass.firstRow + pass.rows == m_problem.layouts.q.tokens;
@@ -219,17 +219,12 @@ class AttentionBackward final : public Kernel {
   }
 
   void storeSums(const float* sums, const TokenLayout& layout, const AttentionPass& pass, std::byte* gradient) const {
-    launchHeadRows({.from = sums,
-                    .element = elementOf(m_problem.dtype),
-                    .to = gradient,
-                    .firstUnit = pass.firstUnit,
-                    .units = pass.units,
-                    .groups = m_problem.form.groups,
-                    .tokens = layout.tokens,
-                    .channels = layout.channels,
-                    .batchStride = layout.batchStride,
-                    .tokenStride = layout.tokenStride},
-                   m_device.stream);
+    HeadRows rows = allHeadRows(m_problem, layout, gradient);
+    rows.from = sums;
+    rows.firstUnit = pass.firstUnit;
+    rows.units = pass.units;
+    rows.groups = m_problem.form.groups;
+    launchHeadRows(rows, m_device.stream);
   }
 
   /// As rows of keys, without strides.
@@ -262,16 +257,7 @@ class AttentionBackward final : public Kernel {
     const TokenLayout* const layouts[] = {&m_problem.layouts.q, &m_problem.layouts.k, &m_problem.layouts.v};
     for (std::size_t slot = 0; slot < 3; ++slot) {
       if (!m_bindings.gradients[slot]) continue;
-      const TokenLayout& layout = *layouts[slot];
-      launchHeadRows({.element = elementOf(m_problem.dtype),
-                      .to = m_bindings.gradients[slot].at(pointers),
-                      .units = layout.batch * layout.heads,
-                      .groups = layout.heads,
-                      .tokens = layout.tokens,
-                      .channels = layout.channels,
-                      .batchStride = layout.batchStride,
-                      .tokenStride = layout.tokenStride},
-                     m_device.stream);
+      launchHeadRows(allHeadRows(m_problem, *layouts[slot], m_bindings.gradients[slot].at(pointers)), m_device.stream);
     }
   }
 

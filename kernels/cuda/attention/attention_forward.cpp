@@ -87,16 +87,7 @@ class AttentionForward final : public Kernel {
   std::int64_t bytes(std::int64_t elements) const { return elements * sizeBytes(m_problem.dtype); }
 
   void clearOutput(Pointers pointers) const {
-    const TokenLayout& y = m_problem.layouts.y;
-    launchHeadRows({.element = elementOf(m_problem.dtype),
-                    .to = m_bindings.y.at(pointers),
-                    .units = y.batch * y.heads,
-                    .groups = y.heads,
-                    .tokens = y.tokens,
-                    .channels = y.channels,
-                    .batchStride = y.batchStride,
-                    .tokenStride = y.tokenStride},
-                   m_device.stream);
+    launchHeadRows(allHeadRows(m_problem, m_problem.layouts.y, m_bindings.y.at(pointers)), m_device.stream);
   }
 
   AttentionProblem m_problem;

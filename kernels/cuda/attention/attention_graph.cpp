@@ -36,7 +36,7 @@ Verdict fitsRules(const AttentionProblem& problem) {
   return Verdict::yes();
 }
 
-/// Of one head. Wider ones are Hopper's only.
+/// Channels of one head. Wider ones need Hopper.
 Verdict fitsChannels(const AttentionForm& form, ComputeCapability capability) {
   constexpr std::int64_t kMost = 128;
   constexpr std::int64_t kMostOfHopper = 256;
@@ -49,7 +49,8 @@ Verdict fitsChannels(const AttentionForm& form, ComputeCapability capability) {
   return Verdict::yes();
 }
 
-/// Of other numbers of keys its backward pass has given NaN without saying so, and rows that see no key are not 0.
+/// With other numbers of keys its backward pass has given NaN without an error, and rows that attend to no key are not
+/// 0.
 Verdict fitsTokens(const AttentionProblem& problem) {
   const std::int64_t queries = problem.layouts.q.tokens;
   const std::int64_t keys = problem.layouts.k.tokens;

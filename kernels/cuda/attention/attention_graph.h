@@ -25,7 +25,7 @@ struct AttentionBackwardGraph {
   TensorGraph graph;
   int q = -1, k = -1, v = -1, y = -1, dy = -1, lse = -1;
   int dq = -1, dk = -1, dv = -1;
-  // Of the caller's workspace, float32: sums of dy y, and of the gradient of q before it is rounded.
+  // Tensors in the caller's workspace, float32: sums of dy y, and of the gradient of q before it is rounded.
   int deltas = -1, sums = -1;
 };
 AttentionBackwardGraph attentionBackwardGraph(const AttentionProblem& problem);

@@ -1,4 +1,4 @@
-// What attention does between its products: the softmax of masked rows, its gradient, and sums over rows.
+// Kernels between attention's GEMMs: the softmax of masked rows, its gradient, and sums over rows.
 //
 // A block has a row of scores: its threads keep the largest score and the sum of exponentials of their own columns,
 // join them, and read the row once more, from the cache, for the probabilities. Keys that the mask leaves out are not
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(kRowThreads) sumDeltas(const __grid_constant__
   if (isInside && threadIdx.x == 0) task.deltas[(entry * task.heads + head) * task.tokens + token] = sum;
 }
 
-/// What a launch of sinkGradients reads and writes.
+/// Operands of a launch of sinkGradients.
 struct SinkGradient {
   ScoreRules rules;
   std::int64_t entries;

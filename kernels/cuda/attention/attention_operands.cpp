@@ -24,6 +24,17 @@ ScoreTensor scoreTensor(const Shape& shape, const std::byte* data) {
 
 }  // namespace
 
+HeadRows allHeadRows(const AttentionProblem& problem, const TokenLayout& layout, std::byte* to) {
+  return {.element = elementOf(problem.dtype),
+          .to = to,
+          .units = layout.batch * layout.heads,
+          .groups = layout.heads,
+          .tokens = layout.tokens,
+          .channels = layout.channels,
+          .batchStride = layout.batchStride,
+          .tokenStride = layout.tokenStride};
+}
+
 Result<AttentionProblem> attentionProblem(const CompileRequest& request) {
   const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes.front());
   const auto shapeAt = [&](int slot) { return slot < 0 ? Shape() : inputs[static_cast<std::size_t>(slot)].shape; };

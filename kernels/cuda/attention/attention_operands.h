@@ -23,10 +23,13 @@ struct AttentionProblem {
   std::int64_t units() const { return layouts.q.batch * form.groups; }
 };
 
-/// Of the node's own tensors.
+/// Problem for the node's own tensors.
 Result<AttentionProblem> attentionProblem(const CompileRequest& request);
 
-/// What forward and backward read besides x, k and v.
+/// All heads of a tensor of the problem's dtype at `to`; zeros are written unless `from` is set.
+HeadRows allHeadRows(const AttentionProblem& problem, const TokenLayout& layout, std::byte* to);
+
+/// Inputs of forward and backward besides x, k and v.
 class AttentionRuleOperands {
  public:
   AttentionRuleOperands(const CompileRequest& request, const AttentionForm& form);

@@ -59,7 +59,7 @@ std::int64_t keyOffset(const AttentionProblem& problem, const TokenLayout& layou
   return layout.offset(pass.firstUnit / problem.form.groups, 0, pass.firstUnit % problem.form.groups);
 }
 
-/// Of the first elements of heads, and of rows of scores.
+/// Strides between first elements of heads, and between rows of scores.
 std::uint32_t AttentionGemms::alignment(const TokenLayout& a, const TokenLayout& b) const {
   const auto bytes = static_cast<std::uint32_t>(sizeBytes(m->dtype));
   std::uint32_t alignment = GemmProblem().alignmentBytes;
@@ -87,7 +87,7 @@ GemmProblem AttentionGemms::ofScores(std::int64_t rows, const TokenLayout& left,
           .alignmentBytes = alignment(left, right)};
 }
 
-/// Of a matrix of scores and keys or values.
+/// GEMM of a matrix of scores with keys or values.
 GemmProblem AttentionGemms::ofQueries(std::int64_t rows, const TokenLayout& right, const TokenLayout& result) const {
   const std::int64_t keys = m->layouts.k.tokens;
   return {.m = rows,
@@ -105,7 +105,7 @@ GemmProblem AttentionGemms::ofQueries(std::int64_t rows, const TokenLayout& righ
           .alignmentBytes = alignment(right, result)};
 }
 
-/// Of the transpose of a matrix of scores and queries or output gradients.
+/// GEMM of the transpose of a matrix of scores with queries or output gradients.
 GemmProblem AttentionGemms::ofKeys(std::int64_t rows, const TokenLayout& right, const TokenLayout& result, bool isSum,
                                    bool isAdded) const {
   const std::int64_t keys = m->layouts.k.tokens;

@@ -15,7 +15,7 @@
 
 namespace fuseline::cuda {
 
-/// What a pass has at most. A divisor of the units that follow each other by one stride, and query tokens.
+/// Upper limits of a pass. A divisor of the units that follow each other by one stride, and query tokens.
 struct AttentionTiles {
   std::int64_t units = 1;
   std::int64_t rows = 1;
@@ -43,7 +43,7 @@ class AttentionGemms {
   GemmProblem output(std::int64_t rows) const;             // p v
   GemmProblem gradProbabilities(std::int64_t rows) const;  // dy v^T, float32
   GemmProblem gradQueries(std::int64_t rows) const;        // ds k
-  // p^T dy and ds^T q. Of one pass: as the tensors stand; of several: float32 sums [units, keys, channels].
+  // p^T dy and ds^T q. One pass: in the layout of the tensors; several: float32 sums [units, keys, channels].
   GemmProblem gradValues(std::int64_t rows, bool isSum, bool isAdded) const;
   GemmProblem gradKeys(std::int64_t rows, bool isSum, bool isAdded) const;
 

@@ -16,7 +16,7 @@ struct RotaryTask {
   const void* from = nullptr;
   void* to = nullptr;
   device::Element element = device::Element::F32;
-  // Of both tensors, in elements.
+  // Strides of both tensors, in elements.
   std::int64_t batch = 1;
   std::int64_t tokens = 0;  // of a batch entry
   std::int64_t batchStride = 0;

@@ -13,7 +13,7 @@ namespace fuseline::cuda::device {
 
 inline __device__ float minusInfinity() { return std::bit_cast<float>(0xff800000u); }
 
-/// Of ALiBi: powers of 2^(-8 / n), n the largest power of two up to the number of heads, then those in between.
+/// Slopes of ALiBi: powers of 2^(-8 / n), n the largest power of two up to the number of heads, then those in between.
 inline __device__ float alibiSlope(std::int64_t head, std::int64_t heads) {
   std::int64_t power = 1;
   while (power * 2 <= heads) power *= 2;
@@ -42,7 +42,7 @@ class ScoreRow {
 
   /// In tensors [entries, heads, tokens].
   __device__ std::int64_t index() const { return (m_entry * m_rules.heads + m_head) * m_rules.queries + m_token; }
-  /// Of the log-sum-exp, which is [tokens, heads] of packed sequences.
+  /// Index of the log-sum-exp, which is [tokens, heads] of packed sequences.
   __device__ std::int64_t lseIndex() const { return m_rules.isPacked ? m_token * m_rules.heads + m_head : index(); }
   __device__ std::int64_t scoreIndex(const auto& tensor, std::int64_t key) const {
     return m_entry * tensor.batchStride + m_head * tensor.headStride + m_token * m_rules.keys + key;
@@ -71,7 +71,7 @@ class ScoreRow {
     return 1.0f - share * share;
   }
 
-  /// What dropout multiplies the probabilities of kVector keys from `key` on by.
+  /// Dropout factors of the probabilities of kVector keys from `key` on.
   template <int kVector>
   __device__ void keptShares(std::int64_t key, float (&out)[kVector]) const {
     if (!m_rules.hasDropout) return fill(1.0f, out);

@@ -17,10 +17,10 @@ constexpr int kBias = 2;
 
 Verdict hasEpilogueFor(const Node& activation, std::int64_t cols) {
   if (activation.operation->name != "GELU")
-    return Verdict::no(
-        fmt::format("Of {} \"{}\" cuBLASLt's gradient reads a bit an element, which forward does not keep; behind the "
-                    "product it would be a pass of its own, which saves nothing.",
-                    activation.operation->name, activation.id));
+    return Verdict::no(fmt::format(
+        "For {} \"{}\" cuBLASLt's gradient reads a bit per element, which forward does not keep; behind the "
+        "product it would be a pass of its own, which saves nothing.",
+        activation.operation->name, activation.id));
   if (isExactGelu(activation.attributes))
     return Verdict::no(
         fmt::format("cuBLASLt has the gradient of GELU's tanh form; \"{}\" is by the error function.", activation.id));
