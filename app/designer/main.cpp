@@ -247,7 +247,8 @@ Result<ScreenshotRequest> screenshotRequest(const QCommandLineParser& parser) {
 /// Help and version are text, which needs no display.
 bool isTextAsked(int argc, char** argv) {
   constexpr std::array<std::string_view, 5> kOptions = {"-h", "--help", "--help-all", "-v", "--version"};
-  return std::any_of(argv + 1, argv + argc,
+  const auto end = std::find(argv + 1, argv + argc, std::string_view("--"));  // files follow
+  return std::any_of(argv + 1, end,
                      [&](std::string_view each) { return std::ranges::find(kOptions, each) != kOptions.end(); });
 }
 
