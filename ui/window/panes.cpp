@@ -15,6 +15,10 @@ namespace {
 constexpr int kLayoutVersion = 11;
 constexpr double kTimingsShare = 0.27;
 constexpr int kPlanHeightPx = 110;
+// In a window of this height neither has to scroll: both lanes of the plan, and a table beside its samples and rounds.
+constexpr int kRoomyWindowPx = 900;
+constexpr int kRoomyPlanHeightPx = 150;
+constexpr int kRoomyTimingsHeightPx = 335;
 constexpr int kPaletteWidthPx = 194;
 constexpr int kInspectorWidthPx = 356;
 constexpr int kInspectorHeightPx = 430;
@@ -107,7 +111,12 @@ void Panes::applyDefaultLayout() {
   whyNot.raise();
   m_window.resizeDocks({&palette, &inspector}, {kPaletteWidthPx, kInspectorWidthPx}, Qt::Horizontal);
   m_window.resizeDocks({&inspector, &whyNot}, {kInspectorHeightPx, kWhyNotHeightPx}, Qt::Vertical);
-  m_window.resizeDocks({&plan, &timings}, {kPlanHeightPx, qRound(m_window.height() * kTimingsShare)}, Qt::Vertical);
+  const bool isRoomy = m_window.height() >= kRoomyWindowPx;
+  const int share = qRound(m_window.height() * kTimingsShare);
+  m_window.resizeDocks(
+      {&plan, &timings},
+      {isRoomy ? kRoomyPlanHeightPx : kPlanHeightPx, isRoomy ? std::max(share, kRoomyTimingsHeightPx) : share},
+      Qt::Vertical);
 }
 
 void Panes::restoreDefaultLayout() {
