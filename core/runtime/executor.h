@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/profile/run_record.h"
 #include "core/runtime/backend.h"
+#include "core/runtime/launcher.h"
+#include "core/runtime/plan_memory.h"
+#include "core/runtime/step_name.h"
 #include "core/tensor/tensor.h"
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -23,13 +22,6 @@ namespace fuseline {
 /// Called for each step that is launched (not for views) with its index in Plan::steps, when it began since the run
 /// did, and its time: on the device's clock, or on the host's, the synchronization after it included.
 using StepObserver = std::function<void(std::size_t step, double startNs, double durationNs)>;
-
-/// Memory of the caller's, on the device, that a result is written to as it is computed; nothing is copied.
-struct ResultBuffer {
-  std::string tensor;  // an output or a gradient: "y", "grad.x", "grad.fc1.weight"
-  TensorSpec spec;
-  std::byte* data = nullptr;
-};
 
 /// What measures how long a step takes.
 enum class StepClock {
@@ -45,8 +37,6 @@ struct ExecutorOptions {
   /// Whether the launches of a plan are recorded where the device can, and replayed.
   bool replaysLaunches = true;
 };
-
-enum class RunOutcome { Completed, Cancelled };
 
 class Executor {
  public:
@@ -83,17 +73,17 @@ class Executor {
   /// each step, is on the host's. Recording is not in it. Says nothing of a run that was cancelled.
   double runNs() const { return m_runNs; }
   /// Of the last run(): the host's time until all was launched.
-  double launchNs() const { return m_launchNs; }
+  double launchNs() const { return m_launcher.launchNs(); }
   /// Of the last runObserved(): as runNs(). What a trace costs before and after is not in it.
   double observedNs() const { return m_observedNs; }
   /// Of the last runObserved(): all that a trace saw; without one, on the device's clock, the transfers.
   const std::vector<DeviceActivity>& activities() const { return m_activities; }
   /// Of the last runObserved(): when the host launched each step, since the run began, or all at once (step -1). Empty
   /// where a launch is over when it returns, and where the device waited until the host was ahead.
-  const std::vector<TimelineSpan>& launches() const { return m_hostLaunches; }
+  const std::vector<TimelineSpan>& launches() const { return m_launcher.notes(); }
   /// How run() launches, for people: "recorded and replayed", or "step by step: ..." with the reason. Empty before
   /// the second run, and where the device does not record.
-  const std::string& launching() const { return m_launching; }
+  const std::string& launching() const { return m_launcher.launching(); }
 
   /// Of the device's memory: the plan's, and beside it what its kernels need.
   std::int64_t memoryBytes() const;
@@ -106,94 +96,38 @@ class Executor {
 
   /// Copies a tensor of the plan to the host. Tensors of the arena are only meaningful if the plan was made with
   /// keepIntermediates. Errors: no tensor of this name (with the nearest one).
-  Result<Tensor> read(std::string_view tensorName) const;
+  Result<Tensor> read(std::string_view tensorName) const { return m_memory.read(tensorName); }
 
   const Plan& plan() const { return m_plan; }
 
  private:
-  /// A step that is launched, with its operands resolved.
-  struct Launch {
-    std::size_t step = 0;
-    std::unique_ptr<Kernel> kernel;
-    std::vector<std::byte*> operands;
-  };
-
   Executor(std::shared_ptr<Backend> backend, const Graph& graph, const Plan& plan, const ExecutorOptions& options);
-  Result<void> place(std::span<const ResultBuffer> buffers);
-  Result<void> compile();
-  Result<void> allocate();
-  Result<void> checkMemory() const;
-  Result<void> upload(const NamedTensors& bindings);
-  void resolveOperands();
-  /// The copies of steps that begin or end one.
-  void makeTransfers();
-  /// What `runsOnce`.
-  Result<void> runOnce();
-  /// nullptr for an empty tensor.
-  std::byte* address(int tensor) const;
+  Result<void> prepare(const NamedTensors& bindings);
   void makeTrace();
   void makeClock();
-  Result<void> launch(Launch& launch);
-  Result<void> launchAlone(Launch& launch);
-  Result<RunOutcome> launchSteps(const std::stop_token& cancel);
-  Result<RunOutcome> launchAll(const std::stop_token& cancel);
-  void recordLaunches();
-  Result<RunOutcome> launchAndWait(const std::stop_token& cancel);
   Result<RunOutcome> launchBetweenEnds(const std::stop_token& cancel);
-  /// Is the host left out of times? Where launches are replayed, and where they are too few to be: such a plan is
-  /// compared with others that are replayed.
-  bool isHostApart() const;
   void getAhead(DeviceClock& clock, double launchNs);
   double tracedNs() const;
-  /// Else a trace has nothing to see.
-  bool writesAnything() const;
   Result<RunOutcome> runTraced(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnHostClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> runOnDeviceClock(const StepObserver& observer, const std::stop_token& cancel);
   Result<RunOutcome> launchBetweenMarks(const std::stop_token& cancel);
   double readMarks(const StepObserver& observer);
   double readTransferMarks(const std::vector<double>& stepStartsNs);
-  /// Launches from here on are noted.
-  void noteLaunches();
-  Result<RunOutcome> cancelled();
 
   std::shared_ptr<Backend> m_backend;
-  const Graph& m_graph;
   const Plan& m_plan;
   ExecutorOptions m_options;
-  std::vector<Launch> m_launches;
-  std::map<int, std::byte*> m_given;  // by storage: memory of the caller's
-  std::unique_ptr<DeviceMemory> m_memory;
-  std::unique_ptr<DeviceMemory> m_hostMemory;  // of tensors that wait there; may be absent
-  std::unique_ptr<DeviceMemory> m_workspace;
-  std::size_t m_workspaceBytes = 0;
+  PlanMemory m_memory;
+  Launcher m_launcher;
   std::unique_ptr<DeviceTrace> m_trace;
   std::unique_ptr<DeviceClock> m_clock;       // of steps
   std::unique_ptr<DeviceClock> m_totalClock;  // of runs
   std::string m_clockNote;
-  std::unique_ptr<RecordedLaunches> m_recording;
-  std::string m_launching;
-  bool m_hasCompletedRun = false;
-  bool m_hasTriedToRecord = false;
   double m_runNs = 0.0;
-  double m_launchNs = 0.0;
   double m_markedLaunchNs = 0.0;  // of the last run with marks; before the first, what it may be
   double m_observedNs = 0.0;
   std::vector<DeviceActivity> m_activities;
-  std::optional<std::chrono::steady_clock::time_point> m_notesSince;  // nothing: launches are not noted
-  std::vector<TimelineSpan> m_hostLaunches;
 };
-
-/// Does the caller bind this tensor before a run?
-bool isBound(TensorRole role);
-/// Is this tensor what a run is for? The caller may give memory for it.
-bool isResult(TensorRole role);
-
-/// "fc1.linear (BasicLinear, forward)": how messages name a step.
-std::string describe(const Step& step);
-/// What the step writes first: "[4096, 4096] bf16". Empty: nothing.
-std::string firstWritten(const Plan& plan, const Step& step);
-/// The name of a step in profilers: describe() with what it writes first.
-std::string rangeName(const Plan& plan, const Step& step);
 
 }  // namespace fuseline

@@ -51,7 +51,7 @@ RunRecord measuredRun(StepTiming timing) {
 }
 
 OpenedRun::OpenedRun(const RunRecord& record, const QString& pane) : Fixture(residualPipeline(false)) {
-  window.resize(1400, 900);
+  window.resize(1400, 800);
   window.show();
   const auto path = folder / "small.fuserun";
   isOpen = saveRunRecord(record, path).hasValue() && window.openFile(toQt(path.string())) && waitForAnalysis(session) &&

@@ -1,0 +1,234 @@
+// Compiles the steps of a plan, and launches them.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/launcher.h"
+
+#include "core/runtime/attempt.h"
+#include "core/runtime/step_name.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Error stepError(const Step& step, std::string_view problem) {
+  return {fmt::format("{}: {}", describe(step), problem), ErrorKind::RunFailed};
+}
+
+/// Fewer launches are not worth a recording: a replay is a launch, too.
+constexpr std::size_t kFewestRecorded = 3;
+
+/// What is launched in its lifetime belongs to a step.
+class StepScope {
+ public:
+  StepScope(DeviceTrace* trace, std::size_t step) : m_trace(trace) {
+    if (m_trace) m_trace->beginStep(step);
+  }
+  ~StepScope() {
+    if (m_trace) m_trace->endStep();
+  }
+  StepScope(const StepScope&) = delete;
+  StepScope& operator=(const StepScope&) = delete;
+
+ private:
+  DeviceTrace* m_trace;
+};
+
+/// Notes when the host was at something; where `since` is nothing, nobody wants to know.
+class HostSpan {
+ public:
+  HostSpan(std::vector<TimelineSpan>& spans, const std::optional<Clock::time_point>& since, int step)
+      : m_spans(spans), m_since(since), m_span{.step = step, .startNs = now()} {}
+  ~HostSpan() {
+    m_span.durationNs = now() - m_span.startNs;
+    if (m_since) m_spans.push_back(m_span);
+  }
+  HostSpan(const HostSpan&) = delete;
+  HostSpan& operator=(const HostSpan&) = delete;
+
+ private:
+  double now() const {
+    return m_since ? std::chrono::duration<double, std::nano>(Clock::now() - *m_since).count() : 0.0;
+  }
+
+  std::vector<TimelineSpan>& m_spans;
+  std::optional<Clock::time_point> m_since;
+  TimelineSpan m_span;
+};
+
+/// One of the two steps of a copy.
+class TransferKernel final : public Kernel {
+ public:
+  TransferKernel(std::shared_ptr<Transfer> transfer, bool isEnd) : m_transfer(std::move(transfer)), m_isEnd(isEnd) {}
+  void run(std::span<std::byte* const>, std::byte*) override { m_isEnd ? m_transfer->end() : m_transfer->begin(); }
+  std::int64_t launches() const override { return m_isEnd ? 0 : 1; }
+
+ private:
+  std::shared_ptr<Transfer> m_transfer;
+  bool m_isEnd;
+};
+
+}  // namespace
+
+Result<void> Launcher::compile() {
+  const CompileOptions options{.parametersAreConstant = m_graph.pass() == PassKind::Forward};
+  for (std::size_t index = 0; index < m_plan.steps.size(); ++index) {
+    const Step& step = m_plan.steps[index];
+    if (step.isView) continue;
+    if (step.transfer) {
+      m_launches.push_back({.step = index});
+      continue;
+    }
+    Result<std::unique_ptr<Kernel>> kernel = m_backend.compile(m_graph, m_plan, step, options);
+    if (!kernel) return stepError(step, kernel.error().message);
+    m_workspaceBytes = std::max(m_workspaceBytes, (*kernel)->workspaceBytes());
+    m_launches.push_back({.step = index, .kernel = std::move(*kernel)});
+  }
+  return {};
+}
+
+Result<void> Launcher::allocateWorkspace() {
+  Result<std::unique_ptr<DeviceMemory>> memory = m_backend.allocate(std::max<std::size_t>(1, m_workspaceBytes));
+  if (!memory) return memory.error();
+  m_workspace = std::move(*memory);
+  return {};
+}
+
+Result<void> Launcher::bind(const PlanMemory& memory) {
+  for (Launch& launch : m_launches)
+    for (const StepOperand& operand : m_plan.steps[launch.step].operands)
+      launch.operands.push_back(memory.address(operand.tensor));
+  return attempt([&] { makeTransfers(); });
+}
+
+/// The kernels of steps that begin or end a copy.
+void Launcher::makeTransfers() {
+  std::map<std::pair<int, int>, std::shared_ptr<Transfer>> transfers;  // by what is copied where
+  for (Launch& launch : m_launches) {
+    const Step& step = m_plan.steps[launch.step];
+    if (!step.transfer) continue;
+    const StepOperand& to = step.operands[1];
+    std::shared_ptr<Transfer>& transfer = transfers[{step.operands[0].tensor, to.tensor}];
+    if (!transfer)
+      transfer = m_backend.makeTransfer(
+          {launch.operands[1], static_cast<std::size_t>(m_plan.spec(to).bytes())}, launch.operands[0],
+          step.transfer->isOffload() ? TransferDirection::ToHost : TransferDirection::ToDevice);
+    launch.kernel = m_backend.named(std::make_unique<TransferKernel>(transfer, step.transfer->isWait()), m_plan, step);
+  }
+}
+
+Result<void> Launcher::runOnce() {
+  const auto runsOnce = [this](const Launch& item) { return m_plan.steps[item.step].runsOnce; };
+  for (std::size_t i = 0; i < m_launches.size(); ++i)
+    if (runsOnce(m_launches[i]))
+      if (Result<void> launched = launch(i); !launched) return launched;
+  if (Result<void> done = wait(); !done) return done;
+  std::erase_if(m_launches, runsOnce);
+  return {};
+}
+
+const Launcher::Launch* Launcher::find(std::size_t step) const {
+  const auto launch = std::ranges::find(m_launches, step, &Launch::step);
+  return launch == m_launches.end() ? nullptr : &*launch;
+}
+
+/// Kernels have nothing to do for tensors without elements.
+bool Launcher::writesAnything() const {
+  const auto isWritten = [this](const Launch& item) {
+    const std::vector<StepOperand>& operands = m_plan.steps[item.step].operands;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].access != OperandAccess::Read && item.operands[i]) return true;
+    return false;
+  };
+  return std::ranges::any_of(m_launches, isWritten);
+}
+
+Result<void> Launcher::wait() {
+  return attempt([&] { m_backend.synchronize(); });
+}
+
+Result<void> Launcher::launch(std::size_t index) {
+  Launch& item = m_launches[index];
+  const HostSpan noted(m_notes, m_notesSince, static_cast<int>(item.step));
+  try {
+    const StepScope scope(m_trace, item.step);
+    item.kernel->run(item.operands, m_workspace->data());
+  } catch (const std::exception& problem) {
+    return stepError(m_plan.steps[item.step], problem.what());
+  }
+  return {};
+}
+
+/// A device tells of a fault when it is waited for, whichever step it was in.
+Result<void> Launcher::launchAlone(std::size_t index) {
+  if (Result<void> launched = launch(index); !launched) return launched;
+  if (Result<void> done = wait(); !done) return stepError(stepOf(index), done.error().message);
+  return {};
+}
+
+Result<void> Launcher::launchEach() {
+  for (std::size_t i = 0; i < m_launches.size(); ++i)
+    if (Result<void> launched = launch(i); !launched) return launched;
+  return {};
+}
+
+Result<RunOutcome> Launcher::cancelled() {
+  if (Result<void> done = wait(); !done) return done.error();
+  return RunOutcome::Cancelled;
+}
+
+void Launcher::record() {
+  if (std::exchange(m_hasTriedToRecord, true) || !m_replays || m_launches.size() < kFewestRecorded) return;
+  Result<std::unique_ptr<RecordedLaunches>> recorded = m_backend.record([this] { return launchEach(); });
+  if (!recorded)
+    m_launching = "step by step: " + recorded.error().message;
+  else if (m_recording = std::move(*recorded); m_recording)
+    m_launching = "recorded and replayed";
+}
+
+bool Launcher::isHostApart() const { return m_recording || (m_replays && m_launches.size() < kFewestRecorded); }
+
+Result<RunOutcome> Launcher::launchSteps(const std::stop_token& cancel) {
+  if (m_recording) {
+    if (cancel.stop_requested()) return cancelled();
+    const HostSpan noted(m_notes, m_notesSince, -1);
+    if (Result<void> launched = attempt([&] { m_recording->launch(); }); !launched) return launched.error();
+    return RunOutcome::Completed;
+  }
+  for (std::size_t i = 0; i < m_launches.size(); ++i) {
+    if (cancel.stop_requested()) return cancelled();
+    if (Result<void> launched = m_trustsSteps ? launch(i) : launchAlone(i); !launched) return launched.error();
+  }
+  return RunOutcome::Completed;
+}
+
+Result<RunOutcome> Launcher::launchAll(const std::stop_token& cancel) {
+  const Clock::time_point start = Clock::now();
+  Result<RunOutcome> launched = launchSteps(cancel);
+  m_launchNs = std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+  return launched;
+}
+
+Result<RunOutcome> Launcher::launchAndWait(const std::stop_token& cancel) {
+  Result<RunOutcome> launched = launchAll(cancel);
+  if (!launched || *launched == RunOutcome::Cancelled) return launched;
+  if (Result<void> done = wait(); !done) return done.error();
+  return RunOutcome::Completed;
+}
+
+void Launcher::beginNotes() {
+  m_notes.clear();
+  m_notes.reserve(m_launches.size());
+  m_notesSince = Clock::now();
+}
+
+}  // namespace fuseline

@@ -1,0 +1,151 @@
+// Places, fills and reads the tensors of a plan on a device.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/plan_memory.h"
+
+#include "core/runtime/attempt.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+std::vector<std::string> tensorNames(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const PlanTensor& tensor : plan.tensors) names.push_back(tensor.name);
+  return names;
+}
+
+Error unknownTensor(std::string_view name, const Plan& plan) {
+  return {fmt::format("{}: the plan has no tensor of this name; the nearest is \"{}\".", name,
+                      nearest(name, tensorNames(plan)))};
+}
+
+/// Kernels may rely on the alignment that a plan gives all of its tensors.
+bool isAligned(const std::byte* data) {
+  constexpr std::uintptr_t kAlignment = 64;
+  return reinterpret_cast<std::uintptr_t>(data) % kAlignment == 0;
+}
+
+Result<void> checkBuffer(const PlanTensor& wanted, const ResultBuffer& buffer) {
+  if (!isResult(wanted.role))
+    return Error{
+        fmt::format("{}: a buffer was given for it, but it is no result of the pipeline; buffers are for "
+                    "outputs and for gradients of inputs and parameters.",
+                    wanted.name)};
+  if (buffer.spec != wanted.spec)
+    return Error{fmt::format("{}: the buffer given is {}, but the result is {}.", wanted.name, toString(buffer.spec),
+                             toString(wanted.spec))};
+  if (wanted.spec.bytes() > 0 && (!buffer.data || !isAligned(buffer.data)))
+    return Error{fmt::format("{}: the buffer given must begin at a multiple of 64 bytes, but begins at address {}.",
+                             wanted.name, fmt::ptr(buffer.data))};
+  return {};
+}
+
+Result<void> checkBinding(const PlanTensor& wanted, const Tensor* given) {
+  if (!given)
+    return Error{fmt::format("{}: no tensor was given for it; {} is expected.", wanted.name, toString(wanted.spec))};
+  if (given->spec != wanted.spec)
+    return Error{fmt::format("{}: the tensor given is {}, but the pipeline needs {}.", wanted.name,
+                             toString(given->spec), toString(wanted.spec))};
+  return {};
+}
+
+}  // namespace
+
+bool isResult(TensorRole role) {
+  return role == TensorRole::Output || role == TensorRole::InputGradient || role == TensorRole::ParameterGradient ||
+         role == TensorRole::MainGradient;
+}
+
+bool isBound(TensorRole role) {
+  return role == TensorRole::Input || role == TensorRole::Parameter || role == TensorRole::OutputGradient ||
+         role == TensorRole::MainGradient || role == TensorRole::QuantizerState;
+}
+
+Result<void> PlanMemory::place(std::span<const ResultBuffer> buffers) {
+  for (const ResultBuffer& buffer : buffers) {
+    const int tensor = m_plan.findTensor(buffer.tensor);
+    if (tensor < 0) return unknownTensor(buffer.tensor, m_plan);
+    const PlanTensor& wanted = m_plan.tensors[static_cast<std::size_t>(tensor)];
+    if (Result<void> fits = checkBuffer(wanted, buffer); !fits) return fits;
+    if (!m_given.emplace(wanted.storage, buffer.data).second)
+      return Error{fmt::format("{}: a buffer was given for it or for a tensor that is the same memory; give one.",
+                               buffer.tensor)};
+  }
+  return {};
+}
+
+/// Of both together, which an allocation of one would not tell.
+Result<void> PlanMemory::checkFree(std::size_t workspaceBytes) const {
+  const auto kernelBytes = static_cast<std::int64_t>(workspaceBytes);
+  const std::optional<std::int64_t> free = m_backend.freeBytes();
+  if (!free || m_plan.peakBytes() + kernelBytes <= *free) return {};
+  return Error{
+      fmt::format("{}: the plan wants {} of memory and its kernels {} beside it, and {} are free. Make the "
+                  "pipeline smaller, or end what else runs on the device.",
+                  m_backend.device().id, formatBytes(m_plan.peakBytes()), formatBytes(kernelBytes), formatBytes(*free)),
+      ErrorKind::RunFailed};
+}
+
+Result<void> PlanMemory::allocate(std::size_t workspaceBytes) {
+  if (Result<void> fits = checkFree(workspaceBytes); !fits) return fits;
+  const auto planBytes = static_cast<std::size_t>(m_plan.peakBytes());
+  Result<std::unique_ptr<DeviceMemory>> memory = m_backend.allocate(std::max<std::size_t>(1, planBytes));
+  if (!memory) return memory.error();
+  m_memory = std::move(*memory);
+  if (m_plan.hostBytes == 0) return {};
+  Result<std::unique_ptr<DeviceMemory>> host = m_backend.allocateOnHost(static_cast<std::size_t>(m_plan.hostBytes));
+  if (!host) return host.error();
+  m_hostMemory = std::move(*host);
+  return {};
+}
+
+Result<void> PlanMemory::upload(const NamedTensors& bindings) {
+  std::unordered_map<std::string_view, const Tensor*> byName;
+  for (const auto& [name, tensor] : bindings) byName.emplace(name, &tensor);
+  for (std::size_t index = 0; index < m_plan.tensors.size(); ++index) {
+    const PlanTensor& wanted = m_plan.tensors[index];
+    if (!isBound(wanted.role)) continue;
+    const auto found = byName.find(wanted.name);
+    const Tensor* given = found == byName.end() ? nullptr : found->second;
+    if (Result<void> fits = checkBinding(wanted, given); !fits) return fits;
+    std::byte* const target = address(static_cast<int>(index));
+    if (!target) continue;
+    if (Result<void> copied = attempt([&] { m_backend.upload(target, given->data); }); !copied) return copied;
+  }
+  return {};
+}
+
+std::byte* PlanMemory::address(int tensor) const {
+  const PlanTensor& planned = m_plan.tensors[static_cast<std::size_t>(tensor)];
+  if (planned.spec.bytes() == 0 || planned.storage < 0) return nullptr;
+  if (const auto given = m_given.find(planned.storage); given != m_given.end()) return given->second;
+  const Storage& storage = m_plan.storages[static_cast<std::size_t>(planned.storage)];
+  return (storage.isOnHost ? m_hostMemory : m_memory)->data() + storage.offset;
+}
+
+Result<Tensor> PlanMemory::read(std::string_view tensorName) const {
+  const int index = m_plan.findTensor(tensorName);
+  if (index < 0) return unknownTensor(tensorName, m_plan);
+  Tensor tensor = Tensor::zeros(m_plan.tensors[static_cast<std::size_t>(index)].spec);
+  const std::byte* const source = address(index);
+  if (!source) return tensor;
+  if (m_plan.tensors[static_cast<std::size_t>(index)].role == TensorRole::Offloaded) {
+    std::memcpy(tensor.data.data(), source, tensor.data.size());
+    return tensor;
+  }
+  if (Result<void> copied = attempt([&] { m_backend.download(tensor.data, source); }); !copied) return copied.error();
+  return tensor;
+}
+
+}  // namespace fuseline
