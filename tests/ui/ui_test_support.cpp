@@ -21,7 +21,7 @@ bool waitForAnalysis(Session& session) {
 Fixture::Fixture(const std::string& text, const QStringList& workerCommand)
     : session(SessionSettings{.workerCommand = workerCommand}), window(session, theme, Persistence::None) {
   theme.apply(ThemeChoice::Light);
-  window.resize(1400, 900);
+  window.resize(1400, 880);
   window.show();
   session.openText(text, QStringLiteral("test"));
   waitForAnalysis(session);
@@ -51,8 +51,6 @@ RunRecord measuredRun(StepTiming timing) {
 }
 
 OpenedRun::OpenedRun(const RunRecord& record, const QString& pane) : Fixture(residualPipeline(false)) {
-  window.resize(1400, 800);
-  window.show();
   const auto path = folder / "small.fuserun";
   isOpen = saveRunRecord(record, path).hasValue() && window.openFile(toQt(path.string())) && waitForAnalysis(session) &&
            window.showPane(pane) && QTest::qWaitForWindowExposed(&window);
