@@ -151,7 +151,7 @@ void TimelineNotesTest::lanesMakeRoomAboveTheTracks() {
 void TimelineNotesTest::tracksScrollBelowTheLanes() {
   OpenedTimeline f(tracedRun());
   QVERIFY(f.isOpen);
-  f.window.resize(1400, 640);
+  resizePane(f.window.timeline(), {1400, 170});
   f.session.setStretchNote({.variant = "fused", .startNs = 0, .endNs = 1, .text = "a"});
   f.view().arrange([](TimelineStack& stack) {
     for (const std::size_t track : {0, 1}) stack.setPinned(track, true);

@@ -252,7 +252,7 @@ void TimelineTracksTest::whatIsHiddenIsNeitherCurrentNorInTheArea() {
 void TimelineTracksTest::pinnedTrackAndRulerStayWhileScrolling() {
   OpenedTimeline f(tracedRun());
   QVERIFY(f.isOpen);
-  f.window.resize(1400, 640);
+  resizePane(f.window.timeline(), {1400, 170});
   f.view().arrange([](TimelineStack& stack) { stack.setPinned(0, true); });
   auto* area = f.window.timeline().findChild<QScrollArea*>();
   QTest::qWait(0);

@@ -232,13 +232,13 @@ void TimingsTest::theKeyboardChoosesAndSorts() {
 void TimingsTest::theFirstColumnGivesWayAndOthersScroll() {
   Table table;
   QVERIFY(table.isOpen);
-  table.panel().resize(2000, 300);
+  resizePane(table.panel(), {2000, 300});
   QCOMPARE(table.header().length(), table.view().viewport()->width());
-  table.panel().resize(500, 300);
+  resizePane(table.panel(), {500, 300});
   QVERIFY(table.header().length() > table.view().viewport()->width());
   QVERIFY(table.isShown(Column::BandwidthColumn));
   table.header().resizeSection(Column::OpColumn, 77);  // as a hand does
-  table.panel().resize(2000, 300);
+  resizePane(table.panel(), {2000, 300});
   QCOMPARE(table.header().sectionSize(Column::OpColumn), 77);
 }
 

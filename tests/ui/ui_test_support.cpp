@@ -10,6 +10,7 @@
 #include <QCoreApplication>
 #include <QNativeGestureEvent>
 #include <QPointingDevice>
+#include <QScrollArea>
 #include <QSettings>
 
 namespace fuseline::ui {
@@ -21,7 +22,7 @@ bool waitForAnalysis(Session& session) {
 Fixture::Fixture(const std::string& text, const QStringList& workerCommand)
     : session(SessionSettings{.workerCommand = workerCommand}), window(session, theme, Persistence::None) {
   theme.apply(ThemeChoice::Light);
-  window.resize(1400, 880);
+  window.resize(1400, 900);
   window.show();
   session.openText(text, QStringLiteral("test"));
   waitForAnalysis(session);
@@ -61,6 +62,13 @@ void dragMouse(QWidget* viewport, QPoint from, QPoint to) {
   QTest::mousePress(viewport, Qt::LeftButton, {}, from);
   for (int step = 1; step <= 4; ++step) QTest::mouseMove(viewport, from + (to - from) * step / 4);
   QTest::mouseRelease(viewport, Qt::LeftButton, {}, to);
+}
+
+void resizePane(QWidget& pane, QSize size) {
+  auto* area = qobject_cast<QScrollArea*>(pane.parentWidget()->parentWidget());
+  QVERIFY(area);
+  area->setWidgetResizable(false);
+  pane.resize(size);
 }
 
 void pinch(QWidget& widget, QPointF position, double factor) {

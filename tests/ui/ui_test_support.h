@@ -120,6 +120,9 @@ struct OpenedRun : Fixture {
   bool isOpen = false;
 };
 
+/// Gives a pane this size, however much room its dock has.
+void resizePane(QWidget& pane, QSize size);
+
 /// Two fingers on a touchpad over a widget; factor: above 1 they move apart.
 void pinch(QWidget& widget, QPointF position, double factor);
 
