@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # Checks that no source includes what its layer must not know. Prints every offence with file, line and rule.
 # SPDX-License-Identifier: Apache-2.0
-"""check_layers.py ROOT: exit status 1 when the tree at ROOT breaks the dependency rule."""
+"""check_layers.py ROOT: exit status 1 when the tree at ROOT breaks the dependency rule, or when the picture of core's
+folders in resources/guide/contributing.md is not the one that the includes give. check_layers.py ROOT --draw prints it."""
 
 import pathlib
 import re
@@ -117,8 +118,49 @@ def check(root):
     return offences, num_includes
 
 
+def core_includes(root):
+    """For each folder of core the folders that it includes, read off the includes."""
+    known = {folder: set() for folder in CORE_ORDER}
+    for source, path in sources(root):
+        here = folder_of("core", source)
+        if here in known:
+            known[here] |= {folder_of("core", included) for _, _, included in includes(path)} & known.keys() - {here}
+    return known
+
+
+def without_detours(known):
+    """known without the arrows that a chain of other arrows implies."""
+    reached = {}
+    for folder, included in known.items():  # in the order of core, so that lower folders are there
+        reached[folder] = included.union(*(reached[other] for other in included))
+    return {
+        folder: included - set().union(*(reached[other] for other in included))
+        for folder, included in known.items()
+    }
+
+
+def picture(root):
+    """Core's folders as a Mermaid flowchart; an arrow points from a folder to one that it includes."""
+    arrows = without_detours(core_includes(root))
+    lines = [f"  {folder} --> {other}" for folder in reversed(CORE_ORDER) for other in sorted(arrows[folder], key=CORE_ORDER.index)]
+    return "\n".join(["```mermaid", "flowchart TD", *lines, "```"])
+
+
+def picture_offences(root):
+    page = root / "resources/guide/contributing.md"
+    if page.exists() and picture(root) not in page.read_text(encoding="utf-8"):
+        return [f"{page.relative_to(root)}: the picture of core is not that of its includes; replace it by the output of "
+                "tests/architecture/check_layers.py . --draw"]
+    return []
+
+
 def main():
-    offences, num_includes = check(pathlib.Path(sys.argv[1]))
+    root = pathlib.Path(sys.argv[1])
+    if "--draw" in sys.argv:
+        print(picture(root))
+        return 0
+    offences, num_includes = check(root)
+    offences += picture_offences(root)
     print("\n".join(offences))
     print(f"{num_includes} includes, {len(offences)} against the dependency rule.")
     return 1 if offences or num_includes == 0 else 0

@@ -30,6 +30,16 @@ class Layers(unittest.TestCase):
     def offences(self, source, include):
         return in_tree(check_layers.check, {source: HEAD + f"#include {include}\n"})
 
+    def test_draws_folders_without_arrows_that_others_imply(self):
+        files = {
+            "core/tensor/a.h": HEAD + '#include "core/support/a.h"\n',
+            "core/graph/a.h": HEAD + '#include "core/support/a.h"\n#include "core/tensor/a.h"\n',
+            "resources/guide/contributing.md": "an old picture\n",
+        }
+        drawn = in_tree(lambda root: (check_layers.picture(root).splitlines(),), files)
+        self.assertEqual(["```mermaid", "flowchart TD", "  graph --> tensor", "  tensor --> support", "```"], drawn)
+        self.assertEqual(1, len(in_tree(lambda root: (check_layers.picture_offences(root),), files)))
+
     def assert_refused(self, source, include, words):
         found = self.offences(source, include)
         self.assertEqual(1, len([line for line in found if words in line]), found)
