@@ -141,8 +141,8 @@ struct GpuRow {
   double stepwiseLaunchNs = 0.0;
   double fusedGflops = 0.0;
   double fusedGBps = 0.0;
-  double roofShare = 0.0;  // the least time that the roofs allow the fused plan, over its time; 0: no roofs
-  double ceiling = 0.0;    // the speed-up if both plans took the least time that the roofs allow
+  double roofShare = 0.0;  // the fused plan's least time by the measured peaks, over its time; 0: no peaks
+  double ceiling = 0.0;    // the speed-up if both plans took their least time
 };
 
 GpuRow rowOf(const GpuResult& result, const DeviceRoofs& roofs) {
@@ -253,7 +253,7 @@ void printTable(const std::vector<GpuResult>& results, const DeviceRoofs& roofs,
                {"launch us"},
                {"stepwise us"},
                {"TFLOP/s"},
-               {"of roof"},
+               {"of limit"},
                {"ceiling"}});
   std::string pipeline;
   for (const GpuResult& result : results) {
@@ -265,8 +265,9 @@ void printTable(const std::vector<GpuResult>& results, const DeviceRoofs& roofs,
   if (roofs.copyGBps > 0.0) context.out << roofsText(roofs, device.name) << "\n";
   context.out << "\n" << table.toString(context.hasColour);
   context.out << "\nMedians of rounds that interleave all. stepwise: the fused plan launched step by step. launch and "
-                 "\nstepwise us: the host's time until all is launched. ~ marks a speed-up that could be chance.\n"
-                 "of roof: the least time that the roofs allow the fused plan, over its time. ceiling: the speed-up if "
+                 "\nstepwise us: the host's time until all is launched. ~ marks a speed-up that is not significant.\n"
+                 "of limit: the least time that the measured peaks allow the fused plan, over its time. ceiling: the "
+                 "speed-up if "
                  "both \nplans took that time, by the model of their traffic and arithmetic; ! where the measured one "
                  "is not within "
                  "5 % \nof it.\n"
@@ -287,7 +288,7 @@ void printResults(const BenchOptions& options, const std::vector<GpuResult>& res
   printJson(context, suite);
 }
 
-/// Devices that stand for others have no roofs; their cases are measured all the same.
+/// Devices that stand for others have no measured peaks; their cases are measured too.
 WithRoofs<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, Backend& backend, const std::string& device,
                                           JsonLines& lines, const Context& context, const std::stop_token& cancel) {
   const auto measure = [&](const DeviceRoofs& roofs) {
@@ -320,7 +321,7 @@ Json gpuBenchRow() {
        {"stepwiseLaunchNs", schema::number("The same, step by step.")},
        {"fusedGflops", schema::number("Rate of the fused plan, in GFLOP/s.")},
        {"fusedGBps", schema::number("Rate of its minimum traffic, in GB/s.")},
-       {"roofShare", schema::orNull(schema::number("The least time by the roofs, over the fused plan's."))},
+       {"roofShare", schema::orNull(schema::number("The least time by the measured peaks, over the fused plan's."))},
        {"ceiling", schema::orNull(schema::number("The speed-up if both plans took the least time."))},
        {"meetsCeiling", schema::orNull(schema::flag("Within 5 % of it."))}});
   return schema::object({{"pipeline", schema::text("A template.")},

@@ -1,4 +1,4 @@
-// Suite "ops" of fuseline bench: every basic op alone, forward and backward, as a share of the roofs measured in the
+// Suite "ops" of fuseline bench: every basic op alone, forward and backward, as a share of the peaks measured in the
 // same run; on a GPU also what moves data in layers, fused and quantized.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/bench_suites.h"
@@ -199,7 +199,7 @@ void printTable(const std::vector<OperationRow>& rows, const DeviceRoofs& roofs,
   const bool isCpu = isOnCpu(backend);
   context.out << roofsText(roofs, backend.device().name) << "\n\n";
   Table table(
-      {{"op", Align::Left}, {"dtype", Align::Left}, {"ms"}, {"± %"}, {"n"}, {"GB/s"}, {"GFLOP/s"}, {"of roof"}});
+      {{"op", Align::Left}, {"dtype", Align::Left}, {"ms"}, {"± %"}, {"n"}, {"GB/s"}, {"GFLOP/s"}, {"of limit"}});
   std::string title;
   for (const OperationRow& row : rows) {
     if (titleOf(row.what) != title) table.addHeading(titleOf(row.what));
@@ -207,9 +207,10 @@ void printTable(const std::vector<OperationRow>& rows, const DeviceRoofs& roofs,
     addRow(table, row);
   }
   context.out << table.toString(context.hasColour);
-  context.out << "\nof roof: the least time that the roofs allow, over the time. Bytes are the least traffic; "
-              << markText(isCpu) << "\n"
-              << (startsCold ? "The caches were filled with other data before every run.\n" : "");
+  context.out
+      << "\nof limit: the least time that the measured peaks allow, over the time. Bytes are the least traffic; "
+      << markText(isCpu) << "\n"
+      << (startsCold ? "The caches were filled with other data before every run.\n" : "");
   printReasons(rows, context);
 }
 
@@ -254,23 +255,24 @@ Result<void> checkOnly(const std::string& name) {
 }  // namespace
 
 Json operationBenchRow() {
-  return schema::object({{"op", schema::text("The basic op, or the layer.")},
-                         {"N", schema::integer("Columns.")},
-                         {"dtype", schema::choice({"f32", "bf16"})},
-                         {"recipe", schema::text("Recipe of a layer.")},
-                         {"step", schema::text("Name of the step in the plan.")},
-                         {"phase", schema::choice({"forward", "backward"})},
-                         {"isView", schema::flag("Nothing runs.")},
-                         {"rounds", schema::integer("Measured.")},
-                         {"medianNs", schema::number("Median time of the step.")},
-                         {"spreadPercent", schema::number("Half the interquartile range over the median.")},
-                         {"bytes", schema::integer("The least traffic.")},
-                         {"flops", schema::integer("Operations of the step.")},
-                         {"roofShare", schema::number("The least time that the roofs allow, over the time.")},
-                         {"reason", schema::text("Reason for a share below one half; else empty.")},
-                         {"meets", schema::orNull(schema::flag(
-                                       "Half of the roof; on a GPU 0.85 of it, 0.75 where copies are quantized, 0.9 of "
-                                       "products. Null: a view."))}});
+  return schema::object(
+      {{"op", schema::text("The basic op, or the layer.")},
+       {"N", schema::integer("Columns.")},
+       {"dtype", schema::choice({"f32", "bf16"})},
+       {"recipe", schema::text("Recipe of a layer.")},
+       {"step", schema::text("Name of the step in the plan.")},
+       {"phase", schema::choice({"forward", "backward"})},
+       {"isView", schema::flag("Nothing runs.")},
+       {"rounds", schema::integer("Measured.")},
+       {"medianNs", schema::number("Median time of the step.")},
+       {"spreadPercent", schema::number("Half the interquartile range over the median.")},
+       {"bytes", schema::integer("The least traffic.")},
+       {"flops", schema::integer("Operations of the step.")},
+       {"roofShare", schema::number("The least time that the measured peaks allow, over the time.")},
+       {"reason", schema::text("Reason for a share below one half; else empty.")},
+       {"meets",
+        schema::orNull(schema::flag("Half of the limit; on a GPU 0.85 of it, 0.75 where copies are quantized, 0.9 of "
+                                    "GEMMs. Null: a view."))}});
 }
 
 Result<int> benchOperations(const BenchOptions& options, Context& context) {

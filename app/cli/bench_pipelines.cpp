@@ -1,4 +1,4 @@
-// Suite "cpu" of fuseline bench: the examples at three sizes, fused against unfused, with the machine's roofs measured
+// Suite "cpu" of fuseline bench: the examples at three sizes, fused against unfused, with the machine's peaks measured
 // in the same run.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/bench_suites.h"
@@ -57,8 +57,8 @@ struct BenchRow {
   SampleStats fused;
   RatioStats speedup;
   double fusedGflops = 0.0;
-  double roofShare = 0.0;  // the least time that the roofs allow, over the fused plan's time
-  double gemmShare = 0.0;  // the products of the unfused plan, over the peak of their dtype
+  double roofShare = 0.0;  // the least time by the measured peaks, over the fused plan's time
+  double gemmShare = 0.0;  // the GEMMs of the unfused plan, over the peak of their dtype
 };
 
 std::vector<BenchSize> sizesOf(const std::string& pipeline, bool isQuick) {
@@ -202,7 +202,7 @@ void printTable(const BenchReport& report, Context& context) {
                {"n"},
                {"speed-up"},
                {"GFLOP/s"},
-               {"of roof"},
+               {"of limit"},
                {"GEMM of peak"}});
   std::string pipeline;
   for (const BenchRow& row : report.rows) {
@@ -211,8 +211,9 @@ void printTable(const BenchReport& report, Context& context) {
     addRow(table, row);
   }
   context.out << table.toString(context.hasColour);
-  context.out << "\nof roof: the least time that the roofs allow the fused steps, over their time. GEMM of peak: the "
-                 "\nunfused plan's products over the peak of their dtype. ~ marks a speed-up that could be chance.\n";
+  context.out
+      << "\nof limit: the least time that the measured peaks allow the fused steps, over their time. GEMM of peak: the "
+         "\nunfused plan's GEMMs over the peak of their dtype. ~ marks a speed-up that is not significant.\n";
 }
 
 }  // namespace

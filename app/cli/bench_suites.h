@@ -50,8 +50,8 @@ struct WithRoofs {
   T result;
 };
 
-/// Roofs are measured before and after: on a shared machine one of the two may be disturbed. Measurements in
-/// between is not given up where the device fails in it. `measure` gets the roofs measured before.
+/// Peaks are measured before and after: on a shared machine one of the two may be disturbed. A device that fails in
+/// between loses no measurement. `measure` gets the peaks measured before.
 template <class T, class Measure>
 Result<WithRoofs<T>> measureWithRoofs(Backend& backend, const Measure& measure) {
   const Result<DeviceRoofs> before = backend.measureRoofs();

@@ -98,7 +98,7 @@ Result<void> checkNames(const Graph& graph, const std::vector<CapturableTensor>&
 void addCaptureOptions(CLI::App& verb, CaptureOptions& options) {
   verb.add_option(
           "--capture", options.names,
-          "Also: runs the last of --variants once more, the fused plan, and prints statistics of these tensors, or of "
+          "Also: runs the last of --variants (the fused plan) again, and prints statistics of these tensors, or of "
           "all of an op")
       ->type_name("NAME[,NAME...]")
       ->delimiter(',')

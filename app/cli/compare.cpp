@@ -271,7 +271,7 @@ void addCompareVerb(CLI::App& app, Context& context) {
   verb->add_option(
           "--fail-if", options->gates,
           "Such as \"median>+5%\" or \"speedup<-5%\"; of median, unfused, speedup, peak, saved, launches, step. "
-          "A change that could be chance does not fail")
+          "A change that is not statistically significant does not fail")
       ->type_name("GATE")
       ->allow_extra_args(false);
   verb->add_option("--report", options->report, "Also writes NEW as a page, with the comparison in it")

@@ -127,10 +127,11 @@ std::string comparisonTable(const RunComparison& comparison, bool hasColour) {
 
 std::string comparisonLegend(const RunComparison& comparison) {
   if (comparison.isPaired)
-    return "Medians. Both took turns in the same rounds, and changes are of each round. ~ marks a change that could be "
-           "chance.\n";
-  return "Medians. ~ marks a change that could be chance within the runs. Both were measured at their own time: what "
-         "changed on the machine in between looks like a change of the program. speedup is free of that.\n";
+    return "Medians. Both took turns in the same rounds, and changes are of each round. ~ marks a change that is "
+           "not significant.\n";
+  return "Medians. ~ marks a change that is not significant within the runs. The runs were not interleaved: a change "
+         "of the "
+         "machine in between looks like a change of the program. Only speedup is free of that.\n";
 }
 
 /// "2 steps new, 1 gone."; empty: none.

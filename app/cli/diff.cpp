@@ -53,7 +53,7 @@ Result<OpenedPipeline> open(const DiffOptions& options, const std::string& file,
   return pipeline;
 }
 
-// ---- Both pipelines, measured in turns.
+// ---- Both pipelines, measured interleaved.
 
 std::string nameOfPipeline(const std::string& file) { return std::filesystem::path(file).stem().string(); }
 
@@ -117,8 +117,8 @@ std::string plansText(const Difference& difference, bool hasColour) {
   if (difference.plans.empty()) return "The fused plans have the same steps.\n";
   std::string text;
   for (const PlanListDifference& each : difference.plans) {
-    text += styled(fmt::format("fused plan, {}", each.list == "handOvers" ? "hand-overs" : each.list), Style::Bold,
-                   hasColour) +
+    text += styled(fmt::format("fused plan, {}", each.list == "handOvers" ? "quantized outputs" : each.list),
+                   Style::Bold, hasColour) +
             "\n";
     for (const PlanLine& line : each.lines)
       text += styled(wrappedLines(fmt::format("  {} {}", line.mark, visibleText(line.text)), 4), styleOf(line.mark),
@@ -225,8 +225,8 @@ Result<void> checkOptions(const DiffOptions& options) {
   if (!options.measuredFiles.empty())
     return Error{"--measured: the figures of a run hold for its own pipeline, and two are compared.", ErrorKind::Usage};
   if (options.measures && options.ranks > 1)
-    return Error{fmt::format("--ranks {}: what is measured runs as one rank, and so would not be the plan that is "
-                             "shown. Leave out --measure or --ranks.",
+    return Error{fmt::format("--ranks {}: --measure runs the plan of one rank, which is not the plan shown. Leave out "
+                             "--measure or --ranks.",
                              options.ranks),
                  ErrorKind::Usage};
   return {};
@@ -283,10 +283,10 @@ void addDiffVerb(CLI::App& app, Context& context) {
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
   verb->add_flag("--measure", options->measures,
-                 "Runs the fused plans of both in turns, so that what else the machine does meets them alike");
+                 "Runs the fused plans of both, interleaved, so that other load on the machine affects both alike");
   verb->add_option("--fail-if", options->gates,
                    "With --measure: exits 5, such as \"median>+5%\"; of median, peak, saved, launches, step. A change "
-                   "that could be chance does not fail")
+                   "that is not statistically significant does not fail")
       ->type_name("GATE")
       ->allow_extra_args(false);
   addSpecOptions(*verb, options->spec, SpecGroup::Measuring);

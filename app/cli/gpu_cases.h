@@ -10,7 +10,7 @@
 
 namespace fuseline::cli {
 
-/// Of a layer.
+/// Size of a layer.
 struct GpuSize {
   std::string name;
   std::int64_t M = 0;  // rows

@@ -46,7 +46,7 @@ void addVerbs(CLI::App& app, cli::Context& context) {
   cli::addWorkerVerb(app, context);
 }
 
-/// A full disk, or a descriptor that is closed. Who closes a pipe ends the program before.
+/// A full disk, or a descriptor that is closed. A closed pipe ends the program earlier.
 int flushed(std::ostream& out, int exitCode) {
   if (out.flush() || exitCode != 0) return exitCode;
   std::cerr << "fuseline: standard output cannot be written; what was printed is not complete.\n";
@@ -62,7 +62,7 @@ int refuseVerb(const CLI::App& app, const std::string& name) {
   return static_cast<int>(ErrorKind::Usage);
 }
 
-/// What CLI11 did not expect of a verb: a misspelt option, or one argument too many.
+/// An argument that CLI11 did not expect after a verb: a misspelt option, or one argument too many.
 std::string unexpected(const CLI::App& verb, const std::string& argument) {
   if (!argument.starts_with("-")) return fmt::format("'{}' is one argument too many.", argument);
   const std::string name = argument.substr(0, argument.find('='));

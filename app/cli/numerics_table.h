@@ -8,8 +8,8 @@
 
 namespace fuseline::cli {
 
-/// What quantization lost of each tensor, how far every result is from float32 and the fused run from the unfused one,
-/// and where NaN or infinity came from. Fits 120 columns.
+/// The quantization error of each tensor, the distance of each result from float32 and of the fused run from the
+/// unfused one, and the origin of NaN and infinity. Fits 120 columns.
 std::string numericsTable(const NumericsReport& report, bool hasColour);
 
 }  // namespace fuseline::cli

@@ -1,5 +1,5 @@
-// Writes the pipelines of suite "ops". Tensors are beyond the last-level cache, so that the roof of a step that moves
-// data is memory.
+// Writes the pipelines of suite "ops". Tensors are beyond the last-level cache, so that memory limits a step that moves
+// data.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/operation_cases.h"
 
@@ -25,7 +25,7 @@ constexpr std::int64_t kThinCols = 128;
 
 struct Extent {
   std::int64_t inputBytes;
-  /// A product is measured on fewer rows: it is far from the memory's roof then too.
+  /// A GEMM is measured on fewer rows: memory does not limit it then either.
   std::int64_t productRows;
 };
 

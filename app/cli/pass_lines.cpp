@@ -9,7 +9,7 @@ namespace {
 constexpr double kMemoryShare = 0.85;
 /// Also of those who quantize what they make: transposed copies are written across rows.
 constexpr double kQuantizingShare = 0.75;
-/// The roof is a product of 8192 x 8192 x 8192; how near an algorithm is to the best of all, bench_cuda_products says.
+/// The measured peak is a GEMM of 8192 x 8192 x 8192; bench_cuda_products shows how near an algorithm is to the best.
 constexpr double kProductShare = 0.90;
 constexpr double kCeilingShare = 0.95;
 constexpr double kTraceCost = 0.02;

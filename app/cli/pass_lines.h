@@ -7,11 +7,11 @@
 
 namespace fuseline::cli {
 
-/// The share of a step's time that its least time by the measured roofs is to be. isMemoryBound: the nearer roof is
-/// that of memory.
+/// The wanted share of a step's time that its least time by the measured peaks takes. isMemoryBound: memory is its
+/// limit.
 double wantedShare(const StepRecord& step, bool isMemoryBound);
 
-/// Is a fused plan's speed-up within 5 % of the one that the roofs allow? ceiling: above 0.
+/// Is a fused plan's speed-up within 5 % of the one that the measured peaks allow? ceiling: above 0.
 bool isNearCeiling(const RatioStats& speedup, double ceiling);
 
 /// Does a trace make a run at most 2 % longer? Nanoseconds, the plain one above 0.

@@ -27,7 +27,7 @@ namespace {
 
 Error usageError(std::string message) { return {std::move(message), ErrorKind::Usage}; }
 
-/// What tensor cores of an architecture can do; a device that runs the pipeline asks its library.
+/// Recipes that the tensor cores of an architecture multiply; a device that runs the pipeline asks its library.
 Result<void> checkArchitecture(const PipelineOptions& options, const std::optional<Recipe>& recipe) {
   if (!recipe || !isPlannedArchitecture(options.spec.device)) return {};
   const ComputeCapability capability = *parseCapability(options.spec.device);
@@ -46,7 +46,7 @@ Result<void> checkSymbols(const PipelineDocument& document, const RunSpec& setti
   return {};
 }
 
-/// What a file says may have outlived its op; what is typed should mean something.
+/// A switch in a file may have outlived its op; a switch on the command line must match one.
 Result<void> checkSwitches(const RuleSwitches& switches, const Analysis& analysis) {
   if (hasErrors(analysis.lowered.diagnostics)) return {};
   for (const auto& [option, entries] : {std::pair("--without", &switches.without), std::pair("--with", &switches.with)})
@@ -190,7 +190,7 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
 
 void addRanksOption(CLI::App& verb, PipelineOptions& options) {
   verb.add_option("--ranks", options.ranks,
-                  "Plans fusions for so many tensor-parallel ranks; sizes stay those of the whole layers")
+                  "Number of tensor-parallel ranks to plan for; sizes stay those of the whole layers")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();

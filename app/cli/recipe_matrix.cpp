@@ -150,7 +150,8 @@ std::string matrixTable(const std::vector<MatrixRow>& rows, bool hasColour) {
 
 constexpr std::string_view kLegend =
     "Medians of interleaved rounds; ± is half the interquartile range. of {}: the fused time over that of its row, "
-    "less than 1x is faster; ~ marks a ratio that could be chance. linears: how many the recipe quantizes. Errors are "
+    "less than 1x is faster; ~ marks a ratio that is not significant. linears: number of linears that the recipe "
+    "quantizes. Errors are "
     "against the same pipeline in float32. On a CPU formats are emulated: the times are not those of tensor cores.\n";
 
 std::string notes(const std::vector<MatrixRow>& rows) {

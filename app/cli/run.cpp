@@ -153,7 +153,7 @@ Result<TensorChoice> chooseToCapture(const PipelineRun& run, const RunOptions& o
   return choice;
 }
 
-/// Of the plan that --capture would take them from.
+/// The tensors of the plan that --capture would read.
 Result<int> listCapturable(const RunOptions& options, Context& context) {
   const Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
@@ -178,7 +178,7 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const F
   return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile);
 }
 
-/// What cannot be written should not be measured first.
+/// A run whose files cannot be written is refused before it is measured.
 Result<void> checkFiles(const RunOptions& options) {
   VerbFiles files{.read = filesRead(options),
                   .written = {{"-o", options.recordFile},
@@ -238,7 +238,7 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
                     context, cancel);
 }
 
-/// What could be found, and why the rest could not: times that were measured are not lost for that.
+/// Findings after the rounds. A finding that fails gives its reason; measured times are kept.
 Result<void> look(const PipelineRun& run, TensorChoice choice, const std::vector<NumericsGate>& gates,
                   const RunOptions& options, const std::stop_token& cancel, Findings& found) {
   if (Result<void> looked = lookAtNumerics(run, options, cancel, found); !looked) return looked;
@@ -288,7 +288,7 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
       ->type_name("TEXT");
   verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")
       ->type_name("IN.safetensors");
-  verb.add_option("--dump", options.dumpFile, "Runs once more and writes every tensor")->type_name("OUT.safetensors");
+  verb.add_option("--dump", options.dumpFile, "Runs again and writes every tensor")->type_name("OUT.safetensors");
   verb.add_option("--save", options.stateFile,
                   "Writes parameters, main_grad buffers and quantizer states, for --tensors")
       ->type_name("STATE.safetensors");

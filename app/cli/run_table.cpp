@@ -251,7 +251,7 @@ class RunTable {
     std::vector<Column> columns = {{"", Align::Left}};
     for (const auto& [variant, efficiencyOf] : sides())
       for (std::string header :
-           {variant + " GB/s", std::string(rate.name), std::string("x roof"), std::string("bound")})
+           {variant + " GB/s", std::string(rate.name), std::string("x limit"), std::string("bound")})
         columns.push_back({std::move(header)});
     return columns;
   }
@@ -359,7 +359,8 @@ class RunTable {
 
   std::string notes() const {
     std::string text =
-        "\nMedians; ± is half the interquartile range. ~ marks a speed-up that could be chance (95 % interval of the "
+        "\nMedians; ± is half the interquartile range. ~ marks a speed-up that is not significant (95 % interval of "
+        "the "
         "\nper-round ratios includes 1), ( ) a step that both plans have: its ratio is noise. Bytes are the least "
         "traffic "
         "\nthe step needs.\n";
@@ -391,9 +392,9 @@ class RunTable {
 
   std::string roofsNotes() const {
     if (m_record.roofs)
-      return "x roof: the time over the least that the roofs allow; below 1 where caches are faster than the memory "
-             "that was \nmeasured. bound: by what that least time is set.\n";
-    return m_record.roofsNote.empty() ? "" : wrappedLines("No roofs. " + m_record.roofsNote, 2) + "\n";
+      return "x limit: the time over the least that the measured peaks allow; below 1 where caches are faster than "
+             "memory.\nbound: the peak that sets that least time.\n";
+    return m_record.roofsNote.empty() ? "" : wrappedLines("No measured peaks. " + m_record.roofsNote, 2) + "\n";
   }
 
   /// Nothing where there is no choice.
@@ -404,7 +405,7 @@ class RunTable {
     return text;
   }
 
-  /// Of the instrumented round with the median total.
+  /// Launch waits of the instrumented round with the median total.
   std::string launchWaitsText() const {
     std::string text;
     for (const VariantRecord& variant : m_record.variants)

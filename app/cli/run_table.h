@@ -8,7 +8,7 @@
 
 namespace fuseline::cli {
 
-/// Fits 120 columns. A speed-up that could be chance is marked with "~".
+/// Fits 120 columns. A speed-up that is not significant is marked with "~".
 std::string runTable(const RunRecord& record, bool hasColour);
 
 /// The rows, the sum and the end-to-end row, with medians, quartiles and confidence intervals.

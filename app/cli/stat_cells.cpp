@@ -1,4 +1,4 @@
-// One way to write a speed-up, a rate and a roof.
+// One way to write a speed-up, a rate and a peak.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/stat_cells.h"
 
@@ -36,7 +36,7 @@ std::string shareText(double share) {
 
 std::string roofsText(const DeviceRoofs& roofs, std::string_view device) {
   const DeviceRoofs sheet = publishedRoofs(device).value_or(DeviceRoofs());
-  std::string text = fmt::format("roofs, measured in this run: copy {:.1f} GB/s", roofs.copyGBps) +
+  std::string text = fmt::format("peaks, measured in this run: copy {:.1f} GB/s", roofs.copyGBps) +
                      shareText(roofs.copyGBps, sheet.copyGBps);
   for (const auto& [name, gflops, peak] : {std::tuple("f32", roofs.fmaF32Gflops, sheet.fmaF32Gflops),
                                            {"bf16", roofs.bf16Gflops, sheet.bf16Gflops},

@@ -1,4 +1,4 @@
-// Speed-ups, rates and roofs as table cells.
+// Speed-ups, rates and peaks as table cells.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,11 +20,11 @@ std::string threeDigits(double value);
 /// "0", "0.012 %", "3.4 %", "99 %": of a share from 0 to 1.
 std::string shareText(double share);
 
-/// "roofs, measured in this run: copy 4200.0 GB/s (88 % of the data sheet), f32 100 GFLOP/s", those that there are; the
+/// "peaks, measured in this run: copy 4200.0 GB/s (88 % of the data sheet), f32 100 GFLOP/s", those that there are; the
 /// share where the device's data sheet is known.
 std::string roofsText(const DeviceRoofs& roofs, std::string_view device);
 
-/// "1.25x" in the colour of its sign; "~1.02x" when it could be chance.
+/// "1.25x" in the colour of its sign; "~1.02x" when it is not significant.
 Cell speedupCell(const RatioStats& speedup);
 
 /// "(0.97x)" of a step that both plans have: no speed-up, whatever it is.

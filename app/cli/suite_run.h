@@ -19,7 +19,7 @@ template <class Case, class Outcome>
 struct SuiteSteps {
   std::function<std::string(const Case&)> name;
   std::function<Result<Outcome>(const Case&)> measure;
-  /// Of a case that could not be measured: what there is to say of it.
+  /// The outcome of a case that could not be measured.
   std::function<Outcome(const Case&, const std::string& reason)> refuse;
   /// Written at once where that is wanted, so that it outlives the suite. Errors end the suite.
   std::function<Result<void>(const Outcome&)> keep = [](const Outcome&) { return Result<void>(); };

@@ -105,7 +105,7 @@ void printFindings(const std::vector<Diagnostic>& diagnostics, const ValidateOpt
     printText(diagnostics, options.file, context);
 }
 
-/// Of one file among several: what keeps it from being looked at is a problem of this one only.
+/// Problems of one file among several; a file that cannot be read is a problem of this file only.
 Result<std::vector<Diagnostic>> problemsOf(const ValidateOptions& options, Context& context) {
   const Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
   if (pipeline) return allDiagnostics(*pipeline);
@@ -113,7 +113,7 @@ Result<std::vector<Diagnostic>> problemsOf(const ValidateOptions& options, Conte
   return std::vector<Diagnostic>{{.code = "not-opened", .message = pipeline.error().message}};
 }
 
-/// Of one file what was found in it; of several a list of that.
+/// The findings of one file, or a list of them for several files.
 void printJsonOf(std::vector<Json> files, bool areValid, Context& context) {
   if (files.size() == 1) return printJson(context, files.front());
   printJson(context, {{"isValid", areValid}, {"files", std::move(files)}});

@@ -20,7 +20,7 @@ struct NewBlock {
   PlaceMoves moves;      // which the edit makes, too; a block's document has none to move
 };
 
-/// Moves ops into a new block and puts an instance of it in their place. What they read from outside become the inputs
+/// Moves ops into a new block and puts an instance of it in their place. Values from outside become the inputs
 /// of the block, named after the consuming ports ("x", "extra"); results used outside become its outputs. Inputs that
 /// are unconnected become inputs, and unused results outputs, too. Frames around selected ops only move inside.
 /// Errors: no ops, a name that is taken, an op between two of them that is not chosen.

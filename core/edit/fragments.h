@@ -21,9 +21,9 @@ struct FragmentEdit {
   std::set<std::string> ids;
   std::vector<std::string> frames = {};
 };
-/// Pastes ops and frames with fresh ids, moved by `offset`. Of a whole pipeline inputs, outputs and new symbols, too;
-/// it goes below what is there, and brings its recipe and its choice of fusions into an empty document. A block that
-/// means something else than the one of its name gets a name that is free. Errors: the text holds neither ops nor
+/// Pastes ops and frames with fresh ids, moved by `offset`. A whole pipeline brings inputs, outputs and new symbols,
+/// too; it goes below what is there, and brings its recipe and its choice of fusions into an empty document. A block
+/// that means something else than the one of its name gets a name that is free. Errors: the text holds neither ops nor
 /// frames.
 Result<FragmentEdit> pasteFragment(const PipelineDocument& document, std::string_view text, Position offset);
 

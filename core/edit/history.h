@@ -30,11 +30,11 @@ class History {
 
   /// All that was done and not overtaken by another edit, undone or not.
   std::size_t size() const { return m_undo.size() + m_redo.size(); }
-  /// So many of these are done; the others are undone.
+  /// Number of entries that are done; the others are undone.
   std::size_t depth() const { return m_undo.size(); }
   /// Label of an entry, oldest first: the edit from depth `index` to the next.
   const std::string& label(std::size_t index) const;
-  /// Undoes or redoes until so many are done; at most size().
+  /// Undoes or redoes until `depth` entries are done. depth: at most size().
   void goTo(std::size_t depth);
 
   /// The state that is on disk; isModified() compares with it.

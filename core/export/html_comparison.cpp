@@ -62,7 +62,7 @@ Html comparisonOf(const NamedRun& base, const RunRecord& run) {
                             "<th scope=\"col\">change</th>"_html);
   const Html table = element("thead", head) + rowsOf(comparison->totals) + rowsOf(comparison->steps);
   return name + differencesOf(*comparison) +
-         textElement("p", fmt::format("Steps of the {} plan. ~ marks a change that could be chance within the runs, "
+         textElement("p", fmt::format("Steps of the {} plan. ~ marks a change that is not significant within the runs, "
                                       "which were measured each at its own time.",
                                       comparison->variant)) +
          element("div", {{"class", "wide"}}, element("table", table));

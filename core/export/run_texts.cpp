@@ -140,9 +140,10 @@ std::vector<std::string> methodOf(const RunRecord& record, const Comparison& com
       record.isPartial ? "Partial: the run was cancelled, and only complete rounds are shown." : "",
       roundsText(record, comparison),
       "± is half the interquartile range, in percent of the median.",
-      hasBoth(record) ? "~ marks a speed-up that could be chance: the 95 % interval of its per-round ratios includes "
-                        "1. In parentheses stands the ratio of a step that both plans have: noise, no speed-up."
-                      : "One plan was measured, so there is no speed-up.",
+      hasBoth(record)
+          ? "~ marks a speed-up that is not significant: the 95 % interval of its per-round ratios includes "
+            "1. In parentheses stands the ratio of a step that both plans have: noise, no speed-up."
+          : "One plan was measured, so there is no speed-up.",
       clockText(record),
       cachesText(record),
       record.settings.timesSteps() ? separationText(record) : "",

@@ -51,7 +51,7 @@ class Crossings {
   std::vector<NodeId> m_after;
 };
 
-/// At so many places a run is cut at most, from the front and from the back.
+/// Largest number of places at which a run is cut, from the front and from the back.
 constexpr std::size_t kMostCuts = 4;
 
 /// A fusion that the pass may choose.

@@ -51,7 +51,7 @@ std::string patternText(const FusionRule& rule) {
 
 std::string listName(FusionPass pass) {
   const bool isHandOver = pass == FusionPass::ForwardHandOver || pass == FusionPass::BackwardHandOver;
-  return fmt::format("{}{}", passName(pass), isHandOver ? ", hand-over" : "");
+  return fmt::format("{}{}", passName(pass), isHandOver ? ", quantized output" : "");
 }
 
 std::vector<const FusionRule*> rulesFor(const FusibleOperation& operation) {

@@ -358,16 +358,17 @@ BasicOperation scaledGatedActivation(GatedActivation activation) {
 }
 
 AttributeSpec interleaveAttribute(std::string help) {
-  return {.name = kInterleave,
-          .type = AttributeType::Integer,
-          .optional = true,
-          .minimum = 1,
-          .maximum = 1 << 24,
-          .unit = "elements",
-          .help =
-              "The last axis of x is blocks of so many elements, a and b in turns: a0 b0 a1 b1 and so on. Not set: "
-              "a is the first half." +
-              (help.empty() ? "" : " " + help)};
+  return {
+      .name = kInterleave,
+      .type = AttributeType::Integer,
+      .optional = true,
+      .minimum = 1,
+      .maximum = 1 << 24,
+      .unit = "elements",
+      .help =
+          "Number of elements of a block. The last axis of x has blocks of a and b alternately: a0 b0 a1 b1 and so on. "
+          "Not set: a is the first half." +
+          (help.empty() ? "" : " " + help)};
 }
 
 AttributeSpec recomputeAttribute() {

@@ -242,8 +242,8 @@ Result<FusibleOperation> externalFor(const Attributes& given) {
       .derivative = "dx = what the module's backward computes",
       .source = "Defined by its attributes; Fuseline has no kernel for it",
       .details =
-          "Nothing fuses across it. What it reads is an output of what runs, whose gradient is drawn from the seed; "
-          "what it makes\nis an input, which is drawn from the seed, too. Its own time is in no figure.\n",
+          "Nothing fuses across it. Its inputs are outputs of the part that runs, with gradients drawn from the seed; "
+          "its outputs\nare inputs, drawn from the seed, too. Its own time is in no figure.\n",
       .keywords = {"attention", "custom", "own", "opaque", "module", "placeholder", "unknown"},
       .inputs = inputPorts(*inputs),
       .outputs = outputPorts(*outputs),

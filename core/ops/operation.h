@@ -236,7 +236,7 @@ struct FusibleOperation {
   std::function<Result<FusibleOperation>(const FusibleOperation& self, const Attributes&)> specialise;
 
   /// Set where the main input needs more structure than rows and columns, such as heads: a call whose main input has
-  /// about so many elements, for costs and suites that walk the library.
+  /// about `elements` elements, for costs and suites that walk the library.
   std::function<OperationCall(std::int64_t elements, DType dtype)> exampleCall;
 
   bool isComposite() const { return static_cast<bool>(expand); }

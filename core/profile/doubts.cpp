@@ -35,8 +35,8 @@ std::string roofDoubt(const RunRecord& record) {
       if (efficiency.bound != Bound::Compute || efficiency.timesFromRoof() >= least) continue;
       least = efficiency.timesFromRoof();
       text = fmt::format(
-          "{} ({}) computed {:.1f} times as fast as the {} roof, which was measured after the rounds and is therefore "
-          "too low: other programs, or clocks, were in its way. Run again for roofs that hold.",
+          "{} ({}) computed {:.1f} times as fast as the {} peak measured after the rounds, which is therefore too low: "
+          "other programs, or clocks, disturbed it. Run again to measure the peaks.",
           step.name, step.phase, 1.0 / least, arithmeticName(efficiency.roof));
     }
   }

@@ -239,7 +239,7 @@ std::string sentenceOf(const MetricChange& metric) {
                                  valueText(metric, metric.next.median), percentText(metric.change.median));
   if (metric.change.low != metric.change.high)
     text += fmt::format(" [{}, {}]", percentText(metric.change.low), percentText(metric.change.high));
-  return text + (metric.change.isSignificant() || metric.change.median == 1.0 ? "" : ", which could be chance");
+  return text + (metric.change.isSignificant() || metric.change.median == 1.0 ? "" : ", which is not significant");
 }
 
 Error gateError(const Gate& gate, std::string_view problem) {

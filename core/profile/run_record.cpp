@@ -28,7 +28,7 @@ void checkStep(JsonFields& fields, const std::string& place, const TimelineSpan&
                                               variant.steps.size(), span.step));
 }
 
-/// Of a step that there is.
+/// The span names a step that exists.
 void checkActivity(JsonFields& fields, const std::string& place, const TimelineSpan& span,
                    const VariantRecord& variant) {
   const auto& activities =

@@ -63,7 +63,7 @@ struct StepRecord {
   bool isView = false;
   std::string note;                          // such as "one rank: nothing to measure"; mostly empty
   std::vector<std::string> ways;             // how its kernel did it, where there was a choice; mostly empty
-  Arithmetic arithmetic = Arithmetic::None;  // under which of the device's roofs it stands; None in older files
+  Arithmetic arithmetic = Arithmetic::None;  // the peak that limits it; None in older files
   std::int64_t flops = 0;
   std::int64_t bytes = 0;
   std::int64_t launches = 1;  // of the device, in a run; views have none, steps in older files one
@@ -88,13 +88,13 @@ struct VariantRecord {
   std::vector<double> launchNs;
   /// Making the plan ready: kernels compiled, memory allocated, tensors drawn and copied. 0 in older files.
   double preparationNs = 0.0;
-  /// Of the first run, before the rounds. 0: there was none, or an older file.
+  /// Time of the first run, before the rounds. 0: none, or an older file.
   double firstRunNs = 0.0;
   /// How that pass was launched, for people: "recorded and replayed". Empty where there is no choice.
   std::string launching;
   /// Where the device was traced: what no step launched.
   std::vector<ActivityRecord> unattributed;
-  /// Of the instrumented round with the median total. Empty where steps were not timed, and in older files.
+  /// Spans of the instrumented round with the median total. Empty where steps were not timed, and in older files.
   Timeline timeline;
   std::int64_t peakBytes = 0;
   std::int64_t arenaBytes = 0;
@@ -111,7 +111,7 @@ struct VariantRecord {
   std::vector<double> unattributedNs() const;
 };
 
-/// What a look at the numbers of a run said.
+/// Verdicts about the numbers of a run.
 struct RunNumerics {
   NumericsVerdict fusion;               // fused against unfused
   NumericsVerdict float32;              // unfused against float32
@@ -120,7 +120,7 @@ struct RunNumerics {
 };
 RunNumerics summarized(const NumericsReport& report);
 
-/// What a user says of a step.
+/// A user's note on a step.
 struct RowNote {
   std::string step;
   std::string phase;
@@ -154,13 +154,13 @@ struct RunRecord {
   /// Runs before the first round.
   int warmups() const { return numWarmups >= 0 ? numWarmups : settings.warmup; }
   const VariantRecord* variant(const std::string& name) const;
-  /// Of the environment, such as "driver"; empty where the record does not say.
+  /// A fact of the environment, such as "driver"; empty where the record has none.
   std::string fact(std::string_view name) const;
   /// "NVIDIA H200"; where the record does not say, the id that was asked for: "cuda:0".
   std::string deviceName() const;
-  /// Of the user, of a step; mostly empty.
+  /// The user's note on a step; mostly empty.
   std::string noteOf(std::string_view step, std::string_view phase) const;
-  /// In place of what there was; an empty text takes it away.
+  /// Replaces the note; an empty text removes it.
   void setNoteOf(const RowNote& given);
   /// The pipeline's name. Runs of the designer name its file, those of the command line leave the ending out.
   std::string title() const;

@@ -185,7 +185,7 @@ Json sweepSchema() {
        {"size", schema::orNull(schema::integer("Size, for the kinds from and upTo."))},
        {"faster", schema::list(schema::integer("A size at which fusing is."))},
        {"slower", schema::list(schema::integer("A size at which fusing is."))},
-       {"undecided", schema::list(schema::integer("A size at which the ratio could be chance."))},
+       {"undecided", schema::list(schema::integer("A size at which the ratio is not statistically significant."))},
        {"sentence", schema::text("For people.")}});
   return schema::object({{"pipeline", schema::text("Its name.")},
                          {"device", schema::text("Its name.")},

@@ -21,7 +21,7 @@ int serveWorker(std::istream& input, std::ostream& output, const BackendRegistry
 
 /// The registry's devices as the "devices" event and `fuseline devices --json` show them.
 Json devicesToJson(const std::vector<DeviceStatus>& devices);
-/// Of one of them.
+/// Schema of one device.
 Json deviceSchema();
 
 }  // namespace fuseline

@@ -55,7 +55,7 @@ TEST(RunTable, LeavesOutColumnsWithoutFigures) {
                       .instrumentedNs = {1e3, 2e3}}};
   const std::string text = runTable(record, false);
   EXPECT_NE(text.find("fused us"), std::string::npos) << text;
-  for (const char* column : {"unfused us", "unfused GB/s", "x roof"})
+  for (const char* column : {"unfused us", "unfused GB/s", "x limit"})
     EXPECT_EQ(text.find(column), std::string::npos) << text;
 }
 

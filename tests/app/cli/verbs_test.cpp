@@ -1027,7 +1027,7 @@ TEST(Run, PrintsEveryFusedOpWithItsBasicOpsInAHundredTwentyColumns) {
 TEST(Run, ShowsHowFarStepsAreFromTheRoofsOfTheDevice) {
   const std::string run = "run --iterations 1 --warmup 0 " + samplePipeline();
   const std::string roofed = fuseline(run).out;
-  for (const char* part : {"roofs, measured in this run: copy ", "GB/s", "FLOP/s", "x roof", "bound", "memory"})
+  for (const char* part : {"peaks, measured in this run: copy ", "GB/s", "FLOP/s", "x limit", "bound", "memory"})
     EXPECT_TRUE(has(roofed, part)) << part << roofed;
   const std::string plain = fuseline(run + " --no-roofs").out;
   EXPECT_FALSE(has(plain, "oofs")) << plain;

@@ -36,7 +36,7 @@ TEST(Doubts, NameWhatOthersTook) {
 TEST(Doubts, NameAStepThatIsFasterThanItsRoof) {
   const std::vector<std::string> doubts = doubtsOf(runOf(Arithmetic::Bf16, 6000, 100, 100));
   ASSERT_EQ(doubts.size(), 1U);
-  EXPECT_TRUE(doubts[0].starts_with("fc1 (forward) computed 3.0 times as fast as the bf16 roof")) << doubts[0];
+  EXPECT_TRUE(doubts[0].starts_with("fc1 (forward) computed 3.0 times as fast as the bf16 peak")) << doubts[0];
   EXPECT_TRUE(doubtsOf(runOf(Arithmetic::Bf16, 6000, 100, 290)).empty()) << "scatter";
   EXPECT_TRUE(doubtsOf(runOf(Arithmetic::F32, 10, 100, 1)).empty()) << "a cache is faster than memory";
 }

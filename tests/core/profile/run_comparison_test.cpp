@@ -195,7 +195,7 @@ TEST(Gates, DoNotFailByChance) {
   EXPECT_GT(total(comparison, "median").change.median, 1.05);
   const GateResult result = checked("median>+5%", comparison);
   EXPECT_TRUE(result.isMet);
-  EXPECT_TRUE(result.sentence.ends_with("which could be chance")) << result.sentence;
+  EXPECT_TRUE(result.sentence.ends_with("which is not significant")) << result.sentence;
 }
 
 TEST(Gates, OnTimesNeedAFewRounds) {
