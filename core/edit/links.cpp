@@ -4,6 +4,7 @@
 
 #include "core/edit/apply_edit.h"
 #include "core/edit/edit_script.h"
+#include "core/edit/filling.h"
 #include "core/lowering/connections.h"
 #include "core/lowering/lowering.h"
 
@@ -68,7 +69,7 @@ std::set<std::string> reachable(const PipelineDocument& document, const std::str
 
 std::string linkWarning(const PipelineDocument& document, const Endpoint& from, const Endpoint& to) {
   PipelineDocument scratch = document;
-  if (!applyEdit(scratch, linkEdit(document, from, to))) return {};
+  if (!applyEdit(scratch, connectEdit(document, from, to))) return {};
   const std::vector<std::string> before = errorsAt(document, to.node);
   for (const std::string& message : errorsAt(scratch, to.node)) {
     if (std::ranges::find(before, message) == before.end()) return message;

@@ -5,6 +5,7 @@
 #include "core/document/block_operation.h"
 #include "core/edit/apply_edit.h"
 #include "core/edit/edit_script.h"
+#include "core/edit/filling.h"
 #include "core/lowering/connections.h"
 #include "core/lowering/document_operation.h"
 #include "core/lowering/lowering.h"
@@ -23,32 +24,6 @@ std::string stemOf(std::string_view entry) {
   std::string stem(entry.starts_with(kBlockPrefix) ? entry.substr(kBlockPrefix.size()) : entry);
   std::ranges::transform(stem, stem.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return stem;
-}
-
-/// The name of the only symbol with this value; otherwise the number.
-Json symbolOrNumber(const PipelineDocument& document, std::int64_t value) {
-  std::string name;
-  for (const auto& [symbol, definition] : document.symbols().items()) {
-    if (!definition.is_number_integer() || definition.get<std::int64_t>() != value) continue;
-    if (!name.empty()) return value;
-    name = symbol;
-  }
-  return name.empty() ? Json(value) : Json(name);
-}
-
-/// Required attributes start with the width of the upstream tensor; the inspector shows them.
-Json guessAttributes(const PipelineDocument& document, const FusibleOperation& operation, const Value* source) {
-  Json attributes = Json::object();
-  if (!source) return attributes;
-  const Json width = symbolOrNumber(document, source->spec.cols());
-  for (const AttributeSpec& spec : operation.attributes) {
-    if (!spec.isRequired()) continue;
-    if (spec.type == AttributeType::Integer) attributes[spec.name] = width;
-    if (spec.type == AttributeType::IntegerList)  // -1 where an extent may follow from the others
-      attributes[spec.name] = spec.minimum.value_or(0.0) < 0.0 ? Json::array({-1, width}) : Json::array({width});
-    if (spec.type == AttributeType::Real) attributes[spec.name] = 1.0;
-  }
-  return attributes;
 }
 
 DocumentInput freshInput(const PipelineDocument& document) {
@@ -100,14 +75,24 @@ std::string lastNode(const PipelineDocument& document) {
   return document.inputs().empty() ? std::string() : document.inputs().front().id;
 }
 
-/// Connects a new node between `source` and its consumers. A node without a main input or output stays unconnected.
+/// The only output that is not connected yet, as the link to come; nothing where there are several.
+std::vector<Link> freeOutput(const PipelineDocument& document) {
+  std::vector<Link> links;
+  for (const DocumentOutput& output : document.outputs())
+    if (toString(output.from).empty()) links.push_back({.from = {}, .to = {.node = output.id}, .isOutput = true});
+  return links.size() == 1 ? links : std::vector<Link>();
+}
+
+/// Connects a new node between `source` and its consumers; without any, to the output that is still free. A node
+/// without a main input or output stays unconnected.
 void wireBetween(EditScript& script, const std::string& id, const Endpoint& source, const std::vector<Link>& readers) {
   const DocumentOp* op = script.document().findOp(id);
   const OperationPointer operation = op ? operationOf(script.document(), *op) : nullptr;
   if (!operation) return;
   if (!operation->outputs.empty()) {
     const Endpoint result{id, operation->outputs.front().name};
-    for (const Link& reader : readers) addLink(script, result, reader.to);
+    const std::vector<Link> next = readers.empty() ? freeOutput(script.document()) : readers;
+    for (const Link& reader : next) addLink(script, result, reader.to);
   }
   if (!operation->inputs.empty()) addLink(script, source, {id, operation->inputs.front().name});
 }
@@ -250,6 +235,25 @@ NodeEdit insertAfter(const PipelineDocument& document, const Graph& graph, std::
   return {.edit = std::move(script).finish("Insert " + std::string(entry) + " after " + anchor), .id = id};
 }
 
+NodeEdit addBeside(const PipelineDocument& document, const Graph& graph, std::string_view entry,
+                   const std::string& beside, const Position& position) {
+  const std::optional<Endpoint> source = mainOutput(document, beside);
+  if (!source || entry == kInputEntry) return addNode(document, entry, position);
+  EditScript script(document);
+  const std::string id = addTo(script, entry, valueAt(graph, *source), position);
+  std::vector<Link> readers = readersOf(document, *source);
+  if (!std::ranges::all_of(readers, &Link::isOutput)) readers.clear();
+  entry == kOutputEntry ? addLink(script, *source, {.node = id}) : wireBetween(script, id, *source, readers);
+  return {.edit = std::move(script).finish("Add " + std::string(entry) + " after " + beside), .id = id};
+}
+
+PipelineDocument newPipeline() {
+  EditScript script{PipelineDocument()};
+  addTo(script, kInputEntry, nullptr, std::nullopt);
+  addTo(script, kOutputEntry, nullptr, std::nullopt);
+  return script.document();
+}
+
 NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::string_view entry, const Link& link,
                 std::optional<Position> position) {
   EditScript script(document);
@@ -321,6 +325,7 @@ Result<NodeEdit> addAtWire(const PipelineDocument& document, const Graph& graph,
   const Result<Endpoint> port = portFor(script.document(), id, wire, source);
   if (!port) return port.error();
   wire.isFromOutput ? addLink(script, wire.at, *port) : addLink(script, *port, wire.at);
+  if (!wire.isFromOutput) fillAttributes(script, wire.at.node);
   return NodeEdit{std::move(script).finish("Add " + std::string(entry) + " at " + toString(wire.at)), id};
 }
 

@@ -28,10 +28,17 @@ struct NodeEdit {
 
 /// Adds an unconnected node at a place.
 NodeEdit addNode(const PipelineDocument& document, std::string_view entry, std::optional<Position> position);
-/// Adds an op after `after` and moves the consumers of `after` to the new op. Empty `after`: after the last op.
-/// Required attributes follow from the tensor there.
+/// Adds an op after `after` and moves the consumers of `after` to the new op; without consumers, the only output that
+/// is not connected yet is connected to it. Empty `after`: after the last op. Required attributes follow from the
+/// tensor there.
 NodeEdit insertAfter(const PipelineDocument& document, const Graph& graph, std::string_view entry,
                      const std::string& after);
+/// Adds a node at a place, connected to the main output of `beside`. Only pipeline outputs move to the new op; other
+/// consumers of `beside` stay.
+NodeEdit addBeside(const PipelineDocument& document, const Graph& graph, std::string_view entry,
+                   const std::string& beside, const Position& position);
+/// The document that editing begins with: one input and one output, not connected yet.
+PipelineDocument newPipeline();
 /// Inserts a new op into a wire. Without a position it is placed after the wire's source, and nodes there make room.
 NodeEdit splice(const PipelineDocument& document, const Graph& graph, std::string_view entry, const Link& link,
                 std::optional<Position> position);

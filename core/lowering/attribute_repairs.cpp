@@ -29,6 +29,23 @@ std::vector<Json> candidates(const AttributeSpec& spec, const std::vector<Tensor
 
 }  // namespace
 
+/// Until they are set, other missing attributes are tried with the width of the input. false: one cannot be tried.
+bool AttributeRepairs::fillOthers(std::size_t index, const AttributeSpec& spec, const TensorSpec& input,
+                                  Attributes& attributes) const {
+  for (const AttributeSpec* other : m_section.attributes(index).missing) {
+    if (other == &spec) continue;
+    if (other->type == AttributeType::Integer)
+      attributes.set(other->name, input.cols());
+    else if (other->type == AttributeType::IntegerList)
+      attributes.set(other->name, std::vector<std::int64_t>{input.cols()});
+    else if (other->type == AttributeType::Real)
+      attributes.set(other->name, 1.0);
+    else
+      return false;
+  }
+  return true;
+}
+
 bool AttributeRepairs::wouldFit(std::size_t index, const AttributeSpec& spec, const Json& value,
                                 const std::vector<TensorSpec>& inputs) const {
   Attributes attributes = m_section.attributes(index).values;
@@ -36,6 +53,7 @@ bool AttributeRepairs::wouldFit(std::size_t index, const AttributeSpec& spec, co
     attributes.set(spec.name, value.get<std::vector<std::int64_t>>());
   else
     attributes.set(spec.name, value.get<std::int64_t>());
+  if (!fillOthers(index, spec, inputs.front(), attributes)) return false;
   InferenceProblem ignored;
   const Result<std::vector<OpPart>> parts = m_parts.expandWith(index, attributes);
   return parts && inferChain(*parts, inputs, ignored).hasValue();
@@ -48,8 +66,7 @@ void AttributeRepairs::reportMissing(std::size_t index, const AttributeSpec& spe
   Diagnostic& diagnostic = m_sink.error("missing-attribute", {opPointer(index) + "/attributes", written.id, {}},
                                         fmt::format("{}: {} needs the attribute {} ({}).{}", written.id,
                                                     written.operation, spec.name, typeName(spec.type), actual));
-  const bool isOnlyGap = m_section.attributes(index).missing.size() == 1 && !m_section.attributes(index).hasFailed;
-  if (!inputs || !isOnlyGap) return;
+  if (!inputs || m_section.attributes(index).hasFailed) return;
   for (const Json& value : candidates(spec, *inputs))
     if (wouldFit(index, spec, value, *inputs)) diagnostic.repairs.push_back(setAttribute(written.id, spec.name, value));
 }

@@ -21,6 +21,7 @@ class AttributeRepairs {
   void reportMismatch(std::size_t index, const std::vector<TensorSpec>& inputs, const InferenceProblem& problem);
 
  private:
+  bool fillOthers(std::size_t index, const AttributeSpec& spec, const TensorSpec& input, Attributes& attributes) const;
   bool wouldFit(std::size_t index, const AttributeSpec& spec, const Json& value,
                 const std::vector<TensorSpec>& inputs) const;
 

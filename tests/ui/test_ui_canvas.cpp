@@ -34,6 +34,9 @@ class CanvasTest : public QObject {
   void anUnsteadyClickMovesNothing();
   void anOpThatIsNotRunSaysSo();
   void dropsAnOpFromThePalette();
+  void aDropBesideTheSelectedOpConnects();
+  void aWireFillsRequiredSizes();
+  void aNewPipelineHasNoError();
   void dropsAnOpOntoAWire();
   void dropOntoAWireMakesRoom_data();
   void dropOntoAWireMakesRoom();
@@ -181,6 +184,47 @@ void CanvasTest::dropsAnOpFromThePalette() {
   QVERIFY(f.session.document().findOp("gelu"));
   QVERIFY(f.window.scene().node("gelu"));
   QCOMPARE(f.session.singleSelection(), QStringLiteral("gelu"));
+}
+
+void CanvasTest::aDropBesideTheSelectedOpConnects() {
+  Fixture f(smallPipeline());
+  f.window.canvas().fit();
+  f.session.select({QStringLiteral("act")});
+  const QPointF act = f.window.scene().node("act")->sceneBox().center();
+  drop(f.window.canvas(), "Linear", f.window.canvas().mapFromScene(act + QPointF(1.4 * kNodePitchPx, 200)));
+  QVERIFY(!isWired(f.session, "act.y", "linear.x"));  // too far below
+  f.session.undo();
+  f.session.select({QStringLiteral("act")});
+  f.window.scene().drops().drop("Linear", act + QPointF(1.4 * kNodePitchPx, 10));
+  QVERIFY(isWired(f.session, "act.y", "linear.x") && isWired(f.session, "linear.y", "y"));
+  QCOMPARE(f.session.singleSelection(), QStringLiteral("linear"));
+  QVERIFY(waitForAnalysis(f.session) && f.session.analysis()->isRunnable());
+}
+
+/// As Tab fills them.
+void CanvasTest::aWireFillsRequiredSizes() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(AddOp{.op = {.id = "late", .operation = "Linear"}}));
+  f.window.canvas().fit();
+  dragMouse(f.window.canvas().viewport(), f.portOnView({"act", "y", true}), f.portOnView({"late", "x", false}));
+  QVERIFY(isWired(f.session, "act.y", "late.x"));
+  QCOMPARE(f.op("late").attributes.at("in_features"), Json(64));
+}
+
+void CanvasTest::aNewPipelineHasNoError() {
+  Fixture f(smallPipeline());
+  f.window.files().newDocument();
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(f.session.document().inputs().size(), std::size_t{1});
+  QCOMPARE(f.session.document().outputs().size(), std::size_t{1});
+  QCOMPARE(f.window.problems().model().count(Severity::Error), 0);
+  QVERIFY(!f.window.scene().node("y")->look().worst);
+  for (const char* entry : {"LayerNorm", "Linear"}) {
+    f.window.scene().commands().insertAfterSelection(entry);
+    QVERIFY(waitForAnalysis(f.session));
+  }
+  QVERIFY(f.session.analysis()->isRunnable());
+  QVERIFY(isWired(f.session, "linear.y", "y"));
 }
 
 void CanvasTest::dropsAnOpOntoAWire() {

@@ -41,6 +41,8 @@ class RunTest : public QObject {
   void numericsAreKeptWithTheRun();
   void whatIsTooLargeIsRefusedInWordsOfTheWindow();
   void cancelKeepsMeasuredRounds();
+  void aRunWithoutRoundsIsNoResult();
+  void aStoppedRunIsNotGreen();
   void stoppedRunDoesNotReplaceACompleteOne();
   void killedWorkerIsASentenceAndTheNextRunStartsAnother();
   void editingWhileRunningMarksTheResultStale();
@@ -420,6 +422,32 @@ void RunTest::cancelKeepsMeasuredRounds() {
   f.session.cancelRun();
   QVERIFY(QTest::qWaitFor([&] { return finished.count() + failed.count() > 0; }, kPatienceMs));
   QVERIFY(!f.session.isRunning());
+}
+
+void RunTest::aRunWithoutRoundsIsNoResult() {
+  Fixture f(smallPipeline());
+  RunRecord empty = measuredRun();
+  empty.isPartial = true;
+  for (VariantRecord& variant : empty.variants) variant.endToEndNs.clear();
+  QSignalSpy failed(&f.session, &Session::runFailed);
+  Q_EMIT f.session.worker().finished(empty, nullptr);
+  QVERIFY(!f.session.lastRun());
+  QVERIFY(failed.count() == 1 && failed.front().front().toString().contains(QStringLiteral("Nothing was measured")));
+  QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::NeverRun);
+}
+
+void RunTest::aStoppedRunIsNotGreen() {
+  Fixture f(smallPipeline(), worker());
+  f.session.setRunTarget({.device = "reference"});
+  f.session.setRunOptions({.iterations = 500});
+  QSignalSpy finished(&f.session, &Session::runFinished);
+  connect(&f.session, &Session::runProgress, this, [&f](const QString&, int done, int) {
+    if (done == 2) f.session.cancelRun();
+  });
+  f.session.run();
+  QVERIFY(waitFor(finished));
+  QVERIFY(f.session.lastRun() && f.session.lastRun()->record.isPartial);
+  QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::Stopped);
 }
 
 void RunTest::stoppedRunDoesNotReplaceACompleteOne() {

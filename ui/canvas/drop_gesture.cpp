@@ -7,6 +7,7 @@
 #include "ui/theme/format.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace fuseline::ui {
 
@@ -14,6 +15,10 @@ namespace {
 
 // Left around an op that is dropped into a wire, so that its ports can still be taken.
 constexpr int kClearancePx = 16;
+
+// How far right of the selected op a drop is still connected to it, and how far above or below its middle.
+constexpr double kBesideReachPx = 2.0 * kNodePitchPx;
+constexpr double kBesideOffsetPx = kNodeHeightPx;
 
 bool fitsIntoWires(const std::string& entry) { return entry != kInputEntry && entry != kOutputEntry; }
 
@@ -23,6 +28,32 @@ DropGesture::DropGesture(const CanvasParts& parts) : m_parts(parts) {}
 
 void DropGesture::preview(const std::string& entry, std::optional<QPointF> position) {
   setTarget(position && fitsIntoWires(entry) ? m_parts.items.linkAt(*position) : nullptr);
+  setAnchor(position && !m_target ? anchorOf(entry, *position) : std::string());
+}
+
+/// The selected node, if the place is beside it, where the chain goes on; otherwise empty.
+std::string DropGesture::anchorOf(const std::string& entry, QPointF position) const {
+  const NodeItem* const selected = m_parts.items.node(m_parts.scope.singleSelection().toStdString());
+  if (!selected || entry == kInputEntry || selected->look().outputs.empty()) return {};
+  const QRectF box = selected->sceneBox();
+  const double distance = position.x() - kNodeWidthPx / 2.0 - box.right();
+  const bool isBeside =
+      distance >= 0.0 && distance <= kBesideReachPx && std::abs(position.y() - box.center().y()) <= kBesideOffsetPx;
+  return isBeside ? selected->look().id : std::string();
+}
+
+void DropGesture::setAnchor(const std::string& anchor) {
+  if (anchor == m_anchor) return;
+  if (NodeItem* const item = m_parts.items.node(m_anchor)) item->clearMarks();
+  m_anchor = anchor;
+  if (NodeItem* const item = m_parts.items.node(anchor))
+    item->setMark({anchor, item->look().outputs.front().name, true}, PortMark::Target);
+  Q_EMIT hint(anchor.empty() ? QString() : tr("Drop to connect the op to %1.").arg(toQt(anchor)));
+}
+
+void DropGesture::endPreview() {
+  setTarget(nullptr);
+  setAnchor({});
 }
 
 void DropGesture::setTarget(LinkItem* target) {
@@ -90,14 +121,17 @@ Room DropGesture::roomIn(const Link& link, const Places& places) const {
 }
 
 void DropGesture::drop(const std::string& entry, QPointF position) {
+  const std::string anchor = anchorOf(entry, position);
   endPreview();
   const PipelineDocument& document = m_parts.scope.document();
   const Position place = snappedPosition(position - QPointF(kNodeWidthPx / 2.0, kNodeHeightPx / 2.0));
   const LinkItem* target = fitsIntoWires(entry) ? m_parts.items.linkAt(position) : nullptr;
   const bool stays = target && roomIn(target->link(), {{std::string(), place}}) == Room::IsThere;
-  const NodeEdit added = target ? splice(document, m_parts.scope.analysis()->graph(), entry, target->link(),
-                                         stays ? std::optional(place) : std::nullopt)
-                                : addNode(document, entry, place);
+  const Graph& graph = m_parts.scope.analysis()->graph();
+  const NodeEdit added =
+      target           ? splice(document, graph, entry, target->link(), stays ? std::optional(place) : std::nullopt)
+      : anchor.empty() ? addNode(document, entry, place)
+                       : addBeside(document, graph, entry, anchor, place);
   if (m_parts.scope.apply(added.edit)) m_parts.scope.select({toQt(added.id)});
 }
 

@@ -20,15 +20,16 @@ class DropGesture : public QObject {
  public:
   explicit DropGesture(const CanvasParts& parts);
 
-  /// Puts a palette entry at a place; onto a wire, it goes into the wire, and its neighbors make room.
+  /// Puts a palette entry at a place; onto a wire, it goes into the wire, and its neighbors make room. Right beside the
+  /// selected node, it is connected to it.
   void drop(const std::string& entry, QPointF position);
-  /// Shows the wire that a drop at this place would go into; nullopt ends it.
+  /// Shows the wire that a drop at this place would go into, or the port it would be connected to; nullopt ends it.
   void preview(const std::string& entry, std::optional<QPointF> position);
 
   /// Edit that dropping the moved ops here would make; with Alt they only move.
   std::optional<Edit> spliceAt(QPointF position, Qt::KeyboardModifiers modifiers) const;
   void previewSplice(QPointF position, Qt::KeyboardModifiers modifiers);
-  void endPreview() { setTarget(nullptr); }
+  void endPreview();
   /// Wires are about to be made anew.
   void forgetTarget() { m_target = nullptr; }
 
@@ -38,6 +39,8 @@ class DropGesture : public QObject {
 
  private:
   void setTarget(LinkItem* target);
+  std::string anchorOf(const std::string& entry, QPointF position) const;
+  void setAnchor(const std::string& anchor);
   std::set<std::string> draggedOps() const;
   LinkItem* linkUnder(QPointF position, const std::set<std::string>& chain) const;
   bool isFree(const Position& place, const std::set<std::string>& except) const;
@@ -45,6 +48,7 @@ class DropGesture : public QObject {
 
   CanvasParts m_parts;
   LinkItem* m_target = nullptr;
+  std::string m_anchor;  // id of the node that a drop would be connected to
 };
 
 }  // namespace fuseline::ui

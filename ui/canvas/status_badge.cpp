@@ -16,7 +16,8 @@ QColor colorOf(NodeStatus status, const ThemeColors& colors) {
     case NodeStatus::NeverRun: return colors.dimText;
     case NodeStatus::Running: return colors.accent;
     case NodeStatus::Measured: return colors.good;
-    case NodeStatus::Stale: return colors.warning;
+    case NodeStatus::Stale:
+    case NodeStatus::Stopped: return colors.warning;
     case NodeStatus::Failed: return colors.error;
   }
   return colors.dimText;
@@ -35,6 +36,7 @@ QPainterPath signOf(NodeStatus status) {
       sign.moveTo(-0.55, 0.12);
       sign.cubicTo(-0.3, -0.6, 0.3, 0.6, 0.55, -0.12);
       break;
+    case NodeStatus::Stopped: sign.addRect(-0.35, -0.35, 0.7, 0.7); break;
     case NodeStatus::Failed:
       sign.addPolygon(QList<QPointF>{{-0.4, -0.4}, {0.4, 0.4}});
       sign.addPolygon(QList<QPointF>{{-0.4, 0.4}, {0.4, -0.4}});

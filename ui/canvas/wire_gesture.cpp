@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/wire_gesture.h"
 
+#include "core/edit/filling.h"
 #include "ui/canvas/canvas_geometry.h"
 #include "ui/theme/format.h"
 
@@ -132,12 +133,12 @@ void WireGesture::finish() {
   if (isPort && verdict) {
     const bool isSame = keep->pickedUp && keep->pickedUp->to == link.to;
     if (isSame) return;
-    Edit connectEdit = linkEdit(document, link.from, link.to);
+    Edit connected = connectEdit(document, link.from, link.to);
     if (!keep->pickedUp) {
-      m_parts.scope.apply(connectEdit);
+      m_parts.scope.apply(connected);
     } else {
       EditGroup group{.label = "Reconnect to " + toString(link.to), .edits = {unlinkEdit(document, *keep->pickedUp)}};
-      group.edits.push_back(std::move(connectEdit));
+      group.edits.push_back(std::move(connected));
       m_parts.scope.apply(group);
     }
   } else if (!isPort && keep->pickedUp) {

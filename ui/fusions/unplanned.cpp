@@ -22,7 +22,7 @@ std::vector<Diagnostic> errorsOf(const Session& session) {
 QString whileWrong(const Session& session, const QString& sentence) {
   if (session.analysis()->isRunnable()) return QString();
   const auto numErrors = static_cast<qsizetype>(errorsOf(session).size());
-  if (numErrors == 0) return translated("No plan yet.");
+  if (numErrors == 0) return session.document().ops().empty() ? translated("No ops yet.") : translated("No plan yet.");
   return sentence.arg(
       QStringLiteral("<a href=\"problems\">%1</a>").arg(counted(numErrors, translated("error"), translated("errors"))));
 }
@@ -36,7 +36,9 @@ QString unmeasurableText(const Session& session) { return whileWrong(session, tr
 QString whyNotRunnable(const Session& session) {
   if (session.analysis()->isRunnable()) return QString();
   const std::vector<Diagnostic> errors = errorsOf(session);
-  if (errors.empty()) return translated("The pipeline has no plan yet.");
+  if (errors.empty())
+    return session.document().ops().empty() ? translated("The pipeline has no ops yet. Add one to run it.")
+                                            : translated("The pipeline has no plan yet.");
   const QString first = translated("The pipeline cannot run: %1").arg(toQt(errors.front().message));
   const auto numOthers = static_cast<qsizetype>(errors.size()) - 1;
   if (numOthers == 0) return first;

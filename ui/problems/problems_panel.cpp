@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/problems/problems_panel.h"
 
+#include "core/edit/fix_all.h"
 #include "core/lowering/folded_diagnostics.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/table_copying.h"
@@ -131,12 +132,25 @@ void ProblemsPanel::showRepairs(const Diagnostic& problem) {
     connect(button, &QPushButton::clicked, this, [this, edit = repair.edit] { m_session.apply(edit); });
     m_buttons->addWidget(button);
   }
+  showFixAll();
   m_buttons->addStretch(1);
   auto* explain = new QPushButton(tr("What does this mean?"), m_details);
   explain->setFlat(true);
   explain->setToolTip(tr("Open the guide at %1").arg(toQt(problem.code)));
   connect(explain, &QPushButton::clicked, this, [this, code = toQt(problem.code)] { Q_EMIT explanationWanted(code); });
   m_buttons->addWidget(explain);
+}
+
+/// For several errors at once; only where nothing is to be chosen.
+void ProblemsPanel::showFixAll() {
+  const std::size_t numFixes = numOnlyRepairs(m_model->problems());
+  if (numFixes < 2) return;
+  auto* button = new QPushButton(tr("Fix all %1").arg(numFixes), m_details);
+  button->setObjectName(QStringLiteral("fixAll"));
+  button->setToolTip(tr("Apply the fix of each error that has exactly one, and of the errors that appear then"));
+  connect(button, &QPushButton::clicked, this,
+          [this] { m_session.apply(fixAll(m_session.document(), m_model->problems())); });
+  m_buttons->addWidget(button);
 }
 
 }  // namespace fuseline::ui

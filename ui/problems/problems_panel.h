@@ -38,6 +38,7 @@ class ProblemsPanel : public QWidget {
   void goToCurrent();
   void showFirstRepairs();
   void showRepairs(const Diagnostic& problem);
+  void showFixAll();
   void clearDetails();
 
   Session& m_session;

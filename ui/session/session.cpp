@@ -15,6 +15,7 @@
 #include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
 #include "ui/session/baselines.h"
+#include "ui/session/blank_pipeline.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
 
@@ -31,6 +32,10 @@ QStringList listOf(const std::vector<std::string>& texts) {
   QStringList list;
   for (const std::string& text : texts) list.append(toQt(text));
   return list;
+}
+
+bool hasRounds(const RunRecord& record) {
+  return std::ranges::any_of(record.variants, [](const VariantRecord& variant) { return !variant.endToEndNs.empty(); });
 }
 
 /// Those that reading what is saved would find.
@@ -286,7 +291,9 @@ std::function<AnalysisOptions()> Session::optionsFor(const PipelineDocument& doc
 
 std::function<std::shared_ptr<const Analysis>()> Session::analysisOf(const PipelineDocument& document) const {
   return [document, options = optionsFor(document)] {
-    return std::make_shared<const Analysis>(analyze(document, options()));
+    auto analysis = std::make_shared<Analysis>(analyze(document, options()));
+    noteIfBlank(document, analysis->lowered.diagnostics);
+    return std::shared_ptr<const Analysis>(std::move(analysis));
   };
 }
 
@@ -502,12 +509,14 @@ void Session::finishRun(const RunRecord& record, const RunRecord* beside) {
   if (m_isSweeping) return;
   if (m_isRunOrphaned) return Q_EMIT runDropped();
   m_pendingRun.record = record;
-  const bool isTaken = !hasBetterRun();
+  const bool isEmpty = record.isPartial && !hasRounds(record);
+  const bool isTaken = !isEmpty && !hasBetterRun();
   if (isTaken) showOwnRun();
   refreshStaleness();
   Q_EMIT runFinished();
   if (isTaken) Q_EMIT measured();
   if (beside && isTaken) pinBeside(*beside);  // what it says is not about the run
+  if (isEmpty) return Q_EMIT runFailed(tr("Stopped before the first round. Nothing was measured."));
   if (!isTaken) Q_EMIT runFailed(tr("Stopped early. The previous complete result is kept."));
 }
 

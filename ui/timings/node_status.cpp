@@ -13,6 +13,7 @@ QString statusName(NodeStatus status) {
     case NodeStatus::Running: return translated("running");
     case NodeStatus::Measured: return translated("measured");
     case NodeStatus::Stale: return translated("measured before a change");
+    case NodeStatus::Stopped: return translated("stopped early");
     case NodeStatus::Failed: return translated("failed");
   }
   return {};

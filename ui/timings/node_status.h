@@ -6,7 +6,7 @@
 
 namespace fuseline::ui {
 
-enum class NodeStatus { NeverRun, Running, Measured, Stale, Failed };
+enum class NodeStatus { NeverRun, Running, Measured, Stale, Stopped, Failed };
 
 /// "not run", "running".
 QString statusName(NodeStatus status);

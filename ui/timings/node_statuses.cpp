@@ -67,7 +67,8 @@ NodeStatus NodeStatuses::of(const std::string& op) const {
   if (isBlamed(op)) return NodeStatus::Failed;
   const auto& run = m_session.lastRun();
   if (!run || !run->document.findOp(op)) return NodeStatus::NeverRun;
-  return run->isStale ? NodeStatus::Stale : NodeStatus::Measured;
+  if (run->isStale) return NodeStatus::Stale;
+  return run->record.isPartial ? NodeStatus::Stopped : NodeStatus::Measured;
 }
 
 QString NodeStatuses::textOf(const std::string& op) const {
@@ -76,6 +77,7 @@ QString NodeStatuses::textOf(const std::string& op) const {
     case NodeStatus::Running: return tr("Running.");
     case NodeStatus::Measured: return tr("Measured on %1.").arg(toQt(m_session.lastRun()->device));
     case NodeStatus::Stale: return tr("Times are of the pipeline before it changed. Run again.");
+    case NodeStatus::Stopped: return tr("The run was stopped early. Its times are of fewer rounds. Run again.");
     case NodeStatus::Failed: return tr("The last run failed: %1").arg(m_failure);
   }
   return {};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/file_commands.h"
 
+#include "core/edit/node_edits.h"
 #include "core/runtime/pipeline_run.h"
 #include "ui/runs/measured_examples.h"
 #include "ui/session/autosave.h"
@@ -48,7 +49,7 @@ bool FileCommands::succeeded(const Result<void>& outcome) {
 
 // ------------------------------------------------------------------------------------------------------------ opening
 
-void FileCommands::newDocument() { newFromTemplate(serialize(PipelineDocument()), QString()); }
+void FileCommands::newDocument() { newFromTemplate(serialize(newPipeline()), QString()); }
 
 bool FileCommands::newFromTemplate(const std::string& text, const QString& name) {
   if (!mayDiscard()) return false;
@@ -60,6 +61,14 @@ void FileCommands::chooseAndOpen() {
   openAll(filesToOpen({.purpose = QStringLiteral("pipeline"),
                        .title = tr("Open pipelines or measured runs"),
                        .patterns = openPatterns(),
+                       .pipeline = m_session.path()},
+                      &m_window));
+}
+
+void FileCommands::chooseAndImport() {
+  openAll(filesToOpen({.purpose = QStringLiteral("model"),
+                       .title = tr("Import ONNX models"),
+                       .patterns = tr("ONNX models (*.onnx);;All files (*)"),
                        .pipeline = m_session.path()},
                       &m_window));
 }

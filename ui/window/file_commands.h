@@ -30,6 +30,8 @@ class FileCommands : public QObject {
   /// False: the user wants to keep what is here.
   bool newFromTemplate(const std::string& text, const QString& name);
   void chooseAndOpen();
+  /// Lists ONNX models alone.
+  void chooseAndImport();
   /// The first one here, each other in a window of its own.
   void openAll(const QStringList& paths);
   /// A run that another list names: recent files need not, where its folder may go with the program.

@@ -208,7 +208,7 @@ void MainWindow::connectSession() {
   connect(&m_session, &Session::documentReplaced, this, &MainWindow::showReplaced);
   connect(&m_session, &Session::analysisChanged, this, [this] {
     // A file that cannot run shows why at once; later problems only count, so that no tab jumps while one types.
-    if (std::exchange(m_isFreshlyOpened, false) && !m_session.analysis()->isRunnable())
+    if (std::exchange(m_isFreshlyOpened, false) && hasErrors(m_session.analysis()->lowered.diagnostics))
       m_panes->dock(QStringLiteral("problems")).raise();
   });
   connect(&m_session, &Session::editRefused, m_status, &StatusLine::say);

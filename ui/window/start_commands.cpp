@@ -30,6 +30,8 @@ StartCommands::StartCommands(Session& session, const Theme& theme, FileCommands&
 
 void StartCommands::connectPage() {
   connect(m_page, &StartPage::openWanted, &m_files, &FileCommands::chooseAndOpen);
+  connect(m_page, &StartPage::newWanted, &m_files, &FileCommands::newDocument);
+  connect(m_page, &StartPage::importWanted, &m_files, &FileCommands::chooseAndImport);
   connect(m_page, &StartPage::templateChosen, &m_files,
           [this](const QString& name, const std::string& text) { m_files.newFromTemplate(text, name); });
   connect(m_page, &StartPage::fileChosen, &m_files, [this](const QString& path) { m_files.openAll({path}); });

@@ -11,7 +11,6 @@
 #include <QLabel>
 #include <QMouseEvent>
 #include <QPainter>
-#include <QPushButton>
 #include <QScrollArea>
 #include <QToolButton>
 
@@ -123,14 +122,11 @@ QWidget* StartPage::makeFiles() {
   auto* layout = new QVBoxLayout(column);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(6);
-  auto* open = new QPushButton(m_theme.icon(QStringLiteral("open")), tr("Open a pipeline or a run..."));
-  connect(open, &QPushButton::clicked, this, [this] {
-    hide();
-    Q_EMIT openWanted();
-  });
   m_recent = new QVBoxLayout();
   m_examples = new QVBoxLayout();
-  layout->addWidget(open);
+  layout->addWidget(startButton(QStringLiteral("new"), tr("Empty pipeline"), &StartPage::newWanted));
+  layout->addWidget(startButton(QStringLiteral("open"), tr("Open a pipeline or a run..."), &StartPage::openWanted));
+  layout->addWidget(startButton(QStringLiteral("import"), tr("Import ONNX..."), &StartPage::importWanted));
   layout->addSpacing(10);
   layout->addWidget(heading(tr("Recent files")));
   layout->addLayout(m_recent);
@@ -142,6 +138,15 @@ QWidget* StartPage::makeFiles() {
   layout->addLayout(m_examples);
   layout->addStretch(1);
   return column;
+}
+
+QPushButton* StartPage::startButton(const QString& icon, const QString& text, void (StartPage::*wanted)()) {
+  auto* button = new QPushButton(m_theme.icon(icon), text);
+  connect(button, &QPushButton::clicked, this, [this, wanted] {
+    hide();
+    Q_EMIT(this->*wanted)();
+  });
+  return button;
 }
 
 QLayout* StartPage::makeTours() {

@@ -12,6 +12,7 @@
 #include <QCheckBox>
 #include <QFrame>
 #include <QMap>
+#include <QPushButton>
 #include <QStringList>
 #include <QVBoxLayout>
 
@@ -43,6 +44,10 @@ class StartPage : public QWidget {
   void fileChosen(const QString& path);
   void tourChosen(const Tour& tour);
   void openWanted();
+  /// A pipeline without ops.
+  void newWanted();
+  /// A model of another program.
+  void importWanted();
   void shownAtStartChanged(bool isShown);
   /// It is hidden now.
   void closed();
@@ -57,6 +62,7 @@ class StartPage : public QWidget {
 
  private:
   QWidget* makeCards();
+  QPushButton* startButton(const QString& icon, const QString& text, void (StartPage::*wanted)());
   QWidget* makeFiles();
   QLayout* makeTours();
   QLayout* makeFoot();

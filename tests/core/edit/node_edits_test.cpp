@@ -51,6 +51,24 @@ TEST(NodeEdits, ReplacesAWireIntoATakenInput) {
   ASSERT_FALSE(hasLink(s.document(), "norm.y", "fc.x"));
 }
 
+TEST(NodeEdits, AddsBesideWithoutTakingOverConsumers) {
+  EditScene s;
+  ASSERT_TRUE(appliesAndUndoes(s.history, addBeside(s.document(), s.graph(), "GELU", "norm", {8, 8}).edit));
+  EXPECT_TRUE(hasLink(s.document(), "norm.y", "gelu.x"));
+  EXPECT_TRUE(hasLink(s.document(), "norm.y", "fc.x"));
+  ASSERT_TRUE(appliesAndUndoes(s.history, addBeside(s.document(), s.graph(), "Linear", "act", {8, 8}).edit));
+  EXPECT_TRUE(hasLink(s.document(), "linear.y", "y"));  // an output follows the end of its chain
+  EXPECT_EQ(s.document().findOp("linear")->attributes.at("in_features"), 64);
+}
+
+TEST(NodeEdits, ANewPipelineTakesOpsBetweenItsEnds) {
+  History history{newPipeline()};
+  for (const char* entry : {"LayerNorm", "Linear", "GELU"})
+    ASSERT_TRUE(history.apply(insertAfter(history.document(), lower(history.document()).graph, entry, {}).edit));
+  EXPECT_TRUE(hasLink(history.document(), "gelu.y", "y"));
+  EXPECT_FALSE(hasErrors(lower(history.document()).diagnostics));
+}
+
 TEST(NodeEdits, RefusesACycleWithASentence) {
   EditScene s;
   const Verdict verdict = linkVerdict(s.document(), {"act", "y"}, {"norm", "x"});
