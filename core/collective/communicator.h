@@ -1,0 +1,74 @@
+// Communicator: the collectives of one rank in a group. Implemented in process here, and by message-passing libraries.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/tensor/dtype.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+enum class CollectiveKind { AllGather, ReduceScatter, AllReduce, Broadcast };
+/// Sum: in float32, in rank order, rounded once. Max: exact; NaN is ignored.
+enum class Reduction { Sum, Max };
+
+/// "all-gather", "reduce-scatter", "all-reduce", "broadcast".
+std::string_view collectiveName(CollectiveKind kind);
+
+/// One tensor of a collective. count: elements that one rank contributes to an all-gather or receives from a
+/// reduce-scatter; of the others all elements.
+struct CollectivePart {
+  DType dtype = DType::F32;
+  std::int64_t count = 0;
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+};
+
+/// Bytes of the whole tensor: of all ranks together for an all-gather and a reduce-scatter.
+std::int64_t wholeBytes(CollectiveKind kind, const CollectivePart& part, int ranks);
+
+/// Bytes that every rank sends, and receives: wholeBytes times (P - 1) / P, twice for an all-reduce. Divided by the
+/// time it is the bus bandwidth as the NCCL tests define it.
+std::int64_t wireBytes(CollectiveKind kind, std::int64_t wholeBytes, int ranks);
+
+/// Every rank of the group makes the same calls in the same order, with equal kinds, dtypes and counts.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::AllGather;
+  Reduction reduction = Reduction::Sum;
+  std::string_view name;  // of the step, for messages
+  std::span<const CollectivePart> parts;
+};
+
+/// A rank or a library failed; the message names it. isConsequence: another rank failed first, and this one was
+/// waiting for it.
+struct CommunicationError : std::runtime_error {
+  CommunicationError(const std::string& message, bool consequence)
+      : std::runtime_error(message), isConsequence(consequence) {}
+  bool isConsequence = false;
+};
+
+/// Used by one thread of its rank. All calls but abort() may throw CommunicationError.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Returns when `to` of every part is complete and `from` may be written again. Memory is the host's. An all-reduce
+  /// and a broadcast may be in place (`from` is `to`); a broadcast sends the tensor of rank 0.
+  virtual void run(const Collective& collective) = 0;
+  /// Returns when all ranks have called it.
+  virtual void barrier() = 0;
+  /// Ends the collectives of all ranks, present and later ones, with this sentence. The first call counts.
+  virtual void abort(std::string_view reason) noexcept = 0;
+  /// Facts for run files: library, version, algorithm.
+  virtual std::vector<std::pair<std::string, std::string>> details() const = 0;
+};
+
+}  // namespace fuseline
