@@ -3,6 +3,7 @@
 #include "app/cli/output_file.h"
 #include "app/cli/verbs.h"
 #include "core/document/file_format.h"
+#include "core/export/model/model_import.h"
 #include "core/export/onnx/onnx_import.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/measured_pipeline.h"
@@ -10,6 +11,10 @@
 #include "core/support/output_schema.h"
 #include "core/support/visible_text.h"
 #include "core/tensor/safetensors.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -21,6 +26,9 @@ struct ImportOptions {
   std::string file;
   std::string output;
   std::string weights;
+  std::string weightsFrom;
+  std::string dtype;
+  std::optional<std::int64_t> layers;
   bool replaces = false;
   bool isStrict = false;
   bool keepsFlat = false;
@@ -36,11 +44,23 @@ Result<ImportedPipeline> pipelineOfRun(const std::string& path) {
   return ImportedPipeline{.document = std::move(pipeline->document)};
 }
 
+/// The weights are beside the config, unless said otherwise.
+Result<ImportedPipeline> pipelineOfModel(const ImportOptions& options) {
+  ModelImportOptions model{.layers = options.layers};
+  if (!options.dtype.empty()) model.dtype = parseDType(options.dtype);
+  if (!options.weights.empty())
+    model.weights = options.weightsFrom.empty() ? std::filesystem::path(options.file).parent_path()
+                                                : std::filesystem::path(options.weightsFrom);
+  if (model.weights && model.weights->empty()) model.weights = ".";
+  return importModel(options.file, model);
+}
+
 Result<ImportedPipeline> pipelineIn(const ImportOptions& options) {
   const std::string& path = options.file;
   if (isOnnxFile(path))
     return importOnnx(
         path, {.isStrict = options.isStrict, .keepsFlat = options.keepsFlat, .takesWeights = !options.weights.empty()});
+  if (isModelConfig(path)) return pipelineOfModel(options);
   if (holdsRun(path)) return pipelineOfRun(path);
   Result<LoadedDocument> loaded = loadDocument(path);
   if (!loaded) return loaded.error();
@@ -62,8 +82,18 @@ Result<void> writeWeights(const ImportedPipeline& imported, const ImportOptions&
 }
 
 Result<void> checkOptions(const ImportOptions& options) {
-  if (!options.weights.empty() && !isOnnxFile(options.file))
-    return Error{"--weights takes them out of an ONNX model, and this file is none.", ErrorKind::Usage};
+  const bool isModel = isModelConfig(options.file);
+  if (!options.weights.empty() && !isOnnxFile(options.file) && !isModel)
+    return Error{
+        "--weights takes them out of an ONNX model, or from beside the config.json of a model; this file is "
+        "neither.",
+        ErrorKind::Usage};
+  if (!isModel && (options.layers || !options.dtype.empty() || !options.weightsFrom.empty()))
+    return Error{"--layers, --dtype and --weights-from are for the config.json of a model, and this file is none.",
+                 ErrorKind::Usage};
+  if (!options.weightsFrom.empty() && options.weights.empty())
+    return Error{"--weights-from says where weights are; --weights OUT.safetensors is missing, the file to write.",
+                 ErrorKind::Usage};
   const VerbFiles files{.read = {{"FILE", options.file}},
                         .written = {{"-o", options.output}, {"--weights", options.weights}}};
   return checkOutputs(files, options.replaces);
@@ -103,15 +133,23 @@ void addImportVerb(CLI::App& app, Context& context) {
   CLI::App* verb = addVerb(
       app, context, "import",
       "Takes the pipeline out of a file that was made of it: a module of TransformerEngine, a picture, a run; or "
-      "out of the graph of an ONNX model",
+      "out of the graph of an ONNX model, or makes that of a model from its config.json",
       options, importPipeline, importSchema);
   verb->add_option(
           "FILE", options->file,
-          "An exported file (*.py, *.svg, *.png, *.html, *.onnx), a run (*.fuserun), or another model (*.onnx)")
+          "An exported file (*.py, *.svg, *.png, *.html, *.onnx), a run (*.fuserun), another model (*.onnx), or the "
+          "config.json of a model")
       ->required();
   verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
-  verb->add_option("--weights", options->weights, "Also writes the weights of an ONNX model, for --tensors")
+  verb->add_option("--weights", options->weights,
+                   "Also writes the weights of an ONNX model, or those beside a config.json, for --tensors")
       ->type_name("OUT.safetensors");
+  verb->add_option("--weights-from", options->weightsFrom,
+                   "With --weights: safetensors file, or folder of such files, in place of the config's folder")
+      ->type_name("PATH");
+  verb->add_option("--layers", options->layers, "Of a config.json: the first layers only")->type_name("N");
+  verb->add_option("--dtype", options->dtype, "Of a config.json: type of tensors and weights, in place of the config's")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   verb->add_flag("--strict", options->isStrict,
                  "Refuses an ONNX model with nodes that are no ops; without it they become Externals, or are left out");
   verb->add_flag("--flat", options->keepsFlat,

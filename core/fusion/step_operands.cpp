@@ -104,11 +104,33 @@ bool isViewIn(const Node& node, Phase phase) {
   return node.operation->isView && !passesOnQuantized(node, passedOn);
 }
 
+/// The parameter that an output is: the one with its name; -1: it is none.
+int parameterOfOutput(const FusibleOperation& operation, const OperandKey& key) {
+  if (key.kind != OperandKind::Output) return -1;
+  const std::string& name = operation.outputs[static_cast<std::size_t>(key.slot)].name;
+  const auto found = std::ranges::find(operation.parameters, name, &ParameterSpec::name);
+  return found == operation.parameters.end() ? -1 : static_cast<int>(found - operation.parameters.begin());
+}
+
+/// Moves outputs that are parameters of their op to the views: nothing is copied.
+EntryOperands withParameterViews(const Graph& graph, const FusedOperation& entry, std::vector<OperandUse> operands) {
+  EntryOperands result;
+  for (const OperandUse& use : operands) {
+    const Node& node = graph.node(entry.nodes[static_cast<std::size_t>(use.key.member)]);
+    const int parameter = parameterOfOutput(*node.operation, use.key);
+    if (parameter < 0)
+      result.operands.push_back(use);
+    else
+      result.views.push_back({use.key, {use.key.member, OperandKind::Parameter, parameter}});
+  }
+  return result;
+}
+
 EntryOperands withViews(const Graph& graph, const FusedOperation& entry, Phase phase,
                         std::vector<OperandUse> operands) {
   if (!entry.isFused() && isViewIn(graph.node(entry.nodes.front()), phase)) return viewOf(phase);
   const auto isOne = [&](NodeId id) { return isElementwise(graph, id); };
-  if (std::ranges::none_of(entry.nodes, isOne)) return {.operands = std::move(operands)};
+  if (std::ranges::none_of(entry.nodes, isOne)) return withParameterViews(graph, entry, std::move(operands));
   const auto numMembers = static_cast<int>(entry.nodes.size());
   const SortedSet<OperandKey> present = keysOf(operands);
   const ElementwiseProgram program = composeMembers(graph, entry.nodes, phase, present, 0, numMembers);

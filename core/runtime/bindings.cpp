@@ -86,6 +86,13 @@ void appendQuantizerStates(const Graph& graph, std::vector<Need>& needs) {
   }
 }
 
+/// A scalar is a loss, whose gradient with respect to itself is 1.
+Need outputGradientNeed(const std::string& output, const TensorSpec& spec, std::uint64_t seed) {
+  const std::string name = "grad." + output;
+  if (!spec.shape.empty()) return dataNeed(name, spec, seed);
+  return {.name = name, .spec = spec, .draw = [spec] { return Tensor::fromDoubles(spec, std::array{1.0}); }};
+}
+
 std::vector<Need> needsOf(const Graph& graph, std::uint64_t seed) {
   std::vector<Need> needs;
   for (const ValueId id : graph.inputs()) needs.push_back(inputNeed(graph, graph.value(id), seed));
@@ -97,7 +104,7 @@ std::vector<Need> needsOf(const Graph& graph, std::uint64_t seed) {
   for (const Node& node : graph.nodes()) appendMainGradients(node, needs);
   for (const GraphOutput& output : graph.outputs())
     if (graph.value(output.value).needsGradient)
-      needs.push_back(dataNeed("grad." + output.name, graph.value(output.value).spec, seed));
+      needs.push_back(outputGradientNeed(output.name, graph.value(output.value).spec, seed));
   return needs;
 }
 

@@ -5,6 +5,7 @@
 #include "core/ops/attention_form.h"
 #include "core/ops/catalog.h"
 #include "core/ops/rotary_form.h"
+#include "tests/support/model_samples.h"
 
 #include <iterator>
 #include <stdexcept>
@@ -18,19 +19,6 @@ namespace {
 using List = std::vector<std::int64_t>;
 
 std::string text(const char* value) { return value; }
-
-OpSample sampleOf(const char* name, const AttributeValues& given, std::vector<TensorSpec> inputs) {
-  const FusibleOperation& operation = *builtinOperations().find(name);
-  OpSample sample{.label = name, .attributes = defaultAttributes(operation), .inputs = std::move(inputs)};
-  for (const auto& [attribute, value] : given) {
-    sample.attributes.set(attribute, value);
-    sample.label += fmt::format(" {} {}", attribute, toString(value));
-  }
-  Result<OperationPointer> own = specialised(operation, sample.attributes);
-  if (!own) throw std::invalid_argument(own.error().message);
-  sample.operation = std::move(*own);
-  return sample;
-}
 
 Shape tokensShape(QkvFormat format, std::int64_t B, std::int64_t tokens, std::int64_t heads, std::int64_t channels) {
   switch (format) {
@@ -191,6 +179,19 @@ std::vector<OpSample> concatSamples() {
 
 }  // namespace
 
+OpSample sampleOf(const char* name, const AttributeValues& given, std::vector<TensorSpec> inputs) {
+  const FusibleOperation& operation = *builtinOperations().find(name);
+  OpSample sample{.label = name, .attributes = defaultAttributes(operation), .inputs = std::move(inputs)};
+  for (const auto& [attribute, value] : given) {
+    sample.attributes.set(attribute, value);
+    sample.label += fmt::format(" {} {}", attribute, toString(value));
+  }
+  Result<OperationPointer> own = specialised(operation, sample.attributes);
+  if (!own) throw std::invalid_argument(own.error().message);
+  sample.operation = std::move(*own);
+  return sample;
+}
+
 OpSample attentionSample(const AttentionExtents& extents, const AttributeValues& given) {
   AttributeValues all = {{"num_attention_heads", extents.H},
                          {"kv_channels", extents.D == extents.Dv ? List{extents.D} : List{extents.D, extents.Dv}}};
@@ -230,6 +231,7 @@ std::vector<OpSample> structuredSamples(const FusibleOperation& operation) {
   if (operation.name == "RotaryPositionEmbedding") return rotarySamples();
   if (operation.name == "Split") return splitSamples();
   if (operation.name == "Concat") return concatSamples();
+  if (std::vector<OpSample> samples = modelSamples(operation.name); !samples.empty()) return samples;
   if (operation.name != "DotProductAttention")
     throw std::invalid_argument(operation.name + " has no samples; add them to structured_samples.cpp.");
   std::vector<OpSample> samples = {attentionSample({.B = 1, .queries = 0, .keys = 0, .H = 1, .G = 1, .D = 2, .Dv = 2}),

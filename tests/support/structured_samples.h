@@ -13,6 +13,9 @@ namespace fuseline::testing {
 
 using AttributeValues = std::vector<std::pair<std::string, AttributeValue>>;
 
+/// A call of an op with these attributes, the others by default. Throws where the op refuses them.
+OpSample sampleOf(const char* name, const AttributeValues& given, std::vector<TensorSpec> inputs);
+
 /// Extents of an attention.
 struct AttentionExtents {
   std::int64_t B = 2;

@@ -357,6 +357,9 @@ TEST_P(Activations, PropagateNanToTheGradient) {
 }
 
 TEST_P(BasicOperations, KeepsTheDtypeOfTheInputUnlessToldOtherwise) {
+  if (operation().inputs[0].elements == PortElements::Counts)
+    GTEST_SKIP() << "Its dtype does not follow from an input.";
+  if (operation().name == "CrossEntropy") GTEST_SKIP() << "A loss is f32.";
   for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
     OpSample sample = samplesOf(operation()).front();
     for (TensorSpec& input : sample.inputs)
@@ -371,8 +374,10 @@ TEST_P(BasicOperations, KeepsTheDtypeOfTheInputUnlessToldOtherwise) {
 TEST_P(BasicOperations, CountsFlopsInProportionToTheRows) {
   OpSample sample = samplesOf(operation()).back();
   const auto flopsOfRows = [&](std::int64_t rows) {
-    for (TensorSpec& input : sample.inputs)
-      if (isFloat(input.dtype)) input.shape.front() = rows;
+    for (std::size_t slot = 0; slot < sample.inputs.size(); ++slot) {
+      const bool isWeight = sample.operation->inputs[slot].name == "weight";
+      if (slot == 0 || (isFloat(sample.inputs[slot].dtype) && !isWeight)) sample.inputs[slot].shape.front() = rows;
+    }
     return sample.operation->flops(sample.attributes, sample.inputs);
   };
   EXPECT_EQ(flopsOfRows(0).forward + flopsOfRows(0).backward, 0);

@@ -1,0 +1,16 @@
+// Llama 1 to 3: the model that most later decoders vary.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/model/form_parts.h"
+#include "core/export/model/model_architectures.h"
+
+namespace fuseline::architectures {
+
+namespace {
+
+ModelForm form(const ModelConfig& config) { return withLlamaWeights(llamaForm(config)); }
+
+}  // namespace
+
+ModelArchitecture llama() { return {.modelTypes = {"llama"}, .form = form}; }
+
+}  // namespace fuseline::architectures

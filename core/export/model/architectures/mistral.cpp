@@ -1,0 +1,23 @@
+// Mistral: Llama, in its first version with a window.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/model/form_parts.h"
+#include "core/export/model/model_architectures.h"
+
+#include <utility>
+
+namespace fuseline::architectures {
+
+namespace {
+
+ModelForm form(const ModelConfig& config) {
+  ModelForm form = llamaForm(config);
+  form.hasQkvBias = form.hasProjectionBias = false;
+  setUniformWindow(config, form);
+  return withLlamaWeights(std::move(form));
+}
+
+}  // namespace
+
+ModelArchitecture mistral() { return {.modelTypes = {"mistral"}, .form = form}; }
+
+}  // namespace fuseline::architectures

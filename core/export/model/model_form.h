@@ -1,0 +1,91 @@
+// ModelForm: a transformer as its architecture describes it. Architectures fill it in; model_pipeline.h makes it a
+// pipeline.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/support/json.h"
+#include "core/tensor/dtype.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+/// A parameter of the pipeline, in tensors of the model's files. "{}" in either name is the number of the layer.
+struct WeightSource {
+  enum class Order {
+    AsStored,
+    Transposed,     // [in, out] for [out, in]
+    HeadsTogether,  // [heads, 3, D, ...] for [3, heads, D, ...]
+  };
+  std::string parameter;             // "layer{}.qkv.weight"
+  std::vector<std::string> tensors;  // joined along the first axis, in this order
+  Order order = Order::AsStored;
+};
+
+/// Layers that are instances of one block. Those of a model differ in no more than this.
+struct LayerKind {
+  std::string block;                   // "Layer"
+  std::optional<std::int64_t> window;  // keys that a query sees, its own included
+  Json rope;                           // attributes of RotaryPositionEmbedding; null: there is none
+};
+
+/// Where norms and residuals are.
+enum class LayerOrder {
+  PreNorm,   // x + f(norm(x))
+  PostNorm,  // norm(x + f(x))
+  Sandwich,  // x + norm(f(norm(x)))
+  Parallel,  // x + attention(norm(x)) + mlp(norm2(x))
+};
+
+struct NormForm {
+  std::string op = "RMSNorm";  // or LayerNorm
+  double eps = 1e-6;
+  bool isZeroCentered = false;
+};
+
+/// What stands after the last norm.
+enum class ModelHead { None, Linear, Tied, MaskedLanguage };
+
+struct ModelForm {
+  DType dtype = DType::BF16;
+  std::int64_t tokens = 2048;  // S, to begin with
+  std::int64_t hidden = 1;
+  std::int64_t intermediate = 1;
+  std::int64_t heads = 1;
+  std::int64_t groups = 1;
+  std::int64_t headDim = 1;
+  std::int64_t vocabulary = 0;  // 0: the pipeline begins with hidden states
+
+  std::vector<LayerKind> kinds = {{.block = "Layer"}};
+  std::vector<std::size_t> layers;  // index of the kind of each layer
+  LayerOrder order = LayerOrder::PreNorm;
+  NormForm norm;
+  bool isCausal = true;
+  bool hasQkvBias = false;
+  bool hasProjectionBias = false;
+  bool hasMlpBias = false;
+  bool hasQkNorm = false;
+  std::optional<double> softmaxScale;
+  double attentionSoftcap = 0.0;
+  std::string activation = "SwiGLU";
+  Json activationAttributes = Json::object();
+
+  double embeddingScale = 1.0;
+  std::int64_t positions = 0;   // rows of a learned position embedding
+  std::int64_t tokenTypes = 0;  // rows of a token type embedding
+  bool hasEmbeddingNorm = false;
+  bool hasFinalNorm = true;
+  ModelHead head = ModelHead::Linear;
+  double logitSoftcap = 0.0;
+
+  std::vector<WeightSource> weights;
+  std::vector<std::string> notes;
+
+  bool isGated() const { return activation.ends_with("GLU"); }
+};
+
+}  // namespace fuseline

@@ -1,0 +1,153 @@
+// Joins, transposes and reorders stored tensors as the parameters need them.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/model/model_weights.h"
+
+#include "core/export/model/weight_files.h"
+#include "core/lowering/lowering.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+using Specs = std::map<std::string, TensorSpec, std::less<>>;
+
+Specs parameterSpecs(const PipelineDocument& document) {
+  Specs specs;
+  const LoweredGraph lowered = lower(document, {.pass = PassKind::Forward});
+  for (const Node& node : lowered.graph.nodes())
+    for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
+      specs.emplace(node.parameterName(slot), node.parameters[static_cast<std::size_t>(slot)]);
+  return specs;
+}
+
+/// "{}" is the number of the layer.
+std::string named(const std::string& pattern, std::size_t layer) {
+  const std::size_t place = pattern.find("{}");
+  return place == std::string::npos ? pattern
+                                    : fmt::format("{}{}{}", pattern.substr(0, place), layer, pattern.substr(place + 2));
+}
+
+bool isOfLayers(const WeightSource& source) { return source.parameter.find("{}") != std::string::npos; }
+
+/// [rows, cols] for [cols, rows]. Precondition: two axes.
+Tensor transposed(const Tensor& from) {
+  const std::int64_t rows = from.spec.shape[1];
+  const std::int64_t cols = from.spec.shape[0];
+  const auto element = static_cast<std::size_t>(sizeBytes(from.spec.dtype));
+  Tensor to = Tensor::zeros({from.spec.dtype, {rows, cols}});
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t col = 0; col < cols; ++col)
+      std::memcpy(to.data.data() + static_cast<std::size_t>(row * cols + col) * element,
+                  from.data.data() + static_cast<std::size_t>(col * rows + row) * element, element);
+  return to;
+}
+
+/// Rows of [heads, 3, D] as [3, heads, D]. Precondition: there are heads * 3 * D rows.
+Tensor withHeadsTogether(const Tensor& from, std::int64_t heads) {
+  constexpr std::int64_t kParts = 3;
+  const std::int64_t pieces = heads * kParts;
+  const auto bytes = from.data.size() / static_cast<std::size_t>(pieces);
+  Tensor to = from;
+  for (std::int64_t head = 0; head < heads; ++head)
+    for (std::int64_t part = 0; part < kParts; ++part)
+      std::copy_n(from.data.begin() + (head * kParts + part) * static_cast<std::int64_t>(bytes), bytes,
+                  to.data.begin() + (part * heads + head) * static_cast<std::int64_t>(bytes));
+  return to;
+}
+
+class WeightReader {
+ public:
+  WeightReader(const ModelForm& form, const PipelineDocument& document, WeightFiles files)
+      : m_form(form), m_specs(parameterSpecs(document)), m_files(std::move(files)) {}
+
+  Result<ModelWeights> read() && {
+    for (const WeightSource& source : m_form.weights) {
+      const std::size_t count = isOfLayers(source) ? m_form.layers.size() : 1;
+      for (std::size_t layer = 0; layer < count; ++layer)
+        if (auto error = add(source, layer)) return *error;
+    }
+    if (!m_rounded.empty())
+      m_weights.notes.push_back(
+          fmt::format("The weights are {} in the files and were rounded to {}.", m_rounded, dtypeName(m_form.dtype)));
+    return std::move(m_weights);
+  }
+
+ private:
+  std::optional<Error> add(const WeightSource& source, std::size_t layer) {
+    const std::string parameter = named(source.parameter, layer);
+    const auto spec = m_specs.find(parameter);
+    if (spec == m_specs.end()) return Error{fmt::format("{} is no parameter of the pipeline.", parameter)};
+    Tensor whole{.spec = {.dtype = spec->second.dtype, .shape = {}}, .data = {}};
+    for (const std::string& pattern : source.tensors) {
+      Result<Tensor> part = partOf(source, named(pattern, layer));
+      if (!part) return part.error();
+      if (auto error = append(std::move(*part), whole)) return Error{fmt::format("{}: {}", parameter, error->message)};
+    }
+    if (whole.spec.shape != spec->second.shape)
+      return Error{fmt::format(
+          "{}: the tensor {}{} is {}, but the pipeline needs {}. Are these the weights of the "
+          "config's model?",
+          parameter, named(source.tensors.front(), layer), source.tensors.size() > 1 ? " and those joined with it" : "",
+          toString(whole.spec.shape), toString(spec->second.shape))};
+    if (source.order == WeightSource::Order::HeadsTogether) whole = withHeadsTogether(whole, m_form.heads);
+    m_weights.tensors.emplace_back(parameter, std::move(whole));
+    return std::nullopt;
+  }
+
+  Result<Tensor> partOf(const WeightSource& source, const std::string& name) {
+    Result<Tensor> part = m_files.read(name);
+    if (!part) return part;
+    if (!isFloat(part->spec.dtype))
+      return Error{fmt::format("tensor {} is {}; expected f32, f16 or bf16. Import a model that is not quantized.",
+                               name, dtypeName(part->spec.dtype))};
+    if (source.order != WeightSource::Order::Transposed) return part;
+    if (part->spec.shape.size() != 2)
+      return Error{fmt::format("tensor {} has the shape {}; expected two axes.", name, toString(part->spec.shape))};
+    return transposed(*part);
+  }
+
+  /// Joins along the first axis, in the dtype of the parameter.
+  std::optional<Error> append(Tensor part, Tensor& whole) {
+    if (part.spec.shape.empty()) part.spec.shape = {1};
+    if (part.spec.dtype != whole.spec.dtype) {
+      m_rounded = dtypeName(part.spec.dtype);
+      part = Tensor::fromDoubles({whole.spec.dtype, part.spec.shape}, part.toDoubles());
+    }
+    if (whole.spec.shape.empty()) {
+      whole = std::move(part);
+      return std::nullopt;
+    }
+    if (!std::equal(part.spec.shape.begin() + 1, part.spec.shape.end(), whole.spec.shape.begin() + 1,
+                    whole.spec.shape.end()))
+      return Error{fmt::format("tensors of the shapes {} and {} cannot be joined along the first axis.",
+                               toString(whole.spec.shape), toString(part.spec.shape))};
+    whole.spec.shape.front() += part.spec.shape.front();
+    whole.data.insert(whole.data.end(), part.data.begin(), part.data.end());
+    return std::nullopt;
+  }
+
+  const ModelForm& m_form;
+  Specs m_specs;
+  WeightFiles m_files;
+  ModelWeights m_weights;
+  std::string m_rounded;  // the dtype in the files, where it is another
+};
+
+}  // namespace
+
+Result<ModelWeights> readModelWeights(const ModelForm& form, const PipelineDocument& document,
+                                      const std::filesystem::path& path) {
+  Result<WeightFiles> files = WeightFiles::open(path);
+  if (!files) return files.error();
+  return WeightReader(form, document, std::move(*files)).read();
+}
+
+}  // namespace fuseline

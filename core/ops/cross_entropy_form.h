@@ -1,0 +1,36 @@
+// CrossEntropy beside its definition: what its kernels, too, must know of its attributes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/ops/operation.h"
+
+#include <cstdint>
+#include <string>
+
+namespace fuseline {
+
+enum class LossReduction { Mean, Sum, None };
+
+struct CrossEntropyForm {
+  static constexpr int kLogits = 0;  // slots of its inputs
+  static constexpr int kTarget = 1;
+  static constexpr int kLse = 0;  // of its residual
+
+  std::int64_t ignoreIndex = -100;
+  LossReduction reduction = LossReduction::Mean;
+  double smoothing = 0.0;
+  double lseSquareScale = 0.0;
+
+  bool isIgnored(std::int64_t target) const { return target == ignoreIndex; }
+  /// The factor of each row that counts; numCounted: rows that are not ignored.
+  double rowScale(std::int64_t numCounted) const {
+    return reduction == LossReduction::Mean && numCounted > 0 ? 1.0 / static_cast<double>(numCounted) : 1.0;
+  }
+};
+
+CrossEntropyForm crossEntropyForm(const Attributes& attributes);
+
+/// "CrossEntropy: target[5] is 40000, but there are 32000 classes, 0 to 31999; ignore_index is -100."
+std::string badTargetText(const CrossEntropyForm& form, std::int64_t row, std::int64_t target, std::int64_t classes);
+
+}  // namespace fuseline

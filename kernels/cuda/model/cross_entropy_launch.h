@@ -1,0 +1,39 @@
+// Launches of CrossEntropy. Plain C++: the kernels are in cross_entropy_kernels.cu.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/cuda/device/program.h"
+#include "kernels/cuda/stream/stream.h"
+
+#include <cstdint>
+
+namespace fuseline::cuda {
+
+/// x: [rows, classes]. A target outside the classes counts as ignored; the host checks them before.
+struct CrossEntropyTask {
+  const void* x = nullptr;
+  device::Element element = device::Element::F32;
+  std::int64_t rows = 0;
+  std::int64_t classes = 0;
+  const std::int64_t* target = nullptr;
+  std::int64_t ignoreIndex = -100;
+  float smoothing = 0.0F;
+  float lseSquareScale = 0.0F;
+  float scale = 1.0F;         // of every row that counts
+  bool isVectorized = false;  // rows are whole packets
+
+  float* lse = nullptr;     // [rows]; null: not wanted
+  float* losses = nullptr;  // [rows]
+  float* loss = nullptr;    // their sum times scale; null: not wanted
+
+  const float* dy = nullptr;  // of backward: one for all rows, or one a row
+  bool isDyByRow = false;
+  void* dx = nullptr;
+};
+
+/// lse, losses and loss.
+void launchCrossEntropy(const CrossEntropyTask& task, Stream stream);
+/// dx from lse and dy.
+void launchCrossEntropyGradient(const CrossEntropyTask& task, Stream stream);
+
+}  // namespace fuseline::cuda

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# Takes small random models of transformers through `fuseline import config.json --weights`, and compares the logits, the
+# loss and the gradient of every parameter.
+# SPDX-License-Identifier: Apache-2.0
+"""check_model_configs.py PROGRAM [TEST...]: PROGRAM is fuseline. Needs `pip install torch transformers safetensors`; ends with
+77 where these packages are missing."""
+
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+for package in ("torch", "transformers", "safetensors"):
+    if importlib.util.find_spec(package) is None:
+        print(f"Skipped: this Python has no {package}.")
+        sys.exit(77)
+
+import safetensors.torch
+import torch
+import transformers
+
+PROGRAM = ""
+BATCH, TOKENS, VOCABULARY, IGNORED = 2, 11, 61, -100
+# Relative to the largest value of the tensor. Both sides compute in float32, with sums in other orders.
+TOLERANCE = 5e-5
+# What all decoders have. Sizes differ, so that no two of them can be mistaken for each other.
+DECODER = {"vocab_size": VOCABULARY, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 3,
+           "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 64,
+           "rms_norm_eps": 1e-5}
+ENCODER = {"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 4}
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 16}
+YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16}
+TYPES = ["sliding_attention", "full_attention", "sliding_attention"]
+SOFT = {"query_pre_attn_scalar": 24, "sliding_window": 5, "layer_types": TYPES}
+
+
+def fuseline(*arguments, check=True):
+    return subprocess.run([PROGRAM, *map(str, arguments)], check=check, capture_output=True, text=True)
+
+
+def model_of(kind, config):
+    """A model whose parameters are neither 0 nor 1, so that none can be left out unnoticed."""
+    torch.manual_seed(1)
+    config._attn_implementation = "eager"
+    model = kind(config).float().eval()
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            torch.nn.init.uniform_(parameter, 0.2, 1.0)
+        else:
+            torch.nn.init.normal_(parameter, std=0.15)
+    return model
+
+
+def vit_without_pooler(config):
+    return transformers.ViTModel(config, add_pooling_layer=False)
+
+
+def save_gradients(model, folder):
+    """In files like those of the weights, so that the import maps both in the same way."""
+    for parameter in model.parameters():
+        parameter.data = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.clone()
+    model.save_pretrained(folder)
+
+
+def shifted(ids):
+    """The label of a token is the next one; the last has none."""
+    return torch.cat([ids[:, 1:], torch.full((ids.shape[0], 1), IGNORED)], dim=1)
+
+
+class Models(unittest.TestCase):
+    def compare(self, kind, config, inputs, outputs):
+        """inputs: of the pipeline. outputs: (loss to differentiate, tensors by their names in a dump) of a model."""
+        model = model_of(kind, config)
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            model.save_pretrained(folder / "model")
+            loss, expected = outputs(model)
+            loss.backward()
+            save_gradients(model, folder / "gradients")
+            pipeline, weights = folder / "m.fuseline", folder / "w.safetensors"
+            imported = fuseline("import", folder / "model/config.json", "-o", pipeline, "--weights", weights)
+            self.assertNotIn("not known", imported.stderr)
+            fuseline("import", folder / "model/config.json", "-o", folder / "again.fuseline", "--weights",
+                     folder / "g.safetensors", "--weights-from", folder / "gradients")
+            tensors = safetensors.torch.load_file(weights)
+            safetensors.torch.save_file({**tensors, **inputs}, folder / "all.safetensors")
+            run = fuseline("run", pipeline, "--set", f"B={BATCH}", "--set", f"S={TOKENS}", "--iterations", 1,
+                           "--no-roofs", "--tensors", folder / "all.safetensors", "--dump", folder / "dump.safetensors",
+                           check=False)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            dump = safetensors.torch.load_file(folder / "dump.safetensors")
+            expected |= {f"grad.{name}": tensor
+                         for name, tensor in safetensors.torch.load_file(folder / "g.safetensors").items()}
+            operations = len(json.loads(pipeline.read_text(encoding="utf-8"))["pipeline"]["ops"])
+        self.assertEqual(len(tensors), sum(name.startswith("grad.") and name[5:] in tensors for name in expected))
+        errors = {f"{variant}/{name}": self.error(dump, variant, name, tensor)
+                  for variant in ("unfused", "fused") for name, tensor in expected.items()}
+        worst = max(errors, key=errors.get)
+        print(f"  {config.model_type}: {operations} ops of the pipeline, {len(errors)} tensors, largest error "
+              f"{errors[worst]:.1e} in {worst}")
+        self.assertLess(errors[worst], TOLERANCE, worst)
+
+    def error(self, dump, variant, name, expected):
+        found = dump[f"{variant}/{name}"].double().reshape(expected.shape)
+        scale = max(expected.abs().max().item(), 1e-3)
+        return (found - expected.double()).abs().max().item() / scale
+
+    def language_model(self, kind, config, logits="head:y"):
+        ids = torch.randint(0, VOCABULARY, (BATCH, TOKENS), generator=torch.Generator().manual_seed(2))
+        labels = shifted(ids)
+
+        def outputs(model):
+            result = model(input_ids=ids)
+            loss = torch.nn.functional.cross_entropy(result.logits.reshape(-1, VOCABULARY), labels.reshape(-1))
+            return loss, {"loss": loss.detach(), logits: result.logits.detach()}
+
+        self.compare(kind, config, {"input_ids": ids, "labels": labels}, outputs)
+
+    def test_llama(self):
+        self.language_model(transformers.LlamaForCausalLM,
+                            transformers.LlamaConfig(**DECODER, rope_parameters=LLAMA3, attention_bias=True,
+                                                     mlp_bias=True))
+
+    def test_llama_tied(self):
+        self.language_model(transformers.LlamaForCausalLM,
+                            transformers.LlamaConfig(**DECODER, rope_parameters=YARN, tie_word_embeddings=True))
+
+    def test_mistral(self):
+        self.language_model(transformers.MistralForCausalLM, transformers.MistralConfig(**DECODER, sliding_window=4))
+
+    def test_qwen2(self):
+        self.language_model(transformers.Qwen2ForCausalLM,
+                            transformers.Qwen2Config(**{**DECODER, "head_dim": 8}, use_sliding_window=True,
+                                                     sliding_window=4, max_window_layers=1))
+
+    def test_qwen3(self):
+        self.language_model(transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**DECODER))
+
+    def test_gemma2(self):
+        self.language_model(transformers.Gemma2ForCausalLM,
+                            transformers.Gemma2Config(**DECODER, **SOFT, attn_logit_softcapping=3.0,
+                                                      final_logit_softcapping=2.0), "softcap:y")
+
+    def test_gemma3(self):
+        rope = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}
+        self.language_model(transformers.Gemma3ForCausalLM,
+                            transformers.Gemma3TextConfig(**DECODER, **SOFT, rope_parameters=rope))
+
+    def test_phi3(self):
+        self.language_model(transformers.Phi3ForCausalLM,
+                            transformers.Phi3Config(**{**DECODER, "head_dim": 8}, sliding_window=6, pad_token_id=0))
+
+    def test_gpt2(self):
+        self.language_model(transformers.GPT2LMHeadModel,
+                            transformers.GPT2Config(vocab_size=VOCABULARY, n_embd=48, n_head=4, n_layer=2,
+                                                    n_positions=64, bos_token_id=0, eos_token_id=0))
+
+    def test_gpt_neox(self):
+        self.language_model(transformers.GPTNeoXForCausalLM,
+                            transformers.GPTNeoXConfig(**{**ENCODER, "num_attention_heads": 3}, vocab_size=VOCABULARY,
+                                                       max_position_embeddings=64))
+
+    def test_bert(self):
+        generator = torch.Generator().manual_seed(2)
+        ids, labels = (torch.randint(0, VOCABULARY, (BATCH, TOKENS), generator=generator) for _ in range(2))
+        types = torch.randint(0, 2, (BATCH, TOKENS), generator=generator)
+        labels[:, ::3] = IGNORED
+
+        def outputs(model):
+            result = model(input_ids=ids, token_type_ids=types, labels=labels)
+            return result.loss, {"loss": result.loss.detach(), "head_bias:y": result.logits.detach()}
+
+        self.compare(transformers.BertForMaskedLM,
+                     transformers.BertConfig(**ENCODER, vocab_size=VOCABULARY, max_position_embeddings=64),
+                     {"input_ids": ids, "token_type_ids": types, "labels": labels}, outputs)
+
+    def test_vit(self):
+        generator = torch.Generator().manual_seed(2)
+        x, weights = (torch.randn(BATCH, TOKENS, ENCODER["hidden_size"], generator=generator) for _ in range(2))
+
+        def outputs(model):
+            model.embeddings.forward = lambda *_, **__: x
+            y = model(torch.zeros(BATCH, 3, 16, 16)).last_hidden_state
+            return (y * weights).sum(), {"y": y.detach()}
+
+        self.compare(vit_without_pooler, transformers.ViTConfig(**ENCODER, image_size=16, patch_size=8),
+                     {"x": x, "grad.y": weights}, outputs)
+
+    def test_first_layers(self):
+        with tempfile.TemporaryDirectory() as name:
+            config = pathlib.Path(name) / "config.json"
+            transformers.LlamaConfig(**DECODER).save_pretrained(name)
+            fuseline("import", config, "-o", config.with_suffix(".fuseline"), "--layers", 1)
+            ops = json.loads(config.with_suffix(".fuseline").read_text(encoding="utf-8"))["pipeline"]["ops"]
+        self.assertEqual([op["id"] for op in ops if op["op"].startswith("block:")], ["layer0"])
+
+    def test_shards(self):
+        """The same weights, whether in one file or in several with an index."""
+        model = model_of(transformers.LlamaForCausalLM, transformers.LlamaConfig(**DECODER))
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            written = []
+            for part, size in (("one", "1GB"), ("many", "20KB")):
+                model.save_pretrained(folder / part, max_shard_size=size)
+                fuseline("import", folder / part / "config.json", "-o", folder / f"{part}.fuseline", "--weights",
+                         folder / f"{part}.safetensors")
+                written.append((folder / f"{part}.safetensors").read_bytes())
+            self.assertGreater(len(list((folder / "many").glob("*.safetensors"))), 3)
+        self.assertEqual(written[0], written[1])
+
+
+def main():
+    global PROGRAM
+    PROGRAM = sys.argv.pop(1)
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+// Configs of models as pipelines: what layers and ops they become, and how bad ones are refused.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/model/model_import.h"
+#include "core/export/model/model_architectures.h"
+#include "core/tensor/safetensors.h"
+#include "tests/support/temporary_folder.h"
+
+#include <fstream>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace fuseline::testing {
+namespace {
+
+Json small(const char* modelType) {
+  return {{"model_type", modelType},  {"vocab_size", 61},       {"hidden_size", 48},
+          {"intermediate_size", 80},  {"num_hidden_layers", 4}, {"num_attention_heads", 6},
+          {"num_key_value_heads", 2}, {"head_dim", 16},         {"max_position_embeddings", 64}};
+}
+
+Json with(Json config, const Json& more) {
+  config.update(more);
+  return config;
+}
+
+ImportedPipeline imported(const Json& config, const ModelImportOptions& options = {}) {
+  Result<ImportedPipeline> result = importModelConfig(config.dump(), "config.json", options);
+  if (!result) throw std::invalid_argument(result.error().message);
+  return std::move(*result);
+}
+
+std::string refusal(const Json& config, const ModelImportOptions& options = {}) {
+  const Result<ImportedPipeline> result = importModelConfig(config.dump(), "config.json", options);
+  return result ? "no refusal" : result.error().message;
+}
+
+std::vector<std::string> layersOf(const PipelineDocument& document) {
+  std::vector<std::string> blocks;
+  for (const DocumentOp& op : document.ops())
+    if (op.operation.starts_with("block:")) blocks.push_back(op.operation.substr(6));
+  return blocks;
+}
+
+const DocumentOp& opOf(const ImportedPipeline& pipeline, const char* block, std::string_view id) {
+  for (const DocumentOp& op : pipeline.document.findBlock(block)->ops)
+    if (op.id == id) return op;
+  throw std::invalid_argument(std::string(id));
+}
+
+using Names = std::vector<std::string>;
+
+TEST(ModelImport, MakesInstancesOfOneBlock) {
+  const ImportedPipeline pipeline = imported(small("llama"));
+  EXPECT_EQ(layersOf(pipeline.document), Names(4, "Layer"));
+  EXPECT_EQ(pipeline.document.blocks().size(), 1U);
+  EXPECT_EQ(pipeline.document.symbols()["S"], 64);
+  EXPECT_TRUE(pipeline.notes.empty());
+}
+
+TEST(ModelImport, TakesTheFirstLayersOnly) {
+  EXPECT_EQ(layersOf(imported(small("llama"), {.layers = 2}).document), Names(2, "Layer"));
+  EXPECT_NE(refusal(small("llama"), {.layers = 5}).find("--layers is 5, but the model has 4 layers"),
+            std::string::npos);
+}
+
+TEST(ModelImport, HasABlockForEachKindOfLayers) {
+  EXPECT_EQ(layersOf(imported(small("gemma2")).document),
+            (Names{"SlidingLayer", "FullLayer", "SlidingLayer", "FullLayer"}));
+  const Json windows = {{"use_sliding_window", true}, {"max_window_layers", 3}, {"sliding_window", 8}};
+  EXPECT_EQ(layersOf(imported(with(small("qwen2"), windows)).document),
+            (Names{"FullLayer", "FullLayer", "FullLayer", "SlidingLayer"}));
+}
+
+/// transformers keeps the last W keys, the query's own included; TransformerEngine counts those to the left.
+TEST(ModelImport, CountsTheKeysOfAWindowToTheLeft) {
+  const ImportedPipeline pipeline = imported(with(small("mistral"), {{"sliding_window", 8}}));
+  EXPECT_EQ(opOf(pipeline, "Layer", "attention").attributes["window_size"], (Json{7, 0}));
+}
+
+TEST(ModelImport, ReadsTheKeysOfBothGenerations) {
+  const Json scaling = {{"factor", 8.0}, {"original_max_position_embeddings", 16}, {"low_freq_factor", 1.0}};
+  Json old = with(small("llama"), {{"rope_theta", 5e5}});
+  old["rope_scaling"] = with(scaling, {{"type", "llama3"}});
+  Json present = small("llama");
+  present["rope_parameters"] = with(scaling, {{"rope_type", "llama3"}, {"rope_theta", 5e5}});
+  EXPECT_EQ(imported(old).document, imported(present).document);
+  EXPECT_EQ(opOf(imported(old), "Layer", "rope_q").attributes["rope_type"], "llama3");
+}
+
+TEST(ModelImport, ReadsTheTextModelOfSeveralModalities) {
+  const Json config = {
+      {"model_type", "gemma3"}, {"text_config", small("gemma3_text")}, {"vision_config", Json::object()}};
+  EXPECT_EQ(layersOf(imported(config).document).size(), 4U);
+}
+
+TEST(ModelImport, ListsKeysThatItDoesNotKnow) {
+  const ImportedPipeline pipeline = imported(with(small("llama"), {{"logit_bias", 1}, {"moe", true}}));
+  ASSERT_EQ(pipeline.notes.size(), 1U);
+  EXPECT_EQ(pipeline.notes[0], "These keys are not known and change nothing: logit_bias, moe.");
+}
+
+TEST(ModelImport, SaysThatDropoutIsLeftOut) {
+  const ImportedPipeline pipeline = imported(with(small("llama"), {{"attention_dropout", 0.1}}));
+  ASSERT_EQ(pipeline.notes.size(), 1U);
+  EXPECT_NE(pipeline.notes[0].find("no dropout, but the config has attention_dropout"), std::string::npos);
+}
+
+TEST(ModelImport, RefusesAnUnknownArchitectureWithThoseItKnows) {
+  const std::string message = refusal(small("lama"));
+  EXPECT_NE(message.find("model_type is lama, which is not known; did you mean llama?"), std::string::npos) << message;
+  for (const std::string& type : knownModelTypes()) EXPECT_NE(message.find(type), std::string::npos) << type;
+  EXPECT_NE(refusal({{"hidden_size", 4}}).find("model_type is missing"), std::string::npos);
+}
+
+TEST(ModelImport, RefusesValuesThatDoNotFitWithPlaceAndValue) {
+  const std::pair<Json, const char*> cases[] = {
+      {{{"num_hidden_layers", "many"}}, "num_hidden_layers is \"many\"; expected a whole number from 1"},
+      {{{"num_hidden_layers", 1000000000}}, "num_hidden_layers is 1000000000"},
+      {{{"num_hidden_layers", 100000}}, "expected at most 1000 layers"},
+      {{{"hidden_size", 0}}, "hidden_size is 0"},
+      {{{"hidden_size", -3.5}}, "hidden_size is -3.5"},
+      {{{"num_key_value_heads", 4}}, "num_key_value_heads is 4; expected a divisor of num_attention_heads, 6"},
+      {{{"hidden_act", "softmax"}}, "hidden_act is \"softmax\"; expected one of silu"},
+      {{{"rope_scaling", {{"rope_type", "longrope"}}}}, "rope_scaling.rope_type is \"longrope\"; expected default"},
+      {{{"rope_scaling", {{"type", "linear"}}}}, "rope_scaling.factor is missing; expected a finite number"},
+      {{{"rope_scaling", "linear"}}, "rope_scaling is \"linear\"; expected an object"},
+      {{{"partial_rotary_factor", 2}}, "partial_rotary_factor is 2"},
+      {{{"torch_dtype", "int8"}}, "torch_dtype is \"int8\"; expected float32"},
+      {{{"rms_norm_eps", nullptr}, {"tie_word_embeddings", 1}}, "tie_word_embeddings is 1; expected true or false"}};
+  for (const auto& [change, expected] : cases) {
+    const std::string message = refusal(with(small("llama"), change));
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+    EXPECT_EQ(message.find("config.json: "), 0U) << message;
+  }
+}
+
+TEST(ModelImport, RefusesTextThatIsNoObject) {
+  for (const char* text : {"", "[1]", "{\"model_type\": ", "llama"}) {
+    const Result<ImportedPipeline> result = importModelConfig(text, "config.json");
+    ASSERT_FALSE(result) << text;
+    EXPECT_EQ(result.error().message.find("config.json:1:"), 0U) << result.error().message;
+  }
+}
+
+// ---- weights
+
+class ModelWeights : public ::testing::Test {
+ protected:
+  void write(const char* name, const std::string& text) { std::ofstream(m_folder.path() / name) << text; }
+  std::string problem(const Json& config = small("llama")) {
+    const ImportedPipeline pipeline = imported(config, {.weights = m_folder.path()});
+    return pipeline.weightsProblem ? pipeline.weightsProblem->message : "no problem";
+  }
+  TemporaryFolder m_folder;
+};
+
+TEST_F(ModelWeights, AreMissedInAnEmptyFolder) {
+  EXPECT_NE(problem().find("the folder has no safetensors file"), std::string::npos);
+}
+
+TEST_F(ModelWeights, AreNotTakenFromOutsideTheFolderOfTheIndex) {
+  for (const char* file : {"\"../secret.safetensors\"", "\"/etc/passwd\"", "\"\"", "\"..\"", "7"}) {
+    write("model.safetensors.index.json",
+          R"({"weight_map": {"model.embed_tokens.weight": )" + std::string(file) + "}}");
+    EXPECT_NE(problem().find("expected the name of a file in the same folder"), std::string::npos) << problem();
+  }
+  write("model.safetensors.index.json", "{}");
+  EXPECT_NE(problem().find("expected a JSON object with weight_map"), std::string::npos);
+}
+
+TEST_F(ModelWeights, OfAnotherShapeAreRefusedWithBoth) {
+  const NamedTensors tensors = {{"model.embed_tokens.weight", Tensor::zeros({DType::F32, {60, 48}})}};
+  ASSERT_TRUE(writeSafetensors(m_folder.path() / "model.safetensors", tensors));
+  const std::string message = problem();
+  EXPECT_NE(message.find("embed.weight: the tensor model.embed_tokens.weight is [60, 48], but the pipeline needs "
+                         "[61, 48]"),
+            std::string::npos)
+      << message;
+}
+
+TEST_F(ModelWeights, ThatAreMissingAreNamed) {
+  const NamedTensors tensors = {{"model.embed_tokens.weight", Tensor::zeros({DType::F32, {61, 48}})}};
+  ASSERT_TRUE(writeSafetensors(m_folder.path() / "model.safetensors", tensors));
+  EXPECT_NE(problem().find("there is no tensor model.layers.0.input_layernorm.weight"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fuseline::testing
