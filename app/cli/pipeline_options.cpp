@@ -98,12 +98,15 @@ struct Device {
   std::optional<ComputeCapability> capability;
 };
 
-/// With TransformerEngine's rules an architecture is planned with its kernels, whatever those of this program are.
-Result<Device> deviceFor(const std::string& name, const std::string& rules, const BackendRegistry& registry) {
-  if (isPlannedArchitecture(name)) {
-    Capabilities planned = rules == "te" ? Capabilities() : plannedCapabilities(registry.capabilities("cuda"));
-    return Device{std::move(planned), parseCapability(name)};
-  }
+/// Of the command line, else of the file.
+bool hasTeRules(const std::string& rules, const PipelineDocument& document) {
+  const Json& own = document.fusion();
+  return rules.empty() ? own.is_object() && own.value("rules", Json()) == "te" : rules == "te";
+}
+
+Result<Device> deviceFor(const std::string& name, const BackendRegistry& registry) {
+  if (isPlannedArchitecture(name))
+    return Device{plannedCapabilities(registry.capabilities("cuda")), parseCapability(name)};
   Result<std::shared_ptr<Backend>> backend = registry.open(name);
   if (!backend)
     return Error{fmt::format("{} To plan for one that is not here: fuse and explain with --device and one of {}.",
@@ -250,12 +253,14 @@ Result<RunSettings> settingsOf(const PipelineOptions& options) {
 Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const BackendRegistry& registry) {
   Result<RunSettings> settings = settingsOf(options);
   if (!settings) return settings.error();
-  Result<Device> device = deviceFor(options.device, options.rules, registry);
+  Result<Device> device = deviceFor(options.device, registry);
   if (!device) return device.error();
   Result<LoadedDocument> loaded = loadOrImportDocument(options.file);
   if (!loaded) return loaded.error();
   if (!loaded->isUnreadable)
     if (Result<void> symbols = checkSymbols(loaded->document, *settings); !symbols) return symbols.error();
+  // With TransformerEngine's rules an architecture is planned with its kernels, whatever those of this program are.
+  if (isPlannedArchitecture(options.device) && hasTeRules(options.rules, loaded->document)) device->capabilities = {};
   Result<AnalysisOptions> analysis = analysisOptions(*settings, options.switches, std::move(device->capabilities));
   if (!analysis) return analysis.error();
   analysis->capability = device->capability;
