@@ -71,12 +71,9 @@ struct Device {
   std::optional<ComputeCapability> capability;
 };
 
-/// With TransformerEngine's rules an architecture is planned with its kernels, whatever those of this program are.
-Result<Device> deviceFor(const std::string& name, std::optional<RuleBook> rules, const BackendRegistry& registry) {
-  if (isPlannedArchitecture(name)) {
-    Capabilities planned = rules == RuleBook::Te ? Capabilities() : plannedCapabilities(registry.capabilities("cuda"));
-    return Device{std::move(planned), parseCapability(name)};
-  }
+Result<Device> deviceFor(const std::string& name, const BackendRegistry& registry) {
+  if (isPlannedArchitecture(name))
+    return Device{plannedCapabilities(registry.capabilities("cuda")), parseCapability(name)};
   Result<std::shared_ptr<Backend>> backend = registry.open(name);
   if (!backend)
     return Error{fmt::format("{} To plan for one that is not here: fuse and explain with --device and one of {}.",
@@ -217,12 +214,15 @@ Result<void> checkSpec(const RunSpec& spec) {
 Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const BackendRegistry& registry) {
   RunSpec spec = options.spec;
   if (Result<void> fits = checkSpec(spec); !fits) return fits.error();
-  Result<Device> device = deviceFor(spec.device, spec.rules, registry);
+  Result<Device> device = deviceFor(spec.device, registry);
   if (!device) return device.error();
   Result<LoadedDocument> loaded = loadOrImportDocument(options.file);
   if (!loaded) return loaded.error();
   if (!loaded->isUnreadable)
     if (Result<void> symbols = checkSymbols(loaded->document, spec); !symbols) return symbols.error();
+  // With TransformerEngine's rules an architecture is planned with TransformerEngine's kernels, not with those here.
+  if (isPlannedArchitecture(spec.device) && spec.rules.value_or(documentBook(loaded->document)) == RuleBook::Te)
+    device->capabilities = {};
   Result<AnalysisOptions> analysis = analysisOptions(spec, options.switches, std::move(device->capabilities));
   if (!analysis) return analysis.error();
   analysis->capability = device->capability;

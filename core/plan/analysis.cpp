@@ -19,11 +19,6 @@ namespace fuseline {
 
 namespace {
 
-RuleBook documentBook(const Json& fusion) {
-  const bool isTe = fusion.is_object() && fusion.contains("rules") && fusion["rules"] == "te";
-  return isTe ? RuleBook::Te : RuleBook::All;
-}
-
 void appendStrings(const Json& fusion, const char* key, std::vector<std::string>& entries) {
   if (!fusion.is_object() || !fusion.contains(key) || !fusion[key].is_array()) return;
   for (const Json& entry : fusion[key])
@@ -31,7 +26,7 @@ void appendStrings(const Json& fusion, const char* key, std::vector<std::string>
 }
 
 FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOptions& options) {
-  FusionOptions fusion{.book = options.book.value_or(documentBook(document.fusion())),
+  FusionOptions fusion{.book = options.book.value_or(documentBook(document)),
                        .switches = options.switches,
                        .capabilities = options.capabilities,
                        .target = {.capability = options.capability, .ranks = options.ranks},
@@ -113,6 +108,12 @@ void noteIdleSwitches(const Graph& graph, const RuleSwitches& switches, std::vec
 }
 
 }  // namespace
+
+RuleBook documentBook(const PipelineDocument& document) {
+  const Json& fusion = document.fusion();
+  const bool isTe = fusion.is_object() && fusion.contains("rules") && fusion["rules"] == "te";
+  return isTe ? RuleBook::Te : RuleBook::All;
+}
 
 std::span<const std::string_view> plannedArchitectures() {
   static constexpr std::array<std::string_view, 8> kArchitectures = {"sm_80",  "sm_86",  "sm_89",  "sm_90",

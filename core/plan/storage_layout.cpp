@@ -8,10 +8,51 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <set>
+#include <utility>
 
 namespace fuseline {
 
 namespace {
+
+/// Storages of the inputs that end at an elementwise step; its outputs may take them.
+class EndingInputs {
+ public:
+  /// dying: storages whose last step this is.
+  EndingInputs(const Plan& plan, const Step& step, const std::vector<int>& dying) {
+    if (dying.empty() || (step.kernel != "elementwise" && step.kernel != "accumulate")) return;
+    const std::set<int> ending(dying.begin(), dying.end());
+    for (const StepOperand& operand : step.operands) {
+      const int storage = plan.tensors[toIndex(operand.tensor)].storage;
+      if (operand.access == OperandAccess::Read && ending.contains(storage))
+        listOf(plan.spec(operand)).push_back(storage);
+    }
+  }
+
+  /// The first that a tensor of this spec may take; -1 when there is none.
+  int take(const TensorSpec& spec) {
+    std::deque<int>& storages = listOf(spec);
+    while (!storages.empty()) {
+      const int storage = storages.front();
+      storages.pop_front();
+      if (m_taken.insert(storage).second) return storage;
+    }
+    return -1;
+  }
+
+  bool isTaken(int storage) const { return m_taken.contains(storage); }
+
+ private:
+  /// Tensors of one step have few specs.
+  std::deque<int>& listOf(const TensorSpec& spec) {
+    const auto list = std::ranges::find(m_lists, spec, &std::pair<TensorSpec, std::deque<int>>::first);
+    return list != m_lists.end() ? list->second : m_lists.emplace_back(spec, std::deque<int>()).second;
+  }
+
+  std::vector<std::pair<TensorSpec, std::deque<int>>> m_lists;
+  std::set<int> m_taken;
+};
 
 class StorageLayout {
  public:
@@ -96,31 +137,20 @@ class StorageLayout {
 
   void placeStep(int step, Arena& arena, std::vector<std::vector<int>>& ending) {
     std::vector<int>& dying = ending[toIndex(step)];
+    EndingInputs inputs(m_plan, m_plan.steps[toIndex(step)], dying);
     for (const StepOperand& operand : m_plan.steps[toIndex(step)].operands) {
       const int index = m_plan.tensors[toIndex(operand.tensor)].storage;
       Storage& storage = m_plan.storages[toIndex(index)];
       if (storage.isPersistent || storage.isOnHost || storage.firstStep != step ||
           operand.access == OperandAccess::Read)
         continue;
-      const int reused = reusable(m_plan.steps[toIndex(step)], operand, dying);
+      const int reused = inputs.take(m_plan.spec(operand));
       storage.offset = reused >= 0 ? m_plan.storages[toIndex(reused)].offset : arena.allocate(storage.bytes);
-      if (reused >= 0) std::erase(dying, reused);
       ending[toIndex(storage.lastStep)].push_back(index);
     }
     for (const int index : dying)
-      arena.release(m_plan.storages[toIndex(index)].offset, m_plan.storages[toIndex(index)].bytes);
-  }
-
-  /// An input of the same spec that nobody needs after this elementwise step; -1 when there is none.
-  int reusable(const Step& step, const StepOperand& output, const std::vector<int>& dying) const {
-    if (step.kernel != "elementwise" && step.kernel != "accumulate") return -1;
-    for (const StepOperand& operand : step.operands) {
-      const int storage = m_plan.tensors[toIndex(operand.tensor)].storage;
-      if (operand.access == OperandAccess::Read && m_plan.spec(operand) == m_plan.spec(output) &&
-          std::ranges::find(dying, storage) != dying.end())
-        return storage;
-    }
-    return -1;
+      if (!inputs.isTaken(index))
+        arena.release(m_plan.storages[toIndex(index)].offset, m_plan.storages[toIndex(index)].bytes);
   }
 
   Plan& m_plan;

@@ -95,10 +95,7 @@ class SettingsEdits {
   }
 
   Result<void> setRules() {
-    const bool isTe = m_options.book == RuleBook::Te;
-    const Json fusion = document().fusion();
-    const bool wasTe = fusion.is_object() && fusion.contains("rules") && fusion["rules"] == "te";
-    if (!m_options.book || isTe == wasTe) return {};
+    if (!m_options.book || m_options.book == documentBook(document())) return {};
     return setFusion("rules", nameOf(m_options.book), "rules " + nameOf(m_options.book));
   }
 

@@ -85,6 +85,23 @@ struct Misfits {
   std::string reason;              // of the first of the tensors
 };
 
+/// Names the first node whose outputs have no shape, on the way to this tensor.
+std::string unknownShapeText(const OnnxReading& reading, const std::string& tensor) {
+  const auto isUnknown = [&](const std::string& name) {
+    return !name.empty() && !reading.constant(name) && !reading.type(name);
+  };
+  const ::onnx::NodeProto* node = reading.maker(tensor);
+  for (int step = 0; node && step < reading.graph().node_size(); ++step) {
+    const auto unknown = std::ranges::find_if(node->input(), isUnknown);
+    const ::onnx::NodeProto* const before = unknown == node->input().end() ? nullptr : reading.maker(*unknown);
+    if (!before) break;
+    node = before;
+  }
+  if (!node) return "Note its shape in the model.";
+  return fmt::format("No rule says what shape the outputs of {} ({}) have. Note them in the model's value_info.",
+                     shown(node->name().empty() ? node->output(0) : node->name()), shown(node->op_type()));
+}
+
 std::string externalsText(std::size_t numNodes, const std::vector<std::string>& externals) {
   const std::string nodes = numNodes == 1
                                 ? "1 node that is no op of Fuseline, or stands between such,"
@@ -394,8 +411,7 @@ class GraphImport {
           fmt::format("{}: the {} {} is {}, but a pipeline's inputs are float32, float16 or bfloat16, with a shape. {}",
                       m_name, m_reading.maker(tensor) ? "tensor" : "input", shown(tensor),
                       type ? onnxTypeName(type->elem_type()) : "without a shape",
-                      type ? "Cut the model behind it, or convert it."
-                           : "Python's onnx.shape_inference.infer_shapes notes shapes.")};
+                      type ? "Cut the model behind it, or convert it." : unknownShapeText(m_reading, tensor))};
     addInput(tensor, dtypeOf(tensor).value_or(*floatTypeOf(type->elem_type())));
     learnFrom(reader, m_inputs.back()["shape"]);
     m_cutInputs.push_back(shown(tensor));

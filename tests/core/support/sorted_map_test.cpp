@@ -25,5 +25,18 @@ RC_GTEST_PROP(SortedMap, HoldsWhatAMapHolds, (std::vector<std::pair<signed char,
   }
 }
 
+TEST(SortedMap, HoldsManyInWhateverOrderTheyCome) {
+  constexpr int kMany = 1000;
+  SortedMap<int, int> sorted;
+  for (int key = kMany; key > 0; --key) sorted.set(key, -key);
+  for (int key = kMany; key > 0; key -= 2) sorted.set(key, key);
+  for (int key = 1; key <= kMany; ++key) {
+    ASSERT_NE(sorted.find(key), nullptr) << key;
+    EXPECT_EQ(*sorted.find(key), key % 2 == 0 ? key : -key);
+  }
+  EXPECT_EQ(sorted.find(0), nullptr);
+  EXPECT_EQ(sorted.find(kMany + 1), nullptr);
+}
+
 }  // namespace
 }  // namespace fuseline
