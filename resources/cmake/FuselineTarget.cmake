@@ -1,6 +1,10 @@
 # Warnings, sanitizers and include paths that every target of the project shares.
 # SPDX-License-Identifier: Apache-2.0
 
+# g++ collects its garbage at every doubling from 128 MB on. With 768 MB to begin with it takes 16 % less time for 260 MB
+# more (core/lowering as one source, g++ 12, measured 2026-11).
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=786432>")
+
 function(fuseline_target target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
   # nvcc's generated host code does not live up to these, so .cu files get the ones that it does.
@@ -24,10 +28,10 @@ function(fuseline_target target)
   endif()
 endfunction()
 
-# fuseline_compile_together(<target> <group> <sources>): as one source where everything is built once and nobody edits, which
-# is with sanitizers and in CI. It takes half as long or less. Names in anonymous namespaces must differ within a group.
+# fuseline_compile_together(<target> <group> <sources>): as one source, unless FUSELINE_COMPILE_TOGETHER is off. It takes
+# half as long or less. Names in anonymous namespaces must differ within a group.
 function(fuseline_compile_together target group)
-  if(NOT FUSELINE_SANITIZE AND NOT CMAKE_COMPILE_WARNING_AS_ERROR)
+  if(NOT FUSELINE_COMPILE_TOGETHER)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
@@ -51,8 +55,8 @@ function(fuseline_precompile_libraries target)
   endforeach()
 endfunction()
 
-# fuseline_quick_to_compile(<target>): for code that waits for people or runs once. In development its optimisation takes
-# longer than it will ever save.
+# fuseline_quick_to_compile(<target>): for code that waits for people or runs once. Its optimization takes longer than it
+# will ever save.
 function(fuseline_quick_to_compile target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Og>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-Og> $<$<CONFIG:Release>:-O1>)
 endfunction()
