@@ -188,6 +188,7 @@ class AttentionBackward final : public Kernel {
       multiply(m_gemms.gradQueries(pass.rows), {.a = parts.gradProducts,
                                                 .b = ofKeys(m_bindings.inputs[kK], layouts.k),
                                                 .c = ofQueries(m_bindings.gradients[kQ], layouts.q)});
+      sumSeenKeys(rules, pass, parts, pointers);
     }
     const bool isAdded = pass.headOfGroup > 0 || pass.firstRow > 0;
     const auto addTo = [&](std::size_t slot, const TokenLayout& layout, float* sums, GemmProblem problem,
@@ -201,6 +202,15 @@ class AttentionBackward final : public Kernel {
           ofQueries(m_bindings.inputs[kQ], layouts.q));
     addTo(kV, layouts.v, parts.values, m_gemms.gradValues(pass.rows, hasSums(), isAdded), parts.probabilities,
           ofQueries(m_bindings.dy, layouts.y));
+  }
+
+  /// Gradients of queries that are not finite.
+  void sumSeenKeys(const ScoreRules& rules, const AttentionPass& pass, const Parts& parts, Pointers pointers) const {
+    MaskedProduct product = maskedProduct(m_problem, rules, pass, m_problem.layouts.k, m_problem.layouts.q);
+    product.scores = parts.gradProducts;
+    product.right = m_bindings.inputs[kK].at(pointers);
+    product.result = m_bindings.gradients[kQ].at(pointers);
+    launchMaskedProduct(product, m_device.stream);
   }
 
   /// Is it the last of the passes with the same keys?

@@ -82,6 +82,11 @@ class AttentionForward final : public Kernel {
                          .b = m_bindings.v.at(pointers) + bytes(keyOffset(m_problem, m_problem.layouts.v, pass)),
                          .c = m_bindings.y.at(pointers) + bytes(queryOffset(m_problem, m_problem.layouts.y, pass))},
                         rest, m_device.stream);
+    MaskedProduct product = maskedProduct(m_problem, rules, pass, m_problem.layouts.v, m_problem.layouts.y);
+    product.scores = probabilities;
+    product.right = m_bindings.v.at(pointers);
+    product.result = m_bindings.y.at(pointers);
+    launchMaskedProduct(product, m_device.stream);
   }
 
   std::int64_t bytes(std::int64_t elements) const { return elements * sizeBytes(m_problem.dtype); }

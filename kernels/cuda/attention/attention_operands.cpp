@@ -35,6 +35,18 @@ HeadRows allHeadRows(const AttentionProblem& problem, const TokenLayout& layout,
           .tokenStride = layout.tokenStride};
 }
 
+MaskedProduct maskedProduct(const AttentionProblem& problem, const ScoreRules& rules, const AttentionPass& pass,
+                            const TokenLayout& right, const TokenLayout& result) {
+  return {.rules = rules,
+          .pass = pass,
+          .element = elementOf(problem.dtype),
+          .channels = right.channels,
+          .rightBatchStride = right.batchStride,
+          .rightTokenStride = right.tokenStride,
+          .resultBatchStride = result.batchStride,
+          .resultTokenStride = result.tokenStride};
+}
+
 namespace {
 
 HeadBinding findColumns(const CompileRequest& request, const AttentionProblem& problem, const OperandKey& key,

@@ -45,6 +45,10 @@ HeadBinding findHeadGradient(const CompileRequest& request, const AttentionProbl
 /// All heads of a tensor of the problem's dtype at `to`; zeros are written unless `from` is set.
 HeadRows allHeadRows(const AttentionProblem& problem, const TokenLayout& layout, std::byte* to);
 
+/// A product of scores of a pass with keys or values, whose masked pairs must not count.
+MaskedProduct maskedProduct(const AttentionProblem& problem, const ScoreRules& rules, const AttentionPass& pass,
+                            const TokenLayout& right, const TokenLayout& result);
+
 /// Inputs of forward and backward besides x, k and v.
 class AttentionRuleOperands {
  public:
