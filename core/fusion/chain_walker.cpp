@@ -21,7 +21,11 @@ namespace {
 class ChainWalker {
  public:
   ChainWalker(const Graph& graph, const FusionRule& rule, const EntryList& entries, const Claims& claims)
-      : m_graph(graph), m_rule(rule), m_entries(entries), m_claims(claims) {}
+      : m_graph(graph),
+        m_rule(rule),
+        m_entries(entries),
+        m_claims(claims),
+        m_hasBranches(std::ranges::any_of(rule.chain, [](const ChainStep& step) { return !step.follows.empty(); })) {}
 
   /// Precondition: the first step matches `start`.
   Walk walk(NodeId start) {
@@ -35,9 +39,19 @@ class ChainWalker {
   }
 
  private:
+  /// Keeps the ops in the order of the graph: those of a branch may come before the last one.
   void take(NodeId id, std::size_t step) {
-    m_walk.nodes.push_back(id);
-    m_walk.steps.push_back(static_cast<int>(step));
+    const auto place = std::ranges::upper_bound(m_walk.nodes, id) - m_walk.nodes.begin();
+    m_walk.nodes.insert(m_walk.nodes.begin() + place, id);
+    m_walk.steps.insert(m_walk.steps.begin() + place, static_cast<int>(step));
+  }
+
+  /// The op that a step follows.
+  NodeId originOf(std::size_t step) const {
+    const std::string& role = m_rule.chain[step].follows;
+    for (std::size_t i = 0; i < m_walk.nodes.size(); ++i)
+      if (m_rule.chain[static_cast<std::size_t>(m_walk.steps[i])].role == role) return m_walk.nodes[i];
+    return m_walk.nodes.back();
   }
 
   bool walkStep(std::size_t step) {
@@ -80,8 +94,8 @@ class ChainWalker {
     return true;
   }
 
-  ValueId mainOutputId() const { return m_graph.node(m_walk.nodes.back()).outputs.front(); }
-  const Value& mainOutput() const { return m_graph.value(mainOutputId()); }
+  ValueId mainOutputId(NodeId from) const { return m_graph.node(from).outputs.front(); }
+  const Value& mainOutput(NodeId from) const { return m_graph.value(mainOutputId(from)); }
 
   /// TransformerEngine's windows follow the main tensor only; ours also accept it as an extra operand of the same
   /// shape, but not as one value a row.
@@ -92,8 +106,8 @@ class ChainWalker {
   }
 
   /// The tensors that a chain may go on with: the main one, and in our own rules the others as well.
-  std::span<const ValueId> waysOn() const {
-    const std::span<const ValueId> outputs = m_graph.node(m_walk.nodes.back()).outputs;
+  std::span<const ValueId> waysOn(NodeId from) const {
+    const std::span<const ValueId> outputs = m_graph.node(from).outputs;
     return m_rule.origin == RuleOrigin::Te ? outputs.first(1) : outputs;
   }
 
@@ -104,29 +118,32 @@ class ChainWalker {
 
   /// Over an extra output a chain goes on to the first reader of all outputs only: at the other end of a residual, say,
   /// it would come too late for what reads the main output.
-  bool comesInTime(ValueId output, NodeId reader) const {
-    const std::vector<ValueId>& outputs = m_graph.node(m_walk.nodes.back()).outputs;
-    return output == outputs.front() || std::ranges::none_of(outputs, [&](ValueId other) {
+  bool comesInTime(NodeId from, ValueId output, NodeId reader) const {
+    const std::vector<ValueId>& outputs = m_graph.node(from).outputs;
+    return output == outputs.front() || m_hasBranches || std::ranges::none_of(outputs, [&](ValueId other) {
              return std::ranges::any_of(m_graph.value(other).uses, [&](const Use& use) { return use.node < reader; });
            });
   }
 
   /// The first op on a way on that is wanted; -1: none.
   template <class IsWanted>
-  NodeId nextOp(const IsWanted& isWanted) const {
-    for (const ValueId output : waysOn()) {
+  NodeId nextOp(NodeId from, const IsWanted& isWanted) const {
+    for (const ValueId output : waysOn(from)) {
       const Value& value = m_graph.value(output);
       for (const Use& use : value.uses)
-        if (mayBeInside(value) && accepts(use) && comesInTime(output, use.node) && isWanted(use.node)) return use.node;
+        if (mayBeInside(value) && accepts(use) && comesInTime(from, output, use.node) && isWanted(use.node))
+          return use.node;
     }
     return -1;
   }
 
-  bool isBeyondBorder(NodeId reader) const { return hasBorderBetween(m_graph, m_walk.nodes.back(), reader); }
+  bool isBeyondBorder(NodeId from, NodeId reader) const { return hasBorderBetween(m_graph, from, reader); }
+  bool isTaken(NodeId id) const { return std::ranges::binary_search(m_walk.nodes, id); }
 
   /// The op that the chain goes on to; -1: none fits.
   NodeId linkedReader(std::size_t step) const {
-    return nextOp([&](NodeId id) { return !isBeyondBorder(id) && fitsStep(id, step); });
+    const NodeId from = originOf(step);
+    return nextOp(from, [&](NodeId id) { return !isBeyondBorder(from, id) && !isTaken(id) && fitsStep(id, step); });
   }
 
   /// Does the op fit the step, or one before it that may be left out?
@@ -140,17 +157,18 @@ class ChainWalker {
 
   /// The chain would go on, if the border of a nested Sequential were not in between.
   bool endAtBorder(std::size_t step) {
-    const NodeId reader = nextOp([&](NodeId id) { return isBeyondBorder(id) && fits(id, step); });
+    const NodeId from = originOf(step);
+    const NodeId reader = nextOp(from, [&](NodeId id) { return isBeyondBorder(from, id) && fits(id, step); });
     if (reader < 0) return false;
-    m_walk.explanation = borderText(m_graph, m_walk.nodes.back(), reader);
-    m_walk.repairs = {withoutBorders(m_graph, m_walk.nodes.back(), reader)};
+    m_walk.explanation = borderText(m_graph, from, reader);
+    m_walk.repairs = {withoutBorders(m_graph, from, reader)};
     return true;
   }
 
   /// A whole chain that could have been longer says why it is not.
   void explainEnd() {
     const std::size_t last = m_rule.chain.size() - 1;
-    const bool isFilled = m_walk.steps.back() == static_cast<int>(last);
+    const bool isFilled = std::ranges::find(m_walk.steps, static_cast<int>(last)) != m_walk.steps.end();
     if (m_rule.chain[last].isRepeated() || !isFilled) endAtBorder(last);
   }
 
@@ -169,10 +187,11 @@ class ChainWalker {
 
   /// Read by an op that would fit, or else the main output.
   const Value& likeliestWayOn(std::size_t step) const {
-    for (const ValueId output : waysOn())
+    const NodeId from = originOf(step);
+    for (const ValueId output : waysOn(from))
       for (const Use& use : m_graph.value(output).uses)
-        if (comesInTime(output, use.node) && fitsStep(use.node, step)) return m_graph.value(output);
-    return mainOutput();
+        if (comesInTime(from, output, use.node) && fitsStep(use.node, step)) return m_graph.value(output);
+    return mainOutput(from);
   }
 
   /// The next op fits, but an earlier fusion has it.
@@ -209,18 +228,19 @@ class ChainWalker {
 
   /// An op that would fit reads an output that the rule does not follow; empty: there is none.
   std::string besideText(std::size_t step) const {
-    for (const ValueId output : m_graph.node(m_walk.nodes.back()).outputs)
+    const NodeId from = originOf(step);
+    for (const ValueId output : m_graph.node(from).outputs)
       for (const Use& use : m_graph.value(output).uses)
-        if (output != mainOutputId() && fitsStep(use.node, step))
+        if (output != mainOutputId(from) && fitsStep(use.node, step))
           return fmt::format("{} reads {}; as in TransformerEngine, the rule follows the main output, {}.",
-                             nameOf(m_graph, use.node), m_graph.value(output).name, mainOutput().name);
+                             nameOf(m_graph, use.node), m_graph.value(output).name, mainOutput(from).name);
     return {};
   }
 
   std::string brokenText(std::size_t step, const Value& value) const {
     if (std::string beside = besideText(step); m_rule.origin == RuleOrigin::Te && !beside.empty()) return beside;
     const std::string expected = m_rule.chain[step].description();
-    const std::string after = nameOf(m_graph, m_walk.nodes.back());
+    const std::string after = nameOf(m_graph, originOf(step));
     if (value.uses.empty())
       return fmt::format("After {} the pipeline ends; {} would have to come next.", after, expected);
     if (value.uses.size() > 1)
@@ -238,6 +258,7 @@ class ChainWalker {
   const FusionRule& m_rule;
   const EntryList& m_entries;
   const Claims& m_claims;
+  bool m_hasBranches;
   Walk m_walk;
   std::set<NodeId> m_outsiders;  // readers of what is inside that are not part of the run so far
 };

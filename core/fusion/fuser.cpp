@@ -199,10 +199,11 @@ void fuseInOrder(const Graph& graph, const Legality& legality, const Rules& rule
   }
 }
 
-/// Our own joint fusions are about what forward keeps; those of TransformerEngine serve inference as well.
+/// Most of our own joint fusions are about what forward keeps; those of TransformerEngine serve inference as well.
 Rules jointRules(const RuleCatalog& catalog, bool isTraining) {
   Rules rules = catalog.rules(FusionPass::Joint);
-  if (!isTraining) std::erase_if(rules, [](const auto& rule) { return rule->origin != RuleOrigin::Te; });
+  if (isTraining) return rules;
+  std::erase_if(rules, [](const auto& rule) { return rule->origin != RuleOrigin::Te && !rule->servesInference; });
   return rules;
 }
 

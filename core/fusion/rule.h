@@ -45,6 +45,9 @@ struct ChainStep {
   std::string acceptsText;
   /// Set: the step exists only if the first op of the chain satisfies this.
   std::function<bool(const Node& first)> behind;
+  /// Role of the earlier step whose op this one follows, if that matched one; else, and if empty, it follows the op
+  /// before it. Chains with such steps may branch.
+  std::string follows = {};
 
   bool matches(const Node& node) const;
   /// Also checks the first op of the chain.
@@ -125,6 +128,8 @@ struct FusionRule {
   bool quantizesInside = false;
   /// Forward rules only: ops outside may also read tensors between the fused ops; the kernel then writes them.
   bool writesBranches = false;
+  /// Joint rules of our own only: the kernel also saves work in inference, where they are else left out.
+  bool servesInference = false;
   /// Fused quantization only: the op that produces the tensor finds its amax, with which the other one quantizes it.
   bool handsOverAmaxOnly = false;
   /// An attribute of the first op that, if set, requests the rule, like RuleSwitches::with.

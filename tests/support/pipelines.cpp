@@ -37,8 +37,13 @@ std::string defaultId(const Link& link, std::size_t position) {
 /// Like the main input, or without its last axis: one value a row. Counts have one a group.
 TensorSpec extraSpec(const FusibleOperation& operation, const Attributes& attributes, std::size_t port,
                      TensorSpec main) {
-  if (operation.inputs[port].elements == PortElements::Counts)
-    return {.dtype = DType::I64, .shape = {attributes.integer("num_groups")}};
+  if (operation.inputs[port].elements == PortElements::Counts) {
+    if (operation.attribute("num_groups")) return {.dtype = DType::I64, .shape = {attributes.integer("num_groups")}};
+    const std::size_t batchAxis = attributes.has("qkv_format") && attributes.text("qkv_format") == "bshd" ? 0 : 1;
+    const std::int64_t sequences = main.shape.size() < 2 ? 1 : main.shape[batchAxis];
+    const bool areSums = operation.inputs[port].name.starts_with("cu_seqlens");
+    return {.dtype = DType::I64, .shape = {areSums ? sequences + 1 : sequences}};
+  }
   if (operation.inputs[port].shape != operation.inputs[0].shape) main.shape.pop_back();
   return main;
 }
@@ -49,11 +54,15 @@ ValueId valueNamed(const GraphBuilder& builder, const std::string& name) {
   return found;
 }
 
-/// The value of the extra input `port`: the source that the link names is for the first.
+/// The value of the extra input `port`, from the source that the link names.
 ValueId extraValue(GraphBuilder& builder, const Link& link, const FusibleOperation& operation, std::size_t port,
                    const std::string& id, const TensorSpec& spec) {
-  if (link.extraFrom.empty() || port > 1) return builder.addInput(id + "_" + operation.inputs[port].name, spec);
-  return valueNamed(builder, link.extraFrom);
+  const bool isFirst = port == 1;
+  const std::string& from = isFirst                              ? link.extraFrom
+                            : port - 2 < link.furtherFrom.size() ? link.furtherFrom[port - 2]
+                                                                 : std::string();
+  if (from.empty()) return builder.addInput(id + "_" + operation.inputs[port].name, spec);
+  return valueNamed(builder, from);
 }
 
 ValueId append(GraphBuilder& builder, const Link& link, std::size_t position, ValueId main) {
@@ -114,6 +123,28 @@ Link sampleLink(const std::string& operation) {
 
 Link linear(std::int64_t outFeatures, std::string id) {
   return with(link("BasicLinear", std::move(id)), "out_features", outFeatures);
+}
+
+constexpr std::int64_t kChannels = 8;
+
+std::vector<Link> packedHeads(std::int64_t heads, std::int64_t groups) {
+  const std::vector<std::int64_t> sizes = {heads * kChannels, groups * kChannels, groups * kChannels};
+  const std::int64_t width = (heads + 2 * groups) * kChannels;
+  return {linear(width, "qkv"), with(link("Reshape"), "shape", std::vector<std::int64_t>{-1, 1, width}),
+          with(link("Split", "split"), "sizes", sizes)};
+}
+
+Link attentionOf(std::int64_t heads, std::int64_t groups, std::array<std::string, 3> from) {
+  Link attention = with(link("DotProductAttention", "attention"), "num_attention_heads", heads);
+  attention = with(with(attention, "num_gqa_groups", groups), "kv_channels", std::vector<std::int64_t>{kChannels});
+  attention.mainFrom = from[0];
+  attention.extraFrom = from[1];
+  attention.furtherFrom = {from[2]};
+  return attention;
+}
+
+Link rotaryOf(std::string id, std::string from) {
+  return reading(std::move(from), with(link("RotaryPositionEmbedding", std::move(id)), "dim", kChannels));
 }
 
 Link inPlace(Link link, bool value) { return with(std::move(link), "in_place", value); }

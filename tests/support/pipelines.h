@@ -5,6 +5,8 @@
 #include "core/graph/graph.h"
 #include "core/quant/recipe.h"
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,8 +20,9 @@ inline constexpr DType kFloatTypes[] = {DType::F32, DType::BF16, DType::F16};
 struct Link {
   std::string operation;
   Attributes attributes;
-  std::string id;          // empty: "<operation><position>", in lower case
-  std::string extraFrom;   // the value of the extra input: a name such as "save.extra"; empty: a new pipeline input
+  std::string id;         // empty: "<operation><position>", in lower case
+  std::string extraFrom;  // the value of the extra input: a name such as "save.extra"; empty: a new pipeline input
+  std::vector<std::string> furtherFrom = {};  // the same for the inputs after that; missing ones are new inputs
   bool isSwapped = false;  // the chain continues through the extra input, and `extraFrom` is the main one
   std::string mainFrom;    // the value of the main input; empty: the chain's last
   std::string sequential;  // the nested Sequential that contains it: "layer1", "layer1.mlp"; empty: none
@@ -35,6 +38,12 @@ Link reading(std::string value, Link link);
 /// In a nested Sequential, together with its neighbors of the same path.
 Link inside(std::string path, Link link);
 Link with(Link link, std::string attribute, AttributeValue value);
+/// Packed queries, keys and values of a number of heads and groups of 8 channels: a linear, Reshape to [S, 1, W], and
+/// a Split "split".
+std::vector<Link> packedHeads(std::int64_t heads, std::int64_t groups);
+/// Attention "attention" of these heads, which reads queries, keys and values from these places.
+Link attentionOf(std::int64_t heads, std::int64_t groups, std::array<std::string, 3> from);
+Link rotaryOf(std::string id, std::string from);
 Link quantizeLink(bool forward, bool backward, std::string id = {});
 /// A link of any op: with a width if it requires one.
 Link sampleLink(const std::string& operation);

@@ -4,6 +4,7 @@
 
 #include "core/ops/catalog.h"
 
+#include <functional>
 #include <map>
 
 namespace fuseline::testing {
@@ -191,6 +192,144 @@ Samples jointSamples() {
   };
 }
 
+std::vector<Link> joined(std::vector<Link> links, const std::vector<Link>& more) {
+  links.insert(links.end(), more.begin(), more.end());
+  return links;
+}
+
+const std::array<std::string, 3> kSplitParts = {"split.y", "split.y1", "split.y2"};
+const std::array<std::string, 3> kRotatedParts = {"rope_q.y", "rope_k.y", "split.y2"};
+
+std::vector<Link> packedAttentionLinks(std::int64_t heads, std::int64_t groups) {
+  return joined(packedHeads(heads, groups), {attentionOf(heads, groups, kSplitParts)});
+}
+
+/// change: of each rotary embedding.
+std::vector<Link> rotaryAttentionLinks(
+    std::int64_t heads, std::int64_t groups, const std::function<Link(Link)>& change = [](Link link) { return link; }) {
+  return joined(packedHeads(heads, groups),
+                {change(rotaryOf("rope_q", "split.y")), change(rotaryOf("rope_k", "split.y1")),
+                 attentionOf(heads, groups, kRotatedParts)});
+}
+
+Samples attentionSamples() {
+  const auto changed = [](std::vector<Link> links, const std::string& attribute, AttributeValue value) {
+    links.back() = with(links.back(), attribute, std::move(value));
+    return links;
+  };
+  std::vector<Link> keysFirst = rotaryAttentionLinks(2, 2);
+  std::swap(keysFirst[3], keysFirst[4]);
+  return {
+      {"ForwardBackwardSplitAttention",
+       {{"causal", packedAttentionLinks(2, 2), {}},
+        {"shared keys, and an output before it", joined(packedAttentionLinks(4, 1), {link("GELU")}), {}},
+        {"padding", changed(packedAttentionLinks(2, 1), "attn_mask_type", std::string("padding")), {}},
+        {"learnable sinks", changed(packedAttentionLinks(2, 2), "softmax_type", std::string("learnable")), {}},
+        {"rotated", rotaryAttentionLinks(4, 2), {}},
+        {"rotated, keys first", keysFirst, {}},
+        {"rotated by neighbors, half of the channels",
+         rotaryAttentionLinks(
+             2, 1, [](Link link) { return with(with(std::move(link), "interleaved", true), "rotary_percent", 0.5); }),
+         {}},
+        {"rotated, without a mask",
+         changed(rotaryAttentionLinks(2, 2), "attn_mask_type", std::string("no_mask")),
+         {}}}}};
+}
+
+/// A split and rotary embeddings whose results are outputs, perhaps after a bias.
+std::vector<Link> splitRotaryLinks(bool hasBias, std::vector<Link> rotaries) {
+  std::vector<Link> links = packedHeads(4, 2);
+  if (hasBias) links.insert(links.begin() + 2, link("Bias", "bias"));
+  return joined(std::move(links), rotaries);
+}
+
+const ChainOptions kSplitOutputs{.extraOutputs = {"rope_q.y", "split.y2"}};
+
+std::vector<RuleSample> splitRotarySamples(bool hasBias) {
+  const Link q = rotaryOf("rope_q", "split.y");
+  const Link k = rotaryOf("rope_k", "split.y1");
+  const auto partly = [](Link link) { return with(with(std::move(link), "interleaved", true), "rotary_percent", 0.5); };
+  const auto byStarts = [](Link link) { return with(std::move(link), "start_positions", true); };
+  return {{"queries and keys", splitRotaryLinks(hasBias, {q, k}), kSplitOutputs},
+          {"values unread", splitRotaryLinks(hasBias, {q, k}), {.extraOutputs = {"rope_q.y"}}},
+          {"keys alone", splitRotaryLinks(hasBias, {k}), {.extraOutputs = {"split.y", "split.y2"}}},
+          {"neighbors, half of the channels", splitRotaryLinks(hasBias, {partly(q), partly(k)}), kSplitOutputs},
+          {"start positions, keys first",
+           splitRotaryLinks(hasBias, {byStarts(k), byStarts(q)}),
+           {.extraOutputs = {"rope_k.y", "split.y2"}}}};
+}
+
+Samples splitRotarySamplesOfBothPasses() {
+  return {{"ForwardSplitRotary", splitRotarySamples(false)},
+          {"BackwardSplitRotary", splitRotarySamples(false)},
+          {"ForwardBiasSplitRotary", splitRotarySamples(true)},
+          {"BackwardBiasSplitRotary", splitRotarySamples(true)}};
+}
+
+/// Heads of 8 channels, each normalized and rotated.
+std::vector<Link> normRotaryLinks(Link norm, const Link& rotary) {
+  norm.id = "norm";
+  norm.attributes.set("normalized_shape", std::vector<std::int64_t>{8});
+  return {linear(32, "q"), with(link("Reshape"), "shape", std::vector<std::int64_t>{-1, 1, 4, 8}), std::move(norm),
+          rotary};
+}
+
+Samples normRotarySamples() {
+  const Link rotary = rotaryOf("rope", "norm.y");
+  const Link partly = with(with(rotary, "interleaved", true), "rotary_percent", 0.5);
+  const std::vector<RuleSample> samples = {
+      {"plain", normRotaryLinks(link("RMSNorm"), rotary), {}},
+      {"zero-centred, half of the channels",
+       normRotaryLinks(with(link("RMSNorm"), "zero_centered_gamma", true), partly),
+       {}},
+      {"start positions", normRotaryLinks(link("RMSNorm"), with(rotary, "start_positions", true)), {}}};
+  return {{"ForwardRMSNormRotary", samples}, {"BackwardRMSNormRotary", samples}};
+}
+
+std::vector<RefusalSample> normRotaryRefusals() {
+  const Link rotary = rotaryOf("rope", "norm.y");
+  std::vector<Link> wholeRow = normRotaryLinks(link("RMSNorm"), rotary);
+  wholeRow[1] = with(wholeRow[1], "shape", std::vector<std::int64_t>{-1, 1, 32});
+  wholeRow[2] = with(wholeRow[2], "normalized_shape", std::vector<std::int64_t>{32});
+  return {{0, DType::BF16, wholeRow, {}},
+          {1, DType::BF16, normRotaryLinks(with(link("RMSNorm"), "dtype", std::string("f32")), rotary), {}}};
+}
+
+std::vector<RefusalSample> splitRotaryRefusals(bool hasBias) {
+  std::vector<Link> perHead =
+      splitRotaryLinks(hasBias, {rotaryOf("rope_q", "split.y"), rotaryOf("rope_k", "split.y1")});
+  perHead[0] = linear(48, "qkv");
+  perHead[1] = with(perHead[1], "shape", std::vector<std::int64_t>{-1, 1, 2, 24});
+  Link& split = perHead[hasBias ? 3 : 2];
+  split = with(split, "sizes", std::vector<std::int64_t>{8, 8, 8});
+  std::vector<RefusalSample> refusals = {{0, DType::BF16, perHead, kSplitOutputs}};
+  if (!hasBias) return refusals;
+  std::vector<Link> wide = splitRotaryLinks(true, {rotaryOf("rope_q", "split.y"), rotaryOf("rope_k", "split.y1")});
+  wide[2] = with(wide[2], "dtype", std::string("f32"));
+  refusals.push_back({1, DType::BF16, wide, kSplitOutputs});
+  return refusals;
+}
+
+/// Refusals of the fusion of a Split and attention.
+std::vector<RefusalSample> splitAttentionRefusals() {
+  std::vector<Link> fourParts = packedAttentionLinks(2, 2);
+  fourParts[0] = linear(56, "qkv");
+  fourParts[1] = with(fourParts[1], "shape", std::vector<std::int64_t>{-1, 1, 56});
+  fourParts[2] = with(fourParts[2], "sizes", std::vector<std::int64_t>{16, 16, 16, 8});
+  std::vector<Link> perHead = packedAttentionLinks(2, 2);
+  perHead[1] = with(perHead[1], "shape", std::vector<std::int64_t>{-1, 1, 2, 24});
+  perHead[2] = with(perHead[2], "sizes", std::vector<std::int64_t>{8, 8, 8});
+  std::vector<Link> swappedParts = packedAttentionLinks(2, 2);
+  std::swap(swappedParts.back().extraFrom, swappedParts.back().furtherFrom.front());
+  const auto batchFirst = [](Link link) { return with(std::move(link), "tensor_format", std::string("bshd")); };
+  const auto byStarts = [](Link link) { return with(std::move(link), "start_positions", true); };
+  return {{0, DType::BF16, fourParts, {}},
+          {0, DType::BF16, swappedParts, {}},
+          {1, DType::BF16, perHead, {}},
+          {2, DType::BF16, rotaryAttentionLinks(2, 2, batchFirst), {}},
+          {2, DType::BF16, rotaryAttentionLinks(2, 2, byStarts), {}}};
+}
+
 /// Sizes that each recipe quantizes, with enough rows for several blocks.
 Samples handOverSamples() {
   const ChainOptions delayed{.recipe = "DelayedScaling"};
@@ -298,6 +437,7 @@ Samples groupedMlpSamples() {
 Samples makeSamples() {
   Samples all;
   for (Samples part : {forwardLinearSamples(), backwardLinearSamples(), normSamples(), chainSamples(), jointSamples(),
+                       attentionSamples(), splitRotarySamplesOfBothPasses(), normRotarySamples(),
                        userbuffersSamplesOfBothPasses(), groupedMlpSamples(), handOverSamples()})
     all.merge(part);
   return all;
@@ -433,6 +573,13 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
         {1, DType::BF16, {link("SwiGLU"), mode(linear(24), "column")}, {}},
         {2, DType::BF16, {with(link("SwiGLU"), "cache_quantized_input", true), linear(24)}, {}},
         {3, DType::F32, {link("SwiGLU"), with(linear(24), "dtype", std::string("bf16"))}, {}}}},
+      {"ForwardBackwardSplitAttention", splitAttentionRefusals()},
+      {"ForwardRMSNormRotary", normRotaryRefusals()},
+      {"BackwardRMSNormRotary", normRotaryRefusals()},
+      {"ForwardSplitRotary", splitRotaryRefusals(false)},
+      {"BackwardSplitRotary", splitRotaryRefusals(false)},
+      {"ForwardBiasSplitRotary", splitRotaryRefusals(true)},
+      {"BackwardBiasSplitRotary", splitRotaryRefusals(true)},
       {"BackwardBiasSwiGLU",
        {{0, DType::BF16, {linear(16), bias, with(link("SwiGLU"), "cache_quantized_input", true)}, {}}}},
   };

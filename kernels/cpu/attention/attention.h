@@ -5,9 +5,11 @@
 
 #include "core/ops/attention_form.h"
 #include "core/tensor/dtype.h"
+#include "kernels/cpu/attention/rotary_angles.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace fuseline::cpu {
 
@@ -21,6 +23,9 @@ struct AttentionProblem {
   Shape maskShape;
   std::int64_t numSequences = 1;
   int threads = 1;
+  /// Set: q and k are rotated as they are read, and their gradients back as they are written.
+  std::shared_ptr<const HeadRotation> rotationOfQ;
+  std::shared_ptr<const HeadRotation> rotationOfK;
 };
 
 /// Inputs of forward and backward.

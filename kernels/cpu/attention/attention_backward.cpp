@@ -113,8 +113,11 @@ class BackwardRun {
   static std::size_t ownThread() { return static_cast<std::size_t>(omp_get_thread_num()); }
 
   void clear(std::byte* gradient, const TokenLayout& layout) const {
-    const std::int64_t elements = layout.batch * layout.tokens * layout.heads * layout.channels;
-    if (gradient) std::memset(gradient, 0, static_cast<std::size_t>(elements * sizeBytes(m_problem.dtype)));
+    if (!gradient) return;
+    const auto rowBytes = static_cast<std::size_t>(layout.heads * layout.channels * sizeBytes(m_problem.dtype));
+    for (std::int64_t entry = 0; entry < layout.batch; ++entry)
+      for (std::int64_t token = 0; token < layout.tokens; ++token)
+        std::memset(gradient + layout.offset(entry, token, 0) * sizeBytes(m_problem.dtype), 0, rowBytes);
   }
 
   /// Tokens that no sequence has get 0.
@@ -135,8 +138,7 @@ class BackwardRun {
     const RowsOf dy = rowsAt(m_pointers.dy, layouts.y);
     const std::int64_t width = m_workspace.heads.keyWidth();
     const std::int64_t valueWidth = m_workspace.heads.valueWidth();
-    rows.read(rowsAt(m_pointers.inputs.q, layouts.q), queries.count, layouts.q.channels,
-              static_cast<float>(m_form.scale), tiles.queryRows, width);
+    readQueryRows(m_problem, m_pointers.inputs.q, queries, tiles.queryRows);
     rows.read(dy, queries.count, layouts.y.channels, 1.0F, tiles.gradientRows, valueWidth);
     const auto transpose = attentionFunctions().transpose;
     transpose(tiles.queryRows, width, queries.count, layouts.q.channels, tiles.queries, kTileQueries);
@@ -209,11 +211,21 @@ class BackwardRun {
     for (std::int64_t i = 0; i < m_form.headsPerGroup(); ++i)
       for (const QueryTile& queries : queryTilesOf(sequence, group * m_form.headsPerGroup() + i))
         runTile(queries, share, sums, tiles);
+    if (m_pointers.dk && m_problem.rotationOfK) turnBack(sequence, share, sums.keys);
     if (m_pointers.dk)
       writeShare(sequence, group, share, sums.keys, m_workspace.heads.keyWidth(), m_pointers.dk, m_problem.layouts.k);
     if (m_pointers.dv)
       writeShare(sequence, group, share, sums.values, m_workspace.heads.valueWidth(), m_pointers.dv,
                  m_problem.layouts.v);
+  }
+
+  /// Gradients of keys before their rotary embedding.
+  void turnBack(const PlacedSequence& sequence, std::int64_t share, float* sums) const {
+    const std::int64_t width = m_workspace.heads.keyWidth();
+    const TokenSpan& keys = sequence.tokens.keys;
+    for (std::int64_t key = share * kTileKeys; key < keys.size; key += m_workspace.shares * kTileKeys)
+      m_problem.rotationOfK->turnBack(sums + rowInShare(key) * width, width, std::min(kTileKeys, keys.size - key),
+                                      keys.first + key);
   }
 
   bool isOfShare(const KeyTile& tile, std::int64_t share) const {
@@ -296,7 +308,10 @@ class BackwardRun {
     writeRows(tiles.gradQueries, queries);
   }
 
-  void writeRows(const float* rows, const QueryTile& queries) const {
+  /// rows: rotated back in place first.
+  void writeRows(float* rows, const QueryTile& queries) const {
+    if (m_problem.rotationOfQ)
+      m_problem.rotationOfQ->turnBack(rows, m_workspace.heads.keyWidth(), queries.count, queries.token());
     headRowFunctions(m_problem.dtype)
         .write(rows, m_workspace.heads.keyWidth(), queries.count, m_form.qkChannels, nullptr,
                static_cast<float>(m_form.scale),

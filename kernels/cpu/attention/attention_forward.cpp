@@ -97,9 +97,7 @@ class ForwardRun {
   void readQueries(const QueryTile& queries, ForwardTiles& tiles) {
     const TokenLayout& q = m_problem.layouts.q;
     const std::int64_t width = m_workspace.heads.keyWidth();
-    headRowFunctions(m_problem.dtype)
-        .read(headRows(m_pointers.inputs.q, m_problem.dtype, q, queries.entry(), queries.token(), queries.head),
-              queries.count, q.channels, static_cast<float>(m_form.scale), tiles.queryRows, width);
+    readQueryRows(m_problem, m_pointers.inputs.q, queries, tiles.queryRows);
     attentionFunctions().transpose(tiles.queryRows, width, queries.count, q.channels, tiles.queries, kTileQueries);
     std::fill_n(tiles.largest, kTileQueries, m_form.hasSink() ? sinkOf(queries.head) : kNothing);
     std::fill_n(tiles.total, kTileQueries, m_form.hasSink() ? 1.0F : 0.0F);

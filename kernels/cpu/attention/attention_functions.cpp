@@ -398,6 +398,20 @@ void writeRows(const float* from, std::int64_t fromRow, std::int64_t rows, std::
   }
 }
 
+/// cols: padded to whole vectors in memory.
+template <class T>
+void roundRows(float* rows, std::int64_t stride, std::int64_t numRows, std::int64_t cols, float factor) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
+  const V scale = hn::Set(D(), factor);
+  T rounded[kLanePad];
+  for (std::int64_t row = 0; row < numRows; ++row)
+    for (std::int64_t col = 0; col < cols; col += lanes) {
+      float* const at = rows + row * stride + col;
+      store(load(at), rounded);
+      store(hn::Mul(load(rounded), scale), at);
+    }
+}
+
 template <class T>
 void dotRows(RowsOf a, RowsOf b, std::int64_t rows, std::int64_t cols, float* sums) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(D()));
@@ -417,7 +431,7 @@ void dotRows(RowsOf a, RowsOf b, std::int64_t rows, std::int64_t cols, float* su
 
 template <class T>
 HeadRowFunctions rowFunctions() {
-  return {.read = readRows<T>, .write = writeRows<T>, .dot = dotRows<T>};
+  return {.read = readRows<T>, .write = writeRows<T>, .round = roundRows<T>, .dot = dotRows<T>};
 }
 
 AttentionFunctions makeAttentionFunctions() {

@@ -122,6 +122,8 @@ struct HeadRowFunctions {
   /// to = from factors, rounded once. factors: by row; null: all are `factor`.
   void (*write)(const float* from, std::int64_t fromRow, std::int64_t rows, std::int64_t cols, const float* factors,
                 float factor, RowsOf to) = nullptr;
+  /// rows = factor rows, each element rounded to the dtype first.
+  void (*round)(float* rows, std::int64_t stride, std::int64_t numRows, std::int64_t cols, float factor) = nullptr;
   /// sums[row] = sum of a b over the columns.
   void (*dot)(RowsOf a, RowsOf b, std::int64_t rows, std::int64_t cols, float* sums) = nullptr;
 };

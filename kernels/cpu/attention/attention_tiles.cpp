@@ -32,8 +32,12 @@ RowsOf headRows(const std::byte* data, DType dtype, const TokenLayout& layout, s
   return {.data = first, .stride = layout.tokenStride};
 }
 
-PackedHeads::PackedHeads(const TokenLayout& layout, DType dtype, WorkspaceCutter& cutter)
-    : m_layout(layout), m_dtype(dtype), m_isDirect(standsWell(layout, dtype)), m_width(paddedWidth(layout.channels)) {
+PackedHeads::PackedHeads(const TokenLayout& layout, DType dtype, const HeadRotation* rotation, WorkspaceCutter& cutter)
+    : m_layout(layout),
+      m_dtype(dtype),
+      m_rotation(rotation),
+      m_isDirect(!rotation && standsWell(layout, dtype)),
+      m_width(paddedWidth(layout.channels)) {
   if (!m_isDirect) m_packed = cutter.floats(layout.batch * layout.tokens * layout.heads * m_width);
 }
 
@@ -43,6 +47,9 @@ void PackedHeads::pack(const std::byte* source, const PlacedSequence& sequence, 
   const FloatRows to = rows(source, sequence, head);
   headRowFunctions(m_dtype).read(headRows(source, m_dtype, m_layout, entry, keys.first, head), keys.size,
                                  m_layout.channels, 1.0F, const_cast<float*>(to.data), m_width);
+  if (!m_rotation) return;
+  m_rotation->turn(const_cast<float*>(to.data), m_width, keys.size, keys.first);
+  headRowFunctions(m_dtype).round(const_cast<float*>(to.data), m_width, keys.size, m_layout.channels, 1.0F);
 }
 
 FloatRows PackedHeads::rows(const std::byte* source, const PlacedSequence& sequence, std::int64_t head) const {
@@ -57,8 +64,8 @@ PackedKeysAndValues::PackedKeysAndValues(const AttentionProblem& problem, Worksp
     : m_groups(problem.form.groups),
       m_headsPerGroup(problem.form.headsPerGroup()),
       m_threads(problem.threads),
-      m_keys(problem.layouts.k, problem.dtype, cutter),
-      m_values(problem.layouts.v, problem.dtype, cutter) {}
+      m_keys(problem.layouts.k, problem.dtype, problem.rotationOfK.get(), cutter),
+      m_values(problem.layouts.v, problem.dtype, nullptr, cutter) {}
 
 void PackedKeysAndValues::pack(const AttentionInputs& inputs, const std::vector<PlacedSequence>& sequences) const {
   if (m_keys.isDirect() && m_values.isDirect()) return;
@@ -128,6 +135,19 @@ void multiplyScores(const TileProduct& product, const SeenPairs& seen, TileRows 
     functions.multiply(product);
   else
     multiplySeenPairs(product, seen, rows);
+}
+
+void readQueryRows(const AttentionProblem& problem, const std::byte* q, const QueryTile& queries, float* rows) {
+  const TokenLayout& layout = problem.layouts.q;
+  const HeadRowFunctions& functions = headRowFunctions(problem.dtype);
+  const HeadRotation* const rotation = problem.rotationOfQ.get();
+  const auto scale = static_cast<float>(problem.form.scale);
+  const std::int64_t width = paddedWidth(layout.channels);
+  functions.read(headRows(q, problem.dtype, layout, queries.entry(), queries.token(), queries.head), queries.count,
+                 layout.channels, rotation ? 1.0F : scale, rows, width);
+  if (!rotation) return;
+  rotation->turn(rows, width, queries.count, queries.token());
+  functions.round(rows, width, queries.count, layout.channels, scale);
 }
 
 bool changesScores(const AttentionForm& form) {

@@ -47,7 +47,8 @@ struct PlacedSequence {
 /// Float32 heads that stand well already stay where they are.
 class PackedHeads {
  public:
-  PackedHeads(const TokenLayout& layout, DType dtype, WorkspaceCutter& cutter);
+  /// rotation: of the heads as they are packed; null: none.
+  PackedHeads(const TokenLayout& layout, DType dtype, const HeadRotation* rotation, WorkspaceCutter& cutter);
 
   /// Packs a head of the keys of a sequence; does nothing if the heads are read in place.
   void pack(const std::byte* source, const PlacedSequence& sequence, std::int64_t head) const;
@@ -58,6 +59,7 @@ class PackedHeads {
  private:
   TokenLayout m_layout;
   DType m_dtype;
+  const HeadRotation* m_rotation;
   bool m_isDirect;
   std::int64_t m_width;
   float* m_packed = nullptr;
@@ -109,6 +111,10 @@ std::vector<KeyTile> keyTilesOf(const AttentionForm& form, const QueryTile& quer
 
 /// The query tiles of a head of a sequence, the last first: under a causal mask it has the most work.
 std::vector<QueryTile> queryTilesOf(const PlacedSequence& sequence, std::int64_t head);
+
+/// Queries of a tile, [count, padded channels], times the softmax scale. Rotated ones are rounded to the dtype first,
+/// as a rotary embedding by itself rounds them.
+void readQueryRows(const AttentionProblem& problem, const std::byte* q, const QueryTile& queries, float* rows);
 
 /// The parts of scores that are not products: masks, biases, dropout. One for each thread.
 class ScoreTiles {

@@ -1,25 +1,45 @@
 // Kernel "DotProductAttention": binds attention to the operands of a step.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/attention/attention.h"
-#include "kernels/cpu/kernel_def.h"
+#include "kernels/cpu/attention/attention_steps.h"
 #include "kernels/cpu/step_operand.h"
 
 #include <utility>
 
-namespace fuseline::cpu::kernels {
+namespace fuseline::cpu {
 
 namespace {
 
+/// Heads among the columns of an operand.
+struct HeadBinding {
+  HeadBinding(const CompileRequest& request, const OperandKey& key, std::int64_t firstElement)
+      : whole(findOperand(request, key)), firstByte(firstElement * sizeBytes(whole.spec.dtype)) {}
+
+  std::byte* at(Pointers pointers) const {
+    std::byte* const first = whole.at(pointers);
+    return first ? first + firstByte : nullptr;
+  }
+
+  Binding whole;
+  std::int64_t firstByte;
+};
+
+HeadBinding inputOf(const CompileRequest& request, const AttentionPlaces& places, std::size_t slot) {
+  return {request, places.heads[slot].input, places.heads[slot].firstElement};
+}
+HeadBinding gradientOf(const CompileRequest& request, const AttentionPlaces& places, std::size_t slot) {
+  return {request, places.heads[slot].gradient, places.heads[slot].firstElement};
+}
+
 struct InputBindings {
-  InputBindings(const CompileRequest& request, const AttentionForm& form)
-      : q(input(request, AttentionForm::kQuery)),
-        k(input(request, AttentionForm::kKey)),
-        v(input(request, AttentionForm::kValue)),
-        bias(input(request, form.biasSlot)),
-        mask(input(request, form.maskSlot)),
-        cuSeqlensQ(input(request, form.cuSeqlensQSlot)),
-        cuSeqlensKv(input(request, form.cuSeqlensKvSlot)),
-        offset(findOperand(request, {0, OperandKind::Parameter, AttentionForm::kOffset})) {}
+  InputBindings(const CompileRequest& request, const AttentionForm& form, const AttentionPlaces& places)
+      : q(inputOf(request, places, AttentionForm::kQuery)),
+        k(inputOf(request, places, AttentionForm::kKey)),
+        v(inputOf(request, places, AttentionForm::kValue)),
+        bias(input(request, places, form.biasSlot)),
+        mask(input(request, places, form.maskSlot)),
+        cuSeqlensQ(input(request, places, form.cuSeqlensQSlot)),
+        cuSeqlensKv(input(request, places, form.cuSeqlensKvSlot)),
+        offset(findOperand(request, {places.attention, OperandKind::Parameter, AttentionForm::kOffset})) {}
 
   AttentionInputs at(Pointers pointers) const {
     return {.q = q.at(pointers),
@@ -32,18 +52,21 @@ struct InputBindings {
             .offset = reinterpret_cast<const float*>(offset.at(pointers))};
   }
 
-  Binding q, k, v, bias, mask, cuSeqlensQ, cuSeqlensKv, offset;
+  HeadBinding q, k, v;
+  Binding bias, mask, cuSeqlensQ, cuSeqlensKv, offset;
 
  private:
-  static Binding input(const CompileRequest& request, int slot) {
-    return slot < 0 ? Binding() : findOperand(request, {0, OperandKind::Input, slot});
+  static Binding input(const CompileRequest& request, const AttentionPlaces& places, int slot) {
+    return slot < 0 ? Binding() : findOperand(request, {places.attention, OperandKind::Input, slot});
   }
 };
 
-/// Of the node's own tensors, which may be other than those of the step.
-Result<AttentionProblem> problemOf(const CompileRequest& request) {
-  const Node& node = request.member(0);
-  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes.front());
+}  // namespace
+
+Result<AttentionProblem> attentionProblem(const CompileRequest& request, int attention) {
+  const auto member = static_cast<std::size_t>(attention);
+  const Node& node = request.member(member);
+  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes[member]);
   const auto shapeAt = [&](int slot) { return slot < 0 ? Shape() : inputs[static_cast<std::size_t>(slot)].shape; };
   AttentionProblem problem{.form = attentionForm(node.attributes),
                            .dtype = inputs[AttentionForm::kQuery].dtype,
@@ -61,13 +84,15 @@ Result<AttentionProblem> problemOf(const CompileRequest& request) {
   return problem;
 }
 
+namespace {
+
 class AttentionForward final : public Kernel {
  public:
-  AttentionForward(const CompileRequest& request, AttentionProblem problem)
+  AttentionForward(const CompileRequest& request, AttentionProblem problem, const AttentionPlaces& places)
       : m_problem(std::move(problem)),
-        m_inputs(request, m_problem.form),
-        m_y(findOperand(request, {0, OperandKind::Output, 0})),
-        m_lse(findOperand(request, {0, OperandKind::Residual, AttentionForm::kLse})) {}
+        m_inputs(request, m_problem.form, places),
+        m_y(findOperand(request, {places.attention, OperandKind::Output, 0})),
+        m_lse(findOperand(request, {places.attention, OperandKind::Residual, AttentionForm::kLse})) {}
 
   std::size_t workspaceBytes() const override { return attentionForwardWorkspaceBytes(m_problem); }
   void run(Pointers pointers, std::byte* workspace) override {
@@ -85,17 +110,19 @@ class AttentionForward final : public Kernel {
 
 class AttentionBackward final : public Kernel {
  public:
-  AttentionBackward(const CompileRequest& request, AttentionProblem problem)
+  AttentionBackward(const CompileRequest& request, AttentionProblem problem, const AttentionPlaces& places)
       : m_problem(std::move(problem)),
-        m_inputs(request, m_problem.form),
-        m_y(findOperand(request, {0, OperandKind::Output, 0})),
-        m_gradY(findOperand(request, {0, OperandKind::GradOutput, 0})),
-        m_lse(findOperand(request, {0, OperandKind::Residual, AttentionForm::kLse})),
-        m_gradQ(gradient(request, AttentionForm::kQuery)),
-        m_gradK(gradient(request, AttentionForm::kKey)),
-        m_gradV(gradient(request, AttentionForm::kValue)),
-        m_gradBias(gradient(request, m_problem.form.biasSlot)),
-        m_gradOffset(findOperand(request, {0, OperandKind::GradParameter, AttentionForm::kOffset})) {}
+        m_inputs(request, m_problem.form, places),
+        m_gradQ(gradientOf(request, places, AttentionForm::kQuery)),
+        m_gradK(gradientOf(request, places, AttentionForm::kKey)),
+        m_gradV(gradientOf(request, places, AttentionForm::kValue)),
+        m_y(findOperand(request, {places.attention, OperandKind::Output, 0})),
+        m_gradY(findOperand(request, {places.attention, OperandKind::GradOutput, 0})),
+        m_lse(findOperand(request, {places.attention, OperandKind::Residual, AttentionForm::kLse})),
+        m_gradBias(m_problem.form.biasSlot < 0
+                       ? Binding()
+                       : findOperand(request, {places.attention, OperandKind::GradInput, m_problem.form.biasSlot})),
+        m_gradOffset(findOperand(request, {places.attention, OperandKind::GradParameter, AttentionForm::kOffset})) {}
 
   std::size_t workspaceBytes() const override { return attentionBackwardWorkspaceBytes(m_problem); }
   void run(Pointers pointers, std::byte* workspace) override {
@@ -113,24 +140,22 @@ class AttentionBackward final : public Kernel {
   }
 
  private:
-  static Binding gradient(const CompileRequest& request, int slot) {
-    return slot < 0 ? Binding() : findOperand(request, {0, OperandKind::GradInput, slot});
-  }
-
   AttentionProblem m_problem;
   InputBindings m_inputs;
-  Binding m_y, m_gradY, m_lse, m_gradQ, m_gradK, m_gradV, m_gradBias, m_gradOffset;
+  HeadBinding m_gradQ, m_gradK, m_gradV;
+  Binding m_y, m_gradY, m_lse, m_gradBias, m_gradOffset;
 };
 
-Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
-  Result<AttentionProblem> problem = problemOf(request);
-  if (!problem) return problem.error();
+}  // namespace
+
+std::unique_ptr<Kernel> makeAttention(const CompileRequest& request, AttentionProblem problem,
+                                      const AttentionPlaces& places) {
   if (request.step.phase == Phase::Forward)
-    return std::unique_ptr<Kernel>(std::make_unique<AttentionForward>(request, std::move(*problem)));
-  return std::unique_ptr<Kernel>(std::make_unique<AttentionBackward>(request, std::move(*problem)));
+    return std::make_unique<AttentionForward>(request, std::move(problem), places);
+  return std::make_unique<AttentionBackward>(request, std::move(problem), places);
 }
 
-}  // namespace
+namespace kernels {
 
 KernelDef dot_product_attention();
 
@@ -139,8 +164,14 @@ KernelDef dot_product_attention() {
       .name = "DotProductAttention",
       .phases = {Phase::Forward, Phase::Backward},
       .supports = [](const KernelQuery&) { return Verdict::yes(); },
-      .compile = compile,
+      .compile = [](const CompileRequest& request) -> Result<std::unique_ptr<Kernel>> {
+        Result<AttentionProblem> problem = attentionProblem(request, 0);
+        if (!problem) return problem.error();
+        return makeAttention(request, std::move(*problem), ownPlaces());
+      },
   };
 }
 
-}  // namespace fuseline::cpu::kernels
+}  // namespace kernels
+
+}  // namespace fuseline::cpu

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/rotary_form.h"
 #include "kernels/cpu/attention/attention_functions.h"
+#include "kernels/cpu/attention/rotary_angles.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/step_operand.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -21,46 +21,6 @@ namespace {
 
 /// A thread is worth waking for so many elements.
 constexpr std::int64_t kElementsPerRotaryThread = 8192;
-
-/// Sines and cosines in float32, computed in double precision. Those of positions that are known beforehand are kept.
-class RotaryAngles {
- public:
-  RotaryAngles(const Attributes& attributes, std::int64_t length, std::int64_t kept, bool isBackward)
-      : m_frequencies(rotaryFrequencies(attributes, length)),
-        m_factor(rotaryAttentionFactor(attributes)),
-        m_sign(isBackward ? -1.0 : 1.0),
-        m_kept(kept) {
-    m_table.resize(static_cast<std::size_t>(kept) * 2 * m_frequencies.size());
-    for (std::int64_t position = 0; position < kept; ++position) compute(position, m_table.data() + offsetOf(position));
-  }
-
-  std::size_t numPairs() const { return m_frequencies.size(); }
-  /// Cosines, then sines. own: memory for those that are not kept.
-  const float* at(std::int64_t position, float* own) const {
-    if (position < m_kept) return m_table.data() + offsetOf(position);
-    compute(position, own);
-    return own;
-  }
-
- private:
-  std::size_t offsetOf(std::int64_t position) const {
-    return static_cast<std::size_t>(position) * 2 * m_frequencies.size();
-  }
-
-  void compute(std::int64_t position, float* angles) const {
-    for (std::size_t m = 0; m < m_frequencies.size(); ++m) {
-      const double angle = static_cast<double>(position) * m_frequencies[m];
-      angles[m] = static_cast<float>(m_factor * std::cos(angle));
-      angles[m_frequencies.size() + m] = static_cast<float>(m_sign * m_factor * std::sin(angle));
-    }
-  }
-
-  std::vector<double> m_frequencies;
-  double m_factor;
-  double m_sign;
-  std::int64_t m_kept;
-  std::vector<float> m_table;
-};
 
 struct RotaryParts {
   RotaryForm form;

@@ -14,21 +14,26 @@ namespace fuseline::cuda {
 namespace {
 
 struct BackwardBindings {
-  BackwardBindings(const CompileRequest& request, const AttentionForm& form)
-      : y(findOperand(request, {0, OperandKind::Output, 0})),
-        dy(findOperand(request, {0, OperandKind::GradOutput, 0})),
-        lse(findOperand(request, {0, OperandKind::Residual, AttentionForm::kLse})),
-        dbias(form.biasSlot < 0 ? Binding() : findOperand(request, {0, OperandKind::GradInput, form.biasSlot})),
-        doffset(findOperand(request, {0, OperandKind::GradParameter, AttentionForm::kOffset})),
-        rules(request, form) {
+  BackwardBindings(const CompileRequest& request, const AttentionProblem& problem)
+      : y(findOwn(request, problem, OperandKind::Output, 0)),
+        dy(findOwn(request, problem, OperandKind::GradOutput, 0)),
+        lse(findOwn(request, problem, OperandKind::Residual, AttentionForm::kLse)),
+        dbias(findOwn(request, problem, OperandKind::GradInput, problem.form.biasSlot)),
+        doffset(findOwn(request, problem, OperandKind::GradParameter, AttentionForm::kOffset)),
+        rules(request, problem) {
     for (std::size_t slot = 0; slot < 3; ++slot) {
-      inputs[slot] = findOperand(request, {0, OperandKind::Input, static_cast<int>(slot)});
-      gradients[slot] = findOperand(request, {0, OperandKind::GradInput, static_cast<int>(slot)});
+      inputs[slot] = findHeads(request, problem, slot);
+      gradients[slot] = findHeadGradient(request, problem, slot);
     }
   }
 
-  std::array<Binding, 3> inputs;     // x, k, v
-  std::array<Binding, 3> gradients;  // absent: not wanted
+  /// slot -1: absent.
+  static Binding findOwn(const CompileRequest& request, const AttentionProblem& problem, OperandKind kind, int slot) {
+    return slot < 0 ? Binding() : findOperand(request, {problem.places.attention, kind, slot});
+  }
+
+  std::array<HeadBinding, 3> inputs;     // x, k, v
+  std::array<HeadBinding, 3> gradients;  // absent: not wanted
   Binding y, dy, lse, dbias, doffset;
   AttentionRuleOperands rules;
 };
@@ -163,10 +168,10 @@ class AttentionBackward final : public Kernel {
   void runPass(const ScoreRules& rules, const AttentionPass& pass, const Parts& parts, Pointers pointers,
                std::byte* workspace) {
     const AttentionLayouts& layouts = m_problem.layouts;
-    const auto ofQueries = [&](const Binding& tensor, const TokenLayout& layout) {
+    const auto ofQueries = [&](const auto& tensor, const TokenLayout& layout) {
       return tensor.at(pointers) + bytes(queryOffset(m_problem, layout, pass));
     };
-    const auto ofKeys = [&](const Binding& tensor, const TokenLayout& layout) {
+    const auto ofKeys = [&](const auto& tensor, const TokenLayout& layout) {
       return tensor.at(pointers) + bytes(keyOffset(m_problem, layout, pass));
     };
     const auto multiply = [&](const GemmProblem& problem, const GemmPointers& memory) {
@@ -179,10 +184,12 @@ class AttentionBackward final : public Kernel {
                                                     .b = ofKeys(m_bindings.inputs[kV], layouts.v),
                                                     .c = reinterpret_cast<std::byte*>(parts.gradProbabilities)});
     differentiate(rules, pass, parts, pointers);
-    if (m_bindings.gradients[kQ])
+    if (m_bindings.gradients[kQ]) {
       multiply(m_gemms.gradQueries(pass.rows), {.a = parts.gradProducts,
                                                 .b = ofKeys(m_bindings.inputs[kK], layouts.k),
                                                 .c = ofQueries(m_bindings.gradients[kQ], layouts.q)});
+      sumSeenKeys(rules, pass, parts, pointers);
+    }
     const bool isAdded = pass.headOfGroup > 0 || pass.firstRow > 0;
     const auto addTo = [&](std::size_t slot, const TokenLayout& layout, float* sums, GemmProblem problem,
                            const std::byte* scores, const std::byte* right) {
@@ -195,6 +202,15 @@ class AttentionBackward final : public Kernel {
           ofQueries(m_bindings.inputs[kQ], layouts.q));
     addTo(kV, layouts.v, parts.values, m_gemms.gradValues(pass.rows, hasSums(), isAdded), parts.probabilities,
           ofQueries(m_bindings.dy, layouts.y));
+  }
+
+  /// Gradients of queries that are not finite.
+  void sumSeenKeys(const ScoreRules& rules, const AttentionPass& pass, const Parts& parts, Pointers pointers) const {
+    MaskedProduct product = maskedProduct(m_problem, rules, pass, m_problem.layouts.k, m_problem.layouts.q);
+    product.scores = parts.gradProducts;
+    product.right = m_bindings.inputs[kK].at(pointers);
+    product.result = m_bindings.gradients[kQ].at(pointers);
+    launchMaskedProduct(product, m_device.stream);
   }
 
   /// Is it the last of the passes with the same keys?
@@ -274,11 +290,12 @@ class AttentionBackward final : public Kernel {
 
 Result<std::unique_ptr<Kernel>> makeAttentionBackward(const CompileRequest& request, const AttentionProblem& problem,
                                                       std::string why) {
-  BackwardBindings bindings(request, problem.form);
+  BackwardBindings bindings(request, problem);
+  const AttentionPlaces& places = problem.places;
   for (const OperandKey& key :
-       {OperandKey{0, OperandKind::Input, 0}, OperandKey{0, OperandKind::Input, 1},
-        OperandKey{0, OperandKind::Input, 2}, OperandKey{0, OperandKind::Output, 0},
-        OperandKey{0, OperandKind::GradOutput, 0}, OperandKey{0, OperandKind::Residual, AttentionForm::kLse}})
+       {places.heads[kQ].input, places.heads[kK].input, places.heads[kV].input,
+        OperandKey{places.attention, OperandKind::Output, 0}, OperandKey{places.attention, OperandKind::GradOutput, 0},
+        OperandKey{places.attention, OperandKind::Residual, AttentionForm::kLse}})
     if (const Result<Binding> operand = requireOperand(request, key); !operand) return operand.error();
   auto kernel = std::make_unique<AttentionBackward>(problem, std::move(bindings), std::move(why), request.device);
   if (Result<void> prepared = kernel->prepare(); !prepared) return prepared.error();

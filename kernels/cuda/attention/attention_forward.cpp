@@ -5,7 +5,6 @@
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/support/workspace.h"
 
-#include <array>
 #include <utility>
 
 namespace fuseline::cuda {
@@ -13,7 +12,8 @@ namespace fuseline::cuda {
 namespace {
 
 struct ForwardBindings {
-  Binding q, k, v, y, lse;
+  HeadBinding q, k, v;
+  Binding y, lse;
   AttentionRuleOperands rules;
 };
 
@@ -76,12 +76,17 @@ class AttentionForward final : public Kernel {
                             .probabilities = probabilities,
                             .lse = reinterpret_cast<float*>(m_bindings.lse.at(pointers))},
                            m_device.stream);
-    if (rules.keys > 0)
-      m_products.multiply(m_gemms.output(pass.rows),
-                          {.a = probabilities,
-                           .b = m_bindings.v.at(pointers) + bytes(keyOffset(m_problem, m_problem.layouts.v, pass)),
-                           .c = m_bindings.y.at(pointers) + bytes(queryOffset(m_problem, m_problem.layouts.y, pass))},
-                          rest, m_device.stream);
+    if (rules.keys == 0) return;
+    m_products.multiply(m_gemms.output(pass.rows),
+                        {.a = probabilities,
+                         .b = m_bindings.v.at(pointers) + bytes(keyOffset(m_problem, m_problem.layouts.v, pass)),
+                         .c = m_bindings.y.at(pointers) + bytes(queryOffset(m_problem, m_problem.layouts.y, pass))},
+                        rest, m_device.stream);
+    MaskedProduct product = maskedProduct(m_problem, rules, pass, m_problem.layouts.v, m_problem.layouts.y);
+    product.scores = probabilities;
+    product.right = m_bindings.v.at(pointers);
+    product.result = m_bindings.y.at(pointers);
+    launchMaskedProduct(product, m_device.stream);
   }
 
   std::int64_t bytes(std::int64_t elements) const { return elements * sizeBytes(m_problem.dtype); }
@@ -103,20 +108,17 @@ class AttentionForward final : public Kernel {
 
 Result<std::unique_ptr<Kernel>> makeAttentionForward(const CompileRequest& request, const AttentionProblem& problem,
                                                      std::string why) {
-  std::array<Binding, 3> inputs;
-  for (int slot = 0; slot < 3; ++slot) {
-    Result<Binding> input = requireOperand(request, {0, OperandKind::Input, slot});
-    if (!input) return input.error();
-    inputs[static_cast<std::size_t>(slot)] = std::move(*input);
-  }
-  const Result<Binding> y = requireOperand(request, {0, OperandKind::Output, 0});
+  const AttentionPlaces& places = problem.places;
+  for (const AttentionPlaces::Heads& heads : places.heads)
+    if (const Result<Binding> input = requireOperand(request, heads.input); !input) return input.error();
+  const Result<Binding> y = requireOperand(request, {places.attention, OperandKind::Output, 0});
   if (!y) return y.error();
-  ForwardBindings bindings{.q = inputs[0],
-                           .k = inputs[1],
-                           .v = inputs[2],
+  ForwardBindings bindings{.q = findHeads(request, problem, AttentionForm::kQuery),
+                           .k = findHeads(request, problem, AttentionForm::kKey),
+                           .v = findHeads(request, problem, AttentionForm::kValue),
                            .y = *y,
-                           .lse = findOperand(request, {0, OperandKind::Residual, AttentionForm::kLse}),
-                           .rules = {request, problem.form}};
+                           .lse = findOperand(request, {places.attention, OperandKind::Residual, AttentionForm::kLse}),
+                           .rules = {request, problem}};
   auto kernel = std::make_unique<AttentionForward>(problem, std::move(bindings), std::move(why), request.device);
   if (Result<void> prepared = kernel->prepare(); !prepared) return prepared.error();
   return std::unique_ptr<Kernel>(std::move(kernel));

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/stream/launch.h"
 
+#include <bit>
 #include <type_traits>
 
 #include <cuda_runtime.h>
@@ -151,6 +152,29 @@ __global__ void __launch_bounds__(kRowThreads) biasGradients(const __grid_consta
   }
 }
 
+__device__ bool isFinite(float value) { return (std::bit_cast<std::uint32_t>(value) & 0x7f800000u) != 0x7f800000u; }
+
+/// blockIdx: row and unit of the pass; a thread has channels.
+template <Element kElement>
+__global__ void __launch_bounds__(kRowThreads) sumSeenKeys(const __grid_constant__ MaskedProduct task) {
+  const Row row(task.rules, task.pass, blockIdx.x, blockIdx.y);
+  const std::int64_t unit = task.pass.firstUnit + blockIdx.y;
+  const std::int64_t entry = unit / task.rules.groups;
+  const std::int64_t scores = (static_cast<std::int64_t>(blockIdx.y) * task.pass.rows + blockIdx.x) * task.rules.keys;
+  const std::int64_t right = entry * task.rightBatchStride + unit % task.rules.groups * task.channels;
+  const std::int64_t result = entry * task.resultBatchStride +
+                              (task.pass.firstRow + blockIdx.x) * task.resultTokenStride + row.head() * task.channels;
+  for (std::int64_t d = threadIdx.x; d < task.channels; d += kRowThreads) {
+    if (isFinite(loadElement(kElement, task.result, result + d))) continue;
+    float sum = 0.0f;
+    for (std::int64_t key = row.first(); key < row.last(); ++key)
+      if (row.sees(key))
+        sum += loadElement(kElement, task.scores, scores + key) *
+               loadElement(kElement, task.right, right + key * task.rightTokenStride + d);
+    storeElement(kElement, task.result, result + d, sum);
+  }
+}
+
 /// A warp has a row of a head.
 template <Element kElement>
 __global__ void __launch_bounds__(kRowThreads) sumDeltas(const __grid_constant__ AttentionDeltas task) {
@@ -239,6 +263,15 @@ void launchAttentionGradient(const AttentionGradient& gradient, Stream stream) {
     const bool isWhole = gradient.rules.keys % kPacket == 0;
     launch(isWhole ? gradientRows<element(), kPacket> : gradientRows<element(), 1>, rowGrid(gradient.pass),
            dim3(kRowThreads), 0, stream, gradient);
+  });
+}
+
+void launchMaskedProduct(const MaskedProduct& product, Stream stream) {
+  const ScoreRules& rules = product.rules;
+  const bool isMasked = rules.left >= 0 || rules.right >= 0 || rules.sumsQ || rules.mask.data;
+  if (!isMasked || product.pass.rows * product.pass.units == 0) return;
+  withElement(product.element, [&](auto element) {
+    launch(sumSeenKeys<element()>, rowGrid(product.pass), dim3(kRowThreads), 0, stream, product);
   });
 }
 

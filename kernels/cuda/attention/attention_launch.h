@@ -85,6 +85,24 @@ struct AttentionGradient {
 /// First gradBias, from what the other results may overwrite.
 void launchAttentionGradient(const AttentionGradient& gradient, Stream stream);
 
+/// A product of scores with keys or values multiplies pairs that are masked by 0, but 0 times NaN or infinity is NaN.
+/// Elements of the result that are not finite are summed again, over the keys that their row sees.
+struct MaskedProduct {
+  ScoreRules rules;
+  AttentionPass pass;
+  device::Element element = device::Element::F32;  // of all three
+  const void* scores = nullptr;                    // [units, rows, keys]
+  const void* right = nullptr;                     // heads of keys
+  void* result = nullptr;                          // heads of queries
+  std::int64_t channels = 1;
+  std::int64_t rightBatchStride = 0;
+  std::int64_t rightTokenStride = 0;
+  std::int64_t resultBatchStride = 0;
+  std::int64_t resultTokenStride = 0;
+};
+/// Launches nothing if nothing is masked.
+void launchMaskedProduct(const MaskedProduct& product, Stream stream);
+
 /// Sums of dy y over the channels of each row of a head: [entries, heads, tokens].
 struct AttentionDeltas {
   device::Element element = device::Element::F32;

@@ -35,10 +35,46 @@ HeadRows allHeadRows(const AttentionProblem& problem, const TokenLayout& layout,
           .tokenStride = layout.tokenStride};
 }
 
-Result<AttentionProblem> attentionProblem(const CompileRequest& request) {
-  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes.front());
+MaskedProduct maskedProduct(const AttentionProblem& problem, const ScoreRules& rules, const AttentionPass& pass,
+                            const TokenLayout& right, const TokenLayout& result) {
+  return {.rules = rules,
+          .pass = pass,
+          .element = elementOf(problem.dtype),
+          .channels = right.channels,
+          .rightBatchStride = right.batchStride,
+          .rightTokenStride = right.tokenStride,
+          .resultBatchStride = result.batchStride,
+          .resultTokenStride = result.tokenStride};
+}
+
+namespace {
+
+HeadBinding findColumns(const CompileRequest& request, const AttentionProblem& problem, const OperandKey& key,
+                        std::int64_t firstElement) {
+  return {.whole = findOperand(request, key), .firstByte = firstElement * sizeBytes(problem.dtype)};
+}
+
+Binding findOther(const CompileRequest& request, const AttentionProblem& problem, int slot) {
+  return slot < 0 ? Binding() : findOperand(request, {problem.places.attention, OperandKind::Input, slot});
+}
+
+}  // namespace
+
+HeadBinding findHeads(const CompileRequest& request, const AttentionProblem& problem, std::size_t slot) {
+  const AttentionPlaces::Heads& heads = problem.places.heads[slot];
+  return findColumns(request, problem, heads.input, heads.firstElement);
+}
+
+HeadBinding findHeadGradient(const CompileRequest& request, const AttentionProblem& problem, std::size_t slot) {
+  const AttentionPlaces::Heads& heads = problem.places.heads[slot];
+  return findColumns(request, problem, heads.gradient, heads.firstElement);
+}
+
+Result<AttentionProblem> attentionProblem(const CompileRequest& request, int attention) {
+  const auto member = static_cast<std::size_t>(attention);
+  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes[member]);
   const auto shapeAt = [&](int slot) { return slot < 0 ? Shape() : inputs[static_cast<std::size_t>(slot)].shape; };
-  AttentionProblem problem{.form = attentionForm(request.member(0).attributes),
+  AttentionProblem problem{.form = attentionForm(request.member(member).attributes),
                            .dtype = inputs[AttentionForm::kQuery].dtype};
   const Shape shapes[] = {shapeAt(AttentionForm::kQuery), shapeAt(AttentionForm::kKey), shapeAt(AttentionForm::kValue)};
   const Result<AttentionLayouts> layouts = attentionLayouts(problem.form, shapes);
@@ -52,12 +88,12 @@ Result<AttentionProblem> attentionProblem(const CompileRequest& request) {
   return problem;
 }
 
-AttentionRuleOperands::AttentionRuleOperands(const CompileRequest& request, const AttentionForm& form)
-    : m_bias(findInput(request, form.biasSlot)),
-      m_mask(findInput(request, form.maskSlot)),
-      m_sumsQ(findInput(request, form.cuSeqlensQSlot)),
-      m_sumsKv(findInput(request, form.cuSeqlensKvSlot)),
-      m_offset(findOperand(request, {0, OperandKind::Parameter, AttentionForm::kOffset})) {}
+AttentionRuleOperands::AttentionRuleOperands(const CompileRequest& request, const AttentionProblem& problem)
+    : m_bias(findOther(request, problem, problem.form.biasSlot)),
+      m_mask(findOther(request, problem, problem.form.maskSlot)),
+      m_sumsQ(findOther(request, problem, problem.form.cuSeqlensQSlot)),
+      m_sumsKv(findOther(request, problem, problem.form.cuSeqlensKvSlot)),
+      m_offset(findOperand(request, {problem.places.attention, OperandKind::Parameter, AttentionForm::kOffset})) {}
 
 void AttentionRuleOperands::checkOnce(const AttentionProblem& problem, Pointers pointers, const DeviceContext& device) {
   if (std::exchange(m_isChecked, true) || !m_sumsQ) return;

@@ -12,9 +12,14 @@ namespace {
 
 constexpr std::int64_t kMaxUnits = 65535;  // blocks of a grid in its second direction
 
-/// In sbhd the heads of all batch entries follow each other, otherwise those of one.
+bool areInLine(const TokenLayout& layout) { return layout.batchStride == layout.heads * layout.channels; }
+
+/// In sbhd the heads of all batch entries follow each other, unless they are packed; otherwise those of one.
 std::int64_t unitsInLine(const AttentionProblem& problem) {
-  return problem.form.format == QkvFormat::Sbhd ? problem.units() : problem.form.groups;
+  const AttentionLayouts& layouts = problem.layouts;
+  const bool areAll =
+      problem.form.format == QkvFormat::Sbhd && areInLine(layouts.q) && areInLine(layouts.k) && areInLine(layouts.v);
+  return areAll ? problem.units() : problem.form.groups;
 }
 
 std::int64_t largestDivisor(std::int64_t number, std::int64_t most) {

@@ -17,4 +17,7 @@ Result<std::unique_ptr<Kernel>> makeAttentionForward(const CompileRequest& reque
 Result<std::unique_ptr<Kernel>> makeAttentionBackward(const CompileRequest& request, const AttentionProblem& problem,
                                                       std::string why);
 
+/// In the phase of the step: by cuDNN where it has such an attention, else by products and a softmax.
+Result<std::unique_ptr<Kernel>> makeAttention(const CompileRequest& request, const AttentionProblem& problem);
+
 }  // namespace fuseline::cuda

@@ -6,9 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace fuseline::cuda::kernels {
-
-KernelDef dot_product_attention();
+namespace fuseline::cuda {
 
 namespace {
 
@@ -19,25 +17,33 @@ std::string slowWay(const std::string& reason) {
       reason);
 }
 
-Result<std::unique_ptr<Kernel>> compileAttention(const CompileRequest& request) {
-  const Result<AttentionProblem> problem = attentionProblem(request);
-  if (!problem) return problem.error();
-  Result<std::unique_ptr<Kernel>> fused = makeFusedAttention(request, *problem);
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> makeAttention(const CompileRequest& request, const AttentionProblem& problem) {
+  Result<std::unique_ptr<Kernel>> fused = makeFusedAttention(request, problem);
   if (fused) return fused;
   const std::string way = slowWay(fused.error().message);
-  if (request.step.phase == Phase::Forward) return makeAttentionForward(request, *problem, way);
-  return makeAttentionBackward(request, *problem, way);
+  if (request.step.phase == Phase::Forward) return makeAttentionForward(request, problem, way);
+  return makeAttentionBackward(request, problem, way);
 }
 
-}  // namespace
+namespace kernels {
+
+KernelDef dot_product_attention();
 
 KernelDef dot_product_attention() {
   return {
       .name = "DotProductAttention",
       .phases = {Phase::Forward, Phase::Backward},
       .supports = [](const KernelQuery&) { return Verdict::yes(); },
-      .compile = compileAttention,
+      .compile = [](const CompileRequest& request) -> Result<std::unique_ptr<Kernel>> {
+        const Result<AttentionProblem> problem = attentionProblem(request);
+        if (!problem) return problem.error();
+        return makeAttention(request, *problem);
+      },
   };
 }
 
-}  // namespace fuseline::cuda::kernels
+}  // namespace kernels
+
+}  // namespace fuseline::cuda

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace fuseline::cuda {
 
 namespace {
@@ -15,7 +17,7 @@ namespace {
 /// Where a tensor of a graph is: an operand of the step.
 struct GraphOperand {
   int tensor = -1;
-  Binding binding;
+  HeadBinding binding;
 };
 
 /// A tensor of a graph that only the step knows.
@@ -60,61 +62,89 @@ class FusedAttention final : public Kernel {
   FusedParts m;
 };
 
-/// operands: by the tensors that they are. A tensor that nobody asked for goes to the workspace.
+/// Operands of an attention by the tensors of its graph.
+class GraphOperands {
+ public:
+  GraphOperands(const CompileRequest& request, const AttentionProblem& problem)
+      : m_request(request), m_problem(problem) {}
+
+  void addInput(int tensor, std::size_t slot) { m_operands.push_back({tensor, findHeads(m_request, m_problem, slot)}); }
+  void addGradient(int tensor, std::size_t slot) {
+    HeadBinding gradient = findHeadGradient(m_request, m_problem, slot);
+    if (gradient)
+      m_operands.push_back({tensor, std::move(gradient)});
+    else
+      m_unwanted.push_back(tensor);
+  }
+  void addOwn(int tensor, OperandKind kind) { m_operands.push_back({tensor, {.whole = findOwn(kind)}}); }
+  Binding findOwn(OperandKind kind) const { return findOperand(m_request, {m_problem.places.attention, kind, 0}); }
+
+  std::vector<GraphOperand> take() && { return std::move(m_operands); }
+  /// Tensors of gradients that nobody asked for: they go to the workspace.
+  const std::vector<int>& unwanted() const { return m_unwanted; }
+
+ private:
+  const CompileRequest& m_request;
+  const AttentionProblem& m_problem;
+  std::vector<GraphOperand> m_operands;
+  std::vector<int> m_unwanted;
+};
+
+std::size_t unwantedBytes(const GraphTensor& tensor) {
+  const GraphExtents& dims = tensor.dims;  // of packed ones, too, the last element is within its own extent
+  std::int64_t last = 1;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) last += (dims[axis] - 1) * tensor.strides[axis];
+  return static_cast<std::size_t>(last) * sizeof(float);
+}
+
 Result<std::unique_ptr<Kernel>> makeKernel(const CompileRequest& request, const TensorGraph& graph,
-                                           const std::vector<std::pair<int, OperandKey>>& operands,
-                                           std::vector<GraphScratch> scratch, std::string way) {
+                                           GraphOperands operands, std::vector<GraphScratch> scratch, std::string way) {
   Result<std::unique_ptr<PreparedGraph>> prepared = request.device.graphs->prepare(graph);
   if (!prepared) return prepared.error();
+  for (const int tensor : operands.unwanted())
+    scratch.push_back({tensor, unwantedBytes(graph.tensors[static_cast<std::size_t>(tensor)])});
   FusedParts parts{.graph = std::move(*prepared),
                    .numTensors = graph.tensors.size(),
+                   .operands = std::move(operands).take(),
                    .scratch = std::move(scratch),
                    .way = std::move(way)};
-  for (const auto& [tensor, key] : operands) {
-    Binding binding = findOperand(request, key);
-    if (binding) {
-      parts.operands.push_back({tensor, std::move(binding)});
-      continue;
-    }
-    const bool isGradient = key.kind == OperandKind::GradInput;
-    if (!isGradient) return missingOperand(request, key);
-    const GraphTensor& unwanted = graph.tensors[static_cast<std::size_t>(tensor)];
-    const GraphExtents& dims = unwanted.dims;
-    parts.scratch.push_back({tensor, static_cast<std::size_t>(dims[0] * dims[1] * dims[2] * dims[3]) * sizeof(float)});
-  }
+  for (const GraphOperand& operand : parts.operands)
+    if (!operand.binding)
+      return Error{fmt::format("step \"{}\" lacks a tensor of its attention.", request.step.name),
+                   ErrorKind::RunFailed};
   return std::unique_ptr<Kernel>(std::make_unique<FusedAttention>(std::move(parts)));
 }
 
-constexpr OperandKey input(int slot) { return {0, OperandKind::Input, slot}; }
-constexpr OperandKey gradient(int slot) { return {0, OperandKind::GradInput, slot}; }
-constexpr OperandKey kOutput = {0, OperandKind::Output, 0};
-constexpr OperandKey kLseKey = {0, OperandKind::Residual, AttentionForm::kLse};
+void addInputs(GraphOperands& operands, int q, int k, int v) {
+  operands.addInput(q, AttentionForm::kQuery);
+  operands.addInput(k, AttentionForm::kKey);
+  operands.addInput(v, AttentionForm::kValue);
+}
 
 Result<std::unique_ptr<Kernel>> makeFusedForward(const CompileRequest& request, const AttentionProblem& problem) {
-  const AttentionForwardGraph made = attentionForwardGraph(problem, static_cast<bool>(findOperand(request, kLseKey)));
-  std::vector<std::pair<int, OperandKey>> operands = {{made.q, input(AttentionForm::kQuery)},
-                                                      {made.k, input(AttentionForm::kKey)},
-                                                      {made.v, input(AttentionForm::kValue)},
-                                                      {made.y, kOutput}};
-  if (made.lse >= 0) operands.emplace_back(made.lse, kLseKey);
-  return makeKernel(request, made.graph, operands, {}, "attention by cuDNN, the same bits in every run");
+  GraphOperands operands(request, problem);
+  const bool hasLse = static_cast<bool>(operands.findOwn(OperandKind::Residual));
+  const AttentionForwardGraph made = attentionForwardGraph(problem, hasLse);
+  addInputs(operands, made.q, made.k, made.v);
+  operands.addOwn(made.y, OperandKind::Output);
+  if (made.lse >= 0) operands.addOwn(made.lse, OperandKind::Residual);
+  return makeKernel(request, made.graph, std::move(operands), {}, "attention by cuDNN, the same bits in every run");
 }
 
 Result<std::unique_ptr<Kernel>> makeFusedBackward(const CompileRequest& request, const AttentionProblem& problem) {
   const AttentionBackwardGraph made = attentionBackwardGraph(problem);
   const TokenLayout& q = problem.layouts.q;
   const auto rows = static_cast<std::size_t>(q.batch * q.heads * q.tokens);
+  GraphOperands operands(request, problem);
+  addInputs(operands, made.q, made.k, made.v);
+  operands.addOwn(made.y, OperandKind::Output);
+  operands.addOwn(made.dy, OperandKind::GradOutput);
+  operands.addOwn(made.lse, OperandKind::Residual);
+  operands.addGradient(made.dq, AttentionForm::kQuery);
+  operands.addGradient(made.dk, AttentionForm::kKey);
+  operands.addGradient(made.dv, AttentionForm::kValue);
   return makeKernel(
-      request, made.graph,
-      {{made.q, input(AttentionForm::kQuery)},
-       {made.k, input(AttentionForm::kKey)},
-       {made.v, input(AttentionForm::kValue)},
-       {made.y, kOutput},
-       {made.dy, {0, OperandKind::GradOutput, 0}},
-       {made.lse, kLseKey},
-       {made.dq, gradient(AttentionForm::kQuery)},
-       {made.dk, gradient(AttentionForm::kKey)},
-       {made.dv, gradient(AttentionForm::kValue)}},
+      request, made.graph, std::move(operands),
       {{made.deltas, rows * sizeof(float)}, {made.sums, rows * static_cast<std::size_t>(q.channels) * sizeof(float)}},
       "gradients of attention by cuDNN; that of x is added up in any order, so that its last bits may vary");
 }

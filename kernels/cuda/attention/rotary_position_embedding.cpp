@@ -4,14 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/rotary_form.h"
 #include "kernels/cuda/attention/rotary_launch.h"
+#include "kernels/cuda/attention/rotary_turns.h"
 #include "kernels/cuda/attention/run_counts.h"
 #include "kernels/cuda/elementwise/elementwise_launch.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/kernel_def.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -21,13 +20,6 @@ namespace fuseline::cuda::kernels {
 KernelDef rotary_position_embedding();
 
 namespace {
-
-/// In 2^-64 of a full turn. Whole turns do not count.
-std::uint64_t turnsOf(double radians) {
-  const double turns = radians / (2.0 * std::numbers::pi);
-  const double fraction = turns - std::floor(turns);
-  return static_cast<std::uint64_t>(std::ldexp(fraction, 63)) * 2;
-}
 
 struct RotaryParts {
   RotaryForm form;

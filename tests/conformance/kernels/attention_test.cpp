@@ -8,6 +8,7 @@
 #include "tests/support/run_plan.h"
 #include "tests/support/structured_samples.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -75,6 +76,32 @@ TEST(Attention, PropagatesNanAndInfinityLikeTheReference) {
             << mask << ", " << name << " with " << value;
       }
   }
+}
+
+/// Layers of two batch entries, whose rows alternate or not: the strides of a packed tensor.
+TEST(Attention, OnPackedTensorsOfSeveralBatchEntriesIsLikeTheReference) {
+  for (const char* format : {"sbhd", "bshd"})
+    for (const char* mask : {"causal", "padding"})
+      for (const DType dtype : kFloatTypes) {
+        std::vector<Link> links = packedHeads(4, 2);
+        links.erase(links.begin() + 1);  // the Reshape
+        const Shape shape = format == std::string("sbhd") ? Shape{99, 2, 16} : Shape{2, 99, 16};
+        links.push_back(with(rotaryOf("rope_q", "split.y"), "tensor_format", std::string(format)));
+        links.push_back(with(rotaryOf("rope_k", "split.y1"), "tensor_format", std::string(format)));
+        Link attention = attentionOf(4, 2, {"rope_q.y", "rope_k.y", "split.y2"});
+        attention = with(attention, "qkv_format", std::string(format));
+        links.push_back(with(attention, "attn_mask_type", std::string(mask)));
+        const Graph graph = chain(dtype, shape, links);
+        const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(onThreads(5))}));
+        ASSERT_TRUE(std::ranges::any_of(report.forward, [](const FusedOperation& entry) {
+          return entry.isFused() && entry.rule->name == "ForwardBackwardSplitAttention";
+        })) << toTree(graph, report);
+        const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+        for (const int threads : {1, 5})
+          EXPECT_EQ(firstDifference(runPlan(graph, report, onThreads(threads)), expected, toleranceOf(dtype).relative),
+                    "")
+              << format << ", " << mask << " in " << dtypeName(dtype) << " on " << threads << " threads";
+      }
 }
 
 /// Dropout and every sum but that of dq's shares do not depend on how the work is divided.

@@ -12,6 +12,7 @@
 #include "tests/support/run_plan.h"
 #include "tests/support/structured_samples.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -112,9 +113,11 @@ TEST_F(CudaAttention, OfHeadsOfAnySizeIsLikeTheReference) {
 TEST_F(CudaAttention, PropagatesNanAndInfinityLikeTheReference) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const OpSample sample = attentionSample({.B = 1, .queries = 7, .keys = 7, .H = 2, .G = 1, .D = 4, .Dv = 4});
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Forward);
-  for (const char* name : {"x", "k"})
+  for (const char* name : {"x", "k", "v"})
     for (const double value : {std::nan(""), kInfinity, -kInfinity}) {
+      // Gradients of keys are sums over queries, where one that is not finite stays.
+      const PassKind pass = name == std::string("x") ? PassKind::Forward : PassKind::Training;
+      const Graph graph = sampleGraph(sample, DType::F32, pass);
       const TensorSpec& spec = graph.value(graph.findValue(name)).spec;
       std::vector<double> values(static_cast<std::size_t>(spec.numElements()), 0.5);
       values[values.size() / 2] = value;
@@ -171,6 +174,34 @@ TEST_F(CudaAttention, AsOneGraphIsLikeTheReference) {
       expectLikeReference(sample, dtype, PassKind::Training);
       expectLikeReference(sample, dtype, PassKind::Forward);
     }
+}
+
+/// Columns of one tensor, by strides, in products and in graphs.
+TEST_F(CudaAttention, OnPackedTensorsIsLikeTheReference) {
+  for (const char* format : {"sbhd", "bshd"})
+    for (const std::int64_t groups : {1, 4})
+      for (const std::int64_t tokens : {19, 128})
+        for (const DType dtype : kFloatTypes) {
+          std::vector<Link> links = packedHeads(4, groups);
+          links.erase(links.begin() + 1);  // the Reshape
+          links.push_back(
+              with(attentionOf(4, groups, {"split.y", "split.y1", "split.y2"}), "qkv_format", std::string(format)));
+          const bool isTokenFirst = format == std::string("sbhd");
+          const Shape shape = {isTokenFirst ? tokens : 2, isTokenFirst ? 2 : tokens, 16};
+          const Graph graph = chain(dtype, shape, links);
+          const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(*cudaTestBackend())}));
+          ASSERT_TRUE(std::ranges::any_of(report.forward, [](const FusedOperation& entry) {
+            return entry.isFused() && entry.rule->name == "ForwardBackwardSplitAttention";
+          })) << toTree(graph, report);
+          EXPECT_EQ(firstDifference(runPlan(graph, report, *cudaTestBackend()),
+                                    runPlan(graph, unfused(graph), makeReferenceBackend()),
+                                    (dtype == DType::F32   ? 1.0
+                                     : dtype == DType::F16 ? 8.0
+                                                           : 4.0) *
+                                        toleranceOf(dtype).relative),
+                    "")
+              << format << ", " << groups << " groups, " << tokens << " tokens in " << dtypeName(dtype);
+        }
 }
 
 /// In place of a test of the values: that they were computed that way, or why not.

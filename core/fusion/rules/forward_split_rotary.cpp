@@ -1,0 +1,13 @@
+// A Split and the rotary embeddings of its parts in one pass.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/rules/split_rotary.h"
+
+namespace fuseline::rules {
+
+FusionRule forward_split_rotary() {
+  FusionRule rule = splitRotary(FusionPass::Forward, false);
+  rule.name = "ForwardSplitRotary";
+  return rule;
+}
+
+}  // namespace fuseline::rules
