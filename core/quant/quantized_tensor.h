@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/support/result.h"
 #include "core/tensor/element_format.h"
 #include "core/tensor/scaling.h"
 #include "core/tensor/tensor.h"
 
 #include <optional>
-#include <string_view>
 
 namespace fuseline {
 
@@ -53,12 +51,5 @@ struct QuantizedTensor {
 /// The specs of data and scaleInv in one direction.
 TensorSpec codesSpec(const QuantizedSpec& spec, Direction direction);
 TensorSpec scalesSpec(const QuantizedSpec& spec, Direction direction);
-
-/// Plain tensors for files: `<name>.spec` (JSON, u8), `<name>.data`, `.scale_inv`, `.amax`, and the same for the
-/// columnwise quantized tensor with the prefix `<name>.columnwise_`.
-NamedTensors toTensors(std::string_view name, const QuantizedTensor& tensor);
-
-/// The inverse, bit for bit. Errors: a tensor is missing, or differs from the spec.
-Result<QuantizedTensor> quantizedFromTensors(std::string_view name, const NamedTensors& tensors);
 
 }  // namespace fuseline

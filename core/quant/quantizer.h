@@ -5,6 +5,7 @@
 
 #include "core/quant/quantized_tensor.h"
 #include "core/quant/scale_math.h"
+#include "core/support/result.h"
 #include "core/tensor/quantizer_spec.h"
 
 #include <cstdint>

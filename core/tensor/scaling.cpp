@@ -35,12 +35,6 @@ std::string_view directionName(Direction direction) {
 
 const ScalingTraits& traitsOf(Scaling scaling) { return *std::ranges::find(kTraits, scaling, &ScalingTraits::scaling); }
 
-std::optional<Scaling> parseScaling(std::string_view name) {
-  const auto found = std::ranges::find(kTraits, name, &ScalingTraits::name);
-  if (found == kTraits.end()) return std::nullopt;
-  return found->scaling;
-}
-
 BlockShape gemmMultiples(Scaling scaling, Direction direction) {
   const ScalingTraits& traits = traitsOf(scaling);
   if (direction == Direction::Rowwise) return {traits.outerMultiple, traits.contractedMultiple};

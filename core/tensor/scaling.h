@@ -42,7 +42,6 @@ inline bool isNvfp4(Scaling scaling) { return traitsOf(scaling).scaleFormat == S
 inline bool isOfBlocksOf128(Scaling scaling) {
   return scaling == Scaling::Block1x128 || scaling == Scaling::Block128x128;
 }
-std::optional<Scaling> parseScaling(std::string_view name);
 
 /// Required multiples of a tensor's rows and columns for a GEMM to read it quantized in this direction.
 BlockShape gemmMultiples(Scaling scaling, Direction direction);
