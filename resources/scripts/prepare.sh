@@ -122,17 +122,41 @@ ensurePackages() {
 
 # stage TITLE COMMAND...: runs a command into a log. Says one line, and the end of the log when the command fails.
 stage() {
-  local title=$1 log begin=$SECONDS
+  local title=$1 log begin=$SECONDS status=0 reporter=
   shift
   mkdir -p "$root/build/logs"
   log=$root/build/logs/$(tr -cs 'a-zA-Z0-9\n' - <<<"${title:0:40}").log
   printf '%s ... ' "$title" >&2
-  if ! "$@" >"$log" 2>&1 </dev/null; then
+  : >"$log"
+  if [ -t 2 ]; then reportProgress "$title" "$log" & reporter=$!; fi
+  "$@" >"$log" 2>&1 </dev/null || status=$?
+  if [ -n "$reporter" ]; then
+    kill "$reporter" 2>/dev/null || true
+    wait "$reporter" 2>/dev/null || true
+    printf '\r\033[K%s ... ' "$title" >&2
+  fi
+  if [ "$status" != 0 ]; then
     say "failed after $((SECONDS - begin)) s. The end of $log:"
     tail -n 40 "$log" >&2
     return 1
   fi
   closeLine $((SECONDS - begin)) "$(grep -c ' warning: ' "$log" || true)" "$log"
+}
+
+# reportProgress TITLE LOG: once a second, while this script runs.
+reportProgress() {
+  local begin=$SECONDS
+  while sleep 1 && kill -0 $$ 2>/dev/null; do
+    printf '\r\033[K%s ... %s' "$1" "$(progressText "$2" $((SECONDS - begin)))" >&2
+  done
+}
+
+# progressText LOG SECONDS: "37 of 147 files, about 4 min left", from ninja's last "[37/147]"; nothing before the first.
+progressText() {
+  local numDone=0 total=0
+  IFS='[/]' read -r _ numDone total _ < <(grep -aoE '^\[[0-9]+/[0-9]+\]' "$1" | tail -n 1) || true
+  if [ "${numDone:-0}" = 0 ]; then return; fi
+  echo "$numDone of $total files, about $(((total - numDone) * $2 / numDone / 60 + 1)) min left"
 }
 
 # closeLine SECONDS NUM_WARNINGS LOG: on a terminal a stage that had nothing to do leaves no line behind.
