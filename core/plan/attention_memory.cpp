@@ -11,7 +11,7 @@ namespace fuseline {
 
 namespace {
 
-/// Of pairs that the mask keeps, in the dtype of the queries.
+/// Size of the scores that the mask keeps, in the dtype of the queries.
 std::int64_t scoreBytes(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const AttentionForm form = attentionForm(node.attributes);

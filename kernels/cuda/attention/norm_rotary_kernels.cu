@@ -1,9 +1,10 @@
 // RMSNorm of each head with a rotary embedding: h = x rstd gamma, y1 = h1 cos a - h2 sin a, y2 = h2 cos a + h1 sin a
 // for the pairs of channels that turn, y = h for the rest; and the gradients.
+// SPDX-License-Identifier: Apache-2.0
 //
 // A block has a token at a time: its threads find sines and cosines once, in shared memory; a warp has a head. Heads
 // are read twice, the second time from the cache. Gamma's gradient is summed by warp, then by block, then over all
-// blocks, in an order that does not change. SPDX-License-Identifier: Apache-2.0
+// blocks, in an order that does not change.
 #include "kernels/cuda/attention/norm_rotary_launch.h"
 
 #include "kernels/cuda/stream/launch.h"
@@ -24,7 +25,7 @@ using namespace device;
 constexpr int kHeadWarps = 4;
 constexpr int kHeadThreads = kHeadWarps * kWarpLanes;
 
-/// Of the token that the block has.
+/// Sines and cosines of the block's token.
 struct Angles {
   const float* cosines;
   const float* sines;

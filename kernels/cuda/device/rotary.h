@@ -10,7 +10,8 @@
 
 namespace fuseline::cuda::device {
 
-/// Of a token of a batch entry; -1: in no sequence. Task: offset, sums, numSequences and starts as in RotaryTask.
+/// Position of a token of a batch entry; -1: in no sequence. Task: offset, sums, numSequences and starts as in
+/// RotaryTask.
 template <class Task>
 __device__ std::int64_t positionOf(const Task& task, std::int64_t entry, std::int64_t token) {
   const std::int64_t sequence = task.sums ? sequenceOf(task.sums, task.numSequences, token) : entry;
