@@ -30,6 +30,7 @@ struct ExportOptions : PipelineOptions {
   std::string output;
   bool replaces = false;
   bool moduleOnly = false;
+  std::int64_t onnxOpset = 0;
   std::string tensorsFile;
   /// Options of formats that have weights.
   std::vector<const CLI::Option*> ofWeights;
@@ -113,6 +114,11 @@ Result<std::shared_ptr<const NamedTensors>> givenTensors(const ExportOptions& op
   return std::make_shared<const NamedTensors>(std::move(*tensors));
 }
 
+Result<void> refuseOpset(const ExportOptions& options) {
+  if (options.onnxOpset == 0 || options.format == "onnx") return {};
+  return Error{fmt::format("export --to {}: --opset is an option for --to onnx.", options.format), ErrorKind::Usage};
+}
+
 Result<void> refuseModuleOnly(const ExportOptions& options) {
   if (!options.moduleOnly || options.format == "te") return {};
   return Error{fmt::format("export --to {}: --module-only is an option for --to te.", options.format),
@@ -137,6 +143,7 @@ Result<PipelineText> pipelineText(const PipelineExporter& exporter, const Export
                                                   .seed = options.spec.seed,
                                                   .tensors = std::move(*tensors),
                                                   .moduleOnly = options.moduleOnly,
+                                                  .onnxOpset = options.onnxOpset,
                                                   .layOut = context.layOut});
   if (exported && !exported->bytes)
     if (Result<void> fits = refuseOptionsOfWeights(options); !fits) return fits.error();
@@ -182,6 +189,7 @@ Result<int> exportFile(const ExportOptions& options, Context& context) {
         ErrorKind::Usage};
   if (options.file.empty()) return listAllFormats(options, context);
   if (Result<void> fits = refuseModuleOnly(options); !fits) return fits.error();
+  if (Result<void> fits = refuseOpset(options); !fits) return fits.error();
   if (Result<void> files = checkFiles(options); !files) return files.error();
   const Result<PipelineText> exported = exportedText(options, context);
   if (!exported) return exported.error();
@@ -239,6 +247,11 @@ void addExportVerb(CLI::App& app, Context& context) {
       options->ofPlans.push_back(option);
   verb->add_flag("--module-only", options->moduleOnly,
                  "With --to te: the module and its recipe, without the program that times and checks them");
+  verb->add_option("--opset", options->onnxOpset,
+                   "With --to onnx: 20, in which attention and rotary embeddings are decomposed, or 23, which has ops "
+                   "for them (default: 20)")
+      ->type_name("N")
+      ->check(CLI::IsMember({20, 23}));
   verb->add_option("--to", options->format, "The format")->type_name("FORMAT");
   verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
   verb->add_flag("--force", options->replaces, "Replaces the file where it exists");

@@ -37,7 +37,8 @@ Json toJson(const FusionRule& rule, Json use) {
     chain.push_back({{"role", step.role},
                      {"accepts", step.description()},
                      {"operations", step.operations},
-                     {"repeat", repeatName(step.repeat)}});
+                     {"repeat", repeatName(step.repeat)},
+                     {"follows", step.follows}});
   Json conditions = Json::array();
   for (const Condition& condition : rule.conditions) conditions.push_back(condition.sentence);
   return {{"name", rule.name},
@@ -140,7 +141,8 @@ Json rulesSchema() {
   const Json step = schema::object({{"role", schema::text("Role of the step.")},
                                     {"accepts", schema::text("In words.")},
                                     {"operations", schema::texts()},
-                                    {"repeat", schema::choice({"once", "optional", "oneOrMore", "zeroOrMore"})}});
+                                    {"repeat", schema::choice({"once", "optional", "oneOrMore", "zeroOrMore"})},
+                                    {"follows", schema::text("Role of the step before it; empty: the one above.")}});
   return schema::object({{"rules", schema::list(schema::object(
                                        {{"name", schema::text("For --without.")},
                                         {"pass", schema::choice({"joint", "forward", "backward"})},

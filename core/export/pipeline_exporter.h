@@ -28,6 +28,9 @@ struct ExportedPipeline {
   std::shared_ptr<const NamedTensors> tensors = nullptr;
   /// For formats that are programs: the module alone, without the code that times and checks it.
   bool moduleOnly = false;
+  /// For --to onnx: opset 23 has ops for attention and rotary embeddings; 0: that of kOnnxOpset, in which they are
+  /// decomposed.
+  std::int64_t onnxOpset = 0;
   /// For formats that are drawings. Empty: no layout is available.
   LayOutGraph layOut = nullptr;
 };

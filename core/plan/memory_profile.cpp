@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/memory_profile.h"
 
+#include "core/plan/attention_memory.h"
 #include "core/support/text.h"
 #include "core/support/to_index.h"
 
@@ -206,7 +207,7 @@ std::string toString(const MemoryProfile& profile, const Plan& plan, const Graph
                       plan.steps[toIndex(profile.steps[profile.peak].step)].name, formatBytes(plan.peakBytes()));
   text += fmt::format("kept for backward: {}\n", formatBytes(plan.savedForBackwardBytes));
   for (const KeptTensor& kept : profile.kept) text += keptText(kept, plan, graph);
-  return text;
+  return text + attentionMemory(profile, plan, graph);
 }
 
 }  // namespace fuseline

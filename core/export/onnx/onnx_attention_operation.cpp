@@ -1,4 +1,5 @@
-// In pieces that importers know: MatMul, Mul, Add or Where, Softmax, MatMul, with heads in front of tokens.
+// In pieces that importers know: MatMul, Mul, Add or Where, Softmax, MatMul, with heads in front of tokens; from opset
+// 23 on as the ops Attention and RotaryEmbedding.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_attention_operation.h"
 
@@ -17,6 +18,9 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
+/// The first opset with the ops Attention and RotaryEmbedding.
+constexpr std::int64_t kOpsetOfAttention = 23;
+
 Error withoutForm(const OnnxGraph& graph, const char* what, const char* next) {
   return Error{fmt::format("{}: {} has no form in ONNX {}. {}", graph.operation().id, graph.operation().operation->name,
                            what, next)};
@@ -28,6 +32,7 @@ class AttentionNodesOf {
       : m_graph(graph), m_form(attentionForm(graph.operation().attributes)), m_layouts(layouts()) {}
 
   void add() {
+    if (fitsOperator()) return addOperator();
     const OnnxValue q = heads(AttentionForm::kQuery, m_layouts.q, "q");
     const OnnxValue k = repeated(heads(AttentionForm::kKey, m_layouts.k, "k"), m_layouts.k, "k");
     const OnnxValue v = repeated(heads(AttentionForm::kValue, m_layouts.v, "v"), m_layouts.v, "v");
@@ -37,6 +42,41 @@ class AttentionNodesOf {
   }
 
  private:
+  /// Has ONNX an op for it? That has no sinks and no other bias than one that is added to the scaled scores, and limits
+  /// scores after masking them.
+  bool fitsOperator() const {
+    return m_graph.opset() >= kOpsetOfAttention && !m_form.hasSink() && m_form.softcap == 0.0 &&
+           (m_form.bias == AttentionBias::None || m_form.bias == AttentionBias::PostScale);
+  }
+
+  /// The mask causal is top left there, too.
+  bool isCausalThere() const {
+    return m_form.right == 0 && m_form.left < 0 && m_form.maskSlot < 0 && !m_form.hasBias() &&
+           m_form.delta(numQueries(), numKeys()) == 0;
+  }
+
+  /// Keys and values keep their own number of heads.
+  void addOperator() {
+    std::vector<OnnxValue> inputs = {heads(AttentionForm::kQuery, m_layouts.q, "q"),
+                                     heads(AttentionForm::kKey, m_layouts.k, "k"),
+                                     heads(AttentionForm::kValue, m_layouts.v, "v")};
+    const bool isCausal = isCausalThere();
+    if (!isCausal)
+      if (std::optional<OnnxValue> mask = maskOperand()) inputs.push_back(*mask);
+    merge(m_graph.add("Attention", inputs, "weighted",
+                      {{"scale", static_cast<float>(m_form.scale)}, {"is_causal", std::int64_t{isCausal ? 1 : 0}}}));
+  }
+
+  /// Pairs that count, or numbers that are added to the scores. Without rows and heads where it is the same for all.
+  std::optional<OnnxValue> maskOperand() {
+    const std::optional<OnnxValue> kept = keptPairs();
+    if (!m_form.hasBias()) return kept;
+    const OnnxValue bias = m_graph.cast(m_graph.input(m_form.biasSlot), DType::F32);
+    if (!kept) return bias;
+    const OnnxValue none = m_graph.number(-std::numeric_limits<double>::infinity());
+    return OnnxValue{m_graph.add("Where", {*kept, bias, none}, "biased").name, DType::F32};
+  }
+
   AttentionLayouts layouts() const {
     const Shape shapes[] = {m_graph.inputSpec(0).shape, m_graph.inputSpec(1).shape, m_graph.inputSpec(2).shape};
     return *attentionLayouts(m_form, shapes);  // the graph has inferred these shapes before
@@ -186,6 +226,7 @@ class RotaryNodesOf {
       : m_graph(graph), m_form(rotaryForm(graph.operation().attributes)), m_layout(layout) {}
 
   void add() {
+    if (m_graph.opset() >= kOpsetOfAttention && m_form.rotated > 0) return addOperator();
     const OnnxValue shape = m_graph.integers(shapeWith(m_form.dim));
     OnnxValue x = m_graph.cast(m_graph.add("Reshape", {m_graph.input(), shape}, "heads"), DType::F32);
     std::optional<OnnxValue> rest;
@@ -204,6 +245,44 @@ class RotaryNodesOf {
   }
 
  private:
+  /// Heads in front of tokens, as the op wants them.
+  void addOperator() {
+    const OnnxAttributes swap = {{"perm", isSbhd() ? Axes{1, 2, 0, 3} : Axes{0, 2, 1, 3}}};
+    const OnnxAttributes back = {{"perm", isSbhd() ? Axes{2, 0, 1, 3} : Axes{0, 2, 1, 3}}};
+    const OnnxValue shape = m_graph.integers(shapeWith(m_form.dim));
+    const OnnxValue heads = m_graph.cast(m_graph.add("Reshape", {m_graph.input(), shape}, "heads"), DType::F32);
+    const OnnxValue turned = m_graph.add("Transpose", {heads}, "turned", swap);
+    const OnnxValue row =
+        m_graph.add("Range", {m_graph.integer(0), m_graph.integer(m_layout.tokens), m_graph.integer(1)}, "positions");
+    const OnnxValue positions =
+        m_graph.add("Expand", {row, m_graph.integers({m_layout.batch, m_layout.tokens})}, "rows");
+    const auto [cosines, sines] = pairTables();
+    const OnnxValue rotated =
+        m_graph.add("RotaryEmbedding", {turned, cosines, sines, positions}, "rotated",
+                    {{"interleaved", std::int64_t{m_form.isInterleaved ? 1 : 0}},
+                     {"rotary_embedding_dim", m_form.rotated == m_form.dim ? 0 : m_form.rotated}});
+    OnnxValue y = m_graph.add("Transpose", {rotated}, "whole", back);
+    if (m_graph.outputSpec().shape != Shape(shapeWith(m_form.dim)))
+      y = m_graph.add("Reshape", {y, m_graph.integers(m_graph.outputSpec().shape)}, "merged");
+    m_graph.setOutput(0, y);
+  }
+
+  /// Cosines and sines of each pair, [S, R / 2].
+  std::pair<OnnxValue, OnnxValue> pairTables() {
+    const Attributes& attributes = m_graph.operation().attributes;
+    const std::vector<double> frequencies = rotaryFrequencies(attributes, rotaryLength(m_form, m_layout));
+    const double factor = rotaryAttentionFactor(attributes);
+    std::vector<float> cosines, sines;
+    for (std::int64_t token = 0; token < m_layout.tokens; ++token)
+      for (const double frequency : frequencies) {
+        const double angle = static_cast<double>(token + m_form.offset) * frequency;
+        cosines.push_back(static_cast<float>(factor * std::cos(angle)));
+        sines.push_back(static_cast<float>(factor * std::sin(angle)));
+      }
+    const Shape shape = {m_layout.tokens, m_form.numPairs()};
+    return {m_graph.numbers("cosines", shape, cosines), m_graph.numbers("sines", shape, sines)};
+  }
+
   bool isSbhd() const { return m_form.format == QkvFormat::Sbhd; }
 
   Axes shapeWith(std::int64_t channels) const {

@@ -116,8 +116,9 @@ std::int64_t irVersionOf(const OnnxOpsets& opsets) {
   return model;
 }
 
-std::string head(const ExportedPipeline& pipeline, std::int64_t bytes) {
-  return fmt::format("{}: ONNX, opset {}, IR version {}, weights of {}\n\n", pipeline.name, kOnnxOpset, kOnnxIrVersion,
+std::string head(const ExportedPipeline& pipeline, const OnnxModel& model, std::int64_t bytes) {
+  return fmt::format("{}: ONNX, opset {}, IR version {}, weights of {}\n\n", pipeline.name,
+                     pipeline.onnxOpset == 0 ? kOnnxOpset : pipeline.onnxOpset, irVersionOf(model.opsets),
                      formatBytes(bytes));
 }
 
@@ -163,7 +164,8 @@ Result<PipelineText> onnxFile(const ExportedPipeline& pipeline) {
   if (Result<void> given = checkConstants(*model, pipeline.tensors.get()); !given) return given.error();
   const std::int64_t bytes = weightBytes(*model);
   if (bytes > kLargestBytes) return tooLarge(pipeline.name, bytes);
-  PipelineText file{.text = head(pipeline, bytes) + onnxListing(model->graph), .notes = std::move(model->notes)};
+  PipelineText file{.text = head(pipeline, *model, bytes) + onnxListing(model->graph),
+                    .notes = std::move(model->notes)};
   if (!model->weights.empty()) file.notes.push_back(weightsNote(pipeline));
   file.bytes = [proto = modelOf(pipeline, *model), weights = std::move(model->weights),
                 constants = std::move(model->constants), graph = pipeline.analysis.graph(), seed = pipeline.seed,

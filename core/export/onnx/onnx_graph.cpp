@@ -57,7 +57,7 @@ void setType(::onnx::ValueInfoProto& info, const TensorSpec& spec) {
   for (const std::int64_t extent : spec.shape) shape.add_dim()->set_dim_value(extent);
 }
 
-OnnxGraph::OnnxGraph(const Graph& graph) : m_graph(graph) {
+OnnxGraph::OnnxGraph(const Graph& graph, std::int64_t opset) : m_graph(graph), m_opset(opset) {
   nameValues();
   declareInputs();
 }

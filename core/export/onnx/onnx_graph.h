@@ -38,7 +38,10 @@ struct OnnxWeight {
 class OnnxGraph {
  public:
   /// Takes over names, inputs and value types of the graph, which must outlive it.
-  explicit OnnxGraph(const Graph& graph);
+  explicit OnnxGraph(const Graph& graph, std::int64_t opset = kOnnxOpset);
+
+  /// Version of the ops that may be written.
+  std::int64_t opset() const { return m_opset; }
 
   /// Nodes that are added from now on are parts of this op.
   void beginOperation(NodeId id);
@@ -92,6 +95,7 @@ class OnnxGraph {
   ::onnx::TensorProto* addInitializer(const std::string& name, std::int32_t type, const Shape& shape);
 
   const Graph& m_graph;
+  std::int64_t m_opset;
   NodeId m_node = -1;
   ::onnx::GraphProto m_proto;
   std::set<std::string, std::less<>> m_taken;

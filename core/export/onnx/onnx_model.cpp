@@ -66,7 +66,7 @@ Result<void> addExternals(const ExportedPipeline& pipeline, const Graph& graph, 
 
 Result<OnnxModel> written(const ExportedPipeline& pipeline, const Graph& graph) {
   static const NamedTensors kNone;
-  OnnxGraph onnx(graph);
+  OnnxGraph onnx(graph, pipeline.onnxOpset == 0 ? kOnnxOpset : pipeline.onnxOpset);
   OnnxQuantization quantization(graph, pipeline.tensors ? *pipeline.tensors : kNone);
   for (NodeId node = 0; node < static_cast<NodeId>(graph.nodes().size()); ++node) {
     onnx.beginOperation(node);
@@ -74,7 +74,7 @@ Result<OnnxModel> written(const ExportedPipeline& pipeline, const Graph& graph) 
   }
   OnnxModel model{
       .graph = onnx.finish(), .opsets = {}, .weights = onnx.weights(), .constants = {}, .notes = quantization.notes()};
-  model.opsets.Add()->set_version(kOnnxOpset);
+  model.opsets.Add()->set_version(onnx.opset());
   if (Result<void> added = addExternals(pipeline, graph, onnx, model); !added) return added.error();
   return model;
 }

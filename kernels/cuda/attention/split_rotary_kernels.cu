@@ -12,8 +12,7 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/device/elements.h"
-#include "kernels/cuda/device/sequences.h"
+#include "kernels/cuda/device/rotary.h"
 
 namespace fuseline::cuda {
 
@@ -22,24 +21,9 @@ namespace {
 using namespace device;
 
 /// -1: in no sequence.
-__device__ std::int64_t positionIn(const RotaryColumns& part, std::int64_t row) {
-  const std::int64_t token = part.isTokenFirst ? row / part.batch : row % part.tokens;
-  const std::int64_t entry = part.isTokenFirst ? row % part.batch : row / part.tokens;
-  const std::int64_t sequence = part.sums ? sequenceOf(part.sums, part.numSequences, token) : entry;
-  if (sequence < 0) return -1;
-  const std::int64_t first = part.sums ? part.sums[sequence] : 0;
-  return part.offset + (part.starts ? part.starts[sequence] : 0) + token - first;
-}
-
-/// turns: signed, so that they are half a turn at most.
-__device__ void findAngle(std::uint64_t turns, float& cosine, float& sine) {
-  const float halfTurns = static_cast<float>(static_cast<std::int64_t>(turns)) * 0x1p-63f;
-#ifdef __CUDA_ARCH__
-  sincospif(halfTurns, &sine, &cosine);
-#else
-  cosine = std::cos(3.14159265358979323846f * halfTurns);
-  sine = std::sin(3.14159265358979323846f * halfTurns);
-#endif
+__device__ std::int64_t positionOfRow(const RotaryColumns& part, std::int64_t row) {
+  if (part.isTokenFirst) return positionOf(part, row % part.batch, row / part.batch);
+  return positionOf(part, row / part.tokens, row % part.tokens);
 }
 
 /// One part of one row.
@@ -140,15 +124,14 @@ __global__ void __launch_bounds__(kBlockThreads) splitRotary(const __grid_consta
   for (int i = 0; i < task.numParts; ++i) {
     const RotaryColumns& part = task.parts[i];
     if (!part.data && !task.isBackward) continue;
-    const std::int64_t position = part.numPairs > 0 ? positionIn(part, row) : -1;
+    const std::int64_t position = part.numPairs > 0 ? positionOfRow(part, row) : -1;
     const int pairs = static_cast<int>(part.numPairs);
     for (int pair = static_cast<int>(threadIdx.x); pair < pairs; pair += static_cast<int>(blockDim.x)) {
-      float cosine = 1.0f;
-      float sine = 0.0f;
       const std::uint64_t turns = task.turns[part.firstTurn + pair];
-      if (position >= 0) findAngle(static_cast<std::uint64_t>(position) * turns, cosine, sine);
-      cosines[part.firstTurn + pair] = position >= 0 ? part.cosineFactor * cosine : 1.0f;
-      sines[part.firstTurn + pair] = part.sineFactor * sine;
+      const bool isTurned = position >= 0;
+      const Rotation rotation = isTurned ? rotationOf(static_cast<std::uint64_t>(position) * turns) : Rotation();
+      cosines[part.firstTurn + pair] = isTurned ? part.cosineFactor * rotation.cosine : 1.0f;
+      sines[part.firstTurn + pair] = part.sineFactor * rotation.sine;
     }
     __syncthreads();
     PartOfRow<kElement, kVector>(task, part, row, cosines + part.firstTurn, sines + part.firstTurn).run();

@@ -197,15 +197,15 @@ def wide(model):
 class Case:
     """A document, exported, and what Fuseline makes of it."""
 
-    def __init__(self, folder, document, *options, tensors=None):
+    def __init__(self, folder, document, *options, tensors=None, opset=20):
         self.path, self.model_path = folder / "pipeline.fuseline", folder / "pipeline.onnx"
         self.path.write_text(json.dumps(document), encoding="utf-8")
         given = ["--tensors", tensors] if tensors else []
         dump = folder / "dump.safetensors"
         fuseline("run", self.path, "--pass", "forward", "--variants", "unfused", "--iterations", 1, "--warmup", 0,
                  "--no-roofs", "--quiet", "--seed", 3, "--dump", dump, *options, *given)
-        self.notes = fuseline("export", self.path, "--to", "onnx", "-o", self.model_path, "--force", "--seed", 3,
-                              *options, *given).stderr
+        self.notes = fuseline("export", self.path, "--to", "onnx", "--opset", opset, "-o", self.model_path, "--force",
+                              "--seed", 3, *options, *given).stderr
         self.expected = tensors_in(dump)
         self.model = onnx.load(self.model_path)
         onnx.checker.check_model(self.model, full_check=True)
@@ -251,6 +251,17 @@ class OnnxTest(unittest.TestCase):
 
     def test_covers_every_op(self):
         self.assertEqual({name for name, _, _ in OPS} | COMMUNICATION | NOT_RUN, set(catalog()))
+
+    def test_ops_of_opset_23_in_onnxruntime(self):
+        """Attention and rotary embeddings are ops there."""
+        ops = {"DotProductAttention": "Attention", "RotaryPositionEmbedding": "RotaryEmbedding"}
+        for (name, shapes, attributes), dtype in itertools.product(OPS, ("f32", "f16")):
+            if name not in ops:
+                continue
+            with self.subTest(op=name, attributes=attributes, dtype=dtype):
+                case = Case(self.folder, one_op(name, shapes, attributes, dtype), opset=23)
+                self.assertIn(ops[name], [node.op_type for node in case.model.graph.node])
+                self.assert_close(case, case.in_onnxruntime(), TOLERANCES[dtype])
 
     def test_ops_in_onnxruntime(self):
         for (name, shapes, attributes), dtype in itertools.product(OPS, ("f32", "f16")):

@@ -146,5 +146,20 @@ TEST(MemoryProfile, TextNamesThePeakAndWhatIsKept) {
   EXPECT_NE(text.find("fc:y"), std::string::npos) << text;
 }
 
+/// Scores of one batch entry, 2 heads and 6 x 6 pairs under a causal mask: 42 numbers. The log-sum-exp is [1, 2, 6]; y
+/// is kept for the linear, too.
+TEST(MemoryProfile, NamesTheScoresOfAttentionAndItsOwnResults) {
+  std::vector<Link> links = packedHeads(2, 2);
+  links.push_back(attentionOf(2, 2, {"split.y", "split.y1", "split.y2"}));
+  links.push_back(linear(16, "proj"));
+  const Graph graph = chain(DType::BF16, {6, 16}, links);
+  const Plan plan = makePlan(graph, std::move(*fuse(graph)));
+  const std::string text = toString(memoryProfile(plan), plan, graph);
+  EXPECT_NE(text.find("attention: its scores, 84 B, are never kept; running its forward again in backward would free "
+                      "48 B\n"),
+            std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace fuseline::testing
