@@ -3,23 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/ops/attention_form.h"
-#include "core/tensor/dtype.h"
+#include "kernels/common/attention_step.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace fuseline::cpu {
 
-/// An attention without its pointers.
-struct AttentionProblem {
-  AttentionForm form;
-  AttentionLayouts layouts;
-  DType dtype = DType::F32;  // of q, k, v, y and their gradients
-  DType biasDType = DType::F32;
-  Shape biasShape;  // empty: none
-  Shape maskShape;
-  std::int64_t numSequences = 1;
+struct AttentionProblem : fuseline::AttentionProblem {
   int threads = 1;
 };
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/kernel_def.h"
-#include "kernels/cpu/step_operand.h"
 
 #include <utility>
 
@@ -12,13 +11,13 @@ namespace {
 
 struct InputBindings {
   InputBindings(const CompileRequest& request, const AttentionForm& form)
-      : q(input(request, AttentionForm::kQuery)),
-        k(input(request, AttentionForm::kKey)),
-        v(input(request, AttentionForm::kValue)),
-        bias(input(request, form.biasSlot)),
-        mask(input(request, form.maskSlot)),
-        cuSeqlensQ(input(request, form.cuSeqlensQSlot)),
-        cuSeqlensKv(input(request, form.cuSeqlensKvSlot)),
+      : q(findSlot(request, OperandKind::Input, AttentionForm::kQuery)),
+        k(findSlot(request, OperandKind::Input, AttentionForm::kKey)),
+        v(findSlot(request, OperandKind::Input, AttentionForm::kValue)),
+        bias(findSlot(request, OperandKind::Input, form.biasSlot)),
+        mask(findSlot(request, OperandKind::Input, form.maskSlot)),
+        cuSeqlensQ(findSlot(request, OperandKind::Input, form.cuSeqlensQSlot)),
+        cuSeqlensKv(findSlot(request, OperandKind::Input, form.cuSeqlensKvSlot)),
         offset(findOperand(request, {0, OperandKind::Parameter, AttentionForm::kOffset})) {}
 
   AttentionInputs at(Pointers pointers) const {
@@ -33,33 +32,7 @@ struct InputBindings {
   }
 
   Binding q, k, v, bias, mask, cuSeqlensQ, cuSeqlensKv, offset;
-
- private:
-  static Binding input(const CompileRequest& request, int slot) {
-    return slot < 0 ? Binding() : findOperand(request, {0, OperandKind::Input, slot});
-  }
 };
-
-/// Of the node's own tensors, which may be other than those of the step.
-Result<AttentionProblem> problemOf(const CompileRequest& request) {
-  const Node& node = request.member(0);
-  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes.front());
-  const auto shapeAt = [&](int slot) { return slot < 0 ? Shape() : inputs[static_cast<std::size_t>(slot)].shape; };
-  AttentionProblem problem{.form = attentionForm(node.attributes),
-                           .dtype = inputs[AttentionForm::kQuery].dtype,
-                           .threads = request.settings.threads};
-  const Shape shapes[] = {shapeAt(AttentionForm::kQuery), shapeAt(AttentionForm::kKey), shapeAt(AttentionForm::kValue)};
-  Result<AttentionLayouts> layouts = attentionLayouts(problem.form, shapes);
-  if (!layouts) return layouts.error();
-  problem.layouts = *layouts;
-  problem.biasShape = shapeAt(problem.form.biasSlot);
-  problem.maskShape = shapeAt(problem.form.maskSlot);
-  if (problem.form.hasBias()) problem.biasDType = inputs[static_cast<std::size_t>(problem.form.biasSlot)].dtype;
-  problem.numSequences = problem.form.cuSeqlensQSlot < 0
-                             ? layouts->q.batch
-                             : numSequences(inputs[static_cast<std::size_t>(problem.form.cuSeqlensQSlot)]);
-  return problem;
-}
 
 class AttentionForward final : public Kernel {
  public:
@@ -91,10 +64,10 @@ class AttentionBackward final : public Kernel {
         m_y(findOperand(request, {0, OperandKind::Output, 0})),
         m_gradY(findOperand(request, {0, OperandKind::GradOutput, 0})),
         m_lse(findOperand(request, {0, OperandKind::Residual, AttentionForm::kLse})),
-        m_gradQ(gradient(request, AttentionForm::kQuery)),
-        m_gradK(gradient(request, AttentionForm::kKey)),
-        m_gradV(gradient(request, AttentionForm::kValue)),
-        m_gradBias(gradient(request, m_problem.form.biasSlot)),
+        m_gradQ(findSlot(request, OperandKind::GradInput, AttentionForm::kQuery)),
+        m_gradK(findSlot(request, OperandKind::GradInput, AttentionForm::kKey)),
+        m_gradV(findSlot(request, OperandKind::GradInput, AttentionForm::kValue)),
+        m_gradBias(findSlot(request, OperandKind::GradInput, m_problem.form.biasSlot)),
         m_gradOffset(findOperand(request, {0, OperandKind::GradParameter, AttentionForm::kOffset})) {}
 
   std::size_t workspaceBytes() const override { return attentionBackwardWorkspaceBytes(m_problem); }
@@ -113,21 +86,18 @@ class AttentionBackward final : public Kernel {
   }
 
  private:
-  static Binding gradient(const CompileRequest& request, int slot) {
-    return slot < 0 ? Binding() : findOperand(request, {0, OperandKind::GradInput, slot});
-  }
-
   AttentionProblem m_problem;
   InputBindings m_inputs;
   Binding m_y, m_gradY, m_lse, m_gradQ, m_gradK, m_gradV, m_gradBias, m_gradOffset;
 };
 
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
-  Result<AttentionProblem> problem = problemOf(request);
-  if (!problem) return problem.error();
+  Result<fuseline::AttentionProblem> read = attentionProblem(request);
+  if (!read) return read.error();
+  AttentionProblem problem{std::move(*read), request.settings.threads};
   if (request.step.phase == Phase::Forward)
-    return std::unique_ptr<Kernel>(std::make_unique<AttentionForward>(request, std::move(*problem)));
-  return std::unique_ptr<Kernel>(std::make_unique<AttentionBackward>(request, std::move(*problem)));
+    return std::unique_ptr<Kernel>(std::make_unique<AttentionForward>(request, std::move(problem)));
+  return std::unique_ptr<Kernel>(std::make_unique<AttentionBackward>(request, std::move(problem)));
 }
 
 }  // namespace
@@ -138,7 +108,6 @@ KernelDef dot_product_attention() {
   return {
       .name = "DotProductAttention",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compile,
   };
 }

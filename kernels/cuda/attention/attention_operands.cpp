@@ -7,7 +7,6 @@
 
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 namespace fuseline::cuda {
 
@@ -35,28 +34,11 @@ HeadRows allHeadRows(const AttentionProblem& problem, const TokenLayout& layout,
           .tokenStride = layout.tokenStride};
 }
 
-Result<AttentionProblem> attentionProblem(const CompileRequest& request) {
-  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes.front());
-  const auto shapeAt = [&](int slot) { return slot < 0 ? Shape() : inputs[static_cast<std::size_t>(slot)].shape; };
-  AttentionProblem problem{.form = attentionForm(request.member(0).attributes),
-                           .dtype = inputs[AttentionForm::kQuery].dtype};
-  const Shape shapes[] = {shapeAt(AttentionForm::kQuery), shapeAt(AttentionForm::kKey), shapeAt(AttentionForm::kValue)};
-  const Result<AttentionLayouts> layouts = attentionLayouts(problem.form, shapes);
-  if (!layouts) return layouts.error();
-  problem.layouts = *layouts;
-  problem.biasShape = shapeAt(problem.form.biasSlot);
-  problem.maskShape = shapeAt(problem.form.maskSlot);
-  if (problem.form.hasBias()) problem.biasDType = inputs[static_cast<std::size_t>(problem.form.biasSlot)].dtype;
-  const int sums = problem.form.cuSeqlensQSlot;
-  problem.numSequences = sums < 0 ? layouts->q.batch : numSequences(inputs[static_cast<std::size_t>(sums)]);
-  return problem;
-}
-
 AttentionRuleOperands::AttentionRuleOperands(const CompileRequest& request, const AttentionForm& form)
-    : m_bias(findInput(request, form.biasSlot)),
-      m_mask(findInput(request, form.maskSlot)),
-      m_sumsQ(findInput(request, form.cuSeqlensQSlot)),
-      m_sumsKv(findInput(request, form.cuSeqlensKvSlot)),
+    : m_bias(findSlot(request, OperandKind::Input, form.biasSlot)),
+      m_mask(findSlot(request, OperandKind::Input, form.maskSlot)),
+      m_sumsQ(findSlot(request, OperandKind::Input, form.cuSeqlensQSlot)),
+      m_sumsKv(findSlot(request, OperandKind::Input, form.cuSeqlensKvSlot)),
       m_offset(findOperand(request, {0, OperandKind::Parameter, AttentionForm::kOffset})) {}
 
 void AttentionRuleOperands::checkOnce(const AttentionProblem& problem, Pointers pointers, const DeviceContext& device) {

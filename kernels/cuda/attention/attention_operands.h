@@ -2,29 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/ops/attention_form.h"
+#include "kernels/common/attention_step.h"
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/kernel_def.h"
 
 #include <cstdint>
 
 namespace fuseline::cuda {
-
-/// An attention without its pointers.
-struct AttentionProblem {
-  AttentionForm form;
-  AttentionLayouts layouts;
-  DType dtype = DType::F32;  // of x, k, v, y and their gradients
-  DType biasDType = DType::F32;
-  Shape biasShape;  // empty: none
-  Shape maskShape;
-  std::int64_t numSequences = 1;
-
-  std::int64_t units() const { return layouts.q.batch * form.groups; }
-};
-
-/// Problem for the node's own tensors.
-Result<AttentionProblem> attentionProblem(const CompileRequest& request);
 
 /// All heads of a tensor of the problem's dtype at `to`; zeros are written unless `from` is set.
 HeadRows allHeadRows(const AttentionProblem& problem, const TokenLayout& layout, std::byte* to);

@@ -35,7 +35,6 @@ KernelDef dot_product_attention() {
   return {
       .name = "DotProductAttention",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compileAttention,
   };
 }

@@ -1,0 +1,26 @@
+// From the op's form and the node's tensors to the problem.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/attention_step.h"
+
+#include <vector>
+
+namespace fuseline {
+
+Result<AttentionProblem> attentionProblem(const StepRequest& request) {
+  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes.front());
+  const auto shapeAt = [&](int slot) { return slot < 0 ? Shape() : inputs[static_cast<std::size_t>(slot)].shape; };
+  AttentionProblem problem{.form = attentionForm(request.member(0).attributes),
+                           .dtype = inputs[AttentionForm::kQuery].dtype};
+  const Shape shapes[] = {shapeAt(AttentionForm::kQuery), shapeAt(AttentionForm::kKey), shapeAt(AttentionForm::kValue)};
+  const Result<AttentionLayouts> layouts = attentionLayouts(problem.form, shapes);
+  if (!layouts) return layouts.error();
+  problem.layouts = *layouts;
+  problem.biasShape = shapeAt(problem.form.biasSlot);
+  problem.maskShape = shapeAt(problem.form.maskSlot);
+  if (problem.form.hasBias()) problem.biasDType = inputs[static_cast<std::size_t>(problem.form.biasSlot)].dtype;
+  const int sums = problem.form.cuSeqlensQSlot;
+  problem.numSequences = sums < 0 ? layouts->q.batch : numSequences(inputs[static_cast<std::size_t>(sums)]);
+  return problem;
+}
+
+}  // namespace fuseline
