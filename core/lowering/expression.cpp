@@ -3,8 +3,8 @@
 #include "core/lowering/expression.h"
 
 #include "core/support/text.h"
+#include "core/support/text_scanner.h"
 
-#include <cctype>
 #include <charconv>
 #include <limits>
 
@@ -16,17 +16,21 @@ namespace {
 
 constexpr int kMaxNesting = 64;
 
-bool isNameStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool isDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
-bool isNamePart(char c) { return isNameStart(c) || isDigit(c); }
+/// Nothing where there are no digits, or the number does not fit into 64 bits.
+std::optional<std::int64_t> valueOf(std::string_view digits) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc() ? std::optional(value) : std::nullopt;
+}
 
 class Evaluator {
  public:
-  Evaluator(std::string_view text, const SymbolLookup& lookup) : m_text(text), m_lookup(lookup) {}
+  Evaluator(std::string_view text, const SymbolLookup& lookup) : m_scanner(text), m_lookup(lookup) {}
 
   ExpressionValue run() {
     const std::int64_t value = sum();
-    if (!m_problem && peek() != '\0') fail(Kind::Syntax, fmt::format("expected an operator, found \"{}\"", rest()));
+    if (m_scanner.peek() != '\0')
+      fail(Kind::Syntax, fmt::format("expected an operator, found \"{}\"", m_scanner.rest()));
     if (m_problem) return *m_problem;
     return value;
   }
@@ -36,8 +40,8 @@ class Evaluator {
 
   std::int64_t sum() {
     std::int64_t value = product();
-    for (char sign = peek(); !m_problem && (sign == '+' || sign == '-'); sign = peek()) {
-      const std::size_t place = m_at++;
+    for (char sign = m_scanner.peek(); sign == '+' || sign == '-'; sign = m_scanner.peek()) {
+      const std::size_t place = takeSign();
       const std::int64_t right = product();
       const std::int64_t left = value;
       const bool isTooBig =
@@ -49,13 +53,18 @@ class Evaluator {
 
   std::int64_t product() {
     std::int64_t value = factor();
-    for (char sign = peek(); !m_problem && (sign == '*' || sign == '/'); sign = peek()) {
-      const std::size_t place = m_at++;
+    for (char sign = m_scanner.peek(); sign == '*' || sign == '/'; sign = m_scanner.peek()) {
+      const std::size_t place = takeSign();
       const std::int64_t right = factor();
       if (m_problem) return 0;
       value = sign == '*' ? times(value, right, place) : divide(value, right, place);
     }
     return value;
+  }
+
+  std::size_t takeSign() {
+    m_scanner.advance();
+    return m_scanner.position() - 1;
   }
 
   std::int64_t times(std::int64_t a, std::int64_t b, std::size_t place) {
@@ -74,71 +83,58 @@ class Evaluator {
   }
 
   std::int64_t factor() {
-    const char c = peek();
+    const char c = m_scanner.peek();
     if (m_problem) return 0;
     if (c == '(' || c == '-') return nested(c);
     if (isDigit(c)) return number();
     if (isNameStart(c)) return symbol();
-    return fail(Kind::Syntax, c == '\0' ? std::string("expected a number, a symbol or \"(\", found the end")
-                                        : fmt::format("expected a number, a symbol or \"(\", found \"{}\"", rest()));
+    return failExpected("a number, a symbol or \"(\"", c == '\0');
   }
 
   std::int64_t nested(char c) {
-    const std::size_t place = m_at;
     if (++m_nesting > kMaxNesting) return fail(Kind::Syntax, "the expression is nested too deeply");
-    ++m_at;
+    const std::size_t place = takeSign();
     const std::int64_t value = c == '-' ? times(-1, factor(), place) : sum();
-    if (!m_problem && c == '(' && peek() != ')')
-      return fail(Kind::Syntax, m_at == m_text.size() ? std::string("expected \")\", found the end")
-                                                      : fmt::format("expected \")\", found \"{}\"", rest()));
-    if (c == '(') ++m_at;
+    if (!m_problem && c == '(' && !m_scanner.take(')')) return failExpected("\")\"", m_scanner.isAtEnd());
     --m_nesting;
     return value;
   }
 
   std::int64_t number() {
-    const std::size_t begin = m_at;
-    std::int64_t value = 0;
-    bool isTooBig = false;
-    for (; m_at < m_text.size() && isDigit(m_text[m_at]); ++m_at)
-      isTooBig = isTooBig || __builtin_mul_overflow(value, 10, &value) ||
-                 __builtin_add_overflow(value, m_text[m_at] - '0', &value);
-    if (!isTooBig) return value;
-    return failAt(begin, Kind::Overflow,
-                  fmt::format("{} does not fit into 64 bits", m_text.substr(begin, m_at - begin)));
+    const std::size_t begin = m_scanner.position();
+    const std::string_view digits = m_scanner.takeWhile(isDigit);
+    if (const std::optional<std::int64_t> value = valueOf(digits)) return *value;
+    return failAt(begin, Kind::Overflow, fmt::format("{} does not fit into 64 bits", digits));
   }
 
   std::int64_t symbol() {
-    const std::size_t begin = m_at;
-    while (m_at < m_text.size() && isNamePart(m_text[m_at])) ++m_at;
-    const std::string name(m_text.substr(begin, m_at - begin));
+    const std::size_t begin = m_scanner.position();
+    const std::string name(m_scanner.takeWhile(isNamePart));
     if (const auto value = m_lookup(name)) return *value;
     failAt(begin, Kind::UnknownSymbol, fmt::format("there is no symbol {}", name));
     m_problem->symbol = name;
     return 0;
   }
 
-  char peek() {
-    while (m_at < m_text.size() && std::isspace(static_cast<unsigned char>(m_text[m_at]))) ++m_at;
-    return m_at < m_text.size() ? m_text[m_at] : '\0';
-  }
-
-  std::string_view rest() const { return m_text.substr(m_at); }
-
   void failOverflow(std::size_t place, std::int64_t a, char sign, std::int64_t b) {
     failAt(place, Kind::Overflow, fmt::format("{} {} {} does not fit into 64 bits", a, sign, b));
   }
 
-  std::int64_t fail(Kind kind, std::string message) { return failAt(m_at, kind, std::move(message)); }
+  std::int64_t failExpected(std::string_view expected, bool isAtEnd) {
+    const std::string found = isAtEnd ? "the end" : fmt::format("\"{}\"", m_scanner.rest());
+    return fail(Kind::Syntax, fmt::format("expected {}, found {}", expected, found));
+  }
+
+  std::int64_t fail(Kind kind, std::string message) { return failAt(m_scanner.position(), kind, std::move(message)); }
 
   std::int64_t failAt(std::size_t place, Kind kind, std::string message) {
     if (!m_problem) m_problem = {kind, static_cast<int>(place) + 1, {}, std::move(message)};
+    m_scanner.stop();
     return 0;
   }
 
-  std::string_view m_text;
+  TextScanner m_scanner;
   const SymbolLookup& m_lookup;
-  std::size_t m_at = 0;
   int m_nesting = 0;
   std::optional<ExpressionProblem> m_problem;
 };
@@ -146,11 +142,11 @@ class Evaluator {
 // Calls use(begin, end) for every name in the text.
 template <class Use>
 void forEachName(std::string_view text, const Use& use) {
-  for (std::size_t i = 0; i < text.size();) {
-    std::size_t end = i;
-    while (end < text.size() && isNamePart(text[end])) ++end;
-    if (end > i && isNameStart(text[i])) use(i, end);
-    i = end > i ? end : i + 1;
+  for (TextScanner scanner(text); !scanner.rest().empty();) {
+    const std::size_t begin = scanner.position();
+    const bool isName = isNameStart(scanner.here());
+    if (scanner.takeWhile(isNamePart).empty()) scanner.advance();
+    if (isName) use(begin, scanner.position());
   }
 }
 
@@ -168,39 +164,37 @@ std::optional<std::int64_t> power(std::int64_t base, std::int64_t exponent) {
 /// Writes out the numbers of a text that are shortened.
 class Shorthand {
  public:
-  explicit Shorthand(std::string_view text) : m_text(text) {}
+  explicit Shorthand(std::string_view text) : m_scanner(text) {}
 
   std::string writtenOut() {
     std::string result;
-    while (m_at < m_text.size()) result += isDigit(m_text[m_at]) ? number() : other();
+    while (!m_scanner.rest().empty()) result += isDigit(m_scanner.here()) ? number() : other();
     return result;
   }
 
  private:
   /// A name with its digits, or one character.
   std::string other() {
-    const std::size_t begin = m_at++;
-    if (isNameStart(m_text[begin])) skip(isNamePart);
-    return std::string(m_text.substr(begin, m_at - begin));
+    return std::string(isNameStart(m_scanner.here()) ? m_scanner.takeWhile(isNamePart) : m_scanner.advance());
   }
 
   std::string number() {
-    const std::size_t begin = m_at;
-    const std::optional<std::int64_t> value = digits();
+    const std::string_view text = m_scanner.rest();
+    const std::optional<std::int64_t> value = valueOf(m_scanner.takeWhile(isDigit));
     const std::optional<std::int64_t> whole = value ? suffix(*value) : std::nullopt;
     if (whole) return std::to_string(*whole);
-    skip(isNamePart);  // "4kg" is no number, and no business of ours
-    return std::string(m_text.substr(begin, m_at - begin));
+    m_scanner.takeWhile(isNamePart);  // "4kg" is no number, and stays as it is
+    return std::string(text.substr(0, text.size() - m_scanner.rest().size()));
   }
 
   /// A suffix of a number counts only if no other character follows it directly.
   std::optional<std::int64_t> suffix(std::int64_t value) {
     if (at() == 'k' || at() == 'K') {
-      ++m_at;
+      m_scanner.advance();
       if (isNamePart(at()) || __builtin_mul_overflow(value, kKilo, &value)) return std::nullopt;
     } else if (at() == '^') {
-      ++m_at;
-      const std::optional<std::int64_t> exponent = isDigit(at()) ? digits() : std::nullopt;
+      m_scanner.advance();
+      const std::optional<std::int64_t> exponent = valueOf(m_scanner.takeWhile(isDigit));
       if (!exponent || isNamePart(at())) return std::nullopt;
       return power(value, *exponent);
     } else if (isNamePart(at())) {
@@ -209,22 +203,9 @@ class Shorthand {
     return value;
   }
 
-  std::optional<std::int64_t> digits() {
-    const std::size_t begin = m_at;
-    skip(isDigit);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(m_text.data() + begin, m_text.data() + m_at, value);
-    return error == std::errc() ? std::optional(value) : std::nullopt;
-  }
+  char at() const { return m_scanner.here(); }
 
-  char at() const { return m_at < m_text.size() ? m_text[m_at] : '\0'; }
-
-  void skip(bool (*isPart)(char)) {
-    while (m_at < m_text.size() && isPart(m_text[m_at])) ++m_at;
-  }
-
-  std::string_view m_text;
-  std::size_t m_at = 0;
+  TextScanner m_scanner;
 };
 
 bool goesOn(std::string_view typed) {

@@ -9,6 +9,7 @@
 #include "core/ops/formula_parser.h"
 
 #include "core/support/text.h"
+#include "core/support/text_scanner.h"
 
 #include <algorithm>
 #include <array>
@@ -73,52 +74,31 @@ std::vector<std::string> functionNames() {
   return names;
 }
 
-bool isDigit(char c) { return c >= '0' && c <= '9'; }
-bool isNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool isNamePart(char c) { return isNameStart(c) || isDigit(c); }
-bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool isControl(char c) { return (c >= 0 && c < ' ') || c == 0x7f; }
 /// A byte that continues a UTF-8 character.
 bool isContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
-/// Reads a text token by token; the first problem is kept.
-class Scanner {
+/// Keeps the first problem.
+class Scanner : public TextScanner {
  public:
-  explicit Scanner(std::string_view text) : m_text(text) {}
+  using TextScanner::TextScanner;
 
-  /// The next character that is no space; '\0' at the end or after a problem.
-  char peek() {
-    while (m_at < m_text.size() && isSpace(m_text[m_at])) ++m_at;
-    return m_problem || m_at == m_text.size() ? '\0' : m_text[m_at];
-  }
-  bool isAtEnd() {
-    peek();
-    return m_at == m_text.size();
-  }
-  bool take(char c) {
-    if (peek() != c) return false;
-    ++m_at;
-    return true;
-  }
   void expect(char c, std::string_view after) {
     if (!take(c)) fail(fmt::format("expected \"{}\" {}, found {}", c, after, found()));
   }
-  std::string name() {
-    const std::size_t begin = m_at;
-    while (m_at < m_text.size() && isNamePart(m_text[m_at])) ++m_at;
-    return std::string(m_text.substr(begin, m_at - begin));
-  }
+  std::string name() { return std::string(takeWhile(isNamePart)); }
   double number() {
     double value = 0.0;
     const char first = peek();
     const int column = this->column();
-    const auto [end, error] = std::from_chars(m_text.data() + m_at, m_text.data() + m_text.size(), value);
+    const std::string_view text = rest();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     // from_chars takes "inf" and "nan", too.
     if ((!isDigit(first) && first != '.') || error == std::errc::invalid_argument) {
       fail(fmt::format("expected a number, found {}", found()));
       return 0.0;
     }
-    m_at = static_cast<std::size_t>(end - m_text.data());
+    advance(static_cast<std::size_t>(end - text.data()));
     if (error == std::errc::result_out_of_range || std::abs(value) > kLargestNumber)
       failAt(column, "this number is beyond the range of f32");
     return value;
@@ -127,27 +107,27 @@ class Scanner {
   /// The current token, for messages.
   std::string found() {
     if (isAtEnd()) return "the end";
-    if (isControl(m_text[m_at])) return fmt::format("the character 0x{:02x}", m_text[m_at]);
-    std::size_t end = m_at + 1;
-    const auto belongs = [&](char c) { return isNamePart(m_text[m_at]) ? isNamePart(c) : isContinuation(c); };
-    while (end < m_text.size() && end - m_at < kLongestName && belongs(m_text[end])) ++end;
-    return fmt::format("\"{}\"", m_text.substr(m_at, end - m_at));
+    if (isControl(here())) return fmt::format("the character 0x{:02x}", here());
+    const std::string_view text = rest();
+    const auto belongs = isNamePart(here()) ? isNamePart : isContinuation;
+    std::size_t size = 1;
+    while (size < text.size() && size < kLongestName && belongs(text[size])) ++size;
+    return fmt::format("\"{}\"", text.substr(0, size));
   }
   int column() {
-    if (!m_problem) peek();
-    return static_cast<int>(m_at) + 1;
+    peek();
+    return static_cast<int>(position()) + 1;
   }
   void fail(const std::string& message) { failAt(column(), message); }
   void failAt(int column, const std::string& message) {
     if (m_problem) return;
+    stop();
     const bool isQuestion = message.ends_with('?');
     m_problem = Error{fmt::format("column {}: {}{}", column, message, isQuestion ? "" : ".")};
   }
   const std::optional<Error>& problem() const { return m_problem; }
 
  private:
-  std::string_view m_text;
-  std::size_t m_at = 0;
   std::optional<Error> m_problem;
 };
 

@@ -15,8 +15,10 @@ Binding findOperandWhere(const StepRequest& request, const Wanted& isWanted) {
   const auto& operands = request.step.operands;
   const auto found = std::ranges::find_if(operands, isWanted);
   if (found == operands.end()) return {};
-  return {
-      .index = static_cast<int>(found - operands.begin()), .spec = request.plan.spec(*found), .access = found->access};
+  const auto index = static_cast<int>(found - operands.begin());
+  const auto decoded = std::ranges::find(request.decoded, index, &Binding::index);
+  if (decoded != request.decoded.end()) return *decoded;
+  return {.index = index, .spec = request.plan.spec(*found), .access = found->access};
 }
 
 }  // namespace
@@ -25,6 +27,10 @@ Binding findOperand(const StepRequest& request, const OperandKey& key, std::opti
   return findOperandWhere(request, [&](const StepOperand& operand) {
     return operand.key == key && (!gemm || !operand.direction || *operand.direction == *gemm);
   });
+}
+
+Binding findSlot(const StepRequest& request, OperandKind kind, int slot) {
+  return slot < 0 ? Binding() : findOperand(request, {0, kind, slot});
 }
 
 Binding findPlainOperand(const StepRequest& request, const OperandKey& key) {

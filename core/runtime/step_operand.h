@@ -11,16 +11,6 @@
 
 namespace fuseline {
 
-/// The step that a kernel is made for. Backends add further fields. Only valid during the kernel's construction.
-struct StepRequest {
-  const Graph& graph;
-  const Plan& plan;
-  const Step& step;
-  const CompileOptions& options;
-
-  const Node& member(std::size_t index) const { return graph.node(step.nodes[index]); }
-};
-
 /// The pointers of one call, in the order of Step::operands.
 using Pointers = std::span<std::byte* const>;
 
@@ -29,14 +19,35 @@ struct Binding {
   int index = -1;
   TensorSpec spec;
   OperandAccess access = OperandAccess::Read;
+  /// Describe a quantized operand whose decoded values the kernel reads: the matrix is stored transposed, and all its
+  /// values are to be multiplied by the factor.
+  bool isTransposed = false;
+  const float* factor = nullptr;
+  /// The kernel gets encoded values in this format instead of decoded ones.
+  std::optional<ElementFormat> codes;
 
   explicit operator bool() const { return index >= 0; }
   /// nullptr when absent or empty.
   std::byte* at(Pointers pointers) const { return index < 0 ? nullptr : pointers[static_cast<std::size_t>(index)]; }
 };
 
+/// The step that a kernel is made for. Backends add further fields. Only valid during the kernel's construction.
+struct StepRequest {
+  const Graph& graph;
+  const Plan& plan;
+  const Step& step;
+  const CompileOptions& options;
+  /// Operands that the kernel gets decoded, in place of those of the step with the same index.
+  std::span<const Binding> decoded = {};
+
+  const Node& member(std::size_t index) const { return graph.node(step.nodes[index]); }
+};
+
 /// Absent if the step has no such operand. gemm: selects one of two quantized tensors, if the step has two.
 Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm = std::nullopt);
+
+/// The operand of member 0 in this slot; slot -1: the op has no such tensor.
+Binding findSlot(const StepRequest& request, OperandKind kind, int slot);
 
 /// The plain tensor next to its quantized tensors. Absent if it has no consumer.
 Binding findPlainOperand(const StepRequest& request, const OperandKey& key);

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/catalog.h"
 
-#include <algorithm>
-
 namespace fuseline::cpu {
 
 namespace kernels {
@@ -21,10 +19,6 @@ const std::vector<KernelDef>& kernelCatalog() {
   return catalog;
 }
 
-const KernelDef* findKernel(std::string_view name) {
-  const auto& catalog = kernelCatalog();
-  const auto found = std::ranges::find_if(catalog, [&](const KernelDef& kernel) { return kernel.name == name; });
-  return found == catalog.end() ? nullptr : &*found;
-}
+const KernelDef* findKernel(std::string_view name) { return fuseline::findKernel(kernelCatalog(), name); }
 
 }  // namespace fuseline::cpu

@@ -10,8 +10,6 @@
 #include "kernels/cpu/machine/roofs.h"
 #include "kernels/cpu/quantize/row_copies.h"
 
-#include "core/support/text.h"
-
 #include <algorithm>
 #include <cstring>
 #include <exception>
@@ -22,12 +20,6 @@
 namespace fuseline::cpu {
 
 namespace {
-
-/// A step whose outputs are views of its inputs.
-class ViewKernel final : public Kernel {
- public:
-  void run(std::span<std::byte* const>, std::byte*) override {}
-};
 
 /// OpenMP keeps the number of threads per calling thread, and the caller may be any thread.
 class ThreadedKernel final : public Kernel {
@@ -57,16 +49,6 @@ constexpr Refusal kRefusals[] = {
      "all of it, or longer."},
 };
 
-Verdict unknownKernel(std::string_view name) {
-  const auto refusal = std::ranges::find(kRefusals, name, &Refusal::kernel);
-  if (refusal != std::end(kRefusals)) return Verdict::no(refusal->reason);
-  std::vector<std::string> names;
-  for (const KernelDef& kernel : kernelCatalog()) names.push_back(kernel.name);
-  const std::string near = nearest(name, names);
-  return Verdict::no(fmt::format("The CPU backend has no kernel \"{}\"{}.", name,
-                                 near.empty() ? "" : fmt::format("; the nearest is \"{}\"", near)));
-}
-
 CpuSettings settingsFrom(const CpuOptions& options) {
   return {.threads = options.threads > 0 ? options.threads : defaultThreads(),
           .isBf16GemmNative = options.bf16Gemm == CpuOptions::Bf16Gemm::Auto && hasNativeBf16Gemm()};
@@ -80,17 +62,17 @@ class CpuBackend final : public Backend {
   const DeviceInfo& device() const override { return m_device; }
 
   Verdict supports(const KernelQuery& query) const override {
-    const KernelDef* kernel = findKernel(query.kernel);
-    if (!kernel) return unknownKernel(query.kernel);
-    if (std::ranges::find(kernel->phases, query.phase) == kernel->phases.end())
-      return Verdict::no(fmt::format("The CPU kernel \"{}\" has no {} pass.", query.kernel, phaseName(query.phase)));
-    const Verdict verdict = kernel->supports(query);
-    return verdict && query.copies ? supportsCopies(*kernel, query) : verdict;
+    const auto refusal = std::ranges::find(kRefusals, query.kernel, &Refusal::kernel);
+    if (refusal != std::end(kRefusals)) return Verdict::no(refusal->reason);
+    const Verdict verdict = supportsPlainStep("CPU", kernelCatalog(), query);
+    if (!verdict || !query.copies) return verdict;
+    const bool writesCopies = findKernel(query.kernel)->writesCopies;
+    return writesCopies ? canMakeRowCopies(query, m_settings.threads) : refuseCopies("CPU", query);
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                           const CompileOptions& options) override {
-    if (step.isView) return std::unique_ptr<Kernel>(std::make_unique<ViewKernel>());
+    if (step.isView) return makeViewKernel();
     const KernelQuery query{.graph = graph, .kernel = step.kernel, .phase = step.phase, .members = step.nodes};
     if (const Verdict verdict = supports(query); !verdict) return Error{verdict.reason(), ErrorKind::RunFailed};
     return compileSupported({{graph, plan, step, options}, m_settings});
@@ -115,12 +97,6 @@ class CpuBackend final : public Backend {
   Result<DeviceRoofs> measureRoofs() override { return cpu::measureRoofs(m_settings.threads); }
 
  private:
-  Verdict supportsCopies(const KernelDef& kernel, const KernelQuery& query) const {
-    if (kernel.writesCopies) return canMakeRowCopies(query, m_settings.threads);
-    return Verdict::no(fmt::format("The CPU kernel \"{}\" does not {}.", kernel.name,
-                                   query.copies->isAmaxOnly() ? "find amaxes" : "write quantized copies"));
-  }
-
   Result<std::unique_ptr<Kernel>> compileSupported(const CompileRequest& request) const {
     try {
       Result<std::unique_ptr<Kernel>> kernel = compileDecoding(request);
@@ -137,7 +113,7 @@ class CpuBackend final : public Backend {
     if (definition.readsCodes) return definition.compile(request);
     const std::shared_ptr<DecodedOperands> decoded = decodedOperands(request, definition);
     CompileRequest inner = request;
-    inner.decoded = decoded.get();
+    if (decoded) inner.decoded = decoded->bindings;
     Result<std::unique_ptr<Kernel>> kernel = definition.compile(inner);
     if (!kernel || !decoded) return kernel;
     return decodingKernel(std::move(*kernel), decoded, request);

@@ -5,6 +5,7 @@
 #include "core/runtime/backend.h"
 #include "core/runtime/step_operand.h"
 #include "core/support/result.h"
+#include "kernels/common/kernel_catalog.h"
 
 #include <functional>
 #include <memory>
@@ -19,20 +20,16 @@ struct CpuSettings {
   bool isBf16GemmNative = false;
 };
 
-struct DecodedOperands;
-
 /// Context of compile. Only valid during the call.
 struct CompileRequest : StepRequest {
   const CpuSettings& settings;
-  /// Null if no operand of the step is quantized.
-  const DecodedOperands* decoded = nullptr;
 };
 
 struct KernelDef {
   std::string name;
   std::vector<Phase> phases;
   /// Called with members in forward order. The verdict names the missing feature.
-  std::function<Verdict(const KernelQuery&)> supports;
+  std::function<Verdict(const KernelQuery&)> supports = alwaysSupported;
   /// Precondition: supports() returned yes. Errors: operands that the plan does not have.
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
   /// Can it also quantize its result?

@@ -2,12 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/catalog.h"
 
-#include "core/support/text.h"
 #include "kernels/cuda/stream/launch_count.h"
-
-#include <algorithm>
-
-#include <fmt/format.h>
 
 namespace fuseline::cuda {
 
@@ -18,12 +13,6 @@ namespace kernels {
 }  // namespace kernels
 
 namespace {
-
-/// A step whose outputs are views of its inputs.
-class ViewKernel final : public Kernel {
- public:
-  void run(std::span<std::byte* const>, std::byte*) override {}
-};
 
 /// Counts the launches of the kernel it wraps.
 class CountedKernel final : public Kernel {
@@ -43,14 +32,6 @@ class CountedKernel final : public Kernel {
   std::int64_t m_launches = 0;
 };
 
-Verdict unknownKernel(std::string_view name) {
-  std::vector<std::string> names;
-  for (const KernelDef& kernel : kernelCatalog()) names.push_back(kernel.name);
-  const std::string near = nearest(name, names);
-  return Verdict::no(fmt::format("The CUDA backend has no kernel \"{}\"{}.", name,
-                                 near.empty() ? "" : fmt::format("; the nearest is \"{}\"", near)));
-}
-
 }  // namespace
 
 const std::vector<KernelDef>& kernelCatalog() {
@@ -62,27 +43,18 @@ const std::vector<KernelDef>& kernelCatalog() {
   return catalog;
 }
 
-const KernelDef* findKernel(std::string_view name) {
-  const auto& catalog = kernelCatalog();
-  const auto found = std::ranges::find_if(catalog, [&](const KernelDef& kernel) { return kernel.name == name; });
-  return found == catalog.end() ? nullptr : &*found;
-}
+const KernelDef* findKernel(std::string_view name) { return fuseline::findKernel(kernelCatalog(), name); }
 
 Verdict supportsStep(const KernelQuery& query) {
-  const KernelDef* kernel = findKernel(query.kernel);
-  if (!kernel) return unknownKernel(query.kernel);
-  if (std::ranges::find(kernel->phases, query.phase) == kernel->phases.end())
-    return Verdict::no(fmt::format("The CUDA kernel \"{}\" has no {} pass.", query.kernel, phaseName(query.phase)));
-  const Verdict verdict = kernel->supports(query);
+  const Verdict verdict = supportsPlainStep("CUDA", kernelCatalog(), query);
   if (!verdict || !query.copies) return verdict;
-  if (kernel->supportsCopies) return kernel->supportsCopies(query);
-  return Verdict::no(fmt::format("The CUDA kernel \"{}\" does not {}.", query.kernel,
-                                 query.copies->isAmaxOnly() ? "find amaxes" : "write quantized copies"));
+  const auto& supportsCopies = findKernel(query.kernel)->supportsCopies;
+  return supportsCopies ? supportsCopies(query) : refuseCopies("CUDA", query);
 }
 
 Result<std::unique_ptr<Kernel>> compileStep(const CompileRequest& request) {
   const Step& step = request.step;
-  if (step.isView) return std::unique_ptr<Kernel>(std::make_unique<ViewKernel>());
+  if (step.isView) return makeViewKernel();
   const KernelQuery query{.graph = request.graph, .kernel = step.kernel, .phase = step.phase, .members = step.nodes};
   if (const Verdict verdict = supportsStep(query); !verdict) return Error{verdict.reason(), ErrorKind::RunFailed};
   Result<std::unique_ptr<Kernel>> kernel = findKernel(step.kernel)->compile(request);

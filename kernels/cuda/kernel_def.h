@@ -6,6 +6,7 @@
 #include "core/runtime/backend.h"
 #include "core/runtime/step_operand.h"
 #include "core/support/result.h"
+#include "kernels/common/kernel_catalog.h"
 #include "kernels/cuda/elementwise/program_compiler.h"
 #include "kernels/cuda/gemm/gemm.h"
 #include "kernels/cuda/stream/stream.h"
@@ -47,7 +48,7 @@ struct KernelDef {
   std::string name;
   std::vector<Phase> phases;
   /// Called with members in forward order. The verdict names the missing feature.
-  std::function<Verdict(const KernelQuery&)> supports;
+  std::function<Verdict(const KernelQuery&)> supports = alwaysSupported;
   /// Precondition: supports() returned yes. Errors: operands that the plan does not have.
   std::function<Result<std::unique_ptr<Kernel>>(const CompileRequest&)> compile;
   /// The same for a query with copies; precondition: supports() returned yes. Empty: it never quantizes.

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-# Checks the head of every source, the README.md of every folder of core/ and kernels/, and properties of tests.
+# Checks the head of every source, README.md and number of sources of every folder of the product, and properties of tests.
 # SPDX-License-Identifier: Apache-2.0
-"""check_files.py ROOT: exit status 1 when a head or a README.md of the tree at ROOT is missing or malformed, or a property of a test
-cannot fail."""
+"""check_files.py ROOT: exit status 1 when a head or a README.md of the tree at ROOT is missing or malformed, a property of a test
+cannot fail, a folder has more sources than the limit and is not listed in EXCEPTIONS, or a number in EXCEPTIONS could be lower.
+
+The entries of a catalog, such as ops, do not count: they are things of one kind, with one file each."""
 
 import itertools
 import pathlib
+import re
 import sys
 
 CODE_FOLDERS = (".ci", "app", "core", "kernels", "resources", "tests", "ui")
@@ -13,6 +16,12 @@ COMMENT_MARKS = {".h": "//", ".cpp": "//", ".cu": "//", ".cuh": "//", ".py": "#"
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 MAX_README_LINES = 8
 README_LABELS = ("# ", "- Purpose: ", "- May include: ", "- Must not know: ")
+LAYERS = ("app", "core", "kernels", "ui")
+SOURCE_SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+MAX_SOURCES = 60
+
+# Larger than the limit when the check began. A number may only be lowered; nothing may be added.
+EXCEPTIONS = {"app/cli": 77, "core/export/onnx": 92, "ui/canvas": 94, "ui/window": 85}
 
 
 def comment_mark(path):
@@ -69,18 +78,44 @@ def source_files(root):
                 yield path
 
 
-def library_folders(root):
-    """Every folder below core/ and kernels/ that holds a file."""
-    for layer in ("core", "kernels"):
-        for path in sorted((root / layer).rglob("*")):
+def product_folders(root):
+    """Every folder of the product that holds a file."""
+    for layer in LAYERS:
+        for path in [root / layer, *sorted((root / layer).rglob("*"))]:
             if path.is_dir() and any(entry.is_file() for entry in path.iterdir()):
                 yield path
 
 
-def check(root):
+def catalog_entries(root):
+    """The sources that an add_catalog() lists."""
+    for layer in LAYERS:
+        for lists in (root / layer).rglob("CMakeLists.txt"):
+            for words in re.findall(r"add_catalog\(([^)]*)\)", lists.read_text(encoding="utf-8")):
+                yield from (lists.parent / f"{entry}.cpp" for entry in words.split()[2:])
+
+
+def size_offence(num_sources, allowed):
+    """allowed: the number in EXCEPTIONS, or the limit."""
+    if num_sources > allowed:
+        return f"has {num_sources} sources, expected {allowed} at most: give a part of them a folder"
+    if allowed > MAX_SOURCES and num_sources < allowed:
+        lower = f"write {num_sources}" if num_sources > MAX_SOURCES else "take the folder out"
+        return f"has no {allowed} sources any more: {lower} in EXCEPTIONS of tests/architecture/check_files.py"
+    return None
+
+
+def size_offences(root, folders, exceptions):
+    entries = set(catalog_entries(root))
+    for folder in sorted({*folders, *(root / name for name in exceptions)}):
+        sources = [path for path in folder.glob("*") if path.suffix in SOURCE_SUFFIXES and path not in entries]
+        yield folder, size_offence(len(sources), exceptions.get(folder.relative_to(root).as_posix(), MAX_SOURCES))
+
+
+def check(root, exceptions=None):
     """All offences below root, and how many files were looked at."""
-    files, folders = list(source_files(root)), list(library_folders(root))
+    files, folders = list(source_files(root)), list(product_folders(root))
     found = [(path, head_offence(path)) for path in files] + [(path, readme_offence(path)) for path in folders]
+    found += size_offences(root, folders, EXCEPTIONS if exceptions is None else exceptions)
     return [f"{path.relative_to(root).as_posix()}: {words}" for path, words in found if words], len(files)
 
 

@@ -43,6 +43,7 @@ RULES = (
     ("kernels/", r"^(ui|app|tests)/", "kernels know no ui, app or tests"),
     ("kernels/", rf"^({QT})", "kernels know no Qt"),
     ("kernels/", rf"^({COMMAND_LINE})", "kernels know no command line"),
+    ("kernels/common/", rf"^({CUDA}|{CPU_LIBRARIES}|kernels/(?!common/))", "what all backends share knows none of them"),
     ("kernels/cpu/", rf"^({CUDA}|kernels/cuda/)", "the CPU kernels know no CUDA"),
     ("kernels/cuda/", rf"^({CPU_LIBRARIES}|kernels/cpu/)", "the CUDA kernels know no CPU kernels"),
     ("kernels/cuda/device/", r"^(?!kernels/cuda/device/|core/numerics/)(core|kernels)/",

@@ -63,6 +63,10 @@ class Layers(unittest.TestCase):
             ("kernels/cpu/a.cpp", "<cuda_bf16.h>", "the CPU kernels know no CUDA"),
             ("kernels/cpu/a.cpp", '"kernels/cuda/module.h"', "the CPU kernels know no CUDA"),
             ("kernels/cuda/a.cu", '"kernels/cpu/cpu_backend.h"', "the CUDA kernels know no CPU kernels"),
+            ("kernels/common/a.h", '"kernels/cpu/cpu_backend.h"', "what all backends share knows none of them"),
+            ("kernels/common/a.h", '"kernels/cuda/module.h"', "what all backends share knows none of them"),
+            ("kernels/common/a.h", "<cuda_runtime.h>", "what all backends share knows none of them"),
+            ("kernels/common/a.cpp", "<omp.h>", "what all backends share knows none of them"),
             ("kernels/cuda/device/a.cuh", '"core/tensor/dtype.h"', "device headers include only"),
             ("kernels/cuda/device/a.cuh", '"kernels/cuda/module.h"', "device headers include only"),
             ("ui/canvas/a.cpp", '"kernels/cpu/cpu_backend.h"', "ui knows no kernels"),
@@ -101,6 +105,9 @@ class Layers(unittest.TestCase):
             ("core/plan/a.h", "<fmt/format.h>"),
             ("kernels/cpu/a.cpp", "<oneapi/dnnl/dnnl.hpp>"),
             ("kernels/cuda/a.cpp", "<cuda_runtime_api.h>"),
+            ("kernels/common/a.h", '"core/runtime/backend.h"'),
+            ("kernels/cpu/a.cpp", '"kernels/common/norm_step.h"'),
+            ("kernels/cuda/a.cpp", '"kernels/common/norm_step.h"'),
             ("kernels/cuda/device/a.cuh", '"core/numerics/bf16.h"'),
             ("ui/canvas/a.cpp", "<QGraphicsScene>"),
             ("app/designer/main.cpp", '"ui/window/main_window.h"'),
@@ -119,7 +126,10 @@ class Layers(unittest.TestCase):
 
 class Files(unittest.TestCase):
     def offences(self, name, text):
-        return in_tree(check_files.check, {name: text, "core/plan/README.md": README})
+        return self.check({name: text, "core/plan/README.md": README})
+
+    def check(self, files, exceptions=None):
+        return in_tree(lambda root: check_files.check(root, exceptions or {}), files)
 
     def test_accepts_good_heads(self):
         script = HEAD.replace("//", "#").replace("#pragma once\n", "")
@@ -150,8 +160,8 @@ class Files(unittest.TestCase):
                 self.assertIn(words, found[0])
 
     def test_refuses_a_folder_without_a_readme(self):
-        found = self.offences("kernels/cpu/a.h", HEAD)
-        self.assertEqual(["kernels/cpu: has no README.md"], found)
+        for folder in ("app", "core/plan", "kernels/cpu", "ui/timings/charts"):
+            self.assertEqual([f"{folder}: has no README.md"], self.check({f"{folder}/a.h": HEAD}))
 
     def test_refuses_a_readme_of_another_form(self):
         for text, words in (
@@ -161,9 +171,39 @@ class Files(unittest.TestCase):
             (README.replace("Must not know", "Knows"), "- Must not know: "),
         ):
             with self.subTest(text=text):
-                found = in_tree(check_files.check, {"core/plan/README.md": text})
+                found = self.check({"core/plan/README.md": text})
                 self.assertEqual(1, len(found), found)
                 self.assertIn(words, found[0])
+
+    def sources(self, number, folder="core/plan"):
+        return {f"{folder}/README.md": README} | {f"{folder}/a{index}.h": HEAD for index in range(number)}
+
+    def test_refuses_a_folder_with_too_many_sources(self):
+        self.assertEqual([], self.check(self.sources(60)))
+        self.assertEqual(["ui/a: has 61 sources, expected 60 at most: give a part of them a folder"],
+                         self.check(self.sources(61, "ui/a")))
+        self.assertEqual([], self.check(self.sources(60) | self.sources(60, "core/plan/more")))
+
+    def test_does_not_count_entries_of_catalogs(self):
+        lists = HEAD.replace("//", "#").replace("#pragma once\n", "")
+        entries = {f"core/plan/b{index}.cpp": HEAD for index in range(9)}
+        names = "\n  ".join(f"plan/b{index}" for index in range(9))
+        listed = {"core/CMakeLists.txt": f"{lists}add_catalog(core plans\n  {names})\n", "core/README.md": README}
+        self.assertEqual(1, len(self.check(self.sources(60) | entries)))
+        self.assertEqual([], self.check(self.sources(60) | entries | listed))
+
+    def test_lets_exceptions_of_folders_shrink_only(self):
+        for number, words in (
+            (71, "has 71 sources, expected 70 at most"),
+            (69, "has no 70 sources any more: write 69"),
+            (60, "take the folder out"),
+        ):
+            with self.subTest(number=number):
+                found = self.check(self.sources(number), {"core/plan": 70})
+                self.assertEqual(1, len(found), found)
+                self.assertIn(words, found[0])
+        self.assertEqual([], self.check(self.sources(70), {"core/plan": 70}))
+        self.assertIn("take the folder out", self.check(self.sources(1), {"core/gone": 70})[0])
 
 
 class Classes(unittest.TestCase):

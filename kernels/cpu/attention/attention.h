@@ -3,8 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/ops/attention_form.h"
-#include "core/tensor/dtype.h"
+#include "kernels/common/attention_step.h"
 #include "kernels/cpu/attention/rotary_angles.h"
 
 #include <cstddef>
@@ -13,15 +12,7 @@
 
 namespace fuseline::cpu {
 
-/// An attention without its pointers.
-struct AttentionProblem {
-  AttentionForm form;
-  AttentionLayouts layouts;
-  DType dtype = DType::F32;  // of q, k, v, y and their gradients
-  DType biasDType = DType::F32;
-  Shape biasShape;  // empty: none
-  Shape maskShape;
-  std::int64_t numSequences = 1;
+struct AttentionProblem : fuseline::AttentionProblem {
   int threads = 1;
   /// Set: q and k are rotated as they are read, and their gradients back as they are written.
   std::shared_ptr<const HeadRotation> rotationOfQ;

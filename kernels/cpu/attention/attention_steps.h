@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/fusion/packed_attention.h"
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/kernel_def.h"
 
@@ -11,10 +10,9 @@
 namespace fuseline::cpu {
 
 /// Problem of the node's own tensors, which may be other than those of the step. attention: its member.
-Result<AttentionProblem> attentionProblem(const CompileRequest& request, int attention);
+Result<AttentionProblem> attentionProblem(const CompileRequest& request, int attention = 0);
 
 /// Forward or backward, as the step's phase.
-std::unique_ptr<Kernel> makeAttention(const CompileRequest& request, AttentionProblem problem,
-                                      const AttentionPlaces& places);
+std::unique_ptr<Kernel> makeAttention(const CompileRequest& request, AttentionProblem problem);
 
 }  // namespace fuseline::cpu

@@ -5,7 +5,7 @@
 #include "kernels/cpu/attention/rotary_angles.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/norm/norm_functions.h"
-#include "kernels/cpu/step_operand.h"
+#include "core/runtime/step_operand.h"
 
 #include <algorithm>
 #include <span>
@@ -238,7 +238,6 @@ KernelDef norm_rotary() {
   return {
       .name = "norm_rotary",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compileNormRotary,
   };
 }

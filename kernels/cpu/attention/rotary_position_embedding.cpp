@@ -1,14 +1,12 @@
 // Kernel "RotaryPositionEmbedding": one token after the other, all its heads by the same angles.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/rotary_form.h"
+#include "kernels/common/rotary_step.h"
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/attention/rotary_angles.h"
 #include "kernels/cpu/kernel_def.h"
-#include "kernels/cpu/step_operand.h"
 
 #include <algorithm>
 #include <span>
-#include <stdexcept>
 #include <utility>
 
 #include <omp.h>
@@ -22,26 +20,20 @@ namespace {
 /// A thread is worth waking for so many elements.
 constexpr std::int64_t kElementsPerRotaryThread = 8192;
 
-struct RotaryParts {
-  RotaryForm form;
-  TokenLayout layout;
-  Binding from, to, cuSeqlens, startPositions;
-  int threads = 1;
-};
-
 class RotaryKernel final : public Kernel {
  public:
-  RotaryKernel(RotaryParts parts, RotaryAngles angles) : m(std::move(parts)), m_angles(std::move(angles)) {}
+  RotaryKernel(RotaryStep step, RotaryAngles angles, int threads)
+      : m(std::move(step)), m_angles(std::move(angles)), m_threads(threads) {}
 
   std::size_t workspaceBytes() const override {
-    return static_cast<std::size_t>(m.threads) * threadFloats() * sizeof(float);
+    return static_cast<std::size_t>(m_threads) * threadFloats() * sizeof(float);
   }
 
   void run(Pointers pointers, std::byte* workspace) override {
     const std::vector<std::int64_t> positions = positionsOf(pointers);
     const std::int64_t tokens = m.layout.batch * m.layout.tokens;
     const std::int64_t worth = tokens * width() / kElementsPerRotaryThread;
-    const auto threads = static_cast<int>(std::clamp<std::int64_t>(worth, 1, m.threads));
+    const auto threads = static_cast<int>(std::clamp<std::int64_t>(worth, 1, m_threads));
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (std::int64_t token = 0; token < tokens; ++token)
       rotateToken(
@@ -59,15 +51,12 @@ class RotaryKernel final : public Kernel {
 
   /// Empty where a token's position is its index.
   std::vector<std::int64_t> positionsOf(Pointers pointers) const {
-    if (!m.cuSeqlens && !m.startPositions) return {};
+    if (!m.hasPositions()) return {};
     const auto counts = [&](const Binding& binding) {
       return std::span(reinterpret_cast<const std::int64_t*>(binding.at(pointers)),
                        binding ? static_cast<std::size_t>(binding.spec.numElements()) : 0);
     };
-    Result<std::vector<std::int64_t>> positions =
-        rotaryPositions(m.form, m.layout, counts(m.cuSeqlens), counts(m.startPositions));
-    if (!positions) throw std::runtime_error(positions.error().message);
-    return std::move(*positions);
+    return m.positions(counts(m.cuSeqlens), counts(m.startPositions));
   }
 
   void rotateToken(std::int64_t index, const std::vector<std::int64_t>& positions, Pointers pointers,
@@ -91,33 +80,18 @@ class RotaryKernel final : public Kernel {
     rows.write(own, padded, 1, width(), nullptr, 1.0F, rowOf(m.to));
   }
 
-  RotaryParts m;
+  RotaryStep m;
   RotaryAngles m_angles;
+  int m_threads;
 };
 
 Result<std::unique_ptr<Kernel>> compileRotary(const CompileRequest& request) {
-  const bool isBackward = request.step.phase == Phase::Backward;
-  const Attributes& attributes = request.member(0).attributes;
-  RotaryParts parts{.form = rotaryForm(attributes), .threads = request.settings.threads};
-  const Result<TokenLayout> layout =
-      rotaryLayout(parts.form, request.graph.inputSpecs(request.step.nodes.front()).front().shape);
-  if (!layout) return layout.error();
-  parts.layout = *layout;
-  const Result<Binding> from =
-      requireOperand(request, {0, isBackward ? OperandKind::GradOutput : OperandKind::Input, 0});
-  if (!from) return from.error();
-  const Result<Binding> to = requireOperand(request, {0, isBackward ? OperandKind::GradInput : OperandKind::Output, 0});
-  if (!to) return to.error();
-  parts.from = *from;
-  parts.to = *to;
-  const auto counts = [&](int slot) {
-    return slot < 0 ? Binding() : findOperand(request, {0, OperandKind::Input, slot});
-  };
-  parts.cuSeqlens = counts(parts.form.cuSeqlensSlot);
-  parts.startPositions = counts(parts.form.startPositionsSlot);
-  const std::int64_t length = rotaryLength(parts.form, parts.layout);
-  RotaryAngles angles(attributes, length, length, isBackward);
-  return std::unique_ptr<Kernel>(std::make_unique<RotaryKernel>(std::move(parts), std::move(angles)));
+  Result<RotaryStep> step = readRotary(request);
+  if (!step) return step.error();
+  const std::int64_t length = rotaryLength(step->form, step->layout);
+  RotaryAngles angles(request.member(0).attributes, length, length, step->isBackward);
+  return std::unique_ptr<Kernel>(
+      std::make_unique<RotaryKernel>(std::move(*step), std::move(angles), request.settings.threads));
 }
 
 }  // namespace
@@ -126,7 +100,6 @@ KernelDef rotary_position_embedding() {
   return {
       .name = "RotaryPositionEmbedding",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compileRotary,
   };
 }

@@ -23,9 +23,10 @@ Result<std::unique_ptr<Kernel>> compileSplitAttention(const CompileRequest& requ
   Result<AttentionProblem> problem = attentionProblem(request, packed.places.attention);
   if (!problem) return problem.error();
   problem->layouts = packed.layouts;
+  problem->places = packed.places;
   problem->rotationOfQ = rotationOf(request, packed.places.heads[AttentionForm::kQuery].rotary, packed.layouts.q);
   problem->rotationOfK = rotationOf(request, packed.places.heads[AttentionForm::kKey].rotary, packed.layouts.k);
-  return makeAttention(request, std::move(*problem), packed.places);
+  return makeAttention(request, std::move(*problem));
 }
 
 }  // namespace
@@ -34,7 +35,6 @@ KernelDef split_attention() {
   return {
       .name = "split_attention",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compileSplitAttention,
   };
 }

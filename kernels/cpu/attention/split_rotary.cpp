@@ -7,7 +7,7 @@
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/attention/rotary_angles.h"
 #include "kernels/cpu/kernel_def.h"
-#include "kernels/cpu/step_operand.h"
+#include "core/runtime/step_operand.h"
 
 #include <algorithm>
 #include <optional>
@@ -246,7 +246,6 @@ KernelDef split_rotary() {
   return {
       .name = "split_rotary",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compileSplitRotary,
   };
 }

@@ -1,7 +1,7 @@
 // Kernel "cached_activation": an activation that keeps its input in E4M3. Forward: y, quantized x and its scale.
 // Backward: the gradient at the dequantized x.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/cached_input.h"
+#include "kernels/common/cached_activation_step.h"
 #include "kernels/cpu/elementwise/strip_step.h"
 #include "kernels/cpu/quantize/quantized_codecs.h"
 #include "kernels/cpu/quantize/quantized_copy.h"
@@ -13,16 +13,10 @@ namespace fuseline::cpu::kernels {
 
 namespace {
 
-constexpr OperandKey kInput{.kind = OperandKind::Input};
-constexpr OperandKey kCodes{.kind = OperandKind::Residual, .slot = kQuantizedInput};
-constexpr OperandKey kInverse{.kind = OperandKind::Residual, .slot = kInverseScale};
+using namespace cached_activation;
+
 /// Elements that one thread works on at a time.
 constexpr std::int64_t kChunk = 4096;
-
-ElementwiseProgram innerProgram(const CompileRequest& request) {
-  const Node& node = request.member(0);
-  return cachedActivationProgram(*node.operation, node.attributes, request.step.phase == Phase::Backward);
-}
 
 /// Calls work(first, count) for chunks of the elements, on all threads.
 template <class Work>
@@ -38,25 +32,22 @@ void forChunks(std::int64_t elements, Work work) {
 /// Codes and scale, where the step keeps them.
 class InputCache {
  public:
-  explicit InputCache(const CompileRequest& request)
-      : m_x(findOperand(request, kInput)),
-        m_codes(findOperand(request, kCodes)),
-        m_inverse(findOperand(request, kInverse)) {}
+  explicit InputCache(InputOperands input) : m_input(std::move(input)) {}
 
   void fill(Pointers operands) const {
-    if (!m_codes) return;
-    const std::byte* const x = m_x.at(operands);
-    const float scale = currentScale(amaxOf(x, m_x.spec));
-    *reinterpret_cast<float*>(m_inverse.at(operands)) = 1.0F / scale;
-    auto* const codes = reinterpret_cast<std::uint8_t*>(m_codes.at(operands));
-    const QuantizeFunction quantize = codecsOf(ElementFormat::E4M3, m_x.spec.dtype).quantize;
-    forChunks(m_x.spec.numElements(), [&](std::int64_t first, std::int64_t count) {
-      quantize(codes + first, x + first * sizeBytes(m_x.spec.dtype), scale, static_cast<std::size_t>(count));
+    if (!m_input.codes) return;
+    const std::byte* const x = m_input.x.at(operands);
+    const float scale = currentScale(amaxOf(x, m_input.x.spec));
+    *reinterpret_cast<float*>(m_input.inverse.at(operands)) = 1.0F / scale;
+    auto* const codes = reinterpret_cast<std::uint8_t*>(m_input.codes.at(operands));
+    const QuantizeFunction quantize = codecsOf(ElementFormat::E4M3, m_input.x.spec.dtype).quantize;
+    forChunks(m_input.x.spec.numElements(), [&](std::int64_t first, std::int64_t count) {
+      quantize(codes + first, x + first * sizeBytes(m_input.x.spec.dtype), scale, static_cast<std::size_t>(count));
     });
   }
 
  private:
-  Binding m_x, m_codes, m_inverse;
+  InputOperands m_input;
 };
 
 class CachedForward final : public Kernel {
@@ -77,8 +68,8 @@ class CachedForward final : public Kernel {
 /// The program reads x from float32 scratch, whose pointer follows the step's own operands.
 class CachedBackward final : public Kernel {
  public:
-  CachedBackward(StripEngine engine, std::int64_t rows, Binding codes, Binding inverse)
-      : m_engine(std::move(engine)), m_rows(rows), m_codes(std::move(codes)), m_inverse(std::move(inverse)) {}
+  CachedBackward(StripEngine engine, std::int64_t rows, InputOperands input)
+      : m_engine(std::move(engine)), m_rows(rows), m_input(std::move(input)) {}
 
   std::size_t workspaceBytes() const override { return scratchBytes() + m_engine.workspaceBytes(m_rows); }
 
@@ -91,35 +82,34 @@ class CachedBackward final : public Kernel {
 
  private:
   std::size_t scratchBytes() const {
-    return static_cast<std::size_t>((m_codes.spec.numElements() * sizeBytes(DType::F32) + 63) / 64 * 64);
+    return static_cast<std::size_t>((m_input.codes.spec.numElements() * sizeBytes(DType::F32) + 63) / 64 * 64);
   }
 
   void restore(Pointers operands, float* x) const {
-    const auto* const codes = reinterpret_cast<const std::uint8_t*>(m_codes.at(operands));
-    const float inverse = *reinterpret_cast<const float*>(m_inverse.at(operands));
+    const auto* const codes = reinterpret_cast<const std::uint8_t*>(m_input.codes.at(operands));
+    const float inverse = *reinterpret_cast<const float*>(m_input.inverse.at(operands));
     const DequantizeFunction dequantize = codecsOf(ElementFormat::E4M3, DType::F32).dequantize;
-    forChunks(m_codes.spec.numElements(), [&](std::int64_t first, std::int64_t count) {
+    forChunks(m_input.codes.spec.numElements(), [&](std::int64_t first, std::int64_t count) {
       dequantize(x + first, codes + first, inverse, static_cast<std::size_t>(count));
     });
   }
 
   StripEngine m_engine;
   std::int64_t m_rows;
-  Binding m_codes, m_inverse;
+  InputOperands m_input;
   std::vector<std::byte*> m_pointers;
 };
 
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   auto activation = makeStripKernel(request, innerProgram(request));
   if (!activation) return activation.error();
-  return std::unique_ptr<Kernel>(std::make_unique<CachedForward>(std::move(*activation), InputCache(request)));
+  return std::unique_ptr<Kernel>(
+      std::make_unique<CachedForward>(std::move(*activation), InputCache(findInput(request))));
 }
 
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
-  const Result<Binding> codes = requireOperand(request, kCodes);
-  if (!codes) return codes.error();
-  const Result<Binding> inverse = requireOperand(request, kInverse);
-  if (!inverse) return inverse.error();
+  Result<InputOperands> input = requireKeptInput(request);
+  if (!input) return input.error();
   const TensorSpec& y = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
   const int scratch = static_cast<int>(request.step.operands.size());
   StripEngine engine(innerProgram(request), y.cols(), request.settings.threads, [&](const OperandKey& key) {
@@ -127,7 +117,7 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
     const Binding binding = findOperand(request, key);
     return StripOperand{binding.spec.dtype, binding.index};
   });
-  return std::unique_ptr<Kernel>(std::make_unique<CachedBackward>(std::move(engine), y.rows(), *codes, *inverse));
+  return std::unique_ptr<Kernel>(std::make_unique<CachedBackward>(std::move(engine), y.rows(), std::move(*input)));
 }
 
 }  // namespace
@@ -138,11 +128,7 @@ KernelDef cached_activation() {
   return {
       .name = "cached_activation",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
-      .compile =
-          [](const CompileRequest& request) {
-            return request.step.phase == Phase::Forward ? compileForward(request) : compileBackward(request);
-          },
+      .compile = byPhase(compileForward, compileBackward),
   };
 }
 

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/elementwise/strip_step.h"
 
+#include "kernels/common/elementwise_step.h"
 #include "kernels/cpu/quantize/row_copies.h"
 
 #include <algorithm>
-
-#include <fmt/format.h>
 
 namespace fuseline::cpu {
 
@@ -46,34 +45,11 @@ class CopyingStripKernel final : public Kernel {
   std::vector<std::byte*> m_pointers;
 };
 
-struct GridSize {
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-};
-
-GridSize gridOf(const TensorSpec& spec, const Place& place) {
-  return {.rows = spec.rows(), .cols = spec.cols() / place.lanes};
-}
-
-Verdict isMadeByRows(const ElementwiseProgram& program, const Step& step) {
+bool isMadeByRows(const ElementwiseProgram& program, const Step& step) {
   const auto isFull = [&](const Store& store) {
     return store.place.operand == step.copies.front().source && store.place.access == Access::Full;
   };
-  if (std::ranges::any_of(program.stores, isFull)) return Verdict::yes();
-  return Verdict::no(fmt::format("Step \"{}\" quantizes a result that it does not make row by row.", step.name));
-}
-
-/// The grid is that of any full operand. A program without one only sums constants; no rows give the same zeros.
-Result<GridSize> findGrid(const CompileRequest& request, const std::vector<Place>& places) {
-  GridSize grid;
-  for (const Place& place : places) {
-    const Result<fuseline::Binding> binding = requireResult(request, place.operand);
-    if (!binding) return binding.error();
-    if (place.access == Access::Full) return gridOf(binding->spec, place);
-    if (place.access == Access::Row) grid.cols = binding->spec.numElements() / place.lanes;
-    if (place.access == Access::Column) grid.rows = binding->spec.numElements();
-  }
-  return grid;
+  return std::ranges::any_of(program.stores, isFull);
 }
 
 }  // namespace
@@ -98,10 +74,8 @@ namespace {
 Result<Binding> bindResult(const CompileRequest& request, const OperandKey& key) {
   const QuantizeWork* const work = request.step.workOn(key);
   if (!work) return requireOperand(request, key);
-  if (work->isUnrounded) return Binding{{.index = -1, .spec = work->quantizedSpec()}};
-  const Result<fuseline::Binding> result = requireResult(request, key);
-  if (!result) return result.error();
-  return Binding{*result};
+  if (work->isUnrounded) return Binding{.index = -1, .spec = work->quantizedSpec()};
+  return requireResult(request, key);
 }
 
 }  // namespace
@@ -123,13 +97,12 @@ Result<std::unique_ptr<Kernel>> makeStripKernel(const CompileRequest& request, c
   if (!grid) return grid.error();
   const auto operandOf = [&](const OperandKey& key) {
     const bool isCopied = request.step.workOn(key) != nullptr;
-    const fuseline::Binding binding = isCopied ? *bindResult(request, key) : *requireResult(request, key);
+    const Binding binding = isCopied ? *bindResult(request, key) : *requireResult(request, key);
     return StripOperand{binding.spec.dtype, binding ? binding.index : static_cast<int>(request.step.operands.size())};
   };
   StripEngine engine(program, grid->cols, request.settings.threads, operandOf);
   if (!request.step.copies.empty()) {
-    if (const Verdict verdict = isMadeByRows(program, request.step); !verdict)
-      return Error{verdict.reason(), ErrorKind::RunFailed};
+    if (!isMadeByRows(program, request.step)) return notMadeByRows(request.step);
     RowCopies copies(request);
     const int slot = operandOf(copies.source()).slot;
     return std::unique_ptr<Kernel>(
@@ -139,13 +112,7 @@ Result<std::unique_ptr<Kernel>> makeStripKernel(const CompileRequest& request, c
 }
 
 Verdict areElementwise(const Graph& graph, std::span<const NodeId> members) {
-  for (const NodeId id : members) {
-    const Node& node = graph.node(id);
-    if (!node.operation->isElementwise())
-      return Verdict::no(fmt::format("{} \"{}\" is not an elementwise op, so the CPU's strip engine cannot run it.",
-                                     node.operation->name, node.id));
-  }
-  return Verdict::yes();
+  return fuseline::areElementwise(graph, members, "the CPU's strip engine");
 }
 
 }  // namespace fuseline::cpu

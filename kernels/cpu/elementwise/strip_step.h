@@ -4,7 +4,6 @@
 
 #include "kernels/cpu/gemm/panel_gemm.h"
 #include "kernels/cpu/kernel_def.h"
-#include "kernels/cpu/step_operand.h"
 
 #include <memory>
 #include <vector>

@@ -11,6 +11,7 @@
 #include "kernels/cpu/quantize/quantized_copy.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace fuseline::cpu {
 
@@ -46,7 +47,7 @@ bool isMultipliedAsCodes(const CompileRequest& request, const StepOperand& weigh
   const QuantizedForm& form = *request.plan.spec(weight).quantized;
   const bool isConstant = request.options.parametersAreConstant && weight.key.kind == OperandKind::Parameter;
   if (!isConstant || !request.settings.isBf16GemmNative || form.scaling != Scaling::PerTensor) return false;
-  const fuseline::Binding x = fuseline::findOperand(request, {weight.key.member, OperandKind::Input, 0});
+  const Binding x = findOperand(request, {weight.key.member, OperandKind::Input, 0});
   const NodeId node = request.step.nodes[static_cast<std::size_t>(weight.key.member)];
   return x && x.spec.quantized && x.spec.quantized->scaling == Scaling::PerTensor && x.spec.rows() <= kMostCodedRows &&
          request.graph.spec(node, OperandKind::Output, 0).dtype != DType::F16 && canMultiplyCodes();
@@ -113,6 +114,15 @@ DecodedOperands::Operand decodedOperand(const CompileRequest& request, const Ker
           .staysCoded = kernel.multipliesCodes && isMultipliedAsCodes(request, operand)};
 }
 
+Binding bindingOf(const DecodedOperands::Operand& operand) {
+  Binding binding{.index = operand.index,
+                  .spec = {operand.dtype, operand.copy.shape},
+                  .isTransposed = operand.isTransposed,
+                  .factor = operand.hasFactor ? &operand.factor : nullptr};
+  if (operand.staysCoded) binding.codes = operand.copy.quantized->format;
+  return binding;
+}
+
 /// Null for an operand that is decoded in every run.
 using KeptMemory = std::unique_ptr<DeviceMemory>;
 
@@ -170,11 +180,6 @@ class DecodingKernel final : public Kernel {
 
 }  // namespace
 
-const DecodedOperands::Operand* DecodedOperands::find(int index) const {
-  const auto found = std::ranges::find(operands, index, &Operand::index);
-  return found == operands.end() ? nullptr : &*found;
-}
-
 std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request, const KernelDef& kernel) {
   auto decoded = std::make_shared<DecodedOperands>();
   for (std::size_t index = 0; index < request.step.operands.size(); ++index) {
@@ -187,6 +192,7 @@ std::shared_ptr<DecodedOperands> decodedOperands(const CompileRequest& request, 
       decoded->bytes += roundedUp(operand.copy.numElements() * sizeBytes(operand.dtype), kAlignment);
     decoded->operands.push_back(std::move(operand));
   }
+  std::ranges::transform(decoded->operands, std::back_inserter(decoded->bindings), bindingOf);
   return decoded->operands.empty() ? nullptr : decoded;
 }
 

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/runtime/step_operand.h"
 #include "kernels/cpu/kernel_def.h"
 
 #include <cstdint>
@@ -35,9 +36,8 @@ struct DecodedOperands {
   };
   std::vector<Operand> operands;
   std::int64_t bytes = 0;
-
-  /// nullptr for an operand that is passed to the kernel unchanged.
-  const Operand* find(int index) const;
+  /// StepRequest::decoded. Factors are those of the operands.
+  std::vector<Binding> bindings;
 };
 
 /// nullptr when the kernel gets all operands as they are. The addresses of factors stay the same.

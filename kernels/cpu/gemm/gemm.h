@@ -4,6 +4,7 @@
 
 #include "core/tensor/dtype.h"
 #include "core/tensor/element_format.h"
+#include "kernels/common/matrix_storage.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,9 +12,6 @@
 #include <optional>
 
 namespace fuseline::cpu {
-
-/// Storage order of a row-major operand: as the GEMM reads it, or transposed.
-enum class Storage2d { AsRead, Transposed };
 
 /// When B is converted to the library's internal layout.
 enum class Packing {

@@ -2,8 +2,7 @@
 // The sizes of the groups come with each run. Products are therefore made for panels of rows, or, where the rows are
 // summed over, for every size when it first occurs.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/grouped_programs.h"
-#include "core/runtime/grouped_operands.h"
+#include "kernels/common/grouped_linear_step.h"
 #include "kernels/cpu/elementwise/strip_engine.h"
 #include "kernels/cpu/gemm/linear_parts.h"
 
@@ -12,7 +11,6 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 namespace fuseline::cpu::kernels {
@@ -26,37 +24,11 @@ constexpr std::int64_t kPanelRows = 512;
 
 std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-GroupedForm formOf(const CompileRequest& request) { return groupedForm(request.member(0).attributes); }
-
 LinearSize ofAllRows(const GroupedSize& size) { return {.m = size.rows, .n = size.n, .k = size.k}; }
 
-using GroupedParameters = GroupedOperand<Binding>;
-
-// ---- operands
-
-/// Reads the sizes of the groups. They come from the user, so they are checked.
-class GroupReader {
- public:
-  static Result<GroupReader> make(const CompileRequest& request, const GroupedSize& size) {
-    const Result<Binding> splitSizes = requireOperand(request, kSplitSizes);
-    if (!splitSizes) return splitSizes.error();
-    return GroupReader(*splitSizes, size);
-  }
-
-  std::vector<RowGroup> read(Pointers pointers) const {
-    std::vector<std::int64_t> sizes(static_cast<std::size_t>(m_size.numGroups));
-    std::memcpy(sizes.data(), m_splitSizes.at(pointers), sizes.size() * sizeof(std::int64_t));
-    Result<std::vector<RowGroup>> groups = divideRows(sizes, m_size.rows);
-    if (!groups) throw std::runtime_error(groups.error().message);
-    return std::move(*groups);
-  }
-
- private:
-  GroupReader(Binding splitSizes, const GroupedSize& size) : m_splitSizes(std::move(splitSizes)), m_size(size) {}
-
-  Binding m_splitSizes;
-  GroupedSize m_size;
-};
+std::vector<RowGroup> readGroups(const GroupSizes& groups, Pointers pointers) {
+  return groups.read(pointers, std::memcpy);
+}
 
 // ---- GEMMs
 
@@ -88,9 +60,9 @@ void forEachPanel(const RowGroup& group, Function f) {
 }
 
 /// The operands that a program names, by slot.
-StripOperandOf stripOperands(std::vector<std::pair<OperandKey, DType>> operands) {
+StripOperandOf stripOperands(ProgramOperands operands) {
   return [operands = std::move(operands)](const OperandKey& key) {
-    const auto found = std::ranges::find(operands, key, &std::pair<OperandKey, DType>::first);
+    const auto found = std::ranges::find(operands, key, &ProgramOperands::value_type::first);
     return StripOperand{found->second, static_cast<int>(found - operands.begin())};
   };
 }
@@ -98,17 +70,14 @@ StripOperandOf stripOperands(std::vector<std::pair<OperandKey, DType>> operands)
 // ---- forward
 
 struct ForwardParts {
-  GroupedSize size;
-  GroupReader groups;
-  Binding x, scales, y;
-  GroupedParameters weights, biases;
+  GroupedForwardStep step;
   GroupProducts products;
-  std::optional<StripEngine> adder;  // of the bias, if the GEMM does not add it itself
+  std::optional<StripEngine> adder = std::nullopt;  // of the bias, if the GEMM does not add it itself
 };
 
 class GroupedForward final : public Kernel {
  public:
-  explicit GroupedForward(ForwardParts parts) : m(std::move(parts)) {}
+  explicit GroupedForward(ForwardParts parts) : m(std::move(parts)), m_size(m.step.groups.size) {}
 
   std::size_t workspaceBytes() const override {
     const std::size_t products = roundUp64(m.products.workspaceBytes());
@@ -116,69 +85,57 @@ class GroupedForward final : public Kernel {
   }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    const std::vector<RowGroup> groups = m.groups.read(pointers);
+    const std::vector<RowGroup> groups = readGroups(m.step.groups, pointers);
     for (std::size_t i = 0; i < groups.size(); ++i)
       if (groups[i].size > 0) runGroup(i, groups[i], pointers, workspace);
   }
 
  private:
-  std::int64_t panelRows() const { return std::min(m.size.rows, kPanelRows); }
+  std::int64_t panelRows() const { return std::min(m_size.rows, kPanelRows); }
   std::size_t sumsBytes() const {
-    return roundUp64(static_cast<std::size_t>(panelRows() * m.size.n * sizeBytes(DType::F32)));
+    return roundUp64(static_cast<std::size_t>(panelRows() * m_size.n * sizeBytes(DType::F32)));
   }
 
   void runGroup(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
     Gemm& product = m.products.of(index);
-    std::byte* const bias = m.biases.at(pointers, index);
+    std::byte* const bias = m.step.biases.at(pointers, index);
     std::byte* const sums = workspace + roundUp64(m.products.workspaceBytes());
     product.setBias(bias);
-    product.prepareB(m.weights.at(pointers, index), workspace);
+    product.prepareB(m.step.weights.at(pointers, index), workspace);
     forEachPanel(group, [&](std::int64_t first, std::int64_t rows) {
-      std::byte* const y = rowOf(m.y, pointers, first);
-      product.multiplyRows(rowOf(m.x, pointers, first), m.adder ? sums : y, rows, workspace);
+      std::byte* const y = rowOf(m.step.y, pointers, first);
+      product.multiplyRows(rowOf(m.step.x, pointers, first), m.adder ? sums : y, rows, workspace);
       if (!m.adder) return;
-      const std::array slots = {sums, bias, valueOf(m.scales, pointers, first), y};
+      const std::array slots = {sums, bias, valueOf(m.step.scales, pointers, first), y};
       m.adder->run(slots, rows, sums + sumsBytes());
     });
   }
 
   ForwardParts m;
+  GroupedSize m_size;
 };
 
 /// The addition that the GEMM cannot do itself: the sums are then float32, so that y is rounded once.
-std::optional<StripEngine> makeAdder(const CompileRequest& request, const GroupedForm& form, const ForwardParts& parts,
+std::optional<StripEngine> makeAdder(const CompileRequest& request, const GroupedForwardStep& step,
                                      GemmProblem& problem) {
-  if (!form.hasBias()) return std::nullopt;
-  const DType bias = parts.biases.dtype();
-  if (!form.isBiasScaled && !request.decoded && canAdd(problem, bias)) {
-    problem.biasType = bias;
+  if (!step.form.hasBias()) return std::nullopt;
+  if (!step.form.isBiasScaled && request.decoded.empty() && canAdd(problem, step.biases.dtype())) {
+    problem.biasType = step.biases.dtype();
     return std::nullopt;
   }
-  const DType y = std::exchange(problem.cType, DType::F32);
-  return StripEngine(biasProgram(form.isBiasScaled), problem.n, request.settings.threads,
-                     stripOperands({{kSums, DType::F32}, {kBias, bias}, {kScales, parts.scales.spec.dtype}, {kY, y}}));
+  problem.cType = DType::F32;
+  return StripEngine(biasProgram(step.form.isBiasScaled), problem.n, request.settings.threads,
+                     stripOperands(step.biasOperands()));
 }
 
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
-  const Result<Binding> x = requireOperand(request, kX);
-  if (!x) return x.error();
-  const Result<Binding> y = requireOperand(request, kY);
-  if (!y) return y.error();
-  const GroupedSize size = groupedSize(request, x->spec);
-  Result<GroupReader> groups = GroupReader::make(request, size);
-  if (!groups) return groups.error();
-  const GroupedForm form = formOf(request);
-  ForwardParts parts{.size = size,
-                     .groups = std::move(*groups),
-                     .x = *x,
-                     .scales = findOperand(request, kScales),
-                     .y = *y,
-                     .weights = {request, OperandKind::Parameter, form.weights},
-                     .biases = {request, OperandKind::Parameter, form.biases}};
-  GemmProblem problem = forwardProblem(request, ofAllRows(size), *x, parts.weights.any(), y->spec.dtype);
-  parts.adder = makeAdder(request, form, parts, problem);
-  parts.products = GroupProducts(problem, size.numGroups);
-  return std::unique_ptr<Kernel>(std::make_unique<GroupedForward>(std::move(parts)));
+  Result<GroupedForwardStep> step = readGroupedForward(request);
+  if (!step) return step.error();
+  const GroupedSize size = step->groups.size;
+  GemmProblem problem = forwardProblem(request, ofAllRows(size), step->x, step->weights.any(), step->y.spec.dtype);
+  std::optional<StripEngine> adder = makeAdder(request, *step, problem);
+  return std::unique_ptr<Kernel>(std::make_unique<GroupedForward>(
+      ForwardParts{std::move(*step), GroupProducts(problem, size.numGroups), std::move(adder)}));
 }
 
 // ---- backward
@@ -186,12 +143,11 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
 /// dx = dy W
 class InputGrad {
  public:
-  InputGrad(const CompileRequest& request, const GroupedSize& size, const Binding& gradY)
-      : m_gradX(findOperand(request, kGradX)),
-        m_gradY(gradY),
-        m_weights(request, OperandKind::Parameter, formOf(request).weights) {
+  InputGrad(const CompileRequest& request, const GroupedBackwardStep& step)
+      : m_gradX(step.gradX), m_gradY(step.gradYForInput), m_weights(step.weights) {
     if (!m_gradX) return;
-    m_products = GroupProducts(inputGradProblem(request, ofAllRows(size), gradY, m_weights.any(), m_gradX.spec.dtype),
+    const GroupedSize& size = step.groups.size;
+    m_products = GroupProducts(inputGradProblem(request, ofAllRows(size), m_gradY, m_weights.any(), m_gradX.spec.dtype),
                                size.numGroups);
   }
 
@@ -208,20 +164,18 @@ class InputGrad {
 
  private:
   Binding m_gradX, m_gradY;
-  GroupedParameters m_weights;
+  GroupedOperand m_weights;
   GroupProducts m_products;
 };
 
 /// dW = dy^T x, summed over the rows of a group
 class WeightGrads {
  public:
-  WeightGrads(const CompileRequest& request, const GroupedSize& size, const Binding& gradY)
-      : m_gradients(request, OperandKind::GradParameter, formOf(request).weights),
-        m_x(findOperand(request, kX)),
-        m_gradY(gradY) {
+  WeightGrads(const CompileRequest& request, const GroupedBackwardStep& step)
+      : m_gradients(step.gradWeights), m_x(step.x), m_gradY(step.gradYForWeights) {
     if (!m_gradients.isPresent()) return;
-    m_problem = weightGradProblem(request, ofAllRows(size), gradY, m_x, m_gradients.any());
-    m_workspaceBytes = productOf(size.rows).workspaceBytes();  // fewer rows never need more
+    m_problem = weightGradProblem(request, ofAllRows(step.groups.size), m_gradY, m_x, m_gradients.any());
+    m_workspaceBytes = productOf(step.groups.size.rows).workspaceBytes();  // fewer rows never need more
   }
 
   std::size_t workspaceBytes() const { return m_workspaceBytes; }
@@ -243,7 +197,7 @@ class WeightGrads {
     return m_products.emplace(rows, problem).first->second;
   }
 
-  GroupedParameters m_gradients;
+  GroupedOperand m_gradients;
   Binding m_x, m_gradY;
   GemmProblem m_problem;
   std::map<std::int64_t, Gemm> m_products;  // by number of rows
@@ -253,38 +207,28 @@ class WeightGrads {
 /// The gradients of the biases and of their scales, in one pass over dy.
 class BiasGrads {
  public:
-  BiasGrads(const CompileRequest& request, const GroupedSize& size, const Binding& gradY)
-      : m_gradients(request, OperandKind::GradParameter, formOf(request).biases),
-        m_biases(request, OperandKind::Parameter, formOf(request).biases),
-        m_scales(findOperand(request, kScales)),
-        m_gradScales(findOperand(request, kGradScales)),
-        m_gradY(gradY),
-        m_unwantedBytes(roundUp64(static_cast<std::size_t>(size.n * sizeBytes(m_gradients.dtype())))) {
-    if (!m_gradients.isPresent() && !m_gradScales) return;
-    m_engine.emplace(biasGradProgram(formOf(request).isBiasScaled, m_gradients.isPresent(), bool(m_gradScales)), size.n,
-                     request.settings.threads,
-                     stripOperands({{kGradY, gradY.spec.dtype},
-                                    {kScales, m_scales.spec.dtype},
-                                    {kBias, m_biases.dtype()},
-                                    {kGradBias, m_gradients.dtype()},
-                                    {kGradScales, m_gradScales.spec.dtype}}));
-    m_workspaceBytes = m_unwantedBytes + m_engine->workspaceBytes(size.rows);
+  BiasGrads(const CompileRequest& request, const GroupedBackwardStep& step)
+      : m_step(step),
+        m_unwantedBytes(roundUp64(static_cast<std::size_t>(step.groups.size.n * sizeBytes(step.gradBiases.dtype())))) {
+    if (!step.hasBiasGrads()) return;
+    m_engine.emplace(step.biasGradProgram(), step.groups.size.n, request.settings.threads,
+                     stripOperands(step.biasGradOperands()));
+    m_workspaceBytes = m_unwantedBytes + m_engine->workspaceBytes(step.groups.size.rows);
   }
 
   std::size_t workspaceBytes() const { return m_workspaceBytes; }
 
   void run(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
     if (!m_engine) return;
-    std::byte* const gradient = m_gradients.at(pointers, index);
-    const std::array slots = {rowOf(m_gradY, pointers, group.first), valueOf(m_scales, pointers, group.first),
-                              m_biases.at(pointers, index), gradient ? gradient : workspace,
-                              valueOf(m_gradScales, pointers, group.first)};
+    std::byte* const gradient = m_step.gradBiases.at(pointers, index);
+    const std::array slots = {rowOf(m_step.gradY, pointers, group.first), valueOf(m_step.scales, pointers, group.first),
+                              m_step.biases.at(pointers, index), gradient ? gradient : workspace,
+                              valueOf(m_step.gradScales, pointers, group.first)};
     m_engine->run(slots, group.size, workspace + m_unwantedBytes);
   }
 
  private:
-  GroupedParameters m_gradients, m_biases;
-  Binding m_scales, m_gradScales, m_gradY;
+  GroupedBackwardStep m_step;
   std::size_t m_unwantedBytes;  // at the start of the workspace: the gradient of a bias that is not requested
   std::optional<StripEngine> m_engine;
   std::size_t m_workspaceBytes = 0;
@@ -292,18 +236,15 @@ class BiasGrads {
 
 class GroupedBackward final : public Kernel {
  public:
-  GroupedBackward(GroupReader groups, InputGrad inputGrad, WeightGrads weightGrads, BiasGrads biasGrads)
-      : m_groups(std::move(groups)),
-        m_inputGrad(std::move(inputGrad)),
-        m_weightGrads(std::move(weightGrads)),
-        m_biasGrads(std::move(biasGrads)) {}
+  GroupedBackward(const CompileRequest& request, const GroupedBackwardStep& step)
+      : m_groups(step.groups), m_inputGrad(request, step), m_weightGrads(request, step), m_biasGrads(request, step) {}
 
   std::size_t workspaceBytes() const override {
     return std::max({m_inputGrad.workspaceBytes(), m_weightGrads.workspaceBytes(), m_biasGrads.workspaceBytes()});
   }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    const std::vector<RowGroup> groups = m_groups.read(pointers);
+    const std::vector<RowGroup> groups = readGroups(m_groups, pointers);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       m_inputGrad.run(i, groups[i], pointers, workspace);
       m_weightGrads.run(i, groups[i], pointers, workspace);
@@ -312,23 +253,16 @@ class GroupedBackward final : public Kernel {
   }
 
  private:
-  GroupReader m_groups;
+  GroupSizes m_groups;
   InputGrad m_inputGrad;
   WeightGrads m_weightGrads;
   BiasGrads m_biasGrads;
 };
 
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
-  const Result<Binding> gradY = requireOperand(request, kGradY);
-  if (!gradY) return gradY.error();
-  const GroupedSize size = groupedSize(request, gradY->spec);
-  Result<GroupReader> groups = GroupReader::make(request, size);
-  if (!groups) return groups.error();
-  const auto gradientFor = [&](Direction product) { return findOperand(request, kGradY, product); };
-  return std::unique_ptr<Kernel>(
-      std::make_unique<GroupedBackward>(std::move(*groups), InputGrad(request, size, gradientFor(Direction::Rowwise)),
-                                        WeightGrads(request, size, gradientFor(Direction::Columnwise)),
-                                        BiasGrads(request, size, Binding{findPlainOperand(request, kGradY)})));
+  const Result<GroupedBackwardStep> step = readGroupedBackward(request);
+  if (!step) return step.error();
+  return std::unique_ptr<Kernel>(std::make_unique<GroupedBackward>(request, *step));
 }
 
 }  // namespace
@@ -339,11 +273,7 @@ KernelDef grouped_linear() {
   return {
       .name = "GroupedLinear",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
-      .compile =
-          [](const CompileRequest& request) {
-            return request.step.phase == Phase::Forward ? compileForward(request) : compileBackward(request);
-          },
+      .compile = byPhase(compileForward, compileBackward),
   };
 }
 

@@ -8,28 +8,22 @@ namespace {
 
 class LinearForward final : public Kernel {
  public:
-  LinearForward(Gemm gemm, Binding x, Binding weight, Binding y)
-      : m_gemm(std::move(gemm)), m_x(std::move(x)), m_weight(std::move(weight)), m_y(std::move(y)) {}
+  LinearForward(Gemm gemm, LinearForwardStep step) : m_gemm(std::move(gemm)), m_step(std::move(step)) {}
   std::size_t workspaceBytes() const override { return m_gemm.workspaceBytes(); }
   void run(Pointers operands, std::byte* workspace) override {
-    m_gemm.multiply(m_x.at(operands), m_weight.at(operands), m_y.at(operands), workspace);
+    m_gemm.multiply(m_step.x.at(operands), m_step.weight.at(operands), m_step.y.at(operands), workspace);
   }
 
  private:
   Gemm m_gemm;
-  Binding m_x, m_weight, m_y;
+  LinearForwardStep m_step;
 };
 
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
-  const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
-  if (!x) return x.error();
-  const Result<Binding> weight = requireOperand(request, {0, OperandKind::Parameter, 0});
-  if (!weight) return weight.error();
-  const Result<Binding> y = requireOperand(request, {0, OperandKind::Output, 0});
-  if (!y) return y.error();
-  const LinearSize size = linearSize(request.member(0), x->spec);
-  Gemm gemm(forwardProblem(request, size, *x, *weight, y->spec.dtype));
-  return std::unique_ptr<Kernel>(std::make_unique<LinearForward>(std::move(gemm), *x, *weight, *y));
+  Result<LinearForwardStep> step = readLinearForward(request);
+  if (!step) return step.error();
+  Gemm gemm(forwardProblem(request, step->size, step->x, step->weight, step->y.spec.dtype));
+  return std::unique_ptr<Kernel>(std::make_unique<LinearForward>(std::move(gemm), std::move(*step)));
 }
 
 }  // namespace
@@ -40,7 +34,6 @@ KernelDef linear() {
   return {
       .name = "BasicLinear",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile =
           [](const CompileRequest& request) {
             return request.step.phase == Phase::Forward ? compileForward(request) : compileLinearBackward(request);

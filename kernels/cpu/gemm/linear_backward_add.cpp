@@ -20,25 +20,22 @@ constexpr OperandKey kGradInput{.member = kBranch, .kind = OperandKind::GradInpu
 
 class LinearBackwardAdd final : public Kernel {
  public:
-  LinearBackwardAdd(std::optional<PanelGemm> inputGrad, WeightGrad weightGrad, Binding gradOutput, Binding weight)
-      : m_inputGrad(std::move(inputGrad)),
-        m_weightGrad(std::move(weightGrad)),
-        m_gradOutput(std::move(gradOutput)),
-        m_weight(std::move(weight)) {}
+  LinearBackwardAdd(std::optional<PanelGemm> inputGrad, WeightGrad weightGrad, LinearGradStep step)
+      : m_inputGrad(std::move(inputGrad)), m_weightGrad(std::move(weightGrad)), m_step(std::move(step)) {}
 
   std::size_t workspaceBytes() const override {
     return std::max(m_inputGrad ? m_inputGrad->workspaceBytes() : 0, m_weightGrad.workspaceBytes());
   }
 
   void run(Pointers operands, std::byte* workspace) override {
-    if (m_inputGrad) m_inputGrad->run(m_gradOutput.at(operands), m_weight.at(operands), operands, workspace);
+    if (m_inputGrad) m_inputGrad->run(m_step.gradOutput.at(operands), m_step.factor.at(operands), operands, workspace);
     m_weightGrad.run(operands, workspace);
   }
 
  private:
   std::optional<PanelGemm> m_inputGrad;
   WeightGrad m_weightGrad;
-  Binding m_gradOutput, m_weight;
+  LinearGradStep m_step;  // of the input's gradient
 };
 
 /// sums + extra gradient, or the sums alone.
@@ -54,24 +51,21 @@ ElementwiseProgram addProgram(bool hasExtra) {
 }
 
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
-  Result<WeightGrad> weightGrad = WeightGrad::make(request, kLinear);
+  const LinearGradMembers members{.linear = kLinear, .gradOutput = kLinear, .gradInput = kBranch};
+  Result<WeightGrad> weightGrad = WeightGrad::make(request, members);
   if (!weightGrad) return weightGrad.error();
-  const Result<Binding> gradOutput = requireOperand(request, {kLinear, OperandKind::GradOutput, 0}, Direction::Rowwise);
-  if (!gradOutput) return gradOutput.error();
-  const Binding gradInput = findOperand(request, kGradInput);
-  if (!gradInput)
-    return std::unique_ptr<Kernel>(
-        std::make_unique<LinearBackwardAdd>(std::nullopt, std::move(*weightGrad), *gradOutput, Binding{}));
-  const Result<Binding> weight = requireOperand(request, {kLinear, OperandKind::Parameter, 0});
-  if (!weight) return weight.error();
-  const LinearSize size = linearSize(request.member(kLinear), gradInput.spec);
-  const ElementwiseProgram program = addProgram(static_cast<bool>(findOperand(request, kExtraGradient)));
-  Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums});
-  if (!operands) return operands.error();
-  PanelGemm gemm(inputGradProblem(request, size, *gradOutput, *weight, gradInput.spec.dtype), kSums, program,
-                 std::move(*operands), request.settings.threads);
+  const Result<LinearGradStep> step = readInputGrad(request, members);
+  if (!step) return step.error();
+  std::optional<PanelGemm> inputGrad;
+  if (step->result) {
+    const ElementwiseProgram program = addProgram(static_cast<bool>(findOperand(request, kExtraGradient)));
+    Result<std::vector<PanelOperand>> operands = panelOperands(request, program, {kSums});
+    if (!operands) return operands.error();
+    inputGrad.emplace(inputGradProblem(request, step->size, step->gradOutput, step->factor, step->result.spec.dtype),
+                      kSums, program, std::move(*operands), request.settings.threads);
+  }
   return std::unique_ptr<Kernel>(
-      std::make_unique<LinearBackwardAdd>(std::move(gemm), std::move(*weightGrad), *gradOutput, *weight));
+      std::make_unique<LinearBackwardAdd>(std::move(inputGrad), std::move(*weightGrad), *step));
 }
 
 }  // namespace
@@ -82,7 +76,6 @@ KernelDef linear_backward_add() {
   return {
       .name = "linear_backward_add",
       .phases = {Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compile,
   };
 }

@@ -116,7 +116,7 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   if (!gradOutput) return gradOutput.error();
   const Result<Binding> gradBias = requireOperand(request, kGradBias);
   if (!gradBias) return gradBias.error();
-  Result<WeightGrad> weightGrad = WeightGrad::make(request, kLinear, kBias);
+  Result<WeightGrad> weightGrad = WeightGrad::make(request, {.linear = kLinear, .gradOutput = kBias});
   if (!weightGrad) return weightGrad.error();
   const Binding gradInput = findOperand(request, kGradInput);
   const Binding weight = findOperand(request, {kLinear, OperandKind::Parameter, 0});
@@ -141,7 +141,6 @@ KernelDef linear_backward_bias() {
   return {
       .name = "linear_backward_bias",
       .phases = {Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compile,
   };
 }

@@ -19,7 +19,6 @@ KernelDef linear_backward_scale() {
   return {
       .name = "linear_backward_scale",
       .phases = {Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compile,
   };
 }

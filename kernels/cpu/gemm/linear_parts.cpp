@@ -7,11 +7,6 @@
 
 namespace fuseline::cpu {
 
-LinearSize linearSize(const Node& node, const TensorSpec& x) {
-  const Shape& weight = node.parameters.front().shape;
-  return {.m = x.rows(), .n = weight[0], .k = weight[1]};
-}
-
 bool canAdd(const GemmProblem& problem, DType bias) {
   const bool isNative = problem.cType == DType::F32 || (problem.cType == DType::BF16 && problem.isBf16Native);
   const bool isScaled = problem.aFactor || problem.bFactor;
@@ -77,19 +72,13 @@ GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& s
           .isBf16Native = request.settings.isBf16GemmNative};
 }
 
-Result<WeightGrad> WeightGrad::make(const CompileRequest& request, int member, int gradientOf, float alpha) {
+Result<WeightGrad> WeightGrad::make(const CompileRequest& request, const LinearGradMembers& members, float alpha) {
+  const Result<LinearGradStep> step = readWeightGrad(request, members);
+  if (!step) return step.error();
   WeightGrad grad;
-  grad.m_gradient = findOperand(request, {member, OperandKind::GradParameter, 0});
-  if (!grad.m_gradient) return grad;
-  const Result<Binding> gradOutput =
-      requireOperand(request, {gradientOf, OperandKind::GradOutput, 0}, Direction::Columnwise);
-  if (!gradOutput) return gradOutput.error();
-  const Result<Binding> input = requireOperand(request, {member, OperandKind::Input, 0});
-  if (!input) return input.error();
-  grad.m_gradOutput = *gradOutput;
-  grad.m_input = *input;
-  const LinearSize size = linearSize(request.member(static_cast<std::size_t>(member)), input->spec);
-  GemmProblem problem = weightGradProblem(request, size, *gradOutput, *input, grad.m_gradient);
+  grad.m_step = *step;
+  if (!step->result) return grad;
+  GemmProblem problem = weightGradProblem(request, step->size, step->gradOutput, step->factor, step->result);
   problem.alpha = alpha;
   grad.m_gemm = std::make_shared<Gemm>(problem);
   return grad;
@@ -97,20 +86,15 @@ Result<WeightGrad> WeightGrad::make(const CompileRequest& request, int member, i
 
 void WeightGrad::run(Pointers pointers, std::byte* workspace) {
   if (!m_gemm) return;
-  m_gemm->multiply(m_gradOutput.at(pointers), m_input.at(pointers), m_gradient.at(pointers), workspace);
+  m_gemm->multiply(m_step.gradOutput.at(pointers), m_step.factor.at(pointers), m_step.result.at(pointers), workspace);
 }
 
 namespace {
 
 class LinearBackward final : public Kernel {
  public:
-  LinearBackward(std::optional<Gemm> inputGrad, WeightGrad weightGrad, Binding gradOutput, Binding weight,
-                 Binding gradInput)
-      : m_inputGrad(std::move(inputGrad)),
-        m_weightGrad(std::move(weightGrad)),
-        m_gradOutput(std::move(gradOutput)),
-        m_weight(std::move(weight)),
-        m_gradInput(std::move(gradInput)) {}
+  LinearBackward(std::optional<Gemm> inputGrad, WeightGrad weightGrad, LinearGradStep step)
+      : m_inputGrad(std::move(inputGrad)), m_weightGrad(std::move(weightGrad)), m_step(std::move(step)) {}
 
   std::size_t workspaceBytes() const override {
     return std::max(m_inputGrad ? m_inputGrad->workspaceBytes() : 0, m_weightGrad.workspaceBytes());
@@ -118,35 +102,33 @@ class LinearBackward final : public Kernel {
 
   void run(Pointers operands, std::byte* workspace) override {
     if (m_inputGrad)
-      m_inputGrad->multiply(m_gradOutput.at(operands), m_weight.at(operands), m_gradInput.at(operands), workspace);
+      m_inputGrad->multiply(m_step.gradOutput.at(operands), m_step.factor.at(operands), m_step.result.at(operands),
+                            workspace);
     m_weightGrad.run(operands, workspace);
   }
 
  private:
   std::optional<Gemm> m_inputGrad;
   WeightGrad m_weightGrad;
-  Binding m_gradOutput, m_weight, m_gradInput;
+  LinearGradStep m_step;  // of the input's gradient
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request, float alpha) {
-  const int last = static_cast<int>(request.step.nodes.size()) - 1;
-  Result<WeightGrad> weightGrad = WeightGrad::make(request, 0, last, alpha);
+  const LinearGradMembers members{.gradOutput = static_cast<int>(request.step.nodes.size()) - 1};
+  Result<WeightGrad> weightGrad = WeightGrad::make(request, members, alpha);
   if (!weightGrad) return weightGrad.error();
-  const Binding gradInput = findOperand(request, {0, OperandKind::GradInput, 0});
-  if (!gradInput)
-    return std::unique_ptr<Kernel>(
-        std::make_unique<LinearBackward>(std::nullopt, std::move(*weightGrad), Binding{}, Binding{}, Binding{}));
-  const Result<Binding> gradOutput = requireOperand(request, {last, OperandKind::GradOutput, 0}, Direction::Rowwise);
-  if (!gradOutput) return gradOutput.error();
-  const Result<Binding> weight = requireOperand(request, {0, OperandKind::Parameter, 0});
-  if (!weight) return weight.error();
-  const LinearSize size = linearSize(request.member(0), gradInput.spec);
-  GemmProblem problem = inputGradProblem(request, size, *gradOutput, *weight, gradInput.spec.dtype);
-  problem.alpha = alpha;
-  return std::unique_ptr<Kernel>(
-      std::make_unique<LinearBackward>(Gemm(problem), std::move(*weightGrad), *gradOutput, *weight, gradInput));
+  const Result<LinearGradStep> step = readInputGrad(request, members);
+  if (!step) return step.error();
+  std::optional<Gemm> inputGrad;
+  if (step->result) {
+    GemmProblem problem =
+        inputGradProblem(request, step->size, step->gradOutput, step->factor, step->result.spec.dtype);
+    problem.alpha = alpha;
+    inputGrad.emplace(problem);
+  }
+  return std::unique_ptr<Kernel>(std::make_unique<LinearBackward>(std::move(inputGrad), std::move(*weightGrad), *step));
 }
 
 }  // namespace fuseline::cpu

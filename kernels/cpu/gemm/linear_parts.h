@@ -2,20 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/common/linear_step.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/kernel_def.h"
-#include "kernels/cpu/step_operand.h"
 
 namespace fuseline::cpu {
-
-/// x: [M, K], weight: [N, K], y: [M, N].
-struct LinearSize {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-};
-
-LinearSize linearSize(const Node& node, const TensorSpec& x);
 
 /// Can the GEMM add a bias of this dtype itself?
 bool canAdd(const GemmProblem& problem, DType bias);
@@ -46,19 +37,15 @@ GemmProblem weightGradProblem(const CompileRequest& request, const LinearSize& s
 /// dW = dy^T x of one member, if it is requested.
 class WeightGrad {
  public:
-  /// Absent when the step has no gradient for the parameter. dW = alpha dy^T x, with dy the gradient of member
-  /// `gradOutput`'s output.
-  static Result<WeightGrad> make(const CompileRequest& request, int member, int gradOutput, float alpha = 1.0F);
-  static Result<WeightGrad> make(const CompileRequest& request, int member) { return make(request, member, member); }
+  /// Absent when the step has no gradient for the parameter. dW = alpha dy^T x.
+  static Result<WeightGrad> make(const CompileRequest& request, const LinearGradMembers& members, float alpha = 1.0F);
 
-  explicit operator bool() const { return static_cast<bool>(m_gradient); }
+  explicit operator bool() const { return static_cast<bool>(m_step.result); }
   std::size_t workspaceBytes() const { return m_gemm ? m_gemm->workspaceBytes() : 0; }
   void run(Pointers pointers, std::byte* workspace);
 
  private:
-  Binding m_gradOutput;
-  Binding m_input;
-  Binding m_gradient;
+  LinearGradStep m_step;
   std::shared_ptr<Gemm> m_gemm;
 };
 

@@ -6,9 +6,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/runtime/step_operand.h"
 #include "kernels/cpu/elementwise/strip_engine.h"
 #include "kernels/cpu/gemm/gemm.h"
-#include "kernels/cpu/step_operand.h"
 
 #include <functional>
 #include <optional>

@@ -5,6 +5,7 @@
 // sums), from which one elementwise pass computes SwiGLU's input gradient and, for the weight gradient, its output
 // again. Only SwiGLU's input is kept between the two.
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/swiglu_linear_step.h"
 #include "kernels/cpu/elementwise/strip_step.h"
 #include "kernels/cpu/gemm/linear_parts.h"
 #include "kernels/cpu/gemm/panel_gemm.h"
@@ -16,14 +17,8 @@ namespace fuseline::cpu::kernels {
 
 namespace {
 
-constexpr int kActivation = 0;
-constexpr int kLinear = 1;
-constexpr int kAdd = 2;
-constexpr OperandKey kInput{kActivation, OperandKind::Input, 0};
-constexpr OperandKey kGradInput{kActivation, OperandKind::GradInput, 0};
-constexpr OperandKey kActivated{kActivation, OperandKind::Output, 0};
-constexpr OperandKey kActivatedGradient{kActivation, OperandKind::GradOutput, 0};
-constexpr OperandKey kWeight{kLinear, OperandKind::Parameter, 0};
+using namespace swiglu_linear;
+
 constexpr OperandKey kLinearOutput{kLinear, OperandKind::Output, 0};
 constexpr OperandKey kSums{.member = -1, .kind = OperandKind::Output, .slot = 0};
 
@@ -32,18 +27,6 @@ std::size_t roundUp64(std::int64_t bytes) { return static_cast<std::size_t>((byt
 void renameLoads(ElementwiseProgram& program, const OperandKey& from, const OperandKey& to) {
   for (Instruction& instruction : program.code)
     if (instruction.opcode == Opcode::Load && instruction.place.operand == from) instruction.place.operand = to;
-}
-
-/// SwiGLU's output, [..., H].
-const TensorSpec& activatedSpec(const CompileRequest& request) {
-  return request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
-}
-
-ElementwiseProgram activationProgram(const CompileRequest& request) {
-  ElementwiseComposer composer;
-  const Node& node = request.member(kActivation);
-  composer.append(kActivation, node.operation->elementwise, node.attributes, false, 1);
-  return composer.finish();
 }
 
 /// The program after the GEMM: the addition, or a plain store.
@@ -66,9 +49,10 @@ class Activation {
   Activation(const CompileRequest& request, Binding x)
       : m_x(std::move(x)),
         m_output(activatedSpec(request)),
-        m_engine(activationProgram(request), m_output.cols(), request.settings.threads, [this](const OperandKey& key) {
-          return key == kInput ? StripOperand{m_x.spec.dtype, 0} : StripOperand{m_output.dtype, 1};
-        }) {}
+        m_engine(activationProgram(request, {.hasOutput = true}), m_output.cols(), request.settings.threads,
+                 [this](const OperandKey& key) {
+                   return key == kInput ? StripOperand{m_x.spec.dtype, 0} : StripOperand{m_output.dtype, 1};
+                 }) {}
 
   std::size_t workspaceBytes(std::int64_t rows) const { return m_engine.workspaceBytes(rows); }
   std::size_t outputBytes(std::int64_t rows) const {
@@ -133,12 +117,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
 
 /// The backward of SwiGLU from the GEMM's sums, and its forward again. Results that are not requested are left out.
 ElementwiseProgram gradientProgram(const CompileRequest& request, bool wantsActivated) {
-  ElementwiseComposer composer;
-  if (!wantsActivated) composer.setInternal(kActivated);
-  const Node& node = request.member(kActivation);
-  composer.append(kActivation, node.operation->elementwise, node.attributes, false, 1);
-  composer.append(kActivation, node.operation->elementwise, node.attributes, true, 1);
-  ElementwiseProgram program = composer.finish();
+  ElementwiseProgram program = activationProgram(request, {.hasOutput = wantsActivated, .hasGradient = true});
   renameLoads(program, kActivatedGradient, kSums);
   return program;
 }
@@ -209,13 +188,12 @@ Result<std::optional<PanelGemm>> makeInputGrad(const CompileRequest& request, co
 }
 
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
-  const int last = static_cast<int>(request.step.nodes.size()) - 1;
-  const OperandKey gradOutputKey{last, OperandKind::GradOutput, 0};
+  const OperandKey gradOutputKey{lastMember(request), OperandKind::GradOutput, 0};
   const Result<Binding> gradOutput = requireOperand(request, gradOutputKey);
   if (!gradOutput) return gradOutput.error();
   const Result<Binding> x = requireOperand(request, kInput);
   if (!x) return x.error();
-  const Binding gradWeight = findOperand(request, {kLinear, OperandKind::GradParameter, 0});
+  const Binding gradWeight = findOperand(request, kGradWeight);
   const TensorSpec& activated = activatedSpec(request);
   const LinearSize size = linearSize(request.member(kLinear), activated);
 
@@ -252,10 +230,7 @@ KernelDef swiglu_linear() {
       .name = "swiglu_linear",
       .phases = {Phase::Forward, Phase::Backward},
       .supports = [](const KernelQuery& query) { return areElementwise(query.graph, query.members.first(1)); },
-      .compile =
-          [](const CompileRequest& request) {
-            return request.step.phase == Phase::Forward ? compileForward(request) : compileBackward(request);
-          },
+      .compile = byPhase(compileForward, compileBackward),
   };
 }
 

@@ -6,33 +6,11 @@ namespace fuseline::cpu::kernels {
 
 KernelDef split();
 
-namespace {
-
-std::vector<TensorSpec> outputsOf(const CompileRequest& request) {
-  std::vector<TensorSpec> specs;
-  for (const ValueId output : request.member(0).outputs) specs.push_back(request.graph.value(output).spec);
-  return specs;
-}
-
-Result<std::unique_ptr<Kernel>> compileSplit(const CompileRequest& request) {
-  const bool isForward = request.step.phase == Phase::Forward;
-  const Result<Binding> whole =
-      requireOperand(request, {0, isForward ? OperandKind::Input : OperandKind::GradInput, 0});
-  if (!whole) return whole.error();
-  const OperandKind kind = isForward ? OperandKind::Output : OperandKind::GradOutput;
-  return makeColumnCopy(*whole, columnPieces(request, kind, outputsOf(request)),
-                        isForward ? ColumnCopyDirection::ToPieces : ColumnCopyDirection::FromPieces,
-                        request.settings.threads);
-}
-
-}  // namespace
-
 KernelDef split() {
   return {
       .name = "Split",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
-      .compile = compileSplit,
+      .compile = [](const CompileRequest& request) { return makeColumnCopy(request, readSplit(request)); },
   };
 }
 

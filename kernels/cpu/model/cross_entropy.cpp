@@ -4,7 +4,7 @@
 #include "core/tensor/tensor.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/model/cross_entropy_functions.h"
-#include "kernels/cpu/step_operand.h"
+#include "core/runtime/step_operand.h"
 
 #include <algorithm>
 #include <cmath>
@@ -175,7 +175,6 @@ KernelDef cross_entropy() {
   return {
       .name = "CrossEntropy",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compileLoss,
   };
 }

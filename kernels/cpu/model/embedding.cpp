@@ -5,7 +5,7 @@
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/norm/norm_functions.h"
-#include "kernels/cpu/step_operand.h"
+#include "core/runtime/step_operand.h"
 
 #include <algorithm>
 #include <cstring>
@@ -182,7 +182,6 @@ KernelDef embedding() {
   return {
       .name = "Embedding",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile =
           [](const CompileRequest& request) {
             const EmbeddingForm form = embeddingForm(request.member(0).attributes);

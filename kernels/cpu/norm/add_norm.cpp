@@ -11,7 +11,6 @@ KernelDef add_norm() {
   return {
       .name = "add_norm",
       .phases = {Phase::Forward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = makeAddNormForward,
       .writesCopies = true,
   };

@@ -3,13 +3,12 @@
 #pragma once
 
 #include "core/tensor/dtype.h"
+#include "kernels/common/norm_kind.h"
 
 #include <cstddef>
 #include <cstdint>
 
 namespace fuseline::cpu {
-
-enum class NormKind { Rms, Layer, L2 };
 
 /// y = gamma * (x - mean) * rstd + beta per row; RMSNorm has no mean and no beta, L2Normalization no gamma either, and
 /// sums where the others take means.

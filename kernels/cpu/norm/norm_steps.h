@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/runtime/norm_operands.h"
+#include "kernels/common/norm_step.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/norm/norm.h"
 

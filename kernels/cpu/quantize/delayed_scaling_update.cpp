@@ -11,7 +11,6 @@ KernelDef delayed_scaling_update() {
   return {
       .name = "delayed_scaling_update",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = [](const CompileRequest& request) -> Result<std::unique_ptr<Kernel>> {
         return makeScaleUpdate(request.plan, request.step);
       },

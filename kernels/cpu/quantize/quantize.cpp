@@ -1,8 +1,8 @@
 // Kernel "quantize": the quantized tensors that GEMMs read, or that a Quantize passes on.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/quantize_steps.h"
+#include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/quantize/quantized_copy.h"
-#include "kernels/cpu/step_operand.h"
 
 namespace fuseline::cpu::kernels {
 
@@ -56,7 +56,6 @@ KernelDef quantize() {
   return {
       .name = "quantize",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = [](const CompileRequest& request) -> Result<std::unique_ptr<Kernel>> {
         return std::unique_ptr<Kernel>(std::make_unique<Quantize>(request));
       },

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/quantize/row_copies.h"
 
+#include "kernels/common/norm_step.h"
 #include "kernels/cpu/elementwise/strip_functions.h"
 
 #include <algorithm>
@@ -23,16 +24,6 @@ std::int64_t blockRowsOf(const TensorQuantizers& quantizers, const TensorSpec& s
   constexpr std::int64_t kNearBytes = 32 * 1024;
   if (quantizers.any()) return CopyRows::blockRows(quantizers);
   return std::max<std::int64_t>(kNearBytes / std::max<std::int64_t>(spec.cols() * sizeBytes(spec.dtype), 1), 1);
-}
-
-/// A norm over several axes, whose rows differ from those of the tensor; nullptr: there is none.
-const Node* normOfSeveralAxes(const KernelQuery& query) {
-  for (const NodeId id : query.members) {
-    const Node& node = query.graph.node(id);
-    const bool isNorm = node.operation->category == "Normalization" && !node.parameters.empty();
-    if (isNorm && node.parameters.front().numElements() != query.copies->spec.cols()) return &node;
-  }
-  return nullptr;
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 namespace fuseline::cuda {
 
@@ -47,53 +46,12 @@ MaskedProduct maskedProduct(const AttentionProblem& problem, const ScoreRules& r
           .resultTokenStride = result.tokenStride};
 }
 
-namespace {
-
-HeadBinding findColumns(const CompileRequest& request, const AttentionProblem& problem, const OperandKey& key,
-                        std::int64_t firstElement) {
-  return {.whole = findOperand(request, key), .firstByte = firstElement * sizeBytes(problem.dtype)};
-}
-
-Binding findOther(const CompileRequest& request, const AttentionProblem& problem, int slot) {
-  return slot < 0 ? Binding() : findOperand(request, {problem.places.attention, OperandKind::Input, slot});
-}
-
-}  // namespace
-
-HeadBinding findHeads(const CompileRequest& request, const AttentionProblem& problem, std::size_t slot) {
-  const AttentionPlaces::Heads& heads = problem.places.heads[slot];
-  return findColumns(request, problem, heads.input, heads.firstElement);
-}
-
-HeadBinding findHeadGradient(const CompileRequest& request, const AttentionProblem& problem, std::size_t slot) {
-  const AttentionPlaces::Heads& heads = problem.places.heads[slot];
-  return findColumns(request, problem, heads.gradient, heads.firstElement);
-}
-
-Result<AttentionProblem> attentionProblem(const CompileRequest& request, int attention) {
-  const auto member = static_cast<std::size_t>(attention);
-  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes[member]);
-  const auto shapeAt = [&](int slot) { return slot < 0 ? Shape() : inputs[static_cast<std::size_t>(slot)].shape; };
-  AttentionProblem problem{.form = attentionForm(request.member(member).attributes),
-                           .dtype = inputs[AttentionForm::kQuery].dtype};
-  const Shape shapes[] = {shapeAt(AttentionForm::kQuery), shapeAt(AttentionForm::kKey), shapeAt(AttentionForm::kValue)};
-  const Result<AttentionLayouts> layouts = attentionLayouts(problem.form, shapes);
-  if (!layouts) return layouts.error();
-  problem.layouts = *layouts;
-  problem.biasShape = shapeAt(problem.form.biasSlot);
-  problem.maskShape = shapeAt(problem.form.maskSlot);
-  if (problem.form.hasBias()) problem.biasDType = inputs[static_cast<std::size_t>(problem.form.biasSlot)].dtype;
-  const int sums = problem.form.cuSeqlensQSlot;
-  problem.numSequences = sums < 0 ? layouts->q.batch : numSequences(inputs[static_cast<std::size_t>(sums)]);
-  return problem;
-}
-
 AttentionRuleOperands::AttentionRuleOperands(const CompileRequest& request, const AttentionProblem& problem)
-    : m_bias(findOther(request, problem, problem.form.biasSlot)),
-      m_mask(findOther(request, problem, problem.form.maskSlot)),
-      m_sumsQ(findOther(request, problem, problem.form.cuSeqlensQSlot)),
-      m_sumsKv(findOther(request, problem, problem.form.cuSeqlensKvSlot)),
-      m_offset(findOperand(request, {problem.places.attention, OperandKind::Parameter, AttentionForm::kOffset})) {}
+    : m_bias(findAttentionOperand(request, problem, OperandKind::Input, problem.form.biasSlot)),
+      m_mask(findAttentionOperand(request, problem, OperandKind::Input, problem.form.maskSlot)),
+      m_sumsQ(findAttentionOperand(request, problem, OperandKind::Input, problem.form.cuSeqlensQSlot)),
+      m_sumsKv(findAttentionOperand(request, problem, OperandKind::Input, problem.form.cuSeqlensKvSlot)),
+      m_offset(findAttentionOperand(request, problem, OperandKind::Parameter, AttentionForm::kOffset)) {}
 
 void AttentionRuleOperands::checkOnce(const AttentionProblem& problem, Pointers pointers, const DeviceContext& device) {
   if (std::exchange(m_isChecked, true) || !m_sumsQ) return;

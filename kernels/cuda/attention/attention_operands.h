@@ -2,45 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/fusion/packed_attention.h"
+#include "kernels/common/attention_step.h"
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/kernel_def.h"
 
 #include <cstdint>
 
 namespace fuseline::cuda {
-
-/// An attention without its pointers.
-struct AttentionProblem {
-  AttentionForm form;
-  AttentionLayouts layouts;
-  DType dtype = DType::F32;  // of x, k, v, y and their gradients
-  DType biasDType = DType::F32;
-  Shape biasShape;  // empty: none
-  Shape maskShape;
-  std::int64_t numSequences = 1;
-  AttentionPlaces places = ownPlaces();
-
-  std::int64_t units() const { return layouts.q.batch * form.groups; }
-};
-
-/// Problem for the node's own tensors. attention: its member.
-Result<AttentionProblem> attentionProblem(const CompileRequest& request, int attention = 0);
-
-/// Heads among the columns of an operand.
-struct HeadBinding {
-  Binding whole;
-  std::int64_t firstByte = 0;
-
-  explicit operator bool() const { return static_cast<bool>(whole); }
-  std::byte* at(Pointers pointers) const {
-    std::byte* const first = whole.at(pointers);
-    return first ? first + firstByte : nullptr;
-  }
-};
-/// Queries, keys or values, and their gradient. Absent if the step has no such operand.
-HeadBinding findHeads(const CompileRequest& request, const AttentionProblem& problem, std::size_t slot);
-HeadBinding findHeadGradient(const CompileRequest& request, const AttentionProblem& problem, std::size_t slot);
 
 /// All heads of a tensor of the problem's dtype at `to`; zeros are written unless `from` is set.
 HeadRows allHeadRows(const AttentionProblem& problem, const TokenLayout& layout, std::byte* to);

@@ -35,7 +35,6 @@ KernelDef dot_product_attention() {
   return {
       .name = "DotProductAttention",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = [](const CompileRequest& request) -> Result<std::unique_ptr<Kernel>> {
         const Result<AttentionProblem> problem = attentionProblem(request);
         if (!problem) return problem.error();

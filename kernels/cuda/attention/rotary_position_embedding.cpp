@@ -2,7 +2,7 @@
 // Sums of sequence lengths and start positions are data. They stay the same from run to run, as all that is bound to an
 // executor: the host checks them in the first run.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/rotary_form.h"
+#include "kernels/common/rotary_step.h"
 #include "kernels/cuda/attention/rotary_launch.h"
 #include "kernels/cuda/attention/rotary_turns.h"
 #include "kernels/cuda/attention/run_counts.h"
@@ -11,7 +11,6 @@
 #include "kernels/cuda/kernel_def.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -21,18 +20,13 @@ KernelDef rotary_position_embedding();
 
 namespace {
 
-struct RotaryParts {
-  RotaryForm form;
-  TokenLayout layout;
-  Binding from, to, sums, starts;
-  std::vector<double> frequencies;  // radians by position of each pair
-  double factor = 1.0;
-  bool isBackward = false;
-};
-
 class RotaryKernel final : public Kernel {
  public:
-  RotaryKernel(RotaryParts parts, const DeviceContext& device) : m(std::move(parts)), m_device(device) {}
+  RotaryKernel(RotaryStep step, const Attributes& attributes, const DeviceContext& device)
+      : m(std::move(step)),
+        m_frequencies(rotaryFrequencies(attributes, rotaryLength(m.form, m.layout))),
+        m_factor(rotaryAttentionFactor(attributes)),
+        m_device(device) {}
 
   void run(Pointers pointers, std::byte*) override {
     checkOnce(pointers);
@@ -47,10 +41,8 @@ class RotaryKernel final : public Kernel {
 
  private:
   void checkOnce(Pointers pointers) {
-    if (std::exchange(m_isChecked, true) || (!m.sums && !m.starts)) return;
-    const Result<std::vector<std::int64_t>> positions = rotaryPositions(
-        m.form, m.layout, readCounts(m.sums, pointers, m_device), readCounts(m.starts, pointers, m_device));
-    if (!positions) throw std::runtime_error(positions.error().message);
+    if (std::exchange(m_isChecked, true) || !m.hasPositions()) return;
+    m.positions(readCounts(m.cuSeqlens, pointers, m_device), readCounts(m.startPositions, pointers, m_device));
   }
 
   RotaryTask taskFor(Pointers pointers) const {
@@ -69,45 +61,32 @@ class RotaryKernel final : public Kernel {
             .isInterleaved = m.form.isInterleaved,
             .isVectorized = pairs % packetPairs == 0 && m.layout.channels % kVectorWidth == 0 &&
                             (m.layout.channels - 2 * pairs) % kVectorWidth == 0,
-            .cosineFactor = static_cast<float>(m.factor),
-            .sineFactor = static_cast<float>(m.isBackward ? -m.factor : m.factor),
+            .cosineFactor = static_cast<float>(m_factor),
+            .sineFactor = static_cast<float>(m.isBackward ? -m_factor : m_factor),
             .offset = m.form.offset,
-            .sums = countsAt(m.sums, pointers),
-            .numSequences = m.sums ? numSequences(m.sums.spec) : 0,
-            .starts = countsAt(m.starts, pointers)};
+            .sums = countsAt(m.cuSeqlens, pointers),
+            .numSequences = m.cuSeqlens ? numSequences(m.cuSeqlens.spec) : 0,
+            .starts = countsAt(m.startPositions, pointers)};
   }
 
   void addPairs(RotaryTask& task) const {
     task.pairs = static_cast<int>(std::min<std::int64_t>(RotaryTask::kMaxPairs, task.numPairs - task.firstPair));
     for (int pair = 0; pair < task.pairs; ++pair)
-      task.turns[pair] = turnsOf(m.frequencies[static_cast<std::size_t>(task.firstPair + pair)]);
+      task.turns[pair] = turnsOf(m_frequencies[static_cast<std::size_t>(task.firstPair + pair)]);
   }
 
-  RotaryParts m;
+  RotaryStep m;
+  std::vector<double> m_frequencies;  // radians by position of each pair
+  double m_factor;
   const DeviceContext& m_device;
   bool m_isChecked = false;
 };
 
 Result<std::unique_ptr<Kernel>> compileRotary(const CompileRequest& request) {
-  const bool isBackward = request.step.phase == Phase::Backward;
-  const Attributes& attributes = request.member(0).attributes;
-  RotaryParts parts{
-      .form = rotaryForm(attributes), .factor = rotaryAttentionFactor(attributes), .isBackward = isBackward};
-  const Result<TokenLayout> layout =
-      rotaryLayout(parts.form, request.graph.inputSpecs(request.step.nodes.front()).front().shape);
-  if (!layout) return layout.error();
-  parts.layout = *layout;
-  parts.frequencies = rotaryFrequencies(attributes, rotaryLength(parts.form, parts.layout));
-  const Result<Binding> from =
-      requireOperand(request, {0, isBackward ? OperandKind::GradOutput : OperandKind::Input, 0});
-  if (!from) return from.error();
-  const Result<Binding> to = requireOperand(request, {0, isBackward ? OperandKind::GradInput : OperandKind::Output, 0});
-  if (!to) return to.error();
-  parts.from = *from;
-  parts.to = *to;
-  parts.sums = findInput(request, parts.form.cuSeqlensSlot);
-  parts.starts = findInput(request, parts.form.startPositionsSlot);
-  return std::unique_ptr<Kernel>(std::make_unique<RotaryKernel>(std::move(parts), request.device));
+  Result<RotaryStep> step = readRotary(request);
+  if (!step) return step.error();
+  return std::unique_ptr<Kernel>(
+      std::make_unique<RotaryKernel>(std::move(*step), request.member(0).attributes, request.device));
 }
 
 }  // namespace
@@ -116,7 +95,6 @@ KernelDef rotary_position_embedding() {
   return {
       .name = "RotaryPositionEmbedding",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compileRotary,
   };
 }

@@ -9,11 +9,6 @@
 
 namespace fuseline::cuda {
 
-/// slot -1: the op has no such input.
-inline Binding findInput(const CompileRequest& request, int slot) {
-  return slot < 0 ? Binding() : findOperand(request, {0, OperandKind::Input, slot});
-}
-
 /// nullptr: absent.
 inline const std::int64_t* countsAt(const Binding& counts, Pointers pointers) {
   return reinterpret_cast<const std::int64_t*>(counts.at(pointers));

@@ -11,7 +11,6 @@ KernelDef accumulate() {
   return {
       .name = "accumulate",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = [](const CompileRequest& request) { return makeElementwiseKernel(request, sumProgram(request.step)); },
   };
 }

@@ -1,7 +1,7 @@
 // Kernel "cached_activation": an activation that keeps its input in E4M3. Forward: y, quantized x and its scale.
 // Backward: the gradient at the dequantized x.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/cached_input.h"
+#include "kernels/common/cached_activation_step.h"
 #include "kernels/cuda/elementwise/elementwise_step.h"
 #include "kernels/cuda/elementwise/program_runner.h"
 #include "kernels/cuda/quantize/quantize_launch.h"
@@ -11,44 +11,33 @@ namespace fuseline::cuda::kernels {
 
 namespace {
 
-constexpr OperandKey kInput{.kind = OperandKind::Input};
-constexpr OperandKey kCodes{.kind = OperandKind::Residual, .slot = kQuantizedInput};
-constexpr OperandKey kInverse{.kind = OperandKind::Residual, .slot = kInverseScale};
-
-ElementwiseProgram innerProgram(const CompileRequest& request) {
-  const Node& node = request.member(0);
-  return cachedActivationProgram(*node.operation, node.attributes, request.step.phase == Phase::Backward);
-}
+using namespace cached_activation;
 
 /// Codes and scale, where the step keeps them.
 class InputCache {
  public:
-  explicit InputCache(const CompileRequest& request)
-      : m_x(findOperand(request, kInput)),
-        m_codes(findOperand(request, kCodes)),
-        m_inverse(findOperand(request, kInverse)),
-        m_device(request.device) {}
+  explicit InputCache(const CompileRequest& request) : m_input(findInput(request)), m_device(request.device) {}
 
   /// amax: room for one float32.
   void fill(Pointers pointers, float* amax) const {
-    if (!m_codes) return;
-    const device::Element element = elementOf(m_x.spec.dtype);
-    const std::byte* const x = m_x.at(pointers);
+    if (!m_input.codes) return;
+    const device::Element element = elementOf(m_input.x.spec.dtype);
+    const std::byte* const x = m_input.x.at(pointers);
     launchClear({amax, 1}, m_device.stream);
-    const AmaxSearch search{.x = x, .element = element, .elements = m_x.spec.numElements(), .amax = amax};
+    const AmaxSearch search{.x = x, .element = element, .elements = m_input.x.spec.numElements(), .amax = amax};
     launchAmax({&search, 1}, m_device.numMultiprocessors, m_device.stream);
-    const TensorQuantization cast{
-        .x = x,
-        .element = element,
-        .rows = m_x.spec.rows(),
-        .cols = m_x.spec.cols(),
-        .rowwise = {.codes = reinterpret_cast<std::uint8_t*>(m_codes.at(pointers)), .scales = m_inverse.at(pointers)},
-        .amax = amax};
+    const TensorQuantization cast{.x = x,
+                                  .element = element,
+                                  .rows = m_input.x.spec.rows(),
+                                  .cols = m_input.x.spec.cols(),
+                                  .rowwise = {.codes = reinterpret_cast<std::uint8_t*>(m_input.codes.at(pointers)),
+                                              .scales = m_input.inverse.at(pointers)},
+                                  .amax = amax};
     launchQuantize({&cast, 1}, m_device.stream);
   }
 
  private:
-  Binding m_x, m_codes, m_inverse;
+  InputOperands m_input;
   const DeviceContext& m_device;
 };
 
@@ -73,11 +62,7 @@ class CachedForward final : public Kernel {
 class CachedBackward final : public Kernel {
  public:
   CachedBackward(ProgramRunner runner, const ElementwiseShape& shape, const CompileRequest& request)
-      : m_runner(std::move(runner)),
-        m_shape(shape),
-        m_codes(findOperand(request, kCodes)),
-        m_inverse(findOperand(request, kInverse)),
-        m_stream(request.device.stream) {
+      : m_runner(std::move(runner)), m_shape(shape), m_input(findInput(request)), m_stream(request.device.stream) {
     for (const OperandKey& key : m_runner.operands()) m_bindings.push_back(findOperand(request, key));
     m_memory.resize(m_bindings.size());
   }
@@ -93,21 +78,21 @@ class CachedBackward final : public Kernel {
 
  private:
   std::size_t inputBytes() const {
-    return workspacePart(static_cast<std::size_t>(m_codes.spec.numElements() * sizeBytes(DType::F32)));
+    return workspacePart(static_cast<std::size_t>(m_input.codes.spec.numElements() * sizeBytes(DType::F32)));
   }
 
   void restore(Pointers pointers, std::byte* x) const {
-    launchDequantize({.codes = reinterpret_cast<const std::uint8_t*>(m_codes.at(pointers)),
-                      .inverseScale = reinterpret_cast<const float*>(m_inverse.at(pointers)),
+    launchDequantize({.codes = reinterpret_cast<const std::uint8_t*>(m_input.codes.at(pointers)),
+                      .inverseScale = reinterpret_cast<const float*>(m_input.inverse.at(pointers)),
                       .out = x,
                       .element = device::Element::F32,
-                      .elements = m_codes.spec.numElements()},
+                      .elements = m_input.codes.spec.numElements()},
                      m_stream);
   }
 
   ProgramRunner m_runner;
   ElementwiseShape m_shape;
-  Binding m_codes, m_inverse;
+  InputOperands m_input;
   Stream m_stream;
   std::vector<Binding> m_bindings;
   std::vector<std::byte*> m_memory;  // of the bindings, in one call
@@ -120,8 +105,7 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
 }
 
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
-  for (const OperandKey& key : {kCodes, kInverse})
-    if (const Result<Binding> there = requireOperand(request, key); !there) return there.error();
+  if (const Result<InputOperands> input = requireKeptInput(request); !input) return input.error();
   const auto dtypeOf = [&](const OperandKey& key) {
     return key == kInput ? DType::F32 : findOperand(request, key).spec.dtype;
   };
@@ -141,11 +125,7 @@ KernelDef cached_activation() {
   return {
       .name = "cached_activation",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
-      .compile =
-          [](const CompileRequest& request) {
-            return request.step.phase == Phase::Forward ? compileForward(request) : compileBackward(request);
-          },
+      .compile = byPhase(compileForward, compileBackward),
   };
 }
 

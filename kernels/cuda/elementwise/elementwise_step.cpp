@@ -1,7 +1,6 @@
 // Binds programs to step operands, and chooses how they run.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/elementwise/elementwise_step.h"
-#include "core/runtime/step_operand.h"
 
 #include "kernels/cuda/elementwise/program_runner.h"
 #include "kernels/cuda/quantize/step_copies.h"
@@ -9,8 +8,6 @@
 
 #include <algorithm>
 #include <optional>
-
-#include <fmt/format.h>
 
 namespace fuseline::cuda {
 
@@ -25,16 +22,12 @@ std::vector<Place> allPlaces(const DeviceProgram& program) {
   return places;
 }
 
-/// The grid is that of any full operand. A program without one only sums constants; no rows give the same zeros.
-GridSize findGrid(const CompileRequest& request, const DeviceProgram& program) {
-  GridSize grid;
-  for (const Place& place : allPlaces(program)) {
-    const TensorSpec spec = requireResult(request, place.operand)->spec;
-    if (place.access == Access::Full) return {.rows = spec.rows(), .cols = spec.cols() / place.lanes};
-    if (place.access == Access::Row) grid.cols = spec.numElements() / place.lanes;
-    if (place.access == Access::Column) grid.rows = spec.numElements();
-  }
-  return grid;
+/// Also checks that all operands are there.
+Result<GridSize> requireGrid(const CompileRequest& request, const DeviceProgram& program) {
+  const std::vector<Place> places = allPlaces(program);
+  for (const Place& place : places)
+    if (const Result<Binding> binding = requireResult(request, place.operand); !binding) return binding.error();
+  return findGrid(request, places);
 }
 
 /// A result of the program and its quantized tensors, or its amax.
@@ -91,12 +84,6 @@ class ElementwiseKernel final : public Kernel {
   std::vector<std::byte*> m_memory;  // of the bindings, in one call
 };
 
-Result<void> requireOperands(const CompileRequest& request, const DeviceProgram& program) {
-  for (const Place& place : allPlaces(program))
-    if (const Result<Binding> binding = requireResult(request, place.operand); !binding) return binding.error();
-  return {};
-}
-
 const Place& placeOf(const DeviceProgram& program, int store) {
   return program.places[program.program.stores[store].operand];
 }
@@ -118,9 +105,7 @@ Result<std::optional<CopiedResult>> copiedResultOf(const CompileRequest& request
   if (!copies) return copies.error();
   const std::vector<int> stores = storesOf(program, copies->source());
   CopiedResult result{std::move(*copies), stores, {}};
-  if (result.stores.empty())
-    return Error{fmt::format("Step \"{}\" quantizes a result that it does not make row by row.", request.step.name),
-                 ErrorKind::RunFailed};
+  if (result.stores.empty()) return notMadeByRows(request.step);
   for (const int store : result.stores) result.places.push_back(program.program.stores[store].operand);
   return std::optional(std::move(result));
 }
@@ -156,7 +141,7 @@ bool fitsBlock(const CompileRequest& request, const DeviceProgram& program, cons
 }
 
 /// The program produces the quantized output itself where there is a compiler.
-ProgramRun chooseRun(const CompileRequest& request, const DeviceProgram& program,
+ProgramRun chooseRun(const CompileRequest& request, const DeviceProgram& program, const GridSize& grid,
                      const std::optional<CopiedResult>& copied) {
   const auto dtype = [&](const OperandKey& key) { return dtypeOf(request, key); };
   if (copied && copied->copies.fitsKernel() && fitsBlock(request, program, *copied)) {
@@ -168,7 +153,7 @@ ProgramRun chooseRun(const CompileRequest& request, const DeviceProgram& program
       return {std::move(runner), handingShape(request, program, *copied, blocksAtOnce), true};
     }
   }
-  const ElementwiseShape shape = programShape(program, findGrid(request, program), request.device.numMultiprocessors);
+  const ElementwiseShape shape = programShape(program, grid, request.device.numMultiprocessors);
   return {ProgramRunner(program, shape, dtype, request.device), shape};
 }
 
@@ -179,23 +164,16 @@ Result<std::unique_ptr<Kernel>> makeElementwiseKernel(const CompileRequest& requ
   const Result<DeviceProgram> compiled =
       compileProgram(program, [&](const OperandKey& key) { return dtypeOf(request, key); });
   if (!compiled) return compiled.error();
-  if (Result<void> there = requireOperands(request, *compiled); !there) return there.error();
+  const Result<GridSize> grid = requireGrid(request, *compiled);
+  if (!grid) return grid.error();
   Result<std::optional<CopiedResult>> copied = copiedResultOf(request, *compiled);
   if (!copied) return copied.error();
-  ProgramRun run = chooseRun(request, *compiled, *copied);
+  ProgramRun run = chooseRun(request, *compiled, *grid, *copied);
   return std::unique_ptr<Kernel>(std::make_unique<ElementwiseKernel>(std::move(run), std::move(*copied), request));
 }
 
 Verdict areElementwise(const Graph& graph, std::span<const NodeId> members) {
-  for (const NodeId id : members) {
-    const Node& node = graph.node(id);
-    if (!node.operation->isElementwise())
-      return Verdict::no(
-          fmt::format("{} \"{}\" is not an elementwise op, so the GPU's elementwise kernel cannot run "
-                      "it.",
-                      node.operation->name, node.id));
-  }
-  return Verdict::yes();
+  return fuseline::areElementwise(graph, members, "the GPU's elementwise kernel");
 }
 
 }  // namespace fuseline::cuda

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/common/elementwise_step.h"
 #include "kernels/cuda/elementwise/elementwise_launch.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/elementwise/elementwise_source.h"
@@ -13,11 +14,6 @@
 #include <vector>
 
 namespace fuseline::cuda {
-
-struct GridSize {
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-};
 
 struct ShapeOptions {
   /// No more blocks than keep the device busy, as with column sums.

@@ -5,6 +5,7 @@
 #include "core/support/result.h"
 #include "core/tensor/dtype.h"
 #include "core/tensor/quantized_form.h"
+#include "kernels/common/matrix_storage.h"
 #include "kernels/cuda/stream/stream.h"
 
 #include <cstddef>
@@ -14,9 +15,6 @@
 #include <span>
 
 namespace fuseline::cuda {
-
-/// Storage order of a factor: as the GEMM reads it, or transposed.
-enum class Storage2d : std::uint8_t { AsRead, Transposed };
 
 /// Encoding in FP8 or FP4, and its scaling.
 struct FactorCodes {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/runtime/grouped_operands.h"
+#include "kernels/common/grouped_linear_step.h"
 #include "kernels/cuda/gemm/factor.h"
 #include "kernels/cuda/gemm/gemm.h"
 #include "kernels/cuda/kernel_def.h"

@@ -3,8 +3,7 @@
 // the host reads them in the first run and prepares GEMMs for every size, and later runs may be recorded. Groups run
 // concurrently: few of them fill a GPU alone.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/grouped_programs.h"
-#include "core/runtime/grouped_operands.h"
+#include "kernels/common/grouped_linear_step.h"
 #include "kernels/cuda/elementwise/program_runner.h"
 #include "kernels/cuda/gemm/group_products.h"
 #include "kernels/cuda/gemm/linear_parts.h"
@@ -13,7 +12,6 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 namespace fuseline::cuda::kernels {
@@ -22,28 +20,20 @@ namespace {
 
 using namespace grouped;
 
-GroupedForm formOf(const CompileRequest& request) { return groupedForm(request.member(0).attributes); }
-
 LinearSize ofAllRows(const CompileRequest& request, const GroupedSize& size) {
   return {.m = size.rows, .n = size.n, .k = size.k, .split = request.member(0).quantizers.splitAccumulators};
 }
 
-using GroupedParameters = GroupedOperand<Binding>;
-
 // ---- operands
 
-/// Reads the sizes of the groups. They come from the user, so they are checked.
+/// Reads the sizes of the groups in the first run.
 class GroupReader {
  public:
-  static Result<GroupReader> make(const CompileRequest& request, const GroupedSize& size) {
-    const Result<Binding> splitSizes = requireOperand(request, kSplitSizes);
-    if (!splitSizes) return splitSizes.error();
-    return GroupReader(*splitSizes, size, request.device);
-  }
+  GroupReader(GroupSizes sizes, const DeviceContext& device) : m_splitSizes(std::move(sizes)), m_device(&device) {}
 
   const std::vector<RowGroup>& read(Pointers pointers) {
     if (m_groups.empty()) {
-      m_groups = readNow(pointers);
+      m_groups = m_splitSizes.read(pointers, m_device->readBack);
       std::ranges::transform(m_groups, std::back_inserter(m_sizes), &RowGroup::size);
     }
     return m_groups;
@@ -52,19 +42,7 @@ class GroupReader {
   const std::vector<std::int64_t>& sizes() const { return m_sizes; }
 
  private:
-  GroupReader(Binding splitSizes, const GroupedSize& size, const DeviceContext& device)
-      : m_splitSizes(std::move(splitSizes)), m_size(size), m_device(&device) {}
-
-  std::vector<RowGroup> readNow(Pointers pointers) const {
-    std::vector<std::int64_t> sizes(static_cast<std::size_t>(m_size.numGroups));
-    m_device->readBack(sizes.data(), m_splitSizes.at(pointers), sizes.size() * sizeof(std::int64_t));
-    Result<std::vector<RowGroup>> groups = divideRows(sizes, m_size.rows);
-    if (!groups) throw std::runtime_error(groups.error().message);
-    return std::move(*groups);
-  }
-
-  Binding m_splitSizes;
-  GroupedSize m_size;
+  GroupSizes m_splitSizes;
   const DeviceContext* m_device;
   std::vector<RowGroup> m_groups;  // none: they are not read yet
   std::vector<std::int64_t> m_sizes;
@@ -78,7 +56,8 @@ using Memory = std::map<OperandKey, std::byte*>;
 class GroupProgram {
  public:
   static Result<GroupProgram> make(const CompileRequest& request, const GroupedSize& size,
-                                   const ElementwiseProgram& program, const std::map<OperandKey, DType>& dtypes) {
+                                   const ElementwiseProgram& program, const ProgramOperands& operands) {
+    const std::map<OperandKey, DType> dtypes(operands.begin(), operands.end());
     const auto dtypeOf = [&](const OperandKey& key) { return dtypes.at(key); };
     Result<DeviceProgram> compiled = compileProgram(program, dtypeOf);
     if (!compiled) return compiled.error();
@@ -126,73 +105,74 @@ LaneTurns turnsOf(const DeviceContext& device, std::int64_t numGroups, std::size
 // ---- forward
 
 struct ForwardParts {
-  GroupedSize size;
-  GroupReader groups;
-  Binding scales, y;
+  GroupedForwardStep step;
   GroupFactor x, weights;
-  GroupedParameters biases;
-  GroupProducts products;
-  std::optional<GroupProgram> adder;  // of the scaled bias
+  GroupProducts products = {};
+  std::optional<GroupProgram> adder = std::nullopt;  // of the scaled bias
 };
 
 class GroupedForward final : public Kernel {
  public:
   GroupedForward(ForwardParts parts, const DeviceContext& device)
-      : m(std::move(parts)), m_turns(turnsOf(device, m.size.numGroups, m.products.workspaceBytes())) {}
+      : m(std::move(parts)),
+        m_size(m.step.groups.size),
+        m_groups(m.step.groups, device),
+        m_turns(turnsOf(device, m_size.numGroups, m.products.workspaceBytes())) {}
 
   std::size_t workspaceBytes() const override { return m_turns.workspaceBytes() + sumsBytes(); }
   std::vector<std::string> ways() const override { return m.products.ways(); }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    const std::vector<RowGroup>& groups = m.groups.read(pointers);
+    const std::vector<RowGroup>& groups = m_groups.read(pointers);
     m.products.begin(groups, pointers);
-    m_turns.run(m.groups.sizes(), workspace, [&](std::size_t i, const Lane& lane) {
+    m_turns.run(m_groups.sizes(), workspace, [&](std::size_t i, const Lane& lane) {
       if (groups[i].size > 0) runGroup(i, groups[i], pointers, sumsOf(groups[i], pointers, workspace), lane);
     });
   }
 
  private:
   /// Where the sums wait for their bias: y itself, if it can hold them.
-  bool hasSums() const { return m.adder && m.y.spec.dtype != DType::F32; }
+  bool hasSums() const { return m.adder && m.step.y.spec.dtype != DType::F32; }
   std::size_t sumsBytes() const {
-    return hasSums() ? static_cast<std::size_t>(m.size.rows * m.size.n * sizeBytes(DType::F32)) : 0;
+    return hasSums() ? static_cast<std::size_t>(m_size.rows * m_size.n * sizeBytes(DType::F32)) : 0;
   }
 
   std::byte* sumsOf(const RowGroup& group, Pointers pointers, std::byte* workspace) const {
-    if (!hasSums()) return rowOf(m.y, pointers, group.first);
-    return workspace + m_turns.workspaceBytes() + group.first * m.size.n * sizeBytes(DType::F32);
+    if (!hasSums()) return rowOf(m.step.y, pointers, group.first);
+    return workspace + m_turns.workspaceBytes() + group.first * m_size.n * sizeBytes(DType::F32);
   }
 
   void runGroup(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* sums, const Lane& lane) {
-    std::byte* const bias = m.biases.at(pointers, index);
+    std::byte* const bias = m.step.biases.at(pointers, index);
     m.products.multiply(index, group.size, {.bias = m.adder ? nullptr : bias, .c = sums}, lane);
     if (!m.adder) return;
     const Memory memory = {{kSums, sums},
                            {kBias, bias},
-                           {kScales, valueOf(m.scales, pointers, group.first)},
-                           {kY, rowOf(m.y, pointers, group.first)}};
+                           {kScales, valueOf(m.step.scales, pointers, group.first)},
+                           {kY, rowOf(m.step.y, pointers, group.first)}};
     m.adder->run(group.size, memory, lane);
   }
 
   ForwardParts m;
+  GroupedSize m_size;
+  GroupReader m_groups;
   LaneTurns m_turns;
 };
 
 /// Adds a scaled bias to the GEMMs of `problem`, whose results become float32, so that y is rounded once.
-Result<GroupProgram> makeAdder(const CompileRequest& request, const ForwardParts& parts, GemmProblem& problem) {
-  const DType y = std::exchange(problem.cType, DType::F32);
-  return GroupProgram::make(
-      request, parts.size, biasProgram(true),
-      {{kSums, DType::F32}, {kBias, parts.biases.dtype()}, {kScales, parts.scales.spec.dtype}, {kY, y}});
+Result<GroupProgram> makeAdder(const CompileRequest& request, const GroupedForwardStep& step, GemmProblem& problem) {
+  problem.cType = DType::F32;
+  return GroupProgram::make(request, step.groups.size, biasProgram(true), step.biasOperands());
 }
 
 /// The GEMM adds a bias that is not scaled.
-Result<void> addProducts(const CompileRequest& request, const GroupedForm& form, ForwardParts& parts) {
+Result<void> addProducts(const CompileRequest& request, ForwardParts& parts) {
+  const GroupedForwardStep& step = parts.step;
   GemmProblem problem =
-      forwardProblem(ofAllRows(request, parts.size), parts.x.any(), parts.weights.any(), parts.y.spec);
-  problem.hasBias = form.hasBias() && !form.isBiasScaled;
-  if (form.isBiasScaled) {
-    Result<GroupProgram> adder = makeAdder(request, parts, problem);
+      forwardProblem(ofAllRows(request, step.groups.size), parts.x.any(), parts.weights.any(), step.y.spec);
+  problem.hasBias = step.form.hasBias() && !step.form.isBiasScaled;
+  if (step.form.isBiasScaled) {
+    Result<GroupProgram> adder = makeAdder(request, step, problem);
     if (!adder) return adder.error();
     parts.adder = std::move(*adder);
   }
@@ -203,22 +183,12 @@ Result<void> addProducts(const CompileRequest& request, const GroupedForm& form,
 }
 
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
-  const Result<Binding> x = requireOperand(request, kX);
-  if (!x) return x.error();
-  const Result<Binding> y = requireOperand(request, kY);
-  if (!y) return y.error();
-  const GroupedSize size = groupedSize(request, x->spec);
-  Result<GroupReader> groups = GroupReader::make(request, size);
-  if (!groups) return groups.error();
-  const GroupedForm form = formOf(request);
-  ForwardParts parts{.size = size,
-                     .groups = std::move(*groups),
-                     .scales = findOperand(request, kScales),
-                     .y = *y,
-                     .x = GroupFactor(*x),
-                     .weights = {request, form.weights},
-                     .biases = {request, OperandKind::Parameter, form.biases}};
-  if (Result<void> added = addProducts(request, form, parts); !added) return added.error();
+  Result<GroupedForwardStep> step = readGroupedForward(request);
+  if (!step) return step.error();
+  GroupFactor x(step->x);
+  GroupFactor weights(request, step->form.weights);
+  ForwardParts parts{std::move(*step), std::move(x), std::move(weights)};
+  if (Result<void> added = addProducts(request, parts); !added) return added.error();
   return std::unique_ptr<Kernel>(std::make_unique<GroupedForward>(std::move(parts), request.device));
 }
 
@@ -227,14 +197,14 @@ Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
 /// dx = dy W, if it is requested.
 class InputGrad {
  public:
-  static Result<InputGrad> make(const CompileRequest& request, const GroupedSize& size) {
+  static Result<InputGrad> make(const CompileRequest& request, const GroupedBackwardStep& step) {
     InputGrad made;
-    made.m_gradX = findOperand(request, kGradX);
+    made.m_gradX = step.gradX;
     if (!made.m_gradX) return made;
-    const GroupFactor gradY(findOperand(request, kGradY, Direction::Rowwise));
-    const GroupFactor weights(request, formOf(request).weights);
+    const GroupFactor gradY(step.gradYForInput);
+    const GroupFactor weights(request, step.form.weights);
     Result<GroupProducts> products = GroupProducts::make(
-        request, inputGradProblem(ofAllRows(request, size), gradY.any(), weights.any(), made.m_gradX.spec),
+        request, inputGradProblem(ofAllRows(request, step.groups.size), gradY.any(), weights.any(), step.gradX.spec),
         &GemmProblem::m, gradY, weights);
     if (!products) return products.error();
     made.m_products = std::move(*products);
@@ -258,13 +228,13 @@ class InputGrad {
 /// dW = dy^T x, summed over the rows of a group, if it is requested.
 class WeightGrads {
  public:
-  static Result<WeightGrads> make(const CompileRequest& request, const GroupedSize& size) {
-    WeightGrads made(request);
+  static Result<WeightGrads> make(const CompileRequest& request, const GroupedBackwardStep& step) {
+    WeightGrads made(step.gradWeights);
     if (!made.m_gradients.isPresent()) return made;
-    const GroupFactor gradY(findOperand(request, kGradY, Direction::Columnwise));
-    const GroupFactor x(findOperand(request, kX));
+    const GroupFactor gradY(step.gradYForWeights);
+    const GroupFactor x(step.x);
     Result<GroupProducts> products = GroupProducts::make(
-        request, weightGradProblem(ofAllRows(request, size), gradY.any(), x.any(), made.m_gradients.any()),
+        request, weightGradProblem(ofAllRows(request, step.groups.size), gradY.any(), x.any(), made.m_gradients.any()),
         &GemmProblem::k, gradY, x);
     if (!products) return products.error();
     made.m_products = std::move(*products);
@@ -284,27 +254,20 @@ class WeightGrads {
   }
 
  private:
-  explicit WeightGrads(const CompileRequest& request)
-      : m_gradients(request, OperandKind::GradParameter, formOf(request).weights) {}
+  explicit WeightGrads(GroupedOperand gradients) : m_gradients(std::move(gradients)) {}
 
-  GroupedParameters m_gradients;
+  GroupedOperand m_gradients;
   GroupProducts m_products;
 };
 
 /// The gradients of the biases and of their scales, in one pass over dy.
 class BiasGrads {
  public:
-  static Result<BiasGrads> make(const CompileRequest& request, const GroupedSize& size, const Binding& gradY) {
-    BiasGrads made(request, gradY);
-    const bool wantsBias = made.m_gradients.isPresent();
-    if (!wantsBias && !made.m_gradScales) return made;
-    Result<GroupProgram> program = GroupProgram::make(
-        request, size, biasGradProgram(formOf(request).isBiasScaled, wantsBias, bool(made.m_gradScales)),
-        {{kGradY, gradY.spec.dtype},
-         {kScales, made.m_scales.spec.dtype},
-         {kBias, made.m_biases.dtype()},
-         {kGradBias, made.m_gradients.dtype()},
-         {kGradScales, made.m_gradScales.spec.dtype}});
+  static Result<BiasGrads> make(const CompileRequest& request, const GroupedBackwardStep& step) {
+    BiasGrads made(step);
+    if (!step.hasBiasGrads()) return made;
+    Result<GroupProgram> program =
+        GroupProgram::make(request, step.groups.size, step.biasGradProgram(), step.biasGradOperands());
     if (!program) return program.error();
     made.m_program = std::move(*program);
     return made;
@@ -314,24 +277,18 @@ class BiasGrads {
 
   void run(std::size_t index, const RowGroup& group, Pointers pointers, const Lane& lane) {
     if (!m_program) return;
-    const Memory memory = {{kGradY, rowOf(m_gradY, pointers, group.first)},
-                           {kScales, valueOf(m_scales, pointers, group.first)},
-                           {kBias, m_biases.at(pointers, index)},
-                           {kGradBias, m_gradients.at(pointers, index)},
-                           {kGradScales, valueOf(m_gradScales, pointers, group.first)}};
+    const Memory memory = {{kGradY, rowOf(m_step.gradY, pointers, group.first)},
+                           {kScales, valueOf(m_step.scales, pointers, group.first)},
+                           {kBias, m_step.biases.at(pointers, index)},
+                           {kGradBias, m_step.gradBiases.at(pointers, index)},
+                           {kGradScales, valueOf(m_step.gradScales, pointers, group.first)}};
     if (memory.at(kGradBias) || memory.at(kGradScales)) m_program->run(group.size, memory, lane);
   }
 
  private:
-  BiasGrads(const CompileRequest& request, const Binding& gradY)
-      : m_gradients(request, OperandKind::GradParameter, formOf(request).biases),
-        m_biases(request, OperandKind::Parameter, formOf(request).biases),
-        m_scales(findOperand(request, kScales)),
-        m_gradScales(findOperand(request, kGradScales)),
-        m_gradY(gradY) {}
+  explicit BiasGrads(GroupedBackwardStep step) : m_step(std::move(step)) {}
 
-  GroupedParameters m_gradients, m_biases;
-  Binding m_scales, m_gradScales, m_gradY;
+  GroupedBackwardStep m_step;
   std::optional<GroupProgram> m_program;
 };
 
@@ -374,19 +331,18 @@ class GroupedBackward final : public Kernel {
 };
 
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
-  const Result<Binding> gradY = requireOperand(request, kGradY);
-  if (!gradY) return gradY.error();
-  const GroupedSize size = groupedSize(request, gradY->spec);
-  Result<GroupReader> groups = GroupReader::make(request, size);
-  if (!groups) return groups.error();
-  Result<InputGrad> inputGrad = InputGrad::make(request, size);
+  const Result<GroupedBackwardStep> step = readGroupedBackward(request);
+  if (!step) return step.error();
+  Result<InputGrad> inputGrad = InputGrad::make(request, *step);
   if (!inputGrad) return inputGrad.error();
-  Result<WeightGrads> weightGrads = WeightGrads::make(request, size);
+  Result<WeightGrads> weightGrads = WeightGrads::make(request, *step);
   if (!weightGrads) return weightGrads.error();
-  Result<BiasGrads> biasGrads = BiasGrads::make(request, size, findPlainOperand(request, kGradY));
+  Result<BiasGrads> biasGrads = BiasGrads::make(request, *step);
   if (!biasGrads) return biasGrads.error();
-  BackwardParts parts{std::move(*groups), std::move(*inputGrad), std::move(*weightGrads), std::move(*biasGrads)};
-  return std::unique_ptr<Kernel>(std::make_unique<GroupedBackward>(std::move(parts), size, request.device));
+  BackwardParts parts{GroupReader(step->groups, request.device), std::move(*inputGrad), std::move(*weightGrads),
+                      std::move(*biasGrads)};
+  return std::unique_ptr<Kernel>(
+      std::make_unique<GroupedBackward>(std::move(parts), step->groups.size, request.device));
 }
 
 Verdict supports(const KernelQuery& query) { return fitsLibrary(query.graph, query.graph.node(query.members[0])); }
@@ -400,10 +356,7 @@ KernelDef grouped_linear() {
       .name = "GroupedLinear",
       .phases = {Phase::Forward, Phase::Backward},
       .supports = supports,
-      .compile =
-          [](const CompileRequest& request) {
-            return request.step.phase == Phase::Forward ? compileForward(request) : compileBackward(request);
-          },
+      .compile = byPhase(compileForward, compileBackward),
   };
 }
 

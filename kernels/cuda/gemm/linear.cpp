@@ -7,14 +7,10 @@ namespace fuseline::cuda::kernels {
 namespace {
 
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
-  const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
-  if (!x) return x.error();
-  const Result<Binding> weight = requireOperand(request, {0, OperandKind::Parameter, 0});
-  if (!weight) return weight.error();
-  const Result<Binding> y = requireOperand(request, {0, OperandKind::Output, 0});
-  if (!y) return y.error();
-  const GemmProblem problem = forwardProblem(linearSize(request.member(0), x->spec), *x, *weight, y->spec);
-  return makeProducts(request, {{.problem = problem, .a = *x, .b = *weight, .c = *y}});
+  const Result<LinearForwardStep> step = readLinearForward(request);
+  if (!step) return step.error();
+  const GemmProblem problem = forwardProblem(step->size, step->x, step->weight, step->y.spec);
+  return makeProducts(request, {{.problem = problem, .a = step->x, .b = step->weight, .c = step->y}});
 }
 
 }  // namespace

@@ -53,9 +53,7 @@ Verdict supports(const KernelQuery& query) {
 
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const int last = static_cast<int>(request.step.nodes.size()) - 1;
-  LinearBackwardOptions options{.linear = kLinear,
-                                .gradOutput = last,
-                                .gradInput = kActivation,
+  LinearBackwardOptions options{.members = {.linear = kLinear, .gradOutput = last, .gradInput = kActivation},
                                 .geluInput = OperandKey{kActivation, OperandKind::Input, 0}};
   if (last == kBias) options.gradBias = OperandKey{kBias, OperandKind::GradParameter, 0};
   return compileLinearBackward(request, options);

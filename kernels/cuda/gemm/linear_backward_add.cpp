@@ -11,9 +11,7 @@ constexpr int kBranch = 0;  // MakeExtraOutput
 constexpr int kLinear = 1;
 
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
-  return compileLinearBackward(request, {.linear = kLinear,
-                                         .gradOutput = kLinear,
-                                         .gradInput = kBranch,
+  return compileLinearBackward(request, {.members = {.linear = kLinear, .gradOutput = kLinear, .gradInput = kBranch},
                                          .extraGradient = OperandKey{kBranch, OperandKind::GradOutput, 1}});
 }
 

@@ -37,9 +37,7 @@ Verdict supports(const KernelQuery& query) {
 }
 
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
-  return compileLinearBackward(request, {.linear = kLinear,
-                                         .gradOutput = kBias,
-                                         .gradInput = kLinear,
+  return compileLinearBackward(request, {.members = {.linear = kLinear, .gradOutput = kBias, .gradInput = kLinear},
                                          .gradBias = OperandKey{kBias, OperandKind::GradParameter, 0}});
 }
 

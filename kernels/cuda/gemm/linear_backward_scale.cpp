@@ -17,8 +17,8 @@ Verdict supports(const KernelQuery& query) {
 
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const auto scale = static_cast<float>(request.member(kScale).attributes.real("scale"));
-  return compileLinearBackward(request,
-                               {.linear = kLinear, .gradOutput = kScale, .gradInput = kLinear, .alpha = scale});
+  return compileLinearBackward(
+      request, {.members = {.linear = kLinear, .gradOutput = kScale, .gradInput = kLinear}, .alpha = scale});
 }
 
 }  // namespace

@@ -110,26 +110,16 @@ Verdict supports(const KernelQuery& query) {
   return haveDTypeOfProduct(query.graph, query.members);
 }
 
-/// The input of the addition that is not the GEMM's result.
-Result<Binding> residualOf(const CompileRequest& request, int add) {
-  if (const Binding swapped = findOperand(request, {add, OperandKind::Input, 0})) return swapped;
-  return requireOperand(request, {add, OperandKind::Input, 1});
-}
-
 Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   const Result<Epilogue> epilogue = epilogueOf(request.graph, request.step.nodes);
   if (!epilogue) return epilogue.error();
   const int last = static_cast<int>(request.step.nodes.size()) - 1;
-  const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
-  if (!x) return x.error();
-  const Result<Binding> weight = requireOperand(request, {0, OperandKind::Parameter, 0});
-  if (!weight) return weight.error();
-  const Result<Binding> y = requireOperand(request, {last, OperandKind::Output, 0});
-  if (!y) return y.error();
-  Product product{.problem = forwardProblem(linearSize(request.member(0), x->spec), *x, *weight, y->spec),
-                  .a = *x,
-                  .b = *weight,
-                  .c = *y};
+  const Result<LinearForwardStep> step = readLinearForward(request);
+  if (!step) return step.error();
+  Product product{.problem = forwardProblem(step->size, step->x, step->weight, step->y.spec),
+                  .a = step->x,
+                  .b = step->weight,
+                  .c = step->y};
   if (epilogue->bias > 0) product.bias = findOperand(request, {epilogue->bias, OperandKind::Parameter, 0});
   if (epilogue->scale > 0)
     product.problem.alpha =

@@ -104,18 +104,15 @@ Result<PreparedProduct> prepareProduct(const GemmProblem& problem, const DeviceC
   return prepareInWay(problem, FactorWay::Decoded, device);
 }
 
-Result<Product> inputGrad(const CompileRequest& request, const LinearBackwardOptions& options,
-                          const Binding& gradInput) {
-  const Result<Binding> dy =
-      requireOperand(request, {options.gradOutput, OperandKind::GradOutput, 0}, Direction::Rowwise);
-  if (!dy) return dy.error();
-  const Result<Binding> weight = requireOperand(request, {options.linear, OperandKind::Parameter, 0});
-  if (!weight) return weight.error();
-  const Node& node = request.member(static_cast<std::size_t>(options.linear));
-  Product product{.problem = inputGradProblem(linearSize(node, gradInput.spec), *dy, *weight, gradInput.spec),
-                  .a = *dy,
-                  .b = *weight,
-                  .c = gradInput};
+/// Nothing if it is not requested.
+Result<std::optional<Product>> inputGrad(const CompileRequest& request, const LinearBackwardOptions& options) {
+  const Result<LinearGradStep> step = readInputGrad(request, options.members);
+  if (!step) return step.error();
+  if (!step->result) return std::optional<Product>();
+  Product product{.problem = inputGradProblem(step->size, step->gradOutput, step->factor, step->result.spec),
+                  .a = step->gradOutput,
+                  .b = step->factor,
+                  .c = step->result};
   product.problem.alpha = options.alpha;
   if (options.extraGradient) product.addend = findOperand(request, *options.extraGradient);
   product.problem.hasAddend = static_cast<bool>(product.addend);
@@ -125,32 +122,26 @@ Result<Product> inputGrad(const CompileRequest& request, const LinearBackwardOpt
     product.geluInput = *x;
     product.problem.hasGeluGrad = true;
   }
-  return product;
+  return std::optional(std::move(product));
 }
 
-Result<Product> weightGrad(const CompileRequest& request, const LinearBackwardOptions& options,
-                           const Binding& gradWeight) {
-  const Result<Binding> dy =
-      requireOperand(request, {options.gradOutput, OperandKind::GradOutput, 0}, Direction::Columnwise);
-  if (!dy) return dy.error();
-  const Result<Binding> x = requireOperand(request, {options.linear, OperandKind::Input, 0});
-  if (!x) return x.error();
-  const Node& node = request.member(static_cast<std::size_t>(options.linear));
-  Product product{
-      .problem = weightGradProblem(linearSize(node, x->spec), *dy, *x, gradWeight), .a = *dy, .b = *x, .c = gradWeight};
+/// Nothing if it is not requested.
+Result<std::optional<Product>> weightGrad(const CompileRequest& request, const LinearBackwardOptions& options) {
+  const Result<LinearGradStep> step = readWeightGrad(request, options.members);
+  if (!step) return step.error();
+  if (!step->result) return std::optional<Product>();
+  Product product{.problem = weightGradProblem(step->size, step->gradOutput, step->factor, step->result),
+                  .a = step->gradOutput,
+                  .b = step->factor,
+                  .c = step->result};
   product.problem.alpha = options.alpha;
-  if (product.problem.hasAddend) product.addend = gradWeight;
+  if (product.problem.hasAddend) product.addend = step->result;
   if (options.gradBias) product.biasGrad = findOperand(request, *options.gradBias);
   if (product.biasGrad) product.problem.biasGradType = product.biasGrad.spec.dtype;
-  return product;
+  return std::optional(std::move(product));
 }
 
 }  // namespace
-
-LinearSize linearSize(const Node& node, const TensorSpec& x) {
-  const Shape& weight = node.parameters.front().shape;
-  return {.m = x.rows(), .n = weight[0], .k = weight[1], .split = node.quantizers.splitAccumulators};
-}
 
 GemmProblem forwardProblem(const LinearSize& size, const Binding& x, const Binding& weight, const TensorSpec& y) {
   return {.m = size.m,
@@ -205,17 +196,17 @@ Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, cons
 Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
                                                       const LinearBackwardOptions& options) {
   std::vector<Product> products;
-  if (const Binding dx = findOperand(request, {options.gradInput, OperandKind::GradInput, 0})) {
-    Result<Product> product = inputGrad(request, options, dx);
+  for (const auto& gradient : {inputGrad, weightGrad}) {
+    Result<std::optional<Product>> product = gradient(request, options);
     if (!product) return product.error();
-    products.push_back(std::move(*product));
-  }
-  if (const Binding dw = findOperand(request, {options.linear, OperandKind::GradParameter, 0})) {
-    Result<Product> product = weightGrad(request, options, dw);
-    if (!product) return product.error();
-    products.push_back(std::move(*product));
+    if (*product) products.push_back(std::move(**product));
   }
   return makeProducts(request, products);
+}
+
+Result<Binding> residualOf(const CompileRequest& request, int add) {
+  if (const Binding swapped = findOperand(request, {add, OperandKind::Input, 0})) return swapped;
+  return requireOperand(request, {add, OperandKind::Input, 1});
 }
 
 Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members) {

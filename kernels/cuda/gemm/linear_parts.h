@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/runtime/step_operand.h"
+#include "kernels/common/linear_step.h"
 #include "kernels/cuda/gemm/gemm.h"
 #include "kernels/cuda/kernel_def.h"
 
@@ -12,16 +13,6 @@
 #include <vector>
 
 namespace fuseline::cuda {
-
-/// x: [M, K], weight: [N, K], y: [M, N].
-struct LinearSize {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-  SplitAccumulators split = {};
-};
-
-LinearSize linearSize(const Node& node, const TensorSpec& x);
 
 /// y = x W^T
 GemmProblem forwardProblem(const LinearSize& size, const Binding& x, const Binding& weight, const TensorSpec& y);
@@ -49,9 +40,7 @@ Result<std::unique_ptr<Kernel>> makeProducts(const CompileRequest& request, cons
 
 /// Results of a linear layer's backward, and of ops fused with it, in addition to the plain GEMMs.
 struct LinearBackwardOptions {
-  int linear = 0;      // the member that is the linear layer
-  int gradOutput = 0;  // the member whose output gradient arrives
-  int gradInput = 0;   // the member whose input gradient is the result
+  LinearGradMembers members;
   float alpha = 1.0F;
   /// Added to dx; may be absent.
   std::optional<OperandKey> extraGradient = std::nullopt;
@@ -65,6 +54,9 @@ struct LinearBackwardOptions {
 /// dW.
 Result<std::unique_ptr<Kernel>> compileLinearBackward(const CompileRequest& request,
                                                       const LinearBackwardOptions& options);
+
+/// The input of the addition that is not the GEMM's result. add: the member. Errors: those of requireOperand().
+Result<Binding> residualOf(const CompileRequest& request, int add);
 
 /// Whether the tensors of the ops after a linear layer have the dtype of the GEMM; no names the op.
 Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members);

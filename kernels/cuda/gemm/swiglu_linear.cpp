@@ -4,7 +4,7 @@
 // it there, from which one pass gives the gradient of the input and, in its place, the output again for the weight's
 // gradient.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/plan.h"
+#include "kernels/common/swiglu_linear_step.h"
 #include "kernels/cuda/elementwise/elementwise_step.h"
 #include "kernels/cuda/elementwise/program_pass.h"
 #include "kernels/cuda/gemm/linear_parts.h"
@@ -18,22 +18,7 @@ namespace fuseline::cuda::kernels {
 
 namespace {
 
-constexpr int kActivation = 0;
-constexpr int kLinear = 1;
-constexpr int kAdd = 2;
-constexpr OperandKey kInput{kActivation, OperandKind::Input, 0};
-constexpr OperandKey kGradInput{kActivation, OperandKind::GradInput, 0};
-constexpr OperandKey kActivated{kActivation, OperandKind::Output, 0};
-constexpr OperandKey kActivatedGradient{kActivation, OperandKind::GradOutput, 0};
-constexpr OperandKey kWeight{kLinear, OperandKind::Parameter, 0};
-constexpr OperandKey kGradWeight{kLinear, OperandKind::GradParameter, 0};
-
-int lastMember(const CompileRequest& request) { return static_cast<int>(request.step.nodes.size()) - 1; }
-
-/// SwiGLU's output, and its gradient: [..., K].
-const TensorSpec& activatedSpec(const CompileRequest& request) {
-  return request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
-}
+using namespace swiglu_linear;
 
 /// A GEMM and its cost, prepared for this device.
 Result<std::unique_ptr<Gemm>> prepare(const CompileRequest& request, const GemmProblem& problem) {
@@ -43,13 +28,13 @@ Result<std::unique_ptr<Gemm>> prepare(const CompileRequest& request, const GemmP
 /// SwiGLU forward, backward, or both in one pass.
 class ActivationPass {
  public:
-  static Result<ActivationPass> make(const CompileRequest& request, bool makesOutput, bool makesGradient) {
+  static Result<ActivationPass> make(const CompileRequest& request, const ActivationResults& results) {
     const TensorSpec& activated = activatedSpec(request);
     const auto dtypeOf = [&](const OperandKey& key) {
       const bool isInside = key == kActivated || key == kActivatedGradient;
       return isInside ? activated.dtype : findOperand(request, key).spec.dtype;
     };
-    Result<ProgramPass> pass = ProgramPass::make(programFor(request, makesOutput, makesGradient),
+    Result<ProgramPass> pass = ProgramPass::make(activationProgram(request, results),
                                                  {activated.rows(), activated.cols()}, dtypeOf, request.device);
     if (!pass) return pass.error();
     return ActivationPass(std::move(*pass), findOperand(request, kInput), findOperand(request, kGradInput),
@@ -71,15 +56,6 @@ class ActivationPass {
  private:
   ActivationPass(ProgramPass pass, Binding x, Binding gradX, Stream stream)
       : m_pass(std::move(pass)), m_x(std::move(x)), m_gradX(std::move(gradX)), m_stream(stream) {}
-
-  static ElementwiseProgram programFor(const CompileRequest& request, bool makesOutput, bool makesGradient) {
-    const Node& node = request.member(kActivation);
-    ElementwiseComposer composer;
-    if (!makesOutput) composer.setInternal(kActivated);
-    composer.append(kActivation, node.operation->elementwise, node.attributes, false, 1);
-    if (makesGradient) composer.append(kActivation, node.operation->elementwise, node.attributes, true, 1);
-    return composer.finish();
-  }
 
   ProgramPass m_pass;
   Binding m_x, m_gradX;
@@ -134,20 +110,18 @@ class SwiGluLinearForward final : public Kernel {
   Scratch m_scratch;
 };
 
-/// The input of the addition that is not the GEMM's result.
-Binding residualOf(const CompileRequest& request) {
-  if (lastMember(request) < kAdd) return {};
-  const Binding swapped = findOperand(request, {kAdd, OperandKind::Input, 0});
-  return swapped ? swapped : findOperand(request, {kAdd, OperandKind::Input, 1});
-}
-
 Result<InnerProduct> forwardProduct(const CompileRequest& request) {
   const Result<Binding> weight = requireOperand(request, kWeight);
   if (!weight) return weight.error();
   const Result<Binding> y = requireOperand(request, {lastMember(request), OperandKind::Output, 0});
   if (!y) return y.error();
   const Binding x{.spec = activatedSpec(request)};
-  InnerProduct product{.stream = request.device.stream, .a = x, .b = *weight, .c = *y, .addend = residualOf(request)};
+  InnerProduct product{.stream = request.device.stream, .a = x, .b = *weight, .c = *y};
+  if (lastMember(request) >= kAdd) {
+    const Result<Binding> residual = residualOf(request, kAdd);
+    if (!residual) return residual.error();
+    product.addend = *residual;
+  }
   GemmProblem problem = forwardProblem(linearSize(request.member(kLinear), x.spec), x, *weight, y->spec);
   problem.hasAddend = static_cast<bool>(product.addend);
   Result<std::unique_ptr<Gemm>> gemm = prepare(request, problem);
@@ -158,7 +132,7 @@ Result<InnerProduct> forwardProduct(const CompileRequest& request) {
 
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
   if (const Result<Binding> x = requireOperand(request, kInput); !x) return x.error();
-  Result<ActivationPass> activation = ActivationPass::make(request, true, false);
+  Result<ActivationPass> activation = ActivationPass::make(request, {.hasOutput = true});
   if (!activation) return activation.error();
   Result<InnerProduct> product = forwardProduct(request);
   if (!product) return product.error();
@@ -222,7 +196,8 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   const LinearSize size = linearSize(request.member(kLinear), activatedSpec(request));
   Result<InnerProduct> inputGrad = inputGradProduct(request, size, *dy);
   if (!inputGrad) return inputGrad.error();
-  Result<ActivationPass> pass = ActivationPass::make(request, static_cast<bool>(gradWeight), true);
+  Result<ActivationPass> pass =
+      ActivationPass::make(request, {.hasOutput = static_cast<bool>(gradWeight), .hasGradient = true});
   if (!pass) return pass.error();
   BackwardParts parts{std::move(*inputGrad), std::move(*pass), std::nullopt};
   if (gradWeight) {
@@ -248,10 +223,7 @@ KernelDef swiglu_linear() {
       .name = "swiglu_linear",
       .phases = {Phase::Forward, Phase::Backward},
       .supports = supports,
-      .compile =
-          [](const CompileRequest& request) {
-            return request.step.phase == Phase::Forward ? compileForward(request) : compileBackward(request);
-          },
+      .compile = byPhase(compileForward, compileBackward),
   };
 }
 

@@ -110,7 +110,6 @@ KernelDef cross_entropy() {
   return {
       .name = "CrossEntropy",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compileLoss,
   };
 }

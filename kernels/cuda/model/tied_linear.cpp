@@ -48,7 +48,6 @@ KernelDef tied_linear() {
   return {
       .name = "TiedLinear",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile =
           [](const CompileRequest& request) {
             return request.step.phase == Phase::Forward ? compileForward(request) : compileBackward(request);

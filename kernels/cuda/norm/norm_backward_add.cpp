@@ -11,7 +11,6 @@ KernelDef norm_backward_add() {
   return {
       .name = "norm_backward_add",
       .phases = {Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile =
           [](const CompileRequest& request) { return makeNormBackward(request, 1, branchedNormGradients(request)); },
       .supportsCopies = canMakeNormCopies,

@@ -15,27 +15,33 @@ namespace fuseline::cuda {
 
 namespace {
 
-NormKind kindOf(const Node& node) {
-  if (node.operation->name == "LayerNorm") return NormKind::Layer;
-  return node.operation->name == "RMSNorm" ? NormKind::Rms : NormKind::L2;
-}
+static_assert(static_cast<int>(NormKind::Layer) == static_cast<int>(fuseline::NormKind::Layer) &&
+              static_cast<int>(NormKind::L2) == static_cast<int>(fuseline::NormKind::L2));
 
-/// x: the normalized tensor. Its trailing axes are the weight's; without a weight, the last axis.
-NormProblem problemOf(const Node& node, const TensorSpec& x, const TensorSpec& y) {
-  const bool hasWeight = !node.parameters.empty();
-  const std::int64_t cols = hasWeight ? node.parameters.front().numElements() : x.cols();
-  return {.kind = kindOf(node),
-          .rows = cols == 0 ? 0 : x.numElements() / cols,
-          .cols = cols,
-          .x = elementOf(x.dtype),
+/// y: of y, or of dy.
+NormProblem problemOf(const NormGeometry& norm, const TensorSpec& y) {
+  return {.kind = static_cast<NormKind>(norm.kind),
+          .rows = norm.rows,
+          .cols = norm.cols,
+          .x = elementOf(norm.x),
           .y = elementOf(y.dtype),
-          .parameter = elementOf(hasWeight ? node.parameters.front().dtype : DType::F32),
-          .eps = static_cast<float>(node.attributes.real("eps")),
-          .isGammaZeroCentred = hasWeight && node.attributes.boolean("zero_centered_gamma")};
+          .parameter = elementOf(norm.parameter),
+          .eps = norm.eps,
+          .isGammaZeroCentred = norm.isGammaZeroCentred};
 }
 
-NormForward launchOf(const NormProblem& problem, const NormForwardOperands& norm, Pointers operands) {
+NormAddend addendOf(const NormForwardStep& norm, Pointers operands) {
+  if (!norm.addend) return {};
+  return {.left = elementOf(norm.x.spec.dtype),
+          .right = elementOf(norm.addend.spec.dtype),
+          .rightData = norm.addend.at(operands),
+          .sum = norm.sum.at(operands)};
+}
+
+NormForward launchOf(const NormProblem& problem, const NormForwardStep& norm, Pointers operands) {
   return {.problem = problem,
+          .addend = addendOf(norm, operands),
+          .x = norm.x.at(operands),
           .gamma = norm.gamma.at(operands),
           .beta = norm.beta.at(operands),
           .y = norm.y.at(operands),
@@ -43,24 +49,22 @@ NormForward launchOf(const NormProblem& problem, const NormForwardOperands& norm
           .rstd = reinterpret_cast<float*>(norm.rstd.at(operands))};
 }
 
-/// Forward of a norm with its step's fused quantization, if it has any.
-class NormForwardLaunch {
+/// With its step's fused quantization, if it has any.
+class NormForwardKernel final : public Kernel {
  public:
-  NormForwardLaunch(NormProblem problem, NormForwardOperands operands, std::optional<StepCopies> copies,
+  NormForwardKernel(NormProblem problem, NormForwardStep step, std::optional<StepCopies> copies,
                     const DeviceContext& device)
-      : m_problem(problem), m_operands(std::move(operands)), m_copies(std::move(copies)), m_device(device) {}
+      : m_problem(problem), m_step(std::move(step)), m_copies(std::move(copies)), m_device(device) {}
 
   /// For tiles two floats per row, its factors; for separate kernels the result.
-  std::size_t workspaceBytes() const {
+  std::size_t workspaceBytes() const override {
     if (!m_copies || m_copies->isAmaxOnly() || m_copies->areOfRows()) return 0;
     if (!m_copies->fitsKernel()) return m_copies->spec().bytes();
     return 2 * static_cast<std::size_t>(m_problem.rows) * sizeof(float);
   }
 
-  void run(const void* x, const NormAddend& addend, Pointers pointers, std::byte* workspace) const {
-    NormForward norm = launchOf(m_problem, m_operands, pointers);
-    norm.x = x;
-    norm.addend = addend;
+  void run(Pointers pointers, std::byte* workspace) override {
+    NormForward norm = launchOf(m_problem, m_step, pointers);
     if (m_copies && m_copies->isAmaxOnly()) norm.amax = m_copies->clearedAmax(pointers, m_device);
     if (!m_copies || norm.amax) return launchNormForward(norm, m_device.stream);
     if (m_copies->areOfRows()) return runRows(norm, pointers);
@@ -88,43 +92,12 @@ class NormForwardLaunch {
   }
 
   NormProblem m_problem;
-  NormForwardOperands m_operands;
+  NormForwardStep m_step;
   std::optional<StepCopies> m_copies;
   const DeviceContext& m_device;
 };
 
-class NormForwardKernel final : public Kernel {
- public:
-  NormForwardKernel(Binding x, NormForwardLaunch launch) : m_x(std::move(x)), m_launch(std::move(launch)) {}
-  std::size_t workspaceBytes() const override { return m_launch.workspaceBytes(); }
-  void run(Pointers operands, std::byte* workspace) override {
-    m_launch.run(m_x.at(operands), {}, operands, workspace);
-  }
-
- private:
-  Binding m_x;
-  NormForwardLaunch m_launch;
-};
-
-class AddNormForwardKernel final : public Kernel {
- public:
-  AddNormForwardKernel(Binding a, Binding b, Binding sum, NormForwardLaunch launch)
-      : m_a(std::move(a)), m_b(std::move(b)), m_sum(std::move(sum)), m_launch(std::move(launch)) {}
-  std::size_t workspaceBytes() const override { return m_launch.workspaceBytes(); }
-  void run(Pointers operands, std::byte* workspace) override {
-    const NormAddend addend{.left = elementOf(m_a.spec.dtype),
-                            .right = elementOf(m_b.spec.dtype),
-                            .rightData = m_b.at(operands),
-                            .sum = m_sum.at(operands)};
-    m_launch.run(m_a.at(operands), addend, operands, workspace);
-  }
-
- private:
-  Binding m_a, m_b, m_sum;
-  NormForwardLaunch m_launch;
-};
-
-NormBackward launchOf(const NormProblem& problem, const NormBackwardOperands& norm, Pointers operands) {
+NormBackward launchOf(const NormProblem& problem, const NormBackwardStep& norm, Pointers operands) {
   return {.problem = problem,
           .x = norm.x.at(operands),
           .dy = norm.gradOutput.at(operands),
@@ -139,9 +112,9 @@ NormBackward launchOf(const NormProblem& problem, const NormBackwardOperands& no
 
 class NormBackwardKernel final : public Kernel {
  public:
-  NormBackwardKernel(NormProblem problem, NormBackwardOperands bindings, std::optional<StepCopies> copies,
+  NormBackwardKernel(NormProblem problem, NormBackwardStep step, std::optional<StepCopies> copies,
                      const DeviceContext& device)
-      : m_problem(problem), m_bindings(std::move(bindings)), m_copies(std::move(copies)), m_device(device) {}
+      : m_problem(problem), m_step(std::move(step)), m_copies(std::move(copies)), m_device(device) {}
 
   /// The parts of the parameter gradients and, where separate kernels quantize, the result.
   std::size_t workspaceBytes() const override {
@@ -150,7 +123,7 @@ class NormBackwardKernel final : public Kernel {
   }
 
   void run(Pointers operands, std::byte* workspace) override {
-    NormBackward norm = launchOf(m_problem, m_bindings, operands);
+    NormBackward norm = launchOf(m_problem, m_step, operands);
     norm.parts = reinterpret_cast<float*>(workspace);
     if (!m_copies) return launch(norm);
     if (m_copies->isAmaxOnly()) return runWithAmax(norm, operands);
@@ -185,7 +158,7 @@ class NormBackwardKernel final : public Kernel {
   }
 
   NormProblem m_problem;
-  NormBackwardOperands m_bindings;
+  NormBackwardStep m_step;
   std::optional<StepCopies> m_copies;
   const DeviceContext& m_device;
 };
@@ -197,48 +170,34 @@ Result<std::optional<StepCopies>> copiesOf(const CompileRequest& request) {
   return std::optional(std::move(*copies));
 }
 
-Result<NormForwardLaunch> forwardLaunch(const CompileRequest& request, int norm, const TensorSpec& x) {
-  Result<NormForwardOperands> operands = bindNormForward(request, norm);
-  if (!operands) return operands.error();
-  const NormProblem problem = problemOf(request.member(static_cast<std::size_t>(norm)), x, operands->y.spec);
+Result<std::unique_ptr<Kernel>> makeForward(const CompileRequest& request, Result<NormForwardStep> step) {
+  if (!step) return step.error();
   Result<std::optional<StepCopies>> copies = copiesOf(request);
   if (!copies) return copies.error();
-  return NormForwardLaunch(problem, std::move(*operands), std::move(*copies), request.device);
+  const NormProblem problem = problemOf(step->norm, step->y.spec);
+  return std::unique_ptr<Kernel>(
+      std::make_unique<NormForwardKernel>(problem, std::move(*step), std::move(*copies), request.device));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> makeNormForward(const CompileRequest& request, int norm) {
-  const Result<Binding> x = requireOperand(request, {norm, OperandKind::Input, 0});
-  if (!x) return x.error();
-  Result<NormForwardLaunch> launch = forwardLaunch(request, norm, x->spec);
-  if (!launch) return launch.error();
-  return std::unique_ptr<Kernel>(std::make_unique<NormForwardKernel>(*x, std::move(*launch)));
+  return makeForward(request, readNormForward(request, norm));
 }
 
 Result<std::unique_ptr<Kernel>> makeAddNormForward(const CompileRequest& request) {
-  const int norm = static_cast<int>(request.step.nodes.size()) - 1;
-  const Result<Binding> a = requireOperand(request, {0, OperandKind::Input, 0});
-  if (!a) return a.error();
-  const Result<Binding> b = requireOperand(request, {0, OperandKind::Input, 1});
-  if (!b) return b.error();
-  const TensorSpec& sum = request.graph.spec(request.step.nodes.front(), OperandKind::Output, 0);
-  Result<NormForwardLaunch> launch = forwardLaunch(request, norm, sum);
-  if (!launch) return launch.error();
-  return std::unique_ptr<Kernel>(
-      std::make_unique<AddNormForwardKernel>(*a, *b, findNormSum(request, norm), std::move(*launch)));
+  return makeForward(request, readAddNormForward(request));
 }
 
 Result<std::unique_ptr<Kernel>> makeNormBackward(const CompileRequest& request, int norm,
                                                  const NormGradientKeys& keys) {
-  Result<NormBackwardOperands> bindings = bindNormBackward(request, norm, keys);
-  if (!bindings) return bindings.error();
-  const Node& node = request.member(static_cast<std::size_t>(norm));
-  const NormProblem problem = problemOf(node, bindings->x.spec, bindings->gradOutput.spec);
+  Result<NormBackwardStep> step = readNormBackward(request, norm, keys);
+  if (!step) return step.error();
   Result<std::optional<StepCopies>> copies = copiesOf(request);
   if (!copies) return copies.error();
+  const NormProblem problem = problemOf(step->norm, step->gradOutput.spec);
   return std::unique_ptr<Kernel>(
-      std::make_unique<NormBackwardKernel>(problem, std::move(*bindings), std::move(*copies), request.device));
+      std::make_unique<NormBackwardKernel>(problem, std::move(*step), std::move(*copies), request.device));
 }
 
 /// A row of the norm must be a row of the tensor. In backward, tiles would read x and dy again, which moves as many
@@ -249,13 +208,9 @@ Verdict canMakeNormCopies(const KernelQuery& query) {
     return Verdict::no(
         "The CUDA backend quantizes gradients of norms as they are made where a tensor has one scale; with scales of "
         "blocks that would save nothing.");
-  for (const NodeId id : query.members) {
-    const Node& node = query.graph.node(id);
-    const bool isNorm = node.operation->category == "Normalization";
-    if (isNorm && !node.parameters.empty() && node.parameters.front().numElements() != query.copies->spec.cols())
-      return Verdict::no(
-          fmt::format("{} normalizes several axes at once, of which the copies would need the last.", node.id));
-  }
+  if (const Node* const norm = normOfSeveralAxes(query))
+    return Verdict::no(
+        fmt::format("{} normalizes several axes at once, of which the copies would need the last.", norm->id));
   return canMakeCopies(query);
 }
 
@@ -263,7 +218,6 @@ KernelDef normKernel(std::string operation) {
   return {
       .name = std::move(operation),
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile =
           [](const CompileRequest& request) {
             if (request.step.phase == Phase::Forward) return makeNormForward(request, 0);

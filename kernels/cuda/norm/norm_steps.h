@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/runtime/norm_operands.h"
+#include "kernels/common/norm_step.h"
 #include "kernels/cuda/kernel_def.h"
 
 #include <memory>

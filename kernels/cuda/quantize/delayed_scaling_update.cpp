@@ -69,7 +69,6 @@ KernelDef delayed_scaling_update() {
   return {
       .name = "delayed_scaling_update",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compile,
   };
 }

@@ -43,7 +43,6 @@ KernelDef quantize() {
   return {
       .name = "quantize",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compile,
   };
 }

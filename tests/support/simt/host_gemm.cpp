@@ -132,8 +132,8 @@ class HostGemm final : public cuda::Gemm {
     const auto& [m, n, k] = std::tie(m_problem.m, m_problem.n, m_problem.k);
     if (m * n == 0) return;
     if (m_problem.batch != cuda::GemmBatch()) return multiplyBatch(pointers);
-    const bool isAFlipped = m_problem.a == cuda::Storage2d::Transposed;
-    const bool isBFlipped = m_problem.b == cuda::Storage2d::Transposed;
+    const bool isAFlipped = m_problem.a == Storage2d::Transposed;
+    const bool isBFlipped = m_problem.b == Storage2d::Transposed;
     const std::vector<double> left =
         factor({pointers.a, pointers.aScales, isAFlipped ? k : m, isAFlipped ? m : k, !isAFlipped},
                m_problem.factorType, m_problem.aCodes);
@@ -166,8 +166,8 @@ class HostGemm final : public cuda::Gemm {
   void multiplyBatch(const cuda::GemmPointers& pointers) const {
     const auto& [m, n, k] = std::tie(m_problem.m, m_problem.n, m_problem.k);
     const cuda::GemmBatch& batch = m_problem.batch;
-    const bool isAFlipped = m_problem.a == cuda::Storage2d::Transposed;
-    const bool isBFlipped = m_problem.b == cuda::Storage2d::Transposed;
+    const bool isAFlipped = m_problem.a == Storage2d::Transposed;
+    const bool isBFlipped = m_problem.b == Storage2d::Transposed;
     for (std::int64_t i = 0; i < batch.count; ++i) {
       const auto at = [&](auto* data, std::int64_t stride, DType dtype) {
         return data + i * stride * sizeBytes(dtype);
@@ -314,7 +314,7 @@ Verdict isDocumented(const cuda::GemmProblem& problem) {
   if ((a->format == ElementFormat::E2M1) != (b->format == ElementFormat::E2M1)) return Verdict::no("One is of FP4.");
   if (a->format == ElementFormat::E2M1 && problem.k % 32 != 0) return Verdict::no("Rows are not aligned.");
   const bool isHopper = traitsOf(a->scaling).scaleFormat != ScaleFormat::E8M0;
-  const bool isInner = problem.a == cuda::Storage2d::AsRead && problem.b == cuda::Storage2d::Transposed;
+  const bool isInner = problem.a == Storage2d::AsRead && problem.b == Storage2d::Transposed;
   return isHopper && !isInner ? Verdict::no("The contraction is not the inner direction.") : Verdict::yes();
 }
 

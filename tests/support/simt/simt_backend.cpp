@@ -177,7 +177,7 @@ class SimtBackend final : public Backend {
 
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                           const CompileOptions& options) override {
-    return cuda::compileStep({graph, plan, step, options, m_context});
+    return cuda::compileStep({{graph, plan, step, options}, m_context});
   }
 
   Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override {

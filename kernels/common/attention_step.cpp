@@ -1,0 +1,50 @@
+// From the op's form and the node's tensors to the problem.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/attention_step.h"
+
+#include <vector>
+
+namespace fuseline {
+
+Result<AttentionProblem> attentionProblem(const StepRequest& request, int attention) {
+  const auto member = static_cast<std::size_t>(attention);
+  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes[member]);
+  const auto shapeAt = [&](int slot) { return slot < 0 ? Shape() : inputs[static_cast<std::size_t>(slot)].shape; };
+  AttentionProblem problem{.form = attentionForm(request.member(member).attributes),
+                           .dtype = inputs[AttentionForm::kQuery].dtype};
+  const Shape shapes[] = {shapeAt(AttentionForm::kQuery), shapeAt(AttentionForm::kKey), shapeAt(AttentionForm::kValue)};
+  const Result<AttentionLayouts> layouts = attentionLayouts(problem.form, shapes);
+  if (!layouts) return layouts.error();
+  problem.layouts = *layouts;
+  problem.biasShape = shapeAt(problem.form.biasSlot);
+  problem.maskShape = shapeAt(problem.form.maskSlot);
+  if (problem.form.hasBias()) problem.biasDType = inputs[static_cast<std::size_t>(problem.form.biasSlot)].dtype;
+  const int sums = problem.form.cuSeqlensQSlot;
+  problem.numSequences = sums < 0 ? layouts->q.batch : numSequences(inputs[static_cast<std::size_t>(sums)]);
+  return problem;
+}
+
+namespace {
+
+HeadBinding columnsOf(const StepRequest& request, const AttentionProblem& problem, const OperandKey& key,
+                      std::int64_t firstElement) {
+  return {.whole = findOperand(request, key), .firstByte = firstElement * sizeBytes(problem.dtype)};
+}
+
+}  // namespace
+
+HeadBinding findHeads(const StepRequest& request, const AttentionProblem& problem, std::size_t slot) {
+  const AttentionPlaces::Heads& heads = problem.places.heads[slot];
+  return columnsOf(request, problem, heads.input, heads.firstElement);
+}
+
+HeadBinding findHeadGradient(const StepRequest& request, const AttentionProblem& problem, std::size_t slot) {
+  const AttentionPlaces::Heads& heads = problem.places.heads[slot];
+  return columnsOf(request, problem, heads.gradient, heads.firstElement);
+}
+
+Binding findAttentionOperand(const StepRequest& request, const AttentionProblem& problem, OperandKind kind, int slot) {
+  return slot < 0 ? Binding() : findOperand(request, {problem.places.attention, kind, slot});
+}
+
+}  // namespace fuseline

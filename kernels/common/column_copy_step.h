@@ -1,0 +1,35 @@
+// Steps of Split and Concat: copies between a matrix and its pieces, which are groups of its columns.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/step_operand.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace fuseline {
+
+/// ToPieces: pieces that are absent are not wanted. FromPieces: those that are absent are zeros.
+enum class ColumnCopyDirection { ToPieces, FromPieces };
+
+/// Some columns of the whole, of all its rows.
+struct BoundPiece {
+  Binding binding;
+  std::int64_t bytes = 0;  // of a row
+};
+
+struct ColumnCopyStep {
+  Binding whole;  // [.., all columns]
+  std::vector<BoundPiece> pieces;
+  ColumnCopyDirection direction = ColumnCopyDirection::ToPieces;
+
+  /// Bytes of a row of the whole.
+  std::int64_t rowBytes() const;
+  std::int64_t rows() const;
+};
+
+/// Both passes of the op that is member 0. Errors: those of requireOperand().
+Result<ColumnCopyStep> readSplit(const StepRequest& request);
+Result<ColumnCopyStep> readConcat(const StepRequest& request);
+
+}  // namespace fuseline

@@ -1,0 +1,52 @@
+// Finds the operands of linear layers.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/linear_step.h"
+
+namespace fuseline {
+
+namespace {
+
+Result<LinearGradStep> readGrad(const StepRequest& request, const LinearGradMembers& members, Direction direction,
+                                const OperandKey& factorKey, const Binding& result) {
+  if (!result) return LinearGradStep{};
+  const Result<Binding> gradOutput =
+      requireOperand(request, {members.gradOutput, OperandKind::GradOutput, 0}, direction);
+  if (!gradOutput) return gradOutput.error();
+  const Result<Binding> factor = requireOperand(request, factorKey);
+  if (!factor) return factor.error();
+  const TensorSpec& x = direction == Direction::Rowwise ? result.spec : factor->spec;
+  return LinearGradStep{.size = linearSize(request.member(static_cast<std::size_t>(members.linear)), x),
+                        .gradOutput = *gradOutput,
+                        .factor = *factor,
+                        .result = result};
+}
+
+}  // namespace
+
+LinearSize linearSize(const Node& node, const TensorSpec& x) {
+  const Shape& weight = node.parameters.front().shape;
+  return {.m = x.rows(), .n = weight[0], .k = weight[1], .split = node.quantizers.splitAccumulators};
+}
+
+Result<LinearForwardStep> readLinearForward(const StepRequest& request) {
+  const int last = static_cast<int>(request.step.nodes.size()) - 1;
+  const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
+  if (!x) return x.error();
+  const Result<Binding> weight = requireOperand(request, {0, OperandKind::Parameter, 0});
+  if (!weight) return weight.error();
+  const Result<Binding> y = requireOperand(request, {last, OperandKind::Output, 0});
+  if (!y) return y.error();
+  return LinearForwardStep{.size = linearSize(request.member(0), x->spec), .x = *x, .weight = *weight, .y = *y};
+}
+
+Result<LinearGradStep> readInputGrad(const StepRequest& request, const LinearGradMembers& members) {
+  return readGrad(request, members, Direction::Rowwise, {members.linear, OperandKind::Parameter, 0},
+                  findOperand(request, {members.gradInput, OperandKind::GradInput, 0}));
+}
+
+Result<LinearGradStep> readWeightGrad(const StepRequest& request, const LinearGradMembers& members) {
+  return readGrad(request, members, Direction::Columnwise, {members.linear, OperandKind::Input, 0},
+                  findOperand(request, {members.linear, OperandKind::GradParameter, 0}));
+}
+
+}  // namespace fuseline
