@@ -115,7 +115,7 @@ FusionReport fuseWith(const RuleCatalog& catalog, const Graph& graph, const std:
       *fuse(graph, {.switches = everythingAsked(catalog), .capabilities = capabilitiesOf(backend), .rules = &catalog}));
 }
 
-/// Unfused plans round gradients of rotated queries and keys once more than fused ones, before they are added up over
+/// Unfused plans have a further rounding, of gradients of rotated queries and keys, before these are added up over
 /// many tokens with different signs.
 double toleranceOfLinks(const RuleSample& sample) {
   return std::ranges::count(sample.links, "DotProductAttention", &Link::operation) > 0 ? 2.0 : 1.0;
