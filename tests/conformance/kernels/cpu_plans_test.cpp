@@ -11,6 +11,7 @@
 #include "tests/support/rule_samples.h"
 #include "tests/support/run_plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -114,6 +115,12 @@ FusionReport fuseWith(const RuleCatalog& catalog, const Graph& graph, const std:
       *fuse(graph, {.switches = everythingAsked(catalog), .capabilities = capabilitiesOf(backend), .rules = &catalog}));
 }
 
+/// Unfused plans have a further rounding, of gradients of rotated queries and keys, before these are added up over
+/// many tokens with different signs.
+double toleranceOfLinks(const RuleSample& sample) {
+  return std::ranges::count(sample.links, "DotProductAttention", &Link::operation) > 0 ? 2.0 : 1.0;
+}
+
 class Rules : public ::testing::TestWithParam<const FusionRule*> {
  protected:
   void expectLikeReferenceEverywhere(const std::shared_ptr<Backend>& backend, const std::vector<Shape>& shapes) {
@@ -124,7 +131,7 @@ class Rules : public ::testing::TestWithParam<const FusionRule*> {
           const RuleCatalog catalog = only(*GetParam());
           const FusionReport report = fuseWith(catalog, graph, backend);
           expectLikeReference(graph, report, dtype, backend, sample.label + " of " + toString(shape),
-                              chainTolerance(dtype));
+                              chainTolerance(dtype) * toleranceOfLinks(sample));
         }
   }
 };
