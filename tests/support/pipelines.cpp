@@ -34,11 +34,15 @@ std::string defaultId(const Link& link, std::size_t position) {
   return id;
 }
 
-/// Like the main input, or without its last axis: one value a row. Counts have one a group.
+/// Like the main input, or without its last axis: one value a row. Counts have one a group, or one a row. A weight has
+/// some rows.
 TensorSpec extraSpec(const FusibleOperation& operation, const Attributes& attributes, std::size_t port,
                      TensorSpec main) {
-  if (operation.inputs[port].elements == PortElements::Counts)
+  constexpr std::int64_t kWeightRows = 21;
+  if (operation.inputs[port].elements == PortElements::Counts && attributes.has("num_groups"))
     return {.dtype = DType::I64, .shape = {attributes.integer("num_groups")}};
+  if (operation.inputs[port].elements == PortElements::Counts) main.dtype = DType::I64;
+  if (operation.inputs[port].name == "weight") return {.dtype = main.dtype, .shape = {kWeightRows, main.cols()}};
   if (operation.inputs[port].shape != operation.inputs[0].shape) main.shape.pop_back();
   return main;
 }

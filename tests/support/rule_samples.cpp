@@ -188,6 +188,15 @@ Samples jointSamples() {
         {"with a residual", {link("SwiGLU"), linear(24), add}, {}},
         {"with a residual, by the other input", {link("SwiGLU"), linear(24), swapped(add)}, {}},
         {"with an upstream op", {link("RMSNorm"), link("SwiGLU"), linear(24)}, {}}}},
+      {"ForwardBackwardLinearCrossEntropy",
+       {{"plain", {linear(24), link("CrossEntropy")}, {}},
+        {"a loss a row", {linear(24), with(link("CrossEntropy"), "reduction", std::string("none"))}, {}},
+        {"the sum", {linear(24), with(link("CrossEntropy"), "reduction", std::string("sum"))}, {}},
+        {"smoothed, with the square of the log-sum-exp",
+         {linear(24), with(with(link("CrossEntropy"), "label_smoothing", 0.1), "lse_square_scale", 0.01)},
+         {}},
+        {"ignored rows", {linear(5), with(link("CrossEntropy"), "ignore_index", std::int64_t{2})}, {}, {40, 16}},
+        {"with an upstream op", {link("RMSNorm"), linear(24), link("CrossEntropy")}, {}, {2, 3, 16}}}},
   };
 }
 
@@ -433,6 +442,10 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
         {1, DType::BF16, {link("SwiGLU"), mode(linear(24), "column")}, {}},
         {2, DType::BF16, {with(link("SwiGLU"), "cache_quantized_input", true), linear(24)}, {}},
         {3, DType::F32, {link("SwiGLU"), with(linear(24), "dtype", std::string("bf16"))}, {}}}},
+      {"ForwardBackwardLinearCrossEntropy",
+       {{0, DType::BF16, {mode(linear(16), "column"), link("CrossEntropy")}, {}},
+        {1, DType::F32, {with(linear(16), "dtype", std::string("bf16")), link("CrossEntropy")}, {}},
+        {2, DType::BF16, {linear(16), link("CrossEntropy")}, current, {16, 16}}}},
       {"BackwardBiasSwiGLU",
        {{0, DType::BF16, {linear(16), bias, with(link("SwiGLU"), "cache_quantized_input", true)}, {}}}},
   };

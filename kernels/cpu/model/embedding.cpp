@@ -21,7 +21,7 @@ KernelDef embedding();
 
 namespace {
 
-/// A thread is worth waking for so many bytes.
+/// Bytes that are worth waking a thread for.
 constexpr std::int64_t kBytesPerThread = 1 << 16;
 
 int threadsFor(std::int64_t bytes, int most) {
