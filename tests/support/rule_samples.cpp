@@ -190,6 +190,7 @@ Samples jointSamples() {
         {"with an upstream op", {link("RMSNorm"), link("SwiGLU"), linear(24)}, {}}}},
       {"ForwardBackwardLinearCrossEntropy",
        {{"plain", {linear(24), link("CrossEntropy")}, {}},
+        {"tied, of rows of length 1", {link("L2Normalization"), link("TiedLinear"), link("CrossEntropy")}, {}},
         {"a loss a row", {linear(24), with(link("CrossEntropy"), "reduction", std::string("none"))}, {}},
         {"the sum", {linear(24), with(link("CrossEntropy"), "reduction", std::string("sum"))}, {}},
         {"smoothed, with the square of the log-sum-exp",
