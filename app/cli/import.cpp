@@ -147,8 +147,10 @@ void addImportVerb(CLI::App& app, Context& context) {
   verb->add_option("--weights-from", options->weightsFrom,
                    "With --weights: safetensors file, or folder of such files, in place of the config's folder")
       ->type_name("PATH");
-  verb->add_option("--layers", options->layers, "Of a config.json: the first layers only")->type_name("N");
-  verb->add_option("--dtype", options->dtype, "Of a config.json: type of tensors and weights, in place of the config's")
+  verb->add_option("--layers", options->layers, "With a config.json: number of layers, from the first one")
+      ->type_name("N");
+  verb->add_option("--dtype", options->dtype,
+                   "With a config.json: type of tensors and weights, in place of the config's")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   verb->add_flag("--strict", options->isStrict,
                  "Refuses an ONNX model with nodes that are no ops; without it they become Externals, or are left out");

@@ -59,18 +59,17 @@ double logSumExp(std::span<const double> logits) {
 }
 
 /// Throws for a target that is no class: it is known at run time only.
-std::int64_t targetOf(const CrossEntropyForm& form, const ReferenceTensor& targets, std::int64_t row,
-                      std::int64_t classes) {
-  const auto target = static_cast<std::int64_t>(targets.values[static_cast<std::size_t>(row)]);
-  if (!form.isIgnored(target) && (target < 0 || target >= classes))
-    throw std::invalid_argument(badTargetText(form, row, target, classes));
-  return target;
-}
+struct Targets {
+  Targets(const CrossEntropyForm& form, const ReferenceTensor& tensor, std::int64_t classes)
+      : rows(tensor.values.begin(), tensor.values.end()) {
+    const Result<std::int64_t> counted = countTargets(form, rows, classes);
+    if (!counted) throw std::invalid_argument(counted.error().message);
+    scale = form.rowScale(*counted);
+  }
 
-std::int64_t numCounted(const CrossEntropyForm& form, const ReferenceTensor& targets) {
-  return std::ranges::count_if(targets.values,
-                               [&](double target) { return !form.isIgnored(static_cast<std::int64_t>(target)); });
-}
+  std::vector<std::int64_t> rows;
+  double scale = 1.0;  // of the rows that count
+};
 
 double lossOf(const CrossEntropyForm& form, std::span<const double> logits, std::int64_t target, double lse) {
   double loss = (1.0 - form.smoothing) * (lse - logits[static_cast<std::size_t>(target)]);
@@ -84,21 +83,21 @@ double lossOf(const CrossEntropyForm& form, std::span<const double> logits, std:
 ReferenceForward forward(const Attributes& attributes, References inputs, References) {
   const CrossEntropyForm form = crossEntropyForm(attributes);
   const ReferenceTensor& x = inputs[CrossEntropyForm::kLogits];
-  const ReferenceTensor& targets = inputs[CrossEntropyForm::kTarget];
   const std::int64_t classes = x.cols();
+  const Targets targets(form, inputs[CrossEntropyForm::kTarget], classes);
   ReferenceTensor losses = referenceZeros(rowsShape(x.shape));
   ReferenceTensor lse = losses;
   for (std::int64_t row = 0; row < x.rows(); ++row) {
-    const std::int64_t target = targetOf(form, targets, row, classes);
+    const auto index = static_cast<std::size_t>(row);
+    const std::int64_t target = targets.rows[index];
     if (form.isIgnored(target)) continue;
     const std::span<const double> logits = referenceRow(x, row, classes);
-    const auto index = static_cast<std::size_t>(row);
     lse.values[index] = logSumExp(logits);
     losses.values[index] = lossOf(form, logits, target, lse.values[index]);
   }
   if (form.reduction == LossReduction::None) return {.outputs = {losses}, .residuals = {lse}};
   const double sum = std::accumulate(losses.values.begin(), losses.values.end(), 0.0);
-  return {.outputs = {{.shape = {}, .values = {sum * form.rowScale(numCounted(form, targets))}}}, .residuals = {lse}};
+  return {.outputs = {{.shape = {}, .values = {sum * targets.scale}}}, .residuals = {lse}};
 }
 
 OperationContext saveContext(const SaveArguments& arguments) {
@@ -121,15 +120,14 @@ ReferenceBackward backward(const Attributes& attributes, const SavedValues& save
   if (!saved.has({OperandKind::Input, CrossEntropyForm::kLogits})) return gradients;
   const CrossEntropyForm form = crossEntropyForm(attributes);
   const ReferenceTensor& x = saved.input(CrossEntropyForm::kLogits);
-  const ReferenceTensor& targets = saved.input(CrossEntropyForm::kTarget);
-  const double scale = form.rowScale(numCounted(form, targets));
+  const Targets targets(form, saved.input(CrossEntropyForm::kTarget), x.cols());
   ReferenceTensor dx = referenceZeros(x.shape);
   for (std::int64_t row = 0; row < x.rows(); ++row) {
-    const std::int64_t target = targetOf(form, targets, row, x.cols());
-    if (form.isIgnored(target)) continue;
     const auto index = static_cast<std::size_t>(row);
+    const std::int64_t target = targets.rows[index];
+    if (form.isIgnored(target)) continue;
     const double dy = gradOutputs[0].values[form.reduction == LossReduction::None ? index : 0];
-    writeGradient(form, referenceRow(x, row, x.cols()), target, saved.residual().values[index], dy * scale,
+    writeGradient(form, referenceRow(x, row, x.cols()), target, saved.residual().values[index], dy * targets.scale,
                   referenceRow(dx, row, x.cols()));
   }
   gradients.inputs[CrossEntropyForm::kLogits] = std::move(dx);

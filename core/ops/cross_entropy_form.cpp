@@ -16,9 +16,17 @@ CrossEntropyForm crossEntropyForm(const Attributes& attributes) {
           .lseSquareScale = attributes.real("lse_square_scale")};
 }
 
-std::string badTargetText(const CrossEntropyForm& form, std::int64_t row, std::int64_t target, std::int64_t classes) {
-  return fmt::format("CrossEntropy: target[{}] is {}, but there are {} classes, 0 to {}; ignore_index is {}.", row,
-                     target, classes, classes - 1, form.ignoreIndex);
+Result<std::int64_t> countTargets(const CrossEntropyForm& form, std::span<const std::int64_t> targets,
+                                  std::int64_t classes) {
+  std::int64_t counted = 0;
+  for (std::size_t row = 0; row < targets.size(); ++row) {
+    if (form.isIgnored(targets[row])) continue;
+    if (targets[row] < 0 || targets[row] >= classes)
+      return Error{fmt::format("CrossEntropy: target[{}] is {}, but there are {} classes, 0 to {}; ignore_index is {}.",
+                               row, targets[row], classes, classes - 1, form.ignoreIndex)};
+    ++counted;
+  }
+  return counted;
 }
 
 }  // namespace fuseline

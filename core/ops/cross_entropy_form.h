@@ -3,9 +3,10 @@
 #pragma once
 
 #include "core/ops/operation.h"
+#include "core/support/result.h"
 
 #include <cstdint>
-#include <string>
+#include <span>
 
 namespace fuseline {
 
@@ -30,7 +31,9 @@ struct CrossEntropyForm {
 
 CrossEntropyForm crossEntropyForm(const Attributes& attributes);
 
-/// "CrossEntropy: target[5] is 40000, but there are 32000 classes, 0 to 31999; ignore_index is -100."
-std::string badTargetText(const CrossEntropyForm& form, std::int64_t row, std::int64_t target, std::int64_t classes);
+/// The rows that count.
+/// Errors: "CrossEntropy: target[5] is 40000, but there are 32000 classes, 0 to 31999; ignore_index is -100."
+Result<std::int64_t> countTargets(const CrossEntropyForm& form, std::span<const std::int64_t> targets,
+                                  std::int64_t classes);
 
 }  // namespace fuseline

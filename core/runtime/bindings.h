@@ -13,8 +13,8 @@ namespace fuseline {
 /// A tensor for every input ("x"), parameter ("fc1.weight") and, in training, output gradient ("grad.y"), in graph
 /// order. Tensors in `given` are used, an amax history in the length that the recipe requires. The rest is drawn from
 /// the seed and the tensor's name and depends on nothing else: data from N(0, 1) or as the port of the first consumer
-/// defines, parameters as their op initializes them. Errors: a given tensor that the graph does not need (with the
-/// nearest name), or one with another spec.
+/// defines, parameters as their op initializes them; the gradient of a scalar output is 1. Errors: a given tensor that
+/// the graph does not need (with the nearest name), or one with another spec.
 Result<NamedTensors> makeBindings(const Graph& graph, std::uint64_t seed, const NamedTensors& given = {});
 
 /// The tensors that makeBindings() accepts.

@@ -77,6 +77,12 @@ CASES = (
     ("AddExtraInput", {"in_place": True}, {"extra": ("f32", [48, 64])}),
     ("Reshape", {"shape": [-1, "H / 2"]}, {}),
     ("GELU", {"approximate": "none"}, {}),
+    ("Embedding", {"num_embeddings": 9, "embedding_dim": "H"}, {"x": ("i64", [6, 8])}),
+    ("Embedding", {"num_embeddings": 9, "embedding_dim": "H", "positions": True}, {"x": ("i64", [6, 8])}),
+    ("TiedLinear", {}, {"weight": ("f32", [32, 64])}),
+    *(("CrossEntropy", attributes, {"target": ("i64", [48])})
+      for attributes in ({}, {"reduction": "none", "label_smoothing": 0.1}, {"lse_square_scale": 0.01},
+                         {"ignore_index": 3, "reduction": "sum"})),
     ("Split", {"sizes": ["H / 4", 48]}, {}),
     ("Concat", {"num_inputs": 3}, {"x1": ("f32", [48, 64]), "x2": ("f32", [48, 5])}),
     ("RotaryPositionEmbedding", {"dim": "H / 4"}, {"x": ("f32", [12, 4, 64])}),

@@ -34,16 +34,24 @@ std::string defaultId(const Link& link, std::size_t position) {
   return id;
 }
 
-/// Like the main input, or without its last axis: one value a row. Counts have one a group.
+/// Like the main input, or without its last axis: one value a row. Counts have one a group, or one a row. A weight has
+/// some rows.
 TensorSpec extraSpec(const FusibleOperation& operation, const Attributes& attributes, std::size_t port,
                      TensorSpec main) {
-  if (operation.inputs[port].elements == PortElements::Counts) {
+  constexpr std::int64_t kWeightRows = 21;
+  const Port& input = operation.inputs[port];
+  if (input.elements == PortElements::Counts) {
     if (operation.attribute("num_groups")) return {.dtype = DType::I64, .shape = {attributes.integer("num_groups")}};
-    const std::size_t batchAxis = attributes.has("qkv_format") && attributes.text("qkv_format") == "bshd" ? 0 : 1;
-    const std::int64_t sequences = main.shape.size() < 2 ? 1 : main.shape[batchAxis];
-    const bool areSums = operation.inputs[port].name.starts_with("cu_seqlens");
-    return {.dtype = DType::I64, .shape = {areSums ? sequences + 1 : sequences}};
+    if (!attributes.has("qkv_format")) {
+      main.dtype = DType::I64;
+    } else {
+      const std::size_t batchAxis = attributes.text("qkv_format") == "bshd" ? 0 : 1;
+      const std::int64_t sequences = main.shape.size() < 2 ? 1 : main.shape[batchAxis];
+      const bool areSums = input.name.starts_with("cu_seqlens");
+      return {.dtype = DType::I64, .shape = {areSums ? sequences + 1 : sequences}};
+    }
   }
+  if (input.name == "weight") return {.dtype = main.dtype, .shape = {kWeightRows, main.cols()}};
   if (operation.inputs[port].shape != operation.inputs[0].shape) main.shape.pop_back();
   return main;
 }

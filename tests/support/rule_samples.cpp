@@ -189,6 +189,16 @@ Samples jointSamples() {
         {"with a residual", {link("SwiGLU"), linear(24), add}, {}},
         {"with a residual, by the other input", {link("SwiGLU"), linear(24), swapped(add)}, {}},
         {"with an upstream op", {link("RMSNorm"), link("SwiGLU"), linear(24)}, {}}}},
+      {"ForwardBackwardLinearCrossEntropy",
+       {{"plain", {linear(24), link("CrossEntropy")}, {}},
+        {"tied, of rows of length 1", {link("L2Normalization"), link("TiedLinear"), link("CrossEntropy")}, {}},
+        {"a loss a row", {linear(24), with(link("CrossEntropy"), "reduction", std::string("none"))}, {}},
+        {"the sum", {linear(24), with(link("CrossEntropy"), "reduction", std::string("sum"))}, {}},
+        {"smoothed, with the square of the log-sum-exp",
+         {linear(24), with(with(link("CrossEntropy"), "label_smoothing", 0.1), "lse_square_scale", 0.01)},
+         {}},
+        {"ignored rows", {linear(5), with(link("CrossEntropy"), "ignore_index", std::int64_t{2})}, {}, {40, 16}},
+        {"with an upstream op", {link("RMSNorm"), linear(24), link("CrossEntropy")}, {}, {2, 3, 16}}}},
   };
 }
 
@@ -580,6 +590,10 @@ std::map<std::string, std::vector<RefusalSample>> makeRefusals() {
       {"BackwardSplitRotary", splitRotaryRefusals(false)},
       {"ForwardBiasSplitRotary", splitRotaryRefusals(true)},
       {"BackwardBiasSplitRotary", splitRotaryRefusals(true)},
+      {"ForwardBackwardLinearCrossEntropy",
+       {{0, DType::BF16, {mode(linear(16), "column"), link("CrossEntropy")}, {}},
+        {1, DType::F32, {with(linear(16), "dtype", std::string("bf16")), link("CrossEntropy")}, {}},
+        {2, DType::BF16, {linear(16), link("CrossEntropy")}, current, {16, 16}}}},
       {"BackwardBiasSwiGLU",
        {{0, DType::BF16, {linear(16), bias, with(link("SwiGLU"), "cache_quantized_input", true)}, {}}}},
   };

@@ -16,7 +16,7 @@ void copyReal(const ModelConfig& from, const char* name, const char* attribute, 
   if (from.has(name)) to[attribute] = from.real(name);
 }
 
-/// What a rope_type other than default needs.
+/// Attributes that a rope_type other than default needs.
 void readScaling(const ModelConfig& config, const ModelConfig& rope, const std::string& type, Json& attributes) {
   attributes["factor"] = rope.real("factor");
   if (type == "linear") return;

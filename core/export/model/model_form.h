@@ -47,7 +47,7 @@ struct NormForm {
   bool isZeroCentered = false;
 };
 
-/// What stands after the last norm.
+/// The ops after the last norm.
 enum class ModelHead { None, Linear, Tied, MaskedLanguage };
 
 struct ModelForm {

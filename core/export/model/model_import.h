@@ -16,7 +16,7 @@ namespace fuseline {
 struct ModelImportOptions {
   /// The first layers only.
   std::optional<std::int64_t> layers = std::nullopt;
-  /// Of tensors and parameters. Not set: that of the config, else bf16.
+  /// Type of tensors and parameters. Not set: that of the config, else bf16.
   std::optional<DType> dtype = std::nullopt;
   /// Reads weights from this safetensors file, or from the ones in this folder. Not set: none are read.
   std::optional<std::filesystem::path> weights = std::nullopt;

@@ -18,9 +18,8 @@ struct ModelWeights {
   std::vector<std::string> notes;
 };
 
-/// path: a safetensors file, or a folder with the shards of model.safetensors.index.json, else with such files. Of the
-/// files only the tensors that the pipeline's parameters need are read. They are rounded where the pipeline has another
-/// dtype.
+/// path: a safetensors file, or a folder with the shards of model.safetensors.index.json, else with such files. Only
+/// the tensors that the pipeline's parameters need are read. They are rounded where the pipeline has another dtype.
 /// Errors: a file is none or is missing, a parameter has no tensor, or one of another shape.
 Result<ModelWeights> readModelWeights(const ModelForm& form, const PipelineDocument& document,
                                       const std::filesystem::path& path);

@@ -3,6 +3,7 @@
 #include "core/export/onnx/onnx_operation.h"
 
 #include "core/export/onnx/onnx_attention_operation.h"
+#include "core/export/onnx/onnx_model_ends.h"
 #include "core/export/onnx/onnx_program.h"
 #include "core/ops/grouped_form.h"
 
@@ -146,6 +147,9 @@ void addReshape(OnnxGraph& graph, OnnxQuantization&) {
 void addSplit(OnnxGraph& graph, OnnxQuantization&) { addOnnxSplit(graph); }
 void addConcat(OnnxGraph& graph, OnnxQuantization&) { addOnnxConcat(graph); }
 
+void addEmbedding(OnnxGraph& graph, OnnxQuantization&) { addOnnxEmbedding(graph); }
+void addTiedLinear(OnnxGraph& graph, OnnxQuantization&) { addOnnxTiedLinear(graph); }
+
 void addQuantize(OnnxGraph& graph, OnnxQuantization& quantization) { graph.setOutput(0, quantization.input(graph)); }
 
 // ---- the table
@@ -160,7 +164,8 @@ constexpr std::array kOperations = {
     OnnxOperation{"RMSNorm", addRmsNorm},         OnnxOperation{"LayerNorm", addLayerNorm},
     OnnxOperation{"Reshape", addReshape},         OnnxOperation{"L2Normalization", addL2Normalization},
     OnnxOperation{"Quantize", addQuantize},       OnnxOperation{"Split", addSplit},
-    OnnxOperation{"Concat", addConcat},
+    OnnxOperation{"Concat", addConcat},           OnnxOperation{"Embedding", addEmbedding},
+    OnnxOperation{"TiedLinear", addTiedLinear},
 };
 
 Error refusal(const Node& node) {
@@ -187,6 +192,8 @@ Result<void> addOnnxOperation(OnnxGraph& graph, OnnxQuantization& quantization) 
     return addOnnxAttention(graph);
   else if (node.operation->name == "RotaryPositionEmbedding")
     return addOnnxRotaryEmbedding(graph);
+  else if (node.operation->name == "CrossEntropy")
+    return addOnnxCrossEntropy(graph);
   else if (hasOnnxProgram(node))
     addOnnxProgram(graph);
   else

@@ -1,15 +1,13 @@
 // Kernel "CrossEntropy": a row of logits a thread; the losses are added in their order.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/cross_entropy_form.h"
-#include "core/tensor/tensor.h"
-#include "kernels/cpu/kernel_def.h"
-#include "kernels/cpu/model/cross_entropy_functions.h"
 #include "core/runtime/step_operand.h"
+#include "kernels/cpu/kernel_def.h"
+#include "kernels/cpu/model/loss_rows.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <stdexcept>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include <omp.h>
@@ -20,7 +18,7 @@ KernelDef cross_entropy();
 
 namespace {
 
-/// A thread is worth waking for so many logits.
+/// Logits that are worth waking a thread for.
 constexpr std::int64_t kLogitsPerThread = 8192;
 
 struct LossParts {
@@ -30,27 +28,12 @@ struct LossParts {
   int threads = 1;
 
   std::int64_t rows() const { return x.spec.rows(); }
-  std::int64_t classes() const { return x.spec.cols(); }
+  LogitRows logits() const { return {x.spec.dtype, x.spec.cols()}; }
   int numThreads() const {
     return static_cast<int>(std::clamp<std::int64_t>(x.spec.numElements() / kLogitsPerThread, 1, threads));
   }
-  const std::int64_t* targets(Pointers pointers) const {
-    return reinterpret_cast<const std::int64_t*>(target.at(pointers));
-  }
-  std::byte* rowOf(const Binding& binding, std::int64_t row, Pointers pointers) const {
-    return binding.at(pointers) + row * classes() * sizeBytes(binding.spec.dtype);
-  }
-  /// Throws for a target that is no class. The rows that count.
-  std::int64_t checkedRows(Pointers pointers) const {
-    const std::int64_t* const all = targets(pointers);
-    std::int64_t counted = 0;
-    for (std::int64_t row = 0; row < rows(); ++row) {
-      if (form.isIgnored(all[row])) continue;
-      if (all[row] < 0 || all[row] >= classes())
-        throw std::runtime_error(badTargetText(form, row, all[row], classes()));
-      ++counted;
-    }
-    return counted;
+  std::span<const std::int64_t> targets(Pointers pointers) const {
+    return {reinterpret_cast<const std::int64_t*>(target.at(pointers)), static_cast<std::size_t>(rows())};
   }
 };
 
@@ -61,43 +44,26 @@ class LossForward final : public Kernel {
   std::size_t workspaceBytes() const override { return static_cast<std::size_t>(m.rows()) * sizeof(float); }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    const std::int64_t counted = m.checkedRows(pointers);
+    const std::span<const std::int64_t> targets = m.targets(pointers);
+    const LogitRows rows = m.logits();
+    const std::int64_t counted = checkedTargets(m.form, targets, rows.classes);
     auto* const losses = reinterpret_cast<float*>(workspace);
+    auto* const lse = reinterpret_cast<float*>(m.lse.at(pointers));
+    const std::byte* const x = m.x.at(pointers);
     const int threads = m.numThreads();
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (std::int64_t row = 0; row < m.rows(); ++row) losses[row] = lossOf(row, pointers);
-    if (m.y) writeLoss(losses, counted, reinterpret_cast<float*>(m.y.at(pointers)));
+    for (std::int64_t row = 0; row < m.rows(); ++row)
+      losses[row] = lossOfRow(m.form, rows, x + row * rows.bytes(), targets[static_cast<std::size_t>(row)],
+                              lse ? lse + row : nullptr);
+    if (m.y) writeLoss({losses, targets.size()}, counted, reinterpret_cast<float*>(m.y.at(pointers)));
   }
 
  private:
-  float lossOf(std::int64_t row, Pointers pointers) const {
-    const std::int64_t target = m.targets(pointers)[row];
-    auto* const lse = reinterpret_cast<float*>(m.lse.at(pointers));
-    if (m.form.isIgnored(target)) {
-      if (lse) lse[row] = 0.0F;
-      return 0.0F;
-    }
-    const std::byte* const logits = m.rowOf(m.x, row, pointers);
-    const LogitSums sums = logitFunctions(m.x.spec.dtype).sums(logits, static_cast<std::size_t>(m.classes()));
-    const double ofRow = static_cast<double>(sums.max) + std::log(static_cast<double>(sums.expSum));
-    if (lse) lse[row] = static_cast<float>(ofRow);
-    double atTarget = 0.0;
-    decode(logits + target * sizeBytes(m.x.spec.dtype), m.x.spec.dtype, std::span(&atTarget, 1));
-    const double mean = static_cast<double>(sums.sum) / static_cast<double>(m.classes());
-    const double smoothing = m.form.smoothing;
-    return static_cast<float>((1.0 - smoothing) * (ofRow - atTarget) +
-                              (smoothing > 0.0 ? smoothing * (ofRow - mean) : 0.0) +
-                              m.form.lseSquareScale * ofRow * ofRow);
-  }
-
-  void writeLoss(const float* losses, std::int64_t counted, float* y) const {
-    if (m.form.reduction == LossReduction::None) {
-      std::copy_n(losses, m.rows(), y);
-      return;
-    }
-    double sum = 0.0;
-    for (std::int64_t row = 0; row < m.rows(); ++row) sum += static_cast<double>(losses[row]);
-    *y = static_cast<float>(sum * m.form.rowScale(counted));
+  void writeLoss(std::span<const float> losses, std::int64_t counted, float* y) const {
+    if (m.form.reduction == LossReduction::None)
+      std::ranges::copy(losses, y);
+    else
+      *y = reducedLoss(m.form, losses, counted);
   }
 
   LossParts m;
@@ -108,42 +74,22 @@ class LossBackward final : public Kernel {
   explicit LossBackward(LossParts parts) : m(std::move(parts)) {}
 
   void run(Pointers pointers, std::byte*) override {
-    const double scale = m.form.rowScale(m.checkedRows(pointers));
+    const std::span<const std::int64_t> targets = m.targets(pointers);
+    const LogitRows rows = m.logits();
+    const double scale = m.form.rowScale(checkedTargets(m.form, targets, rows.classes));
+    const auto* const lse = reinterpret_cast<const float*>(m.lse.at(pointers));
+    const auto* const dy = reinterpret_cast<const float*>(m.dy.at(pointers));
+    const bool isByRow = m.form.reduction == LossReduction::None;
+    const std::byte* const x = m.x.at(pointers);
+    std::byte* const dx = m.dx.at(pointers);
     const int threads = m.numThreads();
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (std::int64_t row = 0; row < m.rows(); ++row) writeRow(row, scale, pointers);
+    for (std::int64_t row = 0; row < m.rows(); ++row)
+      writeLossGradient(m.form, rows, x + row * rows.bytes(), targets[static_cast<std::size_t>(row)], lse[row],
+                        scale * static_cast<double>(dy[isByRow ? row : 0]), dx + row * rows.bytes());
   }
 
  private:
-  void writeRow(std::int64_t row, double scale, Pointers pointers) const {
-    const std::int64_t target = m.targets(pointers)[row];
-    const DType dtype = m.x.spec.dtype;
-    std::byte* const dx = m.rowOf(m.dx, row, pointers);
-    if (m.form.isIgnored(target)) {
-      std::memset(dx, 0, static_cast<std::size_t>(m.classes() * sizeBytes(dtype)));
-      return;
-    }
-    const auto* const gradient = reinterpret_cast<const float*>(m.dy.at(pointers));
-    const double dy = scale * static_cast<double>(gradient[m.form.reduction == LossReduction::None ? row : 0]);
-    const float lse = reinterpret_cast<const float*>(m.lse.at(pointers))[row];
-    const double factor = dy * (1.0 + 2.0 * m.form.lseSquareScale * static_cast<double>(lse));
-    const double shift = dy * m.form.smoothing / static_cast<double>(m.classes());
-    const std::byte* const logits = m.rowOf(m.x, row, pointers);
-    logitFunctions(dtype).gradient(logits, static_cast<std::size_t>(m.classes()), lse, static_cast<float>(factor),
-                                   static_cast<float>(shift), dx);
-    writeTarget(logits, target, factor, lse, shift + dy * (1.0 - m.form.smoothing), dx);
-  }
-
-  /// Rounded once, as all others.
-  void writeTarget(const std::byte* logits, std::int64_t target, double factor, float lse, double shift,
-                   std::byte* dx) const {
-    const DType dtype = m.x.spec.dtype;
-    double logit = 0.0;
-    decode(logits + target * sizeBytes(dtype), dtype, std::span(&logit, 1));
-    const double value = factor * std::exp(logit - static_cast<double>(lse)) - shift;
-    encode(std::span(&value, 1), dtype, dx + target * sizeBytes(dtype));
-  }
-
   LossParts m;
 };
 

@@ -2,10 +2,10 @@
 // do not depend on the number of threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/embedding_form.h"
+#include "core/runtime/step_operand.h"
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/norm/norm_functions.h"
-#include "core/runtime/step_operand.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,7 +21,7 @@ KernelDef embedding();
 
 namespace {
 
-/// A thread is worth waking for so many bytes.
+/// Bytes that are worth waking a thread for.
 constexpr std::int64_t kBytesPerThread = 1 << 16;
 
 int threadsFor(std::int64_t bytes, int most) {

@@ -11,7 +11,6 @@
 
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 namespace fuseline::cuda::kernels {
 
@@ -51,7 +50,8 @@ class LossKernel final : public Kernel {
     auto* const y = reinterpret_cast<float*>(m.y.at(pointers));
     task.losses = isByRow() ? y : reinterpret_cast<float*>(workspace);
     task.loss = isByRow() ? nullptr : y;
-    launchCrossEntropy(task, m_device.stream);
+    launchRowLosses(task, m_device.stream);
+    if (task.loss) launchLossSum(task, m_device.stream);
   }
 
  private:
@@ -66,14 +66,10 @@ class LossKernel final : public Kernel {
 
   void countOnce(Pointers pointers) {
     if (std::exchange(m_isChecked, true)) return;
-    const std::vector<std::int64_t> targets = readCounts(m.target, pointers, m_device);
-    const std::int64_t classes = m.x.spec.cols();
-    for (std::size_t row = 0; row < targets.size(); ++row) {
-      if (m.form.isIgnored(targets[row])) continue;
-      if (targets[row] < 0 || targets[row] >= classes)
-        throw std::runtime_error(badTargetText(m.form, static_cast<std::int64_t>(row), targets[row], classes));
-      ++m_numCounted;
-    }
+    const Result<std::int64_t> counted =
+        countTargets(m.form, readCounts(m.target, pointers, m_device), m.x.spec.cols());
+    if (!counted) throw std::runtime_error(counted.error().message);
+    m_numCounted = *counted;
   }
 
   LossParts m;

@@ -6,6 +6,8 @@
 #include "kernels/cuda/elementwise/elementwise_launch.h"
 #include "kernels/cuda/stream/launch.h"
 
+#include <algorithm>
+
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/device/elementwise.h"
@@ -131,13 +133,42 @@ __global__ void __launch_bounds__(kBlockThreads) logitGradients(const __grid_con
   }
 }
 
+/// sums null: zeros.
+__global__ void __launch_bounds__(kBlockThreads)
+    roundSums(const float* sums, void* to, Element element, std::int64_t count) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads * kVectorWidth;
+  const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x) * kVectorWidth;
+  for (std::int64_t i = first; i < count; i += step) {
+    const std::int64_t rest = count - i;
+    const int inside = static_cast<int>(rest < kVectorWidth ? rest : kVectorWidth);
+    float values[kVectorWidth] = {};
+    if (sums) loadElements<Element::F32, kVectorWidth>(sums, i, inside, values);
+    storeElements<kVectorWidth>(element, to, i, inside, values);
+  }
+}
+
 }  // namespace
 
-void launchCrossEntropy(const CrossEntropyTask& task, Stream stream) {
+void launchRowLosses(const CrossEntropyTask& task, Stream stream) {
   if (task.rows > 0)
     launch(task.isVectorized ? rowLosses<kVectorWidth> : rowLosses<1>, dim3(static_cast<unsigned>(task.rows)),
            dim3(kBlockThreads), 0, stream, task);
-  if (task.loss) launch(addLosses, dim3(1), dim3(kBlockThreads), 0, stream, task);
+}
+
+void launchLossSum(const CrossEntropyTask& task, Stream stream) {
+  launch(addLosses, dim3(1), dim3(kBlockThreads), 0, stream, task);
+}
+
+void launchRounding(const float* sums, void* to, device::Element element, std::int64_t count, Stream stream) {
+  constexpr std::int64_t kMaxBlocks = 4096;
+  constexpr std::int64_t kEach = static_cast<std::int64_t>(kBlockThreads) * kVectorWidth;
+  if (count == 0) return;
+  launch(roundSums, dim3(static_cast<unsigned>(std::min((count + kEach - 1) / kEach, kMaxBlocks))), dim3(kBlockThreads),
+         0, stream, sums, to, element, count);
+}
+
+void launchZeros(float* sums, std::int64_t count, Stream stream) {
+  launchRounding(nullptr, sums, device::Element::F32, count, stream);
 }
 
 void launchCrossEntropyGradient(const CrossEntropyTask& task, Stream stream) {

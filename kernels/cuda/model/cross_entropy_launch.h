@@ -31,9 +31,14 @@ struct CrossEntropyTask {
   void* dx = nullptr;
 };
 
-/// lse, losses and loss.
-void launchCrossEntropy(const CrossEntropyTask& task, Stream stream);
-/// dx from lse and dy.
+/// lse and losses of the rows.
+void launchRowLosses(const CrossEntropyTask& task, Stream stream);
+/// loss, from losses.
+void launchLossSum(const CrossEntropyTask& task, Stream stream);
+/// dx from lse and dy, perhaps in place of x.
 void launchCrossEntropyGradient(const CrossEntropyTask& task, Stream stream);
+void launchZeros(float* sums, std::int64_t count, Stream stream);
+/// Rounds sums in float32 to another element type.
+void launchRounding(const float* sums, void* to, device::Element element, std::int64_t count, Stream stream);
 
 }  // namespace fuseline::cuda

@@ -1,6 +1,7 @@
 // Kernel "Embedding": looks rows up; backward sums their gradients.
 // The numbers of rows are data. They stay the same from run to run, as all that is bound to an executor: the host
-// checks them in the first run. SPDX-License-Identifier: Apache-2.0
+// checks them in the first run.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/ops/embedding_form.h"
 #include "kernels/cuda/attention/run_counts.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"

@@ -14,7 +14,7 @@ namespace fuseline::cuda {
 struct EmbeddingTask {
   const std::int64_t* ids = nullptr;
   std::int64_t count = 0;   // of ids
-  std::int64_t tokens = 0;  // more than 0: rows are the positions among so many tokens
+  std::int64_t tokens = 0;  // more than 0: rows are positions among this number of tokens
   std::int64_t numRows = 0;
   std::int64_t width = 0;
   std::int64_t padding = -1;  // a row without a gradient; -1: none

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# Takes small random models of transformers through `fuseline import config.json --weights`, and compares the logits, the
-# loss and the gradient of every parameter.
+# Takes small random models of transformers through `fuseline import config.json --weights`, and compares the logits,
+# the loss and the gradient of every parameter.
 # SPDX-License-Identifier: Apache-2.0
-"""check_model_configs.py PROGRAM [TEST...]: PROGRAM is fuseline. Needs `pip install torch transformers safetensors`; ends with
-77 where these packages are missing."""
+"""check_model_configs.py PROGRAM [TEST...]: PROGRAM is fuseline. Needs `pip install torch transformers safetensors`;
+ends with 77 where these packages are missing."""
 
 import importlib.util
 import json

@@ -8,7 +8,7 @@ import operator
 import torch
 import torch.nn.functional as F
 
-from . import attention, formula
+from . import attention, formula, model_ends
 from .tensors import DTYPES
 
 
@@ -287,6 +287,9 @@ def function_of(op, pipeline, groups, linear):
         "RotaryPositionEmbedding": lambda: attention.Rotary(op, pipeline.edges[op.inputs[0]].shape),
         "Split": lambda: lambda x: x.split(op.attributes["sizes"], -1),
         "Concat": lambda: lambda *x: torch.cat(x, -1),
+        "Embedding": lambda: model_ends.embedding(op),
+        "TiedLinear": lambda: F.linear,
+        "CrossEntropy": lambda: model_ends.cross_entropy(op),
         "Reshape": lambda: lambda x: x.reshape(pipeline.edges[op.outputs[0]].shape),
     }
     return makers.get(kind, lambda: identity)()

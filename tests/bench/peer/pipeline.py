@@ -49,6 +49,9 @@ FORMS = {
     "RotaryPositionEmbedding": "x * cos + partner(x) * sin",
     "Split": "split(x)",
     "Concat": "cat(x, x1)",
+    "Embedding": "embedding(x, weight)",
+    "TiedLinear": "linear(x, weight)",
+    "CrossEntropy": "cross_entropy(x, target)",
     "Quantize": "x",
     "AllGather": "x, there is one process",
     "ReduceScatter": "x, there is one process",
@@ -66,7 +69,8 @@ REFUSED_ATTRIBUTES = {
 # Lists of numbers that the edges do not say.
 LISTS = ("kv_channels", "sizes", "window_size")
 # Parameters and edges say them.
-SIZES = ("in_features", "out_features", "num_groups", "size", "normalized_shape", "shape")
+SIZES = ("in_features", "out_features", "num_groups", "size", "normalized_shape", "shape", "num_embeddings",
+         "embedding_dim")
 
 
 @dataclasses.dataclass(frozen=True)

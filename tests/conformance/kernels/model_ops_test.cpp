@@ -5,6 +5,7 @@
 #include "core/lowering/lowering.h"
 #include "core/plan/plan.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "tests/support/compare.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/run_plan.h"
 #include "tests/support/structured_samples.h"
@@ -18,6 +19,7 @@
 namespace fuseline::testing {
 namespace {
 
+constexpr const char* kHeadRule = "ForwardBackwardLinearCrossEntropy";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::shared_ptr<Backend> onThreads(int threads) { return cpu::makeCpuBackend({.threads = threads}); }
@@ -172,6 +174,28 @@ TEST(Embedding, RefusesANumberThatIsNoRow) {
 }
 
 Graph graphOf(const char* text) { return lower(parseDocument(text).document, {.pass = PassKind::Training}).graph; }
+
+/// Some rows at a time, with a rest, and a vocabulary that leaves room for few rows.
+TEST(LinearCrossEntropy, OfManyRowsIsLikeTheReference) {
+  const Link loss = with(link("CrossEntropy"), "label_smoothing", 0.1);
+  for (const DType dtype : kFloatTypes)
+    for (const std::vector<Link>& links : {std::vector{linear(30000), loss}, std::vector{link("TiedLinear"), loss}}) {
+      const Graph graph = chain(dtype, {links.front().operation == "TiedLinear" ? 4001 : 75, 8}, links);
+      const FusionReport report = *fuse(graph, {.switches = {.with = {kHeadRule}}});
+      ASSERT_EQ(report.forward.size(), 1U);
+      EXPECT_EQ(
+          firstDifference(runPlan(graph, report, onThreads(2)), runPlan(graph, unfused(graph), makeReferenceBackend()),
+                          2 * toleranceOf(dtype).relative),
+          "")
+          << dtypeName(dtype);
+    }
+}
+
+TEST(LinearCrossEntropy, StoresNoLogits) {
+  const Graph graph = chain(DType::F32, {4096, 8}, {linear(512), link("CrossEntropy")});
+  const FusionReport report = *fuse(graph, {.switches = {.with = {kHeadRule}}});
+  EXPECT_LE(makePlan(graph, report).peakBytes(), makePlan(graph, unfused(graph)).peakBytes() - 2 * 4096 * 512 * 4);
+}
 
 /// Shared with a TiedLinear, the table is no copy: its output is the parameter.
 TEST(Embedding, SharesItsTableWithoutACopy) {

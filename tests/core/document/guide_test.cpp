@@ -71,8 +71,8 @@ TEST(Guide, DescribesEveryCode) {
 TEST(Guide, PagesHaveTheirTitles) {
   std::vector<std::string_view> titles;
   for (const GuidePage& page : guidePages()) titles.push_back(page.title);
-  EXPECT_EQ(titles, (std::vector<std::string_view>{"First steps", "The designer", "Run, measure and compare",
-                                                   "Run on a GPU", "How Fuseline measures",
+  EXPECT_EQ(titles, (std::vector<std::string_view>{"First steps", "The designer", "From a model's config",
+                                                   "Run, measure and compare", "Run on a GPU", "How Fuseline measures",
                                                    "Low precision and numerics", "Export and import", "Problems"}));
 }
 

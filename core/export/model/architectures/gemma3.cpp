@@ -1,5 +1,5 @@
-// Gemma 3: as Gemma 2, but queries and keys are normalized instead of limited, and layers with a window turn by another
-// base. SPDX-License-Identifier: Apache-2.0
+// Gemma 3: as Gemma 2, but queries and keys are normalized, and layers with a window turn by another base.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/export/model/form_parts.h"
 #include "core/export/model/model_architectures.h"
 
