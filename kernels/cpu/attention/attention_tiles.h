@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/attention_functions.h"
+#include "kernels/cpu/workspace.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,7 @@ class WorkspaceCutter {
   std::int32_t* integers(std::int64_t count) { return reinterpret_cast<std::int32_t*>(bytes(count * 4)); }
   std::byte* bytes(std::int64_t count) {
     std::byte* const piece = m_base ? m_base + m_used : nullptr;
-    m_used += static_cast<std::size_t>((count + 63) / 64 * 64);
+    m_used += workspacePart(static_cast<std::size_t>(count));
     return piece;
   }
   std::size_t used() const { return m_used; }

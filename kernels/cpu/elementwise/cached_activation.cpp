@@ -5,6 +5,7 @@
 #include "kernels/cpu/elementwise/strip_step.h"
 #include "kernels/cpu/quantize/quantized_codecs.h"
 #include "kernels/cpu/quantize/quantized_copy.h"
+#include "kernels/cpu/workspace.h"
 
 #include <algorithm>
 #include <vector>
@@ -82,7 +83,7 @@ class CachedBackward final : public Kernel {
 
  private:
   std::size_t scratchBytes() const {
-    return static_cast<std::size_t>((m_input.codes.spec.numElements() * sizeBytes(DType::F32) + 63) / 64 * 64);
+    return workspacePart(static_cast<std::size_t>(m_input.codes.spec.numElements() * sizeBytes(DType::F32)));
   }
 
   void restore(Pointers operands, float* x) const {

@@ -1,6 +1,7 @@
 // Compiles elementwise programs to lists of strip operations, and walks grids with them.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/elementwise/strip_engine.h"
+#include "kernels/cpu/workspace.h"
 
 #include <algorithm>
 #include <cstring>
@@ -32,8 +33,6 @@ constexpr std::int64_t kMinBytesToPrefetch = std::int64_t{6} << 20;
 constexpr std::int64_t kWorkPerThread = 16384;
 
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 /// f(first, count) for every contiguous run of a place's columns [col, col + length).
 template <class Function>
 void forEachRun(const Place& place, std::int64_t col, std::int64_t length, Function f) {
@@ -448,7 +447,7 @@ StripEngine::Scratch StripEngine::layOut(std::byte* workspace, const Grid& grid)
   Scratch scratch;
   const auto take = [&](std::int64_t numFloats) {
     auto* const start = reinterpret_cast<float*>(workspace ? workspace + scratch.bytes : nullptr);
-    scratch.bytes += roundUp64(static_cast<std::size_t>(numFloats) * sizeof(float));
+    scratch.bytes += workspacePart(static_cast<std::size_t>(numFloats) * sizeof(float));
     return start;
   };
   scratch.constants = take(static_cast<std::int64_t>(m_constants.size()) * kStripStride);

@@ -4,6 +4,7 @@
 
 #include "kernels/common/elementwise_step.h"
 #include "kernels/cpu/quantize/row_copies.h"
+#include "kernels/cpu/workspace.h"
 
 #include <algorithm>
 
@@ -36,7 +37,7 @@ class CopyingStripKernel final : public Kernel {
   }
 
  private:
-  std::size_t engineBytes() const { return (m_engine.workspaceBytes(m_rows) + 63) / 64 * 64; }
+  std::size_t engineBytes() const { return workspacePart(m_engine.workspaceBytes(m_rows)); }
 
   StripEngine m_engine;
   std::int64_t m_rows;

@@ -5,6 +5,7 @@
 #include "kernels/cpu/elementwise/strip_functions.h"
 #include "kernels/cpu/gemm/coded_gemm.h"
 #include "kernels/cpu/machine/cpu_memory.h"
+#include "kernels/cpu/workspace.h"
 
 #include <algorithm>
 #include <cstring>
@@ -31,8 +32,6 @@ dnnl::memory::desc describe(std::int64_t rows, std::int64_t cols, DType dtype, S
       storage == Storage2d::AsRead ? dnnl::memory::dims{cols, 1} : dnnl::memory::dims{1, rows};
   return {{rows, cols}, dnnlType(dtype), strides};
 }
-
-std::int64_t roundUp64(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// Rows from which packing B anew in every run costs less than it gains, for a B that is stored as it is read. A
 /// transposed B never gains: its packing is twice as slow (measured 2026-11, Zen 5, N and K of 1024 and 4096: at 256
@@ -168,7 +167,7 @@ struct Gemm::State {
   void layOut() {
     const auto take = [this](std::int64_t bytes) {
       const std::int64_t start = totalBytes;
-      totalBytes += roundUp64(bytes);
+      totalBytes += static_cast<std::int64_t>(workspacePart(static_cast<std::size_t>(bytes)));
       return start;
     };
     const std::int64_t rows = problem.maxPanelRows;

@@ -5,6 +5,7 @@
 #include "kernels/common/grouped_linear_step.h"
 #include "kernels/cpu/elementwise/strip_engine.h"
 #include "kernels/cpu/gemm/linear_parts.h"
+#include "kernels/cpu/workspace.h"
 
 #include <algorithm>
 #include <array>
@@ -21,8 +22,6 @@ using namespace grouped;
 
 /// The sums of a panel are still in the cache when the bias is added. Lower panels would cost more: see panel_gemm.cpp.
 constexpr std::int64_t kPanelRows = 512;
-
-std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 LinearSize ofAllRows(const GroupedSize& size) { return {.m = size.rows, .n = size.n, .k = size.k}; }
 
@@ -80,7 +79,7 @@ class GroupedForward final : public Kernel {
   explicit GroupedForward(ForwardParts parts) : m(std::move(parts)), m_size(m.step.groups.size) {}
 
   std::size_t workspaceBytes() const override {
-    const std::size_t products = roundUp64(m.products.workspaceBytes());
+    const std::size_t products = workspacePart(m.products.workspaceBytes());
     return m.adder ? products + sumsBytes() + m.adder->workspaceBytes(panelRows()) : products;
   }
 
@@ -93,13 +92,13 @@ class GroupedForward final : public Kernel {
  private:
   std::int64_t panelRows() const { return std::min(m_size.rows, kPanelRows); }
   std::size_t sumsBytes() const {
-    return roundUp64(static_cast<std::size_t>(panelRows() * m_size.n * sizeBytes(DType::F32)));
+    return workspacePart(static_cast<std::size_t>(panelRows() * m_size.n * sizeBytes(DType::F32)));
   }
 
   void runGroup(std::size_t index, const RowGroup& group, Pointers pointers, std::byte* workspace) {
     Gemm& product = m.products.of(index);
     std::byte* const bias = m.step.biases.at(pointers, index);
-    std::byte* const sums = workspace + roundUp64(m.products.workspaceBytes());
+    std::byte* const sums = workspace + workspacePart(m.products.workspaceBytes());
     product.setBias(bias);
     product.prepareB(m.step.weights.at(pointers, index), workspace);
     forEachPanel(group, [&](std::int64_t first, std::int64_t rows) {
@@ -209,7 +208,8 @@ class BiasGrads {
  public:
   BiasGrads(const CompileRequest& request, const GroupedBackwardStep& step)
       : m_step(step),
-        m_unwantedBytes(roundUp64(static_cast<std::size_t>(step.groups.size.n * sizeBytes(step.gradBiases.dtype())))) {
+        m_unwantedBytes(
+            workspacePart(static_cast<std::size_t>(step.groups.size.n * sizeBytes(step.gradBiases.dtype())))) {
     if (!step.hasBiasGrads()) return;
     m_engine.emplace(step.biasGradProgram(), step.groups.size.n, request.settings.threads,
                      stripOperands(step.biasGradOperands()));

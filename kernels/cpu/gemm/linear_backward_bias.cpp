@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/elementwise/strip_engine.h"
 #include "kernels/cpu/gemm/linear_parts.h"
+#include "kernels/cpu/workspace.h"
 
 #include <algorithm>
 #include <optional>
@@ -21,8 +22,6 @@ constexpr OperandKey kGradBias{.member = kBias, .kind = OperandKind::GradParamet
 constexpr OperandKey kGradInput{.member = kLinear, .kind = OperandKind::GradInput, .slot = 0};
 /// As high as those of PanelGemm, for the same reasons.
 constexpr std::int64_t kPanelRows = 2048;
-
-std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// Column sums of a matrix that comes in panels of rows. Everything is float32 until the end.
 class PanelSums {
@@ -54,7 +53,7 @@ class PanelSums {
             .columnSums = {{.value = 0, .place = {.operand = kGradBias, .access = Access::Row}}}};
   }
   static float* total(std::byte* workspace) { return reinterpret_cast<float*>(workspace); }
-  std::size_t vectorBytes() const { return roundUp64(static_cast<std::size_t>(m_cols) * sizeof(float)); }
+  std::size_t vectorBytes() const { return workspacePart(static_cast<std::size_t>(m_cols) * sizeof(float)); }
 
   std::int64_t m_cols;
   StripEngine m_panel;
@@ -91,7 +90,7 @@ class LinearBackwardBias final : public Kernel {
 
  private:
   std::size_t sumsBytes() const {
-    return roundUp64(m_sums.workspaceBytes(std::min(kPanelRows, m_gradOutput.spec.rows())));
+    return workspacePart(m_sums.workspaceBytes(std::min(kPanelRows, m_gradOutput.spec.rows())));
   }
 
   void runPanel(Pointers operands, std::int64_t first, std::int64_t rows, std::byte* workspace) {

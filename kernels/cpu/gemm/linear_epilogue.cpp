@@ -4,6 +4,7 @@
 #include "kernels/cpu/gemm/linear_parts.h"
 #include "kernels/cpu/gemm/panel_gemm.h"
 #include "kernels/cpu/quantize/row_copies.h"
+#include "kernels/cpu/workspace.h"
 
 namespace fuseline::cpu::kernels {
 
@@ -26,7 +27,7 @@ class LinearEpilogue final : public Kernel {
   }
 
  private:
-  std::size_t gemmBytes() const { return (m_gemm.workspaceBytes() + 63) / 64 * 64; }
+  std::size_t gemmBytes() const { return workspacePart(m_gemm.workspaceBytes()); }
 
   PanelGemm m_gemm;
   Binding m_x, m_weight;

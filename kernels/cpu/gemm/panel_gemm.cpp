@@ -1,6 +1,7 @@
 // Alternates panels of a GEMM with the strip engine.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/gemm/panel_gemm.h"
+#include "kernels/cpu/workspace.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -29,8 +30,6 @@ GemmProblem inPanels(GemmProblem problem, bool isWhole) {
   problem.maxPanelRows = isWhole ? problem.m : evenPanelRows(problem.m);
   return problem;
 }
-
-std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 bool storesSums(const ElementwiseProgram& program, const Store& store, const OperandKey& sums) {
   const Instruction& value = program.code[static_cast<std::size_t>(store.value)];
@@ -142,11 +141,11 @@ StripOperand PanelGemm::operandOf(const OperandKey& key) const {
 std::size_t PanelGemm::sumsBytes() const {
   const GemmProblem& problem = m_gemm.problem();
   if (target()) return 0;
-  return roundUp64(static_cast<std::size_t>(problem.maxPanelRows * problem.n * sizeBytes(problem.cType)));
+  return workspacePart(static_cast<std::size_t>(problem.maxPanelRows * problem.n * sizeBytes(problem.cType)));
 }
 
 std::size_t PanelGemm::workspaceBytes() const {
-  return sumsBytes() + roundUp64(m_gemm.workspaceBytes()) + m_engine.workspaceBytes(panelRows());
+  return sumsBytes() + workspacePart(m_gemm.workspaceBytes()) + m_engine.workspaceBytes(panelRows());
 }
 
 void PanelGemm::run(const std::byte* a, const std::byte* b, Pointers pointers, std::byte* workspace,
@@ -159,7 +158,7 @@ void PanelGemm::run(const PanelSource& a, const std::byte* b, Pointers pointers,
                     const RowSink* sink) {
   const GemmProblem& problem = m_gemm.problem();
   std::byte* const gemmWorkspace = workspace + sumsBytes();
-  std::byte* const stripWorkspace = gemmWorkspace + roundUp64(m_gemm.workspaceBytes());
+  std::byte* const stripWorkspace = gemmWorkspace + workspacePart(m_gemm.workspaceBytes());
   std::vector<std::byte*> slots(m_operands.size() + 1);
   m_gemm.setBias(m_bias.at(pointers));
   m_gemm.prepareB(b, gemmWorkspace);

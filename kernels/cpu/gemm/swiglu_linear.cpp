@@ -9,6 +9,7 @@
 #include "kernels/cpu/elementwise/strip_step.h"
 #include "kernels/cpu/gemm/linear_parts.h"
 #include "kernels/cpu/gemm/panel_gemm.h"
+#include "kernels/cpu/workspace.h"
 
 #include <algorithm>
 #include <optional>
@@ -21,8 +22,6 @@ using namespace swiglu_linear;
 
 constexpr OperandKey kLinearOutput{kLinear, OperandKind::Output, 0};
 constexpr OperandKey kSums{.member = -1, .kind = OperandKind::Output, .slot = 0};
-
-std::size_t roundUp64(std::int64_t bytes) { return static_cast<std::size_t>((bytes + 63) / 64 * 64); }
 
 void renameLoads(ElementwiseProgram& program, const OperandKey& from, const OperandKey& to) {
   for (Instruction& instruction : program.code)
@@ -56,7 +55,7 @@ class Activation {
 
   std::size_t workspaceBytes(std::int64_t rows) const { return m_engine.workspaceBytes(rows); }
   std::size_t outputBytes(std::int64_t rows) const {
-    return roundUp64(rows * m_output.cols() * sizeBytes(m_output.dtype));
+    return workspacePart(static_cast<std::size_t>(rows * m_output.cols() * sizeBytes(m_output.dtype)));
   }
 
   void run(Pointers operands, std::int64_t firstRow, std::int64_t rows, std::byte* output, std::byte* workspace) const {
@@ -78,14 +77,14 @@ class SwiGluLinearForward final : public Kernel {
 
   std::size_t workspaceBytes() const override {
     const std::int64_t rows = m_gemm.panelRows();
-    return m_activation->outputBytes(rows) + roundUp64(static_cast<std::int64_t>(m_gemm.workspaceBytes())) +
+    return m_activation->outputBytes(rows) + workspacePart(m_gemm.workspaceBytes()) +
            m_activation->workspaceBytes(rows);
   }
 
   void run(Pointers operands, std::byte* workspace) override {
     std::byte* const panel = workspace;
     std::byte* const gemmWorkspace = panel + m_activation->outputBytes(m_gemm.panelRows());
-    std::byte* const stripWorkspace = gemmWorkspace + roundUp64(static_cast<std::int64_t>(m_gemm.workspaceBytes()));
+    std::byte* const stripWorkspace = gemmWorkspace + workspacePart(m_gemm.workspaceBytes());
     const auto activatedPanel = [&](std::int64_t first, std::int64_t count) {
       m_activation->run(operands, first, count, panel, stripWorkspace);
       return panel;
@@ -207,7 +206,7 @@ Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
   }
   if (gradWeight) {
     parts.weightGrad.emplace(weightGradProblem(request, size, gradOutput->spec.dtype, activated.dtype, gradWeight));
-    parts.activatedBytes = roundUp64(activated.bytes());
+    parts.activatedBytes = workspacePart(static_cast<std::size_t>(activated.bytes()));
   }
   // The gradient of the residual, which is in either slot.
   for (const int slot : {0, 1}) {
