@@ -22,7 +22,7 @@ LIMITS = {"methods": 40, "lines": 350}
 
 # Larger than the limits when the check began. A number may only be lowered; nothing may be added.
 EXCEPTIONS = {
-    "core/export/onnx/onnx_import.cpp: (core/export/onnx/onnx_import.cpp)::GraphImport": {"methods": 51, "lines": 483},
+    "core/export/onnx/onnx_import.cpp: (core/export/onnx/onnx_import.cpp)::GraphImport": {"methods": 51, "lines": 482},
     "ui/session/session.h: ui::Session": {"methods": 113, "lines": 474},
     "ui/sweep/sweep_chart.h: ui::SweepChart": {"methods": 41},
     "ui/timeline/timeline_stack.h: ui::TimelineStack": {"methods": 42},
