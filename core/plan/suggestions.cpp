@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -34,12 +35,32 @@ constexpr Source kSources[] = {
 constexpr double kLeastMemoryShare = 0.01;
 /// How many suggestions are tried together: each takes an analysis.
 constexpr std::size_t kMostCombined = 40;
+/// An analysis takes as long as the graph is large: of 500 nodes on there are fewer trials, but never fewer than these.
+constexpr std::size_t kMostTriedNodes = 100'000;
+constexpr std::size_t kLeastTried = 20;
+
+std::size_t mostTried(const Graph& graph) {
+  const std::size_t numNodes = std::max<std::size_t>(graph.nodes().size(), 1);
+  return std::clamp(kMostTriedNodes / numNodes, kLeastTried, kMostTried);
+}
 
 std::vector<Proposal> proposalsFor(const SuggestionContext& context) {
   std::vector<Proposal> proposals;
   for (const Source source : kSources)
     for (Proposal& proposal : source(context)) proposals.push_back(std::move(proposal));
   return proposals;
+}
+
+/// The first of every source before the second of any, so that each source is heard where not all can be tried.
+void takeTurns(std::vector<Proposal>& proposals) {
+  std::map<std::string, int> numSeen;
+  std::vector<std::pair<int, Proposal>> turns;
+  for (Proposal& each : proposals) {
+    const int turn = numSeen[each.source]++;
+    turns.emplace_back(turn, std::move(each));
+  }
+  std::ranges::stable_sort(turns, {}, &std::pair<int, Proposal>::first);
+  std::ranges::transform(turns, proposals.begin(), [](auto& turn) { return std::move(turn.second); });
 }
 
 bool multipliesQuantized(const Graph& graph, const Step& step) {
@@ -109,12 +130,17 @@ Proposal together(std::vector<Proposal> applied) {
 class Trials {
  public:
   Trials(const PipelineDocument& document, const AnalysisOptions& options)
-      : m_document(document), m_options(options), m_analysis(analyze(document, options)) {}
+      : m_document(document),
+        m_options(options),
+        m_analysis(analyze(document, options)),
+        m_mostTried(mostTried(m_analysis.graph())) {}
 
   std::vector<Suggestion> all(const std::stop_token& stop) {
     std::vector<Suggestion> found;
     if (!m_analysis.isRunnable()) return found;
-    for (Proposal& proposal : proposalsFor({m_document, m_options, m_analysis})) {
+    std::vector<Proposal> proposals = proposalsFor({m_document, m_options, m_analysis});
+    if (proposals.size() > m_mostTried) takeTurns(proposals);
+    for (Proposal& proposal : proposals) {
       if (stop.stop_requested()) return {};
       if (std::optional<Suggestion> suggestion = tried(std::move(proposal))) found.push_back(std::move(*suggestion));
     }
@@ -145,7 +171,7 @@ class Trials {
   }
 
   bool isNew(const PipelineDocument& document) {
-    return m_tried.size() < kMostTried && m_tried.insert(serialize(document)).second;
+    return m_tried.size() < m_mostTried && m_tried.insert(serialize(document)).second;
   }
 
   double fp8SavedUs(const Analysis& after) const {
@@ -162,7 +188,7 @@ class Trials {
     for (const Suggestion& each : found)
       if (each.proposal.kind == SuggestionKind::SameResults && !each.proposal.isTradeForMemory)
         candidates.push_back(&each);
-    if (candidates.size() > kMostCombined) candidates.resize(kMostCombined);
+    candidates.resize(std::min({candidates.size(), kMostCombined, m_mostTried}));
     Improved improved{m_document, m_analysis};
     for (const Suggestion* each : candidates) {
       if (stop.stop_requested()) return std::nullopt;
@@ -197,6 +223,7 @@ class Trials {
   const PipelineDocument& m_document;
   const AnalysisOptions& m_options;
   Analysis m_analysis;
+  std::size_t m_mostTried;
   std::set<std::string> m_tried;
 };
 

@@ -59,8 +59,9 @@ struct Suggestion {
 /// launches, less memory, or more GEMMs in 8 bits. Suggestions that keep results come first, within each kind those
 /// with the largest gain. If several that keep results gain more together than the best of them alone, their
 /// combination comes before all. An op of a block counts once, independent of the number of instances. `options` are
-/// those of the analysis. Takes one analysis per proposal, at most kMostTried, and some more for the combination; of
-/// proposals that lead to the same document the first counts. Empty when stopped, or if the document has errors.
+/// those of the analysis. Takes one analysis per proposal, at most kMostTried and fewer for a graph of more than 500
+/// nodes, and some more for the combination; of proposals that lead to the same document the first counts. Empty when
+/// stopped, or if the document has errors.
 std::vector<Suggestion> suggestions(const PipelineDocument& document, const AnalysisOptions& options = {},
                                     const std::stop_token& stop = {});
 inline constexpr std::size_t kMostTried = 200;

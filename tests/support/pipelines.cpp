@@ -42,14 +42,13 @@ TensorSpec extraSpec(const FusibleOperation& operation, const Attributes& attrib
   const Port& input = operation.inputs[port];
   if (input.elements == PortElements::Counts) {
     if (operation.attribute("num_groups")) return {.dtype = DType::I64, .shape = {attributes.integer("num_groups")}};
-    if (!attributes.has("qkv_format")) {
-      main.dtype = DType::I64;
-    } else {
-      const std::size_t batchAxis = attributes.text("qkv_format") == "bshd" ? 0 : 1;
+    const bool areSums = input.name.starts_with("cu_seqlens");
+    if (areSums || input.name == "start_positions") {
+      const std::size_t batchAxis = attributes.has("qkv_format") && attributes.text("qkv_format") == "bshd" ? 0 : 1;
       const std::int64_t sequences = main.shape.size() < 2 ? 1 : main.shape[batchAxis];
-      const bool areSums = input.name.starts_with("cu_seqlens");
       return {.dtype = DType::I64, .shape = {areSums ? sequences + 1 : sequences}};
     }
+    main.dtype = DType::I64;
   }
   if (input.name == "weight") return {.dtype = main.dtype, .shape = {kWeightRows, main.cols()}};
   if (operation.inputs[port].shape != operation.inputs[0].shape) main.shape.pop_back();

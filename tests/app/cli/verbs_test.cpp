@@ -415,6 +415,24 @@ TEST(Messages, SayWhichArchitectureARecipeNeeds) {
   EXPECT_TRUE(has(ampere.err, "this device has 8.6 (sm_86). Choose one of None.")) << ampere.err;
 }
 
+TEST(Planning, AnAbsentGpuFollowsTheRulesOfTheFile) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "chain.fuseline";
+  const std::string text = R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {
+      "inputs": [{"id": "x", "dtype": "bf16", "shape": [64, 64]}],
+      "ops": [{"id": "fc", "op": "Linear", "attributes": {"in_features": 64, "out_features": 64, "bias": true}},
+              {"id": "act", "op": "GELU"}],
+      "wires": [["x", "fc.x"], ["fc.y", "act.x"]], "outputs": [{"id": "y", "from": "act.y"}]})";
+  writeText(file, text + "}");
+  const std::string fuse = "fuse --device sm_90 " + quoted(file);
+  const std::string te = fuseline(fuse + " --rules te").out;
+  const std::string all = fuseline(fuse).out;
+  writeText(file, text + R"(, "fusion": {"rules": "te"}})");
+  EXPECT_TRUE(has(te, "fc")) << te;
+  EXPECT_EQ(fuseline(fuse).out, te);
+  EXPECT_EQ(fuseline(fuse + " --rules all").out, all);
+}
+
 TEST(Planning, AnAbsentGpuHasFusionsThatNothingHereRuns) {
   const TemporaryFolder folder;
   const std::string file = quoted(folder / "mlp.fuseline");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/analysis.h"
 
+#include "core/edit/apply_edit.h"
 #include "tests/support/pipelines.h"
 
 #include <gtest/gtest.h>
@@ -34,6 +35,15 @@ TEST(PlannedCapabilities, AssumeTheKernelsOfFusionsThatNeedCertainHardware) {
 }
 
 TEST(PlannedCapabilities, AreUnknownWithoutABackend) { EXPECT_FALSE(plannedCapabilities({})); }
+
+TEST(DocumentBook, IsAllRulesUnlessTheFileSaysOtherwise) {
+  PipelineDocument document;
+  EXPECT_EQ(documentBook(document), RuleBook::All);
+  ASSERT_TRUE(applyEdit(document, SetFusion{.fusion = {{"rules", "te"}}}));
+  EXPECT_EQ(documentBook(document), RuleBook::Te);
+  ASSERT_TRUE(applyEdit(document, SetFusion{.fusion = {{"rules", "all"}}}));
+  EXPECT_EQ(documentBook(document), RuleBook::All);
+}
 
 }  // namespace
 }  // namespace fuseline

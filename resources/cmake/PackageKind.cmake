@@ -1,0 +1,12 @@
+# What CPack reads before each kind of package.
+# SPDX-License-Identifier: Apache-2.0
+if(CPACK_GENERATOR STREQUAL "TXZ")
+  set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+  set(CPACK_COMPONENTS_ALL Unspecified bundle)
+  set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+  set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
+  set(CPACK_PACKAGING_INSTALL_PREFIX "")
+  set(CPACK_ARCHIVE_THREADS 0)  # one for each core
+else()
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+endif()
