@@ -1,6 +1,7 @@
 // fuseline run: runs a pipeline unfused and fused, interleaved, and prints one table.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/capture.h"
+#include "app/cli/communication_table.h"
 #include "app/cli/gate_report.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/measuring_options.h"
@@ -66,7 +67,12 @@ Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context&
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   runOptions->gains = pipeline->options.gains;
-  return PipelineRun::prepare(pipeline->loaded, pipelineNameOf(options), std::move(*runOptions), context.registry);
+  Result<std::unique_ptr<PipelineRun>> run =
+      PipelineRun::prepare(pipeline->loaded, pipelineNameOf(options), std::move(*runOptions), context.registry);
+  if (run)
+    for (const Diagnostic& diagnostic : (*run)->analysis().lowered.diagnostics)
+      if (diagnostic.code == kPlacementCode) context.err << toString(diagnostic, options.file) << '\n';
+  return run;
 }
 
 Result<std::vector<NumericsGate>> gatesOf(const RunOptions& options) {
@@ -108,7 +114,7 @@ void print(const RunRecord& record, const Findings& found, const RunOptions& opt
                                {"gates", toJson(found.gates)}});
   }
   if (options.isQuiet) return;
-  context.out << runTable(record, context.hasColour);
+  context.out << runTable(record, context.hasColour) << communicationTable(record, context.hasColour);
   if (found.numerics) context.out << "\n" << numericsTable(*found.numerics, context.hasColour);
   if (!found.summaries.empty()) context.out << "\n" << captureTable(found.summaries, found.missing, context.hasColour);
   context.out << toString(found.gates);
@@ -246,8 +252,20 @@ Result<void> look(const PipelineRun& run, TensorChoice choice, const std::vector
   return capture(run, std::move(choice), cancel, found);
 }
 
+/// Checked before the measurement.
+Result<void> checkOneRank(const RunOptions& options) {
+  if (options.spec.ranks == 1) return {};
+  const bool wantsNumerics = options.wantsNumerics.value_or(!options.gates.empty());
+  const bool captures = !options.capture.names.empty() || options.capture.listsOnly;
+  if (!wantsNumerics && !captures) return {};
+  return Error{fmt::format("{}: expected one rank, found --ranks {}. Leave out one of the two.",
+                           wantsNumerics ? "--numerics" : "--capture", options.spec.ranks),
+               ErrorKind::Usage};
+}
+
 Result<int> runPipeline(const RunOptions& options, Context& context) {
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
+  if (Result<void> one = checkOneRank(options); !one) return one.error();
   if (options.capture.listsOnly) return listCapturable(options, context);
   if (namesSeveralRecipes(options.spec.recipe)) return runMatrix(options, context, interrupt.token());
   const Result<std::vector<NumericsGate>> gates = gatesOf(options);
@@ -327,6 +345,7 @@ void addRunVerb(CLI::App& app, Context& context) {
   addFusionOptions(*verb, *options);
   addVariantsOption(*verb, *options);
   addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
+  addSpecOptions(*verb, options->spec, SpecGroup::Ranks);
   addSpecOptions(*verb, options->spec, SpecGroup::Peaks);
   addRunFiles(*verb, *options);
   addCaptureOptions(*verb, options->capture);

@@ -100,6 +100,8 @@ EntryOperands viewOf(Phase phase) {
 }
 
 bool isViewIn(const Node& node, Phase phase) {
+  if (const auto& communication = node.operation->communication)
+    return !(phase == Phase::Forward ? communication->forward : communication->backward);
   const TensorType passedOn = phase == Phase::Forward ? TensorType::Input : TensorType::GradOutput;
   return node.operation->isView && !passesOnQuantized(node, passedOn);
 }

@@ -169,6 +169,15 @@ void GraphBuilder::setOrigin(NodeId node, std::string path, std::string block) {
   m_graph.m_nodes[static_cast<std::size_t>(node)].block = std::move(block);
 }
 
+void GraphBuilder::copyPlace(NodeId node, const Node& from) {
+  setOrigin(node, from.path, from.block);
+  m_graph.m_nodes[static_cast<std::size_t>(node)].sequential = from.sequential;
+}
+
+void GraphBuilder::markPartialGradients(NodeId node) {
+  m_graph.m_nodes[static_cast<std::size_t>(node)].hasPartialGradients = true;
+}
+
 void GraphBuilder::enterSequential(std::string path, std::string block) {
   m_graph.m_sequentials.push_back({std::move(path), std::move(block), m_sequential});
   m_sequential = static_cast<int>(m_graph.m_sequentials.size()) - 1;

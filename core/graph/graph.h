@@ -67,6 +67,8 @@ struct Node {
   OperationContext context;
   /// Quantizers that a recipe assigns to the operands of a linear op (core/quant/apply_recipe.h).
   LinearQuantizers quantizers;
+  /// Parameter gradients are sums over the ranks of a group, of which backward computes this rank's summand.
+  bool hasPartialGradients = false;
 
   bool takesPartInBackward() const { return needs.anyInput() || needs.anyParameter(); }
   /// Is this the node, or a part of the op or instance, with this id?
@@ -140,6 +142,10 @@ class GraphBuilder {
                          std::vector<ValueId> inputs);
   /// The path of a node is its owner, and its block none, unless set.
   void setOrigin(NodeId node, std::string path, std::string block);
+  /// The same place as a node of another graph, whose Sequentials this one has, too.
+  void copyPlace(NodeId node, const Node& from);
+  void copySequentials(const Graph& from) { m_graph.m_sequentials = from.m_sequentials; }
+  void markPartialGradients(NodeId node);
   /// Nodes that are added from now on are in a new Sequential inside the current one, until it is left.
   void enterSequential(std::string path, std::string block);
   void leaveSequential();

@@ -65,12 +65,14 @@ void RandomStream::normals(std::uint64_t first, std::span<double> out) const {
   fillFromPairs(first, out, [this](std::uint64_t pair) { return normalPair(pair); });
 }
 
-DropoutMask::DropoutMask(double p, std::uint64_t seed, std::string_view name)
+DropoutMask::DropoutMask(double p, std::uint64_t seed, std::string_view name, std::uint64_t first)
     : m_key{low(seed), high(seed)},
       m_stream{low(hashOf(name)), high(hashOf(name))},
-      m_threshold(static_cast<std::uint32_t>(std::min(std::round(p * 0x1p32), 0x1p32 - 1.0))) {}
+      m_threshold(static_cast<std::uint32_t>(std::min(std::round(p * 0x1p32), 0x1p32 - 1.0))),
+      m_first(first) {}
 
 bool DropoutMask::keeps(std::uint64_t index) const {
+  index += m_first;
   const std::uint64_t block = index / 4;
   return philox4x32({low(block), high(block), m_stream[0], m_stream[1]}, m_key)[index % 4] >= m_threshold;
 }

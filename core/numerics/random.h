@@ -59,21 +59,24 @@ class DropoutMask {
   /// Drops nothing.
   DropoutMask() = default;
   /// Drops with the probability p, in [0, 1), to the nearest multiple of 2^-32.
-  DropoutMask(double p, std::uint64_t seed, std::string_view name);
+  /// first: added to the index of every element, for a part of a larger tensor.
+  DropoutMask(double p, std::uint64_t seed, std::string_view name, std::uint64_t first = 0);
 
-  /// Element i has word i % 4 of block i / 4, and is kept if that is not below the threshold.
+  /// Element i, counted from the first, has word i % 4 of block i / 4, and is kept if that is not below the threshold.
   bool keeps(std::uint64_t index) const;
 
   PhiloxKey key() const { return m_key; }
   /// The upper two words of every counter.
   std::array<std::uint32_t, 2> stream() const { return m_stream; }
   std::uint32_t threshold() const { return m_threshold; }
+  std::uint64_t first() const { return m_first; }
   bool operator==(const DropoutMask&) const = default;
 
  private:
   PhiloxKey m_key = {};
   std::array<std::uint32_t, 2> m_stream = {};
   std::uint32_t m_threshold = 0;
+  std::uint64_t m_first = 0;
 };
 
 /// Random bytes by seed, name and index, for stochastic rounding. Cheap to copy.

@@ -1,6 +1,7 @@
 // Drops elements at random and scales the others up: y = x mask / (1 - p). The mask is a function of the seed, the op's
 // id and the element's index, so backward makes it again instead of keeping it. Outside training x passes as it is.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/ops/dropout_place.h"
 #include "core/ops/operation.h"
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
@@ -15,7 +16,10 @@ constexpr const char* kMaskName = "mask_name";  // set when a graph is finished
 
 DropoutMask maskOf(const Attributes& attributes) {
   return {attributes.real("p"), static_cast<std::uint64_t>(attributes.integer("seed")),
-          attributes.has(kMaskName) ? attributes.text(kMaskName) : ""};
+          attributes.has(kMaskName) ? attributes.text(kMaskName) : "",
+          attributes.has(kFirstElementAttribute)
+              ? static_cast<std::uint64_t>(attributes.integer(kFirstElementAttribute))
+              : 0};
 }
 
 double keptScale(const Attributes& attributes) { return 1.0 / (1.0 - attributes.real("p")); }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/collective/communicator.h"
 #include "core/ops/attributes.h"
 #include "core/ops/elementwise.h"
 #include "core/support/result.h"
@@ -167,6 +168,14 @@ struct ExpandedOperation {
   Attributes attributes;
 };
 
+/// The communication of an op on several ranks; nothing: the pass hands its tensor on.
+struct CommunicationPasses {
+  std::optional<CollectiveKind> forward;
+  std::optional<CollectiveKind> backward;
+  /// Backward gathers the input again: forward does not keep it.
+  bool gathersAgain = false;
+};
+
 /// An op as data. A basic op has the mathematics; a composite has only `expand` and vanishes when a document is
 /// lowered. The main input is inputs[0], the main output outputs[0]; the others are "extra" tensors.
 struct FusibleOperation {
@@ -225,6 +234,9 @@ struct FusibleOperation {
   /// y is x itself, perhaps in another shape with the same number of elements, and dx is dy: plans launch nothing for
   /// it.
   bool isView = false;
+
+  /// Set for collectives in the graph of one of several ranks (core/sharding): plans communicate for them.
+  std::optional<CommunicationPasses> communication;
 
   /// Set for composites.
   std::function<std::vector<ExpandedOperation>(const Attributes&)> expand;

@@ -59,6 +59,8 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
   }
   if (!analysis.recipe) return;
   analysis.lowered.graph = applyRecipe(std::move(analysis.lowered.graph), *analysis.recipe, diagnostics);
+  if (std::vector<Diagnostic> ofRank; analysis.wholeGraph)  // whose states the ranks share
+    analysis.wholeGraph = applyRecipe(std::move(*analysis.wholeGraph), *analysis.recipe, ofRank);
   addPaddingRepairs(document, options.lowering, *analysis.recipe, diagnostics);
   noteIgnoredByTeOps(analysis.graph(), *analysis.recipe, diagnostics);
   if (std::optional<Diagnostic> note = noteSmallLayers(analysis.graph(), *analysis.recipe))
@@ -107,6 +109,21 @@ void noteIdleSwitches(const Graph& graph, const RuleSwitches& switches, std::vec
             {.severity = Severity::Warning, .code = "idle-switch", .pointer = "/fusion", .message = verdict.reason()});
 }
 
+/// From the whole model to the part of one rank.
+void addRank(const RankPlace& place, Analysis& analysis) {
+  std::vector<Diagnostic>& diagnostics = analysis.lowered.diagnostics;
+  if (place.ranks == 1 || hasErrors(diagnostics)) return;
+  Result<RankGraph> made = rankGraph(analysis.graph(), place.rank, place.ranks);
+  if (!made) {
+    diagnostics.push_back({.code = kPlacementCode, .message = made.error().message});
+    return;
+  }
+  for (std::string& note : made->notes)
+    diagnostics.push_back({.severity = Severity::Warning, .code = kPlacementCode, .message = std::move(note)});
+  analysis.wholeGraph = std::exchange(analysis.lowered.graph, std::move(made->graph));
+  analysis.shards = std::move(made->shards);
+}
+
 }  // namespace
 
 RuleBook documentBook(const PipelineDocument& document) {
@@ -147,6 +164,7 @@ Json wholeRecipe(const PipelineDocument& document, const std::optional<Recipe>& 
 
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {
   Analysis analysis{.lowered = lower(document, options.lowering, sourceMap)};
+  addRank(options.place, analysis);
   addRecipe(document, options, analysis);
   const Graph& graph = analysis.graph();
   FusionOptions fusion = fusionOptions(document, options);

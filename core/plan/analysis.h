@@ -5,8 +5,10 @@
 #include "core/fusion/fuser.h"
 #include "core/lowering/lowering.h"
 #include "core/plan/plan.h"
+#include "core/sharding/rank_graph.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +16,15 @@
 #include <vector>
 
 namespace fuseline {
+
+/// Code of diagnostics about the tensors that ranks share.
+inline constexpr const char* kPlacementCode = "placement";
+
+/// One of several ranks that run a pipeline together.
+struct RankPlace {
+  int rank = 0;
+  int ranks = 1;
+};
 
 struct AnalysisOptions {
   LoweringOptions lowering;
@@ -28,6 +39,8 @@ struct AnalysisOptions {
   /// See FusionTarget.
   std::optional<ComputeCapability> capability = std::nullopt;
   std::int64_t ranks = 1;
+  /// The plans are those of this rank, with its shapes and the communication; `ranks` above plans whole layers.
+  RankPlace place = {};
 };
 
 /// Architectures that pipelines can be planned for without such a GPU: "sm_80" to "sm_120".
@@ -49,6 +62,9 @@ struct Analysis {
   /// Present exactly if the graph has no error.
   std::optional<Plan> unfusedPlan;
   std::optional<Plan> fusedPlan;
+  /// The whole model, and how the ranks share its tensors, if the plans are those of one of several ranks.
+  std::optional<Graph> wholeGraph = std::nullopt;
+  std::map<std::string, Shard, std::less<>> shards = {};
 
   const Graph& graph() const { return lowered.graph; }
   bool isRunnable() const { return fusedPlan.has_value(); }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/collective/communicator.h"
 #include "core/fusion/fuser.h"
 #include "core/fusion/step_operands.h"
 #include "core/graph/graph.h"
@@ -103,6 +104,15 @@ struct TransferWork {
   bool isOffload() const { return kind == Kind::Offload || kind == Kind::AwaitOffload; }
 };
 
+/// Work of a step that communicates with the other ranks: an operand that is read goes to the next one that is written,
+/// one that is accumulated to is reduced in place.
+struct CollectiveWork {
+  CollectiveKind kind = CollectiveKind::AllGather;
+  Reduction reduction = Reduction::Sum;
+  /// Number of elements of each operand of an all-reduce, from its start; -1: all.
+  std::int64_t numElements = -1;
+};
+
 /// One launch. An elementwise step may get the same memory for an input without later consumers and an output of the
 /// same spec: kernels must load an element before they store it. `nodes` are its ops in the graph, in forward order;
 /// empty for a gradient sum at a branch and for steps that a recipe adds.
@@ -119,6 +129,7 @@ struct Step {
   std::vector<QuantizeWork> copies;
   std::optional<ScaleUpdateWork> scaleUpdate;
   std::optional<TransferWork> transfer;
+  std::optional<CollectiveWork> collective;
   /// Its inputs never change from run to run: it runs before the first one only.
   bool runsOnce = false;
   /// Inputs of backward, if the step computes only some of its op's gradients; else the op's own context applies.

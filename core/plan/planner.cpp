@@ -1,6 +1,7 @@
 // Makes plans: one step an entry, a gradient sum where a tensor branches, views without memory, an arena by lifetime.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/operation_cost.h"
+#include "core/plan/collective_steps.h"
 #include "core/plan/gradient_sums.h"
 #include "core/plan/offload_steps.h"
 #include "core/plan/plan.h"
@@ -57,8 +58,9 @@ class Planner {
       : m_graph(graph),
         m_report(report),
         m_options(options),
-        m_saved(savedTensors(graph, report.backward)),
         m_tensors(graph),
+        m_regathers(graph, m_tensors),
+        m_saved(m_regathers.withoutGathered(savedTensors(graph, report.backward))),
         m_scaleUpdates(graph, m_tensors),
         m_gradients(graph, m_tensors),
         m_quantize(graph, report, m_tensors, m_steps) {}
@@ -86,7 +88,7 @@ class Planner {
     countWork(step, entry);
     m_steps.push_back(std::move(step));
     if (phase == Phase::Backward)
-      for (const NodeId id : entry.nodes) addSums(m_gradients.addInputGradients(id));
+      for (const NodeId id : entry.nodes) addSteps(m_gradients.addInputGradients(id));
   }
 
   Step makeStep(const FusedOperation& entry, Phase phase, const EntryOperands& operands) {
@@ -99,7 +101,13 @@ class Planner {
     step.isView = operands.isView();
     for (const OperandUse& use : operands.operands) addOperand(step, entry, use);
     for (const ViewOperand& view : operands.views) addView(entry.nodes, view);
+    if (!step.isView && entry.nodes.size() == 1) addCommunication(step);
     return step;
+  }
+
+  void addCommunication(Step& step) const {
+    step.collective = collectiveWork(m_graph.node(step.nodes.front()), step.phase);
+    if (step.collective) step.kernel = collectiveName(step.collective->kind);
   }
 
   std::string noteOf(const FusedOperation& entry, Phase phase) const {
@@ -144,17 +152,24 @@ class Planner {
   }
 
   void addScaleUpdate(Phase phase) {
-    if (std::optional<Step> step = m_scaleUpdates.stepAfter(phase)) m_steps.push_back(std::move(*step));
+    std::optional<Step> step = m_scaleUpdates.stepAfter(phase);
+    if (!step) return;
+    if (std::optional<Step> amaxes = amaxesOfAllRanks(m_graph, m_tensors, *step)) m_steps.push_back(std::move(*amaxes));
+    m_steps.push_back(std::move(*step));
   }
 
   void addBackward() {
-    addSums(m_gradients.addOutputGradients());
-    for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry) addBackwardEntry(*entry);
+    addSteps(m_gradients.addOutputGradients());
+    for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry) {
+      addSteps(m_regathers.before(*entry));
+      addBackwardEntry(*entry);
+    }
     for (const NodeId id : m_delayed) addShare(id, Share::Delayed);
+    if (std::optional<Step> sum = sumOfPartialGradients(m_graph, m_tensors)) m_steps.push_back(std::move(*sum));
     addScaleUpdate(Phase::Backward);
   }
 
-  void addSums(std::vector<Step> sums) { std::ranges::move(sums, std::back_inserter(m_steps)); }
+  void addSteps(std::vector<Step> steps) { std::ranges::move(steps, std::back_inserter(m_steps)); }
 
   /// Gradients that wait are queued, and computed in the order of the queue when all others are there.
   void addBackwardEntry(const FusedOperation& entry) {
@@ -164,7 +179,7 @@ class Planner {
     m_delayed.push_back(id);
     const GradientNeeds prompt = m_graph.node(id).promptNeeds();
     if (prompt.anyInput() || prompt.anyParameter()) addShare(id, Share::Prompt);
-    addSums(m_gradients.addInputGradients(id));
+    addSteps(m_gradients.addInputGradients(id));
   }
 
   enum class Share { Prompt, Delayed };
@@ -186,9 +201,10 @@ class Planner {
   const Graph& m_graph;
   const FusionReport& m_report;
   const PlanOptions& m_options;
+  PlanTensors m_tensors;
+  Regathers m_regathers;
   SavedSet m_saved;
   std::vector<Step> m_steps;
-  PlanTensors m_tensors;
   ScaleUpdates m_scaleUpdates;
   GradientSums m_gradients;
   QuantizeSteps m_quantize;

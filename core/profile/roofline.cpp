@@ -66,7 +66,7 @@ void add(Efficiency& sum, const Efficiency& part) {
 }  // namespace
 
 Arithmetic arithmeticOf(const Graph& graph, const Step& step) {
-  if (step.transfer) return Arithmetic::None;
+  if (step.transfer || step.collective) return Arithmetic::None;
   const auto isLink = [&](NodeId id) { return graph.node(id).operation->category == "Communication"; };
   if (std::ranges::any_of(step.nodes, isLink)) return Arithmetic::None;
   const auto isProduct = [&](NodeId id) { return graph.node(id).operation->isQuantizable; };

@@ -36,7 +36,7 @@ std::string optionsOf(const RunSpec& spec, SpecGroup group) {
 /// In the order of the program's help.
 std::string optionsOf(const RunSpec& spec, std::string_view tensors) {
   std::string options;
-  for (const SpecGroup group : {SpecGroup::Reading, SpecGroup::Planning, SpecGroup::Measuring})
+  for (const SpecGroup group : {SpecGroup::Reading, SpecGroup::Planning, SpecGroup::Measuring, SpecGroup::Ranks})
     options += optionsOf(spec, group);
   return tensors.empty() ? options : options + " --tensors " + shellWord(tensors);
 }

@@ -128,16 +128,27 @@ static const FieldTable<ActivityRecord>& fieldsOf(const ActivityRecord*) {
 
 static const FieldTable<StepRecord>& fieldsOf(const StepRecord*) {
   static const FieldTable<StepRecord> table(
-      {field("name", &StepRecord::name, "Name of the step."), field("rule", &StepRecord::rule, "Empty: a basic op."),
+      {field("name", &StepRecord::name, "Name of the step."),
+       field("rule", &StepRecord::rule, "Empty: a basic op."),
        field("phase", &StepRecord::phase).oneOf({"forward", "backward"}),
-       field("kernel", &StepRecord::kernel, "Kernel that ran."), field("ops", &StepRecord::ops),
-       newField("absorbs", &StepRecord::absorbs), field("owners", &StepRecord::owners),
+       field("kernel", &StepRecord::kernel, "Kernel that ran."),
+       field("ops", &StepRecord::ops),
+       newField("absorbs", &StepRecord::absorbs),
+       field("owners", &StepRecord::owners),
        newField("writes", &StepRecord::writes, "Shape and format of its first output."),
        field("isView", &StepRecord::isView, "Nothing to do."),
-       field("note", &StepRecord::note, "A remark; mostly empty."), newField("ways", &StepRecord::ways),
-       arithmeticField(), field("flops", &StepRecord::flops, "FLOPs of one call."),
-       field("bytes", &StepRecord::bytes, "Least traffic."), launchesField(),
-       field("samplesNs", &StepRecord::samplesNs), newField("activities", &StepRecord::activities)});
+       field("note", &StepRecord::note, "A remark; mostly empty."),
+       newField("ways", &StepRecord::ways),
+       arithmeticField(),
+       field("flops", &StepRecord::flops, "FLOPs of one call."),
+       field("bytes", &StepRecord::bytes, "Least traffic."),
+       launchesField(),
+       field("samplesNs", &StepRecord::samplesNs),
+       newField("activities", &StepRecord::activities),
+       newField("collective", &StepRecord::collective, "all-gather, reduce-scatter, all-reduce; empty: none."),
+       newField("wireBytes", &StepRecord::wireBytes, "Bytes that each rank sends, by the ring algorithm."),
+       newField("transferNs", &StepRecord::transferNs, "Median on the rank that waited least for others."),
+       newField("rankNs", &StepRecord::rankNs)});
   return table;
 }
 

@@ -69,6 +69,10 @@ struct StepRecord {
   std::int64_t launches = 1;  // of the device, in a run; views have none, steps in older files one
   std::vector<double> samplesNs;
   std::vector<ActivityRecord> activities;  // where the device was traced; on its clock, of transfers only
+  std::string collective;                  // "all-gather"; empty: the step does not communicate
+  std::int64_t wireBytes = 0;              // that each rank sends, by the ring algorithm
+  double transferNs = 0.0;                 // median of the time on the rank that waited least for others
+  std::vector<double> rankNs;              // median time on each rank; empty: there is one rank
 
   /// Does it copy to the host or back, beside other steps?
   bool isTransfer() const { return kernel.starts_with("offload") || kernel.starts_with("reload"); }

@@ -49,9 +49,9 @@ struct TextReader {
   Result<void> operator()(int RunSpec::*member) const {
     const bool isAutomatic = !field.automatic.empty();
     const std::optional<int> value = isAutomatic && text == field.automatic ? std::optional(0) : integerIn<int>(text);
-    const int least = isAutomatic && text != field.automatic ? 1 : 0;
+    const int least = isAutomatic ? (text == field.automatic ? 0 : 1) : field.least;
     if (!value || *value < least || *value > field.most)
-      return expected(fmt::format("a number from {} to {}{}{}", isAutomatic ? 1 : 0, field.most,
+      return expected(fmt::format("a number from {} to {}{}{}", isAutomatic ? 1 : field.least, field.most,
                                   isAutomatic ? ", or " : "", field.automatic),
                       text);
     spec.*member = *value;
@@ -126,6 +126,7 @@ struct ChoicesOf {
 void checkSpec(JsonFields& fields, const RunSpec& spec) {
   for (const auto& [key, count] : {std::pair("warmup", spec.warmup), {"iterations", spec.iterations}})
     if (count < 0) fields.refuse(key, fmt::format("expected 0 or more, found {}.", count));
+  if (spec.ranks < 1) fields.refuse("ranks", fmt::format("expected 1 or more, found {}.", spec.ranks));
 }
 
 FieldTable<RunSpec> makeSpecTable() {
@@ -229,6 +230,14 @@ const std::vector<SpecField>& runSpecFields() {
        .placeholder = "SEED",
        .help = "Seed of the random inputs, parameters, gradients and dropout",
        .label = "&Seed"},
+      {.key = "ranks",
+       .member = &RunSpec::ranks,
+       .group = SpecGroup::Ranks,
+       .option = "ranks",
+       .placeholder = "N",
+       .help = "Number of tensor-parallel ranks, each with its share of the threads of this machine",
+       .least = 1,
+       .most = 64},
       {.key = "symbols",
        .member = &RunSpec::symbols,
        .group = SpecGroup::Reading,

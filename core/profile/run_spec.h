@@ -66,6 +66,7 @@ struct RunSpec {
   int warmup = 3;
   int iterations = 0;  // rounds; 0: automatic
   std::uint64_t seed = 0;
+  int ranks = 1;            // of tensor parallelism, on this machine
   NamedNumberList symbols;  // overrides
   std::string label;        // the user's name for the run; mostly empty
 
@@ -74,9 +75,9 @@ struct RunSpec {
   bool operator==(const RunSpec&) const = default;
 };
 
-/// Which verbs take an option: those that read a pipeline, that plan it, that measure it; and whether the peaks of the
-/// device are measured, which is no part of the command that repeats a run.
-enum class SpecGroup { Reading, Planning, Measuring, Peaks };
+/// Which verbs take an option: those that read a pipeline, that plan it, that measure it, that run it on several ranks;
+/// and whether the peaks of the device are measured, which is no part of the command that repeats a run.
+enum class SpecGroup { Reading, Planning, Measuring, Ranks, Peaks };
 
 using SpecMember = std::variant<bool RunSpec::*, int RunSpec::*, std::uint64_t RunSpec::*, std::string RunSpec::*,
                                 PassKind RunSpec::*, StepTiming RunSpec::*, std::optional<RuleBook> RunSpec::*,
@@ -94,7 +95,8 @@ struct SpecField {
   std::string_view unit;         // "runs"
   std::string_view label;        // in the dialog, with its access key; empty: it is not in the dialog
   std::string_view automatic;    // what 0 is called: "auto"; empty: 0 is a number
-  int most = 1'000'000;          // of an integer
+  int least = 0;                 // of an integer
+  int most = 1'000'000;
 
   bool isFlag() const { return std::holds_alternative<bool RunSpec::*>(member); }
   bool repeats() const {

@@ -159,7 +159,8 @@ std::optional<DelayedScaling> delayedScalingOf(const Recipe& recipe) {
   return DelayedScaling{.identity = stateIdentity(recipe),
                         .historyLength = fields->integer("amax_history_len"),
                         .margin = static_cast<int>(fields->integer("margin")),
-                        .takesMostRecent = fields->text("amax_compute_algo") == "most_recent"};
+                        .takesMostRecent = fields->text("amax_compute_algo") == "most_recent",
+                        .reducesAmax = fields->boolean("reduce_amax")};
 }
 
 using NodeQuantizers = std::vector<LinearQuantizers>;

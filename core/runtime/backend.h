@@ -156,6 +156,11 @@ class Backend {
   virtual std::unique_ptr<Kernel> named(std::unique_ptr<Kernel> kernel, const Plan& /*plan*/, const Step& /*step*/) {
     return kernel;
   }
+  /// Is its memory the host's, so that ranks exchange it without a library of the device?
+  virtual bool hasHostMemory() const { return false; }
+  /// The backend of one of `ranks` ranks that share this device, with its share of the threads. nullptr: the device
+  /// cannot be shared.
+  virtual std::shared_ptr<Backend> shareOf(int /*ranks*/) { return nullptr; }
   virtual void upload(std::byte* device, std::span<const std::byte> host) = 0;
   virtual void download(std::span<std::byte> host, const std::byte* device) = 0;
   virtual void synchronize() = 0;

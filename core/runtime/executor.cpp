@@ -75,7 +75,7 @@ Executor::Executor(std::shared_ptr<Backend> backend, const Graph& graph, const P
       m_plan(plan),
       m_options(options),
       m_memory(*m_backend, plan),
-      m_launcher(*m_backend, graph, plan, options.replaysLaunches) {}
+      m_launcher(*m_backend, graph, plan, options.replaysLaunches, options.communicator) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<Backend> backend, const Graph& graph,
                                                    const Plan& plan, const NamedTensors& bindings,

@@ -6,6 +6,7 @@
 #include "core/runtime/launcher.h"
 #include "core/runtime/plan_memory.h"
 #include "core/runtime/step_name.h"
+#include "core/runtime/timed_plan.h"
 #include "core/tensor/tensor.h"
 
 #include <cstddef>
@@ -19,26 +20,16 @@
 
 namespace fuseline {
 
-/// Called for each step that is launched (not for views) with its index in Plan::steps, when it began since the run
-/// did, and its time: on the device's clock, or on the host's, the synchronization after it included.
-using StepObserver = std::function<void(std::size_t step, double startNs, double durationNs)>;
-
-/// What measures how long a step takes.
-enum class StepClock {
-  Host,    // the host's clock, with a wait for the device after every step
-  Events,  // the device's clock between steps, without waiting
-  Trace,   // each kernel by itself, in the launches as they are: recorded ones, too
-  None     // nothing: runs are timed from end to end only
-};
-
 struct ExecutorOptions {
   /// What is wanted. A device that cannot trace falls back to events, one without a clock of its own to the host's.
   StepClock clock = StepClock::Events;
   /// Whether the launches of a plan are recorded where the device can, and replayed.
   bool replaysLaunches = true;
+  /// For the plan of one of several ranks, which then all run together. Outlives the executor.
+  Communicator* communicator = nullptr;
 };
 
-class Executor {
+class Executor final : public TimedPlan {
  public:
   /// Compiles every step, allocates the plan's memory and uploads the bindings: a tensor for every input, parameter
   /// and output gradient of the plan, by name. `graph` and `plan` must outlive the executor.
@@ -55,50 +46,50 @@ class Executor {
   /// the first run that completed records the launches where the device can (the first may still load code and read
   /// sizes), and from then on they are replayed. Until one has completed, each step is waited for: the fault of a
   /// device is then of that step. Errors (RunFailed): what a kernel threw, with the step's name.
-  Result<RunOutcome> run(std::stop_token cancel = {});
+  Result<RunOutcome> run(std::stop_token cancel = {}) override;
   /// The same, and every step is timed. Unless it is traced, each is launched by itself; where run() replays, the
   /// device waits until the host is ahead, as otherwise short steps would be as long as their launches.
-  Result<RunOutcome> runObserved(const StepObserver& observer, std::stop_token cancel = {});
+  Result<RunOutcome> runObserved(const StepObserver& observer, std::stop_token cancel = {}) override;
 
   /// What times steps here.
-  StepClock clock() const;
+  StepClock clock() const override;
   /// Does the device work beside the host, so that launching is one thing and running another?
-  bool hasDeviceClock() const { return m_totalClock != nullptr; }
+  bool hasDeviceClock() const override { return m_totalClock != nullptr; }
   /// Why it is not what was wanted; mostly empty. A trace may be given up in any observed run.
-  const std::string& clockNote() const { return m_clockNote; }
+  const std::string& clockNote() const override { return m_clockNote; }
   /// From here on steps are timed by events, and clockNote() is the reason. Does nothing without a trace.
-  void giveUpTrace(const std::string& reason);
+  void giveUpTrace(const std::string& reason) override;
   /// Of the last run(): from the first launch until the device had ended. Where launches are replayed, the device
   /// begins when the host has made them. On the device's clock where it has one; but the first run, which waits for
   /// each step, is on the host's. Recording is not in it. Says nothing of a run that was cancelled.
-  double runNs() const { return m_runNs; }
+  double runNs() const override { return m_runNs; }
   /// Of the last run(): the host's time until all was launched.
-  double launchNs() const { return m_launcher.launchNs(); }
+  double launchNs() const override { return m_launcher.launchNs(); }
   /// Of the last runObserved(): as runNs(). What a trace costs before and after is not in it.
-  double observedNs() const { return m_observedNs; }
+  double observedNs() const override { return m_observedNs; }
   /// Of the last runObserved(): all that a trace saw; without one, on the device's clock, the transfers.
-  const std::vector<DeviceActivity>& activities() const { return m_activities; }
+  const std::vector<DeviceActivity>& activities() const override { return m_activities; }
   /// Of the last runObserved(): when the host launched each step, since the run began, or all at once (step -1). Empty
   /// where a launch is over when it returns, and where the device waited until the host was ahead.
-  const std::vector<TimelineSpan>& launches() const { return m_launcher.notes(); }
+  const std::vector<TimelineSpan>& launches() const override { return m_launcher.notes(); }
   /// How run() launches, for people: "recorded and replayed", or "step by step: ..." with the reason. Empty before
   /// the second run, and where the device does not record.
-  const std::string& launching() const { return m_launcher.launching(); }
+  const std::string& launching() const override { return m_launcher.launching(); }
 
   /// Of the device's memory: the plan's, and beside it what its kernels need.
-  std::int64_t memoryBytes() const;
+  std::int64_t memoryBytes() const override;
 
   /// Kernel::ways of a step in Plan::steps; empty for what is not launched.
-  std::vector<std::string> ways(std::size_t step) const;
+  std::vector<std::string> ways(std::size_t step) const override;
 
   /// Kernel::launches of a step in Plan::steps in the last run; 0 for what is not launched, or has not been yet.
-  std::int64_t launches(std::size_t step) const;
+  std::int64_t launches(std::size_t step) const override;
 
   /// Copies a tensor of the plan to the host. Tensors of the arena are only meaningful if the plan was made with
   /// keepIntermediates. Errors: no tensor of this name (with the nearest one).
-  Result<Tensor> read(std::string_view tensorName) const { return m_memory.read(tensorName); }
+  Result<Tensor> read(std::string_view tensorName) const override { return m_memory.read(tensorName); }
 
-  const Plan& plan() const { return m_plan; }
+  const Plan& plan() const override { return m_plan; }
 
  private:
   Executor(std::shared_ptr<Backend> backend, const Graph& graph, const Plan& plan, const ExecutorOptions& options);

@@ -77,14 +77,57 @@ class TransferKernel final : public Kernel {
   bool m_isEnd;
 };
 
+class CollectiveKernel final : public Kernel {
+ public:
+  CollectiveKernel(Communicator& communicator, const CollectiveWork& work, std::string name,
+                   std::vector<CollectivePart> parts)
+      : m_communicator(communicator), m_work(work), m_name(std::move(name)), m_parts(std::move(parts)) {}
+  void run(std::span<std::byte* const>, std::byte*) override {
+    m_communicator.run({.kind = m_work.kind, .reduction = m_work.reduction, .name = m_name, .parts = m_parts});
+  }
+
+ private:
+  Communicator& m_communicator;
+  CollectiveWork m_work;
+  std::string m_name;
+  std::vector<CollectivePart> m_parts;
+};
+
+std::int64_t partCount(const CollectiveWork& work, const TensorSpec& from, const TensorSpec& to) {
+  if (work.numElements >= 0) return work.numElements;
+  return work.kind == CollectiveKind::ReduceScatter ? to.numElements() : from.numElements();
+}
+
 }  // namespace
+
+/// Operands in pairs of source and destination, or in place.
+std::vector<CollectivePart> collectiveParts(const Plan& plan, const Step& step, std::span<std::byte* const> addresses) {
+  std::vector<CollectivePart> parts;
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < step.operands.size(); ++i) {
+    const StepOperand& operand = step.operands[i];
+    if (operand.access == OperandAccess::Read) {
+      from = i;
+      continue;
+    }
+    if (operand.access == OperandAccess::Accumulate) from = i;
+    const TensorSpec& source = plan.spec(step.operands[from]);
+    parts.push_back({.dtype = source.dtype,
+                     .count = partCount(*step.collective, source, plan.spec(operand)),
+                     .from = addresses.empty() ? nullptr : addresses[from],
+                     .to = addresses.empty() ? nullptr : addresses[i]});
+  }
+  return parts;
+}
 
 Result<void> Launcher::compile() {
   const CompileOptions options{.parametersAreConstant = m_graph.pass() == PassKind::Forward};
   for (std::size_t index = 0; index < m_plan.steps.size(); ++index) {
     const Step& step = m_plan.steps[index];
     if (step.isView) continue;
-    if (step.transfer) {
+    if (step.transfer || step.collective) {
+      if (step.collective && !m_communicator)
+        return stepError(step, "it communicates, but there is one rank only. Plan for one rank.");
       m_launches.push_back({.step = index});
       continue;
     }
@@ -107,7 +150,10 @@ Result<void> Launcher::bind(const PlanMemory& memory) {
   for (Launch& launch : m_launches)
     for (const StepOperand& operand : m_plan.steps[launch.step].operands)
       launch.operands.push_back(memory.address(operand.tensor));
-  return attempt([&] { makeTransfers(); });
+  return attempt([&] {
+    makeTransfers();
+    makeCollectives();
+  });
 }
 
 /// The kernels of steps that begin or end a copy.
@@ -123,6 +169,17 @@ void Launcher::makeTransfers() {
           {launch.operands[1], static_cast<std::size_t>(m_plan.spec(to).bytes())}, launch.operands[0],
           step.transfer->isOffload() ? TransferDirection::ToHost : TransferDirection::ToDevice);
     launch.kernel = m_backend.named(std::make_unique<TransferKernel>(transfer, step.transfer->isWait()), m_plan, step);
+  }
+}
+
+void Launcher::makeCollectives() {
+  for (Launch& launch : m_launches) {
+    const Step& step = m_plan.steps[launch.step];
+    if (!step.collective) continue;
+    launch.kernel =
+        m_backend.named(std::make_unique<CollectiveKernel>(*m_communicator, *step.collective, describe(step),
+                                                           collectiveParts(m_plan, step, launch.operands)),
+                        m_plan, step);
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/collective/communicator.h"
 #include "core/profile/run_record.h"
 #include "core/runtime/backend.h"
 #include "core/runtime/plan_memory.h"
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -17,6 +19,9 @@
 namespace fuseline {
 
 enum class RunOutcome { Completed, Cancelled };
+
+/// The tensors that a communication step exchanges. addresses: by operand; empty: sizes only.
+std::vector<CollectivePart> collectiveParts(const Plan& plan, const Step& step, std::span<std::byte* const> addresses);
 
 class Launcher {
  public:
@@ -28,8 +33,8 @@ class Launcher {
   };
 
   /// All outlive it.
-  Launcher(Backend& backend, const Graph& graph, const Plan& plan, bool replays)
-      : m_backend(backend), m_graph(graph), m_plan(plan), m_replays(replays) {}
+  Launcher(Backend& backend, const Graph& graph, const Plan& plan, bool replays, Communicator* communicator = nullptr)
+      : m_backend(backend), m_graph(graph), m_plan(plan), m_replays(replays), m_communicator(communicator) {}
 
   /// Compiles every step. Errors: a step without a kernel, with its name.
   Result<void> compile();
@@ -87,6 +92,7 @@ class Launcher {
 
  private:
   void makeTransfers();
+  void makeCollectives();
   Result<void> launchEach();
   Result<RunOutcome> launchSteps(const std::stop_token& cancel);
 
@@ -94,6 +100,7 @@ class Launcher {
   const Graph& m_graph;
   const Plan& m_plan;
   bool m_replays;
+  Communicator* m_communicator;
   std::vector<Launch> m_launches;
   std::size_t m_workspaceBytes = 0;
   std::unique_ptr<DeviceMemory> m_workspace;

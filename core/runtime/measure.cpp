@@ -35,7 +35,7 @@ struct RoundSample {
 
 class Measurer {
  public:
-  Measurer(std::span<Executor* const> plans, const MeasurementPolicy& policy, const ProgressCallback& progress,
+  Measurer(std::span<TimedPlan* const> plans, const MeasurementPolicy& policy, const ProgressCallback& progress,
            std::stop_token cancel)
       : m_plans(plans), m_policy(policy), m_progress(progress), m_cancel(std::move(cancel)) {
     m_measurement.plans.resize(plans.size());
@@ -75,7 +75,7 @@ class Measurer {
 
   bool isCold(int numWarmups, Clock::time_point start) const {
     if (numWarmups < m_policy.warmup) return true;
-    const bool hasClock = std::ranges::any_of(m_plans, &Executor::hasDeviceClock);
+    const bool hasClock = std::ranges::any_of(m_plans, &TimedPlan::hasDeviceClock);
     return hasClock && Clock::now() - start < m_policy.minimumWarmup;
   }
 
@@ -104,10 +104,10 @@ class Measurer {
   /// Plans and rounds are compared step by step, so that all steps are timed by one clock: where a plan's trace was
   /// given up, all are, and the steps of the rounds before are dropped. True where that has happened just now.
   bool keepToOneClock() {
-    const auto isWithout = [](const Executor* plan) { return !plan->clockNote().empty(); };
+    const auto isWithout = [](const TimedPlan* plan) { return !plan->clockNote().empty(); };
     const auto without = std::ranges::find_if(m_plans, isWithout);
     if (m_hasGivenUpTraces || without == m_plans.end()) return false;
-    for (Executor* const plan : m_plans) plan->giveUpTrace((*without)->clockNote());
+    for (TimedPlan* const plan : m_plans) plan->giveUpTrace((*without)->clockNote());
     for (PlanSamples& plan : m_measurement.plans) plan.dropSteps();
     return m_hasGivenUpTraces = true;
   }
@@ -206,7 +206,7 @@ class Measurer {
     if (m_progress) m_progress(stage, done, total);
   }
 
-  std::span<Executor* const> m_plans;
+  std::span<TimedPlan* const> m_plans;
   const MeasurementPolicy& m_policy;
   const ProgressCallback& m_progress;
   std::stop_token m_cancel;
@@ -237,7 +237,7 @@ Timeline PlanSamples::medianTimeline() const {
   return {.round = static_cast<int>(*middle), .spans = spans[*middle], .launches = launches[*middle]};
 }
 
-Result<Measurement> measure(std::span<Executor* const> plans, const MeasurementPolicy& policy,
+Result<Measurement> measure(std::span<TimedPlan* const> plans, const MeasurementPolicy& policy,
                             const ProgressCallback& progress, std::stop_token cancel) {
   return Measurer(plans, policy, progress, std::move(cancel)).run();
 }

@@ -8,6 +8,7 @@
 
 #include "core/runtime/activity_samples.h"
 #include "core/runtime/executor.h"
+#include "core/runtime/timed_plan.h"
 
 #include <chrono>
 #include <functional>
@@ -67,7 +68,7 @@ struct Measurement {
 using ProgressCallback = std::function<void(std::string_view stage, int done, int total)>;
 
 /// Errors: those of a plan's run.
-Result<Measurement> measure(std::span<Executor* const> plans, const MeasurementPolicy& policy,
+Result<Measurement> measure(std::span<TimedPlan* const> plans, const MeasurementPolicy& policy,
                             const ProgressCallback& progress = {}, std::stop_token cancel = {});
 
 }  // namespace fuseline

@@ -97,12 +97,24 @@ std::string newRoundsId() {
   return fmt::format("{:08x}{:08x}", random(), random());
 }
 
+/// Adds the times of a step on each rank.
+void addRanks(StepRecord& record, const RankedExecutor& executor, std::size_t index) {
+  record.rankNs = executor.rankNs(index);
+  const Step& step = executor.plan().steps[index];
+  if (!step.collective) return;
+  record.collective = collectiveName(step.collective->kind);
+  record.transferNs = executor.transferNs(index);
+  record.wireBytes = executor.wireBytes(index);
+}
+
 std::string timeNow() { return fmt::format("{:%F %R} UTC", fmt::gmtime(std::chrono::system_clock::now())); }
 
-std::vector<std::pair<std::string, std::string>> environmentOf(const DeviceInfo& device) {
+std::vector<std::pair<std::string, std::string>> environmentOf(const DeviceInfo& device, RankedPipeline* ranks) {
   std::vector<std::pair<std::string, std::string>> environment = {{"device", device.name},
                                                                   {"architecture", device.architecture}};
   environment.insert(environment.end(), device.details.begin(), device.details.end());
+  if (ranks)
+    for (auto& fact : ranks->details()) environment.push_back(std::move(fact));
   environment.emplace_back("compiler", __VERSION__);
   environment.emplace_back("measured at", timeNow());
   return environment;
@@ -162,6 +174,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   if (!options) return options.error();
   options->gains = m_options.gains;
   options->capability = parseCapability(m_backend->device().architecture);
+  options->place.ranks = m_options.settings.ranks;
   m_analysis = analyze(loaded.document, *options, &loaded.sourceMap);
   if (std::string problems = errorText(m_analysis.lowered.diagnostics, m_pipelineName); !problems.empty())
     return Error{problems};
@@ -170,11 +183,45 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   m_options.settings.rules = m_analysis.report.book;
   m_pipeline = toJson(loaded.document);
   if (Result<void> fits = checkMemory(); !fits) return fits;
-  if (m_options.takesTensorsThatFit) m_options.tensors = thoseThatFit(m_analysis.graph(), std::move(m_options.tensors));
-  Result<NamedTensors> bindings = makeBindings(m_analysis.graph(), m_options.settings.seed, m_options.tensors);
+  return bind(loaded, *options);
+}
+
+Result<void> PipelineRun::bind(const LoadedDocument& loaded, const AnalysisOptions& options) {
+  const Graph& whole = m_analysis.wholeGraph ? *m_analysis.wholeGraph : m_analysis.graph();
+  if (m_options.takesTensorsThatFit) m_options.tensors = thoseThatFit(whole, std::move(m_options.tensors));
+  Result<NamedTensors> bindings = makeBindings(whole, m_options.settings.seed, m_options.tensors);
   if (!bindings) return bindings.error();
   m_bindings = std::move(*bindings);
+  if (options.place.ranks == 1) return {};
+  const auto analyzeRank = [&](int rank) {
+    AnalysisOptions own = options;
+    own.place.rank = rank;
+    return analyze(loaded.document, own, &loaded.sourceMap);
+  };
+  Result<std::unique_ptr<RankedPipeline>> ranks =
+      RankedPipeline::create(m_backend, options.place.ranks, m_analysis, analyzeRank, m_bindings);
+  if (!ranks) return ranks.error();
+  m_ranks = std::move(*ranks);
   return {};
+}
+
+Result<void> PipelineRun::checkOneRank(const char* option) const {
+  if (!m_ranks) return {};
+  return Error{
+      fmt::format("{}: expected one rank, found --ranks {}. Leave out one of the two.", option, m_ranks->size()),
+      ErrorKind::Usage};
+}
+
+Result<std::unique_ptr<TimedPlan>> PipelineRun::makeExecutor(const Plan& plan, const ExecutorOptions& options) const {
+  if (m_ranks) {
+    Result<std::unique_ptr<RankedExecutor>> executor = m_ranks->makeExecutor(plan, options);
+    if (!executor) return executor.error();
+    return std::unique_ptr<TimedPlan>(std::move(*executor));
+  }
+  Result<std::unique_ptr<Executor>> executor =
+      Executor::create(m_backend, m_analysis.graph(), plan, m_bindings, {}, options);
+  if (!executor) return executor.error();
+  return std::unique_ptr<TimedPlan>(std::move(*executor));
 }
 
 Result<const Plan*> PipelineRun::planOf(const std::string& variant) const {
@@ -207,7 +254,7 @@ Result<void> PipelineRun::checkMemory() const {
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
-    needed += (*plan)->peakBytes();
+    needed += (*plan)->peakBytes() * m_options.settings.ranks;
   }
   if (available == 0 || needed + held <= available) return {};
   const std::string beside =
@@ -233,11 +280,11 @@ Result<void> PipelineRun::addVariants() {
     if (std::ranges::find(m_variants, name, &Variant::name) != m_variants.end())
       return Error{fmt::format("variants: {} is named twice. Name unfused, fused, or both.", name), ErrorKind::Usage};
     const auto start = std::chrono::steady_clock::now();
-    Result<std::unique_ptr<Executor>> executor =
-        Executor::create(m_backend, m_analysis.graph(), **plan, m_bindings, {}, options);
+    Result<std::unique_ptr<TimedPlan>> executor = makeExecutor(**plan, options);
     if (!executor) return executor.error();
+    const auto* const ranked = dynamic_cast<const RankedExecutor*>(executor->get());
     const std::chrono::duration<double, std::nano> preparation = std::chrono::steady_clock::now() - start;
-    m_variants.push_back({name, *plan, std::move(*executor), preparation.count()});
+    m_variants.push_back({name, *plan, std::move(*executor), ranked, preparation.count()});
   }
   return resolveTiming();
 }
@@ -266,7 +313,7 @@ Result<RunRecord> PipelineRun::measure(const ProgressCallback& progress, std::st
 
 Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRun* const> runs,
                                                             const ProgressCallback& progress, std::stop_token cancel) {
-  std::vector<Executor*> executors;
+  std::vector<TimedPlan*> executors;
   for (const PipelineRun* run : runs)
     for (const Variant& variant : run->m_variants) executors.push_back(variant.executor.get());
   const PipelineRunOptions& options = runs.front()->m_options;
@@ -305,6 +352,7 @@ Result<std::unique_ptr<CacheFiller>> PipelineRun::cacheFiller() const {
 }
 
 Result<NumericsReport> PipelineRun::numerics(std::stop_token cancel) const {
+  if (Result<void> one = checkOneRank("--numerics"); !one) return one.error();
   return measureNumerics({.backend = m_backend,
                           .graph = m_analysis.graph(),
                           .fused = m_analysis.report,
@@ -319,6 +367,7 @@ std::vector<CapturableTensor> PipelineRun::capturable() const {
 }
 
 Result<NamedTensors> PipelineRun::capture(const TensorChoice& choice, const std::stop_token& cancel) const {
+  if (Result<void> one = checkOneRank("--capture"); !one) return one.error();
   std::vector<std::string> names;
   for (const CapturableTensor& tensor : choice.tensors) names.push_back(tensor.name);
   return captureTensors({.backend = m_backend,
@@ -345,7 +394,7 @@ RunRecord PipelineRun::emptyRecord() const {
           .settings = m_options.settings,
           .recipe = m_analysis.recipe ? toJson(*m_analysis.recipe) : Json(),
           .switches = m_options.switches,
-          .environment = environmentOf(m_backend->device()),
+          .environment = environmentOf(m_backend->device(), m_ranks.get()),
           .timingNote = clockNote()};
 }
 
@@ -368,6 +417,7 @@ VariantRecord PipelineRun::variantRecord(const Variant& variant, const PlanSampl
     step.activities = samples.activities.of(i);
     step.ways = variant.executor->ways(i);
     step.launches = variant.executor->launches(i);
+    if (variant.ranked) addRanks(step, *variant.ranked, i);
     record.launches += step.launches;
   }
   record.timeline = samples.medianTimeline();
@@ -423,11 +473,13 @@ void append(const std::string& name, Tensor tensor, NamedTensors& tensors) {
 
 Result<void> PipelineRun::runAndRead(const Plan& plan, const std::function<bool(TensorRole)>& isWanted,
                                      const std::string& prefix, NamedTensors& tensors) const {
-  Result<std::unique_ptr<Executor>> executor = Executor::create(m_backend, m_analysis.graph(), plan, m_bindings);
+  Result<std::unique_ptr<TimedPlan>> executor = makeExecutor(plan);
   if (!executor) return executor.error();
   if (Result<RunOutcome> outcome = (*executor)->run(); !outcome) return outcome.error();
   for (const PlanTensor& planned : plan.tensors) {
     if (!isWanted(planned.role)) continue;
+    const bool isOfModel = planned.role == TensorRole::QuantizerState || m_analysis.shards.contains(planned.name);
+    if (m_ranks && !isOfModel) continue;
     Result<Tensor> tensor = (*executor)->read(planned.name);
     if (!tensor) return tensor.error();
     append(prefix + planned.name, std::move(*tensor), tensors);

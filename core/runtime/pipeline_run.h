@@ -7,6 +7,7 @@
 #include "core/profile/numerics.h"
 #include "core/profile/run_record.h"
 #include "core/runtime/measure.h"
+#include "core/runtime/ranked_pipeline.h"
 #include "core/tensor/tensor.h"
 
 #include <functional>
@@ -85,7 +86,8 @@ class PipelineRun {
   struct Variant {
     std::string name;
     const Plan* plan = nullptr;
-    std::unique_ptr<Executor> executor;
+    std::unique_ptr<TimedPlan> executor;
+    const RankedExecutor* ranked = nullptr;  // the executor, on several ranks
     double preparationNs = 0.0;
   };
 
@@ -95,6 +97,10 @@ class PipelineRun {
   /// Call before large allocations: a system that overcommits would end the process instead.
   Result<void> checkRecipe() const;
   Result<void> checkMemory() const;
+  Result<void> bind(const LoadedDocument& loaded, const AnalysisOptions& options);
+  /// Errors (Usage): what is asked for is not there on several ranks.
+  Result<void> checkOneRank(const char* option) const;
+  Result<std::unique_ptr<TimedPlan>> makeExecutor(const Plan& plan, const ExecutorOptions& options = {}) const;
   Result<void> addVariants();
   /// Writes the available clock into the settings.
   Result<void> resolveTiming();
@@ -112,7 +118,8 @@ class PipelineRun {
   PipelineRunOptions m_options;
   std::shared_ptr<Backend> m_backend;
   Analysis m_analysis;
-  NamedTensors m_bindings;
+  NamedTensors m_bindings;                  // whole tensors
+  std::unique_ptr<RankedPipeline> m_ranks;  // nullptr: one rank
   std::vector<Variant> m_variants;
 };
 

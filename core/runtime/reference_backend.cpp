@@ -168,6 +168,8 @@ class ReferenceBackend final : public Backend {
     }
   }
 
+  bool hasHostMemory() const override { return true; }
+  std::shared_ptr<Backend> shareOf(int) override { return makeReferenceBackend(); }
   void upload(std::byte* device, std::span<const std::byte> host) override {
     std::memcpy(device, host.data(), host.size());
   }

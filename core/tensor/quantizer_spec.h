@@ -91,6 +91,8 @@ struct DelayedScaling {
   int margin = 0;
   /// Otherwise the largest of the history.
   bool takesMostRecent = false;
+  /// On several ranks: the amax of a tensor is the largest of all ranks.
+  bool reducesAmax = true;
   bool operator==(const DelayedScaling&) const = default;
 };
 

@@ -57,7 +57,7 @@ CpuSettings settingsFrom(const CpuOptions& options) {
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const CpuOptions& options)
-      : m_settings(settingsFrom(options)), m_device(describeCpu(m_settings.threads)) {}
+      : m_options(options), m_settings(settingsFrom(options)), m_device(describeCpu(m_settings.threads)) {}
 
   const DeviceInfo& device() const override { return m_device; }
 
@@ -80,6 +80,14 @@ class CpuBackend final : public Backend {
 
   Result<std::unique_ptr<DeviceMemory>> allocate(std::size_t sizeBytes) override {
     return allocateCpuMemory(sizeBytes);
+  }
+
+  bool hasHostMemory() const override { return true; }
+
+  std::shared_ptr<Backend> shareOf(int ranks) override {
+    CpuOptions options = m_options;
+    options.threads = std::max(1, m_settings.threads / ranks);
+    return makeCpuBackend(options);
   }
 
   void upload(std::byte* device, std::span<const std::byte> host) override {
@@ -119,6 +127,7 @@ class CpuBackend final : public Backend {
     return decodingKernel(std::move(*kernel), decoded, request);
   }
 
+  CpuOptions m_options;
   CpuSettings m_settings;
   DeviceInfo m_device;
 };

@@ -162,6 +162,7 @@ HWY_INLINE void storeBlocks(const DropoutMask& mask, float kept, std::uint64_t b
 void dropout(float* out, const DropoutMask& mask, float kept, std::uint64_t first, std::size_t n) {
   const std::size_t perCall = 4 * hn::Lanes(D64());
   HWY_ALIGN std::uint64_t part[2 * HWY_MAX_BYTES / sizeof(std::uint64_t)];
+  first += mask.first();
   std::size_t i = 0;
   if (const std::size_t skipped = first % 4; skipped != 0 && n > 0) {  // begins amid a block
     storeBlocks(mask, kept, first / 4, part);

@@ -1,5 +1,5 @@
-// Collectives of ranks that are threads: every dtype, size and number of ranks against sums taken one element at a
-// time. SPDX-License-Identifier: Apache-2.0
+// Collectives of ranks that are threads: every dtype, size and number of ranks against plain loops.
+// SPDX-License-Identifier: Apache-2.0
 #include "core/collective/in_process.h"
 
 #include "core/collective/ordered_reduction.h"
@@ -65,7 +65,7 @@ class InProcess : public testing::TestWithParam<Given> {
   DType dtype() const { return std::get<1>(GetParam()); }
   std::int64_t count() const { return std::get<2>(GetParam()); }
 
-  /// What every rank receives.
+  /// Results of every rank.
   std::vector<Tensor> received(CollectiveKind kind, std::int64_t contributed, std::int64_t count,
                                std::int64_t received) const {
     std::vector<Tensor> results(static_cast<std::size_t>(ranks()));

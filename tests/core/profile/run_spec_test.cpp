@@ -17,7 +17,8 @@ namespace {
 const std::map<std::string_view, std::string> kTexts = {
     {"device", "cuda:1"}, {"pass", "forward"}, {"rules", "te"},      {"recipe", "DelayedScaling"}, {"timing", "cupti"},
     {"emulates", "on"},   {"replays", "off"},  {"startsCold", "on"}, {"measuresRoofs", "on"},      {"warmup", "5"},
-    {"iterations", "20"}, {"seed", "7"},       {"symbols", "M=64"},  {"recipeFields", "margin=2"}, {"label", "my run"}};
+    {"iterations", "20"}, {"seed", "7"},       {"symbols", "M=64"},  {"recipeFields", "margin=2"}, {"label", "my run"},
+    {"ranks", "2"}};
 
 RunSpec otherSpec() {
   RunSpec spec;

@@ -22,7 +22,7 @@ struct MeasuredScene {
   NamedTensors bindings = *makeBindings(graph, 1);
   std::unique_ptr<Executor> first = *Executor::create(makeReferenceBackend(), graph, unfusedPlan, bindings);
   std::unique_ptr<Executor> second = *Executor::create(makeReferenceBackend(), graph, fusedPlan, bindings);
-  std::vector<Executor*> executors = {first.get(), second.get()};
+  std::vector<TimedPlan*> executors = {first.get(), second.get()};
 };
 
 TEST(Measure, RunsAsManyRoundsAsAskedFor) {
@@ -103,7 +103,7 @@ TEST(Measure, TimesAllStepsByEventsWhereATraceIsGivenUp) {
   constexpr int kTracedRounds = 2;
   for (const TraceFaults& second : {TraceFaults{.numStarts = kTracedRounds}, TraceFaults{.numLosses = kAlways}}) {
     const auto owned = traced(scene, {}, second);
-    const std::vector<Executor*> executors = {owned[0].get(), owned[1].get()};
+    const std::vector<TimedPlan*> executors = {owned[0].get(), owned[1].get()};
     const Result<Measurement> measured = measure(executors, {.iterations = 5});
     ASSERT_TRUE(measured) << measured.error().message;
     const std::size_t numTimed = second.numLosses == 0 ? 5 - kTracedRounds - 1 : 4;
@@ -115,7 +115,7 @@ TEST(Measure, TimesAllStepsByEventsWhereATraceIsGivenUp) {
       for (const auto& samples : plan.stepNs)
         EXPECT_EQ(std::ranges::count(samples, 11.0), 0) << "no step that was traced";
     }
-    for (const Executor* const executor : executors) {
+    for (const TimedPlan* const executor : executors) {
       EXPECT_EQ(executor->clock(), StepClock::Events);
       EXPECT_NE(executor->clockNote(), "");
     }
@@ -125,7 +125,7 @@ TEST(Measure, TimesAllStepsByEventsWhereATraceIsGivenUp) {
 TEST(Measure, TimesAStepWhereATraceIsGivenUpInTheLastRound) {
   const MeasuredScene scene;
   const auto owned = traced(scene, {}, {.numStarts = 1});
-  const std::vector<Executor*> executors = {owned[0].get(), owned[1].get()};
+  const std::vector<TimedPlan*> executors = {owned[0].get(), owned[1].get()};
   const Result<Measurement> measured = measure(executors, {.iterations = 2});
   ASSERT_TRUE(measured) << measured.error().message;
   for (const PlanSamples& plan : measured->plans) {
@@ -208,7 +208,7 @@ TEST(Measure, ReportsWarmUpThenRounds) {
 int numWarmups(std::shared_ptr<Backend> backend, int asked) {
   MeasuredScene scene;
   scene.first = *Executor::create(std::move(backend), scene.graph, scene.unfusedPlan, scene.bindings);
-  Executor* const plan = scene.first.get();
+  TimedPlan* const plan = scene.first.get();
   std::stop_source stop;
   const auto progress = [&](std::string_view stage, int done, int) {
     if (stage == "warming up" && done > asked) stop.request_stop();

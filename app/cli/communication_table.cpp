@@ -1,0 +1,92 @@
+// Lays out what ranks exchange, and which of them is the slowest.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/communication_table.h"
+
+#include "app/cli/stat_cells.h"
+#include "app/cli/table.h"
+#include "core/profile/comparison_text.h"
+#include "core/support/text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline::cli {
+
+namespace {
+
+/// "1 (+9 %)": the rank, and its time against that of the fastest one.
+std::string slowestText(const std::vector<double>& rankNs) {
+  if (rankNs.empty()) return {};
+  const auto [fastest, slowest] = std::ranges::minmax_element(rankNs);
+  const double excess = *fastest > 0.0 ? 100.0 * (*slowest / *fastest - 1.0) : 0.0;
+  return fmt::format("{} ({:+.0f} %)", slowest - rankNs.begin(), excess);
+}
+
+double longestNs(const StepRecord& step) { return step.rankNs.empty() ? 0.0 : *std::ranges::max_element(step.rankNs); }
+
+double longestNs(const VariantRecord& variant) {
+  double longest = 0.0;
+  for (const StepRecord& step : variant.steps)
+    if (!step.collective.empty()) longest = std::max(longest, longestNs(step));
+  return longest;
+}
+
+std::string busText(const StepRecord& step) {
+  return step.transferNs > 0.0 ? threeDigits(static_cast<double>(step.wireBytes) / step.transferNs) : "";
+}
+
+std::string tableOf(const VariantRecord& variant, bool hasColour) {
+  const ColumnUnit unit = timeUnitFor(longestNs(variant));
+  Table table({{variant.name, Align::Left},
+               {"collective", Align::Left},
+               {"on the wire"},
+               {fmt::format("slowest {}", unit.name)},
+               {fmt::format("transfer {}", unit.name)},
+               {"bus GB/s"},
+               {"slowest rank"}});
+  for (const StepRecord& step : variant.steps) {
+    if (step.collective.empty()) continue;
+    table.addRow({fmt::format("{} ({})", step.name, step.phase), step.collective, formatBytes(step.wireBytes),
+                  fmt::format("{:.3f}", longestNs(step) / unit.size),
+                  fmt::format("{:.3f}", step.transferNs / unit.size), busText(step), slowestText(step.rankNs)});
+  }
+  return table.toString(hasColour);
+}
+
+/// By rank: all steps that do not communicate.
+std::vector<double> computeNs(const VariantRecord& variant) {
+  std::vector<double> sums;
+  for (const StepRecord& step : variant.steps) {
+    if (!step.collective.empty() || step.rankNs.empty()) continue;
+    sums.resize(step.rankNs.size());
+    for (std::size_t rank = 0; rank < sums.size(); ++rank) sums[rank] += step.rankNs[rank];
+  }
+  return sums;
+}
+
+std::string computeText(const VariantRecord& variant) {
+  const std::vector<double> sums = computeNs(variant);
+  if (sums.empty()) return {};
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < sums.size(); ++rank)
+    texts.push_back(fmt::format("rank {} {}", rank, formatDuration(sums[rank])));
+  return fmt::format("Computing, {}: {}; slowest rank {}.\n", variant.name, fmt::join(texts, ", "), slowestText(sums));
+}
+
+}  // namespace
+
+std::string communicationTable(const RunRecord& record, bool hasColour) {
+  if (record.settings.ranks == 1) return {};
+  std::string text = fmt::format("\nRanks: {}; communicator: {}; sums: {}\n", record.fact("ranks"),
+                                 record.fact("communicator"), record.fact("sums"));
+  for (const VariantRecord& variant : record.variants) text += tableOf(variant, hasColour);
+  for (const VariantRecord& variant : record.variants) text += computeText(variant);
+  return text +
+         "A step and a run take as long as on the slowest rank. transfer: on the rank that waited least for others. On "
+         "the \nwire: bytes that each rank sends by the ring algorithm; divided by the transfer they are the bus "
+         "bandwidth. Memory \nis that of all ranks together.\n";
+}
+
+}  // namespace fuseline::cli

@@ -1,0 +1,72 @@
+// One thread a rank, which waits for work.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/rank_team.h"
+
+#include "core/collective/in_process.h"
+
+#include <exception>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+/// Kernels may throw where nobody expects it: a thread must not end with that.
+Result<void> guarded(const RankTeam::Work& work, int rank) {
+  try {
+    return work(rank);
+  } catch (const std::exception& problem) {
+    return Error{problem.what(), ErrorKind::RunFailed};
+  }
+}
+
+}  // namespace
+
+RankTeam::RankTeam(int ranks) : m_communicators(makeInProcessGroup(ranks)) {
+  for (int rank = 0; rank < ranks; ++rank) m_threads.emplace_back([this, rank] { serve(rank); });
+}
+
+RankTeam::~RankTeam() {
+  {
+    const std::lock_guard lock(m_mutex);
+    m_isOver = true;
+  }
+  m_changed.notify_all();
+}
+
+Result<void> RankTeam::run(const Work& work) {
+  std::unique_lock lock(m_mutex);
+  if (m_failure) return *m_failure;
+  m_work = &work;
+  m_numBusy = size();
+  ++m_turn;
+  m_changed.notify_all();
+  m_changed.wait(lock, [&] { return m_numBusy == 0; });
+  return m_failure ? Result<void>(*m_failure) : Result<void>();
+}
+
+void RankTeam::serve(int rank) {
+  std::uint64_t done = 0;
+  while (true) {
+    std::unique_lock lock(m_mutex);
+    m_changed.wait(lock, [&] { return m_isOver || m_turn != done; });
+    if (m_isOver) return;
+    done = m_turn;
+    const Work& work = *m_work;
+    lock.unlock();
+    finish(rank, guarded(work, rank));
+  }
+}
+
+/// The ranks that fail after the first one do so because they wait for it.
+void RankTeam::finish(int rank, const Result<void>& done) {
+  const std::lock_guard lock(m_mutex);
+  if (!done && !m_failure) {
+    m_failure = Error{fmt::format("rank {} of {}: {}", rank, size(), done.error().message), done.error().kind};
+    communicator(rank).abort(m_failure->message);
+  }
+  if (--m_numBusy == 0) m_changed.notify_all();
+}
+
+}  // namespace fuseline

@@ -1,0 +1,50 @@
+// RankTeam: the ranks of a group as threads of this process.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/collective/communicator.h"
+#include "core/support/result.h"
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace fuseline {
+
+/// Threads live as long as the team: libraries keep a pool of workers for each.
+class RankTeam {
+ public:
+  using Work = std::function<Result<void>(int rank)>;
+
+  explicit RankTeam(int ranks);
+  ~RankTeam();
+  RankTeam(const RankTeam&) = delete;
+  RankTeam& operator=(const RankTeam&) = delete;
+
+  int size() const { return static_cast<int>(m_communicators.size()); }
+  Communicator& communicator(int rank) { return *m_communicators[static_cast<std::size_t>(rank)]; }
+
+  /// Runs the work as every rank at once, and waits for all. The first rank that fails ends the communication of the
+  /// others, now and from then on. Errors: that of this rank, with its number.
+  Result<void> run(const Work& work);
+
+ private:
+  void serve(int rank);
+  void finish(int rank, const Result<void>& done);
+
+  std::vector<std::unique_ptr<Communicator>> m_communicators;
+  std::mutex m_mutex;
+  std::condition_variable m_changed;
+  const Work* m_work = nullptr;
+  std::uint64_t m_turn = 0;  // of the work
+  int m_numBusy = 0;
+  bool m_isOver = false;
+  std::optional<Error> m_failure;
+  std::vector<std::jthread> m_threads;
+};
+
+}  // namespace fuseline

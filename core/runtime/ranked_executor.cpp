@@ -1,0 +1,122 @@
+// Runs executors on the threads of their ranks.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/ranked_executor.h"
+
+#include "core/profile/stats.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fuseline {
+
+RankedExecutor::RankedExecutor(RankTeam& team, const Plan& plan, const ShardMap& shards)
+    : m_team(team),
+      m_plan(plan),
+      m_shards(shards),
+      m_executors(static_cast<std::size_t>(team.size())),
+      m_observed(m_executors.size()),
+      m_samples(plan.steps.size(), std::vector<std::vector<double>>(m_executors.size())) {}
+
+Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(RankTeam& team, const std::vector<RankResources>& ranks,
+                                                               const Plan& plan, const ShardMap& shards,
+                                                               const ExecutorOptions& options) {
+  std::unique_ptr<RankedExecutor> ranked(new RankedExecutor(team, plan, shards));
+  const Result<void> made = team.run([&](int rank) -> Result<void> {
+    ExecutorOptions own = options;
+    own.communicator = &team.communicator(rank);
+    const RankResources& resources = ranks[static_cast<std::size_t>(rank)];
+    auto executor = Executor::create(resources.backend, *resources.graph, plan, resources.bindings, {}, own);
+    if (!executor) return executor.error();
+    ranked->m_executors[static_cast<std::size_t>(rank)] = std::move(*executor);
+    return {};
+  });
+  if (!made) return made.error();
+  return ranked;
+}
+
+Result<RunOutcome> RankedExecutor::run(std::stop_token cancel) {
+  if (cancel.stop_requested()) return RunOutcome::Cancelled;
+  const Result<void> ran = m_team.run([&](int rank) -> Result<void> {
+    m_team.communicator(rank).barrier();
+    Result<RunOutcome> outcome = m_executors[static_cast<std::size_t>(rank)]->run();
+    return outcome ? Result<void>() : outcome.error();
+  });
+  if (!ran) return ran.error();
+  return RunOutcome::Completed;
+}
+
+Result<RunOutcome> RankedExecutor::runObserved(const StepObserver& observer, std::stop_token cancel) {
+  if (cancel.stop_requested()) return RunOutcome::Cancelled;
+  const Result<void> ran = m_team.run([&](int rank) -> Result<void> {
+    std::vector<StepTime>& times = m_observed[static_cast<std::size_t>(rank)];
+    times.clear();
+    const auto keep = [&](std::size_t step, double startNs, double durationNs) {
+      times.push_back({step, startNs, durationNs});
+    };
+    m_team.communicator(rank).barrier();
+    Result<RunOutcome> outcome = m_executors[static_cast<std::size_t>(rank)]->runObserved(keep);
+    return outcome ? Result<void>() : outcome.error();
+  });
+  if (!ran) return ran.error();
+  keepSamples(observer);
+  return RunOutcome::Completed;
+}
+
+void RankedExecutor::keepSamples(const StepObserver& observer) {
+  for (std::size_t i = 0; i < m_observed.front().size(); ++i) {
+    StepTime longest = m_observed.front()[i];
+    for (std::size_t rank = 0; rank < m_observed.size(); ++rank) {
+      const StepTime& time = m_observed[rank][i];
+      longest.durationNs = std::max(longest.durationNs, time.durationNs);
+      m_samples[time.step][rank].push_back(time.durationNs);
+    }
+    observer(longest.step, longest.startNs, longest.durationNs);
+  }
+}
+
+double RankedExecutor::slowest(double (Executor::*time)() const) const {
+  double longest = 0.0;
+  for (const std::unique_ptr<Executor>& executor : m_executors) longest = std::max(longest, ((*executor).*time)());
+  return longest;
+}
+
+std::int64_t RankedExecutor::memoryBytes() const {
+  std::int64_t bytes = 0;
+  for (const std::unique_ptr<Executor>& executor : m_executors) bytes += executor->memoryBytes();
+  return bytes;
+}
+
+Result<Tensor> RankedExecutor::read(std::string_view tensorName) const {
+  std::vector<Tensor> shards;
+  for (const std::unique_ptr<Executor>& executor : m_executors) {
+    Result<Tensor> shard = executor->read(tensorName);
+    if (!shard) return shard.error();
+    shards.push_back(std::move(*shard));
+  }
+  const auto shard = m_shards.find(tensorName);
+  return wholeOf(shards, shard == m_shards.end() ? Shard() : shard->second);
+}
+
+std::vector<double> RankedExecutor::rankNs(std::size_t step) const {
+  std::vector<double> medians;
+  for (const std::vector<double>& samples : m_samples[step])
+    if (!samples.empty()) medians.push_back(summarize(samples).median);
+  return medians;
+}
+
+double RankedExecutor::transferNs(std::size_t step) const {
+  std::vector<double> least = m_samples[step].front();
+  for (const std::vector<double>& samples : m_samples[step])
+    for (std::size_t i = 0; i < least.size(); ++i) least[i] = std::min(least[i], samples[i]);
+  return least.empty() ? 0.0 : summarize(least).median;
+}
+
+std::int64_t RankedExecutor::wireBytes(std::size_t step) const {
+  std::int64_t bytes = 0;
+  for (const CollectivePart& part : collectiveParts(m_plan, m_plan.steps[step], {}))
+    bytes += fuseline::wireBytes(m_plan.steps[step].collective->kind,
+                                 wholeBytes(m_plan.steps[step].collective->kind, part, m_team.size()), m_team.size());
+  return bytes;
+}
+
+}  // namespace fuseline

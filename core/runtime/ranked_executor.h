@@ -1,0 +1,81 @@
+// RankedExecutor: the plans of all ranks of a team, run together and timed as one.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/runtime/executor.h"
+#include "core/runtime/rank_team.h"
+#include "core/sharding/shard.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fuseline {
+
+/// Backend, graph and tensors of one rank.
+struct RankResources {
+  std::shared_ptr<Backend> backend;
+  const Graph* graph = nullptr;
+  NamedTensors bindings;
+};
+
+using ShardMap = std::map<std::string, Shard, std::less<>>;
+
+/// The ranks begin each run together, and a run and its steps take as long as on the slowest of them. Cancelling takes
+/// effect between runs, as a rank that stops alone would leave others waiting.
+class RankedExecutor final : public TimedPlan {
+ public:
+  /// One executor a rank, each on its thread. All arguments outlive it. Errors: as Executor::create(), of any rank.
+  static Result<std::unique_ptr<RankedExecutor>> create(RankTeam& team, const std::vector<RankResources>& ranks,
+                                                        const Plan& plan, const ShardMap& shards,
+                                                        const ExecutorOptions& options = {});
+
+  Result<RunOutcome> run(std::stop_token cancel = {}) override;
+  Result<RunOutcome> runObserved(const StepObserver& observer, std::stop_token cancel = {}) override;
+  StepClock clock() const override { return first().clock(); }
+  bool hasDeviceClock() const override { return first().hasDeviceClock(); }
+  const std::string& clockNote() const override { return first().clockNote(); }
+  void giveUpTrace(const std::string& reason) override { m_executors.front()->giveUpTrace(reason); }
+  double runNs() const override { return slowest(&Executor::runNs); }
+  double launchNs() const override { return slowest(&Executor::launchNs); }
+  double observedNs() const override { return slowest(&Executor::observedNs); }
+  const std::vector<DeviceActivity>& activities() const override { return first().activities(); }
+  const std::vector<TimelineSpan>& launches() const override { return first().launches(); }
+  const std::string& launching() const override { return first().launching(); }
+  std::int64_t memoryBytes() const override;
+  std::vector<std::string> ways(std::size_t step) const override { return first().ways(step); }
+  std::int64_t launches(std::size_t step) const override { return first().launches(step); }
+  Result<Tensor> read(std::string_view tensorName) const override;
+  const Plan& plan() const override { return m_plan; }
+
+  /// Median time of a step in the observed runs, by rank. Empty: it is not launched.
+  std::vector<double> rankNs(std::size_t step) const;
+  /// Median of the time of a communication step on the rank that waited least: ranks that come early wait for it.
+  double transferNs(std::size_t step) const;
+  /// Bytes that each rank sends in a communication step.
+  std::int64_t wireBytes(std::size_t step) const;
+
+ private:
+  RankedExecutor(RankTeam& team, const Plan& plan, const ShardMap& shards);
+  const Executor& first() const { return *m_executors.front(); }
+  double slowest(double (Executor::*time)() const) const;
+  void keepSamples(const StepObserver& observer);
+
+  struct StepTime {
+    std::size_t step = 0;
+    double startNs = 0.0;
+    double durationNs = 0.0;
+  };
+
+  RankTeam& m_team;
+  const Plan& m_plan;
+  const ShardMap& m_shards;
+  std::vector<std::unique_ptr<Executor>> m_executors;       // by rank
+  std::vector<std::vector<StepTime>> m_observed;            // by rank: of the last observed run
+  std::vector<std::vector<std::vector<double>>> m_samples;  // by step, by rank: of all observed runs
+};
+
+}  // namespace fuseline

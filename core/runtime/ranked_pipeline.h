@@ -1,0 +1,42 @@
+// RankedPipeline: a pipeline on several ranks of this machine: their graphs, shards, backends and threads.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/analysis.h"
+#include "core/runtime/ranked_executor.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fuseline {
+
+class RankedPipeline {
+ public:
+  /// `first`: the analysis of rank 0, which outlives it; analyzeRank(r): that of rank r. whole: a tensor for all that
+  /// the whole model needs. Errors (NoDevice): ranks cannot share the device.
+  static Result<std::unique_ptr<RankedPipeline>> create(const std::shared_ptr<Backend>& device, int ranks,
+                                                        const Analysis& first,
+                                                        const std::function<Analysis(int rank)>& analyzeRank,
+                                                        const NamedTensors& whole);
+
+  Result<std::unique_ptr<RankedExecutor>> makeExecutor(const Plan& plan, const ExecutorOptions& options = {});
+
+  int size() const { return m_team.size(); }
+  /// Facts for run files.
+  std::vector<std::pair<std::string, std::string>> details();
+
+ private:
+  RankedPipeline(int ranks, const Analysis& first) : m_first(first), m_team(ranks) {}
+
+  const Analysis& m_first;
+  std::vector<std::unique_ptr<Graph>> m_graphs;  // of the ranks after the first
+  std::vector<RankResources> m_ranks;
+  RankTeam m_team;  // last: its threads end first
+};
+
+/// The tensors of one rank.
+NamedTensors shardsOf(const NamedTensors& whole, const ShardMap& shards, int rank, int ranks);
+
+}  // namespace fuseline
