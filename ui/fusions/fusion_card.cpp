@@ -100,7 +100,7 @@ QLayout* FusionCard::makeLine() {
   icon->setPixmap(m_theme.icon(iconFor(group), color).pixmap(16, 16));
   line->addWidget(icon);
   auto* name = new ElidedLabel(this);
-  name->setText(toQt(m_attempt.rule->name));
+  name->setText(QStringLiteral("%1 · %2").arg(toQt(m_attempt.rule->name), opsText(m_session, m_attempt)));
   name->setFont(scaledFont(1.0, QFont::DemiBold));
   name->setToolTip(QStringLiteral("%1<br>%2<br>%3")
                        .arg(opsText(m_session, m_attempt).toHtmlEscaped(),
