@@ -69,7 +69,7 @@ std::string_view headOf(SuggestionKind kind) {
 }
 
 void printText(const std::vector<Suggestion>& found, const DeviceModel& device, Context& context) {
-  if (found.empty()) context.out << "Nothing was found after which the plan would need less.\n";
+  if (found.empty()) context.out << "No suggestions: no edit that was tried saves time, traffic or memory.\n";
   for (std::size_t i = 0; i < found.size(); ++i) {
     const SuggestionKind kind = found[i].proposal.kind;
     if (i == 0 || found[i - 1].proposal.kind != kind)

@@ -11,6 +11,7 @@
 #include "ui/window/guarded_application.h"
 #include "ui/window/main_window.h"
 #include "ui/window/run_notice.h"
+#include "ui/window/workspaces.h"
 
 #include <QApplication>
 #include <QCommandLineParser>
@@ -75,6 +76,7 @@ void addOptions(QCommandLineParser& parser) {
       "memory, numerics, tensor, sweep, runs, changes, rules, problems, outline, log, history, or start (the start "
       "page).",
       "pane");
+  add("workspace", "Arrange the panes for a task: design, explain, profile or compare.", "name");
   add("no-restore", "Do not reopen the last pipeline.");
   add("reset-settings", "Reset all settings (layout, shortcuts, recent files) to defaults.");
   add("run", "Run the pipeline before the screenshot.");
@@ -304,6 +306,9 @@ int main(int argc, char** argv) {
   if (!resizeTo(window, parser.value("size")))
     return refuse(QApplication::translate("main", "--size %1: expected width and height, such as 1500x940.")
                       .arg(parser.value("size")));
+  if (parser.isSet("workspace") && !window.findChild<ui::Workspaces*>()->show(parser.value("workspace")))
+    return refuse(QApplication::translate("main", "--workspace %1: expected design, explain, profile or compare.")
+                      .arg(parser.value("workspace")));
   ui::DBusDesktop desktop;
   const ui::RunNotice notice(session, window, desktop);
   std::optional<Screenshot> screenshot;

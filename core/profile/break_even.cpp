@@ -41,7 +41,7 @@ std::string at(std::string_view what, const std::vector<std::int64_t>& sizes) {
 }
 
 std::string restOf(const BreakEven& breakEven) {
-  return at("slower", breakEven.slower) + at("not decidable within the noise", breakEven.undecided);
+  return at("slower", breakEven.slower) + at("no significant difference", breakEven.undecided);
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ std::string sentenceOf(const BreakEven& breakEven, std::string_view symbol) {
     case Kind::From: return fmt::format("fused is faster from {} = {} on{}", symbol, breakEven.size, restOf(breakEven));
     case Kind::UpTo: return fmt::format("fused is faster up to {} = {}{}", symbol, breakEven.size, restOf(breakEven));
     case Kind::Undecided:
-      return fmt::format("whether fused is faster is not decidable within the noise at any size of {}", symbol);
+      return fmt::format("no significant difference at any {}", symbol);
     case Kind::Mixed:
       return breakEven.faster.empty() ? fmt::format("fused is faster at no size of {}{}", symbol, restOf(breakEven))
                                       : fmt::format("fused is faster at some sizes of {}{}{}", symbol,

@@ -42,7 +42,7 @@ BreakEven breakEvenOf(std::vector<SizedGain> gains);
 
 /// "atAllSizes", "never", "from", "upTo", "undecided", "mixed", "notMeasured".
 std::string_view nameOf(BreakEven::Kind kind);
-/// "fused is faster from M = 512 on; slower at 128; not decidable within the noise at 256"
+/// "fused is faster from M = 512 on; slower at 128; no significant difference at 256"
 std::string sentenceOf(const BreakEven& breakEven, std::string_view symbol);
 
 }  // namespace fuseline

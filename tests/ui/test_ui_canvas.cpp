@@ -23,6 +23,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
+#include <string>
 
 namespace fuseline::ui {
 
@@ -37,6 +39,9 @@ class CanvasTest : public QObject {
   void aDropBesideTheSelectedOpConnects();
   void aWireFillsRequiredSizes();
   void aNewPipelineHasNoError();
+  void timesOfTheLastRunAreOnTheNodes();
+  void noWireRunsThroughANode_data();
+  void noWireRunsThroughANode();
   void dropsAnOpOntoAWire();
   void dropOntoAWireMakesRoom_data();
   void dropOntoAWireMakesRoom();
@@ -225,6 +230,93 @@ void CanvasTest::aNewPipelineHasNoError() {
   }
   QVERIFY(f.session.analysis()->isRunnable());
   QVERIFY(isWired(f.session, "linear.y", "y"));
+}
+
+namespace {
+
+/// A chain of ops, some of which add the output of an earlier one: residuals within residuals.
+std::string randomPipeline(unsigned seed) {
+  std::mt19937 random(seed);
+  const int numOps = 6 + static_cast<int>(random() % 24);
+  std::string ops;
+  std::string wires = R"(["x", "n0.x"])";
+  for (int i = 0; i < numOps; ++i) {
+    const bool isSum = i > 1 && random() % 3 == 0;
+    const std::string id = "n" + std::to_string(i);
+    ops += std::string(i > 0 ? ", " : "") + R"({"id": ")" + id + R"(", "op": ")" +
+           (isSum ? "AddExtraInput" : "Identity") + R"(", "attributes": {}})";
+    if (i > 0) wires += R"(, ["n)" + std::to_string(i - 1) + R"(.y", ")" + id + R"(.x"])";
+    if (isSum)
+      wires += R"(, ["n)" + std::to_string(random() % static_cast<unsigned>(i)) + R"(.y", ")" + id + R"(.extra"])";
+  }
+  return testing::smallDocument(R"("inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]}], "ops": [)" + ops +
+                                R"(], "wires": [)" + wires + R"(], "outputs": [{"id": "y", "from": "n)" +
+                                std::to_string(numOps - 1) + R"(.y"}])");
+}
+
+/// "n3 to n9 through n5"; empty where no wire of the canvas runs through a node.
+QString wireThroughNode(const GraphScene& scene) {
+  constexpr double kStepPx = 4.0;
+  for (const LinkItem* link : scene.links()) {
+    const QPainterPath path = link->path();
+    const int numSteps = static_cast<int>(path.length() / kStepPx);
+    for (int step = 0; step <= numSteps; ++step) {
+      const QPointF point = path.pointAtPercent(static_cast<double>(step) / std::max(numSteps, 1));
+      for (const auto& [id, node] : scene.nodes())
+        if (node->sceneBox().adjusted(2, 2, -2, -2).contains(point))
+          return toQt(link->link().from.node + " to " + link->link().to.node + " through " + id);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void CanvasTest::noWireRunsThroughANode_data() {
+  QTest::addColumn<QString>("text");
+  for (unsigned seed = 1; seed <= 12; ++seed)
+    QTest::newRow(("random " + std::to_string(seed)).c_str()) << toQt(randomPipeline(seed));
+  for (const DocumentTemplate& entry : documentTemplates())
+    QTest::newRow(std::string(entry.name).c_str()) << toQt(std::string(entry.text));
+}
+
+/// As nodes stand after they were arranged.
+void CanvasTest::noWireRunsThroughANode() {
+  QFETCH(const QString, text);
+  Fixture f(text.toStdString());
+  (void)f.window.scene().moves().layOut();
+  QVERIFY(waitForAnalysis(f.session));
+  const QString found = wireThroughNode(f.window.scene());
+  QVERIFY2(found.isEmpty(), qPrintable(found));
+}
+
+/// Off, time, share, roofline, error; each pass apart, and nothing for a pipeline that has changed since.
+void CanvasTest::timesOfTheLastRunAreOnTheNodes() {
+  OpenedRun f(measuredRun(), QStringLiteral("timings"));
+  QVERIFY(f.isOpen && waitForAnalysis(f.session));
+  HeatOverlay& overlay = f.window.scene().measured().overlay();
+  const auto look = [&](const char* id) -> const NodeLook& { return f.window.scene().node(id)->look(); };
+  overlay.choose(HeatMode::Off);
+  QVERIFY(!look("fc").hasHeat() && !overlay.scale());
+  press(f, Qt::Key_O);
+  QCOMPARE(overlay.mode(), HeatMode::Time);
+  QVERIFY(look("fc").forwardHeat && look("fc").backwardHeat && overlay.scale());
+  const MeasuredOps measured = measuredOps(f.session.lastRun()->record);
+  QCOMPARE(look("fc").forwardHeat->heat, measured.ops.at("fc").forward.ns / measured.hottestNs);
+  QCOMPARE(overlay.scale()->most, formatDurationNs(measured.hottestNs));
+  QVERIFY(!look("x").hasHeat());
+  press(f, Qt::Key_O);
+  QCOMPARE(overlay.mode(), HeatMode::Share);
+  QVERIFY(overlay.scale()->most.endsWith(u'%'));
+  press(f, Qt::Key_O);
+  QCOMPARE(overlay.mode(), HeatMode::Roofline);
+  press(f, Qt::Key_O);
+  QCOMPARE(overlay.mode(), HeatMode::Error);
+  QVERIFY(!look("fc").hasHeat());
+  overlay.choose(HeatMode::Time);
+  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "out_features", .value = 16}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(!look("fc").hasHeat() && !overlay.scale());
 }
 
 void CanvasTest::dropsAnOpOntoAWire() {

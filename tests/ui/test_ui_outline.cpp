@@ -54,6 +54,7 @@ class OutlineTest : public QObject {
   void editsAreOneChangeForViews();
   void aPipelineIsBuiltByKeys();
   void searchFindsNodesByTheirFacts();
+  void searchComparesValues();
 };
 
 namespace {
@@ -672,6 +673,29 @@ void OutlineTest::searchFindsNodesByTheirFacts() {
   QCOMPARE(found("16 × 32"), QStringLiteral("x norm"));
   QCOMPARE(found("nothing"), QString());
   QCOMPARE(found(""), QStringLiteral("x norm fc act y"));
+}
+
+void OutlineTest::searchComparesValues() {
+  Fixture f(smallPipeline());
+  const MeasuredOps times = measuredOps(measuredRun());
+  const auto found = [&](const char* query) {
+    QStringList ids;
+    for (const FoundNode& node :
+         findNodes(f.session.document(), *f.session.analysis(), QString::fromUtf8(query), &times))
+      ids.append(toQt(node.id));
+    return ids.join(u' ');
+  };
+  QCOMPARE(found("out_features>63"), QStringLiteral("fc"));  // 2*H is 64
+  QCOMPARE(found("out_features > 64"), QString());
+  QCOMPARE(found("out_features=64 linear"), QStringLiteral("fc"));
+  QCOMPARE(found("bias=false"), QStringLiteral("fc"));
+  QCOMPARE(found("bias!=false"), QString());
+  QCOMPARE(found("dtype:bf16"), QStringLiteral("norm fc act"));
+  QCOMPARE(found("dtype:f32"), QString());
+  QCOMPARE(found("op=gelu"), QStringLiteral("act"));
+  QCOMPARE(found("time>0"), QStringLiteral("norm fc act"));
+  QCOMPARE(found("time>1000s"), QString());
+  QCOMPARE(found("time<1000s op:Lin"), QStringLiteral("fc"));
 }
 
 }  // namespace fuseline::ui

@@ -61,6 +61,10 @@ class PanelsTest : public QObject {
   void withErrorsNothingIsPlannedAnywhere_data();
   void withErrorsNothingIsPlannedAnywhere();
   void whyNotSwitchesARuleOff();
+  void fusionsAreGroupedAndSwitchedInPlace();
+  void attentionShowsItsMask();
+  void aFusionOpensItsReason();
+  void panesComeToTheSelection();
   void whyNotTakesTheBorderOfASequentialAway();
   void selectionIsTheSameEverywhere();
   void problemsOfferRepairs();
@@ -524,7 +528,7 @@ bool shows(const QWidget& panel, const QString& sentence) {
   });
 }
 
-qsizetype numCards(Fixture& f) { return f.window.whyNot().findChildren<QFrame*>(QStringLiteral("card")).size(); }
+qsizetype numCards(Fixture& f) { return f.window.fusions().findChildren<QFrame*>(QStringLiteral("card")).size(); }
 
 }  // namespace
 
@@ -551,14 +555,14 @@ void PanelsTest::withErrorsNothingIsPlannedAnywhere() {
   QVERIFY(waitForAnalysis(f.session));
   const QString sentence = QStringLiteral("Fix 1 error to see the plan.");
   QVERIFY(shows(f.window.plan(), sentence));
-  QVERIFY(shows(f.window.whyNot(), sentence));
+  QVERIFY(shows(f.window.fusions(), sentence));
   QVERIFY(shows(f.window.timings(), QStringLiteral("Fix 1 error to measure.")));
   QCOMPARE(numCards(f), 0);
   QVERIFY(f.window.scene().canvasItems().hulls().empty());
 
   f.session.undo();
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(!shows(f.window.plan(), sentence) && !shows(f.window.whyNot(), sentence));
+  QVERIFY(!shows(f.window.plan(), sentence) && !shows(f.window.fusions(), sentence));
   QCOMPARE(numCards(f), numCardsBefore);
   QCOMPARE(f.window.scene().canvasItems().hulls().size(), numHulls);
 }
@@ -566,7 +570,7 @@ void PanelsTest::withErrorsNothingIsPlannedAnywhere() {
 void PanelsTest::whyNotSwitchesARuleOff() {
   Fixture f(residualPipeline(true));
   inspect(f, "add");
-  const auto buttons = f.window.whyNot().findChildren<QPushButton*>();
+  const auto buttons = f.window.fusions().findChildren<QPushButton*>();
   const auto off = std::ranges::find_if(
       buttons, [](const QPushButton* button) { return button->text() == QStringLiteral("Switch this rule off"); });
   QVERIFY(off != buttons.end());
@@ -574,6 +578,88 @@ void PanelsTest::whyNotSwitchesARuleOff() {
   (*off)->click();
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.session.analysis()->report.forward.size() > before);
+}
+
+void PanelsTest::fusionsAreGroupedAndSwitchedInPlace() {
+  Fixture f(residualPipeline(true));
+  const auto texts = [&] {
+    QStringList found;
+    for (const QLabel* label : f.window.fusions().findChildren<QLabel*>()) found.append(label->text());
+    return found.join(u'|');
+  };
+  QVERIFY2(texts().contains(QStringLiteral("Fused  1")), qPrintable(texts()));
+  const auto fusedSwitch = [&]() -> QCheckBox* {
+    for (QCheckBox* box : f.window.fusions().findChildren<QCheckBox*>())
+      if (box->accessibleName().startsWith(QStringLiteral("ForwardLinearBiasAdd"))) return box;
+    return nullptr;
+  };
+  QVERIFY(fusedSwitch() && fusedSwitch()->isChecked());
+  fusedSwitch()->click();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(fusedSwitch() && !fusedSwitch()->isChecked());
+  QVERIFY(texts().contains(QStringLiteral("Fused  1")));  // it stays where it was
+  fusedSwitch()->click();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(fusedSwitch()->isChecked());
+}
+
+/// Queries downwards, keys to the right: the lower triangle, or a band of it.
+void PanelsTest::attentionShowsItsMask() {
+  const auto pipeline = [](const char* attributes) {
+    return testing::smallDocument(std::string(R"("inputs": [{"id": "q", "dtype": "bf16", "shape": [64, 2, 8, 16]},
+                    {"id": "k", "dtype": "bf16", "shape": [64, 2, 2, 16]},
+                    {"id": "v", "dtype": "bf16", "shape": [64, 2, 2, 16]}],
+         "ops": [{"id": "att", "op": "DotProductAttention", "attributes": {"num_attention_heads": 8,
+                  "num_gqa_groups": 2, "kv_channels": [16])") +
+                                  attributes + R"(}}], "wires": [["q", "att.x"], ["k", "att.k"], ["v", "att.v"]],
+         "outputs": [{"id": "y", "from": "att.y"}])");
+  };
+  Fixture f(pipeline(""));
+  QVERIFY(f.session.analysis()->isRunnable());
+  const auto mask = attentionMask(f.session.analysis()->graph(), "att");
+  QVERIFY(mask.has_value());
+  QVERIFY(mask->sees(8, 0, 16) && mask->sees(15, 15, 16) && !mask->sees(0, 8, 16));
+  inspect(f, "att");
+  const QString words = f.window.inspector().findChild<AttentionSection*>()->words();
+  QVERIFY2(words.startsWith(QStringLiteral("8 heads in 2 groups of 4")), qPrintable(words));
+  QVERIFY2(words.contains(QStringLiteral("51 % of the pairs")), qPrintable(words));  // 65 of 128
+
+  Fixture windowed(pipeline(R"(, "window_size": [16, 0])"));
+  const auto band = attentionMask(windowed.session.analysis()->graph(), "att");
+  QVERIFY(band && band->sees(15, 15, 16) && band->sees(15, 12, 16) && !band->sees(15, 2, 16));
+}
+
+/// One line each; the reason opens.
+void PanelsTest::aFusionOpensItsReason() {
+  Fixture f(residualPipeline(false));
+  QVERIFY(f.window.showPane(QStringLiteral("whyNot")));
+  auto* card = f.window.fusions().findChild<FusionCard*>();
+  QVERIFY(card);
+  auto* arrow = card->findChild<QToolButton*>();
+  const int closedPx = card->sizeHint().height();
+  arrow->click();
+  QVERIFY(card->sizeHint().height() > closedPx);
+  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.window.fusions().findChild<FusionCard*>()->sizeHint().height() > closedPx);  // it stays open
+}
+
+void PanelsTest::panesComeToTheSelection() {
+  std::string ops;
+  std::string wires = R"(["x", "op0.x"])";
+  for (int i = 0; i < 60; ++i) {
+    const std::string id = "op" + std::to_string(i);
+    ops += std::string(i > 0 ? ", " : "") + R"({"id": ")" + id + R"(", "op": "GELU", "attributes": {}})";
+    if (i > 0) wires += R"(, ["op)" + std::to_string(i - 1) + R"(.y", ")" + id + R"(.x"])";
+  }
+  Fixture f(testing::smallDocument(R"("inputs": [{"id": "x", "dtype": "bf16", "shape": ["M", "H"]}], "ops": [)" + ops +
+                                   R"(], "wires": [)" + wires + R"(], "outputs": [{"id": "y", "from": "op59.y"}])"));
+  QVERIFY(f.window.showPane(QStringLiteral("plan")));
+  const LanesView* lanes = f.window.plan().lanesView();
+  QCoreApplication::processEvents();
+  QVERIFY(lanes->x() == 0);
+  f.session.select({QStringLiteral("op59")});
+  QVERIFY(lanes->x() < 0);
 }
 
 void PanelsTest::whyNotTakesTheBorderOfASequentialAway() {
@@ -591,7 +677,7 @@ void PanelsTest::whyNotTakesTheBorderOfASequentialAway() {
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(numEntries(), fused + 1);
   QCOMPARE(f.window.scene().node("project")->look().subtitle, QStringLiteral("project · Sequential"));
-  const auto buttons = f.window.whyNot().findChildren<QPushButton*>();
+  const auto buttons = f.window.fusions().findChildren<QPushButton*>();
   const auto off = std::ranges::find_if(buttons, [](const QPushButton* button) {
     return button->text() == QStringLiteral("Switch sequential off for project");
   });

@@ -326,10 +326,10 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   panel.recipes()->setCurrentText(QStringLiteral("NVFP4BlockScaling"));
   QVERIFY2(panel.lossText().contains(QStringLiteral("e2m1")), qPrintable(panel.lossText()));
 
-  f.window.scene().measured().setErrorsVisible(false);
+  f.window.scene().measured().overlay().choose(HeatMode::Off);
   QVERIFY(!f.window.scene().canvasItems().hasErrors());
   QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());
-  f.window.scene().measured().setErrorsVisible(true);
+  f.window.scene().measured().overlay().choose(HeatMode::Error);
   QVERIFY(f.window.scene().node("fc")->look().rmsError.has_value());
   f.session.setPass(PassKind::Forward);  // another pipeline than the one that was measured
   QVERIFY(waitForAnalysis(f.session));

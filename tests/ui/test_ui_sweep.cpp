@@ -27,6 +27,7 @@ class SweepTest : public QObject {
   void saysWhichRecipesTheDeviceCannotRun();
   void namesRecipesOnlyWhereTheyAreAnAxis();
   void namesTheProblemWithTheSizes();
+  void aNumberBecomesASymbol();
   // How it is drawn.
   void axesHaveRoundNumbers();
   void plotsSpeedupsWithIntervalsAndBreakEven();
@@ -183,6 +184,27 @@ void SweepTest::namesRecipesOnlyWhereTheyAreAnAxis() {
            (std::vector<std::string>{"None", "MXFP8BlockScaling"}));
   QVERIFY(applyEdit(document, SetRecipe{.recipe = {{"name", "DelayedScaling"}, {"margin", 2}}}).hasValue());
   QCOMPARE(axis({QString(), QStringLiteral("None")}), (std::vector<std::string>{"None", ""}));
+}
+
+void SweepTest::aNumberBecomesASymbol() {
+  std::string text = smallPipeline();
+  text.replace(text.find("[\"M\", \"H\"]"), 10, "[512, 32]");
+  Fixture f(text);
+  QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = nullptr}));
+  QVERIFY(f.session.apply(SetAttribute{.id = "norm", .name = "normalized_shape", .value = Json::array({32})}));
+  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 32}));
+  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "out_features", .value = 64}));
+  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = nullptr}));
+  QVERIFY(waitForAnalysis(f.session) && f.session.analysis()->isRunnable());
+  const QString plan = f.window.sweep().planText();
+  QVERIFY2(plan.contains(QStringLiteral("Make 512 a symbol")), qPrintable(plan));
+  const auto labels = f.window.sweep().findChildren<QLabel*>();
+  const auto label = std::ranges::find(labels, plan, &QLabel::text);
+  QVERIFY(label != labels.end());
+  Q_EMIT(*label)->linkActivated(QStringLiteral("symbol"));
+  QVERIFY(waitForAnalysis(f.session) && f.session.analysis()->isRunnable());
+  QCOMPARE(f.session.document().symbols()["M"], Json(512));
+  QVERIFY(!f.window.sweep().planText().contains(QStringLiteral("symbol")));
 }
 
 void SweepTest::namesTheProblemWithTheSizes() {

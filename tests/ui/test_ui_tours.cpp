@@ -93,7 +93,7 @@ void ToursTest::stepGoesOnWhenItIsDone() {
   QVERIFY(!next->isEnabled());
   QVERIFY(f.apply(inPlace(false)));
   QCOMPARE(f.number(), 3u);
-  QVERIFY(!f.window.whyNot().visibleRegion().isEmpty());
+  QVERIFY(!f.window.fusions().visibleRegion().isEmpty());
 
   // The repair that the step speaks of.
   const auto& attempts = f.session.analysis()->report.attempts;

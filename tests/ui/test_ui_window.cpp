@@ -16,6 +16,7 @@
 
 #include <QAbstractItemView>
 #include <QAccessible>
+#include <QAbstractButton>
 #include <QApplication>
 #include <QDesktopServices>
 #include <QDir>
@@ -60,6 +61,7 @@ class WindowTest : public QObject {
   void panesDoNotOverlapInASmallWindow_data();
   void panesDoNotOverlapInASmallWindow();
   void tabsKeepTheirNamesInASmallWindow();
+  void profileGivesMeasurementsRoom();
   void planSummaryIsCutOffAndStaysInItsTip();
   void overflowOfAToolBarIsSeen_data();
   void overflowOfAToolBarIsSeen();
@@ -211,6 +213,26 @@ void WindowTest::panesDoNotOverlapInASmallWindow() {
   QCOMPARE(overlapIn(f.window), QString());
 }
 
+void WindowTest::profileGivesMeasurementsRoom() {
+  Fixture f(smallPipeline());
+  f.window.resize(1600, 1000);
+  f.window.show();
+  QVERIFY(QTest::qWaitForWindowExposed(&f.window));
+  Panes& panes = f.window.panes();
+  const int designPx = panes.dock(QStringLiteral("timings")).height();
+  f.window.workspaces().show(QStringLiteral("profile"));
+  QCoreApplication::processEvents();
+  const QDockWidget& timings = panes.dock(QStringLiteral("timings"));
+  const QDockWidget& roofline = panes.dock(QStringLiteral("roofline"));
+  QVERIFY(timings.isVisible() && roofline.isVisible() && !panes.dock(QStringLiteral("inspector")).isVisible());
+  QVERIFY2(timings.height() >= f.window.height() / 2, qPrintable(QString::number(timings.height())));
+  QVERIFY(roofline.x() >= timings.x() + timings.width() && roofline.width() > f.window.width() / 3);
+  f.window.workspaces().show(QStringLiteral("design"));
+  QCoreApplication::processEvents();
+  QVERIFY(panes.dock(QStringLiteral("inspector")).isVisible());
+  QCOMPARE(panes.dock(QStringLiteral("timings")).height(), designPx);
+}
+
 void WindowTest::tabsKeepTheirNamesInASmallWindow() {
   Fixture f(smallPipeline());
   f.window.resize(1024, 700);
@@ -282,7 +304,7 @@ void WindowTest::f6WalksThroughTheVisiblePanes() {
   Fixture f(smallPipeline());
   QVERIFY(activate(f));
   TestWindow& window = f.window;
-  const QList<QWidget*> order = {&window.inspector(), &window.whyNot(),       &window.plan(),
+  const QList<QWidget*> order = {&window.inspector(), &window.fusions(),      &window.plan(),
                                  &window.timings(),   &window.palettePanel(), &window.canvas()};
   for (const QWidget* pane : order) {
     press(Qt::Key_F6);
@@ -366,10 +388,10 @@ void WindowTest::tabGoesOnInsideAPane() {
     QVERIFY(hasFocus(f.window.inspector()) && QApplication::focusWidget() != before);
   }
   press(Qt::Key_F6);
-  QVERIFY(hasFocus(f.window.whyNot()));
+  QVERIFY(hasFocus(f.window.fusions()));
   press(Qt::Key_Tab);
-  QVERIFY(hasFocus(f.window.whyNot()));
-  QVERIFY(qobject_cast<QPushButton*>(QApplication::focusWidget()));
+  QVERIFY(hasFocus(f.window.fusions()));
+  QVERIFY(qobject_cast<QAbstractButton*>(QApplication::focusWidget()));
 }
 
 void WindowTest::arrowKeysWalkThroughBothLanes() {

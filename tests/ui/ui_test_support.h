@@ -14,10 +14,10 @@
 #include "ui/changes/changes_panel.h"
 #include "ui/changes/history_panel.h"
 #include "ui/flame/flame_panel.h"
+#include "ui/fusions/fusions_panel.h"
 #include "ui/fusions/plan_panel.h"
 #include "ui/fusions/rules_panel.h"
 #include "ui/fusions/suggestions_panel.h"
-#include "ui/fusions/why_not_panel.h"
 #include "ui/inspector/inspector_panel.h"
 #include "ui/library/palette_panel.h"
 #include "ui/memory/memory_panel.h"
@@ -36,6 +36,7 @@
 #include "ui/window/help_menu.h"
 #include "ui/window/log_panel.h"
 #include "ui/window/main_window.h"
+#include "ui/window/workspaces.h"
 
 #include <QString>
 #include <QTest>
@@ -58,6 +59,7 @@ class TestWindow : public MainWindow {
 
   BlockBar& blockBar() { return *findChild<BlockBar*>(); }
   MessageBar& messageBar() { return *findChild<MessageBar*>(); }
+  Workspaces& workspaces() { return *findChild<Workspaces*>(); }
   TourBar& tourBar() { return *findChild<TourBar*>(); }
   ChangeMarks& changeMarks() { return *findChild<ChangeMarks*>(); }
   QMenu& examplesMenu() { return *findChild<QMenu*>(QStringLiteral("examples")); }
@@ -76,7 +78,7 @@ class TestWindow : public MainWindow {
   MemoryPanel& memory() { return panes().get<MemoryPanel>(); }
   NumericsPanel& numerics() { return panes().get<NumericsPanel>(); }
   TensorPanel& tensor() { return panes().get<TensorPanel>(); }
-  WhyNotPanel& whyNot() { return panes().get<WhyNotPanel>(); }
+  FusionsPanel& fusions() { return panes().get<FusionsPanel>(); }
   SuggestionsPanel& suggestionsPanel() { return panes().get<SuggestionsPanel>(); }
   OutlinePanel& outline() { return panes().get<OutlinePanel>(); }
   RulesPanel& rules() { return panes().get<RulesPanel>(); }

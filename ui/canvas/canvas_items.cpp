@@ -151,6 +151,7 @@ void CanvasItems::sync(const std::vector<NodeLook>& looks, const std::function<b
     if (!isInHand(*item)) item->setPos(m_positions[id].x, m_positions[id].y);
   syncLinks();
   syncHulls();
+  placeLinks();
   syncBorders();
 }
 
@@ -200,7 +201,6 @@ void CanvasItems::syncLinks() {
     item->setSelected(std::ranges::count(selected, link) > 0);
     m_links.push_back(item);
   }
-  placeLinks();
 }
 
 void CanvasItems::syncHulls() {
@@ -226,12 +226,23 @@ void CanvasItems::syncBorders() {
 }
 
 void CanvasItems::followNodes() {
-  placeLinks();
   placeHulls();
+  placeLinks();
   placeBorders();
 }
 
+/// Those of the nodes as they stand.
+WireRouter CanvasItems::router() const {
+  std::vector<QRectF> boxes;
+  for (const auto& [id, item] : m_nodes) boxes.push_back(item->sceneBox());
+  std::vector<QRectF> hulls;
+  for (const HullItem* hull : m_hulls)
+    if (hull->isVisible()) hulls.push_back(hull->outlineRect());
+  return {std::move(boxes), std::move(hulls)};
+}
+
 void CanvasItems::placeLinks() {
+  WireRouter wires = router();
   for (LinkItem* item : m_links) {
     const Link& link = item->link();
     const NodeItem* from = node(link.from.node);
@@ -239,7 +250,7 @@ void CanvasItems::placeLinks() {
     const auto start = from ? from->portPosition({link.from.node, link.from.port, true}) : std::nullopt;
     const auto end = to ? to->portPosition({link.to.node, link.to.port, false}) : std::nullopt;
     item->setVisible(start && end);
-    if (start && end) item->setEnds(*start, *end);
+    if (start && end) item->setPath(wires.route(*start, *end));
   }
 }
 
@@ -254,8 +265,28 @@ void CanvasItems::placeHulls() {
       if (!hull->look().owners.contains(toQt(id))) others.push_back(item->sceneBox());
     }
     hull->setVisible(!boxes.empty());
+    hull->setLabelEnd(0.0);
     hull->setBoxes(boxes, others);
   }
+  placeHullLabels();
+}
+
+/// A label longer than its hull goes on to the right, up to the next node or label.
+void CanvasItems::placeHullLabels() {
+  constexpr double kGapPx = 6.0;
+  std::vector<std::pair<HullItem*, double>> ends;
+  for (HullItem* hull : m_hulls) {
+    const QRectF whole = hull->wholeLabelArea();
+    double end = whole.right() + kGapPx;
+    const auto endBefore = [&](const QRectF& other) {
+      if (other.left() > whole.left() && other.intersects(whole)) end = std::min(end, other.left() - kGapPx);
+    };
+    for (const HullItem* other : m_hulls)
+      if (other != hull && other->isVisible()) endBefore(other->wholeLabelArea());
+    for (const auto& [id, item] : m_nodes) endBefore(item->sceneBox());
+    ends.emplace_back(hull, end);
+  }
+  for (const auto& [hull, end] : ends) hull->setLabelEnd(end);
 }
 
 /// Across the middle of the first wire between the two ops.
@@ -284,6 +315,7 @@ void CanvasItems::markChosenHull() {
 void CanvasItems::setHullFilter(HullFilter filter) {
   m_hullFilter = filter;
   syncHulls();
+  placeLinks();
 }
 
 void CanvasItems::setSpeedupsVisible(bool visible) {

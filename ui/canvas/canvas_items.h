@@ -8,6 +8,7 @@
 #include "ui/canvas/hull_item.h"
 #include "ui/canvas/link_item.h"
 #include "ui/canvas/node_item.h"
+#include "ui/canvas/wire_route.h"
 
 #include <QGraphicsScene>
 #include <QObject>
@@ -75,8 +76,10 @@ class CanvasItems : public QObject {
   void syncPositions(const std::vector<NodeLook>& looks);
   void syncLinks();
   void syncBorders();
+  WireRouter router() const;
   void placeLinks();
   void placeHulls();
+  void placeHullLabels();
   void placeBorders();
 
   QGraphicsScene& m_scene;

@@ -26,13 +26,22 @@ void paintInvitation(QPainter& painter, const QRect& area, const Theme& theme) {
                               "File > New from template."));
 }
 
+/// Nothing inside of blocks, whose ops were not measured apart.
+std::optional<HeatScale> shownScale(const GraphScene& scene) {
+  if (scene.canvasItems().hasErrors())
+    return HeatScale{translated("RMS error vs. float32"), QStringLiteral("≤ %1").arg(formatError(kCoolestError)),
+                     formatError(1.0)};
+  return scene.scope().isInside() ? std::nullopt : scene.measured().overlay().scale();
+}
+
 /// The shapes and colors of ports and wires, where there is more than one; above the other legend.
-void paintDtypeLegend(QPainter& painter, const QRect& area, const CanvasItems& items, const Theme& theme) {
+void paintDtypeLegend(QPainter& painter, const QRect& area, const CanvasItems& items, bool hasScale,
+                      const Theme& theme) {
   const std::set<DType> dtypes = items.dtypes();
   if (dtypes.size() < 2) return;
   painter.setFont(scaledFont(0.85));
   const QFontMetrics metrics(painter.font());
-  const int rows = items.hasErrors() ? 3 : 1;
+  const int rows = hasScale ? 3 : 1;
   const double middle = area.height() - kLegendMarginPx - (rows - 0.5) * metrics.height();
   double left = kLegendMarginPx;
   for (const DType dtype : dtypes) {
@@ -48,19 +57,16 @@ void paintDtypeLegend(QPainter& painter, const QRect& area, const CanvasItems& i
 }
 
 /// Legend of the figures on nodes, and of their colors.
-void paintErrorLegend(QPainter& painter, const QRect& area, const Theme& theme) {
+void paintScale(QPainter& painter, const QRect& area, const HeatScale& scale, const Theme& theme) {
   painter.setFont(scaledFont(0.85));
-  const QString title = translated("RMS error vs. float32");
-  const QString lowest = QStringLiteral("≤ %1").arg(formatError(kCoolestError));
-  const QString highest = formatError(1.0);
   const QFontMetrics metrics(painter.font());
   const int height = metrics.height();
   const int top = area.height() - kLegendMarginPx - 2 * height;
-  const int scaleLeft = kLegendMarginPx + metrics.horizontalAdvance(lowest) + kLegendGapPx;
+  const int scaleLeft = kLegendMarginPx + metrics.horizontalAdvance(scale.least) + kLegendGapPx;
   painter.setPen(theme.colors().dimText);
-  painter.drawText(kLegendMarginPx, top + metrics.ascent(), title);
-  painter.drawText(kLegendMarginPx, top + height + metrics.ascent(), lowest);
-  painter.drawText(scaleLeft + kLegendScalePx + kLegendGapPx, top + height + metrics.ascent(), highest);
+  painter.drawText(kLegendMarginPx, top + metrics.ascent(), scale.title);
+  painter.drawText(kLegendMarginPx, top + height + metrics.ascent(), scale.least);
+  painter.drawText(scaleLeft + kLegendScalePx + kLegendGapPx, top + height + metrics.ascent(), scale.most);
   for (int x = 0; x < kLegendScalePx; ++x)
     painter.fillRect(scaleLeft + x, top + height + 3, 1, height - 6,
                      heatColor(static_cast<double>(x) / (kLegendScalePx - 1)));
@@ -71,8 +77,9 @@ void paintErrorLegend(QPainter& painter, const QRect& area, const Theme& theme) 
 void paintLegends(QPainter& painter, const QRect& area, const GraphScene& scene, const Theme& theme) {
   const PipelineDocument& document = scene.scope().document();
   if (document.ops().empty() && document.inputs().empty()) paintInvitation(painter, area, theme);
-  if (scene.canvasItems().hasErrors()) paintErrorLegend(painter, area, theme);
-  paintDtypeLegend(painter, area, scene.canvasItems(), theme);
+  const std::optional<HeatScale> scale = shownScale(scene);
+  if (scale) paintScale(painter, area, *scale, theme);
+  paintDtypeLegend(painter, area, scene.canvasItems(), scale.has_value(), theme);
 }
 
 }  // namespace fuseline::ui

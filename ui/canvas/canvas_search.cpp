@@ -128,12 +128,19 @@ void CanvasSearch::insertAtWire(const LooseWire& wire, QPointF scenePosition, QP
   popup->openAt(screenPosition);
 }
 
+/// Times were measured of ops of the pipeline, not of those inside of blocks.
+std::vector<FoundNode> CanvasSearch::foundNodes(const QString& query) const {
+  const CanvasScope& scope = m_scene.scope();
+  const MeasuredOps* const times = scope.isInside() ? nullptr : m_scene.measured().overlay().measured();
+  return findNodes(scope.document(), *scope.analysis(), query, times);
+}
+
 void CanvasSearch::find() {
   auto* popup = new SearchPopup(
-      tr("Find by name, type, shape, fusion or problem"),
+      tr("Find by name, type, shape, fusion or problem, or by value: out_features>4096"),
       [this](const QString& query) {
         std::vector<SearchChoice> choices;
-        for (const FoundNode& node : findNodes(m_scene.scope().document(), *m_scene.scope().analysis(), query))
+        for (const FoundNode& node : foundNodes(query))
           choices.push_back({node.isFrame ? kFrameKey + toQt(node.id) : toQt(node.id), node.title, node.detail});
         return choices;
       },
@@ -149,7 +156,7 @@ void CanvasSearch::find() {
 
 void CanvasSearch::findNext(int step) {
   if (m_query.isEmpty()) return find();
-  const auto found = findNodes(m_scene.scope().document(), *m_scene.scope().analysis(), m_query);
+  const auto found = foundNodes(m_query);
   if (found.empty()) return;
   const auto size = static_cast<std::ptrdiff_t>(found.size());
   const auto current =

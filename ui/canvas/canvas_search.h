@@ -36,6 +36,7 @@ class CanvasSearch : public QObject {
   void hint(const QString& sentence);
 
  private:
+  std::vector<FoundNode> foundNodes(const QString& query) const;
   bool isSelected(const FoundNode& found) const;
   void showFrame(const QString& id);
 

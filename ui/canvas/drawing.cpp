@@ -44,7 +44,7 @@ class Paper {
   Paper(Session& session, const GraphScene& shown, const DrawingOptions& options) : m_scene(session, m_theme) {
     m_theme.usePaperColors(options.isDark);
     m_scene.canvasItems().setHullFilter(shown.canvasItems().hullFilter());
-    m_scene.measured().setErrorsVisible(shown.measured().areErrorsVisible() && options.showsFigures);
+    m_scene.measured().overlay().choose(options.showsFigures ? shown.measured().overlay().mode() : HeatMode::Off);
     m_scene.canvasItems().setSpeedupsVisible(options.showsFigures);
     m_scene.canvasItems().setWireLabels(shown.canvasItems().wireLabels());
     const QSignalBlocker keepsSelection(m_scene);  // that of the session

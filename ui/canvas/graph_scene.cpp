@@ -197,7 +197,8 @@ QString tipOf(const CanvasScope& scope, const NodeItem& item, QPointF scenePosit
   const DocumentOp* op = scope.document().findOp(look.id);
   const OperationPointer operation = op ? operationOf(scope.document(), *op) : nullptr;
   if (!operation || item.portNear(scenePosition)) return item.tipAt(scenePosition);
-  return operationCard(*operation, toQt(look.id), costAt(scope.analysis()->graph(), look.id)) + look.tip;
+  if (item.isOnBadge(scenePosition)) return look.problems;
+  return operationTip(*operation, toQt(look.id), costAt(scope.analysis()->graph(), look.id)) + look.tip;
 }
 
 }  // namespace

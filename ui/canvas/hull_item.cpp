@@ -88,15 +88,25 @@ void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRec
   update();
 }
 
-/// As much of the label as the hull is wide, so that it never covers its neighbor's; the tip has all of it.
+/// As much of the label as fits without covering what is beside it; the tip has all of it.
 QString HullItem::shownLabel() const {
-  const double room = m_outline.boundingRect().width() - kHullCornerPx - 2 * kLabelPaddingPx;
+  const QRectF bounds = m_outline.boundingRect();
+  const double room = std::max(bounds.right(), m_labelEnd) - bounds.left() - kHullCornerPx - 2 * kLabelPaddingPx;
   return QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).elidedText(m_look.label, Qt::ElideRight, room);
 }
 
-QRectF HullItem::labelArea() const {
+void HullItem::setLabelEnd(double right) {
+  prepareGeometryChange();
+  m_labelEnd = right;
+}
+
+QRectF HullItem::labelArea() const { return labelAreaOf(shownLabel()); }
+
+QRectF HullItem::wholeLabelArea() const { return labelAreaOf(m_look.label); }
+
+QRectF HullItem::labelAreaOf(const QString& text) const {
   const QRectF bounds = m_outline.boundingRect();
-  const double width = QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).horizontalAdvance(shownLabel());
+  const double width = std::ceil(QFontMetricsF(scaledFont(1.0, QFont::DemiBold)).horizontalAdvance(text));
   const double top = m_look.kind == HullKind::Backward ? bounds.bottom() - 4 : bounds.top() - kHullLabelHeightPx + 4;
   return {bounds.left() + kHullCornerPx, top, width + 2 * kLabelPaddingPx, kHullLabelHeightPx};
 }

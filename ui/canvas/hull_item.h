@@ -24,6 +24,10 @@ class HullItem : public QGraphicsItem {
   void setChosen(bool isChosen);
   /// boxes: the hull's nodes. others: nodes that it should not seem to contain.
   void setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRectF>& others);
+  /// Where the whole label would be, and how far right it may go on beside the hull: up to what stands there.
+  QRectF wholeLabelArea() const;
+  void setLabelEnd(double right);
+  QRectF outlineRect() const { return m_outline.boundingRect(); }
   QRectF boundingRect() const override;
   QPainterPath shape() const override;
   /// Where the label stands: clicking it selects the ops.
@@ -36,10 +40,12 @@ class HullItem : public QGraphicsItem {
   void paintGround(QPainter& painter) const;
   void paintLabel(QPainter& painter) const;
   QString shownLabel() const;
+  QRectF labelAreaOf(const QString& text) const;
   HullLook m_look;
   const Theme& m_theme;
   bool m_isChosen = false;
   QPainterPath m_outline;
+  double m_labelEnd = 0.0;  // left of the hull's right edge it is of no effect
 };
 
 }  // namespace fuseline::ui

@@ -107,21 +107,27 @@ class HullLooks {
     look.owners = ownersOf(m_analysis.graph(), entry, m_scope);
     if (reachesOut(m_analysis.graph(), entry, m_scope))
       look.tip += QStringLiteral("<br>") + translated("This fusion also includes ops outside of the block.");
-    look.label += speedupText(look);
+    look.label += measuredText(look);
     return look;
   }
 
-  /// " · 1.43×": what the last run measured for this fusion, "~" before it within the noise. Joint: forward, backward.
-  QString speedupText(const HullLook& look) const {
+  /// " · 1.14 ms · 1.43×": what the last run measured for this fusion, "~" before it within the noise. Joint: forward,
+  /// backward.
+  QString measuredText(const HullLook& look) const {
+    QStringList times;
     QStringList speedups;
     for (const ComparisonRow& row : m_measured) {
       QStringList owners;
       for (const std::string& owner : row.owners) owners.append(toQt(owner));
       const bool isPass = look.kind == HullKind::Joint || (row.phase == "forward") == (look.kind == HullKind::Forward);
       const bool isMeasured = row.unfused.count > 0 && row.fused.count > 0;
-      if (row.isFused && isPass && isMeasured && owners == look.owners) speedups.append(formatSpeedup(row.speedup));
+      if (row.isFused && isPass && isMeasured && owners == look.owners) {
+        times.append(formatDurationNs(row.fused.median));
+        speedups.append(formatSpeedup(row.speedup));
+      }
     }
-    return speedups.isEmpty() ? QString() : QStringLiteral(" · %1").arg(speedups.join(QStringLiteral(", ")));
+    const QString comma = QStringLiteral(", ");
+    return speedups.isEmpty() ? QString() : QStringLiteral(" · %1 · %2").arg(times.join(comma), speedups.join(comma));
   }
 
   const PipelineDocument& m_document;

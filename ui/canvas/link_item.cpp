@@ -24,30 +24,10 @@ constexpr double kPortGapPx = 4.0;     // between a label and the ports
 constexpr double kLeastRoomPx = 56.0;  // of a wire between nodes that nearly touch
 
 constexpr double kBendPx = 20.0;
-constexpr double kStubPx = 28.0;
 
 /// To the row above or below, far enough back that a curve would run across what stands between.
 bool leadsToAnotherRow(QPointF from, QPointF to) {
   return to.x() < from.x() - kNodeWidthPx && std::abs(to.y() - from.y()) > 2 * kNodeHeightPx;
-}
-
-/// Through the middle between the rows, with round corners.
-QPainterPath pathToAnotherRow(QPointF from, QPointF to) {
-  const double down = to.y() > from.y() ? kBendPx : -kBendPx;
-  const double right = from.x() + kStubPx;
-  const double left = to.x() - kStubPx;
-  const double middle = (from.y() + to.y()) / 2;
-  QPainterPath path(from);
-  path.lineTo(right - kBendPx, from.y());
-  path.quadTo(right, from.y(), right, from.y() + down);
-  path.lineTo(right, middle - down);
-  path.quadTo(right, middle, right - kBendPx, middle);
-  path.lineTo(left + kBendPx, middle);
-  path.quadTo(left, middle, left, middle + down);
-  path.lineTo(left, to.y() - down);
-  path.quadTo(left, to.y(), left + kBendPx, to.y());
-  path.lineTo(to);
-  return path;
 }
 
 QFont labelFont() { return scaledFont(0.88); }
@@ -72,8 +52,30 @@ QString fullWireText(const TensorSpec& spec, const QString& quantized) {
   return quantized.isEmpty() ? text : text + QStringLiteral(" → ") + quantized;
 }
 
+/// With round corners, smaller where the lane is near an end.
+QPainterPath lanePath(QPointF from, QPointF to, double lane) {
+  const double right = from.x() + kWireStubPx;
+  const double left = to.x() - kWireStubPx;
+  const double onward = left > right ? 1.0 : -1.0;
+  const auto bendFor = [&](double end) { return std::min(kBendPx, std::abs(lane - end) / 2); };
+  const double first = std::copysign(bendFor(from.y()), lane - from.y());
+  const double last = std::copysign(bendFor(to.y()), to.y() - lane);
+  const double turn = std::min(kBendPx, std::abs(left - right) / 2) * onward;
+  QPainterPath path(from);
+  path.lineTo(right - std::abs(first), from.y());
+  path.quadTo(right, from.y(), right, from.y() + first);
+  path.lineTo(right, lane - first);
+  path.quadTo(right, lane, right + turn, lane);
+  path.lineTo(left - turn, lane);
+  path.quadTo(left, lane, left, lane + last);
+  path.lineTo(left, to.y() - last);
+  path.quadTo(left, to.y(), left + std::abs(last), to.y());
+  path.lineTo(to);
+  return path;
+}
+
 QPainterPath wirePath(QPointF from, QPointF to) {
-  if (leadsToAnotherRow(from, to)) return pathToAnotherRow(from, to);
+  if (leadsToAnotherRow(from, to)) return lanePath(from, to, (from.y() + to.y()) / 2);
   const double span = std::abs(to.x() - from.x());
   const double reach = std::clamp(span * 0.5, 24.0, 90.0);
   QPainterPath path(from);
@@ -85,8 +87,6 @@ LinkItem::LinkItem(Link link, const Theme& theme) : m_link(std::move(link)), m_t
   setFlag(ItemIsSelectable);
   setZValue(5);
 }
-
-void LinkItem::setEnds(QPointF from, QPointF to) { setPath(wirePath(from, to)); }
 
 void LinkItem::setSpec(const std::optional<TensorSpec>& spec) {
   prepareGeometryChange();

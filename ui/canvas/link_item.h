@@ -16,6 +16,11 @@ namespace fuseline::ui {
 /// A smooth line that leaves `from` to the right and enters `to` from the left.
 QPainterPath wirePath(QPointF from, QPointF to);
 
+/// Straight pieces of a wire beside its ports, where it leaves for a lane.
+inline constexpr double kWireStubPx = 28.0;
+/// The same along a lane at this height, with round corners.
+QPainterPath lanePath(QPointF from, QPointF to, double lane);
+
 /// How much wires say of their tensors: nothing, "16384×4096" above "bf16", or "[16384, 4096] bf16 → e4m3".
 enum class WireLabels { Off, Short, Full };
 
@@ -29,7 +34,6 @@ class LinkItem : public QGraphicsPathItem {
 
   int type() const override { return Type; }
   const Link& link() const { return m_link; }
-  void setEnds(QPointF from, QPointF to);
   void setSpec(const std::optional<TensorSpec>& spec);
   const std::optional<TensorSpec>& spec() const { return m_spec; }
   /// Quantized format of the tensor at the GEMM; empty if it is not quantized. tip: the same in sentences.

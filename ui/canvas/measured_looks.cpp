@@ -13,7 +13,8 @@
 namespace fuseline::ui {
 
 MeasuredLooks::MeasuredLooks(Session& session, const CanvasScope& scope)
-    : m_session(session), m_scope(scope), m_statuses(session) {
+    : m_session(session), m_scope(scope), m_statuses(session), m_overlay(session) {
+  connect(&m_overlay, &HeatOverlay::changed, this, &MeasuredLooks::changed);
   connect(&session, &Session::numericsFinished, this, &MeasuredLooks::changed);
   connect(&session, &Session::tensorsCaptured, this, &MeasuredLooks::changed);
   connect(&m_statuses, &NodeStatuses::changed, this, [this] {
@@ -24,6 +25,7 @@ MeasuredLooks::MeasuredLooks(Session& session, const CanvasScope& scope)
 void MeasuredLooks::addTo(std::vector<NodeLook>& looks) const {
   if (m_scope.isInside()) return;
   addErrors(looks);
+  m_overlay.addTo(looks);
   addTensors(looks);
   addStatuses(looks);
 }
@@ -31,7 +33,7 @@ void MeasuredLooks::addTo(std::vector<NodeLook>& looks) const {
 /// Errors of a pipeline that has changed since would be taken for those of this one.
 void MeasuredLooks::addErrors(std::vector<NodeLook>& looks) const {
   const auto& numerics = m_session.lastNumerics();
-  if (!m_areErrorsVisible || !numerics || numerics->isStale) return;
+  if (m_overlay.mode() != HeatMode::Error || !numerics || numerics->isStale) return;
   const std::map<std::string, double> errors = errorsByOwner(numerics->report);
   for (NodeLook& look : looks)
     if (const auto found = errors.find(look.id); found != errors.end()) look.rmsError = found->second;
@@ -62,11 +64,6 @@ void MeasuredLooks::addStatuses(std::vector<NodeLook>& looks) const {
     look.status = m_statuses.of(look.id);
     look.tip += QStringLiteral("<br><br>") + m_statuses.textOf(look.id).toHtmlEscaped();
   }
-}
-
-void MeasuredLooks::setErrorsVisible(bool visible) {
-  m_areErrorsVisible = visible;
-  Q_EMIT changed();
 }
 
 void MeasuredLooks::setStatusesVisible(bool visible) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ui/canvas/canvas_scope.h"
+#include "ui/canvas/heat_overlay.h"
 #include "ui/canvas/node_look.h"
 #include "ui/timings/node_statuses.h"
 
@@ -22,9 +23,9 @@ class MeasuredLooks : public QObject {
   /// To what the document and its analysis say of nodes.
   void addTo(std::vector<NodeLook>& looks) const;
 
-  /// Whether nodes show the error that was measured of them.
-  void setErrorsVisible(bool visible);
-  bool areErrorsVisible() const { return m_areErrorsVisible; }
+  /// Which figure of the last run nodes show.
+  HeatOverlay& overlay() { return m_overlay; }
+  const HeatOverlay& overlay() const { return m_overlay; }
   /// Whether ops show if they were run, and what came of it. Not unless it is asked for.
   void setStatusesVisible(bool visible);
 
@@ -40,8 +41,8 @@ class MeasuredLooks : public QObject {
   Session& m_session;
   const CanvasScope& m_scope;
   NodeStatuses m_statuses;
+  HeatOverlay m_overlay;
   bool m_areStatusesVisible = false;
-  bool m_areErrorsVisible = true;
 };
 
 }  // namespace fuseline::ui

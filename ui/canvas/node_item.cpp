@@ -24,6 +24,8 @@ constexpr double kStripePx = 5.0;
 constexpr double kNodeMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
 constexpr double kStatusInsetPx = 18.0;
+// Where the overlay's row begins: the title is above it.
+constexpr double kHeatTopPx = 31.0;
 constexpr double kErrorWidthPx = 62.0;
 constexpr double kErrorHeightPx = 17.0;
 // Opacity of the box of a bypassed op; its texts must stay legible.
@@ -124,6 +126,14 @@ QString NodeItem::tipAt(QPointF scenePosition) const {
   return std::ranges::find(ports, port->port, &PortLook::name)->tip;
 }
 
+QRectF NodeItem::badgeArea() const {
+  return {box().right() - kBadgePx * 0.7, box().top() - kBadgePx * 0.5, kBadgePx, kBadgePx};
+}
+
+bool NodeItem::isOnBadge(QPointF scenePosition) const {
+  return m_look.worst && badgeArea().contains(mapFromScene(scenePosition));
+}
+
 void NodeItem::setMark(const PortRef& port, PortMark mark) {
   std::erase_if(m_marks, [&](const auto& entry) { return entry.first == port; });
   m_marks.emplace_back(port, mark);
@@ -157,6 +167,7 @@ void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   const bool isFar = option->levelOfDetailFromTransform(painter->worldTransform()) < kFarZoom;
   painter->setRenderHint(QPainter::Antialiasing);
   paintBox(*painter);
+  if (m_look.hasHeat()) paintHeat(*painter, isFar);
   isFar ? paintFarTitle(*painter) : paintTexts(*painter);
   if (m_look.isBypassed) paintBypass(*painter);
   paintPorts(*painter);
@@ -216,13 +227,39 @@ const QColor& NodeItem::titleColor() const {
   return m_look.isBypassed ? m_theme.colors().dimText : m_theme.colors().text;
 }
 
-/// From far away there is only the title, large.
+/// Below the title: forward on the left, backward on the right, in the colors of reports.
+void NodeItem::paintHeat(QPainter& painter, bool isFar) const {
+  const double middle = box().center().x();
+  const QRectF row(box().left() + kStripePx + 1, kHeatTopPx, box().width() - kStripePx - 2,
+                   kNodeHeightPx - kHeatTopPx - 2);
+  const auto paintHalf = [&](const std::optional<HeatHalf>& half, double left, double right) {
+    const QRectF area(left, row.top(), right - left, row.height());
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(half ? heatColor(half->heat) : m_theme.colors().alternate);
+    painter.drawRect(area);
+    if (!half || isFar) return;
+    painter.setFont(scaledFont(0.92));
+    painter.setPen(textOn(heatColor(half->heat)));
+    painter.drawText(area, Qt::AlignCenter, half->text);
+  };
+  paintHalf(m_look.forwardHeat, row.left(), middle - 0.5);
+  paintHalf(m_look.backwardHeat, middle + 0.5, row.right());
+}
+
+/// From far away there is only the title, large; over the colors on one line.
 void NodeItem::paintFarTitle(QPainter& painter) const {
-  const QRectF area = textArea();
+  QRectF area = textArea();
+  if (m_look.hasHeat()) area.setHeight(kHeatTopPx);
   if (m_look.isHatched()) painter.fillRect(area.adjusted(-3, 5, 3, -5), m_theme.colors().node);
   painter.setFont(titleFont(kFarFontFactor));
   painter.setPen(titleColor());
-  painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), breakableTitle(m_look.title));
+  if (m_look.hasHeat()) {
+    painter.setFont(fittedFont(painter.font(), m_look.title, area.width(), 0.6));
+    painter.drawText(area, Qt::AlignCenter,
+                     QFontMetricsF(painter.font()).elidedText(m_look.title, Qt::ElideRight, area.width()));
+  } else {
+    painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), breakableTitle(m_look.title));
+  }
 }
 
 void NodeItem::paintTexts(QPainter& painter) const {
@@ -241,7 +278,8 @@ void NodeItem::paintTexts(QPainter& painter) const {
   if (m_look.isHatched())
     painter.fillRect(area.adjusted(-3, 5, 3, 5 + height - 10 - box().height()), m_theme.colors().node);
   drawLine(titleFont(1.14), titleColor(), m_look.title, height * 0.08, height * 0.56);
-  drawLine(scaledFont(1.0), m_theme.colors().dimText, m_look.subtitle, height * 0.5, height * 0.92);
+  if (!m_look.hasHeat())
+    drawLine(scaledFont(1.0), m_theme.colors().dimText, m_look.subtitle, height * 0.5, height * 0.92);
 }
 
 void NodeItem::paintPorts(QPainter& painter) const {
@@ -290,7 +328,7 @@ void NodeItem::paintBadge(QPainter& painter) const {
   const ThemeColors& colors = m_theme.colors();
   const bool isError = *m_look.worst == Severity::Error;
   const QColor color = isError ? colors.error : *m_look.worst == Severity::Warning ? colors.warning : colors.note;
-  const QRectF area(box().right() - kBadgePx * 0.7, box().top() - kBadgePx * 0.5, kBadgePx, kBadgePx);
+  const QRectF area = badgeArea();
   painter.setPen(Qt::NoPen);
   painter.setBrush(colors.canvas);
   painter.drawEllipse(area.adjusted(-1.5, -1.5, 1.5, 1.5));

@@ -44,6 +44,8 @@ class NodeItem : public QGraphicsItem {
   std::optional<PortRef> portNear(QPointF scenePosition) const;
   std::vector<PortRef> ports() const;
   QString tipAt(QPointF scenePosition) const;
+  /// Whether this is on the badge of its problems.
+  bool isOnBadge(QPointF scenePosition) const;
 
   void setMark(const PortRef& port, PortMark mark);
   void clearMarks();
@@ -54,6 +56,7 @@ class NodeItem : public QGraphicsItem {
  private:
   QRectF box() const;
   QRectF textArea() const;
+  QRectF badgeArea() const;
   QPointF portPosition(bool isOutput, std::size_t index) const;
   PortMark markOf(const PortRef& port) const;
   void paintBox(QPainter& painter) const;
@@ -62,6 +65,7 @@ class NodeItem : public QGraphicsItem {
   const QColor& titleColor() const;
   void paintTexts(QPainter& painter) const;
   void paintFarTitle(QPainter& painter) const;
+  void paintHeat(QPainter& painter, bool isFar) const;
   void paintPorts(QPainter& painter) const;
   void paintPort(QPainter& painter, const PortLook& port, bool isOutput, std::size_t index) const;
   void paintBadge(QPainter& painter) const;

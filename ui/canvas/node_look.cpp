@@ -133,7 +133,9 @@ void mark(std::vector<NodeLook>& looks, const Diagnostic& diagnostic) {
   if (!look->worst || diagnostic.severity < *look->worst) look->worst = diagnostic.severity;
   const QString line = QStringLiteral("<br><br><b>%1:</b> %2")
                            .arg(toQt(severityName(diagnostic.severity)), toQt(diagnostic.message).toHtmlEscaped());
-  if (!look->tip.contains(line)) look->tip += line;
+  if (look->tip.contains(line)) return;
+  look->tip += line;
+  look->problems += look->problems.isEmpty() ? line.mid(QStringLiteral("<br><br>").size()) : line;
 }
 
 }  // namespace

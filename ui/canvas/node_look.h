@@ -27,6 +27,13 @@ struct PortLook {
   bool operator==(const PortLook&) const = default;
 };
 
+/// One pass of an op in the overlay. text: empty where the figure is of several ops.
+struct HeatHalf {
+  double heat = 0.0;  // 0 to 1
+  QString text;
+  bool operator==(const HeatHalf&) const = default;
+};
+
 struct NodeLook {
   std::string id;
   NodeKind kind = NodeKind::Op;
@@ -35,6 +42,8 @@ struct NodeLook {
   std::string category;
   /// For a known op only its problems; the scene appends them to the op's card.
   QString tip;
+  /// Text of the problem badge: nothing but the problems.
+  QString problems;
   std::vector<PortLook> inputs;
   std::vector<PortLook> outputs;
   bool isUnknown = false;
@@ -44,10 +53,14 @@ struct NodeLook {
   std::optional<Severity> worst;
   /// The worst rms error of what the op makes, where it is shown.
   std::optional<double> rmsError;
+  /// Figures of the two passes in the overlay.
+  std::optional<HeatHalf> forwardHeat;
+  std::optional<HeatHalf> backwardHeat;
   /// Run status of an op, if it is shown.
   std::optional<NodeStatus> status;
   bool operator==(const NodeLook&) const = default;
 
+  bool hasHeat() const { return forwardHeat || backwardHeat; }
   bool isHatched() const { return isUnknown || isNotRun; }
   QSizeF size() const;
 };

@@ -46,6 +46,10 @@ QString NodeSentences::of(const std::string& node) {
       parts.append(tr("after the border between %1 and %2").arg(border->textBefore(), border->textBehind()));
   const auto status = item->look().status;
   if (status && *status != NodeStatus::NeverRun) parts.append(statusName(*status));
+  if (const auto& half = item->look().forwardHeat; half && !half->text.isEmpty())
+    parts.append(tr("forward %1").arg(half->text));
+  if (const auto& half = item->look().backwardHeat; half && !half->text.isEmpty())
+    parts.append(tr("backward %1").arg(half->text));
   if (const auto error = item->look().rmsError) parts.append(tr("RMS error %1").arg(formatError(*error)));
   return parts.join(QStringLiteral(", "));
 }

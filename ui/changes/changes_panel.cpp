@@ -139,7 +139,9 @@ void ChangesPanel::addStart(QAction& action) {
 void ChangesPanel::refresh() {
   m_off->setVisible(!m_comparison.isOn());
   m_on->setVisible(m_comparison.isOn());
-  m_title->setWholeText(tr("%1 -> %2").arg(m_comparison.baseName(), m_session.displayName()));
+  const bool isSameFile = m_comparison.baseName() == m_session.displayName();
+  m_title->setWholeText(isSameFile ? tr("%1: file -> this window").arg(m_session.displayName())
+                                   : tr("%1 -> %2").arg(m_comparison.baseName(), m_session.displayName()));
   m_summary->setText(m_comparison.isComparing() && m_model->rowCount() == 0 ? tr("Comparing...")
                                                                             : comparisonText(*m_comparison.result()));
   fill();

@@ -38,7 +38,7 @@ FlameView::FlameView(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent), m_session(session), m_theme(theme) {
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Flame graph"));
-  connect(&session, &Session::selectionChanged, this, qOverload<>(&QWidget::update));
+  connect(&session, &Session::selectionChanged, this, &FlameView::followSelection);
   connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
 }
 
@@ -135,6 +135,17 @@ QString FlameView::tipAt(QPointF position) const {
 
 bool FlameView::isSelected(const FlameBox& box) const {
   return std::ranges::any_of(box.owners, [&](const QString& id) { return m_session.selection().contains(id); });
+}
+
+/// Zooms out to a selection made elsewhere.
+void FlameView::followSelection() {
+  bool isAnySelected = false;
+  for (std::size_t i = 0; i < m_boxes.size(); ++i) {
+    if (!isSelected(m_boxes[i])) continue;
+    isAnySelected = true;
+    if (!areaOf(i).isNull()) return update();
+  }
+  isAnySelected ? zoomTo(0) : update();
 }
 
 // ----------------------------------------------------------------------------------------------------------- commands

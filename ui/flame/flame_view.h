@@ -61,6 +61,7 @@ class FlameView : public QWidget {
   bool isAboveZoomed(std::size_t box) const;
   std::optional<std::size_t> boxAt(QPointF position) const;
   bool isSelected(const FlameBox& box) const;
+  void followSelection();
   std::optional<std::size_t> neighbour(int key) const;
   std::optional<std::size_t> besideInRow(std::size_t from, int by) const;
   std::optional<std::size_t> widestBeneath(std::size_t box) const;

@@ -53,6 +53,18 @@ QString measuredText(const Attempt& attempt) {
   return verb.arg(formatDurationNs(std::abs(gain.gainNs)), interval);
 }
 
+QString shortGainText(const Attempt& attempt, const DeviceModel& device) {
+  const auto text = [](bool isLess, const QString& amount) {
+    return (isLess ? QStringLiteral("−") : QStringLiteral("+")) + amount;
+  };
+  if (attempt.measured && attempt.measured->isClear())
+    return text(attempt.measured->isFaster(), formatDurationNs(std::abs(attempt.measured->gainNs)));
+  if (!attempt.saving) return {};
+  if (const std::optional<double> ns = predictedNs(*attempt.saving, device))
+    return text(*ns >= 0.0, formatDurationNs(std::abs(*ns)));
+  return attempt.saving->bytes > 0 ? text(true, formatByteCount(attempt.saving->bytes)) : QString();
+}
+
 QStringList gainTexts(const FusionReport& report, const FusedOperation& entry) {
   const Attempt* attempt = attemptBehind(report, entry);
   if (!attempt) return {};

@@ -37,7 +37,7 @@ LanesView::LanesView(Session& session, const Theme& theme, QWidget* parent)
   setFocusPolicy(Qt::StrongFocus);
   setContextMenuPolicy(Qt::ActionsContextMenu);
   setAccessibleName(tr("Forward and backward plan"));
-  connect(&session, &Session::selectionChanged, this, qOverload<>(&QWidget::update));
+  connect(&session, &Session::selectionChanged, this, &LanesView::followSelection);
   connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
 }
 
@@ -117,6 +117,12 @@ void LanesView::select(Place place) {
   const LaneBox& box = boxOf(place);
   m_session.selectFusion(QSet<QString>(box.owners.begin(), box.owners.end()), box.rule);
   Q_EMIT chosen(boxArea(box, place.isBackward).toAlignedRect());
+  update();
+}
+
+/// Brings a selection made elsewhere into view.
+void LanesView::followSelection() {
+  if (const auto place = current()) Q_EMIT chosen(boxArea(boxOf(*place), place->isBackward).toAlignedRect());
   update();
 }
 

@@ -64,6 +64,7 @@ class LanesView : public QWidget {
   void paintBox(QPainter& painter, const LaneBox& box, bool isBackward) const;
   void paintCursor(QPainter& painter) const;
   void select(Place place);
+  void followSelection();
 
   Session& m_session;
   const Theme& m_theme;

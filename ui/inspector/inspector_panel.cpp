@@ -157,6 +157,8 @@ void OpPage::createFields() {
   }
   m_gemms = new GemmSection(m_session, {m_opId}, this);
   m_layout->addWidget(m_gemms);
+  m_attention = new AttentionSection(m_session, m_theme, m_opId, this);
+  m_layout->addWidget(m_attention);
   const std::string block(blockNameOf(*op));
   if (block.empty()) return;
   m_inside = new BlockSection(m_session, m_theme, block, this);
@@ -178,6 +180,7 @@ void OpPage::refresh() {
   m_id->setReadOnly(m_session.document().isReadOnly());
   for (AttributeField* field : m_fields) field->refresh();
   if (m_gemms) m_gemms->refresh();
+  if (m_attention) m_attention->refresh();
   if (m_inside) m_inside->refresh();
   m_facts->setText(factsText());
 }

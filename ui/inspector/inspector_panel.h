@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/inspector/attention_section.h"
 #include "ui/inspector/attribute_field.h"
 #include "ui/inspector/block_section.h"
 #include "ui/inspector/gemm_section.h"
@@ -55,6 +56,7 @@ class OpPage : public InspectorPage {
   ExpressionEdit* m_id = nullptr;
   std::vector<AttributeField*> m_fields;
   GemmSection* m_gemms = nullptr;
+  AttentionSection* m_attention = nullptr;
   BlockSection* m_inside = nullptr;  // of an instance
   QLabel* m_formula = nullptr;
   QLabel* m_facts = nullptr;

@@ -59,6 +59,15 @@ QString costText(const FusibleOperation& operation, const std::optional<Operatio
 
 }  // namespace
 
+QString operationTip(const FusibleOperation& operation, const QString& title,
+                     const std::optional<OperationCost>& cost) {
+  QStringList lines = {QStringLiteral("<b>%1</b> %2").arg(escaped(operation.name), title.toHtmlEscaped()),
+                       escaped(operation.summary), escaped(operation.formula)};
+  if (cost) lines.append(escaped(toString(*cost)));
+  lines.removeAll(QString());
+  return lines.join(QStringLiteral("<br>"));
+}
+
 QString operationCard(const FusibleOperation& operation, const QString& title,
                       const std::optional<OperationCost>& cost) {
   QString card = QStringLiteral("<b>%1</b> %2<br>%3")

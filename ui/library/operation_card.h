@@ -11,6 +11,9 @@
 
 namespace fuseline::ui {
 
+/// The card in a few lines: summary, formula and cost of the op where it stands, if that is known.
+QString operationTip(const FusibleOperation& operation, const QString& title, const std::optional<OperationCost>& cost);
+
 /// Rich text. `title` stands beside the op's name. The cost is that of the op where it stands; without one, that of a
 /// sample input.
 QString operationCard(const FusibleOperation& operation, const QString& title,

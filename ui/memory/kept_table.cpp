@@ -121,11 +121,14 @@ void KeptTable::currentChanged(const QModelIndex& current, const QModelIndex& pr
 void KeptTable::followSelection() {
   const QScopedValueRollback guard(m_isFollowing, true);
   selectionModel()->clearSelection();
+  QModelIndex first;
   for (int row = 0; row < m_model->rowCount(); ++row) {
     const QModelIndex op = m_model->index(row, NameColumn);
     if (!m_session.selection().contains(op.data(OwnerRole).toString())) continue;
     selectionModel()->select(op, QItemSelectionModel::Select | QItemSelectionModel::Rows);
+    if (!first.isValid()) first = op;
   }
+  if (first.isValid()) scrollTo(first);
 }
 
 }  // namespace fuseline::ui

@@ -4,6 +4,7 @@
 
 #include "core/edit/links.h"
 #include "core/lowering/document_operation.h"
+#include "ui/outline/attribute_term.h"
 #include "ui/theme/format.h"
 
 #include <QStringList>
@@ -41,10 +42,17 @@ std::map<std::string, QStringList> factsOf(const Analysis& analysis) {
 
 class NodeSearch {
  public:
-  NodeSearch(const PipelineDocument& document, const Analysis& analysis, const QString& query)
-      : m_document(document), m_analysis(analysis), m_words(searchWords(query)), m_facts(factsOf(analysis)) {}
+  NodeSearch(const PipelineDocument& document, const Analysis& analysis, const SearchQuery& query,
+             const MeasuredOps* times)
+      : m_document(document),
+        m_analysis(analysis),
+        m_words(searchWords(query.words)),
+        m_terms(query.terms),
+        m_attributes(analysis, times),
+        m_facts(factsOf(analysis)) {}
 
   std::vector<FoundNode> run() && {
+    if (!m_terms.empty()) return std::move(*this).runOverOps();
     for (const DocumentInput& input : m_document.inputs()) add(input.id, QStringLiteral("Input"), {{input.id, {}}});
     for (const DocumentOp& op : m_document.ops()) add(op.id, toQt(op.operation), outputsOf(op));
     for (const DocumentOutput& output : m_document.outputs()) add(output.id, QStringLiteral("Output"), {output.from});
@@ -55,6 +63,13 @@ class NodeSearch {
   }
 
  private:
+  std::vector<FoundNode> runOverOps() && {
+    for (const DocumentOp& op : m_document.ops())
+      if (m_attributes.fits(op, m_terms)) add(op.id, toQt(op.operation), outputsOf(op));
+    m_found.insert(m_found.end(), m_foundByFacts.begin(), m_foundByFacts.end());
+    return std::move(m_found);
+  }
+
   std::vector<Endpoint> outputsOf(const DocumentOp& op) const {
     std::vector<Endpoint> outputs;
     if (const OperationPointer operation = operationOf(m_document, op))
@@ -88,6 +103,8 @@ class NodeSearch {
   const PipelineDocument& m_document;
   const Analysis& m_analysis;
   const QStringList m_words;
+  const std::vector<AttributeTerm> m_terms;
+  const AttributeSearch m_attributes;
   std::map<std::string, QStringList> m_facts;
   std::vector<FoundNode> m_found;
   std::vector<FoundNode> m_foundByFacts;
@@ -101,8 +118,9 @@ bool hasAllWords(const QStringList& texts, const QStringList& words) {
   return std::ranges::all_of(words, [&](const QString& word) { return hasWord(texts, word); });
 }
 
-std::vector<FoundNode> findNodes(const PipelineDocument& document, const Analysis& analysis, const QString& query) {
-  return NodeSearch(document, analysis, query).run();
+std::vector<FoundNode> findNodes(const PipelineDocument& document, const Analysis& analysis, const QString& query,
+                                 const MeasuredOps* times) {
+  return NodeSearch(document, analysis, searchQuery(query), times).run();
 }
 
 }  // namespace fuseline::ui

@@ -4,6 +4,7 @@
 
 #include "core/document/document.h"
 #include "core/plan/analysis.h"
+#include "core/profile/measured_ops.h"
 
 #include <QString>
 #include <QStringList>
@@ -27,6 +28,9 @@ struct FoundNode {
 
 /// The nodes that have every word of the query, whatever its case: those first whose name or type has them, each in the
 /// document's order, and frames behind them. "4096x1024" finds shapes; an empty query finds all.
-std::vector<FoundNode> findNodes(const PipelineDocument& document, const Analysis& analysis, const QString& query);
+/// Terms such as "out_features>4096", "dtype:f32" and "time>1ms" keep the ops that fit all of them. times: of this very
+/// pipeline, or nullptr.
+std::vector<FoundNode> findNodes(const PipelineDocument& document, const Analysis& analysis, const QString& query,
+                                 const MeasuredOps* times = nullptr);
 
 }  // namespace fuseline::ui

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/blank_pipeline.h"
 
-#include "ui/widgets/translated.h"
+#include <QCoreApplication>
 
 #include <algorithm>
 
@@ -16,18 +16,23 @@ bool isOfBlank(const PipelineDocument& document, const Diagnostic& problem) {
   return isFreeOutput || problem.code == "no-outputs" || problem.code == "unused-input";
 }
 
-}  // namespace
-
 void noteIfBlank(const PipelineDocument& document, std::vector<Diagnostic>& problems) {
   if (!document.ops().empty()) return;
   const auto numRemoved =
       std::erase_if(problems, [&](const Diagnostic& problem) { return isOfBlank(document, problem); });
   if (numRemoved == 0) return;
+  const QString sentence =
+      QCoreApplication::translate("Fuseline", "No ops yet. Press Tab to find one, or drag one from the palette.");
   problems.push_back(
-      {.severity = Severity::Note,
-       .code = "no-outputs",
-       .pointer = "/pipeline",
-       .message = translated("No ops yet. Press Tab to find one, or drag one from the palette.").toStdString()});
+      {.severity = Severity::Note, .code = "no-outputs", .pointer = "/pipeline", .message = sentence.toStdString()});
+}
+
+}  // namespace
+
+std::shared_ptr<const Analysis> analyzeToShow(const PipelineDocument& document, const AnalysisOptions& options) {
+  auto analysis = std::make_shared<Analysis>(analyze(document, options));
+  noteIfBlank(document, analysis->lowered.diagnostics);
+  return analysis;
 }
 
 }  // namespace fuseline::ui

@@ -1,15 +1,15 @@
-// Problems of a pipeline that has no ops yet.
+// The analysis of a pipeline that may have no ops yet.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/document/diagnostic.h"
-#include "core/document/document.h"
+#include "core/plan/analysis.h"
 
-#include <vector>
+#include <memory>
 
 namespace fuseline::ui {
 
-/// Without an op nothing is wrong yet: missing connections become one note with the next step. Other problems stay.
-void noteIfBlank(const PipelineDocument& document, std::vector<Diagnostic>& problems);
+/// Analyzes a document. Without an op nothing is wrong yet: missing connections become one note with the next step.
+/// Other problems stay.
+std::shared_ptr<const Analysis> analyzeToShow(const PipelineDocument& document, const AnalysisOptions& options);
 
 }  // namespace fuseline::ui

@@ -38,6 +38,14 @@ bool hasRounds(const RunRecord& record) {
   return std::ranges::any_of(record.variants, [](const VariantRecord& variant) { return !variant.endToEndNs.empty(); });
 }
 
+/// One that was stopped early does not replace a complete one of the same pipeline. Empty: it is shown.
+QString whyNotShown(const RunRecord& record, const std::optional<LastRun>& last) {
+  if (!record.isPartial) return {};
+  if (!hasRounds(record)) return Session::tr("Stopped before the first round. Nothing was measured.");
+  const bool isBetter = last && !last->record.isPartial && !last->isStale;
+  return isBetter ? Session::tr("Stopped early. The previous complete result is kept.") : QString();
+}
+
 /// Those that reading what is saved would find.
 std::vector<Diagnostic> problemsWhenSaved(const PipelineDocument& document) {
   return parseDocument(serialize(document)).diagnostics;
@@ -290,11 +298,7 @@ std::function<AnalysisOptions()> Session::optionsFor(const PipelineDocument& doc
 }
 
 std::function<std::shared_ptr<const Analysis>()> Session::analysisOf(const PipelineDocument& document) const {
-  return [document, options = optionsFor(document)] {
-    auto analysis = std::make_shared<Analysis>(analyze(document, options()));
-    noteIfBlank(document, analysis->lowered.diagnostics);
-    return std::shared_ptr<const Analysis>(std::move(analysis));
-  };
+  return [document, options = optionsFor(document)] { return analyzeToShow(document, options()); };
 }
 
 void Session::startAnalysis() {
@@ -509,15 +513,13 @@ void Session::finishRun(const RunRecord& record, const RunRecord* beside) {
   if (m_isSweeping) return;
   if (m_isRunOrphaned) return Q_EMIT runDropped();
   m_pendingRun.record = record;
-  const bool isEmpty = record.isPartial && !hasRounds(record);
-  const bool isTaken = !isEmpty && !hasBetterRun();
-  if (isTaken) showOwnRun();
+  const QString refusal = whyNotShown(record, openedRun() ? std::nullopt : m_lastRun);
+  if (refusal.isEmpty()) showOwnRun();
   refreshStaleness();
   Q_EMIT runFinished();
-  if (isTaken) Q_EMIT measured();
-  if (beside && isTaken) pinBeside(*beside);  // what it says is not about the run
-  if (isEmpty) return Q_EMIT runFailed(tr("Stopped before the first round. Nothing was measured."));
-  if (!isTaken) Q_EMIT runFailed(tr("Stopped early. The previous complete result is kept."));
+  if (!refusal.isEmpty()) return Q_EMIT runFailed(refusal);
+  Q_EMIT measured();
+  if (beside) pinBeside(*beside);  // what it says is not about the run
 }
 
 /// In place of the one that took turns with the run before.
@@ -527,11 +529,6 @@ void Session::pinBeside(const RunRecord& beside) {
 }
 
 /// Whether the run that has just ended was stopped, while a complete one of the same pipeline is shown.
-bool Session::hasBetterRun() const {
-  if (!m_pendingRun.record.isPartial || !m_lastRun || openedRun()) return false;
-  return !m_lastRun->record.isPartial && !m_lastRun->isStale;
-}
-
 /// From here on fusions are planned for the run target again.
 void Session::showOwnRun() {
   if (m_lastRun) Q_EMIT lastRunLeaving();

@@ -294,7 +294,6 @@ class Session : public QObject {
   void start(RunRequest request);
   void finishRun(const RunRecord& record, const RunRecord* beside);
   void pinBeside(const RunRecord& beside);
-  bool hasBetterRun() const;
   void showOwnRun();
   void finishNumerics(const NumericsReport& report);
   void finishCapture(const std::vector<TensorSummary>& tensors);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/sweep/sweep_panel.h"
 
+#include "core/edit/symbol_edits.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/file_choice.h"
 #include "ui/widgets/roomy_delegate.h"
@@ -83,6 +84,7 @@ SweepPanel::SweepPanel(Session& session, const Theme& theme, QWidget* parent)
   createView();
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
+  connect(m_plan, &QLabel::linkActivated, this, &SweepPanel::makeSymbol);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
@@ -259,8 +261,12 @@ std::optional<ShapeSweep> SweepPanel::chosenSweep() const {
 }
 
 QString SweepPanel::whyNot() const {
-  if (m_symbol->count() == 0)
-    return tr("The pipeline has no symbol to sweep. Use one as a size, such as M in the shape of an input.");
+  if (m_symbol->count() == 0) {
+    const std::optional<NewSymbol> symbol = leadingExtentAsSymbol(m_session.document());
+    return symbol
+               ? tr("The pipeline has no symbol to sweep. <a href=\"symbol\">Make %1 a symbol</a>").arg(symbol->value)
+               : tr("The pipeline has no symbol to sweep. Use one as a size, such as M in the shape of an input.");
+  }
   const Result<std::vector<std::int64_t>> sizes = parseSizes(m_sizes->text().trimmed().toStdString());
   if (!sizes) return tr("Sizes: %1").arg(toQt(sizes.error().message));
   if (m_recipes->chosen().isEmpty())
@@ -283,6 +289,11 @@ void SweepPanel::refreshPlan() {
   m_start->setEnabled(problem.isEmpty() && !m_session.isRunning());
   m_stop->setEnabled(m_sweep->isRunning());
   refreshActions();
+}
+
+void SweepPanel::makeSymbol() {
+  if (const std::optional<NewSymbol> symbol = leadingExtentAsSymbol(m_session.document()))
+    m_session.apply(symbol->edit);
 }
 
 void SweepPanel::start() {

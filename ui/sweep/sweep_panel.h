@@ -72,6 +72,7 @@ class SweepPanel : public QWidget {
   void refreshPlot();
   void refreshActions();
   void start();
+  void makeSymbol();
   std::optional<std::size_t> currentRow() const;
   void chooseRow(std::size_t row);
   void openRow(std::size_t row);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/timeline/timeline_view.h"
 
+#include "ui/timeline/timeline_selection.h"
+
 #include "ui/canvas/pinch.h"
 #include "ui/theme/format.h"
 #include "ui/timeline/timeline_painter.h"
@@ -43,7 +45,7 @@ TimelineView::TimelineView(Session& session, const Theme& theme, QWidget* parent
     : QWidget(parent), m_session(session), m_theme(theme) {
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Timeline"));
-  connect(&session, &Session::selectionChanged, this, qOverload<>(&QWidget::update));
+  connect(&session, &Session::selectionChanged, this, &TimelineView::followSelection);
   connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
 }
 
@@ -61,7 +63,7 @@ void TimelineView::setTracks(std::vector<TimelineTrack> tracks) {
     m_range.setTotal(totalNs * kRoomBehind);
     m_earlier.clear();
   }
-  if (m_area && (totalNs != before || !fits(*m_area))) setArea(std::nullopt);
+  if (m_area && (totalNs != before || !fits(m_stack, *m_area))) setArea(std::nullopt);
   followStack();
   Q_EMIT tracksChanged();
 }
@@ -104,7 +106,7 @@ void TimelineView::arrange(const std::function<void(TimelineStack&)>& change) {
 /// The current box and the area are of rows that are shown.
 void TimelineView::dropHidden() {
   if (m_cursor && !m_stack.isShown(m_cursor->track, currentItem()->row)) m_cursor.reset();
-  if (!m_area || fits(*m_area)) return;
+  if (!m_area || fits(m_stack, *m_area)) return;
   TimelineArea area = *m_area;
   std::erase_if(area.rows, [this](const auto& row) { return !m_stack.isShown(row.first, row.second); });
   setArea(area.rows.empty() ? std::nullopt : std::optional(std::move(area)));
@@ -193,17 +195,13 @@ bool TimelineView::isSelected(const TimelineItem& item) const {
   return std::ranges::any_of(item.owners, [&](const QString& id) { return m_session.selection().contains(id); });
 }
 
-std::optional<TimelinePlace> TimelineView::firstSelected() const {
-  for (const auto& [track, row] : m_stack.rows())
-    for (std::size_t item = 0; item < tracks()[track].items.size(); ++item)
-      if (tracks()[track].items[item].row == row && isSelected(tracks()[track].items[item]))
-        return TimelinePlace{track, item};
-  return std::nullopt;
-}
-
-bool TimelineView::fits(const TimelineArea& area) const {
-  const auto rows = m_stack.rows();
-  return std::ranges::all_of(area.rows, [&](const auto& row) { return std::ranges::find(rows, row) != rows.end(); });
+/// Brings a selection made elsewhere into view.
+void TimelineView::followSelection() {
+  update();
+  const std::optional<TimelinePlace> place = hiddenSelection(m_stack, m_range, m_session.selection());
+  if (!place) return;
+  m_range.reveal(itemAt(*place).startNs, itemAt(*place).endNs);
+  Q_EMIT revealed(areaOf(place->track, place->item).toAlignedRect());
 }
 
 // ----------------------------------------------------------------------------------------------------------- commands
@@ -349,7 +347,7 @@ void TimelineView::takeNote() {
 
 /// The area of the current box, or else of the first one that is selected.
 void TimelineView::takeBox() {
-  const std::optional<TimelinePlace> place = m_cursor ? m_cursor : firstSelected();
+  const std::optional<TimelinePlace> place = m_cursor ? m_cursor : firstSelected(m_stack, m_session.selection());
   if (place) setArea(areaOfBox(m_stack, place->track, itemAt(*place)));
 }
 

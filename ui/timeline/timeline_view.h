@@ -103,8 +103,7 @@ class TimelineView : public QWidget {
   std::optional<std::size_t> headAt(QPointF position) const;
   std::optional<std::size_t> currentTrack() const;
   bool isSelected(const TimelineItem& item) const;
-  std::optional<TimelinePlace> firstSelected() const;
-  bool fits(const TimelineArea& area) const;
+  void followSelection();
 
   // Commands.
   bool isOwnKey(int key) const;

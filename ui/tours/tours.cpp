@@ -55,8 +55,8 @@ Tour fusionTour() {
                .pane = QStringLiteral("inspector"),
                .isDone = notFused("ForwardLinearBiasAdd")},
               {.text = text(
-                   "Now one of Fuseline's own rules fuses both ops; TransformerEngine would not. <b>Why not?</b> shows "
-                   "which condition of ForwardLinearBiasAdd fails. Press <b>Set add.in_place to true</b> there."),
+                   "Now one of Fuseline's own rules fuses both ops; TransformerEngine would not. <b>Fusions</b> shows "
+                   "which condition of ForwardLinearBiasAdd fails. Press <b>Fix</b> beside it: it sets in_place."),
                .pane = QStringLiteral("whyNot"),
                .isDone = fused("ForwardLinearBiasAdd")},
               {.text = text("The fusion is back. Ctrl+Z undoes such a repair. The <b>Rules</b> pane lists all rules in "

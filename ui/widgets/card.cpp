@@ -4,11 +4,15 @@
 
 namespace fuseline::ui {
 
+void makeCardOf(QFrame& frame, const Theme& theme) {
+  frame.setObjectName(QStringLiteral("card"));
+  frame.setStyleSheet(QStringLiteral("QFrame#card { background: %1; border: 1px solid %2; border-radius: 6px; }")
+                          .arg(theme.colors().base.name(), theme.colors().border.name()));
+}
+
 QFrame* makeCard(const Theme& theme, QWidget* parent) {
   auto* card = new QFrame(parent);
-  card->setObjectName(QStringLiteral("card"));
-  card->setStyleSheet(QStringLiteral("QFrame#card { background: %1; border: 1px solid %2; border-radius: 6px; }")
-                          .arg(theme.colors().base.name(), theme.colors().border.name()));
+  makeCardOf(*card, theme);
   auto* layout = new QVBoxLayout(card);
   layout->setContentsMargins(10, 8, 10, 8);
   layout->setSpacing(5);

@@ -10,6 +10,8 @@
 
 namespace fuseline::ui {
 
+/// Gives a frame the look of a card. Its object name becomes "card".
+void makeCardOf(QFrame& frame, const Theme& theme);
 /// A framed box with a vertical layout. Its object name is "card".
 QFrame* makeCard(const Theme& theme, QWidget* parent);
 QVBoxLayout& layoutOf(QFrame& card);

@@ -122,6 +122,8 @@ void MainWindow::createCentre() {
 void MainWindow::createPanes() {
   m_comparison = new PipelineComparison(m_session, this);
   m_panes = new Panes(*this, *m_view, {m_session, *m_comparison, m_theme, m_persistence});
+  m_workspaces = new Workspaces(*m_panes, m_persistence == Persistence::Settings, this);
+  menuBar()->setCornerWidget(m_workspaces->makeBar(menuBar()));
   auto* marks = new ChangeMarks(*m_scene, *m_comparison, m_theme, this);
   m_comparisonCommands =
       new ComparisonCommands(m_session, *m_comparison, m_panes->get<ChangesPanel>(), *m_view, *marks, *this);
@@ -153,7 +155,7 @@ void MainWindow::createMenus() {
   new EditMenu(
       {*builder, *m_selectionCommands, m_session, *m_view, *m_panes, *m_blockCommands, *m_comparisonCommands, m_theme},
       *menuBar()->addMenu(tr("&Edit")), *m_fileBar);
-  const auto* view = new ViewMenu({*builder, *m_view, *m_overview, *m_panes, m_theme, m_persistence},
+  const auto* view = new ViewMenu({*builder, *m_view, *m_overview, *m_panes, *m_workspaces, m_theme, m_persistence},
                                   *menuBar()->addMenu(tr("&View")), m_hullBar->choices());
   connect(view, &ViewMenu::hint, this, say);
   const auto* run = new RunMenu({*builder, *m_selectionCommands, m_session, *m_runBar, *m_panes},
@@ -215,6 +217,7 @@ void MainWindow::connectSession() {
   connect(&m_session, &Session::runStarted, m_message, &QWidget::hide);
   connect(&m_session, &Session::runFailed, this, &MainWindow::showError);
   connect(&m_session, &Session::runFinished, this, &MainWindow::showTimings);
+  connect(&m_session, &Session::measured, m_workspaces, &Workspaces::offerProfile);
   connect(&m_session, &Session::numericsFinished, &m_panes->dock(QStringLiteral("numerics")), &QDockWidget::raise);
   connect(&m_session, &Session::problemsWanted, this, [this] {
     showPane(QStringLiteral("problems"));

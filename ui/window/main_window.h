@@ -11,6 +11,7 @@
 #include "ui/window/panes.h"
 #include "ui/window/persistence.h"
 #include "ui/window/start_commands.h"
+#include "ui/window/workspaces.h"
 
 #include <QMainWindow>
 #include <QToolBar>
@@ -102,6 +103,7 @@ class MainWindow : public QMainWindow {
   TourBar* m_tourBar = nullptr;
   PipelineComparison* m_comparison = nullptr;
   Panes* m_panes = nullptr;
+  Workspaces* m_workspaces = nullptr;
   BlockCommands* m_blockCommands = nullptr;
   ComparisonCommands* m_comparisonCommands = nullptr;
   std::unique_ptr<SelectionCommands> m_selectionCommands;

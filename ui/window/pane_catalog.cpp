@@ -5,10 +5,10 @@
 #include "ui/changes/changes_panel.h"
 #include "ui/changes/history_panel.h"
 #include "ui/flame/flame_panel.h"
+#include "ui/fusions/fusions_panel.h"
 #include "ui/fusions/plan_panel.h"
 #include "ui/fusions/rules_panel.h"
 #include "ui/fusions/suggestions_panel.h"
-#include "ui/fusions/why_not_panel.h"
 #include "ui/inspector/inspector_panel.h"
 #include "ui/library/palette_panel.h"
 #include "ui/memory/memory_panel.h"
@@ -52,7 +52,7 @@ std::vector<PaneRow> paneCatalog() {
   return {
       {QStringLiteral("palette"), translated("Palette"), kLeft, makePalette},
       {QStringLiteral("inspector"), translated("Inspector"), kRight, make<InspectorPanel>},
-      {QStringLiteral("whyNot"), translated("Why not?"), kRight, make<WhyNotPanel>},
+      {QStringLiteral("whyNot"), translated("Fusions"), kRight, make<FusionsPanel>},
       {QStringLiteral("suggestions"), translated("Suggestions"), kRight, make<SuggestionsPanel>},
       {QStringLiteral("plan"), translated("Plan"), kBottom, make<PlanPanel>},
       {QStringLiteral("timings"), translated("Timings"), kBottom, makeKept<TimingsPanel>},

@@ -94,6 +94,17 @@ void Panes::showAllBut(const QStringList& hidden, const QString& front) {
   show(front);
 }
 
+void Panes::moveBeside(const QStringList& ids, const QString& left, double heightShare) {
+  QDockWidget& first = dock(ids.front());
+  m_window.addDockWidget(Qt::BottomDockWidgetArea, &first, Qt::Horizontal);
+  for (const QString& id : ids.mid(1)) m_window.tabifyDockWidget(&first, &dock(id));
+  first.raise();
+  dock(left).raise();
+  const int height = qRound(m_window.height() * heightShare);
+  m_window.resizeDocks({&dock(left), &first}, {height, height}, Qt::Vertical);
+  m_window.resizeDocks({&dock(left), &first}, {m_window.width() / 2, m_window.width() / 2}, Qt::Horizontal);
+}
+
 // ------------------------------------------------------------------------------------------------------------ layout
 
 void Panes::applyDefaultLayout() {

@@ -42,6 +42,8 @@ class Panes : public QObject {
   void setCount(const QString& id, int count);
   /// All but these, in their default places, with one in front.
   void showAllBut(const QStringList& hidden, const QString& front);
+  /// Moves these to tabs right of `left`, the first one in front. Both get this share of the window's height.
+  void moveBeside(const QStringList& ids, const QString& left, double heightShare);
   bool isInSight(QWidget& pane) const { return visible().contains(&pane); }
   /// Gives the keyboard to the pane so many steps on: Tab belongs to the canvas, so that panes have a key of their own,
   /// as in other editors.

@@ -3,6 +3,7 @@
 #include "ui/window/view_menu.h"
 
 #include "ui/window/bookmark_commands.h"
+#include "ui/window/overlay_commands.h"
 #include "ui/window/wire_label_commands.h"
 
 #include <QActionGroup>
@@ -40,9 +41,7 @@ QAction* ViewMenu::addChecked(const QString& text) {
 
 void ViewMenu::addCanvasChoices(const QList<QAction*>& hulls) {
   m_menu.addMenu(tr("Fusion &hulls"))->addActions(hulls);
-  QAction* errors = addChecked(tr("&Errors on nodes"));
-  errors->setShortcut(QKeySequence(QStringLiteral("Alt+5")));
-  connect(errors, &QAction::toggled, &scene().measured(), &MeasuredLooks::setErrorsVisible);
+  addOverlayMenu();
   connect(addChecked(tr("R&un status on nodes")), &QAction::toggled, &scene().measured(),
           &MeasuredLooks::setStatusesVisible);
   scene().measured().setStatusesVisible(true);
@@ -50,6 +49,20 @@ void ViewMenu::addCanvasChoices(const QList<QAction*>& hulls) {
   labels->addMenu(m_menu);
   connect(addChecked(tr("&Minimap for large pipelines")), &QAction::toggled, &m_parts.overview,
           &OverviewMap::setWanted);
+}
+
+/// A new measurement is shown at once.
+void ViewMenu::addOverlayMenu() {
+  HeatOverlay& overlay = scene().measured().overlay();
+  auto* commands = new OverlayCommands(overlay, this);
+  commands->addMenu(m_menu, m_parts.view);
+  connect(commands, &OverlayCommands::hint, this, &ViewMenu::hint);
+  const Session& session = m_parts.view.session();
+  connect(&session, &Session::measured, this, [&overlay] { overlay.suggest(HeatMode::Time); });
+  connect(&session, &Session::documentReplaced, this, [&overlay, &session] {
+    if (session.openedRun()) overlay.suggest(HeatMode::Time);
+  });
+  connect(&session, &Session::numericsFinished, this, [&overlay] { overlay.suggest(HeatMode::Error); });
 }
 
 void ViewMenu::addPaneCommands() {
@@ -60,25 +73,9 @@ void ViewMenu::addPaneCommands() {
   builder.add(m_menu, tr("&Next pane"), QKeySequence(Qt::Key_F6), [&panes] { panes.goOn(1); });
   builder.add(m_menu, tr("Pre&vious pane"), QKeySequence(Qt::SHIFT | Qt::Key_F6), [&panes] { panes.goOn(-1); });
   builder.add(m_menu, tr("Go to &outline"), panes.keysOf(outline), [&panes, outline] { panes.goTo(outline); });
-  builder.add(m_menu, tr("&Restore default layout"), {}, [&panes] { panes.restoreDefaultLayout(); });
-  addPanesMenu();
-}
-
-/// Pane sets for a task; all other panes are hidden until they are needed.
-void ViewMenu::addPanesMenu() {
-  QMenu* menu = m_menu.addMenu(tr("Show panes &for"));
-  const auto add = [&](const QString& text, const QStringList& hidden, const QString& front) {
-    Panes& panes = m_parts.panes;
-    m_parts.builder.add(*menu, text, {}, [&panes, hidden, front] { panes.showAllBut(hidden, front); });
-  };
-  const QString palette = QStringLiteral("palette");
-  const QString inspector = QStringLiteral("inspector");
-  const QString whyNot = QStringLiteral("whyNot");
-  const QString suggestions = QStringLiteral("suggestions");
-  add(tr("&Designing"), {}, QStringLiteral("problems"));
-  add(tr("&Explaining fusions"), {palette, inspector}, QStringLiteral("rules"));
-  add(tr("&Profiling"), {palette, inspector, whyNot, suggestions}, QStringLiteral("timings"));
-  add(tr("&Comparing"), {palette, inspector, whyNot, suggestions}, QStringLiteral("changes"));
+  Workspaces& workspaces = m_parts.workspaces;
+  builder.add(m_menu, tr("&Restore default layout"), {}, [&workspaces] { workspaces.resetCurrent(); });
+  workspaces.addTo(*m_menu.addMenu(tr("&Workspace")));
 }
 
 void ViewMenu::addThemeMenu() {

@@ -7,6 +7,7 @@
 #include "ui/theme/theme.h"
 #include "ui/window/menu_builder.h"
 #include "ui/window/panes.h"
+#include "ui/window/workspaces.h"
 
 #include <QMenu>
 #include <QObject>
@@ -23,6 +24,7 @@ class ViewMenu : public QObject {
     GraphView& view;
     OverviewMap& overview;
     Panes& panes;
+    Workspaces& workspaces;
     Theme& theme;
     Persistence persistence;
   };
@@ -37,8 +39,8 @@ class ViewMenu : public QObject {
   GraphScene& scene() const { return m_parts.view.graph(); }
   void addZoomCommands();
   void addCanvasChoices(const QList<QAction*>& hulls);
+  void addOverlayMenu();
   void addPaneCommands();
-  void addPanesMenu();
   void addThemeMenu();
   QAction* addChecked(const QString& text);
   void setTheme(ThemeChoice choice);

@@ -267,7 +267,7 @@ TEST(Suggest, ListsWhatHelpsAndAppliesOne) {
   EXPECT_EQ(fuseline(suggest + " --apply 99").exitCode, 2);
   EXPECT_EQ(fuseline(suggest + " -o other.fuseline").exitCode, 2) << "which one?";
   EXPECT_EQ(fuseline("suggest --device reference " + changed).out,
-            "Nothing was found after which the plan would need less.\n");
+            "No suggestions: no edit that was tried saves time, traffic or memory.\n");
 }
 
 TEST(Validate, RepairsNoFileThatCouldNotBeReadAsAWhole) {

@@ -30,9 +30,9 @@ TEST(BreakEven, IsWhereTheSignChanges) {
 }
 
 TEST(BreakEven, SaysWhatTheNoiseHides) {
-  EXPECT_EQ(sentence("SUFF"), "fused is faster from M = 4 on; slower at 1; not decidable within the noise at 2");
-  EXPECT_EQ(sentence("UU"), "whether fused is faster is not decidable within the noise at any size of M");
-  EXPECT_EQ(sentence("US"), "fused is faster at no size of M; slower at 2; not decidable within the noise at 1");
+  EXPECT_EQ(sentence("SUFF"), "fused is faster from M = 4 on; slower at 1; no significant difference at 2");
+  EXPECT_EQ(sentence("UU"), "no significant difference at any M");
+  EXPECT_EQ(sentence("US"), "fused is faster at no size of M; slower at 2; no significant difference at 1");
 }
 
 TEST(BreakEven, IsNoneWhereTheSignChangesTwice) {

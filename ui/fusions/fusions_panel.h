@@ -1,23 +1,26 @@
-// WhyNotPanel: for the selected op, which fusions apply, which do not and why, and what would make them apply.
+// FusionsPanel: for the selected op, which fusions apply, which do not and why, and what would make them apply.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "ui/fusions/attempt_list.h"
+#include "ui/fusions/fusion_card.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
+#include <QHash>
 #include <QLabel>
 #include <QScrollArea>
+#include <QSet>
 #include <QVBoxLayout>
 #include <QWidget>
 
 namespace fuseline::ui {
 
-class WhyNotPanel : public QWidget {
+class FusionsPanel : public QWidget {
   Q_OBJECT
 
  public:
-  WhyNotPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
+  FusionsPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
 
  private:
   void refresh();
@@ -27,9 +30,8 @@ class WhyNotPanel : public QWidget {
   void addSlowerNote(const AttemptList& list);
   void addDistantNote(const AttemptList& list);
   QWidget* makeCard(const Attempt& attempt);
-  QLabel* makeGain(const QString& text, const QString& tip, QWidget* card) const;
-  QLayout* makeCardHead(const Attempt& attempt, QWidget* card);
-  QLayout* makeCardButtons(const Attempt& attempt, QWidget* card);
+  void addGroup(const QString& name, const std::vector<const Attempt*>& attempts);
+  FusionGroup shownGroup(const Attempt& attempt);
   QString titleText() const;
 
   Session& m_session;
@@ -39,6 +41,8 @@ class WhyNotPanel : public QWidget {
   QWidget* m_list = nullptr;
   QVBoxLayout* m_cards = nullptr;
   bool m_showsDistant = false;
+  QHash<QString, FusionGroup> m_groups;  // of attempts as they were first shown for this selection
+  QSet<QString> m_open;
 };
 
 }  // namespace fuseline::ui

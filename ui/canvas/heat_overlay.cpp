@@ -1,0 +1,125 @@
+// Times of ops become colors and texts; the colors are those of reports.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/heat_overlay.h"
+
+#include "ui/theme/format.h"
+
+#include <algorithm>
+
+namespace fuseline::ui {
+
+namespace {
+
+QString percentText(double share) {
+  const double percent = 100.0 * share;
+  return percent < 0.05 ? QStringLiteral("<0.1 %")
+                        : QStringLiteral("%1 %").arg(QString::number(percent, 'f', percent < 9.95 ? 1 : 0));
+}
+
+QString timesText(double ratio) { return QStringLiteral("%1×").arg(QString::number(ratio, 'f', ratio < 9.95 ? 1 : 0)); }
+
+/// 0 at the limit or below.
+double heatOfDistance(double ratio, double farthest) {
+  return farthest > 1.0 ? std::max(0.0, ratio - 1.0) / (farthest - 1.0) : 0.0;
+}
+
+}  // namespace
+
+HeatOverlay::HeatOverlay(const Session& session) : m_session(session) {
+  const auto forget = [this] {
+    m_measured.reset();
+    Q_EMIT changed();
+  };
+  connect(&session, &Session::runFinished, this, forget);
+  connect(&session, &Session::documentReplaced, this, forget);
+}
+
+void HeatOverlay::show(HeatMode mode) {
+  if (mode == m_mode) return;
+  m_mode = mode;
+  Q_EMIT changed();
+}
+
+void HeatOverlay::choose(HeatMode mode) {
+  m_isChosen = true;
+  show(mode);
+}
+
+void HeatOverlay::chooseNext() {
+  choose(m_mode == HeatMode::Error ? HeatMode::Off : static_cast<HeatMode>(static_cast<int>(m_mode) + 1));
+}
+
+void HeatOverlay::suggest(HeatMode mode) {
+  if (!m_isChosen) show(mode);
+}
+
+const MeasuredOps* HeatOverlay::measured() const {
+  const auto& run = m_session.lastRun();
+  if (!run || run->isStale) return nullptr;
+  if (!m_measured) m_measured = measuredOps(run->record);
+  return m_measured->hottestNs > 0.0 ? &*m_measured : nullptr;
+}
+
+/// The time of a fused step is that of all of its ops: only the label of the hull says it.
+std::optional<HeatHalf> HeatOverlay::halfOf(const OpPass& pass, const MeasuredOps& all) const {
+  if (pass.ns <= 0.0) return std::nullopt;
+  const auto half = [&](double heat, const QString& text) {
+    return HeatHalf{.heat = heat, .text = pass.isShared ? QString() : text};
+  };
+  switch (m_mode) {
+    case HeatMode::Time: return half(pass.ns / all.hottestNs, formatDurationNs(pass.ns));
+    case HeatMode::Share: return half(pass.ns / all.hottestNs, percentText(pass.ns / all.sumNs));
+    case HeatMode::Roofline:
+      if (pass.timesFromRoofline() <= 0.0) return std::nullopt;
+      return half(heatOfDistance(pass.timesFromRoofline(), all.farthest), timesText(pass.timesFromRoofline()));
+    default: return std::nullopt;
+  }
+}
+
+void HeatOverlay::addTo(std::vector<NodeLook>& looks) const {
+  const MeasuredOps* const all = measured();
+  if (!all) return;
+  for (NodeLook& look : looks) {
+    const auto found = all->ops.find(look.id);
+    if (look.kind != NodeKind::Op || found == all->ops.end()) continue;
+    look.forwardHeat = halfOf(found->second.forward, *all);
+    look.backwardHeat = halfOf(found->second.backward, *all);
+  }
+}
+
+std::optional<HeatScale> HeatOverlay::scale() const {
+  const MeasuredOps* const all = measured();
+  if (!all) return std::nullopt;
+  switch (m_mode) {
+    case HeatMode::Time:
+      return HeatScale{tr("Median time: forward left, backward right"), QStringLiteral("0"),
+                       formatDurationNs(all->hottestNs)};
+    case HeatMode::Share:
+      return HeatScale{tr("Share of the sum of all steps, %1").arg(formatDurationNs(all->sumNs)), QStringLiteral("0 %"),
+                       percentText(all->hottestNs / all->sumNs)};
+    case HeatMode::Roofline:
+      if (all->farthest <= 0.0) return std::nullopt;
+      return HeatScale{tr("Time over the roofline limit"), QStringLiteral("1×"), timesText(all->farthest)};
+    default: return std::nullopt;
+  }
+}
+
+QString HeatOverlay::description() const {
+  switch (m_mode) {
+    case HeatMode::Off: return tr("Overlay off. Press O for times.");
+    case HeatMode::Error:
+      return m_session.lastNumerics() ? tr("Overlay: RMS error. Press O to turn it off.")
+                                      : tr("Overlay: RMS error. Not measured yet: press Ctrl+Shift+Enter.");
+    case HeatMode::Roofline:
+      if (measured() && !scale())
+        return tr("Overlay: distance from the roofline. This run has no peaks of its device.");
+      break;
+    default: break;
+  }
+  if (!measured()) return tr("Overlay: times of the last run. Not measured yet: press Ctrl+Enter.");
+  return m_mode == HeatMode::Time    ? tr("Overlay: time. Press O for shares.")
+         : m_mode == HeatMode::Share ? tr("Overlay: share. Press O for the distance from the roofline.")
+                                     : tr("Overlay: distance from the roofline. Press O for errors.");
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,64 @@
+// HeatOverlay: figures of the last run on the nodes that they were measured of, one kind at a time.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/profile/measured_ops.h"
+#include "ui/canvas/node_look.h"
+#include "ui/session/session.h"
+
+#include <QObject>
+
+#include <optional>
+#include <vector>
+
+namespace fuseline::ui {
+
+/// Time: of each op in each pass. Share: of the sum of all steps. Roofline: time over the least time by the device's
+/// peaks. Error: RMS error of the last numerics run, which MeasuredLooks shows.
+enum class HeatMode { Off, Time, Share, Roofline, Error };
+
+/// Ends of the color scale, and what it is a scale of.
+struct HeatScale {
+  QString title;
+  QString least;
+  QString most;
+};
+
+class HeatOverlay : public QObject {
+  Q_OBJECT
+
+ public:
+  /// The session lives as long as this.
+  explicit HeatOverlay(const Session& session);
+
+  HeatMode mode() const { return m_mode; }
+  /// As the user chose it: later runs do not change it.
+  void choose(HeatMode mode);
+  /// Off, time, share, roofline, error, and off again.
+  void chooseNext();
+  /// A new measurement is shown, unless the user chose something else.
+  void suggest(HeatMode mode);
+
+  /// Times of the last run; nullptr: there are none of this pipeline as it is.
+  const MeasuredOps* measured() const;
+  /// Halves of nodes: forward on the left, backward on the right. Nothing for a run of another pipeline.
+  void addTo(std::vector<NodeLook>& looks) const;
+  /// Nothing: no node has a color.
+  std::optional<HeatScale> scale() const;
+  /// What is shown and how, for the status line.
+  QString description() const;
+
+ Q_SIGNALS:
+  void changed();
+
+ private:
+  void show(HeatMode mode);
+  std::optional<HeatHalf> halfOf(const OpPass& pass, const MeasuredOps& all) const;
+
+  const Session& m_session;
+  HeatMode m_mode = HeatMode::Error;
+  bool m_isChosen = false;
+  mutable std::optional<MeasuredOps> m_measured;  // of the last run; nothing: not computed yet
+};
+
+}  // namespace fuseline::ui

@@ -1,0 +1,115 @@
+// Tries lanes beside the obstacles, from the nearest one on.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/canvas/wire_route.h"
+
+#include "ui/canvas/link_item.h"
+
+#include <QPolygonF>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fuseline::ui {
+
+namespace {
+
+constexpr double kClearPx = 5.0;  // between a wire and a box that it passes
+constexpr double kNearPx = 20.0;  // from a box to a lane beside it
+constexpr double kFarPx = 50.0;   // the same with room for a hull and its label
+constexpr double kStepPx = 12.0;  // between lanes of several wires
+constexpr int kMostSteps = 8;
+
+/// Whether a line from `a` to `b` has a point in the box (Liang and Barsky's clipping).
+bool meets(QPointF a, QPointF b, const QRectF& box) {
+  const QPointF way = b - a;
+  double first = 0.0;
+  double last = 1.0;
+  const auto clip = [&](double step, double room) {
+    if (step == 0.0) return room >= 0.0;
+    const double at = room / step;
+    step < 0.0 ? first = std::max(first, at) : last = std::min(last, at);
+    return first <= last;
+  };
+  return clip(-way.x(), a.x() - box.left()) && clip(way.x(), box.right() - a.x()) &&
+         clip(-way.y(), a.y() - box.top()) && clip(way.y(), box.bottom() - a.y());
+}
+
+bool runsThrough(const QPolygonF& line, const QRectF& box) {
+  for (qsizetype i = 1; i < line.size(); ++i)
+    if (meets(line[i - 1], line[i], box)) return true;
+  return false;
+}
+
+/// By the path as a line, not the area that it encloses.
+bool isHit(const QPainterPath& path, const std::vector<QRectF>& obstacles) {
+  const QRectF bounds = path.controlPointRect().adjusted(-1, -1, 1, 1);
+  const auto isNear = [&](const QRectF& box) { return bounds.intersects(box); };
+  if (std::ranges::none_of(obstacles, isNear)) return false;
+  const QList<QPolygonF> lines = path.toSubpathPolygons();
+  return std::ranges::any_of(obstacles, [&](const QRectF& box) {
+    return isNear(box) && std::ranges::any_of(lines, [&](const QPolygonF& line) { return runsThrough(line, box); });
+  });
+}
+
+}  // namespace
+
+WireRouter::WireRouter(std::vector<QRectF> nodes, std::vector<QRectF> hulls)
+    : m_nodes(std::move(nodes)), m_hulls(std::move(hulls)) {
+  std::ranges::sort(m_nodes, {}, [](const QRectF& box) { return box.left(); });
+  for (const QRectF& box : m_nodes) m_widest = std::max(m_widest, box.width());
+}
+
+/// Boxes at the ends shrink, so that the wire may touch them and not run through.
+std::vector<QRectF> WireRouter::obstaclesOf(QPointF from, QPointF to) const {
+  constexpr double kMarginPx = kWireStubPx + kClearPx;
+  const double left = std::min(from.x(), to.x()) - kMarginPx;
+  const double right = std::max(from.x(), to.x()) + kMarginPx;
+  const auto isEndIn = [&](const QRectF& box) { return box.contains(from) || box.contains(to); };
+  std::vector<QRectF> obstacles;
+  const auto first =
+      std::ranges::lower_bound(m_nodes, left - m_widest, {}, [](const QRectF& box) { return box.left(); });
+  for (auto box = first; box != m_nodes.end() && box->left() <= right; ++box) {
+    const double by = isEndIn(box->adjusted(-1, -1, 1, 1)) ? -3.0 : kClearPx;
+    obstacles.push_back(box->adjusted(-by, -by, by, by));
+  }
+  for (const QRectF& hull : m_hulls)
+    if (!isEndIn(hull) && hull.right() >= left && hull.left() <= right) obstacles.push_back(hull);
+  return obstacles;
+}
+
+bool WireRouter::isTaken(const Lane& lane) const {
+  return std::ranges::any_of(m_lanes, [&](const Lane& other) {
+    return std::abs(other.y - lane.y) < kStepPx - 1 && other.left < lane.right && lane.left < other.right;
+  });
+}
+
+std::optional<double> WireRouter::freeLane(QPointF from, QPointF to, const std::vector<QRectF>& obstacles) const {
+  std::vector<std::pair<double, double>> candidates;  // y, and the direction away from the obstacle
+  for (const QRectF& box : obstacles)
+    for (const double away : {kNearPx, kFarPx}) {
+      candidates.emplace_back(box.top() - away, -1.0);
+      candidates.emplace_back(box.bottom() + away, 1.0);
+    }
+  const double middle = (from.y() + to.y()) / 2;
+  std::ranges::sort(candidates, {}, [&](const auto& candidate) { return std::abs(candidate.first - middle); });
+  for (const auto& [y, direction] : candidates)
+    for (int step = 0; step < kMostSteps; ++step) {
+      const double lane = y + direction * step * kStepPx;
+      if (isTaken({lane, std::min(from.x(), to.x()), std::max(from.x(), to.x())})) continue;
+      if (!isHit(lanePath(from, to, lane), obstacles)) return lane;
+      break;
+    }
+  return std::nullopt;
+}
+
+QPainterPath WireRouter::route(QPointF from, QPointF to) {
+  QPainterPath plain = wirePath(from, to);
+  const std::vector<QRectF> obstacles = obstaclesOf(from, to);
+  if (!isHit(plain, obstacles)) return plain;
+  const std::optional<double> lane = freeLane(from, to, obstacles);
+  if (!lane) return plain;
+  m_lanes.push_back({*lane, std::min(from.x(), to.x()), std::max(from.x(), to.x())});
+  return lanePath(from, to, *lane);
+}
+
+}  // namespace fuseline::ui

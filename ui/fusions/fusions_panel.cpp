@@ -1,0 +1,168 @@
+// The fusions dock: groups of cards, one for each attempt.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/fusions/fusions_panel.h"
+
+#include "core/plan/fusion_edits.h"
+#include "ui/fusions/unplanned.h"
+#include "ui/theme/format.h"
+#include "ui/widgets/elided_button.h"
+#include "ui/widgets/pane_ring.h"
+
+#include <QPushButton>
+#include <QScrollBar>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace fuseline::ui {
+
+namespace {
+
+// More cards than this are no answer any more.
+constexpr std::size_t kMaxCards = 40;
+
+/// The same attempt in the next analysis: "ForwardLinearEpilogue:fc.linear,act".
+QString keyOf(const Graph& graph, const Attempt& attempt) {
+  QStringList ids;
+  for (const NodeId node : attempt.nodes) ids.append(toQt(graph.node(node).id));
+  return QStringLiteral("%1:%2").arg(toQt(attempt.rule->name), ids.join(u','));
+}
+
+}  // namespace
+
+FusionsPanel::FusionsPanel(Session& session, const Theme& theme, QWidget* parent)
+    : QWidget(parent), m_session(session), m_theme(theme), m_title(new QLabel(this)), m_area(new QScrollArea(this)) {
+  m_title->setContentsMargins(10, 8, 10, 4);
+  m_title->setWordWrap(true);
+  m_area->setWidgetResizable(true);
+  m_area->setFrameShape(QFrame::NoFrame);
+  m_area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  m_area->setAccessibleName(tr("Fusion attempts of the selected op"));
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_title);
+  layout->addWidget(m_area, 1);
+  connect(&session, &Session::analysisChanged, this, &FusionsPanel::refresh);
+  connect(&session, &Session::documentReplaced, this, [this] {
+    m_groups.clear();
+    m_open.clear();
+  });
+  connect(&session, &Session::selectionChanged, this, [this] {
+    m_showsDistant = false;
+    m_groups.clear();
+    refresh();
+    m_area->verticalScrollBar()->setValue(0);
+  });
+  connect(&theme, &Theme::changed, this, &FusionsPanel::refresh);
+  refresh();
+}
+
+QString FusionsPanel::titleText() const {
+  if (m_session.selection().isEmpty()) return tr("All fusions of this pipeline. Select an op to see only its fusions.");
+  QStringList ids(m_session.selection().begin(), m_session.selection().end());
+  ids.sort();
+  return tr("Fusions that involve <b>%1</b>").arg(ids.join(QStringLiteral(", ")).toHtmlEscaped());
+}
+
+void FusionsPanel::refresh() {
+  m_title->setText(titleText());
+  m_list = new QWidget;
+  m_cards = new QVBoxLayout(m_list);
+  m_cards->setContentsMargins(8, 4, 8, 8);
+  m_cards->setSpacing(8);
+  const QString unplanned = unplannedText(m_session);
+  m_title->setVisible(unplanned.isEmpty());
+  unplanned.isEmpty() ? addAttempts() : addSentence(unplanned);
+  m_cards->addStretch(1);
+  const int scrolled = m_area->verticalScrollBar()->value();
+  m_area->setWidget(m_list);
+  joinTabOrder(*m_area, *m_list);
+  m_area->verticalScrollBar()->setValue(scrolled);
+}
+
+void FusionsPanel::addAttempts() {
+  AttemptList list = attemptsFor(*m_session.analysis(), m_session.selection());
+  std::ranges::stable_partition(
+      list.shown, [&](const Attempt* attempt) { return toQt(attempt->rule->name) == m_session.selectedRule(); });
+  addSlowerNote(list);
+  addCards(list.shown);
+  if (m_showsDistant) addCards(list.distant);
+  addDistantNote(list);
+}
+
+void FusionsPanel::addSentence(const QString& sentence) {
+  auto* label = new QLabel(sentence, m_list);
+  label->setWordWrap(true);
+  connect(label, &QLabel::linkActivated, &m_session, &Session::problemsWanted);
+  m_cards->addWidget(label);
+}
+
+/// An attempt stays in its group while the selection does, so that it can be switched back in place.
+FusionGroup FusionsPanel::shownGroup(const Attempt& attempt) {
+  const QString key = keyOf(m_session.analysis()->graph(), attempt);
+  if (!m_groups.contains(key)) m_groups.insert(key, groupOf(attempt));
+  return m_groups.value(key);
+}
+
+void FusionsPanel::addCards(const std::vector<const Attempt*>& attempts) {
+  const std::array<std::pair<FusionGroup, QString>, 3> groups = {
+      {{FusionGroup::Missed, tr("Missed")}, {FusionGroup::Fused, tr("Fused")}, {FusionGroup::Off, tr("Off")}}};
+  std::map<FusionGroup, std::vector<const Attempt*>> members;
+  for (const Attempt* attempt : attempts) members[shownGroup(*attempt)].push_back(attempt);
+  for (const auto& [group, name] : groups)
+    if (!members[group].empty()) addGroup(name, members[group]);
+}
+
+void FusionsPanel::addGroup(const QString& name, const std::vector<const Attempt*>& attempts) {
+  auto* heading = new QLabel(QStringLiteral("%1  %2").arg(name).arg(attempts.size()), m_list);
+  heading->setFont(scaledFont(1.0, QFont::DemiBold));
+  heading->setForegroundRole(QPalette::PlaceholderText);
+  m_cards->addWidget(heading);
+  for (std::size_t i = 0; i < attempts.size() && i < kMaxCards; ++i) m_cards->addWidget(makeCard(*attempts[i]));
+}
+
+/// Measurements do not change the plan by themselves; this button stores the choice in the pipeline.
+void FusionsPanel::addSlowerNote(const AttemptList& list) {
+  std::vector<const Attempt*> slower;
+  for (const Attempt* attempt : list.shown)
+    if (attempt->outcome == Outcome::Fused && attempt->measured && attempt->measured->isSlower())
+      slower.push_back(attempt);
+  if (slower.empty()) return;
+  const auto numSlower = static_cast<qsizetype>(slower.size());
+  const QString fusions = counted(numSlower, tr("fusion"), tr("fusions"));
+  auto* button = new ElidedButton(tr("Switch off %1 measured as slower").arg(fusions), m_list);
+  button->setToolTip(tr("Switches off each one at its place. Runs use the new plan. Can be undone."));
+  const Edit edit = switchOffHere(m_session.document(), m_session.analysis()->graph(), slower);
+  connect(button, &QPushButton::clicked, this, [this, edit] { m_session.apply(edit); });
+  m_cards->addWidget(button, 0, Qt::AlignLeft);
+}
+
+void FusionsPanel::addDistantNote(const AttemptList& list) {
+  if (list.shown.empty() && list.distant.empty()) addSentence(tr("No rule matches here."));
+  if (list.distant.empty() || m_showsDistant) return;
+  const auto numDistant = static_cast<qsizetype>(list.distant.size());
+  auto* more = new ElidedButton(tr("Show %1").arg(counted(numDistant, tr("attempt that matches only one op"),
+                                                          tr("attempts that match only one op"))),
+                                m_list);
+  more->setFlat(true);
+  connect(more, &QPushButton::clicked, this, [this] {
+    m_showsDistant = true;
+    QMetaObject::invokeMethod(this, &FusionsPanel::refresh, Qt::QueuedConnection);  // which takes the button away
+  });
+  m_cards->addWidget(more);
+}
+
+/// Opened before, or chosen by its hull on the canvas.
+QWidget* FusionsPanel::makeCard(const Attempt& attempt) {
+  const QString key = keyOf(m_session.analysis()->graph(), attempt);
+  auto* card = new FusionCard(m_session, m_theme, attempt, m_list);
+  card->setOpen(m_open.contains(key) || toQt(attempt.rule->name) == m_session.selectedRule());
+  connect(card, &FusionCard::openChanged, this,
+          [this, key](bool isOpen) { isOpen ? void(m_open.insert(key)) : void(m_open.remove(key)); });
+  return card;
+}
+
+}  // namespace fuseline::ui

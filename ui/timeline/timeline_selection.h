@@ -1,0 +1,24 @@
+// Boxes of the selected ops, and whether they are in view.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ui/timeline/timeline_area.h"
+#include "ui/timeline/timeline_range.h"
+#include "ui/timeline/timeline_walk.h"
+
+#include <QSet>
+#include <QString>
+
+#include <optional>
+
+namespace fuseline::ui {
+
+/// In the order of rows; nothing: no box is of the selection.
+std::optional<TimelinePlace> firstSelected(const TimelineStack& stack, const QSet<QString>& selection);
+/// The same; nothing where a box of the selection is in the range already.
+std::optional<TimelinePlace> hiddenSelection(const TimelineStack& stack, const TimelineRange& range,
+                                             const QSet<QString>& selection);
+/// Whether all rows of the area are shown.
+bool fits(const TimelineStack& stack, const TimelineArea& area);
+
+}  // namespace fuseline::ui
