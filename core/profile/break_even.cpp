@@ -89,8 +89,7 @@ std::string sentenceOf(const BreakEven& breakEven, std::string_view symbol) {
     case Kind::Never: return fmt::format("fused is slower at all measured sizes of {}", symbol);
     case Kind::From: return fmt::format("fused is faster from {} = {} on{}", symbol, breakEven.size, restOf(breakEven));
     case Kind::UpTo: return fmt::format("fused is faster up to {} = {}{}", symbol, breakEven.size, restOf(breakEven));
-    case Kind::Undecided:
-      return fmt::format("no significant difference at any {}", symbol);
+    case Kind::Undecided: return fmt::format("no significant difference at any {}", symbol);
     case Kind::Mixed:
       return breakEven.faster.empty() ? fmt::format("fused is faster at no size of {}{}", symbol, restOf(breakEven))
                                       : fmt::format("fused is faster at some sizes of {}{}{}", symbol,

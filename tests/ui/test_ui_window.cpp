@@ -14,9 +14,9 @@
 #include "ui/window/shortcuts_dialog.h"
 #include "ui/window/template_card.h"
 
+#include <QAbstractButton>
 #include <QAbstractItemView>
 #include <QAccessible>
-#include <QAbstractButton>
 #include <QApplication>
 #include <QDesktopServices>
 #include <QDir>

@@ -1,11 +1,11 @@
 // Kernel "norm_rotary": RMSNorm of each head and its rotary embedding, one token after the other, and their gradients.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/rotary_form.h"
+#include "core/runtime/step_operand.h"
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/attention/rotary_angles.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/norm/norm_functions.h"
-#include "core/runtime/step_operand.h"
 
 #include <algorithm>
 #include <span>

@@ -4,10 +4,10 @@
 #include "core/fusion/split_rotary.h"
 
 #include "core/ops/rotary_form.h"
+#include "core/runtime/step_operand.h"
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/attention/rotary_angles.h"
 #include "kernels/cpu/kernel_def.h"
-#include "core/runtime/step_operand.h"
 
 #include <algorithm>
 #include <optional>

@@ -71,11 +71,10 @@ TEST(Guide, DescribesEveryCode) {
 TEST(Guide, PagesHaveTheirTitles) {
   std::vector<std::string_view> titles;
   for (const GuidePage& page : guidePages()) titles.push_back(page.title);
-  EXPECT_EQ(titles,
-            (std::vector<std::string_view>{"First steps", "The designer", "From a model's config",
-                                           "Run, measure and compare", "Run on a GPU", "How Fuseline measures",
-                                           "Tensor parallelism on several ranks", "Low precision and numerics",
-                                           "Export and import", "Problems"}));
+  EXPECT_EQ(titles, (std::vector<std::string_view>{"First steps", "The designer", "From a model's config",
+                                                   "Run, measure and compare", "Run on a GPU", "How Fuseline measures",
+                                                   "Tensor parallelism on several ranks", "Low precision and numerics",
+                                                   "Export and import", "Problems"}));
 }
 
 }  // namespace

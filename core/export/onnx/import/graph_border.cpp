@@ -59,11 +59,11 @@ Result<void> GraphBorder::cutInput(const std::string& tensor, const FoundOperati
   if (m_graph.ports.contains(tensor)) return {};
   const auto* const type = m_graph.reading.type(tensor);
   if (!isInput(type))
-    return Error{fmt::format(
-        "{}: the {} {} is {}, but a pipeline's inputs are float32, float16 or bfloat16, with a shape. {}", m_name,
-        m_graph.reading.maker(tensor) ? "tensor" : "input", shown(tensor),
-        type ? onnxTypeName(type->elem_type()) : "without a shape",
-        type ? "Cut the model behind it, or convert it." : unknownShapeText(m_graph.reading, tensor))};
+    return Error{
+        fmt::format("{}: the {} {} is {}, but a pipeline's inputs are float32, float16 or bfloat16, with a shape. {}",
+                    m_name, m_graph.reading.maker(tensor) ? "tensor" : "input", shown(tensor),
+                    type ? onnxTypeName(type->elem_type()) : "without a shape",
+                    type ? "Cut the model behind it, or convert it." : unknownShapeText(m_graph.reading, tensor))};
   addInput(tensor, dtypeOf(tensor).value_or(*floatTypeOf(type->elem_type())));
   learnFrom(reader, m_inputs.back()["shape"]);
   m_cutInputs.push_back(shown(tensor));
