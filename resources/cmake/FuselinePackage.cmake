@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 set(CPACK_PACKAGE_NAME fuseline)
 set(CPACK_PACKAGE_VENDOR Fuseline)
-set(CPACK_PACKAGE_CONTACT "The Fuseline maintainers <maintainers@fuseline.org>")
+set(CPACK_PACKAGE_CONTACT "The Fuseline authors")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Design, fuse, run and measure pipelines of TransformerEngine-style ops")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_GENERATOR DEB TXZ)
