@@ -167,6 +167,8 @@ __global__ void __launch_bounds__(kRowThreads) sumSeenKeys(const __grid_constant
   for (std::int64_t d = threadIdx.x; d < task.channels; d += kRowThreads) {
     if (isFinite(loadElement(kElement, task.result, result + d))) continue;
     float sum = 0.0f;
+    // Rare, and short of registers when unrolled.
+#pragma unroll 1
     for (std::int64_t key = row.first(); key < row.last(); ++key)
       if (row.sees(key))
         sum += loadElement(kElement, task.scores, scores + key) *
