@@ -92,7 +92,7 @@ TEST(OnnxWeights, StayWhereNobodyAsksForThem) {
 
 // ---- one weight
 
-constexpr int kFloat = 1, kInt64 = 7, kHalf = 10, kBfloat16 = 16;
+constexpr int kFloat32 = 1, kInt64 = 7, kHalf = 10, kBfloat16 = 16;
 
 ::onnx::TensorProto constant(int type, const Shape& shape) {
   ::onnx::TensorProto tensor;
@@ -113,11 +113,11 @@ std::vector<double> valuesOf(const Result<Tensor>& tensor) {
 using Values = std::vector<double>;
 
 TEST(OnnxWeight, IsReadFromEveryListOfNumbers) {
-  ::onnx::TensorProto raw = constant(kFloat, {3});
+  ::onnx::TensorProto raw = constant(kFloat32, {3});
   raw.set_raw_data(rawOf({1.0F, -2.5F, 3e-9F}));
   EXPECT_EQ(valuesOf(readWeight({"bias", &raw}, {DType::F32, {3}}, {})), (Values{1.0, -2.5, 3e-9F}));
 
-  ::onnx::TensorProto listed = constant(kFloat, {2});
+  ::onnx::TensorProto listed = constant(kFloat32, {2});
   listed.add_float_data(0.25F);
   listed.add_float_data(7);
   EXPECT_EQ(valuesOf(readWeight({"bias", &listed}, {DType::F32, {2}}, {})), (Values{0.25, 7}));
@@ -132,7 +132,7 @@ TEST(OnnxWeight, IsReadFromEveryListOfNumbers) {
 }
 
 TEST(OnnxWeight, IsRoundedOnceToTheDtypeOfTheOp) {
-  ::onnx::TensorProto raw = constant(kFloat, {2});
+  ::onnx::TensorProto raw = constant(kFloat32, {2});
   raw.set_raw_data(rawOf({1.00390625F, 1.01171875F}));  // half of bf16's step of 2^-7 above 1, and one and a half
   EXPECT_EQ(valuesOf(readWeight({"bias", &raw}, {DType::BF16, {2}}, {})), (Values{1.0, 1.015625})) << "ties to even";
 }
@@ -141,7 +141,7 @@ TEST(OnnxWeight, IsTurnedWhereTheModelHasItTheOtherWayRound) {
   EXPECT_TRUE(rc::check([] {
     const auto rows = *rc::gen::inRange<std::int64_t>(1, 9);
     const auto cols = *rc::gen::inRange<std::int64_t>(1, 9);
-    ::onnx::TensorProto matrix = constant(kFloat, {rows, cols});
+    ::onnx::TensorProto matrix = constant(kFloat32, {rows, cols});
     for (std::int64_t i = 0; i < rows * cols; ++i) matrix.add_float_data(static_cast<float>(i));
     const Values turned = valuesOf(readWeight({"weight", &matrix, true}, {DType::F32, {cols, rows}}, {}));
     for (std::int64_t row = 0; row < rows; ++row)
@@ -151,7 +151,7 @@ TEST(OnnxWeight, IsTurnedWhereTheModelHasItTheOtherWayRound) {
 }
 
 ::onnx::TensorProto externalConstant(const std::string& location, const std::string& offset = {}) {
-  ::onnx::TensorProto tensor = constant(kFloat, {2});
+  ::onnx::TensorProto tensor = constant(kFloat32, {2});
   tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
   const auto add = [&](const char* key, const std::string& value) {
     auto& entry = *tensor.add_external_data();
@@ -185,7 +185,7 @@ TEST(OnnxWeight, SaysWhatIsWrongWithIt) {
   for (const char* elsewhere : {"../short.data", "/etc/hostname", "a/../../b", ""})
     EXPECT_TRUE(has(problem(externalConstant(elsewhere)), "no place beside it")) << elsewhere;
   EXPECT_TRUE(has(problem(externalConstant("short.data", "4x")), "no place beside it"));
-  ::onnx::TensorProto few = constant(kFloat, {2});
+  ::onnx::TensorProto few = constant(kFloat32, {2});
   few.add_float_data(1);
   EXPECT_TRUE(has(problem(few), "expected 8 bytes for [2] f32, found 4")) << problem(few);
   EXPECT_TRUE(has(problem(few, {3}), "it is [2] f32, but the op has [3] f32")) << problem(few, {3});
