@@ -18,7 +18,7 @@ Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inpu
 BasicOperation all_gather() {
   return communication({
       .name = "AllGather",
-      .summary = "Concatenates the x of all ranks along the first axis. With one rank, as here, y is x.",
+      .summary = "Concatenates the x of all ranks along the first axis. On one rank y is x.",
       .formula = "y = concat(x of rank 0, ..., x of rank P-1)",
       .derivative = "dx = this rank's slice of the sum of dy over all ranks (a reduce-scatter)",
       .source = "TransformerEngine te.ops.AllGather, without its process_group: there is one group of all ranks",

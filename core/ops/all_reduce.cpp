@@ -17,7 +17,7 @@ BasicOperation all_reduce() {
       .name = "AllReduce",
       .summary =
           "Sums x over all ranks. Backward does not communicate: what follows is computed alike on all ranks, so dy is "
-          "complete already. With one rank, as here, y is x.",
+          "complete already. On one rank y is x.",
       .formula = "y = x of rank 0 + ... + x of rank P-1",
       .derivative = "dx = dy",
       .source = "TransformerEngine te.ops.AllReduce, without its process_group, and without reduce_in_backward, which "

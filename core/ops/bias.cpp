@@ -68,8 +68,8 @@ BasicOperation bias() {
                      {.name = "tensor_parallel",
                       .type = AttributeType::Boolean,
                       .defaultValue = false,
-                      .help = "Each rank has its share of the bias, as behind a column-parallel linear layer. With one "
-                              "rank, as here, it changes nothing."}},
+                      .help = "Each rank has its share of the bias, as after a column-parallel linear layer. On one "
+                              "rank it changes nothing."}},
       .inferOnRanks = infer,
       .flops = flops,
       .forwardCompute = forward,

@@ -18,7 +18,7 @@ Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inpu
 BasicOperation reduce_scatter() {
   return communication({
       .name = "ReduceScatter",
-      .summary = "Sums x over all ranks and keeps this rank's slice of the first axis. With one rank, as here, y is x.",
+      .summary = "Sums x over all ranks and keeps this rank's slice of the first axis. On one rank y is x.",
       .formula = "y = slice of this rank of (x of rank 0 + ... + x of rank P-1)",
       .derivative = "dx = concat(dy of rank 0, ..., dy of rank P-1) (an all-gather)",
       .source = "TransformerEngine te.ops.ReduceScatter, without its process_group: there is one group of all ranks",

@@ -41,7 +41,7 @@ AttributeSpec tensorParallelModeAttribute() {
           .choices = {"none", "column", "row"},
           .help =
               "How the weight is split over ranks: column by out_features, row by in_features; both must be multiples "
-              "of the number of ranks. With one rank, as here, no value changes: TransformerEngine silently takes it "
+              "of the number of ranks. On one rank no value changes: TransformerEngine silently takes it "
               "as none. Fusion rules do read it, so the plan is that of the sharded model."};
 }
 

@@ -63,7 +63,7 @@ AttributeSpec sequenceParallelAttribute() {
           .defaultValue = false,
           .help =
               "Also splits the first axis over ranks, where the last is not split: column gathers x, row scatters y. "
-              "Without a tensor_parallel_mode, and with one rank, as here, it changes nothing."};
+              "Without a tensor_parallel_mode, or on one rank, it changes nothing."};
 }
 
 AttributeSpec userbuffersAttribute() {
@@ -74,12 +74,12 @@ AttributeSpec userbuffersAttribute() {
           .help =
               "comm_name of TransformerEngine's userbuffers_options, its only key: the communicators NAME_fprop, "
               "NAME_dgrad and NAME_wgrad, such as those of qkv, proj, fc1 and fc2, overlap communication with the "
-              "products of a tensor-parallel layer. It is kept for the pipeline's code. With one rank, as here, there "
-              "is nothing to overlap; `fuseline fuse --ranks N` plans it for more."};
+              "GEMMs of a tensor-parallel layer. It is kept for the pipeline's code. Runs here do not overlap "
+              "communication; `fuseline fuse --ranks N` plans it."};
 }
 
 std::string userbuffersNote(const Attributes& attributes) {
-  return attributes.has(kUserbuffers) ? "one rank: nothing to overlap" : "";
+  return attributes.has(kUserbuffers) ? "communication is not overlapped" : "";
 }
 
 }  // namespace fuseline

@@ -43,7 +43,7 @@ AttributeSpec sequenceParallelAttribute();
 
 /// userbuffers_comm_name.
 AttributeSpec userbuffersAttribute();
-/// "one rank: nothing to overlap", for a linear that has it; else empty.
+/// "communication is not overlapped", for a linear that has it; else empty.
 std::string userbuffersNote(const Attributes& attributes);
 
 namespace ops {

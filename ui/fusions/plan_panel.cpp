@@ -122,7 +122,7 @@ void LanesView::select(Place place) {
 
 /// Brings a selection made elsewhere into view.
 void LanesView::followSelection() {
-  if (const auto place = current()) Q_EMIT chosen(boxArea(boxOf(*place), place->isBackward).toAlignedRect());
+  if (const auto place = current()) Q_EMIT revealed(boxArea(boxOf(*place), place->isBackward).toAlignedRect());
   update();
 }
 
@@ -294,9 +294,11 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->setSpacing(0);
   layout->addLayout(makeHead());
   layout->addWidget(area, 1);
-  connect(m_lanesView, &LanesView::chosen, area, [area](const QRect& box) {
+  const auto scrollTo = [area](const QRect& box) {
     area->ensureVisible(box.center().x(), box.center().y(), box.width() / 2 + 8, box.height() / 2);
-  });
+  };
+  connect(m_lanesView, &LanesView::chosen, area, scrollTo);
+  connect(m_lanesView, &LanesView::revealed, area, scrollTo);
   connect(&session, &Session::analysisChanged, this, &PlanPanel::refresh);
   refresh();
 }

@@ -34,6 +34,8 @@ class LanesView : public QWidget {
  Q_SIGNALS:
   /// A box was chosen that should be in view.
   void chosen(const QRect& area);
+  /// The box of a selection made elsewhere should be in view.
+  void revealed(const QRect& area);
 
  protected:
   void paintEvent(QPaintEvent* event) override;

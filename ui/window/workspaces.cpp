@@ -40,7 +40,7 @@ Workspaces::Workspaces(Panes& panes, bool isKept, QObject* parent)
   for (QAction* choice : m_choices->actions()) choice->setChecked(choice->data().toString() == m_current);
 }
 
-Workspaces::~Workspaces() {
+void Workspaces::keep() const {
   if (!m_isKept) return;
   QVariantMap layouts;
   for (auto layout = m_layouts.cbegin(); layout != m_layouts.cend(); ++layout) layouts[layout.key()] = layout.value();
@@ -89,6 +89,7 @@ bool Workspaces::show(const QString& id) {
   if (id == QString::fromLatin1(kProfile)) markProfile(false);
   for (QAction* choice : m_choices->actions()) choice->setChecked(choice->data().toString() == id);
   m_layouts.contains(id) ? m_panes.restoreLayout(m_layouts.value(id)) : arrange(id);
+  keep();
   return true;
 }
 

@@ -20,12 +20,11 @@ class Workspaces : public QObject {
  public:
   /// isKept: the user's settings have the arrangements and the workspace of the last window.
   Workspaces(Panes& panes, bool isKept, QObject* parent);
-  /// Saves the current arrangement with the others.
-  ~Workspaces() override;
 
   QToolBar* makeBar(QWidget* parent) const;
   void addTo(QMenu& menu) const;
-  /// id: "design", "explain", "profile" or "compare". False: there is none of this id.
+  /// Keeps the arrangement of the workspace that it leaves. id: "design", "explain", "profile" or "compare". False:
+  /// there is none of this id.
   bool show(const QString& id);
   const QString& current() const { return m_current; }
   /// As it was when the window was new.
@@ -38,6 +37,7 @@ class Workspaces : public QObject {
   void arrange(const QString& id);
   void markProfile(bool isNew);
   void load();
+  void keep() const;
 
   Panes& m_panes;
   bool m_isKept;
