@@ -3,7 +3,7 @@
 #include "app/cli/pipeline_options.h"
 
 #include "core/edit/apply_edit.h"
-#include "core/export/onnx/onnx_import.h"
+#include "core/export/any_document.h"
 #include "core/lowering/folded_diagnostics.h"
 #include "core/ops/external.h"
 #include "core/profile/measured_gains.h"

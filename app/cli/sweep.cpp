@@ -7,7 +7,7 @@
 #include "app/cli/sweep_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
-#include "core/export/onnx/onnx_import.h"
+#include "core/export/any_document.h"
 #include "core/profile/run_file.h"
 #include "core/quant/recipe_list.h"
 #include "core/runtime/quantized_linears.h"

@@ -4,7 +4,7 @@
 
 #include "core/compare/take_back.h"
 #include "core/document/file_format.h"
-#include "core/export/onnx/onnx_import.h"
+#include "core/export/any_document.h"
 #include "core/profile/run_file.h"
 #include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"

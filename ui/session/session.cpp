@@ -4,7 +4,7 @@
 
 #include "core/edit/renaming.h"
 #include "core/export/html_comparison.h"
-#include "core/export/onnx/onnx_import.h"
+#include "core/export/any_document.h"
 #include "core/lowering/lowering.h"
 #include "core/plan/capturable_tensors.h"
 #include "core/profile/run_file.h"

@@ -28,7 +28,7 @@ QString filePatterns() { return FileCommands::tr("Fuseline pipelines (*.fuseline
 QString openPatterns() {
   return FileCommands::tr(
              "Pipelines, measured runs, drawings, reports, modules and models (*.fuseline *.fuserun *.svg *.png *.html "
-             "*.py *.onnx)") +
+             "*.py *.onnx *.json)") +
          QStringLiteral(";;") + filePatterns();
 }
 
@@ -67,8 +67,8 @@ void FileCommands::chooseAndOpen() {
 
 void FileCommands::chooseAndImport() {
   openAll(filesToOpen({.purpose = QStringLiteral("model"),
-                       .title = tr("Import ONNX models"),
-                       .patterns = tr("ONNX models (*.onnx);;All files (*)"),
+                       .title = tr("Import models"),
+                       .patterns = tr("ONNX models and model configs (*.onnx *.json);;All files (*)"),
                        .pipeline = m_session.path()},
                       &m_window));
 }

@@ -42,7 +42,7 @@ void FileMenu::addNewCommands() {
 void FileMenu::addOpenCommands() {
   m_toolBar.addAction(m_builder.add(
       m_menu, tr("&Open..."), QKeySequence::Open, [this] { m_files.chooseAndOpen(); }, QStringLiteral("open")));
-  m_builder.add(m_menu, tr("&Import ONNX..."), {}, [this] { m_files.chooseAndImport(); });
+  m_builder.add(m_menu, tr("&Import model..."), {}, [this] { m_files.chooseAndImport(); });
   QMenu* recent = m_menu.addMenu(tr("Open &recent"));
   connect(recent, &QMenu::aboutToShow, &m_files, [this, recent] { m_files.fillRecentMenu(*recent); });
   QMenu* examples = m_menu.addMenu(tr("Open measured &example"));

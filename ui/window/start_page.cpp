@@ -126,7 +126,7 @@ QWidget* StartPage::makeFiles() {
   m_examples = new QVBoxLayout();
   layout->addWidget(startButton(QStringLiteral("new"), tr("Empty pipeline"), &StartPage::newWanted));
   layout->addWidget(startButton(QStringLiteral("open"), tr("Open a pipeline or a run..."), &StartPage::openWanted));
-  layout->addWidget(startButton(QStringLiteral("import"), tr("Import ONNX..."), &StartPage::importWanted));
+  layout->addWidget(startButton(QStringLiteral("import"), tr("Import model..."), &StartPage::importWanted));
   layout->addSpacing(10);
   layout->addWidget(heading(tr("Recent files")));
   layout->addLayout(m_recent);

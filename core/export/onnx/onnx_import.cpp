@@ -203,12 +203,4 @@ Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const Onn
   return importOnnxModel(*bytes, path.string(), beside);
 }
 
-Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path) {
-  if (!isOnnxFile(path)) return loadDocument(path);
-  Result<ImportedPipeline> imported = importOnnx(path);
-  if (!imported) return imported.error();
-  return LoadedDocument{
-      .document = std::move(imported->document), .isTakenOut = true, .notes = std::move(imported->notes)};
-}
-
 }  // namespace fuseline

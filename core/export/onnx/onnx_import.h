@@ -47,7 +47,4 @@ Result<ImportedPipeline> importOnnx(const std::filesystem::path& path, const Onn
 Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_view name,
                                          const OnnxImportOptions& options = {});
 
-/// Loads a model file, or any other file that loadDocument() reads. Errors: of either.
-Result<LoadedDocument> loadOrImportDocument(const std::filesystem::path& path);
-
 }  // namespace fuseline

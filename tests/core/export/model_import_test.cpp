@@ -1,6 +1,7 @@
 // Configs of models as pipelines: what layers and ops they become, and how bad ones are refused.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/model/model_import.h"
+#include "core/export/any_document.h"
 #include "core/export/model/model_architectures.h"
 #include "core/tensor/safetensors.h"
 #include "tests/support/temporary_folder.h"
@@ -56,6 +57,16 @@ TEST(ModelImport, MakesInstancesOfOneBlock) {
   EXPECT_EQ(pipeline.document.blocks().size(), 1U);
   EXPECT_EQ(pipeline.document.symbols()["S"], 64);
   EXPECT_TRUE(pipeline.notes.empty());
+}
+
+/// As the window and all verbs open it.
+TEST(ModelImport, OpensLikeAPipelineFile) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "config.json") << small("llama").dump();
+  const Result<LoadedDocument> loaded = loadOrImportDocument(folder / "config.json");
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_TRUE(loaded->isTakenOut);
+  EXPECT_EQ(layersOf(loaded->document), Names(4, "Layer"));
 }
 
 TEST(ModelImport, TakesTheFirstLayersOnly) {
