@@ -75,7 +75,7 @@ class ForwardRun {
   void clearResults() {
     const TokenLayout& y = m_problem.layouts.y;
     const std::int64_t rows = y.batch * y.tokens * y.heads;
-    std::memset(m_pointers.y, 0, static_cast<std::size_t>(rows * y.channels * sizeBytes(m_problem.dtype)));
+    std::fill_n(m_pointers.y, rows * y.channels * sizeBytes(m_problem.dtype), std::byte());
     if (m_pointers.lse) std::fill_n(m_pointers.lse, rows, kNothing);
   }
 
