@@ -3,8 +3,8 @@
 #include "ui/session/session.h"
 
 #include "core/edit/renaming.h"
-#include "core/export/html_comparison.h"
 #include "core/export/any_document.h"
+#include "core/export/html_comparison.h"
 #include "core/lowering/lowering.h"
 #include "core/plan/capturable_tensors.h"
 #include "core/profile/run_file.h"
