@@ -21,7 +21,7 @@
 namespace fuseline {
 
 struct ExecutorOptions {
-  /// What is wanted. A device that cannot trace falls back to events, one without a clock of its own to the host's.
+  /// The requested clock. A device that cannot trace falls back to events, one without a clock of its own to the host's.
   StepClock clock = StepClock::Events;
   /// Whether the launches of a plan are recorded where the device can, and replayed.
   bool replaysLaunches = true;
@@ -51,7 +51,7 @@ class Executor final : public TimedPlan {
   /// device waits until the host is ahead, as otherwise short steps would be as long as their launches.
   Result<RunOutcome> runObserved(const StepObserver& observer, std::stop_token cancel = {}) override;
 
-  /// What times steps here.
+  /// The clock that times steps here.
   StepClock clock() const override;
   /// Does the device work beside the host, so that launching is one thing and running another?
   bool hasDeviceClock() const override { return m_totalClock != nullptr; }

@@ -27,7 +27,7 @@ Error stepError(const Step& step, std::string_view problem) {
 /// Fewer launches are not worth a recording: a replay is a launch, too.
 constexpr std::size_t kFewestRecorded = 3;
 
-/// What is launched in its lifetime belongs to a step.
+/// Launches in its lifetime belong to a step.
 class StepScope {
  public:
   StepScope(DeviceTrace* trace, std::size_t step) : m_trace(trace) {

@@ -38,7 +38,7 @@ class Launcher {
 
   /// Compiles every step. Errors: a step without a kernel, with its name.
   Result<void> compile();
-  /// What the kernels need beside the memory of the plan.
+  /// Memory that the kernels need in addition to that of the plan.
   std::size_t workspaceBytes() const { return m_workspaceBytes; }
   Result<void> allocateWorkspace();
   /// Resolves operands and makes transfers. Errors: what a device says.
@@ -64,7 +64,7 @@ class Launcher {
   Result<RunOutcome> launchAll(const std::stop_token& cancel);
   /// The same, and waits for the device.
   Result<RunOutcome> launchAndWait(const std::stop_token& cancel);
-  /// What was launched may still be writing to memory of the caller: waits.
+  /// Waits, because launched kernels may still write to memory of the caller.
   Result<RunOutcome> cancelled();
   Result<void> wait();
   /// From here on a fault of the device is not looked for after each step.

@@ -85,7 +85,7 @@ Result<void> PlanMemory::place(std::span<const ResultBuffer> buffers) {
   return {};
 }
 
-/// Of both together, which an allocation of one would not tell.
+/// The bytes of both together, which an allocation of one would not tell.
 Result<void> PlanMemory::checkFree(std::size_t workspaceBytes) const {
   const auto kernelBytes = static_cast<std::int64_t>(workspaceBytes);
   const std::optional<std::int64_t> free = m_backend.freeBytes();

@@ -10,7 +10,7 @@ namespace fuseline {
 
 /// "fc1.linear (BasicLinear, forward)": how messages name a step.
 std::string describe(const Step& step);
-/// What the step writes first: "[4096, 4096] bf16". Empty: nothing.
+/// The first tensor that the step writes: "[4096, 4096] bf16". Empty: none.
 std::string firstWritten(const Plan& plan, const Step& step);
 /// The name of a step in profilers: describe() with what it writes first.
 std::string rangeName(const Plan& plan, const Step& step);

@@ -118,7 +118,7 @@ class NormRotaryKernel : public Kernel {
     headRowFunctions(tensor.spec.dtype)
         .write(row, rowFloats(), 1, width(), nullptr, 1.0F, rowAt(tensor, index, pointers));
   }
-  /// Of the heads of a token; null: not kept.
+  /// 1 / RMS of the heads of a token; null: not kept.
   float* rstdAt(std::int64_t index, Pointers pointers) const {
     auto* const all = reinterpret_cast<float*>(m.rstd.at(pointers));
     return all ? all + firstElement(index) / m.layout.channels : nullptr;

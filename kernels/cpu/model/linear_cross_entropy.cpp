@@ -3,9 +3,11 @@
 // Forward keeps the log-sum-exp of each row. Backward computes the logits of the same rows again, turns them into their
 // gradient in place, and adds to the gradient of the weight in float32.
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/loss_head_step.h"
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/gemm/linear_parts.h"
 #include "kernels/cpu/model/loss_rows.h"
+#include "kernels/cpu/workspace.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,28 +23,19 @@ KernelDef linear_cross_entropy();
 
 namespace {
 
-constexpr int kLinear = 0;
-constexpr int kLoss = 1;
 /// The logits that are in memory at a time.
 constexpr std::int64_t kLogitBytes = std::int64_t{4} << 20U;
 constexpr std::int64_t kFewestRows = 16;
 
-std::size_t roundUp64(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-struct HeadParts {
-  CrossEntropyForm form;
-  LinearSize size;
+struct HeadParts : LossHeadStep {
   LogitRows logits;
   std::int64_t chunk = 1;  // rows at a time
-  Binding x, weight, target, y, lse;
-  Binding dy, dx, dWeight;  // of backward
   int threads = 1;
 
   std::span<const std::int64_t> targets(Pointers pointers) const {
     return {reinterpret_cast<const std::int64_t*>(target.at(pointers)), static_cast<std::size_t>(size.m)};
   }
-  std::size_t logitBytes() const { return roundUp64(static_cast<std::size_t>(chunk * logits.bytes())); }
-  bool isByRow() const { return form.reduction == LossReduction::None; }
+  std::size_t logitBytes() const { return workspacePart(static_cast<std::size_t>(chunk * logits.bytes())); }
   /// f(first row, number of rows) for all rows.
   template <class Function>
   void forChunks(const Function& f) const {
@@ -54,7 +47,7 @@ struct HeadParts {
 class LogitGemm {
  public:
   LogitGemm(const CompileRequest& request, const HeadParts& parts) : m_gemm(problemFor(request, parts)) {}
-  std::size_t workspaceBytes() const { return roundUp64(m_gemm.workspaceBytes()); }
+  std::size_t workspaceBytes() const { return workspacePart(m_gemm.workspaceBytes()); }
   void prepare(const std::byte* weight, std::byte* workspace) { m_gemm.prepareB(weight, workspace); }
   void run(const HeadParts& parts, const std::byte* x, std::int64_t first, std::int64_t rows, std::byte* logits,
            std::byte* workspace) {
@@ -99,7 +92,7 @@ class HeadForward final : public Kernel {
   }
 
  private:
-  std::size_t lossBytes() const { return roundUp64(static_cast<std::size_t>(m.size.m) * sizeof(float)); }
+  std::size_t lossBytes() const { return workspacePart(static_cast<std::size_t>(m.size.m) * sizeof(float)); }
 
   void writeLoss(std::span<const float> losses, std::int64_t counted, float* y) const {
     if (m.isByRow())
@@ -125,7 +118,7 @@ class WeightSum {
 
   std::size_t workspaceBytes(const HeadParts& parts) const {
     const std::size_t gemm = std::max(m_whole->workspaceBytes(), m_rest ? m_rest->workspaceBytes() : 0);
-    return sumBytes(parts) + roundUp64(gemm);
+    return sumBytes(parts) + workspacePart(gemm);
   }
 
   void begin(const HeadParts& parts, Pointers pointers, std::byte* workspace) {
@@ -164,7 +157,7 @@ class WeightSum {
   }
   /// Rows are written in whole vectors.
   std::size_t sumBytes(const HeadParts& parts) const {
-    return m_isInPlace ? 0 : roundUp64((numElements(parts) + static_cast<std::size_t>(kLanePad)) * sizeof(float));
+    return m_isInPlace ? 0 : workspacePart((numElements(parts) + static_cast<std::size_t>(kLanePad)) * sizeof(float));
   }
 
   bool m_isInPlace;
@@ -211,7 +204,7 @@ class HeadBackward final : public Kernel {
   }
 
  private:
-  std::size_t inputGradBytes() const { return m_inputGrad ? roundUp64(m_inputGrad->workspaceBytes()) : 0; }
+  std::size_t inputGradBytes() const { return m_inputGrad ? workspacePart(m_inputGrad->workspaceBytes()) : 0; }
 
   void prepare(const std::byte* weight, std::byte* logitWorkspace, std::byte* inputWorkspace) {
     m_logits.prepare(weight, logitWorkspace);
@@ -237,45 +230,17 @@ class HeadBackward final : public Kernel {
   std::optional<WeightSum> m_weightSum;
 };
 
-std::optional<Error> require(const CompileRequest& request, const OperandKey& key, Binding& binding) {
-  const Result<Binding> found = requireOperand(request, key);
-  if (!found) return found.error();
-  binding = *found;
-  return std::nullopt;
-}
-
-bool isTied(const CompileRequest& request) { return request.member(kLinear).operation->name == "TiedLinear"; }
-
-Result<HeadParts> partsOf(const CompileRequest& request) {
-  HeadParts parts{.form = crossEntropyForm(request.member(kLoss).attributes), .threads = request.settings.threads};
-  const OperandKey weight =
-      isTied(request) ? OperandKey{kLinear, OperandKind::Input, 1} : OperandKey{kLinear, OperandKind::Parameter, 0};
-  if (auto error = require(request, {kLinear, OperandKind::Input, 0}, parts.x)) return *error;
-  if (auto error = require(request, weight, parts.weight)) return *error;
-  if (auto error = require(request, {kLoss, OperandKind::Input, CrossEntropyForm::kTarget}, parts.target))
-    return *error;
-  parts.size = {.m = parts.x.spec.rows(), .n = parts.weight.spec.shape[0], .k = parts.weight.spec.shape[1]};
+Result<std::unique_ptr<Kernel>> compileHead(const CompileRequest& request) {
+  Result<LossHeadStep> step = readLossHead(request);
+  if (!step) return step.error();
+  HeadParts parts{std::move(*step)};
+  parts.threads = request.settings.threads;
   parts.logits = {parts.weight.spec.dtype, parts.size.n};
   const std::int64_t rows = std::max(kFewestRows, kLogitBytes / std::max<std::int64_t>(1, parts.logits.bytes()));
   parts.chunk = std::clamp<std::int64_t>(parts.size.m, 1, rows);
-  return parts;
-}
-
-Result<std::unique_ptr<Kernel>> compileHead(const CompileRequest& request) {
-  Result<HeadParts> parts = partsOf(request);
-  if (!parts) return parts.error();
-  const OperandKey lse{kLoss, OperandKind::Residual, CrossEntropyForm::kLse};
-  if (request.step.phase == Phase::Forward) {
-    parts->y = findOperand(request, {kLoss, OperandKind::Output, 0});
-    parts->lse = findOperand(request, lse);
-    return std::unique_ptr<Kernel>(std::make_unique<HeadForward>(request, std::move(*parts)));
-  }
-  if (auto error = require(request, lse, parts->lse)) return *error;
-  if (auto error = require(request, {kLoss, OperandKind::GradOutput, 0}, parts->dy)) return *error;
-  parts->dx = findOperand(request, {kLinear, OperandKind::GradInput, 0});
-  parts->dWeight = findOperand(request, isTied(request) ? OperandKey{kLinear, OperandKind::GradInput, 1}
-                                                        : OperandKey{kLinear, OperandKind::GradParameter, 0});
-  return std::unique_ptr<Kernel>(std::make_unique<HeadBackward>(request, std::move(*parts)));
+  if (request.step.phase == Phase::Forward)
+    return std::unique_ptr<Kernel>(std::make_unique<HeadForward>(request, std::move(parts)));
+  return std::unique_ptr<Kernel>(std::make_unique<HeadBackward>(request, std::move(parts)));
 }
 
 }  // namespace
@@ -284,7 +249,6 @@ KernelDef linear_cross_entropy() {
   return {
       .name = "linear_cross_entropy",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compileHead,
   };
 }

@@ -1,5 +1,6 @@
 // Kernel "TiedLinear": the GEMMs of BasicLinear with a weight that is an input.
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/tied_linear_step.h"
 #include "kernels/cpu/gemm/linear_parts.h"
 
 #include <algorithm>
@@ -42,40 +43,28 @@ class Products final : public Kernel {
   std::vector<BoundProduct> m_products;
 };
 
-LinearSize sizeOf(const CompileRequest& request) {
-  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes.front());
-  return {.m = inputs[0].rows(), .n = inputs[1].shape[0], .k = inputs[1].shape[1]};
-}
-
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
-  const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
-  if (!x) return x.error();
-  const Result<Binding> weight = requireOperand(request, {0, OperandKind::Input, 1});
-  if (!weight) return weight.error();
-  const Result<Binding> y = requireOperand(request, {0, OperandKind::Output, 0});
-  if (!y) return y.error();
-  GemmProblem problem = forwardProblem(request, sizeOf(request), *x, *weight, y->spec.dtype);
+  const Result<LinearForwardStep> step = readTiedForward(request);
+  if (!step) return step.error();
+  GemmProblem problem = forwardProblem(request, step->size, step->x, step->weight, step->y.spec.dtype);
   problem.packing = Packing::EveryRun;
   std::vector<BoundProduct> products;
-  products.emplace_back(problem, *x, *weight, *y);
+  products.emplace_back(problem, step->x, step->weight, step->y);
   return std::unique_ptr<Kernel>(std::make_unique<Products>(std::move(products)));
 }
 
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
-  const Result<Binding> dy = requireOperand(request, {0, OperandKind::GradOutput, 0});
-  if (!dy) return dy.error();
-  const LinearSize size = sizeOf(request);
+  const Result<LinearGradStep> x = readTiedInputGrad(request);
+  if (!x) return x.error();
+  const Result<LinearGradStep> weight = readTiedWeightGrad(request);
+  if (!weight) return weight.error();
   std::vector<BoundProduct> products;
-  if (const Binding dx = findOperand(request, {0, OperandKind::GradInput, 0})) {
-    const Result<Binding> weight = requireOperand(request, {0, OperandKind::Input, 1});
-    if (!weight) return weight.error();
-    products.emplace_back(inputGradProblem(request, size, *dy, *weight, dx.spec.dtype), *dy, *weight, dx);
-  }
-  if (const Binding dw = findOperand(request, {0, OperandKind::GradInput, 1})) {
-    const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
-    if (!x) return x.error();
-    products.emplace_back(weightGradProblem(request, size, *dy, *x, dw), *dy, *x, dw);
-  }
+  if (x->result)
+    products.emplace_back(inputGradProblem(request, x->size, x->gradOutput, x->factor, x->result.spec.dtype),
+                          x->gradOutput, x->factor, x->result);
+  if (weight->result)
+    products.emplace_back(weightGradProblem(request, weight->size, weight->gradOutput, weight->factor, weight->result),
+                          weight->gradOutput, weight->factor, weight->result);
   return std::unique_ptr<Kernel>(std::make_unique<Products>(std::move(products)));
 }
 

@@ -3,7 +3,7 @@
 // Forward keeps the log-sum-exp of each row. Backward computes the logits of the same rows again, turns them into their
 // gradient in place, and adds to the gradient of the weight in float32.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/cross_entropy_form.h"
+#include "kernels/common/loss_head_step.h"
 #include "kernels/cuda/attention/run_counts.h"
 #include "kernels/cuda/elementwise/elementwise_launch.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
@@ -22,8 +22,6 @@ KernelDef linear_cross_entropy();
 
 namespace {
 
-constexpr int kLinear = 0;
-constexpr int kLoss = 1;
 /// The logits that are in memory at a time.
 constexpr std::int64_t kLogitBytes = std::int64_t{64} << 20U;
 /// Rows of any width then begin at multiples of the alignment that GEMMs count on.
@@ -31,15 +29,10 @@ constexpr std::int64_t kRowStep = 64;
 
 std::size_t aligned(std::int64_t bytes) { return static_cast<std::size_t>((bytes + 255) / 256 * 256); }
 
-struct HeadParts {
-  CrossEntropyForm form;
-  LinearSize size;
+struct HeadParts : LossHeadStep {
   DType dtype = DType::F32;  // of the logits
   std::int64_t chunk = kRowStep;
-  Binding x, weight, target, y, lse;
-  Binding dy, dx, dWeight;  // of backward
 
-  bool isByRow() const { return form.reduction == LossReduction::None; }
   std::size_t logitBytes() const { return aligned(std::min(chunk, size.m) * size.n * sizeBytes(dtype)); }
   LinearSize sizeOf(std::int64_t rows) const { return {.m = rows, .n = size.n, .k = size.k}; }
 };
@@ -189,24 +182,11 @@ class HeadKernel final : public Kernel {
   bool m_isChecked = false;
 };
 
-std::optional<Error> require(const CompileRequest& request, const OperandKey& key, Binding& binding) {
-  const Result<Binding> found = requireOperand(request, key);
-  if (!found) return found.error();
-  binding = *found;
-  return std::nullopt;
-}
-
-bool isTied(const CompileRequest& request) { return request.member(kLinear).operation->name == "TiedLinear"; }
-
 Result<HeadParts> partsOf(const CompileRequest& request) {
-  HeadParts parts{.form = crossEntropyForm(request.member(kLoss).attributes)};
-  const OperandKey weight =
-      isTied(request) ? OperandKey{kLinear, OperandKind::Input, 1} : OperandKey{kLinear, OperandKind::Parameter, 0};
-  if (auto error = require(request, {kLinear, OperandKind::Input, 0}, parts.x)) return *error;
-  if (auto error = require(request, weight, parts.weight)) return *error;
-  if (auto error = require(request, {kLoss, OperandKind::Input, CrossEntropyForm::kTarget}, parts.target))
-    return *error;
-  parts.size = {.m = parts.x.spec.rows(), .n = parts.weight.spec.shape[0], .k = parts.weight.spec.shape[1]};
+  Result<LossHeadStep> step = readLossHead(request);
+  if (!step) return step.error();
+  if (request.step.phase == Phase::Forward && !step->y) return missingOperand(request, {1, OperandKind::Output, 0});
+  HeadParts parts{std::move(*step)};
   parts.dtype = parts.weight.spec.dtype;
   const std::int64_t rowBytes = std::max<std::int64_t>(1, parts.size.n * sizeBytes(parts.dtype));
   parts.chunk = std::max<std::int64_t>(1, kLogitBytes / rowBytes / kRowStep) * kRowStep;
@@ -239,17 +219,6 @@ Result<std::optional<ChunkGemms>> weightGradOf(const CompileRequest& request, co
 Result<std::unique_ptr<Kernel>> compileHead(const CompileRequest& request) {
   Result<HeadParts> parts = partsOf(request);
   if (!parts) return parts.error();
-  const OperandKey lse{kLoss, OperandKind::Residual, CrossEntropyForm::kLse};
-  if (request.step.phase == Phase::Forward) {
-    if (auto error = require(request, {kLoss, OperandKind::Output, 0}, parts->y)) return *error;
-    parts->lse = findOperand(request, lse);
-  } else {
-    if (auto error = require(request, lse, parts->lse)) return *error;
-    if (auto error = require(request, {kLoss, OperandKind::GradOutput, 0}, parts->dy)) return *error;
-    parts->dx = findOperand(request, {kLinear, OperandKind::GradInput, 0});
-    parts->dWeight = findOperand(request, isTied(request) ? OperandKey{kLinear, OperandKind::GradInput, 1}
-                                                          : OperandKey{kLinear, OperandKind::GradParameter, 0});
-  }
   const TensorSpec logits{.dtype = parts->dtype, .shape = {}};
   Result<ChunkGemms> product = ChunkGemms::make(request, *parts, [&](std::int64_t rows) {
     return forwardProblem(parts->sizeOf(rows), parts->x, parts->weight, logits);
@@ -269,7 +238,6 @@ KernelDef linear_cross_entropy() {
   return {
       .name = "linear_cross_entropy",
       .phases = {Phase::Forward, Phase::Backward},
-      .supports = [](const KernelQuery&) { return Verdict::yes(); },
       .compile = compileHead,
   };
 }

@@ -1,5 +1,6 @@
 // Kernel "TiedLinear": the GEMMs of BasicLinear with a weight that is an input.
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/tied_linear_step.h"
 #include "kernels/cuda/gemm/linear_parts.h"
 
 namespace fuseline::cuda::kernels {
@@ -8,37 +9,29 @@ KernelDef tied_linear();
 
 namespace {
 
-LinearSize sizeOf(const CompileRequest& request) {
-  const std::vector<TensorSpec> inputs = request.graph.inputSpecs(request.step.nodes.front());
-  return {.m = inputs[0].rows(), .n = inputs[1].shape[0], .k = inputs[1].shape[1]};
-}
-
 Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
-  const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
-  if (!x) return x.error();
-  const Result<Binding> weight = requireOperand(request, {0, OperandKind::Input, 1});
-  if (!weight) return weight.error();
-  const Result<Binding> y = requireOperand(request, {0, OperandKind::Output, 0});
-  if (!y) return y.error();
-  const GemmProblem problem = forwardProblem(sizeOf(request), *x, *weight, y->spec);
-  return makeProducts(request, {{.problem = problem, .a = *x, .b = *weight, .c = *y}});
+  const Result<LinearForwardStep> step = readTiedForward(request);
+  if (!step) return step.error();
+  const GemmProblem problem = forwardProblem(step->size, step->x, step->weight, step->y.spec);
+  return makeProducts(request, {{.problem = problem, .a = step->x, .b = step->weight, .c = step->y}});
 }
 
 Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
-  const Result<Binding> dy = requireOperand(request, {0, OperandKind::GradOutput, 0});
-  if (!dy) return dy.error();
-  const LinearSize size = sizeOf(request);
+  const Result<LinearGradStep> x = readTiedInputGrad(request);
+  if (!x) return x.error();
+  const Result<LinearGradStep> weight = readTiedWeightGrad(request);
+  if (!weight) return weight.error();
   std::vector<Product> products;
-  if (const Binding dx = findOperand(request, {0, OperandKind::GradInput, 0})) {
-    const Result<Binding> weight = requireOperand(request, {0, OperandKind::Input, 1});
-    if (!weight) return weight.error();
-    products.push_back({.problem = inputGradProblem(size, *dy, *weight, dx.spec), .a = *dy, .b = *weight, .c = dx});
-  }
-  if (const Binding dw = findOperand(request, {0, OperandKind::GradInput, 1})) {
-    const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
-    if (!x) return x.error();
-    products.push_back({.problem = weightGradProblem(size, *dy, *x, dw), .a = *dy, .b = *x, .c = dw});
-  }
+  if (x->result)
+    products.push_back({.problem = inputGradProblem(x->size, x->gradOutput, x->factor, x->result.spec),
+                        .a = x->gradOutput,
+                        .b = x->factor,
+                        .c = x->result});
+  if (weight->result)
+    products.push_back({.problem = weightGradProblem(weight->size, weight->gradOutput, weight->factor, weight->result),
+                        .a = weight->gradOutput,
+                        .b = weight->factor,
+                        .c = weight->result});
   return makeProducts(request, products);
 }
 

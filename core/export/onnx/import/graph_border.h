@@ -35,7 +35,7 @@ class GraphBorder {
 
   /// As in a pipeline file.
   const Json& inputs() const { return m_inputs; }
-  /// That of the first input, if there is one.
+  /// The dtype of the first input, if there is one.
   std::optional<DType> dtype() const { return m_dtype; }
   const std::vector<std::string>& outputs() const { return m_outputs; }  // tensors
   const std::vector<std::string>& drawnOutputs() const { return m_drawnOutputs; }

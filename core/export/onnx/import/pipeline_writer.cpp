@@ -132,7 +132,7 @@ std::map<std::string, std::string> PipelineWriter::tensorNames(const FoldedPlace
   return names;
 }
 
-/// That of the op which became the node.
+/// The weight of the op from which the node was made.
 std::optional<FoundWeight> PipelineWriter::weightOf(const Node& node, int slot) const {
   const std::string name = node.parameterName(slot);
   const auto operation = std::ranges::find(m.graph.operations, node.owner, &ImportedOperation::id);
