@@ -21,7 +21,8 @@
 namespace fuseline {
 
 struct ExecutorOptions {
-  /// The requested clock. A device that cannot trace falls back to events, one without a clock of its own to the host's.
+  /// The requested clock. A device that cannot trace falls back to events, one without a clock of its own to the
+  /// host's.
   StepClock clock = StepClock::Events;
   /// Whether the launches of a plan are recorded where the device can, and replayed.
   bool replaysLaunches = true;
