@@ -1,5 +1,6 @@
 // An exception in a slot is told, and the program goes on.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "ui/window/guarded_application.h"
 
 #include <QAbstractButton>
@@ -10,7 +11,7 @@
 
 #include <stdexcept>
 
-namespace fuseline::ui {
+namespace fuseline::ui::application_test {
 
 class ApplicationTest : public QObject {
   Q_OBJECT
@@ -81,12 +82,8 @@ void ApplicationTest::oneThatComesWhileAnotherIsToldIsDropped() {
   QCOMPARE(told, 1);
 }
 
-}  // namespace fuseline::ui
+[[maybe_unused]] const bool isRegistered = registerUiTest(__FILE__, runUiTest<ApplicationTest, GuardedApplication>);
 
-int main(int argc, char** argv) {
-  fuseline::ui::GuardedApplication app(argc, argv);
-  fuseline::ui::ApplicationTest test;
-  return QTest::qExec(&test, argc, argv);
-}
+}  // namespace fuseline::ui::application_test
 
 #include "test_ui_application.moc"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/read_file.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/session/autosave.h"
 #include "ui/theme/format.h"
@@ -18,7 +19,7 @@
 #include <fstream>
 #include <string_view>
 
-namespace fuseline::ui {
+namespace fuseline::ui::autosave_test {
 
 class AutosaveTest : public QObject {
   Q_OBJECT
@@ -58,7 +59,8 @@ bool killAfterAnEdit(const testing::TemporaryFolder& folder) {
   session.openText(smallPipeline(), {});
   if (!session.save(toQt(pipelineIn(folder).string()))) return false;
   QProcess victim;
-  victim.start(QCoreApplication::applicationFilePath(), {QStringLiteral("--victim"), folderOf(folder)});
+  victim.start(QCoreApplication::applicationFilePath(),
+               {QStringLiteral("test_ui_autosave"), QStringLiteral("--victim"), folderOf(folder)});
   const bool isJournalled = QTest::qWaitFor([&] { return !journalsIn(folder).isEmpty(); }, 30'000);
   victim.kill();  // SIGKILL
   return victim.waitForFinished() && victim.exitStatus() == QProcess::CrashExit && isJournalled;
@@ -259,15 +261,16 @@ int beKilled(QApplication& app, const QString& folder) {
   return app.exec();
 }
 
+int runAutosaveTest(int argc, char** argv) {
+  if (argc != 3 || std::string_view(argv[1]) != "--victim") return runUiTest<AutosaveTest>(argc, argv);
+  QApplication app(argc, argv);
+  return beKilled(app, QString::fromLocal8Bit(argv[2]));
+}
+
+[[maybe_unused]] const bool isRegistered = registerUiTest(__FILE__, runAutosaveTest);
+
 }  // namespace
 
-}  // namespace fuseline::ui
+}  // namespace fuseline::ui::autosave_test
 
-int main(int argc, char** argv) {
-  QApplication app(argc, argv);
-  if (argc == 3 && std::string_view(argv[1]) == "--victim")
-    return fuseline::ui::beKilled(app, QString::fromLocal8Bit(argv[2]));
-  fuseline::ui::AutosaveTest test;
-  return QTest::qExec(&test, argc, argv);
-}
 #include "test_ui_autosave.moc"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/document_operation.h"
 #include "tests/ui/block_examples.h"
+#include "tests/ui/ui_test_main.h"
 #include "ui/inspector/attribute_field.h"
 #include "ui/inspector/block_section.h"
 #include "ui/session/edits.h"
@@ -13,7 +14,7 @@
 #include <algorithm>
 #include <random>
 
-namespace fuseline::ui {
+namespace fuseline::ui::blocks_test {
 
 namespace {
 
@@ -353,7 +354,8 @@ void BlocksTest::randomEditsAreUndone() {
   }
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(BlocksTest)
 
-QTEST_MAIN(fuseline::ui::BlocksTest)
+}  // namespace fuseline::ui::blocks_test
+
 #include "test_ui_blocks.moc"

@@ -1,5 +1,6 @@
 // Numbered places on the canvas: set and found by keys, kept for each document.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/session/view_bookmarks.h"
 #include "ui/theme/format.h"
@@ -7,7 +8,7 @@
 #include <QSettings>
 #include <QStatusBar>
 
-namespace fuseline::ui {
+namespace fuseline::ui::bookmarks_test {
 
 class BookmarksTest : public QObject {
   Q_OBJECT
@@ -117,7 +118,8 @@ void BookmarksTest::settingsThatMakeNoSenseAreLeftOut() {
   QVERIFY(bookmarks.at(4));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(BookmarksTest)
 
-QTEST_MAIN(fuseline::ui::BookmarksTest)
+}  // namespace fuseline::ui::bookmarks_test
+
 #include "test_ui_bookmarks.moc"

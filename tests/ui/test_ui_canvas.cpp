@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
 #include "core/edit/block_edits.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/port_shape.h"
@@ -26,7 +27,7 @@
 #include <random>
 #include <string>
 
-namespace fuseline::ui {
+namespace fuseline::ui::canvas_test {
 
 class CanvasTest : public QObject {
   Q_OBJECT
@@ -1380,7 +1381,8 @@ void CanvasTest::aCutThatIsGivenUpLeavesNoTrace() {
   QVERIFY(!f.window.canvas().hand().cancelCut());
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(CanvasTest)
 
-QTEST_MAIN(fuseline::ui::CanvasTest)
+}  // namespace fuseline::ui::canvas_test
+
 #include "test_ui_canvas.moc"

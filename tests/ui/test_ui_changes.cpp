@@ -4,11 +4,12 @@
 #include "core/edit/apply_edit.h"
 #include "core/lowering/connections.h"
 #include "core/profile/run_file.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 
 #include <QTest>
 
-namespace fuseline::ui {
+namespace fuseline::ui::changes_test {
 
 class ChangesTest : public QObject {
   Q_OBJECT
@@ -462,7 +463,8 @@ void ChangesTest::aLargePipelineIsComparedBesideTheWindow() {
   QCOMPARE(f.window.comparison().changes().front().fields.front().next, std::string("36"));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(ChangesTest)
 
-QTEST_MAIN(fuseline::ui::ChangesTest)
+}  // namespace fuseline::ui::changes_test
+
 #include "test_ui_changes.moc"

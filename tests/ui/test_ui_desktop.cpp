@@ -1,5 +1,6 @@
 // Tests desktop notifications about runs, and the calls of the desktop's services.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 #include "ui/window/desktop.h"
@@ -14,7 +15,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace fuseline::ui {
+namespace fuseline::ui::desktop_test {
 
 class DesktopTest : public QObject {
   Q_OBJECT
@@ -282,7 +283,8 @@ void DesktopTest::withoutServicesNothingHappens() {
   QCOMPARE(activated.count(), 0);
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(DesktopTest)
 
-QTEST_MAIN(fuseline::ui::DesktopTest)
+}  // namespace fuseline::ui::desktop_test
+
 #include "test_ui_desktop.moc"

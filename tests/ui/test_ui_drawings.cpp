@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/atomic_file.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 #include "ui/window/drawing_dialog.h"
@@ -16,7 +17,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace fuseline::ui {
+namespace fuseline::ui::drawings_test {
 
 class DrawingsTest : public QObject {
   Q_OBJECT
@@ -262,7 +263,8 @@ void DrawingsTest::isDraggedOutAsAFileThatOpens() {
   QVERIFY(other.session.document() == f.session.document());
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(DrawingsTest)
 
-QTEST_MAIN(fuseline::ui::DrawingsTest)
+}  // namespace fuseline::ui::drawings_test
+
 #include "test_ui_drawings.moc"

@@ -3,6 +3,7 @@
 #include "app/drawing/layouts.h"
 #include "core/export/html_comparison.h"
 #include "core/export/onnx/onnx_proto.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/window/export_dialog.h"
 
@@ -20,7 +21,7 @@
 #include <QTest>
 #include <QTimer>
 
-namespace fuseline::ui {
+namespace fuseline::ui::export_test {
 
 class ExportTest : public QObject {
   Q_OBJECT
@@ -211,7 +212,8 @@ void ExportTest::aPageOfARunIsThatOfTheCommandLine() {
   QCOMPARE(page.readAll().toStdString(), *expected);
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(ExportTest)
 
-QTEST_MAIN(fuseline::ui::ExportTest)
+}  // namespace fuseline::ui::export_test
+
 #include "test_ui_export.moc"

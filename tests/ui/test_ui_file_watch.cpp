@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/atomic_file.h"
 #include "core/support/read_file.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/session/autosave.h"
 #include "ui/theme/format.h"
@@ -18,7 +19,7 @@
 #include <algorithm>
 #include <ostream>
 
-namespace fuseline::ui {
+namespace fuseline::ui::file_watch_test {
 
 class FileWatchTest : public QObject {
   Q_OBJECT
@@ -325,7 +326,8 @@ void FileWatchTest::comparesWithTheFile() {
   QVERIFY(QTest::qWaitFor([&] { return f.window.changes().view()->model()->rowCount() > 0; }, 10'000));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(FileWatchTest)
 
-QTEST_MAIN(fuseline::ui::FileWatchTest)
+}  // namespace fuseline::ui::file_watch_test
+
 #include "test_ui_file_watch.moc"

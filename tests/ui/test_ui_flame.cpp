@@ -1,5 +1,6 @@
 // The flame graph: where its boxes are, zooming, searching, and the selection it shares with the other views.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/flame/flame_panel.h"
 
@@ -12,7 +13,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace fuseline::ui {
+namespace fuseline::ui::flame_test {
 
 class FlameTest : public QObject {
   Q_OBJECT
@@ -223,7 +224,8 @@ void FlameTest::savesAPicture() {
   QVERIFY(!f.panel().saveSvg(path + "/nowhere/flame.svg"));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(FlameTest)
 
-QTEST_MAIN(fuseline::ui::FlameTest)
+}  // namespace fuseline::ui::flame_test
+
 #include "test_ui_flame.moc"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
 #include "core/document/format_version.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/drawing.h"
 #include "ui/canvas/frame_editor.h"
@@ -24,7 +25,7 @@
 #include <map>
 #include <random>
 
-namespace fuseline::ui {
+namespace fuseline::ui::frames_test {
 
 class FramesTest : public QObject {
   Q_OBJECT
@@ -563,7 +564,8 @@ void FramesTest::colorsCanBeRead() {
   }
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(FramesTest)
 
-QTEST_MAIN(fuseline::ui::FramesTest)
+}  // namespace fuseline::ui::frames_test
+
 #include "test_ui_frames.moc"

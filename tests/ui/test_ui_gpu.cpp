@@ -1,5 +1,6 @@
 // The designer with a GPU: a worker on one of host memory, its runs, and its faults.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
@@ -8,7 +9,7 @@
 
 #include <cmath>
 
-namespace fuseline::ui {
+namespace fuseline::ui::gpu_test {
 
 class GpuTest : public QObject {
   Q_OBJECT
@@ -117,7 +118,8 @@ void GpuTest::stoppedRunLeavesTheWorkerUsable() {
   QCOMPARE(outcomeOf(f.session), QString());
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(GpuTest)
 
-QTEST_MAIN(fuseline::ui::GpuTest)
+}  // namespace fuseline::ui::gpu_test
+
 #include "test_ui_gpu.moc"

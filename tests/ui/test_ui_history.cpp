@@ -1,5 +1,6 @@
 // The list of what can be undone: its rows, and going to any of them.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
@@ -7,7 +8,7 @@
 #include <QSignalSpy>
 #include <QTest>
 
-namespace fuseline::ui {
+namespace fuseline::ui::history_test {
 
 class HistoryTest : public QObject {
   Q_OBJECT
@@ -130,7 +131,8 @@ void HistoryTest::rowsSayAllToScreenReadersAndTips() {
   QCOMPARE(row.data(Qt::ToolTipRole).toString(), QStringLiteral("Set symbol H · now"));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(HistoryTest)
 
-QTEST_MAIN(fuseline::ui::HistoryTest)
+}  // namespace fuseline::ui::history_test
+
 #include "test_ui_history.moc"

@@ -1,6 +1,7 @@
 // Inside blocks: what keys, other panes and the rest of the window are about while one is in there.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/block_examples.h"
+#include "tests/ui/ui_test_main.h"
 #include "ui/canvas/drawing.h"
 #include "ui/canvas/frame_editor.h"
 #include "ui/inspector/attribute_field.h"
@@ -17,7 +18,7 @@
 
 #include <algorithm>
 
-namespace fuseline::ui {
+namespace fuseline::ui::inside_blocks_test {
 
 class InsideBlocksTest : public QObject {
   Q_OBJECT
@@ -393,7 +394,8 @@ void InsideBlocksTest::drawingsAreOfThePipeline() {
   QCOMPARE(drawingSize(f.session, f.scene(), options), size);
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(InsideBlocksTest)
 
-QTEST_MAIN(fuseline::ui::InsideBlocksTest)
+}  // namespace fuseline::ui::inside_blocks_test
+
 #include "test_ui_inside_blocks.moc"

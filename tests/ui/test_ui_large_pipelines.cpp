@@ -1,5 +1,6 @@
 // Large pipelines: they are laid out in rows, and have an overview.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/frame_palette.h"
 #include "ui/canvas/metrics.h"
@@ -11,7 +12,7 @@
 
 #include <cmath>
 
-namespace fuseline::ui {
+namespace fuseline::ui::large_pipelines_test {
 
 class LargePipelinesTest : public QObject {
   Q_OBJECT
@@ -229,7 +230,8 @@ void LargePipelinesTest::nodesThatMoveTogetherAreFollowedOnce() {
   QCOMPARE(f.session.document().positions().size(), std::size_t{3});
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(LargePipelinesTest)
 
-QTEST_MAIN(fuseline::ui::LargePipelinesTest)
+}  // namespace fuseline::ui::large_pipelines_test
+
 #include "test_ui_large_pipelines.moc"

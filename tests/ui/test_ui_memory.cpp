@@ -1,5 +1,6 @@
 // The memory panel: what its columns and its table say, and that they follow the selection and the plan.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/memory/memory_panel.h"
 #include "ui/session/edits.h"
@@ -12,7 +13,7 @@
 
 #include <algorithm>
 
-namespace fuseline::ui {
+namespace fuseline::ui::memory_test {
 
 class MemoryTest : public QObject {
   Q_OBJECT
@@ -197,7 +198,8 @@ void MemoryTest::manyStepsAreDrawn() {
   QVERIFY(image.pixelColor(QPointF(low.left() + 200, low.top() + 10).toPoint()) != ground);
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(MemoryTest)
 
-QTEST_MAIN(fuseline::ui::MemoryTest)
+}  // namespace fuseline::ui::memory_test
+
 #include "test_ui_memory.moc"

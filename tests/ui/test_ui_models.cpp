@@ -3,6 +3,7 @@
 #include "core/edit/apply_edit.h"
 #include "core/fusion/rule_text.h"
 #include "core/ops/catalog.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/fusions/attempt_list.h"
 #include "ui/fusions/gain_text.h"
@@ -20,7 +21,7 @@
 #include <QMimeData>
 #include <QTest>
 
-namespace fuseline::ui {
+namespace fuseline::ui::models_test {
 
 class ModelsTest : public QObject {
   Q_OBJECT
@@ -529,7 +530,8 @@ void ModelsTest::textColoursReachTheirContrast() {
   }
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(ModelsTest)
 
-QTEST_MAIN(fuseline::ui::ModelsTest)
+}  // namespace fuseline::ui::models_test
+
 #include "test_ui_models.moc"

@@ -1,6 +1,7 @@
 // The outline: it lists the pipeline, does what the canvas does, and with the keyboard alone a pipeline is built.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/apply_edit.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/outline/node_search.h"
 #include "ui/theme/format.h"
@@ -15,7 +16,7 @@
 
 #include <algorithm>
 
-namespace fuseline::ui {
+namespace fuseline::ui::outline_test {
 
 class OutlineTest : public QObject {
   Q_OBJECT
@@ -698,7 +699,8 @@ void OutlineTest::searchComparesValues() {
   QCOMPARE(found("time<1000s op:Lin"), QStringLiteral("fc"));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(OutlineTest)
 
-QTEST_MAIN(fuseline::ui::OutlineTest)
+}  // namespace fuseline::ui::outline_test
+
 #include "test_ui_outline.moc"

@@ -1,5 +1,6 @@
 // Panels: the inspector edits, the selection is one, files round-trip, problems are repaired.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/inspector/block_section.h"
 #include "ui/theme/format.h"
@@ -31,7 +32,7 @@
 #include <algorithm>
 #include <map>
 
-namespace fuseline::ui {
+namespace fuseline::ui::panels_test {
 
 class PanelsTest : public QObject {
   Q_OBJECT
@@ -1080,7 +1081,8 @@ void PanelsTest::singleGemmsStayInHighPrecision() {
   QVERIFY(!f.session.document().recipe().contains("overrides"));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(PanelsTest)
 
-QTEST_MAIN(fuseline::ui::PanelsTest)
+}  // namespace fuseline::ui::panels_test
+
 #include "test_ui_panels.moc"

@@ -1,5 +1,6 @@
 // The roofline: where its dots are, what fusions moved, and what keys and the mouse do with them.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 
 #include <QHeaderView>
@@ -7,7 +8,7 @@
 
 #include <algorithm>
 
-namespace fuseline::ui {
+namespace fuseline::ui::roofline_test {
 
 class RooflineTest : public QObject {
   Q_OBJECT
@@ -211,7 +212,8 @@ void RooflineTest::timingsHaveColumnsForKnownFigures() {
   QVERIFY(!without.window.timings().view()->isColumnHidden(TimingsModel::BandwidthColumn));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(RooflineTest)
 
-QTEST_MAIN(fuseline::ui::RooflineTest)
+}  // namespace fuseline::ui::roofline_test
+
 #include "test_ui_roofline.moc"

@@ -1,12 +1,13 @@
 // The rules panel: what each rule did in this pipeline, its links, and its switch.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/read_file.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
 #include <QTest>
 
-namespace fuseline::ui {
+namespace fuseline::ui::rules_test {
 
 class RulesTest : public QObject {
   Q_OBJECT
@@ -236,7 +237,8 @@ void RulesTest::catchesUpWhenItIsShown() {
   QCOMPARE(f.text(kLinearAdd, RulesModel::HitsColumn), QStringLiteral("–"));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(RulesTest)
 
-QTEST_MAIN(fuseline::ui::RulesTest)
+}  // namespace fuseline::ui::rules_test
+
 #include "test_ui_rules.moc"

@@ -4,6 +4,7 @@
 #include "core/tensor/safetensors.h"
 #include "core/worker/protocol.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/runs/run_bar.h"
 #include "ui/runs/run_options_dialog.h"
@@ -21,7 +22,7 @@
 #include <algorithm>
 #include <csignal>
 
-namespace fuseline::ui {
+namespace fuseline::ui::run_test {
 
 class RunTest : public QObject {
   Q_OBJECT
@@ -558,7 +559,8 @@ void RunTest::refusedRunKeepsItsWorker() {
   QVERIFY(f.session.worker().processId() != 0);
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(RunTest)
 
-QTEST_MAIN(fuseline::ui::RunTest)
+}  // namespace fuseline::ui::run_test
+
 #include "test_ui_run.moc"

@@ -7,6 +7,7 @@
 #include "core/support/read_file.h"
 #include "tests/support/one_backend.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/session/baseline_memory.h"
 #include "ui/theme/format.h"
@@ -18,7 +19,7 @@
 #include <QTextDocument>
 #include <QTextDocumentFragment>
 
-namespace fuseline::ui {
+namespace fuseline::ui::run_files_test {
 
 class RunFilesTest : public QObject {
   Q_OBJECT
@@ -439,7 +440,8 @@ void RunFilesTest::stepsAreNotedAndFoundAgain() {
   QVERIFY(loadNotedRun(f.file.path().toStdString())->rowNotes.empty());
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(RunFilesTest)
 
-QTEST_MAIN(fuseline::ui::RunFilesTest)
+}  // namespace fuseline::ui::run_files_test
+
 #include "test_ui_run_files.moc"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_file.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
@@ -13,7 +14,7 @@
 
 #include <fstream>
 
-namespace fuseline::ui {
+namespace fuseline::ui::run_history_test {
 
 class RunHistoryTest : public QObject {
   Q_OBJECT
@@ -405,7 +406,8 @@ void RunHistoryTest::aCopyIsTheSameRun() {
   QVERIFY(toJson(*copy) == toJson(record));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(RunHistoryTest)
 
-QTEST_MAIN(fuseline::ui::RunHistoryTest)
+}  // namespace fuseline::ui::run_history_test
+
 #include "test_ui_run_history.moc"

@@ -1,5 +1,6 @@
 // How the rounds of a row of the table of timings are spread: which ones they are, their axis, keys and pointer.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/timings/timings_panel.h"
 
@@ -9,7 +10,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace fuseline::ui {
+namespace fuseline::ui::samples_test {
 
 class SamplesTest : public QObject {
   Q_OBJECT
@@ -264,7 +265,8 @@ void SamplesTest::theReferenceIsNextToTheRounds() {
   QVERIFY(rounds.isHidden());
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(SamplesTest)
 
-QTEST_MAIN(fuseline::ui::SamplesTest)
+}  // namespace fuseline::ui::samples_test
+
 #include "test_ui_samples.moc"

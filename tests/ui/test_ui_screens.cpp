@@ -1,5 +1,6 @@
 // The window on small screens: nothing is out of reach.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/window/first_size.h"
 
@@ -7,7 +8,7 @@
 #include <QPushButton>
 #include <QTest>
 
-namespace fuseline::ui {
+namespace fuseline::ui::screens_test {
 
 namespace {
 constexpr int kLowestWindowPx = 520;
@@ -85,7 +86,8 @@ void ScreensTest::theCanvasHasTheFocusOfANewPipeline() {
   QCOMPARE(QApplication::focusWidget(), static_cast<QWidget*>(&f.window.canvas()));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(ScreensTest)
 
-QTEST_MAIN(fuseline::ui::ScreensTest)
+}  // namespace fuseline::ui::screens_test
+
 #include "test_ui_screens.moc"

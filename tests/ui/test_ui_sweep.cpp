@@ -3,6 +3,7 @@
 #include "core/edit/apply_edit.h"
 #include "core/support/atomic_file.h"
 #include "core/worker/protocol.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/runs/run_bar.h"
 #include "ui/theme/format.h"
@@ -15,7 +16,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace fuseline::ui {
+namespace fuseline::ui::sweep_test {
 
 class SweepTest : public QObject {
   Q_OBJECT
@@ -504,7 +505,8 @@ void SweepTest::opensTheRunOfARowAndStays() {
   QVERIFY(f.sweep().result());
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(SweepTest)
 
-QTEST_MAIN(fuseline::ui::SweepTest)
+}  // namespace fuseline::ui::sweep_test
+
 #include "test_ui_sweep.moc"

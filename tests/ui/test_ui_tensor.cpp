@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/tensor/safetensors.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
@@ -14,7 +15,7 @@
 #include <cmath>
 #include <limits>
 
-namespace fuseline::ui {
+namespace fuseline::ui::tensor_test {
 
 class TensorTest : public QObject {
   Q_OBJECT
@@ -390,7 +391,8 @@ void TensorTest::isACommandOfTheCanvas() {
   QVERIFY(f.window.tensor().isVisible());
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(TensorTest)
 
-QTEST_MAIN(fuseline::ui::TensorTest)
+}  // namespace fuseline::ui::tensor_test
+
 #include "test_ui_tensor.moc"

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/support/read_file.h"
 #include "tests/ui/timeline_examples.h"
+#include "tests/ui/ui_test_main.h"
 #include "ui/theme/format.h"
 #include "ui/timeline/timeline_links.h"
 
@@ -9,7 +10,7 @@
 
 #include <cmath>
 
-namespace fuseline::ui {
+namespace fuseline::ui::timeline_test {
 
 class TimelineTest : public QObject {
   Q_OBJECT
@@ -307,7 +308,8 @@ void TimelineTest::exportsTheRun() {
   QVERIFY(!empty.session.exportRun(exporters()[0], QStringLiteral("never.json")).hasValue());
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(TimelineTest)
 
-QTEST_MAIN(fuseline::ui::TimelineTest)
+}  // namespace fuseline::ui::timeline_test
+
 #include "test_ui_timeline.moc"

@@ -1,6 +1,7 @@
 // Areas of the timeline: which rows they have, what they add up to, and the table of it.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/timeline_examples.h"
+#include "tests/ui/ui_test_main.h"
 #include "ui/theme/format.h"
 
 #include <QClipboard>
@@ -11,7 +12,7 @@
 #include <cmath>
 #include <random>
 
-namespace fuseline::ui {
+namespace fuseline::ui::timeline_area_test {
 
 class TimelineAreaTest : public QObject {
   Q_OBJECT
@@ -297,7 +298,8 @@ void TimelineAreaTest::choicesAreKept() {
   QCOMPARE(TimelineSums(session, theme, false).by(), SumsBy::Step);
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(TimelineAreaTest)
 
-QTEST_MAIN(fuseline::ui::TimelineAreaTest)
+}  // namespace fuseline::ui::timeline_area_test
+
 #include "test_ui_timeline_area.moc"

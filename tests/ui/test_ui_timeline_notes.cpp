@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_folder.h"
 #include "tests/ui/timeline_examples.h"
+#include "tests/ui/ui_test_main.h"
 #include "ui/theme/format.h"
 
 #include <QImage>
@@ -10,7 +11,7 @@
 
 #include <random>
 
-namespace fuseline::ui {
+namespace fuseline::ui::timeline_notes_test {
 
 class TimelineNotesTest : public QObject {
   Q_OBJECT
@@ -167,7 +168,8 @@ void TimelineNotesTest::tracksScrollBelowTheLanes() {
   QVERIFY(numEmpty > image.width() / 2);
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(TimelineNotesTest)
 
-QTEST_MAIN(fuseline::ui::TimelineNotesTest)
+}  // namespace fuseline::ui::timeline_notes_test
+
 #include "test_ui_timeline_notes.moc"

@@ -1,6 +1,7 @@
 // Single boxes of the timeline: matches of a search, their work in the other pass, pinned tips.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/timeline_examples.h"
+#include "tests/ui/ui_test_main.h"
 #include "ui/timeline/timeline_links.h"
 #include "ui/timeline/timeline_search.h"
 
@@ -12,7 +13,7 @@
 
 #include <algorithm>
 
-namespace fuseline::ui {
+namespace fuseline::ui::timeline_search_test {
 
 class TimelineSearchTest : public QObject {
   Q_OBJECT
@@ -215,7 +216,8 @@ void TimelineSearchTest::everyControlHasAName() {
   QVERIFY(numControls >= 10);
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(TimelineSearchTest)
 
-QTEST_MAIN(fuseline::ui::TimelineSearchTest)
+}  // namespace fuseline::ui::timeline_search_test
+
 #include "test_ui_timeline_search.moc"

@@ -1,6 +1,7 @@
 // Tracks of the timeline as the user arranges them: folded, pinned, moved, hidden.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/timeline_examples.h"
+#include "tests/ui/ui_test_main.h"
 #include "ui/timeline/timeline_tracks_menu.h"
 
 #include <QScrollBar>
@@ -11,7 +12,7 @@
 #include <algorithm>
 #include <random>
 
-namespace fuseline::ui {
+namespace fuseline::ui::timeline_tracks_test {
 
 class TimelineTracksTest : public QObject {
   Q_OBJECT
@@ -314,7 +315,8 @@ void TimelineTracksTest::theNextWindowIsArrangedAlike() {
   QVERIFY(other.view()->stack().arrangement() == TimelineArrangement());
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(TimelineTracksTest)
 
-QTEST_MAIN(fuseline::ui::TimelineTracksTest)
+}  // namespace fuseline::ui::timeline_tracks_test
+
 #include "test_ui_timeline_tracks.moc"

@@ -1,5 +1,6 @@
 // The table of timings: sorting, the choice of columns and what is kept of it, copying, and runs that are stale.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/timings/timings_order.h"
 #include "ui/timings/timings_panel.h"
@@ -11,7 +12,7 @@
 
 #include <algorithm>
 
-namespace fuseline::ui {
+namespace fuseline::ui::timings_test {
 
 class TimingsTest : public QObject {
   Q_OBJECT
@@ -332,7 +333,8 @@ void TimingsTest::staleFiguresAreInItalics() {
   QVERIFY(started.size() + failed.size() > 0);
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(TimingsTest)
 
-QTEST_MAIN(fuseline::ui::TimingsTest)
+}  // namespace fuseline::ui::timings_test
+
 #include "test_ui_timings.moc"

@@ -1,6 +1,7 @@
 // Guided tours: each step waits for what it asks for, and can be done.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/theme/format.h"
 
@@ -14,7 +15,7 @@
 
 #include <algorithm>
 
-namespace fuseline::ui {
+namespace fuseline::ui::tours_test {
 
 class ToursTest : public QObject {
   Q_OBJECT
@@ -171,7 +172,8 @@ void ToursTest::toursAreOnTheStartPageAndInTheMenu() {
   QCOMPARE(f.window.tourBar().step(), &tours().front().steps.front());
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(ToursTest)
 
-QTEST_MAIN(fuseline::ui::ToursTest)
+}  // namespace fuseline::ui::tours_test
+
 #include "test_ui_tours.moc"

@@ -1,5 +1,6 @@
 // The window as a whole: its panes stand beside each other, also where there is little room.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/search_popup.h"
 #include "ui/session/autosave.h"
@@ -52,7 +53,7 @@
 #include <utility>
 #include <vector>
 
-namespace fuseline::ui {
+namespace fuseline::ui::window_test {
 
 class WindowTest : public QObject {
   Q_OBJECT
@@ -886,7 +887,8 @@ void WindowTest::windowThatCannotOpenIsSaid() {
   QVERIFY2(f.window.message().contains(example("gpt_mlp")), qPrintable(f.window.message()));
 }
 
-}  // namespace fuseline::ui
+FUSELINE_UI_TEST(WindowTest)
 
-QTEST_MAIN(fuseline::ui::WindowTest)
+}  // namespace fuseline::ui::window_test
+
 #include "test_ui_window.moc"
