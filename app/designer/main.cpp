@@ -154,7 +154,7 @@ bool openFirst(ui::MainWindow& window, ui::Session& session, const QStringList& 
   return true;
 }
 
-/// What begins a window like this one on a file; an empty path: on none.
+/// The arguments that start a window like this one with a file; an empty path: without a file.
 QStringList windowArguments(const QCommandLineParser& parser, const QString& path) {
   QStringList arguments = {QStringLiteral("--no-restore")};
   if (parser.isSet("worker")) arguments << QStringLiteral("--worker") << parser.value("worker");

@@ -1,4 +1,4 @@
-// Who places graphs in this build.
+// The layout engines of this build.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -45,7 +45,7 @@ class TrackedIterator {
 };
 
 // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while parsing value - unexpected end
-// of input; last read: '...'" becomes "unexpected end of input". What was last read may not even be UTF-8.
+// of input; last read: '...'" becomes "unexpected end of input". The quoted input may not even be UTF-8.
 std::string plainMessage(std::string message) {
   const std::size_t reason = message.find(" - ");
   if (reason != std::string::npos) message.erase(0, reason + 3);

@@ -176,7 +176,7 @@ Attempt Legality::tryOn(const FusionRule& rule, std::vector<NodeId> nodes, std::
   }
   attempt.caveat = teCaveat(m_graph, rule, match.nodes, m_hazards);
   attempt.explanation =
-      fmt::format("{} run as one{}.", idsOf(m_graph, match.nodes), attempt.caveat.empty() ? "" : "; " + attempt.caveat);
+      fmt::format("{} are fused{}.", idsOf(m_graph, match.nodes), attempt.caveat.empty() ? "" : "; " + attempt.caveat);
   return attempt;
 }
 

@@ -60,24 +60,24 @@ class Executor final : public TimedPlan {
   const std::string& clockNote() const override { return m_clockNote; }
   /// From here on steps are timed by events, and clockNote() is the reason. Does nothing without a trace.
   void giveUpTrace(const std::string& reason) override;
-  /// Of the last run(): from the first launch until the device had ended. Where launches are replayed, the device
-  /// begins when the host has made them. On the device's clock where it has one; but the first run, which waits for
-  /// each step, is on the host's. Recording is not in it. Says nothing of a run that was cancelled.
+  /// Duration of the last run(), from the first launch until the device finished, without recording. Replayed launches
+  /// begin when the host has enqueued all of them. Measured on the device's clock where there is one; the first run,
+  /// which waits for each step, on the host's. Undefined after a cancelled run.
   double runNs() const override { return m_runNs; }
-  /// Of the last run(): the host's time until all was launched.
+  /// Host time of the last run() until everything was launched.
   double launchNs() const override { return m_launcher.launchNs(); }
-  /// Of the last runObserved(): as runNs(). What a trace costs before and after is not in it.
+  /// Duration of the last runObserved(), as runNs(), without the cost of starting and reading a trace.
   double observedNs() const override { return m_observedNs; }
-  /// Of the last runObserved(): all that a trace saw; without one, on the device's clock, the transfers.
+  /// All activities traced in the last runObserved(); without a trace, the transfers on the device's clock.
   const std::vector<DeviceActivity>& activities() const override { return m_activities; }
-  /// Of the last runObserved(): when the host launched each step, since the run began, or all at once (step -1). Empty
-  /// where a launch is over when it returns, and where the device waited until the host was ahead.
+  /// When the host launched each step in the last runObserved(), since the run began, or all at once (step -1). Empty
+  /// if launches are synchronous, and if the device waited until the host was ahead.
   const std::vector<TimelineSpan>& launches() const override { return m_launcher.notes(); }
   /// How run() launches, for people: "recorded and replayed", or "step by step: ..." with the reason. Empty before
   /// the second run, and where the device does not record.
   const std::string& launching() const override { return m_launcher.launching(); }
 
-  /// Of the device's memory: the plan's, and beside it what its kernels need.
+  /// Device memory of the plan and of its kernels' workspaces.
   std::int64_t memoryBytes() const override;
 
   /// Kernel::ways of a step in Plan::steps; empty for what is not launched.

@@ -17,7 +17,7 @@ LinearSize tiedSize(const StepRequest& request) {
   return {.m = inputs[kTiedX].rows(), .n = weight[0], .k = weight[1]};
 }
 
-/// Of the input in slot `result`; slot `factor` has the other input.
+/// The GEMM for the gradient of the input in slot `result`; slot `factor` has the other input.
 Result<LinearGradStep> tiedGrad(const StepRequest& request, int result, int factor) {
   LinearGradStep step{.size = tiedSize(request), .result = findSlot(request, OperandKind::GradInput, result)};
   if (!step.result) return step;

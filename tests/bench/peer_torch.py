@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Builds the PyTorch peer of a pipeline file, checks that it computes the same, and measures both in turns.
+# Builds the PyTorch peer of a pipeline file, checks that it computes the same, and measures both interleaved.
 # SPDX-License-Identifier: Apache-2.0
 """Compares a pipeline in fuseline with the same pipeline in PyTorch.
 

@@ -321,7 +321,7 @@ void ChangesTest::takesAChangeBackAsOneEdit() {
   QCOMPARE(serialize(f.session.document()), next);
 }
 
-/// So that one key takes back one after the other.
+/// So that one key reverts one after the other.
 void ChangesTest::afterTakingBackTheNextRowIsTheCurrentOne() {
   Compared f;
   QVERIFY(f.apply(

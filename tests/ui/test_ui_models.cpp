@@ -74,7 +74,7 @@ StepRecord step(const char* name, const char* rule, std::vector<std::string> ops
   return record;
 }
 
-/// Two ops of 3 ms and 2 ms that run as one in 4 ms.
+/// Two ops of 3 ms and 2 ms that are fused in 4 ms.
 RunRecord fusedRun() {
   RunRecord record;
   record.variants = {variant("unfused", {step("a", "", {"a"}, 3e6), step("b", "", {"b"}, 2e6)}, 5e6),

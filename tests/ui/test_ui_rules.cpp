@@ -124,7 +124,7 @@ void RulesTest::followsEdits() {
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(kLinearAdd, RulesModel::HitsColumn), QStringLiteral("1"));
   QCOMPARE(f.window.rules().view()->currentIndex().row(), f.cell(kLinearAdd, RulesModel::NameColumn).row());
-  QVERIFY(f.window.rules().details()->toPlainText().contains(QStringLiteral("fc, add run as one")));
+  QVERIFY(f.window.rules().details()->toPlainText().contains(QStringLiteral("fc, add are fused")));
 }
 
 void RulesTest::tellsWhichRulesAreNotTried() {

@@ -142,7 +142,7 @@ void RunTest::runsAsTheOptionsSay() {
 
 namespace {
 
-/// The rows under the heading of what was measured in turns.
+/// The rows under the heading of interleaved measurements.
 QStringList measuredRows(const ChangesModel& model) {
   QStringList rows;
   for (int group = 0; group < model.rowCount(); ++group) {

@@ -47,7 +47,7 @@ TimelineStack tracedStack() {
   return stack;
 }
 
-/// So many pixels at this height have another color.
+/// The number of pixels at this height with another color.
 int numChanged(const QImage& before, const QImage& after, int y) {
   int count = 0;
   for (int x = 0; x < before.width(); ++x) count += before.pixel(x, y) != after.pixel(x, y);

@@ -36,7 +36,7 @@ class TimelineTracksTest : public QObject {
 
 namespace {
 
-/// A stack of so many tracks like the traced one: "t0", "t1" and so on.
+/// A stack of tracks "t0", "t1" and so on like the traced one.
 TimelineStack stackOf(int numTracks) {
   const TimelineTrack traced = timelineTracks(tracedVariant(), nullptr)[1];
   std::vector<TimelineTrack> tracks(static_cast<std::size_t>(numTracks), traced);

@@ -29,7 +29,7 @@ class CanvasHand : public QObject {
   void releaseKey(const QKeyEvent& event);
   /// Keys that are let go elsewhere are not seen here.
   void releaseKeys();
-  /// Gives up the cut that is being drawn. False: there is none.
+  /// Cancels the cut being drawn. False: there is none.
   bool cancelCut();
 
  Q_SIGNALS:

@@ -108,7 +108,8 @@ class CanvasScope : public QObject {
   bool m_isInstanceLost = false;  // from the session's selection, as the document has just changed
 };
 
-/// An edit of the inside of a block as one of the document. What blocks cannot hold, such as a new block, stays beside.
+/// An edit of the inside of a block as one of the document. Parts that blocks cannot hold, such as a new block, stay
+/// outside.
 Edit editInBlock(const std::string& block, const Edit& edit);
 
 }  // namespace fuseline::ui

@@ -1,4 +1,4 @@
-// DragCopy: copies of ops and frames that hang on the pointer until they are let go. What they are copies of stays.
+// DragCopy: copies of ops and frames that follow the pointer until they are dropped. The originals stay.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

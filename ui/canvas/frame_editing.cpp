@@ -45,8 +45,7 @@ void FrameEditing::edit(const QString& id) {
   editor->setFocus();
 }
 
-/// Never smaller than can be typed into. A scene that ends takes leave of its views, whose scroll bars then move once
-/// more.
+/// Never smaller than can be typed into. A scene that is destroyed leaves its views, whose scroll bars then move again.
 void FrameEditing::place() {
   const FrameItem* item = m_editor && m_view.scene() ? m_scene.frames().item(m_edited) : nullptr;
   if (!item) return;

@@ -45,7 +45,7 @@ class FrameLayer : public QObject {
   /// Description for assistive technology: "Frame Attention around norm, fc1, blue, locked".
   QString describe(const std::string& id) const;
 
-  // Drags. What lies in frames is what lay in them when the mouse was pressed.
+  // Drags. The contents of frames are those at the mouse press.
   void beginDrag();
   /// Whether frames take along what lies in them.
   void setCarrying(bool isCarrying) { m_isCarrying = isCarrying; }

@@ -33,7 +33,7 @@ bool reachesOut(const Graph& graph, const FusedOperation& entry, const CanvasSco
   return std::ranges::any_of(entry.nodes, [&](NodeId id) { return ownerOf(graph.node(id), scope).isEmpty(); });
 }
 
-/// Hand-overs have no outline of their own.
+/// A quantized output has no outline.
 std::optional<HullKind> hullKind(FusionPass pass) {
   switch (pass) {
     case FusionPass::Forward: return HullKind::Forward;

@@ -1,4 +1,4 @@
-// A scene a pipeline, for as long as it takes to draw it.
+// Draws each pipeline in a scene of its own.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/thumbnail.h"
 

@@ -153,8 +153,7 @@ void ChangesPanel::refresh() {
   refreshMeasure();
 }
 
-/// The current row stays the current one; of one that is gone, the row that comes to stand there. What was closed stays
-/// closed, and the list is scrolled as it was.
+/// Keeps the current row, or the row that takes its place, closed rows and the scroll position.
 void ChangesPanel::fill() {
   const QScopedValueRollback guard(m_isFilling, true);
   const QModelIndex current = m_view->currentIndex().siblingAtColumn(0);

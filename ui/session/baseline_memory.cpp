@@ -45,8 +45,8 @@ void BaselineMemory::followFile() {
   if (std::exchange(m_path, m_session.path()) != m_session.path()) remember();
 }
 
-/// Not of a file that is only read again. What cannot be read is not pinned, and is not worth a message: nobody asked
-/// for it just now.
+/// Does nothing when the same file is read again. A baseline that cannot be read is dropped without a message, because
+/// nobody asked for it just now.
 void BaselineMemory::restore() {
   if (std::exchange(m_path, m_session.path()) == m_session.path() || m_path.isEmpty()) return;
   const QStringList files = settings().of(m_path).toStringList();

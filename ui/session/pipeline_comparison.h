@@ -45,7 +45,7 @@ class PipelineComparison : public QObject {
   /// Is there a newer document, or base, than the result is about?
   bool isComparing() const { return isOn() && m_doneNumber != m_number; }
   const QString& baseName() const { return m_baseName; }
-  /// The last one; never null. Of no comparison it is empty.
+  /// The last result; never null. Empty without a comparison.
   const std::shared_ptr<const ComparisonResult>& result() const { return m_result; }
   const std::vector<DocumentChange>& changes() const { return m_result->difference.changes; }
 

@@ -40,7 +40,7 @@ class SweepSession : public QObject {
   const QString& ended() const { return m_ended; }
   /// "3 of 12: M=512 MXFP8BlockScaling"; empty while nothing is measured.
   QString progress() const;
-  /// Whether the pipeline now means something else than was measured. What the sweep itself sets does not count.
+  /// Whether the pipeline has changed since the sweep measured it, apart from the values that the sweep sets.
   bool isStale() const;
 
   /// Errors: there is no result, the file cannot be written.

@@ -20,7 +20,7 @@ class RecipeChoice : public QPushButton {
   /// With room between the text and the arrow.
   QSize sizeHint() const override { return QPushButton::sizeHint() + QSize(16, 0); }
 
-  /// Those that cannot run are shown with the reason and cannot be ticked. What was ticked stays so where it can.
+  /// Recipes that cannot run are shown with the reason and cannot be checked. Checked recipes stay checked if possible.
   void setOffered(std::vector<SweepRecipe> offered);
   const std::vector<SweepRecipe>& offered() const { return m_offered; }
   /// Keys of those that are ticked and can run, in the order that they are offered in.

@@ -332,7 +332,7 @@ void SweepChart::paintBorders(QPainter& painter) const {
   }
 }
 
-/// Hollow where it could be chance.
+/// Hollow dots: not statistically significant.
 void SweepChart::paintSeries(QPainter& painter, const SweepSeries& series) const {
   const QColor color = colorOf(series.look);
   QPolygonF line;

@@ -31,7 +31,7 @@ QString intervalText(const RatioStats& ratio) {
       .arg(QString::number(ratio.low, 'f', 2), QString::number(ratio.high, 'f', 2));
 }
 
-/// "1.25 times as fast", "0.80 times as fast", or that it could be chance.
+/// "1.25 times as fast", "0.80 times as fast", or that it is not statistically significant.
 QString ratioWords(const RatioStats& ratio) {
   const QString times = translated("%1 times as fast").arg(QString::number(ratio.median, 'f', 2));
   return ratio.isSignificant() ? times : translated("%1, not statistically significant").arg(times);

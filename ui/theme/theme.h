@@ -34,8 +34,7 @@ class Theme : public QObject {
 
   /// Sets style and palette of the application. System follows the brightness of the desktop's own palette.
   void apply(ThemeChoice choice);
-  /// Colors only, for a picture: the application stays as it is. What lies behind everything is white, or nearly
-  /// black.
+  /// Changes colors only, for a picture: the application stays as it is. The background is white, or nearly black.
   void usePaperColors(bool isDark);
   /// Sets a changed palette of the desktop.
   void setSystemPalette(const QPalette& palette);

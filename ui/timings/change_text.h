@@ -14,8 +14,8 @@ namespace fuseline::ui {
 /// Unit of a change: percent of the base, amount in the column's unit (bytes in their own), or ratio new / base.
 enum class ChangeUnit { Percent, Amount, Ratio };
 
-/// "▼ -5.0 %", "▲ +0.123", "▼ 0.950×"; "~ +0.4 %" where it could be chance; "same", "new" or "gone". Arrows tell which
-/// way it went.
+/// "▼ -5.0 %", "▲ +0.123", "▼ 0.950×"; "~ +0.4 %" if not statistically significant; "same", "new" or "gone". Arrows
+/// tell which way it went.
 QString changeText(const MetricChange& change, ChangeUnit unit, const ColumnUnit& time);
 /// Sort key of a change; nullopt if one of the runs does not have it.
 std::optional<double> changeValue(const MetricChange& change, ChangeUnit unit);

@@ -34,7 +34,7 @@ struct RoundComparison {
 /// Compares rounds of the fused plan if both runs have the row there, otherwise of the unfused plan.
 RoundComparison compareRoundsOf(const RunRecord& run, const Baseline& baseline, const TimingsRow& row);
 
-/// "A: 4.812 ms, now 4.611 ms: -4.2 % (95 % interval -5.1 % to -3.0 %)", and whether that could be chance.
+/// "A: 4.812 ms, now 4.611 ms: -4.2 % (95 % interval -5.1 % to -3.0 %)", and whether that is statistically significant.
 QString wordsOf(const RoundComparison& comparison);
 
 }  // namespace fuseline::ui

@@ -13,7 +13,7 @@ namespace fuseline::ui {
 
 namespace {
 
-/// So many times the range from P5 to P95 beyond it a sample is far from all others.
+/// A sample is an outlier beyond this multiple of the range from P5 to P95.
 constexpr double kFar = 1.5;
 constexpr double kRoomAround = 0.04;  // of the axis, beside the outermost samples
 

@@ -45,8 +45,8 @@ class Panes : public QObject {
   /// Moves these to tabs right of `left`, the first one in front. Both get this share of the window's height.
   void moveBeside(const QStringList& ids, const QString& left, double heightShare);
   bool isInSight(QWidget& pane) const { return visible().contains(&pane); }
-  /// Gives the keyboard to the pane so many steps on: Tab belongs to the canvas, so that panes have a key of their own,
-  /// as in other editors.
+  /// Moves the keyboard focus by `step` panes. Tab belongs to the canvas, so panes have their own key, as in other
+  /// editors.
   void goOn(int step);
 
   /// Docks at their places, in sizes that fit the window as it is now.

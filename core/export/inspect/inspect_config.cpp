@@ -204,8 +204,8 @@ class Writer {
     return fmt::format(
         "{} linear layers; the {} with the largest quantization error are logged; the others have sections that log "
         "nothing. "
-        "That, and every figure below, was measured on {}, in one step with the numbers of that run: training has "
-        "others. Figures are of the copy with the most noise; dB are those of signal to noise.",
+        "All figures were measured on {}, in one step with the values of that run; values in training differ. They are "
+        "those of the quantized tensor with the most noise, and signal-to-noise ratios are in dB.",
         m_layers.size(), numLogged, m_source.run->deviceName());
   }
 
@@ -237,7 +237,7 @@ class Writer {
 
   void writeKept(const InspectedLayer& layer) {
     if (layer.kept.empty()) return;
-    comment(4, "What stays in high precision: fprop, dgrad or wgrad.");
+    comment(4, "GEMMs in high precision: fprop, dgrad or wgrad.");
     if (layer.isWhollyKept())
       m_text += "    DisableQuantizationLayer:\n      enabled: True\n";
     else
@@ -249,7 +249,7 @@ class Writer {
     std::vector<TensorType> plain = each.layer.tensors;
     std::erase_if(plain, [&](TensorType type) { return std::ranges::count(each.layer.quantized, type) > 0; });
     if (!each.layer.quantized.empty()) {
-      comment(4, std::string("What quantizing does: elements that become 0, scales, and the mean squared error.") +
+      comment(4, std::string("Effects of quantization: elements that become 0, scales, and the mean squared error.") +
                      knownProblem(m_source.recipe));
       writeFeature(isNvfp4(m_source.recipe) ? "LogNvfp4TensorStats" : "LogFp8TensorStats", each.isLogged,
                    each.layer.quantized, quantizedStats(m_source.recipe));

@@ -325,7 +325,7 @@ class Rewriter {
 
   // ---- the graph
 
-  /// Of nodes that only move what new nodes make, those that leave it in order.
+  /// Removes nodes that only move outputs of new nodes and keep their order.
   void simplify() {
     constexpr std::array kTypes = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"};
     for (int position = 0; position < m_graph.node_size(); ++position) {

@@ -1,4 +1,4 @@
-// What attention adds to its scores: a mask that has a name, or numbers, as far as no run is needed.
+// The masks and biases of attention, as far as they are known without a run: a mask type, or numbers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -70,7 +70,7 @@ class AttentionSearch {
     return parts;
   }
 
-  /// Of ONNX Runtime: tensors [B, S, H * D] without caches, biases and masks of keys.
+  /// com.microsoft MultiHeadAttention: tensors [B, S, H * D] without caches, biases and key masks.
   std::optional<AttentionParts> multiHead(const ::onnx::NodeProto& node) {
     const std::int64_t H = integerOf(node, "num_heads", 0);
     for (const int other : {3, 4, 6, 7, 8, 9})
@@ -88,7 +88,7 @@ class AttentionSearch {
     return parts;
   }
 
-  /// Of ONNX Runtime, as in a prompt: all sequences have their whole length, and there is no cache yet.
+  /// com.microsoft GroupQueryAttention as for a prompt: all sequences have full length, and no cache exists yet.
   std::optional<AttentionParts> grouped(const ::onnx::NodeProto& node) {
     const std::int64_t H = integerOf(node, "num_heads", 0), G = integerOf(node, "kv_num_heads", 0);
     for (const int other : {3, 4, 7, 8, 9, 10, 11})

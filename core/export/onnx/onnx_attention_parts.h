@@ -27,7 +27,7 @@ inline constexpr std::int64_t kAllKeys = std::int64_t{1} << 30;
 /// What is at most this is no score: it masks.
 inline constexpr double kMaskingScore = -1e4;
 
-/// What happens to scores between their scale and the softmax.
+/// One step between the scale of scores and the softmax.
 struct ScoreStep {
   enum class Kind { Bias, Mask, Reshape };
   Kind kind = Kind::Bias;

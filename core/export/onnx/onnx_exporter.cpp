@@ -125,8 +125,9 @@ std::string head(const ExportedPipeline& pipeline, const OnnxModel& model, std::
 std::string weightsNote(const ExportedPipeline& pipeline) {
   if (pipeline.tensors) return "Weights are those of the tensors given; others are initial ones.";
   return fmt::format(
-      "Weights are the initial ones, from seed {}. What `fuseline run --save STATE.safetensors` writes, taken with "
-      "--tensors (Run > Take tensors from a file), has those of a run.",
+      "Weights have their initial values, from seed {}. To export the weights of a run, save them with `fuseline run "
+      "--save "
+      "STATE.safetensors` and export with --tensors STATE.safetensors (Run > Load tensors from a file).",
       pipeline.seed);
 }
 

@@ -23,7 +23,7 @@ struct HeadLayout {
 
 /// Cuts the leading factors of all operands where any of them is cut. False: they do not divide each other.
 bool alignLeads(std::vector<ViewFactors*> leads);
-/// Of queries; shared: the leading factors of keys, where heads that share one have the stride 0.
+/// The layout of query heads; shared: the leading factors of keys, where heads that share one have the stride 0.
 HeadLayout headLayout(const AttentionOperand& q, const ViewFactors& shared);
 /// Neighbors that are one stretch become one factor.
 ViewFactors mergedFactors(const ViewFactors& factors);
@@ -38,7 +38,7 @@ class OnnxHeadColumns {
   /// [B, S, H, D] or [S, B, H, D], or with merged heads where a tensor is there. Nothing: its elements lie in another
   /// order.
   std::optional<std::string> tokensOf(const AttentionOperand& operand, const HeadLayout& layout);
-  /// At the end. What nobody wants of a tensor are pieces, too.
+  /// Call it last. Parts of a tensor without consumers become outputs of Split, too.
   void addSplits();
 
  private:

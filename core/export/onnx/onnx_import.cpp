@@ -154,7 +154,7 @@ Result<ImportedPipeline> importGraph(::onnx::ModelProto& model, std::string_view
   }
 }
 
-/// That of an exported model, whose graph is still what was exported.
+/// The pipeline stored in a model that Fuseline exported, if its graph has not changed since.
 std::optional<ImportedPipeline> writtenPipeline(const ::onnx::ModelProto& model) {
   const std::string text = metadataOf(model, kOnnxPipelineKey);
   if (text.empty() || metadataOf(model, kOnnxGraphHashKey) != onnxGraphHash(model.graph())) return std::nullopt;

@@ -1,4 +1,4 @@
-// Of the nodes whose inputs are known, the first one runs next.
+// Topological order: the first node whose inputs are known runs next.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_node_order.h"
 
@@ -14,7 +14,7 @@ namespace fuseline {
 
 namespace {
 
-/// What has to run before a node, and after it.
+/// The nodes that run before and after a node.
 struct NodeLinks {
   std::vector<int> readers = {};  // once for each input
   int numWaitedFor = 0;

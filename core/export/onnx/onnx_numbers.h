@@ -28,7 +28,7 @@ class OnnxNumbers {
 
   /// nullptr: it depends on an input, on a node that is not known here, or is large.
   std::shared_ptr<const NumberArray> of(const std::string& tensor);
-  /// Of one element.
+  /// The value of a tensor with one element.
   std::optional<double> number(const std::string& tensor);
   /// Nothing where the graph does not say it.
   std::optional<Shape> extents(const std::string& tensor) const;

@@ -44,7 +44,7 @@ std::optional<std::int64_t> lastExtent(Reading graph, Name tensor);
 /// Are the shapes the same, as far as the graph knows?
 bool mayHaveSameShape(Reading graph, Name a, Name b);
 
-/// What stands for an op of Fuseline: onnx_attention.h.
+/// A node that stands for an op of Fuseline: onnx_attention.h.
 Found wholeOperation(Reading graph, Name tensor);
 /// Along the last axis, with widths that are numbers.
 Found splitColumns(Reading graph, Name tensor);

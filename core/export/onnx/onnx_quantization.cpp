@@ -67,7 +67,8 @@ std::vector<std::string> OnnxQuantization::notes() const {
   if (!m_followingScales.empty())
     notes.push_back(fmt::format(
         "{}: the scales of inputs follow from each input, as in Float8CurrentScaling, because no history of amaxes is "
-        "known. What `fuseline run --save STATE.safetensors` writes, taken with --tensors, has those of a run.",
+        "known. To export the scales of a run, save them with `fuseline run --save STATE.safetensors` and export with "
+        "--tensors STATE.safetensors.",
         nameList(m_followingScales)));
   if (!m_exactScales.empty())
     notes.push_back(fmt::format("{}: the scales of inputs are not rounded to powers of two, as the recipe says.",

@@ -32,7 +32,7 @@ void integerMatMul(Node& node) {
   node.setType(0, Tensor::INT32);
 }
 
-/// Of the zero point of the result; without one it is floating point.
+/// The result has the type of its zero point; without one it is floating point.
 void setQuantizedType(Node& node, std::size_t zeroPoint) {
   node.setType(0, node.has(zeroPoint) ? node.input(zeroPoint).elementType : std::int32_t{Tensor::FLOAT});
 }

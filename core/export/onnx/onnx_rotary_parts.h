@@ -18,8 +18,8 @@ struct RotaryParts {
   std::string output;
 };
 
-/// What turns the channels of a tensor and ends with this node. Nothing: there is none, or its table of angles is none
-/// that RotaryPositionEmbedding computes.
+/// The rotary embedding that ends with this node. Empty: there is none, or RotaryPositionEmbedding cannot compute its
+/// table of angles.
 std::optional<RotaryParts> rotaryAt(const OnnxReading& reading, OnnxViews& views, OnnxNumbers& numbers,
                                     const ::onnx::NodeProto& node);
 

@@ -53,7 +53,7 @@ class OnnxViews {
   std::int64_t numberOf(const std::string& symbol) const;
   /// From now on the tensor is this view.
   void set(const std::string& tensor, OnnxView view) { m_views[tensor] = std::move(view); }
-  /// Of a tensor that is new in the graph.
+  /// For a tensor that is new in the graph.
   void setExtents(const std::string& tensor, Shape extents) { m_extents[tensor] = std::move(extents); }
 
  private:

@@ -19,7 +19,7 @@ class BetweenModules {
   /// Decides how each is written. Errors: a call that is no expression of Python.
   Result<void> prepare();
   const std::vector<ModuleBetween>& all() const { return m_modules; }
-  /// What a reader of the script should know, in sentences.
+  /// Sentences for readers of the script.
   const std::vector<std::string>& notes() const { return m_notes; }
   /// The classes that the calls need.
   std::string classes() const;

@@ -168,7 +168,7 @@ class Script {
     return fmt::format("{} -> {}", shapesOf(inputs), shapesOf(outputs));
   }
 
-  /// What Python can import; who saves the file under another name knows.
+  /// A name that Python can import, from the pipeline's name.
   std::string moduleName() const {
     std::string name;
     for (const char c : m_pipeline.name) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';

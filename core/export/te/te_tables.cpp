@@ -96,8 +96,8 @@ class TableWriter {
 
   std::string planTable() const {
     std::string text = fmt::format(
-        "# What TransformerEngine should run as one on a GPU of compute capability {}: [class, positions], by\n"
-        "# module and pass. Of its backward list that counts which is about ops that are differentiated.\nPLAN = {{\n",
+        "# Fusions that TransformerEngine should apply on a GPU of compute capability {}: [class, positions], by\n"
+        "# module and pass. In the backward pass only fusions of differentiated ops count.\nPLAN = {{\n",
         m_capability);
     for (const TeModule& module : m_modules)
       if (module.sequence.isTe)

@@ -12,7 +12,7 @@
 
 namespace fuseline::cpu {
 
-/// Vectors have at most so many float32 lanes.
+/// Largest number of float32 lanes of a vector.
 constexpr std::int64_t kLanePad = 16;
 /// Multiples of the 12 rows and 32 columns that a product keeps in registers.
 constexpr std::int64_t kTileQueries = 96;

@@ -17,7 +17,7 @@ KernelDef rotary_position_embedding();
 
 namespace {
 
-/// A thread is worth waking for so many elements.
+/// Smallest number of elements for which another thread pays.
 constexpr std::int64_t kElementsPerRotaryThread = 8192;
 
 class RotaryKernel final : public Kernel {

@@ -12,7 +12,7 @@ namespace fuseline::cpu {
 
 namespace {
 
-/// A thread is worth waking for so many bytes.
+/// Smallest number of bytes for which another thread pays.
 constexpr std::int64_t kBytesPerThread = 1 << 16;
 
 class ColumnCopy final : public Kernel {

@@ -1,4 +1,4 @@
-// Attention as a graph that cuDNN runs as one kernel.
+// Attention as one kernel: a graph of cuDNN.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

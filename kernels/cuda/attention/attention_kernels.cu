@@ -1,7 +1,7 @@
 // Kernels between attention's GEMMs: the softmax of masked rows, its gradient, and sums over rows.
 //
 // A block has a row of scores: its threads keep the largest score and the sum of exponentials of their own columns,
-// join them, and read the row once more, from the cache, for the probabilities. Keys that the mask leaves out are not
+// join them, and read the row again, from the cache, for the probabilities. Keys that the mask leaves out are not
 // read; their probabilities are written as 0, because the next product reads whole rows. Sums are float32.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/attention/attention_launch.h"
@@ -241,7 +241,7 @@ dim3 rowGrid(const AttentionPass& pass) {
   return {static_cast<unsigned>(pass.rows), static_cast<unsigned>(pass.units)};
 }
 
-/// Rows are whole packets of so many floats.
+/// Rows are whole packets of four floats.
 constexpr int kPacket = 4;
 
 }  // namespace

@@ -23,7 +23,7 @@ struct AttentionTiles {
   std::int64_t scores(const AttentionProblem& problem) const { return units * rows * problem.layouts.k.tokens; }
 };
 
-/// So that a matrix of float32 scores takes no more than so many bytes, or one row of it does.
+/// The largest tiles whose float32 scores fit maxScoreBytes; at least one row.
 AttentionTiles attentionTiles(const AttentionProblem& problem, std::size_t maxScoreBytes);
 
 /// f(pass), all passes of the same units one after the other.
@@ -34,7 +34,7 @@ void forEachPass(const AttentionProblem& problem, const AttentionTiles& tiles,
 std::int64_t queryOffset(const AttentionProblem& problem, const TokenLayout& layout, const AttentionPass& pass);
 std::int64_t keyOffset(const AttentionProblem& problem, const TokenLayout& layout, const AttentionPass& pass);
 
-/// Problems of passes with so many rows.
+/// The GEMMs of a pass over a given number of rows.
 class AttentionGemms {
  public:
   AttentionGemms(const AttentionProblem& problem, const AttentionTiles& tiles) : m(&problem), m_tiles(tiles) {}

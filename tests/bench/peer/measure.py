@@ -1,4 +1,4 @@
-# Measures fuseline and the variants of the peer in turns.
+# Measures fuseline and the variants of the peer interleaved.
 # SPDX-License-Identifier: Apache-2.0
 """A round gives every variant one turn, in random order. A turn of PyTorch is some steps that do not count and some that
 do; a turn of fuseline is one process with as many of both, of which its own record gives the times. All times are those
@@ -60,7 +60,7 @@ class FuselineTurn:
 def measure(turns, num_rounds, progress):
     """Name -> one list of nanoseconds a round."""
     order = random.Random(ORDER_SEED)
-    samples = {turn.name: [] for turn in turns}
+    samples = {turn.name: [] for turn interleaved}
     for index in range(num_rounds):
         progress(f"round {index + 1} of {num_rounds}")
         for turn in order.sample(turns, len(turns)):

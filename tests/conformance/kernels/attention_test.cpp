@@ -57,7 +57,7 @@ TEST(Attention, OfHeadsOfAnySizeIsLikeTheReference) {
                           PassKind::Training);
 }
 
-/// What a query does not see does not reach it, whatever it is.
+/// Masked keys do not change a query's output, whatever they hold.
 TEST(Attention, PropagatesNanAndInfinityLikeTheReference) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const AttentionExtents extents{.B = 1, .queries = 7, .keys = 7, .H = 2, .G = 1, .D = 4, .Dv = 4};

@@ -127,7 +127,7 @@ Names operationsOf(const Result<ImportedPipeline>& imported) {
 
 using Values = std::map<std::string, Json>;
 
-/// Of the op of this kind that comes first; empty where there is none.
+/// The first op of this kind; empty where there is none.
 Values attributesOf(const Result<ImportedPipeline>& imported, std::string_view operation) {
   Values values;
   if (!imported) return values;

@@ -1,4 +1,4 @@
-// What import does before it looks for ops: extents, functions, branches, slices, order, shapes.
+// Preparation of a graph before import looks for ops: extents, functions, branches, slices, order, shapes.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_preparation.h"
 #include "core/export/onnx/onnx_extent.h"

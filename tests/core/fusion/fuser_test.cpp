@@ -295,7 +295,7 @@ TEST(FuserTe, AGroupedMlpNamesTheVariableThatTransformerEngineNeeds) {
   const Graph graph = mlp.graph();
   const FusionReport report = mlp.report(graph);
   EXPECT_EQ(attemptOf(report, "GroupedMLP_CuTeGEMMGLU")->explanation,
-            "fc1, act, fc2 run as one; in TransformerEngine only with NVTE_CUTEDSL_FUSED_GROUPED_MLP=1.");
+            "fc1, act, fc2 are fused; in TransformerEngine only with NVTE_CUTEDSL_FUSED_GROUPED_MLP=1.");
   EXPECT_NE(planTree(graph, report).find("NVTE_CUTEDSL_FUSED_GROUPED_MLP=1"), std::string::npos);
 }
 
@@ -347,7 +347,7 @@ TEST(FuserTe, ASumThatTransformerEngineMustNotMakeInPlaceSaysSo) {
   const FusionReport report = fused(graph, kTe);
   const std::string caveat =
       "not after `export --to te`, which switches in_place of add off: norm keeps that tensor, save.y, for backward";
-  EXPECT_EQ(attemptOf(report, "ForwardLinearBiasAdd")->explanation, "fc, add run as one; " + caveat + ".");
+  EXPECT_EQ(attemptOf(report, "ForwardLinearBiasAdd")->explanation, "fc, add are fused; " + caveat + ".");
   EXPECT_NE(planTree(graph, report).find("ForwardLinearBiasAdd (forward, te)  (" + caveat + ")"), std::string::npos);
   EXPECT_EQ(attemptOf(fused(graph), "ForwardLinearBiasAdd")->caveat, "");
   const Graph inference = chain(DType::BF16, {8, 16}, links, {.pass = PassKind::Forward});
@@ -1048,7 +1048,7 @@ TEST(Sequentials, EndAnElementwiseChainThatSaysWhyItIsNoLonger) {
   ASSERT_NE(attempt, nullptr);
   EXPECT_EQ(attempt->outcome, Outcome::Fused);
   EXPECT_EQ(attempt->explanation,
-            "a, b run as one. Between b (SiLU) and c (ReLU) is the border of s.t, which is a nested Sequential; no "
+            "a, b are fused. Between b (SiLU) and c (ReLU) is the border of s.t, which is a nested Sequential; no "
             "fusion crosses it.");
   EXPECT_EQ(attempt->repairs.size(), 1U);
 }
@@ -1088,7 +1088,7 @@ TEST(Fuser, RefusesABackwardFusionOfAnOpWhoseWeightGradientWaits) {
     const char* const refusal =
         "experts (GroupedLinear) has delay_wgrad_compute on: its weight gradient comes after the rest of "
         "backward, but the fusion would compute it in its place. Switch delay_wgrad_compute off for it.";
-    EXPECT_EQ(report.attempts[0].explanation, isDelayed ? refusal : "experts, gelu1 run as one.");
+    EXPECT_EQ(report.attempts[0].explanation, isDelayed ? refusal : "experts, gelu1 are fused.");
   }
 }
 

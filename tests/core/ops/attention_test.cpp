@@ -158,7 +158,7 @@ TEST(Concat, RefusesOtherRows) {
 
 AttentionForm formOf(const AttributeValues& given) { return attentionForm(attentionSample({}, given).attributes); }
 
-/// What a query sees, as TransformerEngine's documentation says it of pairs.
+/// The keys that a query sees, by TransformerEngine's documentation of pairs.
 bool isKept(const std::string& mask, const List& window, std::int64_t i, std::int64_t j, std::int64_t queries,
             std::int64_t keys) {
   const bool isTopLeft = mask == "causal";

@@ -68,7 +68,7 @@ TEST(GemmSample, OfPlainFactorsGivesOrdinaryNumbers) {
                               .hasAddend = true}));
 }
 
-/// Of heads side by side, of which each is a factor: the sample is as large as all of them, and no larger.
+/// Heads side by side, each of which is a factor: the sample is as large as all of them, and no larger.
 TEST(GemmSample, OfABatchHasRoomForAllOfIt) {
   const GemmSample sample =
       sampleOf({.m = 5,

@@ -102,7 +102,7 @@ CUptiResult timestamp(uint64_t* nanoseconds) {
 /// A buffer a record: clients must not count on getting all in one.
 CUptiResult flush(uint32_t flag) {
   if (flag == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) {
-    EXPECT_TRUE(g_library.hasHandedOver) << "forced, it hands over what has no end yet, too";
+    EXPECT_TRUE(g_library.hasHandedOver) << "forced, it delivers records without an end, too";
   }
   g_library.hasHandedOver = flag == 0;
   for (const std::vector<std::byte>& record : std::exchange(g_library.records, {})) {
