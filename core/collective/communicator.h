@@ -64,14 +64,18 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Called for every collective of a plan before its first run(), while nothing is recorded. It may allocate memory.
-  virtual void prepare(const Collective& /*collective*/) {}
   /// Memory of the host: returns when `to` of every part is complete and `from` may be written again. Memory of a
   /// device: takes its turn among the rank's launches and does not wait. An all-reduce and a broadcast may be in place
   /// (`from` is `to`); a broadcast sends the tensor of rank 0.
   virtual void run(const Collective& collective) = 0;
   /// Returns when all ranks have called it.
   virtual void barrier() = 0;
+  /// Ends the collectives of all ranks, present and later ones, with this sentence. The first call counts.
+  virtual void abort(std::string_view reason) noexcept = 0;
+  /// Facts for run files: library, version, algorithm.
+  virtual std::vector<std::pair<std::string, std::string>> details() const = 0;
+  /// Called for every collective of a plan before its first run(), while nothing is recorded. It may allocate memory.
+  virtual void prepare(const Collective& /*collective*/) {}
   /// Does it hold on all ranks? Returns when all have called it. The default is an all-reduce of memory of the host.
   virtual bool agree(bool holds);
   /// Why the collectives have ended: the reason of abort(). Never waits. Nothing: they have not.
@@ -79,10 +83,6 @@ class Communicator {
   /// This rank has failed: its device no longer waits for other ranks, so that its memory can be freed. abort() tells
   /// the others.
   virtual void leave() noexcept {}
-  /// Ends the collectives of all ranks, present and later ones, with this sentence. The first call counts.
-  virtual void abort(std::string_view reason) noexcept = 0;
-  /// Facts for run files: library, version, algorithm.
-  virtual std::vector<std::pair<std::string, std::string>> details() const = 0;
 };
 
 }  // namespace fuseline

@@ -157,11 +157,6 @@ class Backend {
   virtual std::unique_ptr<Kernel> named(std::unique_ptr<Kernel> kernel, const Plan& /*plan*/, const Step& /*step*/) {
     return kernel;
   }
-  /// The communicator of a rank for memory of this device; the steps of the rank are named with it from here on. All
-  /// ranks of `host` call it at once, each with a separate device. host: of the same ranks, for memory of the host; it
-  /// outlives the result. Errors (NoDevice): the library is missing or too old, or refuses the ranks; a sentence with
-  /// the next step.
-  virtual Result<std::unique_ptr<Communicator>> join(Communicator& host, SumOrder order);
   /// Is its memory the host's, so that ranks exchange it without a library of the device?
   virtual bool hasHostMemory() const { return false; }
   /// The backend of one of `ranks` ranks that share this device, with its share of the threads. nullptr: the device
@@ -196,6 +191,11 @@ class Backend {
   virtual bool isLost() const { return false; }
   /// Empty: no GEMM library can be probed. Errors: the library is missing.
   virtual Result<std::vector<ProductSupport>> probeProducts() { return std::vector<ProductSupport>(); }
+  /// The communicator of a rank for memory of this device; the steps of the rank are named with it from here on. All
+  /// ranks of `host` call it at once, each with a separate device. host: of the same ranks, for memory of the host; it
+  /// outlives the result. Errors (NoDevice): the library is missing or too old, or refuses the ranks; a sentence with
+  /// the next step.
+  virtual Result<std::unique_ptr<Communicator>> join(Communicator& host, SumOrder order);
 };
 
 /// The Capabilities of a backend, for fuse().

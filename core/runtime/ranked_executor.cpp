@@ -17,6 +17,27 @@ Communicator& communicatorOf(RankTeam& team, const RankResources& resources, int
 
 }  // namespace
 
+Result<void> joinRanks(RankTeam& team, std::vector<RankResources>& ranks, SumOrder order) {
+  if (ranks.front().backend->hasHostMemory()) return {};
+  return team.run([&](int rank) -> Result<void> {
+    RankResources& own = ranks[static_cast<std::size_t>(rank)];
+    Result<std::unique_ptr<Communicator>> joined = own.backend->join(team.communicator(rank), order);
+    if (!joined) return joined.error();
+    own.communicator = std::move(*joined);
+    return {};
+  });
+}
+
+/// After a failure no rank waits for others, and none is there to wait for.
+void partRanks(RankTeam& team, std::vector<RankResources>& ranks) {
+  const Result<void> parted = team.run([&](int rank) -> Result<void> {
+    ranks[static_cast<std::size_t>(rank)].communicator.reset();
+    return {};
+  });
+  if (parted) return;
+  for (RankResources& rank : ranks) rank.communicator.reset();
+}
+
 RankedExecutor::RankedExecutor(RankTeam& team, const std::vector<RankResources>& ranks, const Plan& plan,
                                const ShardMap& shards)
     : m_team(team),

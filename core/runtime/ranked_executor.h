@@ -24,6 +24,11 @@ struct RankResources {
   std::unique_ptr<Communicator> communicator = nullptr;
 };
 
+/// Makes the communicators of ranks whose memory is not the host's. Errors: those of Backend::join().
+Result<void> joinRanks(RankTeam& team, std::vector<RankResources>& ranks, SumOrder order);
+/// Ends them, all at once: libraries wait for the other ranks.
+void partRanks(RankTeam& team, std::vector<RankResources>& ranks);
+
 using ShardMap = std::map<std::string, Shard, std::less<>>;
 
 /// The ranks begin each run together, and a run and its steps take as long as on the slowest of them. Cancelling takes
