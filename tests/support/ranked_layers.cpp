@@ -79,19 +79,17 @@ Result<std::vector<RankGraph>> graphsOf(const Graph& whole, int ranks, const std
   return graphs;
 }
 
-void runAll(RankTeam& team, const std::vector<RankResources>& ranks, const Plan& plan, const ShardMap& shards, int runs,
-            RankedRun& made) {
-  const auto executor = RankedExecutor::create(team, ranks, plan, shards);
-  if (!executor) {
-    made.problem = executor.error().message;
-    return;
-  }
-  for (int run = 0; run < runs && made.problem.empty(); ++run)
-    if (const Result<RunOutcome> ran = (*executor)->run(); !ran) made.problem = ran.error().message;
-  made.launching = (*executor)->launching();
-  for (const PlanTensor& tensor : plan.tensors) {
+Graph quantized(const Graph& whole, const RankedRunOptions& options) {
+  return options.recipe ? under(*options.recipe, whole) : whole;
+}
+
+void run(TimedPlan& executor, int runs, RankedRun& made) {
+  for (int i = 0; i < runs && made.problem.empty(); ++i)
+    if (const Result<RunOutcome> ran = executor.run(); !ran) made.problem = ran.error().message;
+  made.launching = executor.launching();
+  for (const PlanTensor& tensor : executor.plan().tensors) {
     if (!made.problem.empty() || (!isResult(tensor.role) && tensor.role != TensorRole::QuantizerState)) continue;
-    const Result<Tensor> read = (*executor)->read(tensor.name);
+    const Result<Tensor> read = executor.read(tensor.name);
     if (read)
       made.results[tensor.name] = read->toDoubles();
     else
@@ -116,6 +114,18 @@ FusionReport reportOf(const Graph& graph, bool isFused, const std::shared_ptr<Ba
   return *fuse(graph, {.capabilities = capabilitiesOf(backend)});
 }
 
+RankedRun runOnOneRank(const Graph& whole, const std::shared_ptr<Backend>& backend, const RankedRunOptions& options) {
+  const Graph graph = quantized(whole, options);
+  const Plan plan = makePlan(graph, reportOf(graph, options.isFused, backend));
+  const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1));
+  RankedRun made;
+  if (executor)
+    run(**executor, options.numRuns, made);
+  else
+    made.problem = executor.error().message;
+  return made;
+}
+
 RankedRun runOnRanks(const Graph& whole, const std::vector<std::shared_ptr<Backend>>& backends,
                      const RankedRunOptions& options) {
   RankedRun made;
@@ -125,7 +135,7 @@ RankedRun runOnRanks(const Graph& whole, const std::vector<std::shared_ptr<Backe
     made.problem = graphs.error().message;
     return made;
   }
-  const NamedTensors bindings = *makeBindings(whole, 1);
+  const NamedTensors bindings = *makeBindings(quantized(whole, options), 1);
   const RankGraph& first = graphs->front();
   std::vector<RankResources> resources;
   for (int rank = 0; rank < ranks; ++rank)
@@ -137,7 +147,11 @@ RankedRun runOnRanks(const Graph& whole, const std::vector<std::shared_ptr<Backe
     made.problem = joined.error().message;
   if (made.problem.empty()) {
     if (resources.front().communicator) made.details = resources.front().communicator->details();
-    runAll(team, resources, plan, first.shards, options.numRuns, made);
+    const auto executor = RankedExecutor::create(team, resources, plan, first.shards);
+    if (executor)
+      run(**executor, options.numRuns, made);
+    else
+      made.problem = executor.error().message;
   }
   partRanks(team, resources);
   return made;

@@ -40,6 +40,9 @@ struct RankedRun {
   std::vector<std::pair<std::string, std::string>> details;  // of rank 0
 };
 
+/// The same of one rank.
+RankedRun runOnOneRank(const Graph& whole, const std::shared_ptr<Backend>& backend, const RankedRunOptions& options);
+
 /// backends: one for each rank. whole: without the recipe.
 RankedRun runOnRanks(const Graph& whole, const std::vector<std::shared_ptr<Backend>>& backends,
                      const RankedRunOptions& options = {});

@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/pipelines.h"
 #include "tests/support/ranked_layers.h"
+#include "tests/support/recipes.h"
 
 #include <string>
 #include <vector>
@@ -50,6 +51,72 @@ TEST_P(Ranks, ComputeWhatOneRankComputes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Counts, Ranks, ::testing::Combine(::testing::Values(2, 3, 4), ::testing::Bool()));
+
+/// A layer has whole blocks of 128 on every rank: no recipe falls back to high precision.
+Graph quantizableLayers(int ranks, std::uint64_t seed, bool isSequenceParallel) {
+  constexpr std::int64_t kBlock = 128;
+  return chain(DType::BF16, {kBlock * ranks, kBlock},
+               randomParallelLayers(seed, isSequenceParallel, kBlock, kBlock * ranks));
+}
+
+class RankedRecipes : public ::testing::TestWithParam<std::tuple<const RecipeDefinition*, int>> {
+ protected:
+  std::string name() const { return std::get<0>(GetParam())->name; }
+  int ranks() const { return std::get<1>(GetParam()); }
+};
+
+// Shards of weights have scales of their own, as in TransformerEngine: results differ by the errors of the formats.
+TEST_P(RankedRecipes, ComputeWhatOneRankComputes) {
+  const Recipe chosen = recipe(name());
+  const double tolerance = name() == "NVFP4BlockScaling" ? 0.4 : 0.12;
+  const std::shared_ptr<Backend> cpu = cpu::makeCpuBackend();
+  for (std::uint64_t seed = 0; seed < 2; ++seed) {
+    const Graph whole = quantizableLayers(ranks(), seed, seed == 0);
+    const RankedRun one = runOnOneRank(whole, cpu, {.recipe = chosen});
+    const RankedRun several = runOnRanks(whole, sharesOfCpu(ranks()), {.recipe = chosen});
+    ASSERT_EQ(one.problem + several.problem, "") << toString(whole);
+    EXPECT_EQ(firstDifferenceInNorm(several.results, one.results, tolerance), "") << toString(whole);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, RankedRecipes,
+                         ::testing::Combine(::testing::ValuesIn(quantizingRecipes()), ::testing::Values(2, 3)),
+                         [](const auto& given) {
+                           return std::get<0>(given.param)->name + std::to_string(std::get<1>(given.param));
+                         });
+
+/// The amax histories after some runs, of the first rank.
+RunResults amaxesOf(const RankedRun& run) {
+  RunResults states;
+  for (const auto& [name, values] : run.results)
+    if (name.ends_with(".amax_history")) states[name] = values;
+  return states;
+}
+
+RunResults amaxesAfterThreeRuns(const Graph& whole, int ranks, bool reduces) {
+  Attributes fields;
+  fields.set("reduce_amax", reduces);
+  const RankedRunOptions options{.recipe = recipe("DelayedScaling", fields), .numRuns = 3};
+  const RankedRun run =
+      ranks > 1 ? runOnRanks(whole, sharesOfCpu(ranks), options) : runOnOneRank(whole, cpu::makeCpuBackend(), options);
+  EXPECT_EQ(run.problem, "");
+  return amaxesOf(run);
+}
+
+// TransformerEngine: each rank has the scales of the whole tensors. Without reduce_amax it has those of its shards.
+TEST(RankedRecipes, DelayedScalesAreThoseOfWholeTensors) {
+  constexpr int kRanks = 3;
+  constexpr double kTolerance = 2e-2;  // sums are rounded to bf16 in another order
+  int numDifferent = 0;
+  for (const std::uint64_t seed : {1, 3, 5}) {
+    const Graph whole = quantizableLayers(kRanks, seed, false);
+    const RunResults expected = amaxesAfterThreeRuns(whole, 1, true);
+    ASSERT_GE(expected.size(), 6u);  // inputs, weights and gradients of two layers
+    EXPECT_EQ(firstDifference(amaxesAfterThreeRuns(whole, kRanks, true), expected, kTolerance), "");
+    numDifferent += firstDifference(amaxesAfterThreeRuns(whole, kRanks, false), expected, kTolerance).empty() ? 0 : 1;
+  }
+  EXPECT_GT(numDifferent, 0);
+}
 
 std::vector<std::string> collectivesOf(const Graph& whole, int ranks) {
   const RankGraph local = *rankGraph(whole, 0, ranks);
