@@ -31,7 +31,7 @@ struct RankedRunOptions {
   int numRuns = 1;
 };
 
-/// What all ranks compute together: whole outputs and gradients, and the states of quantizers, which are the same on
+/// The results of all ranks together: whole outputs and gradients, and the states of quantizers, which are the same on
 /// all ranks. problem: why a run failed.
 struct RankedRun {
   RunResults results;

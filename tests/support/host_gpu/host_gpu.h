@@ -56,12 +56,12 @@ void submitWaiting(cuda::Stream stream, std::function<bool()> advance);
 /// Number of GPUs, each with streams of its own: 1, or FUSELINE_HOST_GPUS in the environment. Returns the former
 /// number.
 int setNumDevices(int count);
-/// Of a stream; -1: there is none.
+/// The device of a stream; -1: there is no such stream.
 int deviceOf(cuda::Stream stream);
 bool isCapturing(cuda::Stream stream);
 /// All of it lies in one block of device memory.
 bool isDeviceMemory(const void* begin, std::size_t bytes);
-/// Of the thread's selected device.
+/// The number of the device that this thread has selected.
 int currentDevice();
 
 }  // namespace fuseline::host_gpu

@@ -9,7 +9,7 @@
 
 namespace fuseline::host_gpu {
 
-/// What ncclGetVersion reports: 22809, or FUSELINE_HOST_NCCL in the environment; 0: the library is missing. Returns the
+/// The version that ncclGetVersion reports: 22809, or FUSELINE_HOST_NCCL in the environment; 0: the library is missing. Returns the
 /// former value.
 int setNcclVersion(int version);
 
