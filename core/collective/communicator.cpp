@@ -25,4 +25,15 @@ std::int64_t wireBytes(CollectiveKind kind, std::int64_t wholeBytes, int ranks) 
   return kind == CollectiveKind::AllReduce ? 2 * once : once;
 }
 
+bool Communicator::agree(bool holds) {
+  const float mine = holds ? 0.0F : 1.0F;
+  float largest = 0.0F;
+  const CollectivePart part{.dtype = DType::F32,
+                            .count = 1,
+                            .from = reinterpret_cast<const std::byte*>(&mine),
+                            .to = reinterpret_cast<std::byte*>(&largest)};
+  run({.kind = CollectiveKind::AllReduce, .reduction = Reduction::Max, .name = "agreement", .parts = {&part, 1}});
+  return largest == 0.0F;
+}
+
 }  // namespace fuseline

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,9 @@ namespace fuseline {
 enum class CollectiveKind { AllGather, ReduceScatter, AllReduce, Broadcast };
 /// Sum: in float32, in rank order, rounded once. Max: exact; NaN is ignored.
 enum class Reduction { Sum, Max };
+/// Ranks: sums as defined above, with equal bits in every run. Library: those of a device's library, which may round
+/// more often and in an order of its own, and may be faster.
+enum class SumOrder { Library, Ranks };
 
 /// "all-gather", "reduce-scatter", "all-reduce", "broadcast".
 std::string_view collectiveName(CollectiveKind kind);
@@ -60,8 +64,9 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Returns when `to` of every part is complete and `from` may be written again. Memory is the host's. An all-reduce
-  /// and a broadcast may be in place (`from` is `to`); a broadcast sends the tensor of rank 0.
+  /// Memory of the host: returns when `to` of every part is complete and `from` may be written again. Memory of a
+  /// device: takes its turn among the rank's launches and does not wait. An all-reduce and a broadcast may be in place
+  /// (`from` is `to`); a broadcast sends the tensor of rank 0.
   virtual void run(const Collective& collective) = 0;
   /// Returns when all ranks have called it.
   virtual void barrier() = 0;
@@ -69,6 +74,15 @@ class Communicator {
   virtual void abort(std::string_view reason) noexcept = 0;
   /// Facts for run files: library, version, algorithm.
   virtual std::vector<std::pair<std::string, std::string>> details() const = 0;
+  /// Called for every collective of a plan before its first run(), while nothing is recorded. It may allocate memory.
+  virtual void prepare(const Collective& /*collective*/) {}
+  /// Does it hold on all ranks? Returns when all have called it. The default is an all-reduce of memory of the host.
+  virtual bool agree(bool holds);
+  /// Why the collectives have ended: the reason of abort(). Never waits. Nothing: they have not.
+  virtual std::optional<std::string> failure() const { return std::nullopt; }
+  /// This rank has failed: its device no longer waits for other ranks, so that its memory can be freed. abort() tells
+  /// the others.
+  virtual void leave() noexcept {}
 };
 
 }  // namespace fuseline

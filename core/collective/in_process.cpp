@@ -53,6 +53,11 @@ class Meeting {
     if (!isLast()) m_isOver.wait(lock, [&] { return m_turn != turn; });
   }
 
+  std::optional<std::string> failure() const {
+    const std::lock_guard lock(m_mutex);
+    return m_failure;
+  }
+
   void fail(std::string_view reason) noexcept {
     const std::lock_guard lock(m_mutex);
     if (!m_failure) m_failure = reason;
@@ -83,7 +88,7 @@ class Meeting {
     }
   }
 
-  std::mutex m_mutex;
+  mutable std::mutex m_mutex;
   std::condition_variable m_isOver;
   std::vector<const Collective*> m_calls;  // by rank
   int m_numHere = 0;
@@ -106,6 +111,7 @@ class InProcessCommunicator final : public Communicator {
   }
 
   void barrier() override { m_meeting->arrive(m_rank, nullptr); }
+  std::optional<std::string> failure() const override { return m_meeting->failure(); }
   void abort(std::string_view reason) noexcept override { m_meeting->fail(reason); }
 
   std::vector<std::pair<std::string, std::string>> details() const override {

@@ -238,6 +238,12 @@ const std::vector<SpecField>& runSpecFields() {
        .help = "Number of tensor-parallel ranks, each with its share of the threads of this machine",
        .least = 1,
        .most = 64},
+      {.key = "deterministic",
+       .member = &RunSpec::isDeterministic,
+       .group = SpecGroup::Ranks,
+       .option = "deterministic",
+       .help = "Add the results of ranks in rank order, in float32 and rounded once, where NCCL would add in its own "
+               "order; sums then have the same bits in every run and on every device"},
       {.key = "symbols",
        .member = &RunSpec::symbols,
        .group = SpecGroup::Reading,

@@ -66,9 +66,10 @@ struct RunSpec {
   int warmup = 3;
   int iterations = 0;  // rounds; 0: automatic
   std::uint64_t seed = 0;
-  int ranks = 1;            // of tensor parallelism, on this machine
-  NamedNumberList symbols;  // overrides
-  std::string label;        // the user's name for the run; mostly empty
+  int ranks = 1;                 // of tensor parallelism, on this machine
+  NamedNumberList symbols;       // overrides
+  std::string label;             // the user's name for the run; mostly empty
+  bool isDeterministic = false;  // sums of ranks are in rank order, on GPUs, too
 
   bool isTraced() const { return timing == StepTiming::Cupti; }
   bool timesSteps() const { return timing != StepTiming::None; }

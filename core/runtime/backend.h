@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/collective/communicator.h"
 #include "core/plan/plan.h"
 #include "core/profile/device_roofs.h"
 #include "core/support/result.h"
@@ -190,6 +191,11 @@ class Backend {
   virtual bool isLost() const { return false; }
   /// Empty: no GEMM library can be probed. Errors: the library is missing.
   virtual Result<std::vector<ProductSupport>> probeProducts() { return std::vector<ProductSupport>(); }
+  /// The communicator of a rank for memory of this device; the steps of the rank are named with it from here on. All
+  /// ranks of `host` call it at once, each with a separate device. host: of the same ranks, for memory of the host; it
+  /// outlives the result. Errors (NoDevice): the library is missing or too old, or refuses the ranks; a sentence with
+  /// the next step.
+  virtual Result<std::unique_ptr<Communicator>> join(Communicator& host, SumOrder order);
 };
 
 /// The Capabilities of a backend, for fuse().

@@ -64,6 +64,13 @@ std::unique_ptr<Transfer> Backend::makeTransfer(std::span<std::byte> to, const s
   return std::make_unique<HostTransfer>(to, from);
 }
 
+Result<std::unique_ptr<Communicator>> Backend::join(Communicator& host, SumOrder /*order*/) {
+  return Error{fmt::format("--ranks {}: {} runs one rank. Use --device cpu or --device cuda, or fuse and explain with "
+                           "--ranks, which plan for several.",
+                           host.size(), device().id),
+               ErrorKind::NoDevice};
+}
+
 Capabilities BackendRegistry::capabilities(std::string_view deviceId) const {
   Result<std::shared_ptr<Backend>> backend = open(deviceId);
   return backend ? capabilitiesOf(std::move(*backend)) : Capabilities();

@@ -82,11 +82,14 @@ class CollectiveKernel final : public Kernel {
   CollectiveKernel(Communicator& communicator, const CollectiveWork& work, std::string name,
                    std::vector<CollectivePart> parts)
       : m_communicator(communicator), m_work(work), m_name(std::move(name)), m_parts(std::move(parts)) {}
-  void run(std::span<std::byte* const>, std::byte*) override {
-    m_communicator.run({.kind = m_work.kind, .reduction = m_work.reduction, .name = m_name, .parts = m_parts});
-  }
+  void prepare() { m_communicator.prepare(call()); }
+  void run(std::span<std::byte* const>, std::byte*) override { m_communicator.run(call()); }
 
  private:
+  Collective call() const {
+    return {.kind = m_work.kind, .reduction = m_work.reduction, .name = m_name, .parts = m_parts};
+  }
+
   Communicator& m_communicator;
   CollectiveWork m_work;
   std::string m_name;
@@ -176,10 +179,10 @@ void Launcher::makeCollectives() {
   for (Launch& launch : m_launches) {
     const Step& step = m_plan.steps[launch.step];
     if (!step.collective) continue;
-    launch.kernel =
-        m_backend.named(std::make_unique<CollectiveKernel>(*m_communicator, *step.collective, describe(step),
-                                                           collectiveParts(m_plan, step, launch.operands)),
-                        m_plan, step);
+    auto kernel = std::make_unique<CollectiveKernel>(*m_communicator, *step.collective, describe(step),
+                                                     collectiveParts(m_plan, step, launch.operands));
+    kernel->prepare();
+    launch.kernel = m_backend.named(std::move(kernel), m_plan, step);
   }
 }
 
@@ -250,6 +253,17 @@ void Launcher::record() {
     m_launching = "step by step: " + recorded.error().message;
   else if (m_recording = std::move(*recorded); m_recording)
     m_launching = "recorded and replayed";
+  if (m_communicator) agreeOnRecording();
+}
+
+/// Ranks replay their recordings together or not at all: collectives of a recording meet those of recordings.
+void Launcher::agreeOnRecording() {
+  bool isEverywhere = false;
+  const Result<void> asked = attempt([&] { isEverywhere = m_communicator->agree(m_recording != nullptr); });
+  if (!m_recording || isEverywhere) return;
+  m_recording.reset();
+  m_launching =
+      "step by step: " + (asked ? std::string("another rank could not record its plan.") : asked.error().message);
 }
 
 bool Launcher::isHostApart() const { return m_recording || (m_replays && m_launches.size() < kFewestRecorded); }

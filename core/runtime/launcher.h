@@ -93,6 +93,7 @@ class Launcher {
  private:
   void makeTransfers();
   void makeCollectives();
+  void agreeOnRecording();
   Result<void> launchEach();
   Result<RunOutcome> launchSteps(const std::stop_token& cancel);
 

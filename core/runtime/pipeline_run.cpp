@@ -10,6 +10,7 @@
 #include "core/runtime/bindings.h"
 #include "core/runtime/neighbour_watch.h"
 #include "core/runtime/numerics_run.h"
+#include "core/runtime/rank_devices.h"
 #include "core/runtime/tensor_capture.h"
 #include "core/support/json_fields.h"
 #include "core/support/text.h"
@@ -161,12 +162,22 @@ Result<std::unique_ptr<PipelineRun>> PipelineRun::prepare(const LoadedDocument& 
   run->m_pipelineName = pipelineName;
   run->m_options = std::move(options);
   if (std::string problems = errorText(loaded.diagnostics, pipelineName); !problems.empty()) return Error{problems};
-  Result<std::shared_ptr<Backend>> backend = registry.open(run->m_options.settings.device);
-  if (!backend) return backend.error();
-  run->m_backend = std::move(*backend);
+  if (Result<void> opened = run->openDevices(registry); !opened) return opened.error();
   if (Result<void> analyzed = run->analyzeDocument(loaded); !analyzed) return analyzed.error();
   if (Result<void> added = run->addVariants(); !added) return added.error();
   return run;
+}
+
+Result<void> PipelineRun::openDevices(const BackendRegistry& registry) {
+  Result<std::shared_ptr<Backend>> backend = registry.open(m_options.settings.device);
+  if (!backend) return backend.error();
+  m_backend = std::move(*backend);
+  if (m_options.settings.ranks == 1) return {};
+  Result<std::vector<std::shared_ptr<Backend>>> backends =
+      openRankDevices(registry, m_backend, m_options.settings.ranks);
+  if (!backends) return backends.error();
+  m_rankBackends = std::move(*backends);
+  return {};
 }
 
 Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
@@ -192,14 +203,18 @@ Result<void> PipelineRun::bind(const LoadedDocument& loaded, const AnalysisOptio
   Result<NamedTensors> bindings = makeBindings(whole, m_options.settings.seed, m_options.tensors);
   if (!bindings) return bindings.error();
   m_bindings = std::move(*bindings);
-  if (options.place.ranks == 1) return {};
+  return options.place.ranks == 1 ? Result<void>() : makeRanks(loaded, options);
+}
+
+Result<void> PipelineRun::makeRanks(const LoadedDocument& loaded, const AnalysisOptions& options) {
   const auto analyzeRank = [&](int rank) {
     AnalysisOptions own = options;
     own.place.rank = rank;
     return analyze(loaded.document, own, &loaded.sourceMap);
   };
   Result<std::unique_ptr<RankedPipeline>> ranks =
-      RankedPipeline::create(m_backend, options.place.ranks, m_analysis, analyzeRank, m_bindings);
+      RankedPipeline::create(m_rankBackends, m_analysis, analyzeRank, m_bindings,
+                             m_options.settings.isDeterministic ? SumOrder::Ranks : SumOrder::Library);
   if (!ranks) return ranks.error();
   m_ranks = std::move(*ranks);
   return {};
@@ -254,7 +269,7 @@ Result<void> PipelineRun::checkMemory() const {
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
-    needed += (*plan)->peakBytes() * m_options.settings.ranks;
+    needed += (*plan)->peakBytes() * (m_backend->hasHostMemory() ? m_options.settings.ranks : 1);
   }
   if (available == 0 || needed + held <= available) return {};
   const std::string beside =
@@ -274,6 +289,8 @@ std::int64_t PipelineRun::heldBytes() const {
 Result<void> PipelineRun::addVariants() {
   const RunSpec& settings = m_options.settings;
   const ExecutorOptions options{.clock = clockFor(settings.timing), .replaysLaunches = settings.replays};
+  if (options.clock == StepClock::Trace)  // it sees one GPU of a process
+    if (Result<void> one = checkOneRank("--timing cupti"); !one) return one.error();
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();

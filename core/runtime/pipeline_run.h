@@ -92,12 +92,14 @@ class PipelineRun {
   };
 
   PipelineRun() = default;
+  Result<void> openDevices(const BackendRegistry& registry);
   Result<void> analyzeDocument(const LoadedDocument& loaded);
   Result<const Plan*> planOf(const std::string& variant) const;
   /// Call before large allocations: a system that overcommits would end the process instead.
   Result<void> checkRecipe() const;
   Result<void> checkMemory() const;
   Result<void> bind(const LoadedDocument& loaded, const AnalysisOptions& options);
+  Result<void> makeRanks(const LoadedDocument& loaded, const AnalysisOptions& options);
   /// Errors (Usage): what is asked for is not there on several ranks.
   Result<void> checkOneRank(const char* option) const;
   Result<std::unique_ptr<TimedPlan>> makeExecutor(const Plan& plan, const ExecutorOptions& options = {}) const;
@@ -117,6 +119,7 @@ class PipelineRun {
   Json m_pipeline;
   PipelineRunOptions m_options;
   std::shared_ptr<Backend> m_backend;
+  std::vector<std::shared_ptr<Backend>> m_rankBackends;  // empty: one rank
   Analysis m_analysis;
   NamedTensors m_bindings;                  // whole tensors
   std::unique_ptr<RankedPipeline> m_ranks;  // nullptr: one rank

@@ -9,8 +9,39 @@
 
 namespace fuseline {
 
-RankedExecutor::RankedExecutor(RankTeam& team, const Plan& plan, const ShardMap& shards)
+namespace {
+
+Communicator& communicatorOf(RankTeam& team, const RankResources& resources, int rank) {
+  return resources.communicator ? *resources.communicator : team.communicator(rank);
+}
+
+}  // namespace
+
+Result<void> joinRanks(RankTeam& team, std::vector<RankResources>& ranks, SumOrder order) {
+  if (ranks.front().backend->hasHostMemory()) return {};
+  return team.run([&](int rank) -> Result<void> {
+    RankResources& own = ranks[static_cast<std::size_t>(rank)];
+    Result<std::unique_ptr<Communicator>> joined = own.backend->join(team.communicator(rank), order);
+    if (!joined) return joined.error();
+    own.communicator = std::move(*joined);
+    return {};
+  });
+}
+
+/// After a failure no rank waits for others, and none is there to wait for.
+void partRanks(RankTeam& team, std::vector<RankResources>& ranks) {
+  const Result<void> parted = team.run([&](int rank) -> Result<void> {
+    ranks[static_cast<std::size_t>(rank)].communicator.reset();
+    return {};
+  });
+  if (parted) return;
+  for (RankResources& rank : ranks) rank.communicator.reset();
+}
+
+RankedExecutor::RankedExecutor(RankTeam& team, const std::vector<RankResources>& ranks, const Plan& plan,
+                               const ShardMap& shards)
     : m_team(team),
+      m_ranks(ranks),
       m_plan(plan),
       m_shards(shards),
       m_executors(static_cast<std::size_t>(team.size())),
@@ -20,11 +51,11 @@ RankedExecutor::RankedExecutor(RankTeam& team, const Plan& plan, const ShardMap&
 Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(RankTeam& team, const std::vector<RankResources>& ranks,
                                                                const Plan& plan, const ShardMap& shards,
                                                                const ExecutorOptions& options) {
-  std::unique_ptr<RankedExecutor> ranked(new RankedExecutor(team, plan, shards));
+  std::unique_ptr<RankedExecutor> ranked(new RankedExecutor(team, ranks, plan, shards));
   const Result<void> made = team.run([&](int rank) -> Result<void> {
     ExecutorOptions own = options;
-    own.communicator = &team.communicator(rank);
     const RankResources& resources = ranks[static_cast<std::size_t>(rank)];
+    own.communicator = &communicatorOf(team, resources, rank);
     auto executor = Executor::create(resources.backend, *resources.graph, plan, resources.bindings, {}, own);
     if (!executor) return executor.error();
     ranked->m_executors[static_cast<std::size_t>(rank)] = std::move(*executor);
@@ -34,13 +65,19 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(RankTeam& team, c
   return ranked;
 }
 
+/// A rank that failed leaves its group, so that its device can be given back.
+Result<void> RankedExecutor::runAs(int rank, const std::function<Result<RunOutcome>(Executor&)>& action) {
+  m_team.communicator(rank).barrier();
+  const Result<RunOutcome> outcome = action(*m_executors[static_cast<std::size_t>(rank)]);
+  if (outcome) return {};
+  communicatorOf(m_team, m_ranks[static_cast<std::size_t>(rank)], rank).leave();
+  return outcome.error();
+}
+
 Result<RunOutcome> RankedExecutor::run(std::stop_token cancel) {
   if (cancel.stop_requested()) return RunOutcome::Cancelled;
-  const Result<void> ran = m_team.run([&](int rank) -> Result<void> {
-    m_team.communicator(rank).barrier();
-    Result<RunOutcome> outcome = m_executors[static_cast<std::size_t>(rank)]->run();
-    return outcome ? Result<void>() : outcome.error();
-  });
+  const Result<void> ran =
+      m_team.run([&](int rank) { return runAs(rank, [](Executor& executor) { return executor.run(); }); });
   if (!ran) return ran.error();
   return RunOutcome::Completed;
 }
@@ -53,9 +90,7 @@ Result<RunOutcome> RankedExecutor::runObserved(const StepObserver& observer, std
     const auto keep = [&](std::size_t step, double startNs, double durationNs) {
       times.push_back({step, startNs, durationNs});
     };
-    m_team.communicator(rank).barrier();
-    Result<RunOutcome> outcome = m_executors[static_cast<std::size_t>(rank)]->runObserved(keep);
-    return outcome ? Result<void>() : outcome.error();
+    return runAs(rank, [&](Executor& executor) { return executor.runObserved(keep); });
   });
   if (!ran) return ran.error();
   keepSamples(observer);

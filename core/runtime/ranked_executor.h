@@ -20,7 +20,14 @@ struct RankResources {
   std::shared_ptr<Backend> backend;
   const Graph* graph = nullptr;
   NamedTensors bindings;
+  /// For memory of its device; nullptr: that is the host's, which the team's communicators serve.
+  std::unique_ptr<Communicator> communicator = nullptr;
 };
+
+/// Makes the communicators of ranks whose memory is not the host's. Errors: those of Backend::join().
+Result<void> joinRanks(RankTeam& team, std::vector<RankResources>& ranks, SumOrder order);
+/// Ends them, all at once: libraries wait for the other ranks.
+void partRanks(RankTeam& team, std::vector<RankResources>& ranks);
 
 using ShardMap = std::map<std::string, Shard, std::less<>>;
 
@@ -59,7 +66,8 @@ class RankedExecutor final : public TimedPlan {
   std::int64_t wireBytes(std::size_t step) const;
 
  private:
-  RankedExecutor(RankTeam& team, const Plan& plan, const ShardMap& shards);
+  RankedExecutor(RankTeam& team, const std::vector<RankResources>& ranks, const Plan& plan, const ShardMap& shards);
+  Result<void> runAs(int rank, const std::function<Result<RunOutcome>(Executor&)>& action);
   const Executor& first() const { return *m_executors.front(); }
   double slowest(double (Executor::*time)() const) const;
   void keepSamples(const StepObserver& observer);
@@ -71,6 +79,7 @@ class RankedExecutor final : public TimedPlan {
   };
 
   RankTeam& m_team;
+  const std::vector<RankResources>& m_ranks;
   const Plan& m_plan;
   const ShardMap& m_shards;
   std::vector<std::unique_ptr<Executor>> m_executors;       // by rank

@@ -17,38 +17,38 @@ NamedTensors shardsOf(const NamedTensors& whole, const ShardMap& shards, int ran
   return parts;
 }
 
-Result<std::unique_ptr<RankedPipeline>> RankedPipeline::create(const std::shared_ptr<Backend>& device, int ranks,
+Result<std::unique_ptr<RankedPipeline>> RankedPipeline::create(std::vector<std::shared_ptr<Backend>> backends,
                                                                const Analysis& first,
                                                                const std::function<Analysis(int rank)>& analyzeRank,
-                                                               const NamedTensors& whole) {
+                                                               const NamedTensors& whole, SumOrder order) {
+  const auto ranks = static_cast<int>(backends.size());
   std::unique_ptr<RankedPipeline> pipeline(new RankedPipeline(ranks, first));
   for (int rank = 0; rank < ranks; ++rank) {
-    std::shared_ptr<Backend> backend = device->hasHostMemory() ? device->shareOf(ranks) : nullptr;
-    if (!backend)
-      return Error{
-          fmt::format("--ranks {}: {} runs one rank. Use --device cpu, or fuse and explain with --ranks, which "
-                      "plan for several.",
-                      ranks, device->device().id),
-          ErrorKind::NoDevice};
     const Graph* graph = &first.graph();
     if (rank > 0) {
       pipeline->m_graphs.push_back(std::make_unique<Graph>(analyzeRank(rank).lowered.graph));
       graph = pipeline->m_graphs.back().get();
     }
-    pipeline->m_ranks.push_back({std::move(backend), graph, shardsOf(whole, first.shards, rank, ranks)});
+    pipeline->m_ranks.push_back(
+        {std::move(backends[static_cast<std::size_t>(rank)]), graph, shardsOf(whole, first.shards, rank, ranks)});
   }
+  if (Result<void> joined = joinRanks(pipeline->m_team, pipeline->m_ranks, order); !joined) return joined.error();
   return pipeline;
 }
+
+RankedPipeline::~RankedPipeline() { partRanks(m_team, m_ranks); }
 
 Result<std::unique_ptr<RankedExecutor>> RankedPipeline::makeExecutor(const Plan& plan, const ExecutorOptions& options) {
   return RankedExecutor::create(m_team, m_ranks, plan, m_first.shards, options);
 }
 
 std::vector<std::pair<std::string, std::string>> RankedPipeline::details() {
+  const RankResources& first = m_ranks.front();
+  const Communicator& communicator = first.communicator ? *first.communicator : m_team.communicator(0);
   std::vector<std::pair<std::string, std::string>> facts = {
       {"ranks", fmt::format("{}, as threads of this process", size())},
-      {"device of a rank", m_ranks.front().backend->device().name}};
-  for (auto& fact : m_team.communicator(0).details()) facts.push_back(std::move(fact));
+      {"device of a rank", first.backend->device().name}};
+  for (auto& fact : communicator.details()) facts.push_back(std::move(fact));
   return facts;
 }
 

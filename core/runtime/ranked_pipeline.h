@@ -14,12 +14,16 @@ namespace fuseline {
 
 class RankedPipeline {
  public:
-  /// `first`: the analysis of rank 0, which outlives it; analyzeRank(r): that of rank r. whole: a tensor for all that
-  /// the whole model needs. Errors (NoDevice): ranks cannot share the device.
-  static Result<std::unique_ptr<RankedPipeline>> create(const std::shared_ptr<Backend>& device, int ranks,
+  /// backends: one for each rank. `first`: the analysis of rank 0, which outlives it; analyzeRank(r): that of rank r.
+  /// whole: a tensor for all that the whole model needs. Errors (NoDevice): those of Backend::join().
+  static Result<std::unique_ptr<RankedPipeline>> create(std::vector<std::shared_ptr<Backend>> backends,
                                                         const Analysis& first,
                                                         const std::function<Analysis(int rank)>& analyzeRank,
-                                                        const NamedTensors& whole);
+                                                        const NamedTensors& whole, SumOrder order);
+  /// Communicators of a device end together.
+  ~RankedPipeline();
+  RankedPipeline(const RankedPipeline&) = delete;
+  RankedPipeline& operator=(const RankedPipeline&) = delete;
 
   Result<std::unique_ptr<RankedExecutor>> makeExecutor(const Plan& plan, const ExecutorOptions& options = {});
 

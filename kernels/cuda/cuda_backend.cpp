@@ -6,6 +6,7 @@
 #include "core/support/text.h"
 #include "kernels/cuda/attention/cudnn_graphs.h"
 #include "kernels/cuda/catalog.h"
+#include "kernels/cuda/collective/nccl_communicator.h"
 #include "kernels/cuda/elementwise/nvrtc_compiler.h"
 #include "kernels/cuda/gemm/cublaslt_gemm.h"
 #include "kernels/cuda/gemm/cublaslt_probe.h"
@@ -85,12 +86,13 @@ struct LaunchPlace {
   int device;
   Stream stream;
   std::shared_ptr<LaunchLog> log;
+  std::string rank;  // "rank 1: "; empty: the only one
 };
 
 class LoggedKernel final : public Kernel {
  public:
   LoggedKernel(std::unique_ptr<Kernel> kernel, const Plan& plan, const Step& step, LaunchPlace place)
-      : m_kernel(std::move(kernel)), m_label(plan, step), m_place(std::move(place)) {}
+      : m_kernel(std::move(kernel)), m_label(plan, step, place.rank), m_place(std::move(place)) {}
   std::size_t workspaceBytes() const override { return m_kernel->workspaceBytes(); }
   std::vector<std::string> ways() const override { return m_kernel->ways(); }
   std::int64_t launches() const override { return m_kernel->launches(); }
@@ -258,8 +260,24 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<Kernel> named(std::unique_ptr<Kernel> kernel, const Plan& plan, const Step& step) override {
-    return std::make_unique<LoggedKernel>(std::move(kernel), plan, step,
-                                          LaunchPlace{.device = m_device, .stream = m_stream.get(), .log = m_log});
+    return std::make_unique<LoggedKernel>(
+        std::move(kernel), plan, step,
+        LaunchPlace{.device = m_device, .stream = m_stream.get(), .log = m_log, .rank = m_rank});
+  }
+
+  Result<std::unique_ptr<Communicator>> join(Communicator& host, SumOrder order) override {
+    const Result<Nccl> nccl = loadNccl();
+    if (!nccl) return nccl.error();
+    if (Result<void> fits = checkVersion(*nccl); !fits) return fits.error();
+    try {
+      useDevice(m_device);
+      auto membership = std::make_shared<NcclMembership>(*nccl, host);
+      m_membership = membership;
+      m_rank = fmt::format("rank {}: ", host.rank());
+      return makeNcclCommunicator(std::move(membership), order, m_stream.get());
+    } catch (const std::exception& failure) {
+      return Error{fmt::format("{}: {}", m_info.id, failure.what()), ErrorKind::NoDevice};
+    }
   }
 
   void upload(std::byte* device, std::span<const std::byte> host) override {
@@ -273,6 +291,8 @@ class CudaBackend final : public Backend {
   /// A fault may show in any call, in the first one, too.
   void synchronize() override {
     cudaError_t error = cudaSetDevice(m_device);
+    if (const auto membership = m_membership.lock(); membership && error == cudaSuccess)
+      error = static_cast<cudaError_t>(membership->waitFor(m_stream.get()));
     if (error == cudaSuccess) error = cudaStreamSynchronize(m_stream.get());
     if (error == cudaSuccess) error = cudaStreamSynchronize(m_copyStream.get());
     if (error == cudaSuccess) return;
@@ -295,7 +315,7 @@ class CudaBackend final : public Backend {
 
   Result<std::unique_ptr<RecordedLaunches>> record(const std::function<Result<void>()>& launches) override {
     try {
-      return captureLaunches({.device = m_device, .stream = m_stream.get(), .log = m_log}, launches);
+      return captureLaunches({.device = m_device, .stream = m_stream.get(), .log = m_log, .rank = m_rank}, launches);
     } catch (const DeviceFault& fault) {
       return Error{fmt::format("{}: {}", m_info.id, fault.what()), ErrorKind::RunFailed};
     }
@@ -354,6 +374,7 @@ class CudaBackend final : public Backend {
   void copy(void* to, const void* from, std::size_t sizeBytes, cudaMemcpyKind kind) {
     if (sizeBytes == 0) return;
     useDevice(m_device);
+    if (!m_membership.expired()) synchronize();  // a copy of pages waits for the stream by itself, for ever if need be
     check(cudaMemcpyAsync(to, from, sizeBytes, kind, m_stream.get()), "copy a tensor");
     synchronize();
   }
@@ -369,6 +390,8 @@ class CudaBackend final : public Backend {
   std::unique_ptr<GraphLibrary> m_graphs = makeCudnnGraphs(m_stream.get());
   DeviceContext m_context;
   std::shared_ptr<LaunchLog> m_log = std::make_shared<LaunchLog>();
+  std::weak_ptr<NcclMembership> m_membership;  // of one of several ranks
+  std::string m_rank;
 };
 
 }  // namespace

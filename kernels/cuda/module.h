@@ -12,7 +12,7 @@ inline constexpr const char* kModulePath = "../lib/fuseline/libfuseline_cuda.so"
 
 /// Both sides must agree on it before a C++ object passes between them: the number of the backend interface (add one
 /// when core/runtime/backend.h or anything that it includes changes) and the compiler. Compare as text.
-inline constexpr const char* kModuleHandshake = "fuseline backend interface 4, compiler " __VERSION__;
+inline constexpr const char* kModuleHandshake = "fuseline backend interface 5, compiler " __VERSION__;
 
 /// Names and types of the entry points, for dlsym.
 inline constexpr const char* kHandshakeSymbol = "fuselineCudaHandshake";

@@ -113,6 +113,22 @@ class OnHostGpu(unittest.TestCase):
         self.assertEqual(bench.returncode, 4)
         self.assertIn("The benchmark was cancelled", words)
 
+    def test_ranks_run_on_a_gpu_each(self):
+        options = ("run", EXAMPLES / "tensor_parallel_mlp.fuseline", "--device", "cuda", "--set", "M=24", "--set", "H=48", *ONCE,
+                   "--ranks", "2")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "run.fuserun"
+            done = fuseline(*options, "-o", file, environment={"FUSELINE_HOST_GPUS": "2"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            run = json.loads(file.read_text())
+        self.assertIn("NCCL 2.28.9", json.dumps(run["environment"]))
+        for variant in run["variants"]:
+            self.assertEqual(variant["launching"], "recorded and replayed")
+            self.assertIn("all-gather", json.dumps(variant["steps"]))
+        few = fuseline(*options)
+        self.assertEqual(few.returncode, 3)
+        self.assertIn("each rank needs a GPU, beginning with cuda:0, but there is 1", " ".join(few.stderr.split()))
+
     def test_experts_run_side_by_side(self):
         done = fuseline("run", EXAMPLES / "grouped_mlp.fuseline", "--device", "cuda", "--set", "M=32", "--set", "H=32",
                         "--set", "F=32", *ONCE, "--json")

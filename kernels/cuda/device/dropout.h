@@ -40,19 +40,46 @@ inline __device__ std::uint32_t wordOf(const PhiloxWords& drawn, std::uint64_t i
   return index & 2 ? high : low;
 }
 
-/// out[i] = `kept` where element first + i is kept, else 0. first: a multiple of kVector, which is 1 or a multiple of
-/// four (a Philox block has four elements).
+/// Elements in a block.
+constexpr int kDropoutBlock = 4;
+
+/// drop() from the element `begin` of the mask on, which is the first of a block, or any where kVector is 1.
+template <int kVector>
+__device__ void dropWholeBlocks(const Dropout& mask, float kept, std::uint64_t begin, float (&out)[kVector]) {
+#pragma unroll
+  for (int i = 0; i < kVector; i += kDropoutBlock) {
+    const PhiloxWords drawn = dropoutBlock(mask, (begin + static_cast<std::uint64_t>(i)) / kDropoutBlock);
+#pragma unroll
+    for (int v = i; v < kVector && v < i + kDropoutBlock; ++v)
+      out[v] = wordOf(drawn, kVector == 1 ? begin : static_cast<std::uint64_t>(v)) < mask.threshold ? 0.0f : kept;
+  }
+}
+
+/// The same from any element on: each block of elements has words of two.
+template <int kVector>
+__device__ void dropParts(const Dropout& mask, float kept, std::uint64_t begin, float (&out)[kVector]) {
+  const std::uint64_t shift = begin % kDropoutBlock;
+  PhiloxWords drawn = dropoutBlock(mask, begin / kDropoutBlock);
+#pragma unroll
+  for (int i = 0; i < kVector; i += kDropoutBlock) {
+    const PhiloxWords next = dropoutBlock(mask, (begin + static_cast<std::uint64_t>(i)) / kDropoutBlock + 1);
+#pragma unroll
+    for (int v = i; v < kVector && v < i + kDropoutBlock; ++v) {
+      const std::uint64_t at = shift + static_cast<std::uint64_t>(v - i);
+      out[v] = wordOf(at < kDropoutBlock ? drawn : next, at) < mask.threshold ? 0.0f : kept;
+    }
+    drawn = next;
+  }
+}
+
+/// out[i] = `kept` where element first + i of the tensor is kept, else 0. first: a multiple of kVector, which is 1 or a
+/// multiple of four (a Philox block has four elements).
 template <int kVector>
 __device__ void drop(const Dropout& mask, float kept, std::uint64_t first, float (&out)[kVector]) {
-  constexpr int kBlock = 4;
-  static_assert(kVector == 1 || kVector % kBlock == 0);
-#pragma unroll
-  for (int i = 0; i < kVector; i += kBlock) {
-    const PhiloxWords drawn = dropoutBlock(mask, (first + static_cast<std::uint64_t>(i)) / kBlock);
-#pragma unroll
-    for (int v = i; v < kVector && v < i + kBlock; ++v)
-      out[v] = wordOf(drawn, kVector == 1 ? first : static_cast<std::uint64_t>(v)) < mask.threshold ? 0.0f : kept;
-  }
+  static_assert(kVector == 1 || kVector % kDropoutBlock == 0);
+  const std::uint64_t begin = mask.first + first;
+  if (kVector == 1 || mask.first % kDropoutBlock == 0) return dropWholeBlocks<kVector>(mask, kept, begin, out);
+  dropParts<kVector>(mask, kept, begin, out);
 }
 
 }  // namespace fuseline::cuda::device

@@ -37,6 +37,7 @@ struct Dropout {
   std::uint32_t key[2] = {};
   std::uint32_t stream[2] = {};
   std::uint32_t threshold = 0;
+  std::uint64_t first = 0;  // index of the tensor's first element in the mask: a rank has a slice
 };
 
 /// Numbered as core's Opcode.

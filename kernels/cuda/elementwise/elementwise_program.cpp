@@ -26,7 +26,8 @@ static_assert(isSame(device::Opcode::Load, Opcode::Load) && isSame(device::Opcod
 device::Dropout deviceMask(const DropoutMask& mask) {
   return {.key = {mask.key()[0], mask.key()[1]},
           .stream = {mask.stream()[0], mask.stream()[1]},
-          .threshold = mask.threshold()};
+          .threshold = mask.threshold(),
+          .first = mask.first()};
 }
 
 namespace {

@@ -42,22 +42,24 @@ OwnedExecutableGraph instantiate(const OwnedGraph& graph, Stream stream) {
 class CapturedLaunches final : public RecordedLaunches {
  public:
   CapturedLaunches(OwnedExecutableGraph graph, CaptureTarget target)
-      : m_graph(std::move(graph)), m_target(std::move(target)) {}
+      : m_graph(std::move(graph)),
+        m_target(std::move(target)),
+        m_name(m_target.rank + "the whole plan, as a CUDA graph") {}
   ~CapturedLaunches() override { cudaSetDevice(m_target.device); }
   CapturedLaunches(const CapturedLaunches&) = delete;
   CapturedLaunches& operator=(const CapturedLaunches&) = delete;
 
   void launch() override {
-    static const std::string kName = "the whole plan, as a CUDA graph";
-    const NvtxRange range(kName);
+    const NvtxRange range(m_name);
     useDevice(m_target.device);
-    m_target.log->add(kName);
+    m_target.log->add(m_name);
     check(cudaGraphLaunch(m_graph.get(), m_target.stream), "launch a CUDA graph");
   }
 
  private:
   OwnedExecutableGraph m_graph;
   CaptureTarget m_target;
+  std::string m_name;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace fuseline::cuda {
 
@@ -16,6 +17,7 @@ struct CaptureTarget {
   int device = 0;
   Stream stream = nullptr;
   std::shared_ptr<LaunchLog> log;
+  std::string rank = {};  // "rank 1: "; empty: the only one
 };
 
 /// Captures the work that `launches` launches on the stream; it does not run. All code must be loaded before. Errors:

@@ -27,14 +27,15 @@ Result<void*> openFirst(const std::vector<std::string>& paths, const std::string
                ErrorKind::RunFailed};
 }
 
-/// "site-packages/nvidia/cu13/lib" and that of cuDNN, of every Python in an environment.
+/// "site-packages/nvidia/cu13/lib" and those of cuDNN and NCCL, of every Python in an environment.
 std::vector<std::string> packageFolders(const std::filesystem::path& environment, int major) {
   std::vector<std::string> folders;
   std::error_code ignored;
   for (const auto& python : std::filesystem::directory_iterator(environment / "lib", ignored))
     if (python.path().filename().string().starts_with("python"))
-      for (const std::string& package : {fmt::format("cu{}", major), std::string("cudnn")})
-        folders.push_back(python.path() / fmt::format("site-packages/nvidia/{}/lib", package));
+      for (const std::string& package : {fmt::format("cu{}", major), std::string("cudnn"), std::string("nccl")})
+        for (const char* const packages : {"site-packages", "dist-packages"})  // Debian's pip uses the second one
+          folders.push_back(python.path() / fmt::format("{}/nvidia/{}/lib", packages, package));
   return folders;
 }
 
@@ -60,6 +61,9 @@ std::vector<std::string> toolkitFolders(const std::function<const char*(const ch
   for (const char* const name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     if (const char* const python = environment(name))
       std::ranges::copy(packageFolders(python, major), std::back_inserter(folders));
+  if (const char* const home = environment("HOME"))
+    std::ranges::copy(packageFolders(std::filesystem::path(home) / ".local", major), std::back_inserter(folders));
+  std::ranges::copy(packageFolders("/usr/local", major), std::back_inserter(folders));
   return folders;
 }
 

@@ -20,7 +20,7 @@ Result<void*> openLibrary(const std::string& fileName);
 Result<void*> openBeside(const void* function, const std::string& fileName);
 
 /// Library folders: of the toolkits that the environment names, of those in the usual places, and of the active Python
-/// environment, for users who have CUDA from PyTorch's packages alone. major: of CUDA.
+/// environment or what pip installs without one, for users who have CUDA from PyTorch's packages alone. major: of CUDA.
 std::vector<std::string> toolkitFolders(const std::function<const char*(const char*)>& environment, int major);
 
 /// Finds functions one after the other and remembers the first that is missing.

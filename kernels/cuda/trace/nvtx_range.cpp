@@ -66,8 +66,9 @@ nvtxDomainHandle_t nvtxDomain() {
   return domain;
 }
 
-NvtxLabel::NvtxLabel(const Plan& plan, const Step& step)
-    : m_name(rangeName(plan, step)), m_payload{.bytes = step.bytesRead + step.bytesWritten, .flops = step.flops} {
+NvtxLabel::NvtxLabel(const Plan& plan, const Step& step, const std::string& rank)
+    : m_name(rank + rangeName(plan, step)),
+      m_payload{.bytes = step.bytesRead + step.bytesWritten, .flops = step.flops} {
   if (stepSchema() == 0) return;
   m_payload.step = handleOf(step.name);
   m_payload.kernel = handleOf(step.kernel);

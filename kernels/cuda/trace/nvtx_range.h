@@ -28,7 +28,8 @@ struct NvtxStepPayload {
 /// The name and the payload of a step's ranges, created once. Tools that know no schemas get the bytes alone.
 class NvtxLabel {
  public:
-  NvtxLabel(const Plan& plan, const Step& step);
+  /// rank: "rank 1: ", before the name; empty where there is only one.
+  NvtxLabel(const Plan& plan, const Step& step, const std::string& rank = {});
   /// "fc1.linear (BasicLinear, forward) [4096, 4096] bf16".
   const std::string& name() const { return m_name; }
 

@@ -1,14 +1,13 @@
 // N ranks compute what one rank computes: random pipelines of column-, row- and sequence-parallel layers.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/collective_steps.h"
-#include "core/runtime/bindings.h"
 #include "core/runtime/ranked_pipeline.h"
 #include "core/sharding/rank_graph.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/pipelines.h"
-#include "tests/support/run_plan.h"
+#include "tests/support/ranked_layers.h"
+#include "tests/support/recipes.h"
 
-#include <random>
 #include <string>
 #include <vector>
 
@@ -20,95 +19,13 @@ namespace {
 
 constexpr std::int64_t kRows = 24;
 constexpr std::int64_t kWidth = 48;
+constexpr std::int64_t kHidden = 72;
 
-Link parallel(Link link, const char* mode, bool isSequenceParallel) {
-  return with(with(std::move(link), "tensor_parallel_mode", std::string(mode)), "sequence_parallel",
-              isSequenceParallel);
-}
-
-/// One to three blocks of a norm, a column-parallel layer, an activation and a row-parallel layer, in the forms that
-/// pipelines write them in.
-class RandomLayers {
- public:
-  RandomLayers(std::uint64_t seed, bool isSequenceParallel)
-      : m_random(seed), m_isSequenceParallel(isSequenceParallel) {}
-
-  std::vector<Link> make() {
-    const int numBlocks = 1 + pick(2);
-    for (int block = 0; block < numBlocks; ++block) addBlock(block);
-    return m_links;
-  }
-
- private:
-  int pick(int count) { return std::uniform_int_distribution<int>(0, count - 1)(m_random); }
-
-  void addBlock(int block) {
-    const auto id = [&](const char* name) { return fmt::format("{}{}", name, block); };
-    const bool isResidual = pick(2) == 0;
-    if (isResidual) m_links.push_back(link("MakeExtraOutput", id("save")));
-    constexpr const char* kNorms[] = {"LayerNorm", "RMSNorm", "L2Normalization", "GELU"};
-    m_links.push_back(link(kNorms[pick(4)], id("norm")));
-    addColumn(id("up"), id("upbias"));
-    addRow(id("down"), id("downbias"), id("sum"));
-    if (pick(3) == 0) m_links.push_back(with(link("Dropout", id("drop")), "p", 0.25));
-    if (isResidual) m_links.push_back(link("AddExtraInput", id("add"), id("save") + ".extra"));
-  }
-
-  void addColumn(const std::string& id, const std::string& bias) {
-    constexpr const char* kActivations[] = {"GELU", "ReLU", "SwiGLU", "GEGLU", "SiLU"};
-    const int activation = pick(5);
-    const bool isGate = activation == 2 || activation == 3;
-    m_links.push_back(parallel(linear(isGate ? 2 * 72 : 72, id), "column", m_isSequenceParallel));
-    if (pick(2) == 0) m_links.push_back(link("Bias", bias));
-    m_links.push_back(link(kActivations[activation], id + "act"));
-    if (pick(3) == 0) m_links.push_back(with(link("ConstantScale", id + "scale"), "scale", 0.5));
-  }
-
-  /// The basic op, or the parts of the composite Linear.
-  void addRow(const std::string& id, const std::string& bias, const std::string& sum) {
-    const bool isComposite = pick(2) == 0;
-    m_links.push_back(parallel(linear(kWidth, id), isComposite ? "none" : "row", m_isSequenceParallel));
-    if (pick(2) == 0) m_links.push_back(link("Bias", bias));
-    if (isComposite) m_links.push_back(link(m_isSequenceParallel ? "ReduceScatter" : "AllReduce", sum));
-  }
-
-  std::mt19937_64 m_random;
-  bool m_isSequenceParallel;
-  std::vector<Link> m_links;
-};
-
-FusionReport reportOf(const Graph& graph, bool isFused, const std::shared_ptr<Backend>& backend) {
-  if (!isFused) return unfused(graph);
-  return *fuse(graph, {.capabilities = capabilitiesOf(backend)});
-}
-
-/// The whole tensors that N ranks compute together.
-RunResults runOnRanks(const Graph& whole, int ranks, bool isFused, std::string& problem) {
-  RunResults results;
+std::vector<std::shared_ptr<Backend>> sharesOfCpu(int ranks) {
   const std::shared_ptr<Backend> cpu = cpu::makeCpuBackend();
-  const NamedTensors bindings = *makeBindings(whole, 1);
-  std::vector<RankGraph> graphs;
-  std::vector<RankResources> resources;
-  for (int rank = 0; rank < ranks; ++rank) {
-    Result<RankGraph> made = rankGraph(whole, rank, ranks);
-    if (!made) {
-      problem = made.error().message;
-      return results;
-    }
-    graphs.push_back(std::move(*made));
-  }
-  for (int rank = 0; rank < ranks; ++rank)
-    resources.push_back({cpu->shareOf(ranks), &graphs[static_cast<std::size_t>(rank)].graph,
-                         shardsOf(bindings, graphs.front().shards, rank, ranks)});
-  const Plan plan = makePlan(graphs.front().graph, reportOf(graphs.front().graph, isFused, cpu));
-  RankTeam team(ranks);
-  const auto executor = RankedExecutor::create(team, resources, plan, graphs.front().shards);
-  problem = executor ? "" : executor.error().message;
-  if (!executor) return results;
-  if (const Result<RunOutcome> ran = (*executor)->run(); !ran) problem = ran.error().message;
-  for (const PlanTensor& tensor : plan.tensors)
-    if (isResult(tensor.role)) results[tensor.name] = (*executor)->read(tensor.name)->toDoubles();
-  return results;
+  std::vector<std::shared_ptr<Backend>> shares;
+  for (int rank = 0; rank < ranks; ++rank) shares.push_back(cpu->shareOf(ranks));
+  return shares;
 }
 
 class Ranks : public ::testing::TestWithParam<std::tuple<int, bool>> {
@@ -121,19 +38,85 @@ TEST_P(Ranks, ComputeWhatOneRankComputes) {
   for (const DType dtype : {DType::F32, DType::BF16})
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       const bool isSequenceParallel = seed % 2 == 0;
-      const Graph whole = chain(dtype, {kRows, kWidth}, RandomLayers(seed, isSequenceParallel).make());
+      const Graph whole =
+          chain(dtype, {kRows, kWidth}, randomParallelLayers(seed, isSequenceParallel, kWidth, kHidden));
       const std::shared_ptr<Backend> cpu = cpu::makeCpuBackend();
       const RunResults expected = runPlan(whole, reportOf(whole, isFused(), cpu), cpu);
-      std::string problem;
-      const RunResults actual = runOnRanks(whole, ranks(), isFused(), problem);
-      ASSERT_EQ(problem, "") << toString(whole);
-      const std::string difference =
-          dtype == DType::F32 ? firstDifference(actual, expected, 1e-4) : firstDifferenceInNorm(actual, expected, 3e-2);
+      const RankedRun actual = runOnRanks(whole, sharesOfCpu(ranks()), {.isFused = isFused()});
+      ASSERT_EQ(actual.problem, "") << toString(whole);
+      const std::string difference = dtype == DType::F32 ? firstDifference(actual.results, expected, 1e-4)
+                                                         : firstDifferenceInNorm(actual.results, expected, 3e-2);
       EXPECT_EQ(difference, "") << "seed " << seed << ", " << dtypeName(dtype) << "\n" << toString(whole);
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(Counts, Ranks, ::testing::Combine(::testing::Values(2, 3, 4), ::testing::Bool()));
+
+/// A layer has whole blocks of 128 on every rank: no recipe falls back to high precision.
+Graph quantizableLayers(int ranks, std::uint64_t seed, bool isSequenceParallel) {
+  constexpr std::int64_t kBlock = 128;
+  return chain(DType::BF16, {kBlock * ranks, kBlock},
+               randomParallelLayers(seed, isSequenceParallel, kBlock, kBlock * ranks));
+}
+
+class RankedRecipes : public ::testing::TestWithParam<std::tuple<const RecipeDefinition*, int>> {
+ protected:
+  std::string name() const { return std::get<0>(GetParam())->name; }
+  int ranks() const { return std::get<1>(GetParam()); }
+};
+
+// Shards of weights have scales of their own, as in TransformerEngine: results differ by the errors of the formats.
+TEST_P(RankedRecipes, ComputeWhatOneRankComputes) {
+  const Recipe chosen = recipe(name());
+  const double tolerance = name() == "NVFP4BlockScaling" ? 0.4 : 0.12;
+  const std::shared_ptr<Backend> cpu = cpu::makeCpuBackend();
+  for (std::uint64_t seed = 0; seed < 2; ++seed) {
+    const Graph whole = quantizableLayers(ranks(), seed, seed == 0);
+    const RankedRun one = runOnOneRank(whole, cpu, {.recipe = chosen});
+    const RankedRun several = runOnRanks(whole, sharesOfCpu(ranks()), {.recipe = chosen});
+    ASSERT_EQ(one.problem + several.problem, "") << toString(whole);
+    EXPECT_EQ(firstDifferenceInNorm(several.results, one.results, tolerance), "") << toString(whole);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recipes, RankedRecipes,
+                         ::testing::Combine(::testing::ValuesIn(quantizingRecipes()), ::testing::Values(2, 3)),
+                         [](const auto& given) {
+                           return std::get<0>(given.param)->name + std::to_string(std::get<1>(given.param));
+                         });
+
+/// The amax histories after some runs, of the first rank.
+RunResults amaxesOf(const RankedRun& run) {
+  RunResults states;
+  for (const auto& [name, values] : run.results)
+    if (name.ends_with(".amax_history")) states[name] = values;
+  return states;
+}
+
+RunResults amaxesAfterThreeRuns(const Graph& whole, int ranks, bool reduces) {
+  Attributes fields;
+  fields.set("reduce_amax", reduces);
+  const RankedRunOptions options{.recipe = recipe("DelayedScaling", fields), .numRuns = 3};
+  const RankedRun run =
+      ranks > 1 ? runOnRanks(whole, sharesOfCpu(ranks), options) : runOnOneRank(whole, cpu::makeCpuBackend(), options);
+  EXPECT_EQ(run.problem, "");
+  return amaxesOf(run);
+}
+
+// TransformerEngine: each rank has the scales of the whole tensors. Without reduce_amax it has those of its shards.
+TEST(RankedRecipes, DelayedScalesAreThoseOfWholeTensors) {
+  constexpr int kRanks = 3;
+  constexpr double kTolerance = 2e-2;  // sums are rounded to bf16 in another order
+  int numDifferent = 0;
+  for (const std::uint64_t seed : {1, 3, 5}) {
+    const Graph whole = quantizableLayers(kRanks, seed, false);
+    const RunResults expected = amaxesAfterThreeRuns(whole, 1, true);
+    ASSERT_GE(expected.size(), 6u);  // inputs, weights and gradients of two layers
+    EXPECT_EQ(firstDifference(amaxesAfterThreeRuns(whole, kRanks, true), expected, kTolerance), "");
+    numDifferent += firstDifference(amaxesAfterThreeRuns(whole, kRanks, false), expected, kTolerance).empty() ? 0 : 1;
+  }
+  EXPECT_GT(numDifferent, 0);
+}
 
 std::vector<std::string> collectivesOf(const Graph& whole, int ranks) {
   const RankGraph local = *rankGraph(whole, 0, ranks);

@@ -32,6 +32,7 @@ TEST(SharedLibrary, IsLookedForInToolkitsAndInTheActivePython) {
   const testing::TemporaryFolder python;
   const auto packages = python.path() / "lib/python3.12/site-packages/nvidia/cu13/lib";
   const auto cudnn = python.path() / "lib/python3.12/site-packages/nvidia/cudnn/lib";
+  const auto nccl = python.path() / "lib/python3.12/dist-packages/nvidia/nccl/lib";
   std::filesystem::create_directories(packages);
   const std::map<std::string, std::string> variables = {{"CUDA_HOME", "/opt/cuda"},
                                                         {"VIRTUAL_ENV", python.path().string()}};
@@ -42,7 +43,7 @@ TEST(SharedLibrary, IsLookedForInToolkitsAndInTheActivePython) {
   const std::vector<std::string> folders = toolkitFolders(environment, 13);
   EXPECT_EQ(folders.front(), "/opt/cuda/lib64");
   for (const std::string& folder : {std::string("/opt/cuda/extras/CUPTI/lib64"), std::string("/usr/local/cuda/lib64"),
-                                    std::string("/usr/local/cuda-13/lib64"), packages.string(), cudnn.string()})
+                                    std::string("/usr/local/cuda-13/lib64"), packages.string(), cudnn.string(), nccl.string()})
     EXPECT_NE(std::ranges::find(folders, folder), folders.end()) << folder;
 }
 

@@ -50,5 +50,18 @@ void faultInNextWork();
 
 /// Submits work to a stream, as a launch does: to its capture, if there is one.
 void submit(cuda::Stream stream, std::function<void()> work);
+/// The same for work that may have to wait for other devices: called until it returns true.
+void submitWaiting(cuda::Stream stream, std::function<bool()> advance);
+
+/// Number of GPUs, each with streams of its own: 1, or FUSELINE_HOST_GPUS in the environment. Returns the former
+/// number.
+int setNumDevices(int count);
+/// The device of a stream; -1: there is no such stream.
+int deviceOf(cuda::Stream stream);
+bool isCapturing(cuda::Stream stream);
+/// All of it lies in one block of device memory.
+bool isDeviceMemory(const void* begin, std::size_t bytes);
+/// The number of the device that this thread has selected.
+int currentDevice();
 
 }  // namespace fuseline::host_gpu

@@ -6,10 +6,13 @@
 #include "tests/support/simt/simt.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <cuda_runtime_api.h>
@@ -25,6 +28,7 @@ constexpr std::size_t kMemoryBytes = std::size_t{512} << 20U;  // too little to 
 struct Capture;
 
 struct Stream {
+  int device = 0;
   std::shared_ptr<Capture> capture;
 };
 
@@ -52,8 +56,9 @@ struct Machine {
   Turn turn = Turn::Late;
   std::size_t memoryBytes = kMemoryBytes;
   std::size_t usedBytes = 0;
-  cudaError_t lasting = cudaSuccess;
-  long workUntilFault = -1;  // it faults at 0; below: never
+  std::map<int, cudaError_t> lasting;  // by device
+  long workUntilFault = -1;            // it faults at 0; below: never
+  int numDevices = 1;
 };
 
 bool hasVariable(const char* name, std::string_view value) {
@@ -67,6 +72,7 @@ Machine& makeMachine() {
   if (hasVariable("FUSELINE_HOST_GPU_TURN", "early")) made->turn = Turn::Early;
   simt::setMaxSharedBytes(simt::sharedBytesOf(capability()));
   if (const char* const work = std::getenv("FUSELINE_HOST_GPU_FAULT")) made->workUntilFault = std::atol(work);
+  if (const char* const count = std::getenv("FUSELINE_HOST_GPUS")) made->numDevices = std::atoi(count);
   simt::setSubmitter([](const void* stream, std::function<void()> work) {
     submit(static_cast<cuda::Stream>(const_cast<void*>(stream)), std::move(work));
   });
@@ -80,6 +86,35 @@ Machine& machine() {
 }
 
 thread_local cudaError_t t_lastError = cudaSuccess;
+thread_local int t_device = 0;
+
+/// A wait for another device that takes longer never ends, as on a GPU.
+constexpr auto kLongestWait = std::chrono::seconds(60);
+
+/// Calls `isDone` until it is true; meanwhile other threads use the machine, whose lock this one has.
+void waitUntil(const std::function<bool()>& isDone) {
+  const auto deadline = std::chrono::steady_clock::now() + kLongestWait;
+  while (!isDone()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      std::fputs("The host waits for a GPU that waits for another one, for ever.\n", stderr);
+      std::abort();
+    }
+    machine().mutex.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    machine().mutex.lock();
+  }
+}
+
+void finish(const Stream* stream) {
+  waitUntil([&] { return machine().queues.run(stream); });
+}
+
+/// All streams of the selected device.
+void finishDevice() {
+  const std::set<Stream*> streams = machine().streams;
+  for (const Stream* const stream : streams)
+    if (machine().streams.contains(const_cast<Stream*>(stream)) && stream->device == t_device) finish(stream);
+}
 
 cudaError_t refuse(cudaError_t error) { return t_lastError = error; }
 
@@ -96,9 +131,10 @@ Event* eventOf(cudaEvent_t event) {
 template <class Call>
 cudaError_t call(const Call& body) {
   const std::lock_guard lock(machine().mutex);
-  if (machine().lasting != cudaSuccess) return refuse(machine().lasting);
+  cudaError_t& lasting = machine().lasting[t_device];
+  if (lasting != cudaSuccess) return refuse(lasting);
   const cudaError_t error = body();
-  if (machine().lasting != cudaSuccess) return refuse(machine().lasting);
+  if (lasting != cudaSuccess) return refuse(lasting);
   return error == cudaSuccess ? error : refuse(error);
 }
 
@@ -110,22 +146,37 @@ bool breaksCapture(const Stream& stream) {
   return true;
 }
 
+/// Captures of other devices are other threads'.
 bool breaksAnyCapture() {
   bool breaks = false;
-  for (const Stream* const stream : machine().streams) breaks = breaksCapture(*stream) || breaks;
+  for (const Stream* const stream : machine().streams)
+    if (stream->device == t_device) breaks = breaksCapture(*stream) || breaks;
   return breaks;
 }
 
-std::function<void()> faulting(std::function<void()> work) {
+std::function<bool()> once(std::function<void()> work) {
   return [work = std::move(work)] {
+    work();
+    return true;
+  };
+}
+
+/// Work that waits for another device counts once.
+/// Work that waits for another device counts once.
+std::function<bool()> faulting(int device, std::function<bool()> work) {
+  return [device, work = std::move(work), isBegun = std::make_shared<bool>(false)] {
     Machine& gpu = machine();
-    if (gpu.workUntilFault >= 0 && gpu.workUntilFault-- == 0) gpu.lasting = cudaErrorIllegalAddress;
-    if (gpu.lasting == cudaSuccess) work();
+    cudaError_t& lasting = gpu.lasting[device];
+    if (!std::exchange(*isBegun, true) && gpu.workUntilFault >= 0 && gpu.workUntilFault-- == 0)
+      lasting = cudaErrorIllegalAddress;
+    const bool isDone = lasting != cudaSuccess || work();
+    if (isDone) *isBegun = false;  // a graph runs it again
+    return isDone;
   };
 }
 
 void give(Stream& stream, Item item) {
-  if (item.work) item.work = faulting(std::move(item.work));
+  if (item.work) item.work = faulting(stream.device, std::move(item.work));
   if (stream.capture)
     stream.capture->recorded.items.emplace_back(&stream, std::move(item));
   else
@@ -150,19 +201,20 @@ bool fitsKind(const void* to, const void* from, std::size_t bytes, cudaMemcpyKin
 }
 
 void submitCopy(Stream& stream, void* to, const void* from, std::size_t bytes) {
-  give(stream, {nullptr, [=] { std::memcpy(to, from, bytes); }, nullptr});
+  give(stream, {nullptr, once([=] { std::memcpy(to, from, bytes); }), nullptr});
 }
 
 /// Pageable memory: data for the device is read at once, and data from it is there at the return.
 void copyPages(Stream& stream, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   if (kind == cudaMemcpyDeviceToHost) {
     submitCopy(stream, to, from, bytes);
-    return machine().queues.run(&stream);
+    return finish(&stream);
   }
   const auto* const data = static_cast<const std::byte*>(from);
-  give(stream,
-       {nullptr, [to, kept = std::vector<std::byte>(data, data + bytes)] { std::memcpy(to, kept.data(), kept.size()); },
-        nullptr});
+  give(stream, {nullptr, once([to, kept = std::vector<std::byte>(data, data + bytes)] {
+                  std::memcpy(to, kept.data(), kept.size());
+                }),
+                nullptr});
 }
 
 cudaError_t copy(Stream& stream, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
@@ -189,10 +241,10 @@ std::byte* allocate(std::map<const std::byte*, std::size_t>& blocks, std::size_t
 /// Frees memory that the device may still use: it waits.
 cudaError_t release(std::map<const std::byte*, std::size_t>& blocks, void* data) {
   if (!data) return cudaSuccess;
-  const auto found = blocks.find(static_cast<std::byte*>(data));
-  if (found == blocks.end()) return cudaErrorInvalidValue;
+  if (!blocks.contains(static_cast<std::byte*>(data))) return cudaErrorInvalidValue;
   if (breaksAnyCapture()) return cudaErrorStreamCaptureUnsupported;
-  machine().queues.runAll();
+  finishDevice();
+  const auto found = blocks.find(static_cast<std::byte*>(data));
   if (&blocks == &machine().allocations) machine().usedBytes -= found->second;
   blocks.erase(found);
   std::free(data);
@@ -218,6 +270,16 @@ cudaError_t waitFor(Stream& stream, const Event& event) {
   if (event.capture) stream.capture = event.capture;
   give(stream, {event.moment, {}, nullptr});
   return cudaSuccess;
+}
+
+/// The graph begins when the stream reaches it.
+std::function<bool()> launchOf(const Captured& graph) {
+  return [&graph, running = std::make_shared<std::function<bool()>>()] {
+    if (!*running) *running = graph.start(machine().turn);
+    const bool isDone = (*running)();
+    if (isDone) *running = nullptr;
+    return isDone;
+  };
 }
 
 cudaError_t endCapture(Capture& capture) {
@@ -252,10 +314,37 @@ void faultInNextWork() { machine().workUntilFault = 0; }
 
 void submit(cuda::Stream stream, std::function<void()> work) {
   const std::lock_guard lock(machine().mutex);
+  submitWaiting(stream, once(std::move(work)));
+}
+
+void submitWaiting(cuda::Stream stream, std::function<bool()> advance) {
+  const std::lock_guard lock(machine().mutex);
   Stream* const target = streamOf(stream);
   if (!target) throw std::logic_error("Work is launched on what is no stream.");
-  give(*target, {nullptr, std::move(work), nullptr});
+  if (target->device != t_device) throw std::logic_error("Work is launched on the stream of another device.");
+  give(*target, {nullptr, std::move(advance), nullptr});
 }
+
+int setNumDevices(int count) { return std::exchange(machine().numDevices, count); }
+
+int deviceOf(cuda::Stream stream) {
+  const std::lock_guard lock(machine().mutex);
+  const Stream* const found = streamOf(stream);
+  return found ? found->device : -1;
+}
+
+bool isCapturing(cuda::Stream stream) {
+  const std::lock_guard lock(machine().mutex);
+  const Stream* const found = streamOf(stream);
+  return found && found->capture;
+}
+
+bool isDeviceMemory(const void* begin, std::size_t bytes) {
+  const std::lock_guard lock(machine().mutex);
+  return isDevice(begin, bytes);
+}
+
+int currentDevice() { return t_device; }
 
 }  // namespace fuseline::host_gpu
 
@@ -265,7 +354,10 @@ extern "C" {
 
 // ---- Errors
 
-cudaError_t cudaGetLastError() { return std::exchange(t_lastError, machine().lasting); }
+cudaError_t cudaGetLastError() {
+  const std::lock_guard lock(machine().mutex);
+  return std::exchange(t_lastError, machine().lasting[t_device]);
+}
 
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
@@ -291,13 +383,16 @@ const char* cudaGetErrorName(cudaError_t error) {
 // ---- The device
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  return call([&] { return *count = 1, cudaSuccess; });
+  return call([&] { return *count = machine().numDevices, cudaSuccess; });
 }
 cudaError_t cudaGetDevice(int* device) {
-  return call([&] { return *device = 0, cudaSuccess; });
+  return call([&] { return *device = t_device, cudaSuccess; });
 }
 cudaError_t cudaSetDevice(int device) {
-  return call([&] { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; });
+  return call([&] {
+    if (device < 0 || device >= machine().numDevices) return cudaErrorInvalidDevice;
+    return t_device = device, cudaSuccess;
+  });
 }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
@@ -382,7 +477,7 @@ cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream
     Stream* const target = streamOf(stream);
     if (!target) return cudaErrorInvalidResourceHandle;
     if (!isDevice(data, bytes)) return cudaErrorInvalidValue;
-    give(*target, {nullptr, [=] { std::memset(data, value, bytes); }, nullptr});
+    give(*target, {nullptr, once([=] { std::memset(data, value, bytes); }), nullptr});
     return cudaSuccess;
   });
 }
@@ -391,7 +486,7 @@ cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return call([&] {
-    auto* const made = new Stream();
+    auto* const made = new Stream{.device = t_device, .capture = {}};
     if (machine().streams.empty()) machine().queues.setMain(machine().oldest = made);
     machine().streams.insert(made);
     *stream = reinterpret_cast<cudaStream_t>(made);
@@ -403,7 +498,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call([&] {
     Stream* const found = streamOf(stream);
     if (!found) return cudaErrorInvalidResourceHandle;
-    machine().queues.run(found);
+    finish(found);
     machine().streams.erase(found);
     delete found;
     return cudaSuccess;
@@ -415,7 +510,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     Stream* const found = streamOf(stream);
     if (!found) return cudaErrorInvalidResourceHandle;
     if (breaksCapture(*found)) return cudaErrorStreamCaptureUnsupported;
-    machine().queues.run(found);
+    finish(found);
     return cudaSuccess;
   });
 }
@@ -425,6 +520,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
     Stream* const found = streamOf(stream);
     if (!found) return cudaErrorInvalidResourceHandle;
     if (breaksCapture(*found)) return cudaErrorStreamCaptureUnsupported;
+    // Whoever asks again and again learns of an end.
+    if (!machine().queues.isIdle(found)) machine().queues.runFirst(found);
     return machine().queues.isIdle(found) ? cudaSuccess : cudaErrorNotReady;
   });
 }
@@ -533,7 +630,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return call([&] {
-    machine().queues.runAll();
+    finishDevice();
     --machine().numGraphs;
     delete reinterpret_cast<Captured*>(executable);
     return cudaSuccess;
@@ -549,7 +646,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
     Stream* const target = streamOf(stream);
     if (!target) return cudaErrorInvalidResourceHandle;
     const auto* const graph = reinterpret_cast<const Captured*>(executable);
-    give(*target, {nullptr, [graph] { graph->run(machine().turn); }, nullptr});
+    give(*target, {nullptr, launchOf(*graph), nullptr});
     return cudaSuccess;
   });
 }

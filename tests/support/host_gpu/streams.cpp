@@ -18,14 +18,26 @@ void Queues::push(StreamKey stream, Item item, Turn turn) {
   runEarly();
 }
 
-void Queues::runFirst(StreamKey stream) {
-  const Item item = std::move(m_queues[stream].front());
-  m_queues[stream].pop_front();
-  if (item.waitsFor && !item.waitsFor->isPast) reach(*item.waitsFor);
-  if (item.work) item.work();
-  if (!item.marks) return;
+/// An item stays in its queue until it is done.
+bool Queues::runFirst(StreamKey stream) {
+  std::deque<Item>& queue = m_queues[stream];
+  if (!m_busy.insert(stream).second) return false;
+  const Item item = queue.front();
+  bool isDone = true;
+  try {
+    isDone = (!item.waitsFor || item.waitsFor->isPast || reach(*item.waitsFor)) && (!item.work || item.work());
+  } catch (...) {
+    m_busy.erase(stream);
+    queue.pop_front();
+    throw;
+  }
+  m_busy.erase(stream);
+  if (!isDone) return false;
+  queue.pop_front();
+  if (!item.marks) return true;
   *item.marks = {true, std::chrono::steady_clock::now()};
   runEarly();
+  return true;
 }
 
 /// All but the main stream, each as far as it goes without it.
@@ -40,24 +52,24 @@ void Queues::runAlone(StreamKey stream) {
     const std::deque<Item>& queue = m_queues[stream];
     return !queue.empty() && (!queue.front().waitsFor || queue.front().waitsFor->isPast);
   };
-  while (canGoOn()) runFirst(stream);
+  while (canGoOn())
+    if (!runFirst(stream)) return;
 }
 
-void Queues::run(StreamKey stream) {
-  while (!m_queues[stream].empty()) runFirst(stream);
-}
-
-void Queues::runAll() {
-  for (const auto& [stream, queue] : m_queues) run(stream);
+bool Queues::run(StreamKey stream) {
+  while (!m_queues[stream].empty())
+    if (!runFirst(stream)) return false;
+  return true;
 }
 
 /// Runs the stream that will mark the moment, up to there.
-void Queues::reach(const Moment& moment) {
+bool Queues::reach(const Moment& moment) {
   for (auto& [stream, queue] : m_queues) {
     const auto marks = [&](const Item& item) { return item.marks.get() == &moment; };
     if (std::ranges::none_of(queue, marks)) continue;
-    while (!moment.isPast) runFirst(stream);
-    return;
+    while (!moment.isPast)
+      if (!runFirst(stream)) return false;
+    return true;
   }
   throw std::logic_error("A stream waits for what no stream will do.");
 }
@@ -86,7 +98,7 @@ bool Captured::isJoined() const {
   return std::ranges::all_of(last, [&](const auto& end) { return before.contains(end.second); });
 }
 
-void Captured::run(Turn turn) const {
+std::function<bool()> Captured::start(Turn turn) const {
   std::map<const Moment*, std::shared_ptr<Moment>> fresh;
   const auto freshOf = [&](const std::shared_ptr<Moment>& moment) -> std::shared_ptr<Moment> {
     if (!moment) return nullptr;
@@ -94,10 +106,10 @@ void Captured::run(Turn turn) const {
     if (!made) made = std::make_shared<Moment>();
     return made;
   };
-  Queues queues(origin);
+  const auto queues = std::make_shared<Queues>(origin);
   for (const auto& [stream, item] : items)
-    queues.push(stream, {freshOf(item.waitsFor), item.work, freshOf(item.marks)}, turn);
-  queues.run(origin);
+    queues->push(stream, {freshOf(item.waitsFor), item.work, freshOf(item.marks)}, turn);
+  return [queues, origin = origin] { return queues->run(origin); };
 }
 
 }  // namespace fuseline::host_gpu

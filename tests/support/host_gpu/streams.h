@@ -23,7 +23,7 @@ struct Moment {
 /// The next item of a stream: waits, works, then signals its end.
 struct Item {
   std::shared_ptr<Moment> waitsFor;
-  std::function<void()> work;
+  std::function<bool()> work;  // goes on as far as it can, and is called again until it gives true; may be empty
   std::shared_ptr<Moment> marks;
 };
 
@@ -37,18 +37,19 @@ class Queues {
   void setMain(StreamKey stream) { m_main = stream; }
   void push(StreamKey stream, Item item, Turn turn);
   bool isIdle(StreamKey stream) const;
-  /// Runs the stream to its end, including the work it waits for.
-  void run(StreamKey stream);
-  void runAll();
+  /// Runs the stream to its end, including the work it waits for. No: it waits for another device.
+  bool run(StreamKey stream);
+  /// The same for one item.
+  bool runFirst(StreamKey stream);
 
  private:
-  void runFirst(StreamKey stream);
   void runEarly();
   void runAlone(StreamKey stream);
-  void reach(const Moment& moment);
+  bool reach(const Moment& moment);
   StreamKey m_main;
   Turn m_turn = Turn::Late;  // of the last push
   std::map<StreamKey, std::deque<Item>> m_queues;
+  std::set<StreamKey> m_busy;  // within an item
 };
 
 /// A capture: the items in the order in which they were launched.
@@ -58,8 +59,8 @@ struct Captured {
 
   /// Does the origin's end come after the ends of all other streams?
   bool isJoined() const;
-  /// With separate moments.
-  void run(Turn turn) const;
+  /// With separate moments: work that runs them.
+  std::function<bool()> start(Turn turn) const;
 };
 
 }  // namespace fuseline::host_gpu

@@ -1,0 +1,72 @@
+// Shares of one device, or one device each.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/rank_devices.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+using Backends = std::vector<std::shared_ptr<Backend>>;
+
+Error noDevice(const Backend& first, int ranks, const std::string& problem) {
+  return {
+      fmt::format("--ranks {}: each rank needs a GPU, beginning with {}, but {}", ranks, first.device().id, problem),
+      ErrorKind::NoDevice};
+}
+
+Result<Backends> sharesOf(Backend& device, int ranks) {
+  Backends backends;
+  for (int rank = 0; rank < ranks; ++rank) {
+    backends.push_back(device.shareOf(ranks));
+    if (!backends.back())
+      return Error{
+          fmt::format("--ranks {}: {} runs one rank. Use --device cpu or --device cuda.", ranks, device.device().id),
+          ErrorKind::NoDevice};
+  }
+  return backends;
+}
+
+/// "cuda:0, cuda:1": the devices of this kind from the first one on.
+std::vector<std::string> idsFrom(const BackendRegistry& registry, const std::string& first) {
+  const std::string kind = first.substr(0, first.find(':') + 1);
+  std::vector<std::string> ids;
+  for (const DeviceStatus& device : registry.devices())
+    if (device.info.id == first || (!ids.empty() && device.info.id.starts_with(kind))) ids.push_back(device.info.id);
+  return ids;
+}
+
+}  // namespace
+
+Result<Backends> openRankDevices(const BackendRegistry& registry, const std::shared_ptr<Backend>& first, int ranks) {
+  if (first->hasHostMemory()) return sharesOf(*first, ranks);
+  const DeviceInfo& info = first->device();
+  const std::vector<std::string> ids = idsFrom(registry, info.id);
+  const auto found = static_cast<int>(ids.size());
+  if (found < ranks)
+    return noDevice(
+        *first, ranks,
+        fmt::format("there {} {}. Use --ranks {} or --device cpu, or fuse and explain with --ranks, which plan "
+                    "for several.",
+                    found == 1 ? "is" : "are", std::max(found, 1), std::max(found, 1)));
+  Backends backends = {first};
+  for (int rank = 1; rank < ranks; ++rank) {
+    Result<std::shared_ptr<Backend>> next = registry.open(ids[static_cast<std::size_t>(rank)]);
+    if (!next) return next.error();
+    const DeviceInfo& other = (*next)->device();
+    if (other.architecture != info.architecture)
+      return noDevice(*first, ranks,
+                      fmt::format("{} is {}, and {} is {}: one plan runs on equal GPUs only. Name equal ones in "
+                                  "CUDA_VISIBLE_DEVICES.",
+                                  info.id, info.architecture, other.id, other.architecture));
+    backends.push_back(std::move(*next));
+  }
+  return backends;
+}
+
+}  // namespace fuseline
