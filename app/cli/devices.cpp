@@ -1,5 +1,6 @@
 // fuseline devices: what can run here and, for what cannot, why not; and what the libraries of GPUs have products for.
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/remote/on_option.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 #include "core/support/output_schema.h"
@@ -19,6 +20,7 @@ namespace {
 struct DevicesOptions {
   bool isProbing = false;
   bool asJson = false;
+  OnOption on;
 };
 
 /// Answers of a device's library.
@@ -134,6 +136,7 @@ void printDevices(const std::vector<DeviceStatus>& devices, Context& context) {
 }
 
 Result<int> listDevices(const DevicesOptions& options, Context& context) {
+  if (options.on.isGiven()) return callThere(options.on, {}, context);
   std::vector<DeviceStatus> devices = context.registry.devices();
   Result<std::vector<ProbedDevice>> probed = std::vector<ProbedDevice>();
   if (options.isProbing) probed = probe(devices, context);
@@ -169,6 +172,7 @@ void addDevicesVerb(CLI::App& app, Context& context) {
   verb->add_flag("--probe", options->isProbing,
                  "Asks the library of each GPU which matrix products it has algorithms for: formats and epilogues");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
+  addOnOption(*verb, options->on, "Lists those of another machine, over ssh");
 }
 
 }  // namespace fuseline::cli

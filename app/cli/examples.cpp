@@ -35,7 +35,7 @@ constexpr std::array kExamples = {
     Example{"suggest", "suggest mlp.fuseline\nsuggest mlp.fuseline --apply 1 -o better.fuseline"},
     Example{"run",
             "run mlp.fuseline\nrun mlp.fuseline --recipe float8current --numerics -o after.fuserun\n"
-            "run mlp.fuseline --recipe all"},
+            "run mlp.fuseline --recipe all\nrun mlp.fuseline --on gpu-box --device cuda:0 -o run.fuserun"},
     Example{"sweep",
             "sweep mlp.fuseline --over M=64,512,4096\nsweep mlp.fuseline --over M=128:16384:x2 recipe=none,mxfp8"},
     Example{"compare",
@@ -43,7 +43,7 @@ constexpr std::array kExamples = {
             "compare before.fuserun after.fuserun --fail-if \"median>+5%\""},
     Example{"export", "export mlp.fuseline --to te -o mlp.py\nexport after.fuserun --to html -o report.html"},
     Example{"import", "import mlp.py -o mlp.fuseline\nimport model.onnx -o model.fuseline --weights model.safetensors"},
-    Example{"devices", "devices\ndevices --json"},
+    Example{"devices", "devices\ndevices --json\ndevices --on gpu-box"},
     Example{"bench", "bench ops --quick\nbench scaling"},
     Example{"guide", "guide\nguide shape-mismatch"},
     Example{"schema", "schema > fuseline-pipeline-1.json"},

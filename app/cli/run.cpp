@@ -8,6 +8,7 @@
 #include "app/cli/numerics_table.h"
 #include "app/cli/output_file.h"
 #include "app/cli/recipe_matrix.h"
+#include "app/cli/remote/on_option.h"
 #include "app/cli/run_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
@@ -39,6 +40,7 @@ struct RunOptions : MeasuringOptions {
   std::optional<bool> wantsNumerics;  // nothing: of several recipes, and where there is a gate
   std::vector<std::string> gates;
   CaptureOptions capture;
+  OnOption on;
 };
 
 /// Results that were requested in addition to times.
@@ -184,15 +186,20 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const F
   return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile);
 }
 
-/// A run whose files cannot be written is refused before it is measured.
-Result<void> checkFiles(const RunOptions& options) {
+/// Files of all options.
+VerbFiles filesOf(const RunOptions& options) {
   VerbFiles files{.read = filesRead(options),
                   .written = {{"-o", options.recordFile},
                               {"--dump", options.dumpFile},
                               {"--save", options.stateFile},
                               {"--captured", options.capture.output}}};
   files.read.emplace_back("--tensors", options.tensorsFile);
-  if (Result<void> different = checkDifferent(files); !different) return different;
+  return files;
+}
+
+/// A run whose files cannot be written is refused before it is measured.
+Result<void> checkFiles(const RunOptions& options) {
+  if (Result<void> different = checkDifferent(filesOf(options)); !different) return different;
   if (Result<void> free = checkFree(options.recordFile, options.replaces); !free) return free;
   for (const std::string* path : {&options.recordFile, &options.dumpFile, &options.stateFile})
     if (!path->empty())
@@ -263,7 +270,14 @@ Result<void> checkOneRank(const RunOptions& options) {
                ErrorKind::Usage};
 }
 
+Result<int> runThere(const RunOptions& options, Context& context) {
+  if (Result<void> files = checkFiles(options); !files) return files.error();
+  return callThere(options.on, {.files = filesOf(options), .replaces = options.replaces, .isQuiet = options.isQuiet},
+                   context);
+}
+
 Result<int> runPipeline(const RunOptions& options, Context& context) {
+  if (options.on.isGiven()) return runThere(options, context);
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
   if (Result<void> one = checkOneRank(options); !one) return one.error();
   if (options.capture.listsOnly) return listCapturable(options, context);
@@ -349,6 +363,10 @@ void addRunVerb(CLI::App& app, Context& context) {
   addSpecOptions(*verb, options->spec, SpecGroup::Peaks);
   addRunFiles(*verb, *options);
   addCaptureOptions(*verb, options->capture);
+  addOnOption(
+      *verb, options->on,
+      "Runs on another machine over ssh: a host of ~/.ssh/config, or user@host:port. Files are read and written "
+      "here");
 }
 
 }  // namespace fuseline::cli

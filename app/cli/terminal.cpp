@@ -34,6 +34,11 @@ std::string_view codeOf(Style style) {
 
 bool startsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0u) != 0x80u; }
 
+bool hasValue(const char* variable, std::string_view value) {
+  const char* found = std::getenv(variable);
+  return found && found == value;
+}
+
 std::string bar(int done, int total) {
   constexpr int kWidth = 24;
   const int filled = std::clamp(total > 0 ? kWidth * done / total : 0, 0, kWidth);
@@ -59,6 +64,7 @@ std::size_t widthOfTerminal() {
 }  // namespace
 
 bool outputHasColour() {
+  if (hasValue("FUSELINE_COLOR", "always")) return true;
   const char* noColour = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
   const bool isDumb = terminal && std::string_view(terminal) == "dumb";
@@ -130,7 +136,9 @@ std::string wrappedLines(std::string_view text, std::size_t hang) {
   return result;
 }
 
-ProgressBar::ProgressBar(bool isWanted) : m_isWanted(isWanted && isatty(STDERR_FILENO)) {}
+ProgressBar::ProgressBar(bool isWanted)
+    : m_isWanted(isWanted && (isatty(STDERR_FILENO) || hasValue("FUSELINE_PROGRESS", "lines"))),
+      m_asLines(hasValue("FUSELINE_PROGRESS", "lines")) {}
 
 ProgressBar::~ProgressBar() { clear(); }
 
@@ -138,6 +146,11 @@ void ProgressBar::show(std::string_view stage, int done, int total) {
   const Clock::time_point now = Clock::now();
   if (!m_isWanted || now - m_start < kQuietTime || now - m_lastDrawn < kBetweenFrames) return;
   m_lastDrawn = now;
+  if (m_asLines) {
+    const std::string line = fmt::format("{}{}\t{}\t{}\n", kProgressMark, stage, done, total);
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    return;
+  }
   m_isShown = true;
   const std::string text = fmt::format("{}{} {} {}/{}", kClearLine, stage, bar(done, total), done, total);
   std::fwrite(text.data(), 1, text.size(), stderr);

@@ -13,7 +13,7 @@ namespace fuseline::cli {
 enum class Style { Plain, Bold, Dim, Good, Bad };
 
 /// May standard output be coloured? Only a terminal that knows colours, and only without NO_COLOR
-/// (https://no-color.org).
+/// (https://no-color.org). FUSELINE_COLOR=always: another machine's terminal is at the end of it.
 bool outputHasColour();
 
 /// Columns for text: those of the terminal, or of COLUMNS where that is set, but at least 60 and at most 120, which is
@@ -39,7 +39,11 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 /// line break at the end. Only for text without colours.
 std::string wrappedLines(std::string_view text, std::size_t hang);
 
-/// One line on standard error that is drawn again and again: on a terminal only, and after a second.
+/// Beginning of a line of progress for a program that shows it: stage, done and total, with tabs between them.
+inline constexpr std::string_view kProgressMark = "fuseline-progress\t";
+
+/// One line on standard error that is drawn again and again: on a terminal only, and after a second. With
+/// FUSELINE_PROGRESS=lines in the environment it is lines that begin with kProgressMark.
 class ProgressBar {
  public:
   explicit ProgressBar(bool isWanted);
@@ -53,6 +57,7 @@ class ProgressBar {
  private:
   using Clock = std::chrono::steady_clock;
   bool m_isWanted;
+  bool m_asLines;
   bool m_isShown = false;
   Clock::time_point m_start = Clock::now();
   Clock::time_point m_lastDrawn;

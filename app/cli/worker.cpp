@@ -1,6 +1,7 @@
 // fuseline worker: the runner behind the designer. JSON lines on the standard streams.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/verbs.h"
+#include "app/remote/worker_bridge.h"
 #include "core/worker/protocol.h"
 #include "core/worker/server.h"
 
@@ -13,13 +14,19 @@ namespace {
 
 struct WorkerOptions {
   bool asJson = false;
+  bool isThere = false;
+  std::string host;
 };
 
 /// Nothing is left to clean up: all that was written was flushed, and the device takes no more calls.
 void endProcess() { std::_Exit(static_cast<int>(ErrorKind::RunFailed)); }
 
-Result<int> serve(const WorkerOptions&, Context& context) {
-  return serveWorker(std::cin, context.out, context.registry, endProcess);
+Result<int> serve(const WorkerOptions& options, Context& context) {
+  if (options.host.empty())
+    return serveWorker(std::cin, context.out, context.registry, endProcess,
+                       options.isThere ? WorkerPlace::There : WorkerPlace::Here);
+  const Result<remote::SshHost> host = remote::parseSshHost(options.host);
+  return host ? remote::bridgeWorker(*host, std::cin, context.out) : Result<int>(host.error());
 }
 
 }  // namespace
@@ -28,6 +35,8 @@ void addWorkerVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<WorkerOptions>();
   CLI::App* verb = addVerb(app, context, "worker", "Serves runs as JSON lines on the standard streams", options, serve,
                            workerEventSchema);
+  verb->add_option("--on", options->host, "Serves the runs on another machine, over ssh")->type_name("HOST");
+  verb->add_flag("--there", options->isThere, "For the other end of --on: files travel with the lines");
   verb->add_flag("--json", options->asJson, "Accepted everywhere; the worker always speaks JSON");
 }
 

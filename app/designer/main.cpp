@@ -4,6 +4,7 @@
 #include "app/designer/screenshot.h"
 #include "app/drawing/layouts.h"
 #include "core/profile/run_folder.h"
+#include "ui/machines/ask_pass.h"
 #include "ui/session/autosave.h"
 #include "ui/session/baselines.h"
 #include "ui/theme/system_palette.h"
@@ -23,6 +24,7 @@
 #include <QSettings>
 #include <QSize>
 #include <QStandardPaths>
+#include <QTemporaryDir>
 #include <QTextStream>
 
 #include <algorithm>
@@ -264,6 +266,16 @@ int printText(int argc, char** argv) {
   parser.showHelp();
 }
 
+/// ssh asks this program, under another name, for what has no terminal to be asked on. Variables of the user's stay.
+void answerForSsh(const QTemporaryDir& folder) {
+  const QString name = folder.filePath(QString::fromLatin1(ui::kAskPassName));
+  if (qEnvironmentVariableIsSet("SSH_ASKPASS") || !QFile::link(QApplication::applicationFilePath(), name)) return;
+  qputenv("SSH_ASKPASS", QFile::encodeName(name));
+  if (!qEnvironmentVariableIsSet("SSH_ASKPASS_REQUIRE")) qputenv("SSH_ASKPASS_REQUIRE", "prefer");
+}
+
+bool isAskPass(const char* program) { return std::string_view(program).ends_with(ui::kAskPassName); }
+
 int refuse(const QString& sentence) {
   QTextStream(stderr) << sentence << Qt::endl;
   return EXIT_FAILURE;
@@ -275,6 +287,7 @@ int main(int argc, char** argv) {
   if (isTextAsked(argc, argv)) return printText(argc, argv);
   applyScale(argc, argv);
   ui::GuardedApplication app(argc, argv);
+  if (isAskPass(argv[0])) return ui::askPass(argc > 1 ? QString::fromLocal8Bit(argv[1]) : QString());
   nameApplication();
   QApplication::setApplicationDisplayName("Fuseline");
   QApplication::setDesktopFileName(QString::fromLatin1(ui::kDesktopId));
@@ -289,6 +302,8 @@ int main(int argc, char** argv) {
   if (const Result<void> theme = checkTheme(parser); !theme)
     return refuse(QString::fromStdString(theme.error().message));
   if (parser.isSet("reset-settings")) QSettings().clear();
+  const QTemporaryDir askPassFolder;
+  answerForSsh(askPassFolder);
   ui::Theme theme;
   theme.apply(themeChoice(parser));
   const ui::SystemPalette systemPalette(theme);

@@ -2,9 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/worker/protocol.h"
 
+#include "core/support/base64.h"
 #include "core/support/field_table.h"
 #include "core/support/text.h"
 #include "core/worker/server.h"
+
+#include <fstream>
+#include <ios>
 
 #include <fmt/format.h>
 
@@ -21,6 +25,7 @@ static std::string typeOf(const RunRequest& request) { return nameOf(request.pur
 static std::string typeOf(const CancelRequest&) { return "cancel"; }
 static std::string typeOf(const DevicesRequest&) { return "devices"; }
 static std::string typeOf(const QuitRequest&) { return "quit"; }
+static std::string typeOf(const FileChunk&) { return "file"; }
 static std::string typeOf(const HelloEvent&) { return "hello"; }
 static std::string typeOf(const ProgressEvent&) { return "progress"; }
 static std::string typeOf(const ResultEvent&) { return "result"; }
@@ -66,6 +71,13 @@ static const FieldTable<DevicesRequest>& fieldsOf(const DevicesRequest*) {
 
 static const FieldTable<QuitRequest>& fieldsOf(const QuitRequest*) {
   static const FieldTable<QuitRequest> table(std::vector<Field<QuitRequest>>{});
+  return table;
+}
+
+static const FieldTable<FileChunk>& fieldsOf(const FileChunk*) {
+  static const FieldTable<FileChunk> table({field("name", &FileChunk::name, "Name of the file, without a path."),
+                                            field("offset", &FileChunk::offset, "In bytes; 0 begins the file anew."),
+                                            field("data", &FileChunk::data, "Base64.")});
   return table;
 }
 
@@ -207,6 +219,33 @@ Json eventSchema(const Event& event) {
 
 }  // namespace
 
+Result<void> sendInChunks(const std::string& path, const std::string& name,
+                          const std::function<void(const FileChunk&)>& send) {
+  constexpr std::streamsize kChunkBytes = 1 << 20;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{fmt::format("{}: cannot be read. Check that the file is there.", path)};
+  std::string bytes(static_cast<std::size_t>(kChunkBytes), '\0');
+  std::int64_t offset = 0;
+  do {
+    file.read(bytes.data(), kChunkBytes);
+    const auto numRead = static_cast<std::size_t>(file.gcount());
+    send({.name = name, .offset = offset, .data = toBase64({bytes.data(), numRead})});
+    offset += static_cast<std::int64_t>(numRead);
+  } while (file);
+  return {};
+}
+
+Result<void> writeChunk(const FileChunk& chunk, const std::string& path) {
+  const std::optional<std::string> bytes = fromBase64(chunk.data);
+  if (!bytes) return Error{fmt::format("{}: a part of the file is not base64.", chunk.name)};
+  std::ofstream file(path, chunk.offset == 0 ? std::ios::binary : std::ios::binary | std::ios::app);
+  if (chunk.offset > 0 && static_cast<std::int64_t>(file.seekp(0, std::ios::end).tellp()) != chunk.offset)
+    return Error{fmt::format("{}: a part of the file is missing before byte {}.", chunk.name, chunk.offset)};
+  if (!(file << *bytes).flush())
+    return Error{fmt::format("{}: cannot be written. The disk may be full.", path), ErrorKind::RunFailed};
+  return {};
+}
+
 std::string encode(const WorkerRequest& request) {
   return std::visit([](const auto& message) { return lineOf(message); }, request);
 }
@@ -220,7 +259,7 @@ Result<WorkerRequest> decodeRequest(std::string_view text) {
   if (!typed) return typed.error();
   if (const auto purpose = enumNamed<RunPurpose>(typed->type))
     return readInto<WorkerRequest>(RunRequest{.purpose = *purpose}, typed->json);
-  return decodeAs<WorkerRequest, 0>(*typed, "run, numerics, capture, cancel, devices, quit");
+  return decodeAs<WorkerRequest, 0>(*typed, "run, numerics, capture, cancel, devices, quit, file");
 }
 
 int requestId(std::string_view text) {
@@ -233,13 +272,13 @@ int requestId(std::string_view text) {
 Result<WorkerEvent> decodeEvent(std::string_view text) {
   const Result<TypedLine> typed = parseLine(text);
   if (!typed) return typed.error();
-  return decodeAs<WorkerEvent, 0>(*typed, "hello, progress, result, numerics, captured, error, devices");
+  return decodeAs<WorkerEvent, 0>(*typed, "hello, progress, result, numerics, captured, error, devices, file");
 }
 
 Json workerEventSchema() {
   return schema::oneOf({eventSchema(HelloEvent()), eventSchema(ProgressEvent()), eventSchema(ResultEvent()),
                         eventSchema(NumericsEvent()), eventSchema(CapturedEvent()), eventSchema(ErrorEvent()),
-                        eventSchema(DevicesEvent())});
+                        eventSchema(DevicesEvent()), eventSchema(FileChunk())});
 }
 
 }  // namespace fuseline

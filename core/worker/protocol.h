@@ -9,6 +9,7 @@
 #include "core/support/result.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,7 +55,20 @@ struct DevicesRequest {
   int id = 0;
 };
 struct QuitRequest {};
-using WorkerRequest = std::variant<RunRequest, CancelRequest, DevicesRequest, QuitRequest>;
+/// {"type":"file","name":"captured.safetensors","offset":0,"data":"..."}: a part of a file that one side has and the
+/// other needs. In order; offset 0 begins the file anew. Only with a worker that has no disk in common with its caller.
+struct FileChunk {
+  std::string name;  // no path
+  std::int64_t offset = 0;
+  std::string data;  // base64
+};
+using WorkerRequest = std::variant<RunRequest, CancelRequest, DevicesRequest, QuitRequest, FileChunk>;
+
+/// Sends a file in parts. Errors: it cannot be read.
+Result<void> sendInChunks(const std::string& path, const std::string& name,
+                          const std::function<void(const FileChunk&)>& send);
+/// Writes a part to the file. Errors: no base64, a gap, a file that cannot be written.
+Result<void> writeChunk(const FileChunk& chunk, const std::string& path);
 
 /// {"type":"hello","version":"...","protocol":1}
 struct HelloEvent {
@@ -93,8 +107,8 @@ struct DevicesEvent {
   int id = 0;
   Json devices;
 };
-using WorkerEvent =
-    std::variant<HelloEvent, ProgressEvent, ResultEvent, NumericsEvent, CapturedEvent, ErrorEvent, DevicesEvent>;
+using WorkerEvent = std::variant<HelloEvent, ProgressEvent, ResultEvent, NumericsEvent, CapturedEvent, ErrorEvent,
+                                 DevicesEvent, FileChunk>;
 
 /// One line without its newline.
 std::string encode(const WorkerRequest& request);

@@ -8,9 +8,12 @@
 #include "core/tensor/safetensors.h"
 #include "core/worker/protocol.h"
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <istream>
 #include <mutex>
@@ -26,6 +29,9 @@
 namespace fuseline {
 
 namespace {
+
+/// Time that a run has to stop after the connection was lost.
+constexpr unsigned kPatienceSeconds = 10;
 
 /// Writes whole lines from any thread.
 class EventWriter {
@@ -66,8 +72,11 @@ class WatchedRegistry final : public BackendRegistry {
 /// Runs requests one after the other on its own thread.
 class RunQueue {
  public:
-  RunQueue(EventWriter& writer, const BackendRegistry& registry, const std::function<void()>& onDeviceLost)
-      : m_writer(writer), m_registry(registry), m_onDeviceLost(onDeviceLost), m_thread([this] { serve(); }) {}
+  RunQueue(EventWriter& writer, const BackendRegistry& registry, const std::function<void()>& onDeviceLost,
+           WorkerPlace place)
+      : m_writer(writer), m_registry(registry), m_onDeviceLost(onDeviceLost), m_place(place), m_thread([this] {
+          serve();
+        }) {}
 
   ~RunQueue() { m_thread.join(); }
 
@@ -182,7 +191,17 @@ class RunQueue {
     const Result<NamedTensors> tensors = (*run)->capture(*choice, job.stop.get_token());
     if (!tensors) return tensors.error();
     if (Result<void> written = writeSafetensors(order.file, *tensors); !written) return written.error();
+    if (m_place == WorkerPlace::There)
+      if (Result<void> sent = sendAway(order.file); !sent) return sent.error();
     return WorkerEvent(CapturedEvent{job.request.id, summariesOf(*tensors)});
+  }
+
+  /// To the caller, who has another disk; nothing of it stays.
+  Result<void> sendAway(const std::string& file) {
+    Result<void> sent = sendInChunks(file, file, [this](const FileChunk& chunk) { m_writer.send(chunk); });
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+    return sent;
   }
 
   Result<std::unique_ptr<PipelineRun>> prepare(const Job& job, const BackendRegistry& registry) {
@@ -223,6 +242,7 @@ class RunQueue {
   EventWriter& m_writer;
   const BackendRegistry& m_registry;
   const std::function<void()>& m_onDeviceLost;
+  const WorkerPlace m_place;
   std::mutex m_mutex;
   std::condition_variable m_changed;
   std::deque<Job> m_waiting;
@@ -234,13 +254,18 @@ class RunQueue {
 
 class Server {
  public:
-  Server(std::ostream& output, const BackendRegistry& registry, const std::function<void()>& onDeviceLost)
-      : m_writer(output), m_registry(registry), m_queue(m_writer, registry, onDeviceLost) {}
+  Server(std::ostream& output, const BackendRegistry& registry, const std::function<void()>& onDeviceLost,
+         WorkerPlace place)
+      : m_writer(output), m_registry(registry), m_place(place), m_queue(m_writer, registry, onDeviceLost, place) {}
 
   void serve(std::istream& input) {
     m_writer.send(HelloEvent{.version = std::string(version())});
     for (std::string text; !m_isDone && std::getline(input, text);)
       if (!text.empty()) answer(text);
+    if (m_place == WorkerPlace::There && !m_isDone) {
+      m_queue.cancelAll();
+      alarm(kPatienceSeconds);
+    }
     m_queue.close();
   }
 
@@ -256,6 +281,16 @@ class Server {
   void handle(const DevicesRequest& request) {
     m_writer.send(DevicesEvent{request.id, devicesToJson(m_registry.devices())});
   }
+  void handle(const FileChunk& chunk) {
+    const bool isPlain =
+        !chunk.name.empty() && !chunk.name.starts_with('.') && chunk.name.find('/') == std::string::npos;
+    if (m_place == WorkerPlace::Here || !isPlain)
+      return m_writer.send(ErrorEvent{0, Error{fmt::format("file {}: expected a plain name, and a worker on another "
+                                                           "machine.",
+                                                           chunk.name)}});
+    if (const Result<void> written = writeChunk(chunk, chunk.name); !written)
+      m_writer.send(ErrorEvent{0, written.error()});
+  }
   void handle(const QuitRequest&) {
     m_queue.cancelAll();
     m_isDone = true;
@@ -263,6 +298,7 @@ class Server {
 
   EventWriter m_writer;
   const BackendRegistry& m_registry;
+  const WorkerPlace m_place;
   bool m_isDone = false;
   RunQueue m_queue;
 };
@@ -299,8 +335,8 @@ Json deviceSchema() {
 }
 
 int serveWorker(std::istream& input, std::ostream& output, const BackendRegistry& registry,
-                const std::function<void()>& onDeviceLost) {
-  Server(output, registry, onDeviceLost).serve(input);
+                const std::function<void()>& onDeviceLost, WorkerPlace place) {
+  Server(output, registry, onDeviceLost, place).serve(input);
   return 0;
 }
 

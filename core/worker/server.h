@@ -9,6 +9,13 @@
 
 namespace fuseline {
 
+/// How a worker is connected with its caller.
+enum class WorkerPlace {
+  Here,   // files are shared; the end of the input lets the current run finish
+  There,  // files travel as FileChunks and lie in the working folder; the end of the input is a lost connection: it
+          // cancels, and ends the process soon where that is of no effect
+};
+
 /// Serves until "quit" or the end of the input. Runs execute one after the other on a separate thread, so that a cancel
 /// is processed during a run. A line that is no request is answered with an error event of id 0.
 /// "quit" cancels the current run; the end of the input lets it finish.
@@ -17,7 +24,7 @@ namespace fuseline {
 /// callback must end the process.
 /// Returns the exit code, 0.
 int serveWorker(std::istream& input, std::ostream& output, const BackendRegistry& registry,
-                const std::function<void()>& onDeviceLost = {});
+                const std::function<void()>& onDeviceLost = {}, WorkerPlace place = WorkerPlace::Here);
 
 /// The registry's devices as the "devices" event and `fuseline devices --json` show them.
 Json devicesToJson(const std::vector<DeviceStatus>& devices);

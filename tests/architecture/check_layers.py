@@ -19,7 +19,7 @@ CORE_ORDER = (
 
 # Within ui likewise.
 UI_ORDER = (
-    "theme", "widgets", "session", "problems", "changes", "library", "fusions", "inspector", "runs", "timings", "outline",
+    "theme", "widgets", "layout", "session", "problems", "changes", "library", "fusions", "inspector", "runs", "machines", "timings", "outline",
     "numerics", "memory", "sweep", "flame", "roofline", "canvas", "timeline", "tours", "window",
 )
 # Edits that are composed in the window take sizes and places from the canvas.

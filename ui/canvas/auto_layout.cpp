@@ -5,6 +5,7 @@
 #include "core/edit/links.h"
 #include "ui/canvas/layout_rows.h"
 #include "ui/canvas/metrics.h"
+#include "ui/layout/layered_layout.h"
 
 #include <graphviz/cgraph.h>
 #include <graphviz/gvc.h>
@@ -84,10 +85,50 @@ void addGroups(Agraph_t* graph, const std::vector<NodeGroup>& groups, const std:
 
 int snapped(double valuePx) { return static_cast<int>(std::lround(valuePx / kGridPx)) * kGridPx; }
 
+/// Network simplex takes a time that grows with the square of the graph: two thousand ops take seconds.
+constexpr std::size_t kMostNodesForDot = 600;
+
+/// Columns as wide as their widest node, lanes a row apart.
+NodePositions layOutInLanes(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
+  std::map<std::string, std::size_t> indexOf;
+  for (const NodeLook& look : looks) indexOf.emplace(look.id, indexOf.size());
+  std::vector<LayeredEdge> edges;
+  for (const Link& link : linksOf(document)) {
+    const auto from = indexOf.find(link.from.node);
+    const auto to = indexOf.find(link.to.node);
+    if (from != indexOf.end() && to != indexOf.end()) edges.push_back({from->second, to->second, isMain(link.to)});
+  }
+  const std::vector<LayeredPlace> places = layeredPlaces(looks.size(), edges);
+  std::map<std::size_t, double> widths;
+  double pitch = kRowPitchPx;
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    widths[places[i].column] = std::max(widths[places[i].column], looks[i].size().width());
+    pitch = std::max(pitch, looks[i].size().height() + kRowPitchPx - kNodeHeightPx);
+  }
+  std::map<std::size_t, double> lefts;
+  double left = 0.0;
+  for (const auto& [column, width] : widths) {
+    lefts[column] = left;
+    left += width + kWireGapPx;
+  }
+  NodePositions positions;
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    const std::size_t column = places[i].column;
+    const double inset = (widths[column] - looks[i].size().width()) / 2;
+    positions[looks[i].id] = {snapped(lefts[column] + inset), snapped(static_cast<double>(places[i].lane) * pitch)};
+  }
+  return positions;
+}
+
 }  // namespace
 
 NodePositions autoLayout(const PipelineDocument& document, const std::vector<NodeLook>& looks,
                          const std::vector<NodeGroup>& groups) {
+  if (looks.size() > kMostNodesForDot && groups.empty()) {
+    NodePositions inLanes = layOutInLanes(document, looks);
+    breakIntoRows(inLanes, document, looks);
+    return inLanes;
+  }
   NodePositions positions;
   const ContextHandle context(gvContext());
   const GraphHandle graph(agopen(mutableText("pipeline"), Agdirected, nullptr));

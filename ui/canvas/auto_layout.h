@@ -1,4 +1,4 @@
-// Automatic layout: a layered drawing from left to right, made by Graphviz.
+// Automatic layout: a layered drawing from left to right, made by Graphviz, and by lanes where that would take long.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

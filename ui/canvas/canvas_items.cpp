@@ -231,14 +231,19 @@ void CanvasItems::followNodes() {
   placeBorders();
 }
 
-/// Those of the nodes as they stand.
-WireRouter CanvasItems::router() const {
+/// In the order of m_nodes.
+std::vector<QRectF> CanvasItems::nodeBoxes() const {
   std::vector<QRectF> boxes;
   for (const auto& [id, item] : m_nodes) boxes.push_back(item->sceneBox());
+  return boxes;
+}
+
+/// Those of the nodes as they stand.
+WireRouter CanvasItems::router() const {
   std::vector<QRectF> hulls;
   for (const HullItem* hull : m_hulls)
     if (hull->isVisible()) hulls.push_back(hull->outlineRect());
-  return {std::move(boxes), std::move(hulls)};
+  return {nodeBoxes(), std::move(hulls)};
 }
 
 void CanvasItems::placeLinks() {
@@ -250,54 +255,62 @@ void CanvasItems::placeLinks() {
     const auto start = from ? from->portPosition({link.from.node, link.from.port, true}) : std::nullopt;
     const auto end = to ? to->portPosition({link.to.node, link.to.port, false}) : std::nullopt;
     item->setVisible(start && end);
-    if (start && end) item->setPath(wires.route(*start, *end));
+    if (start && end) item->setRoute(wires.route(*start, *end));
   }
 }
 
 void CanvasItems::placeHulls() {
+  const BoxIndex nodes(nodeBoxes());
+  std::vector<const NodeItem*> items;  // in the order of the index
+  for (const auto& [id, item] : m_nodes) items.push_back(item);
   for (HullItem* hull : m_hulls) {
     std::vector<QRectF> boxes;
-    std::vector<QRectF> others;
+    std::set<const NodeItem*> owners;
+    QRectF around;
     for (const QString& owner : hull->look().owners) {
-      if (const NodeItem* item = node(owner.toStdString())) boxes.push_back(item->sceneBox());
+      const NodeItem* item = node(owner.toStdString());
+      if (!item) continue;
+      owners.insert(item);
+      boxes.push_back(item->sceneBox());
+      around = around.united(boxes.back());
     }
-    for (const auto& [id, item] : m_nodes) {
-      if (!hull->look().owners.contains(toQt(id))) others.push_back(item->sceneBox());
-    }
+    std::vector<QRectF> others;
+    for (const std::size_t near : nodes.near(around))
+      if (!owners.contains(items[near])) others.push_back(nodes.boxes()[near]);
     hull->setVisible(!boxes.empty());
     hull->setLabelEnd(0.0);
     hull->setBoxes(boxes, others);
   }
-  placeHullLabels();
+  placeHullLabels(nodes);
 }
 
 /// A label longer than its hull goes on to the right, up to the next node or label.
-void CanvasItems::placeHullLabels() {
+void CanvasItems::placeHullLabels(const BoxIndex& nodes) {
   constexpr double kGapPx = 6.0;
-  std::vector<std::pair<HullItem*, double>> ends;
-  for (HullItem* hull : m_hulls) {
-    const QRectF whole = hull->wholeLabelArea();
+  std::vector<QRectF> areas;
+  for (const HullItem* hull : m_hulls) areas.push_back(hull->isVisible() ? hull->wholeLabelArea() : QRectF());
+  const BoxIndex labels(std::move(areas));
+  for (std::size_t i = 0; i < m_hulls.size(); ++i) {
+    const QRectF& whole = labels.boxes()[i];
     double end = whole.right() + kGapPx;
-    const auto endBefore = [&](const QRectF& other) {
-      if (other.left() > whole.left() && other.intersects(whole)) end = std::min(end, other.left() - kGapPx);
-    };
-    for (const HullItem* other : m_hulls)
-      if (other != hull && other->isVisible()) endBefore(other->wholeLabelArea());
-    for (const auto& [id, item] : m_nodes) endBefore(item->sceneBox());
-    ends.emplace_back(hull, end);
+    for (const BoxIndex* index : {&labels, &nodes})
+      for (const std::size_t near : index->near(whole)) {
+        const QRectF& other = index->boxes()[near];  // its own label does not begin to the right of itself
+        if (other.left() > whole.left() && other.intersects(whole)) end = std::min(end, other.left() - kGapPx);
+      }
+    m_hulls[i]->setLabelEnd(end);
   }
-  for (const auto& [hull, end] : ends) hull->setLabelEnd(end);
 }
 
 /// Across the middle of the first wire between the two ops.
 void CanvasItems::placeBorders() {
+  std::map<std::pair<std::string, std::string>, const LinkItem*> between;
+  if (!m_borders.empty())
+    for (const LinkItem* link : m_links) between.try_emplace({link->link().from.node, link->link().to.node}, link);
   for (BorderItem* item : m_borders) {
-    const auto isBetween = [&](const LinkItem* link) {
-      return link->link().from.node == item->border().from && link->link().to.node == item->border().to;
-    };
-    const auto found = std::ranges::find_if(m_links, isBetween);
-    item->setVisible(found != m_links.end() && (*found)->isVisible());
-    if (item->isVisible()) item->setPos((*found)->path().pointAtPercent(0.5));
+    const auto found = between.find({item->border().from, item->border().to});
+    item->setVisible(found != between.end() && found->second->isVisible());
+    if (item->isVisible()) item->setPos(found->second->path().pointAtPercent(0.5));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "ui/canvas/link_item.h"
 #include "ui/canvas/node_item.h"
 #include "ui/canvas/wire_route.h"
+#include "ui/layout/box_index.h"
 
 #include <QGraphicsScene>
 #include <QObject>
@@ -76,10 +77,11 @@ class CanvasItems : public QObject {
   void syncPositions(const std::vector<NodeLook>& looks);
   void syncLinks();
   void syncBorders();
+  std::vector<QRectF> nodeBoxes() const;
   WireRouter router() const;
   void placeLinks();
   void placeHulls();
-  void placeHullLabels();
+  void placeHullLabels(const BoxIndex& nodes);
   void placeBorders();
 
   QGraphicsScene& m_scene;

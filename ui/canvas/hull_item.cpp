@@ -85,7 +85,14 @@ void HullItem::setBoxes(const std::vector<QRectF>& boxes, const std::vector<QRec
   for (const QRectF& box : boxes) around = around.united(box);
   m_outline = isCrowded(around, others) ? joined(runsOf(boxes, others), margin)
                                         : roundedHull(around.adjusted(-margin, -margin, margin, margin));
+  measureLabel();
   update();
+}
+
+void HullItem::measureLabel() {
+  m_shownLabel = shownLabel();
+  m_labelArea = labelAreaOf(m_shownLabel);
+  m_bounds = m_outline.boundingRect().united(m_labelArea).adjusted(-2, -2, 2, 2);
 }
 
 /// As much of the label as fits without covering what is beside it; the tip has all of it.
@@ -96,11 +103,11 @@ QString HullItem::shownLabel() const {
 }
 
 void HullItem::setLabelEnd(double right) {
+  if (right == m_labelEnd) return;
   prepareGeometryChange();
   m_labelEnd = right;
+  measureLabel();
 }
-
-QRectF HullItem::labelArea() const { return labelAreaOf(shownLabel()); }
 
 QRectF HullItem::wholeLabelArea() const { return labelAreaOf(m_look.label); }
 
@@ -110,8 +117,6 @@ QRectF HullItem::labelAreaOf(const QString& text) const {
   const double top = m_look.kind == HullKind::Backward ? bounds.bottom() - 4 : bounds.top() - kHullLabelHeightPx + 4;
   return {bounds.left() + kHullCornerPx, top, width + 2 * kLabelPaddingPx, kHullLabelHeightPx};
 }
-
-QRectF HullItem::boundingRect() const { return m_outline.boundingRect().united(labelArea()).adjusted(-2, -2, 2, 2); }
 
 QPainterPath HullItem::shape() const {
   QPainterPath path;
@@ -162,7 +167,7 @@ void HullItem::paintLabel(QPainter& painter) const {
   painter.drawRoundedRect(labelArea(), 5, 5);
   painter.setFont(scaledFont(1.0, QFont::DemiBold));
   painter.setPen(m_look.isOff ? color() : onColor);
-  painter.drawText(labelArea(), Qt::AlignCenter, shownLabel());
+  painter.drawText(labelArea(), Qt::AlignCenter, m_shownLabel);
 }
 
 void HullItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget*) {

@@ -28,10 +28,10 @@ class HullItem : public QGraphicsItem {
   QRectF wholeLabelArea() const;
   void setLabelEnd(double right);
   QRectF outlineRect() const { return m_outline.boundingRect(); }
-  QRectF boundingRect() const override;
+  QRectF boundingRect() const override { return m_bounds; }
   QPainterPath shape() const override;
   /// Where the label stands: clicking it selects the ops.
-  QRectF labelArea() const;
+  QRectF labelArea() const { return m_labelArea; }
   void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
 
  private:
@@ -41,11 +41,16 @@ class HullItem : public QGraphicsItem {
   void paintLabel(QPainter& painter) const;
   QString shownLabel() const;
   QRectF labelAreaOf(const QString& text) const;
+  void measureLabel();
   HullLook m_look;
   const Theme& m_theme;
   bool m_isChosen = false;
   QPainterPath m_outline;
   double m_labelEnd = 0.0;  // left of the hull's right edge it is of no effect
+  // Measured when a box or the label's end changes: every paint of the scene asks for the bounds of all hulls.
+  QString m_shownLabel;
+  QRectF m_labelArea;
+  QRectF m_bounds;
 };
 
 }  // namespace fuseline::ui

@@ -142,9 +142,12 @@ void LinkItem::setCut(bool isCut) {
   update();
 }
 
-QRectF LinkItem::boundingRect() const {
-  const QPointF middle = path().pointAtPercent(0.5);
-  return path().boundingRect().adjusted(-6, -6, 6, 6).united(QRectF(middle.x() - 80, middle.y() - 20, 160, 62));
+void LinkItem::setRoute(const QPainterPath& path) {
+  if (path == this->path() && !m_bounds.isNull()) return;
+  prepareGeometryChange();
+  const QPointF middle = path.pointAtPercent(0.5);
+  m_bounds = path.boundingRect().adjusted(-6, -6, 6, 6).united(QRectF(middle.x() - 80, middle.y() - 20, 160, 62));
+  setPath(path);
 }
 
 QPainterPath LinkItem::shape() const {

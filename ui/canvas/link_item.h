@@ -48,7 +48,9 @@ class LinkItem : public QGraphicsPathItem {
   /// Is about to be cut.
   void setCut(bool isCut);
   bool isCut() const { return m_isCut; }
-  QRectF boundingRect() const override;
+  /// In place of setPath(): also keeps the bounds, which every paint of the scene asks for.
+  void setRoute(const QPainterPath& path);
+  QRectF boundingRect() const override { return m_bounds; }
   QPainterPath shape() const override;
   void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
 
@@ -69,6 +71,7 @@ class LinkItem : public QGraphicsPathItem {
   WireLabels m_labels = WireLabels::Short;
   bool m_isDropTarget = false;
   bool m_isCut = false;
+  QRectF m_bounds;
 };
 
 }  // namespace fuseline::ui

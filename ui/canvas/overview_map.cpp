@@ -1,4 +1,4 @@
-// Nodes as boxes in the colors of their categories, and frames; nothing of the map is kept between paints.
+// Nodes as boxes in the colors of their categories, and frames, as a picture that is kept until they change.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/overview_map.h"
 
@@ -29,11 +29,12 @@ OverviewMap::OverviewMap(const GraphScene& scene, GraphView& view, const Theme& 
   setToolTip(tr("Click or drag to move the view"));
   setCursor(Qt::PointingHandCursor);
   view.installEventFilter(this);
-  connect(&scene, &QGraphicsScene::changed, this, &OverviewMap::refresh);
+  connect(&scene, &QGraphicsScene::changed, this, &OverviewMap::forgetPicture);
+  connect(&scene, &GraphScene::itemsChanged, this, &OverviewMap::forgetPicture);
   connect(&view, &GraphView::zoomChanged, this, &OverviewMap::refresh);
   connect(view.horizontalScrollBar(), &QScrollBar::valueChanged, this, &OverviewMap::refresh);
   connect(view.verticalScrollBar(), &QScrollBar::valueChanged, this, &OverviewMap::refresh);
-  connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
+  connect(&theme, &Theme::changed, this, &OverviewMap::forgetPicture);
   refresh();
 }
 
@@ -45,10 +46,21 @@ void OverviewMap::setWanted(bool isWanted) {
 QRectF OverviewMap::shownRect() const { return m_view.mapToScene(m_view.viewport()->rect()).boundingRect(); }
 
 /// The content, and what is in view beside it: the frame never leaves the map.
-QRectF OverviewMap::mappedRect() const { return m_scene.contentRect().united(shownRect()); }
+QRectF OverviewMap::mappedRect() const { return content().united(shownRect()); }
+
+const QRectF& OverviewMap::content() const {
+  if (!m_content) m_content = m_scene.contentRect();
+  return *m_content;
+}
 
 bool OverviewMap::isNeeded() const {
-  return m_isWanted && std::ssize(m_scene.nodes()) >= kFewestNodes && !shownRect().contains(m_scene.contentRect());
+  return m_isWanted && std::ssize(m_scene.nodes()) >= kFewestNodes && !shownRect().contains(content());
+}
+
+void OverviewMap::forgetPicture() {
+  m_content.reset();
+  m_picture = QPixmap();
+  refresh();
 }
 
 /// A scene that is destroyed detaches from its views, whose scroll bars then move again.
@@ -87,15 +99,28 @@ void OverviewMap::paintEvent(QPaintEvent* /*event*/) {
   painter.setBrush(colors.panel);
   painter.drawRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5));
   const QTransform map = toMap();
-  paintFrames(painter, map);
-  for (const auto& [id, node] : m_scene.nodes()) {
-    QRectF box = map.mapRect(node->sceneBox());
-    box.setSize(box.size().expandedTo({kLeastBoxPx, kLeastBoxPx}));
-    painter.fillRect(box, node->isSelected() ? colors.accent : m_theme.categoryColor(node->look().category));
+  const QSize pixels = size() * devicePixelRatioF();
+  if (m_picture.size() != pixels || m_pictureMap != map) {
+    m_picture = QPixmap(pixels);
+    m_picture.setDevicePixelRatio(devicePixelRatioF());
+    m_picture.fill(Qt::transparent);
+    m_pictureMap = map;
+    QPainter nodes(&m_picture);
+    paintFrames(nodes, map);
+    paintNodes(nodes, map);
   }
+  painter.drawPixmap(0, 0, m_picture);
   painter.setPen(QPen(colors.text, 1.0));
   painter.setBrush(Qt::NoBrush);
   painter.drawRect(map.mapRect(shownRect()));
+}
+
+void OverviewMap::paintNodes(QPainter& painter, const QTransform& map) const {
+  for (const auto& [id, node] : m_scene.nodes()) {
+    QRectF box = map.mapRect(node->sceneBox());
+    box.setSize(box.size().expandedTo({kLeastBoxPx, kLeastBoxPx}));
+    painter.fillRect(box, node->isSelected() ? m_theme.colors().accent : m_theme.categoryColor(node->look().category));
+  }
 }
 
 /// Outer ones first.

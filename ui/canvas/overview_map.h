@@ -4,8 +4,11 @@
 
 #include "ui/canvas/graph_view.h"
 
+#include <QPixmap>
 #include <QTransform>
 #include <QWidget>
+
+#include <optional>
 
 namespace fuseline::ui {
 
@@ -32,9 +35,12 @@ class OverviewMap : public QWidget {
 
  private:
   QRectF shownRect() const;
+  const QRectF& content() const;
   QRectF mappedRect() const;
+  void paintNodes(QPainter& painter, const QTransform& map) const;
   bool isNeeded() const;
   void refresh();
+  void forgetPicture();
   void place();
   void showPlace(QPointF position);
   void paintFrames(QPainter& painter, const QTransform& map) const;
@@ -44,6 +50,10 @@ class OverviewMap : public QWidget {
   const Theme& m_theme;
   bool m_isWanted = true;
   QTransform m_pressedMap;
+  // Kept between paints, until the scene changes: the view moves much more often than the nodes.
+  mutable std::optional<QRectF> m_content;
+  QPixmap m_picture;
+  QTransform m_pictureMap;
 };
 
 }  // namespace fuseline::ui

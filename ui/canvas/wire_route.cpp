@@ -18,6 +18,11 @@ constexpr double kNearPx = 20.0;  // from a box to a lane beside it
 constexpr double kFarPx = 50.0;   // the same with room for a hull and its label
 constexpr double kStepPx = 12.0;  // between lanes of several wires
 constexpr int kMostSteps = 8;
+constexpr double kMarginPx = kWireStubPx + kClearPx;
+// How far above and below its ends a wire looks for a lane: first near them, and then far.
+constexpr double kFirstReachPx = 1000.0;
+constexpr double kLastReachPx = 16'000.0;
+constexpr double kReachGrowth = 4.0;
 
 /// Whether a line from `a` to `b` has a point in the box (Liang and Barsky's clipping).
 bool meets(QPointF a, QPointF b, const QRectF& box) {
@@ -54,26 +59,19 @@ bool isHit(const QPainterPath& path, const std::vector<QRectF>& obstacles) {
 }  // namespace
 
 WireRouter::WireRouter(std::vector<QRectF> nodes, std::vector<QRectF> hulls)
-    : m_nodes(std::move(nodes)), m_hulls(std::move(hulls)) {
-  std::ranges::sort(m_nodes, {}, [](const QRectF& box) { return box.left(); });
-  for (const QRectF& box : m_nodes) m_widest = std::max(m_widest, box.width());
-}
+    : m_nodes(std::move(nodes)), m_hulls(std::move(hulls)) {}
 
 /// Boxes at the ends shrink, so that the wire may touch them and not run through.
-std::vector<QRectF> WireRouter::obstaclesOf(QPointF from, QPointF to) const {
-  constexpr double kMarginPx = kWireStubPx + kClearPx;
-  const double left = std::min(from.x(), to.x()) - kMarginPx;
-  const double right = std::max(from.x(), to.x()) + kMarginPx;
+std::vector<QRectF> WireRouter::obstaclesIn(const QRectF& area, QPointF from, QPointF to) const {
   const auto isEndIn = [&](const QRectF& box) { return box.contains(from) || box.contains(to); };
   std::vector<QRectF> obstacles;
-  const auto first =
-      std::ranges::lower_bound(m_nodes, left - m_widest, {}, [](const QRectF& box) { return box.left(); });
-  for (auto box = first; box != m_nodes.end() && box->left() <= right; ++box) {
-    const double by = isEndIn(box->adjusted(-1, -1, 1, 1)) ? -3.0 : kClearPx;
-    obstacles.push_back(box->adjusted(-by, -by, by, by));
+  for (const std::size_t near : m_nodes.near(area)) {
+    const QRectF& box = m_nodes.boxes()[near];
+    const double by = isEndIn(box.adjusted(-1, -1, 1, 1)) ? -3.0 : kClearPx;
+    obstacles.push_back(box.adjusted(-by, -by, by, by));
   }
-  for (const QRectF& hull : m_hulls)
-    if (!isEndIn(hull) && hull.right() >= left && hull.left() <= right) obstacles.push_back(hull);
+  for (const std::size_t near : m_hulls.near(area))
+    if (const QRectF& hull = m_hulls.boxes()[near]; !isEndIn(hull)) obstacles.push_back(hull);
   return obstacles;
 }
 
@@ -104,9 +102,12 @@ std::optional<double> WireRouter::freeLane(QPointF from, QPointF to, const std::
 
 QPainterPath WireRouter::route(QPointF from, QPointF to) {
   QPainterPath plain = wirePath(from, to);
-  const std::vector<QRectF> obstacles = obstaclesOf(from, to);
-  if (!isHit(plain, obstacles)) return plain;
-  const std::optional<double> lane = freeLane(from, to, obstacles);
+  const QRectF ends = QRectF(from, to).normalized();
+  const QRectF around = plain.controlPointRect().united(ends).adjusted(-kMarginPx, -kMarginPx, kMarginPx, kMarginPx);
+  if (!isHit(plain, obstaclesIn(around, from, to))) return plain;
+  std::optional<double> lane;
+  for (double reach = kFirstReachPx; !lane && reach <= kLastReachPx; reach *= kReachGrowth)
+    lane = freeLane(from, to, obstaclesIn(ends.adjusted(-kMarginPx, -reach, kMarginPx, reach), from, to));
   if (!lane) return plain;
   m_lanes.push_back({*lane, std::min(from.x(), to.x()), std::max(from.x(), to.x())});
   return lanePath(from, to, *lane);

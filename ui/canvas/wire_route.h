@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/layout/box_index.h"
+
 #include <QPainterPath>
 #include <QPointF>
 #include <QRectF>
@@ -26,13 +28,13 @@ class WireRouter {
     double left = 0.0;
     double right = 0.0;
   };
-  std::vector<QRectF> obstaclesOf(QPointF from, QPointF to) const;
+  /// Obstacles of a wire between the two points, those near the area.
+  std::vector<QRectF> obstaclesIn(const QRectF& area, QPointF from, QPointF to) const;
   std::optional<double> freeLane(QPointF from, QPointF to, const std::vector<QRectF>& obstacles) const;
   bool isTaken(const Lane& lane) const;
 
-  std::vector<QRectF> m_nodes;  // by their left edges
-  std::vector<QRectF> m_hulls;
-  double m_widest = 0.0;
+  BoxIndex m_nodes;
+  BoxIndex m_hulls;
   std::vector<Lane> m_lanes;
 };
 

@@ -15,6 +15,8 @@ namespace fuseline::ui {
 namespace {
 
 constexpr int kArchitectureRole = Qt::UserRole + 1;
+constexpr int kDeviceRole = Qt::UserRole + 2;
+constexpr int kHostRole = Qt::UserRole + 3;
 
 }  // namespace
 
@@ -109,7 +111,7 @@ void RunBar::refresh() {
   m_pass->setCurrentIndex(m_pass->findData(static_cast<int>(m_session.pass())));
   showRecipe(*m_recipe, m_session.document());
   m_run->setToolTip(runTip());
-  m_device->setCurrentIndex(m_device->findData(toQt(m_session.runTarget().device)));
+  m_device->setCurrentIndex(m_device->findData(toQt(m_session.runTarget().place())));
   m_recipe->setEnabled(!m_session.document().isReadOnly());
   m_progress->setVisible(m_session.isRunning());
   refreshRefusal();
@@ -150,31 +152,63 @@ void RunBar::showProgress(const QString& stage, int done, int total) {
 }
 
 void RunBar::setDevices(const Json& devices) {
+  if (!m_session.runTarget().host.empty()) return;  // the worker that listed them is on another machine
+  m_devices = devices;
+  fillDevices();
+}
+
+void RunBar::setMachines(std::vector<std::pair<QString, Json>> machines) {
+  m_machines = std::move(machines);
+  m_addsMachines = true;
+  fillDevices();
+}
+
+void RunBar::fillDevices() {
   m_device->clear();
-  for (const Json& device : devices) addDevice(device);
+  for (const Json& device : m_devices) addDevice(device, {});
+  for (const auto& [host, devices] : m_machines)
+    for (const Json& device : devices) addDevice(device, host);
+  if (m_addsMachines && m_device->count() > 0) {
+    m_device->insertSeparator(m_device->count());
+    m_device->addItem(tr("Add a machine…"), QString());
+  }
   refresh();
 }
 
-void RunBar::addDevice(const Json& device) {
+/// The name alone where the device is of this machine.
+void RunBar::addDevice(const Json& device, const QString& host) {
   const QString id = toQt(device.value("id", ""));
   if (id == QStringLiteral("reference")) return;  // the oracle of tests, not a user's device
   const QString name = toQt(device.value("name", ""));
   const QString reason = toQt(device.value("reason", ""));
-  m_device->addItem(QStringLiteral("%1: %2").arg(id, name), id);
+  const RunTarget target{.device = id.toStdString(), .host = host.toStdString()};
+  m_device->addItem(QStringLiteral("%1: %2").arg(host.isEmpty() ? id : host + u' ' + id, name), toQt(target.place()));
   const int row = m_device->count() - 1;
   m_device->setItemData(row, toQt(device.value("architecture", "")), kArchitectureRole);
+  m_device->setItemData(row, id, kDeviceRole);
+  m_device->setItemData(row, host, kHostRole);
   m_device->setItemData(row, reason.isEmpty() ? name : reason, Qt::ToolTipRole);
   qobject_cast<QStandardItemModel*>(m_device->model())->item(row)->setEnabled(reason.isEmpty());
 }
 
 void RunBar::chooseDevice(const QString& id) {
-  const int row = m_device->findData(id);
+  const int row = id.isEmpty() ? -1 : m_device->findData(id);
   if (row >= 0 && (m_device->model()->index(row, 0).flags() & Qt::ItemIsEnabled)) takeDevice(row);
 }
 
 void RunBar::takeDevice(int index) {
   RunTarget target = m_session.runTarget();
-  target.device = m_device->itemData(index).toString().toStdString();
+  if (m_device->itemData(index).toString().isEmpty()) {
+    refresh();
+    return Q_EMIT machineWanted();
+  }
+  const std::string host = m_device->itemData(index, kHostRole).toString().toStdString();
+  if (host != target.host && m_session.isRunning()) {
+    refresh();
+    return Q_EMIT refused(tr("A run is in progress. Stop it before you choose another machine."));
+  }
+  target.device = m_device->itemData(index, kDeviceRole).toString().toStdString();
+  target.host = host;
   target.architecture = m_device->itemData(index, kArchitectureRole).toString().toStdString();
   m_session.setRunTarget(target);
 }

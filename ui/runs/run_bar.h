@@ -11,6 +11,9 @@
 #include <QProgressBar>
 #include <QToolBar>
 
+#include <utility>
+#include <vector>
+
 namespace fuseline::ui {
 
 class RunBar : public QToolBar {
@@ -24,7 +27,9 @@ class RunBar : public QToolBar {
   QAction* refusalAction() const { return m_refusal; }
   /// As a worker lists them. Those that cannot run are shown with the reason and cannot be chosen.
   void setDevices(const Json& devices);
-  /// Does nothing where there is none of this id, or it cannot run.
+  /// Hosts of other machines and their devices. Then a last entry, which adds a machine.
+  void setMachines(std::vector<std::pair<QString, Json>> machines);
+  /// id: RunTarget::place(). Does nothing where there is none of this id, or it cannot run.
   void chooseDevice(const QString& id);
   /// How far a run is; hidden while there is none. For the status bar: in a toolbar it would push others about.
   QProgressBar* progress() const { return m_progress; }
@@ -35,6 +40,8 @@ class RunBar : public QToolBar {
  Q_SIGNALS:
   /// Why Run does nothing.
   void refused(const QString& sentence);
+  /// Another machine is to be added.
+  void machineWanted();
 
  private:
   void createChoices();
@@ -45,7 +52,8 @@ class RunBar : public QToolBar {
   void refreshRefusal();
   void refreshRecipes();
   QString runTip() const;
-  void addDevice(const Json& device);
+  void fillDevices();
+  void addDevice(const Json& device, const QString& host);
   void takeDevice(int index);
   void showProgress(const QString& stage, int done, int total);
 
@@ -60,6 +68,9 @@ class RunBar : public QToolBar {
   QString m_stage;
   QElapsedTimer m_stageClock;
   QComboBox* m_device;
+  Json m_devices = Json::array();  // of this machine
+  std::vector<std::pair<QString, Json>> m_machines;
+  bool m_addsMachines = false;
 };
 
 }  // namespace fuseline::ui

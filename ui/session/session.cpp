@@ -356,7 +356,7 @@ void Session::setPass(PassKind pass) {
 
 void Session::setRunTarget(const RunTarget& target) {
   if (target == m_runTarget) return;
-  const bool isAnotherDevice = target.device != m_runTarget.device;
+  const bool isAnotherDevice = target.place() != m_runTarget.place();
   m_runTarget = target;
   if (isAnotherDevice) {
     refreshCapabilities();
@@ -503,7 +503,7 @@ RunRequest Session::runRequest(RunPurpose purpose) const {
 
 void Session::start(RunRequest request) {
   if (isRunning()) return;
-  m_pendingRun = {.document = document(), .pass = m_pass, .device = m_runTarget.device, .source = tensorSource()};
+  m_pendingRun = {.document = document(), .pass = m_pass, .device = m_runTarget.place(), .source = tensorSource()};
   m_isRunOrphaned = false;
   m_worker.run(std::move(request));
   Q_EMIT runStarted();
@@ -583,10 +583,10 @@ void Session::refreshStaleness() {
   const auto isStale = [this](const auto& last, const std::string& device) {
     return last.pass != m_pass || last.device != device || !meansTheSame(last.document, document());
   };
-  if (m_lastRun) m_lastRun->isStale = isStale(*m_lastRun, plannedDevice().device);
+  if (m_lastRun) m_lastRun->isStale = isStale(*m_lastRun, plannedDevice().place());
   // Times do not depend on the numbers; these are the numbers.
   const auto areOthers = [&](const auto& last) {
-    return last.source != tensorSource() || isStale(last, m_runTarget.device);
+    return last.source != tensorSource() || isStale(last, m_runTarget.place());
   };
   if (m_lastNumerics) m_lastNumerics->isStale = areOthers(*m_lastNumerics);
   if (m_lastCapture) m_lastCapture->isStale = areOthers(*m_lastCapture);

@@ -40,10 +40,13 @@ struct SessionSettings {
 /// Where pipelines run, and what their steps are timed by: RunSpec::device and timing.
 struct RunTarget {
   std::string device = "cpu";
+  std::string host = {};     // of the machine, for ssh; empty: this machine
   std::string architecture;  // "sm_90"; empty: fusions do not depend on it
   StepTiming timing = StepTiming::Auto;
 
   bool isGpu() const { return architecture.starts_with("sm_"); }
+  /// "cuda:0@gpu-box": a device of another machine is another device.
+  std::string place() const { return host.empty() ? device : device + "@" + host; }
   bool operator==(const RunTarget&) const = default;
 };
 

@@ -102,7 +102,8 @@ void WorkerClient::handleEvent(const WorkerEvent& event) {
     m_owesDevices = false;
     Q_EMIT devicesReceived(devices->devices);
   }
-  if (const auto* step = std::get_if<ProgressEvent>(&event); step && step->id == m_activeId) {
+  if (const auto* step = std::get_if<ProgressEvent>(&event);
+      step && (step->id == m_activeId || (isRunning() && step->id == kNoRequest))) {
     Q_EMIT progress(toQt(step->stage), step->done, step->total);
   }
   if (const auto* result = std::get_if<ResultEvent>(&event); result && result->id == m_activeId) {

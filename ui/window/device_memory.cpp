@@ -15,11 +15,14 @@ constexpr auto kMissingDevicesKey = "run/missingDevices";
 }  // namespace
 
 DeviceMemory::DeviceMemory(Session& session, RunBar& runBar, Persistence persistence, QObject* parent)
-    : QObject(parent), m_runBar(runBar), m_persistence(persistence) {
+    : QObject(parent),
+      m_runBar(runBar),
+      m_persistence(persistence),
+      m_machines(new MachineChoice(session, runBar, persistence == Persistence::Settings, this)) {
   connect(&session.worker(), &WorkerClient::devicesReceived, this, &DeviceMemory::take);
   if (persistence == Persistence::None) return;
   connect(&session, &Session::runTargetChanged, this,
-          [&session] { QSettings().setValue(kDeviceKey, toQt(session.runTarget().device)); });
+          [&session] { QSettings().setValue(kDeviceKey, toQt(session.runTarget().place())); });
 }
 
 void DeviceMemory::take(const Json& devices) {

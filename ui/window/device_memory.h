@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/machines/machine_choice.h"
 #include "ui/runs/run_bar.h"
 #include "ui/session/session.h"
 #include "ui/window/persistence.h"
@@ -18,6 +19,7 @@ class DeviceMemory : public QObject {
   DeviceMemory(Session& session, RunBar& runBar, Persistence persistence, QObject* parent);
 
   const Json& devices() const { return m_devices; }
+  MachineChoice& machines() const { return *m_machines; }
 
  Q_SIGNALS:
   /// Missing capabilities of devices, if they changed.
@@ -29,6 +31,7 @@ class DeviceMemory : public QObject {
 
   RunBar& m_runBar;
   Persistence m_persistence;
+  MachineChoice* m_machines;
   Json m_devices = Json::array();
 };
 

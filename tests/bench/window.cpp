@@ -1,0 +1,125 @@
+// bench_window [OPS]: how long the window takes to open a large pipeline, to show a frame while the view moves, and to
+// show the new plan after an edit. Prints times; ctest only looks whether it runs.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
+#include "ui/session/session.h"
+#include "ui/theme/theme.h"
+#include "ui/window/main_window.h"
+
+#include <QApplication>
+#include <QElapsedTimer>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+using namespace fuseline;
+
+namespace {
+
+constexpr int kDefaultOps = 10'000;
+constexpr int kBlockOps = 6;
+constexpr int kFrames = 120;
+constexpr int kEdits = 5;
+
+/// Residual blocks: a branch, a norm, a layer with its bias, an activation, and the sum with the branch.
+std::string pipelineOf(int numOps, bool hasPositions) {
+  Json ops = Json::array();
+  Json wires = Json::array();
+  Json positions = Json::object();
+  std::string last = "x";
+  for (int block = 0; block < numOps / kBlockOps; ++block) {
+    const std::string name = fmt::format("b{}_", block);
+    const auto add = [&](const char* id, const char* op, Json attributes = Json::object()) {
+      positions[name + id] = {static_cast<int>(positions.size() % (kBlockOps * 10)) * 232, block / 10 * 360};
+      ops.push_back({{"id", name + id}, {"op", op}, {"attributes", std::move(attributes)}});
+      wires.push_back({last, name + id + ".x"});
+      last = name + id + ".y";
+    };
+    add("save", "MakeExtraOutput");
+    add("norm", "RMSNorm", {{"normalized_shape", {64}}});
+    add("fc", "BasicLinear", {{"in_features", 64}, {"out_features", 64}});
+    add("bias", "Bias", {{"size", 64}});
+    add("act", "GELU");
+    add("add", "AddExtraInput");
+    wires.push_back({name + "save.extra", name + "add.extra"});
+  }
+  Json pipeline = {{"inputs", {{{"id", "x"}, {"dtype", "bf16"}, {"shape", {16, 64}}}}},
+                   {"ops", std::move(ops)},
+                   {"wires", std::move(wires)},
+                   {"outputs", {{{"id", "y"}, {"from", last}}}}};
+  if (hasPositions) pipeline["view"] = {{"positions", std::move(positions)}};
+  return Json{{"format", "fuseline-pipeline"},
+              {"formatVersion", {{"major", 1}, {"minor", 0}}},
+              {"pipeline", std::move(pipeline)}}
+      .dump();
+}
+
+double elapsedMs(const QElapsedTimer& clock) { return static_cast<double>(clock.nsecsElapsed()) * 1e-6; }
+
+double medianOf(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+/// Until the plan is there and the canvas has shown it.
+void waitUntilShown(ui::Session& session, ui::MainWindow& window) {
+  while (session.isAnalysing()) QApplication::processEvents(QEventLoop::WaitForMoreEvents, 20);
+  window.canvas().viewport()->repaint();
+}
+
+void measure(const char* title, const std::string& text) {
+  ui::Theme theme;
+  theme.apply(ui::ThemeChoice::Light);
+  ui::Session session({.workerCommand = {}});
+  ui::MainWindow window(session, theme, ui::Persistence::None);
+  window.resize(1600, 1000);
+  window.show();
+  QElapsedTimer clock;
+  clock.start();
+  session.openText(text, QStringLiteral("bench"));
+  waitUntilShown(session, window);
+  const double openMs = elapsedMs(clock);
+  std::vector<double> framesMs;
+  for (const double zoom : {0.75, 0.2}) {
+    window.canvas().zoomTo(zoom);
+    for (int frame = 0; frame < kFrames; ++frame) {
+      clock.restart();
+      window.canvas().camera().panBy({frame % 2 == 0 ? -37 : 12, frame % 3 == 0 ? -9 : 4});
+      window.canvas().viewport()->repaint();
+      QApplication::processEvents();
+      framesMs.push_back(elapsedMs(clock));
+    }
+  }
+  std::vector<double> editsMs;
+  for (int edit = 0; edit < kEdits; ++edit) {
+    clock.restart();
+    session.apply(SetAttribute{.id = "b0_norm", .name = "eps", .value = 1e-5 * (edit + 2)});
+    waitUntilShown(session, window);
+    editsMs.push_back(elapsedMs(clock));
+  }
+  const double slowestMs = std::ranges::max(framesMs);
+  fmt::print("{:<20} open {:8.0f} ms   frame {:6.1f} ms (slowest {:.1f})   edit {:7.0f} ms\n", title, openMs,
+             medianOf(std::move(framesMs)), slowestMs, medianOf(std::move(editsMs)));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const QApplication app(argc, argv);
+  const int numOps = argc > 1 ? std::atoi(argv[1]) : kDefaultOps;
+  if (numOps < kBlockOps) {
+    fmt::print(stderr, "bench_window {}: expected a number of ops, at least {}.\n", argv[1], kBlockOps);
+    return EXIT_FAILURE;
+  }
+  fmt::print("{} ops, window of 1600 x 1000, medians\n", numOps / kBlockOps * kBlockOps);
+  measure("without positions", pipelineOf(numOps, false));
+  measure("with positions", pipelineOf(numOps, true));
+  return EXIT_SUCCESS;
+}

@@ -1,0 +1,35 @@
+// The worker is exchanged when a device of another machine is chosen.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/machines/machine_choice.h"
+
+#include "ui/machines/machine_dialog.h"
+#include "ui/theme/format.h"
+
+namespace fuseline::ui {
+
+MachineChoice::MachineChoice(Session& session, RunBar& runBar, bool isKept, QObject* parent)
+    : QObject(parent), m_session(session), m_runBar(runBar), m_machines(session.worker().command(), isKept) {
+  connect(&m_machines, &Machines::changed, this, &MachineChoice::showMachines);
+  connect(&runBar, &RunBar::machineWanted, this, &MachineChoice::addMachine);
+  connect(&session, &Session::runTargetChanged, this, &MachineChoice::followTarget);
+  showMachines();
+}
+
+void MachineChoice::addMachine() {
+  auto* dialog = new MachineDialog(m_machines, m_runBar.window());
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->open();
+}
+
+void MachineChoice::showMachines() {
+  std::vector<std::pair<QString, Json>> machines;
+  for (const Machine& each : m_machines.all()) machines.emplace_back(each.host, each.devices);
+  m_runBar.setMachines(std::move(machines));
+}
+
+void MachineChoice::followTarget() {
+  const QStringList command = m_machines.workerCommand(toQt(m_session.runTarget().host));
+  if (command != m_session.worker().command()) m_session.worker().setCommand(command);
+}
+
+}  // namespace fuseline::ui
