@@ -7,13 +7,13 @@
 #include "app/cli/verbs.h"
 #include "core/export/exporter.h"
 #include "core/export/html_comparison.h"
+#include "core/export/model/weight_map.h"
 #include "core/export/pipeline_exporter.h"
 #include "core/profile/run_file.h"
 #include "core/profile/run_folder.h"
 #include "core/support/atomic_file.h"
 #include "core/support/output_schema.h"
 #include "core/support/visible_text.h"
-#include "core/tensor/safetensors.h"
 
 #include <filesystem>
 #include <memory>
@@ -107,9 +107,10 @@ Result<PipelineText> runText(const Exporter& exporter, const ExportOptions& opti
   return text ? Result<PipelineText>(PipelineText{std::move(*text)}) : text.error();
 }
 
-Result<std::shared_ptr<const NamedTensors>> givenTensors(const ExportOptions& options) {
+Result<std::shared_ptr<const NamedTensors>> givenTensors(const ExportOptions& options,
+                                                         const PipelineDocument& document) {
   if (options.tensorsFile.empty()) return std::shared_ptr<const NamedTensors>();
-  Result<NamedTensors> tensors = readSafetensors(options.tensorsFile);
+  Result<NamedTensors> tensors = readTensors(document, options.tensorsFile);
   if (!tensors) return tensors.error();
   return std::make_shared<const NamedTensors>(std::move(*tensors));
 }
@@ -120,8 +121,8 @@ Result<void> refuseOpset(const ExportOptions& options) {
 }
 
 Result<void> refuseModuleOnly(const ExportOptions& options) {
-  if (!options.moduleOnly || options.format == "te") return {};
-  return Error{fmt::format("export --to {}: --module-only is an option for --to te.", options.format),
+  if (!options.moduleOnly || options.format == "te" || options.format == "torch") return {};
+  return Error{fmt::format("export --to {}: --module-only is an option for --to te and --to torch.", options.format),
                ErrorKind::Usage};
 }
 
@@ -134,7 +135,7 @@ Result<PipelineText> pipelineText(const PipelineExporter& exporter, const Export
                     options.file)};
   const Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
-  Result<std::shared_ptr<const NamedTensors>> tensors = givenTensors(options);
+  Result<std::shared_ptr<const NamedTensors>> tensors = givenTensors(options, pipeline->loaded.document);
   if (!tensors) return tensors.error();
   Result<PipelineText> exported = exporter.write({.name = std::filesystem::path(options.file).stem().string(),
                                                   .document = pipeline->loaded.document,
@@ -245,8 +246,9 @@ void addExportVerb(CLI::App& app, Context& context) {
   for (const CLI::Option* option : verb->get_options())
     if (option != file && !option->check_name("--json") && !option->check_name("--help"))
       options->ofPlans.push_back(option);
-  verb->add_flag("--module-only", options->moduleOnly,
-                 "With --to te: the module and its recipe, without the program that times and checks them");
+  verb->add_flag(
+      "--module-only", options->moduleOnly,
+      "With --to te and --to torch: the module and its recipe, without the program that times and checks them");
   verb->add_option("--opset", options->onnxOpset,
                    "With --to onnx: 20, in which attention and rotary embeddings are decomposed, or 23, which has ops "
                    "for them (default: 20)")

@@ -12,6 +12,7 @@
 #include "app/cli/run_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "core/export/model/weight_map.h"
 #include "core/profile/numerics_gate.h"
 #include "core/profile/run_file.h"
 #include "core/quant/recipe_list.h"
@@ -52,22 +53,22 @@ struct Findings {
   std::vector<CapturableTensor> missing;
 };
 
-Result<PipelineRunOptions> runOptionsOf(const RunOptions& options) {
+Result<PipelineRunOptions> runOptionsOf(const RunOptions& options, const PipelineDocument& document) {
   Result<PipelineRunOptions> run = pipelineRunOptions(options);
   if (!run) return run.error();
   run->variants = options.variants;
   if (options.tensorsFile.empty()) return run;
-  Result<NamedTensors> tensors = readSafetensors(options.tensorsFile);
+  Result<NamedTensors> tensors = readTensors(document, options.tensorsFile);
   if (!tensors) return tensors.error();
   run->tensors = std::move(*tensors);
   return run;
 }
 
 Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context& context) {
-  Result<PipelineRunOptions> runOptions = runOptionsOf(options);
-  if (!runOptions) return runOptions.error();
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
+  Result<PipelineRunOptions> runOptions = runOptionsOf(options, pipeline->loaded.document);
+  if (!runOptions) return runOptions.error();
   runOptions->gains = pipeline->options.gains;
   Result<std::unique_ptr<PipelineRun>> run =
       PipelineRun::prepare(pipeline->loaded, pipelineNameOf(options), std::move(*runOptions), context.registry);
@@ -236,10 +237,10 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
   plain.spec.recipe.clear();
   Result<std::vector<const RecipeDefinition*>> recipes = recipesNamed(options.spec.recipe);
   if (!recipes) return Error{fmt::format("--recipe: {}", recipes.error().message), ErrorKind::Usage};
-  Result<PipelineRunOptions> runOptions = runOptionsOf(plain);
-  if (!runOptions) return runOptions.error();
   const Result<OpenedPipeline> pipeline = openPipeline(plain, context);
   if (!pipeline) return pipeline.error();
+  Result<PipelineRunOptions> runOptions = runOptionsOf(plain, pipeline->loaded.document);
+  if (!runOptions) return runOptions.error();
   runOptions->gains = pipeline->options.gains;
   return runRecipes({.loaded = pipeline->loaded,
                      .pipelineName = pipelineNameOf(options),

@@ -14,13 +14,15 @@ inline constexpr const char* kFormatName = "fuseline-pipeline";
 inline constexpr const char* kRunFormatName = "fuseline-run";
 inline constexpr const char* kSchemaName = "fuseline-pipeline-1.json";
 inline constexpr int kFormatMajor = 1;
-inline constexpr int kFormatMinor = 3;
+inline constexpr int kFormatMinor = 4;
 /// The minor version that brought "blocks"; a file with blocks says at least this.
 inline constexpr int kFormatMinorOfBlocks = 1;
 /// The minor version that brought "bypassed"; a file with a bypassed op says at least this.
 inline constexpr int kFormatMinorOfBypass = 2;
 /// The minor version that brought "frames"; a file with a frame says at least this.
 inline constexpr int kFormatMinorOfFrames = 3;
+/// The minor version that brought "weights"; a file with such a table says at least this.
+inline constexpr int kFormatMinorOfWeights = 4;
 inline constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20U;
 
 inline constexpr int kMaxFrameSide = 1'000'000;

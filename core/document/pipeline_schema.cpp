@@ -216,6 +216,17 @@ Json blocksSection() {
           {"additionalProperties", std::move(block)}};
 }
 
+Json weightsSection() {
+  const Json text = {{"type", "string"}};
+  const Json entry =
+      object({{"parameter", {{"type", "string"}, {"description", "Its name; {} is the number of the layer."}}},
+              {"tensors", listOf(text, "Names in the model's files, joined along the first axis.")},
+              {"order", {{"enum", {"as_stored", "transposed", "heads_together"}}}},
+              {"heads", {{"type", "integer"}, {"minimum", 1}}}},
+             {"parameter", "tensors", "order"});
+  return listOf(entry, "Where a model's own safetensors files hold the parameters. Since format 1.4.");
+}
+
 }  // namespace
 
 Json pipelineSchema(Json recipe) {
@@ -235,6 +246,7 @@ Json pipelineSchema(Json recipe) {
               {"pipeline", listsSection("input")},
               {"recipe", std::move(recipe)},
               {"fusion", fusionSection()},
+              {"weights", weightsSection()},
               {"view", viewSection()}},
              {"format", "formatVersion", "pipeline"}));
   schema["$defs"] = definitions();

@@ -7,6 +7,7 @@
 #include "core/export/inspect/dlfw_inspect.h"
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/te/te_python.h"
+#include "core/export/torch/torch_python.h"
 
 #include <algorithm>
 #include <array>
@@ -32,6 +33,12 @@ std::span<const PipelineExporter> pipelineExporters() {
                        .ending = ".py",
                        .summary = "A module of te.ops in Python, with its recipe, that measures and checks itself",
                        .write = tePython},
+      PipelineExporter{.name = "torch",
+                       .title = "PyTorch module",
+                       .ending = ".py",
+                       .summary = "Modules of PyTorch in Python that load the original model's weights and check "
+                                  "themselves",
+                       .write = torchPython},
       PipelineExporter{
           .name = "svg",
           .title = "Laid out drawing",

@@ -118,35 +118,6 @@ def join_group():
         torch.distributed.init_process_group("nccl", store=store, rank=0, world_size=1)
 
 
-def compare_tensors(model, path, tolerance):
-    """Runs with the tensors of `fuseline run --dump`; returns whether results are near."""
-    from safetensors.torch import load_file
-
-    dump = load_file(path)
-    tensors = {name.removeprefix("unfused/"): x.cuda() for name, x in dump.items()}
-    with torch.no_grad():
-        for name, place in PARAMETERS.items():
-            model.get_parameter(place).copy_(tensors[name])
-    inputs = {n: tensors[n].requires_grad_(spec[2]) for n, spec in INPUTS.items()}
-    results = step(model, inputs, {n: tensors.get(f"grad.{n}") for n in OUTPUTS})
-    parameters = {n: model.get_parameter(p) for n, p in PARAMETERS.items()}
-    results |= {f"grad.{n}": x.grad for n, x in (inputs | parameters).items()}
-    errors = {
-        name: relative_error(x, tensors[name])
-        for name, x in results.items()
-        if x is not None and name in tensors
-    }
-    for name, error in errors.items():
-        verdict = "" if error <= tolerance else f" (more than {tolerance:.2e})"
-        print(f"{name}: {error:.2e}{verdict}")
-    return all(error <= tolerance for error in errors.values())
-
-
-def relative_error(x, expected):
-    difference = (x.detach().double() - expected.double()).norm()
-    return float(difference / expected.double().norm().clamp(min=1e-300))
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -158,19 +129,26 @@ def main():
     add("--iterations", type=int, default=50)
     add("--warmup", type=int, default=10)
     add("--seed", type=int, default=0)
+    add("--weights", metavar="PATH", help="the original model's safetensors file or folder")
     options = parser.parse_args()
     if options.check and NOT_RUN:
         parser.error(
             f"--check: Fuseline did not run {', '.join(NOT_RUN)}, so that what comes"
             " before and after cannot be compared"
         )
+    if options.weights and not WEIGHTS:
+        parser.error("--weights: the pipeline has no table of a model's own names")
     torch.manual_seed(options.seed)
     join_group()
     model = Pipeline().train(TRAINS)
+    if options.weights:
+        load_weights(model, options.weights)
     if options.plan:
         return 0 if compare_plans(model) else 5
     if options.check:
-        return 0 if compare_tensors(model, options.check, options.tolerance) else 5
+        copies = not options.weights
+        is_near = compare_tensors(model, options.check, options.tolerance, "cuda", copies)
+        return 0 if is_near else 5
     measure(model, options.iterations, options.warmup)
     return 0
 

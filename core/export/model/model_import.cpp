@@ -9,6 +9,7 @@
 #include "core/export/model/model_architectures.h"
 #include "core/export/model/model_pipeline.h"
 #include "core/export/model/model_weights.h"
+#include "core/export/model/weight_map.h"
 #include "core/lowering/lowering.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/read_file.h"
@@ -163,7 +164,9 @@ Result<ModelForm> readForm(const Json& json, std::string_view name, const ModelI
 }
 
 Result<ImportedPipeline> pipelineOf(const ModelForm& form, std::string_view name) {
-  LoadedDocument loaded = parseDocument(modelPipeline(form).dump());
+  Json pipeline = modelPipeline(form);
+  pipeline["weights"] = weightTable(form);
+  LoadedDocument loaded = parseDocument(pipeline.dump());
   LoweredGraph lowered{.graph = {}, .diagnostics = loaded.diagnostics};
   if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = PassKind::Forward});
   if (hasErrors(lowered.diagnostics))

@@ -327,7 +327,7 @@ Result<std::vector<std::byte>> elementBytes(const ::onnx::TensorProto& constant,
   return weightError(constant, fmt::format("expected {} bytes, found {}.", size, bytes.size()));
 }
 
-Result<ReadWeights> readWeights(const Graph& graph, const WeightSource& source) {
+Result<ReadWeights> readWeights(const Graph& graph, const WeightFinder& source) {
   ReadWeights read;
   for (const Node& node : graph.nodes())
     for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot) {

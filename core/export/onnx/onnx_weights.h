@@ -45,7 +45,7 @@ std::int64_t elementSize(std::int32_t type);
 /// The elements of any constant, as raw_data has them. Errors: as readWeight().
 Result<std::vector<std::byte>> elementBytes(const ::onnx::TensorProto& constant, const std::filesystem::path& folder);
 
-struct WeightSource {
+struct WeightFinder {
   /// Nothing: the model has none for this parameter, by its number.
   std::function<std::optional<FoundWeight>(const Node& node, int slot)> find;
   std::filesystem::path folder;
@@ -56,6 +56,6 @@ struct ReadWeights {
   std::vector<std::string> missing;  // parameters that the model has nothing for
 };
 /// Reads all parameters of a graph. Errors: as readWeight().
-Result<ReadWeights> readWeights(const Graph& graph, const WeightSource& source);
+Result<ReadWeights> readWeights(const Graph& graph, const WeightFinder& source);
 
 }  // namespace fuseline

@@ -4,6 +4,7 @@
 
 #include "core/document/embedded_pipeline.h"
 #include "core/edit/apply_edit.h"
+#include "core/export/model/weight_map.h"
 #include "core/export/te/between_modules.h"
 #include "core/export/te/modules_between.h"
 #include "core/export/te/python_text.h"
@@ -80,7 +81,8 @@ class Script {
           "process; started by torchrun with more it fuses as it is planned here.");
     std::string text = head() + m_between.classes() + *formulas + pipelineClass() + "\n\n" + recipe.text;
     if (m_pipeline.moduleOnly) return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
-    text += teTables(graph(), m_plan.report, m_capability, m_modules, m_between.all()) + "\n\n" + kProgram + "\n";
+    text += teTables(graph(), m_plan.report, m_capability, m_modules, m_between.all()) +
+            weightsText(weightTable(m_pipeline.document)) + "\n\n" + tensorsProgram() + "\n\n" + kProgram + "\n";
     text += embedded(documentAsAnalysed(m_pipeline), "# ");
     return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
   }

@@ -17,6 +17,43 @@ namespace fuseline {
 
 namespace {
 
+constexpr const char* kTensorsProgram =
+#include "core/export/torch_tensors.inc"
+    ;
+constexpr const char* kWeightsProgram =
+#include "core/export/torch_weights.inc"
+    ;
+
+/// Counts share out the rows of what their reader reads.
+std::int64_t rowsFor(const Graph& graph, ValueId input) {
+  const Value& value = graph.value(input);
+  return value.uses.empty() ? 0 : graph.value(graph.node(value.uses[0].node).inputs[0]).spec.rows();
+}
+
+/// The number that every integer of an input must be below: rows of a table, or classes.
+std::int64_t boundOf(const Graph& graph, ValueId input) {
+  std::int64_t bound = 1;
+  for (const Use& use : graph.value(input).uses) {
+    const Node& node = graph.node(use.node);
+    const bool isTable = node.operation->name == "Embedding";
+    const std::int64_t most = isTable ? node.parameters[0].shape[0] : graph.value(node.inputs[0]).spec.shape.back();
+    bound = bound == 1 ? most : std::min(bound, most);
+  }
+  return bound;
+}
+
+/// Both programs quantize the same numbers, so that results differ where a value near the middle between two codes
+/// falls to the other side: an estimate for 1 of 25 elements, a fifth of one unit in the last place. Stochastic
+/// rounding draws other numbers: a whole unit, of norms a quarter.
+double toleranceOf(const QuantizerSpec& spec) {
+  if (spec.roundsStochastically) return 0.25;
+  switch (spec.format) {
+    case ElementFormat::E2M1: return 0.1;
+    case ElementFormat::E5M2: return 0.05;
+    default: return 0.025;
+  }
+}
+
 class TableWriter {
  public:
   TableWriter(const Graph& graph, const FusionReport& report, const std::string& capability,
@@ -24,10 +61,11 @@ class TableWriter {
       : m_graph(graph), m_report(report), m_capability(capability), m_modules(modules), m_between(between) {}
 
   std::string write() const {
-    return inputTable() + outputList() + parameterTable() + planTable() +
+    return inputTables(m_graph, ScriptTable::TransformerEngine) + parameterTable() + planTable() +
            fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\nNOT_RUN = [{}]\n",
                        pythonBool(m_graph.pass() == PassKind::Training), pythonBool(overwritesInputs()),
-                       pythonBool(isParallel(m_modules)), pythonNumber(tolerance()), fmt::join(modulesNotRun(), ", "));
+                       pythonBool(isParallel(m_modules)), pythonNumber(scriptTolerance(m_graph)),
+                       fmt::join(modulesNotRun(), ", "));
   }
 
  private:
@@ -36,31 +74,6 @@ class TableWriter {
     std::vector<std::string> paths;
     for (const ModuleBetween& module : m_between) paths.push_back(pythonText(module.path));
     return paths;
-  }
-
-  /// Counts share out the rows of what their reader reads.
-  std::int64_t rowsFor(ValueId input) const {
-    const Value& value = m_graph.value(input);
-    return value.uses.empty() ? 0 : m_graph.value(m_graph.node(value.uses[0].node).inputs[0]).spec.rows();
-  }
-
-  std::string inputTable() const {
-    std::string text = "# Shape, dtype, whether it has a gradient, and the rows that counts share out.\nINPUTS = {\n";
-    for (const ValueId input : outerInputs(m_graph)) {
-      const Value& value = m_graph.value(input);
-      text += statement(pythonText(value.name) + ": ",
-                        {"",
-                         {toString(value.spec.shape), torchType(value.spec.dtype), pythonBool(value.needsGradient),
-                          fmt::format("{}", rowsFor(input))}},
-                        ",", 4);
-    }
-    return text + "}\n";
-  }
-
-  std::string outputList() const {
-    std::vector<std::string> names;
-    for (const GraphOutput& output : outerOutputs(m_graph)) names.push_back(pythonText(output.name));
-    return fmt::format("OUTPUTS = [{}]\n", fmt::join(names, ", "));
   }
 
   /// By the names of `fuseline run --save` and `--dump`.
@@ -136,31 +149,6 @@ class TableWriter {
     });
   }
 
-  /// Relative, of norms: the rtol of TransformerEngine's own tests (tests/pytorch/utils.py, dtype_tols).
-  double tolerance() const {
-    double largest = 1e-3;
-    for (const Value& value : m_graph.values())
-      if (value.spec.dtype == DType::BF16) largest = 1.6e-2;
-    for (const Node& node : m_graph.nodes())
-      for (const TensorQuantizers* tensor :
-           {&node.quantizers.input, &node.quantizers.weight, &node.quantizers.gradOutput})
-        for (const std::optional<QuantizerSpec>* spec : {&tensor->rowwise, &tensor->columnwise})
-          if (*spec) largest = std::max(largest, toleranceOf(**spec));
-    return largest;
-  }
-
-  /// Both programs quantize the same numbers, so that results differ where a value near the middle between two codes
-  /// falls to the other side: an estimate for 1 of 25 elements, a fifth of one unit in the last place. Stochastic
-  /// rounding draws other numbers: a whole unit, of norms a quarter.
-  static double toleranceOf(const QuantizerSpec& spec) {
-    if (spec.roundsStochastically) return 0.25;
-    switch (spec.format) {
-      case ElementFormat::E2M1: return 0.1;
-      case ElementFormat::E5M2: return 0.05;
-      default: return 0.025;
-    }
-  }
-
   const Graph& m_graph;
   const FusionReport& m_report;
   const std::string& m_capability;
@@ -169,6 +157,45 @@ class TableWriter {
 };
 
 }  // namespace
+
+std::string inputTables(const Graph& graph, ScriptTable table) {
+  const bool isTorch = table == ScriptTable::Torch;
+  std::string text = fmt::format("# Shape, dtype, whether it has a gradient, and {}.\nINPUTS = {{\n",
+                                 isTorch ? "the number above all integers" : "the rows that counts share out");
+  for (const ValueId input : outerInputs(graph)) {
+    const Value& value = graph.value(input);
+    text += statement(pythonText(value.name) + ": ",
+                      {"",
+                       {toString(value.spec.shape), torchType(value.spec.dtype), pythonBool(value.needsGradient),
+                        fmt::format("{}", isTorch ? boundOf(graph, input) : rowsFor(graph, input))}},
+                      ",", 4);
+  }
+  std::vector<std::string> names;
+  for (const GraphOutput& output : outerOutputs(graph)) names.push_back(pythonText(output.name));
+  return text + fmt::format("}}\nOUTPUTS = [{}]\n", fmt::join(names, ", "));
+}
+
+/// The rtol of TransformerEngine's own tests (tests/pytorch/utils.py, dtype_tols).
+double scriptTolerance(const Graph& graph) {
+  double largest = 1e-3;
+  for (const Value& value : graph.values())
+    if (value.spec.dtype == DType::BF16) largest = 1.6e-2;
+  for (const Node& node : graph.nodes())
+    for (const TensorQuantizers* tensor :
+         {&node.quantizers.input, &node.quantizers.weight, &node.quantizers.gradOutput})
+      for (const std::optional<QuantizerSpec>* spec : {&tensor->rowwise, &tensor->columnwise})
+        if (*spec) largest = std::max(largest, toleranceOf(**spec));
+  return largest;
+}
+
+std::string weightsText(const Json& table) {
+  if (table.empty()) return "WEIGHTS = []\n";
+  std::string text = "# Tensors of the original model that each parameter is made of.\nWEIGHTS = [\n";
+  for (const Json& entry : table) text += fmt::format("    {},\n", entry.dump());
+  return fmt::format("{}]\n\n\n{}\n\n", text, kWeightsProgram);
+}
+
+std::string tensorsProgram() { return kTensorsProgram; }
 
 std::string teTables(const Graph& graph, const FusionReport& report, const std::string& capability,
                      const std::vector<TeModule>& modules, const std::vector<ModuleBetween>& between) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Takes small random models of transformers through `fuseline import config.json --weights`, and compares the logits,
-# the loss and the gradient of every parameter.
+# the loss and the gradient of every parameter; the exported module of PyTorch must give the same.
 # SPDX-License-Identifier: Apache-2.0
 """check_model_configs.py PROGRAM [TEST...]: PROGRAM is fuseline. Needs `pip install torch transformers safetensors`;
 ends with 77 where these packages are missing."""
@@ -87,11 +87,13 @@ class Models(unittest.TestCase):
             fuseline("import", folder / "model/config.json", "-o", folder / "again.fuseline", "--weights",
                      folder / "g.safetensors", "--weights-from", folder / "gradients")
             tensors = safetensors.torch.load_file(weights)
-            safetensors.torch.save_file({**tensors, **inputs}, folder / "all.safetensors")
+            stored = safetensors.torch.load_file(folder / "model/model.safetensors")
+            safetensors.torch.save_file({**stored, **inputs}, folder / "all.safetensors")
             run = fuseline("run", pipeline, "--set", f"B={BATCH}", "--set", f"S={TOKENS}", "--iterations", 1,
                            "--no-roofs", "--tensors", folder / "all.safetensors", "--dump", folder / "dump.safetensors",
                            check=False)
             self.assertEqual(run.returncode, 0, run.stderr)
+            self.check_module(pipeline, folder)
             dump = safetensors.torch.load_file(folder / "dump.safetensors")
             expected |= {f"grad.{name}": tensor
                          for name, tensor in safetensors.torch.load_file(folder / "g.safetensors").items()}
@@ -103,6 +105,16 @@ class Models(unittest.TestCase):
         print(f"  {config.model_type}: {operations} ops of the pipeline, {len(errors)} tensors, largest error "
               f"{errors[worst]:.1e} in {worst}")
         self.assertLess(errors[worst], TOLERANCE, worst)
+
+    def check_module(self, pipeline, folder):
+        """The module of PyTorch, with the weights under the original names, against the run."""
+        script = folder / "exported.py"
+        fuseline("export", pipeline, "--to", "torch", "-o", script)
+        checked = subprocess.run([sys.executable, "-B", script, "--device", "cpu", "--weights", folder / "model",
+                                  "--check", folder / "dump.safetensors", "--tolerance", str(TOLERANCE)],
+                                 check=False, capture_output=True, text=True)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        self.assertIn("grad.", checked.stdout)
 
     def error(self, dump, variant, name, expected):
         found = dump[f"{variant}/{name}"].double().reshape(expected.shape)

@@ -8,7 +8,7 @@
 
 namespace fuseline {
 
-void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightSource& source,
+void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightFinder& source,
                 const OnnxImportOptions& options, const FoldedPlaces& places) {
   if (!options.takesWeights) {
     imported.notes.emplace_back(

@@ -9,7 +9,7 @@
 namespace fuseline {
 
 /// Reads them if that is requested; otherwise a note says which weights a run would use.
-void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightSource& source,
+void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightFinder& source,
                 const OnnxImportOptions& options, const FoldedPlaces& places = FoldedPlaces());
 
 }  // namespace fuseline

@@ -1,0 +1,153 @@
+// Writes sources of weights as JSON, and reads them for the parameters that a pipeline still has.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/model/weight_map.h"
+
+#include "core/document/file_format.h"
+#include "core/export/model/model_weights.h"
+#include "core/export/model/weight_files.h"
+#include "core/lowering/lowering.h"
+#include "core/tensor/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr const char* kSection = "weights";
+constexpr std::array kOrders = {std::pair(WeightSource::Order::AsStored, "as_stored"),
+                                std::pair(WeightSource::Order::Transposed, "transposed"),
+                                std::pair(WeightSource::Order::HeadsTogether, "heads_together")};
+
+using Names = std::set<std::string, std::less<>>;
+
+std::optional<WeightSource::Order> orderOf(const Json& entry) {
+  const auto found = std::ranges::find_if(kOrders, [&](const auto& order) { return entry["order"] == order.second; });
+  return found == kOrders.end() ? std::nullopt : std::optional(found->first);
+}
+
+bool isEntry(const Json& entry) {
+  const auto isText = [](const Json& value) { return value.is_string(); };
+  return entry.is_object() && entry.contains("parameter") && entry["parameter"].is_string() &&
+         entry.contains("order") && orderOf(entry) && entry.contains("tensors") && entry["tensors"].is_array() &&
+         !entry["tensors"].empty() && std::ranges::all_of(entry["tensors"], isText);
+}
+
+/// The number of the layer for which the pattern gives this name; "" for a pattern without layers.
+std::optional<std::string> layerIn(std::string_view pattern, std::string_view name) {
+  const std::size_t place = pattern.find("{}");
+  if (place == std::string_view::npos) return pattern == name ? std::optional<std::string>("") : std::nullopt;
+  const std::string_view before = pattern.substr(0, place);
+  const std::string_view after = pattern.substr(place + 2);
+  if (name.size() <= before.size() + after.size() || !name.starts_with(before) || !name.ends_with(after))
+    return std::nullopt;
+  const std::string_view number = name.substr(before.size(), name.size() - before.size() - after.size());
+  const bool isNumber = std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+  return isNumber ? std::optional(std::string(number)) : std::nullopt;
+}
+
+std::string withLayer(std::string pattern, const std::string& layer) {
+  const std::size_t place = pattern.find("{}");
+  return place == std::string::npos ? pattern : pattern.replace(place, 2, layer);
+}
+
+std::optional<WeightSource> sourceOf(const Json& table, const std::string& parameter) {
+  for (const Json& entry : table) {
+    const std::optional<std::string> layer = layerIn(entry["parameter"].get_ref<const std::string&>(), parameter);
+    if (!layer) continue;
+    WeightSource source{.parameter = parameter, .tensors = {}, .order = *orderOf(entry)};
+    for (const Json& tensor : entry["tensors"]) source.tensors.push_back(withLayer(tensor.get<std::string>(), *layer));
+    return source;
+  }
+  return std::nullopt;
+}
+
+Names parameterNames(const Graph& graph) {
+  Names names;
+  for (const Node& node : graph.nodes())
+    for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot) names.insert(node.parameterName(slot));
+  return names;
+}
+
+/// What readModelWeights() needs of a form.
+ModelForm formOf(const Json& table, const Names& parameters) {
+  ModelForm form;
+  for (const std::string& parameter : parameters)
+    if (std::optional<WeightSource> source = sourceOf(table, parameter)) form.weights.push_back(std::move(*source));
+  for (const Json& entry : table)
+    if (entry.contains("heads") && entry["heads"].is_number_unsigned()) form.heads = entry["heads"].get<int>();
+  return form;
+}
+
+/// The tensors of a file that are no parameters: inputs and gradients of outputs.
+Result<void> addOthers(const Graph& graph, const std::vector<StoredTensor>& stored, WeightFiles& files,
+                       NamedTensors& tensors) {
+  Names wanted;
+  for (const ValueId input : graph.inputs()) wanted.insert(graph.value(input).name);
+  for (const GraphOutput& output : graph.outputs()) wanted.insert("grad." + output.name);
+  for (const StoredTensor& tensor : stored) {
+    if (!wanted.contains(tensor.name)) continue;
+    Result<Tensor> read = files.read(tensor.name);
+    if (!read) return read.error();
+    tensors.emplace_back(tensor.name, std::move(*read));
+  }
+  return {};
+}
+
+}  // namespace
+
+Json weightTable(const ModelForm& form) {
+  Json table = Json::array();
+  for (const WeightSource& source : form.weights) {
+    const auto* const order = std::ranges::find(kOrders, source.order, [](const auto& each) { return each.first; });
+    if (order == kOrders.end()) continue;
+    Json entry = {{"parameter", source.parameter}, {"tensors", source.tensors}, {"order", order->second}};
+    if (source.order == WeightSource::Order::HeadsTogether) entry["heads"] = form.heads;
+    table.push_back(std::move(entry));
+  }
+  return table;
+}
+
+Json weightTable(const PipelineDocument& document) {
+  const Json file = toJson(document);
+  Json table = Json::array();
+  if (const auto section = file.find(kSection); section != file.end() && section->is_array())
+    std::ranges::copy_if(*section, std::back_inserter(table), isEntry);
+  return table;
+}
+
+Result<NamedTensors> readTensors(const PipelineDocument& document, const std::filesystem::path& path) {
+  const Json table = weightTable(document);
+  if (table.empty()) return readSafetensors(path);
+  const LoweredGraph lowered = lower(document, {.pass = PassKind::Forward});
+  const Names parameters = parameterNames(lowered.graph);
+  std::error_code ignored;
+  std::vector<StoredTensor> stored;
+  const bool isOneFile = !std::filesystem::is_directory(path, ignored) && path.extension() != ".json";
+  if (isOneFile) {
+    Result<std::vector<StoredTensor>> index = safetensorsIndex(path);
+    if (!index) return index.error();
+    stored = std::move(*index);
+  }
+  const auto isOwn = [&](const StoredTensor& tensor) { return parameters.contains(tensor.name); };
+  if (isOneFile && std::ranges::any_of(stored, isOwn)) return readSafetensors(path);
+  Result<WeightFiles> files = WeightFiles::open(path);
+  if (!files) return files.error();
+  const ModelForm form = formOf(table, parameters);
+  if (isOneFile && !form.weights.empty() && !files->read(form.weights.front().tensors.front()))
+    return readSafetensors(path);
+  Result<ModelWeights> weights = readModelWeights(form, document, path);
+  if (!weights) return weights.error();
+  if (Result<void> added = addOthers(lowered.graph, stored, *files, weights->tensors); !added) return added.error();
+  return std::move(weights->tensors);
+}
+
+}  // namespace fuseline

@@ -1,0 +1,27 @@
+// The table in a pipeline file that says under which names a model's own safetensors files hold the parameters.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/document.h"
+#include "core/support/json.h"
+#include "core/support/result.h"
+#include "core/tensor/tensor.h"
+
+#include <filesystem>
+
+namespace fuseline {
+
+struct ModelForm;
+
+/// Section "weights" of the pipeline file: a list of {"parameter", "tensors", "order"}, as WeightSource; the heads of
+/// order heads_together are beside it as "heads".
+Json weightTable(const ModelForm& form);
+/// That of a document, without entries that are malformed; an empty list where it has none.
+Json weightTable(const PipelineDocument& document);
+
+/// Tensors for a run or an export. path: a safetensors file with Fuseline's names; or, for a pipeline with a table, one
+/// with the model's own names or a folder of such files. Inputs and gradients that the file has, too, are kept.
+/// Errors: those of readSafetensors() and readModelWeights().
+Result<NamedTensors> readTensors(const PipelineDocument& document, const std::filesystem::path& path);
+
+}  // namespace fuseline

@@ -1,0 +1,92 @@
+// The script: a head, classes, tables about them, and the programs of resources/torch, which are compiled in.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/torch/torch_python.h"
+
+#include "core/document/embedded_pipeline.h"
+#include "core/export/model/weight_map.h"
+#include "core/export/te/python_text.h"
+#include "core/export/te/te_tables.h"
+#include "core/export/torch/torch_units.h"
+#include "core/support/version.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr std::string_view kModules =
+#include "core/export/torch_modules.inc"
+    ;
+constexpr const char* kProgram =
+#include "core/export/torch_main.inc"
+    ;
+
+/// The classes of kModules that the text uses.
+std::string usedModules(const std::string& text) {
+  constexpr std::string_view kClass = "class ";
+  std::string used;
+  for (std::size_t at = kModules.find(kClass); at != std::string_view::npos;) {
+    const std::size_t next = kModules.find("\n\n\nclass ", at);
+    const std::string_view whole =
+        kModules.substr(at, next == std::string_view::npos ? std::string_view::npos : next + 1 - at);
+    const std::string_view name = whole.substr(kClass.size(), whole.find('(') - kClass.size());
+    if (text.find(fmt::format("= {}(", name)) != std::string::npos) used += fmt::format("{}\n\n", whole);
+    at = next == std::string_view::npos ? next : next + 3;
+  }
+  return used;
+}
+
+std::string parameterTable(const TorchModules& modules) {
+  std::string text = "# Fuseline's names of parameters, and their places in the module.\nPARAMETERS = {\n";
+  for (const auto& [name, place] : modules.parameters)
+    text += fmt::format("    {}: {},\n", pythonText(name), pythonText(place));
+  return text + "}\n";
+}
+
+std::vector<std::string> notesOf(const ExportedPipeline& pipeline) {
+  std::vector<std::string> notes;
+  const Graph& graph = pipeline.analysis.graph();
+  if (pipeline.analysis.recipe)
+    notes.push_back(fmt::format("The recipe {} is left out: PyTorch computes in the dtypes of the tensors.",
+                                pipeline.analysis.recipe->name()));
+  if (std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.operation->name == "Dropout"; }))
+    notes.emplace_back("Dropout draws PyTorch's random numbers, not those of Fuseline.");
+  return notes;
+}
+
+std::string head(const ExportedPipeline& pipeline, const std::vector<std::string>& notes) {
+  std::string text = fmt::format(
+      "#!/usr/bin/env python3\n\"\"\"{}, as modules of PyTorch.\n\nWritten by fuseline {}. Needs PyTorch 2.4 or "
+      "newer{}",
+      docText(pipeline.name), version(),
+      pipeline.moduleOnly ? "." : ", and safetensors for --check and --weights.\nThe pipeline file is at the end.");
+  for (const std::string& note : notes) text += fmt::format("\n* {}", docText(note));
+  text += "\n\"\"\"\n\n";
+  if (!pipeline.moduleOnly) text += "import argparse\nimport statistics\nimport sys\nimport time\n\n";
+  return text + "import torch\n\n\n";
+}
+
+}  // namespace
+
+Result<PipelineText> torchPython(const ExportedPipeline& pipeline) {
+  const Graph& graph = pipeline.analysis.graph();
+  std::vector<std::string> notes = notesOf(pipeline);
+  const Result<TorchModules> modules = torchModules(graph, docText(pipeline.name));
+  if (!modules) return modules.error();
+  const Json table = weightTable(pipeline.document);
+  std::string text = head(pipeline, notes) + usedModules(modules->classes) + modules->classes + "\n\n";
+  if (!pipeline.moduleOnly) text += inputTables(graph, ScriptTable::Torch);
+  if (!pipeline.moduleOnly || !table.empty()) text += parameterTable(*modules) + weightsText(table);
+  if (!pipeline.moduleOnly)
+    text += fmt::format("TRAINS = {}\nTOLERANCE = {}\n\n\n{}\n\n{}\n{}", pythonBool(graph.pass() == PassKind::Training),
+                        pythonNumber(scriptTolerance(graph)), tensorsProgram(), kProgram,
+                        embedded(documentAsAnalysed(pipeline), "# "));
+  return PipelineText{.text = std::move(text), .notes = std::move(notes)};
+}
+
+}  // namespace fuseline

@@ -1,0 +1,125 @@
+# Modules that PyTorch itself does not have in this form. Those that a script needs are written into it.
+# SPDX-License-Identifier: Apache-2.0
+class RMSNorm(torch.nn.Module):
+    """y = x / sqrt(mean(x^2) + eps) * gamma, in float32."""
+
+    def __init__(self, shape, eps, is_zero_centered, device, dtype):
+        super().__init__()
+        self.shape, self.eps, self.centre = shape, eps, float(is_zero_centered)
+        self.weight = torch.nn.Parameter(torch.full(shape, 1.0 - self.centre, device=device, dtype=dtype))
+
+    def forward(self, x):
+        gamma = self.weight.float() + self.centre
+        y = torch.nn.functional.rms_norm(x.float(), self.shape, gamma, self.eps)
+        return y.to(self.weight.dtype)
+
+
+class LayerNorm(torch.nn.Module):
+    """y = (x - mean(x)) / sqrt(var(x) + eps) * gamma + beta, in float32."""
+
+    def __init__(self, shape, eps, is_zero_centered, device, dtype):
+        super().__init__()
+        self.shape, self.eps, self.centre = shape, eps, float(is_zero_centered)
+        self.weight = torch.nn.Parameter(torch.full(shape, 1.0 - self.centre, device=device, dtype=dtype))
+        self.bias = torch.nn.Parameter(torch.zeros(shape, device=device, dtype=dtype))
+
+    def forward(self, x):
+        gamma = self.weight.float() + self.centre
+        y = torch.nn.functional.layer_norm(x.float(), self.shape, gamma, self.bias.float(), self.eps)
+        return y.to(self.weight.dtype)
+
+
+class L2Normalization(torch.nn.Module):
+    """y = x / sqrt(sum(x^2) + eps), in float32."""
+
+    def __init__(self, eps):
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, x):
+        squares = x.float().square().sum(-1, keepdim=True)
+        return (x.float() * torch.rsqrt(squares + self.eps)).to(x.dtype)
+
+
+class RotaryPositionEmbedding(torch.nn.Module):
+    """Turns pairs of channels of each head by the token's position times a frequency."""
+
+    def __init__(self, dim, frequencies, token_axis, is_interleaved, offset, factor, device):
+        super().__init__()
+        self.dim, self.token_axis, self.is_interleaved = dim, token_axis, is_interleaved
+        self.offset, self.factor = offset, factor
+        frequencies = torch.tensor(frequencies, device=device)
+        self.register_buffer("frequencies", frequencies, persistent=False)
+
+    def forward(self, x):
+        heads = x.reshape(*x.shape[:2], -1, self.dim).float()
+        positions = torch.arange(x.shape[self.token_axis], device=x.device) + self.offset
+        angles = torch.outer(positions.float(), self.frequencies)
+        angles = angles[None, :, None] if self.token_axis == 1 else angles[:, None, None]
+        cos, sin = angles.cos() * self.factor, angles.sin() * self.factor
+        turned, rest = heads.split([2 * cos.shape[-1], self.dim - 2 * cos.shape[-1]], dim=-1)
+        if self.is_interleaved:
+            a, b = turned[..., 0::2], turned[..., 1::2]
+            turned = torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1).flatten(-2)
+        else:
+            a, b = turned.chunk(2, dim=-1)
+            turned = torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+        return torch.cat([turned, rest], dim=-1).to(x.dtype).reshape(x.shape)
+
+
+class DotProductAttention(torch.nn.Module):
+    """softmax(scale q k^T) v by head. window: keys to the left and right of a query's own; -1: all."""
+
+    def __init__(
+        self, heads, groups, scale, token_axis=1, window=(-1, -1), is_bottom_right=False,
+        softcap=0.0, bias="no_bias", sink=None, keeps_heads=False, dropout=0.0,
+    ):
+        super().__init__()
+        self.heads, self.groups, self.scale, self.token_axis = heads, groups, scale, token_axis
+        self.window, self.is_bottom_right, self.softcap, self.bias = window, is_bottom_right, softcap, bias
+        self.keeps_heads, self.dropout = keeps_heads, dropout
+        self.softmax_offset = None if sink is None else torch.nn.Parameter(sink)
+
+    def by_head(self, x, heads):
+        """[B, heads, S, D]."""
+        x = x.reshape(*x.shape[:2], heads, -1)
+        x = x.transpose(1, 2) if self.token_axis == 1 else x.permute(1, 2, 0, 3)
+        return x.repeat_interleave(self.heads // heads, dim=1)
+
+    def hidden(self, q, k):
+        """Keys that a query does not attend to."""
+        delta = k.shape[2] - q.shape[2] if self.is_bottom_right else 0
+        query = torch.arange(q.shape[2], device=q.device)[:, None] + delta
+        distance = torch.arange(k.shape[2], device=q.device)[None, :] - query
+        left, right = self.window
+        hidden = torch.zeros_like(distance, dtype=torch.bool)
+        hidden = hidden | (distance < -left) if left >= 0 else hidden
+        return hidden | (distance > right) if right >= 0 else hidden
+
+    def forward(self, x, k, v, attention_mask=None, core_attention_bias=None):
+        q, k, v = self.by_head(x, self.heads), self.by_head(k, self.groups), self.by_head(v, self.groups)
+        scores = q.float() @ k.float().transpose(-1, -2)
+        if self.bias == "pre_scale_bias":
+            scores = scores + core_attention_bias
+        scores = scores * self.scale
+        if self.softcap > 0.0:
+            scores = self.softcap * torch.tanh(scores / self.softcap)
+        if self.bias == "post_scale_bias":
+            scores = scores + core_attention_bias
+        hidden = self.hidden(q, k)
+        if attention_mask is not None:
+            hidden = hidden | (attention_mask != 0)
+        scores = scores.masked_fill(hidden, float("-inf"))
+        y = (self.dropped(self.shares(scores)).to(v.dtype) @ v).transpose(1, 2)
+        y = y if self.token_axis == 1 else y.transpose(0, 1)
+        return y if self.keeps_heads else y.flatten(-2)
+
+    def shares(self, scores):
+        """A sink takes a share of each row; a row without keys has none."""
+        if self.softmax_offset is not None:
+            sink = self.softmax_offset.float().reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+            return torch.cat([scores, sink], dim=-1).softmax(-1)[..., :-1]
+        return scores.softmax(-1).nan_to_num(0.0)
+
+    def dropped(self, shares):
+        return torch.nn.functional.dropout(shares, self.dropout, self.training)

@@ -1,0 +1,29 @@
+# Compares results with those of Fuseline; a part of exported programs, which these lines are left out of.
+# SPDX-License-Identifier: Apache-2.0
+def compare_tensors(model, path, tolerance, device, copies_weights=True):
+    """Runs with the tensors of `fuseline run --dump`; returns whether results are near."""
+    from safetensors.torch import load_file
+
+    dump = load_file(path, device=device)
+    tensors = {name.removeprefix("unfused/"): x for name, x in dump.items()}
+    with torch.no_grad():
+        for name, place in PARAMETERS.items() if copies_weights else []:
+            model.get_parameter(place).copy_(tensors[name])
+    inputs = {n: tensors[n].requires_grad_(spec[2]) for n, spec in INPUTS.items()}
+    results = step(model, inputs, {n: tensors.get(f"grad.{n}") for n in OUTPUTS})
+    parameters = {n: model.get_parameter(p) for n, p in PARAMETERS.items()}
+    results |= {f"grad.{n}": x.grad for n, x in (inputs | parameters).items()}
+    errors = {
+        name: relative_error(x, tensors[name])
+        for name, x in results.items()
+        if x is not None and name in tensors
+    }
+    for name, error in errors.items():
+        verdict = "" if error <= tolerance else f" (more than {tolerance:.2e})"
+        print(f"{name}: {error:.2e}{verdict}")
+    return all(error <= tolerance for error in errors.values())
+
+
+def relative_error(x, expected):
+    difference = (x.detach().double() - expected.double()).norm()
+    return float(difference / expected.double().norm().clamp(min=1e-300))
