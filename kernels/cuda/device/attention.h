@@ -71,11 +71,12 @@ class ScoreRow {
     return 1.0f - share * share;
   }
 
-  /// Dropout factors of the probabilities of kVector keys from `key` on.
+  /// Dropout factors of the probabilities of kVector keys from `key` on. Every rank has whole probabilities.
   template <int kVector>
   __device__ void keptShares(std::int64_t key, float (&out)[kVector]) const {
     if (!m_rules.hasDropout) return fill(1.0f, out);
-    drop<kVector>(m_rules.dropout, m_rules.kept, static_cast<std::uint64_t>(index() * m_rules.keys + key), out);
+    dropWholeBlocks<kVector>(m_rules.dropout, m_rules.kept, static_cast<std::uint64_t>(index() * m_rules.keys + key),
+                             out);
   }
 
   /// Minus infinity: there is none.

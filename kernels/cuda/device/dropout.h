@@ -66,7 +66,8 @@ __device__ void dropParts(const Dropout& mask, float kept, std::uint64_t begin, 
 #pragma unroll
     for (int v = i; v < kVector && v < i + kDropoutBlock; ++v) {
       const std::uint64_t at = shift + static_cast<std::uint64_t>(v - i);
-      out[v] = wordOf(at < kDropoutBlock ? drawn : next, at) < mask.threshold ? 0.0f : kept;
+      const std::uint32_t word = at < kDropoutBlock ? wordOf(drawn, at) : wordOf(next, at);
+      out[v] = word < mask.threshold ? 0.0f : kept;
     }
     drawn = next;
   }

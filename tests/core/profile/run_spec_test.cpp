@@ -14,11 +14,15 @@ namespace fuseline {
 namespace {
 
 /// A text for every field that is not its default.
-const std::map<std::string_view, std::string> kTexts = {
-    {"device", "cuda:1"}, {"pass", "forward"}, {"rules", "te"},      {"recipe", "DelayedScaling"}, {"timing", "cupti"},
-    {"emulates", "on"},   {"replays", "off"},  {"startsCold", "on"}, {"measuresRoofs", "on"},      {"warmup", "5"},
-    {"iterations", "20"}, {"seed", "7"},       {"symbols", "M=64"},  {"recipeFields", "margin=2"}, {"label", "my run"},
-    {"ranks", "2"}};
+const std::map<std::string_view, std::string> kTexts = {{"device", "cuda:1"},    {"pass", "forward"},
+                                                        {"rules", "te"},         {"recipe", "DelayedScaling"},
+                                                        {"timing", "cupti"},     {"emulates", "on"},
+                                                        {"replays", "off"},      {"startsCold", "on"},
+                                                        {"measuresRoofs", "on"}, {"warmup", "5"},
+                                                        {"iterations", "20"},    {"seed", "7"},
+                                                        {"symbols", "M=64"},     {"recipeFields", "margin=2"},
+                                                        {"label", "my run"},     {"ranks", "2"},
+                                                        {"deterministic", "on"}};
 
 RunSpec otherSpec() {
   RunSpec spec;

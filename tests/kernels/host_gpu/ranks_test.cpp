@@ -84,6 +84,21 @@ INSTANTIATE_TEST_SUITE_P(Counts, GpuRanks,
                                   (std::get<1>(given.param) == SumOrder::Ranks ? "InRankOrder" : "ByLibrary");
                          });
 
+/// The mask is that of the whole tensor, of which a rank has any elements: its slice may begin within a block of random
+/// numbers.
+TEST(GpuRanks, DropTheElementsOfTheirSlices) {
+  const Gpus gpus(2);
+  for (const std::int64_t width : {6, 10, 16}) {
+    const Graph whole = chain(DType::F32, {6, width},
+                              {parallel(linear(8, "up"), "column", true), parallel(linear(width, "down"), "row", true),
+                               with(link("Dropout", "drop"), "p", 0.5)});
+    const RankedRun actual = runOnRanks(whole, Gpus::open(2));
+    ASSERT_EQ(actual.problem, "");
+    EXPECT_EQ(firstDifference(actual.results, runPlan(whole, unfused(whole), makeReferenceBackend()), 1e-4), "")
+        << width;
+  }
+}
+
 /// Every collective of sums, of sizes that ranks cannot share equally, against the sum in rank order.
 TEST(GpuRanks, DeterministicSumsHaveTheBitsOfTheHosts) {
   constexpr int kRanks = 3;
