@@ -9,8 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <fstream>
-#include <iterator>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -43,9 +43,24 @@ std::vector<fs::path> loadedLibraries() {
   return paths;
 }
 
+/// As fnv1a64, eight bytes at a time: a bundle has 60 MB, and every connection hashes it.
+std::uint64_t hashOf(std::string_view bytes) {
+  std::uint64_t hash = fnv1a64(bytes.substr(0, bytes.size() % sizeof(std::uint64_t)));
+  for (std::size_t at = bytes.size() % sizeof hash; at < bytes.size(); at += sizeof hash) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29u;
+  }
+  return hash;
+}
+
 Result<std::string> contentsOf(const fs::path& path) {
+  std::error_code problem;
+  const std::uintmax_t size = fs::file_size(path, problem);
   std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string text(problem ? 0 : size, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file || text.empty())
     return Error{
         fmt::format("{}: cannot be read, so this program cannot be copied. Reinstall Fuseline.", path.string()),
@@ -75,7 +90,7 @@ Result<Bundle> ownBundle() {
     const Result<std::string> contents = contentsOf(file.source);
     if (!contents) return contents.error();
     file.sizeBytes = contents->size();
-    hashes += fmt::format("{} {:016x}\n", file.name, fnv1a64(*contents));
+    hashes += fmt::format("{} {:016x}\n", file.name, hashOf(*contents));
   }
   bundle.version = fmt::format("{:016x}", fnv1a64(hashes));
   return bundle;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
@@ -67,6 +68,11 @@ void setTerminalModes(const termios& modes) {
   if (terminal >= 0) close(terminal);
 }
 
+int exitCodeOf(int status) {
+  constexpr int kFailureOfSsh = 255;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kFailureOfSsh;
+}
+
 Error startProblem(std::string_view what) {
   return {fmt::format("ssh cannot be started: {}.", what), ErrorKind::RunFailed};
 }
@@ -115,7 +121,7 @@ SshProcess::SshProcess(pid_t process, int stream, int errors, TakeLine takeLine,
       m_errorThread([this](const std::stop_token& ended) { readErrors(ended); }) {}
 
 SshProcess::~SshProcess() {
-  if (!m_exitCode) endNow();
+  if (!hasEnded()) endNow();
   finish();
   close(m_stream);
   close(m_errors);
@@ -137,6 +143,7 @@ bool SshProcess::await(short events) {
     if (m_cancel.stop_requested()) closeInput();
     pollfd waited{.fd = m_stream, .events = events, .revents = 0};
     if (poll(&waited, 1, kPollMs) > 0) return true;
+    if (hasEnded()) return poll(&waited, 1, 0) > 0;
     if (m_isInputClosed && events == POLLOUT) return false;
   }
 }
@@ -185,12 +192,18 @@ std::string SshProcess::readSome(std::size_t most) {
   return some;
 }
 
-int SshProcess::finish() {
-  if (m_exitCode) return *m_exitCode;
-  closeInput();
+/// Processes that ssh left behind, such as the master of shared connections, may keep the socket open.
+bool SshProcess::hasEnded() {
+  const std::lock_guard lock(m_exitMutex);
   int status = 0;
-  while (waitpid(m_process, &status, 0) < 0 && errno == EINTR) continue;
-  m_exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+  if (!m_exitCode && waitpid(m_process, &status, WNOHANG) == m_process) m_exitCode = exitCodeOf(status);
+  return m_exitCode.has_value();
+}
+
+int SshProcess::finish() {
+  closeInput();
+  while (!hasEnded()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (!m_errorThread.joinable()) return *m_exitCode;
   m_errorThread.request_stop();  // a process that ssh left behind may keep the pipe open
   m_errorThread.join();
   return *m_exitCode;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -51,6 +52,7 @@ class SshProcess {
  private:
   SshProcess(pid_t process, int stream, int errors, TakeLine takeLine, std::stop_token cancel);
   void endNow();
+  bool hasEnded();
   bool fill();
   bool await(short events);
   void readErrors(const std::stop_token& ended);
@@ -64,6 +66,7 @@ class SshProcess {
   std::optional<termios> m_terminal;
   std::string m_buffer;
   std::string m_words;
+  std::mutex m_exitMutex;
   std::optional<int> m_exitCode;
   bool m_isConnected = false;
   std::atomic<bool> m_isInputClosed = false;  // one thread may write while another one reads

@@ -5,12 +5,17 @@
 #include "ui/canvas/frame_palette.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/overview_map.h"
+#include "ui/layout/box_index.h"
+#include "ui/layout/layered_layout.h"
 
 #include <QAction>
 #include <QSignalSpy>
 #include <QTest>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 namespace fuseline::ui::large_pipelines_test {
 
@@ -30,6 +35,9 @@ class LargePipelinesTest : public QObject {
   void aPressShowsThatPlace();
   void aDragMovesTheView();
   void nodesThatMoveTogetherAreFollowedOnce();
+  void boxesNearAnAreaAreFound();
+  void lanesKeepTheMainLineStraight();
+  void aVeryLongChainIsLaidOutWithoutOverlaps();
 };
 
 namespace {
@@ -228,6 +236,48 @@ void LargePipelinesTest::nodesThatMoveTogetherAreFollowedOnce() {
   QCOMPARE(moved.count(), 1);
   QTest::mouseRelease(view.viewport(), Qt::LeftButton, {}, from + QPoint(0, 90));
   QCOMPARE(f.session.document().positions().size(), std::size_t{3});
+}
+
+/// Against a look at all of them: small ones, one that covers everything, and one without a size.
+void LargePipelinesTest::boxesNearAnAreaAreFound() {
+  std::vector<QRectF> boxes = {{-50'000, -50'000, 100'000, 100'000}, {700, 700, 0, 0}};
+  for (int i = 0; i < 400; ++i)
+    boxes.emplace_back((i * 7919) % 9000 - 4500, (i * 104729) % 7000 - 3500, 1 + i % 300, 1 + (i * 31) % 200);
+  const BoxIndex index(boxes);
+  for (const QRectF& area : {QRectF(-300, -200, 900, 700), QRectF(4000, 3000, 10, 10), QRectF(-1e5, -1e5, 2e5, 2e5),
+                             QRectF(100, 100, 1, 2000)}) {
+    const std::vector<std::size_t> near = index.near(area);
+    QVERIFY(std::ranges::is_sorted(near));
+    for (std::size_t i = 0; i < boxes.size(); ++i)
+      if (boxes[i].intersects(area)) QVERIFY(std::ranges::binary_search(near, i));
+  }
+  QVERIFY(index.near({4000, 3000, 10, 10}).size() < 40);
+}
+
+/// 0 -> 1 -> 2 -> 3 with a branch 0 -> 4 -> 3, an input 5 of 3, and a cycle 6 <-> 7.
+void LargePipelinesTest::lanesKeepTheMainLineStraight() {
+  const std::vector<LayeredEdge> edges = {{0, 1},        {1, 2},        {2, 3}, {0, 4, false},
+                                          {4, 3, false}, {5, 3, false}, {6, 7}, {7, 6}};
+  const std::vector<LayeredPlace> places = layeredPlaces(8, edges);
+  for (const std::size_t node : {0u, 1u, 2u, 3u}) QCOMPARE(places[node].lane, std::size_t{0});
+  std::set<std::pair<std::size_t, std::size_t>> taken;
+  for (const LayeredPlace& place : places) QVERIFY(taken.emplace(place.column, place.lane).second);
+  for (std::size_t i = 0; i + 2 < edges.size(); ++i) QVERIFY(places[edges[i].from].column < places[edges[i].to].column);
+  QCOMPARE(places[5].column, places[3].column - 1);
+}
+
+/// More nodes than Graphviz lays out.
+void LargePipelinesTest::aVeryLongChainIsLaidOutWithoutOverlaps() {
+  const PipelineDocument document = parseDocument(layers(110)).document;
+  std::vector<NodeLook> looks = nodeLooks(document, Analysis(), {});
+  const NodePositions places = autoLayout(document, looks);
+  QCOMPARE(places.size(), looks.size());
+  std::vector<QRectF> boxes;
+  for (const NodeLook& look : looks)
+    boxes.emplace_back(QPointF(places.at(look.id).x, places.at(look.id).y), look.size());
+  const BoxIndex index(boxes);
+  for (std::size_t i = 0; i < boxes.size(); ++i)
+    for (const std::size_t near : index.near(boxes[i])) QVERIFY(near == i || !boxes[near].intersects(boxes[i]));
 }
 
 FUSELINE_UI_TEST(LargePipelinesTest)

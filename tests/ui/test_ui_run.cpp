@@ -6,6 +6,8 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/machines/machine_choice.h"
+#include "ui/machines/machine_dialog.h"
 #include "ui/runs/run_bar.h"
 #include "ui/runs/run_options_dialog.h"
 #include "ui/session/baselines.h"
@@ -33,6 +35,8 @@ class RunTest : public QObject {
   void runsOnTheDeviceThatWasChosen();
   void copiesTheCommandThatRunsTheSame();
   void devicesThatCannotRunAreShownWithTheReason();
+  void aMachineIsAddedOnceItWasReached();
+  void aMachineThatIsNotReachedGivesTheReason();
   void runsAsTheOptionsSay();
   void measuresBothPipelinesOfAComparison();
   void bothAreMeasuredOnlyWhereThereIsRoomForABaseline();
@@ -75,6 +79,22 @@ QStringList failingWorker(const testing::TemporaryFolder& folder, ErrorKind kind
   return {QStringLiteral("sh"), QStringLiteral("-c"),
           QStringLiteral("while read -r request; do case $request in %1) cat '%2' ;; esac; done")
               .arg(requests, toQt(answers.string()))};
+}
+
+/// A program in the place of fuseline, and the command of its worker.
+QStringList workerOf(const testing::TemporaryFolder& folder, const std::string& script) {
+  const std::filesystem::path program = folder / "fuseline";
+  [[maybe_unused]] const auto written =
+      writeFileAtomically(program, [&](std::ostream& file) { file << "#!/bin/sh\n"
+                                                                  << script << '\n'; });
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  return {toQt(program.string()), QStringLiteral("worker")};
+}
+
+bool finishTest(MachineDialog& dialog, const QString& host) {
+  dialog.host().setText(host);
+  dialog.test().click();
+  return QTest::qWaitFor([&] { return dialog.host().isEnabled(); }, kPatienceMs);
 }
 
 }  // namespace
@@ -294,6 +314,44 @@ void RunTest::devicesThatCannotRunAreShownWithTheReason() {
   QCOMPARE(asked, (std::vector<std::string>{"cpu", "cuda:0"}));
   bar.chooseDevice(QStringLiteral("cpu"));
   QCOMPARE(session.runTarget().device, std::string("cpu"));
+}
+
+void RunTest::aMachineIsAddedOnceItWasReached() {
+  const testing::TemporaryFolder folder;
+  Session session({.workerCommand = workerOf(folder, R"(case "$*" in
+    "devices --json --on=gpu-box") echo '{"devices": [
+      {"id": "cuda:0", "name": "NVIDIA H100", "architecture": "sm_90", "memoryBytes": 85899345920, "reason": "",
+       "nativeRecipes": ["Float8CurrentScaling"]},
+      {"id": "reference", "name": "double", "architecture": "", "reason": ""}]}' ;; *) cat ;; esac)")});
+  const Theme theme;
+  RunBar bar(session, theme);
+  bar.setDevices(Json::parse(R"([{"id": "cpu", "name": "a CPU", "architecture": "avx2", "reason": ""}])"));
+  MachineChoice choice(session, bar, false, nullptr);
+  QComboBox& box = *bar.deviceChoice();
+  QCOMPARE(box.itemText(box.count() - 1), QStringLiteral("Add a machine…"));
+  MachineDialog dialog(choice.machines());
+  QVERIFY(!dialog.addButton().isEnabled() && !dialog.test().isEnabled());
+  QVERIFY(finishTest(dialog, QStringLiteral("gpu-box")));
+  QVERIFY2(dialog.devices().count() == 1, qPrintable(dialog.statusText()));
+  QVERIFY(dialog.devices().item(0)->text().contains(QStringLiteral("Float8CurrentScaling")));
+  dialog.addButton().click();
+  const int row = box.findData(QStringLiteral("cuda:0@gpu-box"));
+  QCOMPARE(box.itemText(row), QStringLiteral("gpu-box cuda:0: NVIDIA H100"));
+  bar.chooseDevice(QStringLiteral("cuda:0@gpu-box"));
+  QCOMPARE(session.runTarget(), (RunTarget{.device = "cuda:0", .host = "gpu-box", .architecture = "sm_90"}));
+  QCOMPARE(session.worker().command().mid(1), (QStringList{"worker", "--on=gpu-box"}));
+  QCOMPARE(box.currentIndex(), row);
+  bar.chooseDevice(QStringLiteral("cpu"));
+  QCOMPARE(session.worker().command().mid(1), QStringList{"worker"});
+}
+
+void RunTest::aMachineThatIsNotReachedGivesTheReason() {
+  const testing::TemporaryFolder folder;
+  Machines machines(workerOf(folder, "echo 'fuseline: box: no host of this name was found.' >&2; exit 4"), false);
+  MachineDialog dialog(machines);
+  QVERIFY(finishTest(dialog, QStringLiteral("box")));
+  QCOMPARE(dialog.statusText(), QStringLiteral("box: no host of this name was found."));
+  QVERIFY(!dialog.addButton().isEnabled());
 }
 
 void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {

@@ -18,7 +18,7 @@ constexpr double kNearPx = 20.0;  // from a box to a lane beside it
 constexpr double kFarPx = 50.0;   // the same with room for a hull and its label
 constexpr double kStepPx = 12.0;  // between lanes of several wires
 constexpr int kMostSteps = 8;
-constexpr double kMarginPx = kWireStubPx + kClearPx;
+constexpr double kEndMarginPx = kWireStubPx + kClearPx;
 // How far above and below its ends a wire looks for a lane: first near them, and then far.
 constexpr double kFirstReachPx = 1000.0;
 constexpr double kLastReachPx = 16'000.0;
@@ -103,11 +103,12 @@ std::optional<double> WireRouter::freeLane(QPointF from, QPointF to, const std::
 QPainterPath WireRouter::route(QPointF from, QPointF to) {
   QPainterPath plain = wirePath(from, to);
   const QRectF ends = QRectF(from, to).normalized();
-  const QRectF around = plain.controlPointRect().united(ends).adjusted(-kMarginPx, -kMarginPx, kMarginPx, kMarginPx);
+  const QRectF around =
+      plain.controlPointRect().united(ends).adjusted(-kEndMarginPx, -kEndMarginPx, kEndMarginPx, kEndMarginPx);
   if (!isHit(plain, obstaclesIn(around, from, to))) return plain;
   std::optional<double> lane;
   for (double reach = kFirstReachPx; !lane && reach <= kLastReachPx; reach *= kReachGrowth)
-    lane = freeLane(from, to, obstaclesIn(ends.adjusted(-kMarginPx, -reach, kMarginPx, reach), from, to));
+    lane = freeLane(from, to, obstaclesIn(ends.adjusted(-kEndMarginPx, -reach, kEndMarginPx, reach), from, to));
   if (!lane) return plain;
   m_lanes.push_back({*lane, std::min(from.x(), to.x()), std::max(from.x(), to.x())});
   return lanePath(from, to, *lane);
