@@ -78,6 +78,7 @@ class CanvasItems : public QObject {
   void syncBorders();
   WireRouter router() const;
   void placeLinks();
+  void placeLabels();
   void placeHulls();
   void placeHullLabels();
   void placeBorders();
