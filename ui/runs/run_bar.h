@@ -8,6 +8,7 @@
 #include <QAction>
 #include <QComboBox>
 #include <QElapsedTimer>
+#include <QLabel>
 #include <QProgressBar>
 #include <QToolBar>
 
@@ -27,7 +28,7 @@ class RunBar : public QToolBar {
   /// Does nothing where there is none of this id, or it cannot run.
   void chooseDevice(const QString& id);
   /// How far a run is; hidden while there is none. For the status bar: in a toolbar it would push others about.
-  QProgressBar* progress() const { return m_progress; }
+  QWidget* progress() const { return m_progressLine; }
   QComboBox* deviceChoice() const { return m_device; }
   /// Those that the device cannot run are dimmed, with the reason; they are planned all the same.
   QComboBox* recipeChoice() const { return m_recipe; }
@@ -38,6 +39,7 @@ class RunBar : public QToolBar {
 
  private:
   void createChoices();
+  void createProgress();
   /// Keeps up with the session.
   void follow();
   void refresh();
@@ -56,6 +58,8 @@ class RunBar : public QToolBar {
   QAction* m_refusal;
   QComboBox* m_pass;
   QComboBox* m_recipe;
+  QWidget* m_progressLine;
+  QLabel* m_progressText;
   QProgressBar* m_progress;
   QString m_stage;
   QElapsedTimer m_stageClock;
