@@ -13,12 +13,16 @@ namespace {
 
 // Docks and labels settle over a few turns of the event loop.
 constexpr int kSettleMs = 250;
+// For the list of devices; a worker that does not answer shall not keep the picture.
+constexpr int kMostDevicesMs = 3000;
 constexpr int kExitRunFailed = 4;
 
 }  // namespace
 
 Screenshot::Screenshot(ScreenshotRequest request, ui::MainWindow& window, ui::Session& session)
     : m_request(std::move(request)), m_window(window), m_session(session) {
+  m_sinceStart.start();
+  connect(&session.worker(), &ui::WorkerClient::devicesReceived, this, [this] { m_areDevicesKnown = true; });
   connect(&session, &ui::Session::analysisChanged, this, &Screenshot::handleAnalysis);
   connect(&session, &ui::Session::runFinished, this, &Screenshot::takeSoon);
   connect(&session, &ui::Session::numericsFinished, this, &Screenshot::takeSoon);
@@ -53,7 +57,8 @@ void Screenshot::takeSoon() {
 }
 
 void Screenshot::take() {
-  if (m_window.comparison().isComparing()) return takeSoon();
+  const bool isWaitingForDevices = !m_areDevicesKnown && m_sinceStart.elapsed() < kMostDevicesMs;
+  if (m_window.comparison().isComparing() || isWaitingForDevices) return takeSoon();
   if (m_request.drawing) return draw();
   QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
   if (!m_request.selection.isEmpty()) m_window.canvas().camera().showSelected();

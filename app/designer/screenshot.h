@@ -6,6 +6,7 @@
 #include "ui/canvas/drawing.h"
 #include "ui/window/main_window.h"
 
+#include <QElapsedTimer>
 #include <QObject>
 #include <QString>
 
@@ -40,6 +41,8 @@ class Screenshot : public QObject {
   ui::MainWindow& m_window;
   ui::Session& m_session;
   bool m_isRunStarted = false;
+  bool m_areDevicesKnown = false;  // the toolbar lists them
+  QElapsedTimer m_sinceStart;
 };
 
 }  // namespace fuseline

@@ -22,6 +22,13 @@ class EditApplier {
 
   Result<Edit> apply(const Edit& edit);
 
+  /// Calls change(block) with the pipeline and every block of the document.
+  template <class Change>
+  static void changeBlocks(PipelineDocument& document, const Change& change) {
+    change(document.m_pipeline);
+    for (auto& [name, block] : document.m_blocks) change(block);
+  }
+
   Result<Edit> operator()(const AddOp& edit);
   Result<Edit> operator()(const RemoveOp& edit);
   Result<Edit> operator()(const RenameOp& edit);

@@ -7,6 +7,7 @@
 #include "core/edit/apply_edit.h"
 #include "core/edit/block_edits.h"
 #include "core/edit/edit_script.h"
+#include "core/edit/links.h"
 #include "core/edit/view_grid.h"
 #include "core/lowering/expression.h"
 
@@ -70,6 +71,9 @@ std::string copyFragment(const PipelineDocument& document, const std::set<std::s
     (void)applyEdit(fragment, SetSymbol{.name = name, .value = document.symbols()[name]});
   Json json = toJson(fragment);
   json["fragment"] = true;
+  for (const Wire& wire : document.wires())
+    if (fragment.findOp(wire.to.node) && !fragment.findOp(wire.from.node))
+      json["incoming"].push_back(Json::array({toString(wire.from), toString(wire.to)}));
   return json.dump(2);
 }
 
@@ -102,7 +106,8 @@ class Paste {
   Paste(const PipelineDocument& document, const PipelineDocument& pasted, Position offset)
       : m_before(document), m_pasted(pasted), m_script(document), m_offset(offset) {}
 
-  FragmentEdit run(bool isWhole) && {
+  /// incoming: pairs of a node of the document and a port of what is pasted, as texts.
+  FragmentEdit run(bool isWhole, const Json& incoming) && {
     if (isWhole) takeSettings();
     for (const auto& [name, value] : m_pasted.symbols().items())
       if (!m_before.symbols().contains(name)) m_script.add(SetSymbol{.name = name, .value = value});
@@ -116,6 +121,7 @@ class Paste {
       output.from = isPasted(output.from) ? renamed(output.from) : Endpoint();
       add<AddOutput>(output);
     }
+    for (const Json& wire : incoming) addIncoming(wire);
     for (const DocumentFrame& frame : m_pasted.frames()) addFrame(frame);
     const std::size_t numNodes = m_newIds.size();
     m_result.edit = std::move(m_script).finish(numNodes == 0 ? "Paste frames" : countLabel("Paste", numNodes));
@@ -197,6 +203,15 @@ class Paste {
       m_script.add(MoveNode{.id = node.id, .position = Position{p->x + m_offset.x, p->y + m_offset.y}});
   }
 
+  /// Text of the clipboard may come from anywhere: what is no wire of this document is left out.
+  void addIncoming(const Json& wire) {
+    if (!wire.is_array() || wire.size() != 2 || !wire[0].is_string() || !wire[1].is_string()) return;
+    const Endpoint from = parseEndpoint(wire[0].get<std::string>());
+    const Endpoint to = parseEndpoint(wire[1].get<std::string>());
+    if (!isPasted(to) || !m_before.idExists(from.node)) return;
+    if (linkVerdict(m_script.document(), from, renamed(to))) m_script.add(AddWire{.wire = {from, renamed(to)}});
+  }
+
   void addFrame(DocumentFrame frame) {
     if (!frame.area || frame.id.empty()) return;
     frame.id = m_script.document().freeFrameId(frame.id);
@@ -221,10 +236,14 @@ class Paste {
 
 }  // namespace
 
-Result<FragmentEdit> pasteFragment(const PipelineDocument& document, std::string_view text, Position offset) {
+Result<FragmentEdit> pasteFragment(const PipelineDocument& document, std::string_view text, Position offset,
+                                   IncomingWires incoming) {
   const Result<PipelineDocument> pasted = pastedDocument(text);
   if (!pasted) return pasted.error();
-  return Paste(document, *pasted, offset).run(!pasted->outputs().empty() || !pasted->inputs().empty());
+  const Json wires = incoming == IncomingWires::Kept
+                         ? Json::parse(text, nullptr, false).value("incoming", Json::array())
+                         : Json::array();
+  return Paste(document, *pasted, offset).run(!pasted->outputs().empty() || !pasted->inputs().empty(), wires);
 }
 
 }  // namespace fuseline

@@ -13,9 +13,11 @@
 namespace fuseline {
 
 /// The chosen ops and the wires among them, and the chosen frames, as text: a piece of the file format with "fragment":
-/// true. Empty: none of them is there.
+/// true. "incoming" lists the wires from other nodes to these ops. Empty: none of them is there.
 std::string copyFragment(const PipelineDocument& document, const std::set<std::string>& ids,
                          const std::vector<std::string>& frames = {});
+/// Wires from nodes that were not copied: dropped, or connected to the same nodes where the document has them.
+enum class IncomingWires { Dropped, Kept };
 struct FragmentEdit {
   Edit edit;
   std::set<std::string> ids;
@@ -25,6 +27,7 @@ struct FragmentEdit {
 /// too; it goes below what is there, and brings its recipe and its choice of fusions into an empty document. A block
 /// that means something else than the one of its name gets a name that is free. Errors: the text holds neither ops nor
 /// frames.
-Result<FragmentEdit> pasteFragment(const PipelineDocument& document, std::string_view text, Position offset);
+Result<FragmentEdit> pasteFragment(const PipelineDocument& document, std::string_view text, Position offset,
+                                   IncomingWires incoming = IncomingWires::Dropped);
 
 }  // namespace fuseline

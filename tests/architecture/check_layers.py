@@ -20,7 +20,7 @@ CORE_ORDER = (
 # Within ui likewise.
 UI_ORDER = (
     "theme", "widgets", "layout", "session", "problems", "changes", "library", "fusions", "inspector", "runs", "machines", "timings", "outline",
-    "numerics", "memory", "sweep", "flame", "roofline", "canvas", "timeline", "tours", "window",
+    "numerics", "memory", "sweep", "flame", "roofline", "canvas", "compare", "timeline", "tours", "window",
 )
 # Edits that are composed in the window take sizes and places from the canvas.
 UI_EXCEPTIONS = {("session", "canvas")}

@@ -43,6 +43,12 @@ class CanvasTest : public QObject {
   void timesOfTheLastRunAreOnTheNodes();
   void noWireRunsThroughANode_data();
   void noWireRunsThroughANode();
+  void labelsOfWiresCoverNothing_data();
+  void labelsOfWiresCoverNothing();
+  void aShortWireHasNoLabel();
+  void theViewFollowsInsertedOps();
+  void aDropIntoAWireLeavesRoomForLabels();
+  void pastesWithIncomingWires();
   void dropsAnOpOntoAWire();
   void dropOntoAWireMakesRoom_data();
   void dropOntoAWireMakesRoom();
@@ -1379,6 +1385,83 @@ void CanvasTest::aCutThatIsGivenUpLeavesNoTrace() {
   QCOMPARE(serialize(f.session.document()), before);
   QVERIFY(!f.session.history().canUndo());
   QVERIFY(!f.window.canvas().hand().cancelCut());
+}
+
+void CanvasTest::labelsOfWiresCoverNothing_data() {
+  QTest::addColumn<QString>("name");
+  for (const char* name : {"llama-layer", "gpt-mlp", "transformer-stack", "residual-norm"})
+    QTest::newRow(name) << QString::fromLatin1(name);
+}
+
+void CanvasTest::labelsOfWiresCoverNothing() {
+  QFETCH(QString, name);
+  const DocumentTemplate* chosen = findTemplate(name.toStdString());
+  QVERIFY(chosen);
+  Fixture f(chosen->text);
+  std::vector<QRectF> areas;
+  for (const LinkItem* link : f.window.scene().links())
+    if (link->isVisible() && link->isLabelShown()) areas.push_back(link->labelArea());
+  QVERIFY(!areas.empty());
+  for (std::size_t i = 0; i < areas.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) QVERIFY(!areas[i].intersects(areas[j]));
+    for (const auto& [id, node] : f.window.scene().nodes())
+      QVERIFY2(!areas[i].intersects(node->sceneBox()), id.c_str());
+  }
+}
+
+void CanvasTest::aShortWireHasNoLabel() {
+  Fixture f(smallPipeline());
+  int x = 0;
+  for (const char* id : {"x", "norm", "fc", "act", "y"})
+    QVERIFY(f.session.apply(MoveNode{.id = id, .position = Position{(kNodeWidthPx + 8) * x++, 0}}));
+  const auto isShown = [&](const char* reader) {
+    return std::ranges::any_of(f.window.scene().links(), [&](const LinkItem* link) {
+      return link->link().to.node == reader && link->isLabelShown();
+    });
+  };
+  QVERIFY(!isShown("fc") && !isShown("act"));
+  QVERIFY(f.session.apply(MoveNode{.id = "norm", .position = Position{0, 400}}));
+  QVERIFY(isShown("fc"));
+}
+
+void CanvasTest::theViewFollowsInsertedOps() {
+  Fixture f(smallPipeline());
+  f.window.canvas().zoomTo(1.0);
+  f.session.select({QStringLiteral("act")});
+  for (int i = 0; i < 8; ++i) {
+    f.window.scene().commands().insertAfterSelection("GELU");
+    const std::string id = f.window.scene().scope().singleSelection().toStdString();
+    const QRectF seen = f.window.canvas().mapToScene(f.window.canvas().viewport()->rect()).boundingRect();
+    QVERIFY2(seen.contains(f.window.scene().node(id)->sceneBox()), id.c_str());
+  }
+}
+
+void CanvasTest::aDropIntoAWireLeavesRoomForLabels() {
+  Fixture f(smallPipeline());
+  int x = 0;
+  for (const char* id : {"x", "norm", "fc", "act", "y"})
+    QVERIFY(f.session.apply(MoveNode{.id = id, .position = Position{(kNodeWidthPx + 180) * x++, 0}}));
+  QVERIFY(waitForAnalysis(f.session));
+  const auto box = [&](const char* id) { return f.window.scene().node(id)->sceneBox(); };
+  const QPointF middle((box("norm").right() + box("fc").left()) / 2, box("norm").center().y());
+  f.window.scene().drops().drop("GELU", middle);
+  const std::string added = f.window.scene().scope().singleSelection().toStdString();
+  QVERIFY(added != "norm" && f.window.scene().node(added));
+  QVERIFY(box(added.c_str()).left() - box("norm").right() >= 56);
+  QVERIFY(box("fc").left() - box(added.c_str()).right() >= 56);
+}
+
+void CanvasTest::pastesWithIncomingWires() {
+  Fixture f(smallPipeline());
+  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  f.window.scene().commands().copySelected();
+  f.window.scene().commands().pasteWithWires();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(linkInto(f.session.document(), {"fc2", "x"}).has_value());
+  QCOMPARE(toString(linkInto(f.session.document(), {"fc2", "x"})->from), std::string("norm.y"));
+  QCOMPARE(f.session.history().undoLabel(), std::string("Paste 2 ops"));
+  f.session.undo();
+  QVERIFY(!f.session.document().findOp("fc2"));
 }
 
 FUSELINE_UI_TEST(CanvasTest)

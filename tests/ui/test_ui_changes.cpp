@@ -6,7 +6,9 @@
 #include "core/profile/run_file.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/compare/base_canvas.h"
 
+#include <QScrollBar>
 #include <QTest>
 
 namespace fuseline::ui::changes_test {
@@ -38,6 +40,9 @@ class ChangesTest : public QObject {
   void endsWithTheDocument();
   void comparesPipelinesWithErrors();
   void aLargePipelineIsComparedBesideTheWindow();
+  void twoCanvasesShowOldAndNew();
+  void twoCanvasesPanAndZoomTogether();
+  void theCompareWorkspaceHasTwoCanvases();
 };
 
 namespace {
@@ -461,6 +466,56 @@ void ChangesTest::aLargePipelineIsComparedBesideTheWindow() {
   QVERIFY(QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
   QCOMPARE(f.window.comparison().changes().size(), std::size_t{1});
   QCOMPARE(f.window.comparison().changes().front().fields.front().next, std::string("36"));
+}
+
+/// What is gone is marked at the left and a ghost at the right; what is new the reverse.
+void ChangesTest::twoCanvasesShowOldAndNew() {
+  Compared f;
+  QVERIFY(f.apply(manyEdits(f.session.document())));
+  auto* base = f.window.findChild<BaseCanvas*>();
+  QVERIFY(base && !base->isVisible() && !base->scene());
+  base->toggle().trigger();
+  QVERIFY(base->isVisible());
+  const auto isMarked = [&](const char* id, DocumentChange::Kind kind) {
+    const NodeMark* mark = base->marks()->markOf(id);
+    return mark && mark->kind() == kind;
+  };
+  QVERIFY(QTest::qWaitFor([&] { return isMarked("fc", DocumentChange::Kind::Removed); }));
+  QVERIFY(isMarked("norm", DocumentChange::Kind::Changed));
+  QVERIFY(base->marks()->ghosts().contains("drop") && !base->scene()->node("drop"));
+  QVERIFY(f.window.changeMarks().ghosts().contains("fc") && f.isMarked("drop", DocumentChange::Kind::Added));
+  f.window.comparison().end();
+  QVERIFY(!base->isVisible());
+}
+
+void ChangesTest::twoCanvasesPanAndZoomTogether() {
+  Compared f;
+  QVERIFY(f.placeInARow());
+  QVERIFY(f.apply(SetAttribute{"norm", "eps", 0.5}));
+  auto* base = f.window.findChild<BaseCanvas*>();
+  base->toggle().trigger();
+  QVERIFY(QTest::qWaitFor([&] { return base->scene()->node("norm") != nullptr; }));
+  const auto middleOfBase = [&] { return base->canvas().mapToScene(base->canvas().viewport()->rect().center()); };
+  const auto areTogether = [&] {
+    return QLineF(middleOfBase(), f.window.canvas().camera().middle()).length() < 2.0 &&
+           qFuzzyCompare(base->canvas().transform().m11(), f.window.canvas().zoom());
+  };
+  f.window.canvas().zoomTo(0.8);
+  QTRY_VERIFY(areTogether());
+  f.window.canvas().camera().panBy({-60, 20});
+  QVERIFY(areTogether());
+  QScrollBar& bar = *base->canvas().horizontalScrollBar();
+  bar.setValue(bar.value() + 90);
+  QVERIFY(areTogether());
+}
+
+void ChangesTest::theCompareWorkspaceHasTwoCanvases() {
+  Compared f;
+  QVERIFY(f.apply(SetAttribute{"norm", "eps", 0.5}));
+  QVERIFY(f.window.workspaces().show(QStringLiteral("compare")));
+  QVERIFY(f.window.findChild<BaseCanvas*>()->isVisible());
+  QVERIFY(f.window.workspaces().show(QStringLiteral("design")));
+  QVERIFY(!f.window.findChild<BaseCanvas*>()->isVisible());
 }
 
 FUSELINE_UI_TEST(ChangesTest)

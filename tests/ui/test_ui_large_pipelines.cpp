@@ -7,6 +7,7 @@
 #include "ui/canvas/overview_map.h"
 #include "ui/layout/box_index.h"
 #include "ui/layout/layered_layout.h"
+#include "ui/theme/format.h"
 
 #include <QAction>
 #include <QSignalSpy>
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -25,6 +28,8 @@ class LargePipelinesTest : public QObject {
  private Q_SLOTS:
   void aLongChainIsLaidOutInRows_data();
   void aLongChainIsLaidOutInRows();
+  void theLastRowIsNoLongerThanTheOthers_data();
+  void theLastRowIsNoLongerThanTheOthers();
   void aShortChainIsOneRow();
   void rowsBeginWithLayers();
   void opensWhereItBeginsAndCanBeRead();
@@ -236,6 +241,29 @@ void LargePipelinesTest::nodesThatMoveTogetherAreFollowedOnce() {
   QCOMPARE(moved.count(), 1);
   QTest::mouseRelease(view.viewport(), Qt::LeftButton, {}, from + QPoint(0, 90));
   QCOMPARE(f.session.document().positions().size(), std::size_t{3});
+}
+
+void LargePipelinesTest::theLastRowIsNoLongerThanTheOthers_data() {
+  QTest::addColumn<QString>("pipeline");
+  for (const int numOps : {40, 60, 150}) QTest::addRow("chain of %d", numOps) << toQt(chainOf(numOps));
+  for (const int numLayers : {8, 12}) QTest::addRow("%d layers", numLayers) << toQt(layers(numLayers));
+}
+
+/// By the right edges of the rows, which all begin at the left.
+void LargePipelinesTest::theLastRowIsNoLongerThanTheOthers() {
+  QFETCH(QString, pipeline);
+  Fixture f(pipeline.toStdString());
+  std::map<int, double> rightEdges;
+  const double pitch = 2.0 * kRowPitchPx;
+  for (const auto& [id, node] : f.window.scene().nodes()) {
+    double& right = rightEdges[static_cast<int>(std::floor(node->sceneBox().center().y() / pitch))];
+    right = std::max(right, node->sceneBox().right());
+  }
+  QVERIFY(rightEdges.size() > 1);
+  const double last = rightEdges.rbegin()->second;
+  double widest = 0.0;
+  for (auto row = rightEdges.begin(); std::next(row) != rightEdges.end(); ++row) widest = std::max(widest, row->second);
+  QVERIFY2(last <= 1.2 * widest, qPrintable(QStringLiteral("%1 of %2").arg(last).arg(widest)));
 }
 
 /// Against a look at all of them: small ones, one that covers everything, and one without a size.

@@ -155,8 +155,8 @@ void ModelsTest::timingsShowFusedOpsWithTheirParts() {
   model.setRecord(fusedRun());
   const QModelIndex fused = model.index(0, TimingsModel::OpColumn);
   QCOMPARE(model.rowCount(fused), 2);
-  QCOMPARE(model.index(0, TimingsModel::UnfusedColumn).data().toString(), QStringLiteral("5.000"));
-  QCOMPARE(model.index(0, TimingsModel::FusedColumn).data().toString(), QStringLiteral("4.000"));
+  QCOMPARE(model.index(0, TimingsModel::UnfusedColumn).data().toString(), QStringLiteral("5.00"));
+  QCOMPARE(model.index(0, TimingsModel::FusedColumn).data().toString(), QStringLiteral("4.00"));
   QCOMPARE(model.index(0, TimingsModel::SpeedupColumn).data().toString(), QStringLiteral("1.25×"));
   QCOMPARE(fused.data(TimingsModel::OwnersRole).toStringList(), QStringList({"a", "b"}));
   const QModelIndex part = model.index(0, TimingsModel::FusedColumn, fused);

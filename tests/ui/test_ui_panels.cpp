@@ -1,12 +1,15 @@
 // Panels: the inspector edits, the selection is one, files round-trip, problems are repaired.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/file_format.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/inspector/attribute_field.h"
 #include "ui/inspector/block_section.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/table_copying.h"
 #include "ui/window/drawing_dialog.h"
 
+#include <QAccessible>
 #include <QAction>
 #include <QCheckBox>
 #include <QClipboard>
@@ -31,6 +34,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace fuseline::ui::panels_test {
 
@@ -66,6 +70,9 @@ class PanelsTest : public QObject {
   void attentionShowsItsMask();
   void aFusionOpensItsReason();
   void panesComeToTheSelection();
+  void fieldsStandInOneColumn();
+  void instancesShareACard();
+  void comboBoxesAreNamedByWhatTheySet();
   void whyNotTakesTheBorderOfASequentialAway();
   void selectionIsTheSameEverywhere();
   void problemsOfferRepairs();
@@ -1079,6 +1086,58 @@ void PanelsTest::singleGemmsStayInHighPrecision() {
   QVERIFY(remove != buttons.end());
   (*remove)->click();
   QVERIFY(!f.session.document().recipe().contains("overrides"));
+}
+
+void PanelsTest::fieldsStandInOneColumn() {
+  Fixture f(residualPipeline(false));
+  f.window.panes().show(QStringLiteral("inspector"));
+  inspect(f, "fc");
+  QCoreApplication::processEvents();
+  std::set<int> lefts;
+  std::set<int> widths;
+  for (const AttributeField* field : f.window.inspector().findChildren<AttributeField*>()) {
+    lefts.insert(field->editor()->mapTo(&f.window, QPoint()).x());
+    if (!qobject_cast<QCheckBox*>(field->editor())) widths.insert(field->editor()->width());
+    const auto* label = field->findChild<QLabel*>();
+    QVERIFY2(label->fontMetrics().horizontalAdvance(label->text()) <= label->width(), qPrintable(label->text()));
+  }
+  QCOMPARE(lefts.size(), std::size_t{1});
+  QCOMPARE(widths.size(), std::size_t{1});
+}
+
+void PanelsTest::instancesShareACard() {
+  Fixture f(findTemplate("transformer-stack")->text);
+  QVERIFY(f.window.showPane(QStringLiteral("whyNot")));
+  QStringList shared;
+  for (const FusionCard* card : f.window.fusions().findChildren<FusionCard*>())
+    if (card->accessibleName().endsWith(QStringLiteral(" in 2 instances"))) shared.append(card->accessibleName());
+  QVERIFY(!shared.isEmpty());
+  const auto numFused = [&] {
+    return std::ranges::count(f.session.analysis()->report.attempts, Outcome::Fused, &Attempt::outcome);
+  };
+  const auto before = numFused();
+  const auto boxes = f.window.fusions().findChildren<QCheckBox*>();
+  const auto box = std::ranges::find_if(boxes, [](const QCheckBox* each) {
+    return each->isChecked() && each->toolTip().endsWith(QStringLiteral("in 2 instances"));
+  });
+  QVERIFY(box != boxes.end());
+  (*box)->click();
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY2(numFused() <= before - 2, "the switch is that of all instances");
+}
+
+/// The value of a box is no name.
+void PanelsTest::comboBoxesAreNamedByWhatTheySet() {
+  Fixture f(residualPipeline(false));
+  for (const QString& id : f.window.panes().ids()) f.window.panes().show(id);
+  QCoreApplication::processEvents();
+  for (QComboBox* box : f.window.findChildren<QComboBox*>()) {
+    const QAccessibleInterface* shown = QAccessible::queryAccessibleInterface(box);
+    const QString name = shown->text(QAccessible::Name);
+    QVERIFY2(!name.isEmpty(), qPrintable(box->currentText()));
+    if (box->count() > 1) QVERIFY2(name != box->currentText(), qPrintable(name));
+    QCOMPARE(shown->text(QAccessible::Value), box->currentText());
+  }
 }
 
 FUSELINE_UI_TEST(PanelsTest)

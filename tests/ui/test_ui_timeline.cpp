@@ -22,6 +22,8 @@ class TimelineTest : public QObject {
   void tracksHaveARowForEachLevel();
   void theLastRowIsOfTheHostsLaunches();
   void shortBoxesAreDrawnTogetherAndNoneIsLost();
+  void aShortStepIsSeenBesideLongOnes();
+  void aFilterLeavesGaps();
   void measuresTheTimeBetweenTwoMoments();
   void sameOpsAreLinkedWithinAPass();
   void paneShowsARunAndFollowsTheSelection();
@@ -306,6 +308,43 @@ void TimelineTest::exportsTheRun() {
   }
   Fixture empty(smallPipeline());
   QVERIFY(!empty.session.exportRun(exporters()[0], QStringLiteral("never.json")).hasValue());
+}
+
+/// 35 us between two long steps: a column of pixels has another color than they.
+void TimelineTest::aShortStepIsSeenBesideLongOnes() {
+  RunRecord record = twoVariants();
+  record.variants[0].timeline.spans = {{.step = 0, .startNs = 0, .durationNs = 200e6},
+                                       {.step = 1, .startNs = 200e6, .durationNs = 35e3},
+                                       {.step = 2, .startNs = 200.04e6, .durationNs = 278.9e6}};
+  OpenedTimeline f(record);
+  QVERIFY(f.isOpen);
+  const auto stepOf = [&](int step) {
+    const auto& items = f.view().tracks()[0].items;
+    const auto found = std::ranges::find_if(
+        items, [&](const TimelineItem& item) { return item.level == TimelineLevel::Step && item.step == step; });
+    return static_cast<std::size_t>(found - items.begin());
+  };
+  const QRectF area = f.view().areaOf(0, stepOf(1));
+  QVERIFY2(area.width() >= 1.9, qPrintable(QString::number(area.width())));
+  const QImage picture = f.view().grab().toImage();
+  const auto colorAt = [&](QPointF place) {
+    return picture.pixelColor((place * picture.devicePixelRatio()).toPoint());
+  };
+  const QColor short_ = colorAt(area.center());
+  for (const int step : {0, 2}) {
+    const QColor other = colorAt(f.view().areaOf(0, stepOf(step)).center());
+    QVERIFY(std::abs(short_.lightness() - other.lightness()) > 25 || short_.hue() != other.hue());
+  }
+}
+
+void TimelineTest::aFilterLeavesGaps() {
+  OpenedTimeline f(twoVariants());
+  QVERIFY(f.isOpen);
+  const double lengthNs = f.view().range().lengthNs();
+  f.window.findChild<RunFilter*>()->add({FilterTerm::Kind::Pass, QStringLiteral("backward")});
+  for (const TimelineTrack& track : f.view().tracks())
+    for (const TimelineItem& item : track.items) QVERIFY(item.level != TimelineLevel::Step || item.isBackward);
+  QCOMPARE(f.view().range().lengthNs(), lengthNs);
 }
 
 FUSELINE_UI_TEST(TimelineTest)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/timings/run_filter_bar.h"
 #include "ui/timings/timings_order.h"
 #include "ui/timings/timings_panel.h"
 
@@ -32,6 +33,8 @@ class TimingsTest : public QObject {
   void copiesTheShownTable();
   void theSelectionGoesBothWaysWhenSorted();
   void staleFiguresAreInItalics();
+  void aFilterIsOfAllMeasuringPanes();
+  void filtersHaveAWayBack();
 };
 
 namespace {
@@ -106,8 +109,8 @@ void TimingsTest::timesOfAColumnHaveOneUnit() {
   const QAbstractItemModel& model = *table.view().model();
   // 7 ms and 9 ms from end to end: all times are in ms, also the shorter ones.
   QCOMPARE(model.headerData(Column::FusedColumn, Qt::Horizontal).toString(), QStringLiteral("Fused (ms)"));
-  QCOMPARE(table.cell(0, Column::FusedColumn), QStringLiteral("1.200"));
-  QCOMPARE(table.cell(1, Column::FusedColumn), QStringLiteral("4.800"));
+  QCOMPARE(table.cell(0, Column::FusedColumn), QStringLiteral("1.20"));
+  QCOMPARE(table.cell(1, Column::FusedColumn), QStringLiteral("4.80"));
   // Quartiles of 1, 1.1, 1.2, 1.3, 1.4 are 1.1 and 1.3.
   QCOMPARE(table.cell(0, Column::FusedSpreadColumn), QStringLiteral("8.3"));
   QCOMPARE(model.headerData(Column::BytesColumn, Qt::Horizontal).toString(), QStringLiteral("Saved (MiB)"));
@@ -126,7 +129,7 @@ void TimingsTest::furtherColumnsDescribeAStep() {
   const QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::QtTest);
   model.setRecord(record);
   const auto cell = [&](Column column) { return model.index(1, column).data().toString(); };
-  QCOMPARE(cell(Column::FastestColumn), QStringLiteral("4.000"));
+  QCOMPARE(cell(Column::FastestColumn), QStringLiteral("4.00"));
   QCOMPARE(cell(Column::QuartilesColumn), QStringLiteral("0.800"));  // 5.2 - 4.4
   QCOMPARE(cell(Column::ShareColumn), QStringLiteral("66.7"));       // 4.8 of 1.2 + 4.8 + 1.2
   QCOMPARE(cell(Column::HostColumn), QStringLiteral("0.001"));
@@ -294,8 +297,8 @@ void TimingsTest::copiesTheShownTable() {
   table.clickHead(Column::FusedColumn);
   table.view().collapse(table.view().model()->index(0, 0));
   QCOMPARE(line(0).first(3), QStringList({"Op", "Fused (ms)", "Unfused (ms)"}));
-  QCOMPARE(line(1).first(3), QStringList({"Rule(fc, act)", "4.800", "6.000"}));
-  QCOMPARE(line(2).first(2), QStringList({"norm", "1.200"}));
+  QCOMPARE(line(1).first(3), QStringList({"Rule(fc, act)", "4.80", "6.00"}));
+  QCOMPARE(line(2).first(2), QStringList({"norm", "1.20"}));
 }
 
 void TimingsTest::theSelectionGoesBothWaysWhenSorted() {
@@ -331,6 +334,56 @@ void TimingsTest::staleFiguresAreInItalics() {
   QSignalSpy failed(&table.session, &Session::runFailed);  // no worker here
   table.panel().runAgain()->click();
   QVERIFY(started.size() + failed.size() > 0);
+}
+
+/// The sums stay those of the whole run.
+void TimingsTest::aFilterIsOfAllMeasuringPanes() {
+  RunRecord record = smallRun();
+  record.roofs = DeviceRoofs{.copyGBps = 4, .fmaF32Gflops = 50};
+  Table table(record);
+  QVERIFY(table.isOpen);
+  QCOMPARE(table.steps(), QStringList({"norm", "Rule(fc, act)", "zero"}));
+  auto* filter = table.window.findChild<RunFilter*>();
+  QVERIFY(filter);
+  filter->add({FilterTerm::Kind::Op, QStringLiteral("act")});
+  QCOMPARE(table.steps(), QStringList({"Rule(fc, act)"}));
+  QVERIFY(table.names().contains(QStringLiteral("sum of steps")));
+  table.window.showPane(QStringLiteral("roofline"));
+  QStringList dots;
+  for (const RooflineDot& dot : table.window.roofline().view()->plot().dots) dots.append(dot.label);
+  QCOMPARE(dots, QStringList({"act", "Rule(fc, act)"}));
+  table.window.showPane(QStringLiteral("flame"));
+  QStringList boxes;
+  for (const FlameBox& box : table.window.flame().view()->boxes()) boxes.append(box.label);
+  QVERIFY2(boxes.join(u'|').contains(QStringLiteral("Rule")) && !boxes.contains(QStringLiteral("norm")),
+           qPrintable(boxes.join(u'|')));
+  const auto bars = table.window.findChildren<RunFilterBar*>();
+  QCOMPARE(bars.size(), 4);
+  for (const RunFilterBar* bar : bars) QCOMPARE(bar->chips().size(), std::size_t{1});
+  bars.front()->chips().front()->click();
+  QCOMPARE(table.steps().size(), 3);
+}
+
+void TimingsTest::filtersHaveAWayBack() {
+  Table table;
+  QVERIFY(table.isOpen);
+  auto* filter = table.window.findChild<RunFilter*>();
+  filter->add({FilterTerm::Kind::Text, QStringLiteral("NOR")});
+  QCOMPARE(table.steps(), QStringList({"norm"}));
+  filter->add({FilterTerm::Kind::Text, QStringLiteral("zer")});  // one of a kind is enough
+  QCOMPARE(table.steps(), QStringList({"norm", "zero"}));
+  filter->add({FilterTerm::Kind::Pass, QStringLiteral("backward")});  // of each kind one
+  QVERIFY(table.steps().isEmpty());
+  filter->goBack();
+  QCOMPARE(table.steps(), QStringList({"norm", "zero"}));
+  filter->goBack();
+  filter->goForward();
+  QCOMPARE(table.steps(), QStringList({"norm", "zero"}));
+  filter->clear();
+  QCOMPARE(table.steps().size(), 3);
+  QVERIFY(filter->canGoBack() && !filter->canGoForward());
+  table.session.openText(smallPipeline(), QStringLiteral("other"));
+  QVERIFY(!filter->canGoBack());
 }
 
 FUSELINE_UI_TEST(TimingsTest)

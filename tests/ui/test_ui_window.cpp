@@ -1,5 +1,8 @@
 // The window as a whole: its panes stand beside each other, also where there is little room.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/document/file_format.h"
+#include "core/edit/apply_edit.h"
+#include "core/support/read_file.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/canvas/search_popup.h"
@@ -63,6 +66,9 @@ class WindowTest : public QObject {
   void panesDoNotOverlapInASmallWindow();
   void tabsKeepTheirNamesInASmallWindow();
   void profileGivesMeasurementsRoom();
+  void editsInAnyOrderSaveTheSameText();
+  void savingWhatWasOpenedChangesNothing();
+  void aBaselineLeavesTheDockAsItIs();
   void planSummaryIsCutOffAndStaysInItsTip();
   void overflowOfAToolBarIsSeen_data();
   void overflowOfAToolBarIsSeen();
@@ -885,6 +891,49 @@ void WindowTest::windowThatCannotOpenIsSaid() {
   recordWindows(f, asked, false);
   f.window.files().openWindows({example("gpt_mlp")});
   QVERIFY2(f.window.message().contains(example("gpt_mlp")), qPrintable(f.window.message()));
+}
+
+void WindowTest::editsInAnyOrderSaveTheSameText() {
+  const std::vector<Edit> edits = {SetAttribute{"fc", "bias", true},
+                                   SetAttribute{"norm", "eps", 0.25},
+                                   AddOp{{.id = "drop", .operation = "Dropout"}},
+                                   SetAttribute{"norm", "zero_centered_gamma", true},
+                                   MoveNode{"y", Position{800, 0}},
+                                   MoveNode{"x", Position{0, 0}}};
+  const auto savedAfter = [&](bool isReversed) {
+    Fixture f(smallPipeline());
+    for (std::size_t i = 0; i < edits.size(); ++i)
+      if (!f.session.apply(edits[isReversed ? edits.size() - 1 - i : i])) return std::string("refused");
+    const testing::TemporaryFolder folder;
+    const auto path = folder / "saved.fuseline";
+    return f.session.save(toQt(path.string())) ? *readWholeFile(path, {.what = "pipeline file", .maxMiB = 1})
+                                               : std::string("not saved");
+  };
+  QCOMPARE(savedAfter(true), savedAfter(false));
+  QVERIFY(savedAfter(true).find("\"drop\"") != std::string::npos);
+}
+
+void WindowTest::savingWhatWasOpenedChangesNothing() {
+  const testing::TemporaryFolder folder;
+  const auto path = folder / "swapped.fuseline";
+  PipelineDocument document = parseDocument(smallPipeline()).document;
+  QVERIFY(applyEdit(document, AddOp{.op = {.id = "alone", .operation = "GELU"}, .index = 0}).hasValue());
+  QVERIFY(saveDocument(document, path).hasValue());
+  const std::string before = *readWholeFile(path, {.what = "pipeline file", .maxMiB = 1});
+  Fixture f(smallPipeline());
+  QVERIFY(f.window.openFile(toQt(path.string())));
+  QVERIFY(f.session.save(toQt(path.string())).hasValue());
+  QCOMPARE(*readWholeFile(path, {.what = "pipeline file", .maxMiB = 1}), before);
+}
+
+void WindowTest::aBaselineLeavesTheDockAsItIs() {
+  OpenedRun f(measuredRun(), QStringLiteral("timings"));
+  QVERIFY(f.isOpen);
+  const int before = f.window.panes().dock(QStringLiteral("timings")).height();
+  QVERIFY(f.session.baselines().pin(f.session.lastRun()->record).hasValue());
+  QCoreApplication::processEvents();
+  QVERIFY(f.window.timings().baselineBar().isVisible());
+  QCOMPARE(f.window.panes().dock(QStringLiteral("timings")).height(), before);
 }
 
 FUSELINE_UI_TEST(WindowTest)

@@ -27,6 +27,7 @@ CanvasCamera::CanvasCamera(QGraphicsView& view, GraphScene& scene, Session& sess
     : QObject(&view), m_view(view), m_scene(scene) {
   connect(&scene.scope(), &CanvasScope::pathAboutToChange, this, &CanvasCamera::rememberSeen);
   connect(&scene.scope(), &CanvasScope::pathChanged, this, &CanvasCamera::showScope);
+  connect(&scene.scope(), &CanvasScope::selectionChanged, this, &CanvasCamera::followSelection);
   // Only a new document is fitted by itself: a view that moves with every edit moves under the user's hand.
   connect(&session, &Session::documentReplaced, this, [this] { m_isFitPending = true; });
   connect(&session, &Session::analysisChanged, this, [this] {
@@ -69,6 +70,7 @@ std::optional<ViewPlace> CanvasCamera::pipelinePlace() const {
 }
 
 void CanvasCamera::showFirst() {
+  takeKnown();
   const std::optional<ViewPlace> place = std::exchange(m_firstPlace, std::nullopt);
   place ? showPlace(place->middle, place->zoom) : showBeginning();
 }
@@ -108,6 +110,21 @@ QRectF CanvasCamera::selectedArea() const {
 void CanvasCamera::fitSelection() {
   const QRectF content = selectedArea();
   content.isEmpty() ? fit() : showRect(content);
+}
+
+/// A node that was just inserted is selected, and may be out of sight: the view moves as little as it takes.
+void CanvasCamera::followSelection() {
+  const QSet<QString> known = takeKnown();
+  const QSet<QString>& selected = m_scene.scope().selection();
+  const bool isInserted = !selected.isEmpty() && !selected.intersects(known) && known.intersects(m_known);
+  if (isInserted && !m_isFitPending) include(selectedArea());
+}
+
+/// Those known before; from now on all that are there.
+QSet<QString> CanvasCamera::takeKnown() {
+  QSet<QString> nodes;
+  for (const auto& [id, item] : m_scene.nodes()) nodes.insert(toQt(id));
+  return std::exchange(m_known, nodes);
 }
 
 void CanvasCamera::showSelected() { showArea(selectedArea()); }

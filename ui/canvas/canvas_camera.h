@@ -69,6 +69,8 @@ class CanvasCamera : public QObject {
   void showFirst();
   void showBeginning();
   void showRect(const QRectF& rect);
+  void followSelection();
+  QSet<QString> takeKnown();
   QRectF selectedArea() const;
   bool isInSight(const QRectF& area) const;
 
@@ -80,6 +82,7 @@ class CanvasCamera : public QObject {
   std::optional<ViewPlace> m_firstPlace;
   QStringList m_path;                         // of the scope, as it is shown
   std::vector<std::optional<Seen>> m_around;  // what was seen at each depth of it
+  QSet<QString> m_known;                      // nodes that were there when something was selected last
 };
 
 }  // namespace fuseline::ui

@@ -117,6 +117,12 @@ void CanvasCommands::cutSelected() {
 
 void CanvasCommands::paste() { pasteText(QGuiApplication::clipboard()->text()); }
 
+void CanvasCommands::pasteWithWires() {
+  const Result<FragmentEdit> pasted =
+      pasteFragment(m_parts.scope.document(), QGuiApplication::clipboard()->text(), kPasteOffset, IncomingWires::Kept);
+  pasted ? apply(*pasted) : Q_EMIT hint(toQt(pasted.error().message));
+}
+
 void CanvasCommands::pasteText(const QString& text) {
   const std::vector<Link> wires = m_parts.items.selectedWires();
   const bool isIntoWire = wires.size() == 1;

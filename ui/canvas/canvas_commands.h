@@ -37,6 +37,8 @@ class CanvasCommands : public QObject {
   void cutSelected();
   /// Into the selected wire where there is one that takes it; else beside what is there, with the reason as a hint.
   void paste();
+  /// Beside what is there, with the wires from nodes that were not copied: both copies read the same tensors.
+  void pasteWithWires();
   void duplicateSelected();
   /// Selects what was put in.
   void apply(const FragmentEdit& pasted);

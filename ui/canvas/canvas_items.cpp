@@ -6,6 +6,7 @@
 #include "ui/numerics/quantizer_chip.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/free_places.h"
 
 #include <algorithm>
 #include <utility>
@@ -257,6 +258,17 @@ void CanvasItems::placeLinks() {
     item->setVisible(start && end);
     if (start && end) item->setRoute(wires.route(*start, *end));
   }
+  placeLabels();
+}
+
+/// Labels of wires cover neither nodes, nor labels of hulls, nor each other.
+void CanvasItems::placeLabels() {
+  FreePlaces places;
+  for (const auto& [id, item] : m_nodes) places.cover(item->sceneBox());
+  for (const HullItem* hull : m_hulls)
+    if (hull->isVisible()) places.cover(hull->labelArea());
+  for (LinkItem* item : m_links)
+    item->setLabelPlace(item->isVisible() ? places.take(item->labelPlaces()) : std::nullopt);
 }
 
 void CanvasItems::placeHulls() {
@@ -339,6 +351,7 @@ void CanvasItems::setSpeedupsVisible(bool visible) {
 void CanvasItems::setWireLabels(WireLabels labels) {
   m_wireLabels = labels;
   for (LinkItem* item : m_links) item->setLabels(labels);
+  placeLabels();
 }
 
 }  // namespace fuseline::ui

@@ -80,6 +80,7 @@ class CanvasItems : public QObject {
   std::vector<QRectF> nodeBoxes() const;
   WireRouter router() const;
   void placeLinks();
+  void placeLabels();
   void placeHulls();
   void placeHullLabels(const BoxIndex& nodes);
   void placeBorders();

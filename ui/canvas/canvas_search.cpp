@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/canvas_search.h"
 
+#include "core/document/file_format.h"
 #include "ui/canvas/canvas_commands.h"
 #include "ui/canvas/drop_gesture.h"
 #include "ui/canvas/search_popup.h"
@@ -9,6 +10,8 @@
 #include "ui/theme/format.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -57,12 +60,48 @@ Searches searchesOf(const PipelineDocument& document,
   return {usable, all};
 }
 
+/// The name of a node in the palette.
+std::string entryOf(const PipelineDocument& document, const std::string& node) {
+  const DocumentOp* op = document.findOp(node);
+  return op ? op->operation : std::string(document.findInput(node) ? kInputEntry : kOutputEntry);
+}
+
+/// How often one kind of node reads another in the templates, by both names.
+const std::map<std::pair<std::string, std::string>, int>& numLinks() {
+  static const auto counts = [] {
+    std::map<std::pair<std::string, std::string>, int> found;
+    for (const DocumentTemplate& each : documentTemplates()) {
+      const PipelineDocument document = parseDocument(each.text).document;
+      for (const Link& link : linksOf(document))
+        ++found[{entryOf(document, link.from.node), entryOf(document, link.to.node)}];
+    }
+    return found;
+  }();
+  return counts;
+}
+
+/// Before anything is typed, ops that usually stand at the other end of such a wire come first.
+Search usualFirst(const Search& search, const std::string& here, bool isFromHere) {
+  return [search, here, isFromHere](const QString& query) {
+    std::vector<SearchChoice> choices = search(query);
+    const auto rank = [&](const SearchChoice& choice) {
+      const std::string other = choice.key.toStdString();
+      const auto count = numLinks().find(isFromHere ? std::pair(here, other) : std::pair(other, here));
+      return count == numLinks().end() ? 0 : -count->second;
+    };
+    if (query.trimmed().isEmpty()) std::ranges::stable_sort(choices, {}, rank);
+    return choices;
+  };
+}
+
 /// Those are usable that have a port which would take the wire.
 Searches wireSearch(const CanvasScope& scope, const LooseWire& wire) {
-  return searchesOf(scope.document(), [&](const std::string& entry) {
+  Searches searches = searchesOf(scope.document(), [&](const std::string& entry) {
     const auto added = addAtWire(scope.document(), scope.analysis()->graph(), entry, wire, std::nullopt);
     return added ? std::string() : added.error().message;
   });
+  searches.usable = usualFirst(searches.usable, entryOf(scope.document(), wire.at.node), wire.isFromOutput);
+  return searches;
 }
 
 /// Those are usable that have ports for all wires of the op.

@@ -36,28 +36,30 @@ NodeMark* markOn(const QGraphicsItem& item) {
 /// On a wire that only this pipeline has.
 class NewLinkMark : public QGraphicsItem {
  public:
-  NewLinkMark(LinkItem& link, const Theme& theme) : QGraphicsItem(&link), m_link(link), m_theme(theme) {
+  NewLinkMark(LinkItem& link, DocumentChange::Kind kind, const Theme& theme)
+      : QGraphicsItem(&link), m_link(link), m_kind(kind), m_theme(theme) {
     setAcceptedMouseButtons(Qt::NoButton);
   }
   QRectF boundingRect() const override { return m_link.boundingRect(); }
   void paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget*) override {
-    QColor glow = changeColor(m_theme.colors(), DocumentChange::Kind::Added);
+    QColor glow = changeColor(m_theme.colors(), m_kind);
     glow.setAlpha(80);
     painter->setRenderHint(QPainter::Antialiasing);
     painter->strokePath(m_link.path(), QPen(glow, 8.0, Qt::SolidLine, Qt::RoundCap));
-    paintSmallChangeBadge(*painter, m_link.path().pointAtPercent(kBadgeShare), DocumentChange::Kind::Added, m_theme);
+    paintSmallChangeBadge(*painter, m_link.path().pointAtPercent(kBadgeShare), m_kind, m_theme);
   }
 
  private:
   LinkItem& m_link;
+  const DocumentChange::Kind m_kind;
   const Theme& m_theme;
 };
 
-/// A wire that only the base has: dashed, with a badge where both of its ends are still there.
+/// A wire that only the other pipeline has: dashed, with a badge where both of its ends are still there.
 class GoneLink : public QGraphicsPathItem {
  public:
-  GoneLink(const QPainterPath& path, bool hasBadge, const Theme& theme)
-      : QGraphicsPathItem(path), m_theme(theme), m_hasBadge(hasBadge) {
+  GoneLink(const QPainterPath& path, std::optional<DocumentChange::Kind> badge, const Theme& theme)
+      : QGraphicsPathItem(path), m_theme(theme), m_badge(badge) {
     setZValue(4);
     setAcceptedMouseButtons(Qt::NoButton);
   }
@@ -67,13 +69,12 @@ class GoneLink : public QGraphicsPathItem {
     pen.setDashPattern({2.5, 3.0});
     painter->setRenderHint(QPainter::Antialiasing);
     painter->strokePath(path(), pen);
-    if (m_hasBadge)
-      paintSmallChangeBadge(*painter, path().pointAtPercent(kBadgeShare), DocumentChange::Kind::Removed, m_theme);
+    if (m_badge) paintSmallChangeBadge(*painter, path().pointAtPercent(kBadgeShare), *m_badge, m_theme);
   }
 
  private:
   const Theme& m_theme;
-  bool m_hasBadge;
+  std::optional<DocumentChange::Kind> m_badge;
 };
 
 bool runsThrough(const LinkItem& link, const QRectF& area) {
@@ -140,8 +141,14 @@ void NodeMark::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
 
 // -------------------------------------------------------------------------------------------------------------- canvas
 
-ChangeMarks::ChangeMarks(GraphScene& scene, const PipelineComparison& comparison, const Theme& theme, QObject* parent)
-    : QObject(parent), m_scene(scene), m_comparison(comparison), m_theme(theme), m_shown(comparison.result()) {
+ChangeMarks::ChangeMarks(GraphScene& scene, const PipelineComparison& comparison, const Theme& theme, ComparedSide side,
+                         QObject* parent)
+    : QObject(parent),
+      m_scene(scene),
+      m_comparison(comparison),
+      m_theme(theme),
+      m_side(side),
+      m_shown(comparison.result()) {
   connect(&comparison, &PipelineComparison::changed, this, &ChangeMarks::refresh);
   connect(&scene, &GraphScene::itemsChanged, this, [this] {
     if (m_comparison.isOn()) refresh();
@@ -174,6 +181,13 @@ void ChangeMarks::refresh() {
   m_scene.setSurroundings(around);
 }
 
+/// From the base to the new pipeline.
+DocumentChange::Kind ChangeMarks::inOrder(DocumentChange::Kind kind) const {
+  using Kind = DocumentChange::Kind;
+  if (m_side == ComparedSide::New) return kind;
+  return kind == Kind::Added ? Kind::Removed : kind == Kind::Removed ? Kind::Added : kind;
+}
+
 void ChangeMarks::markNodes() {
   const auto& marks = m_shown->map.marks;
   const bool hasResult = m_comparison.isOn() && !m_shown->difference.changes.empty();
@@ -189,7 +203,7 @@ void ChangeMarks::markNodes() {
       mark = new NodeMark(*node, m_theme);
       new NodeOutline(*node, *mark, m_theme);
     }
-    mark->setKind(found->second.kind);
+    mark->setKind(inOrder(found->second.kind));
   }
 }
 
@@ -204,7 +218,7 @@ void ChangeMarks::markLinks() {
     if (!isMarked)
       qDeleteAll(link->childItems());
     else if (link->childItems().isEmpty())
-      new NewLinkMark(*link, m_theme);
+      new NewLinkMark(*link, inOrder(DocumentChange::Kind::Added), m_theme);
   }
 }
 
@@ -218,7 +232,8 @@ void ChangeMarks::placeGhosts() {
     for (NodeLook& look : nodeLooks(*m_shown->base, *m_shown->baseAnalysis, {})) {
       const auto ghost = std::ranges::find(m_shown->map.ghosts, look.id, &ChangeMap::Ghost::id);
       if (ghost == m_shown->map.ghosts.end() || m_ghosts.contains(look.id)) continue;
-      auto* item = new GhostItem(std::move(look), m_theme, static_cast<int>(ghost->change));
+      auto* item = new GhostItem(std::move(look), m_theme, static_cast<int>(ghost->change),
+                                 inOrder(DocumentChange::Kind::Removed));
       item->setClicked([this, change = item->change()] { Q_EMIT ghostClicked(change); });
       item->setCurrent(item->change() == m_current);
       m_scene.addItem(item);
@@ -289,7 +304,9 @@ void ChangeMarks::placeGoneLinks() {
     const auto from = portOf(gone.from, true);
     const auto to = portOf(gone.to, false);
     if (!from || !to) continue;
-    auto* item = new GoneLink(wirePath(*from, *to), !gone.from.isGhost && !gone.to.isGhost, m_theme);
+    const bool hasBadge = !gone.from.isGhost && !gone.to.isGhost;
+    auto* item = new GoneLink(wirePath(*from, *to),
+                              hasBadge ? std::optional(inOrder(DocumentChange::Kind::Removed)) : std::nullopt, m_theme);
     m_scene.addItem(item);
     m_goneLinks.push_back(item);
   }

@@ -36,11 +36,16 @@ class NodeMark : public QGraphicsItem {
   DocumentChange::Kind m_kind = DocumentChange::Kind::Changed;
 };
 
+/// The pipeline whose canvas is marked: the new one, or its base.
+enum class ComparedSide { New, Old };
+
 class ChangeMarks : public QObject {
   Q_OBJECT
 
  public:
-  ChangeMarks(GraphScene& scene, const PipelineComparison& comparison, const Theme& theme, QObject* parent = nullptr);
+  /// comparison: of the pipeline in the scene; of the side Old it is the comparison backwards.
+  ChangeMarks(GraphScene& scene, const PipelineComparison& comparison, const Theme& theme, ComparedSide side,
+              QObject* parent = nullptr);
 
   /// By their ids in the base.
   const std::map<std::string, GhostItem*>& ghosts() const { return m_ghosts; }
@@ -59,6 +64,7 @@ class ChangeMarks : public QObject {
 
  private:
   void refresh();
+  DocumentChange::Kind inOrder(DocumentChange::Kind kind) const;
   void markNodes();
   void markLinks();
   void placeGhosts();
@@ -72,6 +78,7 @@ class ChangeMarks : public QObject {
   GraphScene& m_scene;
   const PipelineComparison& m_comparison;
   const Theme& m_theme;
+  const ComparedSide m_side;
   std::map<std::string, GhostItem*> m_ghosts;
   std::vector<QGraphicsItem*> m_goneLinks;
   std::shared_ptr<const ComparisonResult> m_shown;

@@ -13,8 +13,10 @@ namespace fuseline::ui {
 
 namespace {
 
-// Left around an op that is dropped into a wire, so that its ports can still be taken.
+// Left above and below an op that is dropped into a wire.
 constexpr int kClearancePx = 16;
+// The same at its ports: a wire that is long enough for its label.
+constexpr int kLeastWirePx = 56;
 
 // How far right of the selected op a drop is still connected to it, and how far above or below its middle.
 constexpr double kBesideReachPx = 2.0 * kNodePitchPx;
@@ -98,9 +100,9 @@ void DropGesture::previewSplice(QPointF position, Qt::KeyboardModifiers modifier
   setTarget(spliceAt(position, modifiers) ? linkUnder(position, draggedOps()) : nullptr);
 }
 
-/// Whether a node at this place would cover none but these, with room left for a bit of wire.
+/// Whether a node at this place would cover none but these, with room left for wires and their labels.
 bool DropGesture::isFree(const Position& place, const std::set<std::string>& except) const {
-  const QRectF box(place.x - kClearancePx, place.y - kClearancePx, kNodeWidthPx + 2 * kClearancePx,
+  const QRectF box(place.x - kLeastWirePx, place.y - kClearancePx, kNodeWidthPx + 2 * kLeastWirePx,
                    kNodeHeightPx + 2 * kClearancePx);
   return std::ranges::none_of(m_parts.items.nodes(), [&](const auto& entry) {
     return !except.contains(entry.first) && entry.second->sceneBox().intersects(box);

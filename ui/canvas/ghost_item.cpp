@@ -14,14 +14,15 @@
 
 namespace fuseline::ui {
 
-GhostItem::GhostItem(NodeLook look, const Theme& theme, int change)
-    : NodeItem(std::move(look), theme), m_theme(theme), m_change(change) {
+GhostItem::GhostItem(NodeLook look, const Theme& theme, int change, DocumentChange::Kind kind)
+    : NodeItem(std::move(look), theme), m_theme(theme), m_change(change), m_kind(kind) {
   setFlags({});
   setAcceptedMouseButtons(Qt::LeftButton);
   setZValue(8);
-  setToolTip(QCoreApplication::translate("GhostItem", "%1 %2 was removed; it is only in the other pipeline.")
-                 .arg(this->look().title, toQt(this->look().id))
-                 .toHtmlEscaped());
+  const char* tip = kind == DocumentChange::Kind::Removed ? "%1 %2 was removed; it is only in the other pipeline."
+                                                          : "%1 %2 was added; it is only in the new pipeline.";
+  setToolTip(
+      QCoreApplication::translate("GhostItem", tip).arg(this->look().title, toQt(this->look().id)).toHtmlEscaped());
 }
 
 void GhostItem::setCurrent(bool isCurrent) {
@@ -46,14 +47,14 @@ void GhostItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option,
   painter->setBrush(Qt::NoBrush);
   painter->drawRoundedRect(box, radius, radius);
   paintTexts(*painter, box, isFar);
-  paintChangeBadge(*painter, box, DocumentChange::Kind::Removed, m_theme, isFar);
+  paintChangeBadge(*painter, box, m_kind, m_theme, isFar);
 }
 
 void GhostItem::paintTexts(QPainter& painter, const QRectF& box, bool isFar) const {
   const QRectF area = box.adjusted(10, 2, -8, -2);
   painter.setPen(m_theme.colors().dimText);
   QFont title = scaledFont(isFar ? kFarFontFactor : 1.0, QFont::DemiBold);
-  title.setStrikeOut(true);
+  title.setStrikeOut(m_kind == DocumentChange::Kind::Removed);
   painter.setFont(title);
   if (isFar)
     return painter.drawText(area, static_cast<int>(Qt::AlignCenter | Qt::TextWordWrap), breakableTitle(look().title));

@@ -1,7 +1,8 @@
-// GhostItem: an op, an input or an output that only the base of a comparison has, where it would stand.
+// GhostItem: an op, an input or an output that only the other pipeline of a comparison has, where it would stand.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/compare/document_difference.h"
 #include "ui/canvas/node_item.h"
 
 #include <functional>
@@ -12,7 +13,8 @@ namespace fuseline::ui {
 class GhostItem : public NodeItem {
  public:
   enum { Type = UserType + 4 };
-  GhostItem(NodeLook look, const Theme& theme, int change);
+  /// kind: Removed, or Added in a picture of the base.
+  GhostItem(NodeLook look, const Theme& theme, int change, DocumentChange::Kind kind);
 
   int type() const override { return Type; }
   /// Which change of the comparison says that it is gone.
@@ -30,6 +32,7 @@ class GhostItem : public NodeItem {
 
   const Theme& m_theme;
   int m_change;
+  DocumentChange::Kind m_kind;
   bool m_isCurrent = false;
   std::function<void()> m_clicked;
 };

@@ -48,11 +48,7 @@ class RowBreaker {
     const int pitch = rowPitch();
     const int numRows = static_cast<int>(std::lround(std::sqrt(width / (kAspect * pitch))));
     if (width <= kWidestRowPx || numRows < 2) return;
-    const double rowWidth = static_cast<double>(width) / numRows;
-    std::vector<std::size_t> starts = {0};
-    while (m_columns.back().right - m_columns[starts.back()].left > kLongest * rowWidth)
-      starts.push_back(nextStart(starts.back(), rowWidth));
-    moveIntoRows(starts, pitch);
+    moveIntoRows(evenRows(static_cast<double>(width) / numRows), pitch);
   }
 
  private:
@@ -87,6 +83,33 @@ class RowBreaker {
       const bool isAfterBranch = lookOf(link.from.node).outputs.size() > 1;
       m_columns[to].startCost = std::max(m_columns[to].startCost, startCost(lookOf(link.to.node), isAfterBranch));
     }
+  }
+
+  /// Where rows of about this width start.
+  std::vector<std::size_t> rowStarts(double rowWidth) const {
+    std::vector<std::size_t> starts = {0};
+    while (m_columns.back().right - m_columns[starts.back()].left > kLongest * rowWidth)
+      starts.push_back(nextStart(starts.back(), rowWidth));
+    return starts;
+  }
+
+  /// How much wider the last row is than the widest other one; the whole drawing has its width.
+  double excessOf(const std::vector<std::size_t>& starts) const {
+    int widest = 0;
+    for (std::size_t row = 1; row < starts.size(); ++row)
+      widest = std::max(widest, m_columns[starts[row] - 1].right - m_columns[starts[row - 1]].left);
+    return static_cast<double>(m_columns.back().right - m_columns[starts.back()].left) / std::max(widest, 1);
+  }
+
+  /// Among rows of nearly this width, those whose last one is no wider than the others: it takes what is left.
+  std::vector<std::size_t> evenRows(double rowWidth) const {
+    std::vector<std::size_t> best = rowStarts(rowWidth);
+    for (const double share : {1.1, 0.9, 1.2, 0.8}) {
+      if (excessOf(best) <= 1.0) break;
+      std::vector<std::size_t> starts = rowStarts(share * rowWidth);
+      if (excessOf(starts) < excessOf(best)) best = std::move(starts);
+    }
+    return best;
   }
 
   std::size_t nextStart(std::size_t start, double rowWidth) const {

@@ -23,6 +23,9 @@ constexpr double kLeastFontShare = 0.75;
 constexpr double kPortGapPx = 4.0;     // between a label and the ports
 constexpr double kLeastRoomPx = 56.0;  // of a wire between nodes that nearly touch
 
+constexpr double kChipPaddingPx = 14.0;
+constexpr int kLabelGroundAlpha = 225;  // the border of a hull does not cross the text
+
 constexpr double kBendPx = 20.0;
 
 /// To the row above or below, far enough back that a curve would run across what stands between.
@@ -143,12 +146,47 @@ void LinkItem::setCut(bool isCut) {
 }
 
 void LinkItem::setRoute(const QPainterPath& path) {
-  if (path == this->path() && !m_bounds.isNull()) return;
+  if (path == this->path() && !m_pathBounds.isNull()) return;
   prepareGeometryChange();
-  const QPointF middle = path.pointAtPercent(0.5);
-  m_bounds = path.boundingRect().adjusted(-6, -6, 6, 6).united(QRectF(middle.x() - 80, middle.y() - 20, 160, 62));
+  m_pathBounds = path.boundingRect().adjusted(-6, -6, 6, 6);
   setPath(path);
 }
+
+/// Around a point of the wire: a line above it, the others and the chip below. Digits are equally wide.
+QRectF LinkItem::labelAreaAt(QPointF point) const {
+  static const double characterPx = QFontMetricsF(labelFont()).horizontalAdvance(u'0');
+  const QStringList lines = labelLines();
+  double width = 0.0;
+  for (const QString& line : lines)
+    width = std::max(width, std::min(static_cast<double>(line.size()) * characterPx, std::max(roomPx(), kLeastRoomPx)));
+  const bool hasChip = !m_chip.isEmpty() && !saysAllInOneLine();
+  if (hasChip) width = std::max(width, static_cast<double>(m_chip.size()) * characterPx + kChipPaddingPx);
+  const double below = hasChip ? 2 * kWireLabelHeightPx + 8 : lines.size() > 1 ? kWireLabelHeightPx + 3 : 0.0;
+  return {point.x() - width / 2, point.y() - kWireLabelHeightPx - 3, width, kWireLabelHeightPx + 3 + below};
+}
+
+std::vector<QRectF> LinkItem::labelPlaces() const {
+  if (labelLines().isEmpty()) return {};
+  // The middle of a wire that is one symmetric curve needs no walk along it.
+  constexpr int kElementsOfACurve = 4;
+  const QPointF first = path().elementAt(0);
+  const QPointF last = path().elementAt(path().elementCount() - 1);
+  const bool isCurve = path().elementCount() == kElementsOfACurve;
+  std::vector<QRectF> places = {labelAreaAt(isCurve ? (first + last) / 2 : path().pointAtPercent(0.5))};
+  if (isCurve && std::abs(last.x() - first.x()) < 2 * places.front().width()) return places;
+  for (const double part : {0.4, 0.6, 0.3, 0.7, 0.2, 0.8}) places.push_back(labelAreaAt(path().pointAtPercent(part)));
+  return places;
+}
+
+void LinkItem::setLabelPlace(const std::optional<QRectF>& place) {
+  if (place == m_labelPlace) return;
+  prepareGeometryChange();
+  m_labelPlace = place;
+  update();
+}
+
+/// Where the wire runs between its lines.
+QPointF LinkItem::labelPoint() const { return {labelArea().center().x(), labelArea().top() + kWireLabelHeightPx + 3}; }
 
 QPainterPath LinkItem::shape() const {
   QPainterPathStroker stroker;
@@ -176,6 +214,7 @@ void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   if (m_isDropTarget) paintGlow(*painter);
   painter->strokePath(path(), pen());
   if (option->levelOfDetailFromTransform(painter->worldTransform()) <= kMinLabelZoom) return;
+  if (!isLabelShown()) return;
   paintLabel(*painter);
   if (!m_chip.isEmpty() && !saysAllInOneLine()) paintChip(*painter);
 }
@@ -192,8 +231,8 @@ void LinkItem::paintGlow(QPainter& painter) const {
 /// Below the dtype, as a filled pill: the tensor changes its format here.
 void LinkItem::paintChip(QPainter& painter) const {
   const QFontMetricsF metrics(painter.font());
-  const QPointF middle = path().pointAtPercent(0.5);
-  const double width = metrics.horizontalAdvance(m_chip) + 14;
+  const QPointF middle = labelPoint();
+  const double width = metrics.horizontalAdvance(m_chip) + kChipPaddingPx;
   const QRectF area(middle.x() - width / 2, middle.y() + kWireLabelHeightPx + 5.5, width, kWireLabelHeightPx + 2);
   painter.setPen(Qt::NoPen);
   painter.setBrush(m_theme.colors().accent);
@@ -203,7 +242,7 @@ void LinkItem::paintChip(QPainter& painter) const {
 }
 
 void LinkItem::paintLabel(QPainter& painter) const {
-  const QPointF middle = path().pointAtPercent(0.5);
+  const QPointF middle = labelPoint();
   double top = middle.y() - kWireLabelHeightPx - 2.5;
   painter.setPen(m_theme.colors().dimText);
   const double room = std::max(roomPx(), kLeastRoomPx);
@@ -214,7 +253,7 @@ void LinkItem::paintLabel(QPainter& painter) const {
     const double width = metrics.horizontalAdvance(line) + 4;
     const QRectF area(middle.x() - width / 2, top, width, kWireLabelHeightPx);
     QColor ground = m_theme.colors().canvas;
-    ground.setAlpha(150);
+    ground.setAlpha(kLabelGroundAlpha);
     painter.fillRect(area, ground);
     painter.drawText(area, Qt::AlignCenter, line);
     top = middle.y() + 2.5;

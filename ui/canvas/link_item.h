@@ -10,6 +10,7 @@
 #include <QStringList>
 
 #include <optional>
+#include <vector>
 
 namespace fuseline::ui {
 
@@ -42,6 +43,12 @@ class LinkItem : public QGraphicsPathItem {
   void setLabels(WireLabels labels);
   /// The lines beside the wire, from top to bottom; the first one stands above it. In one line where it is long enough.
   QStringList labelLines() const;
+  /// Where the label may stand, the best place first; empty: the wire has none.
+  std::vector<QRectF> labelPlaces() const;
+  /// One of them; nullopt: there is no room, and only the tip says what the wire carries.
+  void setLabelPlace(const std::optional<QRectF>& place);
+  bool isLabelShown() const { return m_labelPlace.has_value(); }
+  QRectF labelArea() const { return m_labelPlace.value_or(QRectF()); }
   /// Drop here and the new op goes into this wire.
   void setDropTarget(bool isTarget);
   bool isDropTarget() const { return m_isDropTarget; }
@@ -50,7 +57,7 @@ class LinkItem : public QGraphicsPathItem {
   bool isCut() const { return m_isCut; }
   /// In place of setPath(): also keeps the bounds, which every paint of the scene asks for.
   void setRoute(const QPainterPath& path);
-  QRectF boundingRect() const override { return m_bounds; }
+  QRectF boundingRect() const override { return m_pathBounds.united(labelArea()); }
   QPainterPath shape() const override;
   void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
 
@@ -59,6 +66,8 @@ class LinkItem : public QGraphicsPathItem {
   QPen pen() const;
   void showTip();
   double roomPx() const;
+  QRectF labelAreaAt(QPointF point) const;
+  QPointF labelPoint() const;
   bool saysAllInOneLine() const;
   void paintLabel(QPainter& painter) const;
   void paintChip(QPainter& painter) const;
@@ -69,9 +78,10 @@ class LinkItem : public QGraphicsPathItem {
   QString m_chip;
   QString m_quantizerTip;
   WireLabels m_labels = WireLabels::Short;
+  std::optional<QRectF> m_labelPlace;
   bool m_isDropTarget = false;
   bool m_isCut = false;
-  QRectF m_bounds;
+  QRectF m_pathBounds;
 };
 
 }  // namespace fuseline::ui

@@ -59,6 +59,14 @@ FlamePanel::FlamePanel(Session& session, const Theme& theme, QWidget* parent)
   connect(&theme, &Theme::changed, this, &FlamePanel::refreshCaption);
 }
 
+void FlamePanel::setFilter(RunFilter& filter) {
+  m_filter = &filter;
+  auto* bar = new RunFilterBar(m_session, filter, this);
+  static_cast<QBoxLayout*>(m_head->layout())->addWidget(bar->button());
+  static_cast<QBoxLayout*>(layout())->insertWidget(1, bar);
+  connect(&filter, &RunFilter::changed, this, &FlamePanel::follow);
+}
+
 QHBoxLayout* FlamePanel::makeHead() {
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
@@ -94,6 +102,7 @@ QString FlamePanel::emptyText() const {
   const auto& run = m_session.lastRun();
   if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to see where the time goes.");
   if (!m_view->boxes().empty()) return {};
+  if (m_filter && m_filter->isActive()) return tr("No step meets the filter. Remove a term of the filter.");
   const std::string reason = whyNoTimeline(run->record);
   return tr("This run has no step times: %1. Press Run (Ctrl+Enter) to see where the time goes.").arg(toQt(reason));
 }
@@ -149,11 +158,13 @@ void FlamePanel::refreshPlans() {
 /// Ops of the pipeline as it is now are those of the run only while nothing has changed.
 void FlamePanel::refreshBoxes() {
   const auto& run = m_session.lastRun();
-  const VariantRecord* variant = run ? run->record.variant(m_plan->currentText().toStdString()) : nullptr;
-  const Analysis& analysis = *m_session.analysis();
-  const Graph* graph = run && !run->isStale && analysis.isRunnable() ? &analysis.graph() : nullptr;
+  const Graph* graph = graphOfRun(m_session);
+  const bool isFiltered = run && m_filter && m_filter->isActive();
+  const RunRecord kept = isFiltered ? m_filter->filtered(*run, graph) : RunRecord();
+  const RunRecord* record = isFiltered ? &kept : run ? &run->record : nullptr;
+  const VariantRecord* variant = record ? record->variant(m_plan->currentText().toStdString()) : nullptr;
   const Instances instances = m_together->isChecked() ? Instances::Together : Instances::Apart;
-  m_view->setBoxes(variant ? flameBoxes(run->record, *variant, instances, graph) : std::vector<FlameBox>());
+  m_view->setBoxes(variant ? flameBoxes(*record, *variant, instances, graph) : std::vector<FlameBox>());
   const Json blocks = run && run->record.pipeline.is_object() ? run->record.pipeline.value("blocks", Json()) : Json();
   m_together->setVisible(!blocks.empty());
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ui/flame/flame_view.h"
+#include "ui/timings/run_filter_bar.h"
 
 #include <QCheckBox>
 #include <QComboBox>
@@ -20,6 +21,8 @@ class FlamePanel : public QWidget {
  public:
   FlamePanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
 
+  /// Shows the steps that the filter keeps, with its chips above them. filter outlives the panel.
+  void setFilter(RunFilter& filter);
   FlameView* view() const { return m_view; }
   QString caption() const { return m_caption->text(); }
   /// Why there is nothing to see; empty where there is.
@@ -56,6 +59,7 @@ class FlamePanel : public QWidget {
   FlameView* m_view;
   QScrollArea* m_area;
   QWidget* m_head;
+  RunFilter* m_filter = nullptr;
 };
 
 }  // namespace fuseline::ui

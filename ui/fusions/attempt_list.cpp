@@ -3,9 +3,11 @@
 #include "ui/fusions/attempt_list.h"
 
 #include "core/fusion/rule_uses.h"
+#include "core/graph/instances.h"
 #include "ui/theme/format.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -49,6 +51,34 @@ AttemptList attemptsFor(const Analysis& analysis, const QSet<QString>& selection
   std::ranges::stable_sort(
       list.shown, [&](const Attempt* a, const Attempt* b) { return standsBefore(*a, *b, analysis.report.device); });
   return list;
+}
+
+std::vector<InstanceAttempts> foldedAttempts(const Graph& graph, const std::vector<const Attempt*>& attempts) {
+  const InstanceNames names(graph);
+  std::vector<std::string> keys;
+  for (const Attempt* attempt : attempts) {
+    std::string key = attempt->rule->name + '\n' + std::string(outcomeName(attempt->outcome));
+    for (const NodeId id : attempt->nodes) key += '\n' + names.shared(graph.node(id).id).text;
+    keys.push_back(std::move(key));
+  }
+  std::vector<InstanceAttempts> folded;
+  for (const std::vector<std::size_t>& group : groupsOf(keys)) {
+    InstanceAttempts same;
+    for (const std::size_t place : group) same.push_back(attempts[place]);
+    folded.push_back(std::move(same));
+  }
+  return folded;
+}
+
+QString opsText(const Graph& graph, const InstanceAttempts& attempts) {
+  const InstanceNames names(graph);
+  QStringList ids;
+  for (const NodeId node : attempts.front()->nodes) {
+    const Node& op = graph.node(node);
+    const QString id = attempts.size() > 1 ? toQt(names.shared(op.id).text).section(u'/', -1) : toQt(op.owner);
+    if (!ids.contains(id)) ids.append(id);
+  }
+  return ids.join(QStringLiteral(", "));
 }
 
 }  // namespace fuseline::ui

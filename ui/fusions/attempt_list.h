@@ -22,4 +22,12 @@ struct AttemptList {
 /// those that end because one of these ops comes next. The pointers live as long as the analysis.
 AttemptList attemptsFor(const Analysis& analysis, const QSet<QString>& selection);
 
+/// The same attempt in several instances of a block, in the order of the list; a single one outside of blocks.
+using InstanceAttempts = std::vector<const Attempt*>;
+/// Lists attempts that differ only in the instance once, at the place of the first.
+std::vector<InstanceAttempts> foldedAttempts(const Graph& graph, const std::vector<const Attempt*>& attempts);
+
+/// "fc1, act" for one attempt; for several the names within their blocks.
+QString opsText(const Graph& graph, const InstanceAttempts& attempts);
+
 }  // namespace fuseline::ui

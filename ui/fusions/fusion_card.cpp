@@ -15,6 +15,7 @@
 #include <QVBoxLayout>
 
 #include <optional>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -30,22 +31,15 @@ QString iconFor(FusionGroup group) {
                                      : QStringLiteral("missed");
 }
 
-/// "fc, act"
-QString opsText(const Session& session, const Attempt& attempt) {
-  QStringList ids;
-  for (const NodeId node : attempt.nodes)
-    if (const QString id = toQt(session.analysis()->graph().node(node).owner); !ids.contains(id)) ids.append(id);
-  return ids.join(QStringLiteral(", "));
-}
-
-/// Switches the fusion at its place; nothing where only another pipeline would change it.
-std::optional<Edit> switchEdit(const Session& session, const Attempt& attempt) {
+/// Switches the fusion at its places; nothing where only another pipeline would change it.
+std::optional<Edit> switchEdit(const Session& session, const InstanceAttempts& attempts) {
   const PipelineDocument& document = session.document();
   const Graph& graph = session.analysis()->graph();
-  if (attempt.outcome == Outcome::Fused) return switchOffHere(document, graph, {&attempt});
-  if (isOffHere(document, graph, attempt)) return switchOnHere(document, graph, {&attempt});
+  const Attempt& attempt = *attempts.front();
+  if (attempt.outcome == Outcome::Fused) return switchOffHere(document, graph, attempts);
+  if (isOffHere(document, graph, attempt)) return switchOnHere(document, graph, attempts);
   if (!isRuleEnabled(document, *attempt.rule)) return setRuleEnabled(document, *attempt.rule, true);
-  return useHere(document, *session.analysis(), attempt);
+  return useHere(document, *session.analysis(), attempts);
 }
 
 }  // namespace
@@ -61,10 +55,15 @@ FusionGroup groupOf(const Attempt& attempt) {
   }
 }
 
-FusionCard::FusionCard(Session& session, const Theme& theme, const Attempt& attempt, QWidget* parent)
-    : QFrame(parent), m_session(session), m_theme(theme), m_attempt(attempt), m_arrow(new QToolButton(this)) {
+FusionCard::FusionCard(Session& session, const Theme& theme, InstanceAttempts attempts, QWidget* parent)
+    : QFrame(parent),
+      m_session(session),
+      m_theme(theme),
+      m_attempts(std::move(attempts)),
+      m_attempt(*m_attempts.front()),
+      m_arrow(new QToolButton(this)) {
   makeCardOf(*this, theme);
-  setAccessibleName(toQt(attempt.rule->name));
+  setAccessibleName(toQt(m_attempt.rule->name) + placesText());
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(4, 3, 8, 3);
   layout->setSpacing(4);
@@ -84,6 +83,13 @@ void FusionCard::setOpen(bool isOpen) {
       (isOpen ? tr("Hide details of %1") : tr("Show details of %1")).arg(toQt(m_attempt.rule->name)));
 }
 
+QString FusionCard::ops() const { return opsText(m_session.analysis()->graph(), m_attempts); }
+
+/// " in 32 instances"; empty for a single place.
+QString FusionCard::placesText() const {
+  return m_attempts.size() > 1 ? tr(" in %1 instances").arg(m_attempts.size()) : QString();
+}
+
 /// Arrow, icon, name, gain, fix, switch.
 QLayout* FusionCard::makeLine() {
   const ThemeColors& colors = m_theme.colors();
@@ -100,13 +106,14 @@ QLayout* FusionCard::makeLine() {
   icon->setPixmap(m_theme.icon(iconFor(group), color).pixmap(16, 16));
   line->addWidget(icon);
   auto* name = new ElidedLabel(this);
-  name->setText(QStringLiteral("%1 · %2").arg(toQt(m_attempt.rule->name), opsText(m_session, m_attempt)));
+  name->setText(QStringLiteral("%1 · %2").arg(toQt(m_attempt.rule->name), ops()));
   name->setFont(scaledFont(1.0, QFont::DemiBold));
   name->setToolTip(QStringLiteral("%1<br>%2<br>%3")
-                       .arg(opsText(m_session, m_attempt).toHtmlEscaped(),
-                            toQt(m_attempt.rule->summary).toHtmlEscaped(),
+                       .arg((ops() + placesText()).toHtmlEscaped(), toQt(m_attempt.rule->summary).toHtmlEscaped(),
                             toQt(patternText(*m_attempt.rule)).toHtmlEscaped()));
   line->addWidget(name, 1);
+  if (m_attempts.size() > 1)
+    line->addWidget(makeGain(QStringLiteral("× %1").arg(m_attempts.size()), tr("The same%1").arg(placesText())));
   line->addWidget(makeGain(shortGainText(m_attempt, m_session.analysis()->report.device),
                            predictionTip(m_session.analysis()->report.device)));
   addFix(*line);
@@ -135,12 +142,12 @@ void FusionCard::addFix(QLayout& line) {
 }
 
 void FusionCard::addSwitch(QLayout& line) {
-  const std::optional<Edit> edit = switchEdit(m_session, m_attempt);
+  const std::optional<Edit> edit = switchEdit(m_session, m_attempts);
   if (!edit) return;
   auto* box = new QCheckBox(this);
   box->setChecked(m_attempt.outcome == Outcome::Fused);
-  box->setToolTip(box->isChecked() ? tr("Switch off here") : tr("Switch on here"));
-  box->setAccessibleName(tr("%1 at %2").arg(toQt(m_attempt.rule->name), opsText(m_session, m_attempt)));
+  box->setToolTip((box->isChecked() ? tr("Switch off here") : tr("Switch on here")) + placesText());
+  box->setAccessibleName(tr("%1 at %2").arg(toQt(m_attempt.rule->name), ops() + placesText()));
   connect(box, &QCheckBox::clicked, this, [session = &m_session, edit = *edit] { session->apply(edit); });
   line.addWidget(box);
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/plan/analysis.h"
+#include "ui/fusions/attempt_list.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
@@ -20,8 +20,9 @@ class FusionCard : public QFrame {
   Q_OBJECT
 
  public:
-  /// attempt: of the session's analysis, which lives on until the card is gone.
-  FusionCard(Session& session, const Theme& theme, const Attempt& attempt, QWidget* parent);
+  /// attempts: of the session's analysis, which lives on until the card is gone; the same in several instances of a
+  /// block, of which the first is shown. The switch is that of all.
+  FusionCard(Session& session, const Theme& theme, InstanceAttempts attempts, QWidget* parent);
 
   void setOpen(bool isOpen);
 
@@ -30,6 +31,8 @@ class FusionCard : public QFrame {
 
  private:
   QLayout* makeLine();
+  QString ops() const;
+  QString placesText() const;
   QWidget* makeDetails();
   QLabel* makeGain(const QString& text, const QString& tip);
   void addFix(QLayout& line);
@@ -38,7 +41,8 @@ class FusionCard : public QFrame {
 
   Session& m_session;
   const Theme& m_theme;
-  const Attempt& m_attempt;
+  const InstanceAttempts m_attempts;
+  const Attempt& m_attempt;  // the first
   QToolButton* m_arrow;
   QWidget* m_details = nullptr;
 };

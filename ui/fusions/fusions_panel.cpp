@@ -110,18 +110,22 @@ FusionGroup FusionsPanel::shownGroup(const Attempt& attempt) {
 void FusionsPanel::addCards(const std::vector<const Attempt*>& attempts) {
   const std::array<std::pair<FusionGroup, QString>, 3> groups = {
       {{FusionGroup::Missed, tr("Missed")}, {FusionGroup::Fused, tr("Fused")}, {FusionGroup::Off, tr("Off")}}};
-  std::map<FusionGroup, std::vector<const Attempt*>> members;
-  for (const Attempt* attempt : attempts) members[shownGroup(*attempt)].push_back(attempt);
+  std::map<FusionGroup, std::vector<InstanceAttempts>> members;
+  for (InstanceAttempts& same : foldedAttempts(m_session.analysis()->graph(), attempts))
+    members[shownGroup(*same.front())].push_back(std::move(same));
   for (const auto& [group, name] : groups)
     if (!members[group].empty()) addGroup(name, members[group]);
 }
 
-void FusionsPanel::addGroup(const QString& name, const std::vector<const Attempt*>& attempts) {
-  auto* heading = new QLabel(QStringLiteral("%1  %2").arg(name).arg(attempts.size()), m_list);
+/// The heading counts places; the instances of a block share a card.
+void FusionsPanel::addGroup(const QString& name, const std::vector<InstanceAttempts>& attempts) {
+  std::size_t numPlaces = 0;
+  for (const InstanceAttempts& same : attempts) numPlaces += same.size();
+  auto* heading = new QLabel(QStringLiteral("%1  %2").arg(name).arg(numPlaces), m_list);
   heading->setFont(scaledFont(1.0, QFont::DemiBold));
   heading->setForegroundRole(QPalette::PlaceholderText);
   m_cards->addWidget(heading);
-  for (std::size_t i = 0; i < attempts.size() && i < kMaxCards; ++i) m_cards->addWidget(makeCard(*attempts[i]));
+  for (std::size_t i = 0; i < attempts.size() && i < kMaxCards; ++i) m_cards->addWidget(makeCard(attempts[i]));
 }
 
 /// Measurements do not change the plan by themselves; this button stores the choice in the pipeline.
@@ -156,10 +160,10 @@ void FusionsPanel::addDistantNote(const AttemptList& list) {
 }
 
 /// Opened before, or chosen by its hull on the canvas.
-QWidget* FusionsPanel::makeCard(const Attempt& attempt) {
-  const QString key = keyOf(m_session.analysis()->graph(), attempt);
-  auto* card = new FusionCard(m_session, m_theme, attempt, m_list);
-  card->setOpen(m_open.contains(key) || toQt(attempt.rule->name) == m_session.selectedRule());
+QWidget* FusionsPanel::makeCard(const InstanceAttempts& attempts) {
+  const QString key = keyOf(m_session.analysis()->graph(), *attempts.front());
+  auto* card = new FusionCard(m_session, m_theme, attempts, m_list);
+  card->setOpen(m_open.contains(key) || toQt(attempts.front()->rule->name) == m_session.selectedRule());
   connect(card, &FusionCard::openChanged, this,
           [this, key](bool isOpen) { isOpen ? void(m_open.insert(key)) : void(m_open.remove(key)); });
   return card;

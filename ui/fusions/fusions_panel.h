@@ -29,8 +29,8 @@ class FusionsPanel : public QWidget {
   void addCards(const std::vector<const Attempt*>& attempts);
   void addSlowerNote(const AttemptList& list);
   void addDistantNote(const AttemptList& list);
-  QWidget* makeCard(const Attempt& attempt);
-  void addGroup(const QString& name, const std::vector<const Attempt*>& attempts);
+  QWidget* makeCard(const InstanceAttempts& attempts);
+  void addGroup(const QString& name, const std::vector<InstanceAttempts>& attempts);
   FusionGroup shownGroup(const Attempt& attempt);
   QString titleText() const;
 

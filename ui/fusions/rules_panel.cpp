@@ -153,6 +153,7 @@ void RulesPanel::createView() {
   m_view->setFrameShape(QFrame::NoFrame);
   m_view->setAccessibleName(tr("Fusion rules, in the order in which they are tried"));
   m_view->header()->setSectionsMovable(false);
+  m_view->header()->setStretchLastSection(true);  // of words
   makeCopyable(*m_view);
   m_view->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
   connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, &RulesPanel::refreshDetails);

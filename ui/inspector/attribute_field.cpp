@@ -36,8 +36,8 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QStringList
   createEditor();
   m_label->setText(toQt(spec.name));
   m_label->setBuddy(editor());
-  m_label->setMinimumWidth(kLabelWidthPx);
-  m_label->setMaximumWidth(m_check ? kWidestTickLabelPx : kLabelWidthPx);
+  m_label->setFixedWidth(kLabelWidthPx);
+  if (!m_check) editor()->setSizePolicy(QSizePolicy::Expanding, editor()->sizePolicy().verticalPolicy());
   const QString unit = spec.unit.empty() ? QString() : tr(" Unit: %1.").arg(toQt(spec.unit));
   editor()->setToolTip(toQt(spec.help) + unit);
   m_label->setToolTip(toQt(spec.name) + QStringLiteral(": ") + editor()->toolTip());  // the name may be cut
@@ -52,11 +52,15 @@ AttributeField::AttributeField(Session& session, const Theme& theme, QStringList
   auto* layout = new QGridLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setVerticalSpacing(2);
+  layout->setHorizontalSpacing(kFieldGapPx);
   layout->addWidget(m_label, 0, 0);
   layout->addWidget(editor(), 0, 1);
-  layout->addWidget(m_resolved, 0, 2);
-  layout->addWidget(m_reset, 0, 3);
-  layout->addWidget(m_problem, 1, 1, 1, 3);
+  layout->addWidget(m_resolved, 0, 1, Qt::AlignRight | Qt::AlignVCenter);  // within the field, behind what is typed
+  m_resolved->setAttribute(Qt::WA_TransparentForMouseEvents);
+  m_resolved->setContentsMargins(0, 0, kFieldGapPx, 0);
+  m_resolved->raise();
+  layout->addWidget(m_reset, 0, 2);
+  layout->addWidget(m_problem, 1, 1, 1, 2);
   layout->setColumnStretch(1, 1);
   connect(m_reset, &QToolButton::clicked, this, [this] { set(nullptr); });
 }
@@ -150,6 +154,7 @@ void AttributeField::refresh() {
   m_resolved->setText(resolvedText());
   m_resolved->setStyleSheet(QStringLiteral("color: %1").arg(m_theme.colors().dimText.name()));
   m_resolved->setVisible(!m_resolved->text().isEmpty());
+  if (m_edit) m_edit->setTextMargins(0, 0, m_resolved->text().isEmpty() ? 0 : m_resolved->sizeHint().width(), 0);
   m_problem->tell(problemText(), m_edit);
   setEnabled(!m_session.document().isReadOnly());
 }

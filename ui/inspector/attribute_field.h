@@ -19,10 +19,10 @@
 
 namespace fuseline::ui {
 
-/// Labels are this wide in the whole inspector, so that its fields stand in one column. Beside a box to tick there is
-/// room for longer ones.
-inline constexpr int kLabelWidthPx = 152;
-inline constexpr int kWidestTickLabelPx = 220;
+/// Labels are this wide in the whole inspector, so that its fields stand in one column. The longest name of an
+/// attribute fits.
+inline constexpr int kLabelWidthPx = 172;
+inline constexpr int kFieldGapPx = 6;
 
 class AttributeField : public QWidget {
   Q_OBJECT

@@ -137,8 +137,10 @@ void OpPage::createHead() {
   label->setFixedWidth(kLabelWidthPx);
   label->setBuddy(m_id);
   auto* row = new QHBoxLayout;
+  row->setSpacing(kFieldGapPx);
   row->addWidget(label);
   row->addWidget(m_id, 1);
+  row->addSpacing(QToolButton().sizeHint().width() + kFieldGapPx);  // as wide as fields that can be reset
   m_layout->addSpacing(2);
   m_layout->addLayout(row);
 }

@@ -31,12 +31,32 @@ PaletteModel::PaletteModel(const Theme& theme, QObject* parent) : QStandardItemM
   updateSwatches();
 }
 
-void PaletteModel::append(const PaletteEntry& entry) {
+QStandardItem* PaletteModel::makeItem(const PaletteEntry& entry) const {
   auto* item = new QStandardItem(entryTitle(entry));
   item->setData(toQt(entry.name), EntryRole);
   item->setToolTip(entryTip(entry));
   item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsSelectable | Qt::ItemIsDragEnabled);
-  categoryItem(toQt(entry.category))->appendRow(item);
+  return item;
+}
+
+void PaletteModel::append(const PaletteEntry& entry) { categoryItem(toQt(entry.category))->appendRow(makeItem(entry)); }
+
+void PaletteModel::setUsed(const QStringList& favorites, const QStringList& recents) {
+  setTop(0, tr("Favorites"), favorites);
+  setTop(favorites.isEmpty() ? 0 : 1, tr("Recently used"), recents);
+  updateSwatches();
+}
+
+/// Blocks of other documents are left out.
+void PaletteModel::setTop(int row, const QString& category, const QStringList& entries) {
+  for (const QStandardItem* old : findItems(category)) removeRow(old->row());
+  QList<QStandardItem*> items;
+  for (const QString& name : entries)
+    if (const PaletteEntry* entry = entryOf(name.toStdString())) items.append(makeItem(*entry));
+  if (items.isEmpty()) return;
+  QStandardItem* top = categoryItem(category);
+  insertRow(row, takeRow(top->row()));
+  top->appendRows(items);
 }
 
 void PaletteModel::setBlocks(std::vector<PaletteEntry> blocks) {
@@ -48,7 +68,10 @@ void PaletteModel::setBlocks(std::vector<PaletteEntry> blocks) {
 }
 
 const PaletteEntry* PaletteModel::entry(const QModelIndex& index) const {
-  const std::string name = index.data(EntryRole).toString().toStdString();
+  return entryOf(index.data(EntryRole).toString().toStdString());
+}
+
+const PaletteEntry* PaletteModel::entryOf(const std::string& name) const {
   for (const auto* entries : {&paletteEntries(), &m_blocks}) {
     const auto found = std::ranges::find(*entries, name, &PaletteEntry::name);
     if (found != entries->end()) return &*found;
@@ -71,8 +94,10 @@ QStandardItem* PaletteModel::categoryItem(const QString& category) {
 void PaletteModel::updateSwatches() {
   for (int row = 0; row < rowCount(); ++row) {
     QStandardItem* category = item(row);
-    const QIcon icon = swatch(m_theme.categoryColor(category->text().toStdString()));
-    for (int child = 0; child < category->rowCount(); ++child) category->child(child)->setIcon(icon);
+    for (int child = 0; child < category->rowCount(); ++child) {
+      const PaletteEntry* shown = entry(category->child(child)->index());
+      category->child(child)->setIcon(swatch(m_theme.categoryColor(shown ? shown->category : std::string())));
+    }
   }
 }
 

@@ -23,6 +23,8 @@ class PaletteModel : public QStandardItemModel {
   QMimeData* mimeData(const QModelIndexList& indexes) const override;
   /// The blocks of the document; with none the category is gone.
   void setBlocks(std::vector<PaletteEntry> blocks);
+  /// Categories at the top, of entries that have a place further down, too; with none a category is gone.
+  void setUsed(const QStringList& favorites, const QStringList& recents);
   /// nullptr for a category.
   const PaletteEntry* entry(const QModelIndex& index) const;
   /// Swatches are drawn anew in the theme's colors.
@@ -30,7 +32,10 @@ class PaletteModel : public QStandardItemModel {
 
  private:
   void append(const PaletteEntry& entry);
+  QStandardItem* makeItem(const PaletteEntry& entry) const;
+  const PaletteEntry* entryOf(const std::string& name) const;
   QStandardItem* categoryItem(const QString& category);
+  void setTop(int row, const QString& category, const QStringList& entries);
   const Theme& m_theme;
   std::vector<PaletteEntry> m_blocks;
 };

@@ -5,6 +5,7 @@
 #include "ui/widgets/undo_keys.h"
 
 #include <QKeyEvent>
+#include <QMenu>
 #include <QPainter>
 #include <QVBoxLayout>
 
@@ -49,8 +50,9 @@ void PaletteView::startDrag(Qt::DropActions actions) {
   if (std::unique_ptr<QDrag> drag = makeDrag()) drag.release()->exec(actions, Qt::CopyAction);
 }
 
-PalettePanel::PalettePanel(const Theme& theme, QWidget* parent)
+PalettePanel::PalettePanel(const Theme& theme, bool isKept, QWidget* parent)
     : QWidget(parent),
+      m_use(new OpUse(isKept, this)),
       m_model(new PaletteModel(theme, this)),
       m_filter(new PaletteFilter(*m_model, this)),
       m_filterEdit(new QLineEdit(this)),
@@ -76,10 +78,30 @@ PalettePanel::PalettePanel(const Theme& theme, QWidget* parent)
   connect(m_filterEdit, &QLineEdit::returnPressed, this, &PalettePanel::activateCurrent);
   connect(m_view, &QTreeView::activated, this, &PalettePanel::activateCurrent);
   connect(&theme, &Theme::changed, this, [this] { m_model->updateSwatches(); });
+  m_view->setContextMenuPolicy(Qt::CustomContextMenu);
+  connect(m_view, &QWidget::customContextMenuRequested, this, &PalettePanel::showMenu);
+  const auto showUsed = [this] {
+    m_model->setUsed(m_use->favorites(), m_use->recents());
+    m_view->expandAll();
+  };
+  connect(m_use, &OpUse::changed, this, showUsed);
+  showUsed();
+}
+
+void PalettePanel::showMenu(QPoint place) {
+  const QString entry = m_view->currentIndex().data(PaletteModel::EntryRole).toString();
+  if (entry.isEmpty()) return;
+  const bool isFavorite = m_use->favorites().contains(entry);
+  auto* menu = new QMenu(this);
+  menu->setAttribute(Qt::WA_DeleteOnClose);
+  connect(menu->addAction(isFavorite ? tr("Remove from favorites") : tr("Add to favorites")), &QAction::triggered, this,
+          [this, entry, isFavorite] { m_use->setFavorite(entry, !isFavorite); });
+  menu->popup(m_view->viewport()->mapToGlobal(place));
 }
 
 void PalettePanel::showBlocks(const PipelineDocument& document) {
   m_model->setBlocks(blockEntries(document));
+  m_use->follow(document);
   m_view->expandAll();
 }
 

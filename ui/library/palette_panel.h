@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/library/op_use.h"
 #include "ui/library/palette_model.h"
 
 #include <QDrag>
@@ -30,11 +31,13 @@ class PalettePanel : public QWidget {
   Q_OBJECT
 
  public:
-  explicit PalettePanel(const Theme& theme, QWidget* parent = nullptr);
-  /// Lists the blocks of the document, too.
+  /// isKept: whether favorites and recent ops are read from the settings and written there.
+  explicit PalettePanel(const Theme& theme, bool isKept = false, QWidget* parent = nullptr);
+  /// Lists the blocks of the document, too, and notes which op was added.
   void showBlocks(const PipelineDocument& document);
   PaletteView* view() const { return m_view; }
   QLineEdit* filterEdit() const { return m_filterEdit; }
+  OpUse& use() const { return *m_use; }
 
  Q_SIGNALS:
   void activated(const QString& entry);
@@ -46,6 +49,8 @@ class PalettePanel : public QWidget {
   void applyFilter(const QString& query);
   void selectFirstOp();
   void activateCurrent();
+  void showMenu(QPoint place);
+  OpUse* m_use;
   PaletteModel* m_model;
   PaletteFilter* m_filter;
   QLineEdit* m_filterEdit;

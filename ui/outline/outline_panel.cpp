@@ -82,6 +82,7 @@ void OutlinePanel::createView() {
   addCopyCommands(*m_view);  // Ctrl+C is about the ops
   QHeaderView* header = m_view->header();
   header->setSectionsMovable(false);
+  header->setStretchLastSection(true);  // of words
   header->setResizeContentsPrecision(kNumMeasuredRows);
   header->setMaximumSectionSize(kMaxColumnWidthPx);
   header->setSectionResizeMode(QHeaderView::ResizeToContents);

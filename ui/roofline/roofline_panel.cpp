@@ -178,6 +178,7 @@ RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* pare
     : QWidget(parent),
       m_session(session),
       m_theme(theme),
+      m_head(new QHBoxLayout),
       m_caption(new QLabel(this)),
       m_empty(new QLabel(this)),
       m_view(new RooflineView(session, theme, this)) {
@@ -192,7 +193,8 @@ RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* pare
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  layout->addWidget(m_caption);
+  m_head->addWidget(m_caption, 1);
+  layout->addLayout(m_head);
   layout->addWidget(m_view, 1);
   layout->addWidget(m_empty, 1);
   for (const auto signal : {&Session::runFinished, &Session::documentReplaced})
@@ -204,10 +206,19 @@ RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* pare
   refresh();
 }
 
+void RooflinePanel::setFilter(RunFilter& filter) {
+  m_filter = &filter;
+  auto* bar = new RunFilterBar(m_session, filter, this);
+  m_head->addWidget(bar->button(), 0, Qt::AlignTop);
+  static_cast<QBoxLayout*>(layout())->insertWidget(1, bar);
+  connect(&filter, &RunFilter::changed, this, &RooflinePanel::refresh);
+}
+
 QString RooflinePanel::emptyText() const {
   const auto& run = m_session.lastRun();
   if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to compare each step with its roofline limit.");
   if (!m_view->plot().dots.empty()) return {};
+  if (m_filter && m_filter->isActive()) return tr("No step of the filter has FLOP. Remove a term of the filter.");
   return run->record.settings.timesSteps()
              ? tr("This run has no steps with FLOP.")
              : tr("This run has no step times. Press Run (Ctrl+Enter) to compare each step with its roofline limit.");
@@ -216,9 +227,11 @@ QString RooflinePanel::emptyText() const {
 /// Ops of the pipeline as it is now are those of the run only while nothing has changed.
 void RooflinePanel::refresh() {
   const auto& run = m_session.lastRun();
-  const Analysis& analysis = *m_session.analysis();
-  const Graph* graph = run && !run->isStale && analysis.isRunnable() ? &analysis.graph() : nullptr;
-  m_view->setPlot(run ? rooflinePlot(run->record, graph) : RooflinePlot());
+  const Graph* graph = graphOfRun(m_session);
+  const bool isFiltered = run && m_filter && m_filter->isActive();
+  m_view->setPlot(isFiltered ? rooflinePlot(m_filter->filtered(*run, graph), graph)
+                  : run      ? rooflinePlot(run->record, graph)
+                             : RooflinePlot());
   const QString nothing = emptyText();
   m_empty->setText(nothing);
   m_empty->setVisible(!nothing.isEmpty());

@@ -5,7 +5,9 @@
 #include "ui/roofline/roofline_plot.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
+#include "ui/timings/run_filter_bar.h"
 
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QWidget>
 
@@ -61,6 +63,8 @@ class RooflinePanel : public QWidget {
 
  public:
   RooflinePanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
+  /// Shows the steps that the filter keeps, with its chips above them. filter outlives the panel.
+  void setFilter(RunFilter& filter);
   RooflineView* view() const { return m_view; }
   QString caption() const { return m_caption->text(); }
   /// Why there is nothing to see; empty where there is.
@@ -72,9 +76,11 @@ class RooflinePanel : public QWidget {
 
   Session& m_session;
   const Theme& m_theme;
+  QHBoxLayout* m_head;
   QLabel* m_caption;
   QLabel* m_empty;
   RooflineView* m_view;
+  RunFilter* m_filter = nullptr;
 };
 
 }  // namespace fuseline::ui

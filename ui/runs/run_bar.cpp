@@ -8,12 +8,14 @@
 #include "ui/runs/run_progress.h"
 #include "ui/theme/format.h"
 
+#include <QHBoxLayout>
 #include <QStandardItemModel>
 
 namespace fuseline::ui {
 
 namespace {
 
+constexpr int kProgressWidthPx = 140;
 constexpr int kArchitectureRole = Qt::UserRole + 1;
 constexpr int kDeviceRole = Qt::UserRole + 2;
 constexpr int kHostRole = Qt::UserRole + 3;
@@ -29,7 +31,9 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
       m_refusal(new QAction(this)),
       m_pass(new QComboBox(this)),
       m_recipe(new QComboBox(this)),
-      m_progress(new QProgressBar(this)),
+      m_progressLine(new QWidget(this)),
+      m_progressText(new QLabel(m_progressLine)),
+      m_progress(new QProgressBar(m_progressLine)),
       m_device(new QComboBox(this)) {
   setObjectName(QStringLiteral("runBar"));
   setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
@@ -38,9 +42,7 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   m_stop->setShortcut(QKeySequence(Qt::CTRL | Qt::Key_Period));
   m_stop->setToolTip(tr("Stop the run (Ctrl+. or Esc)"));
   createChoices();
-  // Wide enough for the longest text, which the style would break otherwise.
-  m_progress->setFixedWidth(m_progress->fontMetrics().horizontalAdvance(longestProgressText()) + 24);
-  m_progress->setAccessibleName(tr("Progress of the run"));
+  createProgress();
   m_device->setAccessibleName(tr("Device"));
   m_device->setToolTip(tr("Device to plan for and run on"));
   m_device->setSizeAdjustPolicy(QComboBox::AdjustToContents);
@@ -53,6 +55,19 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   connect(&theme, &Theme::changed, this, &RunBar::refreshIcons);
   refreshIcons();
   refresh();
+}
+
+/// The text stands beside the bar, in room for the longest one.
+void RunBar::createProgress() {
+  m_progressText->setFixedWidth(m_progressText->fontMetrics().horizontalAdvance(longestProgressText()));
+  m_progressText->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  m_progress->setTextVisible(false);
+  m_progress->setFixedWidth(kProgressWidthPx);
+  m_progress->setAccessibleName(tr("Progress of the run"));
+  auto* row = new QHBoxLayout(m_progressLine);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->addWidget(m_progressText);
+  row->addWidget(m_progress);
 }
 
 void RunBar::createChoices() {
@@ -113,7 +128,7 @@ void RunBar::refresh() {
   m_run->setToolTip(runTip());
   m_device->setCurrentIndex(m_device->findData(toQt(m_session.runTarget().place())));
   m_recipe->setEnabled(!m_session.document().isReadOnly());
-  m_progress->setVisible(m_session.isRunning());
+  m_progressLine->setVisible(m_session.isRunning());
   refreshRefusal();
 }
 
@@ -148,7 +163,7 @@ void RunBar::showProgress(const QString& stage, int done, int total) {
   m_progress->setRange(0, total > 1 ? total : 0);
   m_progress->setValue(done);
   const QString text = stageText(stage, m_session.runTarget().isGpu());
-  m_progress->setFormat(progressText(text, done, total, m_stageClock.elapsed()));
+  m_progressText->setText(progressText(text, done, total, m_stageClock.elapsed()));
 }
 
 void RunBar::setDevices(const Json& devices) {

@@ -8,6 +8,7 @@
 #include <QAction>
 #include <QComboBox>
 #include <QElapsedTimer>
+#include <QLabel>
 #include <QProgressBar>
 #include <QToolBar>
 
@@ -32,7 +33,7 @@ class RunBar : public QToolBar {
   /// id: RunTarget::place(). Does nothing where there is none of this id, or it cannot run.
   void chooseDevice(const QString& id);
   /// How far a run is; hidden while there is none. For the status bar: in a toolbar it would push others about.
-  QProgressBar* progress() const { return m_progress; }
+  QWidget* progress() const { return m_progressLine; }
   QComboBox* deviceChoice() const { return m_device; }
   /// Those that the device cannot run are dimmed, with the reason; they are planned all the same.
   QComboBox* recipeChoice() const { return m_recipe; }
@@ -45,6 +46,7 @@ class RunBar : public QToolBar {
 
  private:
   void createChoices();
+  void createProgress();
   /// Keeps up with the session.
   void follow();
   void refresh();
@@ -64,6 +66,8 @@ class RunBar : public QToolBar {
   QAction* m_refusal;
   QComboBox* m_pass;
   QComboBox* m_recipe;
+  QWidget* m_progressLine;
+  QLabel* m_progressText;
   QProgressBar* m_progress;
   QString m_stage;
   QElapsedTimer m_stageClock;

@@ -89,6 +89,7 @@ void RunsPanel::createView() {
   makeCopyable(*m_view);
   m_view->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
   m_view->header()->setSectionsMovable(false);
+  m_view->header()->setStretchLastSection(true);  // of words
   m_view->header()->setMinimumSectionSize(24);
   m_view->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
   m_view->header()->setSectionResizeMode(RunsModel::NoteColumn, QHeaderView::Interactive);

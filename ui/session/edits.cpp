@@ -32,8 +32,9 @@ QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids,
   return toQt(fuseline::copyFragment(document, idsOf(ids), frames));
 }
 
-Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset) {
-  return fuseline::pasteFragment(document, text.toStdString(), {offset.x(), offset.y()});
+Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset,
+                                   IncomingWires incoming) {
+  return fuseline::pasteFragment(document, text.toStdString(), {offset.x(), offset.y()}, incoming);
 }
 
 Result<FragmentEdit> pasteIntoWire(const PipelineDocument& document, const QString& text, const Link& link) {

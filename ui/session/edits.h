@@ -29,7 +29,8 @@ Edit removeNodes(const PipelineDocument& document, const QSet<QString>& ids, con
 Result<Edit> toggleBypass(const PipelineDocument& document, const QSet<QString>& ids);
 QString copyFragment(const PipelineDocument& document, const QSet<QString>& ids,
                      const std::vector<std::string>& frames = {});
-Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset);
+Result<FragmentEdit> pasteFragment(const PipelineDocument& document, const QString& text, QPoint offset,
+                                   IncomingWires incoming = IncomingWires::Dropped);
 Result<FragmentEdit> pasteIntoWire(const PipelineDocument& document, const QString& text, const Link& link);
 std::optional<FusionToggle> fusionToggle(const PipelineDocument& document, const Analysis& analysis,
                                          const QSet<QString>& selection, const QString& rule);

@@ -3,6 +3,7 @@
 #include "ui/session/file_watch.h"
 
 #include "core/document/file_format.h"
+#include "core/edit/canonical_order.h"
 
 #include <QCryptographicHash>
 #include <QFile>
@@ -28,8 +29,8 @@ std::optional<QByteArray> hashOfFile(const QString& path) {
   return file.open(QFile::ReadOnly) ? hashOf(file.readAll()) : QByteArray();
 }
 
-QByteArray hashOfSaved(const PipelineDocument& document) {
-  return hashOf(QByteArray::fromStdString(serialize(document)));
+QByteArray hashOfSaved(const History& history) {
+  return hashOf(QByteArray::fromStdString(serialize(documentToSave(history))));
 }
 
 /// Whether a file that has just been opened still holds what was read of it.
@@ -67,7 +68,7 @@ void FileWatch::start() {
 /// A save leaves nothing modified, and so does undoing down to what was saved, which leaves the file alone.
 void FileWatch::noteChange() {
   if (m_session.isModified() || m_session.path().isEmpty()) return;
-  const QByteArray saved = hashOfSaved(m_session.document());
+  const QByteArray saved = hashOfSaved(m_session.history());
   const bool isElsewhere = m_session.path() != m_path;
   if (!isElsewhere && hashOfFile(m_path) != saved) return;
   m_path = m_session.path();

@@ -54,6 +54,7 @@ Result<void> PipelineComparison::startWithFile(const QString& path) {
   Result<PipelineDocument> base = documentOf(path);
   if (!base) return base.error();
   start(std::move(*base), QFileInfo(path).fileName());
+  m_baseFile = path;
   return {};
 }
 
@@ -68,6 +69,7 @@ Result<void> PipelineComparison::startWithSaved() {
 void PipelineComparison::start(PipelineDocument base, const QString& name) {
   m_base = std::make_shared<const PipelineDocument>(std::move(base));
   m_baseName = name;
+  m_baseFile.clear();
   m_result = std::make_shared<const ComparisonResult>();
   ++m_number;
   Q_EMIT changed();
@@ -79,6 +81,7 @@ void PipelineComparison::end() {
   m_pool.clear();
   m_base.reset();
   m_baseName.clear();
+  m_baseFile.clear();
   m_result = std::make_shared<const ComparisonResult>();
   m_doneNumber = ++m_number;
   Q_EMIT changed();

@@ -45,6 +45,8 @@ class PipelineComparison : public QObject {
   /// Is there a newer document, or base, than the result is about?
   bool isComparing() const { return isOn() && m_doneNumber != m_number; }
   const QString& baseName() const { return m_baseName; }
+  /// The file that the base was read from; empty: it is in none, or the file has changed since.
+  const QString& baseFile() const { return m_baseFile; }
   /// The last result; never null. Empty without a comparison.
   const std::shared_ptr<const ComparisonResult>& result() const { return m_result; }
   const std::vector<DocumentChange>& changes() const { return m_result->difference.changes; }
@@ -65,6 +67,7 @@ class PipelineComparison : public QObject {
   Session& m_session;
   std::shared_ptr<const PipelineDocument> m_base;  // none: nothing is compared
   QString m_baseName;
+  QString m_baseFile;
   std::shared_ptr<const ComparisonResult> m_result = std::make_shared<const ComparisonResult>();
   // Counts what was asked for; a result with an older number is dropped.
   quint64 m_number = 0;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/session.h"
 
+#include "core/edit/canonical_order.h"
 #include "core/edit/renaming.h"
 #include "core/export/any_document.h"
 #include "core/export/html_comparison.h"
@@ -194,7 +195,7 @@ Result<void> Session::openRun(const QString& path) {
 }
 
 Result<void> Session::save(const QString& path) {
-  Result<void> saved = saveDocument(document(), path.toStdString());
+  Result<void> saved = saveDocument(documentToSave(m_history), path.toStdString());
   if (!saved) return saved;
   m_path = QFileInfo(path).absoluteFilePath();
   m_history.markSaved();

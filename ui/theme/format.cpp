@@ -8,6 +8,8 @@
 #include <QLocale>
 #include <QStringList>
 
+#include <cmath>
+
 namespace fuseline::ui {
 
 namespace {
@@ -101,6 +103,11 @@ QString formatByteCount(std::int64_t bytes) { return bytes == 0 ? QStringLiteral
 
 QString formatThreeDigits(double value) {
   return QString::number(value, 'f', value < 10.0 ? 2 : value < 100.0 ? 1 : 0);
+}
+
+QString formatColumnTime(double durationNs, double unitNs) {
+  const double value = durationNs / unitNs;
+  return std::abs(value) < 0.9995 ? QString::number(value, 'f', 3) : formatThreeDigits(value);
 }
 
 QString formatBandwidth(double gbps) { return QStringLiteral("%1 GB/s").arg(formatThreeDigits(gbps)); }

@@ -39,6 +39,9 @@ QString formatSpeedup(const RatioStats& speedup);
 QString formatByteCount(std::int64_t bytes);
 /// "1.23", "12.3", "123": three digits where there are no more before the point.
 QString formatThreeDigits(double value);
+/// A time in the unit of its column, without the unit: three digits, and no more than three after the point, because
+/// the rounds of a run scatter by more than that.
+QString formatColumnTime(double durationNs, double unitNs);
 /// "12.3 GB/s", of 1e9 bytes.
 QString formatBandwidth(double gbps);
 /// "1.23 TFLOP/s".

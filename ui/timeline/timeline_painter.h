@@ -54,6 +54,7 @@ class TimelinePainter {
   void paintTriangle(std::size_t track);
   void paintPin(std::size_t track);
   void paintCell(std::size_t track, const TimelineCell& cell);
+  void paintNarrow(std::size_t track, const TimelineCell& cell);
   void paintLabel(const QRectF& area, const TimelineItem& item, const QColor& ground);
   void paintMatch(const QRectF& area);
   void paintLinks();

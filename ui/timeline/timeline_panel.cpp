@@ -88,6 +88,14 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, bool isKept, 
   refresh();
 }
 
+void TimelinePanel::setFilter(RunFilter& filter) {
+  m_filter = &filter;
+  auto* bar = new RunFilterBar(m_session, filter, this);
+  static_cast<QBoxLayout*>(m_head->layout())->addWidget(bar->button(), 0, Qt::AlignTop);
+  static_cast<QBoxLayout*>(layout())->insertWidget(1, bar);
+  connect(&filter, &RunFilter::changed, this, &TimelinePanel::refresh);
+}
+
 void TimelinePanel::createHead() {
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
@@ -220,12 +228,26 @@ QString TimelinePanel::emptyText() const {
   return tr("This run has no timeline: %1. Press Run (Ctrl+Enter) to see when each step runs.").arg(toQt(reason));
 }
 
+/// Time keeps its place: what the filter does not keep leaves a gap.
+std::vector<TimelineTrack> TimelinePanel::shownTracks() const {
+  const auto& run = m_session.lastRun();
+  if (!run) return {};
+  const Graph* graph = graphOfRun(m_session);
+  std::vector<TimelineTrack> tracks = timelineTracks(run->record, graph);
+  if (!m_filter || !m_filter->isActive()) return tracks;
+  for (TimelineTrack& track : tracks) {
+    const VariantRecord* variant = run->record.variant(track.name.toStdString());
+    std::erase_if(track.items, [&](const TimelineItem& item) {
+      const bool isStep = variant && item.step >= 0 && item.level != TimelineLevel::Pass;
+      return isStep && !m_filter->keeps(variant->steps[static_cast<std::size_t>(item.step)], *run, graph);
+    });
+  }
+  return tracks;
+}
+
 /// Ops of the pipeline as it is now are those of the run only while nothing has changed.
 void TimelinePanel::refresh() {
-  const auto& run = m_session.lastRun();
-  const Analysis& analysis = *m_session.analysis();
-  const Graph* graph = run && !run->isStale && analysis.isRunnable() ? &analysis.graph() : nullptr;
-  m_view->setTracks(run ? timelineTracks(run->record, graph) : std::vector<TimelineTrack>());
+  m_view->setTracks(shownTracks());
   m_sums->setArea(m_view->tracks(), m_view->area());
   refreshNotes();
   const QString nothing = emptyText();

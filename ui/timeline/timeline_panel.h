@@ -8,6 +8,7 @@
 #include "ui/timeline/timeline_find.h"
 #include "ui/timeline/timeline_sums.h"
 #include "ui/timeline/timeline_view.h"
+#include "ui/timings/run_filter_bar.h"
 #include "ui/widgets/tip_card.h"
 
 #include <QLabel>
@@ -24,6 +25,8 @@ class TimelinePanel : public QWidget {
  public:
   /// isKept: whether how it is arranged is read from the settings and written there.
   TimelinePanel(Session& session, const Theme& theme, bool isKept = false, QWidget* parent = nullptr);
+  /// Shows the steps that the filter keeps, with its chips above them. filter outlives the panel.
+  void setFilter(RunFilter& filter);
   TimelineView* view() const { return m_view; }
   /// Table of sums over the selected time range.
   TimelineSums& sums() { return *m_sums; }
@@ -38,6 +41,7 @@ class TimelinePanel : public QWidget {
  private:
   void refresh();
   void refreshCaption();
+  std::vector<TimelineTrack> shownTracks() const;
   void createHead();
   void createBody();
   void connectTracks();
@@ -62,6 +66,7 @@ class TimelinePanel : public QWidget {
   TimelineFind* m_find;
   TimelineSums* m_sums;
   QSplitter* m_body;
+  RunFilter* m_filter = nullptr;
   bool m_isKept;
   bool m_wantsSums;
   bool m_hasSizes = false;

@@ -62,8 +62,8 @@ QString TimelineSumsModel::textOf(const TimelineSum& sum, int column) const {
     case PlanColumn: return m_trackNames.size() > 1 ? trackName(sum) : QString();
     case PassColumn: return sum.pass;
     case CountColumn: return QString::number(sum.count);
-    case SumColumn: return toQt(m_time.timeOf(sum.sumNs));
-    case MedianColumn: return sum.isTotal() ? QString() : toQt(m_time.timeOf(sum.medianNs));
+    case SumColumn: return formatColumnTime(sum.sumNs, m_time.size);
+    case MedianColumn: return sum.isTotal() ? QString() : formatColumnTime(sum.medianNs, m_time.size);
     case ShareColumn: return QString::number(kPercent * sum.sumNs / m_lengthNs, 'f', 1);
     case IdleColumn: return toQt(m_time.timeOf(sum.idleNs));
     case BytesColumn: return sum.bytes ? toQt(m_bytes.bytesOf(std::llround(*sum.bytes))) : QString();

@@ -16,8 +16,8 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr double kLeastWidthPx = 1.0;
-constexpr double kTellApartPx = 3.0;
+constexpr double kLeastWidthPx = 2.0;
+constexpr double kTellApartPx = TimelineCell::kNarrowPx;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 

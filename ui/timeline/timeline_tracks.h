@@ -57,6 +57,9 @@ struct TimelineCell {
   double left = 0.0;      // in pixels, within the width
   double right = 0.0;
   bool isSeveral() const { return last > first; }
+  /// Too narrow to be seen beside its neighbors.
+  bool isNarrow() const { return right - left < kNarrowPx; }
+  static constexpr double kNarrowPx = 3.0;
 };
 
 /// Visible cells at a width in pixels. Short cells are never dropped.

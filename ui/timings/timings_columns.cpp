@@ -76,7 +76,7 @@ Value roofShare(const Efficiency& made) {
 
 QString numberText(Format format, double value, const ColumnUnit& unit) {
   switch (format) {
-    case Format::Time: return toQt(unit.timeOf(value));
+    case Format::Time: return formatColumnTime(value, unit.size);
     case Format::Bytes:
       return value == 0.0 ? QStringLiteral("–") : toQt(unit.bytesOf(static_cast<std::int64_t>(value)));
     case Format::Percent: return QString::number(value, 'f', 1);

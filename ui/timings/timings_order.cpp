@@ -4,6 +4,8 @@
 
 #include "ui/timings/timings_model.h"
 
+#include <utility>
+
 namespace fuseline::ui {
 
 namespace {
@@ -21,6 +23,20 @@ Rank rankOf(const QModelIndex& index) {
 TimingsOrder::TimingsOrder(QObject* parent) : QSortFilterProxyModel(parent) {
   setSortRole(TimingsModel::SortRole);
   setSortCaseSensitivity(Qt::CaseInsensitive);
+  setRecursiveFilteringEnabled(true);
+  setAutoAcceptChildRows(true);
+}
+
+void TimingsOrder::keepOnly(std::optional<StepNames> steps) {
+  m_kept = std::move(steps);
+  invalidateFilter();
+}
+
+bool TimingsOrder::filterAcceptsRow(int row, const QModelIndex& parent) const {
+  const QModelIndex index = sourceModel()->index(row, 0, parent);
+  if (!m_kept || index.data(TimingsModel::FooterRole).toBool()) return true;
+  const ComparisonRow& times = static_cast<const TimingsModel*>(sourceModel())->rowAt(index).times;
+  return m_kept->contains({times.phase, times.label});
 }
 
 bool TimingsOrder::lessThan(const QModelIndex& left, const QModelIndex& right) const {

@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ui/timings/run_filter.h"
+
 #include <QSortFilterProxyModel>
+
+#include <optional>
 
 namespace fuseline::ui {
 
@@ -12,9 +16,15 @@ class TimingsOrder : public QSortFilterProxyModel {
 
  public:
   explicit TimingsOrder(QObject* parent = nullptr);
+  /// Rows of other steps are hidden, sums are not; nullopt: all are shown. A part keeps the fused step above it.
+  void keepOnly(std::optional<StepNames> steps);
 
  protected:
+  bool filterAcceptsRow(int row, const QModelIndex& parent) const override;
   bool lessThan(const QModelIndex& left, const QModelIndex& right) const override;
+
+ private:
+  std::optional<StepNames> m_kept;
 };
 
 }  // namespace fuseline::ui

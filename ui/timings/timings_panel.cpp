@@ -204,6 +204,23 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
   refresh();
 }
 
+void TimingsPanel::setFilter(RunFilter& filter) {
+  m_filter = &filter;
+  auto* bar = new RunFilterBar(m_session, filter, this);
+  static_cast<QBoxLayout*>(m_head->layout())->addWidget(bar->button(), 0, Qt::AlignTop);
+  static_cast<QBoxLayout*>(layout())->insertWidget(1, bar);
+  connect(&filter, &RunFilter::changed, this, &TimingsPanel::refreshFilter);
+  refreshFilter();
+}
+
+void TimingsPanel::refreshFilter() {
+  const auto& run = m_session.lastRun();
+  const bool isFiltered = m_filter && m_filter->isActive() && run;
+  m_order->keepOnly(isFiltered ? std::optional(m_filter->keptSteps(*run, graphOfRun(m_session))) : std::nullopt);
+  m_view->expandAll();
+  m_columns.refresh();
+}
+
 /// The caption, and beside it what helps where it warns.
 void TimingsPanel::createHead() {
   m_caption->setTextFormat(Qt::RichText);
@@ -270,7 +287,7 @@ void TimingsPanel::refresh() {
   m_head->setVisible(run.has_value());
   m_empty->setVisible(!run);
   refreshEmpty();
-  m_view->expandAll();
+  refreshFilter();
   refreshComparison();
   showSelection();
   refreshSamples();

@@ -5,6 +5,7 @@
 #include "ui/session/session.h"
 #include "ui/timings/baseline_bar.h"
 #include "ui/timings/round_comparison_view.h"
+#include "ui/timings/run_filter_bar.h"
 #include "ui/timings/sample_view.h"
 #include "ui/timings/timings_model.h"
 #include "ui/timings/timings_order.h"
@@ -28,6 +29,8 @@ class TimingsPanel : public QWidget {
  public:
   /// isKept: whether its columns and parts are read from the settings and written there.
   TimingsPanel(Session& session, const Theme& theme, bool isKept = false, QWidget* parent = nullptr);
+  /// Shows the steps that the filter keeps, with its chips above them. filter outlives the panel.
+  void setFilter(RunFilter& filter);
   const TimingsModel& model() const { return *m_model; }
   QTreeView* view() const { return m_view; }
   /// Contents and origin of the table, as rich text.
@@ -51,6 +54,7 @@ class TimingsPanel : public QWidget {
   void createBody();
   void refresh();
   void refreshEmpty();
+  void refreshFilter();
   void refreshComparison();
   void refreshCaption();
   void refreshRunAgain();
@@ -77,6 +81,7 @@ class TimingsPanel : public QWidget {
   QWidget* m_head;
   QLabel* m_caption;
   BaselineBar* m_baselineBar;
+  RunFilter* m_filter = nullptr;
   QAction* m_editNote;
   QPushButton* m_runAgain;
   QToolButton* m_showSamples;

@@ -33,7 +33,7 @@ class RoomyHeader : public QHeaderView {
   explicit RoomyHeader(QWidget* parent) : QHeaderView(Qt::Horizontal, parent) {
     setSectionsClickable(true);
     setSectionsMovable(true);
-    setStretchLastSection(true);
+    setStretchLastSection(false);  // the numbers of the last column stand below their head
     setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   }
 

@@ -35,6 +35,7 @@ void ComparisonCommands::addFileCommands(QMenu& menu) {
   QAction* choice = add(menu, tr("Co&mpare with pipeline..."), {}, &ComparisonCommands::choose);
   m_saved = add(menu, tr("Compare with sa&ved version"), {}, &ComparisonCommands::compareWithSaved);
   m_onActions.append(add(menu, tr("Stop comparin&g"), {}, &ComparisonCommands::end));
+  menu.addActions(m_choices);
   m_panel.addStart(*choice);
   m_panel.addStart(*m_saved);
   refresh();

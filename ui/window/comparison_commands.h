@@ -23,6 +23,8 @@ class ComparisonCommands : public QObject {
 
   /// "Compare with pipeline...", "Compare with saved version", "Stop comparing".
   void addFileCommands(QMenu& menu);
+  /// A choice that stands behind these.
+  void addChoice(QAction& choice) { m_choices.append(&choice); }
   /// "Next change", "Previous change", "Revert this change".
   void addEditCommands(QMenu& menu);
 
@@ -50,6 +52,7 @@ class ComparisonCommands : public QObject {
   ChangeMarks& m_marks;
   QWidget& m_window;
   QAction* m_saved = nullptr;
+  QList<QAction*> m_choices;
   QList<QAction*> m_onActions;  // of use only while something is compared
 };
 

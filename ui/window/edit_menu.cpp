@@ -61,6 +61,8 @@ void EditMenu::addClipboardCommands() {
   commands.add(m_menu, tr("&Copy"), QKeySequence::Copy, [this] { scene().commands().copySelected(); });
   commands.addHere(m_menu, tr("Cu&t"), QKeySequence::Cut, [this] { scene().commands().cutSelected(); });
   commands.add(m_menu, tr("&Paste"), QKeySequence::Paste, [this] { scene().commands().paste(); });
+  commands.add(m_menu, tr("Paste with incomin&g wires"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_V),
+               [this] { scene().commands().pasteWithWires(); });
   commands.add(m_menu, tr("D&uplicate"), QKeySequence(Qt::CTRL | Qt::Key_D),
                [this] { scene().commands().duplicateSelected(); });
   commands.addHere(m_menu, tr("&Delete"), QKeySequence::Delete,

@@ -8,6 +8,7 @@
 #include "ui/canvas/overview_map.h"
 #include "ui/canvas/wire_gesture.h"
 #include "ui/changes/changes_panel.h"
+#include "ui/compare/base_canvas.h"
 #include "ui/flame/flame_panel.h"
 #include "ui/fusions/plan_panel.h"
 #include "ui/fusions/suggestions_panel.h"
@@ -25,6 +26,7 @@
 #include "ui/theme/format.h"
 #include "ui/timeline/timeline_panel.h"
 #include "ui/tours/tour_bar.h"
+#include "ui/widgets/combo_accessible.h"
 #include "ui/widgets/file_choice.h"
 #include "ui/window/block_bar.h"
 #include "ui/window/block_commands.h"
@@ -53,6 +55,7 @@
 #include <QMimeData>
 #include <QScreen>
 #include <QSettings>
+#include <QSplitter>
 #include <QStatusBar>
 #include <QTabBar>
 #include <QToolButton>
@@ -74,6 +77,7 @@ constexpr auto kStateKey = "window/state";
 
 MainWindow::MainWindow(Session& session, Theme& theme, Persistence persistence, QWidget* parent)
     : QMainWindow(parent), m_session(session), m_theme(theme), m_persistence(persistence) {
+  installComboAccessibility();
   setAcceptDrops(true);
   setDockOptions(AnimatedDocks | AllowNestedDocks | AllowTabbedDocks);
   resize(1600, 1000);
@@ -115,18 +119,27 @@ void MainWindow::createCentre() {
   layout->addWidget(m_tourBar);
   layout->addWidget(m_message);
   layout->addWidget(new BlockBar(m_scene->scope(), m_theme, centre));
-  layout->addWidget(m_view, 1);
+  auto* canvases = new QSplitter(centre);
+  canvases->addWidget(m_view);
+  layout->addWidget(canvases, 1);
   setCentralWidget(centre);
 }
 
 void MainWindow::createPanes() {
   m_comparison = new PipelineComparison(m_session, this);
-  m_panes = new Panes(*this, *m_view, {m_session, *m_comparison, m_theme, m_persistence});
+  m_panes =
+      new Panes(*this, *m_view, {m_session, *m_comparison, m_theme, m_persistence, *new RunFilter(m_session, this)});
   m_workspaces = new Workspaces(*m_panes, m_persistence == Persistence::Settings, this);
   menuBar()->setCornerWidget(m_workspaces->makeBar(menuBar()));
-  auto* marks = new ChangeMarks(*m_scene, *m_comparison, m_theme, this);
+  auto* marks = new ChangeMarks(*m_scene, *m_comparison, m_theme, ComparedSide::New, this);
   m_comparisonCommands =
       new ComparisonCommands(m_session, *m_comparison, m_panes->get<ChangesPanel>(), *m_view, *marks, *this);
+  auto* canvases = qobject_cast<QSplitter*>(m_view->parentWidget());
+  auto* base = new BaseCanvas(m_session, *m_comparison, *m_view, m_theme, canvases);
+  canvases->insertWidget(0, base);
+  m_comparisonCommands->addChoice(base->toggle());
+  connect(m_workspaces, &Workspaces::shown, base,
+          [base](const QString& id) { base->toggle().setChecked(id == QStringLiteral("compare")); });
 }
 
 void MainWindow::createToolBars() {

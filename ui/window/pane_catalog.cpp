@@ -33,13 +33,25 @@ QWidget* make(const PaneNeeds& needs) {
   return new Panel(needs.session, needs.theme);
 }
 
-/// Creates a pane that keeps its choices in the user's settings.
+/// A pane that shows what a filter keeps of a run.
 template <typename Panel>
-QWidget* makeKept(const PaneNeeds& needs) {
-  return new Panel(needs.session, needs.theme, needs.persistence == Persistence::Settings);
+QWidget* makeMeasuring(const PaneNeeds& needs) {
+  auto* panel = new Panel(needs.session, needs.theme);
+  panel->setFilter(needs.filter);
+  return panel;
 }
 
-QWidget* makePalette(const PaneNeeds& needs) { return new PalettePanel(needs.theme); }
+/// The same, with choices that are kept in the user's settings.
+template <typename Panel>
+QWidget* makeKeptMeasuring(const PaneNeeds& needs) {
+  auto* panel = new Panel(needs.session, needs.theme, needs.persistence == Persistence::Settings);
+  panel->setFilter(needs.filter);
+  return panel;
+}
+
+QWidget* makePalette(const PaneNeeds& needs) {
+  return new PalettePanel(needs.theme, needs.persistence == Persistence::Settings);
+}
 
 QWidget* makeChanges(const PaneNeeds& needs) { return new ChangesPanel(needs.session, needs.comparison, needs.theme); }
 
@@ -55,10 +67,10 @@ std::vector<PaneRow> paneCatalog() {
       {QStringLiteral("whyNot"), translated("Fusions"), kRight, make<FusionsPanel>},
       {QStringLiteral("suggestions"), translated("Suggestions"), kRight, make<SuggestionsPanel>},
       {QStringLiteral("plan"), translated("Plan"), kBottom, make<PlanPanel>},
-      {QStringLiteral("timings"), translated("Timings"), kBottom, makeKept<TimingsPanel>},
-      {QStringLiteral("timeline"), translated("Timeline"), kBottom, makeKept<TimelinePanel>},
-      {QStringLiteral("flame"), translated("Flame"), kBottom, make<FlamePanel>},
-      {QStringLiteral("roofline"), translated("Roofline"), kBottom, make<RooflinePanel>},
+      {QStringLiteral("timings"), translated("Timings"), kBottom, makeKeptMeasuring<TimingsPanel>},
+      {QStringLiteral("timeline"), translated("Timeline"), kBottom, makeKeptMeasuring<TimelinePanel>},
+      {QStringLiteral("flame"), translated("Flame"), kBottom, makeMeasuring<FlamePanel>},
+      {QStringLiteral("roofline"), translated("Roofline"), kBottom, makeMeasuring<RooflinePanel>},
       {QStringLiteral("memory"), translated("Memory"), kBottom, make<MemoryPanel>},
       {QStringLiteral("numerics"), translated("Numerics"), kBottom, make<NumericsPanel>},
       {QStringLiteral("tensor"), translated("Tensor"), kBottom, make<TensorPanel>},

@@ -5,6 +5,7 @@
 #include "ui/session/pipeline_comparison.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
+#include "ui/timings/run_filter.h"
 #include "ui/window/persistence.h"
 
 #include <QKeySequence>
@@ -21,6 +22,7 @@ struct PaneNeeds {
   PipelineComparison& comparison;
   const Theme& theme;
   Persistence persistence;
+  RunFilter& filter;
 };
 
 struct PaneRow {

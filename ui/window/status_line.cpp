@@ -13,15 +13,23 @@ namespace {
 constexpr int kSayingMs = 8000;
 }  // namespace
 
-StatusLine::StatusLine(QStatusBar& bar, GraphView& view, Panes& panes, QProgressBar& progress)
-    : QObject(&bar), m_bar(bar), m_view(view), m_panes(panes), m_hint(new QLabel(&bar)), m_selected(new QLabel(&bar)) {
+StatusLine::StatusLine(QStatusBar& bar, GraphView& view, Panes& panes, QWidget& progress)
+    : QObject(&bar),
+      m_bar(bar),
+      m_view(view),
+      m_panes(panes),
+      m_hint(new QLabel(&bar)),
+      m_selected(new QLabel(&bar)),
+      m_device(new QLabel(&bar)) {
   m_counts =
       addButton(tr("No problems"), tr("Show the problems"), [&panes] { panes.show(QStringLiteral("problems")); });
   m_zoom = addButton(tr("100 %"), tr("Fit all; if everything is visible, zoom to 100 %"), [this] { showNextZoom(); });
   bar.addWidget(m_hint, 1);
-  for (QWidget* widget : std::initializer_list<QWidget*>{&progress, m_selected, m_counts, m_zoom})
+  for (QWidget* widget : std::initializer_list<QWidget*>{&progress, m_selected, m_device, m_counts, m_zoom})
     bar.addPermanentWidget(widget);
   connect(&view.graph().scope(), &CanvasScope::selectionChanged, this, &StatusLine::showSelected);
+  connect(&view.session(), &Session::runTargetChanged, this, &StatusLine::showDevice);
+  showDevice();
   connect(&view.graph(), &GraphScene::hint, this, &StatusLine::setHint);
   connect(&view, &GraphView::zoomChanged, this,
           [this](double factor) { m_zoom->setText(tr("%1 %").arg(qRound(factor * 100))); });
@@ -54,6 +62,15 @@ void StatusLine::showNextZoom() {
 void StatusLine::showSelected() {
   const qsizetype count = m_view.graph().scope().selection().size();
   m_selected->setText(count == 0 ? QString() : tr("%1 selected").arg(count));
+}
+
+/// "cuda:0 sm_90"
+void StatusLine::showDevice() {
+  const RunTarget& target = m_view.session().runTarget();
+  const QString architecture = toQt(target.architecture);
+  m_device->setText(architecture.isEmpty() ? toQt(target.device)
+                                           : QStringLiteral("%1 %2").arg(toQt(target.device), architecture));
+  m_device->setToolTip(tr("Device to plan for and run on"));
 }
 
 void StatusLine::showProblems(int numErrors, int numWarnings) {

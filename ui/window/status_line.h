@@ -7,7 +7,6 @@
 
 #include <QLabel>
 #include <QObject>
-#include <QProgressBar>
 #include <QStatusBar>
 #include <QToolButton>
 
@@ -20,7 +19,7 @@ class StatusLine : public QObject {
 
  public:
   /// progress: of runs. All of them live as long as the bar does.
-  StatusLine(QStatusBar& bar, GraphView& view, Panes& panes, QProgressBar& progress);
+  StatusLine(QStatusBar& bar, GraphView& view, Panes& panes, QWidget& progress);
 
   /// Until the next one; empty: none.
   void setHint(const QString& sentence);
@@ -31,6 +30,7 @@ class StatusLine : public QObject {
   QToolButton* addButton(const QString& text, const QString& tip, std::function<void()> run);
   void showNextZoom();
   void showSelected();
+  void showDevice();
   void showProblems(int numErrors, int numWarnings);
 
   QStatusBar& m_bar;
@@ -38,6 +38,7 @@ class StatusLine : public QObject {
   Panes& m_panes;
   QLabel* m_hint;
   QLabel* m_selected;
+  QLabel* m_device;
   QToolButton* m_counts = nullptr;
   QToolButton* m_zoom = nullptr;
 };

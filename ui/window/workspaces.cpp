@@ -90,6 +90,7 @@ bool Workspaces::show(const QString& id) {
   for (QAction* choice : m_choices->actions()) choice->setChecked(choice->data().toString() == id);
   m_layouts.contains(id) ? m_panes.restoreLayout(m_layouts.value(id)) : arrange(id);
   keep();
+  Q_EMIT shown(id);
   return true;
 }
 

@@ -32,6 +32,10 @@ class Workspaces : public QObject {
   /// After a run: marks the workspace that gives measurements room, until it is shown.
   void offerProfile();
 
+ Q_SIGNALS:
+  /// Another one is shown.
+  void shown(const QString& id);
+
  private:
   void add(const QString& id, const QString& text, const QString& tip);
   void arrange(const QString& id);

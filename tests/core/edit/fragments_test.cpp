@@ -24,6 +24,31 @@ TEST(Fragments, PastesWithFreshIdsAndInnerWires) {
   ASSERT_TRUE(s.document().findOp("fc2")->attributes == s.document().findOp("fc")->attributes);
 }
 
+TEST(Fragments, KeepsIncomingWiresOnRequest) {
+  EditScene s;
+  const std::string text = copyFragment(s.document(), {"fc", "act"});
+  const auto plain = pasteFragment(s.document(), text, {});
+  const auto wired = pasteFragment(s.document(), text, {}, IncomingWires::Kept);
+  ASSERT_TRUE(plain && wired);
+  ASSERT_TRUE(appliesAndUndoes(s.history, plain->edit));
+  EXPECT_FALSE(linkInto(s.document(), {"fc2", "x"}));
+  s.history.undo();
+  ASSERT_TRUE(appliesAndUndoes(s.history, wired->edit));
+  EXPECT_TRUE(hasLink(s.document(), "norm.y", "fc2.x"));
+  EXPECT_TRUE(hasLink(s.document(), "fc2.y", "act2.x"));
+  EXPECT_TRUE(hasLink(s.document(), "norm.y", "fc.x")) << "the original keeps its own";
+}
+
+TEST(Fragments, LeavesOutIncomingWiresOfOtherPipelines) {
+  EditScene s;
+  std::string text = copyFragment(s.document(), {"fc"});
+  text.replace(text.find("norm.y"), 6, "nowhere.y");
+  const auto pasted = pasteFragment(s.document(), text, {}, IncomingWires::Kept);
+  ASSERT_TRUE(pasted);
+  ASSERT_TRUE(appliesAndUndoes(s.history, pasted->edit));
+  EXPECT_FALSE(linkInto(s.document(), {"fc2", "x"}));
+}
+
 TEST(Fragments, PastesInstancesWithTheirBlocks) {
   EditScene s;
   ASSERT_TRUE(s.history.apply(makeBlock(s.document(), std::vector<std::string>{"fc", "act"}, "Mlp")->edit));

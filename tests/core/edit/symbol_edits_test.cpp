@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/symbol_edits.h"
 
+#include "core/edit/links.h"
 #include "tests/core/edit/edit_scene.h"
 
 #include <string>
