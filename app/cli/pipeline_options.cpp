@@ -136,8 +136,10 @@ CLI::Option* addSpecOption(CLI::App& verb, RunSpec& spec, const SpecField& field
   };
   if (field.isFlag()) {
     const std::string value = name.starts_with("--no-") ? "off" : "on";
-    return verb.add_flag_callback(
-        name, [take, value] { take(value); }, help);
+    const auto set = [take, value] { take(value); };
+    if (!field.formerOption.empty())
+      verb.add_flag_callback(fmt::format("--{}{}", value == "off" ? "no-" : "", field.formerOption), set)->group("");
+    return verb.add_flag_callback(name, set, help);
   }
   const auto takeAll = [take](const std::vector<std::string>& texts) { std::ranges::for_each(texts, take); };
   CLI::Option* option = field.repeats() ? verb.add_option_function<std::vector<std::string>>(name, takeAll, help)

@@ -131,11 +131,6 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
 
 }  // namespace
 
-BasicOperation concat() {
-  Result<FusibleOperation> op = specialise(defaultAttributes({.attributes = {numInputsAttribute()}}));
-  op->specialise = [](const FusibleOperation&, const Attributes& given) { return specialise(given); };
-  op->exampleCall = exampleCall;
-  return std::move(*op);
-}
+BasicOperation concat() { return structuredOperation({numInputsAttribute()}, specialise, exampleCall); }
 
 }  // namespace fuseline::ops

@@ -395,11 +395,6 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
 
 }  // namespace
 
-BasicOperation dot_product_attention() {
-  Result<FusibleOperation> op = specialise(defaultAttributes({.attributes = attributes()}));
-  op->specialise = [](const FusibleOperation&, const Attributes& given) { return specialise(given); };
-  op->exampleCall = exampleCall;
-  return std::move(*op);
-}
+BasicOperation dot_product_attention() { return structuredOperation(attributes(), specialise, exampleCall); }
 
 }  // namespace fuseline::ops

@@ -149,7 +149,7 @@ std::vector<Port> outputsOf(const EmbeddingForm& form) {
   return outputs;
 }
 
-FusibleOperation specialise(const Attributes& given) {
+Result<FusibleOperation> specialise(const Attributes& given) {
   return BasicOperation{
       .name = kName,
       .category = "Model",
@@ -190,13 +190,6 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
 
 }  // namespace
 
-BasicOperation embedding() {
-  FusibleOperation op = specialise(defaultAttributes({.attributes = attributes()}));
-  op.specialise = [](const FusibleOperation&, const Attributes& given) -> Result<FusibleOperation> {
-    return specialise(given);
-  };
-  op.exampleCall = exampleCall;
-  return op;
-}
+BasicOperation embedding() { return structuredOperation(attributes(), specialise, exampleCall); }
 
 }  // namespace fuseline::ops

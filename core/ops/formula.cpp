@@ -384,10 +384,6 @@ Result<FusibleOperation> specialise(const Attributes& given) {
 
 }  // namespace
 
-BasicOperation formula() {
-  Result<FusibleOperation> op = specialise(defaultAttributes({.attributes = attributes()}));
-  op->specialise = [](const FusibleOperation&, const Attributes& given) { return specialise(given); };
-  return std::move(*op);
-}
+BasicOperation formula() { return structuredOperation(attributes(), specialise); }
 
 }  // namespace fuseline::ops

@@ -393,10 +393,6 @@ Result<FusibleOperation> specialise(const Attributes& given) {
 
 }  // namespace
 
-BasicOperation grouped_linear() {
-  Result<FusibleOperation> op = specialise(defaultAttributes({.attributes = attributes()}));
-  op->specialise = [](const FusibleOperation&, const Attributes& given) { return specialise(given); };
-  return std::move(*op);
-}
+BasicOperation grouped_linear() { return structuredOperation(attributes(), specialise); }
 
 }  // namespace fuseline::ops

@@ -105,4 +105,13 @@ Attributes defaultAttributes(const FusibleOperation& operation) {
   return attributes;
 }
 
+FusibleOperation structuredOperation(const std::vector<AttributeSpec>& attributes,
+                                     Result<FusibleOperation> (*specialise)(const Attributes&),
+                                     OperationCall (*exampleCall)(std::int64_t elements, DType dtype)) {
+  Result<FusibleOperation> op = specialise(defaultAttributes({.attributes = attributes}));
+  op->specialise = [specialise](const FusibleOperation&, const Attributes& given) { return specialise(given); };
+  op->exampleCall = exampleCall;
+  return std::move(*op);
+}
+
 }  // namespace fuseline

@@ -289,4 +289,10 @@ Result<OperationSpecs> inferSpecs(const FusibleOperation& operation, const Attri
 /// Every attribute's default; those without one are not set.
 Attributes defaultAttributes(const FusibleOperation& operation);
 
+/// An op whose ports, parameters or mathematics depend on these attributes. specialise: makes the op for given ones; it
+/// may not fail for the defaults.
+FusibleOperation structuredOperation(const std::vector<AttributeSpec>& attributes,
+                                     Result<FusibleOperation> (*specialise)(const Attributes&),
+                                     OperationCall (*exampleCall)(std::int64_t elements, DType dtype) = nullptr);
+
 }  // namespace fuseline

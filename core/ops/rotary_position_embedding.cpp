@@ -258,7 +258,7 @@ std::vector<Port> inputsOf(const RotaryForm& form) {
   return inputs;
 }
 
-FusibleOperation specialise(const Attributes& given) {
+Result<FusibleOperation> specialise(const Attributes& given) {
   return BasicOperation{
       .name = kName,
       .category = "Attention",
@@ -292,13 +292,6 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
 
 }  // namespace
 
-BasicOperation rotary_position_embedding() {
-  FusibleOperation op = specialise(defaultAttributes({.attributes = attributes()}));
-  op.specialise = [](const FusibleOperation&, const Attributes& given) -> Result<FusibleOperation> {
-    return specialise(given);
-  };
-  op.exampleCall = exampleCall;
-  return op;
-}
+BasicOperation rotary_position_embedding() { return structuredOperation(attributes(), specialise, exampleCall); }
 
 }  // namespace fuseline::ops

@@ -123,12 +123,6 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
 
 }  // namespace
 
-BasicOperation split() {
-  Attributes unset;
-  Result<FusibleOperation> op = specialise(unset);
-  op->specialise = [](const FusibleOperation&, const Attributes& given) { return specialise(given); };
-  op->exampleCall = exampleCall;
-  return std::move(*op);
-}
+BasicOperation split() { return structuredOperation({}, specialise, exampleCall); }
 
 }  // namespace fuseline::ops

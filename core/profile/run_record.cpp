@@ -229,8 +229,8 @@ const FieldTable<RunRecord>& fieldsOf(const RunRecord*) {
        newField("switches", &RunRecord::switches),
        newField("timingNote", &RunRecord::timingNote,
                 "Why steps were timed in another way than requested; mostly empty."),
-       newField("roofs", &RunRecord::roofs),
-       newField("roofsNote", &RunRecord::roofsNote, "Why there are none though they were requested; mostly empty."),
+       newField("peaks", &RunRecord::peaks),
+       newField("peaksNote", &RunRecord::peaksNote, "Why there are none though they were requested; mostly empty."),
        field("environment", &RunRecord::environment),
        field("variants", &RunRecord::variants),
        newField("numerics", &RunRecord::numerics),
@@ -243,8 +243,31 @@ const FieldTable<RunRecord>& fieldsOf(const RunRecord*) {
 
 Json toJson(const RunRecord& record) { return fieldsOf(&record).toJson(record); }
 
+namespace {
+
+/// Gives a field that early versions named otherwise its present name.
+void renameField(Json& object, const char* former, const char* present) {
+  if (!object.is_object() || !object.contains(former) || object.contains(present)) return;
+  object[present] = std::move(object[former]);
+  object.erase(former);
+}
+
+bool hasFormerNames(const Json& json) {
+  return json.is_object() && (json.contains("roofs") || json.contains("roofsNote"));
+}
+
+Json withPresentNames(Json json) {
+  renameField(json, "roofs", "peaks");
+  renameField(json, "roofsNote", "peaksNote");
+  if (json.contains("settings")) renameField(json["settings"], "measuresRoofs", "measuresPeaks");
+  return json;
+}
+
+}  // namespace
+
 Result<RunRecord> runRecordFromJson(const Json& json) {
-  return fieldsOf(static_cast<const RunRecord*>(nullptr)).from(json);
+  const FieldTable<RunRecord>& fields = fieldsOf(static_cast<const RunRecord*>(nullptr));
+  return hasFormerNames(json) ? fields.from(withPresentNames(json)) : fields.from(json);
 }
 
 RunNumerics summarized(const NumericsReport& report) {

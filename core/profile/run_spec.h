@@ -62,7 +62,7 @@ struct RunSpec {
   bool emulates = false;
   bool replays = true;
   bool startsCold = false;
-  bool measuresRoofs = false;
+  bool measuresPeaks = false;
   int warmup = 3;
   int iterations = 0;  // rounds; 0: automatic
   std::uint64_t seed = 0;
@@ -89,14 +89,15 @@ struct SpecField {
   std::string_view key;  // in JSON
   SpecMember member;
   SpecGroup group = SpecGroup::Measuring;
-  std::string_view option;       // "cold": --cold, or --no-cold where it is on
-  std::string_view placeholder;  // of the option's value: "KEY=VALUE"
-  std::string_view help;         // a sentence: of the option, of the dialog's field, of the JSON schema
-  std::string_view offHelp;      // of --no-option
-  std::string_view unit;         // "runs"
-  std::string_view label;        // in the dialog, with its access key; empty: it is not in the dialog
-  std::string_view automatic;    // what 0 is called: "auto"; empty: 0 is a number
-  int least = 0;                 // of an integer
+  std::string_view option;        // "cold": --cold, or --no-cold where it is on
+  std::string_view formerOption;  // an earlier name that still works
+  std::string_view placeholder;   // of the option's value: "KEY=VALUE"
+  std::string_view help;          // a sentence: of the option, of the dialog's field, of the JSON schema
+  std::string_view offHelp;       // of --no-option
+  std::string_view unit;          // "runs"
+  std::string_view label;         // in the dialog, with its access key; empty: it is not in the dialog
+  std::string_view automatic;     // what 0 is called: "auto"; empty: 0 is a number
+  int least = 0;                  // of an integer
   int most = 1'000'000;
 
   bool isFlag() const { return std::holds_alternative<bool RunSpec::*>(member); }
