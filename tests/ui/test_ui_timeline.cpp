@@ -316,8 +316,8 @@ void TimelineTest::aShortStepIsSeenBesideLongOnes() {
   record.variants[0].timeline.spans = {{.step = 0, .startNs = 0, .durationNs = 200e6},
                                        {.step = 1, .startNs = 200e6, .durationNs = 35e3},
                                        {.step = 2, .startNs = 200.04e6, .durationNs = 278.9e6}};
-  OpenedTimeline f(record);
-  QVERIFY(f.isOpen);
+  OpenedTimeline f(measuredRun());
+  f.view().setTracks(timelineTracks(record, nullptr));
   const auto stepOf = [&](int step) {
     const auto& items = f.view().tracks()[0].items;
     const auto found = std::ranges::find_if(
@@ -338,7 +338,7 @@ void TimelineTest::aShortStepIsSeenBesideLongOnes() {
 }
 
 void TimelineTest::aFilterLeavesGaps() {
-  OpenedTimeline f(twoVariants());
+  OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   const double lengthNs = f.view().range().lengthNs();
   f.window.findChild<RunFilter*>()->add({FilterTerm::Kind::Pass, QStringLiteral("backward")});

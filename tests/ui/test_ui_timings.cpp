@@ -368,9 +368,9 @@ void TimingsTest::filtersHaveAWayBack() {
   Table table;
   QVERIFY(table.isOpen);
   auto* filter = table.window.findChild<RunFilter*>();
-  filter->add({FilterTerm::Kind::Text, QStringLiteral("NOR")});
-  QCOMPARE(table.steps(), QStringList({"norm"}));
-  filter->add({FilterTerm::Kind::Text, QStringLiteral("zer")});  // one of a kind is enough
+  filter->add({FilterTerm::Kind::Text, QStringLiteral("ZER")});
+  QCOMPARE(table.steps(), QStringList({"zero"}));
+  filter->add({FilterTerm::Kind::Text, QStringLiteral("norm")});  // one of a kind is enough
   QCOMPARE(table.steps(), QStringList({"norm", "zero"}));
   filter->add({FilterTerm::Kind::Pass, QStringLiteral("backward")});  // of each kind one
   QVERIFY(table.steps().isEmpty());
