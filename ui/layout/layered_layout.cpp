@@ -23,7 +23,9 @@ class Layering {
   std::vector<LayeredPlace> places() && {
     const std::vector<std::size_t> order = orderNodes();
     pullSources(order);
-    for (const std::size_t node : order) takeLane(node);
+    for (const std::size_t node : order)
+      if (!m_pulled.contains(node)) takeLane(node);
+    for (const std::size_t node : m_pulled) takeLane(node);  // beside the chain, not in its way
     return std::move(m_places);
   }
 
@@ -50,6 +52,7 @@ class Layering {
       if (m_places[node].column > 0 || m_out[node].empty()) continue;
       std::size_t nearest = m_places[m_edges[m_out[node].front()].to].column;
       for (const std::size_t edge : m_out[node]) nearest = std::min(nearest, m_places[m_edges[edge].to].column);
+      if (nearest > 1) m_pulled.insert(node);
       if (nearest > 0) m_places[node].column = nearest - 1;
     }
   }
@@ -71,6 +74,7 @@ class Layering {
   std::vector<std::vector<std::size_t>> m_out;  // edges from each node
   std::vector<std::size_t> m_numOpen;           // edges into each node whose source has no column yet
   std::vector<LayeredPlace> m_places;
+  std::set<std::size_t> m_pulled;                        // inputs that stand beside the chain
   std::map<std::size_t, std::size_t> m_wanted;           // lane of a node's main predecessor
   std::map<std::size_t, std::set<std::size_t>> m_taken;  // lanes of a column
 };

@@ -123,7 +123,7 @@ std::string refusal(std::string_view line) {
 TEST(Protocol, SaysWhatIsWrongWithALine) {
   EXPECT_EQ(refusal(R"({"id":1})"), "/type: this field is missing.");
   EXPECT_EQ(refusal(R"({"type":"dance"})"),
-            "/type: \"dance\" is not known. Valid values: run, numerics, capture, cancel, devices, quit.");
+            "/type: \"dance\" is not known. Valid values: run, numerics, capture, cancel, devices, quit, file.");
   EXPECT_EQ(refusal(R"({"type":"cancel"})"), "/id: this field is missing.");
   EXPECT_EQ(refusal(R"({"type":"cancel","id":1.5})"), "/id: expected an integer, found 1.5.");
   EXPECT_EQ(refusal(R"({"type":"cancel","id":99999999999})"),
