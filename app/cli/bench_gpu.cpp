@@ -21,6 +21,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -87,19 +89,35 @@ PipelineRunOptions optionsFor(const GpuCase& what, const std::string& device, co
   return options;
 }
 
-Result<GpuResult> measureCase(const GpuCase& what, const std::string& device, const Context& context,
+/// Passes on a backend that is open, so that the plans of all cases share its compiled programs and chosen algorithms.
+class OpenBackend final : public BackendRegistry {
+ public:
+  OpenBackend(std::string device, std::shared_ptr<Backend> backend, const BackendRegistry& others)
+      : m_device(std::move(device)), m_backend(std::move(backend)), m_others(others) {}
+  std::vector<DeviceStatus> devices() const override { return m_others.devices(); }
+  Capabilities capabilities(std::string_view device) const override { return m_others.capabilities(device); }
+  Result<std::shared_ptr<Backend>> open(std::string_view device) const override {
+    if (device != m_device) return m_others.open(device);
+    return m_backend;
+  }
+
+ private:
+  std::string m_device;
+  std::shared_ptr<Backend> m_backend;
+  const BackendRegistry& m_others;
+};
+
+Result<GpuResult> measureCase(const GpuCase& what, const std::string& device, const BackendRegistry& registry,
                               const std::stop_token& cancel) {
   Result<LoadedDocument> document = benchDocument(what.pipeline, "bf16");
   if (!document) return document.error();
   PipelineRunOptions options = optionsFor(what, device, document->document.symbols());
   if (Result<void> meant = checkQuantizes(document->document, options.settings); !meant) return meant.error();
-  Result<std::unique_ptr<PipelineRun>> replayed =
-      PipelineRun::prepare(*document, what.pipeline, options, context.registry);
+  Result<std::unique_ptr<PipelineRun>> replayed = PipelineRun::prepare(*document, what.pipeline, options, registry);
   if (!replayed) return replayed.error();
   options.settings.replays = false;
   options.variants = {"fused"};
-  Result<std::unique_ptr<PipelineRun>> stepwise =
-      PipelineRun::prepare(*document, what.pipeline, options, context.registry);
+  Result<std::unique_ptr<PipelineRun>> stepwise = PipelineRun::prepare(*document, what.pipeline, options, registry);
   if (!stepwise) return stepwise.error();
   const std::array runs = {replayed->get(), stepwise->get()};
   Result<std::vector<RunRecord>> records = PipelineRun::measureTogether(runs, {}, cancel);
@@ -119,16 +137,18 @@ Result<void> writeRecord(const GpuResult& result, const std::string& folder) {
 using KeepGpuResult = std::function<Result<void>(const GpuResult&)>;
 
 /// A case that does not run leaves its reason: no memory, no algorithm, nothing that the recipe quantizes.
-SuiteRun<GpuResult> measureCases(const BenchOptions& options, const Backend& backend, const std::string& device,
-                                 const KeepGpuResult& keep, const Context& context, const std::stop_token& cancel) {
+SuiteRun<GpuResult> measureCases(const BenchOptions& options, const std::shared_ptr<Backend>& backend,
+                                 const std::string& device, const KeepGpuResult& keep, const Context& context,
+                                 const std::stop_token& cancel) {
+  const OpenBackend registry(device, backend, context.registry);
   ProgressBar bar(true);
   const SuiteSteps<GpuCase, GpuResult> steps{
       .name = &GpuCase::name,
-      .measure = [&](const GpuCase& what) { return measureCase(what, device, context, cancel); },
+      .measure = [&](const GpuCase& what) { return measureCase(what, device, registry, cancel); },
       .refuse = [](const GpuCase& what,
                    const std::string& reason) { return GpuResult{.what = what, .reason = reason}; },
       .keep = keep,
-      .isDeviceLost = [&] { return backend.isLost(); },
+      .isDeviceLost = [&] { return backend->isLost(); },
       .show = [&](const std::string& name, int done, int total) { bar.show(name, done, total); }};
   return runSuite(casesOf(options), steps, cancel);
 }
@@ -290,17 +310,18 @@ void printResults(const BenchOptions& options, const std::vector<GpuResult>& res
 }
 
 /// Devices that stand for others have no measured peaks; their cases are measured too.
-WithPeaks<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, Backend& backend, const std::string& device,
-                                          JsonLines& lines, const Context& context, const std::stop_token& cancel) {
+WithPeaks<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, const std::shared_ptr<Backend>& backend,
+                                          const std::string& device, JsonLines& lines, const Context& context,
+                                          const std::stop_token& cancel) {
   const auto measure = [&](const DevicePeaks& peaks) {
-    lines.setHead(gpuSuiteHead(backend.device(), peaks));
+    lines.setHead(gpuSuiteHead(backend->device(), peaks));
     const KeepGpuResult keep = [&](const GpuResult& result) {
       const Result<void> written = lines.write(toJson(result, peaks));
       return written ? writeRecord(result, options.recordsFolder) : written;
     };
     return measureCases(options, backend, device, keep, context, cancel);
   };
-  Result<WithPeaks<SuiteRun<GpuResult>>> measured = measureWithPeaks<SuiteRun<GpuResult>>(backend, measure);
+  Result<WithPeaks<SuiteRun<GpuResult>>> measured = measureWithPeaks<SuiteRun<GpuResult>>(*backend, measure);
   return measured ? std::move(*measured) : WithPeaks<SuiteRun<GpuResult>>{.result = measure({})};
 }
 
@@ -348,7 +369,7 @@ Result<int> benchGpu(const BenchOptions& options, Context& context) {
   if (const Result<void> made = makeFolder("--records", options.recordsFolder); !made) return made.error();
   Result<JsonLines> lines = JsonLines::open(options.linesFile, options.replaces);
   if (!lines) return lines.error();
-  const auto measured = measureAll(options, **backend, device, *lines, context, interrupt.token());
+  const auto measured = measureAll(options, *backend, device, *lines, context, interrupt.token());
   printResults(options, measured.result.outcomes, measured.peaks, (*backend)->device(), context);
   return measured.result.exitCode();
 }

@@ -145,6 +145,7 @@ class HandOverPass {
     const bool isAmaxOnly = attempt.rule->handsOverAmaxOnly;
     m_report.handOvers.push_back({linear, type, isAmaxOnly});
     m_taken.emplace(entryOf(maker), reading.value);
+    m_handedReadings.push_back(reading);
     const std::string& from = m_graph.node(maker).id;
     const std::string& to = m_graph.node(linear).id;
     attempt.explanation = isAmaxOnly
@@ -254,9 +255,20 @@ class HandOverPass {
   /// one of the two reads.
   Saving savingOf(const FusionRule& rule, const Reading& reading) const {
     const Value& value = m_graph.value(reading.value);
+    if (isQuantizedFor(reading)) return {};
     if (rule.handsOverAmaxOnly) return {.bytes = value.spec.bytes(), .launches = 0};
     const bool isStored = reading.isShared || readsPlainly(reading.operand);
     return {.bytes = value.spec.bytes() * (isStored ? 1 : 2), .launches = 1};
+  }
+
+  /// Does an earlier reader of the tensor share its quantized tensors?
+  bool isQuantizedFor(const Reading& reading) const {
+    const TensorQuantizers& quantizers = quantizersOf(m_graph.node(reading.operand.node), reading.operand.type);
+    if (quantizers.isDelayed()) return false;
+    return std::ranges::any_of(m_handedReadings, [&](const Reading& other) {
+      return other.value == reading.value && other.operand.type == reading.operand.type &&
+             quantizersOf(m_graph.node(other.operand.node), other.operand.type) == quantizers;
+    });
   }
 
   /// Does a GEMM also read the plain tensor?
@@ -287,6 +299,7 @@ class HandOverPass {
   std::vector<const FusedOperation*> m_entryOf;
   SortedSet<ValueId> m_plainlySaved;
   std::map<const FusedOperation*, ValueId> m_taken;
+  std::vector<Reading> m_handedReadings;
 };
 
 }  // namespace

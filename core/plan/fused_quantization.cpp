@@ -47,6 +47,7 @@ int FusedQuantization::amaxFromProducer(const GemmOperand& operand, int source) 
   const TensorSpec spec = m_tensors[produced].spec;
   const TensorRole role = operand.type == TensorType::GradOutput ? TensorRole::Gradient : TensorRole::Intermediate;
   known->second = m_tensors.add("amax:" + m_tensors[produced].name, scaleSpec(), role);
+  m_tensors[known->second].isKept = true;  // backends clear the amaxes of all steps at once
   Step& producer = producerOf(produced);
   const int member = nextMember(producer);
   producer.copies.push_back({.name = m_copies.workName(operand),

@@ -38,7 +38,7 @@ struct PlanTensor {
   TensorRole role = TensorRole::Intermediate;
   int storage = -1;
   bool isSaved = false;  // kept from forward for backward
-  bool isKept = false;   // produced once, by a step that `runsOnce`
+  bool isKept = false;   // its memory has no other use: of steps that `runsOnce`, and of amaxes
 };
 
 /// A piece of memory. Persistent ones (inputs, parameters, their gradients, outputs) never share; the others share

@@ -69,10 +69,7 @@ class Planner {
     for (const FusedOperation& entry : m_report.forward)
       addStep(entry, Phase::Forward, forwardOperands(m_graph, entry, m_saved));
     nameOutputs();
-    if (m_graph.pass() == PassKind::Training) {
-      addScaleUpdate(Phase::Forward);
-      addBackward();
-    }
+    if (m_graph.pass() == PassKind::Training) addBackward();
     m_quantize.dropUnreadSources(m_options);
     auto [tensors, viewOf] = std::move(m_tensors).take();
     Plan plan{.steps = std::move(m_steps), .tensors = std::move(tensors)};
@@ -151,8 +148,8 @@ class Planner {
     }
   }
 
-  void addScaleUpdate(Phase phase) {
-    std::optional<Step> step = m_scaleUpdates.stepAfter(phase);
+  void addScaleUpdate() {
+    std::optional<Step> step = m_scaleUpdates.stepAtEnd();
     if (!step) return;
     if (std::optional<Step> amaxes = amaxesOfAllRanks(m_graph, m_tensors, *step)) m_steps.push_back(std::move(*amaxes));
     m_steps.push_back(std::move(*step));
@@ -166,7 +163,7 @@ class Planner {
     }
     for (const NodeId id : m_delayed) addShare(id, Share::Delayed);
     if (std::optional<Step> sum = sumOfPartialGradients(m_graph, m_tensors)) m_steps.push_back(std::move(*sum));
-    addScaleUpdate(Phase::Backward);
+    addScaleUpdate();
   }
 
   void addSteps(std::vector<Step> steps) { std::ranges::move(steps, std::back_inserter(m_steps)); }

@@ -2,8 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/quantize_steps.h"
 
+#include "core/support/to_index.h"
+
 #include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -14,6 +22,13 @@ bool isReadBesideGemms(const Node& node) {
   const auto& [inputs, parameters] = node.needs;
   return std::find(inputs.begin() + 1, inputs.end(), true) != inputs.end() ||
          std::find(parameters.begin() + numWeights(node), parameters.end(), true) != parameters.end();
+}
+
+bool isRandom(const TensorQuantizers& quantizers) {
+  const auto rounds = [](const std::optional<QuantizerSpec>& quantizer) {
+    return quantizer && quantizer->roundsStochastically;
+  };
+  return rounds(quantizers.rowwise) || rounds(quantizers.columnwise);
 }
 
 /// The tensor that a Quantize passes on in this pass.
@@ -63,8 +78,78 @@ void QuantizeSteps::dropUnreadSources(const PlanOptions& options) {
 
 /// The rowwise and the columnwise quantized tensor at once.
 void QuantizeSteps::addCopies(Phase phase, const GemmOperand& operand, int source) {
-  if (m_copies.has(operand)) return;
+  if (m_copies.has(operand) || takesCopiesOfAnother(operand, source)) return;
   if (m_handOvers.contains({operand.node, operand.type, false})) return m_fused.addToProducer(operand, source);
+  if (isWeightOfTraining(operand)) return addWeight(operand, source);
+  addStep(phase, operand, source);
+}
+
+/// Quantized tensors that follow from the tensor alone are the same for all ops that read it.
+bool QuantizeSteps::takesCopiesOfAnother(const GemmOperand& operand, int source) {
+  const Node& node = m_graph.node(operand.node);
+  const TensorQuantizers& quantizers = quantizersOf(node, operand.type);
+  const bool isOwn = quantizers.isDelayed() || isRandom(quantizers) || groupsIn(m_graph, operand) > 0 ||
+                     passesOnQuantized(node, operand.type);
+  if (isOwn) return false;
+  std::vector<QuantizedReader>& others = m_readersOf[m_tensors.root(source)];
+  const auto other = std::ranges::find_if(others, [&](const QuantizedReader& reader) {
+    return quantizersOf(m_graph.node(reader.operand.node), reader.operand.type) == quantizers &&
+           m_tensors[reader.source].spec == m_tensors[source].spec && areNeededAlike(operand, reader.operand);
+  });
+  if (other != others.end()) m_copies.takeFrom(other->operand, operand);
+  const bool isTaken = other != others.end();
+  if (!isTaken) others.push_back({operand, source});
+  return isTaken;
+}
+
+bool QuantizeSteps::areNeededAlike(const GemmOperand& a, const GemmOperand& b) const {
+  const auto isAlike = [&](Direction direction) {
+    return m_needs.isNeeded(a, direction) == m_needs.isNeeded(b, direction);
+  };
+  return isAlike(Direction::Rowwise) && isAlike(Direction::Columnwise);
+}
+
+/// Weights are there from the start, so that one step quantizes those of the next linear ops, too.
+void QuantizeSteps::addWeight(const GemmOperand& operand, int source) {
+  if (Step* const step = stepForWeight(operand, source)) return joinWeight(*step, operand, source);
+  m_weightStep = static_cast<int>(m_steps.size());
+  addStep(Phase::Forward, operand, source);
+}
+
+bool QuantizeSteps::isWeightOfTraining(const GemmOperand& operand) const {
+  return operand.type == TensorType::Weight && m_graph.pass() == PassKind::Training;
+}
+
+/// Kernels quantize several tensors at once that have one dtype and one kind of scale, and no groups of rows. NVFP4
+/// finds an amax for each direction.
+Step* QuantizeSteps::stepForWeight(const GemmOperand& operand, int source) const {
+  constexpr std::size_t kMaxWeights = 8;
+  if (m_weightStep < 0) return nullptr;
+  Step& step = m_steps[toIndex(m_weightStep)];
+  const QuantizeWork& first = step.copies.front();
+  const TensorQuantizers& wanted = quantizersOf(m_graph.node(operand.node), operand.type);
+  const bool isSame = quantizersOf(m_graph.node(first.reader), first.type) == wanted &&
+                      first.spec.dtype == m_tensors[source].spec.dtype;
+  const bool hasGroups =
+      groupsIn(m_graph, operand) > 0 || groupsIn(m_graph, {first.reader, first.type, first.slot}) > 0;
+  const bool isPlain = !hasGroups && !(wanted.rowwise && isNvfp4(wanted.rowwise->scaling));
+  return isSame && isPlain && step.copies.size() < kMaxWeights ? &step : nullptr;
+}
+
+void QuantizeSteps::joinWeight(Step& step, const GemmOperand& operand, int source) {
+  const int member = static_cast<int>(step.copies.size());
+  const OperandKey key{member, OperandKind::Input, 0};
+  if (!m_copies.addWork(step, operand, source, member, key)) return;
+  step.operands.push_back({.key = key, .tensor = source});
+  std::vector<std::string> names;
+  for (const QuantizeWork& work : step.copies)
+    names.push_back(quantizedName(m_graph.node(work.reader), work.type,
+                                  weightNumber(m_graph, {work.reader, work.type, work.slot})));
+  step.name = fmt::format("quantize({})", fmt::join(names, ", "));
+  m_tensors.countBytes(step);
+}
+
+void QuantizeSteps::addStep(Phase phase, const GemmOperand& operand, int source) {
   Step step{.kernel = "quantize", .phase = phase};
   step.operands.push_back({.key = {0, OperandKind::Input, 0}, .tensor = source});
   if (!m_copies.addWork(step, operand, source, 0, {0, OperandKind::Input, 0})) return;

@@ -4,6 +4,7 @@
 
 #include "core/plan/fused_quantization.h"
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -24,7 +25,20 @@ class QuantizeSteps {
   void dropUnreadSources(const PlanOptions& options);
 
  private:
+  struct QuantizedReader {
+    GemmOperand operand;
+    int source = -1;
+  };
+
   void addCopies(Phase phase, const GemmOperand& operand, int source);
+  void addStep(Phase phase, const GemmOperand& operand, int source);
+  bool takesCopiesOfAnother(const GemmOperand& operand, int source);
+  bool areNeededAlike(const GemmOperand& a, const GemmOperand& b) const;
+  bool isWeightOfTraining(const GemmOperand& operand) const;
+  void addWeight(const GemmOperand& operand, int source);
+  /// nullptr: the weight needs a step of its own.
+  Step* stepForWeight(const GemmOperand& operand, int source) const;
+  void joinWeight(Step& step, const GemmOperand& operand, int source);
   void keepResults(Step& step);
 
   const Graph& m_graph;
@@ -34,6 +48,8 @@ class QuantizeSteps {
   CopyNeeds m_needs;
   QuantizedCopies m_copies;
   FusedQuantization m_fused;
+  std::map<int, std::vector<QuantizedReader>> m_readersOf;  // by tensor: those with quantized tensors of their own
+  int m_weightStep = -1;                                    // the last step that quantizes weights; -1: there is none
 };
 
 }  // namespace fuseline

@@ -50,9 +50,13 @@ int QuantizedCopies::readBy(const GemmOperand& operand, Direction direction, int
 bool QuantizedCopies::takeHanded(const GemmOperand& reader) {
   const std::optional<GemmOperand> source = m_needs.handed().sourceOf(reader);
   if (!source) return false;
-  for (const Direction direction : {Direction::Rowwise, Direction::Columnwise})
-    m_tensors.set(keyOf(reader, direction), m_tensors.find(keyOf(*source, direction)));
+  takeFrom(*source, reader);
   return true;
+}
+
+void QuantizedCopies::takeFrom(const GemmOperand& source, const GemmOperand& reader) {
+  for (const Direction direction : {Direction::Rowwise, Direction::Columnwise})
+    m_tensors.set(keyOf(reader, direction), m_tensors.find(keyOf(source, direction)));
 }
 
 bool QuantizedCopies::addWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key) {

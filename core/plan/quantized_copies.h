@@ -22,6 +22,8 @@ class QuantizedCopies {
   int readBy(const GemmOperand& operand, Direction direction, int plain) const;
   /// Takes the quantized tensors of a Quantize for the reader's own, if it hands them over.
   bool takeHanded(const GemmOperand& reader);
+  /// The reader's quantized tensors are those of the source from here on.
+  void takeFrom(const GemmOperand& source, const GemmOperand& reader);
 
   /// Lets a step quantize tensor `source`, which is its operand `key`; `member` numbers the work. False: there is
   /// nothing to quantize.

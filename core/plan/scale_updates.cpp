@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/scale_updates.h"
 
-#include <fmt/format.h>
-
 namespace fuseline {
 
 ScaleUpdates::ScaleUpdates(const Graph& graph, PlanTensors& tensors)
@@ -20,12 +18,10 @@ int ScaleUpdates::slotOf(const QuantizerState& state) const {
   return partSlot(m_graph.node(state.node), state.type, static_cast<int>(state.group));
 }
 
-std::optional<Step> ScaleUpdates::stepAfter(Phase phase) const {
-  Step step{
-      .name = fmt::format("delayed_scaling.{}", phaseName(phase)), .kernel = "delayed_scaling_update", .phase = phase};
+std::optional<Step> ScaleUpdates::stepAtEnd() const {
+  Step step{.name = "delayed_scaling", .kernel = "delayed_scaling_update", .phase = Phase::Backward};
   step.scaleUpdate = ScaleUpdateWork{.options = m_graph.delayedScaling().value_or(DelayedScaling()), .maxFinites = {}};
-  for (const QuantizerState& state : m_states)
-    if ((state.pass() == StatePass::Forward) == (phase == Phase::Forward)) addState(step, state);
+  for (const QuantizerState& state : m_states) addState(step, state);
   if (step.operands.empty()) return std::nullopt;
   m_tensors.countBytes(step);
   return step;

@@ -1,4 +1,4 @@
-// Delayed scaling in a plan: the scales and amax histories, and the steps that update them.
+// Delayed scaling in a plan: the scales and amax histories, and the step that updates them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,8 +15,9 @@ class ScaleUpdates {
   /// Adds the tensors of all states. Graph and tensors outlive it.
   ScaleUpdates(const Graph& graph, PlanTensors& tensors);
 
-  /// Forward states change when the forward pass ends, backward states when backward does. Nothing: there are none.
-  std::optional<Step> stepAfter(Phase phase) const;
+  /// All states change when backward ends. TransformerEngine changes those of forward when forward ends, which gives
+  /// the same scales: backward reads none of them. Nothing: there are no states.
+  std::optional<Step> stepAtEnd() const;
 
  private:
   int slotOf(const QuantizerState& state) const;

@@ -54,10 +54,13 @@ StepTiming timingOf(StepClock clock) {
 
 std::vector<std::string> ownersOf(const Graph& graph, const Step& step) {
   std::vector<std::string> owners;
-  if (step.isQuantize()) owners.push_back(graph.node(step.copies.front().reader).owner);
-  if (step.transfer) owners.push_back(graph.node(step.transfer->reader).owner);
-  for (const NodeId id : step.nodes)
+  const auto add = [&](NodeId id) {
     if (std::ranges::count(owners, graph.node(id).owner) == 0) owners.push_back(graph.node(id).owner);
+  };
+  if (step.isQuantize())
+    for (const QuantizeWork& work : step.copies) add(work.reader);
+  if (step.transfer) add(step.transfer->reader);
+  for (const NodeId id : step.nodes) add(id);
   return owners;
 }
 

@@ -37,9 +37,9 @@ class QuantizeKernel final : public Kernel {
   QuantizeKernel(const Graph& graph, const Plan& plan, const Step& step) : m_graph(graph), m_plan(plan), m_step(step) {}
 
   void run(std::span<std::byte* const> pointers, std::byte*) override {
-    const QuantizeWork& work = m_step.copies.front();
-    for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers))
-      quantizeReference(work.quantizers, sourceOf(piece), piece);
+    for (const QuantizeWork& work : m_step.copies)
+      for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers))
+        quantizeReference(work.quantizers, sourceOf(piece), piece);
   }
 
  private:

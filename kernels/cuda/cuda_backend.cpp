@@ -8,6 +8,7 @@
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/collective/nccl_communicator.h"
 #include "kernels/cuda/elementwise/nvrtc_compiler.h"
+#include "kernels/cuda/elementwise/program_sources.h"
 #include "kernels/cuda/gemm/cublaslt_gemm.h"
 #include "kernels/cuda/gemm/cublaslt_probe.h"
 #include "kernels/cuda/gemm/epilogue_passes.h"
@@ -19,6 +20,7 @@
 #include "kernels/cuda/machine/recipe_probe.h"
 #include "kernels/cuda/memory/cache_filler.h"
 #include "kernels/cuda/memory/stream_transfer.h"
+#include "kernels/cuda/quantize/step_amaxes.h"
 #include "kernels/cuda/stream/event_clock.h"
 #include "kernels/cuda/stream/graph_capture.h"
 #include "kernels/cuda/stream/lanes.h"
@@ -32,6 +34,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
+#include <utility>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -154,6 +158,13 @@ Result<void> makeContext(const DeviceInfo& info, int device) {
       ErrorKind::NoDevice};
 }
 
+/// The step that is compiled first.
+const Step* findFirstWork(const Plan& plan) {
+  const auto first = std::ranges::find_if(
+      plan.steps, [](const Step& step) { return !step.isView && !step.transfer && !step.collective; });
+  return first == plan.steps.end() ? nullptr : &*first;
+}
+
 /// device: needed by the passes that follow GEMMs.
 std::unique_ptr<GemmLibrary> makeGemms(const DeviceContext& device, const std::string& deviceName) {
   return makeGemmsWithPasses(makeCublasLtGemms(device.stream, algorithmPolicy(std::getenv), deviceName), device);
@@ -175,10 +186,18 @@ class CudaBackend final : public Backend {
                  .capability = capabilityOf(m_info),
                  .maxSharedBytes = maxSharedBytes(device),
                  .programs = m_programs.get(),
-                 .readBack = [this](void* to, const std::byte* from, std::size_t sizeBytes) {
-                   refuseWhileCapturing(m_stream.get());
-                   copy(to, from, sizeBytes, cudaMemcpyDeviceToHost);
-                 }};
+                 .readBack =
+                     [this](void* to, const std::byte* from, std::size_t sizeBytes) {
+                       refuseWhileCapturing(m_stream.get());
+                       copy(to, from, sizeBytes, cudaMemcpyDeviceToHost);
+                     },
+                 .allocate =
+                     [this](std::size_t sizeBytes) {
+                       Result<std::unique_ptr<DeviceMemory>> memory = allocate(sizeBytes);
+                       if (!memory) throw std::runtime_error(memory.error().message);
+                       return std::move(*memory);
+                     },
+                 .amaxes = &m_amaxes};
     m_gemms = makeGemms(m_context, m_info.name);
     m_context.gemms = m_gemms.get();
     m_context.graphs = m_graphs.get();
@@ -210,6 +229,7 @@ class CudaBackend final : public Backend {
                                           const CompileOptions& options) override {
     try {
       useDevice(m_device);
+      if (&step == findFirstWork(plan)) m_programs->prepare(programSources(graph, plan, options, m_context));
       Result<std::unique_ptr<Kernel>> kernel = compileStep({{graph, plan, step, options}, m_context});
       if (!kernel) return kernel.error();
       return named(std::move(*kernel), plan, step);
@@ -385,9 +405,10 @@ class CudaBackend final : public Backend {
   OwnedStream m_stream;
   OwnedStream m_copyStream;  // stream of transfers
   std::unique_ptr<Lanes> m_lanes = makeStreamLanes(m_stream.get());
-  std::unique_ptr<ProgramCompiler> m_programs;
+  std::unique_ptr<PreparingCompiler> m_programs;
   std::unique_ptr<GemmLibrary> m_gemms;
   std::unique_ptr<GraphLibrary> m_graphs = makeCudnnGraphs(m_stream.get());
+  AmaxesByPlan m_amaxes;
   DeviceContext m_context;
   std::shared_ptr<LaunchLog> m_log = std::make_shared<LaunchLog>();
   std::weak_ptr<NcclMembership> m_membership;  // of one of several ranks

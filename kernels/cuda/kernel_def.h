@@ -18,6 +18,7 @@
 
 namespace fuseline::cuda {
 
+class AmaxesByPlan;
 class GraphLibrary;
 class Lanes;
 
@@ -37,6 +38,9 @@ struct DeviceContext {
   ProgramCompiler* programs = nullptr;  // null: elementwise programs are interpreted
   /// Waits for all launches, then copies. Throws during capture.
   std::function<void(void* host, const std::byte* device, std::size_t sizeBytes)> readBack;
+  /// For values that outlive a step. Throws if there is no memory.
+  std::function<std::unique_ptr<DeviceMemory>(std::size_t sizeBytes)> allocate;
+  AmaxesByPlan* amaxes = nullptr;
 };
 
 /// Context of compile. Only valid during the call, except for the device.

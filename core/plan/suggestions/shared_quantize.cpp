@@ -18,8 +18,9 @@ namespace {
 
 using Readers = std::vector<const Node*>;
 
+/// Without delayed scaling a plan quantizes the tensor once anyway.
 bool quantizesInput(const Node& node) {
-  return node.operation->isQuantizable && !node.operation->isView && node.quantizers.input.any();
+  return node.operation->isQuantizable && !node.operation->isView && node.quantizers.input.isDelayed();
 }
 
 /// Those of a value that quantize it as the first one does. Fewer than two: nothing to share.

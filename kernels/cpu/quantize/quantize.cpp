@@ -11,41 +11,39 @@ namespace {
 class Quantize final : public Kernel {
  public:
   explicit Quantize(const CompileRequest& request)
-      : m_graph(request.graph),
-        m_plan(request.plan),
-        m_step(request.step),
-        m_work(request.step.copies.front()),
-        m_quantizers(m_work.quantizers) {}
+      : m_graph(request.graph), m_plan(request.plan), m_step(request.step) {}
 
   void run(Pointers pointers, std::byte*) override {
-    for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, m_work, pointers)) run(piece);
+    for (const QuantizeWork& work : m_step.copies)
+      for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers))
+        run(work.quantizers, piece);
   }
 
  private:
-  void run(const QuantizePiece& piece) const {
-    const float amax = piece.inputs.amax ? *piece.inputs.amax : amaxFor(piece);
-    makeCopies(piece.from, piece.source, m_quantizers, piece.inputs, amax, {piece.rowwise, piece.rowwiseMemory},
+  static void run(const TensorQuantizers& quantizers, const QuantizePiece& piece) {
+    const float amax = piece.inputs.amax ? *piece.inputs.amax : amaxFor(quantizers, piece);
+    makeCopies(piece.from, piece.source, quantizers, piece.inputs, amax, {piece.rowwise, piece.rowwiseMemory},
                {piece.columnwise, piece.columnwiseMemory});
     if (piece.history) recordAmax(piece.history, amax);
   }
 
-  float amaxFor(const QuantizePiece& piece) const { return needsAmax(piece) ? amaxOf(piece.from, piece.source) : 0.0F; }
+  static float amaxFor(const TensorQuantizers& quantizers, const QuantizePiece& piece) {
+    return needsAmax(quantizers, piece) ? amaxOf(piece.from, piece.source) : 0.0F;
+  }
 
   /// Blocks find their own.
-  bool needsAmax(const QuantizePiece& piece) const {
+  static bool needsAmax(const TensorQuantizers& quantizers, const QuantizePiece& piece) {
     if (piece.history) return true;
     const auto isOfAmax = [&](const std::optional<QuantizerSpec>& quantizer) {
       if (!quantizer) return false;
       return isNvfp4(quantizer->scaling) || (quantizer->scaling == Scaling::PerTensor && !piece.inputs.scale);
     };
-    return isOfAmax(m_quantizers.rowwise) || isOfAmax(m_quantizers.columnwise);
+    return isOfAmax(quantizers.rowwise) || isOfAmax(quantizers.columnwise);
   }
 
   const Graph& m_graph;
   const Plan& m_plan;
   const Step& m_step;
-  const QuantizeWork& m_work;
-  const TensorQuantizers& m_quantizers;
 };
 
 }  // namespace

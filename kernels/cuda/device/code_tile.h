@@ -30,18 +30,45 @@ inline dim3 tileGrid(std::int64_t rows, std::int64_t cols) {
   return dim3(static_cast<unsigned>(tilesOf(cols)), static_cast<unsigned>(down < kMaxBlocksY ? down : kMaxBlocksY));
 }
 
-/// Grid for several matrices: blocks for the largest matrix, times the number of matrices.
+/// Tiles of a matrix, of which an empty one has one, too: its scale is written.
+template <class Matrix>
+__host__ __device__ unsigned tilesDown(const Matrix& matrix) {
+  return matrix.rows <= kTileSide ? 1u : static_cast<unsigned>((matrix.rows + kTileSide - 1) / kTileSide);
+}
+template <class Matrix>
+__host__ __device__ unsigned tilesAcross(const Matrix& matrix) {
+  return matrix.cols <= kTileSide ? 1u : static_cast<unsigned>((matrix.cols + kTileSide - 1) / kTileSide);
+}
+
+/// Grid for several matrices: a block for each tile of each.
 template <class Matrices>
 dim3 tileGrid(const Matrices& matrices) {
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;
-  for (const auto& matrix : matrices) {
-    rows = rows < matrix.rows ? matrix.rows : rows;
-    cols = cols < matrix.cols ? matrix.cols : cols;
+  unsigned tiles = 0;
+  for (const auto& matrix : matrices) tiles += tilesDown(matrix) * tilesAcross(matrix);
+  return dim3(tiles);
+}
+
+/// The tile of the running block in such a grid.
+struct BlockTile {
+  int matrix = 0;
+  unsigned row = 0;
+  unsigned col = 0;
+};
+
+/// matrices: those of the grid come first.
+template <class Matrix, int kMaxMatrices>
+__device__ BlockTile blockTile(const Matrix (&matrices)[kMaxMatrices]) {
+  BlockTile found;
+  unsigned tile = blockIdx.x;
+  for (;; ++found.matrix) {
+    const Matrix& matrix = matrices[found.matrix];
+    const unsigned across = tilesAcross(matrix);
+    const unsigned tiles = tilesDown(matrix) * across;
+    found.row = tile / across;
+    found.col = tile % across;
+    if (tile < tiles || found.matrix + 1 == kMaxMatrices) return found;
+    tile -= tiles;
   }
-  dim3 grid = tileGrid(rows, cols);
-  grid.z = static_cast<unsigned>(matrices.size());
-  return grid;
 }
 
 /// Position of the running thread's patch in the matrix, and the part of the patch inside it.

@@ -5,6 +5,7 @@
 #include "kernels/cuda/elementwise/elementwise_step.h"
 #include "kernels/cuda/elementwise/program_runner.h"
 #include "kernels/cuda/quantize/quantize_launch.h"
+#include "kernels/cuda/quantize/step_amaxes.h"
 #include "kernels/cuda/support/workspace.h"
 
 namespace fuseline::cuda::kernels {
@@ -16,14 +17,15 @@ using namespace cached_activation;
 /// Codes and scale, where the step keeps them.
 class InputCache {
  public:
-  explicit InputCache(const CompileRequest& request) : m_input(findInput(request)), m_device(request.device) {}
+  explicit InputCache(const CompileRequest& request) : m_input(findInput(request)), m_device(request.device) {
+    if (m_input.codes) m_amax = StepAmaxes(request, 1);
+  }
 
-  /// amax: room for one float32.
-  void fill(Pointers pointers, float* amax) const {
+  void fill(Pointers pointers) const {
     if (!m_input.codes) return;
+    float* const amax = m_amax.cleared(m_device.stream).data();
     const device::Element element = elementOf(m_input.x.spec.dtype);
     const std::byte* const x = m_input.x.at(pointers);
-    launchClear({amax, 1}, m_device.stream);
     const AmaxSearch search{.x = x, .element = element, .elements = m_input.x.spec.numElements(), .amax = amax};
     launchAmax({&search, 1}, m_device.numMultiprocessors, m_device.stream);
     const TensorQuantization cast{.x = x,
@@ -38,6 +40,7 @@ class InputCache {
 
  private:
   InputOperands m_input;
+  StepAmaxes m_amax;
   const DeviceContext& m_device;
 };
 
@@ -45,15 +48,13 @@ class CachedForward final : public Kernel {
  public:
   CachedForward(std::unique_ptr<Kernel> activation, InputCache cache)
       : m_activation(std::move(activation)), m_cache(std::move(cache)) {}
-  std::size_t workspaceBytes() const override { return kAmaxBytes + m_activation->workspaceBytes(); }
+  std::size_t workspaceBytes() const override { return m_activation->workspaceBytes(); }
   void run(Pointers pointers, std::byte* workspace) override {
-    m_cache.fill(pointers, reinterpret_cast<float*>(workspace));
-    m_activation->run(pointers, workspace + kAmaxBytes);
+    m_cache.fill(pointers);
+    m_activation->run(pointers, workspace);
   }
 
  private:
-  static constexpr std::size_t kAmaxBytes = workspacePart(sizeof(float));
-
   std::unique_ptr<Kernel> m_activation;
   InputCache m_cache;
 };

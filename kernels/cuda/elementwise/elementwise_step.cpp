@@ -63,7 +63,7 @@ class ElementwiseKernel final : public Kernel {
     if (m_run.isHandingOver) prepare(pointers);
     m_run.runner.run(m_run.shape, m_memory, workspace, m_device.stream);
     if (m_copied && !m_run.isHandingOver)
-      m_copied->copies.launchFrom(m_memory[m_copied->places.front()], pointers, nullptr, m_device);
+      m_copied->copies.launchFrom(m_memory[m_copied->places.front()], pointers, m_device);
   }
 
  private:

@@ -7,8 +7,14 @@
 #include "kernels/cuda/stream/launch.h"
 #include "kernels/cuda/support/check.h"
 
+#include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include <cuda_runtime_api.h>
 
@@ -54,7 +60,20 @@ class LoadedProgram final : public CompiledProgram {
   cudaKernel_t m_kernel = nullptr;
 };
 
-class NvrtcCompiler final : public ProgramCompiler {
+/// Calls run(i) for every i below count, on at most as many threads as the host runs at once.
+template <class Run>
+void runSideBySide(std::size_t count, const Run& run) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) run(i);
+  };
+  std::vector<std::jthread> threads;
+  const std::size_t most = std::min<std::size_t>(count, std::max(1U, std::thread::hardware_concurrency()));
+  for (std::size_t i = 1; i < most; ++i) threads.emplace_back(work);
+  work();
+}
+
+class NvrtcCompiler final : public PreparingCompiler {
  public:
   NvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
                 std::function<void(const Error&)> onRefusal)
@@ -69,9 +88,29 @@ class NvrtcCompiler final : public ProgramCompiler {
     return compiled;
   }
 
+  /// One program is compiled where it is needed.
+  void prepare(const std::vector<std::string>& sources) override {
+    const std::lock_guard lock(m_mutex);
+    std::vector<std::string> missing;
+    std::ranges::copy_if(sources, std::back_inserter(missing), [&](const std::string& source) {
+      return !m_loaded.contains(source) && !m_compiled.contains(source) && !m_kept.find(source);
+    });
+    if (missing.size() < 2) return;
+    std::vector<std::optional<std::vector<char>>> cubins(missing.size());
+    runSideBySide(missing.size(), [&](std::size_t i) {
+      if (Result<std::vector<char>> cubin = compileToCubin(missing[i], m_architecture)) cubins[i] = std::move(*cubin);
+    });
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      if (!cubins[i]) continue;
+      m_kept.keep(missing[i], *cubins[i]);
+      m_compiled.emplace(std::move(missing[i]), std::move(*cubins[i]));
+    }
+  }
+
  private:
   Result<std::shared_ptr<const CompiledProgram>> recall(const std::string& source) {
     if (const auto found = m_loaded.find(source); found != m_loaded.end()) return found->second;
+    if (const auto prepared = m_compiled.extract(source)) return load(source, prepared.mapped());
     if (const auto kept = m_kept.find(source))
       if (const auto loaded = load(source, *kept)) return loaded;
     const Result<std::vector<char>> cubin = compileToCubin(source, m_architecture);
@@ -93,13 +132,14 @@ class NvrtcCompiler final : public ProgramCompiler {
   ProgramCache m_kept;
   std::function<void(const Error&)> m_onRefusal;
   std::mutex m_mutex;
+  std::map<std::string, std::vector<char>> m_compiled;                     // by source: prepared, and not loaded yet
   std::map<std::string, std::shared_ptr<const CompiledProgram>> m_loaded;  // by source
 };
 
 }  // namespace
 
-std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
-                                                   std::function<void(const Error&)> onRefusal) {
+std::unique_ptr<PreparingCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
+                                                     std::function<void(const Error&)> onRefusal) {
   return std::make_unique<NvrtcCompiler>(std::move(architecture), folder, std::move(onRefusal));
 }
 

@@ -30,9 +30,16 @@ Result<std::vector<char>> compileToCubin(const std::string& source, const std::s
 /// All but the source that a cubin depends on: the architecture, NVRTC's version, the device headers.
 std::string cubinOrigin(const std::string& architecture);
 
+/// A compiler that can compile several programs at once.
+class PreparingCompiler : public ProgramCompiler {
+ public:
+  /// Compiles the programs that are not kept yet, on several threads. Those that fail are reported by compile().
+  virtual void prepare(const std::vector<std::string>& sources) = 0;
+};
+
 /// Keeps loaded programs for its lifetime, and compiled ones in this folder for the next run; folder empty: nowhere.
 /// onRefusal: called with each error, for callers that must not miss a fallback to the interpreter.
-std::unique_ptr<ProgramCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
-                                                   std::function<void(const Error&)> onRefusal);
+std::unique_ptr<PreparingCompiler> makeNvrtcCompiler(std::string architecture, const std::filesystem::path& folder,
+                                                     std::function<void(const Error&)> onRefusal);
 
 }  // namespace fuseline::cuda

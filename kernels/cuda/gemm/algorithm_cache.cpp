@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -177,7 +178,11 @@ std::optional<KeptAlgorithm> AlgorithmCache::find(const std::string& key) const 
 
 void AlgorithmCache::keep(const std::string& key, const KeptAlgorithm& algorithm) {
   m_algorithms.insert_or_assign(key, algorithm);
-  if (m_file.empty()) return;
+  m_hasNew = true;
+}
+
+void AlgorithmCache::save() {
+  if (m_file.empty() || !std::exchange(m_hasNew, false)) return;
   m_algorithms.merge(parseAlgorithms(m_origin, readKept(m_file)));
   writeKept(m_file, formatAlgorithms(m_origin, m_algorithms));
 }

@@ -54,10 +54,15 @@ class AlgorithmCache {
  public:
   /// An empty folder: nothing outlives the process.
   AlgorithmCache(const std::filesystem::path& folder, AlgorithmOrigin origin);
+  /// Saves: a plan has many problems, whose algorithms are written together.
+  ~AlgorithmCache() { save(); }
+  AlgorithmCache(const AlgorithmCache&) = delete;
+  AlgorithmCache& operator=(const AlgorithmCache&) = delete;
 
   std::optional<KeptAlgorithm> find(const std::string& key) const;
-  /// Writes the file, and creates its folder.
   void keep(const std::string& key, const KeptAlgorithm& algorithm);
+  /// Writes the file if something was kept since, and creates its folder.
+  void save();
   /// Until something is kept for it again.
   void drop(const std::string& key);
 
@@ -65,6 +70,7 @@ class AlgorithmCache {
   AlgorithmOrigin m_origin;
   std::filesystem::path m_file;  // empty: none
   KeptAlgorithms m_algorithms;
+  bool m_hasNew = false;
 };
 
 }  // namespace fuseline::cuda

@@ -7,9 +7,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/norm/norm_launch.h"
 
-#include "kernels/cuda/elementwise/elementwise_launch.h"
+#include "kernels/cuda/elementwise/part_sums.h"
 #include "kernels/cuda/norm/norm_shape.h"
-#include "kernels/cuda/stream/launch.h"
+#include "kernels/cuda/stream/launch_in_phases.h"
 
 #include <type_traits>
 #include <utility>
@@ -269,20 +269,43 @@ constexpr int kBackwardBlocks =
 constexpr int kBackwardBlocks = kGradientBlocksAtOnce<Share>;
 #endif
 
-template <class Share, class Elements>
-__global__ void __launch_bounds__(Share::kThreads, kBackwardBlocks<Share, Elements>)
-    normBackward(const __grid_constant__ NormBackward wanted) {
-  const NormBackward norm = Elements::known(wanted);
-  RowAmax besides(norm.problem.x, norm.amax);
-  differentiateRows<Share, Elements>(norm, norm.dx != nullptr, besides);
+__device__ bool hasRows(const GridPhases& phases) { return !kHasGridPhases || phases.hasFirst; }
+
+/// The parameter gradients, when the parts of all blocks are there.
+template <int kThreads>
+__device__ void sumAfterwards(const GridPhases& phases, const PartSums& sums) {
+  if constexpr (kHasGridPhases) {
+    phases.wait();
+    if (!phases.hasSecond) return;
+    constexpr int kItems = 16;
+    for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kItems; first < sums.items;
+         first += static_cast<std::int64_t>(gridDim.x) * kItems)
+      sumItems<kItems, kThreads / kItems>(sums, first, runningThread());
+  }
 }
 
 template <class Share, class Elements>
 __global__ void __launch_bounds__(Share::kThreads, kBackwardBlocks<Share, Elements>)
-    normBackwardCodes(const __grid_constant__ NormBackward wanted, const __grid_constant__ HandOver handOver) {
+    normBackward(GridPhases phases, const __grid_constant__ NormBackward wanted,
+                 const __grid_constant__ PartSums sums) {
   const NormBackward norm = Elements::known(wanted);
-  RowCodes besides(norm.problem.x, norm.problem.cols, handOver);
-  differentiateRows<Share, Elements>(norm, true, besides);
+  if (hasRows(phases)) {
+    RowAmax besides(norm.problem.x, norm.amax);
+    differentiateRows<Share, Elements>(norm, norm.dx != nullptr, besides);
+  }
+  sumAfterwards<Share::kThreads>(phases, sums);
+}
+
+template <class Share, class Elements>
+__global__ void __launch_bounds__(Share::kThreads, kBackwardBlocks<Share, Elements>)
+    normBackwardCodes(GridPhases phases, const __grid_constant__ NormBackward wanted,
+                      const __grid_constant__ PartSums sums, const __grid_constant__ HandOver handOver) {
+  const NormBackward norm = Elements::known(wanted);
+  if (hasRows(phases)) {
+    RowCodes besides(norm.problem.x, norm.problem.cols, handOver);
+    differentiateRows<Share, Elements>(norm, true, besides);
+  }
+  sumAfterwards<Share::kThreads>(phases, sums);
 }
 
 /// launch(elements): for which the kernel of the problem was compiled.
@@ -310,23 +333,15 @@ unsigned gradientBlocksOf(const NormBackward& norm, int numMultiprocessors) {
   return norm.parts ? gradientBlocks<Share>(rows, numMultiprocessors) : rowBlocks<Share>(rows);
 }
 
-template <class Share, class... Parameters, class... Arguments>
-void launchBackward(void (*kernel)(NormBackward, Parameters...), unsigned blocks, NormBackward norm, Stream stream,
-                    const Arguments&... arguments) {
-  const std::size_t sumBytes = sharedSumBytes<Share>(norm.problem.cols, norm.dbeta ? 2 : 1);
-  norm.hasSharedSums = norm.parts && sumBytes <= kMaxSharedSumBytes;
-  launch(kernel, dim3(blocks), rowThreads<Share>(), norm.hasSharedSums ? sumBytes : 0, stream, norm, arguments...);
-}
-
 /// Without gradients of parameters there are no parts of them.
 NormBackward withoutUnwantedParts(NormBackward norm) {
   if (!norm.dgamma && !norm.dbeta) norm.parts = nullptr;
   return norm;
 }
 
-/// Both in one launch: the parts of dbeta follow those of dgamma.
-void sumParameterGradients(const NormBackward& norm, unsigned blocks, Stream stream) {
-  if (!norm.dgamma && !norm.dbeta) return;
+/// The parts of dbeta follow those of dgamma.
+PartSums parameterGradients(const NormBackward& norm, unsigned blocks) {
+  if (!norm.dgamma && !norm.dbeta) return {};
   const std::int64_t cols = norm.problem.cols;
   const std::int64_t stride = norm.dbeta ? 2 * cols : cols;
   PartSums sums{.parts = norm.parts,
@@ -341,6 +356,20 @@ void sumParameterGradients(const NormBackward& norm, unsigned blocks, Stream str
     sums.items = cols;
     sums.to.data = std::exchange(sums.behind, nullptr);
   }
+  return sums;
+}
+
+template <class Share, class... Parameters, class... Arguments>
+void launchBackward(void (*kernel)(GridPhases, NormBackward, PartSums, Parameters...), unsigned blocks,
+                    NormBackward norm, Stream stream, const Arguments&... arguments) {
+  const std::size_t sumBytes = sharedSumBytes<Share>(norm.problem.cols, norm.dbeta ? 2 : 1);
+  norm.hasSharedSums = norm.parts && sumBytes <= kMaxSharedSumBytes;
+  const std::size_t sharedBytes = norm.hasSharedSums ? sumBytes : 0;
+  const PartSums sums = parameterGradients(norm, blocks);
+  if (sums.items > 0 && runsAtOnce(kernel, dim3(blocks), rowThreads<Share>(), sharedBytes))
+    return launchInPhases(kernel, dim3(blocks), rowThreads<Share>(), sharedBytes, stream, norm, sums, arguments...);
+  launch(kernel, dim3(blocks), rowThreads<Share>(), sharedBytes, stream, GridPhases{.hasSecond = false}, norm, sums,
+         arguments...);
   launchPartSums(sums, stream);
 }
 
@@ -378,15 +407,14 @@ void launchNormBackward(const NormBackward& wanted, int numMultiprocessors, Stre
   const NormBackward norm = withoutUnwantedParts(wanted);
   const NormProblem& problem = norm.problem;
   if (problem.cols == 0) return;
-  unsigned blocks = 0;
+  if (problem.rows == 0) return launchPartSums(parameterGradients(norm, 0), stream);
+  if (!norm.dx && !norm.parts) return;
   withRowShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
-    if (problem.rows == 0 || !(norm.dx || norm.parts)) return;
-    blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
+    const unsigned blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
     withElements(problem, [&]<class Elements>(Elements) {
       launchBackward<Share>(normBackward<Share, Elements>, blocks, norm, stream);
     });
   });
-  sumParameterGradients(norm, blocks, stream);
 }
 
 void launchNormBackwardRows(const NormBackward& wanted, const HandOver& handOver, int numMultiprocessors,
@@ -394,15 +422,13 @@ void launchNormBackwardRows(const NormBackward& wanted, const HandOver& handOver
   const NormBackward norm = withoutUnwantedParts(wanted);
   const NormProblem& problem = norm.problem;
   if (problem.cols == 0) return;
-  unsigned blocks = 0;
+  if (problem.rows == 0) return launchPartSums(parameterGradients(norm, 0), stream);
   withPacketShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
-    if (problem.rows == 0) return;
-    blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
+    const unsigned blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
     withElements(problem, [&]<class Elements>(Elements) {
       launchBackward<Share>(normBackwardCodes<Share, Elements>, blocks, norm, stream, handOver);
     });
   });
-  sumParameterGradients(norm, blocks, stream);
 }
 
 }  // namespace fuseline::cuda

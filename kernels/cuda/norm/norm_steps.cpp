@@ -88,7 +88,7 @@ class NormForwardKernel final : public Kernel {
   void runApart(NormForward norm, Pointers pointers, std::byte* workspace) const {
     if (!norm.y) norm.y = workspace;
     launchNormForward(norm, m_device.stream);
-    m_copies->launchFrom(static_cast<const std::byte*>(norm.y), pointers, nullptr, m_device);
+    m_copies->launchFrom(static_cast<const std::byte*>(norm.y), pointers, m_device);
   }
 
   NormProblem m_problem;
@@ -149,7 +149,7 @@ class NormBackwardKernel final : public Kernel {
   void runApart(NormBackward norm, Pointers operands, std::byte* result) const {
     if (!norm.dx) norm.dx = result;
     launch(norm);
-    m_copies->launchFrom(static_cast<const std::byte*>(norm.dx), operands, nullptr, m_device);
+    m_copies->launchFrom(static_cast<const std::byte*>(norm.dx), operands, m_device);
   }
 
   std::size_t partsBytes() const {

@@ -24,14 +24,11 @@ template <CopyKind kKind, Element kElement>
 __global__ void __launch_bounds__(kTileThreads, HeldPatch<kElement>::kBlocksAtOnce)
     quantizeBlocks(const __grid_constant__ TaskBatch<BlockQuantization> batch) {
   __shared__ TileMemory shared;
-  const BlockQuantization& task = batch.tasks[blockIdx.z];
-  const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
-  for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
-    const PatchPlace place = patchPlace(tile, blockIdx.x, task.rows, task.cols);
-    const HeldPatch<kElement> patch(task.x, task.cols, place);
-    quantizePatch<kKind>(shared, {task.rowwise, task.columnwise}, {task.rows, task.cols, task.cols}, place, patch);
-    __syncthreads();
-  }
+  const BlockTile tile = blockTile(batch.tasks);
+  const BlockQuantization& task = batch.tasks[tile.matrix];
+  const PatchPlace place = patchPlace(tile.row, tile.col, task.rows, task.cols);
+  const HeldPatch<kElement> patch(task.x, task.cols, place);
+  quantizePatch<kKind>(shared, {task.rowwise, task.columnwise}, {task.rows, task.cols, task.cols}, place, patch);
 }
 
 /// Blocks have sides that are powers of two.

@@ -41,18 +41,28 @@ __global__ void __launch_bounds__(kBlockThreads) findAmax(const __grid_constant_
   raiseAmax(task.amax, largest, static_cast<int>(threadIdx.x));
 }
 
-__global__ void __launch_bounds__(kBlockThreads) clearValues(float* values, int count) {
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kBlockThreads) values[i] = 0.0f;
+struct FloatRanges {
+  static constexpr int kMaxRanges = 128;
+  float* firsts[kMaxRanges] = {};
+  int counts[kMaxRanges] = {};
+};
+
+/// A warp has a range at a time.
+__global__ void __launch_bounds__(kBlockThreads)
+    clearValues(const __grid_constant__ FloatRanges ranges, int numRanges) {
+  constexpr int kWarps = kBlockThreads / kWarpLanes;
+  for (int range = static_cast<int>(threadIdx.x) / kWarpLanes; range < numRanges; range += kWarps)
+    for (int i = static_cast<int>(threadIdx.x) % kWarpLanes; i < ranges.counts[range]; i += kWarpLanes)
+      ranges.firsts[range][i] = 0.0f;
 }
 
 __device__ float scaleOf(const TensorQuantization& task, const CodedCopy& copy) {
   return task.scale ? *task.scale : scaleFromAmax(*task.amax, copy.code, copy.rule);
 }
 
-/// The first thread of the grid writes the dequantization factor.
+/// For the first thread of a tensor's tiles.
 __device__ void writeInverse(const TensorQuantization& task, const CodedCopy& copy) {
-  const bool isFirst = blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0;
-  if (copy.codes && isFirst) *static_cast<float*>(copy.scales) = 1.0f / scaleOf(task, copy);
+  if (copy.codes) *static_cast<float*>(copy.scales) = 1.0f / scaleOf(task, copy);
 }
 
 /// The amax of the thread's patch, if requested. The scale is loaded after the patch.
@@ -70,14 +80,13 @@ template <Element kElement>
 __global__ void __launch_bounds__(kTileThreads, HeldPatch<kElement>::kBlocksAtOnce)
     quantizeTiles(const __grid_constant__ TaskBatch<TensorQuantization> batch) {
   __shared__ TransposedTile shared;
-  const TensorQuantization& task = batch.tasks[blockIdx.z];
-  float largest = 0.0f;
-  const std::int64_t tiles = (task.rows + kTileSide - 1) / kTileSide;
-  for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y)
-    largest =
-        largerOf(quantizeTileAt<kElement>(task, patchPlace(tile, blockIdx.x, task.rows, task.cols), shared), largest);
-  writeInverse(task, task.rowwise);
-  writeInverse(task, task.columnwise);
+  const BlockTile tile = blockTile(batch.tasks);
+  const TensorQuantization& task = batch.tasks[tile.matrix];
+  const float largest = quantizeTileAt<kElement>(task, patchPlace(tile.row, tile.col, task.rows, task.cols), shared);
+  if (tile.row == 0 && tile.col == 0 && tileThread() == 0) {
+    writeInverse(task, task.rowwise);
+    writeInverse(task, task.columnwise);
+  }
   if (task.raised) raiseAmax(task.raised, largest, tileThread());
 }
 
@@ -171,8 +180,17 @@ void launchAmax(std::span<const AmaxSearch> tensors, int numMultiprocessors, Str
   });
 }
 
-void launchClear(std::span<float> values, Stream stream) {
-  launch(clearValues, dim3(1), dim3(kBlockThreads), 0, stream, values.data(), static_cast<int>(values.size()));
+void launchClear(std::span<const std::span<float>> values, Stream stream) {
+  constexpr std::size_t kMaxRanges = FloatRanges::kMaxRanges;
+  for (std::size_t first = 0; first < values.size(); first += kMaxRanges) {
+    const auto next = values.subspan(first, std::min(values.size() - first, kMaxRanges));
+    FloatRanges ranges;
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      ranges.firsts[i] = next[i].data();
+      ranges.counts[i] = static_cast<int>(next[i].size());
+    }
+    launch(clearValues, dim3(1), dim3(kBlockThreads), 0, stream, ranges, static_cast<int>(next.size()));
+  }
 }
 
 void launchQuantize(std::span<const TensorQuantization> tensors, Stream stream) {

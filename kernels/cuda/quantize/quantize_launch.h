@@ -58,7 +58,8 @@ struct AmaxSearch {
   float* amax = nullptr;
 };
 void launchAmax(std::span<const AmaxSearch> tensors, int numMultiprocessors, Stream stream);
-void launchClear(std::span<float> values, Stream stream);
+/// All values are 0 afterwards.
+void launchClear(std::span<const std::span<float>> values, Stream stream);
 
 /// The states of several tensors. history: the amax of this step, then of earlier ones, the oldest first.
 struct ScaleUpdates {

@@ -103,6 +103,17 @@ Verdict canMakeCopies(const KernelQuery& query) {
 StepCopies::StepCopies(const CompileRequest& request)
     : m_graph(&request.graph), m_plan(&request.plan), m_step(&request.step) {
   for (const QuantizeWork& work : m_step->copies) m_operands.emplace_back(*m_step, work);
+  if (isAmaxOnly())
+    m_amaxes = StepAmaxes(request, 0);
+  else if (findsAmaxes())
+    m_amaxes = StepAmaxes(request, m_operands.size() * std::max<std::size_t>(numGroups(), 1));
+}
+
+/// Neither a scale nor an amax is known beforehand.
+bool StepCopies::findsAmaxes() const {
+  const QuantizeOperands& operands = m_operands.front();
+  return scalingOf(m_step->copies.front().quantizers) == Scaling::PerTensor && operands.scale < 0 &&
+         operands.knownAmax < 0;
 }
 
 Result<StepCopies> StepCopies::make(const CompileRequest& request) {
@@ -148,9 +159,7 @@ device::CopyPair StepCopies::pairAt(std::size_t index, Pointers pointers) const 
 }
 
 float* StepCopies::clearedAmax(Pointers pointers, const DeviceContext& device) const {
-  auto* const amax = floatsAt<float>(pointers, m_operands.front().foundAmax);
-  launchClear({amax, 1}, device.stream);
-  return amax;
+  return m_amaxes.cleared(floatsAt<float>(pointers, m_operands.front().foundAmax), device.stream);
 }
 
 device::HandOver StepCopies::at(Pointers pointers) const {
@@ -183,38 +192,45 @@ void StepCopies::launchTransposes(Pointers pointers, const DeviceContext& device
   }
 }
 
-std::size_t StepCopies::workspaceBytes() const {
-  return static_cast<std::size_t>(std::max<std::int64_t>(numGroups(), 1)) * sizeof(float);
-}
-
-void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, float* amax,
-                            const DeviceContext& device) const {
-  const Piece whole{.tensor = tensor, .rows = spec().rows()};
+void StepCopies::launchFrom(const std::byte* tensor, Pointers pointers, const DeviceContext& device) const {
   if (isAmaxOnly()) {
-    const AmaxSearch search = searchOf(whole, clearedAmax(pointers, device));
+    const AmaxSearch search =
+        searchOf({.tensor = tensor, .rows = spec().rows(), .cols = spec().cols()}, clearedAmax(pointers, device));
     return launchAmax({&search, 1}, device.numMultiprocessors, device.stream);
   }
-  for (std::size_t i = 0; i < m_operands.size(); ++i) {
-    const QuantizeOperands& operands = m_operands[i];
-    const QuantizeWork& work = m_step->copies[i];
-    Piece piece = whole;
-    piece.rowwise = copyAt(work.quantizers.rowwise, operands.rowwise, pointers);
-    piece.columnwise = copyAt(work.quantizers.columnwise, operands.columnwise, pointers);
-    piece.scale = floatsAt<const float>(pointers, operands.scale);
-    piece.raised = floatsAt<float>(pointers, operands.history);
-    piece.amax = floatsAt<const float>(pointers, operands.knownAmax);
-    piece.name = pieceName(m_graph->node(work.reader), work, 0, 0);
-    launchPieces({&piece, 1}, amax, device);
-  }
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < m_operands.size(); ++i) pieces.push_back(pieceOf(i, tensor, pointers));
+  launchPieces(pieces, device);
+}
+
+void StepCopies::launchFromSources(Pointers pointers, const DeviceContext& device) const {
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < m_operands.size(); ++i)
+    pieces.push_back(pieceOf(i, memoryAt(pointers, m_operands[i].source), pointers));
+  launchPieces(pieces, device);
+}
+
+StepCopies::Piece StepCopies::pieceOf(std::size_t index, const std::byte* tensor, Pointers pointers) const {
+  const QuantizeOperands& operands = m_operands[index];
+  const QuantizeWork& work = m_step->copies[index];
+  return {.tensor = tensor,
+          .rows = work.spec.rows(),
+          .cols = work.spec.cols(),
+          .rowwise = copyAt(work.quantizers.rowwise, operands.rowwise, pointers),
+          .columnwise = copyAt(work.quantizers.columnwise, operands.columnwise, pointers),
+          .scale = floatsAt<const float>(pointers, operands.scale),
+          .raised = floatsAt<float>(pointers, operands.history),
+          .amax = floatsAt<const float>(pointers, operands.knownAmax),
+          .name = pieceName(m_graph->node(work.reader), work, 0, 0)};
 }
 
 AmaxSearch StepCopies::searchOf(const Piece& piece, float* amax) const {
-  return {.x = piece.tensor, .element = elementOf(spec().dtype), .elements = piece.rows * spec().cols(), .amax = amax};
+  return {.x = piece.tensor, .element = elementOf(spec().dtype), .elements = piece.rows * piece.cols, .amax = amax};
 }
 
-void StepCopies::launchPieces(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const {
+void StepCopies::launchPieces(std::span<const Piece> pieces, const DeviceContext& device) const {
   if (isNvfp4(scalingOf(m_step->copies.front().quantizers))) return launchNvfp4(pieces, device);
-  kind() == device::CopyKind::Tensor ? launchTensors(pieces, amax, device) : launchBlocks(pieces, device);
+  kind() == device::CopyKind::Tensor ? launchTensors(pieces, device) : launchBlocks(pieces, device);
 }
 
 /// Without rows, too: the amax is that of nothing then.
@@ -230,7 +246,7 @@ void StepCopies::launchNvfp4(std::span<const Piece> pieces, const DeviceContext&
     tasks.push_back({.x = piece.tensor,
                      .element = elementOf(spec().dtype),
                      .rows = piece.rows,
-                     .cols = spec().cols(),
+                     .cols = piece.cols,
                      .rowwise = copyOf(piece.rowwise, piece.name),
                      .columnwise = copyOf(piece.columnwise, piece.name),
                      .hasSquares = hasSquares(scalingOf(m_step->copies.front().quantizers)),
@@ -241,11 +257,11 @@ void StepCopies::launchNvfp4(std::span<const Piece> pieces, const DeviceContext&
 void StepCopies::launchBlocks(std::span<const Piece> pieces, const DeviceContext& device) const {
   std::vector<BlockQuantization> tasks;
   for (const Piece& piece : pieces)
-    if (piece.rows > 0 && spec().cols() > 0)
+    if (piece.rows > 0 && piece.cols > 0)
       tasks.push_back({.x = piece.tensor,
                        .element = elementOf(spec().dtype),
                        .rows = piece.rows,
-                       .cols = spec().cols(),
+                       .cols = piece.cols,
                        .rowwise = coded(piece.rowwise),
                        .columnwise = coded(piece.columnwise)});
   launchBlockQuantize(tasks, kind(), device.stream);
@@ -253,27 +269,24 @@ void StepCopies::launchBlocks(std::span<const Piece> pieces, const DeviceContext
 
 /// A scale known beforehand comes with a history, which contains the current step's amax at index 0: it is computed on
 /// the way. Other scales need the amax first.
-void StepCopies::launchTensors(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const {
-  const bool areFoundFirst = !pieces.front().scale && !pieces.front().amax;
+void StepCopies::launchTensors(std::span<const Piece> pieces, const DeviceContext& device) const {
+  const std::span<float> amaxes = findsAmaxes() ? m_amaxes.cleared(device.stream) : std::span<float>();
   std::vector<AmaxSearch> searches;
   std::vector<TensorQuantization> tasks;
   for (const Piece& piece : pieces) {
-    float* const found = amax + searches.size();
-    searches.push_back(searchOf(piece, found));
+    float* const found = amaxes.empty() ? nullptr : &amaxes[tasks.size()];
+    if (found) searches.push_back(searchOf(piece, found));
     tasks.push_back({.x = piece.tensor,
                      .element = elementOf(spec().dtype),
                      .rows = piece.rows,
-                     .cols = spec().cols(),
+                     .cols = piece.cols,
                      .rowwise = coded(piece.rowwise),
                      .columnwise = coded(piece.columnwise),
                      .scale = piece.scale,
-                     .amax = areFoundFirst ? found : piece.amax,
+                     .amax = found ? found : piece.amax,
                      .raised = piece.raised});
   }
-  if (areFoundFirst) {
-    launchClear({amax, searches.size()}, device.stream);
-    launchAmax(searches, device.numMultiprocessors, device.stream);
-  }
+  launchAmax(searches, device.numMultiprocessors, device.stream);
   launchQuantize(tasks, device.stream);
 }
 
@@ -304,11 +317,11 @@ std::vector<StepCopies::PieceCopy> StepCopies::groupCopiesOf(const std::optional
   return copies;
 }
 
-void StepCopies::launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax,
-                                  const DeviceContext& device) {
+void StepCopies::launchGroups(Pointers pointers, const DeviceContext& device) {
   if (m_groupSizes.empty()) m_groupSizes = readSizes(pointers, device);
   const std::vector<std::int64_t>& sizes = m_groupSizes;
   const QuantizeOperands& operands = m_operands.front();
+  const std::byte* tensor = memoryAt(pointers, operands.source);
   const QuantizeWork& work = m_step->copies.front();
   const TensorQuantizers& quantizers = work.quantizers;
   const auto rowwise = groupCopiesOf(quantizers.rowwise, operands.rowwise, sizes, pointers, device);
@@ -321,6 +334,7 @@ void StepCopies::launchGroupsFrom(const std::byte* tensor, Pointers pointers, fl
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     pieces.push_back({.tensor = tensor,
                       .rows = sizes[i],
+                      .cols = spec().cols(),
                       .rowwise = rowwise[i],
                       .columnwise = columnwise[i],
                       .scale = floatsAt<const float>(pointers, ofGroup(operands.scale, i)),
@@ -328,7 +342,7 @@ void StepCopies::launchGroupsFrom(const std::byte* tensor, Pointers pointers, fl
                       .name = pieceName(m_graph->node(work.reader), work, numGroups(), static_cast<std::int64_t>(i))});
     tensor += sizes[i] * rowBytes;
   }
-  launchPieces(pieces, amax, device);
+  launchPieces(pieces, device);
 }
 
 }  // namespace fuseline::cuda

@@ -6,6 +6,7 @@
 #include "kernels/cuda/device/quantize_data.h"
 #include "kernels/cuda/kernel_def.h"
 #include "kernels/cuda/quantize/quantize_launch.h"
+#include "kernels/cuda/quantize/step_amaxes.h"
 
 #include <span>
 #include <string>
@@ -37,17 +38,17 @@ class StepCopies {
   void launchTransposes(Pointers pointers, const DeviceContext& device) const;
   /// Memory, set to 0, of an amax that is requested alone and that a kernel updates.
   float* clearedAmax(Pointers pointers, const DeviceContext& device) const;
-  /// Room for an amax of everything that is quantized by itself.
-  std::size_t workspaceBytes() const;
-  /// Quantizes the tensor in memory with separate kernels. amax: memory for the amaxes, if neither a scale nor a
-  /// history is among the operands. Values that a kernel would have quantized before rounding are rounded here.
-  void launchFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device) const;
+  /// Quantizes the tensor in memory with separate kernels. Values that a kernel would have quantized before rounding
+  /// are rounded here.
+  void launchFrom(const std::byte* tensor, Pointers pointers, const DeviceContext& device) const;
+  /// The same for a step whose operands are the tensors.
+  void launchFromSources(Pointers pointers, const DeviceContext& device) const;
 
   /// Groups of rows that are quantized each by itself; 0: the tensor is quantized as one.
   std::int64_t numGroups() const;
-  /// The same for groups, whose sizes the host reads and checks in the first run: they stay the same. Throws if they do
-  /// not fit.
-  void launchGroupsFrom(const std::byte* tensor, Pointers pointers, float* amax, const DeviceContext& device);
+  /// The same for groups of the only tensor, whose sizes the host reads and checks in the first run: they stay the
+  /// same. Throws if they do not fit.
+  void launchGroups(Pointers pointers, const DeviceContext& device);
 
  private:
   /// One quantized tensor of a piece. memory null: not requested.
@@ -60,6 +61,7 @@ class StepCopies {
   struct Piece {
     const std::byte* tensor = nullptr;
     std::int64_t rows = 0;
+    std::int64_t cols = 0;
     PieceCopy rowwise, columnwise;
     const float* scale = nullptr;  // delayed scaling
     float* raised = nullptr;       // its history
@@ -72,9 +74,11 @@ class StepCopies {
   PieceCopy copyAt(const std::optional<QuantizerSpec>& quantizer, int operand, Pointers pointers) const;
   device::CodedCopy coded(const PieceCopy& copy) const;
   device::CopyPair pairAt(std::size_t index, Pointers pointers) const;
+  Piece pieceOf(std::size_t index, const std::byte* tensor, Pointers pointers) const;
+  bool findsAmaxes() const;
   /// All with one scaling, and all with a scale or an amax that is known beforehand, or none.
-  void launchPieces(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const;
-  void launchTensors(std::span<const Piece> pieces, float* amax, const DeviceContext& device) const;
+  void launchPieces(std::span<const Piece> pieces, const DeviceContext& device) const;
+  void launchTensors(std::span<const Piece> pieces, const DeviceContext& device) const;
   void launchBlocks(std::span<const Piece> pieces, const DeviceContext& device) const;
   void launchNvfp4(std::span<const Piece> pieces, const DeviceContext& device) const;
   AmaxSearch searchOf(const Piece& piece, float* amax) const;
@@ -89,6 +93,7 @@ class StepCopies {
   const Step* m_step;
   std::vector<QuantizeOperands> m_operands;  // by quantization work of the step
   std::vector<std::int64_t> m_groupSizes;    // empty: they have not been read yet
+  StepAmaxes m_amaxes;                       // those that are not known beforehand
 };
 
 /// Can a kernel that has whole rows quantize them? Columnwise quantized tensors must then have rowwise scales: with

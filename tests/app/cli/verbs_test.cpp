@@ -492,7 +492,7 @@ TEST(Recipe, ShowsItsStepsInThePlan) {
   const std::string plan =
       fuseline("fuse --device reference --stage plan --recipe delayed " + quantizablePipeline(folder)).out;
   for (const char* step : {"(quantizes fc.linear.input)", "fc.linear.quantize_weight", "fc.linear.quantize_grad_output",
-                           "delayed_scaling.forward", "delayed_scaling.backward"})
+                           "delayed_scaling_update"})
     EXPECT_TRUE(has(plan, step)) << step << "\n" << plan;
 }
 
@@ -1226,9 +1226,8 @@ TEST(Bench, MeasuresWhatALayerQuantizes) {
   for (const Json& row : rows)
     if (row["recipe"] == "DelayedScaling")
       steps.insert(row["phase"].get<std::string>() + " " + row["step"].get<std::string>());
-  EXPECT_EQ(steps,
-            (std::set<std::string>{"backward delayed_scaling.backward", "backward norm",
-                                   "forward delayed_scaling.forward", "forward down.quantize_input", "forward norm"}));
+  EXPECT_EQ(steps, (std::set<std::string>{"backward delayed_scaling", "backward norm", "forward down.quantize_input",
+                                          "forward norm"}));
 }
 
 TEST(Bench, MeasuresNormsOfSeveralWidths) {

@@ -160,7 +160,7 @@ TEST(HandOver, AsksTheDeviceForTheAmax) {
   EXPECT_EQ(attempt.explanation, "No amaxes here.");
 }
 
-TEST(HandOver, FindsOneAmaxForAllReaders) {
+TEST(HandOver, FindsOneAmaxForTwoReaders) {
   const Graph graph = current(
       {link("GELU", "act"), linear(32, "q"), reading("act.y", linear(32, "k")), link("AddExtraInput", "add", "q.y")});
   const Plan plan = makePlan(graph, std::move(*fuse(graph)));
@@ -171,12 +171,21 @@ TEST(HandOver, FindsOneAmaxForAllReaders) {
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(plan.tensors[static_cast<std::size_t>(found->tensor)].name, "amax:act:y");
   EXPECT_NE(act.find({0, OperandKind::Output, 0}), nullptr);
-  for (const char* quantize : {"q.quantize_input", "k.quantize_input"}) {
-    const Step step = stepOf(quantize);
-    const StepOperand* const read = step.find({0, OperandKind::Input, 2});
-    ASSERT_NE(read, nullptr) << quantize;
-    EXPECT_EQ(read->tensor, found->tensor) << quantize;
-  }
+  const StepOperand* const read = stepOf("k.quantize_input").find({0, OperandKind::Input, 2});
+  ASSERT_NE(read, nullptr);
+  EXPECT_EQ(read->tensor, found->tensor);
+  EXPECT_TRUE(std::ranges::none_of(plan.steps, [](const Step& step) { return step.name == "q.quantize_input"; }));
+}
+
+/// Quantized values of these recipes follow from the tensor alone.
+TEST(HandOver, SavesOneQuantizationForTwoReadersOfOneTensor) {
+  const Graph graph = current(
+      {link("GELU", "act"), linear(32, "q"), reading("act.y", linear(32, "k")), link("AddExtraInput", "add", "q.y")});
+  const FusionReport report = std::move(*fuse(graph));
+  std::vector<std::int64_t> saved;
+  for (const Attempt& attempt : report.attempts)
+    if (attempt.rule->name == "ForwardAmax" && attempt.outcome == Outcome::Fused) saved.push_back(attempt.saving->bytes);
+  EXPECT_EQ(saved, (std::vector<std::int64_t>{64 * 32 * 2, 0}));
 }
 
 // Plans ------------------------------------------------------------------------------------------------------------

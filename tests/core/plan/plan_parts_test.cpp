@@ -1,6 +1,8 @@
 // The parts of making a plan, each by itself: tensors by key, gradients that are summed, memory by lifetime.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/fuser.h"
 #include "core/plan/gradient_sums.h"
+#include "core/plan/plan.h"
 #include "core/plan/storage_layout.h"
 #include "core/plan/tensor_index.h"
 #include "tests/support/pipelines.h"
@@ -9,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace fuseline {
@@ -114,6 +117,61 @@ TEST(StorageLayout, GivesAViewTheMemoryOfItsSource) {
   layOutStorages(plan, {0, 0, 2}, {});
   EXPECT_EQ(plan.tensors[1].storage, plan.tensors[0].storage);
   EXPECT_EQ(plan.storages[static_cast<std::size_t>(plan.tensors[0].storage)].lastStep, 2);
+}
+
+std::vector<std::string> quantizingSteps(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Step& step : plan.steps)
+    if (step.isQuantize()) names.push_back(step.name);
+  return names;
+}
+
+/// Two linear ops in a row.
+std::vector<std::string> quantizingSteps(const std::string& recipe, PassKind pass = PassKind::Training) {
+  const Graph graph =
+      chain(DType::BF16, {128, 128}, {linear(256, "a"), linear(128, "b")}, {.pass = pass, .recipe = recipe});
+  return quantizingSteps(makePlan(graph, unfused(graph)));
+}
+
+TEST(QuantizeSteps, QuantizeTheWeightsOfTrainingTogether) {
+  const std::vector<std::string> together = {"a.quantize_input", "quantize(a.weight, b.weight)", "b.quantize_input",
+                                             "b.quantize_grad_output", "a.quantize_grad_output"};
+  for (const char* recipe : {"DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling"})
+    EXPECT_EQ(quantizingSteps(recipe), together) << recipe;
+}
+
+TEST(QuantizeSteps, LeaveWeightsOfNvfp4AndOfInferenceApart) {
+  for (const auto& steps :
+       {quantizingSteps("NVFP4BlockScaling"), quantizingSteps("Float8CurrentScaling", PassKind::Forward)}) {
+    EXPECT_EQ(std::ranges::count(steps, "a.quantize_weight"), 1);
+    EXPECT_EQ(std::ranges::count(steps, "b.quantize_weight"), 1);
+  }
+}
+
+TEST(QuantizeSteps, QuantizeAsManyWeightsTogetherAsAKernelTakes) {
+  std::vector<Link> links;
+  for (int i = 0; i < 9; ++i) links.push_back(linear(128, fmt::format("fc{}", i)));
+  const Graph graph = chain(DType::BF16, {128, 128}, links, {.recipe = "Float8BlockScaling"});
+  const Plan plan = makePlan(graph, unfused(graph));
+  std::vector<std::size_t> weights;
+  for (const Step& step : plan.steps)
+    if (step.isQuantize() && step.copies.front().type == TensorType::Weight) weights.push_back(step.copies.size());
+  EXPECT_EQ(weights, (std::vector<std::size_t>{8, 1}));
+}
+
+/// Only scales that a tensor's reader remembers differ.
+TEST(QuantizeSteps, QuantizeATensorOnceForAllThatReadIt) {
+  const auto stepsOf = [](const char* recipe) {
+    const Graph graph = chain(DType::BF16, {128, 128},
+                              {link("RMSNorm", "norm"), linear(128, "q"), reading("norm.y", linear(128, "k")),
+                               link("AddExtraInput", "add", "q.y")},
+                              {.recipe = recipe});
+    const auto steps = quantizingSteps(makePlan(graph, unfused(graph)));
+    return std::ranges::count_if(steps, [](const std::string& name) { return name.ends_with("quantize_input"); });
+  };
+  EXPECT_EQ(stepsOf("DelayedScaling"), 2);
+  for (const char* recipe : {"Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling", "NVFP4BlockScaling"})
+    EXPECT_EQ(stepsOf(recipe), 1) << recipe;
 }
 
 }  // namespace

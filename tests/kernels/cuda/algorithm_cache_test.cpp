@@ -154,7 +154,9 @@ TEST(AlgorithmCache, AddsToWhatOthersHaveWritten) {
   one.keep("p", sample(1));
   one.keep("both", sample(1));
   other.keep("q", sample(2));
+  one.save();
   other.keep("both", sample(2));
+  other.save();
   const AlgorithmCache next(folder.path(), kOrigin);
   EXPECT_EQ(next.find("p"), sample(1));
   EXPECT_EQ(next.find("q"), sample(2));
@@ -169,6 +171,7 @@ TEST(AlgorithmCache, ReplacesADamagedFile) {
   AlgorithmCache cache(folder.path(), kOrigin);
   EXPECT_EQ(cache.find("p"), std::nullopt);
   cache.keep("p", sample(1));
+  cache.save();
   EXPECT_EQ(parseAlgorithms(kOrigin, contentOf(file)), (KeptAlgorithms{{"p", sample(1)}}));
 }
 
@@ -179,6 +182,7 @@ TEST(AlgorithmCache, ForgetsWhatIsDroppedUntilItIsKeptAgain) {
   cache.drop("p");
   EXPECT_EQ(cache.find("p"), std::nullopt);
   cache.keep("p", sample(2));
+  cache.save();
   EXPECT_EQ(AlgorithmCache(folder.path(), kOrigin).find("p"), sample(2));
 }
 
@@ -189,6 +193,7 @@ TEST(AlgorithmCache, WorksInMemoryWhereItCannotWrite) {
   for (const fs::path& unusable : {fs::path(), folder / "file", folder / "file/below", folder / "taken"}) {
     AlgorithmCache cache(unusable, kOrigin);
     cache.keep("p", sample(1));
+    cache.save();
     EXPECT_EQ(cache.find("p"), sample(1)) << unusable;
     EXPECT_EQ(AlgorithmCache(unusable, kOrigin).find("p"), std::nullopt) << unusable;
   }

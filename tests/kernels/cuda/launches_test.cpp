@@ -73,8 +73,8 @@ TEST_P(Launches, OfALlamaMlpAreNoMore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, Launches,
-                         ::testing::Values(Expected{"None", 11}, Expected{"DelayedScaling", 17},
-                                           Expected{"Float8CurrentScaling", 26}, Expected{"Float8BlockScaling", 15}),
+                         ::testing::Values(Expected{"None", 10}, Expected{"DelayedScaling", 14},
+                                           Expected{"Float8CurrentScaling", 18}, Expected{"Float8BlockScaling", 13}),
                          [](const auto& test) { return std::string(test.param.recipe); });
 
 }  // namespace

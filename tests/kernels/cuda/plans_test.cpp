@@ -2,6 +2,7 @@
 // random ones, every dtype, odd sizes, one row and none. Compiled twice: for the SIMT harness and for a GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
+#include "core/numerics/minifloat.h"
 #include "core/ops/catalog.h"
 #include "core/plan/plan.h"
 #include "core/quant/apply_recipe.h"
@@ -337,9 +338,10 @@ NamedTensors everyValueOf16Bits(const Graph& graph) {
 }
 
 /// The quantized tensors of x, after two runs: with delayed scaling the first run has the scale 1.
-std::vector<QuantizedCopy> copiesOfX(const Graph& graph, const std::shared_ptr<Backend>& backend) {
+std::vector<QuantizedCopy> copiesOfX(const Graph& graph, const std::shared_ptr<Backend>& backend,
+                                     const NamedTensors& x) {
   const Plan plan = makePlan(graph, unfused(graph), {.keepIntermediates = true});
-  const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1, everyValueOf16Bits(graph)));
+  const auto executor = Executor::create(backend, graph, plan, *makeBindings(graph, 1, x));
   if (!executor) throw std::runtime_error(executor.error().message);
   for (int run = 0; run < 2; ++run) EXPECT_TRUE((*executor)->run());
   std::vector<QuantizedCopy> copies;
@@ -351,15 +353,39 @@ std::vector<QuantizedCopy> copiesOfX(const Graph& graph, const std::shared_ptr<B
   return copies;
 }
 
-TEST_P(CudaRecipes, CastEveryBf16ValueToTheBitsOfTheReference) {
-  const Graph graph = under(GetParam(), chain(DType::BF16, {256, 256}, {linear(128, "fc")}));
-  const std::vector<QuantizedCopy> expected = copiesOfX(graph, makeReferenceBackend());
-  const std::vector<QuantizedCopy> actual = copiesOfX(graph, backendUnderTest());
+void expectCopiesOfTheReference(const Graph& graph, const NamedTensors& x) {
+  const std::vector<QuantizedCopy> expected = copiesOfX(graph, makeReferenceBackend(), x);
+  const std::vector<QuantizedCopy> actual = copiesOfX(graph, backendUnderTest(), x);
   ASSERT_EQ(expected.size(), 2u);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(actual[i].data.data, expected[i].data.data);
     EXPECT_EQ(actual[i].scaleInv.data, expected[i].scaleInv.data);
   }
+}
+
+TEST_P(CudaRecipes, CastEveryBf16ValueToTheBitsOfTheReference) {
+  const Graph graph = under(GetParam(), chain(DType::BF16, {256, 256}, {linear(128, "fc")}));
+  expectCopiesOfTheReference(graph, everyValueOf16Bits(graph));
+}
+
+/// The float32 numbers halfway between two numbers of E4M3, and the numbers beside them.
+std::vector<double> e4m3Borders() {
+  std::vector<double> values;
+  for (std::uint8_t code = 0; code < 0x7e; ++code) {
+    const float border = (E4m3::toFloat(code) + E4m3::toFloat(static_cast<std::uint8_t>(code + 1))) / 2;
+    for (const float value : {std::nextafter(border, 0.0F), border, std::nextafter(border, 1000.0F)})
+      values.insert(values.end(), {value, -value});
+  }
+  return values;
+}
+
+/// In the first run with the scale 1, in the second with 0.8.
+TEST_F(CudaKernels, CastFloat32AtEveryBorderToTheBitsOfTheReference) {
+  const Graph graph = under("DelayedScaling", chain(DType::F32, {16, 64}, {linear(32, "fc")}));
+  const Value& x = graph.value(graph.inputs().front());
+  std::vector<double> values = e4m3Borders();
+  values.resize(static_cast<std::size_t>(x.spec.numElements()), 560.0);
+  expectCopiesOfTheReference(graph, {{x.name, Tensor::fromDoubles(x.spec, values)}});
 }
 
 /// GEMMs of quantized factors with a bias, a residual, a factor, an activation and a branch's gradient.

@@ -73,7 +73,8 @@ class Copies {
       tasks.back().amax = &amaxes[i];
       searches.push_back({tasks[i].x, tasks[i].element, m_tensors[i].spec.numElements(), &amaxes[i]});
     }
-    launchClear(amaxes, nullptr);
+    const std::span<float> cleared(amaxes);
+    launchClear({&cleared, 1}, nullptr);
     launchAmax(searches, 2, nullptr);
     launchQuantize(tasks, nullptr);
   }

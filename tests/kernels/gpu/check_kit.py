@@ -65,6 +65,10 @@ class UnpackedKit(unittest.TestCase):
                 self.assertEqual(run["environment"]["device"], "GPU of host memory")
                 self.assertRegex(self.summary, rf"\| llama_quick_{recipe}{clock} \| {recipe} \| events")
 
+    def test_layers_and_heads_run(self):
+        for name in ("attention_128", "llama_layer", "gpt_layer", "head", "head_without_logits"):
+            self.assertIn(f"| {name} | None | events", self.summary)
+
     def test_benchmarks_are_there_line_by_line(self):
         head, *rows = [json.loads(line) for line in (self.results / "bench_gpu.jsonl").read_text().splitlines()]
         self.assertEqual(head["device"], "GPU of host memory")

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/catalog.h"
 #include "kernels/cuda/gemm/epilogue_passes.h"
+#include "kernels/cuda/quantize/step_amaxes.h"
 #include "kernels/cuda/stream/delay_launch.h"
 #include "kernels/cuda/stream/lanes.h"
 #include "tests/support/cuda_test_backend.h"
@@ -167,6 +168,8 @@ class SimtBackend final : public Backend {
     m_context.programs = programs;
     m_context.maxScoreBytes = kScoreBytes;
     m_context.readBack = readBack;
+    m_context.allocate = [](std::size_t sizeBytes) { return std::make_unique<HostMemory>(sizeBytes); };
+    m_context.amaxes = &m_amaxes;
     m_gemms = cuda::makeGemmsWithPasses(makeHostGemms(capability < ComputeCapability{10, 0}), m_context);
     m_context.gemms = m_gemms.get();
     m_context.graphs = m_graphs.get();
@@ -212,6 +215,7 @@ class SimtBackend final : public Backend {
   std::unique_ptr<cuda::GemmLibrary> m_gemms;
   std::unique_ptr<cuda::GraphLibrary> m_graphs = makeHostGraphs();
   SimtLanes m_lanes;
+  cuda::AmaxesByPlan m_amaxes;
   cuda::DeviceContext m_context{.lanes = &m_lanes};
 };
 

@@ -22,9 +22,21 @@ FORCED_FAULT = "ForcedFault.*"
 QUICK_TESTS = "CompiledCode.*:*CudaRules*"
 MOST_SHARDS = 15
 BYTES_OF_A_SHARD = 2 << 30  # of the GPU's memory: a context, the libraries and the largest test
-SIZE_8B = ("--set", "M=2048", "--set", "H=4096", "--set", "F=14336")
-SIZE_OF_CHECK = ("--set", "M=256", "--set", "H=1024", "--set", "F=2816")
-SIZE_QUICK = ("--set", "M=16", "--set", "H=32", "--set", "F=64")
+
+
+def _size(**symbols):
+    return tuple(word for name, value in symbols.items() for word in ("--set", f"{name}={value}"))
+
+
+SIZE_8B = _size(M=2048, H=4096, F=14336)
+SIZE_OF_CHECK = _size(M=256, H=1024, F=2816)
+SIZE_QUICK = _size(M=16, H=32, F=64)
+SIZE_OF_LLAMA_LAYER = _size(S=2048, B=1, H=4096, D=128, G=8, F=14336)
+QUICK_LLAMA_LAYER = _size(S=16, B=1, H=64, D=16, G=2, F=64)
+SIZE_OF_GPT_LAYER = _size(S=2048, B=1, H=2048, D=128, F=8192)
+QUICK_GPT_LAYER = _size(S=16, B=1, H=64, D=16, F=64)
+SIZE_OF_HEAD = _size(M=2048, H=4096, V=32768)
+QUICK_HEAD = _size(M=16, H=32, V=64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +65,8 @@ class Parts:
 
     def all(self):
         """In the order in which they are run."""
-        return [*self._first(), *self._correctness(), *self._runs(), *self._attention(), *self._peers(), *self._benchmarks(), *self._last()]
+        return [*self._first(), *self._correctness(), *self._runs(), *self._layers(), *self._more_runs(), *self._peers(),
+                *self._benchmarks(), *self._last()]
 
     def _first(self):
         facts = ("sh", "-c", FACTS, "facts", sys.executable, self._fuseline)
@@ -79,6 +92,8 @@ class Parts:
     def _runs(self):
         yield self._run("DelayedScaling", 50, "events")
         yield self._run("None", 40, "events")
+
+    def _more_runs(self):
         yield self._run("DelayedScaling", 60, "cupti")
         for recipe in ("Float8CurrentScaling", "Float8BlockScaling"):
             yield self._run(recipe, 40, "events", share=0.1)
@@ -94,19 +109,37 @@ class Parts:
                      "--iterations", iterations, "--timing", timing, "-o", str(self._folder / file))
         return _part(name, limit, arguments, share=share, files=(file,))
 
+    def _layers(self):
+        """Ops besides those of an MLP: attention alone, in layers of 8B Llama and GPT, and the tied head with its loss."""
+        yield from self._attention()
+        yield self._layer("llama_layer", self._example("llama_layer"), SIZE_OF_LLAMA_LAYER, QUICK_LLAMA_LAYER)
+        yield self._layer("gpt_layer", self._example("gpt_layer"), SIZE_OF_GPT_LAYER, QUICK_GPT_LAYER)
+        head = self._recorded("head"), SIZE_OF_HEAD, QUICK_HEAD
+        yield self._layer("head", *head)
+        yield self._layer("head_without_logits", *head, "--with", "ForwardBackwardLinearCrossEntropy")
+
+    def _layer(self, name, pipeline, size, quick_size, *options):
+        file = f"runs/{name}.fuserun"
+        iterations = "2" if self._is_quick else "15"
+        arguments = (self._fuseline, "run", pipeline, "--device", "cuda", *(quick_size if self._is_quick else size), *options,
+                     "--iterations", iterations, "--timing", "events", "-o", str(self._folder / file))
+        return _part(name, 40, arguments, share=0.2, files=(file,))
+
     def _attention(self):
         """Packed projections to attention: 32 heads of 128 channels, each four with one key head, of 4096 tokens or more."""
         for tokens in (128,) if self._is_quick else (2048, 512, 8192):
-            sequences, groups, iterations = (1, 1, 2) if self._is_quick else (max(1, 4096 // tokens), 8, 15)
-            name = f"attention_{tokens}"
-            file = f"runs/{name}.fuserun"
-            arguments = (self._fuseline, "run", str(self._kit / "share" / "fuseline" / "record" / "attention.fuseline"),
-                         "--device", "cuda", "--set", f"S={tokens}", "--set", f"B={sequences}", "--set", f"G={groups}",
-                         "--iterations", str(iterations), "--timing", "events", "-o", str(self._folder / file))
-            yield _part(name, 40, arguments, share=0.1, files=(file,))
+            sequences, groups = (1, 1) if self._is_quick else (max(1, 4096 // tokens), 8)
+            size = _size(S=tokens, B=sequences, G=groups)
+            yield self._layer(f"attention_{tokens}", self._recorded("attention"), size, size)
+
+    def _recorded(self, name):
+        return str(self._kit / "share" / "fuseline" / "record" / f"{name}.fuseline")
+
+    def _example(self, name):
+        return str(self._kit / "share" / "fuseline" / "examples" / f"{name}.fuseline")
 
     def _llama(self):
-        return str(self._kit / "share" / "fuseline" / "examples" / "llama_mlp.fuseline")
+        return self._example("llama_mlp")
 
     def _size(self, size):
         return SIZE_QUICK if self._is_quick else size
