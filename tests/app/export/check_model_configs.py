@@ -90,7 +90,7 @@ class Models(unittest.TestCase):
             stored = safetensors.torch.load_file(folder / "model/model.safetensors")
             safetensors.torch.save_file({**stored, **inputs}, folder / "all.safetensors")
             run = fuseline("run", pipeline, "--set", f"B={BATCH}", "--set", f"S={TOKENS}", "--iterations", 1,
-                           "--no-roofs", "--tensors", folder / "all.safetensors", "--dump", folder / "dump.safetensors",
+                           "--no-peaks", "--tensors", folder / "all.safetensors", "--dump", folder / "dump.safetensors",
                            check=False)
             self.assertEqual(run.returncode, 0, run.stderr)
             self.check_module(pipeline, folder)

@@ -68,7 +68,7 @@ def check(config, folder):
     check_te_fuser.run("import", source, "--dtype", "f32", "-o", pipeline)
     sizes = [f"--set={name}={size}" for name, size in SIZES.items()]
     script = check_te_fuser.run("export", pipeline, *sizes, "--to", "te")
-    check_te_fuser.run("run", pipeline, *sizes, "--device", "cpu", "--iterations", 1, "--warmup", 0, "--no-roofs", "--dump",
+    check_te_fuser.run("run", pipeline, *sizes, "--device", "cpu", "--iterations", 1, "--warmup", 0, "--no-peaks", "--dump",
                        dump)
     tensors = {name.removeprefix("unfused/"): x for name, x in load_file(dump).items() if name.startswith("unfused/")}
     exported = check_te_fuser.loaded(script)
