@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -34,11 +36,21 @@ std::optional<WeightSource::Order> orderOf(const Json& entry) {
   return found == kOrders.end() ? std::nullopt : std::optional(found->first);
 }
 
+/// 0: there are none, or no usable number.
+std::int64_t headsOf(const Json& entry) {
+  constexpr std::int64_t kMostHeads = 65536;
+  const auto heads = entry.find("heads");
+  if (heads == entry.end() || !heads->is_number_integer()) return 0;
+  const auto number = heads->get<std::int64_t>();
+  return number > 0 && number <= kMostHeads ? number : 0;
+}
+
 bool isEntry(const Json& entry) {
   const auto isText = [](const Json& value) { return value.is_string(); };
   return entry.is_object() && entry.contains("parameter") && entry["parameter"].is_string() &&
          entry.contains("order") && orderOf(entry) && entry.contains("tensors") && entry["tensors"].is_array() &&
-         !entry["tensors"].empty() && std::ranges::all_of(entry["tensors"], isText);
+         !entry["tensors"].empty() && std::ranges::all_of(entry["tensors"], isText) &&
+         (orderOf(entry) != WeightSource::Order::HeadsTogether || headsOf(entry) > 0);
 }
 
 /// The number of the layer for which the pattern gives this name; "" for a pattern without layers.
@@ -77,13 +89,13 @@ Names parameterNames(const Graph& graph) {
   return names;
 }
 
-/// What readModelWeights() needs of a form.
+/// A form with the fields that readModelWeights() reads.
 ModelForm formOf(const Json& table, const Names& parameters) {
   ModelForm form;
   for (const std::string& parameter : parameters)
     if (std::optional<WeightSource> source = sourceOf(table, parameter)) form.weights.push_back(std::move(*source));
   for (const Json& entry : table)
-    if (entry.contains("heads") && entry["heads"].is_number_unsigned()) form.heads = entry["heads"].get<int>();
+    if (const std::int64_t heads = headsOf(entry); heads > 0) form.heads = heads;
   return form;
 }
 

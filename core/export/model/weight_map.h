@@ -16,7 +16,7 @@ struct ModelForm;
 /// Section "weights" of the pipeline file: a list of {"parameter", "tensors", "order"}, as WeightSource; the heads of
 /// order heads_together are beside it as "heads".
 Json weightTable(const ModelForm& form);
-/// That of a document, without entries that are malformed; an empty list where it has none.
+/// The section of a document, without malformed entries; an empty list where it has none.
 Json weightTable(const PipelineDocument& document);
 
 /// Tensors for a run or an export. path: a safetensors file with Fuseline's names; or, for a pipeline with a table, one

@@ -19,6 +19,37 @@ namespace fuseline {
 
 namespace {
 
+/// Names that the script has without classes of the pipeline.
+std::set<std::string, std::less<>> scriptNames() {
+  return {"Pipeline",
+          "DotProductAttention",
+          "L2Normalization",
+          "LayerNorm",
+          "RMSNorm",
+          "argparse",
+          "RotaryPositionEmbedding",
+          "compare_tensors",
+          "draw",
+          "forward",
+          "joined_weights",
+          "layer_of",
+          "load_weights",
+          "main",
+          "measure",
+          "relative_error",
+          "statistics",
+          "step",
+          "sys",
+          "time",
+          "torch",
+          "INPUTS",
+          "OUTPUTS",
+          "PARAMETERS",
+          "TOLERANCE",
+          "TRAINS",
+          "WEIGHTS"};
+}
+
 /// Classes by text: the same text has one name.
 class ClassTable {
  public:
@@ -28,8 +59,10 @@ class ClassTable {
   const std::string& nameOf(const std::string& stem, const std::string& text) {
     const auto [entry, isNew] = m_names.try_emplace(text);
     if (!isNew) return entry->second;
-    entry->second = m_free.of(fmt::format("{}{}", stem, m_names.size()));
-    if (m_stems.insert(stem).second) entry->second = m_free.of(stem);
+    const std::string name = PythonNames().of(stem);
+    entry->second = name;
+    for (int number = 2; !m_taken.insert(entry->second).second; ++number)
+      entry->second = fmt::format("{}{}", name, number);
     m_definitions += fmt::format("class {}{}\n\n", entry->second, text);
     return entry->second;
   }
@@ -37,9 +70,7 @@ class ClassTable {
  private:
   std::string& m_definitions;
   std::map<std::string, std::string, std::less<>> m_names;
-  std::set<std::string, std::less<>> m_stems;
-  PythonNames m_free{
-      {"Pipeline", "DotProductAttention", "L2Normalization", "LayerNorm", "RMSNorm", "RotaryPositionEmbedding"}};
+  std::set<std::string, std::less<>> m_taken = scriptNames();
 };
 
 /// The instance of the pipeline that a node is in; empty: none.
@@ -126,11 +157,11 @@ class BodyWriter {
     for (const ValueId value : node.inputs) arguments.push_back(cast(node, value));
     std::vector<std::string> results;
     for (const ValueId value : outputs) results.push_back(variable(value));
-    const std::string made_ = fmt::format("{} = ", fmt::join(results, ", "));
+    const std::string target = fmt::format("{} = ", fmt::join(results, ", "));
     if (made.expression.empty())
-      m_forward += statement(made_, {"self." + name, arguments}, "", 8);
+      m_forward += statement(target, {"self." + name, arguments}, "", 8);
     else
-      m_forward += "        " + made_ + filled(made.expression, name, arguments) + "\n";
+      m_forward += "        " + target + filled(made.expression, name, arguments) + "\n";
     return name;
   }
 
@@ -228,8 +259,7 @@ class PipelineWriter {
     body.call(fmt::format("        return {}\n", fmt::join(results, ", ")));
     const std::string& block = blockOf(unit);
     const std::string& name = m_classes.nameOf(
-        PythonNames().of(block),
-        classText("Block " + docText(block) + ".", "device", body.constructor(), arguments, body.forward()));
+        block, classText("Block " + docText(block) + ".", "device", body.constructor(), arguments, body.forward()));
     const std::string member = m_body.member(
         m_isTaken.insert(unit.instance).second ? unit.instance : fmt::format("{}_{}", unit.instance, unit.nodes[0]));
     m_body.construct(fmt::format("        self.{} = {}(device)\n", member, name));

@@ -927,7 +927,7 @@ TEST(Export, SaysWhatItTakes) {
   const ProgramResult unknown = fuseline("export x.fuserun --to trase");
   EXPECT_EQ(unknown.exitCode, 2);
   EXPECT_TRUE(has(unknown.err,
-                  "did you mean trace? There is: te, svg, dot, plan, dlfw-inspect, onnx, trace, folded, "
+                  "did you mean trace? There is: te, torch, svg, dot, plan, dlfw-inspect, onnx, trace, folded, "
                   "csv, markdown, html."))
       << unknown.err;
   EXPECT_EQ(fuseline("export x.fuserun --to trace").exitCode, 1);

@@ -41,7 +41,8 @@ def gradients(function, dy, *operands):
 
 def generic_gemm(a, is_a_transposed, b, is_b_transposed, out, quantizer, out_dtype, bias, bias_dtype, gelu, gelu_in, grad,
                  workspace, workspace_size, accumulate, *rest, alpha, **named):
-    rows = b.t() if is_b_transposed else b.reshape(-1, b.shape[-1])
+    flat = b.reshape(-1, b.shape[-1])
+    rows = flat.t() if is_b_transposed else flat
     columns = a.t() if is_a_transposed else a.reshape(-1, a.shape[-1])
     if out is None:
         out = torch.zeros(*(b.shape[:-1] if not is_b_transposed else (rows.shape[0],)), columns.shape[1], dtype=a.dtype)

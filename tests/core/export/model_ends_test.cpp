@@ -1,7 +1,7 @@
 // Embedding, tied head and loss in exported files.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/file_format.h"
-#include "core/export/te/te_python.h"
+#include "core/export/pipeline_exporter.h"
 
 #include <stdexcept>
 
@@ -28,13 +28,13 @@ std::string modelWith(const char* loss) {
                      loss);
 }
 
-std::string inPython(const char* loss) {
+std::string inPython(const char* loss, const char* format = "te") {
   const LoadedDocument loaded = parseDocument(modelWith(loss));
   const AnalysisOptions options;
   const Analysis analysis = analyze(loaded.document, options);
   if (hasErrors(analysis.lowered.diagnostics)) throw std::invalid_argument(analysis.lowered.diagnostics[0].message);
-  const Result<PipelineText> text =
-      tePython({.name = "sample", .document = loaded.document, .options = options, .analysis = analysis});
+  const Result<PipelineText> text = findPipelineExporter(format)->write(
+      {.name = "sample", .document = loaded.document, .options = options, .analysis = analysis});
   if (!text) throw std::runtime_error(text.error().message);
   return text->text;
 }
@@ -50,6 +50,15 @@ TEST(ModelEnds, AreFunctionsOfPyTorch) {
     EXPECT_NE(text.find(part), std::string::npos) << part;
   for (const char* const part : {"te.ops.Embedding", "te.ops.TiedLinear", "te.ops.CrossEntropy"})
     EXPECT_EQ(text.find(part), std::string::npos) << part;
+}
+
+TEST(ModelEnds, AreModulesOfPyTorchAlone) {
+  const std::string text = inPython("", "torch");
+  for (const char* const part :
+       {"self.embed = Embedding(device)", "self.places = Embedding2(device)", "add_y = embed_y + places_y",
+        "\"embed.weight\": \"embed.weight\"", "\"ids\": ([2, 5], torch.int64, False, 6)", "WEIGHTS = []"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(text.find("transformer_engine"), std::string::npos);
 }
 
 }  // namespace

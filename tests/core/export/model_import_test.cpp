@@ -1,14 +1,19 @@
 // Configs of models as pipelines: what layers and ops they become, and how bad ones are refused.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/model/model_import.h"
+#include "core/document/file_format.h"
 #include "core/export/any_document.h"
 #include "core/export/model/model_architectures.h"
+#include "core/export/model/weight_map.h"
 #include "core/tensor/safetensors.h"
 #include "tests/support/temporary_folder.h"
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace fuseline::testing {
@@ -194,6 +199,58 @@ TEST_F(ModelWeights, ThatAreMissingAreNamed) {
   const NamedTensors tensors = {{"model.embed_tokens.weight", Tensor::zeros({DType::F32, {61, 48}})}};
   ASSERT_TRUE(writeSafetensors(m_folder.path() / "model.safetensors", tensors));
   EXPECT_NE(problem().find("there is no tensor model.layers.0.input_layernorm.weight"), std::string::npos);
+}
+
+/// As the files of GPT-2 name and store them, and one input.
+TEST_F(ModelWeights, UnderTheModelsOwnNamesAreReadForARun) {
+  const Json config = {{"model_type", "gpt2"}, {"vocab_size", 5}, {"n_embd", 4},
+                       {"n_head", 1},          {"n_layer", 1},    {"n_positions", 4}};
+  const PipelineDocument document = parseDocument(serialize(imported(config).document)).document;
+  NamedTensors tensors = {{"input_ids", Tensor::zeros({DType::I64, {1, 4}})}};
+  const auto add = [&](const std::string& name, const Shape& shape) {
+    std::vector<double> values(static_cast<std::size_t>(TensorSpec{DType::F32, shape}.numElements()));
+    std::ranges::generate(values, [value = 0.0]() mutable { return value++; });
+    tensors.emplace_back("transformer." + name, Tensor::fromDoubles({DType::F32, shape}, values));
+  };
+  add("wte.weight", {5, 4});
+  add("wpe.weight", {4, 4});
+  for (const char* const norm : {"h.0.ln_1", "h.0.ln_2", "ln_f"})
+    for (const char* const parameter : {".weight", ".bias"}) add(norm + std::string(parameter), {4});
+  const std::pair<const char*, Shape> linears[] = {
+      {"attn.c_attn", {4, 12}}, {"attn.c_proj", {4, 4}}, {"mlp.c_fc", {4, 16}}, {"mlp.c_proj", {16, 4}}};
+  for (const auto& [name, shape] : linears) {
+    add(fmt::format("h.0.{}.weight", name), shape);
+    add(fmt::format("h.0.{}.bias", name), {shape[1]});
+  }
+  const std::filesystem::path file = m_folder.path() / "gpt2.safetensors";
+  ASSERT_TRUE(writeSafetensors(file, tensors));
+  const Result<NamedTensors> read = readTensors(document, file);
+  ASSERT_TRUE(read) << read.error().message;
+  const std::map<std::string, Tensor> found(read->begin(), read->end());
+  EXPECT_EQ(found.at("layer0.qkv.weight").spec.shape, (Shape{12, 4}));
+  EXPECT_EQ(found.at("layer0.qkv.weight").toDoubles()[1], 12.0);  // row 1 of the stored [4, 12]
+  EXPECT_EQ(found.at("input_ids").spec.shape, (Shape{1, 4}));
+  EXPECT_EQ(found.size(), tensors.size());
+}
+
+TEST_F(ModelWeights, UnderFuselinesNamesAreReadAsTheyAre) {
+  const NamedTensors tensors = {{"norm.weight", Tensor::zeros({DType::BF16, {48}})}};
+  const std::filesystem::path file = m_folder.path() / "own.safetensors";
+  ASSERT_TRUE(writeSafetensors(file, tensors));
+  const Result<NamedTensors> read = readTensors(imported(small("llama")).document, file);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->front().first, "norm.weight");
+}
+
+TEST(WeightTable, LeavesOutMalformedEntries) {
+  const char* const text = R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 4},
+    "pipeline": {}, "weights": [7, {"parameter": "a.weight"}, {"parameter": "a", "tensors": [], "order": "as_stored"},
+    {"parameter": "a", "tensors": ["b"], "order": "upside_down"},
+    {"parameter": "a", "tensors": ["b"], "order": "heads_together", "heads": 2000000000},
+    {"parameter": "a", "tensors": ["b"], "order": "transposed"}]})";
+  const LoadedDocument loaded = parseDocument(text);
+  EXPECT_TRUE(loaded.diagnostics.empty());
+  EXPECT_EQ(weightTable(loaded.document).dump(), R"([{"parameter":"a","tensors":["b"],"order":"transposed"}])");
 }
 
 }  // namespace

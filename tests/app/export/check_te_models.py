@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# Runs whole models, exported for TransformerEngine, on its own Python, and compares loss and gradients with Fuseline's.
+# SPDX-License-Identifier: Apache-2.0
+"""check_te_models.py PROGRAM: PROGRAM is fuseline. Needs what check_te_fuser.py needs, and safetensors; kernels are plain
+PyTorch, and te.DotProductAttention is the attention of `export --to torch`. Ends with 77 where the packages are missing."""
+
+import importlib.util
+import json
+import pathlib
+import sys
+import tempfile
+
+import check_te_fuser
+import check_te_gradients
+import test_te_export
+
+SHARED = {"vocab_size": 61, "max_position_embeddings": 64}
+DECODER = SHARED | {"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 6,
+                    "num_key_value_heads": 2, "head_dim": 16}
+ENCODER = SHARED | {"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 4}
+CONFIGS = [
+    {"model_type": "llama"} | DECODER,
+    {"model_type": "qwen3"} | DECODER,
+    {"model_type": "gemma2", "query_pre_attn_scalar": 24, "sliding_window": 5, "attn_logit_softcapping": 3.0,
+     "final_logit_softcapping": 2.0} | DECODER,
+    {"model_type": "gpt2", "vocab_size": 61, "n_embd": 48, "n_head": 4, "n_layer": 2, "n_positions": 64},
+    {"model_type": "bert"} | ENCODER,
+    {"model_type": "gpt_neox"} | ENCODER | {"num_attention_heads": 3},
+]
+# Inputs are integers, outputs one loss.
+SIZES = {"B": 2, "S": 11}
+
+
+def attention_module():
+    """The class of resources/torch/modules.py."""
+    import torch
+
+    names = {"torch": torch}
+    exec((test_te_export.ROOT / "resources/torch/modules.py").read_text(encoding="utf-8"), names)
+    return names["DotProductAttention"]
+
+
+def import_te():
+    """TransformerEngine with what its extension computes for models of float32 in its place."""
+    te = check_te_gradients.import_te()
+    import torch
+
+    plain, turn = attention_module(), te.attention.rope.apply_rotary_pos_emb
+
+    def attention(num_attention_heads, kv_channels, num_gqa_groups=None, qkv_format="sbhd", attn_mask_type="causal",
+                  window_size=(-1, -1), softcap=0.0, softmax_scale=None):
+        assert qkv_format == "bshd"
+        window = (window_size[0], 0) if attn_mask_type == "causal" else window_size
+        return plain(num_attention_heads, num_gqa_groups or num_attention_heads, softmax_scale or kv_channels**-0.5,
+                     window=window, softcap=softcap)
+
+    te.DotProductAttention = attention
+    te.attention.rope.apply_rotary_pos_emb = lambda *tensors, fused, **named: turn(*tensors, fused=False, **named)
+    torch.cuda.current_device = lambda: "cpu"
+
+
+def check(config, folder):
+    """Differences, in sentences."""
+    from safetensors.torch import load_file
+
+    source, pipeline, dump = (folder / name for name in ("config.json", "model.fuseline", "dump.safetensors"))
+    source.write_text(json.dumps(config), encoding="utf-8")
+    check_te_fuser.run("import", source, "--dtype", "f32", "-o", pipeline)
+    sizes = [f"--set={name}={size}" for name, size in SIZES.items()]
+    script = check_te_fuser.run("export", pipeline, *sizes, "--to", "te")
+    check_te_fuser.run("run", pipeline, *sizes, "--device", "cpu", "--iterations", 1, "--warmup", 0, "--no-peaks", "--dump",
+                       dump)
+    tensors = {name.removeprefix("unfused/"): x for name, x in load_file(dump).items() if name.startswith("unfused/")}
+    exported = check_te_fuser.loaded(script)
+    missing = set(exported.PARAMETERS) - {name[5:] for name in check_te_gradients.results_of(exported, tensors)}
+    yield from (f"{name} has no gradient" for name in sorted(missing))
+    yield from check_te_gradients.differences(exported, tensors)
+
+
+def main():
+    if importlib.util.find_spec("safetensors") is None:
+        print("Skipped: this Python has no safetensors.")
+        return 77
+    test_te_export.PROGRAM = sys.argv[1]
+    import_te()
+    problems = []
+    for config in CONFIGS:
+        with tempfile.TemporaryDirectory() as folder:
+            problems += [f"{config['model_type']}: {problem}" for problem in check(config, pathlib.Path(folder))]
+    print("\n".join(problems))
+    print(f"{len(CONFIGS)} models, {len(problems)} differences")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
