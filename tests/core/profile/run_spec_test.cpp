@@ -16,7 +16,7 @@ namespace {
 /// A text for every field that is not its default.
 const std::map<std::string_view, std::string> kTexts = {
     {"device", "cuda:1"}, {"pass", "forward"}, {"rules", "te"},      {"recipe", "DelayedScaling"}, {"timing", "cupti"},
-    {"emulates", "on"},   {"replays", "off"},  {"startsCold", "on"}, {"measuresRoofs", "on"},      {"warmup", "5"},
+    {"emulates", "on"},   {"replays", "off"},  {"startsCold", "on"}, {"measuresPeaks", "on"},      {"warmup", "5"},
     {"iterations", "20"}, {"seed", "7"},       {"symbols", "M=64"},  {"recipeFields", "margin=2"}, {"label", "my run"},
     {"ranks", "2"}};
 
