@@ -41,7 +41,8 @@ Verdict checkSizes(std::span<const std::int64_t> sizes, std::int64_t rows) {
 
 }  // namespace
 
-bool isGrouped(const Attributes& attributes) { return attributes.has("num_groups"); }
+/// A router has num_groups, too.
+bool isGrouped(const Attributes& attributes) { return attributes.has("single_grouped_weight"); }
 
 GroupedForm groupedForm(const Attributes& attributes) {
   GroupedForm form{.numGroups = attributes.integer("num_groups")};

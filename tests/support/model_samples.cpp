@@ -1,4 +1,4 @@
-// Calls of Embedding, TiedLinear and CrossEntropy.
+// Calls of Embedding, TiedLinear, CrossEntropy and the ops of a mixture of experts.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/model_samples.h"
 
@@ -57,12 +57,57 @@ std::vector<OpSample> crossEntropySamples() {
           sample({2, 3, 33}, {{"label_smoothing", 0.1}, {"lse_square_scale", 0.01}})};
 }
 
+std::vector<OpSample> routerSamples() {
+  const auto sample = [](const Shape& x, std::int64_t topk, AttributeValues more = {}) {
+    more.emplace_back("topk", topk);
+    return sampleOf("TopKRouter", more, {{DType::F32, x}});
+  };
+  const std::pair<std::string, AttributeValue> pre("use_pre_softmax", true), normalized("norm_topk_prob", true),
+      sigmoid("score_function", std::string("sigmoid")), biased("expert_bias", true),
+      grouped("num_groups", std::int64_t{4}), of("group_topk", std::int64_t{2}), scaled("scaling_factor", 2.5);
+  return {sample({0, 4}, 2),
+          sample({3}, 1),
+          sample({1, 1}, 1, {pre}),
+          sample({5, 7}, 3),
+          sample({2, 3, 9}, 4, {pre}),
+          sample({5, 7}, 3, {pre, normalized}),
+          sample({5, 8}, 4, {pre, grouped, of}),
+          sample({5, 7}, 1, {sigmoid}),
+          sample({5, 7}, 3, {sigmoid, scaled, {"norm_topk_prob", false}}),
+          sample({5, 7}, 3, {{"score_function", std::string("sqrtsoftplus")}, scaled}),
+          sample({6, 16}, 4, {sigmoid, scaled, biased, grouped, of})};
+}
+
+std::vector<OpSample> permuteSamples() {
+  const auto sample = [](const Shape& x, std::int64_t topk, std::int64_t experts, std::int64_t align = 1) {
+    Shape indices = x;
+    indices.back() = topk;
+    return sampleOf("MoEPermute", {{"num_experts", experts}, {"align_size", align}},
+                    {{DType::F32, x}, {DType::I64, indices}});
+  };
+  return {sample({0, 4}, 2, 3),    sample({4}, 1, 1),         sample({5, 7}, 2, 3),
+          sample({2, 3, 9}, 4, 8), sample({5, 70}, 3, 5, 16), sample({6, 5}, 2, 3)};
+}
+
+std::vector<OpSample> unpermuteSamples() {
+  const auto sample = [](std::int64_t rows, std::int64_t width, const Shape& map, bool merges = true) {
+    std::vector<TensorSpec> inputs = {{DType::F32, {rows, width}}, {DType::I64, map}};
+    if (merges) inputs.push_back({DType::F32, map});
+    return sampleOf("MoEUnpermute", {{"merging_probs", merges}}, std::move(inputs));
+  };
+  return {sample(0, 4, {0, 2}),         sample(1, 1, {1}),    sample(10, 7, {5, 2}), sample(9, 70, {2, 3, 2}),
+          sample(16, 9, {5, 2}, false), sample(20, 6, {8, 2})};
+}
+
 }  // namespace
 
 std::vector<OpSample> modelSamples(std::string_view operation) {
   if (operation == "Embedding") return embeddingSamples();
   if (operation == "TiedLinear") return tiedLinearSamples();
   if (operation == "CrossEntropy") return crossEntropySamples();
+  if (operation == "TopKRouter") return routerSamples();
+  if (operation == "MoEPermute") return permuteSamples();
+  if (operation == "MoEUnpermute") return unpermuteSamples();
   return {};
 }
 

@@ -171,6 +171,17 @@ void setWindows(std::int64_t window, const std::vector<bool>& isSliding, ModelFo
   for (std::size_t i = 0; i < form.layers.size(); ++i) form.layers[i] = isSliding[i] ? 1 : 0;
 }
 
+void setQwenWindows(const ModelConfig& config, ModelForm& form) {
+  config.ignore({"layer_types", "max_window_layers", "sliding_window"});
+  if (!config.flag("use_sliding_window", false)) return;
+  const std::size_t numLayers = form.layers.size();
+  std::vector<bool> isSliding = slidingLayers(config, numLayers);
+  const double first = config.real("max_window_layers", 28);
+  for (std::size_t layer = isSliding.size(); layer < numLayers; ++layer)
+    isSliding.push_back(static_cast<double>(layer) >= first);
+  setWindows(config.count("sliding_window", 4096), isSliding, form);
+}
+
 ModelForm llamaForm(const ModelConfig& config) {
   ModelForm form;
   readSizes(config, form);
@@ -218,8 +229,11 @@ ModelForm withLlamaWeights(ModelForm form) {
   if (hasSandwich) addWeights(form, "layer{}.post_norm", {layer + "post_attention_layernorm"}, false);
   addWeights(form, "layer{}.norm2", {layer + (hasSandwich ? "pre_feedforward_layernorm" : "post_attention_layernorm")},
              false);
+  const std::size_t beforeMlp = form.weights.size();
   addWeights(form, "layer{}.fc1", {layer + "mlp.gate_proj", layer + "mlp.up_proj"}, form.hasMlpBias);
   addWeights(form, "layer{}.fc2", {layer + "mlp.down_proj"}, form.hasMlpBias);
+  if (form.experts)
+    for (std::size_t i = beforeMlp; i < form.weights.size(); ++i) form.weights[i].layers = WeightSource::Layers::Dense;
   if (hasSandwich) addWeights(form, "layer{}.post_norm2", {layer + "post_feedforward_layernorm"}, false);
   addWeights(form, "norm", {"model.norm"}, false);
   if (form.head == ModelHead::Linear) addWeights(form, "head", {"lm_head"}, false);

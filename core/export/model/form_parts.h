@@ -33,6 +33,9 @@ void setWindows(std::int64_t window, const std::vector<bool>& isSliding, ModelFo
 /// isSliding by layer_types; empty if there is no such list.
 std::vector<bool> slidingLayers(const ModelConfig& config, std::size_t numLayers);
 
+/// The windows of Qwen: use_sliding_window, then those of layer_types or all from layer max_window_layers on.
+void setQwenWindows(const ModelConfig& config, ModelForm& form);
+
 /// Adds "parameter.weight" from "tensor.weight", and the bias where there is one.
 void addWeights(ModelForm& form, const std::string& parameter, const std::vector<std::string>& tensors, bool hasBias,
                 WeightSource::Order order = WeightSource::Order::AsStored);

@@ -80,6 +80,18 @@ std::vector<std::string> ModelConfig::texts(std::string_view name) const {
   return all;
 }
 
+std::vector<std::int64_t> ModelConfig::indices(std::string_view name) const {
+  const Json* const value = find(name);
+  if (!value) return {};
+  const auto isIndex = [](const Json& each) { return each.is_number_integer() && each >= 0 && each <= kMostExtent; };
+  std::vector<std::int64_t> all;
+  if (value->is_array() && std::ranges::all_of(*value, isIndex))
+    for (const Json& each : *value) all.push_back(each.get<std::int64_t>());
+  else
+    wrong(name, fmt::format("a list of whole numbers from 0 to {}", kMostExtent));
+  return all;
+}
+
 ModelConfig ModelConfig::section(std::string_view name) const {
   const Json* const value = find(name);
   if (value && !value->is_object()) wrong(name, "an object");

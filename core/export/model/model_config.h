@@ -31,6 +31,8 @@ class ModelConfig {
   std::string text(std::string_view name, std::string_view otherwise) const;
   /// Errors: not a list of texts.
   std::vector<std::string> texts(std::string_view name) const;
+  /// Errors: not a list of whole numbers from 0 on.
+  std::vector<std::int64_t> indices(std::string_view name) const;
   /// An object in this one; empty if there is none.
   ModelConfig section(std::string_view name) const;
   bool isEmpty() const { return m_json.empty(); }

@@ -18,12 +18,17 @@ namespace fuseline {
 struct WeightSource {
   enum class Order {
     AsStored,
-    Transposed,     // [in, out] for [out, in]
+    Transposed,     // [.., in, out] for [.., out, in]
     HeadsTogether,  // [heads, 3, D, ...] for [3, heads, D, ...]
+    Experts,        // a tensor an expert, "{e}" in the names, for one tensor of all experts
+    PairsApart,     // [E, in, 2 F] with gate and up side by side for [E, 2 F, in], first all gates; or a bias [E, 2 F]
   };
+  enum class Layers { All, Dense, OfExperts };
   std::string parameter;             // "layer{}.qkv.weight"
   std::vector<std::string> tensors;  // joined along the first axis, in this order
   Order order = Order::AsStored;
+  Layers layers = Layers::All;
+  std::string together = {};  // with Order::Experts: the tensor of all experts, which other files have instead
 };
 
 /// Layers that are instances of one block. Those of a model differ in no more than this.
@@ -31,6 +36,18 @@ struct LayerKind {
   std::string block;                   // "Layer"
   std::optional<std::int64_t> window;  // keys that a query sees, its own included
   Json rope;                           // attributes of RotaryPositionEmbedding; null: there is none
+  bool isDense = false;                // in a model with experts: a layer with one MLP for all tokens
+};
+
+/// MLPs of which a router chooses some for each token.
+struct ExpertsForm {
+  std::int64_t count = 1;  // E
+  std::int64_t topk = 1;
+  std::int64_t intermediate = 1;
+  Json router = Json::object();  // attributes of TopKRouter other than topk
+  bool hasRouterBias = false;
+  bool hasBias = false;
+  std::int64_t sharedIntermediate = 0;  // of one more MLP for all tokens, times the sigmoid of a gate; 0: there is none
 };
 
 /// Where norms and residuals are.
@@ -71,6 +88,8 @@ struct ModelForm {
   bool hasQkNorm = false;
   std::optional<double> softmaxScale;
   double attentionSoftcap = 0.0;
+  bool hasSinks = false;  // a learnable term in the softmax of each head
+  std::optional<ExpertsForm> experts;
   std::string activation = "SwiGLU";
   Json activationAttributes = Json::object();
 
@@ -86,6 +105,7 @@ struct ModelForm {
   std::vector<std::string> notes;
 
   bool isGated() const { return activation.ends_with("GLU"); }
+  bool hasExperts(const LayerKind& kind) const { return experts && !kind.isDense; }
 };
 
 }  // namespace fuseline

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/model/model_pipeline.h"
 
+#include "core/export/model/experts_text.h"
 #include "core/export/model/section_text.h"
 #include "core/tensor/tensor.h"
 
@@ -98,11 +99,13 @@ class LayerText {
                        {"attn_mask_type", m_form.isCausal ? "causal" : "no_mask"}};
     if (m_kind.window) attributes["window_size"] = Json::array({*m_kind.window - 1, 0});
     if (m_form.softmaxScale) attributes["softmax_scale"] = *m_form.softmaxScale;
+    if (m_form.hasSinks) attributes["softmax_type"] = "learnable";
     if (m_form.attentionSoftcap > 0.0) attributes["softcap"] = m_form.attentionSoftcap;
     return attributes;
   }
 
   std::string mlp(const std::string& x) {
+    if (m_form.hasExperts(m_kind)) return addExperts(m_form, m_text, x);
     const std::string wide = linear("fc1", x, "H", m_form.isGated() ? "2 * F" : "F", m_form.hasMlpBias);
     const std::string active = m_text.add("act", m_form.activation, m_form.activationAttributes, wide);
     return linear("fc2", active, "F", "H", m_form.hasMlpBias);
@@ -201,13 +204,12 @@ class ModelText {
 };
 
 Json symbolsOf(const ModelForm& form) {
-  Json symbols = {{"B", 1},
-                  {"S", form.tokens},
-                  {"H", form.hidden},
-                  {"heads", form.heads},
-                  {"groups", form.groups},
-                  {"D", form.headDim},
-                  {"F", form.intermediate}};
+  Json symbols = {
+      {"B", 1},           {"S", form.tokens}, {"H", form.hidden}, {"heads", form.heads}, {"groups", form.groups},
+      {"D", form.headDim}};
+  const auto isDense = [&](std::size_t kind) { return !form.hasExperts(form.kinds[kind]); };
+  if (std::ranges::any_of(form.layers, isDense)) symbols["F"] = form.intermediate;
+  if (!std::ranges::all_of(form.layers, isDense)) addExpertSymbols(*form.experts, symbols);
   if (form.vocabulary > 0) symbols["V"] = form.vocabulary;
   if (form.positions > 0) symbols["positions"] = form.positions;
   if (form.tokenTypes > 0) symbols["token_types"] = form.tokenTypes;

@@ -28,25 +28,46 @@ Specs parameterSpecs(const PipelineDocument& document) {
   return specs;
 }
 
-/// "{}" is the number of the layer.
-std::string named(const std::string& pattern, std::size_t layer) {
-  const std::size_t place = pattern.find("{}");
-  return place == std::string::npos ? pattern
-                                    : fmt::format("{}{}{}", pattern.substr(0, place), layer, pattern.substr(place + 2));
+std::string withNumber(const std::string& pattern, std::string_view mark, std::size_t number) {
+  const std::size_t place = pattern.find(mark);
+  if (place == std::string::npos) return pattern;
+  return fmt::format("{}{}{}", pattern.substr(0, place), number, pattern.substr(place + mark.size()));
 }
+
+/// "{}" is the number of the layer.
+std::string named(const std::string& pattern, std::size_t layer) { return withNumber(pattern, "{}", layer); }
 
 bool isOfLayers(const WeightSource& source) { return source.parameter.find("{}") != std::string::npos; }
 
-/// [rows, cols] for [cols, rows]. Precondition: two axes.
+/// [.., cols, rows] for [.., rows, cols]. Precondition: two axes or more.
 Tensor transposed(const Tensor& from) {
-  const std::int64_t rows = from.spec.shape[1];
-  const std::int64_t cols = from.spec.shape[0];
-  const auto element = static_cast<std::size_t>(sizeBytes(from.spec.dtype));
-  Tensor to = Tensor::zeros({from.spec.dtype, {rows, cols}});
-  for (std::int64_t row = 0; row < rows; ++row)
-    for (std::int64_t col = 0; col < cols; ++col)
+  TensorSpec spec = from.spec;
+  std::swap(spec.shape[spec.shape.size() - 1], spec.shape[spec.shape.size() - 2]);
+  const std::int64_t rows = spec.shape[spec.shape.size() - 2];
+  const std::int64_t cols = spec.shape.back();
+  const auto element = static_cast<std::size_t>(sizeBytes(spec.dtype));
+  Tensor to = Tensor::zeros(spec);
+  for (std::int64_t row = 0; row < spec.rows(); ++row)
+    for (std::int64_t col = 0; col < cols; ++col) {
+      const std::int64_t source = (row / rows * cols + col) * rows + row % rows;
       std::memcpy(to.data.data() + static_cast<std::size_t>(row * cols + col) * element,
-                  from.data.data() + static_cast<std::size_t>(col * rows + row) * element, element);
+                  from.data.data() + static_cast<std::size_t>(source) * element, element);
+    }
+  return to;
+}
+
+/// [E, 2 F, ..] with all even rows of an expert before all odd ones. Precondition: two axes or more, 2 F even.
+Tensor withPairsApart(const Tensor& from) {
+  const std::int64_t rows = from.spec.shape[1];
+  const std::int64_t total = from.spec.shape[0] * rows;
+  Tensor to = from;
+  if (total == 0) return to;
+  const auto bytes = static_cast<std::int64_t>(from.data.size()) / total;
+  for (std::int64_t row = 0; row < total; ++row) {
+    const std::int64_t inExpert = row % rows;
+    const std::int64_t source = row - inExpert + inExpert % (rows / 2) * 2 + inExpert / (rows / 2);
+    std::copy_n(from.data.begin() + source * bytes, bytes, to.data.begin() + row * bytes);
+  }
   return to;
 }
 
@@ -72,7 +93,8 @@ class WeightReader {
     for (const WeightSource& source : m_form.weights) {
       const std::size_t count = isOfLayers(source) ? m_form.layers.size() : 1;
       for (std::size_t layer = 0; layer < count; ++layer)
-        if (auto error = add(source, layer)) return *error;
+        if (hasIt(source, layer))
+          if (auto error = add(source, layer)) return *error;
     }
     if (!m_rounded.empty())
       m_weights.notes.push_back(
@@ -81,25 +103,58 @@ class WeightReader {
   }
 
  private:
+  bool hasIt(const WeightSource& source, std::size_t layer) const {
+    if (source.layers == WeightSource::Layers::All) return true;
+    const bool hasExperts = m_form.hasExperts(m_form.kinds[m_form.layers[layer]]);
+    return hasExperts == (source.layers == WeightSource::Layers::OfExperts);
+  }
+
   std::optional<Error> add(const WeightSource& source, std::size_t layer) {
     const std::string parameter = named(source.parameter, layer);
     const auto spec = m_specs.find(parameter);
     if (spec == m_specs.end()) return Error{fmt::format("{} is no parameter of the pipeline.", parameter)};
     Tensor whole{.spec = {.dtype = spec->second.dtype, .shape = {}}, .data = {}};
-    for (const std::string& pattern : source.tensors) {
-      Result<Tensor> part = partOf(source, named(pattern, layer));
+    const Result<std::vector<std::string>> names = namesOf(source, layer, spec->second.shape);
+    if (!names) return names.error();
+    for (const std::string& name : *names) {
+      Result<Tensor> part = partOf(source, name);
       if (!part) return part.error();
       if (auto error = append(std::move(*part), whole)) return Error{fmt::format("{}: {}", parameter, error->message)};
     }
+    if (names->size() > 1 && source.order == WeightSource::Order::Experts)
+      divideExperts(spec->second.shape.front(), whole.spec.shape);
     if (whole.spec.shape != spec->second.shape)
-      return Error{fmt::format(
-          "{}: the tensor {}{} is {}, but the pipeline needs {}. Are these the weights of the "
-          "config's model?",
-          parameter, named(source.tensors.front(), layer), source.tensors.size() > 1 ? " and those joined with it" : "",
-          toString(whole.spec.shape), toString(spec->second.shape))};
+      return Error{
+          fmt::format("{}: the tensor {}{} is {}, but the pipeline needs {}. Are these the weights of the "
+                      "config's model?",
+                      parameter, names->front(), names->size() > 1 ? " and those joined with it" : "",
+                      toString(whole.spec.shape), toString(spec->second.shape))};
     if (source.order == WeightSource::Order::HeadsTogether) whole = withHeadsTogether(whole, m_form.heads);
     m_weights.tensors.emplace_back(parameter, std::move(whole));
     return std::nullopt;
+  }
+
+  /// The tensors to join. With a tensor an expert: those of one expert after another.
+  Result<std::vector<std::string>> namesOf(const WeightSource& source, std::size_t layer, const Shape& parameter) {
+    std::vector<std::string> names;
+    const bool isByExpert = source.order == WeightSource::Order::Experts;
+    if (isByExpert) {
+      const std::string together = named(source.together, layer);
+      const Result<bool> isTogether = m_files.contains(together);
+      if (!isTogether) return isTogether.error();
+      if (*isTogether) return std::vector{together};
+    }
+    for (std::int64_t expert = 0; expert < (isByExpert ? parameter.front() : 1); ++expert)
+      for (const std::string& pattern : source.tensors)
+        names.push_back(withNumber(named(pattern, layer), "{e}", static_cast<std::size_t>(expert)));
+    return names;
+  }
+
+  /// [E rows, ..] becomes [E, rows, ..]; other shapes stay.
+  static void divideExperts(std::int64_t numExperts, Shape& shape) {
+    if (shape.front() % numExperts != 0) return;
+    shape.front() /= numExperts;
+    shape.insert(shape.begin(), numExperts);
   }
 
   Result<Tensor> partOf(const WeightSource& source, const std::string& name) {
@@ -108,17 +163,23 @@ class WeightReader {
     if (!isFloat(part->spec.dtype))
       return Error{fmt::format("tensor {} is {}; expected f32, f16 or bf16. Import a model that is not quantized.",
                                name, dtypeName(part->spec.dtype))};
-    if (source.order != WeightSource::Order::Transposed) return part;
-    if (part->spec.shape.size() != 2)
+    const bool isPaired = source.order == WeightSource::Order::PairsApart;
+    if (source.order != WeightSource::Order::Transposed && !isPaired) return part;
+    if (part->spec.shape.size() < 2)
       return Error{fmt::format("tensor {} has the shape {}; expected two axes.", name, toString(part->spec.shape))};
-    return transposed(*part);
+    const bool isBias = isPaired && part->spec.shape.size() == 2;
+    if (!isBias) *part = transposed(*part);
+    if (!isPaired) return part;
+    if (part->spec.shape[1] % 2 != 0)
+      return Error{fmt::format("tensor {} has {} rows an expert; expected pairs.", name, part->spec.shape[1])};
+    return withPairsApart(*part);
   }
 
   /// Joins along the first axis, in the dtype of the parameter.
   std::optional<Error> append(Tensor part, Tensor& whole) {
     if (part.spec.shape.empty()) part.spec.shape = {1};
     if (part.spec.dtype != whole.spec.dtype) {
-      m_rounded = dtypeName(part.spec.dtype);
+      if (whole.spec.dtype == m_form.dtype) m_rounded = dtypeName(part.spec.dtype);
       part = Tensor::fromDoubles({whole.spec.dtype, part.spec.shape}, part.toDoubles());
     }
     if (whole.spec.shape.empty()) {

@@ -124,6 +124,11 @@ Result<std::string> WeightFiles::storedName(std::string_view name) {
   return std::string();
 }
 
+Result<bool> WeightFiles::contains(std::string_view name) {
+  const Result<std::string> stored = storedName(name);
+  return stored ? Result<bool>(!stored->empty()) : stored.error();
+}
+
 Result<Tensor> WeightFiles::read(std::string_view name) {
   const Result<std::string> stored = storedName(name);
   if (!stored) return stored.error();

@@ -18,6 +18,8 @@ class WeightFiles {
   /// As readModelWeights(). Shards are opened when one of their tensors is asked for.
   static Result<WeightFiles> open(const std::filesystem::path& path);
 
+  /// Errors: a file of the index cannot be read.
+  Result<bool> contains(std::string_view name);
   /// Errors: there is no such tensor, under this name or one that other versions give it; its file cannot be read.
   Result<Tensor> read(std::string_view name);
 

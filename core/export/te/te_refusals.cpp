@@ -69,6 +69,16 @@ Verdict canQuantizeBehindBias(const Graph& graph, const Node& node, const std::o
       node.id, graph.node(before).id));
 }
 
+/// TransformerEngine routes and permutes by functions of other forms: probabilities by expert, maps of its own.
+Verdict isOperation(const Node& node) {
+  constexpr std::array kFunctions = {"TopKRouter", "MoEPermute", "MoEUnpermute"};
+  if (std::ranges::find(kFunctions, node.operation->name) == kFunctions.end()) return Verdict::yes();
+  return Verdict::no(fmt::format(
+      "{}: te.ops has no {}; TransformerEngine has functions for it whose tensors have another form. Export the ops "
+      "before and after it as pipelines of their own.",
+      node.id, node.operation->name));
+}
+
 bool isOn(const Node& node, const char* attribute) {
   return node.attributes.has(attribute) && node.attributes.boolean(attribute);
 }
@@ -94,8 +104,8 @@ std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
 
 Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe) {
   for (const Node& node : graph.nodes())
-    for (const Verdict& verdict : {isFrozenAlike(node), fitsGroupedWeight(graph, node), canTransform(graph, node),
-                                   canQuantizeBehindBias(graph, node, recipe)})
+    for (const Verdict& verdict : {isOperation(node), isFrozenAlike(node), fitsGroupedWeight(graph, node),
+                                   canTransform(graph, node), canQuantizeBehindBias(graph, node, recipe)})
       if (!verdict) return Error{verdict.reason()};
   return {};
 }

@@ -152,6 +152,47 @@ class Models(unittest.TestCase):
     def test_qwen3(self):
         self.language_model(transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**DECODER))
 
+    def test_mixtral(self):
+        self.language_model(transformers.MixtralForCausalLM,
+                            transformers.MixtralConfig(**DECODER, num_local_experts=6, num_experts_per_tok=2))
+
+    def test_qwen2_moe(self):
+        """With a dense layer, and without normalization."""
+        self.language_model(transformers.Qwen2MoeForCausalLM,
+                            transformers.Qwen2MoeConfig(**{**DECODER, "head_dim": 8}, num_experts=6,
+                                                        num_experts_per_tok=3, moe_intermediate_size=24,
+                                                        shared_expert_intermediate_size=40, mlp_only_layers=[1]))
+
+    def test_qwen3_moe(self):
+        self.language_model(transformers.Qwen3MoeForCausalLM,
+                            transformers.Qwen3MoeConfig(**DECODER, num_experts=8, num_experts_per_tok=2,
+                                                        moe_intermediate_size=24, norm_topk_prob=True))
+
+    def test_gpt_oss(self):
+        self.language_model(transformers.GptOssForCausalLM,
+                            transformers.GptOssConfig(**DECODER, num_local_experts=6, num_experts_per_tok=2,
+                                                      sliding_window=4, swiglu_limit=1.5))
+
+    def test_experts_together(self):
+        """The same weights, whether an expert has tensors of its own or all share one."""
+        model = model_of(transformers.Qwen3MoeForCausalLM,
+                         transformers.Qwen3MoeConfig(**DECODER, num_experts=4, num_experts_per_tok=2,
+                                                     moe_intermediate_size=24))
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            model.save_pretrained(folder / "apart")
+            model.config.save_pretrained(folder / "together")
+            safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()},
+                                        folder / "together/model.safetensors")
+            written = []
+            for part in ("apart", "together"):
+                names = safetensors.torch.load_file(folder / part / "model.safetensors")
+                self.assertEqual("model.layers.0.mlp.experts.gate_up_proj" in names, part == "together")
+                fuseline("import", folder / part / "config.json", "-o", folder / f"{part}.fuseline", "--weights",
+                         folder / f"{part}.safetensors")
+                written.append((folder / f"{part}.safetensors").read_bytes())
+        self.assertEqual(written[0], written[1])
+
     def test_gemma2(self):
         self.language_model(transformers.Gemma2ForCausalLM,
                             transformers.Gemma2Config(**DECODER, **SOFT, attn_logit_softcapping=3.0,

@@ -122,6 +122,25 @@ TEST(ModelImport, SaysThatDropoutIsLeftOut) {
   EXPECT_NE(pipeline.notes[0].find("no dropout, but the config has attention_dropout"), std::string::npos);
 }
 
+const Json kExperts = {{"num_experts", 8}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 24}};
+
+TEST(ModelImport, GivesLayersExpertsButThoseThatAreNamed) {
+  const Json some = {{"decoder_sparse_step", 2}, {"mlp_only_layers", Json::array({3})}};
+  const ImportedPipeline pipeline = imported(with(with(small("qwen3_moe"), kExperts), some));
+  EXPECT_EQ(layersOf(pipeline.document), (Names{"DenseLayer", "Layer", "DenseLayer", "DenseLayer"}));
+  EXPECT_EQ(opOf(pipeline, "Layer", "experts_fc1").operation, "GroupedLinear");
+  EXPECT_EQ(opOf(pipeline, "DenseLayer", "fc1").operation, "Linear");
+  EXPECT_EQ(pipeline.document.symbols()["FE"], 24);
+}
+
+TEST(ModelImport, RefusesExpertsThatDoNotFitAndMissingOps) {
+  Json config = with(small("qwen3_moe"), kExperts);
+  config["num_experts_per_tok"] = 9;
+  EXPECT_NE(refusal(config).find("expected at most num_experts, 8"), std::string::npos) << refusal(config);
+  EXPECT_NE(refusal(with(small("qwen3_moe"), {{"mlp_only_layers", -1}})).find("missing"), std::string::npos);
+  EXPECT_NE(refusal(small("deepseek_v3")).find("multi-head latent attention"), std::string::npos);
+}
+
 TEST(ModelImport, RefusesAnUnknownArchitectureWithThoseItKnows) {
   const std::string message = refusal(small("lama"));
   EXPECT_NE(message.find("model_type is lama, which is not known; did you mean llama?"), std::string::npos) << message;
