@@ -199,7 +199,8 @@ Result<void> PipelineRun::bind(const LoadedDocument& loaded, const AnalysisOptio
     return analyze(loaded.document, own, &loaded.sourceMap);
   };
   Result<std::unique_ptr<RankedPipeline>> ranks =
-      RankedPipeline::create(m_backend, options.place.ranks, m_analysis, analyzeRank, m_bindings);
+      RankedPipeline::create(m_backend, options.place.ranks, m_analysis, analyzeRank, m_bindings,
+                             m_options.communicator, m_options.ranksOfMachine);
   if (!ranks) return ranks.error();
   m_ranks = std::move(*ranks);
   return {};
@@ -254,7 +255,7 @@ Result<void> PipelineRun::checkMemory() const {
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
-    needed += (*plan)->peakBytes() * m_options.settings.ranks;
+    needed += (*plan)->peakBytes() * (m_options.communicator ? m_options.ranksOfMachine : m_options.settings.ranks);
   }
   if (available == 0 || needed + held <= available) return {};
   const std::string beside =
@@ -330,7 +331,9 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
   const std::string roundsId = runs.size() > 1 ? newRoundsId() : std::string();
   auto samples = measured->plans.begin();
   auto conditions = runs.front()->m_backend->conditions();  // first: a GPU raises its clocks again when it idles
-  if (std::string share = neighbours.text(); !share.empty()) conditions.emplace_back(kNeighboursFact, std::move(share));
+  const bool areProcesses = runs.front()->m_ranks && runs.front()->m_ranks->areProcesses();
+  if (std::string share = neighbours.text(); !share.empty() && !areProcesses)
+    conditions.emplace_back(kNeighboursFact, std::move(share));
   for (PipelineRun* const run : runs) {
     run->noteTiming();  // again: a trace may have been given up
     records.push_back(run->emptyRecord());
@@ -341,7 +344,9 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
     for (const Variant& variant : run->m_variants)
       records.back().variants.push_back(run->variantRecord(variant, *samples++));
   }
-  if (options.settings.measuresRoofs) addRoofs(records, *runs.front()->m_backend, progress, cancel);
+  if (!options.settings.measuresRoofs) return records;
+  if (!areProcesses || runs.front()->m_ranks->hasRank0()) addRoofs(records, *runs.front()->m_backend, progress, cancel);
+  if (Result<bool> waited = executors.front()->agree(true); !waited) return waited.error();  // others would disturb it
   return records;
 }
 
@@ -386,10 +391,12 @@ std::string PipelineRun::clockNote() const {
   return {};
 }
 
+std::string PipelineRun::pipelineHash() const { return hashWithoutView(m_pipeline); }
+
 RunRecord PipelineRun::emptyRecord() const {
   return {.createdWith = fmt::format("fuseline {}", version()),
           .pipelineName = m_pipelineName,
-          .pipelineHash = hashWithoutView(m_pipeline),
+          .pipelineHash = pipelineHash(),
           .pipeline = m_pipeline,
           .settings = m_options.settings,
           .recipe = m_analysis.recipe ? toJson(*m_analysis.recipe) : Json(),

@@ -20,10 +20,17 @@ NamedTensors shardsOf(const NamedTensors& whole, const ShardMap& shards, int ran
 Result<std::unique_ptr<RankedPipeline>> RankedPipeline::create(const std::shared_ptr<Backend>& device, int ranks,
                                                                const Analysis& first,
                                                                const std::function<Analysis(int rank)>& analyzeRank,
-                                                               const NamedTensors& whole) {
-  std::unique_ptr<RankedPipeline> pipeline(new RankedPipeline(ranks, first));
+                                                               const NamedTensors& whole,
+                                                               std::shared_ptr<Communicator> own, int ranksOfMachine) {
+  const int sharing = own ? ranksOfMachine : ranks;
+  std::unique_ptr<RankedPipeline> pipeline(own ? new RankedPipeline(std::move(own), first)
+                                               : new RankedPipeline(ranks, first));
   for (int rank = 0; rank < ranks; ++rank) {
-    std::shared_ptr<Backend> backend = device->hasHostMemory() ? device->shareOf(ranks) : nullptr;
+    if (!pipeline->m_team.isHere(rank)) {
+      pipeline->m_ranks.emplace_back();
+      continue;
+    }
+    std::shared_ptr<Backend> backend = device->hasHostMemory() ? device->shareOf(sharing) : nullptr;
     if (!backend)
       return Error{
           fmt::format("--ranks {}: {} runs one rank. Use --device cpu, or fuse and explain with --ranks, which "
@@ -46,9 +53,9 @@ Result<std::unique_ptr<RankedExecutor>> RankedPipeline::makeExecutor(const Plan&
 
 std::vector<std::pair<std::string, std::string>> RankedPipeline::details() {
   std::vector<std::pair<std::string, std::string>> facts = {
-      {"ranks", fmt::format("{}, as threads of this process", size())},
-      {"device of a rank", m_ranks.front().backend->device().name}};
-  for (auto& fact : m_team.communicator(0).details()) facts.push_back(std::move(fact));
+      {"ranks", fmt::format("{}, as {}", size(), areProcesses() ? "processes" : "threads of this process")},
+      {"device of a rank", m_ranks[static_cast<std::size_t>(m_team.firstHere())].backend->device().name}};
+  for (auto& fact : m_team.communicator(m_team.firstHere()).details()) facts.push_back(std::move(fact));
   return facts;
 }
 
