@@ -50,8 +50,10 @@ Result<Backends> openRankDevices(const BackendRegistry& registry, const std::sha
   const int ranks = places.ranks;
   if (first->hasHostMemory()) return sharesOf(*first, places);
   if (places.own >= 0)
-    return noDevice(*first, ranks,
-                    "ranks that are processes have the CPU. Run `fuseline run --ranks` without a launcher.");
+    return noDevice(
+        *first, ranks,
+        "ranks that are processes, and predictions for more ranks, run on the CPU. Use --device cpu, or run without a "
+        "launcher.");
   const DeviceInfo& info = first->device();
   const std::vector<std::string> ids = idsFrom(registry, info.id);
   const auto found = static_cast<int>(ids.size());
