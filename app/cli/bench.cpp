@@ -48,12 +48,12 @@ Result<int> bench(const BenchOptions& options, Context& context) {
 }
 
 Json benchSchema() {
-  const Json roofs = fieldSchema<DeviceRoofs>();
+  const Json peaks = fieldSchema<DevicePeaks>();
   const auto suite = [&](const char* name, const Json& row) {
     return schema::object({{"suite", schema::choice({name})},
                            {"device", schema::text("Its name.")},
                            {"startsCold", schema::flag("Caches are filled with other data before every run.")},
-                           {"roofs", roofs},
+                           {"peaks", peaks},
                            {"rows", schema::list(row)}});
   };
   const Json scaling = schema::object({{"suite", schema::choice({"scaling"})},
@@ -61,7 +61,7 @@ Json benchSchema() {
                                        {"rows", schema::list(scalingBenchRow())}});
   const Json gpu = schema::object({{"suite", schema::choice({"gpu"})},
                                    {"device", schema::text("Its name.")},
-                                   {"roofs", schema::orNull(roofs)},
+                                   {"peaks", schema::orNull(peaks)},
                                    {"rows", schema::list(gpuBenchRow())}});
   const Json cases = schema::object(
       {{"suite", schema::choice({"gpu"})},
@@ -74,16 +74,16 @@ Json benchSchema() {
 
 }  // namespace
 
-Json suiteHead(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs) {
+Json suiteHead(const BenchOptions& options, const Backend& backend, const DevicePeaks& peaks) {
   return {{"suite", options.suite},
           {"device", backend.device().name},
           {"startsCold", options.startsCold},
-          {"roofs", toJson(roofs)}};
+          {"peaks", toJson(peaks)}};
 }
 
-void printSuite(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs, Json rows,
+void printSuite(const BenchOptions& options, const Backend& backend, const DevicePeaks& peaks, Json rows,
                 Context& context) {
-  Json suite = suiteHead(options, backend, roofs);
+  Json suite = suiteHead(options, backend, peaks);
   suite["rows"] = std::move(rows);
   printJson(context, suite);
 }

@@ -141,11 +141,11 @@ struct GpuRow {
   double stepwiseLaunchNs = 0.0;
   double fusedGflops = 0.0;
   double fusedGBps = 0.0;
-  double roofShare = 0.0;  // the fused plan's least time by the measured peaks, over its time; 0: no peaks
-  double ceiling = 0.0;    // the speed-up if both plans took their least time
+  double rooflineShare = 0.0;  // the fused plan's least time by the measured peaks, over its time; 0: no peaks
+  double ceiling = 0.0;        // the speed-up if both plans took their least time
 };
 
-GpuRow rowOf(const GpuResult& result, const DeviceRoofs& roofs) {
+GpuRow rowOf(const GpuResult& result, const DevicePeaks& peaks) {
   const VariantRecord& unfused = *result.replayed.variant("unfused");
   const VariantRecord& fused = *result.replayed.variant("fused");
   const VariantRecord& stepwise = *result.stepwise.variant("fused");
@@ -160,18 +160,18 @@ GpuRow rowOf(const GpuResult& result, const DeviceRoofs& roofs) {
     row.fusedGflops += static_cast<double>(step.flops) / row.fused.median;
     row.fusedGBps += static_cast<double>(step.bytes) / row.fused.median;
   }
-  const double leastNs = leastTimeNs(workOf(fused), roofs);
+  const double leastNs = leastTimeNs(workOf(fused), peaks);
   if (leastNs <= 0.0) return row;
-  row.roofShare = leastNs / row.fused.median;
-  row.ceiling = leastTimeNs(workOf(unfused), roofs) / leastNs;
+  row.rooflineShare = leastNs / row.fused.median;
+  row.ceiling = leastTimeNs(workOf(unfused), peaks) / leastNs;
   return row;
 }
 
 /// Fields that need the device's peaks.
 Json orNull(double value) { return value > 0.0 ? Json(value) : Json(); }
 
-Json measuredJson(const GpuResult& result, const DeviceRoofs& roofs) {
-  const GpuRow row = rowOf(result, roofs);
+Json measuredJson(const GpuResult& result, const DevicePeaks& peaks) {
+  const GpuRow row = rowOf(result, peaks);
   return {{"rounds", row.fused.count},
           {"clock", nameOf(result.replayed.settings.timing)},
           {"launching", result.replayed.variant("fused")->launching},
@@ -186,19 +186,19 @@ Json measuredJson(const GpuResult& result, const DeviceRoofs& roofs) {
           {"stepwiseLaunchNs", row.stepwiseLaunchNs},
           {"fusedGflops", row.fusedGflops},
           {"fusedGBps", row.fusedGBps},
-          {"roofShare", orNull(row.roofShare)},
+          {"rooflineShare", orNull(row.rooflineShare)},
           {"ceiling", orNull(row.ceiling)},
           {"meetsCeiling", row.ceiling > 0.0 ? Json(isNearCeiling(row.speedup, row.ceiling)) : Json()}};
 }
 
-Json toJson(const GpuResult& result, const DeviceRoofs& roofs) {
+Json toJson(const GpuResult& result, const DevicePeaks& peaks) {
   const GpuCase& what = result.what;
   return {
       {"pipeline", what.pipeline}, {"size", what.size.name},
       {"M", what.size.M},          {"H", what.size.H},
       {"F", what.size.F},          {"G", what.size.G},
       {"recipe", what.recipe},     {"pass", nameOf(what.pass)},
-      {"reason", result.reason},   {"measured", result.reason.empty() ? measuredJson(result, roofs) : Json(nullptr)}};
+      {"reason", result.reason},   {"measured", result.reason.empty() ? measuredJson(result, peaks) : Json(nullptr)}};
 }
 
 /// "1.14x"; marked where the speed-up is not near it.
@@ -209,21 +209,22 @@ std::string ceilingText(const GpuRow& row) {
 
 std::string milliseconds(const SampleStats& stats) { return fmt::format("{:.3f}", stats.median / 1e6); }
 
-void addRow(Table& table, const GpuResult& result, const DeviceRoofs& roofs) {
+void addRow(Table& table, const GpuResult& result, const DevicePeaks& peaks) {
   const GpuCase& what = result.what;
   std::vector<Cell> cells = {what.size.name, what.recipe, nameOf(what.pass)};
   if (!result.reason.empty()) {
     cells.emplace_back("does not run", Style::Dim);
     return table.addRow(std::move(cells));
   }
-  const GpuRow row = rowOf(result, roofs);
+  const GpuRow row = rowOf(result, peaks);
   const auto microseconds = [](double ns) { return ns > 0.0 ? fmt::format("{:.1f}", ns / 1e3) : ""; };
   for (Cell cell :
        {Cell(milliseconds(row.unfused)), Cell(spreadText(row.unfused), Style::Dim), Cell(milliseconds(row.fused)),
         Cell(spreadText(row.fused), Style::Dim), Cell(fmt::format("{}", row.fused.count), Style::Dim),
         speedupCell(row.speedup), Cell(milliseconds(row.stepwise)), Cell(microseconds(row.launchNs)),
         Cell(microseconds(row.stepwiseLaunchNs)), Cell(fmt::format("{:.1f}", row.fusedGflops / 1e3)),
-        Cell(row.roofShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.roofShare) : ""), Cell(ceilingText(row))})
+        Cell(row.rooflineShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.rooflineShare) : ""),
+        Cell(ceilingText(row))})
     cells.push_back(std::move(cell));
   table.addRow(std::move(cells));
 }
@@ -238,7 +239,7 @@ std::string reasonsOf(const std::vector<GpuResult>& results) {
   return reasons.empty() ? reasons : "\n" + reasons;
 }
 
-void printTable(const std::vector<GpuResult>& results, const DeviceRoofs& roofs, const DeviceInfo& device,
+void printTable(const std::vector<GpuResult>& results, const DevicePeaks& peaks, const DeviceInfo& device,
                 Context& context) {
   Table table({{"size", Align::Left},
                {"recipe", Align::Left},
@@ -259,10 +260,10 @@ void printTable(const std::vector<GpuResult>& results, const DeviceRoofs& roofs,
   for (const GpuResult& result : results) {
     if (result.what.pipeline != pipeline) table.addHeading(result.what.pipeline);
     pipeline = result.what.pipeline;
-    addRow(table, result, roofs);
+    addRow(table, result, peaks);
   }
   context.out << device.name << "\n";
-  if (roofs.copyGBps > 0.0) context.out << roofsText(roofs, device.name) << "\n";
+  if (peaks.copyGBps > 0.0) context.out << peaksText(peaks, device.name) << "\n";
   context.out << "\n" << table.toString(context.hasColour);
   context.out << "\nMedians of rounds that interleave all. stepwise: the fused plan launched step by step. launch and "
                  "\nstepwise us: the host's time until all is launched. ~ marks a speed-up that is not significant.\n"
@@ -274,56 +275,57 @@ void printTable(const std::vector<GpuResult>& results, const DeviceRoofs& roofs,
               << reasonsOf(results);
 }
 
-Json gpuSuiteHead(const DeviceInfo& device, const DeviceRoofs& roofs) {
-  return {{"suite", "gpu"}, {"device", device.name}, {"roofs", roofs.copyGBps > 0.0 ? toJson(roofs) : Json()}};
+Json gpuSuiteHead(const DeviceInfo& device, const DevicePeaks& peaks) {
+  return {{"suite", "gpu"}, {"device", device.name}, {"peaks", peaks.copyGBps > 0.0 ? toJson(peaks) : Json()}};
 }
 
-void printResults(const BenchOptions& options, const std::vector<GpuResult>& results, const DeviceRoofs& roofs,
+void printResults(const BenchOptions& options, const std::vector<GpuResult>& results, const DevicePeaks& peaks,
                   const DeviceInfo& device, Context& context) {
-  if (!options.asJson) return printTable(results, roofs, device, context);
+  if (!options.asJson) return printTable(results, peaks, device, context);
   Json rows = Json::array();
-  for (const GpuResult& result : results) rows.push_back(toJson(result, roofs));
-  Json suite = gpuSuiteHead(device, roofs);
+  for (const GpuResult& result : results) rows.push_back(toJson(result, peaks));
+  Json suite = gpuSuiteHead(device, peaks);
   suite["rows"] = std::move(rows);
   printJson(context, suite);
 }
 
 /// Devices that stand for others have no measured peaks; their cases are measured too.
-WithRoofs<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, Backend& backend, const std::string& device,
+WithPeaks<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, Backend& backend, const std::string& device,
                                           JsonLines& lines, const Context& context, const std::stop_token& cancel) {
-  const auto measure = [&](const DeviceRoofs& roofs) {
-    lines.setHead(gpuSuiteHead(backend.device(), roofs));
+  const auto measure = [&](const DevicePeaks& peaks) {
+    lines.setHead(gpuSuiteHead(backend.device(), peaks));
     const KeepGpuResult keep = [&](const GpuResult& result) {
-      const Result<void> written = lines.write(toJson(result, roofs));
+      const Result<void> written = lines.write(toJson(result, peaks));
       return written ? writeRecord(result, options.recordsFolder) : written;
     };
     return measureCases(options, backend, device, keep, context, cancel);
   };
-  Result<WithRoofs<SuiteRun<GpuResult>>> measured = measureWithRoofs<SuiteRun<GpuResult>>(backend, measure);
-  return measured ? std::move(*measured) : WithRoofs<SuiteRun<GpuResult>>{.result = measure({})};
+  Result<WithPeaks<SuiteRun<GpuResult>>> measured = measureWithPeaks<SuiteRun<GpuResult>>(backend, measure);
+  return measured ? std::move(*measured) : WithPeaks<SuiteRun<GpuResult>>{.result = measure({})};
 }
 
 }  // namespace
 
 Json gpuBenchRow() {
-  const Json measured = schema::object(
-      {{"rounds", schema::integer("Complete ones.")},
-       {"clock", schema::text("Clock of the steps: events or host.")},
-       {"launching", schema::text("How the fused plan was launched; empty: there is no choice.")},
-       {"linears", schema::integer("Linear layers of the pipeline.")},
-       {"quantizedLinears", schema::integer("Those of them that the recipe quantizes.")},
-       {"unfusedMedianNs", schema::number("Replayed, where the device can.")},
-       {"fusedMedianNs", schema::number("The same.")},
-       {"stepwiseMedianNs", schema::number("Time of the fused plan, launched step by step.")},
-       {"speedup", ratioSchema()},
-       {"replayGain", ratioSchema()},
-       {"launchNs", schema::number("The host's time to launch the fused plan; 0: not apart.")},
-       {"stepwiseLaunchNs", schema::number("The same, step by step.")},
-       {"fusedGflops", schema::number("Rate of the fused plan, in GFLOP/s.")},
-       {"fusedGBps", schema::number("Rate of its minimum traffic, in GB/s.")},
-       {"roofShare", schema::orNull(schema::number("The least time by the measured peaks, over the fused plan's."))},
-       {"ceiling", schema::orNull(schema::number("The speed-up if both plans took the least time."))},
-       {"meetsCeiling", schema::orNull(schema::flag("Within 5 % of it."))}});
+  const Json measured =
+      schema::object({{"rounds", schema::integer("Complete ones.")},
+                      {"clock", schema::text("Clock of the steps: events or host.")},
+                      {"launching", schema::text("How the fused plan was launched; empty: there is no choice.")},
+                      {"linears", schema::integer("Linear layers of the pipeline.")},
+                      {"quantizedLinears", schema::integer("Those of them that the recipe quantizes.")},
+                      {"unfusedMedianNs", schema::number("Replayed, where the device can.")},
+                      {"fusedMedianNs", schema::number("The same.")},
+                      {"stepwiseMedianNs", schema::number("Time of the fused plan, launched step by step.")},
+                      {"speedup", ratioSchema()},
+                      {"replayGain", ratioSchema()},
+                      {"launchNs", schema::number("The host's time to launch the fused plan; 0: not apart.")},
+                      {"stepwiseLaunchNs", schema::number("The same, step by step.")},
+                      {"fusedGflops", schema::number("Rate of the fused plan, in GFLOP/s.")},
+                      {"fusedGBps", schema::number("Rate of its minimum traffic, in GB/s.")},
+                      {"rooflineShare",
+                       schema::orNull(schema::number("The least time by the measured peaks, over the fused plan's."))},
+                      {"ceiling", schema::orNull(schema::number("The speed-up if both plans took the least time."))},
+                      {"meetsCeiling", schema::orNull(schema::flag("Within 5 % of it."))}});
   return schema::object({{"pipeline", schema::text("A template.")},
                          {"size", schema::text("Its name.")},
                          {"M", schema::integer("Rows.")},
@@ -347,7 +349,7 @@ Result<int> benchGpu(const BenchOptions& options, Context& context) {
   Result<JsonLines> lines = JsonLines::open(options.linesFile, options.replaces);
   if (!lines) return lines.error();
   const auto measured = measureAll(options, **backend, device, *lines, context, interrupt.token());
-  printResults(options, measured.result.outcomes, measured.roofs, (*backend)->device(), context);
+  printResults(options, measured.result.outcomes, measured.peaks, (*backend)->device(), context);
   return measured.result.exitCode();
 }
 

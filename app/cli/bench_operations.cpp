@@ -111,20 +111,20 @@ SuiteRun<OperationResult> measureCases(const BenchOptions& options, const Backen
   return runSuite(casesOf(options, isOnCpu(backend)), steps, cancel);
 }
 
-OperationRow rowOf(const OperationCase& what, const StepRecord& step, const DeviceRoofs& roofs, bool isCpu) {
+OperationRow rowOf(const OperationCase& what, const StepRecord& step, const DevicePeaks& peaks, bool isCpu) {
   OperationRow row{.what = what, .step = step, .time = summarize(step.samplesNs)};
   if (step.isView) return row;
-  const double leastNs = leastTimeNs({workOf(step)}, roofs);
-  const bool isMemoryBound = leastNs <= static_cast<double>(step.bytes) / roofs.copyGBps;
+  const double leastNs = leastTimeNs({workOf(step)}, peaks);
+  const bool isMemoryBound = leastNs <= static_cast<double>(step.bytes) / peaks.copyGBps;
   row.share = leastNs / row.time.median;
   row.wantedShare = isCpu ? kCpuShare : wantedShare(step, isMemoryBound);
   return row;
 }
 
-std::vector<OperationRow> rowsOf(const std::vector<OperationResult>& results, const DeviceRoofs& roofs, bool isCpu) {
+std::vector<OperationRow> rowsOf(const std::vector<OperationResult>& results, const DevicePeaks& peaks, bool isCpu) {
   std::vector<OperationRow> rows;
   for (const OperationResult& result : results)
-    for (const StepRecord& step : result.steps) rows.push_back(rowOf(result.what, step, roofs, isCpu));
+    for (const StepRecord& step : result.steps) rows.push_back(rowOf(result.what, step, peaks, isCpu));
   return rows;
 }
 
@@ -194,10 +194,10 @@ std::string markText(bool isCpu) {
          "products.";
 }
 
-void printTable(const std::vector<OperationRow>& rows, const DeviceRoofs& roofs, const Backend& backend,
+void printTable(const std::vector<OperationRow>& rows, const DevicePeaks& peaks, const Backend& backend,
                 bool startsCold, Context& context) {
   const bool isCpu = isOnCpu(backend);
-  context.out << roofsText(roofs, backend.device().name) << "\n\n";
+  context.out << peaksText(peaks, backend.device().name) << "\n\n";
   Table table(
       {{"op", Align::Left}, {"dtype", Align::Left}, {"ms"}, {"± %"}, {"n"}, {"GB/s"}, {"GFLOP/s"}, {"of limit"}});
   std::string title;
@@ -215,22 +215,22 @@ void printTable(const std::vector<OperationRow>& rows, const DeviceRoofs& roofs,
 }
 
 Json toJson(const OperationRow& row) {
-  return {{"op", row.what.name},       {"dtype", row.what.dtype},
-          {"recipe", row.what.recipe}, {"step", row.step.name},
-          {"phase", row.step.phase},   {"isView", row.step.isView},
-          {"rounds", row.time.count},  {"medianNs", row.time.median},
-          {"bytes", row.step.bytes},   {"flops", row.step.flops},
-          {"roofShare", row.share},    {"spreadPercent", row.time.spreadPercent()},
-          {"reason", row.reason},      {"meets", row.step.isView ? Json() : Json(!isPoor(row))},
+  return {{"op", row.what.name},        {"dtype", row.what.dtype},
+          {"recipe", row.what.recipe},  {"step", row.step.name},
+          {"phase", row.step.phase},    {"isView", row.step.isView},
+          {"rounds", row.time.count},   {"medianNs", row.time.median},
+          {"bytes", row.step.bytes},    {"flops", row.step.flops},
+          {"rooflineShare", row.share}, {"spreadPercent", row.time.spreadPercent()},
+          {"reason", row.reason},       {"meets", row.step.isView ? Json() : Json(!isPoor(row))},
           {"N", row.what.cols}};
 }
 
 SuiteRun<OperationResult> measureIntoLines(const BenchOptions& options, const Backend& backend,
-                                           const DeviceRoofs& roofs, JsonLines& lines, const Context& context,
+                                           const DevicePeaks& peaks, JsonLines& lines, const Context& context,
                                            const std::stop_token& cancel) {
-  lines.setHead(suiteHead(options, backend, roofs));
+  lines.setHead(suiteHead(options, backend, peaks));
   const KeepOperationResult keep = [&](const OperationResult& result) -> Result<void> {
-    for (const OperationRow& row : rowsOf({result}, roofs, isOnCpu(backend)))
+    for (const OperationRow& row : rowsOf({result}, peaks, isOnCpu(backend)))
       if (Result<void> written = lines.write(toJson(row)); !written) return written;
     return {};
   };
@@ -268,7 +268,7 @@ Json operationBenchRow() {
        {"spreadPercent", schema::number("Half the interquartile range over the median.")},
        {"bytes", schema::integer("The least traffic.")},
        {"flops", schema::integer("Operations of the step.")},
-       {"roofShare", schema::number("The least time that the measured peaks allow, over the time.")},
+       {"rooflineShare", schema::number("The least time that the measured peaks allow, over the time.")},
        {"reason", schema::text("Reason for a share below one half; else empty.")},
        {"meets",
         schema::orNull(schema::flag("Half of the limit; on a GPU 0.85 of it, 0.75 where copies are quantized, 0.9 of "
@@ -283,13 +283,13 @@ Result<int> benchOperations(const BenchOptions& options, Context& context) {
   if (!backend) return backend.error();
   Result<JsonLines> lines = JsonLines::open(options.linesFile, options.replaces);
   if (!lines) return lines.error();
-  const auto measured = measureWithRoofs<SuiteRun<OperationResult>>(**backend, [&](const DeviceRoofs& roofs) {
-    return measureIntoLines(options, **backend, roofs, *lines, context, interrupt.token());
+  const auto measured = measureWithPeaks<SuiteRun<OperationResult>>(**backend, [&](const DevicePeaks& peaks) {
+    return measureIntoLines(options, **backend, peaks, *lines, context, interrupt.token());
   });
   if (!measured) return measured.error();
   const SuiteRun<OperationResult>& run = measured->result;
   const bool isCpu = isOnCpu(**backend);
-  std::vector<OperationRow> rows = rowsOf(run.outcomes, measured->roofs, isCpu);
+  std::vector<OperationRow> rows = rowsOf(run.outcomes, measured->peaks, isCpu);
   if (!options.isQuick && isCpu && run.ended.empty())
     if (Result<void> explained = explainPoorRows(rows, context, interrupt.token()); !explained)
       return explained.error();
@@ -297,12 +297,12 @@ Result<int> benchOperations(const BenchOptions& options, Context& context) {
     if (!result.problem.empty())
       context.err << fmt::format("not measured: {}: {}\n", titleOf(result.what), result.problem);
   if (!options.asJson) {
-    printTable(rows, measured->roofs, **backend, options.startsCold, context);
+    printTable(rows, measured->peaks, **backend, options.startsCold, context);
     return run.exitCode();
   }
   Json list = Json::array();
   for (const OperationRow& row : rows) list.push_back(toJson(row));
-  printSuite(options, **backend, measured->roofs, std::move(list), context);
+  printSuite(options, **backend, measured->peaks, std::move(list), context);
   return run.exitCode();
 }
 

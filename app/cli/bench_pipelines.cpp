@@ -57,8 +57,8 @@ struct BenchRow {
   SampleStats fused;
   RatioStats speedup;
   double fusedGflops = 0.0;
-  double roofShare = 0.0;  // the least time by the measured peaks, over the fused plan's time
-  double gemmShare = 0.0;  // the GEMMs of the unfused plan, over the peak of their dtype
+  double rooflineShare = 0.0;  // the least time by the measured peaks, over the fused plan's time
+  double gemmShare = 0.0;      // the GEMMs of the unfused plan, over the peak of their dtype
 };
 
 std::vector<BenchSize> sizesOf(const std::string& pipeline, bool isQuick) {
@@ -103,7 +103,7 @@ double gemmShareOf(const VariantRecord& unfused, double peak) {
   return timeNs > 0.0 ? flops / timeNs / peak : 0.0;
 }
 
-BenchRow rowOf(const BenchResult& result, const DeviceRoofs& roofs) {
+BenchRow rowOf(const BenchResult& result, const DevicePeaks& peaks) {
   const VariantRecord& unfused = *result.record.variant("unfused");
   const VariantRecord& fused = *result.record.variant("fused");
   BenchRow row{.what = result.what,
@@ -111,8 +111,8 @@ BenchRow rowOf(const BenchResult& result, const DeviceRoofs& roofs) {
                .fused = summarize(fused.endToEndNs),
                .speedup = compareRounds(unfused.endToEndNs, fused.endToEndNs)};
   row.fusedGflops = flopsOf(fused) / row.fused.median;
-  row.roofShare = leastTimeNs(workOf(fused), roofs) / row.fused.median;
-  row.gemmShare = gemmShareOf(unfused, computeRoof(roofs, arithmeticNamed(result.what.dtype)).gflops);
+  row.rooflineShare = leastTimeNs(workOf(fused), peaks) / row.fused.median;
+  row.gemmShare = gemmShareOf(unfused, computePeak(peaks, arithmeticNamed(result.what.dtype)).gflops);
   return row;
 }
 
@@ -145,18 +145,18 @@ SuiteRun<BenchResult> measureCases(const std::vector<BenchCase>& cases, const Co
 }
 
 struct BenchReport {
-  DeviceRoofs roofs;
+  DevicePeaks peaks;
   SuiteRun<BenchResult> run;
   std::vector<BenchRow> rows;
 };
 
 Result<BenchReport> measureReport(bool isQuick, Backend& cpu, const Context& context, const std::stop_token& cancel) {
-  Result<WithRoofs<SuiteRun<BenchResult>>> measured = measureWithRoofs<SuiteRun<BenchResult>>(
-      cpu, [&](const DeviceRoofs&) { return measureCases(casesOf(isQuick), context, cancel); });
+  Result<WithPeaks<SuiteRun<BenchResult>>> measured = measureWithPeaks<SuiteRun<BenchResult>>(
+      cpu, [&](const DevicePeaks&) { return measureCases(casesOf(isQuick), context, cancel); });
   if (!measured) return measured.error();
-  BenchReport report{.roofs = measured->roofs, .run = std::move(measured->result)};
+  BenchReport report{.peaks = measured->peaks, .run = std::move(measured->result)};
   for (const BenchResult& result : report.run.outcomes)
-    if (result.problem.empty()) report.rows.push_back(rowOf(result, report.roofs));
+    if (result.problem.empty()) report.rows.push_back(rowOf(result, report.peaks));
   return report;
 }
 
@@ -177,7 +177,7 @@ Json toJson(const BenchRow& row) {
           {"speedupLow", row.speedup.low},
           {"speedupHigh", row.speedup.high},
           {"fusedGflops", row.fusedGflops},
-          {"roofShare", row.roofShare},
+          {"rooflineShare", row.rooflineShare},
           {"gemmShare", row.gemmShare}};
 }
 
@@ -186,12 +186,12 @@ void addRow(Table& table, const BenchRow& row) {
                 fmt::format("{:.3f}", row.unfused.median / 1e6), spreadText(row.unfused),
                 fmt::format("{:.3f}", row.fused.median / 1e6), spreadText(row.fused),
                 fmt::format("{}", row.fused.count), speedupCell(row.speedup), fmt::format("{:.0f}", row.fusedGflops),
-                fmt::format("{:.0f} %", 100.0 * row.roofShare),
+                fmt::format("{:.0f} %", 100.0 * row.rooflineShare),
                 row.gemmShare > 0.0 ? fmt::format("{:.0f} %", 100.0 * row.gemmShare) : ""});
 }
 
 void printTable(const BenchReport& report, Context& context) {
-  context.out << roofsText(report.roofs, "cpu") << "\n\n";
+  context.out << peaksText(report.peaks, "cpu") << "\n\n";
   Table table({{"size", Align::Left},
                {"dtype", Align::Left},
                {"pass", Align::Left},
@@ -241,7 +241,7 @@ Json pipelineBenchRow() {
                         {"pass", schema::choice({"forward", "train"})},
                         {"rounds", schema::integer("Measured.")}};
   for (const char* name : {"unfusedMedianNs", "unfusedSpreadPercent", "fusedMedianNs", "fusedSpreadPercent", "speedup",
-                           "speedupLow", "speedupHigh", "fusedGflops", "roofShare", "gemmShare"})
+                           "speedupLow", "speedupHigh", "fusedGflops", "rooflineShare", "gemmShare"})
     row.emplace_back(name, schema::number("End to end."));
   return schema::object(row);
 }
@@ -262,7 +262,7 @@ Result<int> benchPipelines(const BenchOptions& options, Context& context) {
   }
   Json list = Json::array();
   for (const BenchRow& row : report->rows) list.push_back(toJson(row));
-  printSuite(options, **cpu, report->roofs, std::move(list), context);
+  printSuite(options, **cpu, report->peaks, std::move(list), context);
   return report->run.exitCode();
 }
 

@@ -40,25 +40,25 @@ Json gpuBenchRow();
 Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::string& dtype);
 
 /// The JSON of a suite but for its rows, and with them.
-Json suiteHead(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs);
-void printSuite(const BenchOptions& options, const Backend& backend, const DeviceRoofs& roofs, Json rows,
+Json suiteHead(const BenchOptions& options, const Backend& backend, const DevicePeaks& peaks);
+void printSuite(const BenchOptions& options, const Backend& backend, const DevicePeaks& peaks, Json rows,
                 Context& context);
 
 template <class T>
-struct WithRoofs {
-  DeviceRoofs roofs;
+struct WithPeaks {
+  DevicePeaks peaks;
   T result;
 };
 
 /// Peaks are measured before and after: on a shared machine one of the two may be disturbed. A device that fails in
 /// between loses no measurement. `measure` gets the peaks measured before.
 template <class T, class Measure>
-Result<WithRoofs<T>> measureWithRoofs(Backend& backend, const Measure& measure) {
-  const Result<DeviceRoofs> before = backend.measureRoofs();
+Result<WithPeaks<T>> measureWithPeaks(Backend& backend, const Measure& measure) {
+  const Result<DevicePeaks> before = backend.measurePeaks();
   if (!before) return before.error();
   T result = measure(*before);
-  const Result<DeviceRoofs> after = backend.measureRoofs();
-  return WithRoofs<T>{after ? higher(*before, *after) : *before, std::move(result)};
+  const Result<DevicePeaks> after = backend.measurePeaks();
+  return WithPeaks<T>{after ? higher(*before, *after) : *before, std::move(result)};
 }
 
 }  // namespace fuseline::cli

@@ -70,7 +70,7 @@ Result<void> measureBoth(const DiffOptions& options, const OpenedPipeline& base,
   Result<PipelineRunOptions> settings = pipelineRunOptions(options);
   if (!settings) return settings.error();
   settings->variants = {"fused"};
-  settings->settings.measuresRoofs = false;
+  settings->settings.measuresPeaks = false;
   const auto baseRun = prepared(base, options.file, *settings, context);
   if (!baseRun) return baseRun.error();
   settings->heldBytes = (*baseRun)->heldBytes();

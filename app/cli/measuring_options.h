@@ -10,7 +10,7 @@
 namespace fuseline::cli {
 
 struct MeasuringOptions : PipelineOptions {
-  MeasuringOptions() { spec.measuresRoofs = true; }
+  MeasuringOptions() { spec.measuresPeaks = true; }
   bool isQuiet = false;
 };
 

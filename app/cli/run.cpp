@@ -16,10 +16,10 @@
 #include "app/ranks/supervisor.h"
 #include "core/collective/lone_rank.h"
 #include "core/profile/numerics_gate.h"
-#include "core/runtime/rank_prediction.h"
 #include "core/profile/run_file.h"
 #include "core/quant/recipe_list.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/runtime/rank_prediction.h"
 #include "core/support/atomic_file.h"
 #include "core/support/field_table.h"
 #include "core/support/output_schema.h"
@@ -389,7 +389,7 @@ Result<void> checkPredicted(const RunOptions& options) {
 Result<std::vector<RankPrediction>> predictFor(int ranks, const Link& link, RunOptions options, Context& context,
                                                const std::stop_token& cancel) {
   options.spec.ranks = ranks;
-  options.spec.measuresRoofs = false;
+  options.spec.measuresPeaks = false;
   if (ranks > 1) options.loneRank = makeLoneRank(ranks);
   Result<std::unique_ptr<PipelineRun>> run = prepare(options, context);
   if (!run) return run.error();

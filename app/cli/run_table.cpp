@@ -238,7 +238,7 @@ class RunTable {
     table.addRule();
     table.addRow(efficiencyCells(m_comparison.sum, "sum of the steps", rate));
     table.dropEmptyColumns();
-    return "\n" + (m_record.roofs ? roofsText(*m_record.roofs, m_record.deviceName()) + "\n" : "") +
+    return "\n" + (m_record.peaks ? peaksText(*m_record.peaks, m_record.deviceName()) + "\n" : "") +
            table.toString(m_hasColour);
   }
 
@@ -279,7 +279,7 @@ class RunTable {
       const Efficiency& efficiency = row.*efficiencyOf;
       cells.emplace_back(threeDigits(efficiency.gbps()), style);
       cells.emplace_back(threeDigits(efficiency.gflops() / rate.size), style);
-      cells.emplace_back(threeDigits(efficiency.timesFromRoof()), style);
+      cells.emplace_back(threeDigits(efficiency.timesFromRoofline()), style);
       cells.emplace_back(efficiency.boundName(), Style::Dim);
     }
     return cells;
@@ -364,7 +364,7 @@ class RunTable {
         "\nper-round ratios includes 1), ( ) a step that both plans have: its ratio is noise. Bytes are the least "
         "traffic "
         "\nthe step needs.\n";
-    text += roofsNotes() + launchingText() + launchWaitsText() + waysText();
+    text += peaksNotes() + launchingText() + launchWaitsText() + waysText();
     text += methodText();
     for (const std::string& sentence : {cachesText(m_record), firstRunText(m_record)})
       if (!sentence.empty()) text += wrappedLines(sentence, 2) + "\n";
@@ -390,11 +390,11 @@ class RunTable {
     return timing == StepTiming::None ? "Steps were not timed.\n" : "";
   }
 
-  std::string roofsNotes() const {
-    if (m_record.roofs)
+  std::string peaksNotes() const {
+    if (m_record.peaks)
       return "x limit: the time over the least that the measured peaks allow; below 1 where caches are faster than "
              "memory.\nbound: the peak that sets that least time.\n";
-    return m_record.roofsNote.empty() ? "" : wrappedLines("No measured peaks. " + m_record.roofsNote, 2) + "\n";
+    return m_record.peaksNote.empty() ? "" : wrappedLines("No measured peaks. " + m_record.peaksNote, 2) + "\n";
   }
 
   /// Nothing where there is no choice.

@@ -34,13 +34,13 @@ std::string shareText(double share) {
   return share < kTenPercent ? fmt::format("{:.2g} %", 100.0 * share) : fmt::format("{:.0f} %", 100.0 * share);
 }
 
-std::string roofsText(const DeviceRoofs& roofs, std::string_view device) {
-  const DeviceRoofs sheet = publishedRoofs(device).value_or(DeviceRoofs());
-  std::string text = fmt::format("peaks, measured in this run: copy {:.1f} GB/s", roofs.copyGBps) +
-                     shareText(roofs.copyGBps, sheet.copyGBps);
-  for (const auto& [name, gflops, peak] : {std::tuple("f32", roofs.fmaF32Gflops, sheet.fmaF32Gflops),
-                                           {"bf16", roofs.bf16Gflops, sheet.bf16Gflops},
-                                           {"FP8", roofs.fp8Gflops, sheet.fp8Gflops}})
+std::string peaksText(const DevicePeaks& peaks, std::string_view device) {
+  const DevicePeaks sheet = publishedPeaks(device).value_or(DevicePeaks());
+  std::string text = fmt::format("peaks, measured in this run: copy {:.1f} GB/s", peaks.copyGBps) +
+                     shareText(peaks.copyGBps, sheet.copyGBps);
+  for (const auto& [name, gflops, peak] : {std::tuple("f32", peaks.fmaF32Gflops, sheet.fmaF32Gflops),
+                                           {"bf16", peaks.bf16Gflops, sheet.bf16Gflops},
+                                           {"FP8", peaks.fp8Gflops, sheet.fp8Gflops}})
     if (gflops > 0.0) text += fmt::format(", {} {:.0f} GFLOP/s", name, gflops) + shareText(gflops, peak);
   return text;
 }

@@ -4,7 +4,7 @@
 
 #include "app/cli/table.h"
 #include "core/profile/comparison_text.h"
-#include "core/profile/device_roofs.h"
+#include "core/profile/device_peaks.h"
 
 #include <string>
 #include <string_view>
@@ -22,7 +22,7 @@ std::string shareText(double share);
 
 /// "peaks, measured in this run: copy 4200.0 GB/s (88 % of the data sheet), f32 100 GFLOP/s", those that there are; the
 /// share where the device's data sheet is known.
-std::string roofsText(const DeviceRoofs& roofs, std::string_view device);
+std::string peaksText(const DevicePeaks& peaks, std::string_view device);
 
 /// "1.25x" in the colour of its sign; "~1.02x" when it is not significant.
 Cell speedupCell(const RatioStats& speedup);

@@ -197,7 +197,7 @@ void addSweepFiles(CLI::App& verb, SweepOptions& options) {
 
 void addSweepVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<SweepOptions>();
-  options->spec.measuresRoofs = false;  // at every point anew, unless somebody asks for it
+  options->spec.measuresPeaks = false;  // at every point anew, unless somebody asks for it
   CLI::App* verb =
       addVerb(app, context, "sweep", "Measures a pipeline at many sizes, and says from which on fusing is faster",
               options, sweepSizes, sweepSchema);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kHead =
     "variant,pass,step,rule,kernel,ops,writes,rounds,median_ns,lower_quartile_ns,upper_quartile_ns,minimum_ns,flops,"
-    "bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roof,bound,percentile5_ns,percentile95_ns\r\n";
+    "bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roofline,bound,percentile5_ns,percentile95_ns\r\n";
 
 std::string times(const std::vector<double>& samplesNs) {
   if (samplesNs.empty()) return "0,,,,";
@@ -30,7 +30,7 @@ std::string times(const std::vector<double>& samplesNs) {
 std::string efficiency(const Efficiency& made) {
   const auto known = [](double value) { return value > 0.0 ? fmt::format("{:.6g}", value) : ""; };
   return fmt::format("{},{},{},{},{},{}", known(made.intensity()), known(made.gbps()), known(made.gflops()),
-                     known(made.leastNs), known(made.timesFromRoof()), made.boundName());
+                     known(made.leastNs), known(made.timesFromRoofline()), made.boundName());
 }
 
 std::string percentiles(const std::vector<double>& samplesNs) {

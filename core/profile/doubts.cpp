@@ -12,7 +12,7 @@ namespace {
 
 /// A step faster by this factor is not explained by scatter. Traffic may come from a cache, which is faster than the
 /// peak bandwidth of memory; arithmetic has no such explanation.
-constexpr double kBeyondRoof = 0.8;
+constexpr double kBeyondRoofline = 0.8;
 
 std::string neighboursDoubt(const RunRecord& record) {
   const std::string share = record.fact(kNeighboursFact);
@@ -24,20 +24,20 @@ std::string neighboursDoubt(const RunRecord& record) {
 }
 
 /// The step that is farthest beyond the peak of its arithmetic.
-std::string roofDoubt(const RunRecord& record) {
-  double least = kBeyondRoof;
+std::string rooflineDoubt(const RunRecord& record) {
+  double least = kBeyondRoofline;
   std::string text;
   for (const VariantRecord& variant : record.variants) {
     const Roofline roofline(record, variant);
     for (const StepRecord& step : variant.steps) {
       if (step.isView) continue;
       const Efficiency efficiency = roofline.of({&step});
-      if (efficiency.bound != Bound::Compute || efficiency.timesFromRoof() >= least) continue;
-      least = efficiency.timesFromRoof();
+      if (efficiency.bound != Bound::Compute || efficiency.timesFromRoofline() >= least) continue;
+      least = efficiency.timesFromRoofline();
       text = fmt::format(
           "{} ({}) computed {:.1f} times as fast as the {} peak measured after the rounds, which is therefore too low: "
           "other programs, or clocks, disturbed it. Run again to measure the peaks.",
-          step.name, step.phase, 1.0 / least, arithmeticName(efficiency.roof));
+          step.name, step.phase, 1.0 / least, arithmeticName(efficiency.peak));
     }
   }
   return text;
@@ -46,7 +46,7 @@ std::string roofDoubt(const RunRecord& record) {
 }  // namespace
 
 std::vector<std::string> doubtsOf(const RunRecord& record) {
-  std::vector<std::string> doubts = {neighboursDoubt(record), roofDoubt(record)};
+  std::vector<std::string> doubts = {neighboursDoubt(record), rooflineDoubt(record)};
   std::erase(doubts, "");
   return doubts;
 }

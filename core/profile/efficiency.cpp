@@ -11,7 +11,7 @@ std::string Efficiency::boundName() const {
   switch (bound) {
     case Bound::Unknown: return "";
     case Bound::Memory: return "memory";
-    case Bound::Compute: return fmt::format("{} compute", arithmeticName(roof));
+    case Bound::Compute: return fmt::format("{} compute", arithmeticName(peak));
     case Bound::Launch: return "host launch";
     case Bound::Several: return "several";
   }
@@ -25,7 +25,7 @@ Json toJson(const Efficiency& efficiency) {
           {"gbps", efficiency.gbps()},
           {"gflops", efficiency.gflops()},
           {"leastNs", orNull(efficiency.leastNs)},
-          {"timesFromRoof", orNull(efficiency.timesFromRoof())},
+          {"timesFromRoofline", orNull(efficiency.timesFromRoofline())},
           {"bound", efficiency.boundName()}};
 }
 
@@ -36,7 +36,7 @@ Json efficiencySchema() {
        {"gflops", schema::number("Rate of the operations by definition, in 1e9 per second.")},
        {"leastNs",
         schema::orNull(schema::number("Time at the roofline limit, step by step; null: peaks were not measured."))},
-       {"timesFromRoof", schema::orNull(schema::number("The median time over it."))},
+       {"timesFromRoofline", schema::orNull(schema::number("The median time over it."))},
        {"bound", schema::text("memory, f32, bf16 or fp8 compute, host launch, several; empty: not known.")}}));
 }
 

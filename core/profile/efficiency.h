@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/profile/device_roofs.h"
+#include "core/profile/device_peaks.h"
 
 #include <string>
 
@@ -19,14 +19,14 @@ struct Efficiency {
   double bytes = 0.0;
   double leastNs = 0.0;  // by the peaks; 0: not known
   Bound bound = Bound::Unknown;
-  Arithmetic roof = Arithmetic::None;  // its peak limits the step if the bound is Compute
+  Arithmetic peak = Arithmetic::None;  // its peak limits the step if the bound is Compute
 
   /// FLOP per byte; 0: nothing is computed, or nothing moves.
   double intensity() const { return bytes > 0.0 ? flops / bytes : 0.0; }
   double gbps() const { return timeNs > 0.0 ? bytes / timeNs : 0.0; }
   double gflops() const { return timeNs > 0.0 ? flops / timeNs : 0.0; }
   /// The time over the least time; below 1 where a cache is faster than the memory that was measured. 0: not known.
-  double timesFromRoof() const { return leastNs > 0.0 ? timeNs / leastNs : 0.0; }
+  double timesFromRoofline() const { return leastNs > 0.0 ? timeNs / leastNs : 0.0; }
   /// "memory", "bf16 compute", "host launch", "several"; empty: not known.
   std::string boundName() const;
 };

@@ -22,7 +22,7 @@ Arithmetic arithmeticOfProduct(const Graph& graph, NodeId product, Phase phase) 
 struct LeastTime {
   double memoryNs = 0.0;
   double computeNs = 0.0;
-  ComputeRoof roof;
+  ComputePeak peak;
 
   double ns() const { return std::max(memoryNs, computeNs); }
   Bound bound() const {
@@ -31,10 +31,10 @@ struct LeastTime {
   }
 };
 
-LeastTime leastTime(const StepWork& step, const DeviceRoofs& roofs) {
-  if (roofs.copyGBps <= 0.0 || step.arithmetic == Arithmetic::None) return {};
-  LeastTime least{.memoryNs = step.bytes / roofs.copyGBps, .roof = computeRoof(roofs, step.arithmetic)};
-  if (least.roof.gflops > 0.0) least.computeNs = step.flops / least.roof.gflops;
+LeastTime leastTime(const StepWork& step, const DevicePeaks& peaks) {
+  if (peaks.copyGBps <= 0.0 || step.arithmetic == Arithmetic::None) return {};
+  LeastTime least{.memoryNs = step.bytes / peaks.copyGBps, .peak = computePeak(peaks, step.arithmetic)};
+  if (least.peak.gflops > 0.0) least.computeNs = step.flops / least.peak.gflops;
   return least;
 }
 
@@ -58,9 +58,9 @@ void add(Efficiency& sum, const Efficiency& part) {
   sum.flops += part.flops;
   sum.bytes += part.bytes;
   sum.leastNs = sum.leastNs > 0.0 && part.leastNs > 0.0 ? sum.leastNs + part.leastNs : 0.0;
-  if (part.bound == sum.bound && part.roof == sum.roof) return;
+  if (part.bound == sum.bound && part.peak == sum.peak) return;
   sum.bound = Bound::Several;
-  sum.roof = Arithmetic::None;
+  sum.peak = Arithmetic::None;
 }
 
 }  // namespace
@@ -97,23 +97,23 @@ std::vector<StepWork> workOf(const VariantRecord& variant) {
   return work;
 }
 
-std::optional<DeviceRoofs> publishedRoofs(std::string_view device) {
+std::optional<DevicePeaks> publishedPeaks(std::string_view device) {
   const std::optional<DataSheet> sheet = dataSheetOf(device);
   if (!sheet) return std::nullopt;
-  return DeviceRoofs{.copyGBps = sheet->memoryGBps,
+  return DevicePeaks{.copyGBps = sheet->memoryGBps,
                      .fmaF32Gflops = sheet->f32Gflops,
                      .bf16Gflops = sheet->bf16Gflops,
                      .fp8Gflops = sheet->fp8Gflops};
 }
 
-double leastTimeNs(const std::vector<StepWork>& work, const DeviceRoofs& roofs) {
+double leastTimeNs(const std::vector<StepWork>& work, const DevicePeaks& peaks) {
   double timeNs = 0.0;
-  for (const StepWork& step : work) timeNs += leastTime(step, roofs).ns();
+  for (const StepWork& step : work) timeNs += leastTime(step, peaks).ns();
   return timeNs;
 }
 
 Roofline::Roofline(const RunRecord& record, const VariantRecord& variant)
-    : m_roofs(record.roofs.value_or(DeviceRoofs{})),
+    : m_peaks(record.peaks.value_or(DevicePeaks{})),
       m_variant(variant),
       m_waited(knownWaits(variant)),
       m_launchNs(waitedForLaunchNs(variant)) {}
@@ -124,14 +124,14 @@ bool Roofline::waitsForLaunch(const StepRecord& step, double timeNs) const {
 }
 
 Efficiency Roofline::of(const StepRecord& step) const {
-  const LeastTime least = leastTime(workOf(step), m_roofs);
+  const LeastTime least = leastTime(workOf(step), m_peaks);
   Efficiency made{.timeNs = summarize(step.samplesNs).median,
                   .flops = static_cast<double>(step.flops),
                   .bytes = static_cast<double>(step.bytes),
                   .leastNs = least.ns(),
                   .bound = least.bound()};
   if (waitsForLaunch(step, made.timeNs)) made.bound = Bound::Launch;
-  if (made.bound == Bound::Compute) made.roof = least.roof.arithmetic;
+  if (made.bound == Bound::Compute) made.peak = least.peak.arithmetic;
   return made;
 }
 

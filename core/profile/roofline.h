@@ -32,10 +32,10 @@ std::vector<StepWork> workOf(const VariantRecord& variant);
 
 /// Nanoseconds, summed over the steps, each at the nearer of its two peaks: its bytes at the bandwidth of a copy, its
 /// operations at the peak of its arithmetic. A model: launches take no time in it. 0 without peaks.
-double leastTimeNs(const std::vector<StepWork>& work, const DeviceRoofs& roofs);
+double leastTimeNs(const std::vector<StepWork>& work, const DevicePeaks& peaks);
 
 /// The peaks in a device's data sheet, not measured. Nullopt: not known here.
-std::optional<DeviceRoofs> publishedRoofs(std::string_view device);
+std::optional<DevicePeaks> publishedPeaks(std::string_view device);
 
 /// Distance of a variant's steps from the peaks that were measured with it. The variant must outlive it.
 class Roofline {
@@ -51,7 +51,7 @@ class Roofline {
   Efficiency of(const StepRecord& step) const;
   bool waitsForLaunch(const StepRecord& step, double timeNs) const;
 
-  DeviceRoofs m_roofs;  // all 0: none were measured
+  DevicePeaks m_peaks;  // all 0: none were measured
   const VariantRecord& m_variant;
   std::vector<bool> m_waited;  // by step; empty: not known
   double m_launchNs = 0.0;     // the host's mean time for a launch where the device waits for it

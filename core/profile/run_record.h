@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/fusion/fuser.h"
-#include "core/profile/device_roofs.h"
+#include "core/profile/device_peaks.h"
 #include "core/profile/efficiency.h"
 #include "core/profile/numerics.h"
 #include "core/profile/run_spec.h"
@@ -146,8 +146,8 @@ struct RunRecord {
   std::string roundsId;
   std::string timingNote;            // why steps were timed in another way than was wanted; mostly empty
   int numWarmups = -1;               // that were done: a GPU is warmed up for a while; -1 in older files
-  std::optional<DeviceRoofs> roofs;  // of the device, measured after the rounds of this run
-  std::string roofsNote;             // why there are none though they were wanted; mostly empty
+  std::optional<DevicePeaks> peaks;  // of the device, measured after the rounds of this run
+  std::string peaksNote;             // why there are none though they were wanted; mostly empty
   std::vector<VariantRecord> variants;
   std::optional<RunNumerics> numerics;         // nothing: nobody looked
   bool isPartial = false;                      // cancelled: what was measured until then

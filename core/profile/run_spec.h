@@ -62,7 +62,7 @@ struct RunSpec {
   bool emulates = false;
   bool replays = true;
   bool startsCold = false;
-  bool measuresRoofs = false;
+  bool measuresPeaks = false;
   int warmup = 3;
   int iterations = 0;  // rounds; 0: automatic
   std::uint64_t seed = 0;

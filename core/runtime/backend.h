@@ -4,7 +4,7 @@
 
 #include "core/collective/communicator.h"
 #include "core/plan/plan.h"
-#include "core/profile/device_roofs.h"
+#include "core/profile/device_peaks.h"
 #include "core/support/result.h"
 
 #include <chrono>
@@ -181,8 +181,8 @@ class Backend {
     return Error{device().id + ": how fast it is says nothing, so that its caches need not be cold.", ErrorKind::Usage};
   }
   /// Takes about a second. Errors (Usage): times of this device are not meaningful.
-  virtual Result<DeviceRoofs> measureRoofs() {
-    return Error{device().id + ": how fast it is says nothing, so that there are no roofs to compare with.",
+  virtual Result<DevicePeaks> measurePeaks() {
+    return Error{device().id + ": how fast it is says nothing, so that there are no peaks to compare with.",
                  ErrorKind::Usage};
   }
   /// Current conditions of the device, for run files: clocks, power, temperature. Empty: not reported.

@@ -81,14 +81,14 @@ StepRecord stepRecord(const Graph& graph, const Plan& plan, const Step& step) {
 }
 
 /// Measures the peaks after all rounds, so that the rounds are not disturbed. A device without peaks reports why.
-void addRoofs(std::vector<RunRecord>& records, Backend& backend, const ProgressCallback& progress,
+void addPeaks(std::vector<RunRecord>& records, Backend& backend, const ProgressCallback& progress,
               const std::stop_token& cancel) {
   if (cancel.stop_requested()) return;
-  if (progress) progress("measuring roofs", 0, 1);
-  const Result<DeviceRoofs> roofs = backend.measureRoofs();
+  if (progress) progress("measuring peaks", 0, 1);
+  const Result<DevicePeaks> peaks = backend.measurePeaks();
   for (RunRecord& record : records) {
-    if (roofs) record.roofs = *roofs;
-    if (!roofs) record.roofsNote = roofs.error().message;
+    if (peaks) record.peaks = *peaks;
+    if (!peaks) record.peaksNote = peaks.error().message;
   }
 }
 
@@ -368,8 +368,8 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
     for (const Variant& variant : run->m_variants)
       records.back().variants.push_back(run->variantRecord(variant, *samples++));
   }
-  if (!options.settings.measuresRoofs) return records;
-  if (!areProcesses || runs.front()->m_ranks->hasRank0()) addRoofs(records, *runs.front()->m_backend, progress, cancel);
+  if (!options.settings.measuresPeaks) return records;
+  if (!areProcesses || runs.front()->m_ranks->hasRank0()) addPeaks(records, *runs.front()->m_backend, progress, cancel);
   if (Result<bool> waited = executors.front()->agree(true); !waited) return waited.error();  // others would disturb it
   return records;
 }

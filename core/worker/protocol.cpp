@@ -88,7 +88,7 @@ static const FieldTable<ProgressEvent>& fieldsOf(const ProgressEvent*) {
   static const FieldTable<ProgressEvent> table(
       {idField<ProgressEvent>(),
        field("stage", &ProgressEvent::stage,
-             "preparing, warming up, measuring, measuring roofs, comparing or capturing."),
+             "preparing, warming up, measuring, measuring peaks, comparing or capturing."),
        field("done", &ProgressEvent::done, "Steps done."), field("total", &ProgressEvent::total, "Steps in total.")});
   return table;
 }

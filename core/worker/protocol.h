@@ -64,7 +64,7 @@ struct HelloEvent {
 /// {"type":"progress","id":1,"stage":"measuring","done":3,"total":20}
 struct ProgressEvent {
   int id = 0;
-  std::string stage;  // "preparing", "warming up", "measuring", "measuring roofs", "comparing", "capturing"
+  std::string stage;  // "preparing", "warming up", "measuring", "measuring peaks", "comparing", "capturing"
   int done = 0;
   int total = 0;
 };

@@ -7,7 +7,7 @@
 #include "kernels/cpu/machine/cache_filler.h"
 #include "kernels/cpu/machine/cpu_info.h"
 #include "kernels/cpu/machine/cpu_memory.h"
-#include "kernels/cpu/machine/roofs.h"
+#include "kernels/cpu/machine/peaks.h"
 #include "kernels/cpu/quantize/row_copies.h"
 
 #include <algorithm>
@@ -102,7 +102,7 @@ class CpuBackend final : public Backend {
 
   Result<std::unique_ptr<CacheFiller>> makeCacheFiller() override { return cpu::makeCacheFiller(m_settings.threads); }
 
-  Result<DeviceRoofs> measureRoofs() override { return cpu::measureRoofs(m_settings.threads); }
+  Result<DevicePeaks> measurePeaks() override { return cpu::measurePeaks(m_settings.threads); }
 
  private:
   Result<std::unique_ptr<Kernel>> compileSupported(const CompileRequest& request) const {

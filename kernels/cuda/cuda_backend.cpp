@@ -15,8 +15,8 @@
 #include "kernels/cuda/machine/fault.h"
 #include "kernels/cuda/machine/library_versions.h"
 #include "kernels/cuda/machine/nvml.h"
+#include "kernels/cuda/machine/peaks.h"
 #include "kernels/cuda/machine/recipe_probe.h"
-#include "kernels/cuda/machine/roofs.h"
 #include "kernels/cuda/memory/cache_filler.h"
 #include "kernels/cuda/memory/stream_transfer.h"
 #include "kernels/cuda/stream/event_clock.h"
@@ -336,12 +336,12 @@ class CudaBackend final : public Backend {
     }
   }
 
-  Result<DeviceRoofs> measureRoofs() override {
+  Result<DevicePeaks> measurePeaks() override {
     try {
       useDevice(m_device);
-      return cuda::measureRoofs(m_device, m_stream.get(), *m_gemms);
+      return cuda::measurePeaks(m_device, m_stream.get(), *m_gemms);
     } catch (const DeviceFault& fault) {
-      return Error{fmt::format("{}: its roofs could not be measured. {}", m_info.id, fault.what()),
+      return Error{fmt::format("{}: its peaks could not be measured. {}", m_info.id, fault.what()),
                    ErrorKind::RunFailed};
     }
   }

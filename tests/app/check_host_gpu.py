@@ -16,7 +16,7 @@ import unittest
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "resources" / "examples"
 FUSELINE = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else None
 SMALL = ["--set", "M=16", "--set", "H=32", "--set", "F=64"]
-ONCE = ["--iterations", "2", "--warmup", "1", "--no-roofs", "--quiet"]
+ONCE = ["--iterations", "2", "--warmup", "1", "--no-peaks", "--quiet"]
 
 
 def fuseline(*arguments: str, environment: dict | None = None) -> subprocess.CompletedProcess:

@@ -17,8 +17,8 @@ import unittest
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "resources" / "examples" / "tensor_parallel_mlp.fuseline"
 FUSELINE = pathlib.Path(sys.argv.pop(1)).resolve()
 KILLS = int(sys.argv[sys.argv.index("--kills") + 1]) if "--kills" in sys.argv else 0
-SMALL = ["--set", "M=24", "--set", "H=48", "--iterations", "2", "--warmup", "1", "--no-roofs"]
-LONG = ["--set", "M=24", "--set", "H=48", "--iterations", "1000000", "--warmup", "1", "--no-roofs", "--quiet"]
+SMALL = ["--set", "M=24", "--set", "H=48", "--iterations", "2", "--warmup", "1", "--no-peaks"]
+LONG = ["--set", "M=24", "--set", "H=48", "--iterations", "1000000", "--warmup", "1", "--no-peaks", "--quiet"]
 HAS_MPI = bool(shutil.which("mpirun")) and (FUSELINE.parent / "../lib/fuseline/libfuseline_mpi.so").exists()
 LAUNCHERS = ["processes", "mpi"] if HAS_MPI else ["processes"]
 ENVIRONMENT = {**os.environ, "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMP_WAIT_POLICY": "passive"}

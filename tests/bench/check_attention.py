@@ -81,7 +81,7 @@ def computed(program, path, drawn, scratch):
     """What fuseline makes of the tensors: name -> tensor."""
     given, dump = scratch / "given.safetensors", scratch / "dump.safetensors"
     safetensors.write(given, {name: tensors.raw(tensor) for name, tensor in drawn.items()})
-    program.run(path, "--pass", "train", "--tensors", given, "--dump", dump, "--variants", "unfused", "--no-roofs",
+    program.run(path, "--pass", "train", "--tensors", given, "--dump", dump, "--variants", "unfused", "--no-peaks",
                 "--iterations", 1, "--warmup", 0)
     return {name.removeprefix("unfused/"): tensors.from_raw(raw) for name, raw in safetensors.read(dump).items()
             if raw.dtype in tensors.FILE_DTYPES}

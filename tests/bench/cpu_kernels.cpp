@@ -9,7 +9,7 @@
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/machine/roofs.h"
+#include "kernels/cpu/machine/peaks.h"
 #include "tests/support/pipelines.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace {
 
 using namespace fuseline::testing;
 
-const DeviceRoofs& roofs() {
-  static const DeviceRoofs measured = cpu::measureRoofs();
+const DevicePeaks& peaks() {
+  static const DevicePeaks measured = cpu::measurePeaks();
   return measured;
 }
 
@@ -61,8 +61,8 @@ std::int64_t flopsOf(const Plan& plan) {
 }
 
 double peakOf(const Case& test) {
-  if (test.limit == Limit::Memory) return roofs().copyGBps;
-  return test.dtype == DType::BF16 && roofs().bf16Gflops > 0 ? roofs().bf16Gflops : roofs().fmaF32Gflops;
+  if (test.limit == Limit::Memory) return peaks().copyGBps;
+  return test.dtype == DType::BF16 && peaks().bf16Gflops > 0 ? peaks().bf16Gflops : peaks().fmaF32Gflops;
 }
 
 double secondsOf(Executor& executor) {
@@ -146,10 +146,10 @@ void addAll() {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  const auto& roofs = fuseline::roofs();
-  benchmark::AddCustomContext("copy_GBps", std::to_string(roofs.copyGBps));
-  benchmark::AddCustomContext("fma_f32_GFLOPs", std::to_string(roofs.fmaF32Gflops));
-  benchmark::AddCustomContext("bf16_GFLOPs", std::to_string(roofs.bf16Gflops));
+  const auto& peaks = fuseline::peaks();
+  benchmark::AddCustomContext("copy_GBps", std::to_string(peaks.copyGBps));
+  benchmark::AddCustomContext("fma_f32_GFLOPs", std::to_string(peaks.fmaF32Gflops));
+  benchmark::AddCustomContext("bf16_GFLOPs", std::to_string(peaks.bf16Gflops));
   fuseline::addAll();
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -60,8 +60,8 @@ void GpuTest::runsAreReplayedAndShown() {
   QCOMPARE(record.deviceName(), std::string("GPU of host memory"));
   QCOMPARE(record.variants.size(), 2u);
   QCOMPARE(record.variants.front().launching, std::string("recorded and replayed"));
-  QVERIFY(!record.roofs);
-  QVERIFY2(record.roofsNote.find("memory") != std::string::npos, record.roofsNote.c_str());
+  QVERIFY(!record.peaks);
+  QVERIFY2(record.peaksNote.find("memory") != std::string::npos, record.peaksNote.c_str());
   QVERIFY(f.window.timings().model().rowCount() > 4);
 }
 

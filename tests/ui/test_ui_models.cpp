@@ -251,7 +251,7 @@ void ModelsTest::timingsWithinTheNoiseAreMarked() {
 
 void ModelsTest::timingsCompareStepsWithTheirRooflineLimit() {
   RunRecord record = fusedRun();
-  record.roofs = DeviceRoofs{.copyGBps = 2, .fmaF32Gflops = 4000};
+  record.peaks = DevicePeaks{.copyGBps = 2, .fmaF32Gflops = 4000};
   StepRecord& fused = record.variants[1].steps[0];
   fused.arithmetic = Arithmetic::F32;
   fused.bytes = 4000000;
@@ -261,15 +261,15 @@ void ModelsTest::timingsCompareStepsWithTheirRooflineLimit() {
   const QAbstractItemModelTester tester(&model, kStrict);
   model.setRecord(record);
   const auto text = [&](TimingsModel::Column column) { return model.index(0, column).data().toString(); };
-  // 4 MB and 8 GFLOP in 4 ms; the roofs allow 2 ms for each.
+  // 4 MB and 8 GFLOP in 4 ms; the peaks allow 2 ms for each.
   QCOMPARE(text(TimingsModel::BandwidthColumn), QStringLiteral("1.00"));
   QCOMPARE(text(TimingsModel::RateColumn), QStringLiteral("2.00"));
   QCOMPARE(model.headerData(TimingsModel::RateColumn, Qt::Horizontal).toString(), QStringLiteral("TFLOP/s"));
-  QCOMPARE(text(TimingsModel::RoofColumn), QStringLiteral("2.00"));
+  QCOMPARE(text(TimingsModel::RooflineColumn), QStringLiteral("2.00"));
   QCOMPARE(text(TimingsModel::BoundColumn), QStringLiteral("memory"));
-  record.roofs.reset();
+  record.peaks.reset();
   model.setRecord(record);
-  QCOMPARE(text(TimingsModel::RoofColumn), QString());
+  QCOMPARE(text(TimingsModel::RooflineColumn), QString());
 }
 
 void ModelsTest::timingsTellKernelsApartWhereTheyWereTraced() {

@@ -44,7 +44,7 @@ StepRecord step(std::string name, std::string phase, std::vector<std::string> op
 /// a and b forward, a backward, c only copies; the fused plan does both forward in one.
 RunRecord twoVariants() {
   RunRecord record;
-  record.roofs = DeviceRoofs{.copyGBps = 4, .fmaF32Gflops = 50, .bf16Gflops = 200};
+  record.peaks = DevicePeaks{.copyGBps = 4, .fmaF32Gflops = 50, .bf16Gflops = 200};
   record.variants = {{.name = "unfused",
                       .steps = {step("a", "forward", {"a"}, 4000), step("b", "forward", {"b"}, 20),
                                 step("c", "forward", {"c"}, 0), step("a", "backward", {"a"}, 8000)}},
@@ -55,9 +55,9 @@ RunRecord twoVariants() {
 }
 
 /// As if the device of the run had these.
-RunRecord roofedRun() {
+RunRecord runWithPeaks() {
   RunRecord record = measuredRun();
-  record.roofs = DeviceRoofs{.copyGBps = 4, .fmaF32Gflops = 50};
+  record.peaks = DevicePeaks{.copyGBps = 4, .fmaF32Gflops = 50};
   return record;
 }
 
@@ -118,7 +118,7 @@ void RooflineTest::axesShowAllOfIt() {
 }
 
 void RooflineTest::clickSelectsTheOp() {
-  Opened f(roofedRun());
+  Opened f(runWithPeaks());
   QVERIFY(f.isOpen);
   const std::size_t norm = f.dot("norm");
   QVERIFY(norm < f.view().plot().dots.size());
@@ -133,7 +133,7 @@ void RooflineTest::clickSelectsTheOp() {
 }
 
 void RooflineTest::keysWalkAPlanAndGoToTheOther() {
-  Opened f(roofedRun());
+  Opened f(runWithPeaks());
   QVERIFY(f.isOpen);
   QTest::keyClick(&f.view(), Qt::Key_Right);
   QCOMPARE(f.view().currentDot()->label, QStringLiteral("norm"));
@@ -152,7 +152,7 @@ void RooflineTest::keysWalkAPlanAndGoToTheOther() {
 }
 
 void RooflineTest::keysContinueFromTheSelectionOfOtherPanes() {
-  Opened f(roofedRun());
+  Opened f(runWithPeaks());
   QVERIFY(f.isOpen);
   f.session.select({QStringLiteral("fc")});
   QCOMPARE(f.view().currentDot()->label, QStringLiteral("fc"));
@@ -163,10 +163,10 @@ void RooflineTest::keysContinueFromTheSelectionOfOtherPanes() {
 }
 
 void RooflineTest::listsTheMeasuredPeaks() {
-  Opened f(roofedRun());
+  Opened f(runWithPeaks());
   QVERIFY(f.isOpen);
-  const QString roofs = QStringLiteral("Peaks measured in this run: memory 4.00 GB/s, f32 50 GFLOP/s");
-  QVERIFY2(f.window.roofline().caption().startsWith(roofs), qPrintable(f.window.roofline().caption()));
+  const QString peaks = QStringLiteral("Peaks measured in this run: memory 4.00 GB/s, f32 50 GFLOP/s");
+  QVERIFY2(f.window.roofline().caption().startsWith(peaks), qPrintable(f.window.roofline().caption()));
   Opened without(measuredRun());
   QVERIFY(without.isOpen);
   QVERIFY(!without.view().plot().dots.empty());
@@ -176,7 +176,7 @@ void RooflineTest::listsTheMeasuredPeaks() {
 void RooflineTest::dataSheetPeaksAreNextToMeasuredOnes() {
   RunRecord record = measuredRun();
   record.environment = {{"device", "NVIDIA H200"}};
-  record.roofs = DeviceRoofs{.copyGBps = 4200, .fmaF32Gflops = 50e3, .bf16Gflops = 700e3};
+  record.peaks = DevicePeaks{.copyGBps = 4200, .fmaF32Gflops = 50e3, .bf16Gflops = 700e3};
   Opened f(record);
   QVERIFY(f.isOpen);
   const QString sheet = QStringLiteral("dotted: NVIDIA's data sheet, memory 4800 GB/s, bf16 989 TFLOP/s, f32 67");
@@ -201,13 +201,13 @@ void RooflineTest::saysWhyThereIsNothing() {
 }
 
 void RooflineTest::timingsHaveColumnsForKnownFigures() {
-  OpenedRun f(roofedRun(), QStringLiteral("timings"));
+  OpenedRun f(runWithPeaks(), QStringLiteral("timings"));
   QVERIFY(f.isOpen);
   const QTreeView& view = *f.window.timings().view();
-  QVERIFY(!view.isColumnHidden(TimingsModel::RoofColumn) && !view.isColumnHidden(TimingsModel::BandwidthColumn));
+  QVERIFY(!view.isColumnHidden(TimingsModel::RooflineColumn) && !view.isColumnHidden(TimingsModel::BandwidthColumn));
   OpenedRun without(measuredRun(), QStringLiteral("timings"));
   QVERIFY(without.isOpen);
-  QVERIFY(without.window.timings().view()->isColumnHidden(TimingsModel::RoofColumn));
+  QVERIFY(without.window.timings().view()->isColumnHidden(TimingsModel::RooflineColumn));
   QVERIFY(!without.window.timings().view()->isColumnHidden(TimingsModel::BandwidthColumn));
 }
 

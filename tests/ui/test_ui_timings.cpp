@@ -117,7 +117,7 @@ void TimingsTest::timesOfAColumnHaveOneUnit() {
 
 void TimingsTest::furtherColumnsDescribeAStep() {
   RunRecord record = smallRun();
-  record.roofs = DeviceRoofs{.copyGBps = 100, .fmaF32Gflops = 1000};
+  record.peaks = DevicePeaks{.copyGBps = 100, .fmaF32Gflops = 1000};
   record.variants[1].timeline.launches = {{.step = 0, .startNs = 5, .durationNs = 2000},
                                           {.step = 1, .durationNs = 1000}};
   Theme theme;
@@ -133,8 +133,8 @@ void TimingsTest::furtherColumnsDescribeAStep() {
   QCOMPARE(cell(Column::FlopsColumn), QStringLiteral("2.00"));
   QCOMPARE(model.headerData(Column::FlopsColumn, Qt::Horizontal).toString(), QStringLiteral("GFLOP"));
   QCOMPARE(cell(Column::TrafficColumn), QStringLiteral("3.00"));
-  QCOMPARE(cell(Column::IntensityColumn), QStringLiteral("636"));   // 2e9 / 3145728
-  QCOMPARE(cell(Column::RoofShareColumn), QStringLiteral("41.7"));  // 2e9 FLOP take 2 ms at least, and took 4.8
+  QCOMPARE(cell(Column::IntensityColumn), QStringLiteral("636"));       // 2e9 / 3145728
+  QCOMPARE(cell(Column::RooflineShareColumn), QStringLiteral("41.7"));  // 2e9 FLOP take 2 ms at least, and took 4.8
   QCOMPARE(cell(Column::WritesColumn), QStringLiteral("[16, 32] bf16"));
   QCOMPARE(cell(Column::KernelColumn), QStringLiteral("SomeKernel"));
   const QModelIndex part = model.index(0, Column::ShareColumn, model.index(1, 0));
@@ -250,7 +250,7 @@ void TimingsTest::columnsAreKept() {
   {
     TimingsPanel panel(session, theme, true);
     panel.columns().choose(Column::KernelColumn, true);
-    panel.columns().choose(Column::RoofColumn, false);
+    panel.columns().choose(Column::RooflineColumn, false);
     QHeaderView& header = *shownBy(panel);
     header.moveSection(header.visualIndex(Column::KernelColumn), 1);
     header.resizeSection(Column::OpColumn, 123);
@@ -259,7 +259,7 @@ void TimingsTest::columnsAreKept() {
   {
     TimingsPanel panel(session, theme, true);
     const QHeaderView& header = *shownBy(panel);
-    QVERIFY(panel.columns().isChosen(Column::KernelColumn) && !panel.columns().isChosen(Column::RoofColumn));
+    QVERIFY(panel.columns().isChosen(Column::KernelColumn) && !panel.columns().isChosen(Column::RooflineColumn));
     QCOMPARE(header.logicalIndex(1), static_cast<int>(Column::KernelColumn));
     QCOMPARE(header.sectionSize(Column::OpColumn), 123);
     QCOMPARE(header.sortIndicatorSection(), static_cast<int>(Column::FusedColumn));

@@ -20,7 +20,7 @@ namespace {
 constexpr double kLargestRadiusPx = 15.0;
 constexpr double kLeastRadiusPx = 3.5;
 constexpr double kReachPx = 3.0;  // around a dot, for the pointer
-constexpr double kRoofGapPx = 5.0;
+constexpr double kCeilingGapPx = 5.0;
 constexpr double kWidestLabelPx = 170.0;
 constexpr double kArrowHeadPx = 7.0;
 constexpr double kFadedDot = 0.3;
@@ -46,7 +46,8 @@ QRectF RooflineScale::areaIn() const {
   for (const double power : m_speed.decades(static_cast<int>(m_rect.height())))
     numbers = std::max(numbers, plotTextWidth(axisNumber(power)));
   const double line = plotTextHeight();
-  return m_rect.adjusted(numbers + 2 * kRoofGapPx, line + 2 * kRoofGapPx, -2 * kRoofGapPx, -(2 * line + kRoofGapPx));
+  return m_rect.adjusted(numbers + 2 * kCeilingGapPx, line + 2 * kCeilingGapPx, -2 * kCeilingGapPx,
+                         -(2 * line + kCeilingGapPx));
 }
 
 double RooflineScale::xOf(double intensity) const {
@@ -82,7 +83,7 @@ std::optional<std::size_t> RooflineScale::dotAt(QPointF position) const {
 }
 
 /// From the lower end to where it meets the highest ceiling; nothing: it is not in sight.
-std::optional<QLineF> RooflineScale::memoryRoof() const {
+std::optional<QLineF> RooflineScale::bandwidthLine() const {
   if (!m_plot.measured.isKnown()) return std::nullopt;
   const double first = std::max(m_intensity.low, m_speed.low / m_plot.measured.memoryGBps);
   const double last = std::min({m_intensity.high, m_speed.high / m_plot.measured.memoryGBps,
@@ -97,13 +98,13 @@ QString RooflineScale::memoryName() const {
 
 /// Area of the label along the memory line, as square pieces.
 std::vector<QRectF> RooflineScale::memoryNamePlaces() const {
-  const std::optional<QLineF> roof = memoryRoof();
+  const std::optional<QLineF> peak = bandwidthLine();
   const double nameLength = plotTextWidth(memoryName());
-  if (!roof || nameLength >= roof->length()) return {};
+  if (!peak || nameLength >= peak->length()) return {};
   const double line = plotTextHeight();
   std::vector<QRectF> places;
-  for (double along = (roof->length() - nameLength) / 2; along < (roof->length() + nameLength) / 2; along += line) {
-    const QPointF at = roof->pointAt(along / roof->length());
+  for (double along = (peak->length() - nameLength) / 2; along < (peak->length() + nameLength) / 2; along += line) {
+    const QPointF at = peak->pointAt(along / peak->length());
     places.emplace_back(at.x() - line / 2, at.y() - line - 2, line, line + 2);
   }
   return places;
@@ -149,7 +150,7 @@ void RooflinePainter::paint() {
   paintAxes();
   m_painter.setFont(plotFont());
   if (plot().published.isKnown()) paintPublished();
-  if (plot().measured.isKnown()) paintMemoryRoof();
+  if (plot().measured.isKnown()) paintBandwidthLine();
   if (plot().measured.isKnown()) paintCeilings();
   const std::vector<std::size_t> order = m_scale.byTime();
   for (const bool isMarked : {false, true}) {
@@ -178,14 +179,14 @@ void RooflinePainter::paintAxes() {
     m_painter.setPen(colors.grid);
     m_painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
     m_painter.setPen(colors.dimText);
-    m_painter.drawText(QRectF(0, y - line / 2, area.left() - kRoofGapPx, line), Qt::AlignRight | Qt::AlignVCenter,
+    m_painter.drawText(QRectF(0, y - line / 2, area.left() - kCeilingGapPx, line), Qt::AlignRight | Qt::AlignVCenter,
                        axisNumber(power));
   }
   m_painter.setPen(colors.border);
   m_painter.drawLine(area.topLeft(), area.bottomLeft());
   m_painter.drawLine(area.bottomLeft(), area.bottomRight());
   m_painter.setPen(colors.dimText);
-  m_painter.drawText(QRectF(kRoofGapPx, kRoofGapPx, area.width(), line), Qt::AlignLeft | Qt::AlignVCenter,
+  m_painter.drawText(QRectF(kCeilingGapPx, kCeilingGapPx, area.width(), line), Qt::AlignLeft | Qt::AlignVCenter,
                      translated("GFLOP/s"));
   m_painter.drawText(QRectF(area.left(), area.bottom() + line + 2, area.width(), line), Qt::AlignRight,
                      translated("Arithmetic intensity (FLOP/byte, minimum traffic)"));
@@ -209,11 +210,11 @@ void RooflinePainter::paintPublished() {
 }
 
 /// With its name along it.
-void RooflinePainter::paintMemoryRoof() {
-  const std::optional<QLineF> roof = m_scale.memoryRoof();
-  if (!roof) return;
-  const QPointF from = roof->p1();
-  const QPointF to = roof->p2();
+void RooflinePainter::paintBandwidthLine() {
+  const std::optional<QLineF> peak = m_scale.bandwidthLine();
+  if (!peak) return;
+  const QPointF from = peak->p1();
+  const QPointF to = peak->p2();
   m_painter.setPen(QPen(m_theme.colors().text, 1.5));
   m_painter.drawLine(from, to);
   m_painter.save();
@@ -332,16 +333,16 @@ std::optional<QRectF> RooflinePainter::freePlace(const QRectF& dot, QSizeF size,
 /// On the line above the plot, as far as there is room.
 void RooflinePainter::paintLegend() {
   const ThemeColors& colors = m_theme.colors();
-  const double middle = kRoofGapPx + plotTextHeight() / 2;
-  double x = 2 * kRoofGapPx + plotTextWidth(translated("GFLOP/s")) + kKeysApartPx;
+  const double middle = kCeilingGapPx + plotTextHeight() / 2;
+  double x = 2 * kCeilingGapPx + plotTextWidth(translated("GFLOP/s")) + kKeysApartPx;
   const auto add = [&](double markPx, const QString& words, auto draw) {
-    const double end = x + markPx + kRoofGapPx + plotTextWidth(words);
+    const double end = x + markPx + kCeilingGapPx + plotTextWidth(words);
     if (end > m_scale.width()) return;
     m_painter.setPen(QPen(colors.dimText, 1.4));
     m_painter.setBrush(Qt::NoBrush);
     draw(QPointF(x, middle));
     m_painter.setPen(colors.dimText);
-    m_painter.drawText(QRectF(x + markPx + kRoofGapPx, kRoofGapPx, end - x, plotTextHeight()),
+    m_painter.drawText(QRectF(x + markPx + kCeilingGapPx, kCeilingGapPx, end - x, plotTextHeight()),
                        Qt::AlignLeft | Qt::AlignVCenter, words);
     x = end + kKeysApartPx;
   };

@@ -41,7 +41,7 @@ class RooflineScale {
   std::vector<std::size_t> byTime() const;
   std::vector<std::size_t> coveredBy(std::size_t dot) const;
 
-  std::optional<QLineF> memoryRoof() const;
+  std::optional<QLineF> bandwidthLine() const;
   QString memoryName() const;
   std::vector<QRectF> memoryNamePlaces() const;
   std::vector<QRectF> ceilingNames() const;
@@ -67,7 +67,7 @@ class RooflinePainter {
  private:
   void paintAxes();
   void paintPublished();
-  void paintMemoryRoof();
+  void paintBandwidthLine();
   void paintCeilings();
   void paintArrows(bool isMarked);
   void paintArrow(const RooflineArrow& arrow, const QPen& pen);

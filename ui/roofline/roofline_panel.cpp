@@ -160,15 +160,15 @@ void RooflineView::paintEvent(QPaintEvent*) {
 namespace {
 
 QString textOf(const RooflineLines& lines) {
-  QStringList roofs = {RooflinePanel::tr("memory %1").arg(formatBandwidth(lines.memoryGBps))};
-  for (const RooflineCeiling& ceiling : lines.ceilings) roofs.append(nameOf(ceiling));
-  return roofs.join(QStringLiteral(", "));
+  QStringList peaks = {RooflinePanel::tr("memory %1").arg(formatBandwidth(lines.memoryGBps))};
+  for (const RooflineCeiling& ceiling : lines.ceilings) peaks.append(nameOf(ceiling));
+  return peaks.join(QStringLiteral(", "));
 }
 
-QString roofsCaption(const RunRecord& record, const RooflinePlot& plot) {
+QString peaksCaption(const RunRecord& record, const RooflinePlot& plot) {
   if (!plot.measured.isKnown())
-    return record.roofsNote.empty() ? RooflinePanel::tr("No peaks: this run did not measure them")
-                                    : RooflinePanel::tr("No peaks: %1").arg(toQt(record.roofsNote));
+    return record.peaksNote.empty() ? RooflinePanel::tr("No peaks: this run did not measure them")
+                                    : RooflinePanel::tr("No peaks: %1").arg(toQt(record.peaksNote));
   return RooflinePanel::tr("Peaks measured in this run: %1").arg(textOf(plot.measured));
 }
 
@@ -230,7 +230,7 @@ void RooflinePanel::refresh() {
 void RooflinePanel::refreshCaption() {
   const auto& run = m_session.lastRun();
   if (!run) return;
-  QStringList parts = {roofsCaption(run->record, m_view->plot()).toHtmlEscaped()};
+  QStringList parts = {peaksCaption(run->record, m_view->plot()).toHtmlEscaped()};
   if (const RooflineLines& published = m_view->plot().published; published.isKnown())
     parts.insert(1, tr("dotted: NVIDIA's data sheet, %1").arg(textOf(published)));
   if (const int others = m_view->plot().numWithoutArithmetic; others > 0)

@@ -49,11 +49,11 @@ RooflineDot dotOf(const StepRecord& step, const VariantRecord& variant, const Ef
   return dot;
 }
 
-RooflineLines linesOf(const DeviceRoofs& roofs) {
-  RooflineLines lines{.memoryGBps = roofs.copyGBps};
-  for (const auto& [arithmetic, gflops] : {std::pair(Arithmetic::F32, roofs.fmaF32Gflops),
-                                           {Arithmetic::Bf16, roofs.bf16Gflops},
-                                           {Arithmetic::Fp8, roofs.fp8Gflops}})
+RooflineLines linesOf(const DevicePeaks& peaks) {
+  RooflineLines lines{.memoryGBps = peaks.copyGBps};
+  for (const auto& [arithmetic, gflops] : {std::pair(Arithmetic::F32, peaks.fmaF32Gflops),
+                                           {Arithmetic::Bf16, peaks.bf16Gflops},
+                                           {Arithmetic::Fp8, peaks.fp8Gflops}})
     if (gflops > 0.0) lines.ceilings.push_back({toQt(arithmeticName(arithmetic)), gflops});
   std::ranges::sort(lines.ceilings, std::ranges::greater(), &RooflineCeiling::gflops);
   return lines;
@@ -64,17 +64,17 @@ class PlotBuilder {
   PlotBuilder(const RunRecord& record, const Graph* graph) : m_record(record), m_graph(graph) {}
 
   RooflinePlot build() {
-    addRoofs();
+    addPeaks();
     for (const VariantRecord& variant : m_record.variants) addDots(variant);
     addArrows();
     return std::move(m_plot);
   }
 
  private:
-  void addRoofs() {
-    if (!m_record.roofs) return;
-    m_plot.measured = linesOf(*m_record.roofs);
-    m_plot.published = linesOf(publishedRoofs(m_record.deviceName()).value_or(DeviceRoofs()));
+  void addPeaks() {
+    if (!m_record.peaks) return;
+    m_plot.measured = linesOf(*m_record.peaks);
+    m_plot.published = linesOf(publishedPeaks(m_record.deviceName()).value_or(DevicePeaks()));
     std::erase_if(m_plot.published.ceilings, [&](const RooflineCeiling& ceiling) {
       return std::ranges::find(m_plot.measured.ceilings, ceiling.name, &RooflineCeiling::name) ==
              m_plot.measured.ceilings.end();

@@ -495,7 +495,7 @@ RunRequest Session::runRequest(RunPurpose purpose) const {
   RunRequest request{.settings = runSpec(), .purpose = purpose};
   request.pipelineText = serialize(document());
   request.pipelineName = displayName().toStdString();
-  request.settings.measuresRoofs = true;
+  request.settings.measuresPeaks = true;
   request.settings.rules.reset();  // the document decides
   request.tensorsFile = m_tensorsFile.toStdString();
   return request;

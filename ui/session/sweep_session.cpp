@@ -37,7 +37,7 @@ void SweepSession::start(ShapeSweep sweep) {
   if (m_session.isRunning()) return;
   m_points = sweep.points();
   m_request = m_session.runRequest();
-  m_request.settings.measuresRoofs = false;  // at every point anew
+  m_request.settings.measuresPeaks = false;  // at every point anew
   m_request.tensorsFile.clear();             // they have one size
   m_document = m_session.document();
   m_path = m_session.path();

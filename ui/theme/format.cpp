@@ -111,9 +111,9 @@ QString formatEfficiency(const Efficiency& efficiency) {
   QStringList parts;
   if (efficiency.gbps() > 0.0) parts.append(formatBandwidth(efficiency.gbps()));
   if (efficiency.gflops() > 0.0) parts.append(formatFlopRate(efficiency.gflops()));
-  if (efficiency.timesFromRoof() > 0.0)
+  if (efficiency.timesFromRoofline() > 0.0)
     parts.append(QCoreApplication::translate("Format", "%1× its roofline limit (%2)")
-                     .arg(formatThreeDigits(efficiency.timesFromRoof()), toQt(efficiency.boundName())));
+                     .arg(formatThreeDigits(efficiency.timesFromRoofline()), toQt(efficiency.boundName())));
   return parts.join(QStringLiteral(" · "));
 }
 

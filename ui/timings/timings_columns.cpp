@@ -70,8 +70,8 @@ T fact(const TimingsRow& row, T StepFacts::*member) {
   return row.facts() ? *row.facts().*member : T();
 }
 
-Value roofShare(const Efficiency& made) {
-  return made.timesFromRoof() > 0.0 ? Value(100.0 / made.timesFromRoof()) : std::nullopt;
+Value rooflineShare(const Efficiency& made) {
+  return made.timesFromRoofline() > 0.0 ? Value(100.0 / made.timesFromRoofline()) : std::nullopt;
 }
 
 QString numberText(Format format, double value, const ColumnUnit& unit) {
@@ -162,12 +162,12 @@ std::vector<TimingsColumn> firstColumns() {
        .format = Format::Digits,
        .unit = &TimingsUnits::rate,
        .value = [](const TimingsRow& row) { return known(row.efficiency().gflops()); }},
-      {.id = "roof",
+      {.id = "roofline",
        .heading = "× limit",
        .tip = "Time / roofline limit, from the peaks measured in this run.\nBelow 1: caches were faster than the "
               "measured memory bandwidth",
        .format = Format::Digits,
-       .value = [](const TimingsRow& row) { return known(row.efficiency().timesFromRoof()); }},
+       .value = [](const TimingsRow& row) { return known(row.efficiency().timesFromRoofline()); }},
       {.id = "bound",
        .heading = "Bound by",
        .tip = "Resource that sets the roofline limit",
@@ -239,11 +239,11 @@ std::vector<TimingsColumn> furtherColumns() {
        .tip = "Arithmetic intensity: FLOP / byte of minimum traffic",
        .format = Format::Digits,
        .value = [](const TimingsRow& row) { return known(row.efficiency().intensity()); }},
-      {.id = "roofShare",
+      {.id = "rooflineShare",
        .heading = "% of limit",
        .tip = "Roofline limit / time",
        .format = Format::Percent,
-       .value = [](const TimingsRow& row) { return roofShare(row.efficiency()); }},
+       .value = [](const TimingsRow& row) { return rooflineShare(row.efficiency()); }},
       {.id = "writes",
        .heading = "Output",
        .name = "Shape and dtype of the output",

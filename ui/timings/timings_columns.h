@@ -87,7 +87,7 @@ struct TimingsColumn {
     LaunchesColumn,
     BandwidthColumn,
     RateColumn,
-    RoofColumn,
+    RooflineColumn,
     BoundColumn,
     ShareColumn,
     FastestColumn,
@@ -99,7 +99,7 @@ struct TimingsColumn {
     FlopsColumn,
     TrafficColumn,
     IntensityColumn,
-    RoofShareColumn,
+    RooflineShareColumn,
     WritesColumn,
     KernelColumn,
     ColumnCount

@@ -420,8 +420,8 @@ QString TimingsModel::tip(const QModelIndex& index) const {
     case SpeedupColumn: return speedupTip(times);
     case BandwidthColumn:
     case RateColumn:
-    case RoofColumn:
-    case RoofShareColumn:
+    case RooflineColumn:
+    case RooflineShareColumn:
     case BoundColumn: return efficiencyTip(times);
     default: break;
   }

@@ -43,16 +43,16 @@ Analysis analysisOf(const std::string& pipeline, const GpuSize& size, const char
   return analyze(parseDocument(found->text).document, options);
 }
 
-double ceilingOf(const Analysis& analysis, const DeviceRoofs& roofs) {
-  return leastTimeNs(workOf(analysis.graph(), *analysis.unfusedPlan), roofs) /
-         leastTimeNs(workOf(analysis.graph(), *analysis.fusedPlan), roofs);
+double ceilingOf(const Analysis& analysis, const DevicePeaks& peaks) {
+  return leastTimeNs(workOf(analysis.graph(), *analysis.unfusedPlan), peaks) /
+         leastTimeNs(workOf(analysis.graph(), *analysis.fusedPlan), peaks);
 }
 
 /// The peaks that shared figures of an H200 assume. The ceilings were computed by hand there, from passes over memory
 /// and GEMMs; the model here counts the steps of the plans.
-const DeviceRoofs kH200{.copyGBps = 4300, .fmaF32Gflops = 60e3, .bf16Gflops = 790e3, .fp8Gflops = 1450e3};
+const DevicePeaks kH200{.copyGBps = 4300, .fmaF32Gflops = 60e3, .bf16Gflops = 790e3, .fp8Gflops = 1450e3};
 
-TEST(PlanRoof, IsNearTheCeilingsOfPublishedModels) {
+TEST(PlanPeak, IsNearTheCeilingsOfPublishedModels) {
   const auto caseNamed = [](const std::string& name) {
     const std::vector<GpuCase> cases = gpuCases();
     return *std::ranges::find(cases, name, &GpuCase::name);

@@ -132,7 +132,7 @@ TEST(Interrupt, BeforeTheFirstResultLeavesTheOlderOne) {
   const Files files;
   writeText(files.folder / "old", "older");
   const std::string large = " a.fuseline --device reference --set M=16384 --set H=2048 -o old --force ";
-  const std::vector<std::string> calls = {"run --no-roofs --warmup 0 --iterations 5" + large,
+  const std::vector<std::string> calls = {"run --no-peaks --warmup 0 --iterations 5" + large,
                                           "sweep --warmup 0 --iterations 5 --over M=16384,32768" + large};
   for (const std::string& call : calls)
     for (const char* signal : {"HUP", "INT"}) {

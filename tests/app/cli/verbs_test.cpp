@@ -386,7 +386,7 @@ TEST(Run, SaysThatCachesWereColdAndWhatCameBeforeTheRounds) {
   const TemporaryFolder folder;
   const std::string cold = quoted(folder / "cold.fuserun");
   const std::string warm = quoted(folder / "warm.fuserun");
-  const std::string run = "run --device cpu --iterations 2 --no-roofs " + samplePipeline();
+  const std::string run = "run --device cpu --iterations 2 --no-peaks " + samplePipeline();
   const ProgramResult coldly = fuseline(run + " --cold -o " + cold);
   EXPECT_EQ(coldly.exitCode, 0) << coldly.err;
   EXPECT_TRUE(has(coldly.out, "The caches were filled with other data before every run")) << coldly.out;
@@ -1042,17 +1042,17 @@ TEST(Run, PrintsEveryFusedOpWithItsBasicOpsInAHundredTwentyColumns) {
   expectNarrow(result.out);
 }
 
-TEST(Run, ShowsHowFarStepsAreFromTheRoofsOfTheDevice) {
+TEST(Run, ShowsHowFarStepsAreFromThePeaksOfTheDevice) {
   const std::string run = "run --iterations 1 --warmup 0 " + samplePipeline();
-  const std::string roofed = fuseline(run).out;
+  const std::string peaked = fuseline(run).out;
   for (const char* part : {"peaks, measured in this run: copy ", "GB/s", "FLOP/s", "x limit", "bound", "memory"})
-    EXPECT_TRUE(has(roofed, part)) << part << roofed;
-  const std::string plain = fuseline(run + " --no-roofs").out;
+    EXPECT_TRUE(has(peaked, part)) << part << peaked;
+  const std::string plain = fuseline(run + " --no-peaks").out;
   EXPECT_FALSE(has(plain, "oofs")) << plain;
   EXPECT_TRUE(has(plain, "fused GB/s")) << plain;
   const Json reference = fuseline(run + " --device reference --json").json()["record"];
-  EXPECT_TRUE(reference["roofs"].is_null());
-  EXPECT_TRUE(has(reference["roofsNote"].get<std::string>(), "reference: how fast it is says nothing"));
+  EXPECT_TRUE(reference["peaks"].is_null());
+  EXPECT_TRUE(has(reference["peaksNote"].get<std::string>(), "reference: how fast it is says nothing"));
 }
 
 TEST(Run, DumpsBothVariantsUnderTheirNames) {
@@ -1270,9 +1270,9 @@ TEST(Bench, ListsItsCasesWithoutADevice) {
   EXPECT_EQ(fuseline("bench ops --all").exitCode, 2);
 }
 
-TEST(Bench, SaysWhyADeviceHasNoRoofs) {
+TEST(Bench, SaysWhyADeviceHasNoPeaks) {
   const ProgramResult result = fuseline("bench ops --quick --device reference");
-  EXPECT_TRUE(has(result.err, "no roofs to compare with")) << result.err;
+  EXPECT_TRUE(has(result.err, "no peaks to compare with")) << result.err;
 }
 
 TEST(Devices, SaysWhyOneCannotRun) {

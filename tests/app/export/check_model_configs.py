@@ -89,7 +89,7 @@ class Models(unittest.TestCase):
             tensors = safetensors.torch.load_file(weights)
             safetensors.torch.save_file({**tensors, **inputs}, folder / "all.safetensors")
             run = fuseline("run", pipeline, "--set", f"B={BATCH}", "--set", f"S={TOKENS}", "--iterations", 1,
-                           "--no-roofs", "--tensors", folder / "all.safetensors", "--dump", folder / "dump.safetensors",
+                           "--no-peaks", "--tensors", folder / "all.safetensors", "--dump", folder / "dump.safetensors",
                            check=False)
             self.assertEqual(run.returncode, 0, run.stderr)
             dump = safetensors.torch.load_file(folder / "dump.safetensors")

@@ -223,7 +223,7 @@ def check(program, folder, inputs):
     seconds = time.monotonic() - begin
     counts = ops_of(json.loads(imported["text"]))
     fuseline(program, "validate", folder / "m.fuseline")
-    fuseline(program, "run", folder / "m.fuseline", "--iterations", "2", "--no-roofs")
+    fuseline(program, "run", folder / "m.fuseline", "--iterations", "2", "--no-peaks")
     error = error_of(program, folder, imported, inputs, EXTENTS) if inputs is not None else None
     external = counts.pop("External", 0)
     ops = ", ".join(f"{count} {name}" for name, count in counts.most_common(6))

@@ -207,7 +207,7 @@ class Case:
         given = ["--tensors", tensors] if tensors else []
         dump = folder / "dump.safetensors"
         fuseline("run", self.path, "--pass", "forward", "--variants", "unfused", "--iterations", 1, "--warmup", 0,
-                 "--no-roofs", "--quiet", "--seed", 3, "--dump", dump, *options, *given)
+                 "--no-peaks", "--quiet", "--seed", 3, "--dump", dump, *options, *given)
         self.notes = fuseline("export", self.path, "--to", "onnx", "--opset", opset, "-o", self.model_path, "--force",
                               "--seed", 3, *options, *given).stderr
         self.expected = tensors_in(dump)
@@ -322,7 +322,7 @@ class OnnxTest(unittest.TestCase):
     def saved_state(self, dtype, recipe):
         state, path = self.folder / "state.safetensors", self.folder / "before.fuseline"
         path.write_text(json.dumps(mlp(dtype)), encoding="utf-8")
-        fuseline("run", path, "--variants", "unfused", "--iterations", 2, "--no-roofs", "--quiet", "--seed", 3,
+        fuseline("run", path, "--variants", "unfused", "--iterations", 2, "--no-peaks", "--quiet", "--seed", 3,
                  "--recipe", recipe, "--save", state)
         return state
 

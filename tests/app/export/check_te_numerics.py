@@ -68,7 +68,7 @@ def dumped(operation, recipe, device, x):
         (folder / "p.fuseline").write_text(json.dumps(document), encoding="utf-8")
         safetensors.numpy.save_file({"x": x}, folder / "x.safetensors")
         command = [PROGRAM, "run", folder / "p.fuseline", "--device", device, "--recipe", recipe, "--iterations", "1",
-                   "--warmup", "0", "--no-roofs", "--quiet", "--variants", "fused", "--tensors", folder / "x.safetensors",
+                   "--warmup", "0", "--no-peaks", "--quiet", "--variants", "fused", "--tensors", folder / "x.safetensors",
                    "--dump", folder / "dump.safetensors", "--save", folder / "state.safetensors"]
         done = subprocess.run([str(each) for each in command], capture_output=True, text=True, check=False)
         if done.returncode:

@@ -111,7 +111,7 @@ class TorchImport(unittest.TestCase):
             self.assertEqual(sum(t.numel() for t in tensors.values()), sum(p.numel() for p in module.parameters()))
             safetensors.torch.save_file({**tensors, "x": x}, folder / "all.safetensors")
             fuseline("run", folder / "m.fuseline", "--pass", "forward", "--device", "reference", "--iterations", "1",
-                     "--variants", "fused", "--no-roofs", "--tensors", folder / "all.safetensors", "--dump",
+                     "--variants", "fused", "--no-peaks", "--tensors", folder / "all.safetensors", "--dump",
                      folder / "dump.safetensors")
             dumped = safetensors.torch.load_file(folder / "dump.safetensors")
         self.assert_near(only(dumped, "y"), module(x), dtype)
@@ -154,7 +154,7 @@ class TorchImport(unittest.TestCase):
             given = safetensors.torch.load_file(folder / "w.safetensors") | {"x": x}
             safetensors.torch.save_file(given, folder / "all.safetensors")
             fuseline("run", folder / "m.fuseline", "--pass", "forward", "--device", "reference", "--iterations", "1",
-                     "--variants", "fused", "--no-roofs", "--tensors", folder / "all.safetensors", "--dump",
+                     "--variants", "fused", "--no-peaks", "--tensors", folder / "all.safetensors", "--dump",
                      folder / "dump.safetensors")
             dumped = safetensors.torch.load_file(folder / "dump.safetensors")
         self.assert_near(dumped["y"] if "y" in dumped else only(dumped, "y."), expected, torch.float32)

@@ -135,7 +135,7 @@ def error_of(program, folder, imported, inputs, extents=None, expected=None):
         given[name] = as_declared(tensors[tensor], dtypes.get(name))
     safetensors.numpy.save_file(given, folder / "all.safetensors")
     fuseline(program, "run", folder / "m.fuseline", *symbols, "--pass", "forward", "--device", "reference",
-             "--iterations", "1", "--variants", "fused", "--no-roofs", "--tensors", folder / "all.safetensors", "--dump",
+             "--iterations", "1", "--variants", "fused", "--no-peaks", "--tensors", folder / "all.safetensors", "--dump",
              folder / "dump.safetensors", "--force")
     dumped = safetensors.numpy.load_file(folder / "dump.safetensors")
     pairs = [(found(dumped, output), tensors.get(imported["tensors"][output])) for output in outputs]

@@ -181,7 +181,7 @@ class Svg(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             record, picture = pathlib.Path(folder) / "a.fuserun", pathlib.Path(folder) / "a.svg"
             run("run", ROOT / "resources" / "examples" / "llama_mlp.fuseline", "--set", "M=16", "--iterations", "3",
-                "--no-roofs", "--quiet", "-o", record)
+                "--no-peaks", "--quiet", "-o", record)
             run("export", record, "--to", "svg", "-o", picture)
             drawing = Drawing(picture.read_text(encoding="utf-8"))
             fills = {box.get("fill") for box in drawing.root.iter(f"{SVG}rect") if box.get("class") == "box heat"}

@@ -160,7 +160,7 @@ class Inspect(unittest.TestCase):
             example = ROOT / "resources" / "examples" / "gpt_mlp.fuseline"
             sizes = ["--set", "M=32", "--set", "H=64", "--set", "F=128"]
             measured = run("run", example, *sizes, "--recipe", "MXFP8BlockScaling", "--iterations", 2, "--numerics",
-                           "--no-roofs", "--quiet", "-o", record)
+                           "--no-peaks", "--quiet", "-o", record)
             self.assertEqual(measured.returncode, 0, measured.stderr)
             text = export(record)
             losses = json.loads(record.read_text())["numerics"]["copies"]

@@ -47,7 +47,7 @@ class Pages(unittest.TestCase):
 
     def record(self, path, *options):
         file = self.folder / "run.fuserun"
-        test_drawings.run("run", path, "--iterations", "3", "--warmup", "0", "--no-roofs", "--quiet", "--force", "-o", file, *options)
+        test_drawings.run("run", path, "--iterations", "3", "--warmup", "0", "--no-peaks", "--quiet", "--force", "-o", file, *options)
         return file
 
     def page(self, path, *options):

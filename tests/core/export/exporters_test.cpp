@@ -200,12 +200,12 @@ TEST(CsvTable, HasALineForEachStepAndForTheWhole) {
   record.variants[0].steps[1].name = "say \"act\", twice";
   record.variants[0].steps[2].isView = true;
   record.variants[0].steps[0].arithmetic = Arithmetic::F32;
-  record.roofs = DeviceRoofs{.copyGBps = 1, .fmaF32Gflops = 24};
+  record.peaks = DevicePeaks{.copyGBps = 1, .fmaF32Gflops = 24};
   const Result<std::string> text = findExporter("csv")->write(record);
   ASSERT_TRUE(text);
   EXPECT_EQ(*text,
             "variant,pass,step,rule,kernel,ops,writes,rounds,median_ns,lower_quartile_ns,upper_quartile_ns,minimum_ns,"
-            "flops,bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roof,bound,percentile5_ns,"
+            "flops,bytes,flops_per_byte,gb_per_s,gflop_per_s,least_ns,times_from_roofline,bound,percentile5_ns,"
             "percentile95_ns\r\n"
             "fused,forward,fc1,,BasicLinear,fc1,\"[3, 4] bf16\",3,2000,1500,2500,1000,24000,100,240,0.05,12,1000,2,f32 "
             "compute,1100,2900\r\n"

@@ -9,7 +9,7 @@ namespace {
 
 RunRecord runOf(Arithmetic arithmetic, std::int64_t flops, std::int64_t bytes, double timeNs) {
   RunRecord record;
-  record.roofs = DeviceRoofs{.copyGBps = 10, .fmaF32Gflops = 5, .bf16Gflops = 20, .fp8Gflops = 0};
+  record.peaks = DevicePeaks{.copyGBps = 10, .fmaF32Gflops = 5, .bf16Gflops = 20, .fp8Gflops = 0};
   record.variants = {{.name = "fused",
                       .steps = {{.name = "fc1",
                                  .phase = "forward",
@@ -33,7 +33,7 @@ TEST(Doubts, NameWhatOthersTook) {
 }
 
 // 6000 FLOP at 20 FLOP/ns take 300 ns.
-TEST(Doubts, NameAStepThatIsFasterThanItsRoof) {
+TEST(Doubts, NameAStepThatIsFasterThanItsPeak) {
   const std::vector<std::string> doubts = doubtsOf(runOf(Arithmetic::Bf16, 6000, 100, 100));
   ASSERT_EQ(doubts.size(), 1U);
   EXPECT_TRUE(doubts[0].starts_with("fc1 (forward) computed 3.0 times as fast as the bf16 peak")) << doubts[0];

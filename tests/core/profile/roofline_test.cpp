@@ -11,7 +11,7 @@
 namespace fuseline {
 namespace {
 
-const DeviceRoofs kRoofs{.copyGBps = 10, .fmaF32Gflops = 5, .bf16Gflops = 20, .fp8Gflops = 0};
+const DevicePeaks kPeaks{.copyGBps = 10, .fmaF32Gflops = 5, .bf16Gflops = 20, .fp8Gflops = 0};
 
 StepRecord step(std::string name, Arithmetic arithmetic, std::int64_t flops, std::int64_t bytes, double timeNs) {
   return {.name = std::move(name),
@@ -23,44 +23,44 @@ StepRecord step(std::string name, Arithmetic arithmetic, std::int64_t flops, std
 }
 
 /// Efficiency of all steps together.
-Efficiency efficiencyOf(const VariantRecord& variant, const std::optional<DeviceRoofs>& roofs = kRoofs) {
+Efficiency efficiencyOf(const VariantRecord& variant, const std::optional<DevicePeaks>& peaks = kPeaks) {
   RunRecord record;
-  record.roofs = roofs;
+  record.peaks = peaks;
   Steps steps;
   for (const StepRecord& each : variant.steps) steps.push_back(&each);
   return Roofline(record, variant).of(steps);
 }
 
-TEST(Roofline, TakesTheNearerOfTwoRoofs) {
+TEST(Roofline, TakesTheNearerOfTwoPeaks) {
   const auto leastOf = [&](Arithmetic arithmetic, double flops, double bytes) {
-    return leastTimeNs({{.arithmetic = arithmetic, .flops = flops, .bytes = bytes}}, kRoofs);
+    return leastTimeNs({{.arithmetic = arithmetic, .flops = flops, .bytes = bytes}}, kPeaks);
   };
   EXPECT_DOUBLE_EQ(leastOf(Arithmetic::F32, 100, 100), 20.0);
   EXPECT_DOUBLE_EQ(leastOf(Arithmetic::Bf16, 100, 100), 10.0);
   EXPECT_DOUBLE_EQ(leastOf(Arithmetic::Fp8, 400, 100), 20.0) << "without an arithmetic for it, that of bf16";
-  EXPECT_DOUBLE_EQ(leastOf(Arithmetic::None, 400, 100), 0.0) << "a link has no roof here";
-  EXPECT_DOUBLE_EQ(leastTimeNs({{.bytes = 100}}, DeviceRoofs{}), 0.0) << "no roofs";
+  EXPECT_DOUBLE_EQ(leastOf(Arithmetic::None, 400, 100), 0.0) << "a link has no peak here";
+  EXPECT_DOUBLE_EQ(leastTimeNs({{.bytes = 100}}, DevicePeaks{}), 0.0) << "no peaks";
 }
 
-TEST(Roofline, SaysHowFarAStepIsFromWhichRoof) {
+TEST(Roofline, SaysHowFarAStepIsFromWhichPeak) {
   const Efficiency product = efficiencyOf({.steps = {step("fc", Arithmetic::Bf16, 6000, 100, 600)}});
   EXPECT_DOUBLE_EQ(product.intensity(), 60);
   EXPECT_NEAR(product.gbps(), 1.0 / 6, 1e-12);
   EXPECT_DOUBLE_EQ(product.gflops(), 10);
   EXPECT_DOUBLE_EQ(product.leastNs, 300);
-  EXPECT_DOUBLE_EQ(product.timesFromRoof(), 2);
+  EXPECT_DOUBLE_EQ(product.timesFromRoofline(), 2);
   EXPECT_EQ(product.boundName(), "bf16 compute");
   const Efficiency norm = efficiencyOf({.steps = {step("norm", Arithmetic::F32, 10, 100, 5)}});
-  EXPECT_DOUBLE_EQ(norm.timesFromRoof(), 0.5) << "a cache is faster than the memory that was measured";
+  EXPECT_DOUBLE_EQ(norm.timesFromRoofline(), 0.5) << "a cache is faster than the memory that was measured";
   EXPECT_EQ(norm.boundName(), "memory");
 }
 
-TEST(Roofline, KnowsTheRatesButNoBoundWithoutRoofs) {
+TEST(Roofline, KnowsTheRatesButNoBoundWithoutPeaks) {
   const Efficiency made = efficiencyOf({.steps = {step("fc", Arithmetic::Bf16, 6000, 100, 600)}}, std::nullopt);
   EXPECT_DOUBLE_EQ(made.gflops(), 10);
-  EXPECT_EQ(made.timesFromRoof(), 0);
+  EXPECT_EQ(made.timesFromRoofline(), 0);
   EXPECT_EQ(made.boundName(), "");
-  EXPECT_TRUE(toJson(made)["timesFromRoof"].is_null());
+  EXPECT_TRUE(toJson(made)["timesFromRoofline"].is_null());
   EXPECT_TRUE(toJson(efficiencyOf({})).is_null());
 }
 
@@ -78,14 +78,14 @@ TEST(Roofline, KnowsNoLeastTimeOfAWholeWithAPartThatHasNone) {
   const Efficiency sum = efficiencyOf(
       {.steps = {step("fc", Arithmetic::Bf16, 6000, 100, 600), step("to the host", Arithmetic::None, 0, 100, 50)}});
   EXPECT_DOUBLE_EQ(sum.timeNs, 650);
-  EXPECT_EQ(sum.timesFromRoof(), 0);
+  EXPECT_EQ(sum.timesFromRoofline(), 0);
 }
 
 TEST(Roofline, SeesStepsThatWaitForTheHost) {
   VariantRecord variant{.steps = {step("a", Arithmetic::F32, 0, 100, 600), step("b", Arithmetic::F32, 0, 100, 100)},
                         .launches = 2};
   const auto boundOf = [&](std::size_t index) {
-    return Roofline(RunRecord{.roofs = kRoofs}, variant).of({&variant.steps[index]}).boundName();
+    return Roofline(RunRecord{.peaks = kPeaks}, variant).of({&variant.steps[index]}).boundName();
   };
   variant.launchNs = {1000, 1000, 1000};
   EXPECT_EQ(boundOf(0), "memory") << "longer than 500 ns, the host's mean";
@@ -104,7 +104,7 @@ TEST(Roofline, SeesWhichStepsTheDeviceWaitedWith) {
                    .launches = {{.step = 0, .durationNs = 5}, {.step = 1, .startNs = 5, .durationNs = 680}}},
       .launches = 2};
   const auto boundOf = [&](std::size_t index) {
-    return Roofline(RunRecord{.roofs = kRoofs}, variant).of({&variant.steps[index]}).boundName();
+    return Roofline(RunRecord{.peaks = kPeaks}, variant).of({&variant.steps[index]}).boundName();
   };
   EXPECT_EQ(boundOf(0), "memory");
   EXPECT_EQ(boundOf(1), "host launch") << "it waited 85 of its 100 ns";
@@ -118,7 +118,7 @@ std::vector<Arithmetic> arithmeticsOf(const Graph& graph) {
   return arithmetics;
 }
 
-TEST(Roofline, HoldsProductsAgainstTheRoofOfTheirDtype) {
+TEST(Roofline, HoldsProductsAgainstThePeakOfTheirDtype) {
   using testing::chain;
   const auto ofLinearAndGelu = [](DType dtype, const char* recipe) {
     return arithmeticsOf(chain(dtype, {32, 32}, {testing::linear(32), testing::link("GELU")},
@@ -132,7 +132,7 @@ TEST(Roofline, HoldsProductsAgainstTheRoofOfTheirDtype) {
       << "the product; quantizing is no product";
 }
 
-TEST(Roofline, HoldsABackwardInHighPrecisionAgainstItsOwnRoof) {
+TEST(Roofline, HoldsABackwardInHighPrecisionAgainstItsOwnPeak) {
   const auto numFp8 = [](const char* backward) {
     Attributes fields;
     fields.set("backward_override", std::string(backward));

@@ -33,8 +33,8 @@ RunRecord fullRecord() {
                                             .saturationShare = 0.0625,
                                             .meanSquaredError = 1e-6,
                                             .signalToNoise = 31.5}}}};
-  record.roofs = DeviceRoofs{.copyGBps = 12.5, .fmaF32Gflops = 100, .bf16Gflops = 0.5};
-  record.roofsNote = "why not";
+  record.peaks = DevicePeaks{.copyGBps = 12.5, .fmaF32Gflops = 100, .bf16Gflops = 0.5};
+  record.peaksNote = "why not";
   record.settings.symbols = {{"M", 512}, {"H", -1}};
   record.settings.startsCold = true;
   record.settings.emulates = true;
@@ -86,8 +86,8 @@ TEST(RunRecord, IsTheSameAfterJson) {
   EXPECT_EQ(read->variants[0].unattributed[0].name, "fill");
   EXPECT_EQ(read->variants[0].numTraced(), 2);
   EXPECT_EQ(read->timingNote, "why");
-  EXPECT_EQ(read->roofs, fullRecord().roofs);
-  EXPECT_EQ(read->roofsNote, "why not");
+  EXPECT_EQ(read->peaks, fullRecord().peaks);
+  EXPECT_EQ(read->peaksNote, "why not");
   EXPECT_EQ(read->variants[0].steps[0].arithmetic, Arithmetic::Bf16);
   EXPECT_TRUE(read->isPartial);
 }
@@ -131,19 +131,19 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   json["variants"][0]["steps"][0].erase("writes");
   json["variants"][0]["steps"][0].erase("ways");
   json["variants"][0]["steps"][0].erase("arithmetic");
-  json.erase("roofs");
-  json.erase("roofsNote");
+  json.erase("peaks");
+  json.erase("peaksNote");
   EXPECT_EQ(refusal(json), "");
-  EXPECT_FALSE(runRecordFromJson(json)->roofs);
+  EXPECT_FALSE(runRecordFromJson(json)->peaks);
 }
 
-TEST(RunRecord, RefusesRoofsThatAreNone) {
+TEST(RunRecord, RefusesPeaksThatAreNone) {
   Json json = toJson(fullRecord());
-  json["roofs"]["copyGBps"] = -1.0;
-  EXPECT_EQ(refusal(json), "/roofs/copyGBps: expected a rate from 0 up, found -1.");
-  json["roofs"].erase("copyGBps");
-  EXPECT_EQ(refusal(json), "/roofs/copyGBps: this field is missing.");
-  json["roofs"] = nullptr;
+  json["peaks"]["copyGBps"] = -1.0;
+  EXPECT_EQ(refusal(json), "/peaks/copyGBps: expected a rate from 0 up, found -1.");
+  json["peaks"].erase("copyGBps");
+  EXPECT_EQ(refusal(json), "/peaks/copyGBps: this field is missing.");
+  json["peaks"] = nullptr;
   EXPECT_EQ(refusal(json), "");
 }
 

@@ -52,10 +52,10 @@ class RenamedBackend : public Backend {
 };
 
 /// A backend with measured peaks.
-class RoofedBackend final : public RenamedBackend {
+class BackendWithPeaks final : public RenamedBackend {
  public:
-  RoofedBackend() : RenamedBackend({.id = "roofed"}) {}
-  Result<DeviceRoofs> measureRoofs() override { return DeviceRoofs{.copyGBps = 8, .fmaF32Gflops = 4}; }
+  BackendWithPeaks() : RenamedBackend({.id = "peaked"}) {}
+  Result<DevicePeaks> measurePeaks() override { return DevicePeaks{.copyGBps = 8, .fmaF32Gflops = 4}; }
 };
 
 Result<std::unique_ptr<PipelineRun>> prepare(const std::string& text, PipelineRunOptions options,
@@ -112,30 +112,30 @@ TEST(MeasuredRun, SaysWhyItsStepsWereTimedByEvents) {
   }
 }
 
-TEST(MeasuredRun, HasTheRoofsOfItsDeviceAndTheArithmeticOfItsSteps) {
-  const PipelineRunOptions wanted{.settings = {.pass = PassKind::Forward, .measuresRoofs = true},
+TEST(MeasuredRun, HasThePeaksOfItsDeviceAndTheArithmeticOfItsSteps) {
+  const PipelineRunOptions wanted{.settings = {.pass = PassKind::Forward, .measuresPeaks = true},
                                   .variants = {"unfused"}};
-  const auto run = prepare(pipelineText(), wanted, std::make_shared<RoofedBackend>());
+  const auto run = prepare(pipelineText(), wanted, std::make_shared<BackendWithPeaks>());
   ASSERT_TRUE(run) << run.error().message;
   std::vector<std::string> stages;
   const Result<RunRecord> record =
       (*run)->measure([&](std::string_view stage, int, int) { stages.emplace_back(stage); });
   ASSERT_TRUE(record) << record.error().message;
-  EXPECT_EQ(stages, (std::vector<std::string>{"measuring", "measuring roofs"})) << "after the rounds";
-  EXPECT_EQ(record->roofs, (DeviceRoofs{.copyGBps = 8, .fmaF32Gflops = 4}));
-  EXPECT_EQ(record->roofsNote, "");
+  EXPECT_EQ(stages, (std::vector<std::string>{"measuring", "measuring peaks"})) << "after the rounds";
+  EXPECT_EQ(record->peaks, (DevicePeaks{.copyGBps = 8, .fmaF32Gflops = 4}));
+  EXPECT_EQ(record->peaksNote, "");
   std::vector<Arithmetic> arithmetics;
   for (const StepRecord& step : record->variants[0].steps) arithmetics.push_back(step.arithmetic);
   EXPECT_EQ(arithmetics, (std::vector{Arithmetic::F32, Arithmetic::Bf16, Arithmetic::F32})) << "norm, fc, act";
 }
 
-TEST(MeasuredRun, SaysWhyThereAreNoRoofs) {
-  const RunRecord none = measuredRun(pipelineText(), {.settings = {.measuresRoofs = true}});
-  EXPECT_FALSE(none.roofs);
-  EXPECT_EQ(none.roofsNote, "reference: how fast it is says nothing, so that there are no roofs to compare with.");
-  const RunRecord unwanted = measuredRun(pipelineText(), {}, std::make_shared<RoofedBackend>());
-  EXPECT_FALSE(unwanted.roofs);
-  EXPECT_EQ(unwanted.roofsNote, "");
+TEST(MeasuredRun, SaysWhyThereAreNoPeaks) {
+  const RunRecord none = measuredRun(pipelineText(), {.settings = {.measuresPeaks = true}});
+  EXPECT_FALSE(none.peaks);
+  EXPECT_EQ(none.peaksNote, "reference: how fast it is says nothing, so that there are no peaks to compare with.");
+  const RunRecord unwanted = measuredRun(pipelineText(), {}, std::make_shared<BackendWithPeaks>());
+  EXPECT_FALSE(unwanted.peaks);
+  EXPECT_EQ(unwanted.peaksNote, "");
 }
 
 TEST(MeasuredPipeline, HasTheSymbolsPassRecipeRulesAndSwitchesOfTheRun) {

@@ -3,7 +3,7 @@
 #include "kernels/cpu/machine/cache_filler.h"
 #include "kernels/cpu/machine/cpu_info.h"
 #include "kernels/cpu/machine/cpu_memory.h"
-#include "kernels/cpu/machine/roofs.h"
+#include "kernels/cpu/machine/peaks.h"
 
 #include <algorithm>
 
@@ -45,11 +45,11 @@ TEST(CacheFiller, WritesTwiceWhatALastCacheHolds) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE((*filler)->fill());
 }
 
-TEST(Roofs, AreMeasuredAndFollowTheInstructions) {
-  const DeviceRoofs roofs = measureRoofs(1);
-  EXPECT_GT(roofs.copyGBps, 0.0);
-  EXPECT_GT(roofs.fmaF32Gflops, 0.0);
-  EXPECT_EQ(roofs.bf16Gflops > 0.0, __builtin_cpu_supports("avx512bf16") != 0);
+TEST(Peaks, AreMeasuredAndFollowTheInstructions) {
+  const DevicePeaks peaks = measurePeaks(1);
+  EXPECT_GT(peaks.copyGBps, 0.0);
+  EXPECT_GT(peaks.fmaF32Gflops, 0.0);
+  EXPECT_EQ(peaks.bf16Gflops > 0.0, __builtin_cpu_supports("avx512bf16") != 0);
 }
 
 }  // namespace

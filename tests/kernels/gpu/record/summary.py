@@ -153,7 +153,7 @@ def _gpu_row(row):
         return [case, "", "", "", "", row["reason"]]
     speedup = measured["speedup"]
     return [case, f"{measured['unfusedMedianNs'] / MS:.4f}", f"{measured['fusedMedianNs'] / MS:.4f}",
-            f"{speedup['median']:.3f}", _interval(speedup["low"], speedup["high"]), _share(measured["roofShare"])]
+            f"{speedup['median']:.3f}", _interval(speedup["low"], speedup["high"]), _share(measured["rooflineShare"])]
 
 
 def _share(share):
@@ -167,7 +167,7 @@ def _ops(results):
         if rows:
             head = ["op", "dtype", "recipe", "step", "phase", "us", "of the peak"]
             cells = [[row["op"], row["dtype"], row["recipe"], row["step"], row["phase"], f"{row['medianNs'] / 1e3:.2f}",
-                      _share(row["roofShare"])] for row in poor]
+                      _share(row["rooflineShare"])] for row in poor]
             yield f"## {name}\n\n{len(rows)} steps were measured; {len(poor)} are slower than wanted.\n\n" + _table(head, cells)
 
 

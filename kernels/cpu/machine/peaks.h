@@ -9,6 +9,6 @@ namespace fuseline::cpu {
 /// Copies arrays beyond the last-level cache; multiplies in registers, bf16 by vectors or tiles (0: the CPU has no
 /// instructions for it). Takes about half a second. Bandwidth drifts with other load on a shared machine: compare only
 /// with timings of the same minute. threads: 0 means defaultThreads().
-DeviceRoofs measureRoofs(int threads = 0);
+DevicePeaks measurePeaks(int threads = 0);
 
 }  // namespace fuseline::cpu

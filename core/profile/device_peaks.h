@@ -1,4 +1,4 @@
-// DeviceRoofs: the peak bandwidth and FLOP/s of a device, and the arithmetic of a step.
+// DevicePeaks: the peak bandwidth and FLOP/s of a device, and the arithmetic of a step.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,28 +22,28 @@ Arithmetic arithmeticNamed(std::string_view name);
 
 /// Peak rates of a device, measured now, for comparison with times. 0: not measured, or the device has no such
 /// arithmetic.
-struct DeviceRoofs {
+struct DevicePeaks {
   double copyGBps = 0.0;      // bytes read and written by a large copy
   double fmaF32Gflops = 0.0;  // float32 multiply-adds
   double bf16Gflops = 0.0;    // bf16 GEMMs
   double fp8Gflops = 0.0;     // FP8 GEMMs with one scale per tensor
 
-  bool operator==(const DeviceRoofs&) const = default;
+  bool operator==(const DevicePeaks&) const = default;
 };
 
 /// An arithmetic with its peak. None, 0: no suitable peak was measured.
-struct ComputeRoof {
+struct ComputePeak {
   Arithmetic arithmetic = Arithmetic::None;
   double gflops = 0.0;
 };
 
 /// A device without this arithmetic for GEMMs computes them in the next wider one.
-ComputeRoof computeRoof(const DeviceRoofs& roofs, Arithmetic arithmetic);
+ComputePeak computePeak(const DevicePeaks& peaks, Arithmetic arithmetic);
 
 /// The higher of each: on a shared machine one of two measurements may be disturbed.
-DeviceRoofs higher(const DeviceRoofs& a, const DeviceRoofs& b);
+DevicePeaks higher(const DevicePeaks& a, const DevicePeaks& b);
 
-const FieldTable<DeviceRoofs>& fieldsOf(const DeviceRoofs*);
-Json toJson(const DeviceRoofs& roofs);
+const FieldTable<DevicePeaks>& fieldsOf(const DevicePeaks*);
+Json toJson(const DevicePeaks& peaks);
 
 }  // namespace fuseline

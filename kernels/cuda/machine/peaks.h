@@ -10,6 +10,6 @@ namespace fuseline::cuda {
 
 /// Peaks of the selected device: copies between large pieces of its memory, and large GEMMs by `gemms`, which launch on
 /// the stream. Throws DeviceFault. Errors: there is no GEMM library.
-Result<DeviceRoofs> measureRoofs(int device, Stream stream, GemmLibrary& gemms);
+Result<DevicePeaks> measurePeaks(int device, Stream stream, GemmLibrary& gemms);
 
 }  // namespace fuseline::cuda

@@ -1,9 +1,9 @@
 // Peak loops: independent accumulators, nothing else.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/machine/roof_functions.h"
+#include "kernels/cpu/machine/peak_functions.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/machine/roof_functions.cpp"
+#define HWY_TARGET_INCLUDE "kernels/cpu/machine/peak_functions.cpp"
 #include <hwy/foreach_target.h>  // includes this file once per instruction set
 
 #include <hwy/highway.h>

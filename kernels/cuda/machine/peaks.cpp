@@ -1,6 +1,6 @@
 // Medians of rounds, by the GPU's own clock.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/machine/roofs.h"
+#include "kernels/cuda/machine/peaks.h"
 
 #include "core/profile/stats.h"
 #include "kernels/cuda/gemm/gemm_timer.h"
@@ -96,13 +96,13 @@ Result<double> productGflops(const GemmProblem& problem, Stream stream, GemmLibr
 
 }  // namespace
 
-Result<DeviceRoofs> measureRoofs(int device, Stream stream, GemmLibrary& gemms) {
+Result<DevicePeaks> measurePeaks(int device, Stream stream, GemmLibrary& gemms) {
   const Result<double> f32 = productGflops(plainProduct(DType::F32), stream, gemms);
   if (!f32) return f32.error();
   const Result<double> bf16 = productGflops(plainProduct(DType::BF16), stream, gemms);
   if (!bf16) return bf16.error();
   const Result<double> fp8 = productGflops(codedProduct(), stream, gemms);
-  return DeviceRoofs{
+  return DevicePeaks{
       .copyGBps = copyGBps(device, stream), .fmaF32Gflops = *f32, .bf16Gflops = *bf16, .fp8Gflops = fp8 ? *fp8 : 0.0};
 }
 

@@ -1,10 +1,10 @@
 // Every peak is the best of several short rounds; of fewer when other programs make the rounds long.
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/machine/roofs.h"
+#include "kernels/cpu/machine/peaks.h"
 
 #include "kernels/cpu/machine/cpu_info.h"
 #include "kernels/cpu/machine/cpu_memory.h"
-#include "kernels/cpu/machine/roof_functions.h"
+#include "kernels/cpu/machine/peak_functions.h"
 
 #include <algorithm>
 #include <chrono>
@@ -76,7 +76,7 @@ double registerRate(int threads, double (*loop)(std::int64_t, float&)) {
 
 }  // namespace
 
-DeviceRoofs measureRoofs(int threads) {
+DevicePeaks measurePeaks(int threads) {
   const int used = threads > 0 ? threads : defaultThreads();
   return {.copyGBps = copyRate(used),
           .fmaF32Gflops = registerRate(used, multiplyAddInRegisters),

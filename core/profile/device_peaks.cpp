@@ -1,0 +1,65 @@
+// Names, and the peak that limits each kind of work.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/profile/device_peaks.h"
+
+#include "core/support/field_table.h"
+
+#include <algorithm>
+
+namespace fuseline {
+
+namespace {
+
+void checkRates(JsonFields& fields, const DevicePeaks& peaks) {
+  for (const auto& [key, rate] : {std::pair("copyGBps", peaks.copyGBps),
+                                  {"fmaF32Gflops", peaks.fmaF32Gflops},
+                                  {"bf16Gflops", peaks.bf16Gflops},
+                                  {"fp8Gflops", peaks.fp8Gflops}})
+    if (!(rate >= 0.0)) fields.refuse(key, fmt::format("expected a rate from 0 up, found {}.", rate));
+}
+
+}  // namespace
+
+std::string_view arithmeticName(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::None: return "";
+    case Arithmetic::F32: return "f32";
+    case Arithmetic::Bf16: return "bf16";
+    case Arithmetic::Fp8: return "fp8";
+  }
+  return "";
+}
+
+Arithmetic arithmeticNamed(std::string_view name) {
+  for (const Arithmetic arithmetic : {Arithmetic::F32, Arithmetic::Bf16, Arithmetic::Fp8})
+    if (arithmeticName(arithmetic) == name) return arithmetic;
+  return Arithmetic::None;
+}
+
+ComputePeak computePeak(const DevicePeaks& peaks, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::None) return {};
+  if (arithmetic == Arithmetic::Fp8 && peaks.fp8Gflops > 0.0) return {Arithmetic::Fp8, peaks.fp8Gflops};
+  if (arithmetic != Arithmetic::F32 && peaks.bf16Gflops > 0.0) return {Arithmetic::Bf16, peaks.bf16Gflops};
+  return peaks.fmaF32Gflops > 0.0 ? ComputePeak{Arithmetic::F32, peaks.fmaF32Gflops} : ComputePeak{};
+}
+
+DevicePeaks higher(const DevicePeaks& a, const DevicePeaks& b) {
+  return {.copyGBps = std::max(a.copyGBps, b.copyGBps),
+          .fmaF32Gflops = std::max(a.fmaF32Gflops, b.fmaF32Gflops),
+          .bf16Gflops = std::max(a.bf16Gflops, b.bf16Gflops),
+          .fp8Gflops = std::max(a.fp8Gflops, b.fp8Gflops)};
+}
+
+const FieldTable<DevicePeaks>& fieldsOf(const DevicePeaks*) {
+  static const FieldTable<DevicePeaks> table(
+      {field("copyGBps", &DevicePeaks::copyGBps, "Read and written."),
+       field("fmaF32Gflops", &DevicePeaks::fmaF32Gflops, "Multiply-adds."),
+       field("bf16Gflops", &DevicePeaks::bf16Gflops, "The fastest GEMM."),
+       field("fp8Gflops", &DevicePeaks::fp8Gflops, "The fastest GEMM of quantized values; 0: none was measured.")},
+      checkRates);
+  return table;
+}
+
+Json toJson(const DevicePeaks& peaks) { return fieldsOf(&peaks).toJson(peaks); }
+
+}  // namespace fuseline
