@@ -42,11 +42,12 @@ TimeRange collectiveTime(const Link& link, std::string_view kind, double wireByt
 struct RankPrediction {
   int ranks = 1;
   std::string variant;
-  double computeNs = 0.0;  // measured
+  double computeNs = 0.0;  // measured: the sum of the steps' medians
+  TimeRange compute;       // with the sums of their quartiles
   TimeRange communication;
   std::int64_t wireBytes = 0;
 
-  TimeRange total() const { return {computeNs + communication.lowNs, computeNs + communication.highNs}; }
+  TimeRange total() const { return {compute.lowNs + communication.lowNs, compute.highNs + communication.highNs}; }
 };
 
 /// From a run of rank 0 alone; nothing of the communication is hidden behind computing. One a variant.
