@@ -71,7 +71,7 @@ struct Findings {
   std::vector<CapturableTensor> missing;
 };
 
-/// Of one file, or of all safetensors files of a folder. Errors: a tensor that is in two of them.
+/// The tensors of one file, or of all safetensors files of a folder. Errors: a tensor that is in two of them.
 Result<NamedTensors> readTensors(const std::filesystem::path& path) {
   if (!std::filesystem::is_directory(path)) return readSafetensors(path);
   std::vector<std::filesystem::path> files;
@@ -449,7 +449,7 @@ std::optional<std::string> variableOf(const char* name) {
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-/// What every rank finds is said once.
+/// Only rank 0 reports an error that all ranks find.
 Result<int> refuseOnce(const LaunchPlace& place, Error error) {
   if (place.rank == 0) return error;
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // launchers end all ranks when the first one fails

@@ -35,8 +35,8 @@ struct TimeRange {
   TimeRange& operator+=(const TimeRange& other);
 };
 
-/// Of a ring: kind as in StepRecord::collective, wholeBytes of all ranks together. The range is the error that is to be
-/// expected of such a model: 10 us below 1 MB, 30 % below 64 MB, 15 % above.
+/// Time of a ring. kind: as in StepRecord::collective; wireBytes: sent by each rank. The range is the expected error of
+/// such a model: 10 us below 1 MB, 30 % below 64 MB, 15 % above.
 TimeRange collectiveTime(const Link& link, std::string_view kind, double wireBytes, int ranks);
 
 struct RankPrediction {
