@@ -4,6 +4,7 @@
 
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
+#include "app/cli/terminal.h"
 #include "core/profile/comparison_text.h"
 #include "core/support/text.h"
 
@@ -83,8 +84,8 @@ std::string rangeText(const TimeRange& range, const ColumnUnit& unit) {
 std::string speedupText(const RankPrediction& prediction, const std::vector<RankPrediction>& all) {
   const auto first = std::ranges::find(all, prediction.variant, &RankPrediction::variant);
   if (first->ranks == prediction.ranks || prediction.total().lowNs <= 0.0) return {};
-  return fmt::format("{:.2f} to {:.2f}", first->computeNs / prediction.total().highNs,
-                     first->computeNs / prediction.total().lowNs);
+  return fmt::format("{:.2f} to {:.2f}", first->compute.lowNs / prediction.total().highNs,
+                     first->compute.highNs / prediction.total().lowNs);
 }
 
 }  // namespace
@@ -105,11 +106,13 @@ std::string predictionTable(const std::vector<RankPrediction>& predictions, cons
                   formatBytes(each.wireBytes), rangeText(each.communication, unit), rangeText(each.total(), unit),
                   speedupText(each, predictions)});
   return table.toString(hasColour) +
-         fmt::format(
-             "Predicted, not measured, except for the computing time: that of one rank by itself on this device, "
-             "the sum \nof its steps. Communication: the link {} ({}), with nothing hidden behind computing. "
-             "Ranges: the error \nof such a model, 10 us below 1 MB, 30 % below 64 MB, 15 % above.\n",
-             link.name, link.source);
+         wrappedLines(fmt::format("Predicted. Measured is only the computing time: that of one rank by itself on this "
+                                  "device, the sum of its steps, with their quartiles. Communication is computed for "
+                                  "the link {} ({}), with nothing hidden behind computing; its range is the error of "
+                                  "such a model, 10 us below 1 MB, 30 % below 64 MB, 15 % above.",
+                                  link.name, link.source),
+                      0) +
+         "\n";
 }
 
 std::string communicationTable(const RunRecord& record, bool hasColour) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/runtime/rank_prediction.h"
 #include "core/profile/run_record.h"
+#include "core/runtime/rank_prediction.h"
 
 #include <string>
 #include <vector>

@@ -71,6 +71,30 @@ struct Findings {
   std::vector<CapturableTensor> missing;
 };
 
+/// The tensors of one file, or of all safetensors files of a folder. Errors: a tensor that is in two of them.
+Result<NamedTensors> readTensors(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return readSafetensors(path);
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
+  std::ranges::sort(files);
+  NamedTensors all;
+  for (const std::filesystem::path& file : files) {
+    Result<NamedTensors> tensors = readSafetensors(file);
+    if (!tensors) return tensors.error();
+    for (auto& [name, tensor] : *tensors) {
+      if (std::ranges::find(all, name, &NamedTensors::value_type::first) != all.end())
+        return Error{fmt::format("--tensors {}: {} is in two files of the folder. Leave one of them there.",
+                                 path.string(), name)};
+      all.emplace_back(name, std::move(tensor));
+    }
+  }
+  if (files.empty())
+    return Error{fmt::format("--tensors {}: the folder has no file *.safetensors. Name a file, or another folder.",
+                             path.string())};
+  return all;
+}
+
 Result<PipelineRunOptions> runOptionsOf(const RunOptions& options) {
   Result<PipelineRunOptions> run = pipelineRunOptions(options);
   if (!run) return run.error();
@@ -79,7 +103,7 @@ Result<PipelineRunOptions> runOptionsOf(const RunOptions& options) {
   if (options.job) run->communicator = options.job->communicator();
   if (options.job) run->ranksOfMachine = options.job->ranksOfMachine();
   if (options.tensorsFile.empty()) return run;
-  Result<NamedTensors> tensors = readSafetensors(options.tensorsFile);
+  Result<NamedTensors> tensors = readTensors(options.tensorsFile);
   if (!tensors) return tensors.error();
   run->tensors = std::move(*tensors);
   return run;
@@ -425,7 +449,7 @@ std::optional<std::string> variableOf(const char* name) {
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-/// What every rank finds is said once.
+/// Only rank 0 reports an error that all ranks find.
 Result<int> refuseOnce(const LaunchPlace& place, Error error) {
   if (place.rank == 0) return error;
   std::this_thread::sleep_for(std::chrono::milliseconds(500));  // launchers end all ranks when the first one fails
@@ -493,7 +517,8 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_flag("--force", options.replaces, "Replaces that file, and those of --captured, where they exist");
   verb.add_option("--note", options.note, "Note on the run, kept in its record and shown in comparisons")
       ->type_name("TEXT");
-  verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")
+  verb.add_option("--tensors", options.tensorsFile,
+                  "Inputs, parameters, main_grad buffers and output gradients: a file, or a folder of files")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Runs again and writes every tensor")->type_name("OUT.safetensors");
   verb.add_option("--save", options.stateFile,

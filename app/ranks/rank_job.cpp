@@ -37,7 +37,7 @@ Result<std::shared_ptr<Exchange>> connect(const LaunchPlace& place, std::optiona
   return joinMpi(rankTimeout);
 }
 
-/// What a rank tells the others.
+/// Facts of a rank, for the others.
 struct Statement {
   std::optional<Error> problem;
   std::vector<JobFact> facts;

@@ -48,7 +48,7 @@ class RankJob {
   bool m_isRefused = false;  // by all ranks
 };
 
-/// What agree() says of the facts of all ranks; empty: they are the same.
+/// The sentence of agree() about facts that differ; empty: all ranks have the same.
 std::string difference(const std::vector<std::vector<JobFact>>& factsByRank);
 
 }  // namespace fuseline

@@ -188,6 +188,7 @@ class Supervisor {
     m_failedAt = Clock::now();
     if (!WIFSIGNALED(*child.status)) return;  // it has spoken itself
     const int signal = WTERMSIG(*child.status);
+    if (signal == SIGPIPE) return;  // the reader of the output has seen enough
     m_err << fmt::format("fuseline: {} was ended by signal {} ({}); this ends the run.", describe(child), signal,
                          strsignal(signal))
           << std::endl;

@@ -178,7 +178,7 @@ class SocketExchange final : public Exchange {
     return fmt::format("rank {} of {} (process {} on {})", rankOf(peer), m_size, hello.process, hello.host.data());
   }
 
-  /// Tells the other ranks, except one. What they do not take in time is not for them any more.
+  /// Tells the other ranks, except one. A rank that does not read in time is left out.
   void tell(const PeerFault& fault, int except) {
     const std::string text = fault.sentence.substr(0, kLongestFault);
     const FrameHeader header{.kind = FrameHeader::Fault,

@@ -41,11 +41,11 @@ bool readNumbers(std::string_view text, LinkProtocol& protocol) {
          protocol.bandwidthGBps > 0.0 && std::isfinite(protocol.hopUs) && std::isfinite(protocol.bandwidthGBps);
 }
 
-double computeNs(const VariantRecord& variant) {
-  double sum = 0.0;
-  for (const StepRecord& step : variant.steps)
-    if (step.collective.empty() && !step.samplesNs.empty()) sum += summarize(step.samplesNs).median;
-  return sum;
+void addCompute(const StepRecord& step, RankPrediction& prediction) {
+  if (step.samplesNs.empty()) return;
+  const SampleStats stats = summarize(step.samplesNs);
+  prediction.computeNs += stats.median;
+  prediction.compute += {stats.lowerQuartile, stats.upperQuartile};
 }
 
 }  // namespace
@@ -84,10 +84,13 @@ TimeRange collectiveTime(const Link& link, std::string_view kind, double wireByt
 std::vector<RankPrediction> predict(const RunRecord& rank0, const Link& link) {
   std::vector<RankPrediction> predictions;
   for (const VariantRecord& variant : rank0.variants) {
-    RankPrediction& prediction = predictions.emplace_back(
-        RankPrediction{.ranks = rank0.settings.ranks, .variant = variant.name, .computeNs = computeNs(variant)});
+    RankPrediction& prediction =
+        predictions.emplace_back(RankPrediction{.ranks = rank0.settings.ranks, .variant = variant.name});
     for (const StepRecord& step : variant.steps) {
-      if (step.collective.empty()) continue;
+      if (step.collective.empty()) {
+        addCompute(step, prediction);
+        continue;
+      }
       prediction.wireBytes += step.wireBytes;
       prediction.communication +=
           collectiveTime(link, step.collective, static_cast<double>(step.wireBytes), rank0.settings.ranks);
@@ -102,6 +105,8 @@ Json toJson(const std::vector<RankPrediction>& predictions, const Link& link) {
     list.push_back({{"ranks", each.ranks},
                     {"variant", each.variant},
                     {"computeNs", each.computeNs},
+                    {"computeLowNs", each.compute.lowNs},
+                    {"computeHighNs", each.compute.highNs},
                     {"communicationLowNs", each.communication.lowNs},
                     {"communicationHighNs", each.communication.highNs},
                     {"wireBytes", each.wireBytes}});
@@ -112,6 +117,8 @@ Json predictionSchema() {
   const Json prediction = schema::object({{"ranks", schema::integer()},
                                           {"variant", schema::text()},
                                           {"computeNs", schema::number("Measured.")},
+                                          {"computeLowNs", schema::number("Sum of the lower quartiles.")},
+                                          {"computeHighNs", schema::number("Sum of the upper quartiles.")},
                                           {"communicationLowNs", schema::number("By the model of the link.")},
                                           {"communicationHighNs", schema::number("By the model of the link.")},
                                           {"wireBytes", schema::integer("Bytes that each rank sends.")}});

@@ -35,18 +35,19 @@ struct TimeRange {
   TimeRange& operator+=(const TimeRange& other);
 };
 
-/// Of a ring: kind as in StepRecord::collective, wholeBytes of all ranks together. The range is the error that is to be
-/// expected of such a model: 10 us below 1 MB, 30 % below 64 MB, 15 % above.
+/// Time of a ring. kind: as in StepRecord::collective; wireBytes: sent by each rank. The range is the expected error of
+/// such a model: 10 us below 1 MB, 30 % below 64 MB, 15 % above.
 TimeRange collectiveTime(const Link& link, std::string_view kind, double wireBytes, int ranks);
 
 struct RankPrediction {
   int ranks = 1;
   std::string variant;
-  double computeNs = 0.0;  // measured
+  double computeNs = 0.0;  // measured: the sum of the steps' medians
+  TimeRange compute;       // with the sums of their quartiles
   TimeRange communication;
   std::int64_t wireBytes = 0;
 
-  TimeRange total() const { return {computeNs + communication.lowNs, computeNs + communication.highNs}; }
+  TimeRange total() const { return {compute.lowNs + communication.lowNs, compute.highNs + communication.highNs}; }
 };
 
 /// From a run of rank 0 alone; nothing of the communication is hidden behind computing. One a variant.

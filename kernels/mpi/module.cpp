@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/mpi/module.h"
 
+#include "core/support/result.h"
+
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include <mpi.h>
@@ -28,6 +32,26 @@ constexpr std::size_t kLongestReason = 4096;
 constexpr auto kSpinning = std::chrono::milliseconds(5);
 constexpr auto kNap = std::chrono::microseconds(100);
 constexpr Seconds kGoodbye{1.0};  // for the last words of a rank
+
+/// MPI waits for all ranks without a limit when it starts. Ends the process when that lasts too long.
+class WatchOverStart {
+ public:
+  explicit WatchOverStart(Seconds limit)
+      : m_thread([limit](const std::stop_token& over) {
+          const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit);
+          while (!over.stop_requested() && Clock::now() < end) std::this_thread::sleep_for(kWatch);
+          if (over.stop_requested()) return;
+          fmt::print(stderr,
+                     "fuseline: MPI has waited for another rank for {:.0f} s, and has not started. Look for a process "
+                     "that hangs or is stopped, or wait longer with --rank-timeout.\n",
+                     limit.count());
+          std::_Exit(static_cast<int>(ErrorKind::RunFailed));
+        }) {}
+
+ private:
+  static constexpr auto kWatch = std::chrono::milliseconds(5);
+  std::jthread m_thread;
+};
 
 struct Hello {
   int process = 0;
@@ -199,13 +223,14 @@ class MpiExchange final : public Exchange {
 const char* fuselineMpiHandshake() { return fuseline::mpi::kModuleHandshake; }
 
 fuseline::Exchange* fuselineMpiJoin(double rankTimeoutSeconds, const char** problem) {
+  const bool hasLimit = rankTimeoutSeconds > 0.0;
+  const fuseline::Patience patience(hasLimit ? std::optional(fuseline::Seconds(rankTimeoutSeconds)) : std::nullopt);
+  const fuseline::mpi::WatchOverStart watch(patience.limit());
   int provided = MPI_THREAD_SINGLE;
   const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   *problem = "MPI_Init_thread fails.";
   if (code != MPI_SUCCESS) return nullptr;
   *problem = "This MPI supports one thread only, and Fuseline computes with several.";
   if (provided < MPI_THREAD_SERIALIZED) return nullptr;
-  const bool hasLimit = rankTimeoutSeconds > 0.0;
-  return new fuseline::mpi::MpiExchange(
-      fuseline::Patience(hasLimit ? std::optional(fuseline::Seconds(rankTimeoutSeconds)) : std::nullopt));
+  return new fuseline::mpi::MpiExchange(patience);
 }
