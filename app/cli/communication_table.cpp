@@ -4,6 +4,7 @@
 
 #include "app/cli/stat_cells.h"
 #include "app/cli/table.h"
+#include "app/cli/terminal.h"
 #include "core/profile/comparison_text.h"
 #include "core/support/text.h"
 
@@ -75,7 +76,44 @@ std::string computeText(const VariantRecord& variant) {
   return fmt::format("Computing, {}: {}; slowest rank {}.\n", variant.name, fmt::join(texts, ", "), slowestText(sums));
 }
 
+std::string rangeText(const TimeRange& range, const ColumnUnit& unit) {
+  return fmt::format("{:.3f} to {:.3f}", range.lowNs / unit.size, range.highNs / unit.size);
+}
+
+/// "1.42 to 1.61": how much faster than the measured time of the first row of the variant.
+std::string speedupText(const RankPrediction& prediction, const std::vector<RankPrediction>& all) {
+  const auto first = std::ranges::find(all, prediction.variant, &RankPrediction::variant);
+  if (first->ranks == prediction.ranks || prediction.total().lowNs <= 0.0) return {};
+  return fmt::format("{:.2f} to {:.2f}", first->compute.lowNs / prediction.total().highNs,
+                     first->compute.highNs / prediction.total().lowNs);
+}
+
 }  // namespace
+
+std::string predictionTable(const std::vector<RankPrediction>& predictions, const Link& link, bool hasColour) {
+  double longestNs = 0.0;
+  for (const RankPrediction& each : predictions) longestNs = std::max(longestNs, each.total().highNs);
+  const ColumnUnit unit = timeUnitFor(longestNs);
+  Table table({{"ranks"},
+               {"plan", Align::Left},
+               {fmt::format("computing {}", unit.name)},
+               {"on the wire"},
+               {fmt::format("communication {}", unit.name)},
+               {fmt::format("total {}", unit.name)},
+               {"speed-up"}});
+  for (const RankPrediction& each : predictions)
+    table.addRow({fmt::format("{}", each.ranks), each.variant, fmt::format("{:.3f}", each.computeNs / unit.size),
+                  formatBytes(each.wireBytes), rangeText(each.communication, unit), rangeText(each.total(), unit),
+                  speedupText(each, predictions)});
+  return table.toString(hasColour) +
+         wrappedLines(fmt::format("Predicted. Measured is only the computing time: that of one rank by itself on this "
+                                  "device, the sum of its steps, with their quartiles. Communication is computed for "
+                                  "the link {} ({}), with nothing hidden behind computing; its range is the error of "
+                                  "such a model, 10 us below 1 MB, 30 % below 64 MB, 15 % above.",
+                                  link.name, link.source),
+                      0) +
+         "\n";
+}
 
 std::string communicationTable(const RunRecord& record, bool hasColour) {
   if (record.settings.ranks == 1) return {};

@@ -12,19 +12,30 @@
 #include "app/cli/run_table.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "app/ranks/mpi_module.h"
+#include "app/ranks/rank_job.h"
+#include "app/ranks/supervisor.h"
+#include "core/collective/lone_rank.h"
 #include "core/export/model/weight_map.h"
 #include "core/profile/numerics_gate.h"
 #include "core/profile/run_file.h"
 #include "core/quant/recipe_list.h"
 #include "core/runtime/pipeline_run.h"
+#include "core/runtime/rank_prediction.h"
 #include "core/support/atomic_file.h"
 #include "core/support/field_table.h"
 #include "core/support/output_schema.h"
+#include "core/support/version.h"
 #include "core/tensor/safetensors.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline::cli {
 
@@ -42,6 +53,16 @@ struct RunOptions : MeasuringOptions {
   std::vector<std::string> gates;
   CaptureOptions capture;
   OnOption on;
+  std::string ranksAs;  // "threads", "processes", "mpi"; empty: as the launcher says, else threads
+  std::string hosts;
+  double rankTimeout = 0.0;  // seconds; 0: automatic
+  std::vector<int> predictedRanks;
+  std::string link = "nvlink4";
+  std::shared_ptr<Communicator> loneRank;  // instead of other ranks
+  RankJob* job = nullptr;                  // this process is one of its ranks
+
+  bool isAlone() const { return !job; }
+  bool writesFiles() const { return !job || job->speaks(); }
 };
 
 /// Results that were requested in addition to times.
@@ -57,6 +78,9 @@ Result<PipelineRunOptions> runOptionsOf(const RunOptions& options, const Pipelin
   Result<PipelineRunOptions> run = pipelineRunOptions(options);
   if (!run) return run.error();
   run->variants = options.variants;
+  if (options.loneRank) run->communicator = options.loneRank;
+  if (options.job) run->communicator = options.job->communicator();
+  if (options.job) run->ranksOfMachine = options.job->ranksOfMachine();
   if (options.tensorsFile.empty()) return run;
   Result<NamedTensors> tensors = readTensors(document, options.tensorsFile);
   if (!tensors) return tensors.error();
@@ -138,9 +162,10 @@ Result<void> lookAtNumerics(const PipelineRun& run, const RunOptions& options, c
   return {};
 }
 
-Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string& path) {
+/// All ranks of a job collect the tensors, and one writes them.
+Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string& path, const RunOptions& options) {
   if (!tensors) return tensors.error();
-  return writeSafetensors(path, *tensors);
+  return options.writesFiles() ? writeSafetensors(path, *tensors) : Result<void>();
 }
 
 Result<void> capture(const PipelineRun& run, TensorChoice choice, const std::stop_token& cancel, Findings& found) {
@@ -178,13 +203,13 @@ Result<int> listCapturable(const RunOptions& options, Context& context) {
 
 Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const Findings& found,
                         const RunOptions& options) {
-  if (!options.recordFile.empty())
+  if (!options.recordFile.empty() && options.writesFiles())
     if (Result<void> written = saveRunRecord(record, options.recordFile); !written) return written;
   if (!options.dumpFile.empty())
-    if (Result<void> written = writeTensors(run.dump(), options.dumpFile); !written) return written;
+    if (Result<void> written = writeTensors(run.dump(), options.dumpFile, options); !written) return written;
   if (!found.captured.empty())
     if (Result<void> written = writeCaptured(found.captured, options.capture); !written) return written;
-  return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile);
+  return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile, options);
 }
 
 /// Files of all options.
@@ -200,6 +225,7 @@ VerbFiles filesOf(const RunOptions& options) {
 
 /// A run whose files cannot be written is refused before it is measured.
 Result<void> checkFiles(const RunOptions& options) {
+  if (!options.writesFiles()) return {};
   if (Result<void> different = checkDifferent(filesOf(options)); !different) return different;
   if (Result<void> free = checkFree(options.recordFile, options.replaces); !free) return free;
   for (const std::string* path : {&options.recordFile, &options.dumpFile, &options.stateFile})
@@ -228,6 +254,9 @@ Result<int> runMatrix(const RunOptions& options, Context& context, const std::st
   if (!options.gates.empty())
     return Error{fmt::format("--fail-if {}: expected one recipe, found --recipe {}.", options.gates.front(),
                              options.spec.recipe),
+                 ErrorKind::Usage};
+  if (!options.isAlone())
+    return Error{fmt::format("--recipe {}: expected one recipe for ranks that are processes.", options.spec.recipe),
                  ErrorKind::Usage};
   if (!options.measuredFiles.empty())
     return Error{"--measured: the figures of a run hold for its own recipe, and several are compared.",
@@ -277,13 +306,16 @@ Result<int> runThere(const RunOptions& options, Context& context) {
                    context);
 }
 
-Result<int> runPipeline(const RunOptions& options, Context& context) {
-  if (options.on.isGiven()) return runThere(options, context);
-  const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
-  if (Result<void> one = checkOneRank(options); !one) return one.error();
-  if (options.capture.listsOnly) return listCapturable(options, context);
-  if (namesSeveralRecipes(options.spec.recipe)) return runMatrix(options, context, interrupt.token());
-  const Result<std::vector<NumericsGate>> gates = gatesOf(options);
+/// Before the first communication.
+struct PreparedRun {
+  std::vector<NumericsGate> gates;
+  std::unique_ptr<PipelineRun> run;
+  TensorChoice choice;
+};
+
+Result<PreparedRun> prepareAll(const RunOptions& options, Context& context) {
+  PreparedRun prepared;
+  Result<std::vector<NumericsGate>> gates = gatesOf(options);
   if (!gates) return gates.error();
   if (Result<void> files = checkFiles(options); !files) return files.error();
   Result<std::unique_ptr<PipelineRun>> run = prepare(options, context);
@@ -291,20 +323,177 @@ Result<int> runPipeline(const RunOptions& options, Context& context) {
   Result<TensorChoice> choice = chooseToCapture(**run, options, context);
   if (!choice) return choice.error();
   if (Result<void> free = checkCapturedFree(*choice, options.capture, options.replaces); !free) return free.error();
-  Result<RunRecord> record = measure(**run, options.isQuiet, interrupt.token());
+  return PreparedRun{std::move(*gates), std::move(*run), std::move(*choice)};
+}
+
+/// A line a step, with what it communicates.
+std::string stepsText(const Plan& plan) {
+  std::string text;
+  for (const Step& step : plan.steps) {
+    text += fmt::format("step {} ({})", step.name, phaseName(step.phase));
+    if (step.collective)
+      for (const CollectivePart& part : collectiveParts(plan, step, {}))
+        text += fmt::format(", {} of {} {}", collectiveName(step.collective->kind), part.count, dtypeName(part.dtype));
+    text += '\n';
+  }
+  return text;
+}
+
+std::vector<JobFact> factsOf(const PreparedRun& prepared, const RunOptions& options) {
+  const Analysis& analysis = prepared.run->analysis();
+  std::error_code none;
+  const auto tensorBytes = options.tensorsFile.empty() ? 0 : std::filesystem::file_size(options.tensorsFile, none);
+  return {
+      {"the version of Fuseline", std::string(version()), "Install one version on all hosts."},
+      {"the pipeline", prepared.run->pipelineHash(), "Give all ranks the same file."},
+      {"the command", fmt::format("{} --variants {}", toJson(options.spec).dump(), fmt::join(options.variants, ",")),
+       "Start all ranks with the same options."},
+      {"the size of --tensors in bytes", std::to_string(tensorBytes), "Give all ranks the same file."},
+      {"the unfused plan", stepsText(*analysis.unfusedPlan), "Run all ranks on machines of one kind."},
+      {"the fused plan", stepsText(*analysis.fusedPlan), "Run all ranks on machines of one kind."}};
+}
+
+Result<void> agree(const Result<PreparedRun>& prepared, const RunOptions& options) {
+  if (options.isAlone()) return prepared ? Result<void>() : prepared.error();
+  return prepared ? options.job->agree({}, factsOf(*prepared, options)) : options.job->agree(prepared.error(), {});
+}
+
+Result<int> runPipeline(const RunOptions& options, Context& context) {
+  const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
+  if (Result<void> one = checkOneRank(options); !one) return one.error();
+  if (options.capture.listsOnly) return listCapturable(options, context);
+  if (namesSeveralRecipes(options.spec.recipe)) return runMatrix(options, context, interrupt.token());
+  Result<PreparedRun> prepared = prepareAll(options, context);
+  if (Result<void> agreed = agree(prepared, options); !agreed) return agreed.error();
+  PipelineRun& run = *prepared->run;
+  Result<RunRecord> record = measure(run, options.isQuiet, interrupt.token());
   if (!record) return record.error();
   Findings found;
-  const Result<void> looked = look(**run, std::move(*choice), *gates, options, interrupt.token(), found);
+  const Result<void> looked =
+      look(run, std::move(prepared->choice), prepared->gates, options, interrupt.token(), found);
   record->note = options.note;
   if (found.numerics) record->numerics = summarized(*found.numerics);
   if (record->isPartial && !hasRounds(*record))
     return Error{"The run was cancelled before its first round; nothing was written.", ErrorKind::RunFailed};
   print(*record, found, options, context);
-  if (Result<void> written = writeFiles(**run, *record, found, options); !written) return written.error();
+  if (Result<void> written = writeFiles(run, *record, found, options); !written) return written.error();
   if (!looked) return looked.error();
-  if (record->isPartial || interrupt.token().stop_requested())
+  if (record->isPartial || (interrupt.token().stop_requested() && options.writesFiles()))
     return Error{"The run was cancelled.", ErrorKind::RunFailed};
   return exitCodeOf(found.gates);
+}
+
+/// Errors (Usage): an option that needs values, or times, of all ranks.
+Result<void> checkPredicted(const RunOptions& options) {
+  const std::pair<const char*, bool> others[] = {{"-o", !options.recordFile.empty()},
+                                                 {"--dump", !options.dumpFile.empty()},
+                                                 {"--save", !options.stateFile.empty()},
+                                                 {"--ranks", options.spec.ranks != 1},
+                                                 {"--capture", !options.capture.names.empty()},
+                                                 {"--fail-if", !options.gates.empty()},
+                                                 {"--numerics", options.wantsNumerics.value_or(false)}};
+  for (const auto& [option, isGiven] : others)
+    if (isGiven)
+      return Error{fmt::format("{}: expected a run, found --predict-ranks. Leave out one of the two.", option),
+                   ErrorKind::Usage};
+  return {};
+}
+
+/// Rank 0 alone computes with the shapes of one of `ranks` ranks.
+Result<std::vector<RankPrediction>> predictFor(int ranks, const Link& link, RunOptions options, Context& context,
+                                               const std::stop_token& cancel) {
+  options.spec.ranks = ranks;
+  options.spec.measuresPeaks = false;
+  if (ranks > 1) options.loneRank = makeLoneRank(ranks);
+  Result<std::unique_ptr<PipelineRun>> run = prepare(options, context);
+  if (!run) return run.error();
+  Result<RunRecord> record = measure(**run, options.isQuiet, cancel);
+  if (!record) return record.error();
+  if (record->isPartial) return Error{"The prediction was cancelled.", ErrorKind::RunFailed};
+  return predict(*record, link);
+}
+
+Result<int> predictRanks(const RunOptions& options, Context& context) {
+  const InterruptWatch interrupt;
+  if (Result<void> fits = checkPredicted(options); !fits) return fits.error();
+  const Result<Link> link = parseLink(options.link);
+  if (!link) return link.error();
+  std::vector<int> numbers = {1};
+  for (const int ranks : options.predictedRanks)
+    if (std::ranges::count(numbers, ranks) == 0) numbers.push_back(ranks);
+  std::vector<RankPrediction> predictions;
+  for (const int ranks : numbers) {
+    const auto more = predictFor(ranks, *link, options, context, interrupt.token());
+    if (!more) return more.error();
+    predictions.insert(predictions.end(), more->begin(), more->end());
+  }
+  if (options.asJson)
+    printJson(context, toJson(predictions, *link));
+  else
+    context.out << predictionTable(predictions, *link, context.hasColour);
+  return 0;
+}
+
+std::optional<std::string> variableOf(const char* name) {
+  const char* const value = std::getenv(name);
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+/// Only rank 0 reports an error that all ranks find.
+Result<int> refuseOnce(const LaunchPlace& place, Error error) {
+  if (place.rank == 0) return error;
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // launchers end all ranks when the first one fails
+  return static_cast<int>(error.kind);
+}
+
+/// This process is one rank of a job. Ranks other than 0 print nothing.
+Result<int> runAsRank(const LaunchPlace& place, RunOptions options, Context& context) {
+  if (options.spec.ranks != 1 && options.spec.ranks != place.size)
+    return refuseOnce(place, {fmt::format("--ranks {}, but {} started {}. Leave out --ranks, or start as many.",
+                                          options.spec.ranks, place.launcher, place.size),
+                              ErrorKind::Usage});
+  options.spec.ranks = place.size;
+  const std::optional<Seconds> timeout =
+      options.rankTimeout > 0.0 ? std::optional(Seconds(options.rankTimeout)) : std::nullopt;
+  const Result<std::unique_ptr<RankJob>> job = RankJob::join(place, timeout);
+  if (!job) return job.error();
+  options.job = job->get();
+  if ((*job)->speaks()) return (*job)->leave(runPipeline(options, context), context.err);
+  options.isQuiet = true;
+  std::ostream nothing(nullptr);
+  Context silent{.registry = context.registry, .out = nothing, .err = nothing, .commands = nothing};
+  return (*job)->leave(runPipeline(options, silent), context.err);
+}
+
+Result<int> runAnywhere(const RunOptions& options, Context& context) {
+  if (options.on.isGiven()) return runThere(options, context);
+  if (!options.predictedRanks.empty()) return predictRanks(options, context);
+  const Result<std::optional<LaunchPlace>> place = launchPlace(variableOf);
+  if (!place) return place.error();
+  if (options.ranksAs == "threads") return runPipeline(options, context);
+  if (*place) return runAsRank(**place, options, context);
+  const bool wantsMpi = options.ranksAs == "mpi" || !options.hosts.empty();
+  if (!wantsMpi && options.ranksAs.empty()) return runPipeline(options, context);
+  if (options.spec.ranks == 1)
+    return Error{fmt::format("{}: expected several ranks. Add --ranks N.",
+                             options.hosts.empty() ? "--ranks-as " + options.ranksAs : "--hosts " + options.hosts),
+                 ErrorKind::Usage};
+  if (wantsMpi) return startUnderMpi(options.spec.ranks, options.hosts);
+  return superviseRanks(options.spec.ranks, context.err);
+}
+
+void addProcessOptions(CLI::App& verb, RunOptions& options) {
+  verb.add_option("--ranks-as", options.ranksAs,
+                  "Ranks are threads (the default), processes, or started by mpirun (mpi). Under mpirun, srun and "
+                  "torchrun each process is a rank without any option")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"threads", "processes", "mpi"}));
+  verb.add_option("--hosts", options.hosts, "Hosts of the ranks, started by mpirun")->type_name("HOST[:N],...");
+  verb.add_option("--rank-timeout", options.rankTimeout,
+                  "Time after which a rank that does not come to a collective ends the run. Automatic: 50 times the "
+                  "longest wait so far, at least 30 s")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 86400.0));
 }
 
 void addVariantsOption(CLI::App& verb, RunOptions& options) {
@@ -319,7 +508,8 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_flag("--force", options.replaces, "Replaces that file, and those of --captured, where they exist");
   verb.add_option("--note", options.note, "Note on the run, kept in its record and shown in comparisons")
       ->type_name("TEXT");
-  verb.add_option("--tensors", options.tensorsFile, "Inputs, parameters, main_grad buffers and output gradients")
+  verb.add_option("--tensors", options.tensorsFile,
+                  "Inputs, parameters, main_grad buffers and output gradients: a file, or a folder of files")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Runs again and writes every tensor")->type_name("OUT.safetensors");
   verb.add_option("--save", options.stateFile,
@@ -339,13 +529,25 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
       "--no-numerics", [&options] { options.wantsNumerics = false; }, "Not of several recipes either");
 }
 
+void addPredictionOptions(CLI::App& verb, RunOptions& options) {
+  verb.add_option("--predict-ranks", options.predictedRanks,
+                  "Predicts the time on these numbers of ranks: computing is measured, communication follows from the "
+                  "link")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 64));
+  verb.add_option("--link", options.link, "Link between the predicted ranks: nvlink4, pcie5, or 5us,100GB/s")
+      ->type_name("NAME|LATENCY,BANDWIDTH");
+}
+
 Json runSchema() {
   const Json one = schema::object({{"record", fieldSchema<RunRecord>()},
                                    {"comparison", comparisonSchema()},
                                    {"numerics", schema::orNull(fieldSchema<NumericsReport>())},
                                    {"captured", fieldSchema<std::vector<TensorSummary>>()},
                                    {"gates", gatesSchema()}});
-  return {{"oneOf", Json::array({one, matrixSchema(), capturableSchema()})}};
+  return {{"oneOf", Json::array({one, matrixSchema(), capturableSchema(), predictionSchema()})}};
 }
 
 }  // namespace
@@ -355,12 +557,14 @@ void addRunVerb(CLI::App& app, Context& context) {
   CLI::App* verb = addVerb(
       app, context, "run",
       "Runs a pipeline unfused and fused, and prints one table; --recipe all, or a list of names, compares recipes",
-      options, runPipeline, runSchema);
+      options, runAnywhere, runSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addVariantsOption(*verb, *options);
   addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
   addSpecOptions(*verb, options->spec, SpecGroup::Ranks);
+  addProcessOptions(*verb, *options);
+  addPredictionOptions(*verb, *options);
   addSpecOptions(*verb, options->spec, SpecGroup::Peaks);
   addRunFiles(*verb, *options);
   addCaptureOptions(*verb, options->capture);

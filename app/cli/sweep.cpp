@@ -55,7 +55,7 @@ Result<void> checkAxes(const ShapeSweep& sweep, const PipelineDocument& document
   std::vector<std::string> known;
   for (const auto& [name, value] : document.symbols().items()) known.push_back(name);
   for (const SweepAxis& axis : sweep.axes)
-    if (std::ranges::count(known, axis.symbol) == 0)
+    if (axis.symbol != kRanksAxis && std::ranges::count(known, axis.symbol) == 0)
       return Error{fmt::format("--over {}: the pipeline has no symbol {}. It has: {}.", axis.symbol, axis.symbol,
                                known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))),
                    ErrorKind::Usage};
@@ -201,9 +201,10 @@ void addSweepVerb(CLI::App& app, Context& context) {
   CLI::App* verb =
       addVerb(app, context, "sweep", "Measures a pipeline at many sizes, and says from which on fusing is faster",
               options, sweepSizes, sweepSchema);
-  verb->add_option("--over", options->axes,
-                   "An axis: M=128:16384:x2, M=128:1024:+128, M=512,1024,4096, recipe=none,mxfp8. Several give the "
-                   "grid; break-even points lie on the first")
+  verb->add_option(
+          "--over", options->axes,
+          "An axis: M=128:16384:x2, M=128:1024:+128, M=512,1024,4096, ranks=1,2,4, recipe=none,mxfp8. Several give the "
+          "grid; break-even points lie on the first")
       ->type_name("SYMBOL=SIZES")
       ->allow_extra_args(false)
       ->required();

@@ -69,6 +69,33 @@ std::string reasonsOf(const SweepResult& result) {
   return text;
 }
 
+/// The row with the same sizes and the first number of ranks of the sweep; nullptr: it is this one, or not measured.
+const SweepRow* firstRanksOf(const SweepRow& row, const SweepResult& result) {
+  const auto axis = std::ranges::find(result.sweep.axes, kRanksAxis, &SweepAxis::symbol);
+  if (axis == result.sweep.axes.end()) return nullptr;
+  SweepPoint wanted = row.point;
+  for (auto& [symbol, size] : wanted.symbols)
+    if (symbol == kRanksAxis) size = axis->sizes.front();
+  if (wanted.name() == row.point.name()) return nullptr;
+  for (const SweepRow& other : result.rows)
+    if (other.isMeasured() && other.point.name() == wanted.name()) return &other;
+  return nullptr;
+}
+
+/// Whether more ranks pay, a line each.
+std::string ranksText(const SweepResult& result) {
+  std::string text;
+  for (const SweepRow& row : result.rows) {
+    const SweepRow* const first = row.isMeasured() ? firstRanksOf(row, result) : nullptr;
+    if (!first) continue;
+    text +=
+        fmt::format("{}: the fused plan takes {:.2f} of its time at {} ({} and {}, measured one after the other).\n",
+                    row.point.name(), row.figures.fused.median / first->figures.fused.median, first->point.name(),
+                    formatDuration(row.figures.fused.median), formatDuration(first->figures.fused.median));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string sweepTable(const SweepResult& result, bool hasColour) {
@@ -79,6 +106,7 @@ std::string sweepTable(const SweepResult& result, bool hasColour) {
                                  result.deviceName, table.toString(hasColour));
   for (const SweepLine& line : linesOf(result))
     text += wrappedLines(line.sentence(result.sweep.axes.front().symbol) + ".\n", 2);
+  text += wrappedLines(ranksText(result), 2);
   const std::string reasons = reasonsOf(result);
   if (!reasons.empty()) text += "\n" + reasons;
   return text + styled(

@@ -21,10 +21,11 @@ constexpr std::string_view kRecipeAxis = "recipe";
 constexpr std::size_t kMostHalvings = 3;
 /// At the seconds that a point takes, an hour or more.
 constexpr std::size_t kMostPoints = 1000;
+constexpr std::int64_t kMostRanks = 64;
 
 Error axisError(std::string_view text, std::string_view problem) {
-  return {fmt::format("--over {}: {} Sizes are like M=128:16384:x2, M=128:1024:+128 or M=512,1024,4096; recipes like "
-                      "recipe=none,mxfp8.",
+  return {fmt::format("--over {}: {} Sizes are like M=128:16384:x2, M=128:1024:+128 or M=512,1024,4096; ranks like "
+                      "ranks=1,2,4; recipes like recipe=none,mxfp8.",
                       text, problem),
           ErrorKind::Usage};
 }
@@ -125,6 +126,8 @@ Result<void> add(ShapeSweep& sweep, std::string_view text) {
   }
   Result<std::vector<std::int64_t>> sizes = parseSizes(values);
   if (!sizes) return axisError(text, sizes.error().message);
+  if (name == kRanksAxis && std::ranges::max(*sizes) > kMostRanks)
+    return axisError(text, fmt::format("expected at most {} ranks.", kMostRanks));
   sweep.axes.push_back({.symbol = std::string(name), .sizes = std::move(*sizes)});
   return {};
 }
@@ -189,6 +192,10 @@ std::string SweepPoint::name() const {
 
 void SweepPoint::applyTo(RunSpec& settings) const {
   for (const auto& [symbol, size] : symbols) {
+    if (symbol == kRanksAxis) {
+      settings.ranks = static_cast<int>(size);
+      continue;
+    }
     std::erase_if(settings.symbols, [&name = symbol](const auto& set) { return set.first == name; });
     settings.symbols.emplace_back(symbol, size);
   }

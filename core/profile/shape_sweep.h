@@ -14,7 +14,10 @@
 
 namespace fuseline {
 
-/// A symbol of the pipeline, and the values that it takes.
+/// Name of the axis whose sizes are numbers of tensor-parallel ranks.
+inline constexpr std::string_view kRanksAxis = "ranks";
+
+/// A symbol of the pipeline, or kRanksAxis, and the values that it takes.
 struct SweepAxis {
   std::string symbol;
   std::vector<std::int64_t> sizes;
@@ -51,7 +54,8 @@ std::string sizesText(std::span<const std::int64_t> sizes);
 /// for 1024.
 std::vector<std::int64_t> sizesAround(std::int64_t size);
 
-/// Texts such as "M=128:16384:x2", "M=128:1024:+128", "M=512,1024,4096" and "recipe=none,mxfp8".
+/// Texts such as "M=128:16384:x2", "M=128:1024:+128", "M=512,1024,4096", "ranks=1,2,4" and
+/// "recipe=none,mxfp8".
 /// Errors (Usage): the unexpected part of a text, and the valid values; no axis of sizes; an axis twice; more points
 /// than the maximum.
 Result<ShapeSweep> parseSweep(std::span<const std::string> texts);

@@ -46,12 +46,19 @@ class Measurer {
     if (Result<void> warmed = warmUp(); !warmed) return warmed.error();
     keepToOneClock();
     m_start = Clock::now();
-    while (!m_measurement.isPartial && !isEnough())
+    Result<bool> isOver = agree(isEnough());
+    while (isOver && !*isOver) {
       if (Result<void> done = round(); !done) return done.error();
+      isOver = agree(m_measurement.isPartial || isEnough());
+    }
+    if (!isOver) return isOver.error();
     return std::move(m_measurement);
   }
 
  private:
+  /// Ranks that are processes end their rounds together.
+  Result<bool> agree(bool decision) const { return m_plans.front()->agree(decision); }
+
   /// A device with its own clock runs once even without warm-ups: the first run is timed with the host's clock.
   Result<void> runFirst() {
     for (std::size_t plan = 0; plan < m_plans.size(); ++plan)
@@ -145,7 +152,9 @@ class Measurer {
 
   Result<void> note(const Result<RunOutcome>& outcome) {
     if (!outcome) return outcome.error();
-    if (*outcome == RunOutcome::Cancelled || m_cancel.stop_requested()) m_measurement.isPartial = true;
+    const Result<bool> isOver = agree(*outcome == RunOutcome::Cancelled || m_cancel.stop_requested());
+    if (!isOver) return isOver.error();
+    if (*isOver) m_measurement.isPartial = true;
     return {};
   }
 

@@ -176,8 +176,10 @@ Result<void> PipelineRun::openDevices(const BackendRegistry& registry) {
   if (!backend) return backend.error();
   m_backend = std::move(*backend);
   if (m_options.settings.ranks == 1) return {};
-  Result<std::vector<std::shared_ptr<Backend>>> backends =
-      openRankDevices(registry, m_backend, m_options.settings.ranks);
+  const RankPlaces places{.ranks = m_options.settings.ranks,
+                          .own = m_options.communicator ? m_options.communicator->rank() : -1,
+                          .ranksOfDevice = ranksOfDevice()};
+  Result<std::vector<std::shared_ptr<Backend>>> backends = openRankDevices(registry, m_backend, places);
   if (!backends) return backends.error();
   m_rankBackends = std::move(*backends);
   return {};
@@ -215,9 +217,9 @@ Result<void> PipelineRun::makeRanks(const LoadedDocument& loaded, const Analysis
     own.place.rank = rank;
     return analyze(loaded.document, own, &loaded.sourceMap);
   };
-  Result<std::unique_ptr<RankedPipeline>> ranks =
-      RankedPipeline::create(m_rankBackends, m_analysis, analyzeRank, m_bindings,
-                             m_options.settings.isDeterministic ? SumOrder::Ranks : SumOrder::Library);
+  Result<std::unique_ptr<RankedPipeline>> ranks = RankedPipeline::create(
+      m_rankBackends, m_analysis, analyzeRank, m_bindings,
+      m_options.settings.isDeterministic ? SumOrder::Ranks : SumOrder::Library, m_options.communicator);
   if (!ranks) return ranks.error();
   m_ranks = std::move(*ranks);
   return {};
@@ -265,6 +267,12 @@ Result<void> PipelineRun::checkRecipe() const {
                ErrorKind::NoDevice};
 }
 
+/// The ranks that share the device of this process.
+int PipelineRun::ranksOfDevice() const {
+  if (!m_backend->hasHostMemory()) return 1;
+  return m_options.communicator ? m_options.ranksOfMachine : m_options.settings.ranks;
+}
+
 Result<void> PipelineRun::checkMemory() const {
   const std::int64_t available = m_backend->freeBytes().value_or(m_backend->device().memoryBytes);
   const std::int64_t held = m_backend->freeBytes() ? 0 : m_options.heldBytes;
@@ -272,7 +280,7 @@ Result<void> PipelineRun::checkMemory() const {
   for (const std::string& name : m_options.variants) {
     Result<const Plan*> plan = planOf(name);
     if (!plan) return plan.error();
-    needed += (*plan)->peakBytes() * (m_backend->hasHostMemory() ? m_options.settings.ranks : 1);
+    needed += (*plan)->peakBytes() * ranksOfDevice();
   }
   if (available == 0 || needed + held <= available) return {};
   const std::string beside =
@@ -350,7 +358,9 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
   const std::string roundsId = runs.size() > 1 ? newRoundsId() : std::string();
   auto samples = measured->plans.begin();
   auto conditions = runs.front()->m_backend->conditions();  // first: a GPU raises its clocks again when it idles
-  if (std::string share = neighbours.text(); !share.empty()) conditions.emplace_back(kNeighboursFact, std::move(share));
+  const bool areProcesses = runs.front()->m_ranks && runs.front()->m_ranks->areProcesses();
+  if (std::string share = neighbours.text(); !share.empty() && !areProcesses)
+    conditions.emplace_back(kNeighboursFact, std::move(share));
   for (PipelineRun* const run : runs) {
     run->noteTiming();  // again: a trace may have been given up
     records.push_back(run->emptyRecord());
@@ -361,7 +371,9 @@ Result<std::vector<RunRecord>> PipelineRun::measureTogether(std::span<PipelineRu
     for (const Variant& variant : run->m_variants)
       records.back().variants.push_back(run->variantRecord(variant, *samples++));
   }
-  if (options.settings.measuresPeaks) addPeaks(records, *runs.front()->m_backend, progress, cancel);
+  if (!options.settings.measuresPeaks) return records;
+  if (!areProcesses || runs.front()->m_ranks->hasRank0()) addPeaks(records, *runs.front()->m_backend, progress, cancel);
+  if (Result<bool> waited = executors.front()->agree(true); !waited) return waited.error();  // others would disturb it
   return records;
 }
 
@@ -406,10 +418,12 @@ std::string PipelineRun::clockNote() const {
   return {};
 }
 
+std::string PipelineRun::pipelineHash() const { return hashWithoutView(m_pipeline); }
+
 RunRecord PipelineRun::emptyRecord() const {
   return {.createdWith = fmt::format("fuseline {}", version()),
           .pipelineName = m_pipelineName,
-          .pipelineHash = hashWithoutView(m_pipeline),
+          .pipelineHash = pipelineHash(),
           .pipeline = m_pipeline,
           .settings = m_options.settings,
           .recipe = m_analysis.recipe ? toJson(*m_analysis.recipe) : Json(),

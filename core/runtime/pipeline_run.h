@@ -33,6 +33,10 @@ struct PipelineRunOptions {
   NamedTensors tensors;
   /// The tensors are another pipeline's: those that this one does not need, or with other shapes, are left out.
   bool takesTensorsThatFit = false;
+  /// This process is one of `settings.ranks` ranks, of which `ranksOfMachine` are on this machine. nullptr: all ranks
+  /// are threads of this process.
+  std::shared_ptr<Communicator> communicator;
+  int ranksOfMachine = 1;
   /// Memory held by runs that are measured together with it. Counts if the device does not report its free memory.
   std::int64_t heldBytes = 0;
   /// A sentence with the next step for a pipeline that is too large for the device, for the user interface at hand.
@@ -81,6 +85,8 @@ class PipelineRun {
   Result<NamedTensors> capture(const TensorChoice& choice, const std::stop_token& cancel = {}) const;
 
   const Analysis& analysis() const { return m_analysis; }
+  /// Hash of the document, without its layout.
+  std::string pipelineHash() const;
 
  private:
   struct Variant {
@@ -98,6 +104,7 @@ class PipelineRun {
   /// Call before large allocations: a system that overcommits would end the process instead.
   Result<void> checkRecipe() const;
   Result<void> checkMemory() const;
+  int ranksOfDevice() const;
   Result<void> bind(const LoadedDocument& loaded, const AnalysisOptions& options);
   Result<void> makeRanks(const LoadedDocument& loaded, const AnalysisOptions& options);
   /// Errors (Usage): what is asked for is not there on several ranks.

@@ -20,14 +20,16 @@ Error noDevice(const Backend& first, int ranks, const std::string& problem) {
       ErrorKind::NoDevice};
 }
 
-Result<Backends> sharesOf(Backend& device, int ranks) {
-  Backends backends;
-  for (int rank = 0; rank < ranks; ++rank) {
-    backends.push_back(device.shareOf(ranks));
-    if (!backends.back())
-      return Error{
-          fmt::format("--ranks {}: {} runs one rank. Use --device cpu or --device cuda.", ranks, device.device().id),
-          ErrorKind::NoDevice};
+Result<Backends> sharesOf(Backend& device, const RankPlaces& places) {
+  Backends backends(static_cast<std::size_t>(places.ranks));
+  for (int rank = 0; rank < places.ranks; ++rank) {
+    if (places.own >= 0 && rank != places.own) continue;
+    std::shared_ptr<Backend>& backend = backends[static_cast<std::size_t>(rank)];
+    backend = device.shareOf(places.ranksOfDevice);
+    if (!backend)
+      return Error{fmt::format("--ranks {}: {} runs one rank. Use --device cpu or --device cuda.", places.ranks,
+                               device.device().id),
+                   ErrorKind::NoDevice};
   }
   return backends;
 }
@@ -43,8 +45,15 @@ std::vector<std::string> idsFrom(const BackendRegistry& registry, const std::str
 
 }  // namespace
 
-Result<Backends> openRankDevices(const BackendRegistry& registry, const std::shared_ptr<Backend>& first, int ranks) {
-  if (first->hasHostMemory()) return sharesOf(*first, ranks);
+Result<Backends> openRankDevices(const BackendRegistry& registry, const std::shared_ptr<Backend>& first,
+                                 const RankPlaces& places) {
+  const int ranks = places.ranks;
+  if (first->hasHostMemory()) return sharesOf(*first, places);
+  if (places.own >= 0)
+    return noDevice(
+        *first, ranks,
+        "ranks that are processes, and predictions for more ranks, run on the CPU. Use --device cpu, or run without a "
+        "launcher.");
   const DeviceInfo& info = first->device();
   const std::vector<std::string> ids = idsFrom(registry, info.id);
   const auto found = static_cast<int>(ids.size());

@@ -1,4 +1,4 @@
-// One thread a rank, which waits for work.
+// One thread a rank, which waits for work; none where ranks are processes.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/rank_team.h"
 
@@ -23,9 +23,11 @@ Result<void> guarded(const RankTeam::Work& work, int rank) {
 
 }  // namespace
 
-RankTeam::RankTeam(int ranks) : m_communicators(makeInProcessGroup(ranks)) {
+RankTeam::RankTeam(int ranks) : m_size(ranks), m_communicators(makeInProcessGroup(ranks)) {
   for (int rank = 0; rank < ranks; ++rank) m_threads.emplace_back([this, rank] { serve(rank); });
 }
+
+RankTeam::RankTeam(std::shared_ptr<Communicator> own) : m_size(own->size()), m_own(std::move(own)) {}
 
 RankTeam::~RankTeam() {
   {
@@ -36,6 +38,7 @@ RankTeam::~RankTeam() {
 }
 
 Result<void> RankTeam::run(const Work& work) {
+  if (areProcesses()) return runHere(work);
   std::unique_lock lock(m_mutex);
   if (m_failure) return *m_failure;
   m_work = &work;
@@ -43,6 +46,11 @@ Result<void> RankTeam::run(const Work& work) {
   ++m_turn;
   m_changed.notify_all();
   m_changed.wait(lock, [&] { return m_numBusy == 0; });
+  return m_failure ? Result<void>(*m_failure) : Result<void>();
+}
+
+Result<void> RankTeam::runHere(const Work& work) {
+  if (!m_failure) finish(firstHere(), guarded(work, firstHere()));
   return m_failure ? Result<void>(*m_failure) : Result<void>();
 }
 
@@ -66,7 +74,7 @@ void RankTeam::finish(int rank, const Result<void>& done) {
     m_failure = Error{fmt::format("rank {} of {}: {}", rank, size(), done.error().message), done.error().kind};
     communicator(rank).abort(m_failure->message);
   }
-  if (--m_numBusy == 0) m_changed.notify_all();
+  if (!areProcesses() && --m_numBusy == 0) m_changed.notify_all();
 }
 
 }  // namespace fuseline

@@ -1,4 +1,4 @@
-// RankTeam: the ranks of a group as threads of this process.
+// RankTeam: the ranks of a group: threads of this process, or processes of which this one is a rank.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,21 +21,31 @@ class RankTeam {
   using Work = std::function<Result<void>(int rank)>;
 
   explicit RankTeam(int ranks);
+  /// This process is one rank. Its work is done by the calling thread.
+  explicit RankTeam(std::shared_ptr<Communicator> own);
   ~RankTeam();
   RankTeam(const RankTeam&) = delete;
   RankTeam& operator=(const RankTeam&) = delete;
 
-  int size() const { return static_cast<int>(m_communicators.size()); }
-  Communicator& communicator(int rank) { return *m_communicators[static_cast<std::size_t>(rank)]; }
+  int size() const { return m_size; }
+  /// Is it a rank of this process?
+  bool isHere(int rank) const { return !m_own || m_own->rank() == rank; }
+  bool areProcesses() const { return m_own != nullptr; }
+  int firstHere() const { return m_own ? m_own->rank() : 0; }
+  /// rank: one of this process.
+  Communicator& communicator(int rank) { return m_own ? *m_own : *m_communicators[static_cast<std::size_t>(rank)]; }
 
-  /// Runs the work as every rank at once, and waits for all. The first rank that fails ends the communication of the
-  /// others, now and from then on. Errors: that of this rank, with its number.
+  /// Runs the work as every rank of this process at once, and waits for them. The first rank that fails ends the
+  /// communication of the others, now and from then on. Errors: that of this rank, with its number.
   Result<void> run(const Work& work);
 
  private:
+  Result<void> runHere(const Work& work);
   void serve(int rank);
   void finish(int rank, const Result<void>& done);
 
+  int m_size;
+  std::shared_ptr<Communicator> m_own;
   std::vector<std::unique_ptr<Communicator>> m_communicators;
   std::mutex m_mutex;
   std::condition_variable m_changed;

@@ -5,6 +5,7 @@
 #include "core/profile/stats.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace fuseline {
@@ -15,10 +16,34 @@ Communicator& communicatorOf(RankTeam& team, const RankResources& resources, int
   return resources.communicator ? *resources.communicator : team.communicator(rank);
 }
 
+/// `values` has room for those of every rank, and holds the rank's own.
+template <class T>
+void gather(Communicator& communicator, std::vector<T>& values, std::size_t each, std::string_view name) {
+  const std::vector<T> own(values.begin() + static_cast<std::ptrdiff_t>(each) * communicator.rank(),
+                           values.begin() + static_cast<std::ptrdiff_t>(each) * (communicator.rank() + 1));
+  const auto bytes = std::as_bytes(std::span(own));
+  const CollectivePart part{DType::U8, static_cast<std::int64_t>(bytes.size()), bytes.data(),
+                            std::as_writable_bytes(std::span(values)).data()};
+  communicator.run({.kind = CollectiveKind::AllGather, .name = name, .parts = std::span(&part, 1)});
+}
+
+/// All ranks have shards of one size.
+void gatherShards(Communicator& communicator, std::vector<Tensor>& shards) {
+  const Tensor& own = shards[static_cast<std::size_t>(communicator.rank())];
+  std::vector<std::byte> all(own.data.size() * shards.size());
+  const CollectivePart part{DType::U8, static_cast<std::int64_t>(own.data.size()), own.data.data(), all.data()};
+  communicator.run({.kind = CollectiveKind::AllGather, .name = "a tensor that is read", .parts = std::span(&part, 1)});
+  const TensorSpec spec = own.spec;
+  const std::size_t bytes = own.data.size();
+  for (std::size_t rank = 0; rank < shards.size(); ++rank)
+    shards[rank] = {spec, std::vector<std::byte>(all.begin() + static_cast<std::ptrdiff_t>(rank * bytes),
+                                                 all.begin() + static_cast<std::ptrdiff_t>((rank + 1) * bytes))};
+}
+
 }  // namespace
 
 Result<void> joinRanks(RankTeam& team, std::vector<RankResources>& ranks, SumOrder order) {
-  if (ranks.front().backend->hasHostMemory()) return {};
+  if (ranks[static_cast<std::size_t>(team.firstHere())].backend->hasHostMemory()) return {};
   return team.run([&](int rank) -> Result<void> {
     RankResources& own = ranks[static_cast<std::size_t>(rank)];
     Result<std::unique_ptr<Communicator>> joined = own.backend->join(team.communicator(rank), order);
@@ -45,6 +70,7 @@ RankedExecutor::RankedExecutor(RankTeam& team, const std::vector<RankResources>&
       m_plan(plan),
       m_shards(shards),
       m_executors(static_cast<std::size_t>(team.size())),
+      m_times(m_executors.size()),
       m_observed(m_executors.size()),
       m_samples(plan.steps.size(), std::vector<std::vector<double>>(m_executors.size())) {}
 
@@ -59,6 +85,8 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(RankTeam& team, c
     auto executor = Executor::create(resources.backend, *resources.graph, plan, resources.bindings, {}, own);
     if (!executor) return executor.error();
     ranked->m_executors[static_cast<std::size_t>(rank)] = std::move(*executor);
+    ranked->m_times[static_cast<std::size_t>(rank)].memoryBytes =
+        ranked->m_executors[static_cast<std::size_t>(rank)]->memoryBytes();
     return {};
   });
   if (!made) return made.error();
@@ -69,13 +97,32 @@ Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(RankTeam& team, c
 Result<void> RankedExecutor::runAs(int rank, const std::function<Result<RunOutcome>(Executor&)>& action) {
   m_team.communicator(rank).barrier();
   const Result<RunOutcome> outcome = action(*m_executors[static_cast<std::size_t>(rank)]);
-  if (outcome) return {};
+  if (outcome) {
+    gatherTimes(rank);
+    return {};
+  }
   communicatorOf(m_team, m_ranks[static_cast<std::size_t>(rank)], rank).leave();
   return outcome.error();
 }
 
+/// The others take the decision of rank 0.
+Result<bool> RankedExecutor::agree(bool decision) {
+  if (!m_team.areProcesses()) return decision;
+  auto byte = static_cast<std::byte>(decision);
+  const Result<void> agreed = m_team.run([&](int rank) -> Result<void> {
+    const CollectivePart part{DType::U8, 1, &byte, &byte};
+    m_team.communicator(rank).run(
+        {.kind = CollectiveKind::Broadcast, .name = "an agreement", .parts = std::span(&part, 1)});
+    return {};
+  });
+  if (!agreed) return agreed.error();
+  return byte != std::byte{0};
+}
+
 Result<RunOutcome> RankedExecutor::run(std::stop_token cancel) {
-  if (cancel.stop_requested()) return RunOutcome::Cancelled;
+  Result<bool> isOver = agree(cancel.stop_requested());
+  if (!isOver) return isOver.error();
+  if (*isOver) return RunOutcome::Cancelled;
   const Result<void> ran =
       m_team.run([&](int rank) { return runAs(rank, [](Executor& executor) { return executor.run(); }); });
   if (!ran) return ran.error();
@@ -83,18 +130,40 @@ Result<RunOutcome> RankedExecutor::run(std::stop_token cancel) {
 }
 
 Result<RunOutcome> RankedExecutor::runObserved(const StepObserver& observer, std::stop_token cancel) {
-  if (cancel.stop_requested()) return RunOutcome::Cancelled;
+  Result<bool> isOver = agree(cancel.stop_requested());
+  if (!isOver) return isOver.error();
+  if (*isOver) return RunOutcome::Cancelled;
   const Result<void> ran = m_team.run([&](int rank) -> Result<void> {
     std::vector<StepTime>& times = m_observed[static_cast<std::size_t>(rank)];
     times.clear();
     const auto keep = [&](std::size_t step, double startNs, double durationNs) {
       times.push_back({step, startNs, durationNs});
     };
-    return runAs(rank, [&](Executor& executor) { return executor.runObserved(keep); });
+    Result<void> done = runAs(rank, [&](Executor& executor) { return executor.runObserved(keep); });
+    if (done) gatherSteps(rank);
+    return done;
   });
   if (!ran) return ran.error();
   keepSamples(observer);
   return RunOutcome::Completed;
+}
+
+void RankedExecutor::gatherTimes(int rank) {
+  const Executor& executor = *m_executors[static_cast<std::size_t>(rank)];
+  m_times[static_cast<std::size_t>(rank)] = {executor.runNs(), executor.launchNs(), executor.observedNs(),
+                                             executor.memoryBytes()};
+  if (m_team.areProcesses()) gather(m_team.communicator(rank), m_times, 1, "the times of a run");
+}
+
+void RankedExecutor::gatherSteps(int rank) {
+  if (!m_team.areProcesses()) return;
+  const std::size_t each = m_observed[static_cast<std::size_t>(rank)].size();
+  std::vector<StepTime> all(each * m_observed.size());
+  std::ranges::copy(m_observed[static_cast<std::size_t>(rank)], all.begin() + static_cast<std::ptrdiff_t>(each) * rank);
+  gather(m_team.communicator(rank), all, each, "the times of steps");
+  for (std::size_t from = 0; from < m_observed.size(); ++from)
+    m_observed[from].assign(all.begin() + static_cast<std::ptrdiff_t>(each * from),
+                            all.begin() + static_cast<std::ptrdiff_t>(each * (from + 1)));
 }
 
 void RankedExecutor::keepSamples(const StepObserver& observer) {
@@ -109,25 +178,28 @@ void RankedExecutor::keepSamples(const StepObserver& observer) {
   }
 }
 
-double RankedExecutor::slowest(double (Executor::*time)() const) const {
+double RankedExecutor::slowest(double RankTimes::*time) const {
   double longest = 0.0;
-  for (const std::unique_ptr<Executor>& executor : m_executors) longest = std::max(longest, ((*executor).*time)());
+  for (const RankTimes& each : m_times) longest = std::max(longest, each.*time);
   return longest;
 }
 
 std::int64_t RankedExecutor::memoryBytes() const {
   std::int64_t bytes = 0;
-  for (const std::unique_ptr<Executor>& executor : m_executors) bytes += executor->memoryBytes();
+  for (const RankTimes& each : m_times) bytes += each.memoryBytes;
   return bytes;
 }
 
 Result<Tensor> RankedExecutor::read(std::string_view tensorName) const {
-  std::vector<Tensor> shards;
-  for (const std::unique_ptr<Executor>& executor : m_executors) {
-    Result<Tensor> shard = executor->read(tensorName);
+  std::vector<Tensor> shards(m_executors.size());
+  const Result<void> done = m_team.run([&](int rank) -> Result<void> {
+    Result<Tensor> shard = m_executors[static_cast<std::size_t>(rank)]->read(tensorName);
     if (!shard) return shard.error();
-    shards.push_back(std::move(*shard));
-  }
+    shards[static_cast<std::size_t>(rank)] = std::move(*shard);
+    if (m_team.areProcesses()) gatherShards(m_team.communicator(rank), shards);
+    return {};
+  });
+  if (!done) return done.error();
   const auto shard = m_shards.find(tensorName);
   return wholeOf(shards, shard == m_shards.end() ? Shard() : shard->second);
 }

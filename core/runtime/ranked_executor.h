@@ -15,7 +15,7 @@
 
 namespace fuseline {
 
-/// Backend, graph and tensors of one rank.
+/// Backend, graph and tensors of one rank of this process; empty for the ranks of other processes.
 struct RankResources {
   std::shared_ptr<Backend> backend;
   const Graph* graph = nullptr;
@@ -32,23 +32,26 @@ void partRanks(RankTeam& team, std::vector<RankResources>& ranks);
 using ShardMap = std::map<std::string, Shard, std::less<>>;
 
 /// The ranks begin each run together, and a run and its steps take as long as on the slowest of them. Cancelling takes
-/// effect between runs, as a rank that stops alone would leave others waiting.
+/// effect between runs, as a rank that stops alone would leave others waiting. Where ranks are processes, each of them
+/// makes the same calls and gets the same results.
 class RankedExecutor final : public TimedPlan {
  public:
-  /// One executor a rank, each on its thread. All arguments outlive it. Errors: as Executor::create(), of any rank.
+  /// One executor a rank, each on its thread. Does not communicate. All arguments outlive it. Errors: as
+  /// Executor::create(), of any rank.
   static Result<std::unique_ptr<RankedExecutor>> create(RankTeam& team, const std::vector<RankResources>& ranks,
                                                         const Plan& plan, const ShardMap& shards,
                                                         const ExecutorOptions& options = {});
 
+  Result<bool> agree(bool decision) override;
   Result<RunOutcome> run(std::stop_token cancel = {}) override;
   Result<RunOutcome> runObserved(const StepObserver& observer, std::stop_token cancel = {}) override;
   StepClock clock() const override { return first().clock(); }
   bool hasDeviceClock() const override { return first().hasDeviceClock(); }
   const std::string& clockNote() const override { return first().clockNote(); }
-  void giveUpTrace(const std::string& reason) override { m_executors.front()->giveUpTrace(reason); }
-  double runNs() const override { return slowest(&Executor::runNs); }
-  double launchNs() const override { return slowest(&Executor::launchNs); }
-  double observedNs() const override { return slowest(&Executor::observedNs); }
+  void giveUpTrace(const std::string& reason) override { m_executors[here()]->giveUpTrace(reason); }
+  double runNs() const override { return slowest(&RankTimes::runNs); }
+  double launchNs() const override { return slowest(&RankTimes::launchNs); }
+  double observedNs() const override { return slowest(&RankTimes::observedNs); }
   const std::vector<DeviceActivity>& activities() const override { return first().activities(); }
   const std::vector<TimelineSpan>& launches() const override { return first().launches(); }
   const std::string& launching() const override { return first().launching(); }
@@ -68,21 +71,32 @@ class RankedExecutor final : public TimedPlan {
  private:
   RankedExecutor(RankTeam& team, const std::vector<RankResources>& ranks, const Plan& plan, const ShardMap& shards);
   Result<void> runAs(int rank, const std::function<Result<RunOutcome>(Executor&)>& action);
-  const Executor& first() const { return *m_executors.front(); }
-  double slowest(double (Executor::*time)() const) const;
-  void keepSamples(const StepObserver& observer);
-
   struct StepTime {
-    std::size_t step = 0;
+    std::uint64_t step = 0;
     double startNs = 0.0;
     double durationNs = 0.0;
   };
+  struct RankTimes {
+    double runNs = 0.0;
+    double launchNs = 0.0;
+    double observedNs = 0.0;
+    std::int64_t memoryBytes = 0;
+  };
+
+  std::size_t here() const { return static_cast<std::size_t>(m_team.firstHere()); }
+  const Executor& first() const { return *m_executors[here()]; }
+  double slowest(double RankTimes::*time) const;
+  void keepSamples(const StepObserver& observer);
+  /// After a rank's own run: its times, and where ranks are processes those of all.
+  void gatherTimes(int rank);
+  void gatherSteps(int rank);
 
   RankTeam& m_team;
   const std::vector<RankResources>& m_ranks;
   const Plan& m_plan;
   const ShardMap& m_shards;
-  std::vector<std::unique_ptr<Executor>> m_executors;       // by rank
+  std::vector<std::unique_ptr<Executor>> m_executors;       // by rank; nullptr: of another process
+  std::vector<RankTimes> m_times;                           // by rank
   std::vector<std::vector<StepTime>> m_observed;            // by rank: of the last observed run
   std::vector<std::vector<std::vector<double>>> m_samples;  // by step, by rank: of all observed runs
 };

@@ -20,10 +20,16 @@ NamedTensors shardsOf(const NamedTensors& whole, const ShardMap& shards, int ran
 Result<std::unique_ptr<RankedPipeline>> RankedPipeline::create(std::vector<std::shared_ptr<Backend>> backends,
                                                                const Analysis& first,
                                                                const std::function<Analysis(int rank)>& analyzeRank,
-                                                               const NamedTensors& whole, SumOrder order) {
+                                                               const NamedTensors& whole, SumOrder order,
+                                                               std::shared_ptr<Communicator> own) {
   const auto ranks = static_cast<int>(backends.size());
-  std::unique_ptr<RankedPipeline> pipeline(new RankedPipeline(ranks, first));
+  std::unique_ptr<RankedPipeline> pipeline(own ? new RankedPipeline(std::move(own), first)
+                                               : new RankedPipeline(ranks, first));
   for (int rank = 0; rank < ranks; ++rank) {
+    if (!pipeline->m_team.isHere(rank)) {
+      pipeline->m_ranks.emplace_back();
+      continue;
+    }
     const Graph* graph = &first.graph();
     if (rank > 0) {
       pipeline->m_graphs.push_back(std::make_unique<Graph>(analyzeRank(rank).lowered.graph));
@@ -43,10 +49,11 @@ Result<std::unique_ptr<RankedExecutor>> RankedPipeline::makeExecutor(const Plan&
 }
 
 std::vector<std::pair<std::string, std::string>> RankedPipeline::details() {
-  const RankResources& first = m_ranks.front();
-  const Communicator& communicator = first.communicator ? *first.communicator : m_team.communicator(0);
+  const int rank = m_team.firstHere();
+  const RankResources& first = m_ranks[static_cast<std::size_t>(rank)];
+  const Communicator& communicator = first.communicator ? *first.communicator : m_team.communicator(rank);
   std::vector<std::pair<std::string, std::string>> facts = {
-      {"ranks", fmt::format("{}, as threads of this process", size())},
+      {"ranks", fmt::format("{}, as {}", size(), areProcesses() ? "processes" : "threads of this process")},
       {"device of a rank", first.backend->device().name}};
   for (auto& fact : communicator.details()) facts.push_back(std::move(fact));
   return facts;

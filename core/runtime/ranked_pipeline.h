@@ -1,4 +1,4 @@
-// RankedPipeline: a pipeline on several ranks of this machine: their graphs, shards, backends and threads.
+// RankedPipeline: a pipeline on several ranks: graphs, shards and backends of those that are in this process.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,12 +14,14 @@ namespace fuseline {
 
 class RankedPipeline {
  public:
-  /// backends: one for each rank. `first`: the analysis of rank 0, which outlives it; analyzeRank(r): that of rank r.
-  /// whole: a tensor for all that the whole model needs. Errors (NoDevice): those of Backend::join().
+  /// backends: one for each rank; nullptr: of another process. `first`: the analysis of rank 0, which outlives it;
+  /// analyzeRank(r): that of rank r. whole: a tensor for all that the whole model needs. own: this process is one of
+  /// the ranks; nullptr: all ranks are threads of it. Errors (NoDevice): those of Backend::join().
   static Result<std::unique_ptr<RankedPipeline>> create(std::vector<std::shared_ptr<Backend>> backends,
                                                         const Analysis& first,
                                                         const std::function<Analysis(int rank)>& analyzeRank,
-                                                        const NamedTensors& whole, SumOrder order);
+                                                        const NamedTensors& whole, SumOrder order,
+                                                        std::shared_ptr<Communicator> own = nullptr);
   /// Communicators of a device end together.
   ~RankedPipeline();
   RankedPipeline(const RankedPipeline&) = delete;
@@ -28,11 +30,15 @@ class RankedPipeline {
   Result<std::unique_ptr<RankedExecutor>> makeExecutor(const Plan& plan, const ExecutorOptions& options = {});
 
   int size() const { return m_team.size(); }
+  bool areProcesses() const { return m_team.areProcesses(); }
+  /// Measures and writes what a run has once.
+  bool hasRank0() const { return m_team.isHere(0); }
   /// Facts for run files.
   std::vector<std::pair<std::string, std::string>> details();
 
  private:
   RankedPipeline(int ranks, const Analysis& first) : m_first(first), m_team(ranks) {}
+  RankedPipeline(std::shared_ptr<Communicator> own, const Analysis& first) : m_first(first), m_team(std::move(own)) {}
 
   const Analysis& m_first;
   std::vector<std::unique_ptr<Graph>> m_graphs;  // of the ranks after the first

@@ -32,6 +32,8 @@ class TimedPlan {
  public:
   virtual ~TimedPlan() = default;
 
+  /// The decision that holds: where ranks are processes, that of rank 0. Errors (RunFailed): a rank has failed.
+  virtual Result<bool> agree(bool decision) { return decision; }
   /// Runs all steps in order and waits for the device. Errors (RunFailed): what a kernel threw, with the step's name.
   virtual Result<RunOutcome> run(std::stop_token cancel = {}) = 0;
   /// The same, and every step is timed.

@@ -10,7 +10,7 @@ packages_build=(cmake ninja-build g++ pkg-config libfmt-dev nlohmann-json3-dev l
   "qt6-svg-dev|libqt6svg6-dev" qt6-base-dev libgl1-mesa-dev libopengl-dev)
 # package:version: the oldest that the sources compile with. Debian 12 and Ubuntu 24.04 have them.
 oldest_versions=(cmake:3.22 libhwy-dev:1.0 qt6-base-dev:6.4)
-packages_tests=(libgtest-dev librapidcheck-dev libbenchmark-dev python3)
+packages_tests=(libgtest-dev librapidcheck-dev libbenchmark-dev python3 libopenmpi-dev openmpi-bin)
 packages_checks=("clang-format-14|clang-format")
 
 say() { printf '%s\n' "$*" >&2; }

@@ -164,6 +164,20 @@ TEST(InProcessGroup, ARankThatFailsEndsThoseThatWaitForIt) {
   EXPECT_EQ(messages, (std::vector<std::string>{"rank 1: no memory.", "", "rank 1: no memory.", "rank 1: no memory."}));
 }
 
+TEST(InProcessGroup, AgreesWhereAllRanksDo) {
+  std::vector<std::string> answers(3);
+  onRanks(3, [&](Communicator& communicator) {
+    std::string& answer = answers[static_cast<std::size_t>(communicator.rank())];
+    answer = communicator.agree(true) ? "yes" : "no";
+    answer += communicator.agree(communicator.rank() != 1) ? " yes" : " no";
+    EXPECT_EQ(communicator.failure(), std::nullopt);
+    communicator.barrier();
+    communicator.abort("over");
+    EXPECT_EQ(communicator.failure(), "over");
+  });
+  EXPECT_EQ(answers, std::vector<std::string>(3, "yes no"));
+}
+
 // Sizes of the ring algorithm, as the NCCL tests define bus bandwidth.
 TEST(WireBytes, AreThoseOfARing) {
   const CollectivePart part{DType::BF16, 100, nullptr, nullptr};

@@ -69,6 +69,21 @@ TEST(ShapeSweep, PutsAPointInPlaceOfWhatWasSet) {
   EXPECT_EQ(settings.recipe, "none") << "there is no axis of recipes";
 }
 
+TEST(ShapeSweep, HasAnAxisOfRanksThatIsNoSymbol) {
+  const Result<ShapeSweep> sweep = parseSweep(std::vector<std::string>{"M=8,16", "ranks=1,4"});
+  ASSERT_TRUE(sweep) << sweep.error().message;
+  ASSERT_EQ(sweep->points().size(), 4u);
+  RunSpec settings;
+  sweep->points().back().applyTo(settings);
+  EXPECT_EQ(settings.ranks, 4);
+  EXPECT_EQ(settings.symbols, (NamedNumberList{{"M", 16}}));
+  EXPECT_EQ(parseSweep(std::vector<std::string>{"ranks=2,65"})
+                .error()
+                .message.find("--over ranks=2,65: expected at most "
+                              "64 ranks."),
+            0u);
+}
+
 TEST(ShapeSweep, RefusesWithWhatWasFound) {
   const auto refusal = [](const std::vector<std::string>& texts) {
     const Result<ShapeSweep> sweep = parsed(texts);

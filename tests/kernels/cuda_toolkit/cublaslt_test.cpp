@@ -42,8 +42,9 @@ TEST(SharedLibrary, IsLookedForInToolkitsAndInTheActivePython) {
   };
   const std::vector<std::string> folders = toolkitFolders(environment, 13);
   EXPECT_EQ(folders.front(), "/opt/cuda/lib64");
-  for (const std::string& folder : {std::string("/opt/cuda/extras/CUPTI/lib64"), std::string("/usr/local/cuda/lib64"),
-                                    std::string("/usr/local/cuda-13/lib64"), packages.string(), cudnn.string(), nccl.string()})
+  for (const std::string& folder :
+       {std::string("/opt/cuda/extras/CUPTI/lib64"), std::string("/usr/local/cuda/lib64"),
+        std::string("/usr/local/cuda-13/lib64"), packages.string(), cudnn.string(), nccl.string()})
     EXPECT_NE(std::ranges::find(folders, folder), folders.end()) << folder;
 }
 

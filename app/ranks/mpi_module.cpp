@@ -1,0 +1,62 @@
+// dlopen of the module, exec of mpirun.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/ranks/mpi_module.h"
+
+#include "app/ranks/supervisor.h"
+#include "kernels/mpi/module.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+Error noMpi(const std::string& reason) {
+  return {fmt::format("MPI: {} Ranks of one machine run without MPI, too: fuseline run FILE --ranks N.", reason),
+          ErrorKind::NoDevice};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Exchange>> joinMpi(std::optional<Seconds> rankTimeout) {
+  std::error_code ignored;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / mpi::kModulePath;
+  if (!std::filesystem::exists(path, ignored))
+    return noMpi("this build has no MPI module. Install libopenmpi-dev and build again.");
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) return noMpi(fmt::format("its module does not load: {}. Install libopenmpi3.", dlerror()));
+  auto* const handshake = reinterpret_cast<mpi::Handshake*>(dlsym(library, mpi::kHandshakeSymbol));
+  auto* const join = reinterpret_cast<mpi::Join*>(dlsym(library, mpi::kJoinSymbol));
+  if (!handshake || !join || std::string_view(handshake()) != mpi::kModuleHandshake)
+    return noMpi("its module belongs to another build of Fuseline. Build both together.");
+  const char* problem = "";
+  Exchange* const exchange = join(rankTimeout.value_or(Seconds(0.0)).count(), &problem);
+  if (!exchange) return noMpi(problem);
+  return std::shared_ptr<Exchange>(exchange);
+}
+
+Error startUnderMpi(int ranks, const std::string& hosts) {
+  std::vector<std::string> words = {"mpirun", "-n", std::to_string(ranks), "--bind-to", "none"};
+  if (geteuid() == 0) words.emplace_back("--allow-run-as-root");
+  if (hosts.empty()) words.emplace_back("--oversubscribe");
+  if (!hosts.empty()) words.insert(words.end(), {"--host", hosts});
+  std::error_code ignored;
+  words.push_back(std::filesystem::read_symlink("/proc/self/exe", ignored).string());
+  const std::vector<std::string> own = ownArguments();
+  words.insert(words.end(), own.begin() + 1, own.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execvp("mpirun", arguments.data());
+  return noMpi(fmt::format("mpirun does not start: {}. Install openmpi-bin.", std::strerror(errno)));
+}
+
+}  // namespace fuseline

@@ -1,0 +1,54 @@
+// RankJob: this process as one rank of a job.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "app/ranks/launch_place.h"
+
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+/// A fact that all ranks must have in common, and the next step where they do not. A value of several lines is compared
+/// line by line.
+struct JobFact {
+  std::string name;
+  std::string value;
+  std::string advice;
+};
+
+class RankJob {
+ public:
+  /// Errors: the ranks do not meet (RunFailed); there is no MPI (NoDevice).
+  static Result<std::unique_ptr<RankJob>> join(const LaunchPlace& place, std::optional<Seconds> rankTimeout);
+
+  int rank() const { return m_place.rank; }
+  int size() const { return m_place.size; }
+  int ranksOfMachine() const { return m_place.localSize; }
+  /// Rank 0 prints and writes files.
+  bool speaks() const { return m_place.rank == 0; }
+  const std::shared_ptr<Communicator>& communicator() const { return m_communicator; }
+
+  /// Call it once on all ranks, before the first collective. Errors: the same on all ranks: what one of them could not
+  /// prepare, or a fact that they do not share.
+  Result<void> agree(const Result<void>& prepared, const std::vector<JobFact>& facts);
+
+  /// The exit code. One rank prints what went wrong, and the others wait until it has.
+  int leave(const Result<int>& code, std::ostream& err);
+
+ private:
+  RankJob(LaunchPlace place, std::shared_ptr<Exchange> exchange);
+
+  LaunchPlace m_place;
+  std::shared_ptr<Exchange> m_exchange;
+  std::shared_ptr<Communicator> m_communicator;
+  bool m_isRefused = false;  // by all ranks
+};
+
+/// The sentence of agree() about facts that differ; empty: all ranks have the same.
+std::string difference(const std::vector<std::vector<JobFact>>& factsByRank);
+
+}  // namespace fuseline

@@ -1,0 +1,245 @@
+// fork and exec, socket pairs, and a loop over the signals of children.
+// SPDX-License-Identifier: Apache-2.0
+#include "app/ranks/supervisor.h"
+
+#include "app/ranks/launch_place.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+extern char** environ;
+
+namespace fuseline {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kLastWords = std::chrono::seconds(3);    // of the ranks that notice
+constexpr auto kMostStopped = std::chrono::seconds(5);  // Ctrl-Z stops all ranks, and this process with them
+
+Error systemError(const char* call) {
+  return {fmt::format("{}: {}.", call, std::strerror(errno)), ErrorKind::RunFailed};
+}
+
+/// Connections of rank 0 with each other rank.
+class Connections {
+ public:
+  static Result<Connections> create(int ranks) {
+    Connections connections;
+    for (int rank = 1; rank < ranks; ++rank) {
+      std::array<int, 2> pair{};
+      if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) return systemError("socketpair");
+      connections.m_rank0.push_back(pair[0]);
+      connections.m_others.push_back(pair[1]);
+    }
+    return connections;
+  }
+  Connections(Connections&& other) noexcept = default;
+  Connections& operator=(Connections&&) = delete;
+  ~Connections() {
+    for (const std::vector<int>* ends : {&m_rank0, &m_others})
+      for (const int descriptor : *ends) close(descriptor);
+  }
+
+  std::vector<int> of(int rank) const {
+    return rank == 0 ? m_rank0 : std::vector{m_others[static_cast<std::size_t>(rank) - 1]};
+  }
+
+ private:
+  Connections() = default;
+  std::vector<int> m_rank0;
+  std::vector<int> m_others;
+};
+
+struct ChildRank {
+  pid_t process = 0;
+  std::optional<int> status;  // as waitpid() gives it
+  std::optional<Clock::time_point> stoppedSince;
+
+  bool hasFailed() const { return status && (!WIFEXITED(*status) || WEXITSTATUS(*status) != 0); }
+  int exitCode() const { return WIFEXITED(*status) ? WEXITSTATUS(*status) : static_cast<int>(ErrorKind::RunFailed); }
+};
+
+/// All that a child needs after fork(), when it may not allocate.
+struct ChildStart {
+  std::vector<std::string> words;
+  std::vector<std::string> variables;
+  std::vector<int> sockets;
+  sigset_t signals{};
+  pid_t parent = 0;
+  bool hasInput = false;
+
+  static std::vector<char*> pointersTo(std::vector<std::string>& texts) {
+    std::vector<char*> pointers;
+    for (std::string& text : texts) pointers.push_back(text.data());
+    pointers.push_back(nullptr);
+    return pointers;
+  }
+};
+
+[[noreturn]] void becomeRank(const ChildStart& start, char* const* words, char* const* variables) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != start.parent) _exit(static_cast<int>(ErrorKind::RunFailed));  // it has ended meanwhile
+  if (!start.hasInput) {
+    const int nothing = open("/dev/null", O_RDONLY);
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  }
+  for (const int socket : start.sockets) fcntl(socket, F_SETFD, 0);
+  sigprocmask(SIG_SETMASK, &start.signals, nullptr);
+  execve("/proc/self/exe", words, variables);
+  _exit(static_cast<int>(ErrorKind::RunFailed));
+}
+
+class Supervisor {
+ public:
+  Supervisor(int ranks, std::ostream& err) : m_err(err), m_children(static_cast<std::size_t>(ranks)) {
+    sigemptyset(&m_watched);
+    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&m_watched, signal);
+    pthread_sigmask(SIG_BLOCK, &m_watched, &m_previous);
+  }
+  ~Supervisor() {
+    kill(SIGKILL);
+    for (ChildRank& child : m_children)
+      if (child.process > 0 && !child.status) waitpid(child.process, nullptr, 0);
+    pthread_sigmask(SIG_SETMASK, &m_previous, nullptr);
+  }
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  Result<void> start() {
+    Result<Connections> connections = Connections::create(size());
+    if (!connections) return connections.error();
+    for (int rank = 0; rank < size(); ++rank)
+      if (Result<void> started = startRank(rank, connections->of(rank)); !started) return started;
+    return {};
+  }
+
+  int wait() {
+    while (std::ranges::any_of(m_children, [](const ChildRank& child) { return !child.status; })) {
+      passSignalOn();
+      lookAtChildren();
+      endStopped();
+      if (m_firstFailed && Clock::now() - m_failedAt > kLastWords) kill(SIGKILL);
+    }
+    return exitCode();
+  }
+
+ private:
+  int size() const { return static_cast<int>(m_children.size()); }
+
+  Result<void> startRank(int rank, const std::vector<int>& sockets) {
+    ChildStart start{.words = ownArguments(), .sockets = sockets, .signals = m_previous, .parent = getpid()};
+    start.hasInput = rank == 0;
+    for (char** variable = environ; *variable; ++variable) start.variables.emplace_back(*variable);
+    start.variables.push_back(fmt::format("{}={}", kRankVariable, rank));
+    start.variables.push_back(fmt::format("{}={}", kRanksVariable, size()));
+    start.variables.push_back(fmt::format("{}={}", kSocketsVariable, fmt::join(sockets, ",")));
+    const std::vector<char*> words = ChildStart::pointersTo(start.words);
+    const std::vector<char*> variables = ChildStart::pointersTo(start.variables);
+    const pid_t process = fork();
+    if (process < 0) return systemError("fork");
+    if (process == 0) becomeRank(start, words.data(), variables.data());
+    m_children[static_cast<std::size_t>(rank)].process = process;
+    return {};
+  }
+
+  /// Waits for a signal, but not for long.
+  void passSignalOn() {
+    constexpr timespec kPoll{.tv_sec = 0, .tv_nsec = 100'000'000};
+    const int signal = sigtimedwait(&m_watched, nullptr, &kPoll);
+    if (signal > 0 && signal != SIGCHLD) kill(signal);
+  }
+
+  void lookAtChildren() {
+    for (ChildRank& child : m_children) {
+      int status = 0;
+      if (child.status || waitpid(child.process, &status, WNOHANG | WUNTRACED | WCONTINUED) <= 0) continue;
+      if (WIFSTOPPED(status)) {
+        child.stoppedSince = Clock::now();
+      } else if (WIFCONTINUED(status)) {
+        child.stoppedSince.reset();
+      } else {
+        child.status = status;
+        if (child.hasFailed()) noteFailure(child);
+      }
+    }
+  }
+
+  void noteFailure(const ChildRank& child) {
+    if (m_firstFailed) return;
+    m_firstFailed = &child;
+    m_failedAt = Clock::now();
+    if (!WIFSIGNALED(*child.status)) return;  // it has spoken itself
+    const int signal = WTERMSIG(*child.status);
+    if (signal == SIGPIPE) return;  // the reader of the output has seen enough
+    m_err << fmt::format("fuseline: {} was ended by signal {} ({}); this ends the run.", describe(child), signal,
+                         strsignal(signal))
+          << std::endl;
+  }
+
+  void endStopped() {
+    for (ChildRank& child : m_children) {
+      if (child.status || !child.stoppedSince || Clock::now() - *child.stoppedSince < kMostStopped) continue;
+      m_err << fmt::format("fuseline: {} has been stopped for {} s, and the others wait for it; it is ended.",
+                           describe(child), kMostStopped.count())
+            << std::endl;
+      child.stoppedSince.reset();
+      ::kill(child.process, SIGKILL);
+    }
+  }
+
+  std::string describe(const ChildRank& child) const {
+    return fmt::format("rank {} of {} (process {})", &child - m_children.data(), size(), child.process);
+  }
+
+  void kill(int signal) {
+    for (const ChildRank& child : m_children)
+      if (child.process > 0 && !child.status) ::kill(child.process, signal);
+  }
+
+  int exitCode() const {
+    if (m_children.front().hasFailed()) return m_children.front().exitCode();
+    return m_firstFailed ? m_firstFailed->exitCode() : 0;
+  }
+
+  std::ostream& m_err;
+  std::vector<ChildRank> m_children;  // by rank
+  sigset_t m_watched{};
+  sigset_t m_previous{};
+  const ChildRank* m_firstFailed = nullptr;
+  Clock::time_point m_failedAt;
+};
+
+}  // namespace
+
+std::vector<std::string> ownArguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+Result<int> superviseRanks(int ranks, std::ostream& err) {
+  Supervisor supervisor(ranks, err);
+  if (Result<void> started = supervisor.start(); !started) return started.error();
+  return supervisor.wait();
+}
+
+}  // namespace fuseline

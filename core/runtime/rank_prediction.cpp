@@ -1,0 +1,129 @@
+// Times of collectives by latency and bandwidth.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runtime/rank_prediction.h"
+
+#include "core/profile/stats.h"
+#include "core/support/output_schema.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+constexpr double kNsPerUs = 1e3;
+constexpr double kSmallBytes = 1e6;
+constexpr double kLargeBytes = 64e6;
+constexpr double kSmallErrorNs = 10e3;
+constexpr double kMiddleError = 0.30;
+constexpr double kLargeError = 0.15;
+
+/// Latencies of rings with the protocols LL, LL128 and Simple, as NCCL 2.30 assumes them (tuning.cc). Bandwidths: of
+/// NVLink 4 also from there; of PCIe 5 about 50 GB/s of 64, of which LL uses a half and LL128 120 of 128 bytes.
+std::vector<Link> knownLinks() {
+  return {{.name = "nvlink4",
+           .source = "NCCL's own model of 8 GPUs with NVLink 4",
+           .protocols = {{6.6, 0.6, 141.0}, {14.0, 1.9, 341.0}, {8.4, 3.4, 371.0}}},
+          {.name = "pcie5",
+           .source = "NCCL's own latencies, and PCIe 5 with 16 lanes",
+           .protocols = {{6.6, 1.0, 25.0}, {14.0, 2.5, 46.9}, {8.4, 5.7, 50.0}}}};
+}
+
+/// "5us,100GB/s"
+bool readNumbers(std::string_view text, LinkProtocol& protocol) {
+  const std::string copy(text);
+  int end = 0;
+  const int found = std::sscanf(copy.c_str(), "%lfus,%lfGB/s%n", &protocol.hopUs, &protocol.bandwidthGBps, &end);
+  return found == 2 && static_cast<std::size_t>(end) == copy.size() && protocol.hopUs >= 0.0 &&
+         protocol.bandwidthGBps > 0.0 && std::isfinite(protocol.hopUs) && std::isfinite(protocol.bandwidthGBps);
+}
+
+void addCompute(const StepRecord& step, RankPrediction& prediction) {
+  if (step.samplesNs.empty()) return;
+  const SampleStats stats = summarize(step.samplesNs);
+  prediction.computeNs += stats.median;
+  prediction.compute += {stats.lowerQuartile, stats.upperQuartile};
+}
+
+}  // namespace
+
+Result<Link> parseLink(std::string_view text) {
+  std::string names;
+  for (Link& link : knownLinks()) {
+    if (link.name == text) return std::move(link);
+    names += link.name + ", ";
+  }
+  LinkProtocol protocol;
+  if (readNumbers(text, protocol))
+    return Link{.name = std::string(text), .source = "the numbers given", .protocols = {protocol}};
+  return Error{fmt::format("--link {}: expected {}or a latency and a bandwidth such as 5us,100GB/s.", text, names),
+               ErrorKind::Usage};
+}
+
+TimeRange& TimeRange::operator+=(const TimeRange& other) {
+  lowNs += other.lowNs;
+  highNs += other.highNs;
+  return *this;
+}
+
+TimeRange collectiveTime(const Link& link, std::string_view kind, double wireBytes, int ranks) {
+  const double hops = (kind == "all-reduce" ? 2.0 : 1.0) * (ranks - 1);
+  double fastestNs = HUGE_VAL;
+  for (const LinkProtocol& protocol : link.protocols)
+    fastestNs =
+        std::min(fastestNs, kNsPerUs * (protocol.startUs + hops * protocol.hopUs) + wireBytes / protocol.bandwidthGBps);
+  const double errorNs = wireBytes < kSmallBytes   ? kSmallErrorNs
+                         : wireBytes < kLargeBytes ? kMiddleError * fastestNs
+                                                   : kLargeError * fastestNs;
+  return {std::max(0.0, fastestNs - errorNs), fastestNs + errorNs};
+}
+
+std::vector<RankPrediction> predict(const RunRecord& rank0, const Link& link) {
+  std::vector<RankPrediction> predictions;
+  for (const VariantRecord& variant : rank0.variants) {
+    RankPrediction& prediction =
+        predictions.emplace_back(RankPrediction{.ranks = rank0.settings.ranks, .variant = variant.name});
+    for (const StepRecord& step : variant.steps) {
+      if (step.collective.empty()) {
+        addCompute(step, prediction);
+        continue;
+      }
+      prediction.wireBytes += step.wireBytes;
+      prediction.communication +=
+          collectiveTime(link, step.collective, static_cast<double>(step.wireBytes), rank0.settings.ranks);
+    }
+  }
+  return predictions;
+}
+
+Json toJson(const std::vector<RankPrediction>& predictions, const Link& link) {
+  Json list = Json::array();
+  for (const RankPrediction& each : predictions)
+    list.push_back({{"ranks", each.ranks},
+                    {"variant", each.variant},
+                    {"computeNs", each.computeNs},
+                    {"computeLowNs", each.compute.lowNs},
+                    {"computeHighNs", each.compute.highNs},
+                    {"communicationLowNs", each.communication.lowNs},
+                    {"communicationHighNs", each.communication.highNs},
+                    {"wireBytes", each.wireBytes}});
+  return {{"link", link.name}, {"linkSource", link.source}, {"predictions", list}};
+}
+
+Json predictionSchema() {
+  const Json prediction = schema::object({{"ranks", schema::integer()},
+                                          {"variant", schema::text()},
+                                          {"computeNs", schema::number("Measured.")},
+                                          {"computeLowNs", schema::number("Sum of the lower quartiles.")},
+                                          {"computeHighNs", schema::number("Sum of the upper quartiles.")},
+                                          {"communicationLowNs", schema::number("By the model of the link.")},
+                                          {"communicationHighNs", schema::number("By the model of the link.")},
+                                          {"wireBytes", schema::integer("Bytes that each rank sends.")}});
+  return schema::object(
+      {{"link", schema::text()}, {"linkSource", schema::text()}, {"predictions", schema::list(prediction)}});
+}
+
+}  // namespace fuseline
