@@ -138,7 +138,7 @@ std::vector<AttributeSpec> attributes() {
            .help = "Multiplies each row by a probability, a further input, before the rows are added."}};
 }
 
-FusibleOperation specialise(const Attributes& given) {
+Result<FusibleOperation> specialise(const Attributes& given) {
   std::vector<Port> inputs = {{"x", "[R, H]", "Rows in the order of the experts."},
                               {.name = "row_id_map",
                                .shape = "[..., k]",
@@ -183,13 +183,6 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
 
 }  // namespace
 
-BasicOperation moe_unpermute() {
-  FusibleOperation op = specialise(defaultAttributes({.attributes = attributes()}));
-  op.specialise = [](const FusibleOperation&, const Attributes& given) -> Result<FusibleOperation> {
-    return specialise(given);
-  };
-  op.exampleCall = exampleCall;
-  return op;
-}
+BasicOperation moe_unpermute() { return structuredOperation(attributes(), specialise, exampleCall); }
 
 }  // namespace fuseline::ops

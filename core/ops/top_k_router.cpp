@@ -166,7 +166,7 @@ std::vector<AttributeSpec> attributes() {
            .help = "The gradient of expert_bias is 0: it is moved by the load of the experts, outside of backward."}};
 }
 
-FusibleOperation specialise(const Attributes& given) {
+Result<FusibleOperation> specialise(const Attributes& given) {
   BasicOperation op{
       .name = kName,
       .category = "Mixture of experts",
@@ -212,13 +212,6 @@ OperationCall exampleCall(std::int64_t elements, DType dtype) {
 
 }  // namespace
 
-BasicOperation top_k_router() {
-  FusibleOperation op = specialise(defaultAttributes({.attributes = attributes()}));
-  op.specialise = [](const FusibleOperation&, const Attributes& given) -> Result<FusibleOperation> {
-    return specialise(given);
-  };
-  op.exampleCall = exampleCall;
-  return op;
-}
+BasicOperation top_k_router() { return structuredOperation(attributes(), specialise, exampleCall); }
 
 }  // namespace fuseline::ops
