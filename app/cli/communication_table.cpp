@@ -90,7 +90,7 @@ std::string speedupText(const RankPrediction& prediction, const std::vector<Rank
 
 }  // namespace
 
-std::string predictionTable(const std::vector<RankPrediction>& predictions, const Link& link, bool hasColour) {
+std::string predictionTable(const std::vector<RankPrediction>& predictions, const RankLink& link, bool hasColour) {
   double longestNs = 0.0;
   for (const RankPrediction& each : predictions) longestNs = std::max(longestNs, each.total().highNs);
   const ColumnUnit unit = timeUnitFor(longestNs);

@@ -15,6 +15,6 @@ std::string communicationTable(const RunRecord& record, bool hasColour);
 
 /// One row per variant and number of ranks, with ranges. The first number of ranks is the one that others are compared
 /// with.
-std::string predictionTable(const std::vector<RankPrediction>& predictions, const Link& link, bool hasColour);
+std::string predictionTable(const std::vector<RankPrediction>& predictions, const RankLink& link, bool hasColour);
 
 }  // namespace fuseline::cli

@@ -400,7 +400,7 @@ Result<void> checkPredicted(const RunOptions& options) {
 }
 
 /// Rank 0 alone computes with the shapes of one of `ranks` ranks.
-Result<std::vector<RankPrediction>> predictFor(int ranks, const Link& link, RunOptions options, Context& context,
+Result<std::vector<RankPrediction>> predictFor(int ranks, const RankLink& link, RunOptions options, Context& context,
                                                const std::stop_token& cancel) {
   options.spec.ranks = ranks;
   options.spec.measuresPeaks = false;
@@ -416,7 +416,7 @@ Result<std::vector<RankPrediction>> predictFor(int ranks, const Link& link, RunO
 Result<int> predictRanks(const RunOptions& options, Context& context) {
   const InterruptWatch interrupt;
   if (Result<void> fits = checkPredicted(options); !fits) return fits.error();
-  const Result<Link> link = parseLink(options.link);
+  const Result<RankLink> link = parseLink(options.link);
   if (!link) return link.error();
   std::vector<int> numbers = {1};
   for (const int ranks : options.predictedRanks)

@@ -23,7 +23,7 @@ constexpr double kLargeError = 0.15;
 
 /// Latencies of rings with the protocols LL, LL128 and Simple, as NCCL 2.30 assumes them (tuning.cc). Bandwidths: of
 /// NVLink 4 also from there; of PCIe 5 about 50 GB/s of 64, of which LL uses a half and LL128 120 of 128 bytes.
-std::vector<Link> knownLinks() {
+std::vector<RankLink> knownLinks() {
   return {{.name = "nvlink4",
            .source = "NCCL's own model of 8 GPUs with NVLink 4",
            .protocols = {{6.6, 0.6, 141.0}, {14.0, 1.9, 341.0}, {8.4, 3.4, 371.0}}},
@@ -50,15 +50,15 @@ void addCompute(const StepRecord& step, RankPrediction& prediction) {
 
 }  // namespace
 
-Result<Link> parseLink(std::string_view text) {
+Result<RankLink> parseLink(std::string_view text) {
   std::string names;
-  for (Link& link : knownLinks()) {
+  for (RankLink& link : knownLinks()) {
     if (link.name == text) return std::move(link);
     names += link.name + ", ";
   }
   LinkProtocol protocol;
   if (readNumbers(text, protocol))
-    return Link{.name = std::string(text), .source = "the numbers given", .protocols = {protocol}};
+    return RankLink{.name = std::string(text), .source = "the numbers given", .protocols = {protocol}};
   return Error{fmt::format("--link {}: expected {}or a latency and a bandwidth such as 5us,100GB/s.", text, names),
                ErrorKind::Usage};
 }
@@ -69,7 +69,7 @@ TimeRange& TimeRange::operator+=(const TimeRange& other) {
   return *this;
 }
 
-TimeRange collectiveTime(const Link& link, std::string_view kind, double wireBytes, int ranks) {
+TimeRange collectiveTime(const RankLink& link, std::string_view kind, double wireBytes, int ranks) {
   const double hops = (kind == "all-reduce" ? 2.0 : 1.0) * (ranks - 1);
   double fastestNs = HUGE_VAL;
   for (const LinkProtocol& protocol : link.protocols)
@@ -81,7 +81,7 @@ TimeRange collectiveTime(const Link& link, std::string_view kind, double wireByt
   return {std::max(0.0, fastestNs - errorNs), fastestNs + errorNs};
 }
 
-std::vector<RankPrediction> predict(const RunRecord& rank0, const Link& link) {
+std::vector<RankPrediction> predict(const RunRecord& rank0, const RankLink& link) {
   std::vector<RankPrediction> predictions;
   for (const VariantRecord& variant : rank0.variants) {
     RankPrediction& prediction =
@@ -99,7 +99,7 @@ std::vector<RankPrediction> predict(const RunRecord& rank0, const Link& link) {
   return predictions;
 }
 
-Json toJson(const std::vector<RankPrediction>& predictions, const Link& link) {
+Json toJson(const std::vector<RankPrediction>& predictions, const RankLink& link) {
   Json list = Json::array();
   for (const RankPrediction& each : predictions)
     list.push_back({{"ranks", each.ranks},

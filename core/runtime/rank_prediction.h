@@ -20,14 +20,14 @@ struct LinkProtocol {
   double bandwidthGBps = 0.0;
 };
 
-struct Link {
+struct RankLink {
   std::string name;
   std::string source;                   // of its numbers, for people
   std::vector<LinkProtocol> protocols;  // the fastest one counts
 };
 
 /// "nvlink4", "pcie5", or a latency and a bandwidth: "5us,100GB/s". Errors (Usage): neither, with the names.
-Result<Link> parseLink(std::string_view text);
+Result<RankLink> parseLink(std::string_view text);
 
 struct TimeRange {
   double lowNs = 0.0;
@@ -37,7 +37,7 @@ struct TimeRange {
 
 /// Time of a ring. kind: as in StepRecord::collective; wireBytes: sent by each rank. The range is the expected error of
 /// such a model: 10 us below 1 MB, 30 % below 64 MB, 15 % above.
-TimeRange collectiveTime(const Link& link, std::string_view kind, double wireBytes, int ranks);
+TimeRange collectiveTime(const RankLink& link, std::string_view kind, double wireBytes, int ranks);
 
 struct RankPrediction {
   int ranks = 1;
@@ -51,9 +51,9 @@ struct RankPrediction {
 };
 
 /// From a run of rank 0 alone; nothing of the communication is hidden behind computing. One a variant.
-std::vector<RankPrediction> predict(const RunRecord& rank0, const Link& link);
+std::vector<RankPrediction> predict(const RunRecord& rank0, const RankLink& link);
 
-Json toJson(const std::vector<RankPrediction>& predictions, const Link& link);
+Json toJson(const std::vector<RankPrediction>& predictions, const RankLink& link);
 Json predictionSchema();
 
 }  // namespace fuseline

@@ -302,7 +302,7 @@ class English(unittest.TestCase):
     def test_refuses_clauses_in_place_of_nouns_and_words_of_our_own(self):
         for text in ("/// What it reads.\n", "/// The inputs. Of all ops.\n", "// A comment that goes\n// on. What of it is lost.\n",
                      'auto a = "What the file says is lost.";\n', 'auto a = "It is measured "\n         "once more.";\n',
-                     "// The peak of the kernel.\n", 'field("low", &Row::low, "Of the interval.");\n'):
+                     "// The roof of the kernel.\n", 'field("low", &Row::low, "Of the interval.");\n'):
             self.assertEqual(2, len(self.lines("core/plan/a.h", text)), text)
         self.assertEqual(2, len(self.lines("resources/guide/a.md", "What it reads\nis a tensor.\n")))
 

@@ -40,6 +40,7 @@ std::optional<ViewPlace> CanvasCamera::place() const {
 }
 
 void CanvasCamera::rememberSeen() {
+  m_known.clear();
   m_path = m_scene.scope().path();
   m_around.resize(static_cast<std::size_t>(m_path.size()) + 1);
   m_around.back() = Seen{place(), m_view.mapToScene(QPoint()), m_showsBeginning};

@@ -85,6 +85,7 @@ Search usualFirst(const Search& search, const std::string& here, bool isFromHere
   return [search, here, isFromHere](const QString& query) {
     std::vector<SearchChoice> choices = search(query);
     const auto rank = [&](const SearchChoice& choice) {
+      if (!choice.reason.isEmpty()) return 1;  // it cannot be chosen
       const std::string other = choice.key.toStdString();
       const auto count = numLinks().find(isFromHere ? std::pair(here, other) : std::pair(other, here));
       return count == numLinks().end() ? 0 : -count->second;
@@ -96,12 +97,12 @@ Search usualFirst(const Search& search, const std::string& here, bool isFromHere
 
 /// Those are usable that have a port which would take the wire.
 Searches wireSearch(const CanvasScope& scope, const LooseWire& wire) {
-  Searches searches = searchesOf(scope.document(), [&](const std::string& entry) {
+  const Searches searches = searchesOf(scope.document(), [&](const std::string& entry) {
     const auto added = addAtWire(scope.document(), scope.analysis()->graph(), entry, wire, std::nullopt);
     return added ? std::string() : added.error().message;
   });
-  searches.usable = usualFirst(searches.usable, entryOf(scope.document(), wire.at.node), wire.isFromOutput);
-  return searches;
+  const std::string here = entryOf(scope.document(), wire.at.node);
+  return {usualFirst(searches.usable, here, wire.isFromOutput), usualFirst(searches.all, here, wire.isFromOutput)};
 }
 
 /// Those are usable that have ports for all wires of the op.

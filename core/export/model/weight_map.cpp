@@ -114,6 +114,31 @@ Result<void> addOthers(const Graph& graph, const std::vector<StoredTensor>& stor
   return {};
 }
 
+/// The tensors of one file, or of all safetensors files of a folder. Errors: a tensor that is in two of them.
+Result<NamedTensors> readFiles(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return readSafetensors(path);
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored))
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
+  std::ranges::sort(files);
+  if (files.empty())
+    return Error{
+        fmt::format("{}: the folder has no file *.safetensors. Name a file, or another folder.", path.string())};
+  NamedTensors all;
+  for (const std::filesystem::path& file : files) {
+    Result<NamedTensors> tensors = readSafetensors(file);
+    if (!tensors) return tensors.error();
+    for (auto& [name, tensor] : *tensors) {
+      if (std::ranges::find(all, name, &NamedTensors::value_type::first) != all.end())
+        return Error{
+            fmt::format("{}: {} is in two files of the folder. Leave one of them there.", path.string(), name)};
+      all.emplace_back(name, std::move(tensor));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 Json weightTable(const ModelForm& form) {
@@ -138,7 +163,7 @@ Json weightTable(const PipelineDocument& document) {
 
 Result<NamedTensors> readTensors(const PipelineDocument& document, const std::filesystem::path& path) {
   const Json table = weightTable(document);
-  if (table.empty()) return readSafetensors(path);
+  if (table.empty()) return readFiles(path);
   const LoweredGraph lowered = lower(document, {.pass = PassKind::Forward});
   const Names parameters = parameterNames(lowered.graph);
   std::error_code ignored;

@@ -7,7 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/norm/norm_launch.h"
 
-#include "kernels/cuda/elementwise/part_sums.h"
+#include "kernels/cuda/device/part_sums.h"
 #include "kernels/cuda/norm/norm_shape.h"
 #include "kernels/cuda/stream/launch_in_phases.h"
 

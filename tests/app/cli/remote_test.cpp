@@ -146,6 +146,7 @@ TEST(OnHost, SaysWhyTheProgramCannotBeThere) {
 }
 
 TEST(OnHost, KeepsFilesWhereTheConnectionIsLost) {
+  ASSERT_EQ(StandIn("command").fuseline("devices --on gpu-box").exitCode, 0);  // the program is there
   const StandIn ssh("command | head -n 2; echo 'client_loop: send disconnect: Broken pipe' >&2; exit 255");
   writeText(ssh / "old.fuserun", "old");
   const ProgramResult result =

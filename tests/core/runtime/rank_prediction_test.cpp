@@ -7,8 +7,8 @@
 namespace fuseline {
 namespace {
 
-TEST(Link, IsANameOrTwoNumbers) {
-  const Result<Link> given = parseLink("5us,10GB/s");
+TEST(RankLink, IsANameOrTwoNumbers) {
+  const Result<RankLink> given = parseLink("5us,10GB/s");
   ASSERT_TRUE(given) << given.error().message;
   EXPECT_EQ(given->protocols.front().hopUs, 5.0);
   EXPECT_EQ(given->protocols.front().bandwidthGBps, 10.0);
@@ -21,7 +21,7 @@ TEST(Link, IsANameOrTwoNumbers) {
 
 // A ring of 4: 3 hops for an all-gather, 6 for an all-reduce. 100 MB at 10 GB/s are 10 ms.
 TEST(CollectiveTime, IsHopsAndBytes) {
-  const Link link = *parseLink("1000us,10GB/s");
+  const RankLink link = *parseLink("1000us,10GB/s");
   const TimeRange gather = collectiveTime(link, "all-gather", 100e6, 4);
   EXPECT_DOUBLE_EQ(gather.lowNs, 0.85 * 13e6);
   EXPECT_DOUBLE_EQ(gather.highNs, 1.15 * 13e6);
