@@ -1,7 +1,7 @@
 // Elementwise programs on the device, interpreted; and the sums of their parts.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/elementwise/elementwise_launch.h"
-#include "kernels/cuda/device/part_sums.h"
+#include "kernels/cuda/elementwise/part_sums.cuh"
 #include "kernels/cuda/stream/launch.h"
 
 #include <cuda_runtime.h>

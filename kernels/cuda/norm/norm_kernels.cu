@@ -7,9 +7,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/norm/norm_launch.h"
 
-#include "kernels/cuda/device/part_sums.h"
+#include "kernels/cuda/elementwise/part_sums.cuh"
 #include "kernels/cuda/norm/norm_shape.h"
-#include "kernels/cuda/stream/launch_in_phases.h"
+#include "kernels/cuda/stream/launch_in_phases.cuh"
 
 #include <type_traits>
 #include <utility>

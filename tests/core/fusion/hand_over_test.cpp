@@ -184,7 +184,8 @@ TEST(HandOver, SavesOneQuantizationForTwoReadersOfOneTensor) {
   const FusionReport report = std::move(*fuse(graph));
   std::vector<std::int64_t> saved;
   for (const Attempt& attempt : report.attempts)
-    if (attempt.rule->name == "ForwardAmax" && attempt.outcome == Outcome::Fused) saved.push_back(attempt.saving->bytes);
+    if (attempt.rule->name == "ForwardAmax" && attempt.outcome == Outcome::Fused)
+      saved.push_back(attempt.saving->bytes);
   EXPECT_EQ(saved, (std::vector<std::int64_t>{64 * 32 * 2, 0}));
 }
 

@@ -9,8 +9,8 @@
 
 namespace fuseline::host_gpu {
 
-/// The version that ncclGetVersion reports: 22809, or FUSELINE_HOST_NCCL in the environment; 0: the library is missing. Returns the
-/// former value.
+/// The version that ncclGetVersion reports: 22809, or FUSELINE_HOST_NCCL in the environment; 0: the library is missing.
+/// Returns the former value.
 int setNcclVersion(int version);
 
 /// The collective of this rank after `count` more of them fails with an asynchronous error of this rank only.
