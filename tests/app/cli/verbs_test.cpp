@@ -1047,7 +1047,7 @@ TEST(Run, ShowsHowFarStepsAreFromThePeaksOfTheDevice) {
   const std::string peaked = fuseline(run).out;
   for (const char* part : {"peaks, measured in this run: copy ", "GB/s", "FLOP/s", "x limit", "bound", "memory"})
     EXPECT_TRUE(has(peaked, part)) << part << peaked;
-  const std::string plain = fuseline(run + " --no-peaks").out;
+  const std::string plain = fuseline(run + " --no-roofs").out;  // the former name of --no-peaks
   EXPECT_FALSE(has(plain, "oofs")) << plain;
   EXPECT_TRUE(has(plain, "fused GB/s")) << plain;
   const Json reference = fuseline(run + " --device reference --json").json()["record"];

@@ -137,6 +137,22 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   EXPECT_FALSE(runRecordFromJson(json)->peaks);
 }
 
+TEST(RunRecord, ReadsTheFormerNamesOfPeaks) {
+  const RunRecord record = fullRecord();
+  Json json = toJson(record);
+  json["roofs"] = json["peaks"];
+  json["roofsNote"] = "former";
+  json["settings"]["measuresRoofs"] = !record.settings.measuresPeaks;
+  json.erase("peaks");
+  json.erase("peaksNote");
+  json["settings"].erase("measuresPeaks");
+  const Result<RunRecord> read = runRecordFromJson(json);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(toJson(*read)["peaks"], toJson(record)["peaks"]);
+  EXPECT_EQ(read->peaksNote, "former");
+  EXPECT_EQ(read->settings.measuresPeaks, !record.settings.measuresPeaks);
+}
+
 TEST(RunRecord, RefusesPeaksThatAreNone) {
   Json json = toJson(fullRecord());
   json["peaks"]["copyGBps"] = -1.0;
