@@ -142,11 +142,15 @@ Result<NamedTensors> readFiles(const std::filesystem::path& path) {
 }  // namespace
 
 Json weightTable(const ModelForm& form) {
+  const auto nameOf = [](const WeightSource& source) {
+    return std::ranges::find(kOrders, source.order, [](const auto& each) { return each.first; });
+  };
+  // A table of some of the weights would leave the others at their initial values, unnoticed.
+  const auto hasNoName = [&](const WeightSource& source) { return nameOf(source) == kOrders.end(); };
   Json table = Json::array();
+  if (std::ranges::any_of(form.weights, hasNoName)) return table;
   for (const WeightSource& source : form.weights) {
-    const auto* const order = std::ranges::find(kOrders, source.order, [](const auto& each) { return each.first; });
-    if (order == kOrders.end()) continue;
-    Json entry = {{"parameter", source.parameter}, {"tensors", source.tensors}, {"order", order->second}};
+    Json entry = {{"parameter", source.parameter}, {"tensors", source.tensors}, {"order", nameOf(source)->second}};
     if (source.order == WeightSource::Order::HeadsTogether) entry["heads"] = form.heads;
     table.push_back(std::move(entry));
   }
