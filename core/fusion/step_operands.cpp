@@ -25,8 +25,9 @@ bool isReadOutside(const Value& value, std::span<const NodeId> nodes) {
          std::ranges::any_of(value.uses, [&](const Use& use) { return memberOf(nodes, use.node) < 0; });
 }
 
-/// Does a gradient of the value arrive from outside the entry?
+/// Does a gradient of the value arrive from outside the entry? Counts, such as the numbers of experts, have none.
 bool hasOutsideGradient(const Graph& graph, const Value& value, std::span<const NodeId> nodes) {
+  if (!isFloat(value.spec.dtype)) return false;
   return value.isOutput || std::ranges::any_of(value.uses, [&](const Use& use) {
            return memberOf(nodes, use.node) < 0 &&
                   graph.node(use.node).needs.inputs[static_cast<std::size_t>(use.slot)];
