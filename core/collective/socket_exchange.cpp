@@ -157,7 +157,7 @@ class SocketExchange final : public Exchange {
     }
   }
 
-  /// Who is at the other end.
+  /// The process at the other end.
   void greet() {
     m_name = "the start of the job";
     m_deadline = after(kMeeting);

@@ -468,7 +468,7 @@ void ChangesTest::aLargePipelineIsComparedBesideTheWindow() {
   QCOMPARE(f.window.comparison().changes().front().fields.front().next, std::string("36"));
 }
 
-/// What is gone is marked at the left and a ghost at the right; what is new the reverse.
+/// Removed ops are marked at the left and ghosts at the right; new ops the reverse.
 void ChangesTest::twoCanvasesShowOldAndNew() {
   Compared f;
   QVERIFY(f.apply(manyEdits(f.session.document())));
