@@ -20,8 +20,8 @@ namespace fuseline {
 namespace {
 
 Error refused(const Node& node, const char* reason) {
-  return Error{fmt::format("{}: {} cannot be written as a module of PyTorch: {}. Export it with --to te or --to onnx.",
-                           node.id, node.operation->name, reason)};
+  return Error{fmt::format("{}: {} cannot be written as a module of PyTorch: {}. Try --to te or --to onnx.", node.id,
+                           node.operation->name, reason)};
 }
 
 std::string dtypeOf(const Node& node) { return torchType(node.parameters.front().dtype); }
@@ -151,7 +151,7 @@ Result<TorchMember> torchMember(const Graph& graph, NodeId id) {
   if (name == "Dropout")
     return TorchMember{.constructor = {"torch.nn.Dropout", {pythonNumber(node.attributes.real("p"))}}};
   if (isModelEnd(node)) return memberOf(classOf(node, modelEndModule(node, name)), torchParameterNames(node));
-  if (!node.operation->isElementwise()) return refused(node, "PyTorch has no such function");
+  if (!node.operation->isElementwise()) return refused(node, "it has no form there yet");
   const Result<std::string> written = torchModule(graph, id, name);
   if (!written) return written.error();
   return memberOf(classOf(node, *written), torchParameterNames(node));
