@@ -102,7 +102,7 @@ std::int64_t partCount(const CollectiveWork& work, const TensorSpec& from, const
   return work.kind == CollectiveKind::ReduceScatter ? to.numElements() : from.numElements();
 }
 
-/// Of a quantized tensor the encoded values are sent.
+/// The encoded values are what is sent of a quantized tensor.
 CollectivePart partOf(const CollectiveWork& work, const TensorSpec& from, const TensorSpec& to) {
   if (from.quantized) return {.dtype = DType::U8, .count = partsOf(from).codesBytes};
   return {.dtype = from.dtype, .count = partCount(work, from, to)};
