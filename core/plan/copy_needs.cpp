@@ -34,6 +34,12 @@ bool CopyNeeds::isNeededByReaders(const GemmOperand& source, Direction direction
          std::ranges::any_of(readers, [&](const GemmOperand& reader) { return isNeeded(reader, direction); });
 }
 
+bool isReadBesideGemms(const Node& node) {
+  const auto& [inputs, parameters] = node.needs;
+  return std::find(inputs.begin() + 1, inputs.end(), true) != inputs.end() ||
+         std::find(parameters.begin() + numWeights(node), parameters.end(), true) != parameters.end();
+}
+
 std::int64_t groupsIn(const Graph& graph, const GemmOperand& operand) {
   return weightNumber(graph, operand) ? 0 : rowGroups(graph.node(operand.node));
 }

@@ -29,6 +29,8 @@ class CopyNeeds {
   HandedCopies m_handed;
 };
 
+/// Do biases or their scales have gradients, which no GEMM makes?
+bool isReadBesideGemms(const Node& node);
 /// Groups of rows that are quantized by themselves inside one tensor; 0: the tensor is no group's or one group's.
 std::int64_t groupsIn(const Graph& graph, const GemmOperand& operand);
 /// The number of one of many weights; nothing: the op has one, or the tensor is no weight.

@@ -23,13 +23,13 @@ bool canRead(const Graph& graph, const GemmOperand& reader, const TensorQuantize
   return isPlainLinear && isReadWhole && wanted == made;
 }
 
-/// The reader of a value through its main input, if that is an op that recipes quantize.
+}  // namespace
+
 std::optional<GemmOperand> readerAt(const Graph& graph, const Use& use) {
   const FusedOperation alone{.rule = nullptr, .nodes = {use.node}};
   return gemmOperand(graph, alone, {0, OperandKind::Input, use.slot});
 }
 
-/// The operand as which the op that made a value, fused or not, reads the value's gradient.
 std::optional<GemmOperand> gradientReaderOf(const Graph& graph, const FusionReport& report, const Value& value) {
   for (const FusedOperation& entry : report.backward) {
     const auto member = std::ranges::find(entry.nodes, value.producer);
@@ -40,15 +40,12 @@ std::optional<GemmOperand> gradientReaderOf(const Graph& graph, const FusionRepo
   return std::nullopt;
 }
 
-/// Otherwise gradients are added, and the sum is not quantized.
 bool hasOneGradient(const Graph& graph, const Value& value) {
   const auto gradients = std::ranges::count_if(value.uses, [&](const Use& use) {
     return graph.node(use.node).needs.inputs[static_cast<std::size_t>(use.slot)];
   });
   return gradients == 1 && !value.isOutput;
 }
-
-}  // namespace
 
 HandedCopies::HandedCopies(const Graph& graph, const FusionReport& report) {
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {

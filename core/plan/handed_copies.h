@@ -9,6 +9,13 @@
 
 namespace fuseline {
 
+/// The reader of a value through its main input, if that is an op that recipes quantize.
+std::optional<GemmOperand> readerAt(const Graph& graph, const Use& use);
+/// The operand as which the op that made a value, fused or not, reads the value's gradient.
+std::optional<GemmOperand> gradientReaderOf(const Graph& graph, const FusionReport& report, const Value& value);
+/// Otherwise gradients are added, and the sum is not quantized.
+bool hasOneGradient(const Graph& graph, const Value& value);
+
 class HandedCopies {
  public:
   HandedCopies(const Graph& graph, const FusionReport& report);

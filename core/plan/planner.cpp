@@ -80,7 +80,7 @@ class Planner {
 
  private:
   void addStep(const FusedOperation& entry, Phase phase, const EntryOperands& operands) {
-    if (m_quantize.addHandedOnly(entry, phase)) return;
+    if (m_quantize.isGatherOfQuantized(entry, phase) || m_quantize.addHandedOnly(entry, phase)) return;
     Step step = makeStep(entry, phase, operands);
     countWork(step, entry);
     m_steps.push_back(std::move(step));

@@ -17,13 +17,6 @@ namespace fuseline {
 
 namespace {
 
-/// Biases and their scales have gradients that no GEMM makes.
-bool isReadBesideGemms(const Node& node) {
-  const auto& [inputs, parameters] = node.needs;
-  return std::find(inputs.begin() + 1, inputs.end(), true) != inputs.end() ||
-         std::find(parameters.begin() + numWeights(node), parameters.end(), true) != parameters.end();
-}
-
 bool isRandom(const TensorQuantizers& quantizers) {
   const auto rounds = [](const std::optional<QuantizerSpec>& quantizer) {
     return quantizer && quantizer->roundsStochastically;
@@ -46,14 +39,17 @@ QuantizeSteps::QuantizeSteps(const Graph& graph, const FusionReport& report, Pla
       m_handOvers(report.handOvers.begin(), report.handOvers.end()),
       m_needs(graph, report),
       m_copies(graph, m_needs, tensors),
-      m_fused(graph, tensors, m_copies, steps) {}
+      m_fused(graph, tensors, m_copies, steps),
+      m_gathers(graph, report, tensors, m_copies, steps) {}
 
 void QuantizeSteps::addGemmOperands(Step& step, const std::vector<NodeId>& nodes, const OperandKey& key,
                                     const GemmOperand& operand) {
   const bool isHanded = m_copies.takeHanded(operand);
-  const int plain = isHanded ? -1 : m_tensors.of(nodes, key);
+  const bool isGathered = m_gathers.isGathered(operand);
+  const int plain = isHanded || isGathered ? -1 : m_tensors.of(nodes, key);
   const bool isGradient = operand.type == TensorType::GradOutput;
-  if (!isHanded && (step.phase == Phase::Forward || isGradient)) addCopies(step.phase, operand, plain);
+  if (isGathered && !m_copies.has(operand)) m_gathers.addSteps(step.phase, operand, m_needs);
+  if (plain >= 0 && (step.phase == Phase::Forward || isGradient)) addCopies(step.phase, operand, plain);
   for (const Direction direction : m_needs.readDirections(step.phase, operand))
     step.operands.push_back({.key = key, .tensor = m_copies.readBy(operand, direction, plain), .direction = direction});
   if (isGradient && isReadBesideGemms(m_graph.node(operand.node)))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/plan/fused_quantization.h"
+#include "core/plan/quantized_gathers.h"
 
 #include <map>
 #include <set>
@@ -21,6 +22,10 @@ class QuantizeSteps {
   bool addHandedOnly(const FusedOperation& entry, Phase phase);
   /// Does the entry pass a quantized tensor on in this pass?
   bool isQuantizeIn(const FusedOperation& entry, Phase phase) const;
+  /// Is it a gather in front of a GEMM that carries quantized values? The GEMM's op adds its steps.
+  bool isGatherOfQuantized(const FusedOperation& entry, Phase phase) const {
+    return m_gathers.isQuantized(entry, phase);
+  }
   /// At the end, when all steps are there.
   void dropUnreadSources(const PlanOptions& options);
 
@@ -48,6 +53,7 @@ class QuantizeSteps {
   CopyNeeds m_needs;
   QuantizedCopies m_copies;
   FusedQuantization m_fused;
+  QuantizedGathers m_gathers;
   std::map<int, std::vector<QuantizedReader>> m_readersOf;  // by tensor: those with quantized tensors of their own
   int m_weightStep = -1;                                    // the last step that quantizes weights; -1: there is none
 };

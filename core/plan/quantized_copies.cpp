@@ -20,6 +20,10 @@ Subject copySubject(Direction direction) {
   return direction == Direction::Rowwise ? Subject::RowwiseCopy : Subject::ColumnwiseCopy;
 }
 
+TensorRole roleOf(const GemmOperand& operand) {
+  return operand.type == TensorType::GradOutput ? TensorRole::Gradient : TensorRole::Intermediate;
+}
+
 }  // namespace
 
 TensorKey QuantizedCopies::keyOf(const GemmOperand& operand, Direction direction) const {
@@ -59,22 +63,50 @@ void QuantizedCopies::takeFrom(const GemmOperand& source, const GemmOperand& rea
     m_tensors.set(keyOf(reader, direction), m_tensors.find(keyOf(source, direction)));
 }
 
+QuantizeWork& QuantizedCopies::beginWork(Step& step, const GemmOperand& operand, int source, int member,
+                                         const OperandKey& key) {
+  return step.copies.emplace_back(QuantizeWork{.name = workName(operand),
+                                               .reader = operand.node,
+                                               .type = operand.type,
+                                               .slot = operand.slot,
+                                               .quantizers = {},
+                                               .member = member,
+                                               .source = key,
+                                               .spec = m_tensors[source].spec});
+}
+
 bool QuantizedCopies::addWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key) {
   const std::size_t before = step.operands.size();
-  step.copies.push_back({.name = workName(operand),
-                         .reader = operand.node,
-                         .type = operand.type,
-                         .slot = operand.slot,
-                         .quantizers = {},
-                         .member = member,
-                         .source = key,
-                         .spec = m_tensors[source].spec});
+  beginWork(step, operand, source, member, key);
   for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) addCopy(step, operand, direction);
   const bool isAny = step.operands.size() > before;
   if (!isAny) step.copies.pop_back();
   if (isAny) addGroupSizes(step, operand);
   if (isAny) addStates(step, operand);
   return isAny;
+}
+
+int QuantizedCopies::addWorkOnRows(Step& step, const GemmOperand& operand, int source) {
+  QuantizeWork& work = beginWork(step, operand, source, 0, {0, OperandKind::Input, 0});
+  work.quantizers.rowwise = quantizersOf(m_graph.node(operand.node), operand.type).rowwise;
+  TensorSpec spec = work.spec;
+  spec.quantized = formOf(*work.quantizers.rowwise, Direction::Rowwise);
+  const int copy = m_tensors.add(tensorName(operand, Direction::Rowwise) + "@rank", std::move(spec), roleOf(operand));
+  step.operands.push_back({.key = work.source, .tensor = source});
+  step.operands.push_back({.key = {0, OperandKind::Output, 0}, .tensor = copy, .access = OperandAccess::Write});
+  addStates(step, operand);
+  return copy;
+}
+
+int QuantizedCopies::addTensor(const GemmOperand& operand, Direction direction, TensorSpec spec) {
+  spec.quantized = formOf(*quantizersOf(m_graph.node(operand.node), operand.type).of(direction), direction);
+  spec.quantized->numGroups = groupsIn(m_graph, operand);
+  return m_tensors.add(keyOf(operand, direction), tensorName(operand, direction), std::move(spec), roleOf(operand));
+}
+
+std::string QuantizedCopies::tensorName(const GemmOperand& operand, Direction direction) const {
+  return fmt::format("{}@{}", quantizedName(m_graph.node(operand.node), operand.type, weightNumber(m_graph, operand)),
+                     directionName(direction));
 }
 
 std::string QuantizedCopies::workName(const GemmOperand& operand) const {
@@ -84,19 +116,12 @@ std::string QuantizedCopies::workName(const GemmOperand& operand) const {
 }
 
 void QuantizedCopies::addCopy(Step& step, const GemmOperand& operand, Direction direction) {
-  const Node& node = m_graph.node(operand.node);
-  const std::optional<QuantizerSpec>& quantizer = quantizersOf(node, operand.type).of(direction);
+  const std::optional<QuantizerSpec>& quantizer = quantizersOf(m_graph.node(operand.node), operand.type).of(direction);
   if (!quantizer || !m_needs.isNeeded(operand, direction)) return;
   const bool isRowwise = direction == Direction::Rowwise;
   QuantizeWork& work = step.copies.back();
   (isRowwise ? work.quantizers.rowwise : work.quantizers.columnwise) = quantizer;
-  TensorSpec spec = work.spec;
-  spec.quantized = formOf(*quantizer, direction);
-  spec.quantized->numGroups = groupsIn(m_graph, operand);
-  const std::string name =
-      fmt::format("{}@{}", quantizedName(node, operand.type, weightNumber(m_graph, operand)), directionName(direction));
-  const TensorRole role = operand.type == TensorType::GradOutput ? TensorRole::Gradient : TensorRole::Intermediate;
-  const int copy = m_tensors.add(keyOf(operand, direction), name, std::move(spec), role);
+  const int copy = addTensor(operand, direction, work.spec);
   step.operands.push_back(
       {.key = {work.member, OperandKind::Output, isRowwise ? 0 : 1}, .tensor = copy, .access = OperandAccess::Write});
 }

@@ -28,12 +28,19 @@ class QuantizedCopies {
   /// Lets a step quantize tensor `source`, which is its operand `key`; `member` numbers the work. False: there is
   /// nothing to quantize.
   bool addWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key);
+  /// The same for the rows of one rank, [rows / ranks, cols], of a tensor whose quantized form is that of all ranks:
+  /// rowwise only. Returns the quantized tensor.
+  int addWorkOnRows(Step& step, const GemmOperand& operand, int source);
+  /// Adds the quantized tensor that a GEMM reads in this direction, of a tensor of this spec.
+  int addTensor(const GemmOperand& operand, Direction direction, TensorSpec spec);
   /// The name of a step that quantizes only this: "fc1.quantize_input".
   std::string workName(const GemmOperand& operand) const;
 
  private:
   TensorKey keyOf(const GemmOperand& operand, Direction direction) const;
   int slotOf(const GemmOperand& operand, int part = 0) const;
+  QuantizeWork& beginWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key);
+  std::string tensorName(const GemmOperand& operand, Direction direction) const;
   void addCopy(Step& step, const GemmOperand& operand, Direction direction);
   void addGroupSizes(Step& step, const GemmOperand& operand);
   void addStates(Step& step, const GemmOperand& operand) const;

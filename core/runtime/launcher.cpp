@@ -4,6 +4,7 @@
 
 #include "core/runtime/attempt.h"
 #include "core/runtime/step_name.h"
+#include "core/tensor/scaling.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -101,6 +102,12 @@ std::int64_t partCount(const CollectiveWork& work, const TensorSpec& from, const
   return work.kind == CollectiveKind::ReduceScatter ? to.numElements() : from.numElements();
 }
 
+/// The encoded values are what is sent of a quantized tensor.
+CollectivePart partOf(const CollectiveWork& work, const TensorSpec& from, const TensorSpec& to) {
+  if (from.quantized) return {.dtype = DType::U8, .count = partsOf(from).codesBytes};
+  return {.dtype = from.dtype, .count = partCount(work, from, to)};
+}
+
 }  // namespace
 
 /// Operands in pairs of source and destination, or in place.
@@ -114,11 +121,10 @@ std::vector<CollectivePart> collectiveParts(const Plan& plan, const Step& step, 
       continue;
     }
     if (operand.access == OperandAccess::Accumulate) from = i;
-    const TensorSpec& source = plan.spec(step.operands[from]);
-    parts.push_back({.dtype = source.dtype,
-                     .count = partCount(*step.collective, source, plan.spec(operand)),
-                     .from = addresses.empty() ? nullptr : addresses[from],
-                     .to = addresses.empty() ? nullptr : addresses[i]});
+    CollectivePart part = partOf(*step.collective, plan.spec(step.operands[from]), plan.spec(operand));
+    if (!addresses.empty()) part.from = addresses[from];
+    if (!addresses.empty()) part.to = addresses[i];
+    parts.push_back(part);
   }
   return parts;
 }

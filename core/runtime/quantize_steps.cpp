@@ -6,6 +6,7 @@
 #include "core/quant/copy_memory.h"
 #include "core/quant/delayed_scaling.h"
 #include "core/tensor/grouped_copy.h"
+#include "core/tensor/scaling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,15 +38,21 @@ class QuantizeKernel final : public Kernel {
   QuantizeKernel(const Graph& graph, const Plan& plan, const Step& step) : m_graph(graph), m_plan(plan), m_step(step) {}
 
   void run(std::span<std::byte* const> pointers, std::byte*) override {
-    for (const QuantizeWork& work : m_step.copies)
+    for (const QuantizeWork& work : m_step.copies) {
+      if (work.isAmaxOnly()) {
+        const Tensor x = tensorAt(at(pointers, QuantizeOperands(m_step, work).source), work.spec);
+        handOverReference(m_graph, m_plan, m_step, work, x, pointers);
+        continue;
+      }
       for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers))
-        quantizeReference(work.quantizers, sourceOf(piece), piece);
+        quantizeReference(work.quantizers, tensorAt(piece.from, piece.source), piece);
+    }
   }
 
  private:
-  static Tensor sourceOf(const QuantizePiece& piece) {
-    Tensor x = Tensor::zeros(piece.source);
-    std::copy_n(piece.from, x.data.size(), x.data.begin());
+  static Tensor tensorAt(const std::byte* memory, const TensorSpec& spec) {
+    Tensor x = Tensor::zeros(spec);
+    std::copy_n(memory, x.data.size(), x.data.begin());
     return x;
   }
 
@@ -96,7 +103,42 @@ class ScaleUpdate final : public Kernel {
   std::size_t m_historyLength = 0;
 };
 
+class GatheredCodes final : public Kernel {
+ public:
+  GatheredCodes(const Plan& plan, const Step& step, TransposeBytes transpose)
+      : m_plan(plan), m_step(step), m_operands(step), m_transpose(transpose) {}
+
+  void run(std::span<std::byte* const> pointers, std::byte*) override {
+    const std::byte* const scale = scaleIn(pointers, m_operands.rows);
+    std::memcpy(scaleIn(pointers, m_operands.whole), scale, sizeof(float));
+    if (m_operands.columnwise < 0) return;
+    const TensorSpec& whole = spec(m_operands.whole);
+    m_transpose(codesIn(pointers, m_operands.whole), whole.rows(), whole.cols(),
+                codesIn(pointers, m_operands.columnwise));
+    std::memcpy(scaleIn(pointers, m_operands.columnwise), scale, sizeof(float));
+  }
+
+ private:
+  const TensorSpec& spec(int index) const { return m_plan.spec(m_step.operands[static_cast<std::size_t>(index)]); }
+  static std::uint8_t* codesIn(std::span<std::byte* const> pointers, int index) {
+    return reinterpret_cast<std::uint8_t*>(at(pointers, index));
+  }
+  std::byte* scaleIn(std::span<std::byte* const> pointers, int index) const {
+    return at(pointers, index) + partsOf(spec(index)).scalesOffset;
+  }
+
+  const Plan& m_plan;
+  const Step& m_step;
+  GatheredCodesOperands m_operands;
+  TransposeBytes m_transpose;
+};
+
 }  // namespace
+
+GatheredCodesOperands::GatheredCodesOperands(const Step& step)
+    : rows(indexOf(step, {0, OperandKind::Input, 0})),
+      whole(indexOf(step, {0, OperandKind::Output, 0})),
+      columnwise(indexOf(step, {0, OperandKind::Output, 1})) {}
 
 QuantizeOperands::QuantizeOperands(const Step& step, const QuantizeWork& work)
     : source(indexOf(step, work.source)),
@@ -246,6 +288,19 @@ void quantizeReference(const TensorQuantizers& quantizers, const Tensor& x, cons
 
 std::unique_ptr<Kernel> makeQuantizeReference(const Graph& graph, const Plan& plan, const Step& step) {
   return std::make_unique<QuantizeKernel>(graph, plan, step);
+}
+
+void transposeBytes(const std::uint8_t* from, std::int64_t rows, std::int64_t cols, std::uint8_t* to) {
+  constexpr std::int64_t kSide = 64;
+  for (std::int64_t top = 0; top < rows; top += kSide)
+    for (std::int64_t left = 0; left < cols; left += kSide)
+      for (std::int64_t row = top; row < std::min(rows, top + kSide); ++row)
+        for (std::int64_t col = left; col < std::min(cols, left + kSide); ++col)
+          to[col * rows + row] = from[row * cols + col];
+}
+
+std::unique_ptr<Kernel> makeGatheredCodes(const Plan& plan, const Step& step, TransposeBytes transpose) {
+  return std::make_unique<GatheredCodes>(plan, step, transpose);
 }
 
 std::unique_ptr<Kernel> makeScaleUpdate(const Plan& plan, const Step& step) {

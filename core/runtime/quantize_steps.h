@@ -65,6 +65,25 @@ void quantizeReference(const TensorQuantizers& quantizers, const Tensor& x, cons
 /// The kernel "quantize" by means of it.
 std::unique_ptr<Kernel> makeQuantizeReference(const Graph& graph, const Plan& plan, const Step& step);
 
+/// The operands of kernel "gathered_codes", by index. The encoded values of `whole`, which all ranks sent, are there;
+/// its scale is that of this rank's rows. columnwise: its transpose; -1: not requested.
+struct GatheredCodesOperands {
+  int rows = -1;
+  int whole = -1;
+  int columnwise = -1;
+
+  explicit GatheredCodesOperands(const Step& step);
+};
+
+/// from: [rows, cols] bytes; to: [cols, rows].
+using TransposeBytes = void (*)(const std::uint8_t* from, std::int64_t rows, std::int64_t cols, std::uint8_t* to);
+/// Tile by tile, on one thread.
+void transposeBytes(const std::uint8_t* from, std::int64_t rows, std::int64_t cols, std::uint8_t* to);
+
+/// Kernel "gathered_codes" on the host.
+std::unique_ptr<Kernel> makeGatheredCodes(const Plan& plan, const Step& step,
+                                          TransposeBytes transpose = transposeBytes);
+
 /// Kernel "delayed_scaling_update": at most thousands of floats, so that no device needs a faster one.
 std::unique_ptr<Kernel> makeScaleUpdate(const Plan& plan, const Step& step);
 

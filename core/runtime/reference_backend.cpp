@@ -154,6 +154,7 @@ class ReferenceBackend final : public Backend {
   Result<std::unique_ptr<Kernel>> compile(const Graph& graph, const Plan& plan, const Step& step,
                                           const CompileOptions&) override {
     if (step.isQuantize()) return makeQuantizeReference(graph, plan, step);
+    if (step.kernel == "gathered_codes") return makeGatheredCodes(plan, step);
     if (step.scaleUpdate) return makeScaleUpdate(plan, step);
     return std::unique_ptr<Kernel>(std::make_unique<ReferenceKernel>(graph, plan, step));
   }

@@ -4,6 +4,8 @@
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/quantize/quantized_copy.h"
 
+#include <cstring>
+
 namespace fuseline::cpu::kernels {
 
 namespace {
@@ -14,12 +16,23 @@ class Quantize final : public Kernel {
       : m_graph(request.graph), m_plan(request.plan), m_step(request.step) {}
 
   void run(Pointers pointers, std::byte*) override {
-    for (const QuantizeWork& work : m_step.copies)
+    for (const QuantizeWork& work : m_step.copies) {
+      if (work.isAmaxOnly()) {
+        findAmax(work, pointers);
+        continue;
+      }
       for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers))
         run(work.quantizers, piece);
+    }
   }
 
  private:
+  void findAmax(const QuantizeWork& work, Pointers pointers) const {
+    const QuantizeOperands operands(m_step, work);
+    const float amax = amaxOf(pointers[static_cast<std::size_t>(operands.source)], work.spec);
+    std::memcpy(pointers[static_cast<std::size_t>(operands.foundAmax)], &amax, sizeof(amax));
+  }
+
   static void run(const TensorQuantizers& quantizers, const QuantizePiece& piece) {
     const float amax = piece.inputs.amax ? *piece.inputs.amax : amaxFor(quantizers, piece);
     makeCopies(piece.from, piece.source, quantizers, piece.inputs, amax, {piece.rowwise, piece.rowwiseMemory},

@@ -557,6 +557,12 @@ void makeCopies(const std::byte* x, const TensorSpec& source, const TensorQuanti
   make(quantizers.columnwise, columnwise);
 }
 
+void transposeCodes(const std::uint8_t* from, std::int64_t rows, std::int64_t cols, std::uint8_t* to) {
+  forStrips(rows, kTileRows, [&](std::int64_t first, std::int64_t count) {
+    transposeRows(from + first * cols, count, cols, to + first, rows);
+  });
+}
+
 DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales) {
   const bool isBlocked = form.scaling == Scaling::Block1x128 || form.scaling == Scaling::Block128x128;
   return isBlocked && !hasPowerOfTwoScales ? DType::F32 : DType::BF16;

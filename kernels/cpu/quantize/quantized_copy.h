@@ -53,6 +53,9 @@ class CopyRows {
   std::unique_ptr<Writers> m_writers;
 };
 
+/// from: [rows, cols] encoded values of one byte; to: [cols, rows]. On all threads.
+void transposeCodes(const std::uint8_t* from, std::int64_t rows, std::int64_t cols, std::uint8_t* to);
+
 /// Produces the quantized tensors of a tensor on all threads, and reads it once for both if scales allow it. amax: of
 /// x, if the scaling or a transform needs it.
 void makeCopies(const std::byte* x, const TensorSpec& source, const TensorQuantizers& quantizers,

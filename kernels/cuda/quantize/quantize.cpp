@@ -8,15 +8,18 @@ namespace {
 
 class Quantize final : public Kernel {
  public:
-  Quantize(StepCopies copies, const DeviceContext& device) : m_copies(std::move(copies)), m_device(device) {}
+  Quantize(StepCopies copies, Binding source, const DeviceContext& device)
+      : m_copies(std::move(copies)), m_source(std::move(source)), m_device(device) {}
 
   void run(Pointers pointers, std::byte*) override {
+    if (m_copies.isAmaxOnly()) return m_copies.launchFrom(m_source.at(pointers), pointers, m_device);
     m_copies.numGroups() > 0 ? m_copies.launchGroups(pointers, m_device)
                              : m_copies.launchFromSources(pointers, m_device);
   }
 
  private:
   StepCopies m_copies;
+  Binding m_source;  // of the first tensor
   const DeviceContext& m_device;
 };
 
@@ -25,7 +28,8 @@ Result<std::unique_ptr<Kernel>> compile(const CompileRequest& request) {
   if (!copies) return copies.error();
   for (const QuantizeWork& work : request.step.copies)
     if (const Result<Binding> source = requireOperand(request, work.source); !source) return source.error();
-  return std::unique_ptr<Kernel>(std::make_unique<Quantize>(std::move(*copies), request.device));
+  return std::unique_ptr<Kernel>(std::make_unique<Quantize>(
+      std::move(*copies), findOperand(request, request.step.copies.front().source), request.device));
 }
 
 }  // namespace

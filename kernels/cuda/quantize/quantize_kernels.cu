@@ -109,6 +109,11 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (i < count) to[i] = values.values[i];
 }
 
+__global__ void copyScale(const float* scale, float* first, float* second) {
+  *first = *scale;
+  if (second) *second = *scale;
+}
+
 /// All rows of a patch are requested at once.
 __device__ void transposeTileAt(const CodeTransposition& task, const PatchPlace& place, TransposedTile& shared) {
   CodePacket packets[kPatch] = {};
@@ -206,6 +211,10 @@ void launchWrite(std::span<const std::int64_t> values, std::int64_t* to, Stream 
     std::ranges::copy(next, few.values);
     launch(writeValues, dim3(1), dim3(kBlockThreads), 0, stream, few, static_cast<int>(next.size()), to + first);
   }
+}
+
+void launchCopyScale(const float* scale, float* first, float* second, Stream stream) {
+  launch(copyScale, dim3(1), dim3(1), 0, stream, scale, first, second);
 }
 
 void launchTransposeCodes(const CodeTransposition& task, Stream stream) {

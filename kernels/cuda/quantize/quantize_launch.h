@@ -36,6 +36,9 @@ struct CodeTransposition {
 };
 void launchTransposeCodes(const CodeTransposition& transposition, Stream stream);
 
+/// Copies a scale to one or two others. second: may be null.
+void launchCopyScale(const float* scale, float* first, float* second, Stream stream);
+
 /// Writes a few values that the host knows, passed by value: no copy to wait for.
 void launchWrite(std::span<const std::int64_t> values, std::int64_t* to, Stream stream);
 

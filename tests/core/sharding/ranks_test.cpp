@@ -1,6 +1,8 @@
 // N ranks compute what one rank computes: random pipelines of column-, row- and sequence-parallel layers.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/collective_steps.h"
+#include "core/quant/apply_recipe.h"
+#include "core/runtime/launcher.h"
 #include "core/runtime/ranked_pipeline.h"
 #include "core/sharding/rank_graph.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -144,6 +146,54 @@ TEST(RankPlans, WithoutSequenceParallelismLayersAddUpOnceInEachPass) {
                              link("GELU", "act"), parallel(linear(8, "fc2"), "row", false)});
   EXPECT_EQ(collectivesOf(whole, 4),
             (std::vector<std::string>{"forward fc2.sum all-reduce", "backward fc1.sum_gradients all-reduce"}));
+}
+
+std::vector<std::string> quantizedGathersOf(const Graph& whole, const Recipe& chosen) {
+  constexpr int kRanks = 2;
+  std::vector<Diagnostic> ignored;
+  const RankGraph local = *rankGraph(whole, 0, kRanks);
+  const Graph graph = applyRecipe(local.graph, chosen, ignored);
+  const Plan plan = makePlan(graph, unfused(graph));
+  std::vector<std::string> texts;
+  for (const Step& step : plan.steps)
+    if (step.collective && step.collective->kind == CollectiveKind::AllGather)
+      texts.push_back(
+          fmt::format("{} {} {}", phaseName(step.phase), step.name,
+                      wholeBytes(CollectiveKind::AllGather, collectiveParts(plan, step, {}).front(), kRanks)));
+  return texts;
+}
+
+// TransformerEngine gathers encoded values, one byte an element; with block scales it needs both directions.
+TEST(RankPlans, GathersCarryQuantizedValuesWithOneScale) {
+  constexpr int kElements = 256 * 128;
+  const Graph whole = chain(
+      DType::BF16, {256, 128},
+      {parallel(linear(256, "fc1"), "column", true), link("GELU", "act"), parallel(linear(128, "fc2"), "row", true)});
+  Attributes ownScales;
+  ownScales.set("reduce_amax", false);
+  const std::vector<std::string> codes = {fmt::format("forward fc1.gather {}", kElements),
+                                          fmt::format("backward fc2.sum {}", kElements)};
+  const std::vector<std::string> numbers = {fmt::format("forward fc1.gather {}", 2 * kElements),
+                                            fmt::format("backward fc2.sum {}", 2 * kElements)};
+  EXPECT_EQ(quantizedGathersOf(whole, recipe("DelayedScaling")), codes);
+  EXPECT_EQ(quantizedGathersOf(whole, recipe("Float8CurrentScaling")), codes);
+  EXPECT_EQ(quantizedGathersOf(whole, recipe("DelayedScaling", ownScales)), numbers);
+  EXPECT_EQ(quantizedGathersOf(whole, recipe("MXFP8BlockScaling")), numbers);
+}
+
+/// Outputs and gradients, with the weights' scales of the whole tensors in each rank: the codes are those of one rank.
+TEST(RankedRecipes, GatheredValuesHaveTheScaleOfAllRanks) {
+  constexpr int kRanks = 2;
+  const Graph whole = chain(DType::F32, {256, 128}, {parallel(linear(256, "fc1"), "column", true)});
+  for (const std::shared_ptr<Backend>& backend : {cpu::makeCpuBackend(), makeReferenceBackend()}) {
+    std::vector<std::shared_ptr<Backend>> shares;
+    for (int rank = 0; rank < kRanks; ++rank) shares.push_back(backend->shareOf(kRanks));
+    const RankedRunOptions options{.recipe = recipe("DelayedScaling"), .numRuns = 2};
+    const RankedRun one = runOnOneRank(whole, backend, options);
+    const RankedRun several = runOnRanks(whole, shares, options);
+    ASSERT_EQ(one.problem + several.problem, "");
+    EXPECT_EQ(firstDifferenceInNorm(several.results, one.results, 1e-5), "") << backend->device().id;
+  }
 }
 
 // Until backward gathers again, a rank keeps its own rows only.

@@ -6,6 +6,7 @@
 #include "tests/support/host_gpu/host_gpu.h"
 #include "tests/support/host_gpu/nccl.h"
 #include "tests/support/ranked_layers.h"
+#include "tests/support/recipes.h"
 #include "tests/support/run_plan.h"
 
 #include <chrono>
@@ -83,6 +84,31 @@ INSTANTIATE_TEST_SUITE_P(Counts, GpuRanks,
                            return std::to_string(std::get<0>(given.param)) +
                                   (std::get<1>(given.param) == SumOrder::Ranks ? "InRankOrder" : "ByLibrary");
                          });
+
+/// Recipes with one scale a tensor gather encoded values, the others the tensors. Shards of weights have scales of
+/// their own: results differ by the errors of the formats.
+class GpuRanksUnder : public ::testing::TestWithParam<const RecipeDefinition*> {};
+
+TEST_P(GpuRanksUnder, RecipesComputeWhatOneRankComputes) {
+  constexpr int kRanks = 2;
+  const Gpus gpus(kRanks);
+  const Recipe chosen = recipe(GetParam()->name);
+  const Graph whole = chain(DType::BF16, {256, 128},
+                            {link("RMSNorm", "norm"), parallel(linear(256, "up"), "column", true), link("GELU", "act"),
+                             parallel(linear(128, "down"), "row", true)});
+  for (const bool isFused : {false, true}) {
+    const RankedRunOptions options{.isFused = isFused, .order = SumOrder::Ranks, .recipe = chosen, .numRuns = 3};
+    const RankedRun one = runOnOneRank(whole, Gpus::open(1).front(), options);
+    const RankedRun several = runOnRanks(whole, Gpus::open(kRanks), options);
+    ASSERT_EQ(one.problem + several.problem, "");
+    EXPECT_EQ(several.launching, "recorded and replayed");
+    EXPECT_EQ(firstDifferenceInNorm(several.results, one.results, chosen.name() == "NVFP4BlockScaling" ? 0.4 : 0.12),
+              "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuRanksUnder, ::testing::ValuesIn(quantizingRecipes()),
+                         [](const auto& given) { return given.param->name; });
 
 /// The mask is that of the whole tensor, of which a rank has any elements: its slice may begin within a block of random
 /// numbers.
