@@ -57,7 +57,7 @@ class CudaModule {
   std::string load() {
     std::error_code ignored;
     const auto path = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / cuda::kModulePath;
-    if (!std::filesystem::exists(path, ignored)) return "There is no CUDA module in this build.";
+    if (!std::filesystem::exists(path, ignored)) return "This build has no CUDA module.";
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) return fmt::format("The CUDA module does not load: {}.", dlerror());
     auto* handshake = symbol<cuda::Handshake>(library, cuda::kHandshakeSymbol);
@@ -92,8 +92,8 @@ class ProgramRegistry final : public BackendRegistry {
     if (deviceId == "reference") return makeReferenceBackend();
     if (deviceId == "cpu") return openCpu();
     if (isGpu(deviceId)) return cuda().open(deviceId);
-    return Error{fmt::format("There is no device \"{}\". `fuseline devices` lists what there is: {}.", deviceId,
-                             fmt::join(deviceIds(), ", ")),
+    return Error{fmt::format("There is no device \"{}\". Valid values: {}. `fuseline devices` describes them.",
+                             deviceId, fmt::join(deviceIds(), ", ")),
                  ErrorKind::NoDevice};
   }
 

@@ -67,9 +67,10 @@ Json benchSchema() {
       {{"suite", schema::choice({"gpu"})},
        {"cases", schema::list(schema::object({{"name", schema::text("For --only.")},
                                               {"isDefault", schema::flag("Unless others are named.")}}))}});
-  return {{"description", "With --jsonl the first line is this without its rows, and each other line one of them."},
-          {"oneOf",
-           Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow()), scaling, gpu, cases})}};
+  return {
+      {"description", "With --jsonl the first line is this object without its rows, and each further line is one row."},
+      {"oneOf",
+       Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow()), scaling, gpu, cases})}};
 }
 
 }  // namespace
@@ -90,33 +91,31 @@ void printSuite(const BenchOptions& options, const Backend& backend, const Devic
 
 void addBenchVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<BenchOptions>();
-  CLI::App* verb = addVerb(
-      app, context, "bench",
-      "Runs a benchmark suite: cpu or gpu (the examples), ops (every op alone) or scaling (planning, by number of ops)",
-      options, bench, benchSchema);
-  verb->add_option("SUITE", options->suite, "The suite")->capture_default_str();
+  CLI::App* verb = addVerb(app, context, "bench",
+                           "Run a benchmark suite: cpu or gpu (the examples), ops (every op alone) or scaling "
+                           "(planning time by number of ops).",
+                           options, bench, benchSchema);
+  verb->add_option("SUITE", options->suite, "Suite: cpu, gpu, ops or scaling")->capture_default_str();
   verb->add_flag("--quick", options->isQuick, "Small sizes only");
-  verb->add_flag(
-      "--cold", options->startsCold,
-      "Suite ops: fills the caches with other data before every run; without it small ops find theirs there");
-  verb->add_option(
-          "--only", options->only,
-          "Suite ops: this op or layer alone, or \"layers\"; suite gpu: cases with this in their name, such as "
-          "llama-mlp_8B_")
+  verb->add_flag("--cold", options->startsCold,
+                 "Suite ops: fill the caches with other data before every run; without it small ops find their tensors "
+                 "in the cache");
+  verb->add_option("--only", options->only,
+                   "Suite ops: only this op or layer, or \"layers\"; suite gpu: only cases whose name contains this, "
+                   "such as llama-mlp_8B_")
       ->type_name("NAME");
-  verb->add_option("--device", options->device, "Suite ops: instead of the CPU; suite gpu: instead of the first GPU");
-  verb->add_option("--records", options->recordsFolder, "Suite gpu: writes a run record for every line")
+  verb->add_option("--device", options->device,
+                   "Suites ops and gpu: device to measure, in place of the CPU or the first GPU");
+  verb->add_option("--records", options->recordsFolder, "Suite gpu: folder for a run file of every case")
       ->type_name("FOLDER");
   verb->add_flag("--all", options->isAll, "Suite gpu: every pipeline, size, recipe and pass");
-  verb->add_flag("--list", options->isListed, "Suite gpu: shows the names of its cases");
+  verb->add_flag("--list", options->isListed, "Suite gpu: list the names of the cases");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
-  CLI::Option* const lines =
-      verb->add_option(
-              "--jsonl", options->linesFile,
-              "Suites ops and gpu: writes each row of --json as a line as soon as it is measured; the first line is "
-              "the rest of --json, with the peaks measured before")
-          ->type_name("FILE.jsonl");
-  verb->add_flag("--force", options->replaces, "Replaces that file where it exists")->needs(lines);
+  CLI::Option* const lines = verb->add_option("--jsonl", options->linesFile,
+                                              "Suites ops and gpu: write each row of --json as a line as soon as it is "
+                                              "measured; the first line has all other fields")
+                                 ->type_name("FILE.jsonl");
+  verb->add_flag("--force", options->replaces, "Overwrite existing files")->needs(lines);
 }
 
 }  // namespace fuseline::cli

@@ -52,10 +52,11 @@ std::vector<GpuCase> casesOf(const BenchOptions& options) {
 
 Result<void> checkOnly(const BenchOptions& options) {
   if (!casesOf(options).empty()) return {};
-  return Error{fmt::format("--only {}: no case of this suite has that in its name. Names are like {}; "
-                           "`fuseline bench gpu --list` shows them all.",
-                           options.only, gpuCases().front().name()),
-               ErrorKind::Usage};
+  return Error{
+      fmt::format(
+          "--only {}: no case of this suite contains it. Names are like {}; `fuseline bench gpu --list` shows all.",
+          options.only, gpuCases().front().name()),
+      ErrorKind::Usage};
 }
 
 /// All of them, those that --only names, or with --quick the small ones.
@@ -285,13 +286,10 @@ void printTable(const std::vector<GpuResult>& results, const DevicePeaks& peaks,
   context.out << device.name << "\n";
   if (peaks.copyGBps > 0.0) context.out << peaksText(peaks, device.name) << "\n";
   context.out << "\n" << table.toString(context.hasColour);
-  context.out << "\nMedians of rounds that interleave all. stepwise: the fused plan launched step by step. launch and "
-                 "\nstepwise us: the host's time until all is launched. ~ marks a speed-up that is not significant.\n"
-                 "of limit: the least time that the measured peaks allow the fused plan, over its time. ceiling: the "
-                 "speed-up if "
-                 "both \nplans took that time, by the model of their traffic and arithmetic; ! where the measured one "
-                 "is not within "
-                 "5 % \nof it.\n"
+  context.out << "\nMedians of interleaved rounds. stepwise: the fused plan launched step by step. launch and stepwise "
+                 "us: host time to\nlaunch everything. ~ marks a speed-up that is not significant. of limit: roofline "
+                 "limit of the fused plan over its\ntime. ceiling: speed-up if both plans ran at their roofline "
+                 "limits; ! where the measured one is not within 5 % of it.\n"
               << reasonsOf(results);
 }
 
@@ -328,25 +326,25 @@ WithPeaks<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, const std
 }  // namespace
 
 Json gpuBenchRow() {
-  const Json measured =
-      schema::object({{"rounds", schema::integer("Complete ones.")},
-                      {"clock", schema::text("Clock of the steps: events or host.")},
-                      {"launching", schema::text("How the fused plan was launched; empty: there is no choice.")},
-                      {"linears", schema::integer("Linear layers of the pipeline.")},
-                      {"quantizedLinears", schema::integer("Those of them that the recipe quantizes.")},
-                      {"unfusedMedianNs", schema::number("Replayed, where the device can.")},
-                      {"fusedMedianNs", schema::number("The same.")},
-                      {"stepwiseMedianNs", schema::number("Time of the fused plan, launched step by step.")},
-                      {"speedup", ratioSchema()},
-                      {"replayGain", ratioSchema()},
-                      {"launchNs", schema::number("The host's time to launch the fused plan; 0: not apart.")},
-                      {"stepwiseLaunchNs", schema::number("The same, step by step.")},
-                      {"fusedGflops", schema::number("Rate of the fused plan, in GFLOP/s.")},
-                      {"fusedGBps", schema::number("Rate of its minimum traffic, in GB/s.")},
-                      {"rooflineShare",
-                       schema::orNull(schema::number("The least time by the measured peaks, over the fused plan's."))},
-                      {"ceiling", schema::orNull(schema::number("The speed-up if both plans took the least time."))},
-                      {"meetsCeiling", schema::orNull(schema::flag("Within 5 % of it."))}});
+  const Json measured = schema::object(
+      {{"rounds", schema::integer("Complete ones.")},
+       {"clock", schema::text("Clock of the steps: events or host.")},
+       {"launching", schema::text("How the fused plan was launched; empty: the device has one way.")},
+       {"linears", schema::integer("Linear layers of the pipeline.")},
+       {"quantizedLinears", schema::integer("Linear layers that the recipe quantizes.")},
+       {"unfusedMedianNs", schema::number("Replayed, where the device can.")},
+       {"fusedMedianNs", schema::number("The same.")},
+       {"stepwiseMedianNs", schema::number("Time of the fused plan, launched step by step.")},
+       {"speedup", ratioSchema()},
+       {"replayGain", ratioSchema()},
+       {"launchNs", schema::number("Host time to launch the fused plan; 0: not measured separately.")},
+       {"stepwiseLaunchNs", schema::number("The same, step by step.")},
+       {"fusedGflops", schema::number("Rate of the fused plan, in GFLOP/s.")},
+       {"fusedGBps", schema::number("Rate of its minimum traffic, in GB/s.")},
+       {"rooflineShare",
+        schema::orNull(schema::number("Roofline limit by the measured peaks, over the fused plan's time."))},
+       {"ceiling", schema::orNull(schema::number("Speed-up if both plans ran at their roofline limits."))},
+       {"meetsCeiling", schema::orNull(schema::flag("Within 5 % of it."))}});
   return schema::object({{"pipeline", schema::text("A template.")},
                          {"size", schema::text("Its name.")},
                          {"M", schema::integer("Rows.")},
@@ -355,7 +353,7 @@ Json gpuBenchRow() {
                          {"G", schema::integer("Groups; 0: none.")},
                          {"recipe", schema::text("Its name.")},
                          {"pass", schema::choice({"forward", "train"})},
-                         {"reason", schema::text("Why it does not run; empty: it does.")},
+                         {"reason", schema::text("Reason why it cannot run; empty: it can.")},
                          {"measured", schema::orNull(measured)}});
 }
 

@@ -138,9 +138,10 @@ double nsPerByte(const StepRecord& step) {
 
 /// In the cache a step takes `share` of its time.
 std::string reasonOf(double share) {
-  if (share >= 1.0) return "in the cache a byte takes no less: all of it is arithmetic";
-  return fmt::format("in the cache a byte takes {:.0f} % of this time: so much is arithmetic, the rest is memory",
-                     100.0 * share);
+  if (share >= 1.0) return "compute-bound: no faster with its data in the cache";
+  return fmt::format(
+      "with its data in the cache it takes {:.0f} % of this time: that share is arithmetic, the rest is memory",
+      100.0 * share);
 }
 
 /// Fills in the reasons of the poor rows of ops on the CPU. Rows of one case follow each other, a row a step.
@@ -190,8 +191,8 @@ void addRow(Table& table, const OperationRow& row) {
 
 std::string markText(bool isCpu) {
   if (isCpu) return "! is below half.";
-  return "! is below what a GPU \nis to reach: 85 % of what moves data, 75 % where copies are quantized, 90 % of "
-         "products.";
+  return "! marks a step below the target \nof GPUs: 85 % of the limit for data movement, 75 % with quantized outputs, "
+         "90 % for GEMMs.";
 }
 
 void printTable(const std::vector<OperationRow>& rows, const DevicePeaks& peaks, const Backend& backend,
@@ -207,10 +208,9 @@ void printTable(const std::vector<OperationRow>& rows, const DevicePeaks& peaks,
     addRow(table, row);
   }
   context.out << table.toString(context.hasColour);
-  context.out
-      << "\nof limit: the least time that the measured peaks allow, over the time. Bytes are the least traffic; "
-      << markText(isCpu) << "\n"
-      << (startsCold ? "The caches were filled with other data before every run.\n" : "");
+  context.out << "\nof limit: roofline limit by the measured peaks, over the time. Bytes are the minimum traffic;  "
+              << markText(isCpu) << "\n"
+              << (startsCold ? "Caches were filled with other data before every run.\n" : "");
   printReasons(rows, context);
 }
 
@@ -244,7 +244,7 @@ Result<void> checkOnly(const std::string& name) {
   const FusibleOperation* const operation = builtinOperations().find(name);
   if (name.empty() || (operation && !operation->isComposite())) return {};
   if (operation)
-    return Error{fmt::format("bench ops: {} is a composite; only basic ops are measured alone.", name),
+    return Error{fmt::format("bench ops: {} is a composite op; expected a basic op. `fuseline ops` lists them.", name),
                  ErrorKind::Usage};
   const std::string near = builtinOperations().nearestName(name);
   return Error{fmt::format("bench ops: there is no op {}{}", name,
@@ -268,11 +268,10 @@ Json operationBenchRow() {
        {"spreadPercent", schema::number("Half the interquartile range over the median.")},
        {"bytes", schema::integer("The least traffic.")},
        {"flops", schema::integer("Operations of the step.")},
-       {"rooflineShare", schema::number("The least time that the measured peaks allow, over the time.")},
+       {"rooflineShare", schema::number("Roofline limit by the measured peaks, over the time.")},
        {"reason", schema::text("Reason for a share below one half; else empty.")},
-       {"meets",
-        schema::orNull(schema::flag("Half of the limit; on a GPU 0.85 of it, 0.75 where copies are quantized, 0.9 of "
-                                    "GEMMs. Null: a view."))}});
+       {"meets", schema::orNull(schema::flag("Target share of the limit: 0.5; on a GPU 0.85, with quantized outputs "
+                                             "0.75, for GEMMs 0.9. Null: a view."))}});
 }
 
 Result<int> benchOperations(const BenchOptions& options, Context& context) {

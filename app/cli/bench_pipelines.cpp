@@ -212,8 +212,8 @@ void printTable(const BenchReport& report, Context& context) {
   }
   context.out << table.toString(context.hasColour);
   context.out
-      << "\nof limit: the least time that the measured peaks allow the fused steps, over their time. GEMM of peak: the "
-         "\nunfused plan's GEMMs over the peak of their dtype. ~ marks a speed-up that is not significant.\n";
+      << "\nof limit: roofline limit of the fused steps by the measured peaks, over their time. GEMM of peak: FLOP/s "
+         "of the\nunfused plan's GEMMs over the peak of their dtype. ~ marks a speed-up that is not significant.\n";
 }
 
 }  // namespace

@@ -301,8 +301,8 @@ void printTable(const std::vector<StageRow>& rows, Context& context) {
   }
   context.out << table.toString(context.hasColour);
   context.out << fmt::format(
-      "\nms: on the processor. growth: the time over that of the size before, a tenth of the ops, round by round, with"
-      "\nits confidence interval; ! is above {:.0f}.\n",
+      "\nms: CPU time. growth: time over that of the previous size, which has a tenth of the ops, with its "
+      "confidence\ninterval; ! is above {:.0f}.\n",
       kMostGrowth);
 }
 
@@ -323,7 +323,7 @@ const FieldTable<StageRow>& stageFields() {
        derived<StageRow>("spreadPercent", times(&SampleStats::spreadPercent),
                          "Half the interquartile range over the median."),
        field("share", &StageRow::share, "Share of the time of all stages."),
-       growthField("growth", &RatioStats::median, "Time over that of the size before; null: there is none."),
+       growthField("growth", &RatioStats::median, "Time over that of the previous size; null: it is the first."),
        growthField("growthLow", &RatioStats::low, "Lower end of its 95 % confidence interval."),
        growthField("growthHigh", &RatioStats::high, "Upper end of its interval.")});
   return table;

@@ -81,7 +81,7 @@ Error withAdvice(const Error& error, std::span<const CapturableTensor> all, cons
   const auto found = std::ranges::find(all, name, &CapturableTensor::name);
   if (found != all.end() && !found->isStored())
     return {fmt::format("--capture {} To see it: {}.", error.message, wayToSee(*found)), error.kind};
-  return {fmt::format("--capture {} --capture-list shows what there is.", error.message), error.kind};
+  return {fmt::format("--capture {} --capture-list shows all tensors.", error.message), error.kind};
 }
 
 /// One by one, so that an error is about one name.
@@ -96,22 +96,22 @@ Result<void> checkNames(const Graph& graph, const std::vector<CapturableTensor>&
 }  // namespace
 
 void addCaptureOptions(CLI::App& verb, CaptureOptions& options) {
-  verb.add_option(
-          "--capture", options.names,
-          "Also: runs the last of --variants (the fused plan) again, and prints statistics of these tensors, or of "
-          "all of an op")
+  verb.add_option("--capture", options.names,
+                  "Also run the last of --variants (the fused plan) again and print statistics of these tensors, or of "
+                  "all tensors of an op")
       ->type_name("NAME[,NAME...]")
       ->delimiter(',')
       ->allow_extra_args(false);
   verb.add_option("--captured", options.output,
-                  "Writes what --capture took: *.safetensors, *.npy of one tensor, or else a folder of .npy files, in "
-                  "which bf16 becomes float32")
+                  "Destination of --capture: *.safetensors, *.npy for one tensor, or a folder of .npy files; NumPy has "
+                  "no bf16, so it becomes float32")
       ->type_name("OUT");
-  verb.add_option("--capture-limit", options.limitMiB, "The most that a capture may take")
+  verb.add_option("--capture-limit", options.limitMiB, "Maximum size of a capture")
       ->type_name("MiB")
       ->check(CLI::Range(1, 1 << 22))
       ->capture_default_str();
-  verb.add_flag("--capture-list", options.listsOnly, "Runs nothing: lists what --capture can take, with sizes");
+  verb.add_flag("--capture-list", options.listsOnly,
+                "Run nothing; list the tensors that --capture can take, with sizes");
 }
 
 Result<void> checkCaptureFiles(const CaptureOptions& options) {
@@ -204,10 +204,11 @@ Json capturableSchema() {
                            {"dtype", schema::choice({"f32", "f16", "bf16", "i64", "e4m3"})},
                            {"shape", schema::list(schema::integer())},
                            {"bytes", schema::integer("Size of its data.")}};
-  fields.emplace_back("op", schema::text("Op of the file that produces it, or else consumes it; empty: none."));
+  fields.emplace_back("op",
+                      schema::text("Op of the file that produces it or, for an input, consumes it; empty: none."));
   fields.emplace_back("kind", schema::text("Kind of tensor."));
   fields.emplace_back("fusedAwayBy",
-                      schema::orNull(schema::text("The fusion that never stores it; null: it can be captured.")));
+                      schema::orNull(schema::text("Fusion that never stores it; null: it can be captured.")));
   return schema::object({{"capturable", schema::list(schema::object(fields))}});
 }
 

@@ -11,8 +11,8 @@ namespace fuseline {
 static const FieldTable<FieldChange>& fieldsOf(const FieldChange*) {
   static const FieldTable<FieldChange> table(
       {field("name", &FieldChange::name, "Name of the member; empty: the value itself."),
-       field("base", &FieldChange::base, "As the file writes it; empty: it is not there."),
-       field("new", &FieldChange::next, "As the file writes it; empty: it is not there.")});
+       field("base", &FieldChange::base, "Text in the file; empty: it is missing there."),
+       field("new", &FieldChange::next, "Text in the file; empty: it is missing there.")});
   return table;
 }
 
@@ -24,9 +24,8 @@ static const FieldTable<DocumentChange>& fieldsOf(const DocumentChange*) {
        field("block", &Change::block, "Block that contains the change; empty: the pipeline itself."),
        derived<Change>("kind", [](const Change& change) { return kindName(change.kind); })
            .oneOf({"added", "removed", "changed", "renamed"}),
-       field("id", &Change::id, "Its id; for a wire, where it ends; empty: the section as a whole."),
-       field("newId", &Change::newId, "The new id, where it was renamed; else empty."),
-       field("fields", &Change::fields)});
+       field("id", &Change::id, "Id of the node; for a wire, its end; empty: the section as a whole."),
+       field("newId", &Change::newId, "New id if it was renamed; else empty."), field("fields", &Change::fields)});
   return table;
 }
 

@@ -242,7 +242,7 @@ Result<int> compare(const CompareOptions& options, Context& context) {
 }
 
 Json compareSchema() {
-  const Json notes = schema::object({{"note", schema::text("The user's note on the run; mostly empty.")},
+  const Json notes = schema::object({{"note", schema::text("Note on the run; empty: none.")},
                                      {"rowNotes", fieldSchema<std::vector<RowNote>>()},
                                      {"stretchNotes", fieldSchema<std::vector<StretchNote>>()}});
   schema::Fields other = comparisonFields();
@@ -258,25 +258,24 @@ Json compareSchema() {
 
 void addCompareVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<CompareOptions>();
-  CLI::App* verb = addVerb(app, context, "compare", "Two runs side by side; with --fail-if a gate: exit code 5",
+  CLI::App* verb = addVerb(app, context, "compare",
+                           "Compare two runs step by step; with --fail-if, exit with code 5 if a threshold is crossed.",
                            options, compare, compareSchema);
-  verb->add_option("BASE", options->base, "The run that the other is compared with")
-      ->type_name("BASE.fuserun")
-      ->required();
-  verb->add_option("NEW", options->next, "The other run")->type_name("NEW.fuserun")->required();
+  verb->add_option("BASE", options->base, "Run to compare with")->type_name("BASE.fuserun")->required();
+  verb->add_option("NEW", options->next, "New run")->type_name("NEW.fuserun")->required();
   verb->add_option("--with", options->others,
-                   "Another run that NEW is compared with, beside BASE; repeatable. Gates are about BASE alone")
+                   "Further run to compare NEW with, next to BASE; repeatable. --fail-if concerns BASE only")
       ->type_name("BASE.fuserun")
       ->allow_extra_args(false);
   verb->add_option(
           "--fail-if", options->gates,
-          "Such as \"median>+5%\" or \"speedup<-5%\"; of median, unfused, speedup, peak, saved, launches, step. "
-          "A change that is not statistically significant does not fail")
+          "Exit with code 5 if a condition holds, such as \"median>+5%\" or \"speedup<-5%\". Metrics: median, unfused, "
+          "speedup, peak, saved, launches, step. Changes that are not statistically significant never fail")
       ->type_name("GATE")
       ->allow_extra_args(false);
-  verb->add_option("--report", options->report, "Also writes NEW as a page, with the comparison in it")
+  verb->add_option("--report", options->report, "Also write NEW as an HTML page that includes the comparison")
       ->type_name("OUT.html");
-  verb->add_flag("--force", options->replaces, "Replaces that page where it exists");
+  verb->add_flag("--force", options->replaces, "Overwrite an existing page");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
   addAnnotateOption(*verb, options->annotates);
 }

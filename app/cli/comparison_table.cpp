@@ -34,23 +34,23 @@ Field<MetricChange> changeField(std::string key, double RatioStats::*member, std
 static const FieldTable<MetricChange>& fieldsOf(const MetricChange*) {
   using Metric = MetricChange;
   static const FieldTable<Metric> table(
-      {field("name", &Metric::name, "For --fail-if; for a step, its name."),
+      {field("name", &Metric::name, "Metric of --fail-if; for a step, its name."),
        field("phase", &Metric::phase, "Phase of a step; else empty."),
        field("unit", &Metric::unit).oneOf({"ns", "bytes", "x", ""}), samplesField("base", &Metric::base),
        samplesField("new", &Metric::next),
-       changeField("change", &RatioStats::median, "New over base; null: one of them is missing."),
+       changeField("change", &RatioStats::median, "New over base; null: one is missing."),
        changeField("changeLow", &RatioStats::low, "Lower bound of the 95 % interval."),
        changeField("changeHigh", &RatioStats::high, "Upper bound of the 95 % interval."),
        derived<Metric>(
            "isSignificant", [](const Metric& metric) { return metric.isInBoth() && metric.change.isSignificant(); },
-           "Not by chance within the runs.")});
+           "The change is statistically significant within the runs.")});
   return table;
 }
 
 static const FieldTable<RunComparison::Difference>& fieldsOf(const RunComparison::Difference*) {
   using Difference = RunComparison::Difference;
   static const FieldTable<Difference> table(
-      {field("what", &Difference::what, "A setting or a fact of the environment."),
+      {field("what", &Difference::what, "Setting, or property of the environment."),
        field("base", &Difference::base, "Empty: not said."), field("new", &Difference::next, "Empty: not said.")});
   return table;
 }
@@ -58,7 +58,8 @@ static const FieldTable<RunComparison::Difference>& fieldsOf(const RunComparison
 static const FieldTable<RunComparison>& fieldsOf(const RunComparison*) {
   static const FieldTable<RunComparison> table(
       {field("variant", &RunComparison::variant).oneOf({"unfused", "fused"}),
-       field("isPaired", &RunComparison::isPaired, "The runs were interleaved, and changes are of each round."),
+       field("isPaired", &RunComparison::isPaired,
+             "The runs were interleaved; changes are computed within each round."),
        field("differences", &RunComparison::differences), field("totals", &RunComparison::totals),
        field("steps", &RunComparison::steps)});
   return table;
@@ -127,11 +128,10 @@ std::string comparisonTable(const RunComparison& comparison, bool hasColour) {
 
 std::string comparisonLegend(const RunComparison& comparison) {
   if (comparison.isPaired)
-    return "Medians. Both took turns in the same rounds, and changes are of each round. ~ marks a change that is "
-           "not significant.\n";
-  return "Medians. ~ marks a change that is not significant within the runs. The runs were not interleaved: a change "
-         "of the "
-         "machine in between looks like a change of the program. Only speedup is free of that.\n";
+    return "Medians of interleaved rounds; changes are computed within each round. ~ marks a change that is not "
+           "significant.\n";
+  return "Medians. ~ marks a change that is not significant within the runs. The runs were not interleaved, so changes "
+         "of the machine in between count too, except in speedup.\n";
 }
 
 /// "2 steps new, 1 gone."; empty: none.

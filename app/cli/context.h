@@ -35,7 +35,7 @@ struct Context {
   std::vector<std::pair<std::string, Json (*)()>> schemas = {};
 };
 
-/// How a verb is called, one line a call, for the end of its help.
+/// Examples of a verb, one call a line, for the beginning of its help.
 std::string examplesOf(const std::string& verb);
 
 /// Declares a verb whose options live in an Options, and what it does. `run` returns the exit code, `schema` describes
@@ -65,7 +65,7 @@ inline Error unknownName(const std::string& verb, const std::string& noun, const
                          const std::vector<std::string>& known) {
   const std::string near = nearest(name, known);
   const std::string hint = near.empty() ? "." : fmt::format("; did you mean {}?", near);
-  return {fmt::format("{} {}: there is no such {}{} `fuseline {}` lists them.", verb, name, noun, hint, verb),
+  return {fmt::format("{} {}: there is no such {}{} `fuseline {}` lists all.", verb, name, noun, hint, verb),
           ErrorKind::Usage};
 }
 

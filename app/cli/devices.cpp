@@ -112,11 +112,10 @@ Table productTable(const std::vector<ProductSupport>& products, const std::vecto
 }
 
 void printProducts(const std::vector<ProbedDevice>& probed, Context& context) {
-  if (probed.empty()) context.out << "\nNo device here makes its products by a library that could be probed.\n";
+  if (probed.empty()) context.out << "\nNo device here uses a GEMM library that can be probed.\n";
   for (const ProbedDevice& device : probed) {
     const std::vector<std::string> kinds = distinct(device.products, kindOf);
-    context.out << fmt::format("\n{}, {}: the products that its library has algorithms for\n\n", device.info.id,
-                               device.info.name)
+    context.out << fmt::format("\n{}, {}: GEMMs that its library supports\n\n", device.info.id, device.info.name)
                 << productTable(device.products, kinds).toString(context.hasColour) << '\n';
     for (std::size_t i = 0; i < kinds.size(); ++i) context.out << fmt::format("{:>2}  {}\n", i + 1, kinds[i]);
   }
@@ -154,11 +153,11 @@ Result<int> listDevices(const DevicesOptions& options, Context& context) {
 Json devicesSchema() {
   Json products =
       schema::list(schema::object({{"device", schema::text("Whose library was asked.")},
-                                   {"factors", schema::text("Their formats and scalings.")},
+                                   {"factors", schema::text("Formats and scalings of the operands.")},
                                    {"result", schema::text("Its format.")},
                                    {"epilogue", schema::text("By the library's name.")},
                                    {"isSupported", schema::flag("It has an algorithm.")},
-                                   {"reason", schema::text("In the library's words; empty: it has one.")}}));
+                                   {"reason", schema::text("The library's reason; empty: it has an algorithm.")}}));
   products["description"] = "With --probe; else null.";
   return schema::object({{"devices", schema::list(deviceSchema())}, {"products", schema::orNull(std::move(products))}});
 }
@@ -167,12 +166,12 @@ Json devicesSchema() {
 
 void addDevicesVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<DevicesOptions>();
-  CLI::App* verb = addVerb(app, context, "devices", "Lists the devices that can run here, and why others cannot",
+  CLI::App* verb = addVerb(app, context, "devices", "List the devices that can run here, and why others cannot.",
                            options, listDevices, devicesSchema);
   verb->add_flag("--probe", options->isProbing,
-                 "Asks the library of each GPU which matrix products it has algorithms for: formats and epilogues");
+                 "Ask the library of each GPU which GEMMs it supports: formats and epilogues");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
-  addOnOption(*verb, options->on, "Lists those of another machine, over ssh");
+  addOnOption(*verb, options->on, "List the devices of another machine, over ssh");
 }
 
 }  // namespace fuseline::cli

@@ -19,7 +19,7 @@ static const FieldTable<Diagnostic>& fieldsOf(const Diagnostic*) {
       {derived<Diagnostic>("severity", [](const Diagnostic& each) { return severityName(each.severity); })
            .oneOf({"error", "warning", "note"}),
        field("code", &Diagnostic::code, "Stable."),
-       field("node", &Diagnostic::node, "Op, input or output; empty: the file."),
+       field("node", &Diagnostic::node, "Op, input or output; empty: the file as a whole."),
        field("port", &Diagnostic::port, "Empty: the whole node."),
        field("pointer", &Diagnostic::pointer, "JSON pointer."),
        field("line", &Diagnostic::line, "1-based; 0: unknown."),
@@ -27,7 +27,7 @@ static const FieldTable<Diagnostic>& fieldsOf(const Diagnostic*) {
        field("message", &Diagnostic::message, "One sentence with both values."),
        derived<Diagnostic>("repairs", repairs),
        field("instances", &Diagnostic::instances,
-             "Where it holds in several instances of a block: the op in each of them; else empty.")});
+             "The op in each instance, if it holds in several instances of a block; else empty.")});
   return table;
 }
 
@@ -41,7 +41,7 @@ Json diagnosticsSchema() { return fieldSchema<std::vector<Diagnostic>>(); }
 
 Result<void> checkReadable(const LoadedDocument& loaded, const std::string& file, std::string_view done) {
   if (!hasErrors(loaded.diagnostics)) return {};
-  return Error{fmt::format("{} cannot be {}: what of it could not be read would be lost.\n{}", file, done,
+  return Error{fmt::format("{} cannot be {}: the parts that could not be read would be lost.\n{}", file, done,
                            errorText(loaded.diagnostics, file)),
                ErrorKind::InvalidInput};
 }

@@ -103,7 +103,7 @@ Result<Difference> differenceOf(const DiffOptions& options, Context& context, co
   for (const auto& [pipeline, file] : {std::pair(&*base, &options.file), {&*next, &options.next}})
     if (!pipeline->analysis.isRunnable() && difference.plansReason.empty())
       difference.plansReason =
-          fmt::format("{} has errors, so there is no plan of it: fuseline validate {}", *file, *file);
+          fmt::format("{} has errors, so it has no plan. `fuseline validate {}` lists them.", *file, *file);
   if (!options.measures) return difference;
   if (Result<void> measured = measureBoth(options, *base, *next, difference, context, cancel); !measured)
     return measured.error();
@@ -205,15 +205,15 @@ void print(const Difference& difference, const std::vector<GateReport>& gates, c
 /// Fused plans only are measured.
 Result<void> checkMeasured(const Gate& gate) {
   if (gate.metric != "unfused" && gate.metric != "speedup") return {};
-  return Error{fmt::format("--fail-if {}: diff --measure measures the fused plans only; expected a gate on median, "
-                           "peak, saved, launches or step. Run both with `fuseline run` and use `fuseline compare`.",
+  return Error{fmt::format("--fail-if {}: diff measures fused plans only; expected median, peak, saved, launches or "
+                           "step. For others use `fuseline run` and `fuseline compare`.",
                            gate.text),
                ErrorKind::Usage};
 }
 
 Result<std::vector<Gate>> gatesOf(const DiffOptions& options) {
   if (!options.gates.empty() && !options.measures)
-    return Error{"--fail-if is about what is measured: add --measure.", ErrorKind::Usage};
+    return Error{"--fail-if needs measurements: add --measure.", ErrorKind::Usage};
   Result<std::vector<Gate>> gates = parseGates(options.gates);
   if (!gates) return gates;
   for (const Gate& gate : *gates)
@@ -223,12 +223,13 @@ Result<std::vector<Gate>> gatesOf(const DiffOptions& options) {
 
 Result<void> checkOptions(const DiffOptions& options) {
   if (!options.measuredFiles.empty())
-    return Error{"--measured: the figures of a run hold for its own pipeline, and two are compared.", ErrorKind::Usage};
-  if (options.measures && options.ranks > 1)
-    return Error{fmt::format("--ranks {}: --measure runs the plan of one rank, which is not the plan shown. Leave out "
-                             "--measure or --ranks.",
-                             options.ranks),
+    return Error{"--measured: a run belongs to one pipeline, but diff compares two. Remove --measured.",
                  ErrorKind::Usage};
+  if (options.measures && options.ranks > 1)
+    return Error{
+        fmt::format("--ranks {}: --measure runs the plan of one rank, not the plan shown. Remove --measure or --ranks.",
+                    options.ranks),
+        ErrorKind::Usage};
   return {};
 }
 
@@ -259,9 +260,9 @@ Json diffSchema() {
                                       {"new", schema::integer("Value for the new plan.")}});
   return schema::object({{"base", schema::text("As given.")},
                          {"new", schema::text("As given.")},
-                         {"isSame", schema::flag("The documents mean the same.")},
+                         {"isSame", schema::flag("Both documents are equivalent.")},
                          {"changes", changesSchema()},
-                         {"plansReason", schema::text("Why the plans cannot be compared; empty: they can.")},
+                         {"plansReason", schema::text("Reason why the plans cannot be compared; empty: they can.")},
                          {"plans", schema::list(planList)},
                          {"predicted", schema::list(figure)},
                          {"measured", schema::orNull(schema::object(comparisonFields()))},
@@ -272,26 +273,24 @@ Json diffSchema() {
 
 void addDiffVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<DiffOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "diff", "Shows the changes between two pipelines, and their effect on the plans", options,
-              diff, diffSchema);
-  verb->add_option("BASE", options->file, "The pipeline that the other is compared with")
-      ->type_name("BASE.fuseline")
-      ->required();
-  verb->add_option("NEW", options->next, "The other pipeline")->type_name("NEW.fuseline")->required();
+  CLI::App* verb = addVerb(app, context, "diff",
+                           "Show the changes between two pipelines, and their effect on plans, memory and steps.",
+                           options, diff, diffSchema);
+  verb->add_option("BASE", options->file, "Pipeline to compare with")->type_name("BASE.fuseline")->required();
+  verb->add_option("NEW", options->next, "Changed pipeline")->type_name("NEW.fuseline")->required();
   addReadingOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
   verb->add_flag("--measure", options->measures,
-                 "Runs the fused plans of both, interleaved, so that other load on the machine affects both alike");
+                 "Run the fused plans of both interleaved, so that background load affects both equally");
   verb->add_option("--fail-if", options->gates,
-                   "With --measure: exits 5, such as \"median>+5%\"; of median, peak, saved, launches, step. A change "
-                   "that is not statistically significant does not fail")
+                   "With --measure: exit with code 5 if a condition holds, such as \"median>+5%\". Metrics: median, "
+                   "peak, saved, launches, step. Changes that are not statistically significant never fail")
       ->type_name("GATE")
       ->allow_extra_args(false);
   addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
-  verb->add_flag("--view", options->withView, "Also how they are laid out");
-  verb->add_flag("--exit-code", options->tellsByExitCode, "Exits 5 where they differ");
+  verb->add_flag("--view", options->withView, "Also show changes of the layout");
+  verb->add_flag("--exit-code", options->tellsByExitCode, "Exit with code 5 if they differ");
   verb->footer(
       "Examples:\n"
       "  fuseline diff old.fuseline new.fuseline\n"
@@ -299,7 +298,7 @@ void addDiffVerb(CLI::App& app, Context& context) {
       "With git:\n"
       "  git difftool --extcmd \"fuseline diff\" -- FILE.fuseline   two versions of a file\n"
       "  echo '*.fuseline diff=fuseline' >> .gitattributes\n"
-      "  git config diff.fuseline.textconv \"fuseline fuse --format tree\"   git diff and git log -p show plans\n");
+      "  git config diff.fuseline.textconv \"fuseline fuse --format tree\"   git diff and git log -p show plans");
 }
 
 }  // namespace fuseline::cli

@@ -78,9 +78,9 @@ Result<void> checkOptions(const EditOptions& options, const std::vector<EditRequ
 Result<void> checkInPlace(const EditOptions& options, const LoadedDocument& loaded) {
   if (!options.isInPlace || !loaded.isTakenOut) return {};
   return Error{
-      fmt::format("--in-place: expected a pipeline file, found one that holds or becomes a pipeline: {}. Write "
-                  "to a file of its own: -o FILE.fuseline.",
-                  options.file),
+      fmt::format(
+          "--in-place: expected a *.fuseline file, found {}. Write the pipeline to its own file: -o FILE.fuseline.",
+          options.file),
       ErrorKind::Usage};
 }
 
@@ -153,7 +153,7 @@ void addEdits(CLI::App& verb, EditOptions& options) {
           ->group("Edits");
     if (info.verb != EditVerb::Insert) continue;
     for (const auto& [name, anchors] : {std::pair("--before", &options.before), {"--after", &options.after}})
-      verb.add_option(name, *anchors, "Where an inserted op goes: an op, an input or an output")
+      verb.add_option(name, *anchors, "Op, input or output next to which the new op is inserted")
           ->type_name("OP")
           ->allow_extra_args(false)
           ->group("Edits");
@@ -161,8 +161,8 @@ void addEdits(CLI::App& verb, EditOptions& options) {
 }
 
 Json editSchema() {
-  const Json edit = schema::object(
-      {{"edit", schema::text("As the undo menu names it.")}, {"undo", schema::text("The edit that reverts it.")}});
+  const Json edit = schema::object({{"edit", schema::text("Name of the edit in the undo menu.")},
+                                    {"undo", schema::text("The edit that reverts it.")}});
   return schema::object({{"file", schema::text("As given.")},
                          {"output", schema::text("The file that was written; empty: none.")},
                          {"edits", schema::list(edit)},
@@ -177,18 +177,17 @@ Json editSchema() {
 void addEditVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<EditOptions>();
   options->spec.device = "reference";  // no kernel is asked for
-  CLI::App* verb =
-      addVerb(app, context, "edit", "Changes a pipeline by named edits, in their order, and shows what changed",
-              options, edit, editSchema);
+  CLI::App* verb = addVerb(app, context, "edit", "Apply edits to a pipeline, in the given order, and show the changes.",
+                           options, edit, editSchema);
   options->verb = verb;
-  verb->add_option("FILE", options->file, "The pipeline, *.fuseline")->required();
+  verb->add_option("FILE", options->file, "Pipeline (*.fuseline)")->required();
   addEdits(*verb, *options);
-  CLI::Option* inPlace = verb->add_flag("--in-place", options->isInPlace, "Writes the changed pipeline to FILE");
-  verb->add_option("-o,--output", options->output, "Where the changed pipeline goes; without it to standard output")
+  CLI::Option* inPlace = verb->add_flag("--in-place", options->isInPlace, "Write the changed pipeline back to FILE");
+  verb->add_option("-o,--output", options->output, "File for the changed pipeline (default: standard output)")
       ->type_name("FILE")
       ->excludes(inPlace);
-  verb->add_flag("--force", options->replaces, "Replaces that file where it exists");
-  verb->add_flag("--json", options->asJson, "Prints JSON");
+  verb->add_flag("--force", options->replaces, "Overwrite an existing file");
+  verb->add_flag("--json", options->asJson, "Print JSON");
 }
 
 }  // namespace fuseline::cli

@@ -1,4 +1,4 @@
-// How each verb is called: what stands at the end of its help.
+// Examples of each verb, at the beginning of its help.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/context.h"
 
@@ -46,7 +46,8 @@ constexpr std::array kExamples = {
     Example{"devices", "devices\ndevices --json\ndevices --on gpu-box"},
     Example{"bench", "bench ops --quick\nbench scaling"},
     Example{"guide", "guide\nguide shape-mismatch"},
-    Example{"schema", "schema > fuseline-pipeline-1.json"},
+    Example{"schema", "schema > fuseline-pipeline-1.json\nschema --of run"},
+    Example{"worker", "worker\nworker --on gpu-box"},
 };
 
 }  // namespace

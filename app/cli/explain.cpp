@@ -191,12 +191,12 @@ Json explainSchema() {
 
 void addExplainVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExplainOptions>();
-  CLI::App* verb = addVerb(app, context, "explain", "Why each fusion did or did not apply, and what it saves", options,
-                           explain, explainSchema);
+  CLI::App* verb = addVerb(app, context, "explain", "Explain why each fusion did or did not apply, and what it saves.",
+                           options, explain, explainSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
-  verb->add_option("OP", options->op, "Only the fusions that touch this op");
+  verb->add_option("OP", options->op, "Show only fusions that involve this op");
 }
 
 }  // namespace fuseline::cli

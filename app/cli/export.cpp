@@ -65,7 +65,7 @@ Error unknownFormat(const ExportOptions& options) {
   for (const PipelineExporter& exporter : pipelineExporters()) names.emplace_back(exporter.name);
   for (const Exporter& exporter : exporters())
     if (!findPipelineExporter(exporter.name)) names.emplace_back(exporter.name);
-  return {fmt::format("export --to {}: there is no such format{} There is: {}.", options.format,
+  return {fmt::format("export --to {}: there is no such format{} Valid values: {}.", options.format,
                       didYouMean(nearest(options.format, names)), fmt::join(names, ", ")),
           ErrorKind::Usage};
 }
@@ -92,10 +92,9 @@ Result<void> refuseOptionsOfWeights(const ExportOptions& options) {
 Result<void> refuseOptionsOfPlans(const ExportOptions& options) {
   for (const CLI::Option* option : options.ofPlans)
     if (option->count() > 0)
-      return Error{
-          fmt::format("export --to {}: {} is an option for pipelines, and a run has been planned and measured.",
-                      options.format, option->get_name()),
-          ErrorKind::Usage};
+      return Error{fmt::format("export --to {}: {} is an option for pipelines, but FILE is a run. Remove it.",
+                               options.format, option->get_name()),
+                   ErrorKind::Usage};
   return {};
 }
 
@@ -129,10 +128,9 @@ Result<void> refuseModuleOnly(const ExportOptions& options) {
 /// A run is a pipeline, too, but as it was measured; its file is another.
 Result<PipelineText> pipelineText(const PipelineExporter& exporter, const ExportOptions& options, Context& context) {
   if (options.file.ends_with(".fuserun"))
-    return Error{
-        fmt::format("{}: expected a pipeline, found a run. Export the *.fuseline file it was measured of, or the "
-                    "run itself with --to trace.",
-                    options.file)};
+    return Error{fmt::format(
+        "{}: expected a pipeline, found a run. Export its *.fuseline file, or the run itself with --to trace.",
+        options.file)};
   const Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   Result<std::shared_ptr<const NamedTensors>> tensors = givenTensors(options, pipeline->loaded.document);
@@ -169,11 +167,12 @@ Result<void> writeExported(const PipelineText& exported, const std::string& path
 /// Bytes are for files: what is printed of them is their listing, with --json.
 Result<void> refuseToPrintBytes(const PipelineText& exported, const ExportOptions& options) {
   if (!exported.bytes || !options.output.empty() || options.asJson) return {};
-  return Error{fmt::format("export --to {0}: the file is not text, so name one: -o {1}{2}. With --json and without -o "
-                           "its listing is printed.",
-                           options.format, std::filesystem::path(options.file).stem().string(),
-                           findPipelineExporter(options.format)->ending),
-               ErrorKind::Usage};
+  return Error{
+      fmt::format(
+          "export --to {0}: the format is not text, so it needs a file: -o {1}{2}. --json prints a listing instead.",
+          options.format, std::filesystem::path(options.file).stem().string(),
+          findPipelineExporter(options.format)->ending),
+      ErrorKind::Usage};
 }
 
 Result<void> checkFiles(const ExportOptions& options) {
@@ -185,8 +184,7 @@ Result<void> checkFiles(const ExportOptions& options) {
 Result<int> exportFile(const ExportOptions& options, Context& context) {
   if (options.file.empty() && (!options.output.empty() || !options.format.empty()))
     return Error{
-        "export: expected FILE, the pipeline or the run to export, found none. Without any of --to and -o the "
-        "formats are listed.",
+        "export: expected FILE, a pipeline or a run, found none. `fuseline export` without options lists the formats.",
         ErrorKind::Usage};
   if (options.file.empty()) return listAllFormats(options, context);
   if (Result<void> fits = refuseModuleOnly(options); !fits) return fits.error();
@@ -210,11 +208,11 @@ Result<int> exportFile(const ExportOptions& options, Context& context) {
 }
 
 Json exportSchema() {
-  Json file = schema::object(
-      {{"format", schema::text("Its name.")},
-       {"file", schema::text("Where it was written; empty: nowhere.")},
-       {"notes", schema::list(schema::text("Where the other program does something else than Fuseline."))},
-       {"text", schema::text("Its contents; for binary formats a listing.")}});
+  Json file =
+      schema::object({{"format", schema::text("Its name.")},
+                      {"file", schema::text("File that was written; empty: none.")},
+                      {"notes", schema::list(schema::text("Differences between the other program and Fuseline."))},
+                      {"text", schema::text("Contents; for binary formats a listing.")}});
   Json formats =
       schema::object({{"formats", schema::list(schema::object({{"name", schema::text("For --to.")},
                                                                {"of", schema::choice({"pipeline", "run"})},
@@ -227,36 +225,33 @@ Json exportSchema() {
 
 void addExportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ExportOptions>();
-  CLI::App* verb = addVerb(
-      app, context, "export",
-      "Writes a pipeline as a module of TransformerEngine, a model for ONNX or a drawing, a run as a trace, a table, a "
-      "page or a drawing, or either as a configuration of TransformerEngine's debug tool; without a file lists the "
-      "formats",
-      options, exportFile, exportSchema);
+  CLI::App* verb = addVerb(app, context, "export",
+                           "Export a pipeline (TransformerEngine, PyTorch, ONNX, drawings) or a run (traces, tables, "
+                           "reports); without FILE, list the formats.",
+                           options, exportFile, exportSchema);
   const CLI::Option* file =
-      verb->add_option("FILE", options->file, "The pipeline, *.fuseline, or the run, *.fuserun")->type_name("FILE");
+      verb->add_option("FILE", options->file, "Pipeline (*.fuseline) or run (*.fuserun)")->type_name("FILE");
   addReadingOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
   options->ofWeights = {addSpecOption(*verb, options->spec, runSpecField("seed"),
                                       "Seed of the random weights, for formats that contain weights"),
                         verb->add_option("--tensors", options->tensorsFile,
-                                         "Weights for formats that have them, from `fuseline run --save`")
+                                         "Weights from `fuseline run --save`, for formats that contain weights")
                             ->type_name("IN.safetensors")};
   for (const CLI::Option* option : verb->get_options())
     if (option != file && !option->check_name("--json") && !option->check_name("--help"))
       options->ofPlans.push_back(option);
   verb->add_flag(
       "--module-only", options->moduleOnly,
-      "With --to te and --to torch: the module and its recipe, without the program that times and checks them");
+      "With --to te and --to torch: only the module and its recipe, without the program that times and checks it");
   verb->add_option("--opset", options->onnxOpset,
-                   "With --to onnx: 20, in which attention and rotary embeddings are decomposed, or 23, which has ops "
-                   "for them (default: 20)")
+                   "With --to onnx: 20 decomposes attention and rotary embeddings, 23 has ops for them (default: 20)")
       ->type_name("N")
       ->check(CLI::IsMember({20, 23}));
-  verb->add_option("--to", options->format, "The format")->type_name("FORMAT");
-  verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
-  verb->add_flag("--force", options->replaces, "Replaces the file where it exists");
+  verb->add_option("--to", options->format, "Format, as listed by `fuseline export`")->type_name("FORMAT");
+  verb->add_option("-o,--output", options->output, "File to write (default: standard output)")->type_name("FILE");
+  verb->add_flag("--force", options->replaces, "Overwrite an existing file");
 }
 
 }  // namespace fuseline::cli

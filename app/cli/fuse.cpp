@@ -113,18 +113,17 @@ Result<int> checkExpected(const OpenedPipeline& pipeline, const FuseOptions& opt
         {.file = options.file,
          .message = fmt::format("The plan is not the one in {} (- expected, + now):\n{}", options.expectedFile,
                                 toString(*difference))});
-  return Error{fmt::format("The plan of {} is not the one in {} (- expected, + now). If the change is wanted, write "
-                           "the file again with --format json.",
+  return Error{fmt::format("The plan of {} differs from {} (- expected, + now). If that is intended, write the file "
+                           "again with --format json.",
                            options.file, options.expectedFile),
                ErrorKind::ExpectationNotMet};
 }
 
 Result<int> showPlan(const FuseOptions& options, Context& context) {
   if (options.annotates && (options.format == "json" || options.format == "dot"))
-    return Error{fmt::format("--annotate: its lines go to standard output, where --format {} is to be read by a "
-                             "program. Take --format plan.",
-                             options.format),
-                 ErrorKind::Usage};
+    return Error{
+        fmt::format("--annotate: its lines would break the output of --format {}. Use --format plan.", options.format),
+        ErrorKind::Usage};
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
   if (Verdict expands = verifyExpansion(pipeline->graph(), pipeline->analysis.report); !expands)
@@ -138,21 +137,21 @@ Result<int> showPlan(const FuseOptions& options, Context& context) {
 
 void addFuseVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<FuseOptions>();
-  CLI::App* verb = addVerb(app, context, "fuse", "The forward and the backward plan, and every attempt with its reason",
-                           options, showPlan, fusionSchema);
+  CLI::App* verb =
+      addVerb(app, context, "fuse", "Show the forward and backward plan, and why each fusion did or did not apply.",
+              options, showPlan, fusionSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
-  CLI::Option* format =
-      verb->add_option("--format", options->format, "tree; plan, which leaves out the attempts; json; or dot")
-          ->check(CLI::IsMember({"tree", "plan", "json", "dot"}))
-          ->capture_default_str();
+  CLI::Option* format = verb->add_option("--format", options->format, "tree; plan, without the attempts; json; or dot")
+                            ->check(CLI::IsMember({"tree", "plan", "json", "dot"}))
+                            ->capture_default_str();
   verb->add_option("--stage", options->stage,
-                   "Prints what one pass leaves: " + fmt::format("{}", fmt::join(stageNames(), ", ")))
+                   "Print the result of one pass:  " + fmt::format("{}", fmt::join(stageNames(), ", ")))
       ->check(CLI::IsMember(stageNames()))
       ->excludes(format)
       ->excludes(verb->get_option("--json"));
-  verb->add_option("--expect", options->expectedFile, "Exits 5 when the plan is not the one in this file")
+  verb->add_option("--expect", options->expectedFile, "Exit with code 5 if the plan differs from this file")
       ->type_name("PLAN.json");
   addAnnotateOption(*verb, options->annotates);
 }

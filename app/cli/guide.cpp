@@ -8,6 +8,7 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -39,9 +40,8 @@ std::vector<Topic> allPages() {
 Error unknownTopic(const std::string& name) {
   std::vector<std::string> names = problemCodes();
   for (const GuidePage& page : guidePages()) names.emplace_back(page.name);
-  return {
-      fmt::format("The guide has no page and no code of a problem called {}{}", name, didYouMean(nearest(name, names))),
-      ErrorKind::Usage};
+  return {fmt::format("guide {0}: there is no page and no problem code {0}{1}", name, didYouMean(nearest(name, names))),
+          ErrorKind::Usage};
 }
 
 Result<Topic> topicNamed(const std::string& name) {
@@ -55,7 +55,16 @@ void printList(Context& context) {
   Table table({{"page", Align::Left}, {"", Align::Left}});
   for (const GuidePage& page : guidePages()) table.addRow({std::string(page.name), std::string(page.title)});
   context.out << table.toString(context.hasColour)
-              << "\n`fuseline guide PAGE` shows one, `fuseline guide CODE` what the code of a problem means.\n";
+              << "\n`fuseline guide PAGE` shows a page, `fuseline guide CODE` explains the code of a problem.\n";
+}
+
+/// A terminal shows no pictures.
+std::string withoutPictures(const std::string& page) {
+  std::istringstream lines(page);
+  std::string text;
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("![")) text += line + '\n';
+  return text;
 }
 
 Result<int> showGuide(const GuideOptions& options, Context& context) {
@@ -72,25 +81,26 @@ Result<int> showGuide(const GuideOptions& options, Context& context) {
   } else if (options.topic.empty()) {
     printList(context);
   } else {
-    context.out << topics.front().text << '\n';
+    context.out << withoutPictures(topics.front().text);
   }
   return 0;
 }
 
 Json guideSchema() {
-  return schema::object(
-      {{"topics", schema::list(schema::object({{"name", schema::text("A page, or the code of a problem.")},
-                                               {"title", schema::text("Its heading.")},
-                                               {"text", schema::text("Markdown.")}}))}});
+  return schema::object({{"topics", schema::list(schema::object({{"name", schema::text("Page, or code of a problem.")},
+                                                                 {"title", schema::text("Its heading.")},
+                                                                 {"text", schema::text("Markdown.")}}))}});
 }
 
 }  // namespace
 
 void addGuideVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<GuideOptions>();
-  CLI::App* verb = addVerb(app, context, "guide", "First steps, how times are measured, and what each problem means",
-                           options, showGuide, guideSchema);
-  verb->add_option("TOPIC", options->topic, "A page, or the code of a problem such as shape-mismatch");
+  CLI::App* verb =
+      addVerb(app, context, "guide",
+              "Show the guide: first steps, tasks, how times are measured, and the meaning of each problem code.",
+              options, showGuide, guideSchema);
+  verb->add_option("TOPIC", options->topic, "Page, or code of a problem such as shape-mismatch");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }
 

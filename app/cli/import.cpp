@@ -65,7 +65,7 @@ Result<ImportedPipeline> pipelineIn(const ImportOptions& options) {
   Result<LoadedDocument> loaded = loadDocument(path);
   if (!loaded) return loaded.error();
   if (hasErrors(loaded->diagnostics))
-    return Error{fmt::format("{} has no pipeline that can be used:\n{}", path, errorText(loaded->diagnostics, path))};
+    return Error{fmt::format("{} has no usable pipeline:\n{}", path, errorText(loaded->diagnostics, path))};
   return ImportedPipeline{.document = std::move(loaded->document)};
 }
 
@@ -74,7 +74,7 @@ Result<void> writeWeights(const ImportedPipeline& imported, const ImportOptions&
   if (options.weights.empty()) return {};
   if (imported.weightsProblem) return *imported.weightsProblem;
   const NamedTensors& weights = imported.weights;
-  if (weights.empty()) return Error{fmt::format("{}: the model has no weights of these ops.", options.file)};
+  if (weights.empty()) return Error{fmt::format("{}: the model has no weights for these ops.", options.file)};
   if (Result<void> written = writeSafetensors(options.weights, weights); !written) return written.error();
   context.err << fmt::format("Wrote {} weights to {}, for run --tensors and export --tensors.\n", weights.size(),
                              options.weights);
@@ -85,15 +85,15 @@ Result<void> checkOptions(const ImportOptions& options) {
   const bool isModel = isModelConfig(options.file);
   if (!options.weights.empty() && !isOnnxFile(options.file) && !isModel)
     return Error{
-        "--weights takes them out of an ONNX model, or from beside the config.json of a model; this file is "
-        "neither.",
+        "--weights: expected an ONNX model or the config.json of a model, found another file. Remove --weights.",
         ErrorKind::Usage};
   if (!isModel && (options.layers || !options.dtype.empty() || !options.weightsFrom.empty()))
-    return Error{"--layers, --dtype and --weights-from are for the config.json of a model, and this file is none.",
-                 ErrorKind::Usage};
+    return Error{
+        "--layers, --dtype and --weights-from: expected the config.json of a model, found another file. Remove these "
+        "options.",
+        ErrorKind::Usage};
   if (!options.weightsFrom.empty() && options.weights.empty())
-    return Error{"--weights-from says where weights are; --weights OUT.safetensors is missing, the file to write.",
-                 ErrorKind::Usage};
+    return Error{"--weights-from: the file to write is missing. Add --weights OUT.safetensors.", ErrorKind::Usage};
   const VerbFiles files{.read = {{"FILE", options.file}},
                         .written = {{"-o", options.output}, {"--weights", options.weights}}};
   return checkOutputs(files, options.replaces);
@@ -119,44 +119,43 @@ Result<int> importPipeline(const ImportOptions& options, Context& context) {
 }
 
 Json importSchema() {
-  return schema::object(
-      {{"file", schema::text("Where it was written; empty: nowhere.")},
-       {"notes", schema::list(schema::text("Information that the model lacks, or that a pipeline cannot hold."))},
-       {"tensors", schema::texts("The weights of the model.")},
-       {"text", schema::text("The pipeline file.")}});
+  return schema::object({{"file", schema::text("File that was written; empty: none.")},
+                         {"notes", schema::list(schema::text(
+                                       "Information that is missing in the model or cannot be stored in a pipeline."))},
+                         {"tensors", schema::texts("The weights of the model.")},
+                         {"text", schema::text("The pipeline file.")}});
 }
 
 }  // namespace
 
 void addImportVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ImportOptions>();
-  CLI::App* verb = addVerb(
-      app, context, "import",
-      "Takes the pipeline out of a file that was made of it: a module of TransformerEngine, a picture, a run; or "
-      "out of the graph of an ONNX model, or makes that of a model from its config.json",
-      options, importPipeline, importSchema);
+  CLI::App* verb = addVerb(app, context, "import",
+                           "Import a pipeline from an ONNX model, the config.json of a Hugging Face model, or a file "
+                           "that Fuseline exported.",
+                           options, importPipeline, importSchema);
   verb->add_option(
           "FILE", options->file,
-          "An exported file (*.py, *.svg, *.png, *.html, *.onnx), a run (*.fuserun), another model (*.onnx), or the "
-          "config.json of a model")
+          "ONNX model (*.onnx), config.json of a model, exported file (*.py, *.svg, *.png, *.html) or run (*.fuserun)")
       ->required();
-  verb->add_option("-o,--output", options->output, "The file to write; without it standard output")->type_name("FILE");
+  verb->add_option("-o,--output", options->output, "File to write (default: standard output)")->type_name("FILE");
   verb->add_option("--weights", options->weights,
-                   "Also writes the weights of an ONNX model, or those beside a config.json, for --tensors")
+                   "Also write the weights of the ONNX model, or those next to the config.json, for --tensors")
       ->type_name("OUT.safetensors");
   verb->add_option("--weights-from", options->weightsFrom,
-                   "With --weights: safetensors file, or folder of such files, in place of the config's folder")
+                   "With --weights: safetensors file, or folder of such files (default: the config's folder)")
       ->type_name("PATH");
-  verb->add_option("--layers", options->layers, "With a config.json: number of layers, from the first one")
+  verb->add_option("--layers", options->layers, "With a config.json: number of layers, counted from the first")
       ->type_name("N");
   verb->add_option("--dtype", options->dtype,
-                   "With a config.json: type of tensors and weights, in place of the config's")
+                   "With a config.json: dtype of tensors and weights (default: the config's)")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  verb->add_flag("--strict", options->isStrict,
-                 "Refuses an ONNX model with nodes that are no ops; without it they become Externals, or are left out");
+  verb->add_flag(
+      "--strict", options->isStrict,
+      "Refuse ONNX models with nodes that Fuseline has no op for; by default they become Externals or are left out");
   verb->add_flag("--flat", options->keepsFlat,
-                 "Leaves the layers of an ONNX model apart; without it those that repeat become instances of a block");
-  verb->add_flag("--force", options->replaces, "Replaces files where they exist");
+                 "Keep repeated layers of an ONNX model separate; by default they become instances of a block");
+  verb->add_flag("--force", options->replaces, "Overwrite existing files");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }
 

@@ -141,13 +141,13 @@ Json edgeSchema() {
 Json inferSchema() {
   const Json op =
       schema::object({{"id", schema::text("Id of the basic op.")},
-                      {"owner", schema::text("The op of the file that it came from.")},
+                      {"owner", schema::text("Op of the file from which it was expanded.")},
                       {"op", schema::text("Its name in the library.")},
                       {"inputs", schema::texts()},
                       {"outputs", schema::texts()},
                       {"parameters", schema::list(schema::object(tensorFields()))},
                       {"flopsForward", schema::integer("Operations of one call.")},
-                      {"flopsBackward", schema::integer("Operations of one call; 0: it takes no part in backward.")}});
+                      {"flopsBackward", schema::integer("FLOP of one call; 0: it is not part of backward.")}});
   return schema::object({{"pass", schema::choice({"forward", "train"})},
                          {"edges", schema::list(edgeSchema())},
                          {"ops", schema::list(op)},
@@ -160,7 +160,8 @@ Json inferSchema() {
 void addInferVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<InferOptions>();
   CLI::App* verb =
-      addVerb(app, context, "infer", "Shape, dtype, bytes and FLOPs on every edge and op", options, infer, inferSchema);
+      addVerb(app, context, "infer", "Show the shape, dtype and bytes of every tensor and the FLOP of every op.",
+              options, infer, inferSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
 }

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,7 @@ void addVerbs(CLI::App& app, cli::Context& context) {
 /// A full disk, or a descriptor that is closed. A closed pipe ends the program earlier.
 int flushed(std::ostream& out, int exitCode) {
   if (out.flush() || exitCode != 0) return exitCode;
-  std::cerr << "fuseline: standard output cannot be written; what was printed is not complete.\n";
+  std::cerr << "fuseline: standard output cannot be written, so the output is incomplete.\n";
   return static_cast<int>(ErrorKind::RunFailed);
 }
 
@@ -57,7 +58,7 @@ int flushed(std::ostream& out, int exitCode) {
 int refuseVerb(const CLI::App& app, const std::string& name) {
   std::vector<std::string> verbs;
   for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
-  std::cerr << fmt::format("fuseline {}: there is no such command{} `fuseline --help` lists them.\n", name,
+  std::cerr << fmt::format("fuseline {}: there is no such command{} `fuseline --help` lists all.\n", name,
                            didYouMean(nearest(name, verbs)));
   return static_cast<int>(ErrorKind::Usage);
 }
@@ -81,6 +82,16 @@ std::string sentenceOf(const CLI::App& verb, const CLI::ParseError& problem) {
   return unexpected(verb, option == rest.end() ? rest.front() : *option);
 }
 
+/// Help opens with one sentence and the examples; usage and options follow.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_description(const CLI::App* app) const override {
+    const std::string sentence = CLI::Formatter::make_description(app);
+    return app->get_footer().empty() ? sentence : fmt::format("{}\n{}\n\n", sentence, app->get_footer());
+  }
+  std::string make_footer(const CLI::App*) const override { return {}; }
+};
+
 int runProgram(int argc, char** argv) {
   const bool hasColour = cli::outputHasColour();
   cli::VisibleBuffer outBuffer(*std::cout.rdbuf(), hasColour);
@@ -91,6 +102,7 @@ int runProgram(int argc, char** argv) {
   CLI::App app("Design, fuse, run and measure TransformerEngine-style op pipelines.", "fuseline");
   app.set_version_flag("--version", "fuseline " + std::string(version()));
   app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.footer("Start with: fuseline new llama-mlp -o mlp.fuseline, then fuseline run mlp.fuseline");
   const std::unique_ptr<BackendRegistry> registry = makeBackendRegistry();
   cli::Context context{.registry = *registry,
@@ -109,7 +121,7 @@ int runProgram(int argc, char** argv) {
     const std::vector<CLI::App*> verbs = app.get_subcommands();
     const CLI::App& verb = verbs.empty() ? app : *verbs.front();
     const std::string name = verbs.empty() ? "fuseline" : "fuseline " + verb.get_name();
-    std::cerr << fmt::format("{0}: {1} `{0} --help` says what it takes.\n", name, sentenceOf(verb, problem));
+    std::cerr << fmt::format("{0}: {1} `{0} --help` lists its options.\n", name, sentenceOf(verb, problem));
     return static_cast<int>(ErrorKind::Usage);
   }
   return flushed(out, context.exitCode);

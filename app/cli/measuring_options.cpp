@@ -12,8 +12,8 @@ namespace {
 
 Result<void> checkDevice(const std::string& device) {
   if (!isPlannedArchitecture(device)) return {};
-  return Error{fmt::format("{} is an architecture to plan for, not a device to run on. Use it with fuse, explain and "
-                           "infer; `fuseline devices` lists what can run here.",
+  return Error{fmt::format("{} is an architecture to plan for, not a device. Use it with fuse, explain or infer; "
+                           "`fuseline devices` lists devices.",
                            device),
                ErrorKind::NoDevice};
 }

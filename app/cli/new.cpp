@@ -65,7 +65,7 @@ Result<int> writeTemplate(const NewOptions& options, Context& context) {
 
 Json newSchema() {
   Json both = schema::object({{"template", schema::text("Its name.")},
-                              {"file", schema::text("Where it was written; empty: nowhere.")},
+                              {"file", schema::text("File that was written; empty: none.")},
                               {"text", schema::text("The pipeline.")}});
   Json names =
       schema::object({{"templates", schema::list(schema::object({{"name", schema::text("For `new`.")},
@@ -77,11 +77,12 @@ Json newSchema() {
 
 void addNewVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<NewOptions>();
-  CLI::App* verb = addVerb(app, context, "new", "Writes a pipeline from a template; without a name lists the templates",
-                           options, writeTemplate, newSchema);
-  verb->add_option("TEMPLATE", options->name, "The template");
-  verb->add_option("-o,--output", options->file, "The file to write; without it standard output")->type_name("FILE");
-  verb->add_flag("--force", options->replaces, "Replaces the file where it exists");
+  CLI::App* verb =
+      addVerb(app, context, "new", "Write a new pipeline from a template; without a name, list the templates.", options,
+              writeTemplate, newSchema);
+  verb->add_option("TEMPLATE", options->name, "Template");
+  verb->add_option("-o,--output", options->file, "File to write (default: standard output)")->type_name("FILE");
+  verb->add_flag("--force", options->replaces, "Overwrite an existing file");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }
 

@@ -73,8 +73,7 @@ std::string errorsTable(const char* heading, const std::vector<ErrorNumerics>& e
 std::string frozenText(const NumericsReport& report, bool hasColour) {
   std::string text;
   for (const FrozenScale& frozen : report.frozenScales)
-    text += styled(fmt::format("The scale of {} stays {:.3g} for {} more step{}: its history of amaxes has an infinite "
-                               "one.\n",
+    text += styled(fmt::format("The scale of {} stays {:.3g} for {} more step{}: its amax history contains infinity.\n",
                                frozen.name, frozen.scale, frozen.steps, frozen.steps == 1 ? "" : "s"),
                    Style::Bold, hasColour);
   return text;
@@ -83,7 +82,7 @@ std::string frozenText(const NumericsReport& report, bool hasColour) {
 /// "fused against unfused: pass; the worst is act:y at 0.12 of its tolerance"
 std::string verdictText(const char* what, const std::vector<ErrorNumerics>& errors, bool hasColour) {
   const NumericsVerdict verdict = verdictOf(errors);
-  if (verdict.worst.empty()) return fmt::format("{}: there is nothing to compare.\n", what);
+  if (verdict.worst.empty()) return fmt::format("{}: no results to compare.\n", what);
   return fmt::format("{}: {}; the worst is {} at {:.2f} of its tolerance.\n", what,
                      styled(verdict.isWithin ? "pass" : "FAIL", verdict.isWithin ? Style::Good : Style::Bad, hasColour),
                      verdict.worst, verdict.toleranceShare);
@@ -92,7 +91,7 @@ std::string verdictText(const char* what, const std::vector<ErrorNumerics>& erro
 std::string originText(const NumericsReport& report) {
   if (!report.firstNonFinite) return "No NaN and no infinity anywhere.\n";
   const NonFiniteOrigin& origin = *report.firstNonFinite;
-  return fmt::format("The first NaN or infinity is in {}, made by {} ({}).\n", origin.tensor, origin.step,
+  return fmt::format("The first NaN or infinity is in {}, produced by {} ({}).\n", origin.tensor, origin.step,
                      origin.phase);
 }
 
@@ -104,10 +103,10 @@ std::string numericsTable(const NumericsReport& report, bool hasColour) {
          verdictText("against float32", report.errors, hasColour) +
          verdictText("fused against unfused", report.fusionErrors, hasColour) + originText(report) +
          styled(
-             "rms and max error: of the differences; rms relative to the rms of the values expected. ulp: units in "
-             "the last\nplace of the tensor's own dtype. tolerance: how much of it the differences take, up to 1: rms "
-             "1.6 % for bf16, 0.1 %\nfor f16 and for f32 with products, 12.5 % with FP8, 25 % with FP4; eight times as "
-             "much for a single element.\n",
+             "rms, max error: of the differences; rms relative to the rms of the expected values. ulp: units in the "
+             "last place of\nthe tensor's dtype. tolerance: share of the tolerance used, at most 1 passes. Tolerances "
+             "of rms: 1.6 % for bf16,\n0.1 % for f16 and for f32 with GEMMs, 12.5 % with FP8, 25 % with FP4; eight "
+             "times as much for a single element.\n",
              Style::Dim, hasColour);
 }
 

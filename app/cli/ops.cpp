@@ -45,7 +45,7 @@ struct SampledCost {
 static const FieldTable<SampledCost>& fieldsOf(const SampledCost*) {
   static const FieldTable<SampledCost> table(
       {derived<SampledCost>(
-           "x", [](const SampledCost& sampled) { return toString(sampled.x); }, "The input that was assumed."),
+           "x", [](const SampledCost& sampled) { return toString(sampled.x); }, "Input that was assumed."),
        derived<SampledCost>("forward", [](const SampledCost& sampled) { return sampled.cost.forward; }),
        derived<SampledCost>("backward", [](const SampledCost& sampled) { return sampled.cost.backward; })});
   return table;
@@ -116,7 +116,7 @@ const FieldTable<FusibleOperation>& operationFields() {
        field("summary", &Op::summary, "One sentence."), field("formula", &Op::formula, "Forward."),
        field("derivative", &Op::derivative, "Backward."), field("source", &Op::source, "Source of the mathematics."),
        field("details", &Op::details, "Lines; mostly empty."), derived<Op>("cost", sampledCost),
-       derived<Op>("isComposite", &Op::isComposite, "It becomes several basic ops."), field("inputs", &Op::inputs),
+       derived<Op>("isComposite", &Op::isComposite, "It expands to several basic ops."), field("inputs", &Op::inputs),
        field("parameters", &Op::parameters), field("outputs", &Op::outputs), field("residuals", &Op::residuals),
        attributesField(), derived<Op>("fusions", fusionsOf)});
   return table;
@@ -211,8 +211,9 @@ Result<int> showOps(const OpsOptions& options, Context& context) {
 
 void addOpsVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<OpsOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "ops", "The op library; with a name everything about one op", options, showOps, opsSchema);
+  CLI::App* verb = addVerb(app, context, "ops",
+                           "List the op library; with a name, show attributes, ports, formulas and repairs of one op.",
+                           options, showOps, opsSchema);
   verb->add_option("NAME", options->name, "An op");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }

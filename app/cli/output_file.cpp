@@ -48,8 +48,7 @@ Error sameFile(const std::string& one, const NamedFile& other) {
 Result<void> checkFree(const std::string& file, bool replaces) {
   std::error_code ignored;
   if (replaces || !fs::is_regular_file(file, ignored)) return {};
-  return Error{fmt::format("{}: expected the name of a new file, found one that exists. --force replaces it.", file),
-               ErrorKind::Usage};
+  return Error{fmt::format("{}: the file exists; expected a new name. --force overwrites it.", file), ErrorKind::Usage};
 }
 
 Result<void> checkDifferent(const VerbFiles& files) {
@@ -74,7 +73,7 @@ Result<void> makeFolder(const std::string& option, const std::string& folder) {
   std::error_code problem;
   if (!folder.empty()) std::filesystem::create_directories(folder, problem);
   if (!problem) return {};
-  return Error{fmt::format("{} {}: this folder cannot be made: {}.", option, folder, problem.message())};
+  return Error{fmt::format("{} {}: the folder cannot be created: {}.", option, folder, problem.message())};
 }
 
 }  // namespace fuseline::cli

@@ -76,7 +76,7 @@ Result<Device> deviceFor(const std::string& name, const BackendRegistry& registr
     return Device{plannedCapabilities(registry.capabilities("cuda")), parseCapability(name)};
   Result<std::shared_ptr<Backend>> backend = registry.open(name);
   if (!backend)
-    return Error{fmt::format("{} To plan for one that is not here: fuse and explain with --device and one of {}.",
+    return Error{fmt::format("{} fuse and explain also plan for other GPUs: --device and one of {}.",
                              backend.error().message, fmt::join(plannedArchitectures(), ", ")),
                  ErrorKind::NoDevice};
   return Device{capabilitiesOf(*backend), parseCapability((*backend)->device().architecture)};
@@ -155,7 +155,7 @@ void addSpecOptions(CLI::App& verb, RunSpec& spec, SpecGroup group) {
 }
 
 void addFileOptions(CLI::App& verb, PipelineOptions& options) {
-  verb.add_option("FILE", options.file, "The pipeline, *.fuseline")->required();
+  verb.add_option("FILE", options.file, "Pipeline (*.fuseline)")->required();
   addReadingOptions(verb, options);
 }
 
@@ -166,22 +166,22 @@ void addReadingOptions(CLI::App& verb, PipelineOptions& options) {
 
 void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
   addSpecOptions(verb, options.spec, SpecGroup::Planning);
-  verb.add_option("--without", options.switches.without, "Switches a fusion off, everywhere or at one op")
+  verb.add_option("--without", options.switches.without, "Disable a fusion, everywhere or at one op")
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
   verb.add_option("--with", options.switches.with,
-                  "Asks for a fusion that has a price, or that others would take the ops from")
+                  "Request a fusion that is not used by default: it costs time, or another fusion gains more")
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
   verb.add_option("--measured", options.measuredFiles,
-                  "A run of this pipeline: its figures decide between fusions before any prediction")
+                  "Run of this pipeline; fusions are chosen by its measured gains before predictions")
       ->type_name("RUN.fuserun")
       ->allow_extra_args(false);
   CLI::Option* bandwidth =
-      verb.add_option("--bandwidth", options.bandwidthGBps, "The device's memory bandwidth, measured: predicts times")
+      verb.add_option("--bandwidth", options.bandwidthGBps, "Measured memory bandwidth of the device, to predict times")
           ->type_name("GB/s")
           ->check(numberThat("above 0", [](double value) { return value > 0.0; }));
-  verb.add_option("--launch", options.launchUs, "Cost of one launch on the device, measured")
+  verb.add_option("--launch", options.launchUs, "Measured time of one launch on the device, to predict times")
       ->type_name("US")
       ->check(numberThat("of 0 or more", [](double value) { return value >= 0.0; }))
       ->needs(bandwidth);
@@ -189,7 +189,7 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
 
 void addRanksOption(CLI::App& verb, PipelineOptions& options) {
   verb.add_option("--ranks", options.ranks,
-                  "Number of tensor-parallel ranks to plan for; sizes stay those of the whole layers")
+                  "Number of tensor-parallel ranks to plan for; sizes in the file are those of the unsharded layers")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
@@ -210,7 +210,7 @@ Result<void> checkEdited(const PipelineOptions& options, const std::string& outp
 Result<void> checkSpec(const RunSpec& spec) {
   if (spec.recipeFields.empty() || !spec.recipe.empty()) return {};
   const auto& [name, value] = spec.recipeFields.front();
-  return usageError(fmt::format("--recipe-set {}={}: name the recipe, too, with --recipe NAME.", name, value));
+  return usageError(fmt::format("--recipe-set {}={}: the recipe is missing. Add --recipe NAME.", name, value));
 }
 
 Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const BackendRegistry& registry) {

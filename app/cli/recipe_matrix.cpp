@@ -149,10 +149,10 @@ std::string matrixTable(const std::vector<MatrixRow>& rows, bool hasColour) {
 }
 
 constexpr std::string_view kLegend =
-    "Medians of interleaved rounds; ± is half the interquartile range. of {}: the fused time over that of its row, "
-    "less than 1x is faster; ~ marks a ratio that is not significant. linears: number of linears that the recipe "
-    "quantizes. Errors are "
-    "against the same pipeline in float32. On a CPU formats are emulated: the times are not those of tensor cores.\n";
+    "Medians of interleaved rounds; ± is half the interquartile range. of {}: fused time over that of its row, below "
+    "1x is faster; ~ marks a ratio that is not significant. linears: number of quantized linear layers. Errors are "
+    "relative to the same pipeline in float32. On a CPU formats are emulated, so times are not those of tensor "
+    "cores.\n";
 
 std::string notes(const std::vector<MatrixRow>& rows) {
   std::string text;
@@ -211,10 +211,10 @@ Json matrixSchema() {
   const Json row = schema::object(
       {{"recipe", schema::text("Its name.")},
        {"fits", schema::flag("It ran.")},
-       {"reason", schema::text("Why it does not fit, or not everywhere; mostly empty.")},
+       {"reason", schema::text("Reason why it does not fit, or not everywhere; empty: it fits.")},
        {"record", schema::orNull(fieldSchema<RunRecord>())},
        {"numerics", schema::orNull(fieldSchema<NumericsReport>())},
-       {"timeRatio", schema::orNull(schema::number("The time over that of the first row, round by round."))},
+       {"timeRatio", schema::orNull(schema::number("Time over that of the first row, round by round."))},
        {"timeRatioLow", schema::orNull(schema::number("The lower end of its 95 % confidence interval."))},
        {"timeRatioHigh", schema::orNull(schema::number("The upper end."))},
        {"fusions", schema::integer("Fused entries of both passes.")},

@@ -28,7 +28,7 @@ static const FieldTable<RecipeDefinition>& fieldsOf(const RecipeDefinition*) {
       {field("name", &Definition::name, "For --recipe."), field("summary", &Definition::summary, "One sentence."),
        field("source", &Definition::source, "Source of the mathematics."),
        derived<Definition>("hardware", &hardwareText, "GPUs that its GEMMs need."),
-       field("hasState", &Definition::hasState, "Scales follow from earlier steps."),
+       field("hasState", &Definition::hasState, "Scales are derived from earlier steps."),
        field("fields", &Definition::fields)});
   return table;
 }
@@ -49,7 +49,7 @@ void printList(Context& context) {
   for (const RecipeDefinition& recipe : builtinRecipes())
     table.addRow({recipe.name, fmt::format("{} On a GPU it {}.", recipe.summary, hardwareText(recipe))});
   context.out << table.toString(context.hasColour)
-              << "\nOn a CPU every recipe is emulated; the times are not those of tensor cores.\n";
+              << "\nOn a CPU every recipe is emulated, so times are not those of tensor cores.\n";
 }
 
 std::string fieldText(const AttributeSpec& field) {
@@ -61,7 +61,7 @@ void printDetails(const RecipeDefinition& recipe, Context& context) {
   context.out << styled(recipe.name, Style::Bold, context.hasColour)
               << fmt::format("\n{}\n\nsource    {}\nhardware  {}\nstate     {}\n\n", recipe.summary, recipe.source,
                              hardwareText(recipe),
-                             recipe.hasState ? "scales and histories of amaxes, written by run --save" : "none");
+                             recipe.hasState ? "scales and amax histories, written by run --save" : "none");
   if (recipe.fields.empty()) return;
   Table table({{"field (--recipe-set)", Align::Left}, {"default"}, {"", Align::Left}});
   for (const AttributeSpec& field : recipe.fields)
@@ -98,9 +98,10 @@ Json recipesSchema() { return schema::object({{"recipes", fieldSchema<std::vecto
 
 void addRecipesVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<RecipesOptions>();
-  CLI::App* verb = addVerb(app, context, "recipes", "The quantization recipes; with a name everything about one",
+  CLI::App* verb = addVerb(app, context, "recipes",
+                           "List the quantization recipes; with a name, show fields, formats and requirements of one.",
                            options, showRecipes, recipesSchema);
-  verb->add_option("NAME", options->name, "A recipe, or how its name begins");
+  verb->add_option("NAME", options->name, "Recipe, or the beginning of its name");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }
 

@@ -142,33 +142,33 @@ Json rulesSchema() {
                                     {"accepts", schema::text("In words.")},
                                     {"operations", schema::texts()},
                                     {"repeat", schema::choice({"once", "optional", "oneOrMore", "zeroOrMore"})},
-                                    {"follows", schema::text("Role of the step before it; empty: the one above.")}});
-  return schema::object({{"rules", schema::list(schema::object(
-                                       {{"name", schema::text("For --without.")},
-                                        {"pass", schema::choice({"joint", "forward", "backward"})},
-                                        {"origin", schema::choice({"te", "fuseline"})},
-                                        {"summary", schema::text("Savings, and why the rule is legal.")},
-                                        {"chain", schema::list(step)},
-                                        {"conditions", schema::texts()},
-                                        {"becomes", schema::text("The kernel.")},
-                                        {"hardware", schema::text("Requirements on the GPU; empty: none.")},
-                                        {"price", schema::text("Why it is used on request only; empty: it has none.")},
-                                        {"use", schema::orNull(useSchema())}}))},
-                         {"model", schema::orNull(modelSchema())}});
+                                    {"follows", schema::text("Role of the previous step; empty: the one above.")}});
+  return schema::object(
+      {{"rules", schema::list(schema::object(
+                     {{"name", schema::text("For --without.")},
+                      {"pass", schema::choice({"joint", "forward", "backward"})},
+                      {"origin", schema::choice({"te", "fuseline"})},
+                      {"summary", schema::text("Savings, and why the rule is legal.")},
+                      {"chain", schema::list(step)},
+                      {"conditions", schema::texts()},
+                      {"becomes", schema::text("The kernel.")},
+                      {"hardware", schema::text("Requirements on the GPU; empty: none.")},
+                      {"price", schema::text("Reason why it is used only on request; empty: it is used by default.")},
+                      {"use", schema::orNull(useSchema())}}))},
+       {"model", schema::orNull(modelSchema())}});
 }
 
 }  // namespace
 
 void addRulesVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<RulesOptions>();
-  CLI::App* verb =
-      addVerb(app, context, "rules",
-              "The fusion rule book; with a name everything about one rule; with --in what each did in a pipeline, and "
-              "what that is predicted to save",
-              options, showRules, rulesSchema);
+  CLI::App* verb = addVerb(app, context, "rules",
+                           "List the fusion rules; with a name, show one rule; with --in, show hits, misses and "
+                           "predicted savings in a pipeline.",
+                           options, showRules, rulesSchema);
   verb->add_option("NAME", options->name, "A rule");
   CLI::Option* const pipeline =
-      verb->add_option("--in", options->file, "A pipeline, *.fuseline: hits, misses and savings in it")
+      verb->add_option("--in", options->file, "Pipeline (*.fuseline) to count hits, misses and savings in")
           ->type_name("FILE");
   addOptionsOfPlans(*verb, *options, pipeline);
 }

@@ -104,7 +104,7 @@ Result<std::unique_ptr<PipelineRun>> prepare(const RunOptions& options, Context&
 
 Result<std::vector<NumericsGate>> gatesOf(const RunOptions& options) {
   if (!options.gates.empty() && options.wantsNumerics == false)
-    return Error{"--fail-if: a gate is about numerics, and --no-numerics denies them.", ErrorKind::Usage};
+    return Error{"--fail-if needs numerics. Remove --no-numerics.", ErrorKind::Usage};
   std::vector<NumericsGate> gates;
   for (const std::string& text : options.gates) {
     Result<NumericsGate> gate = parseNumericsGate(text);
@@ -240,26 +240,26 @@ Result<void> checkNoFiles(const RunOptions& options) {
                                    {"--save", &options.stateFile},
                                    {"--note", &options.note}})
     if (!path->empty())
-      return Error{fmt::format("{} {}: expected one recipe, found --recipe {}. A file is that of one run: name one "
-                               "recipe, or take --json, which has the record of each.",
+      return Error{fmt::format("{} {}: a file holds one run; expected one recipe, found --recipe {}. Name one, or use "
+                               "--json for all records.",
                                name, *path, options.spec.recipe),
                    ErrorKind::Usage};
   if (options.capture.names.empty()) return {};
-  return Error{fmt::format("--capture {}: expected one recipe, found --recipe {}.", options.capture.names.front(),
-                           options.spec.recipe),
+  return Error{fmt::format("--capture {}: expected one recipe, found --recipe {}. Name one.",
+                           options.capture.names.front(), options.spec.recipe),
                ErrorKind::Usage};
 }
 
 Result<int> runMatrix(const RunOptions& options, Context& context, const std::stop_token& cancel) {
   if (!options.gates.empty())
-    return Error{fmt::format("--fail-if {}: expected one recipe, found --recipe {}.", options.gates.front(),
+    return Error{fmt::format("--fail-if {}: expected one recipe, found --recipe {}. Name one.", options.gates.front(),
                              options.spec.recipe),
                  ErrorKind::Usage};
   if (!options.isAlone())
-    return Error{fmt::format("--recipe {}: expected one recipe for ranks that are processes.", options.spec.recipe),
+    return Error{fmt::format("--recipe {}: ranks as processes run one recipe. Name one.", options.spec.recipe),
                  ErrorKind::Usage};
   if (!options.measuredFiles.empty())
-    return Error{"--measured: the figures of a run hold for its own recipe, and several are compared.",
+    return Error{"--measured: a run belongs to one recipe, but several are compared. Remove --measured.",
                  ErrorKind::Usage};
   if (Result<void> none = checkNoFiles(options); !none) return none.error();
   RunOptions plain = options;
@@ -295,7 +295,7 @@ Result<void> checkOneRank(const RunOptions& options) {
   const bool wantsNumerics = options.wantsNumerics.value_or(!options.gates.empty());
   const bool captures = !options.capture.names.empty() || options.capture.listsOnly;
   if (!wantsNumerics && !captures) return {};
-  return Error{fmt::format("{}: expected one rank, found --ranks {}. Leave out one of the two.",
+  return Error{fmt::format("{}: expected one rank, found --ranks {}. Remove one of the two.",
                            wantsNumerics ? "--numerics" : "--capture", options.spec.ranks),
                ErrorKind::Usage};
 }
@@ -394,7 +394,7 @@ Result<void> checkPredicted(const RunOptions& options) {
                                                  {"--numerics", options.wantsNumerics.value_or(false)}};
   for (const auto& [option, isGiven] : others)
     if (isGiven)
-      return Error{fmt::format("{}: expected a run, found --predict-ranks. Leave out one of the two.", option),
+      return Error{fmt::format("{}: not available with --predict-ranks. Remove one of the two.", option),
                    ErrorKind::Usage};
   return {};
 }
@@ -449,7 +449,7 @@ Result<int> refuseOnce(const LaunchPlace& place, Error error) {
 /// This process is one rank of a job. Ranks other than 0 print nothing.
 Result<int> runAsRank(const LaunchPlace& place, RunOptions options, Context& context) {
   if (options.spec.ranks != 1 && options.spec.ranks != place.size)
-    return refuseOnce(place, {fmt::format("--ranks {}, but {} started {}. Leave out --ranks, or start as many.",
+    return refuseOnce(place, {fmt::format("--ranks {}: {} started {} ranks. Remove --ranks, or start as many.",
                                           options.spec.ranks, place.launcher, place.size),
                               ErrorKind::Usage});
   options.spec.ranks = place.size;
@@ -484,14 +484,14 @@ Result<int> runAnywhere(const RunOptions& options, Context& context) {
 
 void addProcessOptions(CLI::App& verb, RunOptions& options) {
   verb.add_option("--ranks-as", options.ranksAs,
-                  "Ranks are threads (the default), processes, or started by mpirun (mpi). Under mpirun, srun and "
-                  "torchrun each process is a rank without any option")
+                  "Ranks as threads (default), processes, or started by mpirun (mpi). Under mpirun, srun and torchrun "
+                  "each process is a rank without this option")
       ->type_name("KIND")
       ->check(CLI::IsMember({"threads", "processes", "mpi"}));
-  verb.add_option("--hosts", options.hosts, "Hosts of the ranks, started by mpirun")->type_name("HOST[:N],...");
+  verb.add_option("--hosts", options.hosts, "Hosts of ranks that mpirun starts")->type_name("HOST[:N],...");
   verb.add_option("--rank-timeout", options.rankTimeout,
-                  "Time after which a rank that does not come to a collective ends the run. Automatic: 50 times the "
-                  "longest wait so far, at least 30 s")
+                  "Time after which a rank that is missing in a collective ends the run (default: 50 times the longest "
+                  "wait so far, at least 30 s)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 86400.0));
 }
@@ -504,35 +504,35 @@ void addVariantsOption(CLI::App& verb, RunOptions& options) {
 }
 
 void addRunFiles(CLI::App& verb, RunOptions& options) {
-  verb.add_option("-o,--output", options.recordFile, "Writes the run record")->type_name("RUN.fuserun");
-  verb.add_flag("--force", options.replaces, "Replaces that file, and those of --captured, where they exist");
-  verb.add_option("--note", options.note, "Note on the run, kept in its record and shown in comparisons")
-      ->type_name("TEXT");
+  verb.add_option("-o,--output", options.recordFile, "Write a run file")->type_name("RUN.fuserun");
+  verb.add_flag("--force", options.replaces, "Overwrite existing files of -o and --captured");
+  verb.add_option("--note", options.note, "Note stored in the run file and shown in comparisons")->type_name("TEXT");
   verb.add_option("--tensors", options.tensorsFile,
                   "Inputs, parameters, main_grad buffers and output gradients: a file, or a folder of files")
       ->type_name("IN.safetensors");
-  verb.add_option("--dump", options.dumpFile, "Runs again and writes every tensor")->type_name("OUT.safetensors");
+  verb.add_option("--dump", options.dumpFile, "Run again and write every tensor")->type_name("OUT.safetensors");
   verb.add_option("--save", options.stateFile,
-                  "Writes parameters, main_grad buffers and quantizer states, for --tensors")
+                  "Write parameters, main_grad buffers and quantizer states, for --tensors")
       ->type_name("STATE.safetensors");
-  verb.add_flag("--quiet", options.isQuiet, "No table and no progress");
+  verb.add_flag("--quiet", options.isQuiet, "Print no table and no progress");
   verb.add_option("--fail-if", options.gates,
-                  "Exits 5, such as \"error>tolerance\" or \"error>0.5%\": of results of the fused plan against the "
-                  "unfused one; float-error: of that against float32")
+                  "Exit with code 5 if a condition holds, such as \"error>tolerance\" or \"float-error>0.5%\". error "
+                  "compares the fused plan with the unfused plan, float-error with float32")
       ->type_name("GATE")
       ->allow_extra_args(false);
   // A flag that is bound to an optional gives it a value before anything is parsed (CLI11 2.1).
   verb.add_flag_callback(
       "--numerics", [&options] { options.wantsNumerics = true; },
-      "Also: what the number formats do to every tensor; of several recipes unless it is denied");
+      "Also report the quantization error of every tensor (default when several recipes are compared)");
   verb.add_flag_callback(
-      "--no-numerics", [&options] { options.wantsNumerics = false; }, "Not of several recipes either");
+      "--no-numerics", [&options] { options.wantsNumerics = false; },
+      "Do not report quantization errors, even for several recipes");
 }
 
 void addPredictionOptions(CLI::App& verb, RunOptions& options) {
-  verb.add_option("--predict-ranks", options.predictedRanks,
-                  "Predicts the time on these numbers of ranks: computing is measured, communication follows from the "
-                  "link")
+  verb.add_option(
+          "--predict-ranks", options.predictedRanks,
+          "Predict the time on these numbers of ranks: computing is measured, communication is computed from the link")
       ->type_name("N,...")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -554,10 +554,10 @@ Json runSchema() {
 
 void addRunVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<RunOptions>();
-  CLI::App* verb = addVerb(
-      app, context, "run",
-      "Runs a pipeline unfused and fused, and prints one table; --recipe all, or a list of names, compares recipes",
-      options, runAnywhere, runSchema);
+  CLI::App* verb =
+      addVerb(app, context, "run",
+              "Measure a pipeline unfused and fused, step by step; --recipe all, or a list of names, compares recipes.",
+              options, runAnywhere, runSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addVariantsOption(*verb, *options);
@@ -570,8 +570,7 @@ void addRunVerb(CLI::App& app, Context& context) {
   addCaptureOptions(*verb, options->capture);
   addOnOption(
       *verb, options->on,
-      "Runs on another machine over ssh: a host of ~/.ssh/config, or user@host:port. Files are read and written "
-      "here");
+      "Run on another machine over ssh: a host of ~/.ssh/config, or user@host:port. Files stay on this machine");
 }
 
 }  // namespace fuseline::cli

@@ -61,9 +61,9 @@ static const FieldTable<ComparisonRow>& fieldsOf(const ComparisonRow*) {
   using Row = ComparisonRow;
   static const FieldTable<Row> table(
       {field("label", &Row::label, "The step."), field("phase", &Row::phase, "forward, backward, or empty for a sum."),
-       field("depth", &Row::depth, "1: a basic op beneath a fused one."), field("owners", &Row::owners),
+       field("depth", &Row::depth, "1: a basic op below a fused one."), field("owners", &Row::owners),
        field("isFused", &Row::isFused, "Several ops are fused."), field("isView", &Row::isView, "Nothing to do."),
-       field("isInBoth", &Row::isInBoth, "Both plans have this very step: its ratio is noise."),
+       field("isInBoth", &Row::isInBoth, "Both plans have this step, so its ratio is noise."),
        field("note", &Row::note, "A remark; mostly empty."), statsField("unfused", &Row::unfused),
        statsField("fused", &Row::fused), efficiencyField("unfusedEfficiency", &Row::unfusedEfficiency),
        efficiencyField("fusedEfficiency", &Row::fusedEfficiency), speedupField(),
@@ -288,10 +288,10 @@ class RunTable {
   std::string memory() const {
     Table table({{"", Align::Left}, {"unfused"}, {"fused"}, {"saved"}});
     addMemoryRow(table, "peak memory", &VariantRecord::peakBytes);
-    addMemoryRow(table, "  of it shared by lifetime", &VariantRecord::arenaBytes);
+    addMemoryRow(table, "  shared by lifetime", &VariantRecord::arenaBytes);
     addMemoryRow(table, "saved for backward", &VariantRecord::savedForBackwardBytes);
     if (std::ranges::any_of(m_record.variants, [](const VariantRecord& variant) { return variant.hostBytes > 0; }))
-      addMemoryRow(table, "waiting in the host's memory", &VariantRecord::hostBytes);
+      addMemoryRow(table, "offloaded to host memory", &VariantRecord::hostBytes);
     addLaunchRows(table);
     return table.toString(m_hasColour);
   }
@@ -307,7 +307,7 @@ class RunTable {
   void addLaunchRows(Table& table) const {
     addCountRow(table, "steps", &VariantRecord::numSteps);
     addCountRow(table, "launches", [](const VariantRecord& variant) { return variant.launches; });
-    if (isTraced()) addCountRow(table, "  as kernels, copies and fills", &VariantRecord::numTraced);
+    if (isTraced()) addCountRow(table, "  kernels, copies and fills", &VariantRecord::numTraced);
   }
 
   void addCountRow(Table& table, const char* label,
@@ -359,11 +359,9 @@ class RunTable {
 
   std::string notes() const {
     std::string text =
-        "\nMedians; ± is half the interquartile range. ~ marks a speed-up that is not significant (95 % interval of "
-        "the "
-        "\nper-round ratios includes 1), ( ) a step that both plans have: its ratio is noise. Bytes are the least "
-        "traffic "
-        "\nthe step needs.\n";
+        "\nMedians; ± is half the interquartile range. ~ marks a speed-up that is not significant (the 95 % interval "
+        "of the\nper-round ratios includes 1), ( ) a step that both plans have, so its ratio is noise. Bytes are "
+        "minimum traffic.\n";
     text += peaksNotes() + launchingText() + launchWaitsText() + waysText();
     text += methodText();
     for (const std::string& sentence : {cachesText(m_record), firstRunText(m_record)})
@@ -378,22 +376,21 @@ class RunTable {
   std::string methodText() const {
     const StepTiming timing = m_record.settings.timing;
     if (timing == StepTiming::Cupti)
-      return "Steps were timed by CUPTI, kernel by kernel, in launches like those from end to end; a step is the time "
-             "\nin which its kernels ran. ! marks a trace that costs more than 2 %. From end to end the trace was "
-             "switched "
-             "\noff, but loaded; --timing none measures without it.\n";
+      return "Steps were timed by CUPTI, kernel by kernel; a step is the time in which its kernels ran. ! marks a "
+             "trace that costs\nmore than 2 %. End-to-end times exclude tracing; --timing none does not even load "
+             "CUPTI.\n";
     if (timing == StepTiming::Events)
-      return "Steps were timed by events of the device between them, launched one by one; a step is the time until the "
-             "\nnext could begin.\n";
+      return "Steps were launched one by one and timed by device events between them; a step lasts until the next "
+             "could begin.\n";
     if (timing == StepTiming::Host)
-      return "Steps were timed by the host's clock, with a wait for the device after each.\n";
+      return "Steps were timed by the host clock, with a wait for the device after each.\n";
     return timing == StepTiming::None ? "Steps were not timed.\n" : "";
   }
 
   std::string peaksNotes() const {
     if (m_record.peaks)
-      return "x limit: the time over the least that the measured peaks allow; below 1 where caches are faster than "
-             "memory.\nbound: the peak that sets that least time.\n";
+      return "x limit: time over the roofline limit by the measured peaks; below 1 if caches are faster than "
+             "memory.\nbound: resource that sets the roofline limit.\n";
     return m_record.peaksNote.empty() ? "" : wrappedLines("No measured peaks. " + m_record.peaksNote, 2) + "\n";
   }
 

@@ -20,7 +20,7 @@ struct SchemaOptions {
 Error unknownVerb(const std::string& verb, const Context& context) {
   std::vector<std::string> names;
   for (const auto& [name, schema] : context.schemas) names.push_back(name);
-  return {fmt::format("schema --of {}: there is no such verb. Valid values: {}.", verb, fmt::join(names, ", ")),
+  return {fmt::format("schema --of {}: there is no such command. Valid values: {}.", verb, fmt::join(names, ", ")),
           ErrorKind::Usage};
 }
 
@@ -46,10 +46,11 @@ Json schemaOfSchemas() { return schema::any("A JSON Schema."); }
 
 void addSchemaVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<SchemaOptions>();
-  CLI::App* verb = addVerb(app, context, "schema", "The JSON Schema of the pipeline file, or of a verb's --json",
-                           options, showSchema, schemaOfSchemas);
+  CLI::App* verb =
+      addVerb(app, context, "schema", "Print the JSON Schema of the pipeline file, or of a command's --json output.",
+              options, showSchema, schemaOfSchemas);
   verb->add_option("--of", options->verb, "A verb")->type_name("VERB");
-  verb->add_flag("--json", options->asJson, "Accepted everywhere; a schema is always JSON");
+  verb->add_flag("--json", options->asJson, "Accepted for uniformity; a schema is always JSON");
 }
 
 }  // namespace fuseline::cli

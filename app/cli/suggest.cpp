@@ -63,9 +63,8 @@ void print(const Suggestion& suggestion, std::size_t number, const DeviceModel& 
 }
 
 std::string_view headOf(SuggestionKind kind) {
-  return kind == SuggestionKind::SameResults
-             ? "Same results"
-             : "Changes behaviour: what the pipeline computes, takes, or does to its caller's tensors";
+  return kind == SuggestionKind::SameResults ? "Same results"
+                                             : "Changes behavior: results, inputs, or effects on the caller's tensors";
 }
 
 void printText(const std::vector<Suggestion>& found, const DeviceModel& device, Context& context) {
@@ -77,7 +76,7 @@ void printText(const std::vector<Suggestion>& found, const DeviceModel& device, 
     print(found[i], i + 1, device, context);
   }
   if (!found.empty())
-    context.err << "Figures are the model's: the least traffic of each step. `fuseline run` measures.\n";
+    context.err << "Savings are predicted from the minimum traffic of each step. `fuseline run` measures.\n";
 }
 
 void printAll(const std::vector<Suggestion>& found, const SuggestOptions& options, const DeviceModel& device,
@@ -91,7 +90,7 @@ void printAll(const std::vector<Suggestion>& found, const SuggestOptions& option
 Result<int> applyOne(const SuggestOptions& options, PipelineDocument document, const std::vector<Suggestion>& found,
                      Context& context) {
   if (options.apply > static_cast<int>(found.size()))
-    return Error{fmt::format("--apply {}: there {} {} suggestion{}. Without --apply they are listed.", options.apply,
+    return Error{fmt::format("--apply {}: there {} {} suggestion{}. `fuseline suggest FILE` lists all.", options.apply,
                              found.size() == 1 ? "is" : "are", found.size(), found.size() == 1 ? "" : "s"),
                  ErrorKind::Usage};
   const Repair& repair = found[static_cast<std::size_t>(options.apply - 1)].proposal.repair;
@@ -106,7 +105,7 @@ Result<int> applyOne(const SuggestOptions& options, PipelineDocument document, c
 
 Result<int> suggest(const SuggestOptions& options, Context& context) {
   if (!options.output.empty() && options.apply == 0)
-    return Error{"-o is for the changed pipeline: say which suggestion to apply, with --apply N.", ErrorKind::Usage};
+    return Error{"-o writes the changed pipeline, so it needs a suggestion: add --apply N.", ErrorKind::Usage};
   if (Result<void> usable = checkEdited(options, options.output, options.replaces); !usable) return usable.error();
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
@@ -125,19 +124,20 @@ Json suggestSchema() { return schema::object({{"suggestions", schema::list(sugge
 
 void addSuggestVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<SuggestOptions>();
-  CLI::App* verb = addVerb(app, context, "suggest", "Edits after which the plan needs less, each of them tried",
-                           options, suggest, suggestSchema);
+  CLI::App* verb =
+      addVerb(app, context, "suggest", "Suggest edits that reduce time, traffic or memory; each was tried on a copy.",
+              options, suggest, suggestSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
   CLI::Option* apply =
-      verb->add_option("--apply", options->apply, "Writes the pipeline with suggestion N, counted from 1")
+      verb->add_option("--apply", options->apply, "Apply suggestion N, counted from 1, and write the pipeline")
           ->type_name("N")
           ->check(CLI::Range(1, static_cast<int>(kMostTried)));
   verb->get_option("--json")->excludes(apply);
-  verb->add_option("-o,--output", options->output, "Where the changed pipeline goes; without it to standard output")
+  verb->add_option("-o,--output", options->output, "File for the changed pipeline (default: standard output)")
       ->type_name("FILE");
-  verb->add_flag("--force", options->replaces, "Replaces that file where it exists");
+  verb->add_flag("--force", options->replaces, "Overwrite an existing file");
 }
 
 }  // namespace fuseline::cli

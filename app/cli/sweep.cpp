@@ -40,13 +40,15 @@ struct PreparedSweep {
 
 Result<void> checkSweepOptions(const SweepOptions& options, const ShapeSweep& sweep) {
   if (!options.measuredFiles.empty())
-    return Error{"--measured: the figures of a run hold for its own sizes, and a sweep has others.", ErrorKind::Usage};
-  if (!sweep.recipes.empty() && !options.spec.recipe.empty())
-    return Error{fmt::format("--recipe {}: recipes are an axis of this sweep. Give one of both.", options.spec.recipe),
+    return Error{"--measured: a run belongs to its own sizes, but a sweep has others. Remove --measured.",
                  ErrorKind::Usage};
+  if (!sweep.recipes.empty() && !options.spec.recipe.empty())
+    return Error{
+        fmt::format("--recipe {}: recipes are already an axis of this sweep. Remove --recipe.", options.spec.recipe),
+        ErrorKind::Usage};
   if (namesSeveralRecipes(options.spec.recipe))
     return Error{
-        fmt::format("--recipe {0}: expected one recipe. Several are an axis: --over recipe={0}.", options.spec.recipe),
+        fmt::format("--recipe {0}: expected one recipe. For several use --over recipe={0}.", options.spec.recipe),
         ErrorKind::Usage};
   return options.tableFile.empty() ? Result<void>() : checkWritable(options.tableFile);
 }
@@ -184,13 +186,13 @@ Result<int> sweepSizes(const SweepOptions& options, Context& context) {
 }
 
 void addSweepFiles(CLI::App& verb, SweepOptions& options) {
-  CLI::Option* csv = verb.add_flag("--csv", options.asCsv, "Prints the table as comma-separated values");
+  CLI::Option* csv = verb.add_flag("--csv", options.asCsv, "Print the table as comma-separated values");
   csv->excludes(verb.get_option("--json"));
-  verb.add_option("-o,--output", options.tableFile, "Also writes it as comma-separated values")->type_name("FILE.csv");
-  verb.add_flag("--force", options.replaces, "Replaces files where they exist");
-  verb.add_option("--records", options.recordsFolder, "Keeps the run of every size in this folder")
-      ->type_name("FOLDER");
-  verb.add_flag("--quiet", options.isQuiet, "No progress");
+  verb.add_option("-o,--output", options.tableFile, "Also write the table as comma-separated values")
+      ->type_name("FILE.csv");
+  verb.add_flag("--force", options.replaces, "Overwrite existing files");
+  verb.add_option("--records", options.recordsFolder, "Folder for the run file of every size")->type_name("FOLDER");
+  verb.add_flag("--quiet", options.isQuiet, "Print no progress");
 }
 
 }  // namespace
@@ -199,12 +201,11 @@ void addSweepVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<SweepOptions>();
   options->spec.measuresPeaks = false;  // at every point anew, unless somebody asks for it
   CLI::App* verb =
-      addVerb(app, context, "sweep", "Measures a pipeline at many sizes, and says from which on fusing is faster",
+      addVerb(app, context, "sweep", "Measure a pipeline at many sizes, and find the size from which fusing is faster.",
               options, sweepSizes, sweepSchema);
-  verb->add_option(
-          "--over", options->axes,
-          "An axis: M=128:16384:x2, M=128:1024:+128, M=512,1024,4096, ranks=1,2,4, recipe=none,mxfp8. Several give the "
-          "grid; break-even points lie on the first")
+  verb->add_option("--over", options->axes,
+                   "Axis: M=128:16384:x2, M=128:1024:+128, M=512,1024,4096, ranks=1,2,4 or recipe=none,mxfp8. Several "
+                   "axes form a grid; break-even points are along the first")
       ->type_name("SYMBOL=SIZES")
       ->allow_extra_args(false)
       ->required();

@@ -110,8 +110,8 @@ std::string sweepTable(const SweepResult& result, bool hasColour) {
   const std::string reasons = reasonsOf(result);
   if (!reasons.empty()) text += "\n" + reasons;
   return text + styled(
-                    "\nMedians of rounds that interleave both plans; ± is half the interquartile range; ~ marks a "
-                    "speed-up that could\nbe chance. peak: the memory of the unfused plan. launches: of both plans.\n",
+                    "\nMedians of interleaved rounds; ± is half the interquartile range; ~ marks a speed-up that is "
+                    "not significant.\npeak: memory of the unfused plan. launches: of both plans.\n",
                     Style::Dim, hasColour);
 }
 

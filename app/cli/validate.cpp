@@ -79,7 +79,7 @@ Result<int> repairFile(const ValidateOptions& options, OpenedPipeline pipeline, 
   keepSymbols(pipeline);
   const RepairedDocument repaired = repair(pipeline.loaded.document, pipeline.options);
   if (repaired.applied.empty() && hasErrors(repaired.diagnostics))
-    return Error{fmt::format("{}: none of its problems has a repair, and nothing was written.\n{}", options.file,
+    return Error{fmt::format("{}: no problem has a repair; nothing was written.\n{}", options.file,
                              errorText(allDiagnostics(pipeline), options.file))};
   if (!options.output.empty())
     if (Result<void> saved = saveDocument(repaired.document, options.output); !saved) return saved.error();
@@ -137,8 +137,9 @@ Result<int> validateFiles(ValidateOptions options, Context& context) {
 
 Result<int> repairOne(ValidateOptions options, Context& context) {
   if (options.files.size() > 1)
-    return Error{fmt::format("--repair mends one pipeline, and {} were given: call it for each.", options.files.size()),
-                 ErrorKind::Usage};
+    return Error{
+        fmt::format("--repair: expected one pipeline, found {}. Repair them one by one.", options.files.size()),
+        ErrorKind::Usage};
   options.file = options.files.front();
   if (Result<void> usable = checkEdited(options, options.output, options.replaces); !usable) return usable.error();
   Result<OpenedPipeline> pipeline = inspectPipeline(options, context.registry);
@@ -147,15 +148,15 @@ Result<int> repairOne(ValidateOptions options, Context& context) {
 
 Result<int> validate(const ValidateOptions& options, Context& context) {
   if (!options.output.empty() && !options.repairs)
-    return Error{"-o is for the repaired pipeline: add --repair.", ErrorKind::Usage};
+    return Error{"-o writes the repaired pipeline: add --repair.", ErrorKind::Usage};
   if (options.annotates && options.repairs)
-    return Error{"--annotate tells what is wrong, --repair mends it: give one of them.", ErrorKind::Usage};
+    return Error{"--annotate and --repair cannot be combined. Remove one of them.", ErrorKind::Usage};
   return options.repairs ? repairOne(options, context) : validateFiles(options, context);
 }
 
 Json validateSchema() {
   const Json repaired = schema::object({{"code", schema::text("Code of the error.")},
-                                        {"pointer", schema::text("JSON pointer, where the error was.")},
+                                        {"pointer", schema::text("JSON pointer to the error.")},
                                         {"message", schema::text("Message of the error.")},
                                         {"repair", schema::text("Repair that was applied.")}});
   const schema::Fields plain = {{"file", schema::text("As given.")},
@@ -174,16 +175,16 @@ Json validateSchema() {
 void addValidateVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<ValidateOptions>();
   options->spec.device = "reference";  // no kernel is asked for
-  CLI::App* verb = addVerb(app, context, "validate", "Every problem of pipelines, each with its place and a repair",
+  CLI::App* verb = addVerb(app, context, "validate", "Check pipelines: list every problem with its place and a repair.",
                            options, validate, validateSchema);
-  verb->add_option("FILE", options->files, "The pipelines, *.fuseline")->required();
+  verb->add_option("FILE", options->files, "Pipelines (*.fuseline)")->required();
   addReadingOptions(*verb, *options);
   addAnnotateOption(*verb, options->annotates);
   verb->add_flag("--repair", options->repairs,
-                 "Applies the first repair of each error, and says what it did; warnings stay");
-  verb->add_option("-o,--output", options->output, "Where the repaired pipeline goes; without it to standard output")
+                 "Apply the first repair of each error and list the changes; warnings stay");
+  verb->add_option("-o,--output", options->output, "File for the repaired pipeline (default: standard output)")
       ->type_name("FILE");
-  verb->add_flag("--force", options->replaces, "Replaces that file where it exists");
+  verb->add_flag("--force", options->replaces, "Overwrite an existing file");
 }
 
 }  // namespace fuseline::cli

@@ -67,7 +67,7 @@ Result<void> checkSame(const LauncherVariables& first, const LaunchPlace& place,
                        const LaunchPlace& otherPlace) {
   const bool isSame = place.rank == otherPlace.rank && place.size == otherPlace.size;
   if (isSame || first.launcher == std::string_view("fuseline") || other.launcher == std::string_view("srun")) return {};
-  return Error{fmt::format("Two launchers contradict each other: {}, but {}. Unset the variables of one of them.",
+  return Error{fmt::format("Two launchers contradict each other: {}, but {}. Unset the variables of one launcher.",
                            describe(first, place), describe(other, otherPlace)),
                ErrorKind::Usage};
 }

@@ -20,7 +20,7 @@ namespace fuseline {
 namespace {
 
 Error noMpi(const std::string& reason) {
-  return {fmt::format("MPI: {} Ranks of one machine run without MPI, too: fuseline run FILE --ranks N.", reason),
+  return {fmt::format("MPI: {} Ranks on one machine need no MPI: fuseline run FILE --ranks N.", reason),
           ErrorKind::NoDevice};
 }
 

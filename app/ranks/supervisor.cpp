@@ -197,7 +197,7 @@ class Supervisor {
   void endStopped() {
     for (ChildRank& child : m_children) {
       if (child.status || !child.stoppedSince || Clock::now() - *child.stoppedSince < kMostStopped) continue;
-      m_err << fmt::format("fuseline: {} has been stopped for {} s, and the others wait for it; it is ended.",
+      m_err << fmt::format("fuseline: {} has been stopped for {} s while the other ranks wait for it, so it is ended.",
                            describe(child), kMostStopped.count())
             << std::endl;
       child.stoppedSince.reset();

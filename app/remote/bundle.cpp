@@ -63,7 +63,7 @@ Result<std::string> contentsOf(const fs::path& path) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file || text.empty())
     return Error{
-        fmt::format("{}: cannot be read, so this program cannot be copied. Reinstall Fuseline.", path.string()),
+        fmt::format("{}: the file cannot be read, so the program cannot be copied. Reinstall Fuseline.", path.string()),
         ErrorKind::RunFailed};
   return text;
 }

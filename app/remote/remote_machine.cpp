@@ -67,8 +67,9 @@ Result<void> RemoteMachine::connect(const RemoteOrder& order, RemoteWatcher watc
   const bool hasBundle = takeWord(rest) == "yes";
   const std::string_view system = takeWord(rest);
   if (system != "Linux" || rest != thisArchitecture())
-    return runFailed(fmt::format("{}: expected Linux on {}, found {} on {}. Install Fuseline there, and run it there.",
-                                 m_host.text, thisArchitecture(), system, rest));
+    return runFailed(
+        fmt::format("{}: expected Linux on {}, found {} on {}. Install Fuseline on that machine and run it there.",
+                    m_host.text, thisArchitecture(), system, rest));
   if (!hasBundle)
     if (const Result<void> copied = copy(*bundle, watcher); !copied) return copied.error();
   answer = markedLine();
@@ -89,7 +90,8 @@ Result<void> RemoteMachine::copy(const Bundle& bundle, const RemoteWatcher& watc
     for (std::uintmax_t left = file.sizeBytes; isTaken && left > 0;) {
       source.read(chunk.data(), static_cast<std::streamsize>(std::min<std::uintmax_t>(left, kChunkBytes)));
       const auto numRead = static_cast<std::size_t>(source.gcount());
-      if (numRead == 0) return runFailed(fmt::format("{}: changed while it was copied.", file.source.string()));
+      if (numRead == 0)
+        return runFailed(fmt::format("{}: the file changed while it was copied. Start again.", file.source.string()));
       isTaken = m_ssh->write({chunk.data(), numRead});
       left -= numRead;
       done += numRead;
@@ -114,8 +116,7 @@ Error RemoteMachine::refused(std::string_view answer) {
   if (kind == "unfit") return runFailed(unfitProblem(m_host.text, rest));
   if (kind == "failed") return runFailed(writingProblem(m_host.text, m_ssh->words()));
   return runFailed(
-      fmt::format("{}: unexpected answer \"{}\". Another version of Fuseline may be at work there; start "
-                  "again.",
+      fmt::format("{}: unexpected answer \"{}\". Another version of Fuseline may be running there; start again.",
                   m_host.text, answer));
 }
 
@@ -128,8 +129,8 @@ Error RemoteMachine::lost() {
   const std::size_t begin = words.rfind('\n');
   const std::string last = begin == std::string::npos ? words : words.substr(begin + 1);
   return runFailed(
-      fmt::format("{}: the connection was lost, and the program there stops. Files that had not arrived are "
-                  "unchanged here. Check the network and start again.{}",
+      fmt::format("{}: the connection was lost, and the program there stops. Local files that were not received are "
+                  "unchanged. Check the network and start again.{}",
                   m_host.text, last.empty() ? "" : " ssh: " + last));
 }
 
@@ -148,7 +149,8 @@ Result<void> RemoteMachine::sendFile(const std::filesystem::path& source, const 
   std::string chunk(kChunkBytes, '\0');
   for (std::uintmax_t left = size; isTaken && left > 0;) {
     file.read(chunk.data(), static_cast<std::streamsize>(std::min<std::uintmax_t>(left, kChunkBytes)));
-    if (file.gcount() == 0) return Error{fmt::format("{}: changed while it was copied.", source.string())};
+    if (file.gcount() == 0)
+      return Error{fmt::format("{}: the file changed while it was copied. Start again.", source.string())};
     isTaken = m_ssh->write({chunk.data(), static_cast<std::size_t>(file.gcount())});
     left -= static_cast<std::uintmax_t>(file.gcount());
   }

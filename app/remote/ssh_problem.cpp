@@ -78,10 +78,10 @@ std::string writingProblem(std::string_view host, std::string_view words) {
 std::string unfitProblem(std::string_view host, std::string_view words) {
   if (const std::size_t at = words.find("GLIBC_"); at != std::string_view::npos)
     return fmt::format(
-        "{}: its C library is older than this program needs ({}). Build Fuseline there or on a system as "
-        "old, and pass --worker \"ssh {} fuseline worker\" to the designer.",
+        "{}: its C library is too old for this program ({}). Build Fuseline there, and pass --worker \"ssh {} fuseline "
+        "worker\" to the designer.",
         host, words.substr(at, words.find_first_of("' \n)", at) - at), host);
-  return fmt::format("{}: the program was copied there and does not start: {}. Install Fuseline there.", host,
+  return fmt::format("{}: the program was copied but does not start: {}. Install Fuseline there.", host,
                      lastLine(words));
 }
 

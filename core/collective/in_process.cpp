@@ -83,7 +83,7 @@ class Meeting {
       const std::string other = describe(callOf(rank));
       if (other == first && callOf(rank).reduction == callOf(0).reduction) continue;
       m_isDifferent = true;
-      m_failure = fmt::format("rank {} calls {} ({}), but rank 0 calls {} ({}); all ranks must run the same plan.",
+      m_failure = fmt::format("rank {} calls {} ({}), but rank 0 calls {} ({}). All ranks must run the same plan.",
                               rank, other, callOf(rank).name, first, callOf(0).name);
     }
   }

@@ -205,9 +205,9 @@ class SocketExchange final : public Exchange {
   [[noreturn]] void failLate(std::size_t peer) {
     fail(
         {.rank = rankOf(peer),
-         .sentence = fmt::format("{} has not come to {} for {:.0f} s. It may hang; look at it with a debugger, or wait "
-                                 "longer with --rank-timeout.",
-                                 describe(peer), m_name, m_patience.limit().count())});
+         .sentence = fmt::format(
+             "{} did not reach {} within {:.0f} s. It may hang: attach a debugger, or wait longer with --rank-timeout.",
+             describe(peer), m_name, m_patience.limit().count())});
   }
 
   template <class Action>
@@ -215,8 +215,9 @@ class SocketExchange final : public Exchange {
     try {
       action(m_peers[peer]);
     } catch (const ConnectionLost&) {
-      fail({.rank = rankOf(peer),
-            .sentence = fmt::format("{} has ended; rank {} waited for it in {}.", describe(peer), m_rank, m_name)});
+      fail(
+          {.rank = rankOf(peer),
+           .sentence = fmt::format("{} has ended while rank {} waited for it in {}.", describe(peer), m_rank, m_name)});
     } catch (const TooLate&) {
       failLate(peer);
     }
@@ -267,7 +268,7 @@ class SocketExchange final : public Exchange {
   void checkSize(std::size_t rank, std::size_t sent, std::size_t expected) {
     if (static_cast<int>(rank) == m_rank || sent == expected) return;
     const std::string reason =
-        fmt::format("rank {} sends {} bytes in {}, but rank {} expects {}; all ranks must run the same plan.", rank,
+        fmt::format("rank {} sends {} bytes in {}, but rank {} expects {}. All ranks must run the same plan.", rank,
                     sent, m_name, m_rank, expected);
     abort(reason);
     throw CommunicationError(reason, false);
@@ -404,7 +405,7 @@ Result<std::vector<Socket>> acceptAll(int size, const SocketMeeting& meeting) {
     pollfd state{.fd = listener.descriptor(), .events = POLLIN, .revents = 0};
     if (Clock::now() > deadline) {
       const auto missing = std::ranges::find_if(peers, isMissing) - peers.begin() + 1;
-      return Error{fmt::format("{} of {} ranks came to {}; rank {} is missing. Look at its host.",
+      return Error{fmt::format("{} of {} ranks connected to {}; rank {} is missing. Check its host.",
                                size - std::ranges::count_if(peers, isMissing), size, meeting.host, missing),
                    ErrorKind::RunFailed};
     }
@@ -432,10 +433,10 @@ Result<std::vector<Socket>> connectToRank0(int rank, int size, const SocketMeeti
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
   }
-  return Error{fmt::format("rank {} of {} found no rank 0 at {}, ports {} to {}. Look at its host, and at MASTER_ADDR "
-                           "and MASTER_PORT.",
-                           rank, size, meeting.host, meeting.firstPort, endOfPorts(meeting) - 1),
-               ErrorKind::RunFailed};
+  return Error{
+      fmt::format("rank {} of {} found no rank 0 at {}, ports {} to {}. Check its host, MASTER_ADDR and MASTER_PORT.",
+                  rank, size, meeting.host, meeting.firstPort, endOfPorts(meeting) - 1),
+      ErrorKind::RunFailed};
 }
 
 Result<std::shared_ptr<Exchange>> makeGreeted(int rank, int size, std::vector<Socket> peers, Patience patience) {

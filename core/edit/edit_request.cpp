@@ -27,24 +27,23 @@ namespace fuseline {
 namespace {
 
 constexpr std::array kVerbs = {
-    EditVerbInfo{EditVerb::Insert, "insert", "TYPE", "Inserts an op of this type; follow it with --before or --after"},
+    EditVerbInfo{EditVerb::Insert, "insert", "TYPE", "Insert an op of this type; follow it with --before or --after"},
     EditVerbInfo{EditVerb::Replace, "replace", "OP=TYPE",
-                 "Replaces an op by one of another type; its id, its wires and common attributes stay"},
+                 "Replace an op by one of another type; its id, wires and common attributes stay"},
     EditVerbInfo{EditVerb::Delete, "delete", "OP",
-                 "Deletes an op, an input or an output; consumers of the op read its main input instead"},
-    EditVerbInfo{EditVerb::Connect, "connect", "A.PORT=B.PORT",
-                 "Connects an output to an input; a wire that ends there is replaced"},
-    EditVerbInfo{EditVerb::Disconnect, "disconnect", "B.PORT", "Removes the wire that ends at this input"},
+                 "Delete an op, an input or an output; consumers of the op then consume its main input"},
+    EditVerbInfo{EditVerb::Connect, "connect", "A.PORT=B.PORT", "Connect an output to an input, replacing its wire"},
+    EditVerbInfo{EditVerb::Disconnect, "disconnect", "B.PORT", "Remove the wire of this input"},
     EditVerbInfo{EditVerb::SetAttribute, "set-attribute", "OP.NAME=VALUE",
-                 "Sets an attribute to a number, text, list or expression; an empty VALUE restores its default"},
+                 "Set an attribute to a number, text, list or expression; an empty VALUE restores its default"},
     EditVerbInfo{EditVerb::SetSymbol, "set-symbol", "NAME=VALUE",
-                 "Sets a symbol to a number or an expression; an empty VALUE removes it"},
-    EditVerbInfo{EditVerb::Rename, "rename", "OP=ID", "Renames an op, an input or an output"},
-    EditVerbInfo{EditVerb::Repeat, "repeat", "OP=N", "Repeats an op or a block instance, N times in a row in all"},
-    EditVerbInfo{EditVerb::Bypass, "bypass", "OP", "Bypasses an op: its main input goes to its consumers"},
-    EditVerbInfo{EditVerb::Use, "use", "OP", "Re-enables a bypassed op"},
+                 "Set a symbol to a number or an expression; an empty VALUE removes it"},
+    EditVerbInfo{EditVerb::Rename, "rename", "OP=ID", "Rename an op, an input or an output"},
+    EditVerbInfo{EditVerb::Repeat, "repeat", "OP=N", "Repeat an op or a block instance: N times in a row in total"},
+    EditVerbInfo{EditVerb::Bypass, "bypass", "OP", "Bypass an op: its main input goes to its consumers"},
+    EditVerbInfo{EditVerb::Use, "use", "OP", "Re-enable a bypassed op"},
     EditVerbInfo{EditVerb::FoldRepeats, "fold-repeats", "",
-                 "Folds ops that repeat, such as the layers of a model, into instances of one block"}};
+                 "Fold repeated ops, such as the layers of a model, into instances of one block"}};
 
 const EditVerbInfo& infoOf(EditVerb verb) { return *std::ranges::find(kVerbs, verb, &EditVerbInfo::verb); }
 

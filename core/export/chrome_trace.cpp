@@ -208,7 +208,7 @@ Json otherData(const RunRecord& record) {
                {"pass", nameOf(record.settings.pass)},
                {"recipe", record.settings.recipe},
                {"steps timed by", nameOf(record.settings.timing)},
-               {"rounds shown", "of each variant the one with the median total"}};
+               {"rounds shown", "the round with the median total, for each variant"}};
   for (const auto& [name, value] : record.environment) data[name] = value;
   return data;
 }
@@ -218,8 +218,8 @@ Json otherData(const RunRecord& record) {
 Result<std::string> chromeTrace(const RunRecord& record) {
   if (const std::string reason = whyNoTimeline(record); !reason.empty())
     return Error{
-        fmt::format("{}: a trace needs to know when steps ran, and this run has no timeline: {}. Measure it "
-                    "again: `fuseline run PIPELINE -o RUN.fuserun`.",
+        fmt::format("{}: a trace needs a timeline, but this run has none: {}. Measure again: `fuseline run PIPELINE -o "
+                    "RUN.fuserun`.",
                     record.title(), reason)};
   Json events = Json::array();
   int process = 0;

@@ -44,8 +44,8 @@ Result<std::string> foldedStacks(const RunRecord& record) {
   for (const VariantRecord& variant : record.variants) write(timeTree(record, variant), "", text);
   if (text.empty())
     return Error{
-        fmt::format("{}: folded stacks need the times of steps, and this run has none: {}. Measure it again: "
-                    "`fuseline run PIPELINE -o RUN.fuserun`.",
+        fmt::format("{}: folded stacks need step times, but this run has none: {}. Measure again: `fuseline run "
+                    "PIPELINE -o RUN.fuserun`.",
                     record.title(), whyNoTimeline(record))};
   return text;
 }

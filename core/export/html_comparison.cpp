@@ -62,8 +62,8 @@ Html comparisonOf(const NamedRun& base, const RunRecord& run) {
                             "<th scope=\"col\">change</th>"_html);
   const Html table = element("thead", head) + rowsOf(comparison->totals) + rowsOf(comparison->steps);
   return name + differencesOf(*comparison) +
-         textElement("p", fmt::format("Steps of the {} plan. ~ marks a change that is not significant within the runs, "
-                                      "which were measured each at its own time.",
+         textElement("p", fmt::format("Steps of the {} plan. ~ marks a change that is not significant within the runs. "
+                                      "The runs were not interleaved.",
                                       comparison->variant)) +
          element("div", {{"class", "wide"}}, element("table", table));
 }

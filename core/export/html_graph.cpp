@@ -53,19 +53,17 @@ class GraphRows {
 
 std::string quantizingText(const MeasuredGraph& graph) {
   if (graph.quantizingNs() <= 0.0) return {};
-  return fmt::format(" {} of it are steps that only quantize, which have no box.",
-                     graph.shareText(graph.quantizingNs()));
+  return fmt::format(" {} of it are quantization steps, which have no box.", graph.shareText(graph.quantizingNs()));
 }
 
 Html captionOf(const MeasuredGraph& graph) {
   if (!graph.isTimed())
     return "<p>Each box is an op; frames are fused ops. The steps of this run were not timed, so no op is "
            "shaded.</p>"_html;
-  return textElement(
-      "p", fmt::format("Each box is an op, shaded by the median time of the step that runs it in the {} plan; the "
-                       "stripe is its category. Frames are fused ops: one step, whose colour all of its ops have. "
-                       "Shares are of the sum of all steps' medians, {}, forward and backward.{}",
-                       graph.variant(), formatDuration(graph.sumNs()), quantizingText(graph)));
+  return textElement("p", fmt::format("Each box is an op, shaded by the median time of its step in the {} plan; the "
+                                      "stripe is its category. A frame is a fused op: one step, so its ops share a "
+                                      "color. Shares are of the sum of all step medians, {}, forward and backward.{}",
+                                      graph.variant(), formatDuration(graph.sumNs()), quantizingText(graph)));
 }
 
 /// From nothing to the hottest op.

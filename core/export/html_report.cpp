@@ -106,10 +106,10 @@ class HtmlReport {
 
   Html sections() const {
     return section("Result", summary() + doubts()) +
-           section("Plans",
-                   "<p>Each box is a step of the fused plan, in the order of execution; within it stand the "
-                   "steps of the unfused plan whose work it does.</p>"_html +
-                       planDrawing(m_comparison)) +
+           section(
+               "Plans",
+               "<p>Each box is a step of the fused plan, in the order of execution; it contains the steps of the unfused plan that it replaces.</p>"_html +
+                   planDrawing(m_comparison)) +
            (m_graph.markup.isEmpty() ? Html() : section("Graph", m_graph.markup)) +
            section("Steps", element("div", {{"class", "wide"}}, stepTable(m_record, m_comparison, m_graph.ops))) +
            stretches() + beside() + section("Fusions that did not apply", misses()) +
@@ -178,24 +178,23 @@ class HtmlReport {
     if (!found.unknown.empty()) return textElement("p", "Not known. " + found.unknown);
     Html items;
     for (const FusionMiss& miss : found.misses) items += itemOf(miss);
-    return textElement("p",
-                       fmt::format("As planned by this version (fuseline {}), as if the device had a kernel for every "
-                                   "fusion; the run does not say why its own plan has none of these.",
-                                   version())) +
+    return textElement("p", fmt::format("Planned by this version (fuseline {}) for a device with a kernel for every "
+                                        "fusion; the run does not contain the reasons of its own plan.",
+                                        version())) +
            differences(found.differing) + (items.isEmpty() ? "<p>None.</p>"_html : element("ul", items)) +
            distant(found.numDistant);
   }
 
   static Html differences(const std::vector<std::string>& steps) {
     if (steps.empty()) return {};
-    return textElement("p", fmt::format("This version's plan is another than the one measured. Steps of one of them "
-                                        "only: {}.",
-                                        fmt::join(steps, ", ")));
+    return textElement("p",
+                       fmt::format("This version's plan differs from the measured one. Steps of only one of them: {}.",
+                                   fmt::join(steps, ", ")));
   }
 
   static Html distant(std::size_t count) {
     if (count == 0) return {};
-    return element("p", prose(fmt::format("{} more fit one op only. `fuseline explain` lists them.", count)));
+    return element("p", prose(fmt::format("{} more match only one op. `fuseline explain` lists them.", count)));
   }
 
   static Html itemOf(const FusionMiss& miss) {
@@ -210,7 +209,7 @@ class HtmlReport {
     if (!m_record.recipe.is_object())
       return m_record.settings.recipe == builtinRecipes().front().name
                  ? "<p>None: the run quantized nothing.</p>"_html
-                 : "<p>Not known: the run does not say which recipe it had.</p>"_html;
+                 : "<p>Unknown: the run does not contain its recipe.</p>"_html;
     NamedTexts fields;
     for (const auto& [name, value] : m_record.recipe.items())
       fields.emplace_back(name, value.is_string() ? value.get<std::string>()
@@ -247,9 +246,7 @@ class HtmlReport {
   }
 
   static Html footer() {
-    return "<footer><p>The run itself is in this page. <code>fuseline-designer</code> opens the page, and "
-           "<code>fuseline compare</code> and <code>fuseline export</code> read it, as they do run files.</p>"
-           "</footer>"_html;
+    return "<footer><p>This page contains the run. <code>fuseline-designer</code>, <code>fuseline compare</code> and <code>fuseline export</code> read it like a run file.</p></footer>"_html;
   }
 
   const RunRecord& m_record;

@@ -49,21 +49,20 @@ std::string timeText(const SampleStats& stats) {
 
 std::string roundsText(const RunRecord& record, const Comparison& comparison) {
   const int numRounds = std::max(comparison.endToEnd.unfused.count, comparison.endToEnd.fused.count);
-  if (numRounds == 0) return "No round was completed: there are no times.";
+  if (numRounds == 0) return "No round was completed, so there are no times.";
   return fmt::format("Times are medians of {} after {}{}.", plural(numRounds, "round"),
                      plural(record.warmups(), "warm-up run"),
-                     hasBoth(record) ? ", the unfused and the fused plan in turn" : "");
+                     hasBoth(record) ? ", interleaving the unfused and the fused plan" : "");
 }
 
 std::string clockText(const RunRecord& record) {
   const StepTiming timing = record.settings.timing;
   if (timing == StepTiming::None) return "Steps were not timed: whole passes only.";
   if (timing == StepTiming::Cupti)
-    return "Steps are sums of their kernels, each of which was traced by itself (CUPTI); whole passes ran with the "
-           "trace switched off, but loaded.";
+    return "Step times are sums of their kernels, traced by CUPTI; whole passes ran without tracing.";
   if (timing == StepTiming::Events) return "Steps were timed by the device's own clock (events).";
   if (timing == StepTiming::Host) return "Steps were timed by the host's clock.";
-  return "The run does not say what its steps were timed by.";
+  return "The run does not contain the clock of its steps.";
 }
 
 /// "+1.2 %": overhead of the instrumentation in a pass.
@@ -79,12 +78,12 @@ std::string separationText(const RunRecord& record) {
   for (const VariantRecord* variant : comparedVariants(record))
     if (std::string text = overheadText(*variant); !text.empty()) overheads.push_back(std::move(text));
   if (overheads.empty()) return {};
-  return fmt::format("Times from end to end are of passes of their own, without {} inside, which cost {}.",
+  return fmt::format("End-to-end times are from separate passes without {}, which cost {}.",
                      record.settings.isTraced() ? "a trace" : "clocks", fmt::join(overheads, " and "));
 }
 
 std::string unattributedText(const RunRecord& record) {
-  if (!record.settings.isTraced()) return "Kernels were not traced: times of a step's single kernels are not known.";
+  if (!record.settings.isTraced()) return "Kernels were not traced, so times of single kernels are unknown.";
   std::vector<std::string> texts;
   for (const VariantRecord* variant : comparedVariants(record))
     texts.push_back(fmt::format("{} ({})", timeText(summarize(variant->unattributedNs())), variant->name));
@@ -140,16 +139,15 @@ std::vector<std::string> methodOf(const RunRecord& record, const Comparison& com
       record.isPartial ? "Partial: the run was cancelled, and only complete rounds are shown." : "",
       roundsText(record, comparison),
       "± is half the interquartile range, in percent of the median.",
-      hasBoth(record)
-          ? "~ marks a speed-up that is not significant: the 95 % interval of its per-round ratios includes "
-            "1. In parentheses stands the ratio of a step that both plans have: noise, no speed-up."
-          : "One plan was measured, so there is no speed-up.",
+      hasBoth(record) ? "~ marks a speed-up that is not significant: the 95 % interval of its per-round ratios "
+                        "includes 1. Ratios in parentheses are noise: both plans have the step."
+                      : "Only one plan was measured, so there is no speed-up.",
       clockText(record),
       cachesText(record),
       record.settings.timesSteps() ? separationText(record) : "",
       record.settings.timesSteps() ? unattributedText(record) : "",
-      "Bytes and operations are the least that a step needs, counted and not measured; memory is what the plans take.",
-      "A run of times measures no numerics: `fuseline run --numerics` does.",
+      "Bytes and FLOP are the minimum that a step needs, computed and not measured; memory is that of the plans.",
+      "This run has no numerics. `fuseline run --numerics` measures them.",
   };
   std::erase(sentences, "");
   return sentences;
@@ -158,8 +156,7 @@ std::vector<std::string> methodOf(const RunRecord& record, const Comparison& com
 std::vector<std::string> notesOf(const RunRecord& record) {
   std::vector<std::string> sentences;
   if (std::string text = firstRunText(record); !text.empty()) sentences.push_back(std::move(text));
-  if (!record.timingNote.empty())
-    sentences.push_back(fmt::format("Why steps were not timed otherwise: {}.", record.timingNote));
+  if (!record.timingNote.empty()) sentences.push_back(fmt::format("Reason for this clock: {}.", record.timingNote));
   for (const VariantRecord& variant : record.variants)
     if (!variant.launching.empty())
       sentences.push_back(fmt::format("Launches of {}: {}.", variant.name, variant.launching));
@@ -177,7 +174,7 @@ std::vector<RunFigure> planFiguresOf(const RunRecord& record) {
       figure(record, "peak memory", &VariantRecord::peakBytes, formatBytes),
       figure(record, "saved for backward", &VariantRecord::savedForBackwardBytes, formatBytes)};
   if (std::ranges::any_of(record.variants, [](const VariantRecord& variant) { return variant.hostBytes > 0; }))
-    figures.push_back(figure(record, "waiting in the host's memory", &VariantRecord::hostBytes, formatBytes));
+    figures.push_back(figure(record, "offloaded to host memory", &VariantRecord::hostBytes, formatBytes));
   figures.push_back(figure(record, "steps", &VariantRecord::numSteps, countText));
   figures.push_back(figure(record, "launches", &VariantRecord::launches, countText));
   if (record.settings.isTraced())

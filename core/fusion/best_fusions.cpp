@@ -121,7 +121,7 @@ class Winners {
   std::string tieText(const Proposal& proposal, const std::vector<int>& winners) const {
     Gain winning;
     for (const int winner : winners) winning += m_winners[static_cast<std::size_t>(winner)].gain;
-    if (winning.askedOps > proposal.gain.askedOps) return ", but nobody asked for it by name";
+    if (winning.askedOps > proposal.gain.askedOps) return ", but was not requested by name";
     winning.priority = proposal.gain.priority;
     return winning == proposal.gain ? ", the same, but comes later in the rule book or the pipeline" : "";
   }

@@ -211,19 +211,18 @@ class ChainWalker {
       return output.value == id && output.name != value.name && isOfExternal(output.name);
     });
     if (cut == outputs.end()) return "the outside (it is a pipeline output)";
-    return fmt::format("{}, which is not run (no fusion crosses it)", externalOf(cut->name));
+    return fmt::format("{}, which is not executed (no fusion crosses it)", externalOf(cut->name));
   }
 
   std::string sharedText(const Value& value) const {
     std::vector<std::string> readers;
     for (const Use& use : value.uses) readers.push_back(m_graph.node(use.node).id);
     if (value.isOutput) readers.push_back(outsideText(value));
-    const char* const reason =
-        m_rule.pass == FusionPass::Backward
-            ? "the gradients of its readers are added up in between. With a MakeExtraOutput for the branch the sum is "
-              "an op that fusions know."
-            : "the fusion needs it to have one reader, because it would no longer exist.";
-    return fmt::format("{} is read by {}; {}", value.name, fmt::join(readers, " and "), reason);
+    const char* const reason = m_rule.pass == FusionPass::Backward
+                                   ? "the gradients of its consumers are summed between these ops. Insert "
+                                     "MakeExtraOutput at the branch so that the sum can be fused."
+                                   : "a fused kernel would not write it, so the fusion needs a single consumer.";
+    return fmt::format("{} is consumed by {}; {}", value.name, fmt::join(readers, " and "), reason);
   }
 
   /// An op that would fit reads an output that the rule does not follow; empty: there is none.
@@ -232,7 +231,7 @@ class ChainWalker {
     for (const ValueId output : m_graph.node(from).outputs)
       for (const Use& use : m_graph.value(output).uses)
         if (output != mainOutputId(from) && fitsStep(use.node, step))
-          return fmt::format("{} reads {}; as in TransformerEngine, the rule follows the main output, {}.",
+          return fmt::format("{} consumes {}; as in TransformerEngine, the rule follows the main output, {}.",
                              nameOf(m_graph, use.node), m_graph.value(output).name, mainOutput(from).name);
     return {};
   }

@@ -46,7 +46,7 @@ Verdict hasItsOp(const Graph& graph, const std::string& entry) {
   std::vector<std::string> ids;
   for (const Node& node : nodes) ids.insert(ids.end(), {node.id, node.owner});
   const std::string near = nearest(place, ids);
-  return Verdict::no(fmt::format("\"{}\" switches nothing: expected an op of the pipeline after @, found {}{}.", entry,
+  return Verdict::no(fmt::format("\"{}\" has no effect: expected an op of the pipeline after @, found {}{}.", entry,
                                  place, near.empty() ? "" : fmt::format("; did you mean {}?", near)));
 }
 
@@ -250,7 +250,7 @@ Verdict placesOf(const Graph& graph, const std::vector<FusedOperation>& list, st
   for (std::size_t i = 0; i < list.size(); ++i) {
     for (const NodeId id : list[i].nodes) {
       int& place = places[static_cast<std::size_t>(id)];
-      if (place >= 0) return Verdict::no(fmt::format("{} stands in two entries.", nameOf(graph, id)));
+      if (place >= 0) return Verdict::no(fmt::format("{} is in two entries.", nameOf(graph, id)));
       place = static_cast<int>(i);
     }
   }
@@ -264,7 +264,7 @@ Verdict verifyOrder(const Graph& graph, const std::vector<int>& places) {
     for (const Use& use : value.uses) {
       const int to = places[static_cast<std::size_t>(use.node)];
       if (from >= 0 && to >= 0 && from > to)
-        return Verdict::no(fmt::format("{} runs before {}, whose result it reads.", nameOf(graph, use.node),
+        return Verdict::no(fmt::format("{} runs before {}, whose result it consumes.", nameOf(graph, use.node),
                                        nameOf(graph, value.producer)));
     }
   }

@@ -148,9 +148,9 @@ class HandOverPass {
     m_handedReadings.push_back(reading);
     const std::string& from = m_graph.node(maker).id;
     const std::string& to = m_graph.node(linear).id;
-    attempt.explanation = isAmaxOnly
-                              ? fmt::format("{} finds the amax by which {} quantizes its {}.", from, to, roleName(type))
-                              : fmt::format("{} writes what the products of {} read.", from, to);
+    attempt.explanation =
+        isAmaxOnly ? fmt::format("{} computes the amax with which {} quantizes its {}.", from, to, roleName(type))
+                   : fmt::format("{} writes the quantized GEMM operand of {}.", from, to);
   }
 
   bool isHandedOver(const GemmOperand& operand) const {
@@ -195,7 +195,7 @@ class HandOverPass {
   bool refuseSum(const Reading& reading, Attempt& attempt) const {
     if (!isSum(reading.value)) return false;
     return refuse(attempt, Outcome::OutsideUse,
-                  fmt::format("The gradient of {} is the sum of {} gradients, which a step of its own adds up.",
+                  fmt::format("The gradient of {} is the sum of {} gradients, computed by a separate step.",
                               m_graph.value(reading.value).name, numParts(reading.value)));
   }
 
@@ -210,14 +210,14 @@ class HandOverPass {
     if (isTaken) return false;
     return refuse(
         attempt, Outcome::ConditionFailed,
-        fmt::format("In TransformerEngine {} does not take the quantizer of its neighbour.", entry.name(m_graph)));
+        fmt::format("In TransformerEngine {} does not use the quantizer of its neighbor.", entry.name(m_graph)));
   }
 
   bool refuseView(const Reading& reading, NodeId maker, Attempt& attempt) const {
     for (const ViewOperand& view : operandsOf(*entryOf(maker)).views)
       if (isOf(reading.value, *entryOf(maker), view.view))
         return refuse(attempt, Outcome::ConditionFailed,
-                      fmt::format("{} hands on what it gets: it writes no tensor that could be quantized.",
+                      fmt::format("{} passes its input on, so it writes no tensor that could be quantized.",
                                   m_graph.node(maker).id));
     return false;
   }
@@ -234,7 +234,7 @@ class HandOverPass {
     const auto taken = m_taken.find(entryOf(maker));
     if (taken == m_taken.end() || taken->second == reading.value) return false;
     return refuse(attempt, Outcome::TakenByAnother,
-                  fmt::format("{} quantizes another of its results already.", entryOf(maker)->name(m_graph)));
+                  fmt::format("{} already quantizes another of its outputs.", entryOf(maker)->name(m_graph)));
   }
 
   bool refuseKernel(const Reading& reading, NodeId maker, Attempt& attempt) const {

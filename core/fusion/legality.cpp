@@ -61,10 +61,10 @@ std::optional<Refusal> refuseQuantizer(const Match& match) {
   for (const NodeId id : match.nodes)
     for (const TensorType type : {TensorType::Input, TensorType::GradOutput})
       if (quantizersOf(match.graph.node(id), type).any() && isMadeInside(match, id, type))
-        return Refusal{.explanation = fmt::format(
-                           "The recipe quantizes the {} of {} to {}, so it must stand in memory before the "
-                           "product; inside the fusion it would not exist.",
-                           roleName(type), nameOf(match.graph, id), formatText(match.graph.node(id), type))};
+        return Refusal{.explanation = fmt::format("The recipe quantizes the {} of {} to {}, so it must be materialized "
+                                                  "before the GEMM; a fused kernel would not write it to memory.",
+                                                  roleName(type), nameOf(match.graph, id),
+                                                  formatText(match.graph.node(id), type))};
   return std::nullopt;
 }
 
@@ -74,8 +74,8 @@ std::optional<Refusal> refuseDelayed(const Match& match) {
   for (const NodeId id : match.nodes)
     if (match.graph.node(id).delayedNeeds().anyParameter())
       return Refusal{.explanation = fmt::format(
-                         "{} has delay_wgrad_compute on: its weight gradient comes after the rest of backward, "
-                         "but the fusion would compute it in its place. Switch delay_wgrad_compute off for it.",
+                         "{} has delay_wgrad_compute on, so its weight gradient is computed after the rest of "
+                         "backward; the fusion would compute it earlier. Set delay_wgrad_compute to false.",
                          nameOf(match.graph, id))};
   return std::nullopt;
 }
@@ -105,14 +105,13 @@ std::optional<Refusal> refuseReaders(const Match& match, const EntryList& entrie
   const bool isReadInside = std::ranges::any_of(value.uses, [&](const Use& use) { return contains(match, use.node); });
   if (isReadInside && !match.rule.writesBranches && (value.isOutput || value.uses.size() > 1))
     return Refusal{.outcome = Outcome::OutsideUse,
-                   .explanation = fmt::format(
-                       "{} has several readers, one of them inside the fusion; their gradients would have to "
-                       "be added in between.",
-                       value.name)};
+                   .explanation = fmt::format("{} has several consumers, one of them inside the fusion, so their "
+                                              "gradients would have to be summed in between.",
+                                              value.name)};
   for (const Use& use : value.uses)
     if (!contains(match, use.node) && entries.place(use.node) <= match.nodes.back())
       return Refusal{.outcome = Outcome::OutsideUse,
-                     .explanation = fmt::format("{} reads {} before {} has run.", nameOf(match.graph, use.node),
+                     .explanation = fmt::format("{} consumes {} before {} has run.", nameOf(match.graph, use.node),
                                                 value.name, match.graph.node(match.nodes.back()).id)};
   return std::nullopt;
 }
@@ -140,7 +139,7 @@ std::optional<Refusal> refuseHardware(const Match& match) {
 std::optional<Refusal> refuseUseless(const Match& match, const Saving& saving) {
   const bool saves = saving.bytes > 0 || saving.launches > 0;
   if (saves || match.rule.origin == RuleOrigin::Te) return std::nullopt;
-  return Refusal{.explanation = "There is nothing to save: at most one of these ops moves data."};
+  return Refusal{.explanation = "No savings: at most one of these ops moves data."};
 }
 
 }  // namespace
@@ -210,7 +209,7 @@ std::optional<Refusal> Legality::refuseIdle(const Match& match) const {
   for (const NodeId id : match.nodes)
     if (!m_graph.node(id).takesPartInBackward())
       return Refusal{.explanation =
-                         fmt::format("{} needs no gradient, so it takes no part in backward.", nameOf(m_graph, id))};
+                         fmt::format("{} needs no gradient, so it is not part of backward.", nameOf(m_graph, id))};
   return std::nullopt;
 }
 
@@ -236,13 +235,13 @@ std::optional<Refusal> Legality::refuseSlower(const Attempt& attempt) const {
   if (!mayRefuse || !attempt.measured || !attempt.measured->isSlower() || isAsked(attempt)) return std::nullopt;
   const std::string worth = gainText(*attempt.saving, attempt.measured.get(), m_options.gains.device);
   return Refusal{.outcome = Outcome::MeasuredSlower,
-                 .explanation = fmt::format("It was {}. It is used when asked for.", worth)};
+                 .explanation = fmt::format("It was {}. It is used only on request.", worth)};
 }
 
 std::optional<Refusal> Legality::refuseUnasked(const Match& match, const Attempt& attempt) const {
   if (match.rule.price.empty() || isAsked(attempt)) return std::nullopt;
   return Refusal{.outcome = Outcome::OnRequest,
-                 .explanation = fmt::format("It would keep {} less for backward. {} It is used when asked for.",
+                 .explanation = fmt::format("It would keep {} less for backward. {} It is used only on request.",
                                             formatBytes(m_savings.keptLess(match)), match.rule.price)};
 }
 

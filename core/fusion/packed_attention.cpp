@@ -57,14 +57,12 @@ std::int64_t sumOfWidths(const Graph& graph, const Node& split, std::size_t coun
 Verdict rotatesLike(const Graph& graph, const Node& rotary, const AttentionForm& form) {
   const RotaryForm own = rotaryForm(rotary.attributes);
   if (own.cuSeqlensSlot >= 0 || own.startPositionsSlot >= 0)
-    return Verdict::no(
-        fmt::format("{} reads positions from a further input; inside attention a position is the token's "
-                    "index plus a fixed offset.",
-                    nameOf(graph, graph.findNode(rotary.id))));
+    return Verdict::no(fmt::format(
+        "{} has positions as an input; in fused attention a position is the token's index plus a fixed offset.",
+        nameOf(graph, graph.findNode(rotary.id))));
   if (own.format == form.format && own.dim == form.qkChannels) return Verdict::yes();
   return Verdict::no(
-      fmt::format("{} has tensor_format {} and heads of {} channels, but attention has {} and {}; set them "
-                  "alike.",
+      fmt::format("{} has tensor_format {} and heads of {} channels, but attention has {} and {}. Set both alike.",
                   rotary.id, rotary.attributes.text("tensor_format"), own.dim,
                   form.format == QkvFormat::Bshd   ? "bshd"
                   : form.format == QkvFormat::Sbhd ? "sbhd"
@@ -86,16 +84,16 @@ Verdict readsThreeParts(const Graph& graph, std::span<const NodeId> members) {
   const Node& split = splitOf(graph, members);
   if (split.outputs.size() != kParts.size())
     return Verdict::no(
-        fmt::format("{} has {} outputs; queries, keys and values are three.", split.id, split.outputs.size()));
+        fmt::format("{} has {} outputs; expected three: queries, keys and values.", split.id, split.outputs.size()));
   for (std::size_t slot = 0; slot < kParts.size(); ++slot) {
     const PartSource source = sourceOf(graph, members, slot);
     const bool isPart = source.value == split.outputs[slot] && graph.value(source.value).uses.size() == 1;
     if (!isPart)
-      return Verdict::no(fmt::format("{} of {} are {}, not part {} of {} for itself.", kParts[slot],
+      return Verdict::no(fmt::format("{} of {} are {}; expected part {} of {}, without other consumers.", kParts[slot],
                                      attentionOf(graph, members).id,
                                      graph.value(attentionOf(graph, members).inputs[slot]).name, slot + 1, split.id));
     if (slot == AttentionForm::kValue && source.rotary >= 0)
-      return Verdict::no(fmt::format("{} rotates the values, which attention reads as they are.",
+      return Verdict::no(fmt::format("{} rotates the values, but attention needs them unrotated.",
                                      graph.node(members[static_cast<std::size_t>(source.rotary)]).id));
   }
   return Verdict::yes();
@@ -108,8 +106,8 @@ Verdict hasWholeHeads(const Graph& graph, std::span<const NodeId> members) {
   const Shape& shape = graph.value(split.inputs.front()).spec.shape;
   if (shape.size() == numAxes) return Verdict::yes();
   return Verdict::no(
-      fmt::format("{} splits each head of {}, of shape {}, so the heads of a part do not follow each "
-                  "other. Put all queries first, then all keys and all values.",
+      fmt::format("{} splits each head of {}, of shape {}, so the heads of a part are not contiguous. Put all queries "
+                  "first, then all keys, then all values.",
                   split.id, graph.value(split.inputs.front()).name, toString(shape)));
 }
 

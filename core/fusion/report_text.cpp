@@ -235,8 +235,8 @@ class DotPass {
 
 Json savingSchema() {
   return schema::orNull(schema::object(
-      {{"bytes", schema::integer("Memory traffic saved at least, by the model.")},
-       {"launches", schema::integer("Launches saved: a step counts as one, but for what the device says of it.")},
+      {{"bytes", schema::integer("Minimum memory traffic saved, by the model.")},
+       {"launches", schema::integer("Launches saved; a step counts as one unless the device reports more.")},
        {"predictedNs", schema::orNull(schema::number("Predicted time saved; null: no device was measured."))}}));
 }
 
@@ -299,14 +299,14 @@ Json attemptSchema() {
                                  "no kernel on this device", "switched off", "on request", "measured slower"}));
   fields.emplace_back("explanation", schema::text("One sentence with actual values."));
   fields.emplace_back("request",
-                      schema::text("For --with, where the fusion is possible but left to the user; else empty."));
+                      schema::text("Value for --with if the fusion is possible but only on request; else empty."));
   fields.emplace_back("repairs", schema::texts());
   fields.emplace_back("saving", savingSchema());
   fields.emplace_back("measured", gainSchema());
   Json instances = schema::texts();
   instances["description"] =
-      "First ops of this attempt and of all that say the same of other instances of a block; empty: an earlier attempt "
-      "has them.";
+      "First ops of this attempt and of equal attempts in other instances of a block; empty: an earlier attempt lists "
+      "them.";
   fields.emplace_back("instances", std::move(instances));
   return schema::object(fields);
 }

@@ -73,12 +73,11 @@ namespace {
 Verdict checkContext(const FusionRule& rule) {
   if (rule.pass == FusionPass::Joint && !rule.saves)
     return Verdict::no(fmt::format(
-        "{}: a joint rule replaces forward and backward, but there is no saves function that says what is kept.",
-        rule.name));
+        "{}: a joint rule replaces forward and backward; expected a saves function, found none.", rule.name));
   if (rule.pass != FusionPass::Joint && rule.saves)
-    return Verdict::no(fmt::format(
-        "{}: a {} rule keeps what its ops themselves keep for backward; a saves function makes sense in joint rules.",
-        rule.name, passName(rule.pass)));
+    return Verdict::no(
+        fmt::format("{}: a {} rule keeps the tensors that its ops keep for backward. Remove the saves function.",
+                    rule.name, passName(rule.pass)));
   return Verdict::yes();
 }
 
@@ -88,8 +87,7 @@ Verdict check(const FusionRule& rule) {
     return Verdict::no(fmt::format("{}: a fusion needs at least one op in its chain.", rule.name));
   if (rule.chain.front().isOptional())
     return Verdict::no(fmt::format("{}: the first op of a chain cannot be optional.", rule.name));
-  if (rule.becomes.empty())
-    return Verdict::no(fmt::format("{}: there is no kernel that the fusion becomes.", rule.name));
+  if (rule.becomes.empty()) return Verdict::no(fmt::format("{}: the fusion has no kernel.", rule.name));
   return checkContext(rule);
 }
 

@@ -52,8 +52,8 @@ Verdict splitsBetweenHeads(const Graph& graph, std::span<const NodeId> members) 
     const Value& part = graph.value(graph.node(id).inputs.front());
     if (part.spec.shape.size() != numAxes)
       return Verdict::no(
-          fmt::format("{} of shape {} is a part of each head, so its heads do not follow each other. Put "
-                      "all queries first, then all keys and all values.",
+          fmt::format("{} of shape {} is a part of each head, so its heads are not contiguous. Put all queries first, "
+                      "then all keys, then all values.",
                       part.name, toString(part.spec.shape)));
   }
   return Verdict::yes();

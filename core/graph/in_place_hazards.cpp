@@ -157,18 +157,18 @@ std::optional<std::string> hazardOfSum(const Graph& graph, NodeId sum, const Sha
       return fmt::format("{} keeps that tensor, {}, for backward", node.id, nameOf(*value));
   const Node* const linear = linearBefore(graph, sum);
   if (linear && dtypeOf(graph, linear->outputs[0]) != dtypeOf(graph, graph.node(sum).inputs[1]))
-    return fmt::format("the GEMM of {}, which would add to it, makes {}, not {}", linear->id,
+    return fmt::format("the GEMM of {}, which would add to it, produces {}, not {}", linear->id,
                        dtypeName(dtypeOf(graph, linear->outputs[0])),
                        dtypeName(dtypeOf(graph, graph.node(sum).inputs[1])));
   if (linear && !linear->quantizers.input.rowwise && tensor.contains(linear->inputs[0]))
-    return fmt::format("{} reads that tensor, {}, while its GEMM adds to it", linear->id, nameOf(linear->inputs[0]));
+    return fmt::format("{} consumes that tensor, {}, while its GEMM adds to it", linear->id, nameOf(linear->inputs[0]));
   for (const ValueId value : tensor.values()) {
     if (graph.value(value).producer < 0 && isOfExternal(nameOf(value)))
       return fmt::format("{} may keep that tensor, {}, for backward", externalOf(nameOf(value)), nameOf(value));
     if (graph.value(value).isOutput) return fmt::format("that tensor, {}, is an output", nameOf(value));
     for (const Use& use : graph.value(value).uses)
       if (use.node > sum && !isSame(graph.node(use.node)))
-        return fmt::format("{} still reads that tensor, {}", graph.node(use.node).id, nameOf(value));
+        return fmt::format("{} still needs that tensor, {}", graph.node(use.node).id, nameOf(value));
   }
   return std::nullopt;
 }
@@ -212,7 +212,7 @@ std::optional<std::string> hazardOfGradientSum(const Graph& graph, NodeId save, 
   if (graph.pass() != PassKind::Training) return std::nullopt;
   const Node* const linear = linearBehind(graph, save);
   if (linear && !linear->quantizers.gradOutput.any() && tensor.contains(linear->outputs[0]))
-    return fmt::format("{} reads that tensor, as the gradient of {}, while its GEMM adds to it", linear->id,
+    return fmt::format("{} consumes that tensor, as the gradient of {}, while its GEMM adds to it", linear->id,
                        graph.value(linear->outputs[0]).name);
   for (const ValueId value : tensor.values())
     if (std::optional<std::string> owner = ownerOfGradient(graph, value)) return owner;
@@ -220,7 +220,7 @@ std::optional<std::string> hazardOfGradientSum(const Graph& graph, NodeId save, 
   for (const ValueId value : tensor.values()) {
     const NodeId reader = graph.value(value).producer;
     if (reader >= 0 && !before.contains(reader) && !onlyPassesGradient(graph.node(reader)))
-      return fmt::format("{} still reads that tensor, as the gradient of {}", graph.node(reader).id,
+      return fmt::format("{} still needs that tensor, as the gradient of {}", graph.node(reader).id,
                          graph.value(value).name);
   }
   return std::nullopt;
@@ -249,10 +249,9 @@ std::optional<std::string> inPlaceHazard(const Graph& graph, NodeId node) { retu
 
 std::string hazardText(const Graph& graph, const InPlaceHazard& hazard) {
   const Node& node = graph.node(hazard.node);
-  const std::string target = isAdd(node) ? "the sum into the extra input itself"
-                                         : fmt::format("the sum of the gradients into the gradient of {} itself",
-                                                       graph.value(node.outputs[1]).name);
-  return fmt::format("TransformerEngine would write {}, and {}", target, hazard.reason);
+  const std::string target =
+      isAdd(node) ? "the extra input" : fmt::format("the gradient of {}", graph.value(node.outputs[1]).name);
+  return fmt::format("TransformerEngine would overwrite {}, and {}", target, hazard.reason);
 }
 
 }  // namespace fuseline

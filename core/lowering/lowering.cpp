@@ -213,8 +213,8 @@ class SectionLowering {
     const std::string id = op(index).id;
     m_sink
         .error(kBypassRefusedCode, {opPointer(index) + "/bypassed", id, type(index).inputs.front().name},
-               fmt::format("{0} is bypassed, but turns {2} into {1}, so consumers of {3}.{4} would get another tensor. "
-                           "Only ops that keep shape and dtype can be bypassed. Re-enable {5}.",
+               fmt::format("{0} is bypassed, but turns {2} into {1}, so consumers of {3}.{4} would get another tensor; "
+                           "expected the same shape and dtype. Re-enable {5}.",
                            id, toString(*result), toString(spec), id, type(index).outputs.front().name, id))
         .repairs = {useAgain(index)};
     return false;

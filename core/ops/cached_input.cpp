@@ -87,8 +87,8 @@ AttributeSpec attribute() {
           .type = AttributeType::Boolean,
           .defaultValue = false,
           .help =
-              "x is kept for backward in E4M3 with one scale for the tensor, a byte an element; the gradient is then "
-              "that of the rounded x. Where there is no backward, nothing is quantized. The op joins no fusion."};
+              "Keep x for backward in E4M3 with one scale, one byte per element; the gradient is then that of the "
+              "rounded x. In inference nothing is quantized. The op is not fused."};
 }
 
 }  // namespace

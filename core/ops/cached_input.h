@@ -10,8 +10,8 @@ namespace fuseline {
 constexpr int kQuantizedInput = 0;  // [...] E4M3: x scale, rounded to nearest even and saturated
 constexpr int kInverseScale = 1;    // [1] f32: 1 / scale
 
-/// scale = fl(448 / amax); 1 where amax is 0 or not finite. 448 is the largest E4M3 (per-tensor current scaling,
-/// fp8_and_cublaslt.md 2.2).
+/// scale = fl(448 / amax); 1 where amax is 0 or not finite. 448 is the largest E4M3
+/// (Float8CurrentScaling).
 float currentScale(float amax);
 
 /// The activation itself, forward or backward, as member 0 of a step. operation: a form that withCachedInput() made.

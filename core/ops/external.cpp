@@ -202,14 +202,13 @@ std::vector<AttributeSpec> externalAttributes() {
                     "Outputs, with shapes: \"y = [x.0, 4096], lse = [H, x.1 / 2] f32\". x.0 is the first extent "
                     "of input x; symbols of the file may be used. Without a shape or dtype it is that of x."),
       textAttribute("module", "",
-                    "The Python expression that makes the module for the export to TransformerEngine, such as "
-                    "\"te.DotProductAttention({H / D}, {D})\", in which expressions of the file's symbols stand in "
-                    "braces. It is called with the inputs in the order of the ports."),
+                    "Python expression that creates the module in the export to TransformerEngine, such as "
+                    "\"te.DotProductAttention({H / D}, {D})\", with expressions of the file's symbols in braces. It is "
+                    "called with the inputs in the order of the ports."),
       textAttribute("description", "", "Description of the computation, for readers."),
-      textAttribute(
-          "nodes", "",
-          "The nodes of an ONNX model that it stands for, as an import keeps them: a ModelProto in base64. The "
-          "export to ONNX writes them again."),
+      textAttribute("nodes", "",
+                    "ONNX nodes that it replaces, stored by an import: a ModelProto in base64. The export to ONNX "
+                    "writes them again."),
   };
   attributes[1].unit = kExtentsUnit;
   return attributes;
@@ -237,13 +236,13 @@ Result<FusibleOperation> externalFor(const Attributes& given) {
   return FusibleOperation{
       .name = kExternal,
       .category = "Structure",
-      .summary = "Stands for an op that Fuseline does not have, such as attention: it has shapes, but is not run.",
+      .summary = "Placeholder for an op that Fuseline does not have: it has shapes, but is not executed.",
       .formula = "y = what the module computes",
       .derivative = "dx = what the module's backward computes",
       .source = "Defined by its attributes; Fuseline has no kernel for it",
       .details =
-          "Nothing fuses across it. Its inputs are outputs of the part that runs, with gradients drawn from the seed; "
-          "its outputs\nare inputs, drawn from the seed, too. Its own time is in no figure.\n",
+          "No fusion crosses it. Its inputs become outputs of the pipeline, with random gradients from the seed; its "
+          "outputs\nbecome inputs filled with random values from the seed. It is not included in any timing.\n",
       .keywords = {"attention", "custom", "own", "opaque", "module", "placeholder", "unknown"},
       .inputs = inputPorts(*inputs),
       .outputs = outputPorts(*outputs),

@@ -214,8 +214,8 @@ Result<std::vector<std::int64_t>> slotsOfRows(std::span<const std::int64_t> rowI
     const std::int64_t row = rowIdMap[slot];
     if (row == -1) continue;
     if (row < -1 || row >= numRows)
-      return Error{fmt::format("MoEUnpermute: row_id_map[{}] is {}, but x has {} rows, 0 to {}; -1 stands for no row.",
-                               slot, row, numRows, numRows - 1)};
+      return Error{fmt::format("MoEUnpermute: row_id_map[{}] is {}, but x has {} rows, 0 to {}; -1 means no row.", slot,
+                               row, numRows, numRows - 1)};
     std::int64_t& owner = slots[static_cast<std::size_t>(row)];
     if (owner >= 0)
       return Error{fmt::format("MoEUnpermute: row_id_map[{}] and row_id_map[{}] are both {}; each row has one token.",

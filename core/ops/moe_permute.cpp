@@ -141,11 +141,9 @@ BasicOperation moe_permute() {
       .derivative = "dx[t] = the sum of dy[row_id_map[t, i]] over the token's experts i",
       .source = "TransformerEngine moe_permute and moe_permute_and_pad_with_probs, map_type index",
       .details =
-          "Rows are ordered by expert, then by token. How many an expert gets is known in the run only, so y has room "
-          "for\n"
-          "any choice, and split_sizes says which rows are whose. Rows that nobody needs are 0 and count as those of "
-          "the\n"
-          "last expert, so that the sizes always add up.",
+          "Rows are ordered by expert, then by token. The rows of an expert are known only at run time, so y has room "
+          "for any\nchoice, and split_sizes gives the rows of each expert. Unused rows are 0 and belong to the last "
+          "expert, so that the\nsizes always add up.",
       .keywords = {"moe", "mixture of experts", "permute", "dispatch", "scatter", "token", "sort", "pad", "grouped"},
       .inputs = {{"x", "[..., H]", "A row for each token."},
                  {.name = "indices",

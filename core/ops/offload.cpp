@@ -32,10 +32,9 @@ AttributeSpec offloadAttribute() {
           .type = AttributeType::Boolean,
           .defaultValue = false,
           .help =
-              "Tensors that the op keeps for backward are copied to the host's memory, beside the steps that follow, "
-              "and back "
-              "before backward reads it. Saves device memory; results stay the same. Inputs of the pipeline, "
-              "parameters, and what is small beside the rest stay where they are."};
+              "Offload tensors that the op keeps for backward to host memory, in parallel with the following steps. "
+              "Saves device memory; results stay the same. Inputs of the pipeline, parameters and small tensors are "
+              "not offloaded."};
 }
 
 void declareOffload(FusibleOperation& operation) {

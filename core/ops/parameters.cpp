@@ -33,12 +33,13 @@ std::string requiresGradName(std::string_view parameter) {
 }
 
 AttributeSpec requiresGradAttribute(std::string_view parameter) {
-  return {.name = requiresGradName(parameter),
-          .type = AttributeType::Boolean,
-          .defaultValue = true,
-          .help = fmt::format("Off: {} is frozen. Its gradient is not computed, and what only that gradient would read "
-                              "is not kept.",
-                              withoutNumber(parameter))};
+  return {
+      .name = requiresGradName(parameter),
+      .type = AttributeType::Boolean,
+      .defaultValue = true,
+      .help = fmt::format(
+          "Off: {} is frozen. Its gradient is not computed, and tensors that only this gradient needs are not kept.",
+          withoutNumber(parameter))};
 }
 
 void declareRequiresGrad(FusibleOperation& operation) {
@@ -70,8 +71,8 @@ AttributeSpec delayedGradientAttribute() {
           .type = AttributeType::Boolean,
           .defaultValue = false,
           .help =
-              "The weight's gradient is a step of its own, behind all the rest of backward, as if backward_dw() of "
-              "TransformerEngine were called there; x and dy are kept until then. Biases do not wait."};
+              "The weight gradient is a separate step after the rest of backward, as if TransformerEngine's "
+              "backward_dw() were called there; x and dy are kept until then. Bias gradients are not delayed."};
 }
 
 bool isGradientDelayed(const FusibleOperation& operation, const Attributes& attributes, int parameter) {

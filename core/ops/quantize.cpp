@@ -15,9 +15,8 @@ AttributeSpec flag(const char* name, bool value, const char* help) {
 }
 
 constexpr const char* kDetails =
-    "A linear op that would quantize its input, or the gradient of its output, in the same way reads the codes\n"
-    "themselves and quantizes nothing. For all other ops the tensor is brought back to its dtype, which costs a pass\n"
-    "over memory that the plan shows.";
+    "A linear op with the same quantizer for its input, or for the gradient of its output, consumes the "
+    "quantized\ntensor. For all other ops a step dequantizes it, which costs a pass over memory that the plan shows.";
 
 }  // namespace
 
@@ -32,7 +31,7 @@ BasicOperation quantize() {
       .details = kDetails,
       .keywords = {"cast", "fp8", "mxfp8", "nvfp4", "recipe"},
       .inputs = {{"x", "[...]", "Any shape; blocks of a recipe must fit."}},
-      .outputs = {{"y", "[...]", "x, or the numbers that its codes stand for."}},
+      .outputs = {{"y", "[...]", "x, or its dequantized values."}},
       .attributes = {flag("forward", true, "Quantizes x, as the recipe does with the input of a linear op."),
                      flag("backward", false, "Quantizes dy, as the recipe does with the gradient of a linear op.")},
       .infer = infer,

@@ -40,9 +40,9 @@ AttributeSpec tensorParallelModeAttribute() {
           .defaultValue = std::string("none"),
           .choices = {"none", "column", "row"},
           .help =
-              "How the weight is split over ranks: column by out_features, row by in_features; both must be multiples "
-              "of the number of ranks. On one rank no value changes: TransformerEngine silently takes it "
-              "as none. Fusion rules do read it, so the plan is that of the sharded model."};
+              "Split of the weight over ranks: column by out_features, row by in_features; both must be multiples of "
+              "the number of ranks. On one rank it changes no value, and TransformerEngine ignores it. Fusion rules "
+              "use it, so the plan is that of the sharded model."};
 }
 
 AttributeSpec approximateAttribute() {

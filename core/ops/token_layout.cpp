@@ -60,10 +60,9 @@ QkvFormat qkvFormat(std::string_view format) {
 Result<TokenLayout> tokenLayout(std::string_view operation, std::string_view port, QkvFormat format, const Shape& shape,
                                 std::int64_t heads, std::int64_t channels) {
   if (!isOfHeads(shape, numTokenAxes(format), heads, channels))
-    return Error{
-        fmt::format("{}: {} has the shape {}; expected [{}, {}, {}] or [{}, {}] for {}, {} heads of {} channels.",
-                    operation, port, toString(shape), tokenAxes(format), heads, channels, tokenAxes(format),
-                    saturatedProduct(heads, channels), formatName(format), heads, channels)};
+    return Error{fmt::format("{}: {} is {}; expected [{}, {}, {}] or [{}, {}] for {}, {} heads of {} channels.",
+                             operation, port, toString(shape), tokenAxes(format), heads, channels, tokenAxes(format),
+                             saturatedProduct(heads, channels), formatName(format), heads, channels)};
   const std::int64_t width = heads * channels;
   TokenLayout layout{.heads = heads, .channels = channels};
   switch (format) {

@@ -75,9 +75,9 @@ void noteInPlaceHazards(const Graph& graph, std::vector<Diagnostic>& diagnostics
         {.severity = Severity::Note,
          .code = "in-place",
          .node = node.owner,
-         .message = fmt::format("{} is in place, but {}. Fuseline keeps the tensor; `fuseline export --to te` "
-                                "switches in_place off, and what TransformerEngine fuses may then be less.",
-                                node.id, hazardText(graph, hazard))});
+         .message =
+             fmt::format("{} is in place, but {}. Fuseline keeps the tensor; `export --to te` sets in_place to false.",
+                         node.id, hazardText(graph, hazard))});
   }
 }
 
@@ -90,13 +90,12 @@ void warnOfWholeRows(const Graph& graph, std::int64_t ranks, std::vector<Diagnos
     const std::string share = ranks > 1
                                   ? fmt::format("each of {} ranks reads a share of {} elements", ranks, width / ranks)
                                   : fmt::format("each rank reads its share of {} elements", width);
-    diagnostics.push_back(
-        {.severity = Severity::Warning,
-         .code = "row-parallel-input",
-         .node = layer.owner,
-         .message = fmt::format("{} is row-parallel: {} of a row, but {} produces all {} on every rank. Put a "
-                                "column-parallel layer before it, or make it column-parallel.",
-                                layer.path, share, source.id, rows.width)});
+    diagnostics.push_back({.severity = Severity::Warning,
+                           .code = "row-parallel-input",
+                           .node = layer.owner,
+                           .message = fmt::format("{} is row-parallel: {} of a row, but {} produces all {} on every "
+                                                  "rank. Make it column-parallel, or put such a layer before it.",
+                                                  layer.path, share, source.id, rows.width)});
   }
 }
 

@@ -38,7 +38,7 @@ std::string attentionMemory(const MemoryProfile& profile, const Plan& plan, cons
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
     if (node.operation->name != "DotProductAttention" || !node.takesPartInBackward()) continue;
-    text += fmt::format("{}: its scores, {}, are never kept; running its forward again in backward would free {}\n",
+    text += fmt::format("{}: its scores, {}, are never kept; recomputing its forward in backward would free {}\n",
                         node.id, formatBytes(scoreBytes(graph, id)), formatBytes(ownBytes(profile, plan, graph, id)));
   }
   return text;

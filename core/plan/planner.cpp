@@ -108,7 +108,7 @@ class Planner {
   }
 
   std::string noteOf(const FusedOperation& entry, Phase phase) const {
-    return m_quantize.isQuantizeIn(entry, phase) ? "back to high precision: not all that read it can read codes"
+    return m_quantize.isQuantizeIn(entry, phase) ? "dequantized: not all consumers can read quantized values"
                                                  : entry.note(m_graph);
   }
 

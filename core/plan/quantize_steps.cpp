@@ -159,7 +159,7 @@ void QuantizeSteps::addStep(Phase phase, const GemmOperand& operand, int source)
 }
 
 void QuantizeSteps::keepResults(Step& step) {
-  step.note = "once: the weight stays the same";
+  step.note = "once: the weight does not change";
   for (const StepOperand& operand : step.operands)
     if (operand.access == OperandAccess::Write) m_tensors[operand.tensor].isKept = true;
 }

@@ -261,8 +261,7 @@ void appendProducts(const Suggestion& suggestion, std::vector<std::string>& text
     texts.push_back(flopsText("in 8 bits or fewer", after.quantizedFlops - before.quantizedFlops));
   if (fp8SavedUs > 0.0)
     texts.push_back(
-        fmt::format("8-bit products save about {} more than quantizing takes, by the data sheet of an H200 (an "
-                    "estimate)",
+        fmt::format("8-bit GEMMs save about {} more than quantizing costs (estimate from the data sheet of an H200)",
                     formatDuration(1e3 * fp8SavedUs)));
   if (after.flops != before.flops) texts.push_back(flopsText("in all", after.flops - before.flops));
 }
@@ -352,24 +351,24 @@ Json suggestionSchema() {
   Json needs =
       schema::object({{"bytesMoved", schema::integer("By all steps, at least.")},
                       {"launches", schema::integer("Steps of the plan; a device may launch several kernels for one.")},
-                      {"savedForBackwardBytes", schema::integer("Bytes that forward keeps for backward.")},
+                      {"savedForBackwardBytes", schema::integer("Bytes kept for backward.")},
                       {"peakBytes", schema::integer("Peak memory of the plan.")},
                       {"flops", schema::integer("Operations of all steps.")},
-                      {"quantizedFlops", schema::integer("Operations of steps that multiply quantized matrices.")}});
+                      {"quantizedFlops", schema::integer("FLOP of steps that multiply quantized matrices.")}});
   Json plans = schema::mapOf(schema::texts());
-  plans["description"] = "By list, forward, backward or handOvers: what goes (-) and what comes (+).";
+  plans["description"] = "Differences of the lists forward, backward and handOvers: removed (-) and added (+).";
   return schema::object(
       {{"kind", schema::choice({"same results", "changes behaviour"})},
        {"label", schema::text("The edit, in words.")},
-       {"op", schema::text("Where; empty: it concerns the whole pipeline.")},
+       {"op", schema::text("Op of the edit; empty: the whole pipeline.")},
        {"source", schema::text("Source of the suggestion.")},
        {"effects", schema::texts()},
        {"caution", schema::text("Caution; may be empty.")},
        {"before", needs},
        {"after", needs},
        {"predictedSavedNs",
-        schema::orNull(schema::number("Time of the saved traffic and launches; null: no device was measured."))},
-       {"estimatedFp8SavedUs", schema::number("By 8-bit products, by the data sheet of an H200.")},
+        schema::orNull(schema::number("Time saved with the traffic and launches; null: no device was measured."))},
+       {"estimatedFp8SavedUs", schema::number("Time saved by 8-bit GEMMs, from the data sheet of an H200.")},
        {"plans", plans}});
 }
 

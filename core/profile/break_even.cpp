@@ -91,9 +91,10 @@ std::string sentenceOf(const BreakEven& breakEven, std::string_view symbol) {
     case Kind::UpTo: return fmt::format("fused is faster up to {} = {}{}", symbol, breakEven.size, restOf(breakEven));
     case Kind::Undecided: return fmt::format("no significant difference at any {}", symbol);
     case Kind::Mixed:
-      return breakEven.faster.empty() ? fmt::format("fused is faster at no size of {}{}", symbol, restOf(breakEven))
-                                      : fmt::format("fused is faster at some sizes of {}{}{}", symbol,
-                                                    at("faster", breakEven.faster), restOf(breakEven));
+      return breakEven.faster.empty()
+                 ? fmt::format("fused is not faster at any size of {}{}", symbol, restOf(breakEven))
+                 : fmt::format("fused is faster at some sizes of {}{}{}", symbol, at("faster", breakEven.faster),
+                               restOf(breakEven));
     case Kind::NotMeasured: return fmt::format("no size of {} was measured", symbol);
   }
   return "";

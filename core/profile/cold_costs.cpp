@@ -29,14 +29,14 @@ std::string firstRunText(const RunRecord& record) {
   const std::string preparation = timesText(record, &VariantRecord::preparationNs, true);
   if (preparation.empty()) return {};
   const std::string first = timesText(record, &VariantRecord::firstRunNs, false);
-  return fmt::format("Getting ready took {}{}: not counted.", preparation,
+  return fmt::format("Setup took {}{}; it is not counted.", preparation,
                      first.empty() ? "" : ", and the first run " + first);
 }
 
 std::string cachesText(const RunRecord& record) {
   if (!record.settings.startsCold) return {};
-  return "The caches were filled with other data before every run: what a plan reads first comes from memory, what its "
-         "steps leave each other need not.";
+  return "The caches were filled with other data before every run: the first reads come from memory; data passed "
+         "between steps may still be cached.";
 }
 
 }  // namespace fuseline

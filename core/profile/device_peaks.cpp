@@ -55,7 +55,7 @@ const FieldTable<DevicePeaks>& fieldsOf(const DevicePeaks*) {
       {field("copyGBps", &DevicePeaks::copyGBps, "Read and written."),
        field("fmaF32Gflops", &DevicePeaks::fmaF32Gflops, "Multiply-adds."),
        field("bf16Gflops", &DevicePeaks::bf16Gflops, "The fastest GEMM."),
-       field("fp8Gflops", &DevicePeaks::fp8Gflops, "The fastest GEMM of quantized values; 0: none was measured.")},
+       field("fp8Gflops", &DevicePeaks::fp8Gflops, "The fastest GEMM with quantized operands; 0: none was measured.")},
       checkRates);
   return table;
 }

@@ -18,8 +18,8 @@ std::string neighboursDoubt(const RunRecord& record) {
   const std::string share = record.fact(kNeighboursFact);
   if (share.empty()) return {};
   return fmt::format(
-      "Other programs took {} during the rounds: times are too long, and what they say of the two plans is less sure "
-      "than their intervals. Run again on a machine that does nothing else.",
+      "Other programs used {} during the rounds, so times are too long and less certain than their intervals. Run "
+      "again on an idle machine.",
       share);
 }
 
@@ -35,8 +35,8 @@ std::string rooflineDoubt(const RunRecord& record) {
       if (efficiency.bound != Bound::Compute || efficiency.timesFromRoofline() >= least) continue;
       least = efficiency.timesFromRoofline();
       text = fmt::format(
-          "{} ({}) computed {:.1f} times as fast as the {} peak measured after the rounds, which is therefore too low: "
-          "other programs, or clocks, disturbed it. Run again to measure the peaks.",
+          "{} ({}) was {:.1f} times as fast as the {} peak, so the peak measured after the rounds is too low. Run "
+          "again on an idle machine.",
           step.name, step.phase, 1.0 / least, arithmeticName(efficiency.peak));
     }
   }

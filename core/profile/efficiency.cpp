@@ -31,13 +31,13 @@ Json toJson(const Efficiency& efficiency) {
 
 Json efficiencySchema() {
   return schema::orNull(schema::object(
-      {{"flopsPerByte", schema::orNull(schema::number("Operations over the least traffic; null: there are none."))},
+      {{"flopsPerByte", schema::orNull(schema::number("FLOP over minimum traffic; null: there are none."))},
        {"gbps", schema::number("Rate of the minimum traffic, in 1e9 bytes per second.")},
-       {"gflops", schema::number("Rate of the operations by definition, in 1e9 per second.")},
+       {"gflops", schema::number("FLOP by definition over time, in 1e9 per second.")},
        {"leastNs",
         schema::orNull(schema::number("Time at the roofline limit, step by step; null: peaks were not measured."))},
        {"timesFromRoofline", schema::orNull(schema::number("The median time over it."))},
-       {"bound", schema::text("memory, f32, bf16 or fp8 compute, host launch, several; empty: not known.")}}));
+       {"bound", schema::text("memory, f32, bf16 or fp8 compute, host launch, several; empty: unknown.")}}));
 }
 
 }  // namespace fuseline

@@ -35,8 +35,8 @@ std::string headlineCaveat(const ComparisonRow& endToEnd) {
   const double ofMedians = endToEnd.unfused.median / endToEnd.fused.median;
   if (ofMedians >= endToEnd.speedup.low && ofMedians <= endToEnd.speedup.high) return {};
   return fmt::format(
-      "The two medians give {:.2f}x, which is outside this interval: the machine's speed changed between rounds. The "
-      "paired ratio compares both plans within a round; run again on an idle machine.",
+      "The ratio of the medians is {:.2f}x, outside this interval: the machine's speed changed between rounds. Run "
+      "again on an idle machine.",
       ofMedians);
 }
 

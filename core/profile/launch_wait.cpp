@@ -82,7 +82,7 @@ std::optional<LaunchWaits> launchWaits(const VariantRecord& variant) {
 std::string launchWaitText(const VariantRecord& variant) {
   const std::optional<LaunchWaits> waits = launchWaits(variant);
   if (!waits) return {};
-  return fmt::format("{}: {} of {} steps waited for the host to launch them longer than they ran, {} of {} in all.",
+  return fmt::format("{}: {} of {} steps waited for their launch longer than they ran: {} of {} in total.",
                      variant.name, waits->numWaiting, waits->numSteps, formatDuration(waits->waitedNs),
                      formatDuration(waits->totalNs));
 }

@@ -86,7 +86,7 @@ Json symbolsOf(const Json& pipeline, const RunSpec& settings) {
 Verdict sameSymbols(const Json& measured, const Json& wanted) {
   for (const auto& [name, value] : wanted.items())
     if (!measured.contains(name) || measured[name] != value)
-      return Verdict::no(fmt::format("it was measured with {} = {}, and here {} is {}.", name,
+      return Verdict::no(fmt::format("it was measured with {} = {}, but here {} is {}.", name,
                                      measured.contains(name) ? measured[name].dump() : "nothing", name, value.dump()));
   return Verdict::yes();
 }
@@ -97,7 +97,7 @@ Verdict sameSettings(const RunSpec& measured, const RunSpec& wanted) {
                                                                {"recipe", measured.recipe, wanted.recipe}}};
   for (const auto& [name, before, now] : settings)
     if (before != now)
-      return Verdict::no(fmt::format("it was measured with {} {}, and here it is {}.", name, before, now));
+      return Verdict::no(fmt::format("it was measured with {} {}, but here it is {}.", name, before, now));
   return Verdict::yes();
 }
 
@@ -116,14 +116,11 @@ Result<GainModel> gainsOf(const RunRecord& run, std::string_view runName) {
   const VariantRecord* fused = run.variant("fused");
   if (!unfused || !fused)
     return Error{
-        fmt::format("{}: a gain needs the unfused and the fused variant; the run has only the {} one. Run it "
-                    "without --variants.",
+        fmt::format("{}: expected the unfused and the fused variant, found only the {} one. Run without --variants.",
                     runName, unfused ? "unfused" : "fused")};
   if (!run.settings.timesSteps())
     return Error{
-        fmt::format("{}: a gain needs the times of steps, and the run was timed from end to end only. Run it without "
-                    "--timing none.",
-                    runName)};
+        fmt::format("{}: expected step times, found only end-to-end times. Run without --timing none.", runName)};
   const std::string device = run.deviceName();
   GainModel gains{.device = modelOf(*unfused, runName, device)};
   for (const auto& [name, sides] : sidesOf(*unfused, *fused))
@@ -138,7 +135,7 @@ void merge(GainModel& gains, GainModel more) {
 }
 
 Verdict measuredSame(const RunRecord& run, const Json& pipeline, const RunSpec& settings, const Json& recipe) {
-  if (!run.pipeline.is_object()) return Verdict::no("it does not say which pipeline it measured.");
+  if (!run.pipeline.is_object()) return Verdict::no("it does not contain its pipeline.");
   if (workOf(run.pipeline) != workOf(pipeline))
     return Verdict::no("it measured another pipeline, or this one before it was changed.");
   if (Verdict symbols = sameSymbols(symbolsOf(run.pipeline, run.settings), symbolsOf(pipeline, settings)); !symbols)

@@ -101,19 +101,20 @@ void readScales(JsonFields& fields, QuantizationLosses& losses) {
 const FieldTable<QuantizationLosses>& lossFields() {
   using Losses = QuantizationLosses;
   static const FieldTable<Losses> table(
-      {numberOrNull("amax", &Losses::amax, kInfinite, "The largest magnitude of the tensor."),
-       numberOrNull("smallest", &Losses::smallest, kInfinite, "The smallest magnitude other than 0."),
+      {numberOrNull("amax", &Losses::amax, kInfinite, "Largest magnitude of the tensor."),
+       numberOrNull("smallest", &Losses::smallest, kInfinite, "Smallest magnitude other than 0."),
        {"dynamicRange", schema::orNull(schema::number("log2 of their ratio.")),
         [](const Losses& losses) { return number(losses.dynamicRange()); }},
        {"scaleInv",
         schema::list(schema::orNull(
-            schema::number("Factor from quantized values to the tensor's: the smallest of all blocks, the largest."))),
+            schema::number("Factor from quantized values to the tensor's: smallest and largest of all blocks."))),
         [](const Losses& losses) {
           return Json::array({number(losses.scaleInvMin), number(losses.scaleInvMax)});
         },
         readScales},
-       field("underflowShare", &Losses::underflowShare, "Share of the nonzero elements that became 0."),
-       field("saturationShare", &Losses::saturationShare, "Share of all elements beyond the largest number."),
+       field("underflowShare", &Losses::underflowShare, "Share of nonzero elements that became 0."),
+       field("saturationShare", &Losses::saturationShare,
+             "Share of all elements beyond the largest number of the format."),
        numberOrNull("meanSquaredError", &Losses::meanSquaredError, kInfinite, "Error against the tensor."),
        numberOrNull("signalToNoise", &Losses::signalToNoise, kInfinite, "In dB; null: there is no noise.")});
   return table;
@@ -124,7 +125,7 @@ template <class Copy>
 FieldTable<Copy> copyFields() {
   return FieldTable<Copy>(inlined(&Copy::losses, lossFields()))
       .with({field("name", &Copy::name, "Name of the copy."),
-             field("owner", &Copy::owner, "The document's op that reads it."),
+             field("owner", &Copy::owner, "Op of the document that consumes it."),
              field("format", &Copy::format, "Format of its elements and scales.")});
 }
 
@@ -181,16 +182,16 @@ static const FieldTable<ErrorNumerics>& fieldsOf(const ErrorNumerics*) {
   using Errors = ErrorNumerics;
   static const FieldTable<Errors> table(
       {field("name", &Errors::name, "Name of the tensor."),
-       field("owner", &Errors::owner, "The document's op that produces it; empty: none."),
+       field("owner", &Errors::owner, "Op of the document that produces it; empty: none."),
        numberOrNull("maxAbsolute", &Errors::maxAbsolute, kInfinite, "The largest difference."),
        numberOrNull("rmsRelative", &Errors::rmsRelative, kInfinite,
                     "Rms of the differences over rms of the expected values."),
        numberOrNull("cosine", &Errors::cosine, kInfinite, "Cosine of the angle between both."),
        field("ulpHistogram", &Errors::ulpHistogram,
-             "Elements by distance: at most 0.5, 1, 2, 4 ... 512 ulp, and more."),
+             "Number of elements by distance: at most 0.5, 1, 2, 4 ... 512 ulp, and more."),
        field("isFinite", &Errors::isFinite, "NaN and infinity are at the same places."),
        newField("tolerance", &Errors::tolerance, "Tolerance relative to the values."),
-       toleranceShareField<Errors>("Share of the tolerance that the differences take; above 1 is too much."),
+       toleranceShareField<Errors>("Largest difference over its tolerance; above 1 fails."),
        derived<Errors>("isWithin", &Errors::isWithin, "Finite, and at most 1.")});
   return table;
 }
@@ -198,7 +199,7 @@ static const FieldTable<ErrorNumerics>& fieldsOf(const ErrorNumerics*) {
 static const FieldTable<FrozenScale>& fieldsOf(const FrozenScale*) {
   static const FieldTable<FrozenScale> table(
       {field("name", &FrozenScale::name, "Name of the tensor."),
-       field("owner", &FrozenScale::owner, "The document's op that reads it."),
+       field("owner", &FrozenScale::owner, "Op of the document that consumes it."),
        field("scale", &FrozenScale::scale, "The value it keeps."),
        field("steps", &FrozenScale::steps, "Steps until the infinite amax leaves the history.")});
   return table;
@@ -206,7 +207,7 @@ static const FieldTable<FrozenScale>& fieldsOf(const FrozenScale*) {
 
 static const FieldTable<NonFiniteOrigin>& fieldsOf(const NonFiniteOrigin*) {
   static const FieldTable<NonFiniteOrigin> table(
-      {field("step", &NonFiniteOrigin::step, "The step that produced it."),
+      {field("step", &NonFiniteOrigin::step, "Step that produced it."),
        field("tensor", &NonFiniteOrigin::tensor, "The tensor that has it."),
        field("phase", &NonFiniteOrigin::phase, "forward, backward or input.")});
   return table;
@@ -215,8 +216,8 @@ static const FieldTable<NonFiniteOrigin>& fieldsOf(const NonFiniteOrigin*) {
 const FieldTable<NumericsVerdict>& fieldsOf(const NumericsVerdict*) {
   static const FieldTable<NumericsVerdict> table(
       {field("isWithin", &NumericsVerdict::isWithin, "All results are within their tolerances."),
-       field("worst", &NumericsVerdict::worst, "The result that takes most of its tolerance; empty: there is none."),
-       toleranceShareField<NumericsVerdict>("Share of its tolerance; above 1 is too much.")});
+       field("worst", &NumericsVerdict::worst, "Result closest to its tolerance; empty: none."),
+       toleranceShareField<NumericsVerdict>("Its difference over its tolerance; above 1 fails.")});
   return table;
 }
 

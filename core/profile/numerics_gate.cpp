@@ -54,7 +54,7 @@ Result<NumericsGate> parseNumericsGate(std::string_view text) {
 
 NumericsGateResult check(const NumericsGate& gate, const NumericsReport& report) {
   const ErrorNumerics* const worst = worstOf(gate.isAgainstFloat ? report.errors : report.fusionErrors, gate);
-  if (!worst) return {.gate = gate, .isMet = false, .sentence = "there is nothing to compare"};
+  if (!worst) return {.gate = gate, .isMet = false, .sentence = "there are no results to compare"};
   return {.gate = gate, .isMet = isWithin(*worst, gate), .sentence = sentenceOf(*worst, gate)};
 }
 

@@ -311,8 +311,8 @@ Result<RunComparison> compareRuns(const RunRecord& base, const RunRecord& next) 
                            .steps = stepsOf(*before, *after, Changes(base, next))};
   }
   return Error{
-      fmt::format("{} and {}: the runs have no variant in common: one is of the fused plan, and one of the "
-                  "unfused. Run both with --variants unfused,fused.",
+      fmt::format("{} and {}: one run has only the fused plan, the other only the unfused one. Run both with "
+                  "--variants unfused,fused.",
                   base.title(), next.title())};
 }
 
@@ -334,13 +334,13 @@ Result<GateResult> check(const Gate& gate, const RunComparison& comparison) {
   const MetricChange* metric = find(comparison, gate);
   if (!metric) return gateError(gate, "one of the runs does not have it. Run both with --variants unfused,fused.");
   if (metric->unit == "ns" && !comparison.isOneDevice())
-    return gateError(gate,
-                     "the runs are of two devices, whose times say nothing of each other. Hold their speedup, peak or "
-                     "launches against a gate.");
+    return gateError(
+        gate, "the runs are from two devices, so their times cannot be compared. Use speedup, peak or launches.");
   if (hasTooFewRounds(*metric))
-    return gateError(gate, fmt::format("{} and {} rounds are too few to tell a change from chance. Run both with "
-                                       "--iterations {} or more.",
-                                       metric->base.count, metric->next.count, kRoundsForAClaim));
+    return gateError(
+        gate,
+        fmt::format("{} and {} rounds are too few for statistical significance. Run both with --iterations {} or more.",
+                    metric->base.count, metric->next.count, kRoundsForAClaim));
   return GateResult{.gate = gate, .isMet = !crosses(*metric, gate), .sentence = sentenceOf(*metric)};
 }
 

@@ -23,14 +23,13 @@ namespace {
 // A traced run of a large pipeline has some MiB.
 constexpr std::size_t kMaxMiB = 256;
 constexpr std::size_t kHeadBytes = 256;
-constexpr const char* kOrigin = "A run file is what `fuseline run PIPELINE -o RUN.fuserun` writes.";
-constexpr const char* kPageOrigin =
-    "Pages with one are what `fuseline export RUN.fuserun --to html -o RUN.html` writes.";
+constexpr const char* kOrigin = "`fuseline run PIPELINE -o RUN.fuserun` writes run files.";
+constexpr const char* kPageOrigin = "`fuseline export RUN.fuserun --to html -o RUN.html` writes pages with a run.";
 
 Result<RunRecord> recordFromText(std::string_view text) {
   if (isPage(text)) {
     const std::optional<std::string_view> run = runTextOf(text);
-    if (!run) return Error{fmt::format("It is a page that holds no run. {}", kPageOrigin)};
+    if (!run) return Error{fmt::format("This page contains no run. {}", kPageOrigin)};
     text = *run;
   }
   const Result<Json> json = parseJson(text);

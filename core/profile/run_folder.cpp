@@ -214,7 +214,7 @@ Result<RunNotes> loadRunNotes(const fs::path& folder) {
   if (!text) return text.error();
   Result<RunNotes> notes = notesFromText(*text);
   if (notes) return notes;
-  return Error{fmt::format("{}: {} The runs themselves are not concerned.", path.string(), notes.error().message)};
+  return Error{fmt::format("{}: {} The runs themselves are not affected.", path.string(), notes.error().message)};
 }
 
 Result<void> saveRunNote(const fs::path& folder, const std::string& fileName, const RunNote& note) {

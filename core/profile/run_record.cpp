@@ -58,11 +58,9 @@ void readFormat(JsonFields& fields, RunRecord&) {
   std::string format;
   fields.read("format", format);
   if (format != kFormat)
-    fields.refuse(
-        "format",
-        fmt::format("expected \"{}\", found \"{}\". A run file is what `fuseline run PIPELINE -o RUN.fuserun` "
-                    "writes.",
-                    kFormat, format));
+    fields.refuse("format",
+                  fmt::format("expected \"{}\", found \"{}\". `fuseline run PIPELINE -o RUN.fuserun` writes run files.",
+                              kFormat, format));
 }
 
 void readVersion(JsonFields& fields, RunRecord&) {
@@ -71,8 +69,7 @@ void readVersion(JsonFields& fields, RunRecord&) {
   if (major > kMajor)
     fields.refuse(
         "formatVersion",
-        fmt::format("this run was written by a newer program (format {}, this one reads up to {}). Open it with that "
-                    "program, or measure again with this one.",
+        fmt::format("the run has format {}, but this program reads up to {}. Use a newer Fuseline, or measure again.",
                     major, kMajor));
 }
 
@@ -147,14 +144,14 @@ static const FieldTable<StepRecord>& fieldsOf(const StepRecord*) {
        newField("activities", &StepRecord::activities),
        newField("collective", &StepRecord::collective, "all-gather, reduce-scatter, all-reduce; empty: none."),
        newField("wireBytes", &StepRecord::wireBytes, "Bytes that each rank sends, by the ring algorithm."),
-       newField("transferNs", &StepRecord::transferNs, "Median on the rank that waited least for others."),
+       newField("transferNs", &StepRecord::transferNs, "Median time on the rank that waited least for others."),
        newField("rankNs", &StepRecord::rankNs)});
   return table;
 }
 
 static const FieldTable<TimelineSpan>& fieldsOf(const TimelineSpan*) {
   static const FieldTable<TimelineSpan> table(
-      {field("step", &TimelineSpan::step, "Index in steps; -1: no step's."),
+      {field("step", &TimelineSpan::step, "Index in steps; -1: none."),
        field("activity", &TimelineSpan::activity, "Index in its activities; -1: the step as a whole."),
        field("startNs", &TimelineSpan::startNs, "Since the round began."),
        field("durationNs", &TimelineSpan::durationNs, "Until it ended.")});
@@ -163,7 +160,7 @@ static const FieldTable<TimelineSpan>& fieldsOf(const TimelineSpan*) {
 
 static const FieldTable<Timeline>& fieldsOf(const Timeline*) {
   static const FieldTable<Timeline> table(
-      {field("round", &Timeline::round, "The one with the median total; index in instrumentedNs."),
+      {field("round", &Timeline::round, "Round with the median total; index in instrumentedNs."),
        field("spans", &Timeline::spans), timelineLaunches()});
   return table;
 }
@@ -180,9 +177,10 @@ static const FieldTable<VariantRecord>& fieldsOf(const VariantRecord*) {
              "Device launches in one run: kernels, library calls, copies and fills."),
        field("endToEndNs", &VariantRecord::endToEndNs), field("instrumentedNs", &VariantRecord::instrumentedNs),
        newField("launchNs", &VariantRecord::launchNs),
-       newField("preparationNs", &VariantRecord::preparationNs, "Making the plan ready to run; 0: not known."),
-       newField("firstRunNs", &VariantRecord::firstRunNs, "The first run, before the rounds; 0: there was none."),
-       newField("launching", &VariantRecord::launching, "How the steps were launched; empty: there is no choice."),
+       newField("preparationNs", &VariantRecord::preparationNs, "Setup time of the plan; 0: unknown."),
+       newField("firstRunNs", &VariantRecord::firstRunNs,
+                "Time of the first run, before the rounds; 0: there was none."),
+       newField("launching", &VariantRecord::launching, "How the steps were launched; empty: the device has one way."),
        newField("unattributed", &VariantRecord::unattributed), newField("timeline", &VariantRecord::timeline),
        field("steps", &VariantRecord::steps)},
       checkVariant);
@@ -215,26 +213,24 @@ const FieldTable<RunRecord>& fieldsOf(const RunRecord*) {
       {{"format", schema::choice({kFormat}), [](const RunRecord&) { return Json(kFormat); }, readFormat},
        {"formatVersion",
         schema::object(
-            {{"major", schema::integer("Readers refuse a newer one.")}, {"minor", schema::integer("Additions.")}}),
+            {{"major", schema::integer("Readers refuse newer versions.")}, {"minor", schema::integer("Additions.")}}),
         [](const RunRecord&) { return version; }, readVersion},
        field("createdWith", &RunRecord::createdWith, "Program and version."),
        field("isPartial", &RunRecord::isPartial, "It was cancelled."),
        field("pipelineName", &RunRecord::pipelineName, "Name of the file."),
        field("pipelineHash", &RunRecord::pipelineHash, "Hash of the pipeline without its view."),
-       newField("roundsId", &RunRecord::roundsId,
-                "The same in runs whose rounds were interleaved in one measurement; empty: it ran alone."),
+       newField("roundsId", &RunRecord::roundsId, "Equal in runs whose rounds were interleaved; empty: it ran alone."),
        newField("numWarmups", &RunRecord::numWarmups, "Runs before the first round: a GPU is warmed up for a while."),
        field("settings", &RunRecord::settings),
-       newField("recipe", &RunRecord::recipe, "The recipe with its fields and overrides; null: none."),
+       newField("recipe", &RunRecord::recipe, "Recipe with its fields and overrides; null: none."),
        newField("switches", &RunRecord::switches),
-       newField("timingNote", &RunRecord::timingNote,
-                "Why steps were timed in another way than requested; mostly empty."),
+       newField("timingNote", &RunRecord::timingNote, "Reason for another clock than requested; empty: none."),
        newField("peaks", &RunRecord::peaks),
-       newField("peaksNote", &RunRecord::peaksNote, "Why there are none though they were requested; mostly empty."),
+       newField("peaksNote", &RunRecord::peaksNote, "Reason why requested values are missing; empty: none."),
        field("environment", &RunRecord::environment),
        field("variants", &RunRecord::variants),
        newField("numerics", &RunRecord::numerics),
-       newField("note", &RunRecord::note, "The user's note; mostly empty."),
+       newField("note", &RunRecord::note, "Note; empty: none."),
        newField("rowNotes", &RunRecord::rowNotes),
        newField("stretchNotes", &RunRecord::stretchNotes),
        field("pipeline", &RunRecord::pipeline, "Copy of the pipeline file.")});

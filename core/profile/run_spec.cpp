@@ -140,7 +140,7 @@ FieldTable<RunSpec> makeSpecTable() {
 std::string recipeHelp() {
   std::vector<std::string> names;
   for (const RecipeDefinition& recipe : builtinRecipes()) names.push_back(recipe.name);
-  return fmt::format("Quantization recipe: {}; by default that of the pipeline file", fmt::join(names, ", "));
+  return fmt::format("Quantization recipe: {} (default: that of the pipeline file)", fmt::join(names, ", "));
 }
 
 std::string deviceHelp() {
@@ -171,7 +171,7 @@ const std::vector<SpecField>& runSpecFields() {
        .group = SpecGroup::Planning,
        .option = "rules",
        .placeholder = "BOOK",
-       .help = "Rule book: te or all; by default that of the pipeline file"},
+       .help = "Rule set: te or all (default: that of the pipeline file)"},
       {.key = "recipe",
        .member = &RunSpec::recipe,
        .group = SpecGroup::Planning,
@@ -182,21 +182,19 @@ const std::vector<SpecField>& runSpecFields() {
        .member = &RunSpec::timing,
        .option = "timing",
        .placeholder = "CLOCK",
-       .help = "Clock of the steps: cupti (a GPU's kernels one by one), events (the device's own clock), host, auto, "
-               "or none (whole runs only)"},
+       .help = "Clock of the steps: cupti (each kernel of a GPU), events (GPU timestamps), host, auto, or none (whole "
+               "runs only)"},
       {.key = "emulates",
        .member = &RunSpec::emulates,
        .group = SpecGroup::Planning,
        .option = "emulate",
-       .help = "Accept a recipe that the GPU does not multiply natively: its GEMMs read the quantized values decoded, "
-               "in high precision"},
+       .help = "Accept a recipe without native GEMMs on the GPU: they read dequantized tensors, in high precision"},
       {.key = "replays",
        .member = &RunSpec::replays,
        .option = "replay",
-       .help = "Record the launches where the device can (CUDA graphs) and replay them; otherwise the host's time for "
-               "each launch counts",
-       .offHelp = "Launch step by step, even where the device could record the launches (CUDA graphs) and replay them",
-       .label = "Re&cord the launches, and replay them (CUDA graphs)"},
+       .help = "Record the launches and replay them (CUDA graphs), so that host launch time does not count",
+       .offHelp = "Launch step by step; do not record and replay launches (CUDA graphs)",
+       .label = "Use &CUDA graphs"},
       {.key = "startsCold",
        .member = &RunSpec::startsCold,
        .option = "cold",
@@ -213,14 +211,14 @@ const std::vector<SpecField>& runSpecFields() {
        .member = &RunSpec::warmup,
        .option = "warmup",
        .placeholder = "N",
-       .help = "Runs of each plan before the first round; on a GPU for 100 ms at least, unless it is 0",
+       .help = "Warm-up runs of each plan; on a GPU for at least 100 ms, unless 0",
        .unit = "runs",
        .label = "&Warm-up"},
       {.key = "iterations",
        .member = &RunSpec::iterations,
        .option = "iterations",
        .placeholder = "N|auto",
-       .help = "Rounds, in each of which every plan runs once; auto: until the speedup is known well",
+       .help = "Rounds, each with one run of every plan; auto: until the speed-up is precise",
        .unit = "rounds",
        .label = "&Rounds",
        .automatic = "auto",
@@ -236,32 +234,32 @@ const std::vector<SpecField>& runSpecFields() {
        .group = SpecGroup::Ranks,
        .option = "ranks",
        .placeholder = "N",
-       .help = "Number of tensor-parallel ranks, each with its share of the threads of this machine",
+       .help = "Number of tensor-parallel ranks; on the CPU they share its threads",
        .least = 1,
        .most = 64},
       {.key = "deterministic",
        .member = &RunSpec::isDeterministic,
        .group = SpecGroup::Ranks,
        .option = "deterministic",
-       .help = "Add the results of ranks in rank order, in float32 and rounded once, where NCCL would add in its own "
-               "order; sums then have the same bits in every run and on every device"},
+       .help = "Sum over ranks in rank order, in float32 and rounded once, not in NCCL's order: the same bits in every "
+               "run and on every device"},
       {.key = "symbols",
        .member = &RunSpec::symbols,
        .group = SpecGroup::Reading,
        .option = "set",
        .placeholder = "SYMBOL=VALUE",
-       .help = "Value of a symbol, in place of the file's"},
+       .help = "Value of a symbol, overriding the file"},
       {.key = "recipeFields",
        .member = &RunSpec::recipeFields,
        .group = SpecGroup::Planning,
        .option = "recipe-set",
        .placeholder = "KEY=VALUE",
-       .help = "Setting of the recipe, as in --recipe-set margin=2"},
+       .help = "Field of the recipe, as in --recipe-set margin=2"},
       {.key = "label",
        .member = &RunSpec::label,
        .option = "label",
        .placeholder = "TEXT",
-       .help = "Name for the run, in its record, in the list of runs and in reports",
+       .help = "Name of the run, in its file, in the list of runs and in reports",
        .label = "&Label"},
   };
   return fields;

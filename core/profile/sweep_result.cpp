@@ -174,17 +174,17 @@ Json sweepSchema() {
                       {"unfusedLaunches", schema::integer("Launches on the device in one run, unfused.")},
                       {"fusedLaunches", schema::integer("Launches on the device in one run, fused.")}});
   const Json row = schema::object({{"symbols", symbols},
-                                   {"recipe", schema::text("Where there is an axis of recipes; else empty.")},
-                                   {"reason", schema::text("Why it was not measured; empty: it was.")},
+                                   {"recipe", schema::text("Recipe, if recipes are an axis; else empty.")},
+                                   {"reason", schema::text("Reason why it was not measured; empty: it was.")},
                                    {"measured", schema::orNull(measured)}});
   const Json breakEven = schema::object(
       {{"symbol", schema::text("Symbol of the first axis.")},
        {"symbols", symbols},
-       {"recipe", schema::text("Where there is an axis of recipes; else empty.")},
+       {"recipe", schema::text("Recipe, if recipes are an axis; else empty.")},
        {"kind", schema::choice({"atAllSizes", "never", "from", "upTo", "undecided", "mixed", "notMeasured"})},
        {"size", schema::orNull(schema::integer("Size, for the kinds from and upTo."))},
-       {"faster", schema::list(schema::integer("A size at which fusing is."))},
-       {"slower", schema::list(schema::integer("A size at which fusing is."))},
+       {"faster", schema::list(schema::integer("Size at which fusing is faster or slower."))},
+       {"slower", schema::list(schema::integer("Size at which fusing is faster or slower."))},
        {"undecided", schema::list(schema::integer("A size at which the ratio is not statistically significant."))},
        {"sentence", schema::text("For people.")}});
   return schema::object({{"pipeline", schema::text("Its name.")},

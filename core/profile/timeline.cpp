@@ -141,7 +141,7 @@ std::string whyNoTimeline(const RunRecord& record) {
   if (std::ranges::any_of(record.variants, hasSpans)) return {};
   if (!record.settings.timesSteps()) return "it was measured with --timing none, as whole runs only";
   if (record.isPartial) return "it was cancelled before a round was complete";
-  return fmt::format("{}, which wrote it, kept none", record.createdWith);
+  return fmt::format("{}, which wrote it, stored none", record.createdWith);
 }
 
 TimelineLayout layOut(const VariantRecord& variant) { return Lanes(variant).layOut(); }

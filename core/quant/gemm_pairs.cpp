@@ -57,8 +57,8 @@ Verdict canMultiply(GemmRole gemm, const GemmFactor& a, const GemmFactor& b, boo
   const bool isWgrad = gemm == GemmRole::Wgrad;
   if (isStrict && isWgrad && left && right && left->transformsColumnwise != right->transformsColumnwise)
     return Verdict::no(
-        "wgrad would multiply a tensor with the random Hadamard transform by one without it; TransformerEngine's "
-        "result would be wrong. Set disable_rht to the same value for both.");
+        "only one operand of wgrad would have the random Hadamard transform, so TransformerEngine's result would be "
+        "wrong. Set disable_rht alike for both.");
   return Verdict::yes();
 }
 
@@ -72,8 +72,8 @@ Verdict isDelayedWhole(TensorType tensor,
       isDelayed.push_back(false);
   if (std::ranges::count(isDelayed, isDelayed.front()) == std::ssize(isDelayed)) return Verdict::yes();
   return Verdict::no(
-      fmt::format("only one of the rowwise and columnwise {} has delayed scaling. TransformerEngine's HybridQuantizer "
-                  "raises on a DelayedScalingRequest. Use DelayedScaling for both, or for neither.",
+      fmt::format("only one of the rowwise and columnwise {} uses DelayedScaling, for which TransformerEngine's "
+                  "HybridQuantizer raises. Use it for both, or for neither.",
                   roleName(tensor)));
 }
 

@@ -184,7 +184,7 @@ Verdict check(const Tensor& x, const QuantizerSpec& spec, Copies copies) {
   if (!spec.transformsColumnwise || copies == Copies::Rowwise) return Verdict::yes();
   if (!isFp4) return Verdict::no(fmt::format("Scaling {} has no random Hadamard transform.", traits.name));
   if (x.spec.rows() % kHadamardSize != 0)
-    return Verdict::no(fmt::format("The random Hadamard transform takes rows by {}, but {} has {} of them.",
+    return Verdict::no(fmt::format("The random Hadamard transform needs rows in multiples of {}, but {} has {}.",
                                    kHadamardSize, toString(x.spec), x.spec.rows()));
   return Verdict::yes();
 }
@@ -226,8 +226,8 @@ Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling, Direction direction)
   const BlockShape multiples = gemmMultiples(scaling, direction);
   if (tensor.rows() % multiples.rows == 0 && tensor.cols() % multiples.cols == 0) return Verdict::yes();
   return Verdict::no(fmt::format(
-      "A GEMM with scaling {} needs rows that are multiples of {} and columns that are multiples of {}, but "
-      "{} has {} rows and {} columns. Pad it, or leave it unquantized.",
+      "A GEMM with scaling {} needs multiples of {} rows and {} columns, but {} has {} rows and {} columns. Pad it, or "
+      "leave it unquantized.",
       traitsOf(scaling).name, multiples.rows, multiples.cols, toString(tensor), tensor.rows(), tensor.cols()));
 }
 

@@ -189,11 +189,11 @@ std::optional<QuantizerSpec> formatBase(const Recipe& recipe, OperandRole role, 
 Verdict Recipe::checkOverrides() const {
   for (const RoleOverride& special : m_overrides) {
     if (std::ranges::none_of(operandRoles(), [&](OperandRole role) { return special.matches(role); }))
-      return Verdict::no(fmt::format("the override for {} names an operand that no GEMM has.", names(special)));
+      return Verdict::no(fmt::format("the override for {} matches no operand of a GEMM.", names(special)));
     if (special.isOfRowwise && (!special.gemm || special.tensor == TensorType::GradOutput))
       return Verdict::no(
-          fmt::format("the override for {} has columnwise_source rowwise_dequantized, which is valid only for the "
-                      "input of wgrad and the weight of dgrad. Name the tensor and the GEMM.",
+          fmt::format("the override for {} sets columnwise_source rowwise_dequantized; expected the input of wgrad or "
+                      "the weight of dgrad. Set tensor and gemm.",
                       names(special)));
     if (const Verdict fits = checkFormat(special); !fits) return fits;
   }
@@ -223,7 +223,7 @@ Verdict Recipe::checkDelayed() const {
     if (!special.quantizer || !special.quantizer->recipe->hasState) continue;
     if (first && *first != special.quantizer->fields)
       return Verdict::no(fmt::format(
-          "the override for {} has other fields of DelayedScaling than an earlier one. All must have the same fields.",
+          "the override for {} has other DelayedScaling fields than an earlier one. Set the same fields for all.",
           names(special)));
     first = &special.quantizer->fields;
   }
@@ -346,7 +346,7 @@ Verdict supports(const Recipe& recipe, ComputeCapability device) {
   const bool isPossible = recipe.definition().isCustom || std::ranges::count(possible, recipe.name()) > 0;
   if (const Verdict fits = supportsScalings(recipe, device); isPossible && !fits) return fits;
   if (isPossible) return fieldsFit(recipe, device);
-  return Verdict::no(fmt::format("{} {}, but this device has {}. Choose one of {}.", recipe.name(),
+  return Verdict::no(fmt::format("{} {}, but this device has {}. Valid values: {}.", recipe.name(),
                                  hardwareText(recipe.definition()), toString(device), fmt::join(possible, ", ")));
 }
 

@@ -91,14 +91,13 @@ std::optional<Diagnostic> noteSmallLayers(const Graph& graph, const Recipe& reci
   std::vector<Fp8Layer> layers = fp8Layers(graph);
   std::erase_if(layers, [](const Fp8Layer& layer) { return layer.gainUs() >= 0.0; });
   if (layers.empty()) return std::nullopt;
-  return Diagnostic{
-      .severity = Severity::Note,
-      .code = kSmallLayersCode,
-      .node = graph.node(layers.front().node).owner,
-      .message = fmt::format("{} is estimated to make {} slower than 16 bits (H200 data sheet, 3 us per launch): {}. "
-                             "Use larger GEMMs, or leave {} in high precision with an override of the recipe.",
-                             recipe.name(), layers.size() == 1 ? "a layer" : "layers", listed(graph, layers),
-                             layers.size() == 1 ? "it" : "them")};
+  return Diagnostic{.severity = Severity::Note,
+                    .code = kSmallLayersCode,
+                    .node = graph.node(layers.front().node).owner,
+                    .message = fmt::format("{} is estimated to make {} slower than 16 bits (H200 data sheet, 3 us per "
+                                           "launch). Use larger GEMMs, or override {} to high precision: {}.",
+                                           recipe.name(), layers.size() == 1 ? "a layer" : "layers",
+                                           listed(graph, layers), layers.size() == 1 ? "it" : "them")};
 }
 
 }  // namespace fuseline

@@ -178,12 +178,12 @@ class Backend {
   /// Owns memory of twice the last-level cache's size. Errors: no memory; (Usage) times of this device are not
   /// meaningful.
   virtual Result<std::unique_ptr<CacheFiller>> makeCacheFiller() {
-    return Error{device().id + ": how fast it is says nothing, so that its caches need not be cold.", ErrorKind::Usage};
+    return Error{device().id + ": it is not a performance target, so cold-cache measurement is not available.",
+                 ErrorKind::Usage};
   }
   /// Takes about a second. Errors (Usage): times of this device are not meaningful.
   virtual Result<DevicePeaks> measurePeaks() {
-    return Error{device().id + ": how fast it is says nothing, so that there are no peaks to compare with.",
-                 ErrorKind::Usage};
+    return Error{device().id + ": it is not a performance target, so it has no peaks.", ErrorKind::Usage};
   }
   /// Current conditions of the device, for run files: clocks, power, temperature. Empty: not reported.
   virtual std::vector<std::pair<std::string, std::string>> conditions() { return {}; }

@@ -144,7 +144,7 @@ class Needs {
     const Need* const need = find(name);
     if (!need) return isOtherState(name) || m_externals.contains(externalOf(name)) ? Result<void>() : unknown(name);
     if (need->spec == given.spec || isResizable(*need, given)) return {};
-    return Error{fmt::format("{}: the tensor given is {}, but the pipeline needs {}.", name, toString(given.spec),
+    return Error{fmt::format("{}: the given tensor is {}, but the pipeline needs {}.", name, toString(given.spec),
                              toString(need->spec))};
   }
 
@@ -158,7 +158,7 @@ class Needs {
   Error unknown(const std::string& name) const {
     std::vector<std::string> names;
     for (const Need& need : m_needs) names.push_back(need.name);
-    return {fmt::format("{}: the pipeline takes no tensor of this name{}", name, didYouMean(nearest(name, names)))};
+    return {fmt::format("{}: the pipeline has no tensor of this name{}", name, didYouMean(nearest(name, names)))};
   }
 
   std::vector<Need> m_needs;

@@ -65,10 +65,11 @@ std::unique_ptr<Transfer> Backend::makeTransfer(std::span<std::byte> to, const s
 }
 
 Result<std::unique_ptr<Communicator>> Backend::join(Communicator& host, SumOrder /*order*/) {
-  return Error{fmt::format("--ranks {}: {} runs one rank. Use --device cpu or --device cuda, or fuse and explain with "
-                           "--ranks, which plan for several.",
-                           host.size(), device().id),
-               ErrorKind::NoDevice};
+  return Error{
+      fmt::format(
+          "--ranks {}: {} runs one rank. Use --device cpu or --device cuda; fuse and explain plan for several ranks.",
+          host.size(), device().id),
+      ErrorKind::NoDevice};
 }
 
 Capabilities BackendRegistry::capabilities(std::string_view deviceId) const {

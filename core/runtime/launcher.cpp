@@ -136,7 +136,7 @@ Result<void> Launcher::compile() {
     if (step.isView) continue;
     if (step.transfer || step.collective) {
       if (step.collective && !m_communicator)
-        return stepError(step, "it communicates, but there is one rank only. Plan for one rank.");
+        return stepError(step, "it communicates, but there is only one rank. Plan for one rank.");
       m_launches.push_back({.step = index});
       continue;
     }

@@ -57,8 +57,8 @@ class SettingsEdits {
     const Json& symbols = document().symbols();
     if (!symbols.contains(name))
       return Error{
-          fmt::format("/settings/symbols/{}: the run set {} to {}, but its pipeline has no symbol {}. Measure "
-                      "again: fuseline run PIPELINE --set {}={} -o RUN.fuserun.",
+          fmt::format("/settings/symbols/{}: the run set {} to {}, but its pipeline has no symbol {}. Measure again: "
+                      "fuseline run PIPELINE --set {}={}.",
                       name, name, value, name, name, value)};
     if (symbols[name] == value) return {};
     return put(SetSymbol{.name = name, .value = value}, fmt::format("{} = {}", name, value));

@@ -53,7 +53,7 @@ Result<KeptRun> runKeeping(const NumericsRequest& request, const Graph& graph, c
   for (int done = 0; done <= request.warmup; ++done) {
     const Result<RunOutcome> outcome = run.executor->run(request.cancel);
     if (!outcome) return outcome.error();
-    if (*outcome == RunOutcome::Cancelled) return Error{"The numerics were cancelled.", ErrorKind::RunFailed};
+    if (*outcome == RunOutcome::Cancelled) return Error{"Measuring numerics was cancelled.", ErrorKind::RunFailed};
   }
   return run;
 }

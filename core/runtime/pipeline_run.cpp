@@ -227,9 +227,8 @@ Result<void> PipelineRun::makeRanks(const LoadedDocument& loaded, const Analysis
 
 Result<void> PipelineRun::checkOneRank(const char* option) const {
   if (!m_ranks) return {};
-  return Error{
-      fmt::format("{}: expected one rank, found --ranks {}. Leave out one of the two.", option, m_ranks->size()),
-      ErrorKind::Usage};
+  return Error{fmt::format("{}: expected one rank, found --ranks {}. Remove one of the two.", option, m_ranks->size()),
+               ErrorKind::Usage};
 }
 
 Result<std::unique_ptr<TimedPlan>> PipelineRun::makeExecutor(const Plan& plan, const ExecutorOptions& options) const {
@@ -262,8 +261,8 @@ Result<void> PipelineRun::checkRecipe() const {
   if (m_options.settings.emulates) return {};
   const Verdict verdict = m_backend->multiplies(*m_analysis.recipe);
   if (verdict) return {};
-  return Error{fmt::format("{}: {}: {} With --emulate its GEMMs run in high precision, without its speed.",
-                           m_pipelineName, device.id, verdict.reason()),
+  return Error{fmt::format("{}: {}: {} --emulate runs its GEMMs in high precision, without the speed.", m_pipelineName,
+                           device.id, verdict.reason()),
                ErrorKind::NoDevice};
 }
 
@@ -284,7 +283,8 @@ Result<void> PipelineRun::checkMemory() const {
   }
   if (available == 0 || needed + held <= available) return {};
   const std::string beside =
-      held > 0 ? fmt::format(" beside {} for what is measured with it", formatBytes(held)) : std::string();
+      held > 0 ? fmt::format(" in addition to {} for the plans that are measured together", formatBytes(held))
+               : std::string();
   return Error{fmt::format("{}: the plans need {} of memory{}, but {} has {}{}. {}", m_pipelineName,
                            formatBytes(needed), beside, m_backend->device().id, formatBytes(available),
                            m_backend->freeBytes() ? " free" : "", m_options.tooLargeAdvice),

@@ -39,23 +39,21 @@ bool isAligned(const std::byte* data) {
 Result<void> checkBuffer(const PlanTensor& wanted, const ResultBuffer& buffer) {
   if (!isResult(wanted.role))
     return Error{
-        fmt::format("{}: a buffer was given for it, but it is no result of the pipeline; buffers are for "
-                    "outputs and for gradients of inputs and parameters.",
+        fmt::format("{}: expected an output, or a gradient of an input or a parameter; only these can have a buffer.",
                     wanted.name)};
   if (buffer.spec != wanted.spec)
-    return Error{fmt::format("{}: the buffer given is {}, but the result is {}.", wanted.name, toString(buffer.spec),
+    return Error{fmt::format("{}: the given buffer is {}, but the result is {}.", wanted.name, toString(buffer.spec),
                              toString(wanted.spec))};
   if (wanted.spec.bytes() > 0 && (!buffer.data || !isAligned(buffer.data)))
-    return Error{fmt::format("{}: the buffer given must begin at a multiple of 64 bytes, but begins at address {}.",
-                             wanted.name, fmt::ptr(buffer.data))};
+    return Error{fmt::format("{}: the given buffer begins at address {}; expected a multiple of 64 bytes.", wanted.name,
+                             fmt::ptr(buffer.data))};
   return {};
 }
 
 Result<void> checkBinding(const PlanTensor& wanted, const Tensor* given) {
-  if (!given)
-    return Error{fmt::format("{}: no tensor was given for it; {} is expected.", wanted.name, toString(wanted.spec))};
+  if (!given) return Error{fmt::format("{}: the tensor is missing; expected {}.", wanted.name, toString(wanted.spec))};
   if (given->spec != wanted.spec)
-    return Error{fmt::format("{}: the tensor given is {}, but the pipeline needs {}.", wanted.name,
+    return Error{fmt::format("{}: the given tensor is {}, but the pipeline needs {}.", wanted.name,
                              toString(given->spec), toString(wanted.spec))};
   return {};
 }
@@ -79,8 +77,7 @@ Result<void> PlanMemory::place(std::span<const ResultBuffer> buffers) {
     const PlanTensor& wanted = m_plan.tensors[static_cast<std::size_t>(tensor)];
     if (Result<void> fits = checkBuffer(wanted, buffer); !fits) return fits;
     if (!m_given.emplace(wanted.storage, buffer.data).second)
-      return Error{fmt::format("{}: a buffer was given for it or for a tensor that is the same memory; give one.",
-                               buffer.tensor)};
+      return Error{fmt::format("{}: two buffers were given for the same memory. Give one.", buffer.tensor)};
   }
   return {};
 }
@@ -91,8 +88,8 @@ Result<void> PlanMemory::checkFree(std::size_t workspaceBytes) const {
   const std::optional<std::int64_t> free = m_backend.freeBytes();
   if (!free || m_plan.peakBytes() + kernelBytes <= *free) return {};
   return Error{
-      fmt::format("{}: the plan wants {} of memory and its kernels {} beside it, and {} are free. Make the "
-                  "pipeline smaller, or end what else runs on the device.",
+      fmt::format("{}: the plan needs {} of memory and its kernels {}, but only {} are free. Make the pipeline "
+                  "smaller, or end other programs on the device.",
                   m_backend.device().id, formatBytes(m_plan.peakBytes()), formatBytes(kernelBytes), formatBytes(*free)),
       ErrorKind::RunFailed};
 }

@@ -161,11 +161,10 @@ void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std:
   const ScalingTraits& traits = traitsOf(scaling);
   const auto misfit = std::ranges::find_if(sizes, [&](std::int64_t size) { return size % traits.groupMultiple != 0; });
   if (misfit == sizes.end()) return;
-  throw std::runtime_error(
-      fmt::format("{}: group {} has {} rows, but scaling {} needs multiples of {}; pad it to {} rows, or give other "
-                  "sizes.",
-                  node.id, misfit - sizes.begin(), *misfit, traits.name, traits.groupMultiple,
-                  roundedUp(*misfit, traits.groupMultiple)));
+  throw std::runtime_error(fmt::format(
+      "{}: group {} has {} rows, but scaling {} needs multiples of {}. Pad it to {} rows, or choose other sizes.",
+      node.id, misfit - sizes.begin(), *misfit, traits.name, traits.groupMultiple,
+      roundedUp(*misfit, traits.groupMultiple)));
 }
 
 namespace {

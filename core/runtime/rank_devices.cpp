@@ -58,21 +58,19 @@ Result<Backends> openRankDevices(const BackendRegistry& registry, const std::sha
   const std::vector<std::string> ids = idsFrom(registry, info.id);
   const auto found = static_cast<int>(ids.size());
   if (found < ranks)
-    return noDevice(
-        *first, ranks,
-        fmt::format("there {} {}. Use --ranks {} or --device cpu, or fuse and explain with --ranks, which plan "
-                    "for several.",
-                    found == 1 ? "is" : "are", std::max(found, 1), std::max(found, 1)));
+    return noDevice(*first, ranks,
+                    fmt::format("there {} {}. Use --ranks {} or --device cpu; fuse and explain plan for several ranks.",
+                                found == 1 ? "is" : "are", std::max(found, 1), std::max(found, 1)));
   Backends backends = {first};
   for (int rank = 1; rank < ranks; ++rank) {
     Result<std::shared_ptr<Backend>> next = registry.open(ids[static_cast<std::size_t>(rank)]);
     if (!next) return next.error();
     const DeviceInfo& other = (*next)->device();
     if (other.architecture != info.architecture)
-      return noDevice(*first, ranks,
-                      fmt::format("{} is {}, and {} is {}: one plan runs on equal GPUs only. Name equal ones in "
-                                  "CUDA_VISIBLE_DEVICES.",
-                                  info.id, info.architecture, other.id, other.architecture));
+      return noDevice(
+          *first, ranks,
+          fmt::format("{} is {}, but {} is {}. One plan needs equal GPUs: select them with CUDA_VISIBLE_DEVICES.",
+                      info.id, info.architecture, other.id, other.architecture));
     backends.push_back(std::move(*next));
   }
   return backends;

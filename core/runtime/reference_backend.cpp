@@ -184,7 +184,7 @@ class ReferenceBackend final : public Backend {
                       .name = "Double-precision reference on the host",
                       .architecture = "double",
                       .memoryBytes = physicalMemoryBytes(),
-                      .details = {{"purpose", "exact results for comparison; its times say nothing"}}};
+                      .details = {{"purpose", "exact results for comparison; not a performance target"}}};
 };
 
 }  // namespace

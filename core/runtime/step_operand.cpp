@@ -50,8 +50,8 @@ Result<Binding> requireResult(const StepRequest& request, const OperandKey& key)
 }
 
 Error missingOperand(const StepRequest& request, const OperandKey& key) {
-  return {fmt::format("Step \"{}\" gives kernel {} no operand {}, which it needs. This is a fault of the plan; please "
-                      "report it with the pipeline file.",
+  return {fmt::format("Step \"{}\": kernel {} needs the operand {}. This is an internal error; please report it with "
+                      "the pipeline file.",
                       request.step.name, request.step.kernel, toString(key)),
           ErrorKind::RunFailed};
 }

@@ -161,8 +161,8 @@ class PlacementFinder {
     set(node.outputs[0], node.operation->name == "ReduceScatter" ? Kind::Rows : Kind::Whole, id);
     if (isGather && m_graph.pass() == PassKind::Training)
       m_placements.notes.push_back(
-          fmt::format("{}: every rank continues with all rows, and TransformerEngine's backward adds the gradients of "
-                      "all {} ranks: they are {} times those of one rank.",
+          fmt::format("{}: all ranks continue with all rows, and TransformerEngine's backward adds the gradients of {} "
+                      "ranks, so they are {} times those of one rank.",
                       node.id, m_ranks, m_ranks));
   }
 
@@ -182,7 +182,7 @@ class PlacementFinder {
   std::string repairOf(NodeId a, NodeId b, Kind found, Kind wanted) const {
     for (const NodeId id : {a, b})
       if (role(id) == RankRole::Alone)
-        return fmt::format("{} has no tensor-parallel form: put it where every rank has the whole tensor.",
+        return fmt::format("{} has no tensor-parallel form. Put it where every rank has the whole tensor.",
                            m_graph.node(id).operation->name);
     return std::string(repairOf(found, wanted));
   }
@@ -215,7 +215,8 @@ class PlacementFinder {
   std::string_view obstacle(const Node& node, Kind kind) const {
     if (kind == Kind::Whole) return {};
     if (kind == Kind::Summand)
-      return keepsSummands(node) ? "" : "only a bias may stand between a row-parallel GEMM and the sum over the ranks.";
+      return keepsSummands(node) ? ""
+                                 : "only a bias is allowed between a row-parallel GEMM and the sum over the ranks.";
     if (kind == Kind::Rows) return obstacleOnRows(node);
     return obstacleOnFeatures(node);
   }
@@ -237,11 +238,11 @@ class PlacementFinder {
     if (node.operation->name == "Reshape" && backOf(node.inputs[0]) != backOf(node.outputs[0]))
       return "it changes the last axis. Move it before the column-parallel layer.";
     if (node.operation->name == "Dropout" && node.attributes.real("p") > 0.0)
-      return "its mask is that of whole rows. Move it after the row-parallel layer.";
+      return "its mask covers whole rows. Move it after the row-parallel layer.";
     if (!node.parameters.empty() && node.operation->name != "Bias") return "its parameters belong to whole rows.";
     for (const ValueId input : node.inputs)
       if (m_graph.value(input).spec.shape != m_graph.value(node.inputs[0]).spec.shape)
-        return "one of its inputs has a value a row, whose gradient is a sum over whole rows.";
+        return "one of its inputs has one value per row, whose gradient is a sum over whole rows.";
     return {};
   }
 
@@ -275,10 +276,9 @@ class PlacementFinder {
     const bool fits = block > 0 ? partsOf(node.inputs[0]) == 1 && partsOf(node.outputs[0]) == 1
                                 : partsOf(node.inputs[0]) == 2 * partsOf(node.outputs[0]);
     if (!fits)
-      m_problem =
-          Error{fmt::format("{}: its input is shared in the parts of another gated activation; a tensor can have "
-                            "one of them as reader.",
-                            node.id)};
+      m_problem = Error{fmt::format(
+          "{}: its input is already split for another gated activation. Give each gated activation its own tensor.",
+          node.id)};
     else if (block > 0 && backOf(node.inputs[0]) % (2 * block * m_ranks) != 0)
       m_problem =
           Error{fmt::format("{}: each of {} ranks needs whole pairs of blocks of {} elements, but a row has {}; it "

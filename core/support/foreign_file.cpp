@@ -16,11 +16,10 @@ namespace {
 
 constexpr std::size_t kHeadBytes = std::size_t{1} << 16U;
 
-constexpr std::string_view kFromModel =
-    "For a pipeline, export the model with torch.onnx.export and take the file: `fuseline import MODEL.onnx`.";
+constexpr std::string_view kFromModel = "Export the model with torch.onnx.export, then `fuseline import MODEL.onnx`.";
 constexpr std::string_view kUnpack = "Unpack it first.";
 constexpr std::string_view kFromOwn =
-    "Pipelines are *.fuseline files, or what `fuseline export --to te`, svg or onnx wrote of one.";
+    "Pipelines are *.fuseline files, or files of `fuseline export --to te`, svg or onnx.";
 
 struct Kind {
   bool (*is)(std::string_view);
@@ -88,7 +87,7 @@ bool isTrace(std::string_view bytes) { return isOtherJson(bytes) && holds(bytes,
 constexpr std::array kKinds = {
     Kind{[](std::string_view bytes) { return bytes.empty(); }, "an empty file", kFromOwn},
     Kind{isSafetensors, "a safetensors file: weights without the ops that use them",
-         "Give it to the run of a pipeline: `fuseline run PIPELINE.fuseline --tensors FILE`."},
+         "Use it for a run: `fuseline run PIPELINE.fuseline --tensors FILE`."},
     Kind{isTorchZip, "a PyTorch checkpoint: weights, perhaps with Python objects, but no graph", kFromModel},
     Kind{isNpz, "an archive of NumPy arrays", "Tensors are read from *.safetensors files, with --tensors."},
     Kind{isPickle, "a Python pickle, such as an older PyTorch checkpoint", kFromModel},
@@ -100,9 +99,9 @@ constexpr std::array kKinds = {
          "an HDF5 file, such as the weights of a Keras model", kFromModel},
     Kind{[](std::string_view bytes) { return begins(bytes, "TFL3", 4); }, "a TensorFlow Lite model", kFromModel},
     Kind{isArchive, "a compressed file or an archive", kUnpack},
-    Kind{isPicture, "a picture or a document without a pipeline in it", kFromOwn},
+    Kind{isPicture, "a picture or a document without a pipeline", kFromOwn},
     Kind{isProgram, "a program", kFromOwn},
-    Kind{looksLikeOnnx, "an ONNX model, by its contents", "Rename it to *.onnx, and it is imported."},
+    Kind{looksLikeOnnx, "an ONNX model, by its contents", "Rename it to *.onnx to import it."},
     Kind{isModelConfig, "the configuration of a Hugging Face model",
          "Import it as a pipeline: `fuseline import config.json -o model.fuseline`."},
     Kind{isShardIndex, "the index of weights in several files", kFromModel},

@@ -74,8 +74,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   }
   bool parse_error(std::size_t byte, const std::string&, const nlohmann::detail::exception& problem) override {
     const bool isSyntax = dynamic_cast<const Json::parse_error*>(&problem) != nullptr;
-    m_problem = isSyntax ? fmt::format("This is not JSON: byte {} does not fit.", byte)
-                         : "This is not JSON: a number is out of range.";
+    m_problem = isSyntax ? fmt::format("Invalid JSON at byte {}.", byte) : "Invalid JSON: a number is out of range.";
     return false;
   }
 

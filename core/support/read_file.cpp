@@ -24,7 +24,7 @@ Error readError(const std::filesystem::path& path, int code) {
 Result<std::string> readWholeFile(const std::filesystem::path& path, const FileExpectation& expected) {
   std::error_code code;
   if (std::filesystem::is_directory(path, code))
-    return Error{fmt::format("Cannot read {}: it is a folder, expected a {}.", path.string(), expected.what)};
+    return Error{fmt::format("Cannot read {}: expected a {}, found a folder.", path.string(), expected.what)};
   std::ifstream file(path, std::ios::binary);
   if (!file) return readError(path, errno);
   // The size is checked while reading: a pipe or a device does not report one.
@@ -36,8 +36,8 @@ Result<std::string> readWholeFile(const std::filesystem::path& path, const FileE
   }
   if (file.bad()) return readError(path, errno);
   if (text.size() <= expected.maxMiB * kMiB) return text;
-  return Error{
-      fmt::format("{}: the file is larger than {} MiB; that is no {}.", path.string(), expected.maxMiB, expected.what)};
+  return Error{fmt::format("{}: the file is larger than {} MiB, the maximum of a {}.", path.string(), expected.maxMiB,
+                           expected.what)};
 }
 
 }  // namespace fuseline

@@ -72,8 +72,8 @@ void writeWidened(std::ostream& out, const Tensor& tensor) {
 Result<void> writeNpy(const std::filesystem::path& path, const Tensor& tensor) {
   const std::string header = headerText(tensor.spec);
   if (header.size() > std::numeric_limits<std::uint16_t>::max())
-    return Error{fmt::format("{}: a tensor with {} dimensions does not fit into a .npy file of version 1.0.",
-                             path.string(), tensor.spec.shape.size())};
+    return Error{fmt::format("{}: a .npy file of version 1.0 cannot store a tensor with {} dimensions.", path.string(),
+                             tensor.spec.shape.size())};
   return writeFileAtomically(path, [&](std::ostream& out) {
     const auto length = static_cast<std::uint16_t>(header.size());
     out.write("\x93NUMPY\x01\x00", 8);

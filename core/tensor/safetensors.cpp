@@ -52,7 +52,7 @@ std::string_view formatName(DType dtype) { return std::ranges::find(kFormatNames
 Verdict checkWritable(const NamedTensors& tensors) {
   std::set<std::string_view> seen;
   for (const auto& [name, tensor] : tensors) {
-    if (name == kMetadata) return Verdict::no("a tensor is named __metadata__, which the format keeps for itself.");
+    if (name == kMetadata) return Verdict::no("a tensor is named __metadata__, which the format reserves.");
     if (!seen.insert(name).second) return Verdict::no(fmt::format("two tensors are named '{:.80}'.", name));
     if (static_cast<std::int64_t>(tensor.data.size()) != tensor.spec.bytes())
       return Verdict::no(fmt::format("tensor '{:.80}' is {} and needs {} bytes, but has {}.", name,
@@ -204,7 +204,7 @@ Result<StoredTensor> parseEntry(const std::string& name, const Json& value, std:
   if (!value.is_object()) return Error{fmt::format("tensor '{:.80}' is described by {}.", name, value.type_name())};
   const auto dtype = parseFormatName(member(value, "dtype"));
   if (!dtype)
-    return Error{fmt::format("tensor '{:.80}' has the dtype {:.80}; F32, F16, BF16, F8_E4M3, I64 and U8 can be read.",
+    return Error{fmt::format("tensor '{:.80}' has the dtype {:.80}. Valid values: F32, F16, BF16, F8_E4M3, I64, U8.",
                              name, describe(member(value, "dtype")))};
   auto shape = parseShape(member(value, "shape"));
   if (!shape) return Error{fmt::format("tensor '{:.80}': shape is not a list of sizes.", name)};

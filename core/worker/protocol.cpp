@@ -76,7 +76,7 @@ static const FieldTable<QuitRequest>& fieldsOf(const QuitRequest*) {
 
 static const FieldTable<FileChunk>& fieldsOf(const FileChunk*) {
   static const FieldTable<FileChunk> table({field("name", &FileChunk::name, "Name of the file, without a path."),
-                                            field("offset", &FileChunk::offset, "In bytes; 0 begins the file anew."),
+                                            field("offset", &FileChunk::offset, "In bytes; 0 starts the file again."),
                                             field("data", &FileChunk::data, "Base64.")});
   return table;
 }
@@ -146,7 +146,7 @@ Field<ErrorEvent> kindField() {
 static const FieldTable<ErrorEvent>& fieldsOf(const ErrorEvent*) {
   static const FieldTable<ErrorEvent> table(
       {idField<ErrorEvent>(), messageField(), kindField(),
-       newField("isDeviceLost", &ErrorEvent::isDeviceLost, "It refuses everything from now on.")});
+       newField("isDeviceLost", &ErrorEvent::isDeviceLost, "It refuses all further requests.")});
   return table;
 }
 

@@ -323,15 +323,16 @@ Json devicesToJson(const std::vector<DeviceStatus>& devices) {
 }
 
 Json deviceSchema() {
-  return schema::object({{"id", schema::text("For --device.")},
-                         {"name", schema::text("Name of the GPU product.")},
-                         {"architecture", schema::text("Instruction set or compute capability.")},
-                         {"memoryBytes", schema::integer("0: unknown.")},
-                         {"canRun", schema::flag("Here and now.")},
-                         {"reason", schema::text("Why not; empty when it can.")},
-                         {"nativeRecipes", schema::orNull(schema::list(schema::text(
-                                               "Its name. By compute capability; with --probe as its library says.")))},
-                         {"details", schema::mapOf({{"type", "string"}})}});
+  return schema::object(
+      {{"id", schema::text("For --device.")},
+       {"name", schema::text("Name of the GPU product.")},
+       {"architecture", schema::text("Instruction set or compute capability.")},
+       {"memoryBytes", schema::integer("0: unknown.")},
+       {"canRun", schema::flag("Here and now.")},
+       {"reason", schema::text("Reason why it cannot run; empty: it can.")},
+       {"nativeRecipes", schema::orNull(schema::list(schema::text(
+                             "Name of the recipe. Support by compute capability; with --probe by the library.")))},
+       {"details", schema::mapOf({{"type", "string"}})}});
 }
 
 int serveWorker(std::istream& input, std::ostream& output, const BackendRegistry& registry,

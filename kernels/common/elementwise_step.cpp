@@ -20,7 +20,7 @@ Result<GridSize> findGrid(const StepRequest& request, std::span<const Place> pla
 }
 
 Error notMadeByRows(const Step& step) {
-  return {fmt::format("Step \"{}\" quantizes a result that it does not make row by row.", step.name),
+  return {fmt::format("Step \"{}\" quantizes an output that it does not produce row by row.", step.name),
           ErrorKind::RunFailed};
 }
 

@@ -68,8 +68,8 @@ Error outOfMemory(const std::string& deviceId, std::size_t wanted) {
   std::size_t free = 0;
   std::size_t total = 0;
   if (cudaMemGetInfo(&free, &total) != cudaSuccess) free = total = 0;
-  return {fmt::format("{}: the plan wants {} of GPU memory, and {} of {} are free. Make the pipeline smaller, or end "
-                      "what else runs on the GPU.",
+  return {fmt::format("{}: the plan needs {} of GPU memory, but only {} of {} are free. Make the pipeline smaller, or "
+                      "end other programs on the GPU.",
                       deviceId, formatBytes(static_cast<std::int64_t>(wanted)),
                       formatBytes(static_cast<std::int64_t>(free)), formatBytes(static_cast<std::int64_t>(total))),
           ErrorKind::RunFailed};
@@ -137,14 +137,14 @@ ComputeCapability capabilityOf(const DeviceInfo& info) {
 
 int numMultiprocessors(int device) {
   int count = 1;
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "say how many multiprocessors it has");
+  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "report its number of multiprocessors");
   return count;
 }
 
 std::size_t maxSharedBytes(int device) {
   int bytes = 0;
   check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-        "say how much shared memory a block has");
+        "report the shared memory of a block");
   return static_cast<std::size_t>(bytes);
 }
 
@@ -267,7 +267,7 @@ class CudaBackend final : public Backend {
       useDevice(m_device);
       return makePinnedMemory(m_device, sizeBytes);
     } catch (const DeviceFault& fault) {
-      return Error{fmt::format("{}: no {} of the host's memory for what is offloaded. {}", m_info.id,
+      return Error{fmt::format("{}: no {} of host memory for offloaded tensors. {}", m_info.id,
                                formatBytes(static_cast<std::int64_t>(sizeBytes)), fault.what()),
                    ErrorKind::RunFailed};
     }
@@ -373,8 +373,7 @@ class CudaBackend final : public Backend {
       if (!library) return library.error();
       return cuda::probeProducts(CublasLtSession(*library, m_stream.get()));
     } catch (const DeviceFault& fault) {
-      return Error{fmt::format("{}: its products could not be probed. {}", m_info.id, fault.what()),
-                   ErrorKind::RunFailed};
+      return Error{fmt::format("{}: its GEMMs could not be probed. {}", m_info.id, fault.what()), ErrorKind::RunFailed};
     }
   }
 

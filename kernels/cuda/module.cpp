@@ -32,8 +32,7 @@ Error noSuchDevice(std::string_view deviceId, const std::vector<DeviceStatus>& d
             ErrorKind::NoDevice};
   std::string known;
   for (const DeviceStatus& device : devices) known += (known.empty() ? "" : ", ") + device.info.id;
-  return {fmt::format("Device '{}': there is none of this name; the CUDA module knows {}.", deviceId, known),
-          ErrorKind::NoDevice};
+  return {fmt::format("Device '{}': there is no such device. Valid values: {}.", deviceId, known), ErrorKind::NoDevice};
 }
 
 /// "cuda" means the first device that can run; the first at all, with its reason, if none can.

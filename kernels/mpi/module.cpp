@@ -42,8 +42,8 @@ class WatchOverStart {
           while (!over.stop_requested() && Clock::now() < end) std::this_thread::sleep_for(kWatch);
           if (over.stop_requested()) return;
           fmt::print(stderr,
-                     "fuseline: MPI has waited for another rank for {:.0f} s, and has not started. Look for a process "
-                     "that hangs or is stopped, or wait longer with --rank-timeout.\n",
+                     "fuseline: MPI did not start within {:.0f} s: a rank is missing. Look for a process that hangs or "
+                     "is stopped, or wait longer with --rank-timeout.\n",
                      limit.count());
           std::_Exit(static_cast<int>(ErrorKind::RunFailed));
         }) {}
@@ -194,9 +194,9 @@ class MpiExchange final : public Exchange {
     }
     fail(
         {.rank = missing,
-         .sentence = fmt::format("{} has not come to {} for {:.0f} s. It may hang; look at it with a debugger, or wait "
-                                 "longer with --rank-timeout.",
-                                 describe(missing), m_name, m_patience.limit().count())});
+         .sentence = fmt::format(
+             "{} did not reach {} within {:.0f} s. It may hang: attach a debugger, or wait longer with --rank-timeout.",
+             describe(missing), m_name, m_patience.limit().count())});
   }
 
   [[noreturn]] void fail(PeerFault fault) {
@@ -230,7 +230,8 @@ fuseline::Exchange* fuselineMpiJoin(double rankTimeoutSeconds, const char** prob
   const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   *problem = "MPI_Init_thread fails.";
   if (code != MPI_SUCCESS) return nullptr;
-  *problem = "This MPI supports one thread only, and Fuseline computes with several.";
+  *problem =
+      "This MPI supports only one thread, but Fuseline needs several. Install an MPI with MPI_THREAD_SERIALIZED.";
   if (provided < MPI_THREAD_SERIALIZED) return nullptr;
   return new fuseline::mpi::MpiExchange(patience);
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-# Checks the head of every source, README.md and number of sources of every folder of the product, and properties of tests.
+# Checks the head of every source, README.md and number of sources of every folder, properties of tests, and names of files in texts.
 # SPDX-License-Identifier: Apache-2.0
 """check_files.py ROOT: exit status 1 when a head or a README.md of the tree at ROOT is missing or malformed, a property of a test
-cannot fail, a folder has more sources than the limit and is not listed in EXCEPTIONS, or a number in EXCEPTIONS could be lower.
+cannot fail, a text names a Markdown file that the tree does not have, a folder has more sources than the limit and is not listed in
+EXCEPTIONS, or a number in EXCEPTIONS could be lower.
 
 The entries of a catalog, such as ops, do not count: they are things of one kind, with one file each."""
 
@@ -19,6 +20,11 @@ README_LABELS = ("# ", "- Purpose: ", "- May include: ", "- Must not know: ")
 LAYERS = ("app", "core", "kernels", "ui")
 SOURCE_SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 MAX_SOURCES = 60
+COMMENT = re.compile(r"(?:^|\s)(?://[/!]?<?|#)\s(.*)$")
+MARKDOWN_FILE = re.compile(r"(?<![\w/.*-])(?:resources/guide/|resources/|\.\./)?([A-Za-z]\w*\.md)\b")
+WITHOUT_README = {"__pycache__", "desktop", "examples", "golden", "guide", "icons", "pictures"}
+# Written by programs of the tree.
+GENERATED = {"summary.md"}
 
 # Larger than the limit when the check began. A number may only be lowered; nothing may be added.
 EXCEPTIONS = {"app/cli": 79, "core/export/onnx": 94, "ui/canvas": 98, "ui/window": 89}
@@ -71,6 +77,23 @@ def readme_offence(folder):
     return None
 
 
+def names_of_files(path):
+    """Names of Markdown files in comments of a source, or anywhere in a page."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        text = line if path.suffix == ".md" else COMMENT.search(line)
+        if text:
+            yield from MARKDOWN_FILE.findall(text if path.suffix == ".md" else text[1])
+
+
+def reference_offences(root, files):
+    """References to files that only some readers have. ONNX's own documents are named with its folder."""
+    pages = [path for path in root.rglob("*.md") if "build" not in path.relative_to(root).parts]
+    known = {path.name for path in pages} | GENERATED
+    for path in [*files, *pages]:
+        missing = sorted({name for name in names_of_files(path) if name not in known})
+        yield path, f"names {', '.join(missing)}, which the tree does not have" if missing else None
+
+
 def source_files(root):
     for name in CODE_FOLDERS:
         for path in sorted((root / name).rglob("*")):
@@ -84,6 +107,15 @@ def product_folders(root):
         for path in [root / layer, *sorted((root / layer).rglob("*"))]:
             if path.is_dir() and any(entry.is_file() for entry in path.iterdir()):
                 yield path
+
+
+def described_folders(root):
+    """Those of the product, resources and tests, and the folders directly within these two. Pages and data that are installed as
+    they are have their description in the README.md above them."""
+    yield from product_folders(root)
+    for top in (root / "resources", root / "tests"):
+        if top.is_dir():
+            yield from (path for path in [top, *sorted(top.iterdir())] if path.is_dir() and path.name not in WITHOUT_README)
 
 
 def catalog_entries(root):
@@ -114,8 +146,9 @@ def size_offences(root, folders, exceptions):
 def check(root, exceptions=None):
     """All offences below root, and how many files were looked at."""
     files, folders = list(source_files(root)), list(product_folders(root))
-    found = [(path, head_offence(path)) for path in files] + [(path, readme_offence(path)) for path in folders]
+    found = [(path, head_offence(path)) for path in files] + [(path, readme_offence(path)) for path in described_folders(root)]
     found += size_offences(root, folders, EXCEPTIONS if exceptions is None else exceptions)
+    found += reference_offences(root, files)
     return [f"{path.relative_to(root).as_posix()}: {words}" for path, words in found if words], len(files)
 
 

@@ -10,6 +10,7 @@ import check_classes
 import check_english
 import check_files
 import check_layers
+import check_messages
 
 HEAD = "// Says what this file is for.\n// SPDX-License-Identifier: Apache-2.0\n#pragma once\n"
 README = "# core/plan: plans\n\n- Purpose: plans.\n- May include: std.\n- Must not know: devices.\n"
@@ -126,7 +127,8 @@ class Layers(unittest.TestCase):
 
 class Files(unittest.TestCase):
     def offences(self, name, text):
-        return self.check({name: text, "core/plan/README.md": README})
+        readmes = {f"{folder}/README.md": README for folder in ("core/plan", "resources", "resources/cmake", "tests")}
+        return self.check({name: text} | {path: readme for path, readme in readmes.items() if name.startswith(path.split("/")[0])})
 
     def check(self, files, exceptions=None):
         return in_tree(lambda root: check_files.check(root, exceptions or {}), files)
@@ -162,6 +164,17 @@ class Files(unittest.TestCase):
     def test_refuses_a_folder_without_a_readme(self):
         for folder in ("app", "core/plan", "kernels/cpu", "ui/timings/charts"):
             self.assertEqual([f"{folder}: has no README.md"], self.check({f"{folder}/a.h": HEAD}))
+        self.assertEqual(["tests/bench: has no README.md"], self.check({"tests/README.md": README, "tests/bench/a.h": HEAD}))
+        self.assertEqual([], self.check({"resources/README.md": README, "resources/guide/a.txt": ""}))
+
+    def test_refuses_a_reference_to_a_file_that_is_missing(self):
+        readme = {"core/plan/README.md": README}
+        for name, text in (("core/plan/a.h", HEAD + "/// As in notes.md 2.1.\n"), ("CHANGES.md", "See `notes.md`.\n")):
+            found = self.check(readme | {name: text})
+            self.assertEqual(1, len(found), found)
+            self.assertIn("names notes.md", found[0])
+            self.assertEqual([], self.check(readme | {name: text, "resources/notes.md": "Notes.\n", "resources/README.md": README}))
+        self.assertEqual([], self.check(readme | {"core/plan/a.h": HEAD + "/// ONNX, docs/Operators.md.\n"}))
 
     def test_refuses_a_readme_of_another_form(self):
         for text, words in (
@@ -296,6 +309,22 @@ class English(unittest.TestCase):
         text = "/// What it reads.\n"
         self.assertEqual([], self.lines("core/plan/a.h", text, {"core/plan": 1}))
         self.assertIn("lower its allowance", self.lines("core/plan/a.h", text, {"core/plan": 2})[0])
+
+
+class Messages(unittest.TestCase):
+    def offences(self, text):
+        return in_tree(check_messages.check, {"core/plan/a.cpp": text})
+
+    def test_refuses_long_messages_wherever_they_are_given(self):
+        long = '"{}: ' + "a word " * 15 + '"\n    "' + "a word " * 15 + 'at its end."'
+        for text in ("return Error{fmt::format(%s, name)};", "return Verdict::no(%s);", "notes.push_back(fmt::format(%s, a));",
+                     "return %s;", "diagnostics.push_back({.code = a, .message = fmt::format(%s, a)});"):
+            self.assertEqual(1, len(self.offences(text % long)), text)
+
+    def test_counts_placeholders_and_leaves_out_lists_after_a_colon(self):
+        self.assertEqual(1, len(self.offences('return Error{"' + "{} is {}, " * 9 + "words " * 5 + '"};')))
+        self.assertEqual([], self.offences('return Error{"' + "a word " * 26 + 'has: {}."};'))
+        self.assertEqual([], self.offences('std::string text = "' + "a word " * 50 + '";'))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ std::vector<double> operandValues(const Recipe& recipe, const Tensor& x, Operand
 /// The five recipes that quantize without overrides, for INSTANTIATE_TEST_SUITE_P.
 std::vector<const RecipeDefinition*> quantizingRecipes();
 
-/// A recipe as TransformerEngine's tests set it up (te_ops.md 6.1).
+/// A recipe as TransformerEngine's tests set it up.
 struct TeRecipe {
   std::string name;
   std::string recipe;

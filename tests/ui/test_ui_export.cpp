@@ -131,7 +131,7 @@ void ExportTest::anImportedModelNamesItsOpenExtents() {
   file.close();
   QVERIFY2(f.window.openFile(file.fileName()), qPrintable(f.window.message()));
   QCOMPARE(f.session.pipeline().document().ops().size(), std::size_t{1});
-  QVERIFY2(f.window.message().contains(QStringLiteral("tokens is any extent in the model")),
+  QVERIFY2(f.window.message().contains(QStringLiteral("tokens is dynamic in the model")),
            qPrintable(f.window.message()));
 }
 

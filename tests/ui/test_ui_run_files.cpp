@@ -167,7 +167,7 @@ void RunFilesTest::captionWarnsOfUnreliableTimes() {
   QVERIFY(captionOf(f).contains(QStringLiteral("Unreliable")));
   const auto labels = f.window.timings().findChildren<QLabel*>();
   QVERIFY(std::ranges::any_of(labels, [](const QLabel* label) {
-    return label->toolTip().startsWith(QStringLiteral("Other programs took 48 % of the CPUs"));
+    return label->toolTip().startsWith(QStringLiteral("Other programs used 48 % of the CPUs"));
   }));
 }
 
@@ -254,7 +254,7 @@ void RunFilesTest::damagedFilesAreSentencesAndChangeNothing() {
   withoutPipeline["pipeline"] = 3;
   for (const auto& [text, expected] : {std::pair<std::string, const char*>{"{\"format\"", "not JSON"},
                                        {R"({"format": "fuseline-pipeline"})", "expected \"fuseline-run\""},
-                                       {newer.dump(), "newer program"},
+                                       {newer.dump(), "newer Fuseline"},
                                        {withoutPipeline.dump(), "the pipeline in this run cannot be used"}}) {
     const RunFile damaged(text, "damaged.fuserun");
     QVERIFY(!f.window.openFile(damaged.path()));

@@ -6,6 +6,7 @@
 #include "ui/theme/format.h"
 
 #include <QHBoxLayout>
+#include <QImage>
 #include <QScrollBar>
 #include <QTextBlock>
 #include <QVBoxLayout>
@@ -14,9 +15,23 @@ namespace fuseline::ui {
 
 namespace {
 
-constexpr QSize kSize = {860, 640};
+constexpr QSize kSize = {1000, 720};
+constexpr int kPictureWidthPx = 740;
 constexpr int kListWidthPx = 190;
 constexpr int kMarginPx = 14;
+
+/// Pictures of the pages are resources, as wide as the text at most.
+class GuideText : public QTextBrowser {
+ public:
+  using QTextBrowser::QTextBrowser;
+
+  QVariant loadResource(int type, const QUrl& name) override {
+    if (type != QTextDocument::ImageResource) return QTextBrowser::loadResource(type, name);
+    const QImage picture(QStringLiteral(":/guide/") + name.path());
+    return picture.width() <= kPictureWidthPx ? picture
+                                              : picture.scaledToWidth(kPictureWidthPx, Qt::SmoothTransformation);
+  }
+};
 
 /// An invalid block: there is no such heading.
 QTextBlock headingIn(const QTextDocument& document, const QString& heading) {
@@ -28,7 +43,7 @@ QTextBlock headingIn(const QTextDocument& document, const QString& heading) {
 }  // namespace
 
 GuideWindow::GuideWindow(QWidget* parent)
-    : QDialog(parent), m_pages(new QListWidget(this)), m_text(new QTextBrowser(this)), m_search(new QLineEdit(this)) {
+    : QDialog(parent), m_pages(new QListWidget(this)), m_text(new GuideText(this)), m_search(new QLineEdit(this)) {
   setWindowTitle(tr("Guide"));
   resize(kSize);
   for (const GuidePage& page : guidePages()) m_pages->addItem(toQt(page.title));

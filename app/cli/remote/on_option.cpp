@@ -96,7 +96,7 @@ Result<void> checkFolders(const CallThere& call) {
   for (const auto& [option, path] : call.files.written) {
     std::error_code ignored;
     if (!path.empty() && !call.replaces && fs::is_directory(path, ignored) && !fs::is_empty(path, ignored))
-      return Error{fmt::format("{} {}: the folder is not empty. Name another one, or pass --force.", option, path),
+      return Error{fmt::format("{} {}: the folder is not empty. Choose another one, or pass --force.", option, path),
                    ErrorKind::Usage};
   }
   return {};

@@ -82,7 +82,7 @@ std::vector<NodeId> shownNodes(const Graph& graph) {
 
 Result<MeasuredGraph> MeasuredGraph::of(const RunRecord& record) {
   const VariantRecord* const variant = drawnVariant(record);
-  if (!variant) return Error{"this run has no plan that was measured"};
+  if (!variant) return Error{"this run has no measured plan"};
   Result<Graph> graph = graphOf(record);
   if (!graph) return graph.error();
   if (const std::string op = missingOp(record, *graph); !op.empty())
@@ -183,7 +183,7 @@ std::string MeasuredGraph::tipOf(const StepRecord& step) const {
   const std::string name = step.rule.empty() ? "step " + step.name : step.rule + " of " + namesOf(step.ops);
   if (step.isView) return name + "\na view: nothing runs";
   if (ns <= 0.0) return name + "\nnot timed";
-  return fmt::format("{}\nmedian {}\n{} of the sum of all steps' medians", name, formatDuration(ns), shareText(ns));
+  return fmt::format("{}\nmedian {}\n{} of the sum of all step medians", name, formatDuration(ns), shareText(ns));
 }
 
 std::string MeasuredGraph::hottest() const {

@@ -35,13 +35,10 @@ std::string withoutStop(std::string sentence) {
 }
 
 Error notDrawn(const std::string& why) {
-  return Error{
-      fmt::format("--to svg: {}. `fuseline export --to dot` writes the graph for other programs, such as dot "
-                  "-Tsvg.",
-                  why)};
+  return Error{fmt::format("--to svg: {}. `fuseline export --to dot` writes the graph for other programs.", why)};
 }
 
-Error noLibrary() { return notDrawn("this build has no Graphviz, which places the ops (Debian: libgraphviz-dev)"); }
+Error noLibrary() { return notDrawn("this build has no Graphviz, which lays out the graph (Debian: libgraphviz-dev)"); }
 
 std::optional<HeatLegend> legendOf(const MeasuredGraph& graph) {
   if (!graph.isTimed()) return std::nullopt;

@@ -31,7 +31,7 @@ Result<std::string> dlfwInspectOfRun(const RunRecord& record) {
   if (!measured) return measured.error();
   const Analysis analysis = analyze(measured->document, {.lowering = {.pass = measured->pass}});
   if (!analysis.isRunnable())
-    return Error{fmt::format("{}: the pipeline in this run has errors in this version. `fuseline validate` tells them.",
+    return Error{fmt::format("{}: the pipeline in this run has errors in this version. `fuseline validate` lists them.",
                              record.title())};
   const Recipe recipe = recipeOf(analysis);
   Result<InspectConfig> config =

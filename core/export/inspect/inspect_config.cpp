@@ -136,8 +136,8 @@ class Writer {
       m_layers.push_back({.layer = std::move(layer)});
     if (m_layers.empty())
       return Error{
-          fmt::format("{}: nvidia-dlfw-inspect watches linear layers, and this pipeline has none. Add a "
-                      "Linear, BasicLinear or GroupedLinear.",
+          fmt::format("{}: nvidia-dlfw-inspect observes linear layers, but this pipeline has none. Add a Linear, "
+                      "BasicLinear or GroupedLinear.",
                       m_source.name)};
     return m_source.run ? takeLosses(*m_source.run) : Result<void>();
   }
@@ -146,9 +146,8 @@ class Writer {
     const bool isQuantized = std::ranges::any_of(m_layers, [](auto& each) { return !each.layer.quantized.empty(); });
     if (!run.numerics || (isQuantized && run.numerics->copies.empty()))
       return Error{
-          fmt::format("{}: a configuration for nvidia-dlfw-inspect is made from what the tensors of a run lost, and "
-                      "this run does not say that. Measure its numerics, too (`fuseline run PIPELINE --numerics -o "
-                      "RUN.fuserun`), or export the pipeline itself.",
+          fmt::format("{}: nvidia-dlfw-inspect needs numerics, but this run has none. Measure them (`fuseline run "
+                      "PIPELINE --numerics -o RUN.fuserun`), or export the pipeline.",
                       m_source.name)};
     for (WatchedLayer& each : m_layers) each.losses = lossesOf(each.layer, run.numerics->copies);
     m_isChosen = !run.numerics->copies.empty();
@@ -164,17 +163,17 @@ class Writer {
 
   void addNotes() {
     m_notes.emplace_back(
-        "Modules of TransformerEngine call the debug tool (te.Linear, te.LayerNormLinear, te.GroupedLinear); te.ops do "
-        "not, up to 2.20. The layers below must be such modules, named after their ops, as in name=\"fc1\".");
+        "The debug tool sees modules (te.Linear, te.LayerNormLinear, te.GroupedLinear), not te.ops, up to "
+        "TransformerEngine 2.20. Name these modules after the ops below, as in name=\"fc1\".");
     if (hasOverride([](const RoleOverride& special) { return special.format.has_value(); }))
       m_notes.emplace_back("Overrides that choose another format have no counterpart in the tool and are left out.");
     if (hasOverride([](const RoleOverride& special) { return !special.format && special.tensor; }))
       m_notes.emplace_back(
-          "The tool leaves whole GEMMs in high precision: where an override names one operand, the other one follows.");
+          "The tool can only leave whole GEMMs in high precision, so an override of one operand includes the other.");
     if (std::ranges::any_of(m_layers, [](const WatchedLayer& each) { return each.layer.isUnfit; }))
       m_notes.emplace_back(
-          "Layers whose shapes do not fit the recipe stay in high precision here. TransformerEngine may refuse them "
-          "all the same.");
+          "Layers with shapes that do not fit the recipe stay in high precision here; TransformerEngine may still "
+          "refuse them.");
   }
 
   // ---- the head
@@ -184,28 +183,24 @@ class Writer {
                            m_source.name, m_source.recipe.name()));
     comment(0, fmt::format("Written by fuseline {}.", version()));
     paragraph(
-        "Before the first module is made: nvdlfw_inspect.api.initialize(config_file=..., feature_dirs=..., "
-        "log_dir=...), where feature_dirs is the folder transformer_engine/debug/features. After each step of "
-        "training: nvdlfw_inspect.api.step().");
+        "Call nvdlfw_inspect.api.initialize(config_file=..., feature_dirs=..., log_dir=...) before creating modules, "
+        "with the folder transformer_engine/debug/features, and nvdlfw_inspect.api.step() after each step.");
     for (const std::string& note : m_notes) paragraph(note);
     paragraph(
-        "Layers are found by layer_name_regex_pattern, which here fits whole names. For modules inside of others put "
-        "their path before the names, as in '^model\\.mlp\\.fc1$', or '(^|\\.)' in place of '^'. The tool refuses a "
-        "layer that two sections find.");
-    paragraph(fmt::format(
-        "Statistics are logged every {}th step from {} to {}: freq, start_step and end_step. Steps that log are "
-        "slower; TransformerEngine promises full speed in between for layers with nothing but statistics.",
-        kEveryStep, kFirstStep, kLastStep));
+        "layer_name_regex_pattern matches whole names. For nested modules prefix their path, as in "
+        "'^model\\.mlp\\.fc1$', or use '(^|\\.)' in place of '^'. The tool refuses layers that match two sections.");
+    paragraph(
+        fmt::format("Statistics are logged every {}th step from {} to {} (freq, start_step, end_step). Only logging "
+                    "steps are slower, if a layer has nothing but statistics.",
+                    kEveryStep, kFirstStep, kLastStep));
     if (m_isChosen) paragraph(choiceText());
   }
 
   std::string choiceText() const {
     const auto numLogged = std::ranges::count_if(m_layers, &WatchedLayer::isLogged);
     return fmt::format(
-        "{} linear layers; the {} with the largest quantization error are logged; the others have sections that log "
-        "nothing. "
-        "All figures were measured on {}, in one step with the values of that run; values in training differ. They are "
-        "those of the quantized tensor with the most noise, and signal-to-noise ratios are in dB.",
+        "Linear layers: {}, of which the {} with the largest error are logged. Figures: tensor with the most noise, on "
+        "{}, in one step; SNR in dB. Values in training differ.",
         m_layers.size(), numLogged, m_source.run->deviceName());
   }
 
@@ -230,7 +225,7 @@ class Writer {
     const InspectedLayer& layer = each.layer;
     const std::string logged = each.isLogged ? "" : " To log them, too, set what is False to True.";
     if (layer.kept.empty())
-      return (layer.quantized.empty() ? "In high precision." : "Quantized as the recipe says.") + logged;
+      return (layer.quantized.empty() ? "In high precision." : "Quantized by the recipe.") + logged;
     return fmt::format("{} in high precision, {}.{}", layer.isWhollyKept() ? "Wholly" : gemmNames(layer.kept, " and "),
                        layer.isUnfit ? "because of their shape" : "by overrides of the recipe", logged);
   }
@@ -255,7 +250,7 @@ class Writer {
                    each.layer.quantized, quantizedStats(m_source.recipe));
     }
     if (plain.empty()) return;
-    comment(4, "How far tensors in high precision reach: what a format would have to hold.");
+    comment(4, "Range of the tensors in high precision, which a format would have to represent.");
     writeFeature("LogTensorStats", each.isLogged, plain, "[cur_amax, dynamic_range, mean, std]");
   }
 

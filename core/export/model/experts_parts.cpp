@@ -46,7 +46,7 @@ void readExperts(const ModelConfig& config, ModelForm& form) {
     config.refuse("num_experts_per_tok", fmt::format("at most {}, {}", key, experts.count));
   config.ignore({"router_aux_loss_coef", "router_jitter_noise"});
   if (config.flag("output_router_logits", false))
-    form.notes.emplace_back("The loss of the pipeline has no term for the load of the experts.");
+    form.notes.emplace_back("The loss does not include the load-balancing term of the experts.");
   form.experts = experts;
 }
 

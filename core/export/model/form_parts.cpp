@@ -117,10 +117,9 @@ Json ropeOf(const ModelConfig& config, std::int64_t headDim, std::string_view la
   if (!(rotated >= 0.0 && rotated <= 1.0))
     config.fail(fmt::format("partial_rotary_factor is {}; expected 0 to 1. Correct the config.", rotated));
   else if (static_cast<std::int64_t>(static_cast<double>(headDim) * rotated) % 2 != 0)
-    config.fail(
-        fmt::format("{} of {} channels of a head turn; expected an even number. Correct head_dim or "
-                    "partial_rotary_factor.",
-                    rotated, headDim));
+    config.fail(fmt::format(
+        "{} of {} channels of a head are rotated; expected an even number. Correct head_dim or partial_rotary_factor.",
+        rotated, headDim));
   if (type == "default") return attributes;
   attributes["rope_type"] = type;
   readScaling(config, rope, type, attributes);

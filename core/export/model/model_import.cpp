@@ -125,8 +125,8 @@ Error unknownArchitecture(std::string_view name, const std::string& modelType) {
   if (modelType.empty())
     return Error{fmt::format("{}: model_type is missing; expected one of {}. Is this the config.json of a model?", name,
                              fmt::join(known, ", "))};
-  return Error{fmt::format("{}: model_type is {}, which is not known{} Known are {}. Others can be imported from ONNX.",
-                           name, shortened(visibleText(modelType)), didYouMean(nearest(modelType, known)),
+  return Error{fmt::format("{}: model_type {} is not supported{} Supported: {}. Import other models from ONNX.", name,
+                           shortened(visibleText(modelType)), didYouMean(nearest(modelType, known)),
                            fmt::join(known, ", "))};
 }
 

@@ -112,7 +112,7 @@ class WeightReader {
   std::optional<Error> add(const WeightSource& source, std::size_t layer) {
     const std::string parameter = named(source.parameter, layer);
     const auto spec = m_specs.find(parameter);
-    if (spec == m_specs.end()) return Error{fmt::format("{} is no parameter of the pipeline.", parameter)};
+    if (spec == m_specs.end()) return Error{fmt::format("{} is not a parameter of the pipeline.", parameter)};
     Tensor whole{.spec = {.dtype = spec->second.dtype, .shape = {}}, .data = {}};
     const Result<std::vector<std::string>> names = namesOf(source, layer, spec->second.shape);
     if (!names) return names.error();
@@ -171,7 +171,8 @@ class WeightReader {
     if (!isBias) *part = transposed(*part);
     if (!isPaired) return part;
     if (part->spec.shape[1] % 2 != 0)
-      return Error{fmt::format("tensor {} has {} rows an expert; expected pairs.", name, part->spec.shape[1])};
+      return Error{
+          fmt::format("tensor {} has {} rows per expert; expected an even number.", name, part->spec.shape[1])};
     return withPairsApart(*part);
   }
 

@@ -43,7 +43,7 @@ class Rewriter {
       } else if (auto attention = attentionAt(m_reading, m_views, m_numbers, node)) {
         addAttention(std::move(*attention));
       } else if (isWholeAttention(node)) {
-        refuse(node.output(0), "what it does is no DotProductAttention, such as a cache of keys");
+        refuse(node.output(0), "it does more than DotProductAttention, such as caching keys");
       }
     }
     if (m_nodes.isEmpty()) return;
@@ -56,7 +56,7 @@ class Rewriter {
   std::vector<std::string> reasons() const {
     std::vector<std::string> texts;
     for (const auto& [reason, tensors] : m_reasons) {
-      std::string text = fmt::format("Attention that is no op here, as {}: {}", reason, shown(tensors.front()));
+      std::string text = fmt::format("Attention was not recognized because {}: {}", reason, shown(tensors.front()));
       if (tensors.size() > 1) text += fmt::format(" and {} more", tensors.size() - 1);
       texts.push_back(text + ".");
     }
@@ -141,7 +141,7 @@ class Rewriter {
     x.view.axes = {lead, found.x.axes[found.tokens], found.x.axes.back()};
     const HeadLayout layout = headLayout(x, {});
     const auto tokens = m_columns.tokensOf(x, layout);
-    if (!tokens) return refuse(found.output, "the channels of a head do not lie together before the rotary embedding");
+    if (!tokens) return refuse(found.output, "the channels of a head are not contiguous before the rotary embedding");
     const std::int64_t S = extentOf(x.tokens()), D = extentOf(x.channels());
     m_nodes.declare(made, *m_views.extents(*tokens), *tokens);
     found.attributes["tensor_format"] = layout.isSbhd ? "sbhd" : "bshd";
@@ -151,7 +151,7 @@ class Rewriter {
     if (output && output->size() == 3 && found.x.axes.size() == 4) before = layout.batch;
     if (setResult(found.output, made, layout, S, D, before)) return true;
     m_nodes.removeLast();
-    return refuse(found.output, "the order of its axes is none of TransformerEngine's");
+    return refuse(found.output, "TransformerEngine does not support the order of its axes");
   }
 
   // ---- attention
@@ -161,24 +161,23 @@ class Rewriter {
     const std::string result = parts.isMerged ? parts.output : made;
     if (m_options.misfits.contains(result)) return false;
     if (!alignLeads({&parts.q.view.axes[0], &parts.k.view.axes[0], &parts.v.view.axes[0]}))
-      return refuse(parts.output, "queries, keys and values have different heads");
+      return refuse(parts.output, "queries, keys and values have different numbers of heads");
     const HeadLayout layout = headLayout(parts.q, parts.k.lead());
     const auto numGroups = groupsOf(parts, layout);
-    if (!numGroups)
-      return refuse(parts.output, "keys and values are shared in another order than by neighboring heads");
+    if (!numGroups) return refuse(parts.output, "keys and values are not shared by neighboring heads");
     for (AttentionOperand* const operand : {&parts.q, &parts.k, &parts.v}) operand->view.factor = 1.0;
     Json attributes = parts.attributes;
     std::vector<std::string> inputs;
     for (const AttentionOperand* const operand : {&parts.q, &parts.k, &parts.v}) {
       const auto tokens = m_columns.tokensOf(*operand, layout);
-      if (!tokens) return refuse(parts.output, "the axes of queries, keys and values lie in different orders");
+      if (!tokens) return refuse(parts.output, "queries, keys and values have different orders of axes");
       inputs.push_back(*tokens);
     }
     const std::int64_t S = extentOf(parts.q.tokens()), D = extentOf(parts.q.channels()),
                        Dv = extentOf(parts.v.channels());
     if (D != extentOf(parts.k.channels()) || extentOf(parts.k.tokens()) != extentOf(parts.v.tokens()) ||
         layout.heads >= kLeastPrime || D >= kLeastPrime)
-      return refuse(parts.output, "queries, keys and values have extents that differ");
+      return refuse(parts.output, "queries, keys and values have different sizes");
     std::string note;
     if (!setMask(parts, layout, made, attributes, inputs, note)) return false;
     setNumbers(parts, layout, *numGroups, attributes);
@@ -197,7 +196,7 @@ class Rewriter {
     const std::int64_t before = parts.isMerged ? layout.batch : layout.batch * layout.heads;
     if (setResult(parts.output, made, layout, S, Dv, before)) return true;
     m_nodes.removeLast();
-    return refuse(parts.output, "the order of its axes is none of TransformerEngine's");
+    return refuse(parts.output, "TransformerEngine does not support the order of its axes");
   }
 
   /// Heads of keys and values. Nothing: they are repeated in another way.
@@ -264,7 +263,7 @@ class Rewriter {
     m_constants.emplace_back(bias, Tensor::fromDoubles({.dtype = dtype, .shape = added.shape}, added.values));
     attributes["core_attention_bias_type"] = "post_scale_bias";
     inputs.push_back(bias);
-    note = "what the model adds to the scores is an input here, and its numbers are among the weights.";
+    note = "the bias that the model adds to the scores became an input; its values are among the weights.";
     return true;
   }
 
@@ -275,16 +274,16 @@ class Rewriter {
     for (const ScoreStep& step : parts.steps)
       if (step.kind != ScoreStep::Kind::Reshape) steps.push_back(&step);
     if (steps.size() != 1 || steps.size() != parts.steps.size())
-      return refuse(parts.output, "several masks are added that only a run knows");
+      return refuse(parts.output, "several masks are computed at run time");
     std::string bias = steps.front()->tensor;
     if (steps.front()->kind == ScoreStep::Kind::Mask) bias = asBias(*steps.front(), made, parts.output);
     const auto extents = m_views.extents(bias);
     const Shape matrix = {extentOf(parts.q.tokens()), extentOf(parts.k.tokens())};
-    if (!extents || extents->size() > 4) return refuse(parts.output, "the shape of its mask is not known");
+    if (!extents || extents->size() > 4) return refuse(parts.output, "the shape of its mask is unknown");
     Shape wanted = *extents;
     wanted.insert(wanted.begin(), 4 - wanted.size(), 1);
     const bool fits = (wanted[0] == 1 || wanted[0] == layout.batch) && (wanted[1] == 1 || wanted[1] == layout.heads);
-    if (!fits) return refuse(parts.output, "its mask is none for each batch entry and head");
+    if (!fits) return refuse(parts.output, "its mask does not have the shape [batch, heads, queries, keys]");
     wanted[2] = matrix[0];
     wanted[3] = matrix[1];
     if (numElements(wanted) == numElements(*extents))
@@ -293,7 +292,7 @@ class Rewriter {
       bias = expanded(bias, wanted, parts);
     attributes["core_attention_bias_type"] = "post_scale_bias";
     inputs.push_back(bias);
-    note = "what the model adds to the scores depends on its inputs, and is an input here: 0 or -inf for a mask.";
+    note = "the mask that the model computes from its inputs became an input: 0 or -inf for each score.";
     return true;
   }
 

@@ -346,8 +346,8 @@ class RotaryNodesOf {
 Result<void> addOnnxAttention(OnnxGraph& graph) {
   const AttentionForm form = attentionForm(graph.operation().attributes);
   if (form.format == QkvFormat::Thd || form.cuSeqlensQSlot >= 0)
-    return withoutForm(graph, "where lengths of sequences are inputs",
-                       "Set attn_mask_type to arbitrary, with a mask of the pairs that count.");
+    return withoutForm(graph, "with sequence lengths as inputs",
+                       "Set attn_mask_type to arbitrary, with a mask of the pairs to compute.");
   AttentionNodesOf(graph).add();
   return {};
 }
@@ -355,7 +355,7 @@ Result<void> addOnnxAttention(OnnxGraph& graph) {
 Result<void> addOnnxRotaryEmbedding(OnnxGraph& graph) {
   const RotaryForm form = rotaryForm(graph.operation().attributes);
   if (form.cuSeqlensSlot >= 0 || form.startPositionsSlot >= 0)
-    return withoutForm(graph, "where positions depend on inputs", "Set offset in place of start_positions.");
+    return withoutForm(graph, "with positions as inputs", "Set offset in place of start_positions.");
   const Result<TokenLayout> layout = rotaryLayout(form, graph.inputSpec().shape);
   if (!layout) return layout.error();
   RotaryNodesOf(graph, *layout).add();

@@ -30,9 +30,8 @@ constexpr std::int64_t kLargestBytes = std::numeric_limits<std::int32_t>::max();
 
 Error tooLarge(std::string_view name, std::int64_t bytes) {
   return {
-      fmt::format("{}: the model with its weights takes {}, and an ONNX file without external data holds less than 2 "
-                  "GiB. Export it "
-                  "with smaller sizes (--set), in a narrower dtype, or in parts.",
+      fmt::format("{}: the model has {} with its weights; expected less than 2 GiB. Export smaller sizes (--set), a "
+                  "narrower dtype, or parts.",
                   name, formatBytes(bytes))};
 }
 
@@ -108,7 +107,7 @@ std::int64_t irVersionOf(const OnnxOpsets& opsets) {
   model.set_producer_name("fuseline");
   model.set_producer_version(std::string(version()));
   model.set_doc_string(
-      fmt::format("The forward pass of {}, in inference. The pipeline file stands in the metadata.", pipeline.name));
+      fmt::format("The forward pass of {}, for inference. The metadata contains the pipeline file.", pipeline.name));
   const std::string text = serialize(documentAsAnalysed(pipeline));
   setMetadata(model, kOnnxPipelineHashKey, hashWithoutView(Json::parse(text)));
   setMetadata(model, kOnnxPipelineKey, text);
@@ -123,11 +122,10 @@ std::string head(const ExportedPipeline& pipeline, const OnnxModel& model, std::
 }
 
 std::string weightsNote(const ExportedPipeline& pipeline) {
-  if (pipeline.tensors) return "Weights are those of the tensors given; others are initial ones.";
+  if (pipeline.tensors) return "Weights come from the given tensors, others are random.";
   return fmt::format(
-      "Weights have their initial values, from seed {}. To export the weights of a run, save them with `fuseline run "
-      "--save "
-      "STATE.safetensors` and export with --tensors STATE.safetensors (Run > Load tensors from a file).",
+      "Weights are random, from seed {}. For those of a run: `fuseline run --save STATE.safetensors`, then --tensors "
+      "STATE.safetensors (Run > Load tensors from a file).",
       pipeline.seed);
 }
 
@@ -140,10 +138,10 @@ Result<void> checkConstants(const OnnxModel& model, const NamedTensors* tensors)
     if (!tensors || std::ranges::find(*tensors, constant.name, &NamedTensors::value_type::first) == tensors->end())
       missing.push_back(constant.name);
   if (missing.empty()) return {};
-  return Error{fmt::format(
-      "{}: constants of the model that was imported are not in the pipeline file. Export with --tensors and the file "
-      "that `fuseline import MODEL --weights OUT.safetensors` writes.",
-      nameList(missing))};
+  return Error{
+      fmt::format("{}: constants of the imported model are not in the pipeline file. Write them with `fuseline import "
+                  "MODEL --weights OUT.safetensors`, and add --tensors OUT.safetensors.",
+                  nameList(missing))};
 }
 
 Result<void> fillConstants(::onnx::GraphProto& graph, const std::vector<WrittenConstant>& constants,

@@ -80,7 +80,7 @@ class GateSearch {
   void join(const Gate& gate) {
     ImportedOperation& layer = m_operations[gate.first];
     ImportedOperation& product = m_operations[gate.product];
-    layer.found.note = "two layers of the model with one input are one here, whose result a gate reads.";
+    layer.found.note = "two layers of the model that form a gate became one layer.";
     layer.found.attributes["out_features"] = 2 * layer.found.attributes["out_features"].get<std::int64_t>();
     for (std::size_t i = 0; i < layer.found.weights.size(); ++i)
       layer.found.weights[i].below = std::make_shared<FoundWeight>(found(gate.second).weights[i]);

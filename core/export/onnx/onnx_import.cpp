@@ -63,7 +63,7 @@ class GraphImport {
  private:
   Error notUnderstood() const {
     if (!m_graph.hasUnknown())
-      return Error{fmt::format("{}: no node between its inputs and outputs is an op of Fuseline.", m_name)};
+      return Error{fmt::format("{}: no node between its inputs and outputs has an op in Fuseline.", m_name)};
     const char* const next =
         m_graph.operations.empty() ? "No other node is left." : "Without --strict the rest is imported.";
     const std::string reason = m_known.reason.empty() ? "" : fmt::format(" {}", m_known.reason);
@@ -185,8 +185,8 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
                                          const OnnxImportOptions& options) {
   ::onnx::ModelProto model;
   if (!model.ParseFromString(bytes) || !model.has_graph() || model.graph().output_size() == 0)
-    return Error{
-        fmt::format("{}: expected an ONNX model with a graph that has outputs; this is none, or cut off.", name)};
+    return Error{fmt::format(
+        "{}: expected an ONNX model whose graph has outputs; the file is another one, or truncated.", name)};
   if (std::optional<ImportedPipeline> written = writtenPipeline(model))
     return withWeights(std::move(*written), model.graph(), options);
   splitFusedNodes(*model.mutable_graph());

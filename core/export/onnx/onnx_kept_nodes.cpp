@@ -402,8 +402,8 @@ Result<Tensor> keptTensor(const KeptConstant& constant, const std::filesystem::p
 Result<void> fillKept(::onnx::TensorProto& initializer, const Tensor& tensor, std::string_view name) {
   const std::int64_t size = numElements(shapeOf(initializer)) * elementSize(initializer.data_type());
   if (size != static_cast<std::int64_t>(tensor.data.size()))
-    return Error{fmt::format("{}: the tensor given has {} bytes, but the nodes that are kept need {}.", name,
-                             tensor.data.size(), size)};
+    return Error{
+        fmt::format("{}: the given tensor has {} bytes, but the kept nodes need {}.", name, tensor.data.size(), size)};
   initializer.set_raw_data(tensor.data.data(), tensor.data.size());
   return {};
 }
@@ -413,10 +413,10 @@ Result<std::vector<WrittenConstant>> writeKeptNodes(const std::string& text, con
   const std::optional<std::string> bytes = fromBase64(text);
   ::onnx::ModelProto model;
   if (!bytes || !model.ParseFromString(*bytes) || !makesAll(model.graph(), place.outputs.size()))
-    return Error{fmt::format(
-        "{} (External): its attribute nodes is none that an import writes for {} inputs and {} outputs. Import the "
-        "model again, or export the parts before and after it by themselves.",
-        place.id, place.inputs.size(), place.outputs.size())};
+    return Error{
+        fmt::format("{} (External): its attribute nodes does not fit {} inputs and {} outputs. Import the model again, "
+                    "or export the parts before and after it separately.",
+                    place.id, place.inputs.size(), place.outputs.size())};
   Modernizer modernizer(*model.mutable_graph(), standardVersion(model.opset_import()));
   for (auto& node : *model.mutable_graph()->mutable_node()) modernizer.run(node);
   merge(model.opset_import(), opsets);

@@ -36,10 +36,10 @@ Result<Graph> inferenceGraph(const ExportedPipeline& pipeline, const Symbols& sy
 }
 
 Error withoutNodes(const std::string& id) {
-  return {fmt::format(
-      "{} (External) has no form in ONNX: its attribute nodes is empty, as only an import of an ONNX model fills it. "
-      "Remove it, or export each part by itself.",
-      id)};
+  return {
+      fmt::format("{} (External) has no form in ONNX: its attribute nodes is empty; only importing an ONNX model fills "
+                  "it. Remove it, or export each part separately.",
+                  id)};
 }
 
 Result<void> addExternals(const ExportedPipeline& pipeline, const Graph& graph, const OnnxGraph& onnx,
@@ -97,15 +97,14 @@ std::vector<std::string> notesOf(const Graph& graph) {
   addNote(notes, namesOf(graph, [](const Node& node) { return node.operation->name == "Dropout"; }),
           "passes its input on, as in inference.");
   addNote(notes, namesOf(graph, [](const Node& node) { return !followsRecipeInOnnx(node); }),
-          "in high precision. ONNX holds FP8 with one scale a tensor, in linear layers without groups.");
+          "in high precision. ONNX supports FP8 with one scale per tensor, in linear layers without groups.");
   const auto isBf16Product = [](const Node& node) {
     const bool isLinear = node.operation->name == "BasicLinear" || node.operation->name == "GroupedLinear";
     return isLinear && node.parameters[0].dtype == DType::BF16 && !isOnnxQuantizer(node.quantizers.weight.rowwise);
   };
-  addNote(
-      notes, namesOf(graph, isBf16Product),
-      "a product in bf16, which onnxruntime does not run on a CPU. For one give the pipeline's inputs the dtype f32 or "
-      "f16.");
+  addNote(notes, namesOf(graph, isBf16Product),
+          "a GEMM in bf16, which onnxruntime does not run on a CPU. For a CPU give the pipeline's inputs the dtype f32 "
+          "or f16.");
   return notes;
 }
 

@@ -171,14 +171,11 @@ constexpr std::array kOperations = {
 Error refusal(const Node& node) {
   const FusibleOperation& operation = *node.operation;
   if (operation.category == "Communication")
-    return {fmt::format(
-        "{}: {} communicates between ranks, and an ONNX graph belongs to one process. Bypass it or take it out of the "
-        "pipeline; with one rank it changes nothing.",
-        node.id, operation.name)};
-  return {fmt::format(
-      "{}: ONNX has no {}, and only elementwise ops can be written without. Replace it by ops of te.ops, or "
-      "by a Formula.",
-      node.id, operation.name)};
+    return {
+        fmt::format("{}: {} communicates between ranks, but an ONNX graph belongs to one process. Bypass or remove it; "
+                    "on one rank it has no effect.",
+                    node.id, operation.name)};
+  return {fmt::format("{}: ONNX has no {}. Replace it by ops of te.ops, or by a Formula.", node.id, operation.name)};
 }
 
 }  // namespace

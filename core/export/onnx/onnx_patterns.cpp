@@ -138,11 +138,10 @@ std::optional<Product> biasedProduct(Reading graph, Name tensor) {
 std::string noteOf(Reading graph, const Product& product) {
   const bool isWeightCoded = product.matrix.codes.has_value(), isInputCoded = graph.isRequantized(product.x);
   if (!isWeightCoded && !isInputCoded) return {};
-  return fmt::format("{} quantized in the model; here {} in high precision, and a recipe quantizes.",
+  return fmt::format("{} quantized in the model, but in high precision here. Choose a recipe to quantize.",
                      isWeightCoded && isInputCoded ? "x and the weight are"
                      : isWeightCoded               ? "the weight is"
-                                                   : "x is",
-                     isWeightCoded && isInputCoded ? "both are" : "it is");
+                                                   : "x is");
 }
 
 Found linear(Reading graph, Name tensor) {

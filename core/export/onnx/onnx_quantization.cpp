@@ -65,13 +65,12 @@ OnnxValue OnnxQuantization::inverseScale(OnnxGraph& graph, const OnnxValue& x, c
 std::vector<std::string> OnnxQuantization::notes() const {
   std::vector<std::string> notes;
   if (!m_followingScales.empty())
-    notes.push_back(fmt::format(
-        "{}: the scales of inputs follow from each input, as in Float8CurrentScaling, because no history of amaxes is "
-        "known. To export the scales of a run, save them with `fuseline run --save STATE.safetensors` and export with "
-        "--tensors STATE.safetensors.",
-        nameList(m_followingScales)));
+    notes.push_back(
+        fmt::format("{}: no amax history is known, so inputs get current scales. For those of a run: `fuseline run "
+                    "--save STATE.safetensors`, then --tensors STATE.safetensors.",
+                    nameList(m_followingScales)));
   if (!m_exactScales.empty())
-    notes.push_back(fmt::format("{}: the scales of inputs are not rounded to powers of two, as the recipe says.",
+    notes.push_back(fmt::format("{}: the recipe rounds scales of inputs to powers of two; the model does not.",
                                 nameList(m_exactScales)));
   return notes;
 }

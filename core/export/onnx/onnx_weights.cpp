@@ -67,15 +67,16 @@ Result<Bytes> externalBytes(const ::onnx::TensorProto& tensor, std::uint64_t siz
   const std::string location = externalField(tensor, "location");
   const std::optional<std::uint64_t> offset = externalOffset(tensor);
   if (!isUtf8(location) || !isBeside(location) || !offset)
-    return weightError(tensor, "its data are in another file, and what the model says of that is no place beside it.");
+    return weightError(tensor, "its data are in another file, at a path that is not next to the model.");
   const fs::path path = folder / location;
   std::error_code problem;
   const std::uintmax_t fileSize = fs::file_size(path, problem);
   if (problem)
-    return weightError(tensor, fmt::format("its data are in {}, which cannot be read: {}. Put it beside the model.",
-                                           path.string(), problem.message()));
+    return weightError(tensor,
+                       fmt::format("its data are in {}, which cannot be read: {}. Put that file next to the model.",
+                                   path.string(), problem.message()));
   if (fileSize < size || fileSize - size < *offset)
-    return weightError(tensor, fmt::format("expected {} bytes from byte {} of {} on, which has {}.", size, *offset,
+    return weightError(tensor, fmt::format("expected {} bytes from byte {} of {}, but the file has {}.", size, *offset,
                                            path.string(), fileSize));
   Bytes bytes(size);
   std::ifstream file(path, std::ios::binary);
@@ -304,7 +305,7 @@ std::int64_t elementSize(std::int32_t type) {
 Result<std::vector<std::byte>> elementBytes(const ::onnx::TensorProto& constant, const std::filesystem::path& folder) {
   const std::int64_t width = elementSize(constant.data_type());
   const std::int64_t count = numElements(shapeOf(constant));
-  if (width == 0) return weightError(constant, "its elements have no fixed size, as those of strings.");
+  if (width == 0) return weightError(constant, "its elements have no fixed size, such as strings.");
   const auto size = static_cast<std::uint64_t>(count * width);
   Bytes bytes;
   if (constant.int64_data_size() > 0)

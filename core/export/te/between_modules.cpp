@@ -30,10 +30,10 @@ constexpr const char* kPlaceholder =
 )";
 
 Error withoutExpression(const ModuleBetween& module) {
-  return Error{fmt::format(
-      "{} (External): its module is exported as Python, but \"{}\" is not one expression on one line, with brackets "
-      "and strings closed. Expected the expression that makes it, such as te.DotProductAttention(32, 128).",
-      module.path, docText(module.call))};
+  return Error{
+      fmt::format("{} (External): its module is \"{}\"; expected one Python expression on one line, such as "
+                  "te.DotProductAttention(32, 128).",
+                  module.path, docText(module.call))};
 }
 
 }  // namespace
@@ -63,15 +63,14 @@ void BetweenModules::notePlaceholder(const ModuleBetween& module) {
   const char* const what =
       module.description.empty() ? "an op that Fuseline does not have" : module.description.c_str();
   if (m_classes.contains(module.nodes))
-    m_notes.push_back(fmt::format(
-        "{}: {} stand between the te.ops.Sequential, written in PyTorch with the extents that the ONNX model has.",
-        module.path, what));
+    m_notes.push_back(
+        fmt::format("{}: {} are between the te.ops.Sequential, written in PyTorch with the sizes of the ONNX model.",
+                    module.path, what));
   else
-    m_notes.push_back(fmt::format(
-        "{}: a Placeholder stands between the te.ops.Sequential for {}; its forward raises NotImplementedError. Put "
-        "a module in its place, or set the attribute module of {} to the Python expression that makes it, such as "
-        "te.DotProductAttention(32, 128).",
-        module.path, what, module.path));
+    m_notes.push_back(
+        fmt::format("{0}: its Placeholder raises NotImplementedError in forward. Replace it, or set the attribute "
+                    "module of {0}, such as te.DotProductAttention(32, 128). It stands for: {1}.",
+                    module.path, what));
 }
 
 std::string BetweenModules::classes() const {
@@ -93,10 +92,10 @@ std::string BetweenModules::callOf(const ModuleBetween& module) const {
 }
 
 void BetweenModules::noteModule(const ModuleBetween& module) {
-  m_notes.push_back(fmt::format(
-      "{}: the module {} stands between the te.ops.Sequential, as no channel of TransformerEngine goes through it. "
-      "Fuseline does not run it, so times, outputs and gradients of this script are not those of `fuseline run`.",
-      module.path, module.call));
+  m_notes.push_back(
+      fmt::format("{}: its module is between the te.ops.Sequential. Fuseline does not run it, so times, outputs and "
+                  "gradients differ from `fuseline run`. Module: {}.",
+                  module.path, module.call));
 }
 
 }  // namespace fuseline

@@ -191,10 +191,10 @@ class FactoryWriter {
   void noteViews() {
     for (const Node& node : m_graph.nodes())
       if (node.operation->isView && node.operation->isQuantizable)
-        m_factory.notes.push_back(fmt::format(
-            "{}: TransformerEngine asks a CustomRecipe for the quantizers of te.ops.Quantize without a role, "
-            "so that both passes get that of an input.",
-            node.id));
+        m_factory.notes.push_back(
+            fmt::format("{}: TransformerEngine requests the quantizers of te.ops.Quantize without a role, so both "
+                        "passes get the one of an input.",
+                        node.id));
   }
 
   const Graph& m_graph;

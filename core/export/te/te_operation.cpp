@@ -86,7 +86,7 @@ void appendNotes(const Node& node, TeOperation& operation) {
     operation.notes.push_back(fmt::format(
         "{}: cpu_offloading is on, but te.ops has no such argument; see te.get_cpu_offload_context().", node.id));
   if (node.operation->name == "Dropout")
-    operation.notes.push_back(fmt::format("{}: the mask is PyTorch's, not the one that Fuseline draws.", node.id));
+    operation.notes.push_back(fmt::format("{}: the mask is PyTorch's random mask, not Fuseline's.", node.id));
 }
 
 void appendNode(const Node& node, TeOperation& operation) {

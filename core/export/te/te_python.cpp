@@ -122,10 +122,10 @@ class Script {
   void noteBorder(const TeSequence& sequence) {
     const NodeId producer = graph().value(sequence.input).producer;
     if (producer < 0 || !sequence.isTe || !handsOverQuantized(graph(), producer, sequence.nodes[0])) return;
-    m_notes.push_back(fmt::format(
-        "{} begins a te.ops.Sequential of its own: behind {} in the same one, TransformerEngine raises under {}, whose "
-        "quantized tensors its GEMMs cannot produce.",
-        graph().node(sequence.nodes[0]).id, graph().node(producer).id, recipeName()));
+    m_notes.push_back(
+        fmt::format("{} begins a new te.ops.Sequential: after {} in the same one, TransformerEngine raises under {}, "
+                    "because its GEMMs cannot write such quantized tensors.",
+                    graph().node(sequence.nodes[0]).id, graph().node(producer).id, recipeName()));
   }
 
   std::string recipeName() const { return m_plan.recipe ? m_plan.recipe->name() : "this recipe"; }
@@ -183,8 +183,7 @@ class Script {
         "#!/usr/bin/env python3\n\"\"\"{}: {}\n\nWritten by fuseline {}. `from {} import Pipeline, RECIPE` gives the "
         "module and its recipe{}\n{}",
         docText(m_pipeline.name), signatureText(), version(), moduleName(),
-        m_pipeline.moduleOnly ? "."
-                              : ";\nas a program it measures a step on the GPU. The pipeline file stands at the end.",
+        m_pipeline.moduleOnly ? "." : ";\nas a program it measures a step on the GPU. The pipeline file is at the end.",
         needs());
     for (const std::string& note : m_notes) text += fmt::format("\n* {}", docText(note));
     return text + "\n\"\"\"\n\n" + imports() + "\n\n" + rankFunction();
@@ -313,7 +312,7 @@ Result<PipelineDocument> withSafeInPlace(const ExportedPipeline& pipeline, std::
     const Node& node = graph.node(hazard.node);
     if (Result<Edit> undo = applyEdit(document, rules::setAttribute(node, "in_place", false).edit); !undo)
       return undo.error();
-    notes.push_back(fmt::format("{}: in_place is off here, because {}.", node.id, hazardText(graph, hazard)));
+    notes.push_back(fmt::format("{}: in_place is switched off, because {}.", node.id, hazardText(graph, hazard)));
   }
   return document;
 }
@@ -324,8 +323,8 @@ Result<void> keepsDTypes(const Graph& before, const Graph& after) {
     const Value& had = before.values()[value];
     if (had.spec.dtype != after.values()[value].spec.dtype)
       return Error{fmt::format(
-          "{}: in TransformerEngine the sum cannot be made in place, and otherwise it is {} where it was {}. Give both "
-          "inputs one dtype.",
+          "{}: TransformerEngine cannot compute this sum in place, and otherwise returns {}, not {}. Give both inputs "
+          "one dtype.",
           before.node(had.producer).id, dtypeName(after.values()[value].spec.dtype), dtypeName(had.spec.dtype))};
   }
   return {};
@@ -340,10 +339,7 @@ void noteOtherQuantization(const ExportedPipeline& pipeline, std::vector<std::st
     if (diagnostic.code == "recipe-te")
       notes.push_back(diagnostic.message);
     else if (diagnostic.code == "recipe-shape" && !isCustom)
-      notes.push_back(fmt::format(
-          "{} TransformerEngine never falls back to high precision: it quantizes there, too, or raises where its "
-          "kernels refuse the shape.",
-          diagnostic.message));
+      notes.push_back(fmt::format("{} TransformerEngine quantizes it too, or raises.", diagnostic.message));
 }
 
 /// Those of the recipe, unless a GPU was named.
@@ -368,9 +364,8 @@ Result<TePlan> tePlan(const PipelineDocument& document, AnalysisOptions options)
 
 void noteEnvironment(const std::vector<TeEnvironment>& environment, std::vector<std::string>& notes) {
   for (const TeEnvironment& needed : environment)
-    notes.push_back(fmt::format(
-        "{}: the script sets {}=1 before it imports TransformerEngine; a program that imports it earlier must do so.",
-        needed.reason, needed.variable));
+    notes.push_back(fmt::format("{}; the script sets {}=1. Programs that import TransformerEngine earlier must set it.",
+                                needed.reason, needed.variable));
 }
 
 }  // namespace

@@ -89,10 +89,10 @@ TeRecipe teRecipe(const std::optional<Recipe>& recipe, const Graph& graph) {
   }
   result.text = statement("RECIPE = ", call, "", 0) + scalesText(*recipe);
   if (!recipe->overrides().empty())
-    result.notes.push_back(fmt::format(
-        "The recipe has {} override(s) of single GEMMs; TransformerEngine's {} has none, so there every linear "
-        "op is quantized alike. CustomRecipe has a quantizer for every op.",
-        recipe->overrides().size(), recipe->name()));
+    result.notes.push_back(
+        fmt::format("The recipe has {} override(s) of single GEMMs, which TransformerEngine's {} does not support. Use "
+                    "CustomRecipe, or remove them.",
+                    recipe->overrides().size(), recipe->name()));
   return result;
 }
 

@@ -20,10 +20,10 @@ Verdict isFrozenAlike(const Node& node) {
   const auto isTrainedAt = [&](int slot) { return isTrained(*node.operation, node.attributes, slot); };
   for (int slot = 1; slot < static_cast<int>(node.parameters.size()); ++slot)
     if (isTrainedAt(slot) != isTrainedAt(0))
-      return Verdict::no(fmt::format(
-          "{}: te.ops.GroupedLinear trains its weight and its bias together or neither, but weight_requires_grad is {} "
-          "and bias_requires_grad is {}. Set both alike.",
-          node.id, isTrainedAt(0), isTrainedAt(slot)));
+      return Verdict::no(
+          fmt::format("{}: weight_requires_grad is {}, but bias_requires_grad is {}. te.ops.GroupedLinear trains both "
+                      "or neither. Set both alike.",
+                      node.id, isTrainedAt(0), isTrainedAt(slot)));
   return Verdict::yes();
 }
 
@@ -31,10 +31,10 @@ Verdict fitsGroupedWeight(const Graph& graph, const Node& node) {
   const bool isSingle =
       node.attributes.has("single_grouped_weight") && node.attributes.boolean("single_grouped_weight");
   if (!isSingle || !graph.delayedScaling()) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "{}: te.ops.GroupedLinear takes no single_grouped_weight under DelayedScaling. Set single_grouped_weight to "
-      "false, or choose another recipe.",
-      node.id));
+  return Verdict::no(
+      fmt::format("{}: te.ops.GroupedLinear does not support single_grouped_weight under DelayedScaling. Set it to "
+                  "false, or choose another recipe.",
+                  node.id));
 }
 
 /// The random Hadamard transform of NVFP4 has a kernel for bf16 alone.
@@ -46,10 +46,10 @@ Verdict canTransform(const Graph& graph, const Node& node) {
     return Verdict::yes();
   const DType dtype = graph.value(node.inputs[0]).spec.dtype;
   if (dtype == DType::BF16) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "{}: TransformerEngine's random Hadamard transform takes bf16, but its input is {}. Use bf16 tensors, or "
-      "switch the transform off: --recipe-set disable_rht=true.",
-      node.id, dtypeName(dtype)));
+  return Verdict::no(
+      fmt::format("{}: TransformerEngine's random Hadamard transform needs bf16, but its input is {}. Use bf16 "
+                  "tensors, or disable the transform: --recipe-set disable_rht=true.",
+                  node.id, dtypeName(dtype)));
 }
 
 /// Its kernel of a bias's gradient quantizes for the linear op before, by a quantizer of one scaling.
@@ -61,22 +61,20 @@ Verdict canQuantizeBehindBias(const Graph& graph, const Node& node, const std::o
   const bool isAsked = recipe && recipe->fields().text("backward_override") == "none";
   const bool isTaken = !isAsked || (quantizers.any() && quantizers.rowwise == quantizers.columnwise);
   if (isTaken || !graph.node(before).operation->isQuantizable) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "{}: te.ops.Bias quantizes the gradient that {} reads, and raises where a CustomRecipe leaves it in high "
-      "precision "
-      "or gives its two copies different quantizers. Quantize it in one way, set backward_override, or leave the bias "
-      "out.",
-      node.id, graph.node(before).id));
+  return Verdict::no(
+      fmt::format("{}: te.ops.Bias raises unless the rowwise and columnwise gradient that {} consumes have one "
+                  "quantizer. Use one quantizer, set backward_override, or remove the bias.",
+                  node.id, graph.node(before).id));
 }
 
 /// TransformerEngine routes and permutes by functions of other forms: probabilities by expert, maps of its own.
 Verdict isOperation(const Node& node) {
   constexpr std::array kFunctions = {"TopKRouter", "MoEPermute", "MoEUnpermute"};
   if (std::ranges::find(kFunctions, node.operation->name) == kFunctions.end()) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "{}: te.ops has no {}; TransformerEngine has functions for it whose tensors have another form. Export the ops "
-      "before and after it as pipelines of their own.",
-      node.id, node.operation->name));
+  return Verdict::no(
+      fmt::format("{}: te.ops has no {}, and TransformerEngine's functions for it use other tensors. Export the ops "
+                  "before and after it separately.",
+                  node.id, node.operation->name));
 }
 
 bool isOn(const Node& node, const char* attribute) {
@@ -88,7 +86,7 @@ std::optional<TeEnvironment> singleParameters(const Graph& graph) {
     for (const char* attribute : {"single_grouped_weight", "single_grouped_bias"})
       if (isOn(node, attribute))
         return TeEnvironment{"NVTE_GROUPED_LINEAR_SINGLE_PARAM",
-                             fmt::format("{} has {}, which TransformerEngine ignores otherwise", node.id, attribute)};
+                             fmt::format("{}: TransformerEngine ignores {} by default", node.id, attribute)};
   return std::nullopt;
 }
 
@@ -96,7 +94,7 @@ std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
   for (const FusedOperation& entry : report.forward)
     if (entry.isFused() && entry.rule->name.starts_with("GroupedMLP_"))
       return TeEnvironment{"NVTE_CUTEDSL_FUSED_GROUPED_MLP",
-                           fmt::format("TransformerEngine does not fuse {} otherwise", entry.rule->name)};
+                           fmt::format("TransformerEngine does not fuse {} by default", entry.rule->name)};
   return std::nullopt;
 }
 

@@ -174,10 +174,9 @@ std::vector<std::string> torchParameterNames(const Node& node) {
 Result<std::string> torchModule(const Graph& graph, NodeId id, const std::string& className) {
   const Node& node = graph.node(id);
   const auto refused = [&](const char* reason) {
-    return Error{
-        fmt::format("{}: te.ops has no {}, and as a module of PyTorch it cannot be written: {}. Replace it by "
-                    "ops of te.ops, or by a Formula.",
-                    node.id, node.operation->name, reason)};
+    return Error{fmt::format(
+        "{}: te.ops has no {}, and it cannot be written in PyTorch: {}. Replace it by ops of te.ops, or by a Formula.",
+        node.id, node.operation->name, reason)};
   };
   if (!node.operation->isElementwise()) return refused("it is not elementwise");
   ElementwiseProgram program = programOf(node);

@@ -20,7 +20,7 @@ namespace fuseline {
 namespace {
 
 Error refused(const Node& node, const char* reason) {
-  return Error{fmt::format("{}: {} cannot be written as a module of PyTorch: {}. Try --to te or --to onnx.", node.id,
+  return Error{fmt::format("{}: {} cannot be written in PyTorch: {}. Use --to te or --to onnx.", node.id,
                            node.operation->name, reason)};
 }
 

@@ -55,7 +55,7 @@ std::vector<std::string> notesOf(const ExportedPipeline& pipeline) {
     notes.push_back(fmt::format("The recipe {} is left out: PyTorch computes in the dtypes of the tensors.",
                                 pipeline.analysis.recipe->name()));
   if (std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.operation->name == "Dropout"; }))
-    notes.emplace_back("Dropout draws PyTorch's random numbers, not those of Fuseline.");
+    notes.emplace_back("Dropout uses PyTorch's random numbers, not Fuseline's.");
   return notes;
 }
 

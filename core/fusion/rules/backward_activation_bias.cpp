@@ -35,9 +35,9 @@ FusionRule backward_activation_bias() {
       .pass = FusionPass::Backward,
       .origin = RuleOrigin::Te,
       .summary =
-          "Under a recipe that quantizes gradients, one pass computes the activation's gradient and the bias gradient "
-          "(its column sums). An upstream layer whose sizes do not fit the recipe stays in high precision here, so "
-          "this rule does not apply; TransformerEngine fuses, and raises if its kernels refuse the sizes.",
+          "One pass computes the activation's gradient and the bias gradient (its column sums), under a recipe that "
+          "quantizes gradients. If the sizes of the upstream layer do not fit the recipe, it stays in high precision "
+          "and the rule does not apply; TransformerEngine fuses, and may raise.",
       .chain = {{.role = "bias", .operations = {"Bias"}}, {.role = "act", .operations = {"GELU", "ReLU"}}},
       .conditions = {{.sentence = "The op upstream of the bias quantizes its output gradient.",
                       .holds = readsQuantizedGradient},

@@ -56,16 +56,15 @@ const Node* gradientQuantizer(const Graph& graph, const Value& value) {
 }
 
 Condition isNotQuantized() {
-  return {
-      .sentence = "The activation's input gradient is not quantized.", .holds = [](const Match& match) {
-        const Node& act = *match.role("act");
-        const Node* const reader = gradientQuantizer(match.graph, match.graph.value(act.inputs.front()));
-        if (!reader) return Verdict::yes();
-        return Verdict::no(fmt::format(
-            "{} ({}) quantizes the gradient that {} produces. Without this fusion, {} can also sum an upstream bias "
-            "gradient (BackwardActivationBias) and, if the scale is known, write quantized values (BackwardQuantize).",
-            reader->id, reader->operation->name, act.id, act.id));
-      }};
+  return {.sentence = "The activation's input gradient is not quantized.", .holds = [](const Match& match) {
+            const Node& act = *match.role("act");
+            const Node* const reader = gradientQuantizer(match.graph, match.graph.value(act.inputs.front()));
+            if (!reader) return Verdict::yes();
+            return Verdict::no(
+                fmt::format("{} ({}) quantizes the gradient that {} produces. Without this fusion {} can include that "
+                            "(BackwardQuantize) and a bias gradient (BackwardActivationBias).",
+                            reader->id, reader->operation->name, act.id, act.id));
+          }};
 }
 
 }  // namespace

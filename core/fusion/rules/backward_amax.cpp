@@ -11,9 +11,9 @@ FusionRule backward_amax() {
       .pass = FusionPass::BackwardHandOver,
       .origin = RuleOrigin::Te,
       .summary =
-          "The kernel that produces the output gradient of a linear op also computes its amax, which saves one read of "
-          "the gradient. An activation takes the amax of its float32 values, before they are rounded to the gradient's "
-          "dtype, as in TransformerEngine; otherwise the bits are the same.",
+          "Saves one read of a linear op's output gradient: the kernel that produces it also computes its amax. As in "
+          "TransformerEngine, activations use their float32 values, before rounding to the gradient's dtype; otherwise "
+          "the bits are the same.",
       .chain = {quantizingByAmax("linear", TensorType::GradOutput), rowByRow("reader")},
       .conditions = {scalesNeedTheAmax("linear", TensorType::GradOutput), hasNoGroups("linear")},
       .becomes = "quantize",

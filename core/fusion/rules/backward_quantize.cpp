@@ -11,10 +11,10 @@ FusionRule backward_quantize() {
       .pass = FusionPass::BackwardHandOver,
       .origin = RuleOrigin::Te,
       .summary =
-          "The kernel that produces the output gradient of a linear op writes it quantized, which saves writing and "
-          "reading the gradient. Under DelayedScaling activations quantize their float32 values, before rounding to "
-          "the gradient's dtype, as in TransformerEngine: two or three quantized values of a hundred differ by one "
-          "step. Otherwise the bits are the same.",
+          "Saves writing and reading a linear op's output gradient: the kernel that produces it writes it quantized. "
+          "Under DelayedScaling activations quantize their float32 values, before rounding to the gradient's dtype, as "
+          "in TransformerEngine: two or three quantized values of a hundred differ by one step. Otherwise the bits are "
+          "the same.",
       .chain = {quantizing("linear", TensorType::GradOutput), rowByRow("reader")},
       .conditions = {scalesNeedOnlyRows("linear", TensorType::GradOutput), hasNoGroups("linear")},
       .becomes = "quantize",

@@ -12,9 +12,9 @@ FusionRule forward_amax() {
       .pass = FusionPass::ForwardHandOver,
       .origin = RuleOrigin::Te,
       .summary =
-          "The kernel that produces the input of a linear op also computes its amax, which saves one read of the "
-          "tensor. An activation takes the amax of its float32 values, before they are rounded to the tensor's dtype, "
-          "as in TransformerEngine; otherwise the bits are the same.",
+          "Saves one read of a linear op's input: the kernel that produces it also computes its amax. As in "
+          "TransformerEngine, activations use their float32 values, before rounding to the tensor's dtype; otherwise "
+          "the bits are the same.",
       .chain = {rowByRow("producer"), quantizingByAmax("linear", TensorType::Input)},
       .conditions = {scalesNeedTheAmax("linear", TensorType::Input), hasNoGroups("linear")},
       .becomes = "quantize",

@@ -19,8 +19,8 @@ Condition staysInHighPrecision() {
                 for (const TensorType type : {TensorType::Input, TensorType::Weight, TensorType::GradOutput})
                   if (quantizersOf(linear, type).any())
                     return Verdict::no(
-                        fmt::format("{} multiplies quantized tensors, and this kernel does not. Leave the "
-                                    "head out of the recipe.",
+                        fmt::format("{} multiplies quantized tensors, which this kernel does not support. Leave the "
+                                    "head in high precision.",
                                     linear.id));
                 return Verdict::yes();
               },
@@ -33,7 +33,7 @@ Condition isOnOneRank() {
               [](const Match& match) {
                 const Node& linear = *match.role("linear");
                 if (isTied(linear) || linear.attributes.text("tensor_parallel_mode") == "none") return Verdict::yes();
-                return Verdict::no(fmt::format("{} is split over ranks ({}), so that no rank has all logits of a row.",
+                return Verdict::no(fmt::format("{} is split over ranks ({}), so no rank has all logits of a row.",
                                                linear.id, linear.attributes.text("tensor_parallel_mode")));
               },
           .repairs = {}};
@@ -47,8 +47,8 @@ Condition hasOneDType() {
                 const DType x = match.graph.value(linear.inputs[0]).spec.dtype;
                 const DType y = match.graph.value(linear.outputs[0]).spec.dtype;
                 if (x == y) return Verdict::yes();
-                return Verdict::no(fmt::format("{} has x in {} and the weight in {}; give both the same.", linear.id,
-                                               dtypeName(x), dtypeName(y)));
+                return Verdict::no(fmt::format("{} has x in {} but its weight in {}. Give both the same dtype.",
+                                               linear.id, dtypeName(x), dtypeName(y)));
               },
           .repairs = {}};
 }

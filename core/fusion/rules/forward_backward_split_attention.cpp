@@ -34,15 +34,15 @@ FusionRule forward_backward_split_attention() {
       .pass = FusionPass::Joint,
       .origin = RuleOrigin::Fuseline,
       .summary =
-          "Split copies nothing: attention reads queries, keys and values by stride from the projection's output, "
-          "rotates them on the way if there are rotary embeddings, and writes their gradients into one tensor.",
+          "Saves the copies of Split: attention reads queries, keys and values by stride from the projection's output, "
+          "rotates them if there are rotary embeddings, and writes their gradients into one tensor.",
       .chain = {{.role = "split", .operations = {"Split"}},
                 rotary("rotary of queries"),
                 rotary("rotary of keys"),
                 {.role = "attention", .operations = {"DotProductAttention"}, .follows = "rotary of queries"}},
       .conditions = {{.sentence = "Queries, keys and values are the three parts of the split, each read once.",
                       .holds = asked(readsThreeParts)},
-                     {.sentence = "The heads of a part follow each other in a row.", .holds = asked(hasWholeHeads)},
+                     {.sentence = "The heads of a part are contiguous.", .holds = asked(hasWholeHeads)},
                      {.sentence = "Rotary embeddings count positions along the tokens of attention.",
                       .holds = asked(rotatesByTokens)}},
       .becomes = "split_attention",

@@ -11,10 +11,10 @@ FusionRule forward_quantize() {
       .pass = FusionPass::ForwardHandOver,
       .origin = RuleOrigin::Te,
       .summary =
-          "The kernel that produces the input of a linear op writes it quantized, which saves a read and, if there are "
-          "no other consumers, a write of the tensor. Under DelayedScaling norms and activations quantize their "
-          "float32 values, before rounding to the tensor's dtype, as in TransformerEngine: two or three quantized "
-          "values of a hundred differ by one step. Otherwise the bits are the same.",
+          "Saves a read and, without other consumers, a write of a linear op's input: the kernel that produces it "
+          "writes it quantized. Under DelayedScaling norms and activations quantize their float32 values, before "
+          "rounding to the tensor's dtype, as in TransformerEngine: two or three quantized values of a hundred differ "
+          "by one step. Otherwise the bits are the same.",
       .chain = {rowByRow("producer"), quantizing("linear", TensorType::Input)},
       .conditions = {scalesNeedOnlyRows("linear", TensorType::Input), hasNoGroups("linear")},
       .becomes = "quantize",

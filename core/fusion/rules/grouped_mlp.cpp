@@ -115,11 +115,10 @@ FusionRule groupedMlp(FusionRule rule, std::vector<std::string> activations) {
   rule.conditions.insert(rule.conditions.begin(), shared.begin(), shared.end());
   rule.becomes = "grouped_mlp";
   rule.summary =
-      "The first grouped GEMM applies activation and scale, and writes its output quantized for the second; backward "
-      "does the same. TransformerEngine has this fusion only if NVTE_CUTEDSL_FUSED_GROUPED_MLP=1 is set before its "
-      "import and a recent cuDNN front-end is installed. It checks the rows, the split sizes and backward_override "
-      "only at run time, and raises; here all three are conditions. With delay_wgrad_compute TransformerEngine fuses; "
-      "here the delayed gradient is a separate step.";
+      "Saves the steps between two grouped GEMMs: the first one applies activation and scale and writes its output "
+      "quantized for the second, also in backward. TransformerEngine needs NVTE_CUTEDSL_FUSED_GROUPED_MLP=1 before its "
+      "import and a recent cuDNN front-end, and raises at run time if rows, split sizes or backward_override do not "
+      "fit; here these are conditions. With delay_wgrad_compute the delayed gradient is a separate step here.";
   rule.teVariable = "NVTE_CUTEDSL_FUSED_GROUPED_MLP";
   if (!rule.hardware) rule.hardware = HardwareNeed{.minimum = {10, 0}, .below = ComputeCapability{11, 0}};
   rule.saves = keptByMembers;

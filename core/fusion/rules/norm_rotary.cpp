@@ -24,8 +24,8 @@ Verdict keepsDType(const Match& match) {
   const DType x = match.graph.value(norm.inputs.front()).spec.dtype;
   const DType y = match.graph.value(norm.outputs.front()).spec.dtype;
   if (x == y) return Verdict::yes();
-  return Verdict::no(fmt::format("{} reads {} and writes {}; the pass has one dtype. Set its dtype to {}.", norm.id,
-                                 dtypeName(x), dtypeName(y), dtypeName(x)));
+  return Verdict::no(fmt::format("{} reads {} and writes {}, but a single pass needs one dtype. Set its dtype to {}.",
+                                 norm.id, dtypeName(x), dtypeName(y), dtypeName(x)));
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ FusionRule normRotary(FusionPass pass) {
       .pass = pass,
       .origin = RuleOrigin::Fuseline,
       .summary = pass == FusionPass::Forward
-                     ? "One pass normalizes each head and rotates it; the normalized head is never in memory."
+                     ? "One pass normalizes each head and rotates it, so the normalized head is never written."
                      : "One pass rotates the gradient of each head back and computes the norm's gradients from it.",
       .chain = {{.role = "norm", .operations = {"RMSNorm"}},
                 {.role = "rotary", .operations = {"RotaryPositionEmbedding"}}},

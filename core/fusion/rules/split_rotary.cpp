@@ -15,8 +15,8 @@ Verdict hasOneDType(const Match& match) {
   const Node& bias = match.node(0);
   const DType x = match.graph.value(bias.inputs.front()).spec.dtype;
   if (bias.parameters.front().dtype == x) return Verdict::yes();
-  return Verdict::no(fmt::format("{} adds {} numbers to {}, which makes float32 of the parts. Set its dtype to {}.",
-                                 bias.id, dtypeName(bias.parameters.front().dtype), dtypeName(x), dtypeName(x)));
+  return Verdict::no(fmt::format("{} adds {} to {}, so the parts become float32. Set its dtype to {}.", bias.id,
+                                 dtypeName(bias.parameters.front().dtype), dtypeName(x), dtypeName(x)));
 }
 
 std::string summaryOf(FusionPass pass, bool hasBias) {
@@ -39,7 +39,7 @@ FusionRule splitRotary(FusionPass pass, bool hasBias) {
                         .operations = {"RotaryPositionEmbedding"},
                         .repeat = Repeat::Optional,
                         .follows = "split"});
-  rule.conditions.push_back({.sentence = "The heads of a part follow each other in a row.",
+  rule.conditions.push_back({.sentence = "The heads of a part are contiguous.",
                              .holds = [](const Match& match) { return splitsBetweenHeads(match.graph, match.nodes); }});
   if (hasBias)
     rule.conditions.push_back({.sentence = "The bias has the dtype of the packed tensor.", .holds = hasOneDType});

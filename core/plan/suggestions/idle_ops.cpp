@@ -32,7 +32,7 @@ std::vector<Proposal> suggestion_sources::idle_ops(const SuggestionContext& cont
     if (!op || !seen.insert(op->text()).second) continue;
     proposals.push_back({.source = "idle_ops",
                          .node = node.owner,
-                         .repair = {fmt::format("Remove {}, which does nothing", op->text()),
+                         .repair = {fmt::format("Remove {}, which has no effect", op->text()),
                                     op->inPlace(removeOpWithWires(context.document, *op->section, op->id, true))},
                          .caution = op->cautionWith("")});
   }

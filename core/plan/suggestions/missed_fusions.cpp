@@ -42,7 +42,7 @@ Proposal proposalOf(const Graph& graph, const Attempt& attempt, const Repair& re
   Proposal proposal{.source = "missed_fusions", .node = graph.node(attempt.nodes.front()).owner, .repair = repair};
   if (isBorder(repair.edit)) {
     proposal.caution = blockText(repair.edit) +
-                       "Parameters keep their values; their names in TransformerEngine follow its Sequentials.";
+                       "Parameters keep their values; in TransformerEngine their names change with the Sequentials.";
     return proposal;
   }
   proposal.kind = SuggestionKind::ChangesBehavior;

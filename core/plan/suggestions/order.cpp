@@ -135,11 +135,10 @@ std::vector<Proposal> suggestion_sources::order(const SuggestionContext& context
     if (!swap.isDirect()) continue;
     EditGroup edit = swap.edit();
     std::string label = op->block.empty() ? edit.label : fmt::format("{} of block {}", edit.label, op->block);
-    proposals.push_back(
-        {.source = "order",
-         .node = first.owner,
-         .repair = {std::move(label), op->inPlace(std::move(edit))},
-         .caution = op->cautionWith("The same mathematics; what is rounded may differ in the last bit.")});
+    proposals.push_back({.source = "order",
+                         .node = first.owner,
+                         .repair = {std::move(label), op->inPlace(std::move(edit))},
+                         .caution = op->cautionWith("Mathematically equal; rounding may differ in the last bit.")});
   }
   return proposals;
 }

@@ -13,8 +13,8 @@ std::vector<Proposal> suggestion_sources::padding(const SuggestionContext& conte
                              .node = diagnostic.node,
                              .kind = SuggestionKind::ChangesBehavior,
                              .repair = repair,
-                             .caution = "The pipeline then takes other shapes: its caller must pad, and cut off what "
-                                        "padding adds to the results."});
+                             .caution = "The pipeline then has other shapes: its caller must pad the inputs and remove "
+                                        "the padding from the results."});
   return proposals;
 }
 

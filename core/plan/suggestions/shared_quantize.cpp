@@ -63,13 +63,12 @@ class SharedQuantizes {
     edits.add({source->from, {id, "x"}});
     const std::string label = fmt::format("Quantize {} once for {}{}", toString(source->from), fmt::join(names, ", "),
                                           first->block.empty() ? "" : " of block " + first->block);
-    m_proposals.push_back(
-        {.source = "shared_quantize",
-         .node = readers.front()->owner,
-         .repair = {label, first->inPlace(edits.group(label))},
-         .caution = first->cautionWith("All of them read the same quantized tensor. It is quantized as it stands in "
-                                       "memory, also where a norm or an activation would have quantized its result "
-                                       "before rounding it.")});
+    m_proposals.push_back({.source = "shared_quantize",
+                           .node = readers.front()->owner,
+                           .repair = {label, first->inPlace(edits.group(label))},
+                           .caution = first->cautionWith(
+                               "All of them consume the same quantized tensor. It is quantized after rounding to its "
+                               "dtype, even where a norm or an activation would quantize before rounding.")});
   }
 
   /// The op of the document that now reads the Quantize; nothing: it is not wired to the source itself.

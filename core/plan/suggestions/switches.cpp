@@ -31,7 +31,7 @@ void addWholeBook(const PipelineDocument& document, std::vector<Proposal>& propo
   if (!fusion.is_object() || !fusion.contains("rules") || fusion["rules"] != "te") return;
   fusion["rules"] = "all";
   Proposal proposal = proposalOf("Use the whole rule book", SetFusion{std::move(fusion)});
-  proposal.caution = "TransformerEngine itself has not these fusions: an exported module runs without them.";
+  proposal.caution = "TransformerEngine does not have these fusions, so an exported module runs without them.";
   proposals.push_back(std::move(proposal));
 }
 

@@ -31,7 +31,7 @@ ElementFormat formatOf(const Attributes& fields, TensorType role) {
 
 AttributeSpec backwardOverride() {
   return choice("backward_override", "none", {"none", "high_precision", "dequantized"},
-                "Operands of the backward GEMMs: as the recipe says, the unquantized operands, or forward's operands "
+                "Operands of the backward GEMMs: those of the recipe, the unquantized operands, or forward's operands "
                 "dequantized. The latter two keep the backward GEMMs in high precision.");
 }
 

@@ -32,13 +32,12 @@ Verdict canMakeRowCopies(const KernelQuery& query, int threads) {
   const CopiesQuery& copies = *query.copies;
   if (const Node* const norm = normOfSeveralAxes(query))
     return Verdict::no(fmt::format(
-        "{} normalizes several axes at once: its rows have {} elements, and those of the tensor, which are quantized, "
-        "have {}.",
+        "{} normalizes several axes at once: its rows have {} elements, but the quantized rows of the tensor have {}.",
         norm->id, norm->parameters.front().numElements(), copies.spec.cols()));
   const std::int64_t blockRows = blockRowsOf(copies.quantizers, copies.spec);
   const std::int64_t blocks = ceilDiv(copies.spec.rows(), blockRows);
   if (blocks >= threads) return Verdict::yes();
-  return Verdict::no(fmt::format("The tensor has only {} of {} rows each, but there are {} threads.",
+  return Verdict::no(fmt::format("The tensor has only {} of {} rows, but there are {} threads.",
                                  blocks == 1 ? "one block" : fmt::format("{} blocks", blocks), blockRows, threads));
 }
 

@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kKeyMultiple = 128;
 constexpr std::int64_t kChannelMultiple = 8;  // rows of heads begin at multiples of 16 bytes
 
-Verdict lacks(std::string_view what) { return Verdict::no(fmt::format("cuDNN's attention is not used {}", what)); }
+Verdict lacks(std::string_view what) { return Verdict::no(fmt::format("cuDNN attention is not used {}", what)); }
 
 Verdict fitsRules(const AttentionProblem& problem) {
   const AttentionForm& form = problem.form;
@@ -32,7 +32,7 @@ Verdict fitsRules(const AttentionProblem& problem) {
   if (form.bias != AttentionBias::None) return lacks("with a bias");
   if (form.hasSink()) return lacks("with a sink");
   if (form.softcap > 0.0) return lacks("with softcap");
-  if (form.dropout > 0.0) return lacks("with dropout, whose bits would be others than on the CPU");
+  if (form.dropout > 0.0) return lacks("with dropout, because its mask would differ from the CPU's");
   return Verdict::yes();
 }
 
@@ -42,7 +42,7 @@ Verdict fitsChannels(const AttentionForm& form, ComputeCapability capability) {
   constexpr std::int64_t kMostOfHopper = 256;
   const std::int64_t widest = std::max(form.qkChannels, form.vChannels);
   if (form.qkChannels % kChannelMultiple != 0 || form.vChannels % kChannelMultiple != 0)
-    return lacks(fmt::format("for heads of {} channels, which are no multiple of {}", widest, kChannelMultiple));
+    return lacks(fmt::format("for heads of {} channels, not a multiple of {}", widest, kChannelMultiple));
   const bool isHopper = capability.major == 9;
   if (widest > (isHopper ? kMostOfHopper : kMost) || (form.qkChannels != form.vChannels && widest > kMost))
     return lacks(fmt::format("for heads of {} channels", widest));
@@ -55,7 +55,7 @@ Verdict fitsTokens(const AttentionProblem& problem) {
   const std::int64_t queries = problem.layouts.q.tokens;
   const std::int64_t keys = problem.layouts.k.tokens;
   if (keys % kKeyMultiple != 0 || keys == 0 || queries < 2)
-    return lacks(fmt::format("for {} queries and {} keys; it takes 2 queries or more, and multiples of {} keys",
+    return lacks(fmt::format("for {} queries and {} keys; it needs at least 2 queries and multiples of {} keys",
                              queries, keys, kKeyMultiple));
   const bool isBanded = problem.form.left >= 0 || problem.form.isBottomRight;
   if (isBanded && problem.form.right >= 0 && queries > keys)

@@ -13,8 +13,7 @@ namespace {
 /// reason: why it is not cuDNN's.
 std::string slowWay(const std::string& reason) {
   return fmt::format(
-      "attention by cuBLASLt products and a softmax between them, which is slow, as scores go through memory: {}",
-      reason);
+      "attention by cuBLASLt GEMMs and a separate softmax, which is slow because scores go through memory: {}", reason);
 }
 
 }  // namespace

@@ -128,7 +128,8 @@ Result<std::unique_ptr<Kernel>> makeFusedForward(const CompileRequest& request, 
   addInputs(operands, made.q, made.k, made.v);
   operands.addOwn(made.y, OperandKind::Output);
   if (made.lse >= 0) operands.addOwn(made.lse, OperandKind::Residual);
-  return makeKernel(request, made.graph, std::move(operands), {}, "attention by cuDNN, the same bits in every run");
+  return makeKernel(request, made.graph, std::move(operands), {},
+                    "attention by cuDNN, with the same bits in every run");
 }
 
 Result<std::unique_ptr<Kernel>> makeFusedBackward(const CompileRequest& request, const AttentionProblem& problem) {
@@ -146,7 +147,7 @@ Result<std::unique_ptr<Kernel>> makeFusedBackward(const CompileRequest& request,
   return makeKernel(
       request, made.graph, std::move(operands),
       {{made.deltas, rows * sizeof(float)}, {made.sums, rows * static_cast<std::size_t>(q.channels) * sizeof(float)}},
-      "gradients of attention by cuDNN; that of x is added up in any order, so that its last bits may vary");
+      "gradients of attention by cuDNN; the sum for x has no fixed order, so its last bits may vary");
 }
 
 }  // namespace

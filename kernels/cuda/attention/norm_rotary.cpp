@@ -134,7 +134,7 @@ Result<std::unique_ptr<Kernel>> compileNormRotary(const CompileRequest& request)
 Verdict supportsNormRotary(const KernelQuery& query) {
   const std::int64_t channels = rotaryForm(query.graph.node(query.members[kRotary]).attributes).dim;
   if (channels <= NormRotaryTask::kMaxChannels) return Verdict::yes();
-  return Verdict::no(fmt::format("On a GPU this pass has heads of up to {} channels; these have {}.",
+  return Verdict::no(fmt::format("On a GPU this pass supports heads of up to {} channels; these have {}.",
                                  NormRotaryTask::kMaxChannels, channels));
 }
 

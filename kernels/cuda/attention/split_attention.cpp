@@ -23,8 +23,8 @@ Verdict supportsSplitAttention(const KernelQuery& query) {
   constexpr std::size_t kWithoutRotary = 2;
   if (query.members.size() == kWithoutRotary) return Verdict::yes();
   return Verdict::no(
-      "On a GPU attention reads rotated queries and keys from memory, so that the rotary embeddings stay a pass of "
-      "their own, which takes the split along.");
+      "On a GPU attention reads rotated queries and keys from memory, so rotary embeddings and split remain a separate "
+      "pass.");
 }
 
 }  // namespace

@@ -153,16 +153,16 @@ Result<std::unique_ptr<Kernel>> compileSplitRotary(const CompileRequest& request
 Verdict supportsSplitRotary(const KernelQuery& query) {
   const SplitRotary found = splitRotary(query.graph, query.members);
   if (found.hasBias() && query.phase == Phase::Backward)
-    return Verdict::no("On a GPU the bias gradient, a sum over all rows, is not found in this pass.");
+    return Verdict::no("On a GPU this pass does not compute the bias gradient, a sum over all rows.");
   if (found.parts.size() > SplitRotaryTask::kMaxParts)
-    return Verdict::no(fmt::format("On a GPU a pass rotates parts of up to {}; the split has {}.",
+    return Verdict::no(fmt::format("On a GPU this pass supports up to {} parts; the split has {}.",
                                    SplitRotaryTask::kMaxParts, found.parts.size()));
   std::int64_t pairs = 0;
   for (const SplitRotary::Part& part : found.parts)
     if (part.rotary >= 0)
       pairs += rotaryForm(query.graph.node(query.members[static_cast<std::size_t>(part.rotary)]).attributes).numPairs();
   if (pairs <= SplitRotaryTask::kMaxTurns) return Verdict::yes();
-  return Verdict::no(fmt::format("On a GPU a pass rotates {} pairs of channels of its heads together; these have {}.",
+  return Verdict::no(fmt::format("On a GPU this pass rotates {} pairs of channels at a time; these heads have {}.",
                                  SplitRotaryTask::kMaxTurns, pairs));
 }
 

@@ -25,8 +25,8 @@ std::string pathOf(const void* function) {
 Result<Nccl> loadNccl() {
   const Result<void*> library = openLibrary(kFileName);
   if (!library)
-    return Error{fmt::format("Ranks on several GPUs need NCCL. {} NCCL is a package of its own: pip install "
-                             "nvidia-nccl-cu{}, or libnccl2 from NVIDIA's repository.",
+    return Error{fmt::format("Ranks on several GPUs need NCCL. {} Install it: pip install nvidia-nccl-cu{}, or "
+                             "libnccl2 from NVIDIA's repository.",
                              library.error().message, CUDART_VERSION / 1000),
                  ErrorKind::NoDevice};
   Symbols symbols(*library);

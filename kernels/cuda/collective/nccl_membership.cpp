@@ -134,7 +134,7 @@ void NcclMembership::check() {
   }
   NcclStatus state = NcclStatus::Success;
   const NcclStatus asked = m_nccl.asyncError(handle(), &state);
-  if (asked != NcclStatus::Success) fail(asked, "say how its collectives are");
+  if (asked != NcclStatus::Success) fail(asked, "report the state of its collectives");
   if (state != NcclStatus::Success && state != NcclStatus::InProgress) fail(state, "complete a collective");
 }
 

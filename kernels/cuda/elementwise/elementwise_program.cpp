@@ -130,10 +130,9 @@ class Compiler {
                             {"row sums", m_rowSums.size(), Program::kMaxSums}};
     for (const Limit& limit : limits)
       if (limit.found > static_cast<std::size_t>(limit.most))
-        return Verdict::no(
-            fmt::format("The elementwise program has {} {}, and the GPU's interpreter takes {} at most. "
-                        "Switch off the fusion that made it.",
-                        limit.found, limit.what, limit.most));
+        return Verdict::no(fmt::format(
+            "The elementwise program has {} {}, but the GPU's interpreter supports at most {}. Disable this fusion.",
+            limit.found, limit.what, limit.most));
     return Verdict::yes();
   }
 

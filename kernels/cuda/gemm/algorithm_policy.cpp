@@ -21,9 +21,9 @@ namespace {
 
 /// Without the folder's name: run files are passed on, and it names the user.
 std::string algorithmsText(const AlgorithmPolicy& policy) {
-  if (!policy.isTimed) return "the library's own first choice (FUSELINE_TUNE=off)";
-  return policy.folder.empty() ? "algorithms timed in every run, for want of a folder to keep them in"
-                               : "algorithms timed, and kept for the next run";
+  if (!policy.isTimed) return "the library's first choice (FUSELINE_TUNE=off)";
+  return policy.folder.empty() ? "algorithms timed in every run, because there is no cache folder"
+                               : "algorithms timed, and cached for the next run";
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ class CublasLtGemms final : public GemmLibrary {
     if (const Verdict fits = fitsEpilogue(problem); !fits) return refused(fits, problem);
     const bool isEmpty = problem.m == 0 || problem.n == 0 || problem.k == 0;
     if (isEmpty && problem.batch != GemmBatch())
-      return refused(Verdict::no("A batch of products has no empty factors."), problem);
+      return refused(Verdict::no("A batched GEMM needs non-empty operands."), problem);
     if (isEmpty) return std::unique_ptr<Gemm>(std::make_unique<EmptyGemm>(problem));
     if (Result<void> started = start(); !started) return started.error();
     if (const Verdict proven = isEpilogueProven(problem, m_opened->session.library().version()); !proven)

@@ -31,8 +31,8 @@ AlgorithmChoice contest(const GemmProblem& problem, const std::vector<std::uint6
   cudaGetLastError();  // an error of a refused candidate must not be blamed on the next launch
   if (cudaStreamSynchronize(stream) == cudaSuccess) return choice;
   throw DeviceFault(
-      "An algorithm of cuBLASLt faulted while it was timed, and the GPU takes no more work from this process. Start it "
-      "again with the environment variable FUSELINE_TUNE=off, which takes the library's own first choice.");
+      "An algorithm of cuBLASLt failed while it was timed, so this process cannot use the GPU any more. Start again "
+      "with FUSELINE_TUNE=off, which uses the library's first choice.");
 }
 
 }  // namespace

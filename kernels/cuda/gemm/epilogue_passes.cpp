@@ -139,9 +139,9 @@ class GemmWithPasses final : public Gemm {
   }
 
   std::string way() const override {
-    return fmt::format("{} by a kernel of its own, {}", fmt::join(partsLeft(m_problem, m_solved), " and "),
+    return fmt::format("{} by a separate kernel, {}", fmt::join(partsLeft(m_problem, m_solved), " and "),
                        m_why == Why::Faster ? "which was faster here than the epilogue of cuBLASLt"
-                                            : "as cuBLASLt has no such epilogue");
+                                            : "because cuBLASLt has no such epilogue");
   }
 
   std::size_t workspaceBytes() const override {

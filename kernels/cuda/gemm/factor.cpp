@@ -54,8 +54,9 @@ GemmProblem inWay(GemmProblem problem, FactorWay way) {
 std::string describe(FactorWay way) {
   switch (way) {
     case FactorWay::AsTheyAre: break;
-    case FactorWay::Decoded: return "codes are decoded before the product, as cuBLASLt does not multiply them";
-    case FactorWay::AsMxfp8: return "blocks of 128 are multiplied as those of MXFP8, as this GPU has no others";
+    case FactorWay::Decoded:
+      return "quantized values are decoded before the GEMM, because cuBLASLt does not multiply them";
+    case FactorWay::AsMxfp8: return "blocks of 128 are multiplied as MXFP8 blocks, because this GPU has no others";
   }
   return {};
 }

@@ -16,30 +16,30 @@ constexpr std::uint32_t kBiasAlignment = 16;
 
 Verdict fitsBiasGrad(const GemmProblem& problem) {
   if (problem.hasBias || problem.activation != Activation::None)
-    return Verdict::no("cuBLASLt makes a bias gradient by itself, with neither a bias nor an activation.");
+    return Verdict::no("cuBLASLt cannot combine a bias gradient with a bias or an activation.");
   if (*problem.biasGradType != problem.cType)
-    return Verdict::no(fmt::format("cuBLASLt makes a bias gradient in the dtype of the result, {}, not in {}.",
+    return Verdict::no(fmt::format("cuBLASLt computes a bias gradient in the dtype of the result, {}, not in {}.",
                                    dtypeName(problem.cType), dtypeName(*problem.biasGradType)));
   // NVIDIA's nvmath-python refuses these.
-  if (problem.m < 2 || problem.n < 2) return Verdict::no("cuBLASLt makes no bias gradient of vectors.");
+  if (problem.m < 2 || problem.n < 2) return Verdict::no("cuBLASLt computes no bias gradient for vectors.");
   return Verdict::yes();
 }
 
 Verdict fitsPreActivation(const GemmProblem& problem) {
   if (problem.activation != Activation::Gelu)
-    return Verdict::no("cuBLASLt writes what goes into GELU, of ReLU only a bit an element.");
+    return Verdict::no("cuBLASLt stores the input of GELU, but only one bit per element of ReLU.");
   if (problem.n % kPreActivationColumns == 0) return Verdict::yes();
-  return Verdict::no(fmt::format("cuBLASLt writes what goes into GELU in rows of a multiple of {} elements, not of {}.",
+  return Verdict::no(fmt::format("cuBLASLt stores the input of GELU in rows of multiples of {} elements, not of {}.",
                                  kPreActivationColumns, problem.n));
 }
 
 Verdict fitsGeluGrad(const GemmProblem& problem) {
   if (problem.hasBias || problem.activation != Activation::None || problem.biasGradType)
-    return Verdict::no("cuBLASLt makes the gradient of GELU by itself, with neither a bias nor an activation.");
+    return Verdict::no("cuBLASLt cannot combine the gradient of GELU with a bias or an activation.");
   // NVIDIA's nvmath-python refuses these.
-  if (problem.k < 2) return Verdict::no("cuBLASLt makes no gradient of GELU from products of vectors.");
+  if (problem.k < 2) return Verdict::no("cuBLASLt computes no gradient of GELU for vectors.");
   if (problem.n % kPreActivationColumns == 0) return Verdict::yes();
-  return Verdict::no(fmt::format("cuBLASLt reads what went into GELU in rows of a multiple of {} elements, not of {}.",
+  return Verdict::no(fmt::format("cuBLASLt reads the input of GELU in rows of multiples of {} elements, not of {}.",
                                  kPreActivationColumns, problem.n));
 }
 
@@ -58,7 +58,7 @@ bool hasEpilogue(const GemmProblem& problem) {
 
 Verdict fitsEpilogue(const GemmProblem& problem) {
   if (hasEpilogue(problem) && problem.k == 0)
-    return Verdict::no("The product adds nothing up, which is not what cuBLASLt has epilogues for.");
+    return Verdict::no("The GEMM has an inner dimension of 0, for which cuBLASLt has no epilogues.");
   if (problem.hasBias && problem.alignmentBytes < kBiasAlignment)
     return Verdict::no(fmt::format("The bias begins at a multiple of {} bytes; some of cuBLASLt's kernels read {}.",
                                    problem.alignmentBytes, kBiasAlignment));
@@ -71,13 +71,12 @@ Verdict isEpilogueProven(const GemmProblem& problem, std::size_t version) {
   const bool isActivated = problem.activation != Activation::None;
   if (!hasBlocksOf128(problem.aCodes) && !hasBlocksOf128(problem.bCodes)) return Verdict::yes();
   if (problem.hasGeluGrad)
-    return Verdict::no("No GPU has proven cuBLASLt's gradient of GELU with FP8 in blocks of 128.");
+    return Verdict::no("cuBLASLt's gradient of GELU with FP8 in blocks of 128 has not been verified on a GPU.");
   if (isActivated && problem.cType == DType::F32)
-    return Verdict::no("No GPU has proven cuBLASLt's activations of f32 with FP8 in blocks of 128.");
+    return Verdict::no("cuBLASLt's f32 activations with FP8 in blocks of 128 have not been verified on a GPU.");
   if (isActivated && version < kProvenForBlocksOf128)
     return Verdict::no(
-        fmt::format("cuBLASLt's activations with FP8 in blocks of 128 are proven from 13.1 on; this is "
-                    "{}.{}.",
+        fmt::format("cuBLASLt's activations with FP8 in blocks of 128 have been verified from 13.1 on; this is {}.{}.",
                     version / 10000, version / 100 % 100));
   return Verdict::yes();
 }

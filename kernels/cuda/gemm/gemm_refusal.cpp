@@ -30,17 +30,15 @@ std::int64_t alignmentOf(const GemmProblem& problem) {
 std::string remedyFor(const GemmProblem& problem, int computeMajor) {
   const Scaling scaling = problem.aCodes ? problem.aCodes->scaling : Scaling::PerTensor;
   if (isOneOf(scaling, {Scaling::Block1x128, Scaling::Block128x128}) && computeMajor > kHopper)
-    return "It multiplies such blocks on GPUs of compute capability 9.x only. On newer ones pipelines multiply them as "
-           "blocks of MXFP8.";
+    return "It multiplies such blocks only on GPUs of compute capability 9.x; on newer GPUs they become MXFP8 blocks.";
   if (isOneOf(scaling, {Scaling::Mx1x32, Scaling::Mx32x32, Scaling::Nv1x16, Scaling::Nv16x16}) &&
       computeMajor < kBlackwell)
-    return "It multiplies such blocks on GPUs of compute capability 10.0 and newer only. Choose the recipe "
-           "Float8BlockScaling, or one with one scale a tensor.";
-  if (!problem.aCodes) return fmt::format("Make its extents multiples of {}.", alignmentOf(problem));
+    return "It multiplies such blocks only on compute capability 10.0 and newer. Choose Float8BlockScaling, or a "
+           "recipe with one scale per tensor.";
+  if (!problem.aCodes) return fmt::format("Make its sizes multiples of {}.", alignmentOf(problem));
   return fmt::format(
-      "Make its extents multiples of {}, choose another recipe, or install a newer cuBLASLt: blocks of 128 need that "
-      "of "
-      "CUDA 12.9.",
+      "Make its sizes multiples of {}, choose another recipe, or install cuBLASLt of CUDA 12.9 or newer (blocks of "
+      "128).",
       alignmentOf(problem));
 }
 
@@ -58,7 +56,7 @@ std::string describe(const GemmProblem& problem) {
 }
 
 std::string refusalOf(const GemmProblem& problem, int computeMajor) {
-  return fmt::format("cuBLASLt has no algorithm for the product {} on this GPU. {}", describe(problem),
+  return fmt::format("cuBLASLt has no algorithm for the GEMM {} on this GPU. {}", describe(problem),
                      remedyFor(problem, computeMajor));
 }
 

@@ -17,27 +17,25 @@ constexpr int kBias = 2;
 
 Verdict hasEpilogueFor(const Node& activation, std::int64_t cols) {
   if (activation.operation->name != "GELU")
-    return Verdict::no(fmt::format(
-        "For {} \"{}\" cuBLASLt's gradient reads a bit per element, which forward does not keep; behind the "
-        "product it would be a pass of its own, which saves nothing.",
-        activation.operation->name, activation.id));
-  if (isExactGelu(activation.attributes))
     return Verdict::no(
-        fmt::format("cuBLASLt has the gradient of GELU's tanh form; \"{}\" is by the error function.", activation.id));
+        fmt::format("For {} \"{}\" cuBLASLt's gradient reads one bit per element, which forward does not keep. A "
+                    "separate pass would save nothing.",
+                    activation.operation->name, activation.id));
+  if (isExactGelu(activation.attributes))
+    return Verdict::no(fmt::format("cuBLASLt has the gradient of GELU's tanh form, but \"{}\" uses the error function.",
+                                   activation.id));
   if (cols % kPreActivationColumns == 0) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("cuBLASLt's gradient of GELU reads the input of \"{}\" in rows of a multiple of {} elements, not of "
-                  "{}.",
-                  activation.id, kPreActivationColumns, cols));
+  return Verdict::no(fmt::format(
+      "cuBLASLt's gradient of GELU reads the input of \"{}\" in rows of multiples of {} elements, not of {}.",
+      activation.id, kPreActivationColumns, cols));
 }
 
 /// In another dtype than the weight's gradient the sums would need a separate pass, as they do without the fusion.
 Verdict comesWithWeightGrad(const Node& linear, const Node& bias) {
   if (linear.needs.parameters.front() || !bias.needs.parameters.front()) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "cuBLASLt sums the gradient of \"{}\" in the product that gives the weight's, and {} \"{}\" trains no "
-      "weight.",
-      bias.id, linear.operation->name, linear.id));
+  return Verdict::no(
+      fmt::format("cuBLASLt sums the gradient of \"{}\" in the wgrad GEMM, but {} \"{}\" trains no weight.", bias.id,
+                  linear.operation->name, linear.id));
 }
 
 Verdict supports(const KernelQuery& query) {

@@ -16,16 +16,14 @@ constexpr int kBias = 1;
 /// CUBLASLT_MATMUL_DESC_BIAS_POINTER).
 Verdict comesWithWeightGrad(const Node& linear, const Node& bias) {
   if (!linear.needs.parameters.front())
-    return Verdict::no(
-        fmt::format("cuBLASLt sums the bias gradient in the product that gives the weight's, and {} \"{}\" trains no "
-                    "weight.",
-                    linear.operation->name, linear.id));
+    return Verdict::no(fmt::format("cuBLASLt sums the bias gradient in the wgrad GEMM, but {} \"{}\" trains no weight.",
+                                   linear.operation->name, linear.id));
   const DType weightGrad = linear.parameterGradients.front().dtype;
   const DType biasGrad = bias.parameterGradients.front().dtype;
   if (weightGrad == biasGrad) return Verdict::yes();
   return Verdict::no(
-      fmt::format("cuBLASLt sums the bias gradient in the dtype of the weight's, but of \"{}\" that is {} and of "
-                  "\"{}\" {}, so it would stay a pass of its own over the gradient.",
+      fmt::format("cuBLASLt needs one dtype for weight and bias gradient, but \"{}\" has {} and \"{}\" {}, so a "
+                  "separate pass would remain.",
                   linear.id, dtypeName(weightGrad), bias.id, dtypeName(biasGrad)));
 }
 

@@ -46,8 +46,8 @@ Result<Epilogue> epilogueOf(const Graph& graph, std::span<const NodeId> members)
       epilogue.activation = member;
     else
       return Error{
-          fmt::format("On the GPU {} \"{}\" behind a linear op would be a pass of its own over the product, "
-                      "which saves nothing.",
+          fmt::format("On the GPU {} \"{}\" after a linear op would be a separate pass over the GEMM's result, which "
+                      "saves nothing.",
                       name, node.id)};
   }
   return epilogue;
@@ -59,14 +59,12 @@ Verdict keepsPreActivation(const Graph& graph, const Node& activation) {
   if (activation.context.tensors.empty()) return Verdict::yes();
   if (activationOf(activation) == Activation::Relu)
     return Verdict::no(fmt::format(
-        "Backward of \"{}\" reads its input, of which cuBLASLt's ReLU keeps only a bit an element; the input "
-        "would be written, and read again.",
-        activation.id));
+        "Backward of \"{}\" needs its input, but cuBLASLt's ReLU keeps only one bit per element.", activation.id));
   if (cols % kPreActivationColumns == 0) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "Backward of \"{}\" reads its input, which cuBLASLt's GELU writes in rows of a multiple of {} elements, "
-      "not of {}.",
-      activation.id, kPreActivationColumns, cols));
+  return Verdict::no(
+      fmt::format("Backward of \"{}\" needs its input, which cuBLASLt's GELU stores in rows of multiples of {} "
+                  "elements, not of {}.",
+                  activation.id, kPreActivationColumns, cols));
 }
 
 /// A scale that follows from the whole tensor is not known before all of it is there, and groups of rows are quantized
@@ -83,10 +81,10 @@ bool isQuantizedAsMade(const Graph& graph, const Node& reader) {
 Verdict isNotQuantized(const Graph& graph, const Node& activation) {
   for (const Use& use : graph.value(activation.outputs.front()).uses)
     if (const Node& reader = graph.node(use.node); isQuantizedAsMade(graph, reader))
-      return Verdict::no(fmt::format(
-          "{} \"{}\" reads the result of \"{}\" quantized. By itself \"{}\" makes the codes as it computes; "
-          "behind a product of cuBLASLt they would take another pass.",
-          reader.operation->name, reader.id, activation.id, activation.id));
+      return Verdict::no(
+          fmt::format("{} \"{}\" consumes the quantized result of \"{}\". \"{}\" quantizes it while computing; after a "
+                      "cuBLASLt GEMM that takes another pass.",
+                      reader.operation->name, reader.id, activation.id, activation.id));
   return Verdict::yes();
 }
 

@@ -218,8 +218,8 @@ Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members) 
     for (const TensorSpec& parameter : node.parameters) fits = fits && parameter.dtype == wanted;
     if (!fits)
       return Verdict::no(
-          fmt::format("{} \"{}\" has tensors of another dtype than the product's {}, which cuBLASLt "
-                      "cannot add. Give them the same.",
+          fmt::format("{} \"{}\" has tensors of another dtype than the GEMM's {}, which cuBLASLt cannot add. Give both "
+                      "the same dtype.",
                       node.operation->name, node.id, dtypeName(wanted)));
   }
   return Verdict::yes();
@@ -227,10 +227,9 @@ Verdict haveDTypeOfProduct(const Graph& graph, std::span<const NodeId> members) 
 
 Verdict scalesProduct(const Node& scale) {
   if (static_cast<float>(scale.attributes.real("scale")) != 0.0F) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("ConstantScale \"{}\" multiplies by 0, with which cuBLASLt leaves the product out: "
-                  "NaN and infinity would be lost.",
-                  scale.id));
+  return Verdict::no(fmt::format(
+      "ConstantScale \"{}\" multiplies by 0, for which cuBLASLt skips the GEMM, so NaN and infinity would be lost.",
+      scale.id));
 }
 
 Verdict fitsLibrary(const Graph& graph, const Node& linear) {
@@ -238,10 +237,9 @@ Verdict fitsLibrary(const Graph& graph, const Node& linear) {
   const DType y = graph.value(linear.outputs.front()).spec.dtype;
   const DType weight = linear.parameters.front().dtype;
   if (x == weight && x == y) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("{} \"{}\" has x in {}, the weight in {} and y in {}, but cuBLASLt multiplies "
-                  "matrices of one dtype. Give all three the same.",
-                  linear.operation->name, linear.id, dtypeName(x), dtypeName(weight), dtypeName(y)));
+  return Verdict::no(fmt::format(
+      "{} \"{}\" has x in {}, the weight in {} and y in {}, but cuBLASLt needs one dtype. Give all three the same.",
+      linear.operation->name, linear.id, dtypeName(x), dtypeName(weight), dtypeName(y)));
 }
 
 }  // namespace fuseline::cuda

@@ -9,42 +9,38 @@ namespace {
 
 std::string explainOldDriver(const DiscoveryFacts& facts) {
   return fmt::format(
-      "The NVIDIA driver supports CUDA {} at most, and this build needs CUDA {}. Update the driver, or on "
-      "a data centre's GPU install NVIDIA's package cuda-compat of that version.",
+      "The NVIDIA driver supports CUDA up to {}, but this build needs CUDA {}. Update the driver, or on a data-center "
+      "GPU install NVIDIA's package cuda-compat.",
       formatCudaVersion(facts.driverVersion), formatCudaVersion(facts.runtimeVersion));
 }
 
 constexpr const char* kNoDriver =
-    "No NVIDIA driver is installed here (libcuda.so.1 was not found). Install one; a container must be started with "
-    "access to the GPUs, as with docker run --gpus all.";
-constexpr const char* kNoGpu =
-    "The NVIDIA driver is there, but it sees no GPU. Check nvidia-smi and CUDA_VISIBLE_DEVICES.";
+    "No NVIDIA driver was found (libcuda.so.1). Install it; start containers with access to the GPUs, as with docker "
+    "run --gpus all.";
+constexpr const char* kNoGpu = "The NVIDIA driver finds no GPU. Check nvidia-smi and CUDA_VISIBLE_DEVICES.";
 constexpr const char* kDivided =
-    "Every GPU here is divided (its MIG mode is on), and none of its instances can be used from here. Create one as "
-    "with "
-    "nvidia-smi mig -cgi 0 -C, and name it in CUDA_VISIBLE_DEVICES; nvidia-smi -L lists them.";
+    "All GPUs are in MIG mode, without a usable instance. Create one, as with nvidia-smi mig -cgi 0 -C, and name it in "
+    "CUDA_VISIBLE_DEVICES; nvidia-smi -L lists them.";
 constexpr const char* kStub =
-    "The libcuda.so.1 that was found is the toolkit's stub, not a driver. Take the stubs folder out of "
+    "The libcuda.so.1 that was found is the toolkit's stub, not a driver. Remove the stubs folder from "
     "LD_LIBRARY_PATH.";
 constexpr const char* kNotReady =
     "The GPUs are not ready: their fabric or their reset has not finished. Check that nvidia-fabricmanager runs.";
 constexpr const char* kMismatch =
     "The parts of the NVIDIA driver have different versions, as after an update. Restart the machine.";
-constexpr const char* kBusy = "Every GPU is taken by another process in exclusive mode. Wait for it, or end it.";
+constexpr const char* kBusy = "Another process uses every GPU in exclusive mode. Wait for it, or end it.";
 constexpr const char* kThisIsBusy =
-    "It is taken: by another process in exclusive mode, or by instances that it is divided into (MIG). nvidia-smi "
-    "shows "
-    "both. Wait for it, or name another GPU.";
+    "It is in use by another process in exclusive mode, or divided into MIG instances; nvidia-smi shows both. Wait for "
+    "it, or choose another GPU.";
 constexpr const char* kFull =
-    "Other processes have all of its memory; not even a context fits. nvidia-smi shows them. Wait for them, or name "
+    "Other processes use all of its memory, so no context fits; nvidia-smi shows them. Wait for them, or choose "
     "another GPU.";
 
 constexpr const char* kForNobody =
-    "Its compute mode is Prohibited: no process may use it. nvidia-smi -c DEFAULT, as root, lets them; or name another "
-    "GPU.";
+    "Its compute mode is Prohibited. Allow processes with nvidia-smi -c DEFAULT (as root), or choose another GPU.";
 constexpr const char* kForAnother =
-    "Another process has it, and its compute mode is Exclusive Process. nvidia-smi shows both. Wait for that process, "
-    "or name another GPU.";
+    "Its compute mode is Exclusive Process, and another process uses it; nvidia-smi shows both. Wait for it, or choose "
+    "another GPU.";
 
 /// GPUs that the driver has, and this process does not see.
 std::string explainUnseen(const DiscoveryFacts& facts) {
@@ -52,12 +48,10 @@ std::string explainUnseen(const DiscoveryFacts& facts) {
   if (facts.driver.numDivided == facts.driver.numGpus) return kDivided;
   if (facts.visibleDevices)
     return fmt::format(
-        "CUDA_VISIBLE_DEVICES is \"{}\", which leaves none of the {} GPUs that the driver has. Name one "
-        "by its number, or unset it.",
+        "CUDA_VISIBLE_DEVICES is \"{}\", which selects none of the {} GPUs. Name one by its number, or unset it.",
         *facts.visibleDevices, facts.driver.numGpus);
-  return fmt::format(
-      "The driver has {} GPUs, but CUDA sees none of them. Check that this process may open /dev/nvidia*.",
-      facts.driver.numGpus);
+  return fmt::format("The driver has {} GPUs, but CUDA finds none. Check that this process may open /dev/nvidia*.",
+                     facts.driver.numGpus);
 }
 
 }  // namespace

@@ -14,9 +14,8 @@ cudaError_t lastingError(bool isCapturing, const std::function<cudaError_t()>& q
 
 std::string faultText(int device, const std::string& words, const std::string& name, const std::string& lastStep) {
   return fmt::format(
-      "cuda:{} reported a fault: {} ({}). The step launched last was {}; the fault is in it or in one before it. The "
-      "device takes no more work from this process: start it again with --no-replay and the environment variable "
-      "CUDA_LAUNCH_BLOCKING=1, which find the step at fault.",
+      "cuda:{} reported a fault: {} ({}), in the step {} or an earlier one. Start again; --no-replay and "
+      "CUDA_LAUNCH_BLOCKING=1 find the step.",
       device, words, name, lastStep.empty() ? "none" : lastStep);
 }
 

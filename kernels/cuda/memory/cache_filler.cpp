@@ -43,7 +43,7 @@ class L2Filler final : public CacheFiller {
 
 std::size_t l2CacheBytes() {
   int sizeBytes = 0;
-  check(cudaDeviceGetAttribute(&sizeBytes, cudaDevAttrL2CacheSize, selectedDevice()), "say how large its cache is");
+  check(cudaDeviceGetAttribute(&sizeBytes, cudaDevAttrL2CacheSize, selectedDevice()), "report the size of its cache");
   return static_cast<std::size_t>(sizeBytes);
 }
 

@@ -206,11 +206,11 @@ Verdict canMakeNormCopies(const KernelQuery& query) {
   if (query.copies->isAmaxOnly()) return Verdict::yes();
   if (query.phase == Phase::Backward && !areOfRows(query.copies->quantizers))
     return Verdict::no(
-        "The CUDA backend quantizes gradients of norms as they are made where a tensor has one scale; with scales of "
-        "blocks that would save nothing.");
+        "The CUDA backend quantizes norm gradients in the producing kernel only with one scale per tensor; with block "
+        "scales it would save nothing.");
   if (const Node* const norm = normOfSeveralAxes(query))
     return Verdict::no(
-        fmt::format("{} normalizes several axes at once, of which the copies would need the last.", norm->id));
+        fmt::format("{} normalizes several axes at once, but quantization needs only the last.", norm->id));
   return canMakeCopies(query);
 }
 

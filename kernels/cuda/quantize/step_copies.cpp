@@ -55,13 +55,13 @@ std::int64_t columnsTogether(const TensorQuantizers& quantizers) {
 /// The halves of a result are adjacent, and each begins a block.
 Verdict canMakeHalves(const KernelQuery& query) {
   if (interleaveOf(query) != 0)
-    return Verdict::no("The CUDA backend does not quantize results as they are made whose halves take turns.");
+    return Verdict::no("The CUDA backend cannot quantize interleaved gated outputs in the producing kernel.");
   const std::int64_t cols = query.copies->spec.cols() / 2;
   const std::int64_t together = columnsTogether(query.copies->quantizers);
   if (cols % together == 0) return Verdict::yes();
   return Verdict::no(
-      fmt::format("The CUDA backend quantizes the two halves of a result as they are made where each has a multiple of "
-                  "{} columns. These have {}.",
+      fmt::format("The CUDA backend quantizes both halves of a gated output in the producing kernel if each has a "
+                  "multiple of {} columns; these have {}.",
                   together, cols));
 }
 
@@ -69,14 +69,13 @@ Verdict canMakeHalves(const KernelQuery& query) {
 Verdict haveOneScaling(const TensorQuantizers& quantizers) {
   const auto& [rowwise, columnwise, isDequantized] = quantizers;
   if ((rowwise && rowwise->fourOverSix) || (columnwise && columnwise->fourOverSix))
-    return Verdict::no("The CUDA backend quantizes NVFP4 without 4over6: the largest value of a block becomes 6.");
+    return Verdict::no("The CUDA backend does not support 4over6 for NVFP4: the largest value of a block maps to 6.");
   if (columnwise && columnwise->isOfRowwise)
     return Verdict::no(
-        "The CUDA backend quantizes both copies from the tensor, not one from what the other stands for "
-        "(columnwise_source rowwise_dequantized).");
+        "The CUDA backend does not support columnwise_source rowwise_dequantized: it quantizes both from the tensor.");
   if (!rowwise || !columnwise || rowwise->scaling == columnwise->scaling) return Verdict::yes();
   return Verdict::no(
-      fmt::format("The CUDA backend quantizes both copies of a tensor with one scaling, not with {} and {}.",
+      fmt::format("The CUDA backend quantizes rowwise and columnwise tensors with one scaling, not with {} and {}.",
                   traitsOf(rowwise->scaling).name, traitsOf(columnwise->scaling).name));
 }
 
@@ -93,11 +92,13 @@ Verdict canMakeCopies(const KernelQuery& query) {
   if (const Verdict fits = haveOneScaling(query.copies->quantizers); !fits) return fits;
   if (isNvfp4(scalingOf(query.copies->quantizers)))
     return Verdict::no(
-        "The CUDA backend quantizes to NVFP4 when the whole tensor is there: scales of blocks follow from its amax.");
+        "The CUDA backend quantizes to NVFP4 in a separate step, because block scales depend on the amax of the whole "
+        "tensor.");
   if (lanesOf(query) > 1) return canMakeHalves(query);
   if (interleaveOf(query) % kVectorWidth == 0 && query.copies->spec.cols() % kVectorWidth == 0) return Verdict::yes();
   return Verdict::no(fmt::format(
-      "The CUDA backend quantizes results by packets of {} columns, which this one does not have.", kVectorWidth));
+      "The CUDA backend quantizes multiples of {} columns in the producing kernel, which this tensor does not have.",
+      kVectorWidth));
 }
 
 StepCopies::StepCopies(const CompileRequest& request)
@@ -125,7 +126,7 @@ Result<StepCopies> StepCopies::make(const CompileRequest& request) {
   const bool isSame =
       std::ranges::all_of(works, [&](const QuantizeWork& work) { return scalingOf(work.quantizers) == scaling; });
   if (isSame) return StepCopies(request);
-  return Error{fmt::format("Step \"{}\" makes quantized copies with several scalings, which the GPU's kernel cannot.",
+  return Error{fmt::format("Step \"{}\" quantizes with several scalings, which the GPU's kernel does not support.",
                            request.step.name),
                ErrorKind::RunFailed};
 }

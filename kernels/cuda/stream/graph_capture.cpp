@@ -75,9 +75,9 @@ Result<std::unique_ptr<RecordedLaunches>> captureLaunches(const CaptureTarget& t
 
 void refuseWhileCapturing(Stream stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(stream, &status), "say whether a CUDA graph is captured");
+  check(cudaStreamIsCapturing(stream, &status), "report whether a CUDA graph is being captured");
   if (status == cudaStreamCaptureStatusNone) return;
-  throw DeviceFault("The host reads values that the GPU computes, which a CUDA graph cannot wait for.");
+  throw DeviceFault("The host reads values that the GPU computes, for which a CUDA graph cannot wait.");
 }
 
 }  // namespace fuseline::cuda

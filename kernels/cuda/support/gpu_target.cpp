@@ -56,16 +56,15 @@ std::vector<Target> parseList(std::string_view list) {
 
 Verdict hasKernelsFor(ComputeCapability gpu, std::string_view targets) {
   if (gpu < kOldestGpu)
-    return Verdict::no(
-        fmt::format("Its compute capability is {}.{}, and the kernels need {}.{} or newer, which multiplies bfloat16. "
-                    "Run on the device cpu.",
-                    gpu.major, gpu.minor, kOldestGpu.major, kOldestGpu.minor));
+    return Verdict::no(fmt::format(
+        "Its compute capability is {}.{}, but the kernels need {}.{} or newer (bfloat16). Use the device cpu.",
+        gpu.major, gpu.minor, kOldestGpu.major, kOldestGpu.minor));
   const std::vector<Target> built = parseList(targets);
   if (std::ranges::any_of(built, [&](const Target& target) { return target.runsOn(gpu); })) return Verdict::yes();
   std::vector<std::string> names;
   for (const Target& target : built) names.push_back(target.toString());
   return Verdict::no(
-      fmt::format("Its compute capability is {0}.{1}, and this build has kernels for {2} only. Configure it with "
+      fmt::format("Its compute capability is {0}.{1}, but this build has kernels only for {2}. Configure with "
                   "-DFUSELINE_CUDA_ARCHITECTURES={0}{1}, or with all.",
                   gpu.major, gpu.minor, fmt::join(names, ", ")));
 }

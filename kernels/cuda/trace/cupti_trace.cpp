@@ -176,10 +176,9 @@ Error Session::errorOf(CUptiResult result, const char* action) const {
 }
 
 Error Session::occupied(std::string_view client) const {
-  return {
-      fmt::format("CUPTI is in use by {}, and it serves one tool a process. Run without that tool to trace kernels.",
-                  client.empty() ? "another tool" : client),
-      ErrorKind::RunFailed};
+  return {fmt::format("CUPTI is in use by {} and serves one tool per process. Run without that tool to trace kernels.",
+                      client.empty() ? "another tool" : client),
+          ErrorKind::RunFailed};
 }
 
 Result<void> Session::subscribe() {
@@ -206,9 +205,8 @@ Result<std::shared_ptr<Session>> Session::open(const Cupti& library) {
   if (std::shared_ptr<Session> existing = g_session.lock()) return existing;
   std::uint32_t version = 0;
   if (library.version(&version) == CUPTI_SUCCESS && version == kVersionThatHangs)
-    return Error{
-        "CUPTI of CUDA 13.0 can hang or crash a traced program; its Update 1 does not. Install that, or a later one.",
-        ErrorKind::RunFailed};
+    return Error{"CUPTI of CUDA 13.0 can hang or crash a traced program. Install Update 1 or newer.",
+                 ErrorKind::RunFailed};
   std::shared_ptr<Session> session(new Session(library));
   if (Result<void> subscribed = session->subscribe(); !subscribed) return subscribed.error();
   if (const CUptiResult result = library.registerBuffers(onBufferWanted, onBufferFilled); result != CUPTI_SUCCESS)
@@ -288,9 +286,8 @@ void Session::refuseLosses() const {
   const auto numUntimed = static_cast<std::size_t>(std::ranges::count_if(m_records, isUntimed));
   if (m_numDropped + numUntimed == 0 && !m_records.empty()) return;
   throw DeviceFault(
-      fmt::format("CUPTI delivered {} records of the GPU's work, lost {}, and left {} without times that can be: steps "
-                  "cannot be timed by it. "
-                  "Time them by events (--timing events).",
+      fmt::format("CUPTI delivered {} records, lost {}, and gave {} impossible times, so it cannot time the steps. Use "
+                  "--timing events.",
                   m_records.size(), m_numDropped, numUntimed));
 }
 
@@ -394,9 +391,7 @@ class CuptiTrace final : public DeviceTrace {
       activities.push_back(std::move(activity));
     }
     if (!hasOwners)
-      throw DeviceFault(
-          "CUPTI said of nothing that the GPU did who launched it: steps cannot be timed by it. Time them by events "
-          "(--timing events).");
+      throw DeviceFault("CUPTI delivered no record with its launch, so it cannot time the steps. Use --timing events.");
     return activities;
   }
 

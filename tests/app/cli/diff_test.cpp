@@ -47,7 +47,7 @@ TEST(Diff, ComparesWhatThePlanCannotBeMadeOf) {
   const ProgramResult result = fuseline("diff --device reference " + samplePipeline() + " " + next);
   EXPECT_EQ(result.exitCode, 0) << result.err;
   EXPECT_TRUE(has(result.out, "\"GELU\" -> \"GELUU\"")) << result.out;
-  EXPECT_TRUE(has(result.out, "so there is no plan of it: fuseline validate ")) << result.out;
+  EXPECT_TRUE(has(result.out, "so it has no plan. `fuseline validate ")) << result.out;
   EXPECT_EQ(fuseline("diff " + samplePipeline() + " /no/such/file").exitCode, 1);
 }
 
@@ -58,7 +58,7 @@ TEST(Diff, MeasuresBothInTurns) {
   const ProgramResult result = fuseline(call + " --measure");
   EXPECT_EQ(result.exitCode, 0) << result.err;
   EXPECT_TRUE(has(result.out, "from end to end, fused\n")) << result.out;
-  EXPECT_TRUE(has(result.out, "Both took turns in the same rounds")) << result.out;
+  EXPECT_TRUE(has(result.out, "Medians of interleaved rounds")) << result.out;
   EXPECT_TRUE(has(result.out, " gone.\n")) << result.out;
   // Without the GELU its input is not kept for backward any more.
   const ProgramResult gated = fuseline(call + " --measure --fail-if 'saved<-10%' --fail-if 'peak>+10%'");
@@ -76,7 +76,7 @@ TEST(Diff, RefusesWhatItCouldNotMeasureBeforeItMeasures) {
   }
   const ProgramResult measured = fuseline("diff --measured a.fuserun " + samplePipeline() + " " + samplePipeline());
   EXPECT_EQ(measured.exitCode, 2);
-  EXPECT_TRUE(has(measured.err, "--measured: the figures of a run hold for its own pipeline")) << measured.err;
+  EXPECT_TRUE(has(measured.err, "--measured: a run belongs to one pipeline")) << measured.err;
 }
 
 /// A long measurement is not lost because of a gate that requires more rounds.

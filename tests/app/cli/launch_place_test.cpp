@@ -67,7 +67,7 @@ TEST(LaunchPlace, RefusesLaunchersThatContradictEachOther) {
   both.insert({{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "x"}});
   EXPECT_EQ(textOf(placeIn(both)),
             "Two launchers contradict each other: OMPI_COMM_WORLD_RANK=1 and OMPI_COMM_WORLD_SIZE=2, but RANK=0 and "
-            "WORLD_SIZE=4. Unset the variables of one of them.");
+            "WORLD_SIZE=4. Unset the variables of one launcher.");
   std::map<std::string, std::string> underSlurm = mpi;
   underSlurm.insert({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_STEP_ID", "0"}});
   EXPECT_EQ(textOf(placeIn(underSlurm)), "mpirun 1/2, here 2");

@@ -114,7 +114,7 @@ TEST(OutputFiles, CapturedTensorsReplaceNothingUnasked) {
     ASSERT_EQ(files.call(call).exitCode, 0) << target;
     const ProgramResult again = files.call(call);
     EXPECT_EQ(again.exitCode, 2) << target;
-    EXPECT_TRUE(has(again.err, "--force replaces it")) << again.err;
+    EXPECT_TRUE(has(again.err, "--force overwrites it")) << again.err;
     EXPECT_EQ(files.call(call + " --force").exitCode, 0) << target;
   }
 }

@@ -20,8 +20,8 @@ TEST(RunTable, SaysHowStepsWereTimed) {
     const char* words;
   };
   for (const Case& each : {Case{StepTiming::Cupti, "timed by CUPTI, kernel by kernel"},
-                           {StepTiming::Events, "timed by events of the device"},
-                           {StepTiming::Host, "timed by the host's clock, with a wait"},
+                           {StepTiming::Events, "timed by device events"},
+                           {StepTiming::Host, "timed by the host clock, with a wait"},
                            {StepTiming::None, "Steps were not timed."}})
     EXPECT_NE(tableOf(each.timing).find(each.words), std::string::npos) << nameOf(each.timing) << ":\n"
                                                                         << tableOf(each.timing);
@@ -42,7 +42,7 @@ TEST(RunTable, CountsStepsThatWaitedForTheHost) {
       .launches = {{.step = 0, .startNs = 0, .durationNs = 1500}, {.step = 1, .startNs = 1500, .durationNs = 1000}}};
   record.variants = {fused};
   const std::string text = runTable(record, false);
-  EXPECT_NE(text.find("fused: 1 of 2 steps waited for the host to launch them longer than they ran, 2 us of 11 us"),
+  EXPECT_NE(text.find("fused: 1 of 2 steps waited for their launch longer than they ran: 2 us of 11 us"),
             std::string::npos)
       << text;
 }

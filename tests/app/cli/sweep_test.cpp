@@ -63,7 +63,7 @@ TEST(Sweep, WritesATableAndARunOfEverySize) {
   EXPECT_FALSE(std::filesystem::exists(folder / "runs" / "sample_M=4_MXFP8BlockScaling.fuserun"));
   const ProgramResult again = fuseline(kSweep + files + "--over M=2 " + samplePipeline());
   EXPECT_EQ(again.exitCode, 2);
-  EXPECT_TRUE(has(again.err, "--force replaces it")) << again.err;
+  EXPECT_TRUE(has(again.err, "--force overwrites it")) << again.err;
 }
 
 TEST(Sweep, RefusesWhatMeansNothing) {

@@ -71,7 +71,7 @@ def result_of(program, model, inputs, outputs):
                       error_of_round_trip(program, folder, imported, inputs)]
         except Refused as refused:
             # Extents that only the data say, as those of AffineGrid, are symbols, which nobody sets here.
-            if "the tensor given is" not in str(refused):
+            if "the given tensor is" not in str(refused):
                 raise
             return "imported"
         except (*PROBLEMS, TypeError):  # of onnxruntime: types that it or numpy lacks

@@ -387,7 +387,7 @@ class RoundTrip(unittest.TestCase):
             try:
                 fuseline("import", *arguments, "--weights", weights)
             except AssertionError as problem:
-                if "has no weights of these ops" not in str(problem):
+                if "has no weights for these ops" not in str(problem):
                     raise
                 fuseline("import", *arguments, "--force")
             document = json.loads(pipeline.read_text(encoding="utf-8"))

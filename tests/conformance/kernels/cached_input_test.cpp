@@ -1,4 +1,4 @@
-// Activations that keep their input in E4M3 (te_ops.md 1.5): forward is exact, backward is that of the rounded input.
+// Activations that keep their input in E4M3: forward is exact, backward is that of the rounded input.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/cached_input.h"
 #include "core/fusion/fuser.h"
@@ -95,7 +95,7 @@ std::vector<const FusibleOperation*> activations() {
 INSTANTIATE_TEST_SUITE_P(Catalog, CachedInput, ::testing::ValuesIn(activations()),
                          [](const auto& test) { return test.param->name; });
 
-// te_ops.md 1.5 and 1.6: the plain activations, SwiGLU, ClampedSwiGLU and SiTUGLU.
+// The plain activations, SwiGLU, ClampedSwiGLU and SiTUGLU.
 TEST(CachedInputAttribute, IsThatOfThePlainActivations) {
   std::vector<std::string> names;
   for (const FusibleOperation* op : activations()) names.push_back(op->name);
@@ -104,7 +104,7 @@ TEST(CachedInputAttribute, IsThatOfThePlainActivations) {
                                              "ReLU", "SReGLU", "SReLU", "SiLU", "SiTUGLU", "SwiGLU"}));
 }
 
-// fp8_and_cublaslt.md 2.2.
+// A scale of 1 keeps zeros and infinities.
 TEST(CurrentScale, IsOneWhereTheLargestMagnitudeIsZeroOrNotFinite) {
   EXPECT_EQ(currentScale(0.0F), 1.0F);
   EXPECT_EQ(currentScale(std::numeric_limits<float>::infinity()), 1.0F);

@@ -212,7 +212,7 @@ TEST_P(GroupedRecipe, RefusesGroupsThatDoNotFit) {
     ASSERT_FALSE(outcome.hasValue());
     EXPECT_EQ(outcome.error().message,
               fmt::format("experts.quantize_input (quantize, forward): experts: group 1 has 120 rows, but scaling {} "
-                          "needs multiples of {}; pad it to 128 rows, or give other sizes.",
+                          "needs multiples of {}. Pad it to 128 rows, or choose other sizes.",
                           traitsOf(scaling).name, alignment));
   }
 }

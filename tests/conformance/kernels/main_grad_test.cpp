@@ -1,4 +1,4 @@
-// Weight gradients that are added to a main_grad buffer (te_ops.md 1.2, 6.5: a float32 buffer prefilled with 0.5).
+// Weight gradients that are added to a main_grad buffer (in float32, prefilled with 0.5).
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
 #include "core/plan/plan.h"
@@ -144,7 +144,7 @@ TEST(MainGrad, RefusesABufferOfAnotherShapeOrDtype) {
     const auto bindings = makeBindings(graph, 1, {{"main_grad.fc.weight", Tensor::zeros(wrong)}});
     ASSERT_FALSE(bindings);
     EXPECT_EQ(bindings.error().message,
-              "main_grad.fc.weight: the tensor given is " + toString(wrong) + ", but the pipeline needs [4, 16] f32.");
+              "main_grad.fc.weight: the given tensor is " + toString(wrong) + ", but the pipeline needs [4, 16] f32.");
   }
 }
 

@@ -188,7 +188,7 @@ TEST(QuantizeOpOfOneScale, TakesAnyShape) {
     EXPECT_EQ(runPlan(graph, unfused(graph), backend, 1, given).at("y"), (std::vector<double>{7.0, 5.0, 20.0 / 64}));
 }
 
-/// te_ops.md 5.3: scale = (format max / amax) / 2^margin after every step, with the scale of the step before in use.
+/// Delayed scaling: scale = (format max / amax) / 2^margin after every step, with the scale of the step before in use.
 TEST(QuantizeOpOfOneScale, HasAStateUnderDelayedScaling) {
   Attributes fields;
   fields.set("margin", std::int64_t{2});

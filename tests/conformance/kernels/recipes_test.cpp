@@ -351,10 +351,9 @@ TEST(Recipes, ForbidFusionsAroundAQuantizedTensor) {
   const auto attempt = std::ranges::find_if(
       report->attempts, [](const Attempt& tried) { return tried.rule->name == "ForwardBackwardSwiGLULinear"; });
   ASSERT_NE(attempt, report->attempts.end());
-  EXPECT_EQ(
-      attempt->explanation,
-      "The recipe quantizes the input of fc (BasicLinear) to e4m3, so it must stand in memory before the product; "
-      "inside the fusion it would not exist.");
+  EXPECT_EQ(attempt->explanation,
+            "The recipe quantizes the input of fc (BasicLinear) to e4m3, so it must be materialized before the GEMM; a "
+            "fused kernel would not write it to memory.");
 }
 
 float scaleAfter(Executor& executor, const std::string& name) {
@@ -367,7 +366,7 @@ double amaxOf(const Tensor& tensor) {
   return amax;
 }
 
-/// te_ops.md 5.3: scale = (format max / amax) / 2^margin after every step, for input, weight and gradient.
+/// Delayed scaling: scale = (format max / amax) / 2^margin after every step, for input, weight and gradient.
 TEST(Recipes, UpdateDelayedScalesAfterEveryStep) {
   Attributes fields;
   fields.set("margin", std::int64_t{2});

@@ -1,4 +1,4 @@
-// The parameter grids of TransformerEngine's basic-op tests (te_ops.md 6.5), with its data, uniform in [0, 1), and its
+// The parameter grids of TransformerEngine's basic-op tests, with its data, uniform in [0, 1), and its
 // tolerances: the CPU's kernels against the float64 formulas.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"

@@ -1,4 +1,4 @@
-// The quantized parameter grids of TransformerEngine's tests (te_ops.md 6.1, 6.5 to 6.7), with its recipes, its data
+// The quantized parameter grids of TransformerEngine's tests, with its recipes, its data
 // and its tolerances: the CPU and the reference device under a recipe against the float64 formulas without one, on
 // operands that were rounded to values that the recipe can represent.
 // SPDX-License-Identifier: Apache-2.0
@@ -142,7 +142,7 @@ TEST_P(TeRecipeGrids, HoldForOpsThatMultiplyNothing) {
              {{inPlace(link("MakeExtraOutput"), false)}, {{32, 32}}, Expected::Std}});
 }
 
-/// te_ops.md 6.5, quantize; values that are rounded already do not change.
+/// As TransformerEngine's test of quantize; values that are rounded already do not change.
 TEST_P(TeRecipeGrids, HoldForQuantize) {
   for (const bool forward : {false, true})
     for (const bool backward : {false, true}) expectAll({{{quantizeLink(forward, backward)}, {{32, 32}}}});
@@ -157,8 +157,8 @@ TEST_P(TeRecipeGrids, HoldForLinears) {
              {{quantizeLink(true, false), linear(N, "linear"), quantizeLink(false, true)}, {{32, 32}}}});
 }
 
-/// te_ops.md 6.5, basic_linear_quantized: the GEMM, and each of x, y, dy and dx, quantized or not. Its sixth flag, a
-/// parameter that is stored quantized, cannot be requested in a document.
+/// As TransformerEngine's test of basic_linear_quantized: the GEMM, and each of x, y, dy and dx, quantized or not. Its
+/// sixth flag, a parameter that is stored quantized, cannot be requested in a document.
 TEST_P(TeRecipeGrids, HoldForEveryMixOfQuantizedTensorsAroundALinear) {
   std::vector<GridCase> cases;
   for (unsigned flags = 0; flags < (1u << 5); ++flags) {
@@ -172,13 +172,13 @@ TEST_P(TeRecipeGrids, HoldForEveryMixOfQuantizedTensorsAroundALinear) {
   expectAll(cases);
 }
 
-/// te_ops.md 6.5, basic_linear with a buffer of float32 that the gradient is added to.
+/// As TransformerEngine's test of basic_linear with a buffer of float32 that the gradient is added to.
 TEST_P(TeRecipeGrids, HoldForLinearsWithAMainGrad) {
   const Link product = with(linear(width(), "linear"), "accumulate_into_main_grad", true);
   expectAll({{{product}, {{32, 32}, {4, 2, 4, 32}}}});
 }
 
-/// te_ops.md 6.5, dropout: the mask belongs to the op, independent of x.
+/// As TransformerEngine's test of dropout: the mask belongs to the op, independent of x.
 TEST_P(TeRecipeGrids, HoldForDropout) {
   std::vector<GridCase> cases;
   for (const double p : {0.0625, 0.5, 0.75})

@@ -1,4 +1,4 @@
-// The loops of TransformerEngine's tests (te_ops.md 6.7) under its recipes: interleaved training and inference steps,
+// The loops of TransformerEngine's tests under its recipes: interleaved training and inference steps,
 // with scales that live longer than a step; and a training that continues from a file.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
@@ -151,7 +151,8 @@ Tensor readCheckpoint(const std::filesystem::path& path, Loop& loop) {
   return find(tensors, "linear.weight");
 }
 
-/// te_ops.md 6.7, checkpointing linear: two steps, a file, and two more, bit for bit the same from the file.
+/// As TransformerEngine's test of checkpointing linear: two steps, a file, and two more, bit for bit the same from the
+/// file.
 TEST_P(TeRecipeLoops, GoOnFromACheckpointBitForBit) {
   const DType dtype = GetParam().isBf16Only ? DType::BF16 : DType::F32;
   const TemporaryFolder folder;

@@ -56,6 +56,16 @@ class RuleConformance : public ::testing::TestWithParam<const FusionRule*> {
   }
 };
 
+/// The reason comes first: its saving, or what one kernel computes. Requirements and differences to TransformerEngine
+/// follow.
+TEST_P(RuleConformance, BeginsWithItsReason) {
+  const std::string reason = rule().summary.substr(0, rule().summary.find(". "));
+  EXPECT_LE(reason.size(), 200u) << reason;
+  for (const char* opening : {"Under ", "If ", "With ", "Without ", "Unlike ", "TransformerEngine ", "This rule "})
+    EXPECT_FALSE(reason.starts_with(opening)) << reason;
+  EXPECT_FALSE(reason.starts_with(rule().name)) << reason;
+}
+
 TEST_P(RuleConformance, SaysWhatItDoes) {
   EXPECT_FALSE(rule().summary.empty());
   EXPECT_FALSE(rule().becomes.empty());
@@ -152,7 +162,7 @@ TEST_P(RuleConformance, ARefusalHasASentenceAndItsRepairMakesTheRuleFire) {
 }
 
 // The contracts. Expected values are those of the unfused plan, computed in double by the ops' references and rounded
-// between steps; tolerances are those of the dtype (te_ops.md 6.1).
+// between steps; tolerances are those of the dtype.
 
 struct Tolerance {
   DType dtype;

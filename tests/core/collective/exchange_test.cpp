@@ -111,7 +111,7 @@ TEST(SocketExchange, ARankThatEndsIsNamedByAllOthers) {
   });
   for (const std::size_t rank : {0u, 1u, 3u}) {
     EXPECT_EQ(messages[rank].find("rank 2 of 4 (process "), 0u) << messages[rank];
-    EXPECT_NE(messages[rank].find(" has ended; rank 0 waited for it in "), std::string::npos) << messages[rank];
+    EXPECT_NE(messages[rank].find(" has ended while rank 0 waited for it in "), std::string::npos) << messages[rank];
   }
 }
 
@@ -131,7 +131,7 @@ TEST(SocketExchange, ARankThatDoesNotComeIsNamed) {
       },
       Patience(Seconds(0.2)));
   for (const std::size_t rank : {0u, 2u})
-    EXPECT_NE(messages[rank].find(") has not come to the start of a run for 0 s."), std::string::npos)
+    EXPECT_NE(messages[rank].find(") did not reach the start of a run within 0 s."), std::string::npos)
         << messages[rank];
 }
 
@@ -151,7 +151,7 @@ TEST(SocketExchange, SizesThatDifferAreRefused) {
     makeExchangeCommunicator(std::shared_ptr<Exchange>(&exchange, [](Exchange*) {
     }))->run({.kind = CollectiveKind::AllGather, .name = "fc1.gather", .parts = std::span(&part, 1)});
   });
-  EXPECT_NE((messages[0] + messages[1]).find("all ranks must run the same plan."), std::string::npos);
+  EXPECT_NE((messages[0] + messages[1]).find("All ranks must run the same plan."), std::string::npos);
 }
 
 TEST(Patience, GrowsWithTheLongestWait) {

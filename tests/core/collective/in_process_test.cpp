@@ -151,7 +151,7 @@ TEST(InProcessGroup, CallsThatDifferEndAllRanksWithASentence) {
   });
   for (const std::string& message : messages)
     EXPECT_EQ(message,
-              "rank 2 calls all-reduce of 3 f32 (fc2.sum), but rank 0 calls all-reduce of 4 f32 (fc2.sum); all ranks "
+              "rank 2 calls all-reduce of 3 f32 (fc2.sum), but rank 0 calls all-reduce of 4 f32 (fc2.sum). All ranks "
               "must run the same plan.");
 }
 

@@ -71,10 +71,26 @@ TEST(Guide, DescribesEveryCode) {
 TEST(Guide, PagesHaveTheirTitles) {
   std::vector<std::string_view> titles;
   for (const GuidePage& page : guidePages()) titles.push_back(page.title);
-  EXPECT_EQ(titles, (std::vector<std::string_view>{"First steps", "The designer", "From a model's config",
-                                                   "Run, measure and compare", "Run on a GPU", "How Fuseline measures",
-                                                   "Tensor parallelism on several ranks", "Low precision and numerics",
-                                                   "Export and import", "Problems"}));
+  EXPECT_EQ(titles, (std::vector<std::string_view>{
+                        "First steps", "The designer", "Attention and transformer layers", "From a model's config",
+                        "Run and measure", "Compare runs and sweep sizes", "How Fuseline measures", "Run on a GPU",
+                        "Benchmarks", "Low precision", "Numerics and tensors", "Export and import", "ONNX models",
+                        "Tensor parallelism on several ranks", "Placements on several ranks", "Problems"}));
+}
+
+/// Problems are looked up by their codes.
+TEST(Guide, PagesFitOnTwoScreens) {
+  std::uintmax_t pictureBytes = 0;
+  for (const GuidePage& page : guidePages()) {
+    const std::string text(page.text);
+    EXPECT_TRUE(page.name == "problems" || std::ranges::count(text, '\n') <= 80) << page.name;
+    static const std::regex picture(R"(!\[[^\]]+\]\((pictures/\w+\.png)\))");
+    for (auto match = std::sregex_iterator(text.begin(), text.end(), picture); match != std::sregex_iterator(); ++match)
+      pictureBytes += std::filesystem::file_size(std::filesystem::path(FUSELINE_SOURCE_DIR) / "resources/guide" /
+                                                 (*match)[1].str());
+  }
+  EXPECT_GT(pictureBytes, 0U);
+  EXPECT_LE(pictureBytes, 1'500'000U);
 }
 
 }  // namespace

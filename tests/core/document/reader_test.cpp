@@ -287,7 +287,7 @@ TEST(Files, SayWhyTheyCannotBeRead) {
   EXPECT_EQ(missing.error().message, "Cannot read /nonexistent/a.fuseline: No such file or directory.");
   const Result<LoadedDocument> folder = loadDocument("/");
   ASSERT_FALSE(folder);
-  EXPECT_EQ(folder.error().message, "Cannot read /: it is a folder, expected a pipeline file.");
+  EXPECT_EQ(folder.error().message, "Cannot read /: expected a pipeline file, found a folder.");
 }
 
 TEST(Files, AreReadBackAsTheyWereSaved) {

@@ -136,10 +136,9 @@ Result<PipelineText> svgOfTemplate(const LayOutGraph& layOut) {
 TEST(SvgDrawing, SaysWhatItWouldNeed) {
   const Result<PipelineText> without = svgOfTemplate(nullptr);
   ASSERT_FALSE(without);
-  EXPECT_EQ(
-      without.error().message,
-      "--to svg: this build has no Graphviz, which places the ops (Debian: libgraphviz-dev). `fuseline export --to "
-      "dot` writes the graph for other programs, such as dot -Tsvg.");
+  EXPECT_EQ(without.error().message,
+            "--to svg: this build has no Graphviz, which lays out the graph (Debian: libgraphviz-dev). `fuseline "
+            "export --to dot` writes the graph for other programs.");
   const Result<PipelineText> failed = svgOfTemplate([](const LayoutProblem&) { return Error{"it is tired"}; });
   ASSERT_FALSE(failed);
   EXPECT_TRUE(failed.error().message.starts_with("--to svg: it is tired. ")) << failed.error().message;

@@ -163,10 +163,9 @@ TEST(Trace, NeedsATimeline) {
   record.settings.timing = StepTiming::None;
   const Result<std::string> text = findExporter("trace")->write(record);
   ASSERT_FALSE(text);
-  EXPECT_EQ(
-      text.error().message,
-      "mlp: a trace needs to know when steps ran, and this run has no timeline: it was measured with --timing none, "
-      "as whole runs only. Measure it again: `fuseline run PIPELINE -o RUN.fuserun`.");
+  EXPECT_EQ(text.error().message,
+            "mlp: a trace needs a timeline, but this run has none: it was measured with --timing none, as whole runs "
+            "only. Measure again: `fuseline run PIPELINE -o RUN.fuserun`.");
 }
 
 /// As a viewer reads it: each thread has a stack of open events, in which an event ends before its parent does.
@@ -233,8 +232,8 @@ TEST(FoldedStacks, SayWhatTheyNeed) {
   for (VariantRecord& variant : record.variants)
     for (StepRecord& each : variant.steps) each.samplesNs.clear();
   EXPECT_EQ(exported("folded", record),
-            "mlp: folded stacks need the times of steps, and this run has none: it was measured with --timing none, as "
-            "whole runs only. Measure it again: `fuseline run PIPELINE -o RUN.fuserun`.");
+            "mlp: folded stacks need step times, but this run has none: it was measured with --timing none, as whole "
+            "runs only. Measure again: `fuseline run PIPELINE -o RUN.fuserun`.");
 }
 
 TEST(Markdown, SetsEachFusedStepAboveItsOps) {
@@ -256,7 +255,7 @@ TEST(Markdown, SetsEachFusedStepAboveItsOps) {
       "| :-- | --: | --: | --: |\n"
       "| peak memory | 2 KiB | 1 KiB | 1 KiB |\n";
   EXPECT_EQ(text.substr(0, expected.size()), expected);
-  EXPECT_NE(text.find("medians of 9 rounds after 3 warm-up runs, the unfused and the fused plan in turn.\n"),
+  EXPECT_NE(text.find("medians of 9 rounds after 3 warm-up runs, interleaving the unfused and the fused plan.\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("which cost +10.0 % (unfused) and +10.0 % (fused).\n"), std::string::npos) << text;
@@ -284,8 +283,9 @@ TEST(Markdown, SaysWhatWasNotMeasured) {
   record.isPartial = true;
   const std::string text = exported("markdown", record);
   EXPECT_TRUE(text.starts_with("### `mlp`: 10.000 us ± 10.0 % unfused\n")) << text;
-  for (const char* sentence : {"- Partial: the run was cancelled", "- One plan was measured, so there is no speed-up.",
-                               "- Steps were not timed: whole passes only."})
+  for (const char* sentence :
+       {"- Partial: the run was cancelled", "- Only one plan was measured, so there is no speed-up.",
+        "- Steps were not timed: whole passes only."})
     EXPECT_NE(text.find(sentence), std::string::npos) << sentence << "\n" << text;
   EXPECT_EQ(text.find("sum of the steps"), std::string::npos) << text;
 }

@@ -184,8 +184,8 @@ TEST(InspectConfig, FindsTheGemmsOfGroups) {
 TEST(InspectConfig, NeedsALinearLayer) {
   const std::string message = configOf(sample(R"({"id": "act", "op": "GELU"})", R"(["x", "act.x"])", "act", "null"));
   EXPECT_EQ(message,
-            "mlp: nvidia-dlfw-inspect watches linear layers, and this pipeline has none. Add a Linear, "
-            "BasicLinear or GroupedLinear.");
+            "mlp: nvidia-dlfw-inspect observes linear layers, but this pipeline has none. Add a Linear, BasicLinear or "
+            "GroupedLinear.");
 }
 
 CopyLosses copyOf(const std::string& name, double signalToNoise) {
@@ -241,8 +241,7 @@ TEST(LayerLosses, AreThoseOfTheNoisiestCopyOfTheLayersOwn) {
 
 TEST(InspectConfig, ARunMustSayWhatItLost) {
   RunRecord record = measuredRun({});
-  const std::string wanted =
-      "and this run does not say that. Measure its numerics, too (`fuseline run PIPELINE --numerics";
+  const std::string wanted = "but this run has none. Measure them (`fuseline run PIPELINE --numerics";
   EXPECT_TRUE(has(configOf(record), wanted)) << "written by an older program: " << configOf(record);
   record.numerics.reset();
   EXPECT_TRUE(has(configOf(record), wanted)) << configOf(record);

@@ -209,7 +209,7 @@ TEST(OnnxAttention, TakesWhatIsNoMaskForABias) {
     ASSERT_EQ(imported->document.inputs().size(), 2U);
     const std::string name = imported->document.inputs()[1].id;
     const auto weight = std::ranges::find(imported->weights, name, &NamedTensors::value_type::first);
-    ASSERT_NE(weight, imported->weights.end()) << "its numbers are among the weights";
+    ASSERT_NE(weight, imported->weights.end()) << "its values are among the weights";
     EXPECT_EQ(weight->second.spec.shape, (Shape{1, 1, 6, 6}));
     EXPECT_EQ(weight->second.toDoubles()[1], isRow ? -1e9 : -100.0);
   }
@@ -316,7 +316,9 @@ TEST(OnnxAttention, SaysWhyAttentionIsLeft) {
   graph.node("Attention", {"q", "k", "v", "", "past", "past"}, "o");
   const Result<ImportedPipeline> imported = graph.merged("o");
   EXPECT_EQ(std::ranges::count(operationsOf(imported), "DotProductAttention"), 0);
-  const auto isReason = [](const std::string& note) { return note.starts_with("Attention that is no op here, as"); };
+  const auto isReason = [](const std::string& note) {
+    return note.starts_with("Attention was not recognized because");
+  };
   EXPECT_EQ(std::ranges::count_if(imported->notes, isReason), 1);
 }
 

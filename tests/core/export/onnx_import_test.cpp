@@ -251,7 +251,7 @@ TEST(OnnxImport, ReadsABlockWithAResidual) {
             (Texts{"MakeExtraOutput", "LayerNorm", "Linear", "GELU", "Linear", "AddExtraInput"}));
   const PipelineDocument& document = imported->document;
   EXPECT_EQ(document.symbols()["batch"], 1);
-  EXPECT_TRUE(has(imported->notes.front(), "batch is any extent in the model, and 1 here"));
+  EXPECT_TRUE(has(imported->notes.front(), "batch is dynamic in the model and 1 here"));
   EXPECT_EQ(document.findOp("biased")->attributes["bias"], true);
   EXPECT_EQ(document.findOp("narrow")->attributes["bias"], false);
   const LoweredGraph lowered = lower(document);
@@ -364,7 +364,7 @@ TEST(OnnxImport, NamesWhatItDoesNotUnderstand) {
   const Result<ImportedPipeline> imported = model.imported();
   ASSERT_FALSE(imported);
   EXPECT_TRUE(has(imported.error().message,
-                  "other.onnx: 2 of 8 nodes are no ops of Fuseline: /best (TopK), /p (Softmax). Without --strict the"))
+                  "other.onnx: 2 of 8 nodes have no op in Fuseline: /best (TopK), /p (Softmax). Without --strict the"))
       << imported.error().message;
 
   Model foreign;
@@ -395,8 +395,8 @@ TEST(OnnxImport, MakesAnExternalOfWhatStandsBetweenOps) {
   attributes.erase("nodes");
   EXPECT_EQ(attributes, (Json{{"outputs", "y = [batch, 8]"}, {"description", "1 node of the model: Softmax"}}));
   EXPECT_EQ(imported->notes[0],
-            "1 of 4 nodes are no ops of Fuseline, or stand between such: /extents (Shape). They were left out.");
-  EXPECT_TRUE(has(imported->notes[1], "became one of op External, which is not run: p.")) << imported->notes[1];
+            "1 of 4 nodes have no op in Fuseline, or are between such nodes: /extents (Shape). They were left out.");
+  EXPECT_TRUE(has(imported->notes[1], "became one of op External, which is not executed: p.")) << imported->notes[1];
   const LoweredGraph lowered = lower(imported->document, {.pass = PassKind::Forward});
   ASSERT_FALSE(hasErrors(lowered.diagnostics));
   EXPECT_EQ(lowered.graph.inputs().size(), 2U);
@@ -485,7 +485,7 @@ TEST(OnnxImport, JoinsTheTwoLayersOfAGate) {
         importOnnxModel(gatedMlp(swaps).bytes(), "other.onnx", {.takesWeights = true});
     EXPECT_EQ(operationsOf(imported), (Texts{"Linear", "SwiGLU", "Linear"}));
     EXPECT_EQ(attributesOf(imported, "Linear")["out_features"], 32);
-    EXPECT_TRUE(has(imported->notes[0], "gate: two layers of the model with one input are one here"))
+    EXPECT_TRUE(has(imported->notes[0], "gate: two layers of the model that form a gate became one layer"))
         << imported->notes[0];
     ASSERT_EQ(imported->weights.size(), 2U);
     EXPECT_EQ(toString(imported->weights[0].second.spec), "[32, 8] f32");
@@ -573,9 +573,9 @@ TEST(OnnxImport, TakesTheFirstOutputOfANormOnly) {
 TEST(OnnxImport, FoldsLayersThatRepeat) {
   const Result<ImportedPipeline> imported = twoLayers().folded();
   EXPECT_EQ(operationsOf(imported), (Texts{"block:Layer", "block:Layer"}));
-  EXPECT_EQ(imported->notes[0], "2 layers that are the same became instances of block Layer.");
-  EXPECT_TRUE(has(imported->notes[1], "op External, which is not run: layer.attn, layer2.attn.") ||
-              has(imported->notes[2], "op External, which is not run: layer.attn, layer2.attn."))
+  EXPECT_EQ(imported->notes[0], "2 identical layers became instances of block Layer.");
+  EXPECT_TRUE(has(imported->notes[1], "op External, which is not executed: layer.attn, layer2.attn.") ||
+              has(imported->notes[2], "op External, which is not executed: layer.attn, layer2.attn."))
       << imported->notes[1];
   EXPECT_FALSE(hasErrors(lower(imported->document, {.pass = PassKind::Forward}).diagnostics));
 }
@@ -599,7 +599,7 @@ TEST(OnnxImport, LeavesOutWhatEndsAModel) {
   model.node("Softmax", {"scores"}, {"p"}).output("p");
   const Result<ImportedPipeline> imported = model.cut();
   EXPECT_EQ(operationsOf(imported), Texts{"Linear"});
-  EXPECT_TRUE(has(imported->notes.front(), "/p (Softmax). They were left out; what they read became outputs: scores."))
+  EXPECT_TRUE(has(imported->notes.front(), "/p (Softmax). They were left out; their inputs became outputs: scores."))
       << imported->notes.front();
 }
 
@@ -607,7 +607,8 @@ TEST(OnnxImport, SaysWhichOutputsAnExternalMakes) {
   Result<ImportedPipeline> imported = layersAroundSoftmax().output("p").cut();
   ASSERT_TRUE(imported);
   EXPECT_EQ(imported->document.outputs().size(), 1U);
-  EXPECT_TRUE(has(imported->notes[1], "It makes outputs of the model, which are none here: p.")) << imported->notes[1];
+  EXPECT_TRUE(has(imported->notes[1], "Its outputs, which are outputs of the model, are left out: p."))
+      << imported->notes[1];
 }
 
 TEST(OnnxImport, TakesNoLayerNormWithoutItsBias) {
@@ -661,7 +662,7 @@ TEST(OnnxImport, CutsOnlyWhereTheShapeIsKnown) {
   Model foreign;
   foreign.input("x", {"4", "8"}).node("Softmax", {"x"}, {"y"}).output("y");
   EXPECT_EQ(foreign.cut().error().message,
-            "other.onnx: 1 of 1 nodes are no ops of Fuseline: /y (Softmax). No other node is left.");
+            "other.onnx: 1 of 1 nodes have no op in Fuseline: /y (Softmax). No other node is left.");
 }
 
 TEST(OnnxImport, RefusesOtherInputsAndOtherFiles) {
@@ -680,7 +681,7 @@ TEST(OnnxImport, ComesToAnEndInRings) {
   EXPECT_FALSE(model.imported());
   Model sums;
   sums.input("x", {"4"}).node("Add", {"x", "b"}, {"a"}).node("Relu", {"a"}, {"b"}).output("a");
-  EXPECT_TRUE(has(sums.imported().error().message, "they do not fit together")) << sums.imported().error().message;
+  EXPECT_TRUE(has(sums.imported().error().message, "do not fit together")) << sums.imported().error().message;
 }
 
 // ---- any bytes

@@ -87,7 +87,7 @@ TEST(OnnxWeights, StayWhereNobodyAsksForThem) {
   const Result<ImportedPipeline> imported = importOnnxModel(withoutMetadata(exported(smallTemplate("gpt-mlp"))), "a");
   ASSERT_TRUE(imported);
   EXPECT_TRUE(imported->weights.empty());
-  EXPECT_TRUE(has(imported->notes.back(), "a run draws initial ones"));
+  EXPECT_TRUE(has(imported->notes.back(), "so runs use random"));
 }
 
 // ---- one weight
@@ -181,10 +181,10 @@ TEST(OnnxWeight, SaysWhatIsWrongWithIt) {
   };
   EXPECT_TRUE(has(problem(externalConstant("short.data")), "expected 8 bytes from byte 0")) << "too short";
   EXPECT_TRUE(has(problem(externalConstant("short.data", "18446744073709551615")), "from byte 18446744073709551615"));
-  EXPECT_TRUE(has(problem(externalConstant("gone.data")), "Put it beside the model."));
+  EXPECT_TRUE(has(problem(externalConstant("gone.data")), "Put that file next to the model."));
   for (const char* elsewhere : {"../short.data", "/etc/hostname", "a/../../b", ""})
-    EXPECT_TRUE(has(problem(externalConstant(elsewhere)), "no place beside it")) << elsewhere;
-  EXPECT_TRUE(has(problem(externalConstant("short.data", "4x")), "no place beside it"));
+    EXPECT_TRUE(has(problem(externalConstant(elsewhere)), "not next to the model")) << elsewhere;
+  EXPECT_TRUE(has(problem(externalConstant("short.data", "4x")), "not next to the model"));
   ::onnx::TensorProto few = constant(kFloat32, {2});
   few.add_float_data(1);
   EXPECT_TRUE(has(problem(few), "expected 8 bytes for [2] f32, found 4")) << problem(few);

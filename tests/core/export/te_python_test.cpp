@@ -171,7 +171,7 @@ TEST(TePython, SwitchesOffASumOfGradientsThatWouldSpoilThem) {
   EXPECT_TRUE(contains(text.text, "\"save\": te.ops.MakeExtraOutput().set_extra_output_channel("));
   EXPECT_FALSE(contains(text.text, "BackwardLinearAdd"));
   ASSERT_EQ(text.notes.size(), 1u);
-  EXPECT_TRUE(contains(text.notes[0], "fc reads that tensor, as the gradient of fc.y"));
+  EXPECT_TRUE(contains(text.notes[0], "fc consumes that tensor, as the gradient of fc.y"));
 }
 
 TEST(TePython, SuchASumIsNotSuggestedAndNoted) {
@@ -246,7 +246,7 @@ TEST(TePython, SwitchesOffASumInPlaceOfAnotherDType) {
   EXPECT_TRUE(contains(text.text, "\"add\": te.ops.AddExtraInput()"));
   EXPECT_FALSE(contains(text.text, "ForwardLinearBiasAdd"));
   EXPECT_TRUE(contains(text.notes[0], "makes bf16, not f32"));
-  EXPECT_TRUE(contains(refusal(sum("f32", "bf16")), "add: in TransformerEngine the sum cannot be made in place"));
+  EXPECT_TRUE(contains(refusal(sum("f32", "bf16")), "add: TransformerEngine cannot compute this sum in place"));
 }
 
 TEST(TePython, PlansForAGpuThatHasTheRecipe) {

@@ -39,7 +39,7 @@ const Attempt* attemptOf(const FusionReport& report, std::string_view rule) {
 
 const FusionOptions kTe{.book = RuleBook::Te};
 
-// The examples of te_ops.md section 4.5 that use today's ops.
+// Fusions of TransformerEngine's tests (tests/pytorch/test_fusible_ops.py) and of its ready-made modules.
 
 TEST(FuserTe, LayerNormMlpFusesOnlyTheBiases) {
   const Graph graph = chain(DType::BF16, {8, 16},
@@ -193,7 +193,7 @@ TEST(FuserTe, UserbuffersSayWhatIsInTheirWay) {
             "GPU.");
 }
 
-/// TransformerEngine's backward matcher does not ask for it (te_ops.md 4.3), which Appendix D5 mends.
+/// TransformerEngine's backward matcher does not ask for it, which this rule does.
 TEST(FuserTe, BothPassesOfUserbuffersHonourABackwardOverride) {
   Attributes dequantized;
   dequantized.set("backward_override", std::string("dequantized"));
@@ -346,7 +346,7 @@ TEST(FuserTe, ASumThatTransformerEngineMustNotMakeInPlaceSaysSo) {
   const Graph graph = chain(DType::BF16, {8, 16}, links);
   const FusionReport report = fused(graph, kTe);
   const std::string caveat =
-      "not after `export --to te`, which switches in_place of add off: norm keeps that tensor, save.y, for backward";
+      "not after `export --to te`, which sets in_place of add to false: norm keeps that tensor, save.y, for backward";
   EXPECT_EQ(attemptOf(report, "ForwardLinearBiasAdd")->explanation, "fc, add are fused; " + caveat + ".");
   EXPECT_NE(planTree(graph, report).find("ForwardLinearBiasAdd (forward, te)  (" + caveat + ")"), std::string::npos);
   EXPECT_EQ(attemptOf(fused(graph), "ForwardLinearBiasAdd")->caveat, "");
@@ -393,7 +393,7 @@ TEST(FuserTe, AGroupedMlpTakesAnyParametersOfItsActivation) {
   EXPECT_EQ(names(graph, mlp.report(graph).forward), Names{"GroupedMLP_CuTeGEMMGLU"});
 }
 
-// The order of te_ops.md section 3.4; each of the joint rules is put in front.
+// The order in which TransformerEngine registers its fusions; each of the joint rules is put in front.
 TEST(FuserTe, RulesStandInTransformerEnginesOrder) {
   Names order;
   for (const FusionPass pass : {FusionPass::Joint, FusionPass::Forward, FusionPass::Backward})
@@ -537,7 +537,7 @@ TEST(Fuser, ARuleWithAPriceAppliesOnRequestOnly) {
   EXPECT_EQ(attempt.outcome, Outcome::OnRequest);
   EXPECT_EQ(attempt.explanation,
             "It would keep 256 B less for backward. Backward recomputes SwiGLU's output, which takes one more pass. It "
-            "is used when asked for.");
+            "is used only on request.");
   EXPECT_EQ(requestFor(graph, attempt), "ForwardBackwardSwiGLULinear@act");
   EXPECT_FALSE(attempt.saving.has_value());
 }
@@ -664,7 +664,7 @@ TEST(Fuser, AFrozenOpTakesNoPartInABackwardFusion) {
   const FusionReport report = fused(graph);
   EXPECT_EQ(names(graph, report.backward), Names{"RMSNorm"});
   EXPECT_EQ(attemptOf(report, "BackwardAddRMSNorm")->explanation,
-            "save (MakeExtraOutput) needs no gradient, so it takes no part in backward.");
+            "save (MakeExtraOutput) needs no gradient, so it is not part of backward.");
 }
 
 TEST(Fuser, AResidualWithinAnElementwiseChainFusesWithIt) {
@@ -686,7 +686,7 @@ TEST(Fuser, SameGraphSameReportByteForByte) {
   EXPECT_EQ(toJson(a, fused(a)).dump(), toJson(b, fused(b)).dump());
 }
 
-// Savings, by the minimum-traffic model of product.md 3.2: M = 8 rows, 16 columns, 2 bytes.
+// Savings, by the minimum-traffic model: M = 8 rows, 16 columns, 2 bytes.
 
 TEST(FuserSaving, LinearBiasSavesOneRoundTripOfTheOutput) {
   const Graph graph = chain(DType::BF16, {8, 16}, {linear(16), link("Bias")});
@@ -773,7 +773,7 @@ TEST(FuserGain, WhatWasMeasuredAsSlowerIsNotChosen) {
   EXPECT_EQ(attempt->outcome, Outcome::MeasuredSlower);
   EXPECT_EQ(attempt->explanation,
             "It was predicted to save 512 B and 1 launch but measured to lose 1.5 us (0.90x, 95 % interval 0.89 to "
-            "0.91) on a test device. It is used when asked for.");
+            "0.91) on a test device. It is used only on request.");
   EXPECT_EQ(requestFor(graph, *attempt), "ForwardElementwiseChain@act");
 }
 
@@ -849,19 +849,16 @@ TEST(FuserCatalog, RefusesHalfARule) {
             "Probe: a fusion needs at least one op in its chain.");
   EXPECT_EQ(refusalAfter([](FusionRule& rule) { rule.chain.front().repeat = Repeat::Optional; }),
             "Probe: the first op of a chain cannot be optional.");
-  EXPECT_EQ(refusalAfter([](FusionRule& rule) { rule.becomes.clear(); }),
-            "Probe: there is no kernel that the fusion becomes.");
+  EXPECT_EQ(refusalAfter([](FusionRule& rule) { rule.becomes.clear(); }), "Probe: the fusion has no kernel.");
 }
 
 TEST(FuserCatalog, RefusesHalfOfWhatIsKeptForBackward) {
-  EXPECT_EQ(
-      refusalAfter([](FusionRule& rule) { rule.saves = nullptr; }),
-      "Probe: a joint rule replaces forward and backward, but there is no saves function that says what is kept.");
+  EXPECT_EQ(refusalAfter([](FusionRule& rule) { rule.saves = nullptr; }),
+            "Probe: a joint rule replaces forward and backward; expected a saves function, found none.");
   for (const FusionPass pass : {FusionPass::Forward, FusionPass::Backward})
-    EXPECT_EQ(
-        refusalAfter([&](FusionRule& rule) { rule.pass = pass; }),
-        "Probe: a " + std::string(passName(pass)) +
-            " rule keeps what its ops themselves keep for backward; a saves function makes sense in joint rules.");
+    EXPECT_EQ(refusalAfter([&](FusionRule& rule) { rule.pass = pass; }),
+              "Probe: a " + std::string(passName(pass)) +
+                  " rule keeps the tensors that its ops keep for backward. Remove the saves function.");
 }
 
 TEST(FuserCatalog, RefusesANameThatIsTaken) {
@@ -884,10 +881,10 @@ TEST(VerifyExpansion, NamesTheOpThatIsNotThereOnceAndInOrder) {
   const Graph graph = chain(DType::BF16, {8, 16}, {link("GELU", "a"), link("SiLU", "b")});
   const auto broken = [&](auto breakList) { return brokenExpansion(graph, breakList); };
   EXPECT_EQ(broken([](auto&) {}), "");
-  EXPECT_EQ(broken([](auto& list) { list.push_back(list.front()); }), "a (GELU) stands in two entries.");
+  EXPECT_EQ(broken([](auto& list) { list.push_back(list.front()); }), "a (GELU) is in two entries.");
   EXPECT_EQ(broken([](auto& list) { list.pop_back(); }), "b (SiLU) is missing from the backward list.");
   EXPECT_EQ(broken([](auto& list) { std::swap(list[0], list[1]); }),
-            "b (SiLU) runs before a (GELU), whose result it reads.");
+            "b (SiLU) runs before a (GELU), whose result it consumes.");
 }
 
 // Patterns on the DAG: operands in any order, steps that may be left out, branches.
@@ -952,8 +949,8 @@ TEST(FuserBranches, AGradientThatBranchesAddUpInBackwardStaysOutsideOfFusions) {
   EXPECT_EQ(names(graph, report.forward), Names{"ForwardElementwiseChain"});
   EXPECT_EQ(names(graph, report.backward), (Names{"GELU", "SiLU"}));
   EXPECT_EQ(attemptOf(report, "BackwardElementwiseChain")->explanation,
-            "a.y is read by b and the outside (it is a pipeline output); the gradients of its readers are added up in "
-            "between. With a MakeExtraOutput for the branch the sum is an op that fusions know.");
+            "a.y is consumed by b and the outside (it is a pipeline output); the gradients of its consumers are summed "
+            "between these ops. Insert MakeExtraOutput at the branch so that the sum can be fused.");
 }
 
 TEST(FuserBranches, TransformerEnginesRulesFollowTheMainTensor) {
@@ -962,7 +959,7 @@ TEST(FuserBranches, TransformerEnginesRulesFollowTheMainTensor) {
             {.extraOutputs = {"save.y"}});
   const FusionReport report = fused(graph);
   EXPECT_EQ(attemptOf(report, "BackwardAddRMSNorm")->explanation,
-            "norm (RMSNorm) reads save.extra; as in TransformerEngine, the rule follows the main output, save.y.");
+            "norm (RMSNorm) consumes save.extra; as in TransformerEngine, the rule follows the main output, save.y.");
 }
 
 TEST(FuserBranches, OurOwnRulesFollowABranchAsWell) {
@@ -1086,8 +1083,8 @@ TEST(Fuser, RefusesABackwardFusionOfAnOpWhoseWeightGradientWaits) {
     ASSERT_EQ(report.attempts.size(), 1U);
     EXPECT_EQ(report.attempts[0].outcome, isDelayed ? Outcome::ConditionFailed : Outcome::Fused);
     const char* const refusal =
-        "experts (GroupedLinear) has delay_wgrad_compute on: its weight gradient comes after the rest of "
-        "backward, but the fusion would compute it in its place. Switch delay_wgrad_compute off for it.";
+        "experts (GroupedLinear) has delay_wgrad_compute on, so its weight gradient is computed after the rest of "
+        "backward; the fusion would compute it earlier. Set delay_wgrad_compute to false.";
     EXPECT_EQ(report.attempts[0].explanation, isDelayed ? refusal : "experts, gelu1 are fused.");
   }
 }

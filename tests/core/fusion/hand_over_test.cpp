@@ -75,13 +75,13 @@ TEST(HandOver, IsRefusedWhereTheGradientIsASum) {
   const Attempt attempt = attemptOf(
       delayed({linear(32, "fc"), link("GELU", "a"), link("AddExtraInput", "add", "fc.y")}), "BackwardQuantize");
   EXPECT_EQ(attempt.outcome, Outcome::OutsideUse);
-  EXPECT_EQ(attempt.explanation, "The gradient of fc.y is the sum of 2 gradients, which a step of its own adds up.");
+  EXPECT_EQ(attempt.explanation, "The gradient of fc.y is the sum of 2 gradients, computed by a separate step.");
 }
 
 TEST(HandOver, IsRefusedWhereTheResultIsAView) {
   const Attempt attempt = attemptOf(delayed({linear(32, "fc"), link("AddExtraInput", "add")}), "BackwardQuantize");
   EXPECT_EQ(attempt.outcome, Outcome::ConditionFailed);
-  EXPECT_EQ(attempt.explanation, "add hands on what it gets: it writes no tensor that could be quantized.");
+  EXPECT_EQ(attempt.explanation, "add passes its input on, so it writes no tensor that could be quantized.");
 }
 
 TEST(HandOver, LooksThroughViews) {
@@ -132,7 +132,7 @@ TEST(HandOver, HandsOverTheAmaxAlone) {
   const Graph graph = current({link("RMSNorm", "norm"), linear(32, "fc")});
   const Attempt attempt = attemptOf(graph, "ForwardAmax");
   EXPECT_EQ(attempt.outcome, Outcome::Fused);
-  EXPECT_EQ(attempt.explanation, "norm finds the amax by which fc quantizes its input.");
+  EXPECT_EQ(attempt.explanation, "norm computes the amax with which fc quantizes its input.");
   EXPECT_EQ(attempt.saving, (Saving{.bytes = 64 * 32 * 2, .launches = 0}));
   EXPECT_EQ(attemptOf(graph, "ForwardQuantize").outcome, Outcome::ConditionFailed);
 }

@@ -63,13 +63,13 @@ TEST(InPlaceHazards, FollowTheTensorThroughOpsThatHandItOn) {
             Reasons{"that tensor, first.y, is an output"});
   links.push_back(link("AddExtraInput", "later", "first.y"));
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.pass = PassKind::Forward})),
-            Reasons{"later still reads that tensor, first.y"});
+            Reasons{"later still needs that tensor, first.y"});
 }
 
 // In inference x is not kept, but the GEMM that adds to it also reads it.
 TEST(InPlaceHazards, AGemmDoesNotAddToItsInput) {
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, residual("Identity"), {.pass = PassKind::Forward})),
-            Reasons{"fc reads that tensor, first.y, while its GEMM adds to it"});
+            Reasons{"fc consumes that tensor, first.y, while its GEMM adds to it"});
 }
 
 /// save, in place, with `between` on the main wire; the addend continues through a norm, which has a new gradient.
@@ -85,7 +85,7 @@ std::vector<testing::Link> savedInPlace(std::vector<testing::Link> between) {
 TEST(InPlaceHazards, AGemmDoesNotAddToTheGradientThatItReads) {
   const std::vector<testing::Link> direct = savedInPlace({linear(16, "fc")});
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, direct)),
-            Reasons{"fc reads that tensor, as the gradient of fc.y, while its GEMM adds to it"});
+            Reasons{"fc consumes that tensor, as the gradient of fc.y, while its GEMM adds to it"});
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, direct, {.recipe = "DelayedScaling"})), Reasons{})
       << "the GEMM reads codes";
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, savedInPlace({linear(16, "fc"), link("GELU", "act")}))), Reasons{});
@@ -111,7 +111,7 @@ TEST(InPlaceHazards, AGradientThatIsStillReadIsNotAddedTo) {
                                             link("AddExtraInput", "add2", "first.extra"),
                                             link("RMSNorm", "norm")};
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links)),
-            Reasons{"first still reads that tensor, as the gradient of first.extra"});
+            Reasons{"first still needs that tensor, as the gradient of first.extra"});
 }
 
 // ---- a model of TransformerEngine with one number a tensor

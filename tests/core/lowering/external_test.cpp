@@ -156,7 +156,8 @@ TEST(External, NoFusionCrossesItAndTheReasonIsSaid) {
     for (const FusedOperation& entry : *entries) EXPECT_FALSE(entry.isFused());
   bool isSaid = false;
   for (const auto& attempt : analysis.report.attempts)
-    isSaid = isSaid || attempt.explanation.find("mix, which is not run (no fusion crosses it)") != std::string::npos;
+    isSaid =
+        isSaid || attempt.explanation.find("mix, which is not executed (no fusion crosses it)") != std::string::npos;
   EXPECT_TRUE(isSaid);
 }
 

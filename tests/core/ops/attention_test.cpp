@@ -66,8 +66,7 @@ TEST(DotProductAttention, RefusesGroupsThatDoNotDivideTheHeads) {
 TEST(DotProductAttention, RefusesOtherShapes) {
   EXPECT_EQ(
       refusal({}, {}, 1, {DType::F32, {5, 2, 3, 4}}),
-      "DotProductAttention: k has the shape [5, 2, 3, 4]; expected [S, B, 2, 4] or [S, B, 8] for sbhd, 2 heads of "
-      "4 channels.");
+      "DotProductAttention: k is [5, 2, 3, 4]; expected [S, B, 2, 4] or [S, B, 8] for sbhd, 2 heads of 4 channels.");
   EXPECT_EQ(refusal({}, {}, 2, {DType::F32, {6, 2, 2, 4}}),
             "DotProductAttention: v has 2 sequences of 6 tokens, but k has 2 of 5; both must be the same.");
   EXPECT_EQ(refusal({}, {}, 0, {DType::F32, {5, 3, 2, 4}}),
@@ -134,8 +133,7 @@ TEST(RotaryPositionEmbedding, RefusesWhatItCannotTurn) {
             "RotaryPositionEmbedding: rope_type is llama3, but factor is not set; give its value.");
   EXPECT_EQ(
       rotaryRefusal({}, {5, 2, 9}),
-      "RotaryPositionEmbedding: x has the shape [5, 2, 9]; expected [S, B, 1, 8] or [S, B, 8] for sbhd, 1 heads of "
-      "8 channels.");
+      "RotaryPositionEmbedding: x is [5, 2, 9]; expected [S, B, 1, 8] or [S, B, 8] for sbhd, 1 heads of 8 channels.");
 }
 
 TEST(Split, RefusesSizesThatAreNotTheWidth) {

@@ -98,7 +98,7 @@ TEST(Suggestions, MoveAScaleBehindTheProductThatTakesItAlong) {
 TEST(Suggestions, RemoveWhatDoesNothingWhereItStandsBetweenOthers) {
   const PipelineDocument document = chainOf({kLinear, kNothing, kAddInPlace}, R"(, "fusion": {"rules": "te"})");
   const std::vector<Suggestion> found = suggestions(document);
-  const Suggestion* removal = find(found, "Remove nothing, which does nothing");
+  const Suggestion* removal = find(found, "Remove nothing, which has no effect");
   ASSERT_TRUE(removal) << fmt::format("{}", fmt::join(labelsOf(found), ", "));
   EXPECT_EQ(removal->proposal.kind, SuggestionKind::SameResults);
   EXPECT_EQ(removal->saving(), (Saving{.bytes = 2 * 64 * 32 * 2, .launches = 1}));
@@ -135,7 +135,7 @@ TEST(Suggestions, LookIntoBlocksOnceForAllInstances) {
 
   const PipelineDocument document = layersOf({kLinear, kNothing, kAddInPlace}, kTeRules);
   const std::vector<Suggestion> removals = suggestions(document);
-  const Suggestion* removal = find(removals, "Remove nothing of block Layer, which does nothing");
+  const Suggestion* removal = find(removals, "Remove nothing of block Layer, which has no effect");
   ASSERT_TRUE(removal) << fmt::format("{}", fmt::join(labelsOf(removals), ", "));
   EXPECT_EQ(removal->saving(), (Saving{.bytes = 2 * 2 * 64 * 32 * 2, .launches = 2}));
   PipelineDocument changed = document;

@@ -32,7 +32,7 @@ TEST(BreakEven, IsWhereTheSignChanges) {
 TEST(BreakEven, SaysWhatTheNoiseHides) {
   EXPECT_EQ(sentence("SUFF"), "fused is faster from M = 4 on; slower at 1; no significant difference at 2");
   EXPECT_EQ(sentence("UU"), "no significant difference at any M");
-  EXPECT_EQ(sentence("US"), "fused is faster at no size of M; slower at 2; no significant difference at 1");
+  EXPECT_EQ(sentence("US"), "fused is not faster at any size of M; slower at 2; no significant difference at 1");
 }
 
 TEST(BreakEven, IsNoneWhereTheSignChangesTwice) {

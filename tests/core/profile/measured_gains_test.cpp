@@ -71,8 +71,7 @@ TEST(MeasuredGains, NeedTheTimesOfSteps) {
   const Result<GainModel> gains = gainsOf(record, "run.json");
   ASSERT_FALSE(gains);
   EXPECT_EQ(gains.error().message,
-            "run.json: a gain needs the times of steps, and the run was timed from end to end only. Run it without "
-            "--timing none.");
+            "run.json: expected step times, found only end-to-end times. Run without --timing none.");
 }
 
 TEST(MeasuredGains, NeedBothVariants) {
@@ -80,9 +79,9 @@ TEST(MeasuredGains, NeedBothVariants) {
   record.variants.pop_back();
   const Result<GainModel> gains = gainsOf(record, "run.json");
   ASSERT_FALSE(gains);
-  EXPECT_EQ(gains.error().message,
-            "run.json: a gain needs the unfused and the fused variant; the run has only the unfused one. Run it "
-            "without --variants.");
+  EXPECT_EQ(
+      gains.error().message,
+      "run.json: expected the unfused and the fused variant, found only the unfused one. Run without --variants.");
 }
 
 TEST(MeasuredGains, ALaterRunReplacesAnEarlierOneAtItsPlaces) {
@@ -125,13 +124,13 @@ TEST(MeasuredSame, NamesWhatDiffers) {
   Json other = pipeline;
   other["pipeline"]["ops"].push_back("c");
   EXPECT_EQ(difference(other), "it measured another pipeline, or this one before it was changed.");
-  EXPECT_EQ(difference(pipeline, {.symbols = {{"M", 16}}}), "it was measured with M = 8, and here M is 16.");
-  EXPECT_EQ(difference(pipeline, {.device = "sm_90"}), "it was measured with device cpu, and here it is sm_90.");
+  EXPECT_EQ(difference(pipeline, {.symbols = {{"M", 16}}}), "it was measured with M = 8, but here M is 16.");
+  EXPECT_EQ(difference(pipeline, {.device = "sm_90"}), "it was measured with device cpu, but here it is sm_90.");
   other = pipeline;
   other["symbols"] = Json::array();  // in a file that was edited by hand
-  EXPECT_EQ(difference(other, {.symbols = {{"M", 16}}}), "it was measured with M = 8, and here M is 16.");
+  EXPECT_EQ(difference(other, {.symbols = {{"M", 16}}}), "it was measured with M = 8, but here M is 16.");
   EXPECT_EQ(difference(pipeline, {.pass = PassKind::Forward}),
-            "it was measured with pass train, and here it is forward.");
+            "it was measured with pass train, but here it is forward.");
 }
 
 }  // namespace

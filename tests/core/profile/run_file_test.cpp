@@ -34,7 +34,7 @@ class RunFile : public ::testing::Test {
   std::filesystem::path m_path = m_folder / "a.fuserun";
 };
 
-const std::string kOrigin = " A run file is what `fuseline run PIPELINE -o RUN.fuserun` writes.";
+const std::string kOrigin = " `fuseline run PIPELINE -o RUN.fuserun` writes run files.";
 
 TEST_F(RunFile, IsReadAsItWasWritten) {
   const Json json = toJson(RunRecord{.pipelineName = "mlp", .pipeline = Json::object()});
@@ -46,11 +46,11 @@ TEST_F(RunFile, IsReadAsItWasWritten) {
 TEST_F(RunFile, ThatDoesNotExistIsNamed) {
   EXPECT_EQ(loadRunRecord("/nonexistent/a.fuserun").error().message,
             "Cannot read /nonexistent/a.fuserun: No such file or directory.");
-  EXPECT_EQ(loadRunRecord("/").error().message, "Cannot read /: it is a folder, expected a run file.");
+  EXPECT_EQ(loadRunRecord("/").error().message, "Cannot read /: expected a run file, found a folder.");
 }
 
 TEST_F(RunFile, ThatIsNoJsonSaysWhere) {
-  EXPECT_EQ(refusalOf("{\"format\" oops"), "This is not JSON: byte 11 does not fit." + kOrigin);
+  EXPECT_EQ(refusalOf("{\"format\" oops"), "Invalid JSON at byte 11." + kOrigin);
 }
 
 TEST_F(RunFile, OfAnotherFormatSaysWhichOneWasExpected) {
@@ -61,9 +61,9 @@ TEST_F(RunFile, OfAnotherFormatSaysWhichOneWasExpected) {
 TEST_F(RunFile, OfANewerProgramSaysWhatToDo) {
   Json json = toJson(RunRecord{});
   json["formatVersion"]["major"] = 2;
-  EXPECT_EQ(refusalOf(json.dump()),
-            "/formatVersion: this run was written by a newer program (format 2, this one reads up to 1). Open it with "
-            "that program, or measure again with this one.");
+  EXPECT_EQ(
+      refusalOf(json.dump()),
+      "/formatVersion: the run has format 2, but this program reads up to 1. Use a newer Fuseline, or measure again.");
 }
 
 TEST_F(RunFile, ThatIsNestedWithoutEndIsRefusedBeforeItIsParsed) {
@@ -84,13 +84,12 @@ TEST_F(RunFile, IsReadFromAPage) {
 
 TEST_F(RunFile, ThatIsAPageWithoutARunSaysWhichHaveOne) {
   const std::string refusal =
-      "It is a page that holds no run. Pages with one are what `fuseline export RUN.fuserun --to html -o RUN.html` "
-      "writes.";
+      "This page contains no run. `fuseline export RUN.fuserun --to html -o RUN.html` writes pages with a run.";
   EXPECT_EQ(refusalOf("<!doctype html><p>fuseline-run</p>"), refusal);
   const std::string element = runElement(RunRecord{});
   EXPECT_EQ(refusalOf("<html>" + element.substr(0, element.size() - 1)), refusal) << "it does not end";
   EXPECT_EQ(refusalOf("<script type=\"application/json\" id=\"fuseline-run\">{oops</script>"),
-            "This is not JSON: byte 2 does not fit." + kOrigin);
+            "Invalid JSON at byte 2." + kOrigin);
 }
 
 TEST_F(RunFile, IsKnownByItsBeginningWhateverItsName) {

@@ -94,13 +94,13 @@ TEST(RunRecord, IsTheSameAfterJson) {
 
 TEST(RunRecord, SaysWhatComesBeforeTheRounds) {
   RunRecord record = fullRecord();
-  EXPECT_EQ(firstRunText(record), "Getting ready took 2.5 ms fused, and the first run 1.25 ms: not counted.");
+  EXPECT_EQ(firstRunText(record), "Setup took 2.5 ms fused, and the first run 1.25 ms; it is not counted.");
   record.variants.push_back(record.variants.front());
   record.variants.front().name = "unfused";
   EXPECT_EQ(firstRunText(record),
-            "Getting ready took 2.5 ms unfused and 2.5 ms fused, and the first run 1.25 ms and 1.25 ms: not counted.");
+            "Setup took 2.5 ms unfused and 2.5 ms fused, and the first run 1.25 ms and 1.25 ms; it is not counted.");
   for (VariantRecord& variant : record.variants) variant.firstRunNs = 0.0;
-  EXPECT_EQ(firstRunText(record), "Getting ready took 2.5 ms unfused and 2.5 ms fused: not counted.");
+  EXPECT_EQ(firstRunText(record), "Setup took 2.5 ms unfused and 2.5 ms fused; it is not counted.");
   for (VariantRecord& variant : record.variants) variant.preparationNs = 0.0;
   EXPECT_EQ(firstRunText(record), "");
   EXPECT_NE(cachesText(record), "");
@@ -202,16 +202,15 @@ TEST(RunRecord, NamesItsFormatAndVersion) {
 TEST(RunRecord, RefusesAnotherFormat) {
   Json json = toJson(fullRecord());
   json["format"] = "fuseline-pipeline";
-  EXPECT_EQ(
-      refusal(json),
-      "/format: expected \"fuseline-run\", found \"fuseline-pipeline\". A run file is what `fuseline run PIPELINE "
-      "-o RUN.fuserun` writes.");
+  EXPECT_EQ(refusal(json),
+            "/format: expected \"fuseline-run\", found \"fuseline-pipeline\". `fuseline run PIPELINE -o RUN.fuserun` "
+            "writes run files.");
 }
 
 TEST(RunRecord, RefusesANewerMajorVersion) {
   Json json = toJson(fullRecord());
   json["formatVersion"]["major"] = 2;
-  EXPECT_NE(refusal(json).find("newer program"), std::string::npos);
+  EXPECT_NE(refusal(json).find("newer Fuseline"), std::string::npos);
 }
 
 TEST(RunRecord, IgnoresFieldsOfANewerMinorVersion) {

@@ -100,7 +100,7 @@ TEST(Timeline, IsEmptyWhereNothingWasTimed) {
 TEST(Timeline, IsMissingForAReason) {
   RunRecord record{.createdWith = "fuseline 0.0.9"};
   record.variants = {variantOf({{"a", "forward"}}, {})};
-  EXPECT_EQ(whyNoTimeline(record), "fuseline 0.0.9, which wrote it, kept none");
+  EXPECT_EQ(whyNoTimeline(record), "fuseline 0.0.9, which wrote it, stored none");
   record.isPartial = true;
   EXPECT_EQ(whyNoTimeline(record), "it was cancelled before a round was complete");
   record.settings.timing = StepTiming::None;

@@ -68,11 +68,11 @@ TEST(CustomRecipe, RefusesProductsThatTransformerEngineRaisesOn) {
       "GEMM raises, because either both operands or none must be quantized. Quantize both, or neither.");
   EXPECT_EQ(refusalOf(R"({"quantizer": "NVFP4BlockScaling"},
                          {"tensor": "input", "quantizer": {"name": "NVFP4BlockScaling", "disable_rht": true}})"),
-            "CustomRecipe: wgrad would multiply a tensor with the random Hadamard transform by one without it; "
-            "TransformerEngine's result would be wrong. Set disable_rht to the same value for both.");
+            "CustomRecipe: only one operand of wgrad would have the random Hadamard transform, so TransformerEngine's "
+            "result would be wrong. Set disable_rht alike for both.");
   EXPECT_EQ(refusalOf(R"({"quantizer": "DelayedScaling"}, {"gemm": "wgrad", "format": "high_precision"})"),
-            "CustomRecipe: only one of the rowwise and columnwise input has delayed scaling. TransformerEngine's "
-            "HybridQuantizer raises on a DelayedScalingRequest. Use DelayedScaling for both, or for neither.");
+            "CustomRecipe: only one of the rowwise and columnwise input uses DelayedScaling, for which "
+            "TransformerEngine's HybridQuantizer raises. Use it for both, or for neither.");
 }
 
 /// Scales of a whole tensor can be multiplied, independent of their origin.

@@ -409,15 +409,15 @@ TEST(QuantizerErrors, AreSentences) {
   EXPECT_EQ(refusal(x, {.format = ElementFormat::E4M3, .scaling = Scaling::Nv1x16}),
             "Scaling nv_1x16 is for e2m1, but the format is e4m3.");
   EXPECT_EQ(refusal(x, {.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16, .transformsColumnwise = true}),
-            "The random Hadamard transform takes rows by 16, but [10, 16] f32 has 10 of them.");
+            "The random Hadamard transform needs rows in multiples of 16, but [10, 16] f32 has 10.");
   EXPECT_EQ(refusal(x, {.scaling = Scaling::Mx1x32, .transformsColumnwise = true}),
             "Scaling mx_1x32 has no random Hadamard transform.");
   Result<QuantizedTensor> rowwise = quantize(x, {}, Copies::Rowwise);
   EXPECT_EQ(dequantize(*rowwise, Direction::Columnwise).error().message,
             "The quantized tensor [10, 16] f32 has no columnwise values.");
   EXPECT_EQ(fitsGemm(x.spec, Scaling::PerTensor, Direction::Rowwise).reason(),
-            "A GEMM with scaling per_tensor needs rows that are multiples of 8 and columns that are multiples of 16, "
-            "but [10, 16] f32 has 10 rows and 16 columns. Pad it, or leave it unquantized.");
+            "A GEMM with scaling per_tensor needs multiples of 8 rows and 16 columns, but [10, 16] f32 has 10 rows and "
+            "16 columns. Pad it, or leave it unquantized.");
   EXPECT_TRUE(fitsGemm({DType::BF16, {4, 8, 64}}, Scaling::Mx1x32, Direction::Rowwise));
 }
 

@@ -112,10 +112,9 @@ TEST(Recipes, SayWhatHardwareTheyNeed) {
   EXPECT_FALSE(supported("DelayedScaling", {8, 6}));
   EXPECT_EQ(recipesFor({8, 0}), std::vector<std::string>{"None"});
   EXPECT_EQ(recipesFor({8, 9}), (std::vector<std::string>{"None", "DelayedScaling", "Float8CurrentScaling"}));
-  EXPECT_EQ(
-      supported("NVFP4BlockScaling", {9, 0}).reason(),
-      "NVFP4BlockScaling needs compute capability 10.0 (sm_100) or newer, but this device has 9.0 (sm_90). Choose "
-      "one of None, DelayedScaling, Float8CurrentScaling, Float8BlockScaling.");
+  EXPECT_EQ(supported("NVFP4BlockScaling", {9, 0}).reason(),
+            "NVFP4BlockScaling needs compute capability 10.0 (sm_100) or newer, but this device has 9.0 (sm_90). Valid "
+            "values: None, DelayedScaling, Float8CurrentScaling, Float8BlockScaling.");
 }
 
 /// After Hopper, blocks of 128 are multiplied as MXFP8 blocks, with scales that are powers of two.
@@ -184,7 +183,7 @@ TEST(RecipeOverrides, AreRefusedWithASentence) {
   EXPECT_EQ(refusalOfOverride("DelayedScaling", R"("format": "e3m4")"),
             "/recipe/overrides/0/format: 'e3m4' is not a format. Valid values: e4m3, e5m2, e2m1, high_precision.");
   EXPECT_EQ(refusalOfOverride("DelayedScaling", R"("tensor": "weight", "gemm": "wgrad", "format": "e4m3")"),
-            "DelayedScaling: the override for weight of wgrad names an operand that no GEMM has.");
+            "DelayedScaling: the override for weight of wgrad matches no operand of a GEMM.");
   EXPECT_EQ(refusalOfOverride("DelayedScaling", R"("gemm": "fprop", "format": "e2m1")"),
             "DelayedScaling: the override for every tensor of fprop sets e2m1, but its scaling per_tensor supports "
             "e4m3 and e5m2.");

@@ -53,7 +53,7 @@ TEST(Bindings, RefuseAHistoryOfAnotherKind) {
   const std::string name = quantizerStates(graph).front().historyName;
   const Result<NamedTensors> bindings = makeBindings(graph, 1, {{name, Tensor::zeros({DType::F32, {3, 2}})}});
   ASSERT_FALSE(bindings);
-  EXPECT_EQ(bindings.error().message, name + ": the tensor given is [3, 2] f32, but the pipeline needs [3, 1] f32.");
+  EXPECT_EQ(bindings.error().message, name + ": the given tensor is [3, 2] f32, but the pipeline needs [3, 1] f32.");
 }
 
 }  // namespace

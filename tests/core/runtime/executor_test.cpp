@@ -167,7 +167,7 @@ TEST(Executor, NamesTheBindingThatIsMissing) {
   std::erase_if(scene.bindings, [](const auto& entry) { return entry.first == "fc1.weight"; });
   const auto executor = scene.on(makeReferenceBackend());
   ASSERT_FALSE(executor);
-  EXPECT_EQ(executor.error().message, "fc1.weight: no tensor was given for it; [5, 4] f32 is expected.");
+  EXPECT_EQ(executor.error().message, "fc1.weight: the tensor is missing; expected [5, 4] f32.");
 }
 
 TEST(Executor, NamesTheMainGradBufferThatIsMissing) {
@@ -175,7 +175,7 @@ TEST(Executor, NamesTheMainGradBufferThatIsMissing) {
   std::erase_if(scene.bindings, [](const auto& entry) { return entry.first == "main_grad.fc.weight"; });
   const auto executor = scene.on(makeReferenceBackend());
   ASSERT_FALSE(executor);
-  EXPECT_EQ(executor.error().message, "main_grad.fc.weight: no tensor was given for it; [5, 4] f32 is expected.");
+  EXPECT_EQ(executor.error().message, "main_grad.fc.weight: the tensor is missing; expected [5, 4] f32.");
 }
 
 TEST(Executor, NamesBothSpecsOfABindingThatDoesNotFit) {
@@ -184,7 +184,7 @@ TEST(Executor, NamesBothSpecsOfABindingThatDoesNotFit) {
     if (name == "x") tensor = Tensor::zeros({DType::BF16, {3, 4}});
   const auto executor = scene.on(makeReferenceBackend());
   ASSERT_FALSE(executor);
-  EXPECT_EQ(executor.error().message, "x: the tensor given is [3, 4] bf16, but the pipeline needs [3, 4] f32.");
+  EXPECT_EQ(executor.error().message, "x: the given tensor is [3, 4] bf16, but the pipeline needs [3, 4] f32.");
 }
 
 std::vector<const Step*> launchedSteps(const Plan& plan) {
@@ -393,14 +393,13 @@ TEST(Bindings, TakeWhatIsGiven) {
 TEST(Bindings, RefuseANameThatThePipelineDoesNotTake) {
   const auto bindings = makeBindings(mlp().graph, 1, {{"fc1.weigth", Tensor::zeros({DType::F32, {1}})}});
   ASSERT_FALSE(bindings);
-  EXPECT_EQ(bindings.error().message,
-            "fc1.weigth: the pipeline takes no tensor of this name; did you mean fc1.weight?");
+  EXPECT_EQ(bindings.error().message, "fc1.weigth: the pipeline has no tensor of this name; did you mean fc1.weight?");
 }
 
 TEST(Bindings, RefuseAnotherShape) {
   const auto bindings = makeBindings(mlp().graph, 1, {{"x", Tensor::zeros({DType::F32, {4, 3}})}});
   ASSERT_FALSE(bindings);
-  EXPECT_EQ(bindings.error().message, "x: the tensor given is [4, 3] f32, but the pipeline needs [3, 4] f32.");
+  EXPECT_EQ(bindings.error().message, "x: the given tensor is [4, 3] f32, but the pipeline needs [3, 4] f32.");
 }
 
 // Results in memory of the caller's.
@@ -469,18 +468,17 @@ TEST(ResultBuffers, MustFitTheResult) {
   const Scene scene = mlp();
   ResultMemory narrow({DType::F32, {3, 1}});
   EXPECT_EQ(refusalOf(scene, {narrow.forTensor("y")}),
-            "y: the buffer given is [3, 1] f32, but the result is [3, 2] f32.");
+            "y: the given buffer is [3, 1] f32, but the result is [3, 2] f32.");
   ResultMemory half({DType::BF16, {3, 4}});
   EXPECT_EQ(refusalOf(scene, {half.forTensor("grad.x")}),
-            "grad.x: the buffer given is [3, 4] bf16, but the result is [3, 4] f32.");
+            "grad.x: the given buffer is [3, 4] bf16, but the result is [3, 4] f32.");
 }
 
 TEST(ResultBuffers, AreForResultsOnly) {
   const Scene scene = mlp();
   ResultMemory x({DType::F32, {3, 4}});
   EXPECT_EQ(refusalOf(scene, {x.forTensor("x")}),
-            "x: a buffer was given for it, but it is no result of the pipeline; buffers are for outputs and for "
-            "gradients of inputs and parameters.");
+            "x: expected an output, or a gradient of an input or a parameter; only these can have a buffer.");
   EXPECT_EQ(refusalOf(scene, {x.forTensor("grad.xx")}),
             "grad.xx: the plan has no tensor of this name; the nearest is \"grad.x\".");
 }
@@ -489,15 +487,14 @@ TEST(ResultBuffers, AreOneForEachMemory) {
   const Scene scene = mlp();
   ResultMemory y({DType::F32, {3, 2}});
   EXPECT_EQ(refusalOf(scene, {y.forTensor("y"), y.forTensor("y")}),
-            "y: a buffer was given for it or for a tensor that is the same memory; give one.");
+            "y: two buffers were given for the same memory. Give one.");
 }
 
 TEST(ResultBuffers, BeginWhereATensorOfThePlanCould) {
   const Scene scene = mlp();
   ResultMemory y({DType::F32, {3, 2}});
   const std::string moved = refusalOf(scene, {{"y", y.spec(), y.data() + 4}});
-  EXPECT_TRUE(moved.starts_with("y: the buffer given must begin at a multiple of 64 bytes, but begins at address "))
-      << moved;
+  EXPECT_TRUE(moved.starts_with("y: the given buffer begins at address ")) << moved;
   EXPECT_NE(refusalOf(scene, {{"y", y.spec(), nullptr}}), "");
 }
 

@@ -132,7 +132,7 @@ TEST(MeasuredRun, HasThePeaksOfItsDeviceAndTheArithmeticOfItsSteps) {
 TEST(MeasuredRun, SaysWhyThereAreNoPeaks) {
   const RunRecord none = measuredRun(pipelineText(), {.settings = {.measuresPeaks = true}});
   EXPECT_FALSE(none.peaks);
-  EXPECT_EQ(none.peaksNote, "reference: how fast it is says nothing, so that there are no peaks to compare with.");
+  EXPECT_EQ(none.peaksNote, "reference: it is not a performance target, so it has no peaks.");
   const RunRecord unwanted = measuredRun(pipelineText(), {}, std::make_shared<BackendWithPeaks>());
   EXPECT_FALSE(unwanted.peaks);
   EXPECT_EQ(unwanted.peaksNote, "");
@@ -188,8 +188,8 @@ TEST(PreparedRun, RefusesARecipeThatTheTensorCoresOfTheDeviceCannotTake) {
   };
   EXPECT_EQ(onArchitecture("sm_90"),
             "small: gpu: MXFP8BlockScaling needs compute capability 10.0 (sm_100) or newer, but this device has 9.0 "
-            "(sm_90). Choose one of None, DelayedScaling, Float8CurrentScaling, Float8BlockScaling. With --emulate its "
-            "GEMMs run in high precision, without its speed.");
+            "(sm_90). Valid values: None, DelayedScaling, Float8CurrentScaling, Float8BlockScaling. --emulate runs its "
+            "GEMMs in high precision, without the speed.");
   EXPECT_EQ(onArchitecture("sm_100"), "");
   EXPECT_EQ(onArchitecture("avx512"), "");
 }
@@ -223,7 +223,7 @@ TEST(MeasuredPipeline, RefusesWhatDoesNotFitTheRun) {
   run.settings.symbols = {{"Q", 3}};
   EXPECT_EQ(refusal(run),
             "/settings/symbols/Q: the run set Q to 3, but its pipeline has no symbol Q. Measure again: fuseline run "
-            "PIPELINE --set Q=3 -o RUN.fuserun.");
+            "PIPELINE --set Q=3.");
   run.settings.symbols.clear();
   run.pipeline = Json::array();
   EXPECT_TRUE(refusal(run).starts_with("the pipeline in this run cannot be used: ")) << refusal(run);

@@ -164,9 +164,9 @@ TEST(Safetensors, RefusesDuplicateNames) {
 
 TEST(Safetensors, RefusesUnknownDtypes) {
   EXPECT_EQ(errorOf(fileOf(headerWith(R"({"dtype":"F64","shape":[1],"data_offsets":[0,8]})"), std::string(8, 'x'))),
-            "tensor 'w' has the dtype F64; F32, F16, BF16, F8_E4M3, I64 and U8 can be read.");
+            "tensor 'w' has the dtype F64. Valid values: F32, F16, BF16, F8_E4M3, I64, U8.");
   EXPECT_EQ(errorOf(fileOf(headerWith(R"({"shape":[1],"data_offsets":[0,8]})"), std::string(8, 'x'))),
-            "tensor 'w' has the dtype null; F32, F16, BF16, F8_E4M3, I64 and U8 can be read.");
+            "tensor 'w' has the dtype null. Valid values: F32, F16, BF16, F8_E4M3, I64, U8.");
 }
 
 TEST(Safetensors, RefusesSizesThatDoNotFit) {
@@ -217,7 +217,7 @@ TEST(Safetensors, SurvivesDeeplyNestedHeaders) {
   const std::string nest = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   EXPECT_EQ(errorOf(fileOf(headerWith(nest), "")), "tensor 'w' is described by array.");
   EXPECT_EQ(errorOf(fileOf(headerWith(R"({"dtype":)" + nest + "}"), "")),
-            "tensor 'w' has the dtype array; F32, F16, BF16, F8_E4M3, I64 and U8 can be read.");
+            "tensor 'w' has the dtype array. Valid values: F32, F16, BF16, F8_E4M3, I64, U8.");
 }
 
 TEST(Safetensors, ShortensAbsurdNamesInItsErrors) {

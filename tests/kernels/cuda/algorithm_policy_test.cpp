@@ -32,11 +32,11 @@ TEST(AlgorithmPolicy, KeepsFloat32UnlessTf32IsAskedFor) {
 
 TEST(AlgorithmPolicy, SaysWhatItIsButNotWhoseFolderItUses) {
   EXPECT_EQ(describe(policyWith(nullptr, "/home/ada")),
-            "algorithms timed, and kept for the next run; float32 not rounded");
+            "algorithms timed, and cached for the next run; float32 not rounded");
   EXPECT_EQ(describe(policyWith(nullptr, nullptr, "on")),
-            "algorithms timed in every run, for want of a folder to keep them in; float32 in TF32 (FUSELINE_TF32=on)");
+            "algorithms timed in every run, because there is no cache folder; float32 in TF32 (FUSELINE_TF32=on)");
   EXPECT_EQ(describe(policyWith("off", "/home/ada")),
-            "the library's own first choice (FUSELINE_TUNE=off); float32 not rounded");
+            "the library's first choice (FUSELINE_TUNE=off); float32 not rounded");
 }
 
 }  // namespace

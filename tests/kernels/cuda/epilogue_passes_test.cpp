@@ -327,12 +327,12 @@ TEST(EpiloguePasses, SayWhichWayWasTaken) {
     return (*library->prepare(problem))->way();
   };
   EXPECT_EQ(wayOf(0, kActivated), "") << "as it was asked for";
-  EXPECT_EQ(wayOf(1, kActivated), "GELU by a kernel of its own, which was faster here than the epilogue of cuBLASLt");
+  EXPECT_EQ(wayOf(1, kActivated), "GELU by a separate kernel, which was faster here than the epilogue of cuBLASLt");
   EXPECT_EQ(wayOf(1, kSummed),
-            "the gradient of the bias by a kernel of its own, which was faster here than the epilogue of cuBLASLt");
+            "the gradient of the bias by a separate kernel, which was faster here than the epilogue of cuBLASLt");
   const auto plain = withPasses([](const GemmProblem& problem) { return hasEpilogue(problem); });
   EXPECT_EQ((*plain->prepare(kActivated))->way(),
-            "bias and GELU by a kernel of its own, as cuBLASLt has no such epilogue");
+            "bias and GELU by a separate kernel, because cuBLASLt has no such epilogue");
 }
 
 TEST(EpiloguePasses, PassOnWhatTheLibraryRefusesAnyway) {

@@ -52,14 +52,14 @@ TEST(GemmEpilogue, AddsNoBiasThatBeginsAnywhere) {
 TEST(GemmEpilogue, WritesOnlyTheInputOfGelu) {
   GemmProblem problem = activated(Activation::Relu);
   problem.hasPreActivation = true;
-  EXPECT_NE(refusal(problem).find("only a bit an element"), std::string::npos) << refusal(problem);
+  EXPECT_NE(refusal(problem).find("only one bit per element"), std::string::npos) << refusal(problem);
 }
 
 TEST(GemmEpilogue, WritesTheInputOfGeluInRowsOfEights) {
   GemmProblem problem = activated(Activation::Gelu);
   problem.hasPreActivation = true;
   problem.n = 20;
-  EXPECT_NE(refusal(problem).find("a multiple of 8 elements, not of 20"), std::string::npos) << refusal(problem);
+  EXPECT_NE(refusal(problem).find("multiples of 8 elements, not of 20"), std::string::npos) << refusal(problem);
 }
 
 TEST(GemmEpilogue, SumsBiasGradientsByThemselvesInTheDtypeOfTheResult) {
@@ -74,7 +74,7 @@ TEST(GemmEpilogue, SumsBiasGradientsByThemselvesInTheDtypeOfTheResult) {
 TEST(GemmEpilogue, MakesTheGradientOfGeluByItselfInRowsOfEights) {
   GemmProblem narrow = withGeluGrad();
   narrow.n = 20;
-  EXPECT_NE(refusal(narrow).find("a multiple of 8 elements, not of 20"), std::string::npos) << refusal(narrow);
+  EXPECT_NE(refusal(narrow).find("multiples of 8 elements, not of 20"), std::string::npos) << refusal(narrow);
   GemmProblem biased = withGeluGrad();
   biased.hasBias = true;
   GemmProblem summed = withGeluGrad();

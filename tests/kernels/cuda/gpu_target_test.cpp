@@ -19,7 +19,7 @@ TEST(GpuTarget, IsThereForEveryGpuFromAmpereOn) {
 
 TEST(GpuTarget, IsNotThereForGpusWithoutBfloat16) {
   const Verdict turing = hasKernelsFor({7, 5}, kAll);
-  EXPECT_NE(turing.reason().find("Its compute capability is 7.5, and the kernels need 8.0"), std::string::npos)
+  EXPECT_NE(turing.reason().find("Its compute capability is 7.5, but the kernels need 8.0"), std::string::npos)
       << turing.reason();
 }
 
@@ -46,7 +46,7 @@ TEST(GpuTarget, RunsCodeWithFeaturesOfOneGpuOnThatOne) {
 TEST(GpuTarget, SaysHowKernelsAreBuiltThatAreMissing) {
   const Verdict ampere = hasKernelsFor({8, 6}, "89-real 90");
   EXPECT_EQ(ampere.reason(),
-            "Its compute capability is 8.6, and this build has kernels for 8.9, 9.0 and newer only. Configure it with "
+            "Its compute capability is 8.6, but this build has kernels only for 8.9, 9.0 and newer. Configure with "
             "-DFUSELINE_CUDA_ARCHITECTURES=86, or with all.");
 }
 

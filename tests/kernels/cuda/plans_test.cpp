@@ -319,8 +319,8 @@ TEST_P(CudaRecipes, SayWhereCodesAreDecoded) {
   const auto numDecoded = [](std::vector<RoleOverride> overrides) {
     const Graph graph =
         under(GetParam(), chain(DType::BF16, {128, 256}, {linear(128, "fc")}), {}, std::move(overrides));
-    return std::ranges::count_if(waysOf(graph),
-                                 [](const std::string& way) { return way.starts_with("codes are decoded"); });
+    return std::ranges::count_if(
+        waysOf(graph), [](const std::string& way) { return way.starts_with("quantized values are decoded"); });
   };
   EXPECT_EQ(numDecoded({}), 0);
   const OperandRole role = operandRoles().front();
@@ -718,7 +718,7 @@ TEST_F(CudaKernels, MakeTheGradientOfGeluWhateverElseIsTrained) {
 
 TEST_F(CudaKernels, RefuseGradientsOfActivationsThatNoProductMakes) {
   const std::string bits = refusalOfGeluGrad(chain(DType::BF16, {4, 16}, {link("ReLU", "act"), linear(8)}));
-  EXPECT_NE(bits.find("For ReLU \"act\" cuBLASLt's gradient reads a bit"), std::string::npos) << bits;
+  EXPECT_NE(bits.find("For ReLU \"act\" cuBLASLt's gradient reads one bit"), std::string::npos) << bits;
   const std::string narrow = refusalOfGeluGrad(chain(DType::BF16, {4, 12}, {link("GELU", "act"), linear(8)}));
   EXPECT_NE(narrow.find("not of 12"), std::string::npos) << narrow;
   const Link frozen = with(linear(8, "fc"), "weight_requires_grad", false);
@@ -740,7 +740,7 @@ TEST_F(CudaKernels, LeaveActivationsToTheKernelThatQuantizesThem) {
         backendUnderTest()->supports({.graph = graph, .kernel = "linear_epilogue", .members = members});
     EXPECT_EQ(static_cast<bool>(verdict), std::string(recipe) == "Float8CurrentScaling") << recipe;
     if (!verdict) {
-      EXPECT_NE(verdict.reason().find("\"out\" reads the result of \"act\" quantized"), std::string::npos);
+      EXPECT_NE(verdict.reason().find("\"out\" consumes the quantized result of \"act\""), std::string::npos);
     }
   }
 }
@@ -751,7 +751,7 @@ TEST_F(CudaKernels, RefuseActivationsWhoseInputTheProductDoesNotWrite) {
   EXPECT_NE(narrow.find("not of 12"), std::string::npos) << narrow;
   const std::vector<Link> rectified = {linear(12), link("Bias"), link("ReLU", "act")};
   const std::string bits = refusalOfEpilogue(chain(DType::BF16, {4, 16}, rectified));
-  EXPECT_NE(bits.find("only a bit"), std::string::npos) << bits;
+  EXPECT_NE(bits.find("only one bit"), std::string::npos) << bits;
 }
 
 }  // namespace

@@ -112,7 +112,8 @@ TEST(CudaBackendOnHost, SaysWhatMemoryIsMissing) {
   const auto free = backend->freeBytes();
   host_gpu::setMemoryBytes(before);
   ASSERT_FALSE(memory);
-  EXPECT_NE(memory.error().message.find("cuda:0: the plan wants 2 MiB of GPU memory, and 1 MiB"), std::string::npos)
+  EXPECT_NE(memory.error().message.find("cuda:0: the plan needs 2 MiB of GPU memory, but only 1 MiB"),
+            std::string::npos)
       << memory.error().message;
   EXPECT_EQ(free, std::int64_t{1} << 20);
   EXPECT_TRUE(backend->allocate(16));  // the refusal broke nothing
@@ -133,7 +134,7 @@ TEST(CudaBackendOnHost, NamesTheStepOfAFaultAndIsLost) {
     std::fputs(message.c_str(), stderr);
     std::_Exit(isNamed && backend->isLost() && !executor.run() && !backend->allocate(16) ? 0 : 1);
   };
-  EXPECT_EXIT(fault(), ::testing::ExitedWithCode(0), "The step launched last was ");
+  EXPECT_EXIT(fault(), ::testing::ExitedWithCode(0), "in the step ");
 }
 
 /// A user with an empty cache, who requests that algorithms be timed.

@@ -45,7 +45,7 @@ ModelForm form(const ModelConfig& config) {
   if (!config.flag("tie_word_embeddings", true)) config.refuse("tie_word_embeddings", "true");
   if (config.flag("is_decoder", false)) config.refuse("is_decoder", "false");
   config.ignore({"add_cross_attention"});
-  form.notes.emplace_back("Padding is no input: every token sees all tokens of its sequence.");
+  form.notes.emplace_back("Padding masks are not imported: every token attends to all tokens of its sequence.");
   addBertWeights(form);
   return form;
 }

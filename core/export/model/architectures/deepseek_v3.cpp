@@ -8,8 +8,8 @@ namespace {
 
 ModelForm form(const ModelConfig& config) {
   config.refuse("model_type",
-                "a model without multi-head latent attention: no op gives one rotated key to all heads. Its experts, "
-                "with groups and expert_bias, are ops: TopKRouter, MoEPermute, GroupedLinear, MoEUnpermute");
+                "a model without multi-head latent attention, for which there is no op. Its experts can be built from "
+                "TopKRouter, MoEPermute, GroupedLinear and MoEUnpermute");
   return {};
 }
 

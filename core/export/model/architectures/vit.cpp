@@ -37,8 +37,8 @@ ModelForm form(const ModelConfig& config) {
   form.head = ModelHead::None;
   config.ignore({"num_channels", "encoder_stride", "pooler_act", "pooler_output_size"});
   form.notes.emplace_back(
-      "The pipeline begins with the embedded patches and ends with the last norm; the embedding of patches and the "
-      "classifier are no part of it.");
+      "The pipeline begins with the embedded patches and ends with the last norm, without patch embedding and "
+      "classifier.");
   addVitWeights(form);
   return form;
 }

@@ -15,11 +15,12 @@ namespace {
 
 std::string externalsText(std::size_t numNodes, const std::vector<std::string>& externals) {
   const std::string nodes = numNodes == 1
-                                ? "1 node that is no op of Fuseline, or stands between such,"
-                                : fmt::format("{} nodes that are no ops of Fuseline, or stand between such,", numNodes);
+                                ? "1 node without an op in Fuseline, or between such nodes,"
+                                : fmt::format("{} nodes without an op in Fuseline, or between such nodes,", numNodes);
   return fmt::format(
-      "{} became {} of op External, which is not run: {}. Its attribute module is for the Python that makes it.", nodes,
-      externals.size() == 1 ? "one" : fmt::format("{}", externals.size()), nameList(externals));
+      "{} became {} of op External, which is not executed: {}. Set its attribute module for the export to "
+      "TransformerEngine.",
+      nodes, externals.size() == 1 ? "one" : fmt::format("{}", externals.size()), nameList(externals));
 }
 
 /// "x", "x2", "x3".
@@ -140,7 +141,8 @@ std::string ExternalOps::declared(const std::string& tensor, const std::string& 
 std::string ExternalOps::note(const FoldedPlaces& places) const {
   std::string note = externalsText(m_numNodes, places.of(m_ids));
   if (!m_border.drawnOutputs().empty())
-    note += fmt::format(" It makes outputs of the model, which are none here: {}.", nameList(m_border.drawnOutputs()));
+    note += fmt::format(" Its outputs, which are outputs of the model, are left out: {}.",
+                        nameList(m_border.drawnOutputs()));
   return note;
 }
 

@@ -44,7 +44,7 @@ TensorUses FoundGraph::uses() const {
 std::string FoundGraph::unknownText(const char* orBetween) const {
   std::vector<std::string> names = unknown;
   for (const LeftOutNode& left : leftOut) names.push_back(left.name);
-  return fmt::format("{} of {} nodes are no ops of Fuseline{}: {}.", names.size(), reading.graph().node_size(),
+  return fmt::format("{} of {} nodes have no op in Fuseline{}: {}.", names.size(), reading.graph().node_size(),
                      orBetween, nameList(names));
 }
 

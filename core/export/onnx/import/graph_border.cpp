@@ -30,8 +30,8 @@ std::string unknownShapeText(const OnnxReading& reading, const std::string& tens
     if (!before) break;
     node = before;
   }
-  if (!node) return "Note its shape in the model.";
-  return fmt::format("No rule says what shape the outputs of {} ({}) have. Note them in the model's value_info.",
+  if (!node) return "Add its shape to the model.";
+  return fmt::format("The output shapes of {} ({}) cannot be inferred. Add them to the model's value_info.",
                      shown(node->name().empty() ? node->output(0) : node->name()), shown(node->op_type()));
 }
 
@@ -60,10 +60,10 @@ Result<void> GraphBorder::cutInput(const std::string& tensor, const FoundOperati
   const auto* const type = m_graph.reading.type(tensor);
   if (!isInput(type))
     return Error{
-        fmt::format("{}: the {} {} is {}, but a pipeline's inputs are float32, float16 or bfloat16, with a shape. {}",
-                    m_name, m_graph.reading.maker(tensor) ? "tensor" : "input", shown(tensor),
+        fmt::format("{}: the {} {} is {}; expected float32, float16 or bfloat16, with a shape. {}", m_name,
+                    m_graph.reading.maker(tensor) ? "tensor" : "input", shown(tensor),
                     type ? onnxTypeName(type->elem_type()) : "without a shape",
-                    type ? "Cut the model behind it, or convert it." : unknownShapeText(m_graph.reading, tensor))};
+                    type ? "Cut the model after it, or convert it." : unknownShapeText(m_graph.reading, tensor))};
   addInput(tensor, dtypeOf(tensor).value_or(*floatTypeOf(type->elem_type())));
   learnFrom(reader, m_inputs.back()["shape"]);
   m_cutInputs.push_back(shown(tensor));
@@ -109,9 +109,9 @@ void GraphBorder::addLastOutputs() {
 }
 
 std::string GraphBorder::cutNote() const {
-  std::string note = m_graph.unknownText(", or stand between such") + " They were left out";
-  if (!m_cutInputs.empty()) note += fmt::format("; what they make became inputs: {}", nameList(m_cutInputs));
-  if (!m_cutOutputs.empty()) note += fmt::format("; what they read became outputs: {}", nameList(m_cutOutputs));
+  std::string note = m_graph.unknownText(", or are between such nodes") + " They were left out";
+  if (!m_cutInputs.empty()) note += fmt::format("; their outputs became inputs: {}", nameList(m_cutInputs));
+  if (!m_cutOutputs.empty()) note += fmt::format("; their inputs became outputs: {}", nameList(m_cutOutputs));
   return note + ".";
 }
 

@@ -12,8 +12,8 @@ void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightFind
                 const OnnxImportOptions& options, const FoldedPlaces& places) {
   if (!options.takesWeights) {
     imported.notes.emplace_back(
-        "Weights are not in pipeline files: a run draws initial ones, or takes with --tensors those that `fuseline "
-        "import MODEL --weights OUT.safetensors` writes.");
+        "Pipeline files contain no weights, so runs use random ones. To keep the model's: `fuseline import MODEL "
+        "--weights OUT.safetensors`, then --tensors OUT.safetensors.");
     return;
   }
   Result<ReadWeights> read = readWeights(graph, source);
@@ -24,7 +24,7 @@ void addWeights(ImportedPipeline& imported, const Graph& graph, const WeightFind
   for (auto& [name, tensor] : read->tensors) imported.weights.emplace_back(places.of(name), std::move(tensor));
   if (!read->missing.empty())
     imported.notes.push_back(
-        fmt::format("The model has no numbers for {}: a run draws initial ones.", nameList(places.of(read->missing))));
+        fmt::format("The model has no values for {}, so runs use random ones.", nameList(places.of(read->missing))));
 }
 
 }  // namespace fuseline

@@ -98,7 +98,7 @@ void OperationSearch::addUnknown(const std::string& tensor, std::deque<std::stri
   const OnnxReading& reading = m_graph.reading;
   const ::onnx::NodeProto* const node = reading.maker(tensor);
   if (!node) {
-    if (!reading.type(tensor)) m_graph.unknown.push_back(fmt::format("{} (a tensor that nobody makes)", shown(tensor)));
+    if (!reading.type(tensor)) m_graph.unknown.push_back(fmt::format("{} (a tensor without producer)", shown(tensor)));
     return;
   }
   if (reading.constant(tensor)) return m_graph.unknown.push_back(fmt::format("{} (a constant)", shown(tensor)));

@@ -32,7 +32,7 @@ Result<ImportedPipeline> PipelineWriter::write(const std::string& name) {
   if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = PassKind::Forward});
   if (hasErrors(lowered.diagnostics)) {
     noteMisfits(lowered.diagnostics);
-    return Error{fmt::format("{}: its nodes are ops of Fuseline, but they do not fit together:\n{}", name,
+    return Error{fmt::format("{}: the nodes of the model do not fit together as ops:\n{}", name,
                              errorText(lowered.diagnostics, name))};
   }
   tryOtherExtents(loaded.document);
@@ -99,7 +99,7 @@ FoldedPlaces PipelineWriter::fold(ImportedPipeline& imported) const {
   std::optional<FoldedRepeats> folded = m_options.keepsFlat ? std::nullopt : foldRepeats(imported.document);
   if (!folded || !applyEdit(imported.document, folded->edit)) return FoldedPlaces();
   imported.notes.push_back(
-      fmt::format("{} layers that are the same became instances of block {}.", folded->numInstances, folded->block));
+      fmt::format("{} identical layers became instances of block {}.", folded->numInstances, folded->block));
   return FoldedPlaces(std::move(folded->places));
 }
 
@@ -108,7 +108,7 @@ void PipelineWriter::addNotes(std::vector<std::string>& notes, const FoldedPlace
   if (!m.externals.isEmpty()) notes.push_back(m.externals.note(places));
   notes.insert(notes.end(), m.rewrite.reasons().begin(), m.rewrite.reasons().end());
   if (!m.prepared.guessedBranches().empty())
-    notes.push_back(fmt::format("Only a run knows which branch these nodes If take; here it is the larger: {}.",
+    notes.push_back(fmt::format("The branch of these If nodes is chosen at run time; the larger one was imported: {}.",
                                 nameList(shownAll(m.prepared.guessedBranches()))));
   for (const auto& [note, ops] : m.notes) notes.push_back(fmt::format("{}: {}", nameList(places.of(ops)), note));
   addSymbolNotes(notes);
@@ -116,11 +116,12 @@ void PipelineWriter::addNotes(std::vector<std::string>& notes, const FoldedPlace
 
 void PipelineWriter::addSymbolNotes(std::vector<std::string>& notes) const {
   for (const auto& [symbol, value] : m.graph.symbols.all().items())
-    notes.push_back(m.prepared.literals().contains(symbol)
-                        ? fmt::format("{0} is {1} in the model, and a symbol here: --set {0}=N runs it with another.",
-                                      symbol, value.dump())
-                        : fmt::format("{} is any extent in the model, and {} here: set the symbol as you need it.",
-                                      symbol, value.dump()));
+    notes.push_back(
+        m.prepared.literals().contains(symbol)
+            ? fmt::format("{0} is {1} in the model and a symbol here: --set {0}=N sets another size.", symbol,
+                          value.dump())
+            : fmt::format("{} is dynamic in the model and {} here. Set the symbol to another size if needed.", symbol,
+                          value.dump()));
 }
 
 std::map<std::string, std::string> PipelineWriter::tensorNames(const FoldedPlaces& places) const {

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# Checks errors, refusals and notes in sources: one is at most 200 characters long, and a list follows a colon at its end.
+# SPDX-License-Identifier: Apache-2.0
+"""check_messages.py ROOT [--list]: exit status 1 where a message is too long. --list prints every message as PATH:LINE: text."""
+
+import pathlib
+import re
+import sys
+
+from check_classes import SOURCE_SUFFIXES
+from check_english import LITERAL
+
+FOLDERS = ("app", "core", "kernels", "ui")
+MAXIMUM = 200
+# A name, a number or a shape that stands for a placeholder.
+PLACEHOLDER_LENGTH = 12
+PLACEHOLDER = re.compile(r"(?<!\{)\{[^{}]*\}(?!\})|%\d")
+LIST_AT_END = re.compile(r": (?:\{\d*\}|%\d)\.?$|:\\n\{\d*\}$")
+# Calls and members that take a message, such as Error{...}, Verdict::no(...), refuse(...) and .message = ...
+TAKES_MESSAGE = re.compile(r"(?i)error|verdict|\bno$|refus|fail|problem|note|doubt|warn|message|explanation|caution|reason")
+NAME_BEFORE = re.compile(r"([\w.:>-]+(?:\s*=\s*[\w:]+)?)\s*$")
+RETURNED = re.compile(r"return\s+(?:fmt::format\(\s*)?$")
+NESTING = 4
+SHORTEST = 60
+
+
+def literals(text):
+    """(offset, text) of literals; those with nothing between them are one."""
+    found, end = [], -1
+    for match in LITERAL.finditer(text):
+        if match["comment"] is None and match["raw"] is None:
+            if found and end >= 0 and not text[end:match.start()].strip():
+                found[-1][1] += match["text"] or ""
+            else:
+                found.append([match.start(), match["text"] or ""])
+            end = match.end()
+    return found
+
+
+def blanked(text):
+    """The text with spaces in place of literals and comments, whose brackets do not count."""
+    return LITERAL.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def callers(code, offset):
+    """Names before the open brackets around an offset, the innermost first."""
+    names, depth = [], 0
+    for at in range(offset - 1, max(0, offset - 1500), -1):
+        if code[at] in ")}]":
+            depth += 1
+        elif code[at] in "({[" and depth:
+            depth -= 1
+        elif code[at] in "({[":
+            name = NAME_BEFORE.search(code[max(0, at - 80):at])
+            names.append(name[1] if name else "")
+            if len(names) == NESTING:
+                break
+        elif code[at] == ";" and not depth:
+            break
+    return names
+
+
+def messages(text):
+    code = blanked(text)
+    for offset, found in literals(text):
+        if len(found) < SHORTEST or found.count("\\n") > 1 or found.startswith("<"):
+            continue
+        if any(map(TAKES_MESSAGE.search, callers(code, offset))) or RETURNED.search(code[max(0, offset - 60):offset]):
+            yield text.count("\n", 0, offset) + 1, found
+
+
+def length(message):
+    return len(PLACEHOLDER.sub("x" * PLACEHOLDER_LENGTH, LIST_AT_END.sub(":", message)).replace("\\", ""))
+
+
+def every_message(root):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and path.suffix in SOURCE_SUFFIXES:
+                for line, message in messages(path.read_text(encoding="utf-8")):
+                    yield f"{path.relative_to(root).as_posix()}:{line}", message
+
+
+def check(root):
+    found = list(every_message(root))
+    offences = [f"{place}: {length(message)} characters, expected {MAXIMUM} at most; shorten it, or put its list at the end "
+                f"after a colon: {message}" for place, message in found if length(message) > MAXIMUM]
+    return offences, len(found)
+
+
+def main(arguments):
+    root = pathlib.Path(arguments[0]).resolve()
+    if "--list" in arguments:
+        print("\n".join(f"{place}: {message}" for place, message in every_message(root)))
+        return 0
+    offences, found = check(root)
+    print("\n".join(offences))
+    print(f"{found} messages, {len(offences)} offences.")
+    return 1 if offences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
