@@ -221,8 +221,9 @@ Json weightsSection() {
   const Json entry =
       object({{"parameter", {{"type", "string"}, {"description", "Its name; {} is the number of the layer."}}},
               {"tensors", listOf(text, "Names in the model's files, joined along the first axis.")},
-              {"order", {{"enum", {"as_stored", "transposed", "heads_together"}}}},
-              {"heads", {{"type", "integer"}, {"minimum", 1}}}},
+              {"order", {{"enum", {"as_stored", "transposed", "heads_together", "experts", "pairs_apart"}}}},
+              {"heads", {{"type", "integer"}, {"minimum", 1}}},
+              {"together", {{"type", "string"}, {"description", "The tensor of all experts, in some files."}}}},
              {"parameter", "tensors", "order"});
   return listOf(entry, "Where a model's own safetensors files hold the parameters. Since format 1.4.");
 }

@@ -12,9 +12,6 @@ namespace fuseline {
 
 namespace {
 
-/// TransformerEngine adds it to the sum of scores that it divides by.
-constexpr double kEpsilon = 1e-20;
-
 bool isLarger(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
   return a > b;
@@ -124,7 +121,7 @@ void TokenRouter::choose(std::span<const double> logits, std::span<const double>
 
 double TokenRouter::normalizer(std::span<const std::int64_t> experts) const {
   if (!m_form.normalizes) return 1.0;
-  double sum = kEpsilon;
+  double sum = kRouterEpsilon;
   for (const std::int64_t expert : experts) sum += m_scores[static_cast<std::size_t>(expert)];
   return sum;
 }

@@ -13,6 +13,9 @@ namespace fuseline {
 
 enum class RouterScore { Softmax, Sigmoid, SqrtSoftplus };
 
+/// TransformerEngine adds it to the sum of scores that it divides by.
+inline constexpr double kRouterEpsilon = 1e-20;
+
 /// Attributes of TopKRouter.
 struct RouterForm {
   static constexpr int kIndices = 1;  // slots of its outputs

@@ -1,7 +1,11 @@
 # The program behind an exported module of PyTorch: times a step, compares tensors. These lines are left out.
 # SPDX-License-Identifier: Apache-2.0
 def draw(name, shape, dtype, has_gradient, bound, device):
-    """A tensor of N(0, 1), or of integers from 0 to the bound."""
+    """A tensor of N(0, 1), or of integers from 0 to the bound; below 0 it is the rows that counts share out."""
+    if dtype == torch.int64 and bound < 0:
+        sizes = torch.full(shape, -bound // shape[0], device=device)
+        sizes[-1] += -bound % shape[0]
+        return sizes
     if dtype == torch.int64:
         return torch.randint(0, bound, shape, device=device)
     return torch.randn(shape, dtype=dtype, device=device, requires_grad=has_gradient)

@@ -123,3 +123,121 @@ class DotProductAttention(torch.nn.Module):
 
     def dropped(self, shares):
         return torch.nn.functional.dropout(shares, self.dropout, self.training)
+
+
+class GroupedLinear(torch.nn.Module):
+    """x W_g^T + b_g in the rows of group g. Groups have one parameter each, or all share one."""
+
+    def __init__(self, groups, in_features, out_features, has_bias, shares_weight, shares_bias, device, dtype):
+        super().__init__()
+        self.groups, self.has_bias, self.shares_weight, self.shares_bias = groups, has_bias, shares_weight, shares_bias
+        limit = in_features**-0.5
+        weight = torch.empty(groups, out_features, in_features, device=device, dtype=dtype).uniform_(-limit, limit)
+        self.register("weight", weight, shares_weight)
+        if has_bias:
+            self.register("bias", torch.zeros(groups, out_features, device=device, dtype=dtype), shares_bias)
+
+    def register(self, name, x, is_shared):
+        for suffix, part in [("", x)] if is_shared else enumerate(x.unbind()):
+            self.register_parameter(f"{name}{suffix}", torch.nn.Parameter(part.clone()))
+
+    def parts(self, name, is_shared):
+        return getattr(self, name) if is_shared else [getattr(self, f"{name}{i}") for i in range(self.groups)]
+
+    def forward(self, x, split_sizes, scales=None):
+        weights = self.parts("weight", self.shares_weight)
+        dtype = weights[0].dtype
+        sizes = split_sizes.tolist()
+        rows = x.reshape(-1, x.shape[-1]).to(dtype).split(sizes)
+        results = [part @ weight.t() for part, weight in zip(rows, weights)]
+        if self.has_bias:
+            factors = [1.0] * self.groups if scales is None else scales.reshape(-1, 1).to(dtype).split(sizes)
+            biases = self.parts("bias", self.shares_bias)
+            results = [y + bias * factor for y, bias, factor in zip(results, biases, factors)]
+        y = torch.cat(results)
+        return y.reshape(*x.shape[:-1], y.shape[-1])
+
+
+class TopKRouter(torch.nn.Module):
+    """Probabilities and numbers of each token's experts, and how many tokens chose each expert."""
+
+    def __init__(
+        self, experts, topk, score="softmax", is_pre_softmax=False, is_normalized=False, scaling=1.0,
+        num_groups=0, group_topk=0, has_bias=False, device="cpu",
+    ):
+        super().__init__()
+        self.experts, self.topk, self.score, self.scaling = experts, topk, score, scaling
+        self.is_pre_softmax, self.is_normalized = is_pre_softmax, is_normalized
+        self.num_groups, self.group_topk = num_groups, group_topk
+        bias = torch.zeros(experts, device=device)
+        self.expert_bias = torch.nn.Parameter(bias, requires_grad=False) if has_bias else None
+
+    @staticmethod
+    def largest(x, count):
+        """Of equal values the lower index comes first."""
+        return torch.sort(x, dim=-1, descending=True, stable=True).indices[..., :count]
+
+    def scores(self, logits):
+        if self.score == "sigmoid":
+            return logits.sigmoid()
+        if self.score == "sqrtsoftplus":
+            return torch.nn.functional.softplus(logits).sqrt()
+        return logits.softmax(-1)
+
+    def open_to_choice(self, choice):
+        """Experts outside of the best groups get -inf."""
+        if self.num_groups == 0:
+            return choice
+        groups = choice.unflatten(-1, (self.num_groups, -1))
+        best = groups.sort(dim=-1, descending=True).values[..., : self.topk // self.group_topk].sum(-1)
+        is_open = torch.zeros_like(best, dtype=torch.bool).scatter(-1, self.largest(best, self.group_topk), True)
+        return groups.masked_fill(~is_open.unsqueeze(-1), float("-inf")).flatten(-2)
+
+    def forward(self, x):
+        logits = x.float()
+        scores = self.scores(logits)
+        decides = self.score != "softmax" or (self.is_pre_softmax and self.num_groups > 0)
+        choice = scores if decides else logits
+        if self.expert_bias is not None:
+            choice = choice + self.expert_bias
+        indices = self.largest(self.open_to_choice(choice), self.topk)
+        if self.score == "softmax" and (self.is_normalized or not self.is_pre_softmax):
+            probs = logits.gather(-1, indices).softmax(-1)
+        else:
+            probs = scores.gather(-1, indices)
+            probs = probs / (probs.sum(-1, keepdim=True) + 1e-20) if self.is_normalized else probs
+        counts = torch.bincount(indices.flatten(), minlength=self.experts)
+        return (self.scaling * probs).to(x.dtype), indices, counts
+
+
+class MoEPermute(torch.nn.Module):
+    """A row for each expert of a token, ordered by expert and padded with zeros; where rows went; rows of experts."""
+
+    def __init__(self, experts, align):
+        super().__init__()
+        self.experts, self.align = experts, align
+
+    def forward(self, x, indices):
+        slots = indices.flatten()
+        rows = (slots.numel() + min(self.experts, slots.numel()) * (self.align - 1)) // self.align * self.align
+        order = torch.sort(slots, stable=True).indices[(slots < 0).sum() :]
+        counts = torch.bincount(slots[order], minlength=self.experts)
+        sizes = (counts + self.align - 1) // self.align * self.align
+        shift = (sizes.cumsum(0) - sizes) - (counts.cumsum(0) - counts)
+        places = torch.arange(order.numel(), device=x.device) + shift[slots[order]]
+        row_id_map = torch.full_like(slots, -1).index_put((order,), places)
+        tokens = x.reshape(-1, x.shape[-1])[order // indices.shape[-1]]
+        y = x.new_zeros(rows, x.shape[-1]).index_put((places,), tokens)
+        sizes[-1] += rows - sizes.sum()
+        return y, row_id_map.reshape(indices.shape), sizes
+
+
+class MoEUnpermute(torch.nn.Module):
+    """The sum of each token's rows, times their probabilities, in float32."""
+
+    def forward(self, x, row_id_map, probs=None):
+        rows = x.reshape(-1, x.shape[-1])[row_id_map.clamp(min=0)].float()
+        rows = rows.masked_fill((row_id_map < 0).unsqueeze(-1), 0.0)
+        if probs is not None:
+            rows = rows * probs.float().unsqueeze(-1)
+        return rows.sum(-2).to(x.dtype)

@@ -13,8 +13,7 @@ def load_weights(model, path):
             for source in WEIGHTS:
                 layer = layer_of(source["parameter"], name)
                 if layer is not None:
-                    x = joined_weights(source, layer, stored)
-                    model.get_parameter(place).copy_(x)
+                    set_parameter(model, place, joined_weights(source, layer, stored))
 
 
 def layer_of(pattern, name):
@@ -26,12 +25,32 @@ def layer_of(pattern, name):
 
 
 def joined_weights(source, layer, stored):
-    names = [name.replace("{}", layer) for name in source["tensors"]]
-    parts = [stored[name if name in stored else name.partition(".")[2]] for name in names]
-    if source["order"] == "transposed" and parts[0].dim() == 2:
-        parts = [x.t() for x in parts]
+    patterns = [name.replace("{}", layer) for name in source["tensors"]]
+    if source["order"] == "experts":
+        return weights_of_experts(patterns, source["together"].replace("{}", layer), stored)
+    parts = [stored[stored_name(name, stored)] for name in patterns]
+    if source["order"] in ("transposed", "pairs_apart"):
+        parts = [x.mT if x.dim() > 2 or source["order"] == "transposed" else x for x in parts]
     x = torch.cat(parts)
+    if source["order"] == "pairs_apart":
+        x = torch.cat([x[:, 0::2], x[:, 1::2]], dim=1)
     if source["order"] == "heads_together":
         by_head = x.reshape(source["heads"], 3, -1, *x.shape[1:])
         x = by_head.transpose(0, 1).reshape(x.shape)
     return x
+
+
+def stored_name(name, stored):
+    """Some files leave the first part of a name out."""
+    return name if name in stored else name.partition(".")[2]
+
+
+def weights_of_experts(patterns, together, stored):
+    """One tensor of all experts, which the files have, or one for each expert."""
+    if stored_name(together, stored) in stored:
+        return stored[stored_name(together, stored)]
+    experts = []
+    while stored_name(patterns[0].replace("{e}", str(len(experts))), stored) in stored:
+        names = [name.replace("{e}", str(len(experts))) for name in patterns]
+        experts.append(torch.cat([stored[stored_name(name, stored)] for name in names]))
+    return torch.stack(experts)

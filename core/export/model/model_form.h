@@ -9,10 +9,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace fuseline {
+
+/// Stands for the number of an expert in the names of its tensors.
+inline constexpr std::string_view kExpertMark = "{e}";
 
 /// A parameter of the pipeline, in tensors of the model's files. "{}" in either name is the number of the layer.
 struct WeightSource {

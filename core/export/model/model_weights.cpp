@@ -146,7 +146,7 @@ class WeightReader {
     }
     for (std::int64_t expert = 0; expert < (isByExpert ? parameter.front() : 1); ++expert)
       for (const std::string& pattern : source.tensors)
-        names.push_back(withNumber(named(pattern, layer), "{e}", static_cast<std::size_t>(expert)));
+        names.push_back(withNumber(named(pattern, layer), kExpertMark, static_cast<std::size_t>(expert)));
     return names;
   }
 

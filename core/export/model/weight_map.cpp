@@ -25,9 +25,10 @@ namespace fuseline {
 namespace {
 
 constexpr const char* kSection = "weights";
-constexpr std::array kOrders = {std::pair(WeightSource::Order::AsStored, "as_stored"),
-                                std::pair(WeightSource::Order::Transposed, "transposed"),
-                                std::pair(WeightSource::Order::HeadsTogether, "heads_together")};
+constexpr std::array kOrders = {
+    std::pair(WeightSource::Order::AsStored, "as_stored"), std::pair(WeightSource::Order::Transposed, "transposed"),
+    std::pair(WeightSource::Order::HeadsTogether, "heads_together"), std::pair(WeightSource::Order::Experts, "experts"),
+    std::pair(WeightSource::Order::PairsApart, "pairs_apart")};
 
 using Names = std::set<std::string, std::less<>>;
 
@@ -50,6 +51,7 @@ bool isEntry(const Json& entry) {
   return entry.is_object() && entry.contains("parameter") && entry["parameter"].is_string() &&
          entry.contains("order") && orderOf(entry) && entry.contains("tensors") && entry["tensors"].is_array() &&
          !entry["tensors"].empty() && std::ranges::all_of(entry["tensors"], isText) &&
+         (!entry.contains("together") || entry["together"].is_string()) &&
          (orderOf(entry) != WeightSource::Order::HeadsTogether || headsOf(entry) > 0);
 }
 
@@ -77,6 +79,7 @@ std::optional<WeightSource> sourceOf(const Json& table, const std::string& param
     if (!layer) continue;
     WeightSource source{.parameter = parameter, .tensors = {}, .order = *orderOf(entry)};
     for (const Json& tensor : entry["tensors"]) source.tensors.push_back(withLayer(tensor.get<std::string>(), *layer));
+    source.together = withLayer(entry.value("together", std::string()), *layer);
     return source;
   }
   return std::nullopt;
@@ -97,6 +100,15 @@ ModelForm formOf(const Json& table, const Names& parameters) {
   for (const Json& entry : table)
     if (const std::int64_t heads = headsOf(entry); heads > 0) form.heads = heads;
   return form;
+}
+
+/// Has the file a tensor of this source, of the first expert where each has its own?
+Result<bool> hasTensorsOf(const WeightSource& source, WeightFiles& files) {
+  std::string first = source.tensors.front();
+  if (const std::size_t place = first.find(kExpertMark); place != std::string::npos)
+    first.replace(place, kExpertMark.size(), "0");
+  const Result<bool> found = files.contains(first);
+  return !found || *found || source.together.empty() ? found : files.contains(source.together);
 }
 
 /// The tensors of a file that are no parameters: inputs and gradients of outputs.
@@ -142,16 +154,12 @@ Result<NamedTensors> readFiles(const std::filesystem::path& path) {
 }  // namespace
 
 Json weightTable(const ModelForm& form) {
-  const auto nameOf = [](const WeightSource& source) {
-    return std::ranges::find(kOrders, source.order, [](const auto& each) { return each.first; });
-  };
-  // A table of some of the weights would leave the others at their initial values, unnoticed.
-  const auto hasNoName = [&](const WeightSource& source) { return nameOf(source) == kOrders.end(); };
   Json table = Json::array();
-  if (std::ranges::any_of(form.weights, hasNoName)) return table;
   for (const WeightSource& source : form.weights) {
-    Json entry = {{"parameter", source.parameter}, {"tensors", source.tensors}, {"order", nameOf(source)->second}};
+    const auto* const order = std::ranges::find(kOrders, source.order, [](const auto& each) { return each.first; });
+    Json entry = {{"parameter", source.parameter}, {"tensors", source.tensors}, {"order", order->second}};
     if (source.order == WeightSource::Order::HeadsTogether) entry["heads"] = form.heads;
+    if (!source.together.empty()) entry["together"] = source.together;
     table.push_back(std::move(entry));
   }
   return table;
@@ -183,8 +191,11 @@ Result<NamedTensors> readTensors(const PipelineDocument& document, const std::fi
   Result<WeightFiles> files = WeightFiles::open(path);
   if (!files) return files.error();
   const ModelForm form = formOf(table, parameters);
-  if (isOneFile && !form.weights.empty() && !files->read(form.weights.front().tensors.front()))
-    return readSafetensors(path);
+  if (isOneFile && !form.weights.empty()) {
+    const Result<bool> isOfModel = hasTensorsOf(form.weights.front(), *files);
+    if (!isOfModel) return isOfModel.error();
+    if (!*isOfModel) return readSafetensors(path);
+  }
   Result<ModelWeights> weights = readModelWeights(form, document, path);
   if (!weights) return weights.error();
   if (Result<void> added = addOthers(lowered.graph, stored, *files, weights->tensors); !added) return added.error();

@@ -14,7 +14,7 @@ namespace fuseline {
 struct ModelForm;
 
 /// Section "weights" of the pipeline file: a list of {"parameter", "tensors", "order"}, as WeightSource; the heads of
-/// order heads_together are beside it as "heads". Empty if a weight has an order without a name there, as of experts.
+/// order heads_together are beside it as "heads", the tensor of all experts of order experts as "together".
 Json weightTable(const ModelForm& form);
 /// The section of a document, without malformed entries; an empty list where it has none.
 Json weightTable(const PipelineDocument& document);

@@ -5,6 +5,7 @@
 #include "core/export/onnx/onnx_attention_operation.h"
 #include "core/export/onnx/onnx_model_ends.h"
 #include "core/export/onnx/onnx_program.h"
+#include "core/export/onnx/operations/onnx_routing.h"
 #include "core/ops/grouped_form.h"
 
 #include <algorithm>
@@ -150,6 +151,10 @@ void addConcat(OnnxGraph& graph, OnnxQuantization&) { addOnnxConcat(graph); }
 void addEmbedding(OnnxGraph& graph, OnnxQuantization&) { addOnnxEmbedding(graph); }
 void addTiedLinear(OnnxGraph& graph, OnnxQuantization&) { addOnnxTiedLinear(graph); }
 
+void addRouter(OnnxGraph& graph, OnnxQuantization&) { addOnnxRouter(graph); }
+void addPermute(OnnxGraph& graph, OnnxQuantization&) { addOnnxPermute(graph); }
+void addUnpermute(OnnxGraph& graph, OnnxQuantization&) { addOnnxUnpermute(graph); }
+
 void addQuantize(OnnxGraph& graph, OnnxQuantization& quantization) { graph.setOutput(0, quantization.input(graph)); }
 
 // ---- the table
@@ -165,7 +170,8 @@ constexpr std::array kOperations = {
     OnnxOperation{"Reshape", addReshape},         OnnxOperation{"L2Normalization", addL2Normalization},
     OnnxOperation{"Quantize", addQuantize},       OnnxOperation{"Split", addSplit},
     OnnxOperation{"Concat", addConcat},           OnnxOperation{"Embedding", addEmbedding},
-    OnnxOperation{"TiedLinear", addTiedLinear},
+    OnnxOperation{"TiedLinear", addTiedLinear},   OnnxOperation{"TopKRouter", addRouter},
+    OnnxOperation{"MoEPermute", addPermute},      OnnxOperation{"MoEUnpermute", addUnpermute},
 };
 
 Error refusal(const Node& node) {

@@ -5,6 +5,7 @@
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_model_ends.h"
 #include "core/export/te/te_operation.h"
+#include "core/export/torch/torch_experts.h"
 #include "core/ops/attention_form.h"
 #include "core/ops/rotary_form.h"
 
@@ -170,12 +171,13 @@ ModuleText concatText(const Node& node) {
 
 bool isTeModule(const Node& node) {
   constexpr std::array kNames = {"DotProductAttention", "RotaryPositionEmbedding", "Split", "Concat"};
-  return isModelEnd(node) || std::ranges::find(kNames, node.operation->name) != kNames.end();
+  return isModelEnd(node) || isRouting(node) || std::ranges::find(kNames, node.operation->name) != kNames.end();
 }
 
 std::string teModule(const Graph& graph, NodeId id, const std::string& className) {
   const Node& node = graph.node(id);
   const std::string& name = node.operation->name;
+  if (isRouting(node)) return routingModule(graph, node, className);
   if (isModelEnd(node)) return modelEndModule(node, className);
   if (name == "DotProductAttention") return written(className, node, attentionText(node));
   if (name == "RotaryPositionEmbedding") return written(className, node, rotaryText(graph, node));

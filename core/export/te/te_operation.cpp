@@ -39,6 +39,7 @@ std::vector<std::string> plainArguments(const Node& node) {
   for (const AttributeSpec& spec : node.operation->attributes) {
     const AttributeValue& value = node.attributes.get(spec.name);
     if (isSpecial(spec.name) || std::holds_alternative<std::monostate>(value)) continue;
+    if (isWrittenApart(node) && spec.name.starts_with("single_grouped")) continue;
     if (spec.isRequired() || isRequiredThere(node, spec.name) || value != spec.defaultValue)
       arguments.push_back(fmt::format("{}={}", spec.name, literal(value)));
   }
@@ -67,24 +68,38 @@ void appendParameterType(const Node& node, std::vector<std::string>& arguments) 
   arguments.push_back("dtype=" + torchType(node.parameters[0].dtype));
 }
 
+/// With {} in place of the op: "{}.weight"; one for each group where these are written apart.
+std::vector<std::string> parametersAt(const Node& node, int slot) {
+  const std::string name = teParameterName(node, slot);
+  if (name.find("{}") == std::string::npos) return {"{}." + name};
+  std::vector<std::string> groups;
+  for (std::int64_t group = 0; group < node.attributes.integer("num_groups"); ++group)
+    groups.push_back("{}." + fmt::format(fmt::runtime(name), group));
+  return groups;
+}
+
 void appendParameterStatements(const Node& node, TeOperation& operation) {
-  for (std::size_t slot = 0; slot < node.parameters.size(); ++slot) {
-    const std::string parameter = "{}." + node.operation->parameters[slot].name;
-    const int index = static_cast<int>(slot);
-    if (!isTrained(*node.operation, node.attributes, index))
-      operation.statements.push_back(parameter + ".requires_grad_(False)");
-    const GradientSink sink = node.gradientSink(index);
-    if (sink == GradientSink::Own) continue;
-    operation.statements.push_back(
-        fmt::format("{0}.main_grad = torch.zeros_like({0}, dtype=torch.float32)", parameter));
-    if (sink == GradientSink::Overwrite) operation.statements.push_back(parameter + ".overwrite_main_grad = True");
-  }
+  for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
+    for (const std::string& parameter : parametersAt(node, slot)) {
+      if (!isTrained(*node.operation, node.attributes, slot))
+        operation.statements.push_back(parameter + ".requires_grad_(False)");
+      const GradientSink sink = node.gradientSink(slot);
+      if (sink == GradientSink::Own) continue;
+      operation.statements.push_back(
+          fmt::format("{0}.main_grad = torch.zeros_like({0}, dtype=torch.float32)", parameter));
+      if (sink == GradientSink::Overwrite) operation.statements.push_back(parameter + ".overwrite_main_grad = True");
+    }
 }
 
 void appendNotes(const Node& node, TeOperation& operation) {
   if (isOn(node, "cpu_offloading"))
     operation.notes.push_back(fmt::format(
         "{}: cpu_offloading is on, but te.ops has no such argument; see te.get_cpu_offload_context().", node.id));
+  if (isWrittenApart(node))
+    operation.notes.push_back(fmt::format(
+        "{}: each group has a parameter of its own, as TransformerEngine has no kernels in float32 for parameters that "
+        "groups share.",
+        node.id));
   if (node.operation->name == "Dropout")
     operation.notes.push_back(fmt::format("{}: the mask is PyTorch's random mask, not Fuseline's.", node.id));
 }
@@ -171,6 +186,17 @@ TeOperation linearOperation(const Graph& graph, const std::vector<NodeId>& parts
 }
 
 }  // namespace
+
+/// TransformerEngine 2.20.2, is_op_fuser_grouped_tensor_path_supported().
+bool isWrittenApart(const Node& node) {
+  return node.operation->name == "GroupedLinear" && node.parameters.front().dtype == DType::F32 &&
+         (isOn(node, "single_grouped_weight") || isOn(node, "single_grouped_bias"));
+}
+
+std::string teParameterName(const Node& node, int slot) {
+  const std::string& name = node.operation->parameters[static_cast<std::size_t>(slot)].name;
+  return isWrittenApart(node) && isOn(node, ("single_grouped_" + name).c_str()) ? name + "{}" : name;
+}
 
 std::string torchType(DType dtype) {
   switch (dtype) {

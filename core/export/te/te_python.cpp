@@ -17,6 +17,7 @@
 #include "core/export/te/te_sequences.h"
 #include "core/export/te/te_tables.h"
 #include "core/export/te/torch_formula.h"
+#include "core/export/torch/torch_library.h"
 #include "core/fusion/rules/conditions.h"
 #include "core/graph/in_place_hazards.h"
 #include "core/runtime/pipeline_run.h"
@@ -79,7 +80,8 @@ class Script {
       m_notes.emplace_back(
           "The ops that communicate need a process group. TransformerEngine leaves communication out where it has one "
           "process; started by torchrun with more it fuses as it is planned here.");
-    std::string text = head() + m_between.classes() + *formulas + pipelineClass() + "\n\n" + recipe.text;
+    std::string text =
+        head() + usedTorchModules(*formulas) + m_between.classes() + *formulas + pipelineClass() + "\n\n" + recipe.text;
     if (m_pipeline.moduleOnly) return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};
     text += teTables(graph(), m_plan.report, m_capability, m_modules, m_between.all()) +
             weightsText(weightTable(m_pipeline.document)) + "\n\n" + tensorsProgram() + "\n\n" + kProgram + "\n";

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_refusals.h"
 
+#include "core/export/te/te_operation.h"
 #include "core/ops/parameters.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ Verdict isFrozenAlike(const Node& node) {
 Verdict fitsGroupedWeight(const Graph& graph, const Node& node) {
   const bool isSingle =
       node.attributes.has("single_grouped_weight") && node.attributes.boolean("single_grouped_weight");
-  if (!isSingle || !graph.delayedScaling()) return Verdict::yes();
+  if (!isSingle || !graph.delayedScaling() || isWrittenApart(node)) return Verdict::yes();
   return Verdict::no(
       fmt::format("{}: te.ops.GroupedLinear does not support single_grouped_weight under DelayedScaling. Set it to "
                   "false, or choose another recipe.",
@@ -67,16 +67,6 @@ Verdict canQuantizeBehindBias(const Graph& graph, const Node& node, const std::o
                   node.id, graph.node(before).id));
 }
 
-/// TransformerEngine routes and permutes by functions of other forms: probabilities by expert, maps of its own.
-Verdict isOperation(const Node& node) {
-  constexpr std::array kFunctions = {"TopKRouter", "MoEPermute", "MoEUnpermute"};
-  if (std::ranges::find(kFunctions, node.operation->name) == kFunctions.end()) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("{}: te.ops has no {}, and TransformerEngine's functions for it use other tensors. Export the ops "
-                  "before and after it separately.",
-                  node.id, node.operation->name));
-}
-
 bool isOn(const Node& node, const char* attribute) {
   return node.attributes.has(attribute) && node.attributes.boolean(attribute);
 }
@@ -84,7 +74,7 @@ bool isOn(const Node& node, const char* attribute) {
 std::optional<TeEnvironment> singleParameters(const Graph& graph) {
   for (const Node& node : graph.nodes())
     for (const char* attribute : {"single_grouped_weight", "single_grouped_bias"})
-      if (isOn(node, attribute))
+      if (isOn(node, attribute) && !isWrittenApart(node))
         return TeEnvironment{"NVTE_GROUPED_LINEAR_SINGLE_PARAM",
                              fmt::format("{}: TransformerEngine ignores {} by default", node.id, attribute)};
   return std::nullopt;
@@ -102,8 +92,8 @@ std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
 
 Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe) {
   for (const Node& node : graph.nodes())
-    for (const Verdict& verdict : {isOperation(node), isFrozenAlike(node), fitsGroupedWeight(graph, node),
-                                   canTransform(graph, node), canQuantizeBehindBias(graph, node, recipe)})
+    for (const Verdict& verdict : {isFrozenAlike(node), fitsGroupedWeight(graph, node), canTransform(graph, node),
+                                   canQuantizeBehindBias(graph, node, recipe)})
       if (!verdict) return Error{verdict.reason()};
   return {};
 }

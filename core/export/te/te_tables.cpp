@@ -4,6 +4,7 @@
 
 #include "core/export/te/python_text.h"
 #include "core/export/te/torch_formula.h"
+#include "core/ops/grouped_form.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -20,6 +21,9 @@ namespace {
 constexpr const char* kTensorsProgram =
 #include "core/export/torch_tensors.inc"
     ;
+constexpr const char* kParametersProgram =
+#include "core/export/torch_parameters.inc"
+    ;
 constexpr const char* kWeightsProgram =
 #include "core/export/torch_weights.inc"
     ;
@@ -30,13 +34,21 @@ std::int64_t rowsFor(const Graph& graph, ValueId input) {
   return value.uses.empty() ? 0 : graph.value(graph.node(value.uses[0].node).inputs[0]).spec.rows();
 }
 
-/// The number that every integer of an input must be below: rows of a table, or classes.
+/// Rows of a table, experts, rows of a permuted tensor, or classes.
+std::int64_t boundFor(const Graph& graph, const Node& node) {
+  if (node.operation->name == "Embedding") return node.parameters[0].shape[0];
+  if (node.operation->name == "MoEPermute") return node.attributes.integer("num_experts");
+  const TensorSpec& x = graph.value(node.inputs[0]).spec;
+  return node.operation->name == "MoEUnpermute" ? x.rows() : x.cols();
+}
+
+/// The number that every integer of an input must be below; below 0 the rows that its counts share out.
 std::int64_t boundOf(const Graph& graph, ValueId input) {
   std::int64_t bound = 1;
   for (const Use& use : graph.value(input).uses) {
     const Node& node = graph.node(use.node);
-    const bool isTable = node.operation->name == "Embedding";
-    const std::int64_t most = isTable ? node.parameters[0].shape[0] : graph.value(node.inputs[0]).spec.shape.back();
+    if (node.operation->name == "GroupedLinear" && use.slot == GroupedForm::kSplitSizes) return -rowsFor(graph, input);
+    const std::int64_t most = boundFor(graph, node);
     bound = bound == 1 ? most : std::min(bound, most);
   }
   return bound;
@@ -87,14 +99,15 @@ class TableWriter {
       for (std::size_t i = 0; i < module.operations.size(); ++i)
         for (const NodeId node : module.operations[i].nodes)
           text += parameterLines(m_graph.node(node), module.name + "." + module.operationNames[i],
-                                 namesOf(m_graph.node(node).operation->parameters));
+                                 namesOf(m_graph.node(node)));
     }
     return text + "}\n";
   }
 
-  static std::vector<std::string> namesOf(const std::vector<ParameterSpec>& parameters) {
+  static std::vector<std::string> namesOf(const Node& node) {
     std::vector<std::string> names;
-    for (const ParameterSpec& parameter : parameters) names.push_back(parameter.name);
+    for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
+      names.push_back(teParameterName(node, slot));
     return names;
   }
 
@@ -161,7 +174,8 @@ class TableWriter {
 std::string inputTables(const Graph& graph, ScriptTable table) {
   const bool isTorch = table == ScriptTable::Torch;
   std::string text = fmt::format("# Shape, dtype, whether it has a gradient, and {}.\nINPUTS = {{\n",
-                                 isTorch ? "the number above all integers" : "the rows that counts share out");
+                                 isTorch ? "the number above all integers; below 0: the rows that counts share out"
+                                         : "the rows that counts share out");
   for (const ValueId input : outerInputs(graph)) {
     const Value& value = graph.value(input);
     text += statement(pythonText(value.name) + ": ",
@@ -189,10 +203,10 @@ double scriptTolerance(const Graph& graph) {
 }
 
 std::string weightsText(const Json& table) {
-  if (table.empty()) return "WEIGHTS = []\n";
+  if (table.empty()) return fmt::format("WEIGHTS = []\n\n\n{}\n\n", kParametersProgram);
   std::string text = "# Tensors of the original model that each parameter is made of.\nWEIGHTS = [\n";
   for (const Json& entry : table) text += fmt::format("    {},\n", entry.dump());
-  return fmt::format("{}]\n\n\n{}\n\n", text, kWeightsProgram);
+  return fmt::format("{}]\n\n\n{}\n\n{}\n\n", text, kParametersProgram, kWeightsProgram);
 }
 
 std::string tensorsProgram() { return kTensorsProgram; }

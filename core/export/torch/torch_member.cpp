@@ -5,6 +5,7 @@
 #include "core/export/te/te_model_ends.h"
 #include "core/export/te/te_operation.h"
 #include "core/export/te/torch_formula.h"
+#include "core/export/torch/torch_experts.h"
 #include "core/ops/attention_form.h"
 #include "core/ops/rotary_form.h"
 #include "core/tensor/tensor_spec.h"
@@ -113,6 +114,12 @@ TorchMember expressed(std::string expression) {
   return member;
 }
 
+TorchMember experts(const Graph& graph, const Node& node) {
+  TorchMember member{.constructor = torchExperts(graph, node)};
+  for (const ParameterSpec& parameter : node.operation->parameters) member.parameters.push_back(parameter.name);
+  return member;
+}
+
 bool isPlainSum(const Graph& graph, const Node& node) {
   const DType dtype = graph.value(node.outputs[0]).spec.dtype;
   return std::ranges::all_of(node.inputs, [&](ValueId input) { return graph.value(input).spec.dtype == dtype; });
@@ -150,6 +157,7 @@ Result<TorchMember> torchMember(const Graph& graph, NodeId id) {
   }
   if (name == "Dropout")
     return TorchMember{.constructor = {"torch.nn.Dropout", {pythonNumber(node.attributes.real("p"))}}};
+  if (isRouting(node) || name == "GroupedLinear") return experts(graph, node);
   if (isModelEnd(node)) return memberOf(classOf(node, modelEndModule(node, name)), torchParameterNames(node));
   if (!node.operation->isElementwise()) return refused(node, "it has no form there yet");
   const Result<std::string> written = torchModule(graph, id, name);

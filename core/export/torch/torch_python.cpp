@@ -6,12 +6,11 @@
 #include "core/export/model/weight_map.h"
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_tables.h"
+#include "core/export/torch/torch_library.h"
 #include "core/export/torch/torch_units.h"
 #include "core/support/version.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -19,27 +18,9 @@ namespace fuseline {
 
 namespace {
 
-constexpr std::string_view kModules =
-#include "core/export/torch_modules.inc"
-    ;
 constexpr const char* kProgram =
 #include "core/export/torch_main.inc"
     ;
-
-/// The classes of kModules that the text uses.
-std::string usedModules(const std::string& text) {
-  constexpr std::string_view kClass = "class ";
-  std::string used;
-  for (std::size_t at = kModules.find(kClass); at != std::string_view::npos;) {
-    const std::size_t next = kModules.find("\n\n\nclass ", at);
-    const std::string_view whole =
-        kModules.substr(at, next == std::string_view::npos ? std::string_view::npos : next + 1 - at);
-    const std::string_view name = whole.substr(kClass.size(), whole.find('(') - kClass.size());
-    if (text.find(fmt::format("= {}(", name)) != std::string::npos) used += fmt::format("{}\n\n", whole);
-    at = next == std::string_view::npos ? next : next + 3;
-  }
-  return used;
-}
 
 std::string parameterTable(const TorchModules& modules) {
   std::string text = "# Fuseline's names of parameters, and their places in the module.\nPARAMETERS = {\n";
@@ -79,7 +60,7 @@ Result<PipelineText> torchPython(const ExportedPipeline& pipeline) {
   const Result<TorchModules> modules = torchModules(graph, docText(pipeline.name));
   if (!modules) return modules.error();
   const Json table = weightTable(pipeline.document);
-  std::string text = head(pipeline, notes) + usedModules(modules->classes) + modules->classes + "\n\n";
+  std::string text = head(pipeline, notes) + usedTorchModules(modules->classes) + modules->classes + "\n\n";
   if (!pipeline.moduleOnly) text += inputTables(graph, ScriptTable::Torch);
   if (!pipeline.moduleOnly || !table.empty()) text += parameterTable(*modules) + weightsText(table);
   if (!pipeline.moduleOnly)

@@ -9,7 +9,7 @@ namespace fuseline {
 /// A module `Pipeline`, with a class for each block. Run as a program it measures, and compares tensors with those of a
 /// run; where the pipeline has the table of a model's own names it loads that model's weights. The pipeline file is at
 /// the end, in comments. Recipes are left out, with a note. Errors: an op that PyTorch cannot express: communication,
-/// External, groups, packed sequences.
+/// External, packed sequences.
 Result<PipelineText> torchPython(const ExportedPipeline& pipeline);
 
 }  // namespace fuseline

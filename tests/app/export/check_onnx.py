@@ -82,6 +82,13 @@ OPS = [
     op("Embedding", [("i64", [2, 5])], num_embeddings=7, embedding_dim=16, positions=True),
     op("TiedLinear", [[6, 64], [10, 64]]),
     *(op("CrossEntropy", [[2, 3, 64], ("i64", [2, 3])], reduction=reduction) for reduction in ("mean", "sum", "none")),
+    op("TopKRouter", topk=8),
+    op("TopKRouter", [[2, 3, 16]], topk=4, use_pre_softmax=True, scaling_factor=2.5),
+    *(op("TopKRouter", topk=4, score_function=score, num_groups=8, group_topk=2, expert_bias=True)
+      for score in ("sigmoid", "sqrtsoftplus")),
+    *(op("MoEPermute", [[2, 3, 64], ("i64", [2, 3, 2])], num_experts=5, align_size=align) for align in (1, 4)),
+    op("MoEUnpermute", [[14, 64], ("i64", [2, 3, 2]), [2, 3, 2]]),
+    op("MoEUnpermute", [[5, 64], ("i64", [4, 2])], merging_probs=False),
     op("Concat", [[6, 64], [6, 32]]),
     op("RotaryPositionEmbedding", [[6, 2, 4, 16]], dim=16),
     op("RotaryPositionEmbedding", [[6, 2, 4, 16]], dim=16, interleaved=True),

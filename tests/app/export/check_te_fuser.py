@@ -99,7 +99,8 @@ def differences(te, exported, capability):
     te_chains.set_device(capability)
     model = exported.Pipeline(device="cpu")
     for place in exported.PARAMETERS.values():
-        model.get_parameter(place)
+        if not exported.parameters_at(model, place):
+            yield f"{place} is no parameter of the module"
     for name, expected in exported.PLAN.items():
         sequential = types.SimpleNamespace(_module_groups=[fuser_of(te, getattr(model, name), exported)])
         found = exported.plan_of(sequential, expected["differentiated"])

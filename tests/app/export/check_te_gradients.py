@@ -68,7 +68,7 @@ def results_of(exported, tensors):
     model = exported.Pipeline(device="cpu")
     with torch.no_grad():
         for name, place in exported.PARAMETERS.items():
-            model.get_parameter(place).copy_(tensors[name])
+            exported.set_parameter(model, place, tensors[name])
     inputs = {name: tensors[name].clone().requires_grad_(spec[2]) for name, spec in exported.INPUTS.items()}
     outputs = model(*[x.clone() if exported.OVERWRITES_INPUTS else x for x in inputs.values()])
     results = dict(zip(exported.OUTPUTS, outputs if isinstance(outputs, tuple) else (outputs,)))
@@ -78,8 +78,8 @@ def results_of(exported, tensors):
         torch.autograd.backward(list(trained.values()), list(given.values()))
     results = {name: y.detach() for name, y in results.items()}
     results |= {f"grad.{name}": x.grad for name, x in inputs.items() if x.grad is not None}
-    parameters = {name: model.get_parameter(place) for name, place in exported.PARAMETERS.items()}
-    results |= {f"grad.{name}": x.grad for name, x in parameters.items() if x.grad is not None}
+    gradients = {name: exported.gradient_of(model, place) for name, place in exported.PARAMETERS.items()}
+    results |= {f"grad.{name}": x for name, x in gradients.items() if x is not None}
     return results | {f"grad.{name}": x for name, x in given.items()}
 
 

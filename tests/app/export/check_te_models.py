@@ -26,6 +26,10 @@ CONFIGS = [
     {"model_type": "gpt2", "vocab_size": 61, "n_embd": 48, "n_head": 4, "n_layer": 2, "n_positions": 64},
     {"model_type": "bert"} | ENCODER,
     {"model_type": "gpt_neox"} | ENCODER | {"num_attention_heads": 3},
+    {"model_type": "mixtral", "num_local_experts": 6, "num_experts_per_tok": 2} | DECODER,
+    {"model_type": "qwen2_moe", "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24,
+     "shared_expert_intermediate_size": 40, "mlp_only_layers": [1]} | DECODER,
+    {"model_type": "qwen3_moe", "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24} | DECODER,
 ]
 # Inputs are integers, outputs one loss.
 SIZES = {"B": 2, "S": 11}

@@ -56,6 +56,17 @@ def generic_gemm(a, is_a_transposed, b, is_b_transposed, out, quantizer, out_dty
     return out, None, None, None
 
 
+def te_general_grouped_gemm(a, is_a_transposed, b, is_b_transposed, out, out_dtype, sizes, bias, bias_dtype, single_output,
+                            gelu_in, grad, workspaces, workspace_size, accumulate, *rest):
+    parts = out[0].view(-1, out[0].shape[-1]).split(sizes) if single_output else out
+    for i, part in enumerate(parts):
+        rows = b[i].reshape(-1, b[i].shape[-1])
+        columns = a[i].t() if is_a_transposed else a[i].reshape(-1, a[i].shape[-1])
+        y = (rows.t() if is_b_transposed else rows) @ columns
+        part.copy_((part if accumulate else 0) + y + (bias[i] if bias[i].numel() and not grad else 0))
+    return [x.sum(0) for x in b] if grad else bias
+
+
 def normalized(x, weight, eps, isZeroCentered, bias=None):
     centered = x if bias is None else x - x.mean(-1, keepdim=True)
     rstd = torch.rsqrt((centered ** 2).mean(-1, keepdim=True) + eps)
@@ -93,7 +104,7 @@ def layernorm_bwd(dy, x, mean, rstd, weight, margin, isZeroCentered):
 
 
 def install(extension):
-    for function in (generic_gemm, rmsnorm_fwd, rmsnorm_bwd, rmsnorm_bwd_add, layernorm_fwd, layernorm_bwd):
+    for function in (generic_gemm, te_general_grouped_gemm, rmsnorm_fwd, rmsnorm_bwd, rmsnorm_bwd_add, layernorm_fwd, layernorm_bwd):
         setattr(extension, function.__name__, function)
     for name, function in ACTIVATIONS.items():
         setattr(extension, name, lambda x, quantizer, f=function: f(x))
