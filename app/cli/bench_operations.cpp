@@ -208,7 +208,7 @@ void printTable(const std::vector<OperationRow>& rows, const DevicePeaks& peaks,
     addRow(table, row);
   }
   context.out << table.toString(context.hasColour);
-  context.out << "\nof limit: roofline limit by the measured peaks, over the time. Bytes are the minimum traffic;  "
+  context.out << "\nof limit: roofline limit by the measured peaks, over the time. Bytes are the minimum traffic; "
               << markText(isCpu) << "\n"
               << (startsCold ? "Caches were filled with other data before every run.\n" : "");
   printReasons(rows, context);

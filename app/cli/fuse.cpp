@@ -147,7 +147,7 @@ void addFuseVerb(CLI::App& app, Context& context) {
                             ->check(CLI::IsMember({"tree", "plan", "json", "dot"}))
                             ->capture_default_str();
   verb->add_option("--stage", options->stage,
-                   "Print the result of one pass:  " + fmt::format("{}", fmt::join(stageNames(), ", ")))
+                   "Print the result of one pass: " + fmt::format("{}", fmt::join(stageNames(), ", ")))
       ->check(CLI::IsMember(stageNames()))
       ->excludes(format)
       ->excludes(verb->get_option("--json"));

@@ -211,9 +211,10 @@ Result<int> showOps(const OpsOptions& options, Context& context) {
 
 void addOpsVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<OpsOptions>();
-  CLI::App* verb = addVerb(app, context, "ops",
-                           "List the op library; with a name, show attributes, ports, formulas and repairs of one op.",
-                           options, showOps, opsSchema);
+  CLI::App* verb =
+      addVerb(app, context, "ops",
+              "List the op library; with a name, show the attributes, ports, formulas and references of one op.",
+              options, showOps, opsSchema);
   verb->add_option("NAME", options->name, "An op");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
 }

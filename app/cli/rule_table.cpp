@@ -62,7 +62,7 @@ std::vector<Cell> rowOf(std::string name, std::int64_t hits, std::int64_t misses
 }
 
 std::string modelText(const DeviceModel& device) {
-  const std::string least = "Predicted by a model of minimum memory traffic and launches, not measured.  ";
+  const std::string least = "Predicted by a model of minimum memory traffic and launches, not measured. ";
   if (!device.isKnown()) return least + "For times add --measured RUN.fuserun, or --bandwidth and --launch.";
   return least + fmt::format("Times assume {:.1f} GB/s and {:.1f} us per launch: {}.",
                              device.bandwidthBytesPerSecond / 1e9, device.launchSeconds * 1e6, device.source);

@@ -51,7 +51,7 @@ void Screenshot::handleAnalysis() {
 
 void Screenshot::takeSoon() {
   if (!m_request.pane.isEmpty() && !m_window.showPane(m_request.pane))
-    return fail(tr("--pane %1: there is no such pane. There is: %2.")
+    return fail(tr("--pane %1: there is no such pane. Valid values: %2.")
                     .arg(m_request.pane, m_window.paneNames().join(QStringLiteral(", "))));
   QTimer::singleShot(kSettleMs, this, &Screenshot::take);
 }

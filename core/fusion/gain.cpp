@@ -85,7 +85,7 @@ std::string toString(const Saving& saving, const DeviceModel& device) {
 std::string toString(const MeasuredGain& gain) {
   const std::string ratio = fmt::format("({:.2f}x, 95 % interval {:.2f} to {:.2f}) on {}", gain.speedup,
                                         gain.speedupLow, gain.speedupHigh, gain.device);
-  if (!gain.isClear()) return "and measured without a significant difference  " + ratio;
+  if (!gain.isClear()) return "and measured without a significant difference " + ratio;
   return fmt::format("{} {} {}", gain.isFaster() ? "and measured to save" : "but measured to lose",
                      formatDuration(std::abs(gain.gainNs)), ratio);
 }

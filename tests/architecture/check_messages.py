@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-# Checks errors, refusals and notes in sources: one is at most 200 characters long, and a list follows a colon at its end.
+# Checks texts in sources: an error, a refusal or a note has at most 200 characters, with a list after a colon at its end; a text
+# of the window has at most six lines.
 # SPDX-License-Identifier: Apache-2.0
 """check_messages.py ROOT [--list]: exit status 1 where a message is too long. --list prints every message as PATH:LINE: text."""
 
@@ -21,6 +22,9 @@ TAKES_MESSAGE = re.compile(r"(?i)error|verdict|\bno$|refus|fail|problem|note|dou
 NAME_BEFORE = re.compile(r"([\w.:>-]+(?:\s*=\s*[\w:]+)?)\s*$")
 RETURNED = re.compile(r"return\s+(?:fmt::format\(\s*)?$")
 NESTING = 4
+MAXIMUM_LINES = 6
+LINE_BREAK = re.compile(r"\\n|<br>|<br/>")
+TRANSLATED = re.compile(r"\b(?:tr|translated|counted)$")
 SHORTEST = 60
 
 
@@ -81,11 +85,23 @@ def every_message(root):
                     yield f"{path.relative_to(root).as_posix()}:{line}", message
 
 
+def window_texts(root):
+    for path in sorted((root / "ui").rglob("*.cpp")):
+        text = path.read_text(encoding="utf-8")
+        code = blanked(text)
+        for offset, found in literals(text):
+            if any(map(TRANSLATED.search, callers(code, offset)[:1])):
+                yield f"{path.relative_to(root).as_posix()}:{text.count(chr(10), 0, offset) + 1}", found
+
+
 def check(root):
     found = list(every_message(root))
+    texts = list(window_texts(root))
     offences = [f"{place}: {length(message)} characters, expected {MAXIMUM} at most; shorten it, or put its list at the end "
                 f"after a colon: {message}" for place, message in found if length(message) > MAXIMUM]
-    return offences, len(found)
+    offences += [f"{place}: {len(LINE_BREAK.findall(text)) + 1} lines, expected {MAXIMUM_LINES} at most: {text}"
+                 for place, text in texts if len(LINE_BREAK.findall(text)) >= MAXIMUM_LINES]
+    return offences, len(found) + len(texts)
 
 
 def main(arguments):

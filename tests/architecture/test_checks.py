@@ -326,6 +326,11 @@ class Messages(unittest.TestCase):
         self.assertEqual([], self.offences('return Error{"' + "a word " * 26 + 'has: {}."};'))
         self.assertEqual([], self.offences('std::string text = "' + "a word " * 50 + '";'))
 
+    def test_refuses_texts_of_the_window_with_more_than_six_lines(self):
+        for lines, offences in ((6, 0), (7, 1)):
+            text = 'box->setToolTip(tr("' + "\\n".join(["a line"] * lines) + '"));'
+            self.assertEqual(offences, len(in_tree(check_messages.check, {"ui/timings/a.cpp": text})), lines)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -213,7 +213,7 @@ void SweepTest::namesTheProblemWithTheSizes() {
   SweepFixture f;
   QCOMPARE(f.panel().symbolChoice()->currentText(), QStringLiteral("M"));
   QCOMPARE(f.panel().sizesEdit()->text(), QStringLiteral("2:32:x2"));
-  QCOMPARE(f.panel().planText(), QStringLiteral("5 points, measured in sequence"));
+  QCOMPARE(f.panel().planText(), QStringLiteral("5 sizes, measured one after another"));
   QVERIFY(f.panel().startButton()->isEnabled());
   f.panel().sizesEdit()->setText(QStringLiteral("2:32"));
   QCOMPARE(f.panel().planText(), QStringLiteral("Sizes: expected FIRST:LAST:STEP."));

@@ -111,8 +111,8 @@ QVariant NumericsModel::headerData(int section, Qt::Orientation orientation, int
                     tr("1 minus the cosine similarity with float32"),
                     tr("99 % of the elements differ from float32 by at most this many ulp (of the tensor's dtype)"),
                     tr("Largest difference from float32 as a fraction of the tolerance; at most 1 passes"),
-                    tr("RMS of the differences between the fused and the unfused plan, and their fraction of the "
-                       "tolerance. –: the fused plan does not store this tensor")}[static_cast<std::size_t>(section)];
+                    tr("Difference between the fused and the unfused plan: RMS, and fraction of the tolerance. –: the "
+                       "fused plan does not store this tensor")}[static_cast<std::size_t>(section)];
 }
 
 QVariant NumericsModel::data(const QModelIndex& index, int role) const {

@@ -154,9 +154,10 @@ void RunsPanel::refreshKeep() {
     m_place->setText(folder.isEmpty() ? tr("New runs are saved once the pipeline is saved")
                                       : tr("New runs are saved to %1").arg(name));
   m_place->setToolTip(folder);
-  m_keep->setToolTip(folder.isEmpty()
-                         ? tr("Save each run in the folder NAME.runs next to the pipeline file, once it is saved")
-                         : tr("Save each run in %1").arg(folder));
+  m_keep->setToolTip(
+      folder.isEmpty()
+          ? tr("Save each run in the folder NAME.runs next to the pipeline file (after the pipeline was saved)")
+          : tr("Save each run in %1").arg(folder));
 }
 
 void RunsPanel::toggleStar(int row) {

@@ -158,7 +158,7 @@ QVariant SweepModel::headerData(int section, Qt::Orientation orientation, int ro
                              tr("Peak memory"),
                              tr("Fusions"),
                              tr("Launches"),
-                             tr("Reason not measured")};
+                             tr("Reason why it was not measured")};
   return heads[section];
 }
 

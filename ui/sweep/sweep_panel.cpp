@@ -285,7 +285,7 @@ void SweepPanel::refreshPlan() {
   if (text.isEmpty() && isOtherRunning) text = tr("A run is in progress. Start the sweep after it has ended.");
   if (text.isEmpty())
     text = counted(static_cast<qsizetype>(sweep->points().size()), tr("point, measured alone"),
-                   tr("points, measured in sequence"));
+                   tr("sizes, measured one after another"));
   m_plan->setText(text);
   m_plan->setToolTip(text);
   m_start->setEnabled(problem.isEmpty() && !m_session.runner().isRunning());

@@ -26,7 +26,7 @@ QString tipOf(int column) {
     case TimelineSumsModel::ShareColumn: return TimelineSumsModel::tr("Share of the time range's length");
     case TimelineSumsModel::IdleColumn:
       return TimelineSumsModel::tr(
-          "Time directly before its boxes without other boxes of the plan; for a plan, all such time");
+          "Time just before these boxes in which the plan ran nothing else; for a plan: all of its idle time");
     case TimelineSumsModel::BytesColumn:
       return TimelineSumsModel::tr("Bytes read and written, computed by the model; proportional for a part of a box");
     case TimelineSumsModel::BandwidthColumn:

@@ -26,8 +26,8 @@ QString tipOf(const Baseline& baseline, bool isReference) {
                        BaselineBar::tr("%1 on %2, measured %3")
                            .arg(toQt(run.title()), toQt(run.deviceName()), zonedTimeOf(run.fact("measured at")))};
   if (!baseline.file.isEmpty()) lines.append(baseline.file);
-  lines.append(isReference ? BaselineBar::tr("Reference of the caption and of the rounds")
-                           : BaselineBar::tr("Click to make it the reference"));
+  lines.append(isReference ? BaselineBar::tr("Baseline that the summary and the rounds compare with")
+                           : BaselineBar::tr("Click to compare with this baseline"));
   return lines.join(u'\n');
 }
 

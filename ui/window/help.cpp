@@ -35,7 +35,7 @@ QString canvasRows() {
          shortcutRow(translated("Middle button, Space + drag"), translated("Move the view")) +
          shortcutRow(translated("Drag from port to port, or click both"), translated("Draw a wire")) +
          shortcutRow(translated("Drop a wire on empty canvas"), translated("Find an op to connect")) +
-         shortcutRow(translated("Alt + drag an op"), translated("Copy the selection to there")) +
+         shortcutRow(translated("Alt + drag an op"), translated("Copy the selection")) +
          shortcutRow(translated("X + drag"), translated("Remove the wires that the line crosses")) +
          shortcutRow(translated("Ctrl+V, Ctrl+D"),
                      translated("With a wire selected: insert into it, if shapes and dtypes match")) +

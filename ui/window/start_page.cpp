@@ -167,8 +167,7 @@ QLayout* StartPage::makeFoot() {
   m_atStart->setChecked(true);
   connect(m_atStart, &QCheckBox::toggled, this, &StartPage::shownAtStartChanged);
   m_reopens = new QCheckBox(tr("Reopen the last pipeline"));
-  m_reopens->setToolTip(
-      tr("Reopen the pipeline of the last closed window. File > New and Help > Start page start with a new one"));
+  m_reopens->setToolTip(tr("Open the pipeline of the last closed window when Fuseline starts"));
   connect(m_reopens, &QCheckBox::toggled, this, &StartPage::reopeningChanged);
   auto* close = new QPushButton(tr("Close"));
   close->setToolTip(tr("Close this page and show the pipeline (Esc)"));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -644,6 +645,29 @@ TEST(Messages, SayWhichArgumentIsTooMany) {
 
 TEST(Messages, SayWhichArgumentIsMissing) {
   EXPECT_EQ(fuseline("fuse").err, "fuseline fuse: FILE is required. `fuseline fuse --help` lists its options.\n");
+}
+
+/// The line without names of files, and without a list after its last colon.
+std::string messageOf(const std::string& line) {
+  static const std::regex path("'?/[^ :']*'?");
+  const std::string text = std::regex_replace(line, path, "FILE");
+  const std::size_t list = text.rfind(": ");
+  const bool hasList = list != std::string::npos && std::ranges::count(text.substr(list), ',') > 2;
+  return hasList ? text.substr(0, list) : text;
+}
+
+TEST(Messages, HaveAtMost200Characters) {
+  for (const char* file : {"broken.fuseline", "formula_broken.fuseline", "nested.fuseline", "sample.fuseline"})
+    for (const char* arguments :
+         {"validate ", "fuse --recipe nope ", "fuse --device sm_90 --recipe nvfp4 ", "infer --set Q=3 ",
+          "run --capture q ", "edit --insert Nope --before fc1 ", "explain nope ", "export --to onnx ",
+          "export --to torch ", "export --to dlfw-inspect ", "export --to te --recipe mxfp8 ",
+          "fuse --ranks 3 --format plan "}) {
+      const ProgramResult result = fuseline(arguments + quoted(goldenPath(file)));
+      std::istringstream lines(result.err);
+      for (std::string line; std::getline(lines, line);)
+        EXPECT_LE(messageOf(line).size(), 220u) << arguments << file << ": " << line;  // with its place and its code
+    }
 }
 
 TEST(Messages, TellAnAmbiguousRecipeFromAnUnknownOne) {
