@@ -189,7 +189,8 @@ const std::vector<SpecField>& runSpecFields() {
        .group = SpecGroup::Planning,
        .option = "emulate",
        .help = "Accept a recipe that the GPU does not multiply natively: its GEMMs read the quantized values decoded, "
-               "in high precision"},
+               "in high precision",
+       .label = "&Emulate a recipe that the GPU does not multiply natively"},
       {.key = "replays",
        .member = &RunSpec::replays,
        .option = "replay",

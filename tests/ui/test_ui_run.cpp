@@ -14,6 +14,7 @@
 #include "ui/theme/format.h"
 
 #include <QAction>
+#include <QCheckBox>
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QLineEdit>
@@ -150,6 +151,7 @@ void RunTest::runsAsTheOptionsSay() {
   seed->clear();
   QTest::keyClicks(seed, "9x");
   QCOMPARE(dialog.options().seed, std::uint64_t{9});
+  dialog.findChild<QCheckBox*>(QStringLiteral("emulates"))->setChecked(true);
   f.session.setRunOptions(dialog.options());
   QSignalSpy finished(&f.session, &Session::runFinished);
   f.session.run();
@@ -158,6 +160,7 @@ void RunTest::runsAsTheOptionsSay() {
   QCOMPARE(record.variants.front().endToEndNs.size(), std::size_t{4});
   QCOMPARE(record.settings.warmup, 1);
   QCOMPARE(record.settings.seed, std::uint64_t{9});
+  QVERIFY(record.settings.emulates);
 }
 
 namespace {
