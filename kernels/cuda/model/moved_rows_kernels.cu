@@ -1,6 +1,7 @@
 // MoEPermute and MoEUnpermute. Slots are sorted by counting: a block of slots finds how many each expert gets, one
 // block turns the counts into places, and each block places its slots in order. Rows are copied by destination and
-// added by token, a block a row, without atomics: the same bits in every run. SPDX-License-Identifier: Apache-2.0
+// added by token, a block a row, without atomics: the same bits in every run.
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/model/moved_rows_launch.h"
 
 #include "kernels/cuda/elementwise/elementwise_launch.h"

@@ -1,7 +1,7 @@
 // TopKRouter, a warp a token. Scores are computed in double precision, as on the host, so that every backend chooses
 // the same experts. The next expert is the best one that comes after the last in the order of choices: nothing is
-// marked. Tokens are counted by integer atomics, whose sums do not depend on the order. SPDX-License-Identifier:
-// Apache-2.0
+// marked. Tokens are counted by integer atomics, whose sums do not depend on the order.
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/model/router_launch.h"
 
 #include "kernels/cuda/stream/launch.h"
