@@ -12,28 +12,16 @@ namespace fuseline {
 
 namespace {
 
-bool isLarger(double a, double b) {
-  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
-  return a > b;
-}
-
 /// Orders indices by falling value, then by index.
 auto byFalling(const std::vector<double>& values) {
   return [&values](std::int64_t a, std::int64_t b) {
-    const double valueOfA = values[static_cast<std::size_t>(a)];
-    const double valueOfB = values[static_cast<std::size_t>(b)];
-    if (isLarger(valueOfA, valueOfB)) return true;
-    return !isLarger(valueOfB, valueOfA) && a < b;
+    return comesBefore(values[static_cast<std::size_t>(a)], a, values[static_cast<std::size_t>(b)], b);
   };
 }
 
-double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-
-double softplus(double x) { return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
-
 /// In place.
 void softmax(std::span<double> values) {
-  const double most = *std::ranges::max_element(values, [](double a, double b) { return isLarger(b, a); });
+  const double most = *std::ranges::min_element(values, [](double a, double b) { return comesBefore(a, 0, b, 0); });
   double sum = 0.0;
   for (double& value : values) sum += value = std::exp(value - most);
   for (double& value : values) value /= sum;
@@ -68,13 +56,8 @@ TokenRouter::TokenRouter(const RouterForm& form, std::int64_t numExperts)
 
 void TokenRouter::score(std::span<const double> logits) {
   std::ranges::copy(logits, m_scores.begin());
-  switch (m_form.score) {
-    case RouterScore::Softmax: return softmax(m_scores);
-    case RouterScore::Sigmoid: std::ranges::transform(m_scores, m_scores.begin(), logistic); return;
-    case RouterScore::SqrtSoftplus:
-      std::ranges::transform(m_scores, m_scores.begin(), [](double x) { return std::sqrt(softplus(x)); });
-      return;
-  }
+  if (m_form.score == RouterScore::Softmax) return softmax(m_scores);
+  std::ranges::transform(m_scores, m_scores.begin(), [&](double x) { return scoreOfLogit(m_form.score, x); });
 }
 
 /// The sum of the group's best choices.
@@ -105,11 +88,9 @@ std::vector<std::int64_t> TokenRouter::candidates() {
   return all;
 }
 
-/// A softmax keeps the order of the logits, but makes small ones equal: without groups they decide themselves.
 void TokenRouter::choose(std::span<const double> logits, std::span<const double> bias,
                          std::span<std::int64_t> experts) {
-  const bool areScores = m_form.score != RouterScore::Softmax || (m_form.usesPreSoftmax && m_form.numGroups > 0);
-  if (areScores)
+  if (m_form.choosesByScore())
     m_choice = m_scores;
   else
     m_choice.assign(logits.begin(), logits.end());
@@ -143,11 +124,6 @@ void TokenRouter::route(std::span<const double> logits, std::span<const double> 
   for (double& prob : probs) prob *= factor;
 }
 
-double TokenRouter::slope(double logit, double score) const {
-  if (m_form.score == RouterScore::Sigmoid) return score * (1.0 - score);
-  return score == 0.0 ? 0.0 : logistic(logit) / (2.0 * score);
-}
-
 void TokenRouter::gradient(std::span<const double> logits, std::span<const std::int64_t> experts,
                            std::span<const double> gradProbs, std::span<double> gradLogits) {
   score(logits);
@@ -171,7 +147,7 @@ void TokenRouter::gradient(std::span<const double> logits, std::span<const std::
     const double shared = m_form.normalizes ? dot / (sum * sum) : 0.0;
     for (std::size_t i = 0; i < values.size(); ++i)
       at(i) = (m_form.scalingFactor * gradProbs[i] / sum - shared) *
-              slope(logits[static_cast<std::size_t>(experts[i])], values[i]);
+              slopeOfScore(m_form.score, logits[static_cast<std::size_t>(experts[i])], values[i]);
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/numerics/routing.h"
 #include "core/ops/operation.h"
 #include "core/support/result.h"
 
@@ -10,11 +11,6 @@
 #include <vector>
 
 namespace fuseline {
-
-enum class RouterScore { Softmax, Sigmoid, SqrtSoftplus };
-
-/// TransformerEngine adds it to the sum of scores that it divides by.
-inline constexpr double kRouterEpsilon = 1e-20;
 
 /// Attributes of TopKRouter.
 struct RouterForm {
@@ -32,6 +28,8 @@ struct RouterForm {
 
   /// The probabilities are the softmax of the chosen logits: then normalization comes for nothing.
   bool isSoftmaxOfChosen() const { return score == RouterScore::Softmax && (!usesPreSoftmax || normalizes); }
+  /// Do scores decide, or the logits themselves? A softmax keeps the order of the logits, but makes small ones equal.
+  bool choosesByScore() const { return score != RouterScore::Softmax || (usesPreSoftmax && numGroups > 0); }
 };
 
 /// Form for attributes that infer accepts.
@@ -56,8 +54,6 @@ class TokenRouter {
   double groupScore(std::int64_t group);
   std::vector<std::int64_t> candidates();
   double normalizer(std::span<const std::int64_t> experts) const;
-  /// The derivative of the expert's score with respect to its logit; not of the softmax.
-  double slope(double logit, double score) const;
 
   RouterForm m_form;
   std::int64_t m_numExperts;

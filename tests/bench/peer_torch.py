@@ -233,8 +233,11 @@ class Session:
             names = ", ".join(op.id for op in self.pipeline.drops())
             notes.append(f"{names}: dropped at random, by each program in its own way; results are not compared, only "
                          "how many elements fuseline drops.")
-        if any(op.kind == "GroupedLinear" for op in self.pipeline.ops):
+        if any(op.kind == "GroupedLinear" and op.inputs[1] in self.pipeline.inputs for op in self.pipeline.ops):
             notes.append("The peer knows the sizes of groups on the host, in advance; fuseline reads them in the step.")
+        if any(op.kind == "TopKRouter" for op in self.pipeline.ops):
+            notes.append("In 16 bits a token that is near two experts may go to another one in each program, and differ "
+                         "with all its row. `--dtype f32` compares the rest.")
         if self.recipe != NO_RECIPE:
             notes.append(f"The recipe {self.recipe} is fuseline's; PyTorch computes in high precision and is checked "
                          "against fuseline without it. FP8 modes are checked against fuseline with it; they find one "

@@ -20,9 +20,6 @@ from peer.program import PeerError, Program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "resources" / "examples").glob("*.fuseline"))
-# Ops without a form in PyTorch, and the example that needs them.
-WITHOUT_FORM = {"TopKRouter", "MoEPermute", "MoEUnpermute"}
-EXAMPLES = [path for path in EXAMPLES if not any(f'"{name}"' in path.read_text() for name in WITHOUT_FORM)]
 SMALL = {"S": 24, "B": 2, "D": 16, "M": 48, "H": 64, "F": 96, "K": 64, "N": 32}
 PROGRAM = ""
 
@@ -86,6 +83,15 @@ CASES = (
     *(("CrossEntropy", attributes, {"target": ("i64", [48])})
       for attributes in ({}, {"reduction": "none", "label_smoothing": 0.1}, {"lse_square_scale": 0.01},
                          {"ignore_index": 3, "reduction": "sum"})),
+    ("TopKRouter", {"topk": 4}, {}),
+    ("TopKRouter", {"topk": 4, "use_pre_softmax": True, "scaling_factor": 2.5}, {}),
+    ("TopKRouter", {"topk": 4, "use_pre_softmax": True, "norm_topk_prob": True}, {}),
+    ("TopKRouter", {"topk": 4, "score_function": "sigmoid", "expert_bias": True, "num_groups": 8, "group_topk": 2}, {}),
+    ("TopKRouter", {"topk": 1, "score_function": "sqrtsoftplus"}, {}),
+    ("MoEPermute", {"num_experts": 5}, {"indices": ("i64", [48, 3])}),
+    ("MoEPermute", {"num_experts": 5, "align_size": 16}, {"indices": ("i64", [48, 3])}),
+    ("MoEUnpermute", {}, {"row_id_map": ("i64", [16, 3]), "probs": ("f32", [16, 3])}),
+    ("MoEUnpermute", {"merging_probs": False}, {"row_id_map": ("i64", [16, 3])}),
     ("Split", {"sizes": ["H / 4", 48]}, {}),
     ("Concat", {"num_inputs": 3}, {"x1": ("f32", [48, 64]), "x2": ("f32", [48, 5])}),
     ("RotaryPositionEmbedding", {"dim": "H / 4"}, {"x": ("f32", [12, 4, 64])}),
@@ -153,7 +159,7 @@ class Translation(Tool):
         self.assertEqual([1e-5] * 3, [op.attributes["eps"] for op in norms])
 
     def test_has_a_form_for_every_op_of_the_catalog(self):
-        names = {name for name, entry in Program(PROGRAM).catalog().items() if not entry["isComposite"]} - WITHOUT_FORM
+        names = {name for name, entry in Program(PROGRAM).catalog().items() if not entry["isComposite"]}
         self.assertEqual(names, set(pipelines.FORMS))
         self.assertEqual(names | {"Linear"}, {op for op, _, _ in CASES})
 
@@ -191,6 +197,11 @@ class Translation(Tool):
                 code, _, errors = self.tool(*arguments)
                 self.assertEqual(2, code, errors)
                 self.assertIn(words, errors)
+
+    def test_is_python_where_pytorch_is_missing(self):
+        for path in sorted(pathlib.Path(__file__).parent.rglob("*.py")):
+            with self.subTest(path=path.name):
+                compile(path.read_text("utf-8"), path, "exec")
 
     @unittest.skipIf(importlib.util.find_spec("torch"), "PyTorch is there")
     def test_says_how_to_install_pytorch(self):
@@ -267,7 +278,9 @@ class Results(Tool):
 
     def test_of_the_examples(self):
         for path in EXAMPLES:
-            for options in ((), ("--dtype", "f32"), *([("--pass", "forward")] if path == EXAMPLES[0] else [])):
+            # In 16 bits rounding sends a token elsewhere.
+            own = [] if '"TopKRouter"' in path.read_text("utf-8") else [()]
+            for options in (*own, ("--dtype", "f32"), *([("--pass", "forward")] if path == EXAMPLES[0] else [])):
                 with self.subTest(path=path.name, options=options):
                     self.assert_agrees(path, "--set", *small_symbols(path), *options)
 

@@ -15,6 +15,7 @@
 #include "ui/theme/format.h"
 
 #include <QAction>
+#include <QCheckBox>
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QLineEdit>
@@ -151,6 +152,7 @@ void RunTest::runsAsTheOptionsSay() {
   seed->clear();
   QTest::keyClicks(seed, "9x");
   QCOMPARE(dialog.options().seed, std::uint64_t{9});
+  dialog.findChild<QCheckBox*>(QStringLiteral("emulates"))->setChecked(true);
   f.session.setup().setOptions(dialog.options());
   QSignalSpy finished(&f.session.runner(), &Runner::finished);
   f.session.runner().run();
@@ -159,6 +161,7 @@ void RunTest::runsAsTheOptionsSay() {
   QCOMPARE(record.variants.front().endToEndNs.size(), std::size_t{4});
   QCOMPARE(record.settings.warmup, 1);
   QCOMPARE(record.settings.seed, std::uint64_t{9});
+  QVERIFY(record.settings.emulates);
 }
 
 namespace {

@@ -18,6 +18,7 @@ from .pipeline import PRODUCTS
 from .program import FAILED, PeerError
 
 RELATIVE = {torch.float32: 1.3e-6, torch.float16: 1e-3, torch.bfloat16: 1.6e-2}
+EQUAL = 1e-12  # counts
 RELATIVE_F32_SUM = 1e-3  # sums in another order; the row of float32 products
 RELATIVE_F16_CHAIN = 2e-3  # as many roundings as bf16's row allows; f16's is that of a single one
 # Half a unit roundoff, times the root of the number of rows: the error of a sum over rows that is kept in 16 bits, as
@@ -58,6 +59,8 @@ def write_given(drawn, scratch):
 
 def tolerance_of(name, dtype, pipeline, mode):
     """For the error of a whole tensor."""
+    if not dtype.is_floating_point:
+        return EQUAL
     if mode.startswith("fp8") and pipeline.has_products():
         return RELATIVE_FP8_CHAIN if sum(op.kind in PRODUCTS for op in pipeline.ops) > 1 else RELATIVE_FP8
     if dtype == torch.float32:

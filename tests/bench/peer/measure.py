@@ -60,7 +60,7 @@ class FuselineTurn:
 def measure(turns, num_rounds, progress):
     """Name -> one list of nanoseconds a round."""
     order = random.Random(ORDER_SEED)
-    samples = {turn.name: [] for turn interleaved}
+    samples = {turn.name: [] for turn in turns}
     for index in range(num_rounds):
         progress(f"round {index + 1} of {num_rounds}")
         for turn in order.sample(turns, len(turns)):

@@ -8,12 +8,13 @@ import operator
 import torch
 import torch.nn.functional as F
 
-from . import attention, formula, model_ends
+from . import attention, experts, formula, model_ends
 from .tensors import DTYPES
 
 
 class PeerModule(torch.nn.Module):
-    """linear: F.linear or what stands for it. groups: name of split sizes -> list, known on the host."""
+    """linear: F.linear or what stands for it. groups: name of split sizes -> list, known on the host; those
+    that an op makes are read when they are there."""
 
     def __init__(self, pipeline, parameters, groups, linear=F.linear):
         super().__init__()
@@ -133,13 +134,14 @@ def linear_layer(linear):
 
 def grouped_linear(op, pipeline, groups, linear):
     num_groups = pipeline.edges[op.inputs[1]].shape[0]
-    sizes = groups[op.inputs[1]]
+    known = groups.get(op.inputs[1])
     is_single = op.attributes["single_grouped_weight"]
     is_single_bias = op.attributes["single_grouped_bias"]
     is_scaled = op.attributes["scale_bias"]
     num_weights = 1 if is_single else num_groups
 
-    def run(x, _, *rest):
+    def run(x, split_sizes, *rest):
+        sizes = split_sizes.tolist() if known is None else known
         # An op without biases has no scales, either.
         scales = rest[0].reshape(-1, 1) if is_scaled and len(op.inputs) > 2 else None
         parameters = rest[len(op.inputs) - 2:]
@@ -290,6 +292,9 @@ def function_of(op, pipeline, groups, linear):
         "Embedding": lambda: model_ends.embedding(op),
         "TiedLinear": lambda: F.linear,
         "CrossEntropy": lambda: model_ends.cross_entropy(op),
+        "TopKRouter": lambda: experts.router(op),
+        "MoEPermute": lambda: experts.permute(op, pipeline),
+        "MoEUnpermute": lambda: experts.unpermute(op),
         "Reshape": lambda: lambda x: x.reshape(pipeline.edges[op.outputs[0]].shape),
     }
     return makers.get(kind, lambda: identity)()

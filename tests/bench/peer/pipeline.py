@@ -52,6 +52,9 @@ FORMS = {
     "Embedding": "embedding(x, weight)",
     "TiedLinear": "linear(x, weight)",
     "CrossEntropy": "cross_entropy(x, target)",
+    "TopKRouter": "topk(scores(x)), normalized",
+    "MoEPermute": "x[token of each row], rows sorted by expert",
+    "MoEUnpermute": "sum(x[row_id_map] * probs)",
     "Quantize": "x",
     "AllGather": "x, there is one process",
     "ReduceScatter": "x, there is one process",
@@ -220,7 +223,7 @@ def _is_frozen(op, parameter):
     name = parameter.rsplit(".", 1)[-1]
     if op.kind == "Formula":
         return not op.attributes["requires_grad"]
-    kind = "weight" if name.startswith("weight") else "bias"
+    kind = "weight" if name.startswith("weight") else "expert_bias" if name == "expert_bias" else "bias"
     return not op.attributes.get(f"{kind}_requires_grad", True)
 
 

@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from . import attention, formula, model_ends, safetensors
+from . import attention, experts, formula, model_ends, safetensors
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "i64": torch.int64}
 FILE_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64}
@@ -70,9 +70,10 @@ def _counts(pipeline, name, generator):
     reader = next((op for op in pipeline.ops if name in op.inputs and op.kind in COUNTED_BY_ATTENTION), None)
     if reader:
         return attention.drawn_counts(reader, name, pipeline.edges, generator)
-    reader = next((op for op in pipeline.ops if model_ends.READERS.get(op.kind, -1) in places(op, name)), None)
-    if reader:
-        return model_ends.drawn_counts(reader, name, pipeline, generator)
+    for module in (model_ends, experts):
+        reader = next((op for op in pipeline.ops if module.READERS.get(op.kind, -1) in places(op, name)), None)
+        if reader:
+            return module.drawn_counts(reader, name, pipeline, generator)
     return _split_sizes(pipeline, name, generator)
 
 

@@ -45,6 +45,17 @@ TEST(RunSpec, TakesEveryFieldFromTextAndSaysItAgain) {
   }
 }
 
+TEST(RunSpec, HasFieldsInTheDialogWithAccessKeysOfTheirOwn) {
+  EXPECT_FALSE(runSpecField("emulates").label.empty());
+  std::set<char> keys;
+  for (const SpecField& field : runSpecFields()) {
+    if (field.label.empty()) continue;
+    const std::size_t mark = field.label.find('&');
+    ASSERT_LT(mark + 1, field.label.size()) << field.label;
+    EXPECT_TRUE(keys.insert(field.label[mark + 1]).second) << field.label;
+  }
+}
+
 TEST(RunSpec, ComesBackFromJson) {
   const RunSpec spec = otherSpec();
   const Json json = Json::parse(toJson(spec).dump());

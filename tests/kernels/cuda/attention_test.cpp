@@ -13,7 +13,6 @@
 #include "tests/support/structured_samples.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -37,22 +36,8 @@ double toleranceFor(const OpSample& sample, DType dtype) {
   return (dtype == DType::F16 ? 8.0 : 4.0) * toleranceOf(dtype).relative;
 }
 
-/// Ops that run on the CPU only.
-constexpr std::array kWithoutKernels = {"TopKRouter", "MoEPermute", "MoEUnpermute"};
-
-void expectRefusal(const Graph& graph, const std::string& operation) {
-  try {
-    runPlan(graph, unfused(graph), *cudaTestBackend());
-    ADD_FAILURE() << operation << " ran: take it out of kWithoutKernels.";
-  } catch (const std::exception& refusal) {
-    EXPECT_NE(std::string(refusal.what()).find("has no kernel \"" + operation), std::string::npos) << refusal.what();
-  }
-}
-
 void expectLikeReference(const OpSample& sample, DType dtype, PassKind pass) {
   const Graph graph = sampleGraph(sample, dtype, pass);
-  if (std::ranges::count(kWithoutKernels, sample.operation->name) > 0)
-    return expectRefusal(graph, sample.operation->name);
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), *cudaTestBackend()), expected, toleranceFor(sample, dtype)),
             "")

@@ -46,6 +46,18 @@ inline float __shfl_xor_sync(unsigned, float value, int laneMask,
   return shuffled(value, fuseline::simt::lane() ^ static_cast<unsigned>(laneMask), where);
 }
 
+inline int __shfl_xor_sync(unsigned, int value, int laneMask,
+                           std::source_location where = std::source_location::current()) {
+  const unsigned source = fuseline::simt::lane() ^ static_cast<unsigned>(laneMask);
+  return static_cast<int>(fuseline::simt::exchange(static_cast<unsigned>(value), source, where));
+}
+
+inline double __shfl_xor_sync(unsigned, double value, int laneMask,
+                              std::source_location where = std::source_location::current()) {
+  const unsigned source = fuseline::simt::lane() ^ static_cast<unsigned>(laneMask);
+  return std::bit_cast<double>(fuseline::simt::exchange(std::bit_cast<std::uint64_t>(value), source, where));
+}
+
 /// Within the `width` lanes that a lane is among, a power of two.
 inline float __shfl_sync(unsigned, float value, int source, int width,
                          std::source_location where = std::source_location::current()) {
@@ -73,6 +85,12 @@ inline long long clock64() {
 inline int atomicMax(int* address, int value) {
   const int old = *address;
   *address = std::max(old, value);
+  return old;
+}
+
+inline unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
+  const unsigned long long old = *address;
+  *address += value;
   return old;
 }
 
