@@ -49,7 +49,7 @@ QString whyNotShown(const RunRecord& record, const std::optional<LastRun>& last)
 
 /// Those that reading what is saved would find.
 std::vector<Diagnostic> problemsWhenSaved(const PipelineDocument& document) {
-  return parseDocument(serialize(document)).diagnostics;
+  return readDocument(toJson(document)).diagnostics;
 }
 
 /// Parts with errors are written back unchanged; otherwise the error would disappear on saving.
