@@ -24,6 +24,8 @@ class DocumentReader {
  public:
   explicit DocumentReader(std::string_view text) : m_numBytes(text.size()), m_reader(text, kFileFields) {}
 
+  explicit DocumentReader(const Json& file) : m_reader(file, kFileFields) {}
+
   LoadedDocument read() {
     JsonTree::SyntaxError error;
     if (m_numBytes > kMaxFileBytes)
@@ -313,12 +315,14 @@ class DocumentReader {
     return std::nullopt;
   }
 
-  std::size_t m_numBytes;
+  std::size_t m_numBytes = 0;
   FieldReader m_reader;
   LoadedDocument m_loaded;
 };
 
 LoadedDocument parseDocument(std::string_view text) { return DocumentReader(text).read(); }
+
+LoadedDocument readDocument(const Json& file) { return DocumentReader(file).read(); }
 
 SourceMap::Place SourceMap::find(std::string_view pointer) const {
   while (true) {

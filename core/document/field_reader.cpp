@@ -31,6 +31,10 @@ std::string_view kindOf(const Json& value) {
 }  // namespace
 
 bool FieldReader::parse(JsonTree::SyntaxError& error) {
+  if (m_file) {
+    m_tree = JsonTree::of(*m_file, error);
+    return !m_tree.isEmpty();
+  }
   if (m_text.starts_with(kByteOrderMark)) {
     m_start = kByteOrderMark.size();
     report(Severity::Note, "byte-order-mark", 0, "",

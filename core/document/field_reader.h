@@ -32,6 +32,10 @@ class FieldReader {
   FieldReader(std::string_view text, std::span<const std::string_view> fileFields)
       : m_text(text), m_fileFields(fileFields), m_lines(text) {}
 
+  /// For the content of a file without its text.
+  FieldReader(const Json& file, std::span<const std::string_view> fileFields)
+      : m_file(&file), m_fileFields(fileFields), m_lines(std::string_view()) {}
+
   /// A byte-order mark is left out, with a note. False and the error: the text is no JSON.
   bool parse(JsonTree::SyntaxError& error);
   const JsonTree& tree() const { return m_tree; }
@@ -103,6 +107,7 @@ class FieldReader {
   void reportDuplicate(const std::string& name, const std::string& pointer, Index first, Index second);
   std::pair<int, int> place(std::size_t offset) const;
 
+  const Json* m_file = nullptr;  // in place of the text
   std::string_view m_text;
   std::span<const std::string_view> m_fileFields;
   std::size_t m_start = 0;  // behind a byte-order mark

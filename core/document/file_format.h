@@ -40,6 +40,8 @@ struct LoadedDocument {
 };
 
 LoadedDocument parseDocument(std::string_view text);
+/// The same from the content of a file, without its text: all diagnostics are at its beginning.
+LoadedDocument readDocument(const Json& file);
 /// Loads a pipeline file, or the pipeline embedded in a drawing or an exported script.
 /// Errors: the file cannot be read, is larger than 64 MiB, or is such a file without a whole pipeline.
 Result<LoadedDocument> loadDocument(const std::filesystem::path& path);

@@ -3,10 +3,10 @@
 #include "core/document/json_text.h"
 
 #include "core/support/text.h"
+#include "core/support/utf8.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -15,21 +15,6 @@ namespace fuseline {
 namespace {
 
 constexpr std::size_t kLineWidth = 120;
-
-// Length of a UTF-8 sequence by its first byte, 0 if none begins so, with the smallest code point it may hold.
-struct Sequence {
-  std::size_t length = 0;
-  std::uint32_t bits = 0;
-  std::uint32_t smallest = 0;
-};
-
-Sequence sequenceOf(unsigned char first) {
-  if (first < 0x80) return {1, first, 0};
-  if ((first & 0xE0U) == 0xC0U) return {2, first & 0x1FU, 0x80};
-  if ((first & 0xF0U) == 0xE0U) return {3, first & 0x0FU, 0x800};
-  if ((first & 0xF8U) == 0xF0U) return {4, first & 0x07U, 0x10000};
-  return {};
-}
 
 std::string realText(double value) {
   std::string text = fmt::format("{}", value);
@@ -64,22 +49,6 @@ void appendInline(std::string& out, const Json& value, std::size_t limit) {
 }
 
 }  // namespace
-
-bool isUtf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const Sequence sequence = sequenceOf(static_cast<unsigned char>(text[i]));
-    if (sequence.length == 0 || sequence.length > text.size() - i) return false;
-    std::uint32_t point = sequence.bits;
-    for (std::size_t k = 1; k < sequence.length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xC0U) != 0x80U) return false;
-      point = (point << 6U) | (next & 0x3FU);
-    }
-    if (point < sequence.smallest || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF)) return false;
-    i += sequence.length;
-  }
-  return true;
-}
 
 bool isStorable(const Json& value) {
   if (value.is_number_float()) return std::isfinite(value.get<double>());

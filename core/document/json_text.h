@@ -3,13 +3,13 @@
 #pragma once
 
 #include "core/support/json.h"
+#include "core/support/utf8.h"
 
 #include <string>
 #include <string_view>
 
 namespace fuseline {
 
-bool isUtf8(std::string_view text);
 /// Only UTF-8 text and finite numbers.
 bool isStorable(const Json& value);
 

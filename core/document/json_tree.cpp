@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/document/json_tree.h"
 
+#include "core/document/json_text.h"
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -55,6 +57,13 @@ std::string plainMessage(std::string message) {
   const std::string tail =
       expected != std::string::npos && expected > lastRead ? message.substr(expected) : std::string();
   return message.substr(0, lastRead) + tail;
+}
+
+/// A text with U+FFFD in place of what is no UTF-8; of other scalars what a file would hold.
+Json storable(const Json& scalar) {
+  constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (scalar.is_number_unsigned() && scalar.get<std::uint64_t>() <= kLargest) return scalar.get<std::int64_t>();
+  return isStorable(scalar) ? scalar : Json::parse(scalar.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace
@@ -142,6 +151,27 @@ JsonTree JsonTree::parse(std::string_view text, SyntaxError& error) {
   const TrackedIterator end(text.data() + text.size(), &numRead);
   if (!Json::sax_parse(begin, end, &builder)) tree.m_nodes.clear();
   return tree;
+}
+
+JsonTree JsonTree::of(const Json& value, SyntaxError& error) {
+  JsonTree tree;
+  if (tree.append(value, 0)) return tree;
+  error = {"too-deep", fmt::format("Expected at most {} values, nested at most {} levels deep.", kMaxNodes, kMaxDepth)};
+  return {};
+}
+
+bool JsonTree::append(const Json& value, std::size_t depth) {
+  if (depth > kMaxDepth || m_nodes.size() >= kMaxNodes) return false;
+  const std::size_t at = m_nodes.size();
+  m_nodes.push_back({.scalar = value.is_structured() ? Json(value.type()) : storable(value)});
+  if (value.is_array())
+    for (const Json& element : value)
+      if (!append(element, depth + 1)) return false;
+  if (value.is_object())
+    for (const auto& [key, member] : value.items())
+      if (!append(Json(key), depth + 1) || !append(member, depth + 1)) return false;
+  m_nodes[at].end = static_cast<Index>(m_nodes.size());
+  return true;
 }
 
 std::vector<JsonTree::Child> JsonTree::children(Index i) const {

@@ -34,6 +34,8 @@ class JsonTree {
 
   /// Sets `error` and returns an empty tree if the text is not JSON, or is nested or large beyond reason.
   static JsonTree parse(std::string_view text, SyntaxError& error);
+  /// The tree of a value without a text; all offsets are 0. Texts become UTF-8, numbers that are not finite null.
+  static JsonTree of(const Json& value, SyntaxError& error);
 
   bool isEmpty() const { return m_nodes.empty(); }
   const Node& operator[](Index i) const { return m_nodes[i]; }
@@ -53,6 +55,9 @@ class JsonTree {
 
  private:
   friend class TreeBuilder;
+  /// False: there is too much, or it is nested too deeply.
+  bool append(const Json& value, std::size_t depth);
+
   std::vector<Node> m_nodes;
 };
 

@@ -30,7 +30,7 @@ void dropVersionOfViews(Json& pipeline) {
   const auto version = pipeline[minor].get<std::int64_t>();
   if (version <= 0 || version > kFormatMinor) return;
   pipeline[minor] = 0;
-  pipeline = toJson(parseDocument(pipeline.dump()).document);
+  pipeline = toJson(readDocument(pipeline).document);
 }
 
 }  // namespace

@@ -8,6 +8,6 @@
 namespace fuseline {
 
 /// Includes its problems: runs may have been written by hand.
-LoadedDocument pipelineOf(const RunRecord& record);
+inline LoadedDocument pipelineOf(const RunRecord& record) { return readDocument(record.pipeline); }
 
 }  // namespace fuseline

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/inspect/yaml_text.h"
 
+#include "core/support/utf8.h"
+
 #include <algorithm>
 #include <array>
 
@@ -13,45 +15,11 @@ namespace {
 
 constexpr char32_t kReplacement = 0xFFFD;
 
-struct Character {
-  char32_t code = kReplacement;
-  std::string_view bytes;
-};
-
-/// Number of bytes after the lead byte; -1: the byte begins no character.
-int numFollowing(unsigned char lead) {
-  if (lead < 0x80) return 0;
-  if (lead >= 0xC2 && lead < 0xE0) return 1;
-  if (lead >= 0xE0 && lead < 0xF0) return 2;
-  return lead >= 0xF0 && lead < 0xF5 ? 3 : -1;
-}
-
-/// Longer forms than needed, and halves of surrogate pairs, are no UTF-8.
-bool isScalar(char32_t code, int following) {
-  constexpr std::array<char32_t, 4> kSmallest = {0, 0x80, 0x800, 0x10000};
-  const bool isSurrogate = code >= 0xD800 && code < 0xE000;
-  return code >= kSmallest[static_cast<std::size_t>(following)] && code <= 0x10FFFF && !isSurrogate;
-}
-
-/// The first of a text that is not empty. Source: RFC 3629.
-Character firstOf(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  const int following = numFollowing(lead);
-  const std::size_t size = static_cast<std::size_t>(std::max(following, 0)) + 1;
-  if (following < 0 || size > text.size()) return {.bytes = text.substr(0, 1)};
-  char32_t code = following == 0 ? lead : lead & (0x3F >> following);
-  for (const char byte : text.substr(1, size - 1)) {
-    if ((static_cast<unsigned char>(byte) & 0xC0) != 0x80) return {.bytes = text.substr(0, 1)};
-    code = (code << 6) | (static_cast<unsigned char>(byte) & 0x3F);
-  }
-  if (!isScalar(code, following)) return {.bytes = text.substr(0, 1)};
-  return {.code = code, .bytes = text.substr(0, size)};
-}
-
 template <class Visit>
 void forEachCharacter(std::string_view text, Visit visit) {
   while (!text.empty()) {
-    const Character character = firstOf(text);
+    const Character character =
+        firstCharacter(text).value_or(Character{.code = kReplacement, .bytes = text.substr(0, 1)});
     visit(character);
     text.remove_prefix(character.bytes.size());
   }

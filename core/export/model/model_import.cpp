@@ -166,7 +166,7 @@ Result<ModelForm> readForm(const Json& json, std::string_view name, const ModelI
 Result<ImportedPipeline> pipelineOf(const ModelForm& form, std::string_view name) {
   Json pipeline = modelPipeline(form);
   pipeline["weights"] = weightTable(form);
-  LoadedDocument loaded = parseDocument(pipeline.dump());
+  LoadedDocument loaded = readDocument(pipeline);
   LoweredGraph lowered{.graph = {}, .diagnostics = loaded.diagnostics};
   if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = PassKind::Forward});
   if (hasErrors(lowered.diagnostics))

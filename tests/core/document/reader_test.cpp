@@ -3,6 +3,8 @@
 #include "core/edit/apply_edit.h"
 #include "tests/support/example_texts.h"
 
+#include <limits>
+
 namespace fuseline::testing {
 namespace {
 
@@ -266,6 +268,22 @@ TEST(Reader, KeepsNumbersAsTheyAre) {
       R"({"format": "fuseline-pipeline", "formatVersion": {"major": 1, "minor": 0}, "pipeline": {}, "n": )" + numbers +
       "}");
   EXPECT_NE(serialize(loaded.document).find(numbers), std::string::npos) << serialize(loaded.document);
+}
+
+TEST(ReadDocument, TakesValuesThatNoTextCouldHold) {
+  Json file = toJson(parseDocument(documentTemplates().front().text).document);
+  file["recipe"] = {{"name", "a\xFF"}, {"margin", std::numeric_limits<double>::quiet_NaN()}};
+  const LoadedDocument loaded = readDocument(file);
+  EXPECT_FALSE(loaded.isUnreadable);
+  EXPECT_EQ(toJson(loaded.document)["recipe"], Json({{"name", "a\uFFFD"}, {"margin", nullptr}}));
+}
+
+TEST(ReadDocument, RefusesEndlessNesting) {
+  Json deep;
+  for (int level = 0; level < 1000; ++level) deep = Json::array({std::move(deep)});
+  const LoadedDocument loaded = readDocument({{"pipeline", std::move(deep)}});
+  EXPECT_TRUE(loaded.isUnreadable);
+  EXPECT_EQ(loaded.diagnostics.at(0).code, "too-deep");
 }
 
 TEST(SourceMap, FallsBackToTheEnclosingValue) {

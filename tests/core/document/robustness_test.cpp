@@ -55,6 +55,7 @@ void checkThatItIsHandled(const std::string& text) {
     }
   const std::string saved = serialize(loaded.document);
   RC_ASSERT(serialize(parseDocument(saved).document) == saved);
+  RC_ASSERT(serialize(readDocument(toJson(loaded.document)).document) == saved);
 }
 
 TEST(Robustness, MutatedFilesGiveADocumentOrAnError) {

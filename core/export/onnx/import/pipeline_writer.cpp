@@ -27,7 +27,7 @@ std::vector<std::string> shownAll(std::vector<std::string> names) {
 }  // namespace
 
 Result<ImportedPipeline> PipelineWriter::write(const std::string& name) {
-  LoadedDocument loaded = parseDocument(pipelineJson().dump(2, ' ', false, Json::error_handler_t::replace));
+  LoadedDocument loaded = readDocument(pipelineJson());
   LoweredGraph lowered{.graph = {}, .diagnostics = loaded.diagnostics};
   if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = PassKind::Forward});
   if (hasErrors(lowered.diagnostics)) {
