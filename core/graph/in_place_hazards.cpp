@@ -185,8 +185,8 @@ Nodes descendantsOf(const Graph& graph, NodeId node) {
   return found;
 }
 
-std::string ownerText(std::string_view kind, std::string_view name) {
-  return fmt::format("that tensor is the gradient of {} {}", kind, name);
+std::string ownerText(std::string_view owner, std::string_view kind, std::string_view name) {
+  return fmt::format("that tensor is the {}gradient of {} {}", owner, kind, name);
 }
 
 /// The owner of the value's gradient outside all ops, which receives or provides it.
@@ -196,8 +196,8 @@ std::optional<std::string> ownerOfGradient(const Graph& graph, ValueId id) {
   const bool isInput = value.producer < 0;
   for (const std::string* name : {isInput ? &value.name : nullptr, value.isOutput ? &output->name : nullptr})
     if (name && isOfExternal(*name)) return fmt::format("{} may keep that tensor", externalOf(*name));
-  if (value.isOutput) return ownerText("output", output->name) + ", which belongs to the caller";
-  if (isInput && value.needsGradient) return ownerText("input", value.name) + ", too";
+  if (value.isOutput) return ownerText("caller's ", "output", output->name);
+  if (isInput && value.needsGradient) return ownerText("", "input", value.name) + ", too";
   return std::nullopt;
 }
 

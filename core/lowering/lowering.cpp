@@ -157,8 +157,8 @@ class SectionLowering {
           m_builder.addInput(whole.id + "." + type(index).outputs[port].name, (*made)[port]));
     if (!m_isFirstTime) return;
     m_sink.report(Severity::Note, kExternalCode, {opPointer(index), op(index).id, {}},
-                  fmt::format("{} ({}) is not executed. Its inputs become outputs of the pipeline; its outputs become "
-                              "inputs filled with random values from the seed. It is not included in any timing.",
+                  fmt::format("{} ({}) is not executed and not timed. Its inputs become outputs of the pipeline, its "
+                              "outputs become inputs with random values from the seed.",
                               op(index).id, op(index).operation));
   }
 

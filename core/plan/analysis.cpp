@@ -75,9 +75,8 @@ void noteInPlaceHazards(const Graph& graph, std::vector<Diagnostic>& diagnostics
         {.severity = Severity::Note,
          .code = "in-place",
          .node = node.owner,
-         .message =
-             fmt::format("{} is in place, but {}. Fuseline keeps the tensor; `export --to te` sets in_place to false.",
-                         node.id, hazardText(graph, hazard))});
+         .message = fmt::format("{} is in place, but {}. Fuseline does not; `export --to te` sets in_place to false.",
+                                node.id, hazardText(graph, hazard))});
   }
 }
 

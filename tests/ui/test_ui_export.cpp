@@ -72,7 +72,7 @@ void ExportTest::notesStandAboveTheText() {
   Fixture safe(residualPipeline(false));
   QCOMPARE(Dialog(safe).notes().count(u'\n'), 0);
   Fixture inPlace(residualPipeline(true));
-  QVERIFY(Dialog(inPlace).notes().contains(QStringLiteral("add: in_place is off here")));
+  QVERIFY(Dialog(inPlace).notes().contains(QStringLiteral("add: in_place is switched off")));
 }
 
 void ExportTest::copiesTheText() {

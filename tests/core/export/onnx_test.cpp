@@ -251,7 +251,7 @@ TEST(OnnxFile, KeepsTheDtypesOfThePipeline) {
     EXPECT_EQ(file.weight("fc.weight").data_type(), type);
     EXPECT_EQ(file.numOf("Cast"), 0);
     const bool isBf16 = type == 16;
-    EXPECT_EQ(std::ranges::any_of(file.file.notes, [](const auto& note) { return has(note, "fc: a product in bf16"); }),
+    EXPECT_EQ(std::ranges::any_of(file.file.notes, [](const auto& note) { return has(note, "fc: a GEMM in bf16"); }),
               isBf16);
   }
 }

@@ -100,7 +100,8 @@ TEST(InPlaceHazards, AGradientThatSomebodyElseIsGivenIsNotAddedTo) {
   EXPECT_TRUE(found[0].starts_with("that tensor is the gradient of input ")) << found[0];
   std::vector<testing::Link> last = savedInPlace({link("GELU", "act")});
   last.pop_back();
-  EXPECT_TRUE(hazards(chain(DType::BF16, {32, 16}, last))[0].ends_with("which belongs to the caller"));
+  EXPECT_TRUE(hazards(chain(DType::BF16, {32, 16}, last))[0].find("that tensor is the caller's gradient of output ") !=
+              std::string::npos);
 }
 
 TEST(InPlaceHazards, AGradientThatIsStillReadIsNotAddedTo) {
