@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/open_pipeline.h"
 
+#include "core/document/file_format.h"
 #include "core/edit/canonical_order.h"
+#include "core/support/json.h"
 #include "ui/theme/format.h"
 
 #include <QFileInfo>
@@ -16,7 +18,7 @@ namespace {
 
 /// Those that reading what is saved would find.
 std::vector<Diagnostic> problemsWhenSaved(const PipelineDocument& document) {
-  return parseDocument(serialize(document)).diagnostics;
+  return readDocument(toJson(document)).diagnostics;
 }
 
 /// Parts with errors are written back unchanged; otherwise the error would disappear on saving.
