@@ -1,9 +1,7 @@
-// The table of a run's fields, and their values as texts.
+// The values of a run's fields as texts.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_spec.h"
 
-#include "core/plan/analysis.h"
-#include "core/quant/recipe.h"
 #include "core/support/field_table.h"
 #include "core/support/text.h"
 
@@ -137,135 +135,7 @@ FieldTable<RunSpec> makeSpecTable() {
   return FieldTable<RunSpec>(std::move(fields), checkSpec);
 }
 
-std::string recipeHelp() {
-  std::vector<std::string> names;
-  for (const RecipeDefinition& recipe : builtinRecipes()) names.push_back(recipe.name);
-  return fmt::format("Quantization recipe: {}; by default that of the pipeline file", fmt::join(names, ", "));
-}
-
-std::string deviceHelp() {
-  return fmt::format("cpu, reference, cuda[:N], or an architecture to plan for: {}",
-                     fmt::join(plannedArchitectures(), ", "));
-}
-
 }  // namespace
-
-const std::vector<SpecField>& runSpecFields() {
-  static const std::string ofDevices = deviceHelp();
-  static const std::string ofRecipes = recipeHelp();
-  static const std::vector<SpecField> fields = {
-      {.key = "device",
-       .member = &RunSpec::device,
-       .group = SpecGroup::Planning,
-       .option = "device",
-       .placeholder = "DEVICE",
-       .help = ofDevices},
-      {.key = "pass",
-       .member = &RunSpec::pass,
-       .group = SpecGroup::Reading,
-       .option = "pass",
-       .placeholder = "PASS",
-       .help = "forward, or train: forward and backward"},
-      {.key = "rules",
-       .member = &RunSpec::rules,
-       .group = SpecGroup::Planning,
-       .option = "rules",
-       .placeholder = "BOOK",
-       .help = "Rule book: te or all; by default that of the pipeline file"},
-      {.key = "recipe",
-       .member = &RunSpec::recipe,
-       .group = SpecGroup::Planning,
-       .option = "recipe",
-       .placeholder = "RECIPE",
-       .help = ofRecipes},
-      {.key = "timing",
-       .member = &RunSpec::timing,
-       .option = "timing",
-       .placeholder = "CLOCK",
-       .help = "Clock of the steps: cupti (a GPU's kernels one by one), events (the device's own clock), host, auto, "
-               "or none (whole runs only)"},
-      {.key = "emulates",
-       .member = &RunSpec::emulates,
-       .group = SpecGroup::Planning,
-       .option = "emulate",
-       .help = "Accept a recipe that the GPU does not multiply natively: its GEMMs read the quantized values decoded, "
-               "in high precision"},
-      {.key = "replays",
-       .member = &RunSpec::replays,
-       .option = "replay",
-       .help = "Record the launches where the device can (CUDA graphs) and replay them; otherwise the host's time for "
-               "each launch counts",
-       .offHelp = "Launch step by step, even where the device could record the launches (CUDA graphs) and replay them",
-       .label = "Re&cord the launches, and replay them (CUDA graphs)"},
-      {.key = "startsCold",
-       .member = &RunSpec::startsCold,
-       .option = "cold",
-       .help = "Fill the caches with other data before every run, so that the first reads of a plan come from memory",
-       .label = "Begin with c&old caches"},
-      {.key = "measuresPeaks",
-       .member = &RunSpec::measuresPeaks,
-       .group = SpecGroup::Peaks,
-       .option = "peaks",
-       .formerOption = "roofs",
-       .help = "Measure the device's peak bandwidth and FLOP/s after the rounds (about 1 s)",
-       .offHelp = "Do not measure the device's peak bandwidth and FLOP/s (saves about 1 s)"},
-      {.key = "warmup",
-       .member = &RunSpec::warmup,
-       .option = "warmup",
-       .placeholder = "N",
-       .help = "Runs of each plan before the first round; on a GPU for 100 ms at least, unless it is 0",
-       .unit = "runs",
-       .label = "&Warm-up"},
-      {.key = "iterations",
-       .member = &RunSpec::iterations,
-       .option = "iterations",
-       .placeholder = "N|auto",
-       .help = "Rounds, in each of which every plan runs once; auto: until the speedup is known well",
-       .unit = "rounds",
-       .label = "&Rounds",
-       .automatic = "auto",
-       .most = std::numeric_limits<int>::max()},
-      {.key = "seed",
-       .member = &RunSpec::seed,
-       .option = "seed",
-       .placeholder = "SEED",
-       .help = "Seed of the random inputs, parameters, gradients and dropout",
-       .label = "&Seed"},
-      {.key = "ranks",
-       .member = &RunSpec::ranks,
-       .group = SpecGroup::Ranks,
-       .option = "ranks",
-       .placeholder = "N",
-       .help = "Number of tensor-parallel ranks, each with its share of the threads of this machine",
-       .least = 1,
-       .most = 64},
-      {.key = "deterministic",
-       .member = &RunSpec::isDeterministic,
-       .group = SpecGroup::Ranks,
-       .option = "deterministic",
-       .help = "Add the results of ranks in rank order, in float32 and rounded once, where NCCL would add in its own "
-               "order; sums then have the same bits in every run and on every device"},
-      {.key = "symbols",
-       .member = &RunSpec::symbols,
-       .group = SpecGroup::Reading,
-       .option = "set",
-       .placeholder = "SYMBOL=VALUE",
-       .help = "Value of a symbol, in place of the file's"},
-      {.key = "recipeFields",
-       .member = &RunSpec::recipeFields,
-       .group = SpecGroup::Planning,
-       .option = "recipe-set",
-       .placeholder = "KEY=VALUE",
-       .help = "Setting of the recipe, as in --recipe-set margin=2"},
-      {.key = "label",
-       .member = &RunSpec::label,
-       .option = "label",
-       .placeholder = "TEXT",
-       .help = "Name for the run, in its record, in the list of runs and in reports",
-       .label = "&Label"},
-  };
-  return fields;
-}
 
 const SpecField& runSpecField(std::string_view key) {
   return *std::ranges::find(runSpecFields(), key, &SpecField::key);

@@ -1,0 +1,128 @@
+// The table of a run's fields.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/analysis.h"
+#include "core/profile/run_spec.h"
+#include "core/quant/recipe.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+std::string recipeHelp() {
+  std::vector<std::string> names;
+  for (const RecipeDefinition& recipe : builtinRecipes()) names.push_back(recipe.name);
+  return fmt::format("Quantization recipe: {}; by default that of the pipeline file", fmt::join(names, ", "));
+}
+
+std::string deviceHelp() {
+  return fmt::format("cpu, reference, cuda[:N], or an architecture to plan for: {}",
+                     fmt::join(plannedArchitectures(), ", "));
+}
+
+/// An option with a value. label: empty for a field that is not in the dialog.
+SpecField valued(std::string_view key, SpecMember member, SpecGroup group, std::string_view option,
+                 std::string_view placeholder, std::string_view help, std::string_view label = {}) {
+  return {.key = key,
+          .member = member,
+          .group = group,
+          .option = option,
+          .placeholder = placeholder,
+          .help = help,
+          .label = label};
+}
+
+SpecField flag(std::string_view key, SpecMember member, SpecGroup group, std::string_view option, std::string_view help,
+               std::string_view label = {}) {
+  return valued(key, member, group, option, {}, help, label);
+}
+
+/// For a flag that is on unless it is switched off.
+SpecField withOffHelp(SpecField field, std::string_view help) {
+  field.offHelp = help;
+  return field;
+}
+
+SpecField within(SpecField field, int least, int most) {
+  field.least = least;
+  field.most = most;
+  return field;
+}
+
+SpecField counted(SpecField field, std::string_view unit, std::string_view automatic = {}) {
+  field.unit = unit;
+  field.automatic = automatic;
+  return field;
+}
+
+SpecField formerly(SpecField field, std::string_view option) {
+  field.formerOption = option;
+  return field;
+}
+
+std::vector<SpecField> makeFields() {
+  using enum SpecGroup;
+  static const std::string ofDevices = deviceHelp();
+  static const std::string ofRecipes = recipeHelp();
+  return {
+      valued("device", &RunSpec::device, Planning, "device", "DEVICE", ofDevices),
+      valued("pass", &RunSpec::pass, Reading, "pass", "PASS", "forward, or train: forward and backward"),
+      valued("rules", &RunSpec::rules, Planning, "rules", "BOOK",
+             "Rule book: te or all; by default that of the pipeline file"),
+      valued("recipe", &RunSpec::recipe, Planning, "recipe", "RECIPE", ofRecipes),
+      valued("timing", &RunSpec::timing, Measuring, "timing", "CLOCK",
+             "Clock of the steps: cupti (a GPU's kernels one by one), events (the device's own clock), host, auto, "
+             "or none (whole runs only)"),
+      flag("emulates", &RunSpec::emulates, Planning, "emulate",
+           "Accept a recipe that the GPU does not multiply natively: its GEMMs read the quantized values decoded, "
+           "in high precision"),
+      withOffHelp(
+          flag("replays", &RunSpec::replays, Measuring, "replay",
+               "Record the launches where the device can (CUDA graphs) and replay them; otherwise the host's time for "
+               "each launch counts",
+               "Re&cord the launches, and replay them (CUDA graphs)"),
+          "Launch step by step, even where the device could record the launches (CUDA graphs) and replay them"),
+      flag("startsCold", &RunSpec::startsCold, Measuring, "cold",
+           "Fill the caches with other data before every run, so that the first reads of a plan come from memory",
+           "Begin with c&old caches"),
+      formerly(withOffHelp(flag("measuresPeaks", &RunSpec::measuresPeaks, Peaks, "peaks",
+                                "Measure the device's peak bandwidth and FLOP/s after the rounds (about 1 s)"),
+                           "Do not measure the device's peak bandwidth and FLOP/s (saves about 1 s)"),
+               "roofs"),
+      counted(
+          valued("warmup", &RunSpec::warmup, Measuring, "warmup", "N",
+                 "Runs of each plan before the first round; on a GPU for 100 ms at least, unless it is 0", "&Warm-up"),
+          "runs"),
+      within(counted(valued("iterations", &RunSpec::iterations, Measuring, "iterations", "N|auto",
+                            "Rounds, in each of which every plan runs once; auto: until the speedup is known well",
+                            "&Rounds"),
+                     "rounds", "auto"),
+             0, std::numeric_limits<int>::max()),
+      valued("seed", &RunSpec::seed, Measuring, "seed", "SEED",
+             "Seed of the random inputs, parameters, gradients and dropout", "&Seed"),
+      within(valued("ranks", &RunSpec::ranks, Ranks, "ranks", "N",
+                    "Number of tensor-parallel ranks, each with its share of the threads of this machine"),
+             1, 64),
+      flag("deterministic", &RunSpec::isDeterministic, Ranks, "deterministic",
+           "Add the results of ranks in rank order, in float32 and rounded once, where NCCL would add in its own "
+           "order; sums then have the same bits in every run and on every device"),
+      valued("symbols", &RunSpec::symbols, Reading, "set", "SYMBOL=VALUE", "Value of a symbol, in place of the file's"),
+      valued("recipeFields", &RunSpec::recipeFields, Planning, "recipe-set", "KEY=VALUE",
+             "Setting of the recipe, as in --recipe-set margin=2"),
+      valued("label", &RunSpec::label, Measuring, "label", "TEXT",
+             "Name for the run, in its record, in the list of runs and in reports", "&Label"),
+  };
+}
+
+}  // namespace
+
+const std::vector<SpecField>& runSpecFields() {
+  static const std::vector<SpecField> fields = makeFields();
+  return fields;
+}
+
+}  // namespace fuseline
