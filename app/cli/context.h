@@ -38,6 +38,9 @@ struct Context {
 /// Examples of a verb, one call a line, for the beginning of its help.
 std::string examplesOf(const std::string& verb);
 
+/// Keeps the exit code, or that of an error, whose sentence it prints after the name of the program.
+void finish(const Result<int>& code, const std::string& program, Context& context);
+
 /// Declares a verb whose options live in an Options, and what it does. `run` returns the exit code, `schema` describes
 /// what it prints with --json.
 template <class Options>
@@ -47,11 +50,7 @@ CLI::App* addVerb(CLI::App& app, Context& context, const std::string& name, cons
   CLI::App* verb = app.add_subcommand(name, help);
   verb->footer(examplesOf(name));
   context.schemas.emplace_back(name, schema);
-  verb->callback([&context, options, run] {
-    const Result<int> code = run(*options, context);
-    context.exitCode = code ? *code : static_cast<int>(code.error().kind);
-    if (!code) context.err << "fuseline: " << code.error().message << std::endl;
-  });
+  verb->callback([&context, options, run] { finish(run(*options, context), "fuseline", context); });
   return verb;
 }
 

@@ -44,7 +44,6 @@ constexpr std::array kExamples = {
     Example{"export", "export mlp.fuseline --to te -o mlp.py\nexport after.fuserun --to html -o report.html"},
     Example{"import", "import mlp.py -o mlp.fuseline\nimport model.onnx -o model.fuseline --weights model.safetensors"},
     Example{"devices", "devices\ndevices --json\ndevices --on gpu-box"},
-    Example{"bench", "bench ops --quick\nbench scaling"},
     Example{"guide", "guide\nguide shape-mismatch"},
     Example{"schema", "schema > fuseline-pipeline-1.json\nschema --of run"},
     Example{"worker", "worker\nworker --on gpu-box"},

@@ -23,7 +23,6 @@ void addCompareVerb(CLI::App& app, Context& context);
 void addExportVerb(CLI::App& app, Context& context);
 void addImportVerb(CLI::App& app, Context& context);
 void addDevicesVerb(CLI::App& app, Context& context);
-void addBenchVerb(CLI::App& app, Context& context);
 void addGuideVerb(CLI::App& app, Context& context);
 void addSchemaVerb(CLI::App& app, Context& context);
 void addWorkerVerb(CLI::App& app, Context& context);

@@ -63,13 +63,11 @@ BasicOperation bias() {
       .inputs = {{"x", "[..., H]", "H is size."}},
       .parameters = {{"bias", "[H]", "Added to every row.", initialiseBias}},
       .outputs = {{"y", "[..., H]", "The dtype of x; f32 where the bias has another dtype than x."}},
-      .attributes = {featuresAttribute("size", "Elements of the bias, H."),
-                     dtypeAttribute(),
-                     {.name = "tensor_parallel",
-                      .type = AttributeType::Boolean,
-                      .defaultValue = false,
-                      .help = "Each rank has its share of the bias, as after a column-parallel linear layer. On one "
-                              "rank it changes nothing."}},
+      .attributes = {featuresAttribute("size", "Elements of the bias, H."), dtypeAttribute(),
+                     booleanAttribute(
+                         "tensor_parallel", false,
+                         "Each rank has its share of the bias, as after a column-parallel linear layer. On one "
+                         "rank it changes nothing.")},
       .inferOnRanks = infer,
       .flops = flops,
       .forwardCompute = forward,

@@ -16,9 +16,6 @@ constexpr const char* kName = "Concat";
 constexpr const char* kWidths = "widths";
 constexpr double kMostInputs = 64;
 
-using Specs = std::span<const TensorSpec>;
-using References = std::span<const ReferenceTensor>;
-
 std::string portName(std::size_t slot) { return slot == 0 ? "x" : fmt::format("x{}", slot); }
 
 Shape leadingAxes(const Shape& shape) { return {shape.begin(), shape.end() - (shape.empty() ? 0 : 1)}; }

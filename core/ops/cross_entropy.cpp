@@ -18,9 +18,6 @@ namespace {
 
 constexpr const char* kName = "CrossEntropy";
 
-using Specs = std::span<const TensorSpec>;
-using References = std::span<const ReferenceTensor>;
-
 Shape rowsShape(const Shape& logits) { return {logits.begin(), logits.end() - 1}; }
 
 std::optional<Error> checkAttributes(const Attributes& given) {

@@ -22,9 +22,6 @@ constexpr const char* kName = "DotProductAttention";
 constexpr double kMostHeads = 1 << 16;
 constexpr double kMostChannels = 1 << 16;
 
-using Specs = std::span<const TensorSpec>;
-using References = std::span<const ReferenceTensor>;
-
 Error errorOf(std::string_view attribute, const std::string& message) {
   return {.message = fmt::format("{}: {}", kName, message), .subject = std::string(attribute)};
 }

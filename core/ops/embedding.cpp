@@ -18,9 +18,6 @@ namespace {
 
 constexpr const char* kName = "Embedding";
 
-using Specs = std::span<const TensorSpec>;
-using References = std::span<const ReferenceTensor>;
-
 std::optional<Error> checkAttributes(const EmbeddingForm& form) {
   if (!form.paddingIndex || *form.paddingIndex < form.numRows) return std::nullopt;
   return Error{.message = fmt::format("{}: padding_idx is {}, but num_embeddings is {}; expected a row of the table.",
@@ -129,15 +126,12 @@ std::vector<AttributeSpec> attributes() {
            .optional = true,
            .choices = {"f32", "f16", "bf16"},
            .help = "Type of the table and of y. Not set: f32."},
-          {.name = "positions",
-           .type = AttributeType::Boolean,
-           .defaultValue = false,
-           .help = "Looks up the position of each token, 0, 1, 2 and so on along the last axis of x, in place of its "
-                   "number: a learned position embedding."},
-          {.name = "shares_weight",
-           .type = AttributeType::Boolean,
-           .defaultValue = false,
-           .help = "Passes the table on as a second output, for a TiedLinear. Nothing is copied."},
+          booleanAttribute(
+              "positions", false,
+              "Looks up the position of each token, 0, 1, 2 and so on along the last axis of x, in place of its "
+              "number: a learned position embedding."),
+          booleanAttribute("shares_weight", false,
+                           "Passes the table on as a second output, for a TiedLinear. Nothing is copied."),
           requiresGradAttribute("weight")};
 }
 

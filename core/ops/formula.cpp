@@ -24,9 +24,6 @@ constexpr std::size_t kMostNames = 16;
 /// Limit of the formula with its derivatives. Programs of this length compile at once and stay in the cache.
 constexpr std::size_t kMostTerms = 4000;
 
-using References = std::span<const ReferenceTensor>;
-using Specs = std::span<const TensorSpec>;
-
 /// A variable of the formula. Variable 0 is x.
 struct Variable {
   std::string name;
@@ -336,10 +333,7 @@ std::vector<AttributeSpec> attributes() {
            "the last axis of x, or with [1] a single number. Without a value they start at 0."),
       text("constants", "", "Names of numbers, such as \"limit = 7, slope = 1.702\"."),
       dtypeAttribute(),
-      {.name = "requires_grad",
-       .type = AttributeType::Boolean,
-       .defaultValue = true,
-       .help = "Off: its parameters are frozen; their gradients are not computed."},
+      booleanAttribute("requires_grad", true, "Off: its parameters are frozen; their gradients are not computed."),
       offloadAttribute(),
   };
 }

@@ -27,9 +27,6 @@ constexpr int kScales = GroupedForm::kScales;
 /// Every group has separate parameters, by name. The largest mixtures of experts have about 500.
 constexpr double kMostGroups = 4096;
 
-using References = std::span<const ReferenceTensor>;
-using Specs = std::span<const TensorSpec>;
-
 // ---- inference and cost
 
 void appendSpecs(const GroupedForm& form, const GroupedParameter& parameter, TensorSpec group,
@@ -320,10 +317,6 @@ std::vector<ParameterSpec> parametersOf(const GroupedForm& form) {
   return parameters;
 }
 
-AttributeSpec flag(const char* name, bool value, const char* help) {
-  return {.name = name, .type = AttributeType::Boolean, .defaultValue = value, .help = help};
-}
-
 AttributeSpec numGroupsAttribute() {
   return {.name = "num_groups",
           .type = AttributeType::Integer,
@@ -339,14 +332,16 @@ std::vector<AttributeSpec> attributes() {
       numGroupsAttribute(),
       featuresAttribute("in_features", "Elements of each input row, K."),
       featuresAttribute("out_features", "Elements of each output row, N."),
-      flag("bias", true, "Whether each group adds a bias."),
+      booleanAttribute("bias", true, "Whether each group adds a bias."),
       dtypeAttribute(),
-      flag("single_grouped_weight", false,
-           "One parameter weight, [G, N, K], instead of weight0, weight1 and so on. Unlike in TransformerEngine it "
-           "needs no environment variable."),
-      flag("single_grouped_bias", false, "One parameter bias, [G, N], instead of bias0, bias1 and so on."),
-      flag("scale_bias", false,
-           "Multiplies the bias by a scale for each row, a further input. Without a bias it changes nothing."),
+      booleanAttribute(
+          "single_grouped_weight", false,
+          "One parameter weight, [G, N, K], instead of weight0, weight1 and so on. Unlike in TransformerEngine it "
+          "needs no environment variable."),
+      booleanAttribute("single_grouped_bias", false, "One parameter bias, [G, N], instead of bias0, bias1 and so on."),
+      booleanAttribute(
+          "scale_bias", false,
+          "Multiplies the bias by a scale for each row, a further input. Without a bias it changes nothing."),
       requiresGradAttribute("weight"),
       requiresGradAttribute("bias"),
   };

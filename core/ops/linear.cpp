@@ -81,14 +81,8 @@ CompositeOperation linear() {
       .outputs = {{"y", "[..., N]", "N is out_features; the dtype is the weight's."}},
       .attributes = {featuresAttribute("in_features", "Elements of each input row, K."),
                      featuresAttribute("out_features", "Elements of each output row, N."),
-                     {.name = "bias",
-                      .type = AttributeType::Boolean,
-                      .defaultValue = true,
-                      .help = "Adds a learned vector to every row."},
-                     dtypeAttribute(),
-                     tensorParallelModeAttribute(),
-                     sequenceParallelAttribute(),
-                     userbuffersAttribute()},
+                     booleanAttribute("bias", true, "Adds a learned vector to every row."), dtypeAttribute(),
+                     tensorParallelModeAttribute(), sequenceParallelAttribute(), userbuffersAttribute()},
       .expand = expand,
   };
   std::ranges::move(mainGradAttributes(), std::back_inserter(op.attributes));

@@ -18,9 +18,6 @@ namespace {
 constexpr const char* kName = "MoEPermute";
 constexpr double kMostExperts = 4096;
 
-using Specs = std::span<const TensorSpec>;
-using References = std::span<const ReferenceTensor>;
-
 Shape tokensOf(const Shape& shape) { return shape.empty() ? shape : Shape{shape.begin(), shape.end() - 1}; }
 
 Result<OperationSpecs> infer(const Attributes& attributes, Specs inputs) {

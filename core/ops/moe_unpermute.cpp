@@ -19,9 +19,6 @@ constexpr const char* kName = "MoEUnpermute";
 constexpr int kRowIdMap = 1;  // slots of its inputs
 constexpr int kProbs = 2;
 
-using Specs = std::span<const TensorSpec>;
-using References = std::span<const ReferenceTensor>;
-
 bool mergesProbs(const Attributes& attributes) { return attributes.boolean("merging_probs"); }
 
 Result<OperationSpecs> infer(const Attributes& attributes, Specs inputs) {
@@ -132,10 +129,8 @@ Tensor drawMap(const DrawArguments& arguments) {
 }
 
 std::vector<AttributeSpec> attributes() {
-  return {{.name = "merging_probs",
-           .type = AttributeType::Boolean,
-           .defaultValue = true,
-           .help = "Multiplies each row by a probability, a further input, before the rows are added."}};
+  return {booleanAttribute("merging_probs", true,
+                           "Multiplies each row by a probability, a further input, before the rows are added.")};
 }
 
 Result<FusibleOperation> specialise(const Attributes& given) {

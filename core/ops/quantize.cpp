@@ -1,5 +1,6 @@
 // Marks where tensors change to a recipe's number format.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/ops/shared_attributes.h"
 #include "core/ops/view.h"
 
 namespace fuseline::ops {
@@ -8,10 +9,6 @@ namespace {
 
 Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inputs) {
   return OperationSpecs{.outputs = {inputs[0]}};
-}
-
-AttributeSpec flag(const char* name, bool value, const char* help) {
-  return {.name = name, .type = AttributeType::Boolean, .defaultValue = value, .help = help};
 }
 
 constexpr const char* kDetails =
@@ -32,8 +29,10 @@ BasicOperation quantize() {
       .keywords = {"cast", "fp8", "mxfp8", "nvfp4", "recipe"},
       .inputs = {{"x", "[...]", "Any shape; blocks of a recipe must fit."}},
       .outputs = {{"y", "[...]", "x, or its dequantized values."}},
-      .attributes = {flag("forward", true, "Quantizes x, as the recipe does with the input of a linear op."),
-                     flag("backward", false, "Quantizes dy, as the recipe does with the gradient of a linear op.")},
+      .attributes = {booleanAttribute("forward", true,
+                                      "Quantizes x, as the recipe does with the input of a linear op."),
+                     booleanAttribute("backward", false,
+                                      "Quantizes dy, as the recipe does with the gradient of a linear op.")},
       .infer = infer,
   });
   op.isQuantizable = true;

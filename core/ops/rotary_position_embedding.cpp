@@ -19,9 +19,6 @@ namespace {
 constexpr const char* kName = "RotaryPositionEmbedding";
 constexpr std::int64_t kFlopsByElement = 3;
 
-using Specs = std::span<const TensorSpec>;
-using References = std::span<const ReferenceTensor>;
-
 Error errorOf(std::string_view attribute, const std::string& message) {
   return {.message = fmt::format("{}: {}", kName, message), .subject = std::string(attribute)};
 }
@@ -176,10 +173,6 @@ AttributeSpec positions(const char* name, const char* help) {
   return {.name = name, .type = AttributeType::Integer, .optional = true, .minimum = 1, .unit = "tokens", .help = help};
 }
 
-AttributeSpec flag(const char* name, bool value, const char* help) {
-  return {.name = name, .type = AttributeType::Boolean, .defaultValue = value, .help = help};
-}
-
 /// Those of TransformerEngine.
 std::vector<AttributeSpec> ownAttributes() {
   AttributeSpec percent = real("rotary_percent", 1.0, "The share of the channels that turn; the others pass.");
@@ -192,9 +185,10 @@ std::vector<AttributeSpec> ownAttributes() {
           positions("pretrained_max_position_embeddings",
                     "Length of the training; beyond this times the factor, positions are scaled to it."),
           real("rotary_base", 10000.0, "Pair m of R / 2 turns by base^(-2 m / R) radians a token."),
-          flag("interleaved", false,
-               "Pairs are neighbors, as in GPT-J. Otherwise channel m goes with m + R / 2, as in GPT-NeoX and in "
-               "Hugging Face's Llama."),
+          booleanAttribute(
+              "interleaved", false,
+              "Pairs are neighbors, as in GPT-J. Otherwise channel m goes with m + R / 2, as in GPT-NeoX and in "
+              "Hugging Face's Llama."),
           qkvFormatAttribute("tensor_format",
                              "Order of the axes: sbhd, bshd, or thd with sequence lengths as a "
                              "further input; positions start again with each sequence."),
@@ -204,8 +198,9 @@ std::vector<AttributeSpec> ownAttributes() {
            .minimum = 0,
            .unit = "tokens",
            .help = "Position of the first token of each sequence."},
-          flag("start_positions", false,
-               "Reads a further input that is added to the positions of each sequence, as with a cache of keys.")};
+          booleanAttribute(
+              "start_positions", false,
+              "Reads a further input that is added to the positions of each sequence, as with a cache of keys.")};
 }
 
 /// Those of Hugging Face's rope_parameters.
@@ -223,7 +218,7 @@ std::vector<AttributeSpec> scalingAttributes() {
       real("high_freq_factor", 4.0, "llama3: pairs that turn more often than this stay as they are."),
       real("beta_fast", 32.0, "yarn: pairs that turn more often than this over the original length stay."),
       real("beta_slow", 1.0, "yarn: pairs that turn less often than this slow down by the factor."),
-      flag("truncate", true, "yarn: the limits are rounded to whole pairs. false in GPT-OSS."),
+      booleanAttribute("truncate", true, "yarn: the limits are rounded to whole pairs. false in GPT-OSS."),
       real("attention_factor", {}, "yarn: multiplies sines and cosines. Not set: 0.1 ln(factor) + 1."),
       real("mscale", {}, "yarn: with mscale_all_dim, sets the attention factor, as in DeepSeek."),
       real("mscale_all_dim", {}, "yarn: see mscale.")};

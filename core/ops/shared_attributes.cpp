@@ -58,8 +58,11 @@ AttributeSpec approximateAttribute() {
 
 bool isExactGelu(const Attributes& given) { return given.has("approximate") && given.text("approximate") == "none"; }
 
-AttributeSpec inPlaceAttribute(std::string help) {
-  return {.name = "in_place", .type = AttributeType::Boolean, .defaultValue = false, .help = std::move(help)};
+AttributeSpec inPlaceAttribute(std::string help) { return booleanAttribute("in_place", false, std::move(help)); }
+
+AttributeSpec booleanAttribute(std::string name, bool defaultValue, std::string help) {
+  return {
+      .name = std::move(name), .type = AttributeType::Boolean, .defaultValue = defaultValue, .help = std::move(help)};
 }
 
 namespace {

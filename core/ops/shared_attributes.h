@@ -5,10 +5,20 @@
 #include "core/ops/operation.h"
 
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace fuseline {
+
+namespace ops {
+
+/// Arguments of an op's functions.
+using Specs = std::span<const TensorSpec>;
+using References = std::span<const ReferenceTensor>;
+
+}  // namespace ops
 
 /// in_features, out_features. The maximum keeps every product of extents within 64 bits.
 AttributeSpec featuresAttribute(std::string name, std::string help);
@@ -21,6 +31,7 @@ AttributeSpec approximateAttribute();
 /// GELU by the error function; false for ops without the attribute.
 bool isExactGelu(const Attributes& given);
 AttributeSpec inPlaceAttribute(std::string help);
+AttributeSpec booleanAttribute(std::string name, bool defaultValue, std::string help);
 
 /// An error unless the attribute is finite and at least 0 (checkNotNegative), or more than 0 (checkPositive):
 /// "SiTUGLU: beta1 is 0, but it must be finite and more than 0."

@@ -16,8 +16,6 @@ namespace {
 constexpr const char* kName = "Split";
 constexpr std::size_t kMostOutputs = 64;
 
-using References = std::span<const ReferenceTensor>;
-
 std::string refusalText(const std::vector<std::int64_t>& sizes, std::string_view reason) {
   return fmt::format("{}: sizes is {}, but {}", kName, toString(sizes), reason);
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/tensor_parallel.h"
 
+#include "core/ops/shared_attributes.h"
+
 #include <fmt/format.h>
 
 namespace fuseline {
@@ -58,12 +60,10 @@ Result<Shape> scattered(std::string_view operation, Shape shape, std::int64_t ra
 }
 
 AttributeSpec sequenceParallelAttribute() {
-  return {.name = "sequence_parallel",
-          .type = AttributeType::Boolean,
-          .defaultValue = false,
-          .help =
-              "Also splits the first axis over ranks, where the last is not split: column gathers x, row scatters y. "
-              "Without a tensor_parallel_mode, or on one rank, it changes nothing."};
+  return booleanAttribute(
+      "sequence_parallel", false,
+      "Also splits the first axis over ranks, where the last is not split: column gathers x, row scatters y. "
+      "Without a tensor_parallel_mode, or on one rank, it changes nothing.");
 }
 
 AttributeSpec userbuffersAttribute() {

@@ -14,9 +14,6 @@ namespace {
 
 constexpr const char* kName = "TiedLinear";
 
-using Specs = std::span<const TensorSpec>;
-using References = std::span<const ReferenceTensor>;
-
 Result<OperationSpecs> infer(const Attributes&, Specs inputs) {
   const TensorSpec& x = inputs[0];
   const TensorSpec& weight = inputs[1];

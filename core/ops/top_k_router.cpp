@@ -16,9 +16,6 @@ constexpr const char* kName = "TopKRouter";
 /// 8 bytes an index: no model has more.
 constexpr double kMostExperts = 4096;
 
-using Specs = std::span<const TensorSpec>;
-using References = std::span<const ReferenceTensor>;
-
 Error wrong(const char* attribute, std::string message) {
   return {.message = fmt::format("{}: {}", kName, message), .subject = attribute};
 }
@@ -139,10 +136,8 @@ std::vector<AttributeSpec> attributes() {
            .defaultValue = std::string("softmax"),
            .choices = {"softmax", "sigmoid", "sqrtsoftplus"},
            .help = "How a logit becomes a score."},
-          {.name = "use_pre_softmax",
-           .type = AttributeType::Boolean,
-           .defaultValue = false,
-           .help = "Takes the softmax of all logits before experts are chosen, not of the chosen ones."},
+          booleanAttribute("use_pre_softmax", false,
+                           "Takes the softmax of all logits before experts are chosen, not of the chosen ones."),
           {.name = "norm_topk_prob",
            .type = AttributeType::Boolean,
            .optional = true,
@@ -156,14 +151,11 @@ std::vector<AttributeSpec> attributes() {
            .type = AttributeType::Real,
            .defaultValue = 1.0,
            .help = "Multiplies the probabilities."},
-          {.name = "expert_bias",
-           .type = AttributeType::Boolean,
-           .defaultValue = false,
-           .help = "Adds a parameter to the scores by which experts are chosen, not to their probabilities."},
-          {.name = "expert_bias_requires_grad",
-           .type = AttributeType::Boolean,
-           .defaultValue = false,
-           .help = "The gradient of expert_bias is 0: it is moved by the load of the experts, outside of backward."}};
+          booleanAttribute("expert_bias", false,
+                           "Adds a parameter to the scores by which experts are chosen, not to their probabilities."),
+          booleanAttribute(
+              "expert_bias_requires_grad", false,
+              "The gradient of expert_bias is 0: it is moved by the load of the experts, outside of backward.")};
 }
 
 Result<FusibleOperation> specialise(const Attributes& given) {

@@ -1,9 +1,7 @@
-// The table of a run's fields, and their values as texts.
+// The values of a run's fields as texts.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_spec.h"
 
-#include "core/plan/analysis.h"
-#include "core/quant/recipe.h"
 #include "core/support/field_table.h"
 #include "core/support/text.h"
 
@@ -137,134 +135,7 @@ FieldTable<RunSpec> makeSpecTable() {
   return FieldTable<RunSpec>(std::move(fields), checkSpec);
 }
 
-std::string recipeHelp() {
-  std::vector<std::string> names;
-  for (const RecipeDefinition& recipe : builtinRecipes()) names.push_back(recipe.name);
-  return fmt::format("Quantization recipe: {} (default: that of the pipeline file)", fmt::join(names, ", "));
-}
-
-std::string deviceHelp() {
-  return fmt::format("cpu, reference, cuda[:N], or an architecture to plan for: {}",
-                     fmt::join(plannedArchitectures(), ", "));
-}
-
 }  // namespace
-
-const std::vector<SpecField>& runSpecFields() {
-  static const std::string ofDevices = deviceHelp();
-  static const std::string ofRecipes = recipeHelp();
-  static const std::vector<SpecField> fields = {
-      {.key = "device",
-       .member = &RunSpec::device,
-       .group = SpecGroup::Planning,
-       .option = "device",
-       .placeholder = "DEVICE",
-       .help = ofDevices},
-      {.key = "pass",
-       .member = &RunSpec::pass,
-       .group = SpecGroup::Reading,
-       .option = "pass",
-       .placeholder = "PASS",
-       .help = "forward, or train: forward and backward"},
-      {.key = "rules",
-       .member = &RunSpec::rules,
-       .group = SpecGroup::Planning,
-       .option = "rules",
-       .placeholder = "BOOK",
-       .help = "Rule set: te or all (default: that of the pipeline file)"},
-      {.key = "recipe",
-       .member = &RunSpec::recipe,
-       .group = SpecGroup::Planning,
-       .option = "recipe",
-       .placeholder = "RECIPE",
-       .help = ofRecipes},
-      {.key = "timing",
-       .member = &RunSpec::timing,
-       .option = "timing",
-       .placeholder = "CLOCK",
-       .help = "Clock of the steps: cupti (each kernel of a GPU), events (GPU timestamps), host, auto, or none (whole "
-               "runs only)"},
-      {.key = "emulates",
-       .member = &RunSpec::emulates,
-       .group = SpecGroup::Planning,
-       .option = "emulate",
-       .help = "Accept a recipe without native GEMMs on the GPU: they read dequantized tensors, in high precision",
-       .label = "&Emulate a recipe without native GEMMs on the GPU"},
-      {.key = "replays",
-       .member = &RunSpec::replays,
-       .option = "replay",
-       .help = "Record the launches and replay them (CUDA graphs), so that host launch time does not count",
-       .offHelp = "Launch step by step; do not record and replay launches (CUDA graphs)",
-       .label = "Use &CUDA graphs"},
-      {.key = "startsCold",
-       .member = &RunSpec::startsCold,
-       .option = "cold",
-       .help = "Fill the caches with other data before every run, so that the first reads of a plan come from memory",
-       .label = "Begin with c&old caches"},
-      {.key = "measuresPeaks",
-       .member = &RunSpec::measuresPeaks,
-       .group = SpecGroup::Peaks,
-       .option = "peaks",
-       .formerOption = "roofs",
-       .help = "Measure the device's peak bandwidth and FLOP/s after the rounds (about 1 s)",
-       .offHelp = "Do not measure the device's peak bandwidth and FLOP/s (saves about 1 s)"},
-      {.key = "warmup",
-       .member = &RunSpec::warmup,
-       .option = "warmup",
-       .placeholder = "N",
-       .help = "Warm-up runs of each plan; on a GPU for at least 100 ms, unless 0",
-       .unit = "runs",
-       .label = "&Warm-up"},
-      {.key = "iterations",
-       .member = &RunSpec::iterations,
-       .option = "iterations",
-       .placeholder = "N|auto",
-       .help = "Rounds, each with one run of every plan; auto: until the speed-up is precise",
-       .unit = "rounds",
-       .label = "&Rounds",
-       .automatic = "auto",
-       .most = std::numeric_limits<int>::max()},
-      {.key = "seed",
-       .member = &RunSpec::seed,
-       .option = "seed",
-       .placeholder = "SEED",
-       .help = "Seed of the random inputs, parameters, gradients and dropout",
-       .label = "&Seed"},
-      {.key = "ranks",
-       .member = &RunSpec::ranks,
-       .group = SpecGroup::Ranks,
-       .option = "ranks",
-       .placeholder = "N",
-       .help = "Number of tensor-parallel ranks; on the CPU they share its threads",
-       .least = 1,
-       .most = 64},
-      {.key = "deterministic",
-       .member = &RunSpec::isDeterministic,
-       .group = SpecGroup::Ranks,
-       .option = "deterministic",
-       .help = "Sum over ranks in rank order, in float32 and rounded once, not in NCCL's order: the same bits in every "
-               "run and on every device"},
-      {.key = "symbols",
-       .member = &RunSpec::symbols,
-       .group = SpecGroup::Reading,
-       .option = "set",
-       .placeholder = "SYMBOL=VALUE",
-       .help = "Value of a symbol, overriding the file"},
-      {.key = "recipeFields",
-       .member = &RunSpec::recipeFields,
-       .group = SpecGroup::Planning,
-       .option = "recipe-set",
-       .placeholder = "KEY=VALUE",
-       .help = "Field of the recipe, as in --recipe-set margin=2"},
-      {.key = "label",
-       .member = &RunSpec::label,
-       .option = "label",
-       .placeholder = "TEXT",
-       .help = "Name of the run, in its file, in the list of runs and in reports",
-       .label = "&Label"},
-  };
-  return fields;
-}
 
 const SpecField& runSpecField(std::string_view key) {
   return *std::ranges::find(runSpecFields(), key, &SpecField::key);

@@ -18,10 +18,6 @@ std::optional<QuantizedCopy>& QuantizedTensor::copy(Direction direction) {
   return direction == Direction::Rowwise ? rowwise : columnwise;
 }
 
-std::int64_t QuantizedTensor::bytes() const {
-  return (rowwise ? rowwise->bytes() : 0) + (columnwise ? columnwise->bytes() : 0);
-}
-
 TensorSpec codesSpec(const QuantizedSpec& spec, Direction direction) {
   const BlockShape matrix = storedMatrixOf(spec.nominal, spec.scaling, direction);
   return {DType::U8, {matrix.rows, codeBytes(spec.format, matrix.cols)}};

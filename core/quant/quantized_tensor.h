@@ -44,8 +44,6 @@ struct QuantizedTensor {
 
   const std::optional<QuantizedCopy>& copy(Direction direction) const;
   std::optional<QuantizedCopy>& copy(Direction direction);
-  /// Size of all encoded values and scales, in bytes.
-  std::int64_t bytes() const;
 };
 
 /// The specs of data and scaleInv in one direction.

@@ -50,6 +50,4 @@ float delayedScale(float amax, float previous, float maxFinite, int margin) {
 
 float mxInverseOfMax(ElementFormat format) { return 1.0f / maxFinite(format); }
 
-std::uint8_t mxScaleCode(float amax, ElementFormat format) { return mxScaleCode(amax, mxInverseOfMax(format)); }
-
 }  // namespace fuseline

@@ -27,9 +27,8 @@ float scaleFromAmax(float amax, float maxFinite, float ifInfinite, ScaleOptions 
 /// The scale of delayed scaling: (maxFinite / 2^margin) / amax. Stays `previous` where amax is 0, infinite or NaN.
 float delayedScale(float amax, float previous, float maxFinite, int margin);
 
-/// MXFP8: the E8M0 code of amax / maxFinite, rounded up so that amax fits. Its multiplier is E8m0::reciprocal.
-std::uint8_t mxScaleCode(float amax, ElementFormat format);
-/// The same in two steps, for many blocks: 1 / maxFinite, and the code.
+/// MXFP8: the E8M0 code of amax / maxFinite, rounded up so that amax fits. Its multiplier is E8m0::reciprocal. In two
+/// steps, for many blocks: 1 / maxFinite, and the code.
 float mxInverseOfMax(ElementFormat format);
 inline std::uint8_t mxScaleCode(float amax, float inverseOfMax) {
   return E8m0::fromFloat(amax * inverseOfMax, E8m0::Rounding::Up);

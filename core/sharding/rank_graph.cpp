@@ -209,11 +209,6 @@ class RankGraphMaker {
 
 }  // namespace
 
-Shard RankGraph::shardOf(std::string_view tensor) const {
-  const auto found = shards.find(tensor);
-  return found == shards.end() ? Shard() : found->second;
-}
-
 Result<RankGraph> rankGraph(const Graph& whole, int rank, int ranks) {
   Result<Placements> placements = inferPlacements(whole, ranks);
   if (!placements) return placements.error();

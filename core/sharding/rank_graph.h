@@ -19,8 +19,6 @@ struct RankGraph {
   /// "y", "grad.y", "norm:y". What is not in it is whole.
   std::map<std::string, Shard, std::less<>> shards;
   std::vector<std::string> notes;  // those of the placements
-
-  Shard shardOf(std::string_view tensor) const;
 };
 
 /// rank: from 0 to ranks - 1; it decides only which elements of a tensor dropouts drop. Errors: those of

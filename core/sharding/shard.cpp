@@ -50,13 +50,6 @@ Tensor sumOf(std::span<const Tensor> summands) {
 
 }  // namespace
 
-std::string describe(const Shard& shard) {
-  if (shard.kind == Shard::Kind::Whole) return "whole";
-  if (shard.kind == Shard::Kind::Summand) return "a summand";
-  const std::string parts = shard.parts > 1 ? fmt::format(" in {} parts", shard.parts) : "";
-  return fmt::format("a slice of axis {}{}", shard.axis, parts);
-}
-
 Result<Shape> shardShape(const Shape& whole, const Shard& shard, int ranks) {
   if (!shard.isSlice()) return whole;
   Shape shape = whole;

@@ -23,9 +23,6 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-/// "whole", "a slice of axis 1", "a summand".
-std::string describe(const Shard& shard);
-
 /// The shape on one rank. Errors: an axis that the ranks cannot share equally, with its size.
 Result<Shape> shardShape(const Shape& whole, const Shard& shard, int ranks);
 /// The part of one rank. A summand is the whole tensor on rank 0 and zeros elsewhere. The shape is one that

@@ -5,7 +5,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
 # Debian and Ubuntu packages; a|b: the first one that the system knows. A stage asks for the lists that it needs.
-packages_build=(cmake ninja-build g++ pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libdnnl-dev
+packages_build=(cmake ninja-build g++ pkg-config libfmt-dev nlohmann-json3-dev libcli11-dev libdtl-dev libdnnl-dev
   ocl-icd-opencl-dev libhwy-dev libonnx-dev libprotobuf-dev libmimalloc-dev libgraphviz-dev
   "qt6-svg-dev|libqt6svg6-dev" qt6-base-dev libgl1-mesa-dev libopengl-dev)
 # package:version: the oldest that the sources compile with. Debian 12 and Ubuntu 24.04 have them.

@@ -1,4 +1,5 @@
-# The program on a GPU of host memory, as a user with a GPU runs it: fuseline beside a CUDA module of the tests.
+# The program on a GPU of host memory, as a user with a GPU runs it: fuseline and fuseline-bench beside a CUDA
+# module of the tests.
 # SPDX-License-Identifier: Apache-2.0
 # Usage: check_host_gpu.py FUSELINE
 import ast
@@ -98,8 +99,8 @@ class OnHostGpu(unittest.TestCase):
     def test_a_benchmark_that_is_ended_keeps_every_case(self):
         with tempfile.TemporaryDirectory() as folder:
             lines = pathlib.Path(folder) / "bench.jsonl"
-            bench = subprocess.Popen([FUSELINE, "bench", "gpu", "--quick", "--device", "cuda", "--only", "_none_", "--json",
-                                      "--jsonl", lines], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            bench = subprocess.Popen([FUSELINE.with_name("fuseline-bench"), "gpu", "--quick", "--device", "cuda", "--only", "_none_",
+                                      "--json", "--jsonl", lines], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline and not (lines.exists() and len(lines.read_text().splitlines()) >= 2):
                 time.sleep(0.02)

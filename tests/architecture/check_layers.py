@@ -53,6 +53,7 @@ RULES = (
     ("ui/", rf"^({COMMAND_LINE})", "ui knows no command line"),
     ("ui/session/", r"^ui/(?!session/|theme/)", "the session knows no canvas, panes or window"),
     ("app/cli/", rf"^({QT}|ui/)", "the program fuseline links no Qt"),
+    ("app/bench/", rf"^({QT}|{CUDA}|ui/)", "the program fuseline-bench needs neither Qt nor CUDA"),
     ("app/drawing/", rf"^({QT}|ui/|{CUDA})", "layouts of graphs need neither Qt nor CUDA"),
     ("app/backends", rf"^({QT}|ui/|{CUDA})", "the backends of a program need neither Qt nor CUDA"),
     ("app/", r"^tests/", "no program includes tests"),

@@ -147,7 +147,7 @@ void FileCommands::fillExamplesMenu(QMenu& menu) {
   for (const MeasuredExample& example : measuredExamples(m_exampleFolders)) addExample(menu, example);
   if (!menu.isEmpty()) return;
   QAction* none =
-      menu.addAction(tr("No measured examples installed. Record some on a GPU: fuseline bench gpu --records FOLDER"));
+      menu.addAction(tr("No measured examples installed. Record some on a GPU: fuseline-bench gpu --records FOLDER"));
   none->setToolTip(tr("Searched for run files (*.fuserun) in: %1").arg(m_exampleFolders.join(tr(" and "))));
   none->setEnabled(false);
 }

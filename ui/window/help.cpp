@@ -153,7 +153,8 @@ QString aboutText() {
   return translated(
              "<h3>Fuseline %1</h3><p>Design pipelines of TransformerEngine-style ops, see how they fuse and why, and "
              "measure the result. No network, no telemetry.</p><p>Apache License 2.0. Made with Qt (LGPL 3), oneDNN "
-             "and Highway (Apache 2.0), Graphviz (EPL), fmt, nlohmann json and mimalloc (MIT), CLI11 (BSD), NVTX "
+             "and Highway (Apache 2.0), Graphviz (EPL), fmt, nlohmann json and mimalloc (MIT), CLI11 and dtl (BSD), "
+             "NVTX "
              "(Apache 2.0 with LLVM exception). On a GPU it loads NVIDIA's driver and CUDA libraries, if they are "
              "installed; those are NVIDIA's.</p><p>For bug reports:</p>")
       .arg(QStringLiteral(FUSELINE_VERSION));

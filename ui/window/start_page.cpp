@@ -207,7 +207,7 @@ void StartPage::setExamples(const std::vector<MeasuredExample>& examples) {
   }
   if (examples.empty())
     m_examples->addWidget(
-        remark(tr("No measured examples installed. Record some on a GPU:\nfuseline bench gpu --records FOLDER")));
+        remark(tr("No measured examples installed. Record some on a GPU:\nfuseline-bench gpu --records FOLDER")));
 }
 
 void StartPage::open() {

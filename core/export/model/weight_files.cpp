@@ -11,7 +11,6 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -51,7 +50,9 @@ bool isPlainName(const std::string& name) {
   return !name.empty() && path.filename() == path && name != "." && name != ".." && isUtf8(name);
 }
 
-Result<std::vector<fs::path>> filesIn(const fs::path& folder) {
+}  // namespace
+
+Result<std::vector<fs::path>> safetensorsIn(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code problem;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem))
@@ -63,8 +64,6 @@ Result<std::vector<fs::path>> filesIn(const fs::path& folder) {
                              folder.string(), kIndexName)};
   return files;
 }
-
-}  // namespace
 
 Result<WeightFiles> WeightFiles::open(const fs::path& path) {
   WeightFiles files;
@@ -78,7 +77,7 @@ Result<WeightFiles> WeightFiles::open(const fs::path& path) {
     if (Result<void> added = files.addIndex(path / kIndexName); !added) return added.error();
     return files;
   }
-  const Result<std::vector<fs::path>> inFolder = filesIn(path);
+  const Result<std::vector<fs::path>> inFolder = safetensorsIn(path);
   if (!inFolder) return inFolder.error();
   for (const fs::path& file : *inFolder)
     if (Result<void> added = files.addFile(file); !added) return added.error();

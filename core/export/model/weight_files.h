@@ -10,8 +10,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fuseline {
+
+/// The safetensors files of a folder, by name. Errors: it cannot be read, or has none.
+Result<std::vector<std::filesystem::path>> safetensorsIn(const std::filesystem::path& folder);
 
 class WeightFiles {
  public:

@@ -130,19 +130,15 @@ Result<void> addOthers(const Graph& graph, const std::vector<StoredTensor>& stor
 Result<NamedTensors> readFiles(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return readSafetensors(path);
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(path, ignored))
-    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
-  std::ranges::sort(files);
-  if (files.empty())
-    return Error{
-        fmt::format("{}: the folder has no file *.safetensors. Name a file, or another folder.", path.string())};
+  const Result<std::vector<std::filesystem::path>> files = safetensorsIn(path);
+  if (!files) return files.error();
+  Names names;
   NamedTensors all;
-  for (const std::filesystem::path& file : files) {
+  for (const std::filesystem::path& file : *files) {
     Result<NamedTensors> tensors = readSafetensors(file);
     if (!tensors) return tensors.error();
     for (auto& [name, tensor] : *tensors) {
-      if (std::ranges::find(all, name, &NamedTensors::value_type::first) != all.end())
+      if (!names.insert(name).second)
         return Error{
             fmt::format("{}: {} is in two files of the folder. Leave one of them there.", path.string(), name)};
       all.emplace_back(name, std::move(tensor));

@@ -197,14 +197,4 @@ std::optional<std::int64_t> OnnxFactSymbols::valueOf(const OnnxExtent& extent) c
   return number ? std::optional(*number) : std::nullopt;
 }
 
-std::optional<OnnxExtents> OnnxFactSymbols::valuesOf(const OnnxExtents& extents) const {
-  OnnxExtents values;
-  for (const OnnxExtent& extent : extents) {
-    const std::optional<std::int64_t> value = valueOf(extent);
-    if (!value) return std::nullopt;
-    values.emplace_back(*value);
-  }
-  return values;
-}
-
 }  // namespace fuseline

@@ -54,7 +54,6 @@ class OnnxFactSymbols {
 
   /// With each symbol at its default. Nothing where a division leaves a remainder.
   std::optional<std::int64_t> valueOf(const OnnxExtent& extent) const;
-  std::optional<OnnxExtents> valuesOf(const OnnxExtents& extents) const;
 
   /// Has anything been learned since the last call?
   bool takeChanged() { return std::exchange(m_isChanged, false); }

@@ -74,12 +74,6 @@ void OnnxNodeFacts::setShape(std::size_t output, std::optional<OnnxExtents> shap
   m_outputs[output].shape = std::move(shape);
 }
 
-void OnnxNodeFacts::setArray(std::size_t output, OnnxArray array) {
-  if (output >= m_outputs.size()) return;
-  setShape(output, OnnxExtents(array.shape.begin(), array.shape.end()));
-  m_outputs[output].values = std::move(array.elements);
-}
-
 OnnxExtent OnnxNodeFacts::fresh(std::size_t output, std::size_t axis) {
   return m_symbols.fresh(fmt::format("{}:{}", m_node.output(static_cast<int>(output)), axis));
 }

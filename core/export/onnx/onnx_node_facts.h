@@ -45,8 +45,6 @@ class OnnxNodeFacts {
 
   void setType(std::size_t output, std::int32_t elementType);
   void setShape(std::size_t output, std::optional<OnnxExtents> shape);
-  /// The shape, too.
-  void setArray(std::size_t output, OnnxArray array);
   /// An extent that nothing is known of.
   OnnxExtent fresh(std::size_t output, std::size_t axis);
   std::vector<OnnxFact>& outputs() { return m_outputs; }

@@ -1,6 +1,6 @@
-// The cases of `bench gpu`, and the model of its ceilings.
+// The cases of `fuseline-bench gpu`, and the model of its ceilings.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/gpu_cases.h"
+#include "app/bench/gpu_cases.h"
 #include "core/document/file_format.h"
 #include "core/profile/roofline.h"
 #include "core/quant/recipe.h"

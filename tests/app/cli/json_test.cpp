@@ -54,13 +54,21 @@ TEST(JsonOutput, FitsItsSchema) {
   expectFits("guide", "");
   expectFits("guide", "shape-mismatch");
   expectFits("sweep", "--device reference --iterations 2 --warmup 0 --over M=2,4 --over H=8 " + samplePipeline());
-  expectFits("bench", "ops --quick --cold --only AddExtraInput");
-  expectFits("bench", "ops --quick --device cpu --only add-rmsnorm-linear");
-  expectFits("bench", "scaling --quick");
-  expectFits("bench", "gpu --list");
   expectFits("export", "");
   expectFits("export", "--device reference --to te " + samplePipeline());
-  expectFits("bench", "gpu --quick --device reference --only elementwise-chain");
+}
+
+Json schemaOfBenchmarks() { return fuselineBench("--schema").json(); }
+
+TEST(JsonOutput, OfBenchmarksFitsTheirSchema) {
+  for (const char* arguments :
+       {"ops --quick --cold --only AddExtraInput", "ops --quick --device cpu --only add-rmsnorm-linear",
+        "scaling --quick", "gpu --list", "gpu --quick --device reference --only elementwise-chain"}) {
+    const ProgramResult result = fuselineBench(std::string("--json ") + arguments);
+    EXPECT_EQ(result.exitCode, 0) << result.err;
+    ASSERT_TRUE(Json::accept(result.out)) << result.out;
+    EXPECT_EQ(schemaProblem(schemaOfBenchmarks(), result.json()), "") << arguments;
+  }
 }
 
 /// The lines of --jsonl, put together to the one document that they are written for.
@@ -68,8 +76,8 @@ TEST(JsonOutput, OfABenchmarkIsAlsoWrittenLineByLine) {
   for (const std::string arguments :
        {"ops --quick --device cpu --only GELU", "gpu --quick --device reference --only elementwise-chain"}) {
     const TemporaryFolder folder;
-    const std::string call = "bench --json " + arguments + " --jsonl " + quoted(folder / "rows.jsonl");
-    const ProgramResult result = fuseline(call);
+    const std::string call = "--json " + arguments + " --jsonl " + quoted(folder / "rows.jsonl");
+    const ProgramResult result = fuselineBench(call);
     ASSERT_EQ(result.exitCode, 0) << result.err;
     std::istringstream lines(readText(folder / "rows.jsonl"));
     std::string line;
@@ -77,10 +85,10 @@ TEST(JsonOutput, OfABenchmarkIsAlsoWrittenLineByLine) {
     Json suite = Json::parse(line);
     suite["rows"] = Json::array();
     while (std::getline(lines, line)) suite["rows"].push_back(Json::parse(line));
-    EXPECT_EQ(schemaProblem(schemaOf("bench"), suite), "") << arguments;
+    EXPECT_EQ(schemaProblem(schemaOfBenchmarks(), suite), "") << arguments;
     EXPECT_EQ(suite["rows"].size(), result.json()["rows"].size());
-    EXPECT_EQ(fuseline(call).exitCode, 2) << "the file is there, and nobody said --force";
-    EXPECT_EQ(fuseline(call + " --force").exitCode, 0);
+    EXPECT_EQ(fuselineBench(call).exitCode, 2) << "the file is there, and nobody said --force";
+    EXPECT_EQ(fuselineBench(call + " --force").exitCode, 0);
   }
 }
 
@@ -124,8 +132,8 @@ TEST(JsonOutput, SchemaOfTheFileIsJson) {
 
 TEST(JsonOutput, EveryVerbOfTheHelpHasASchema) {
   for (const char* verb :
-       {"new", "ops",   "rules",   "recipes", "validate", "infer", "fuse",  "explain", "edit",   "suggest", "diff",
-        "run", "sweep", "devices", "compare", "export",   "bench", "guide", "schema",  "worker", "import"}) {
+       {"new",  "ops", "rules", "recipes", "validate", "infer",  "fuse",  "explain", "edit",   "suggest",
+        "diff", "run", "sweep", "devices", "compare",  "export", "guide", "schema",  "worker", "import"}) {
     EXPECT_EQ(fuseline(std::string(verb) + " --help").exitCode, 0) << verb;
     EXPECT_EQ(schemaOf(verb)["title"], "fuseline " + std::string(verb) + " --json");
   }

@@ -34,15 +34,28 @@ void writeText(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-ProgramResult fuseline(const std::string& arguments, const std::string& input, const std::filesystem::path& folder) {
+namespace {
+
+ProgramResult outputOf(const char* program, const std::string& arguments, const std::string& input,
+                       const std::filesystem::path& folder) {
   const TemporaryFolder streams;
   writeText(streams / "in", input);
-  const std::string command = "cd " + quoted(folder) + " && " + quoted(FUSELINE_PROGRAM) + " " + arguments + " <" +
+  const std::string command = "cd " + quoted(folder) + " && " + quoted(program) + " " + arguments + " <" +
                               quoted(streams / "in") + " >" + quoted(streams / "out") + " 2>" + quoted(streams / "err");
   const int status = std::system(command.c_str());
   return {.exitCode = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = readText(streams / "out"),
           .err = readText(streams / "err")};
+}
+
+}  // namespace
+
+ProgramResult fuseline(const std::string& arguments, const std::string& input, const std::filesystem::path& folder) {
+  return outputOf(FUSELINE_PROGRAM, arguments, input, folder);
+}
+
+ProgramResult fuselineBench(const std::string& arguments) {
+  return outputOf(FUSELINE_BENCH_PROGRAM, arguments, {}, ".");
 }
 
 std::filesystem::path goldenPath(const std::string& name) {

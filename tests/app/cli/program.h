@@ -24,6 +24,9 @@ struct ProgramResult {
 ProgramResult fuseline(const std::string& arguments, const std::string& input = {},
                        const std::filesystem::path& folder = ".");
 
+/// The same for `fuseline-bench <arguments>`.
+ProgramResult fuselineBench(const std::string& arguments);
+
 /// For the shell.
 std::string quoted(const std::filesystem::path& path);
 

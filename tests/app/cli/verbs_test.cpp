@@ -333,9 +333,6 @@ TEST(ExitCode, IsTwoForUsage) {
         "fuse --device reference --recipe-set a=1 " + samplePipeline(),
         "fuse --device reference --stage nowhere " + samplePipeline(),
         "fuse --device reference --stage plan --json " + samplePipeline(),
-        std::string("bench cpu --only llama"),
-        std::string("bench scaling --device cuda"),
-        std::string("bench ops --records folder"),
         "fuse --device reference --without ForwardLinearEpilogue@nowhere " + samplePipeline(),
         "run --device reference --with ForwardLinearEpilogue@nowhere " + samplePipeline(),
         "fuse --device reference --bandwidth -1 " + samplePipeline(),
@@ -347,14 +344,15 @@ TEST(ExitCode, IsTwoForUsage) {
         std::string("rules NoSuchRule"),
         std::string("new no_such_template"),
         std::string("schema --of dance"),
-        std::string("bench tpu"),
-        std::string("bench ops --only Nope"),
-        std::string("bench cpu --cold"),
-        std::string("bench gpu --only nope"),
-        std::string("bench ops --only Linear"),
-        std::string("bench ops --quick --device reference"),
         "explain --device reference " + samplePipeline() + " nope"})
     EXPECT_EQ(fuseline(arguments).exitCode, 2) << arguments;
+}
+
+TEST(ExitCode, OfBenchmarksIsTwoForUsage) {
+  for (const char* arguments :
+       {"cpu --only llama", "scaling --device cuda", "ops --records folder", "tpu", "ops --only Nope", "cpu --cold",
+        "gpu --only nope", "ops --only Linear", "ops --quick --device reference"})
+    EXPECT_EQ(fuselineBench(arguments).exitCode, 2) << arguments;
 }
 
 TEST(ExitCode, IsThreeForADeviceThatCannotRun) {
@@ -634,7 +632,14 @@ TEST(Messages, SayWhichOptionThereIsNot) {
   EXPECT_EQ(result.err,
             "fuseline run: there is no option --wamup; did you mean --warmup? `fuseline run --help` lists its "
             "options.\n");
-  EXPECT_TRUE(has(fuseline("bench gpu --qick").err, "fuseline bench: there is no option --qick"));
+  EXPECT_TRUE(has(fuselineBench("gpu --qick").err, "fuseline-bench: there is no option --qick; did you mean --quick?"));
+}
+
+TEST(Messages, NameTheProgramOfBenchmarks) {
+  const ProgramResult result = fuseline("bench ops --quick");
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_TRUE(has(result.err, "fuseline-bench")) << result.err;
+  EXPECT_FALSE(has(fuseline("--help").out, "bench"));
 }
 
 TEST(Messages, SayWhichArgumentIsTooMany) {
@@ -1263,7 +1268,7 @@ TEST(Devices, ProbesWhatCanBeProbed) {
 
 /// Only the steps of a layer that move its large tensors have rows: none of its thin GEMMs.
 TEST(Bench, MeasuresWhatALayerQuantizes) {
-  const Json rows = fuseline("bench ops --quick --json --only rmsnorm-linear").json()["rows"];
+  const Json rows = fuselineBench("ops --quick --json --only rmsnorm-linear").json()["rows"];
   std::set<std::string> steps;
   for (const Json& row : rows)
     if (row["recipe"] == "DelayedScaling")
@@ -1273,7 +1278,7 @@ TEST(Bench, MeasuresWhatALayerQuantizes) {
 }
 
 TEST(Bench, MeasuresNormsOfSeveralWidths) {
-  const Json measured = fuseline("bench ops --quick --json --only RMSNorm").json()["rows"];
+  const Json measured = fuselineBench("ops --quick --json --only RMSNorm").json()["rows"];
   std::set<std::int64_t> widths;
   for (const Json& row : measured) {
     widths.insert(row["N"].get<std::int64_t>());
@@ -1281,38 +1286,38 @@ TEST(Bench, MeasuresNormsOfSeveralWidths) {
     EXPECT_GE(row["bytes"], 2 * rows * row["N"].get<std::int64_t>() * 2) << row;
   }
   EXPECT_EQ(widths, (std::set<std::int64_t>{4095, 4096, 5120, 8192}));
-  const std::string text = fuseline("bench ops --quick --only RMSNorm").out;
+  const std::string text = fuselineBench("ops --quick --only RMSNorm").out;
   EXPECT_TRUE(has(text, "RMSNorm, N = 8192")) << text;
 }
 
 TEST(Bench, SaysWhichDeviceIsNotThere) {
   for (const char* suite : {"ops", "gpu"})
-    EXPECT_EQ(fuseline(std::string("bench --quick --device cuda:99 ") + suite).exitCode, 3) << suite;
+    EXPECT_EQ(fuselineBench(std::string("--quick --device cuda:99 ") + suite).exitCode, 3) << suite;
 }
 
 /// Sixteen rows are no block of 128, so that all would be measured in bf16.
 TEST(Bench, DoesNotTimeARecipeWhereItQuantizesNothing) {
   const std::string name = "llama-mlp_8B_decode_MXFP8BlockScaling_forward";
-  const Json rows = fuseline("bench gpu --json --device reference --only " + name).json()["rows"];
+  const Json rows = fuselineBench("gpu --json --device reference --only " + name).json()["rows"];
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_TRUE(rows[0]["measured"].is_null());
   EXPECT_TRUE(has(rows[0]["reason"], "stays in bf16")) << rows[0]["reason"];
 }
 
 TEST(Bench, ListsItsCasesWithoutADevice) {
-  const Json all = fuseline("bench gpu --list --json").json()["cases"];
-  const Json some = fuseline("bench gpu --list --json --only llama-mlp_70B_").json()["cases"];
+  const Json all = fuselineBench("gpu --list --json").json()["cases"];
+  const Json some = fuselineBench("gpu --list --json --only llama-mlp_70B_").json()["cases"];
   EXPECT_GT(all.size(), 60u);
   EXPECT_EQ(some.size(), 12u);
   EXPECT_EQ(some[0]["name"], "llama-mlp_70B_none_forward");
   EXPECT_EQ(some[0]["isDefault"], false);
-  EXPECT_EQ(fuseline("bench gpu --only nothing").exitCode, 2);
-  EXPECT_EQ(fuseline("bench cpu --list").exitCode, 2);
-  EXPECT_EQ(fuseline("bench ops --all").exitCode, 2);
+  EXPECT_EQ(fuselineBench("gpu --only nothing").exitCode, 2);
+  EXPECT_EQ(fuselineBench("cpu --list").exitCode, 2);
+  EXPECT_EQ(fuselineBench("ops --all").exitCode, 2);
 }
 
 TEST(Bench, SaysWhyADeviceHasNoPeaks) {
-  const ProgramResult result = fuseline("bench ops --quick --device reference");
+  const ProgramResult result = fuselineBench("ops --quick --device reference");
   EXPECT_TRUE(has(result.err, "so it has no peaks")) << result.err;
 }
 

@@ -18,10 +18,12 @@ QuantizedTensor quantizedRandom(Scaling scaling, const Shape& shape, Copies copi
 
 // [64, 96] in blocks of 32: 6144 encoded values and 192 scales each way; with one scale per tensor 6144 values and 4
 // bytes.
-TEST(QuantizedTensor, CountsItsBytes) {
-  EXPECT_EQ(quantizedRandom(Scaling::Mx1x32, {64, 96}, Copies::Both).bytes(), 2 * (6144 + 192));
-  EXPECT_EQ(quantizedRandom(Scaling::PerTensor, {64, 96}, Copies::Rowwise).bytes(), 6144 + 4);
-  EXPECT_EQ(quantizedRandom(Scaling::Nv1x16, {64, 96}, Copies::Rowwise).bytes(), 3072 + 384 + 4);
+TEST(QuantizedCopy, CountsItsBytes) {
+  const QuantizedTensor both = quantizedRandom(Scaling::Mx1x32, {64, 96}, Copies::Both);
+  EXPECT_EQ(both.rowwise->bytes(), 6144 + 192);
+  EXPECT_EQ(both.columnwise->bytes(), 6144 + 192);
+  EXPECT_EQ(quantizedRandom(Scaling::PerTensor, {64, 96}, Copies::Rowwise).rowwise->bytes(), 6144 + 4);
+  EXPECT_EQ(quantizedRandom(Scaling::Nv1x16, {64, 96}, Copies::Rowwise).rowwise->bytes(), 3072 + 384 + 4);
 }
 
 }  // namespace

@@ -290,14 +290,15 @@ TEST(Block, UsesTheLargestValueOfTheDtypeWhereTheScaleOverflows) {
 
 // amax = 448 * 2^k gives exactly 2^k, code 127 + k; a little more gives the next power of two.
 TEST(Mx, AnAmaxThatFitsExactlyTakesNoSpareBit) {
+  const auto codeOf = [](float amax) { return mxScaleCode(amax, mxInverseOfMax(ElementFormat::E4M3)); };
   for (int k = -100; k < 100; ++k) {
     const auto amax = static_cast<float>(std::ldexp(448.0, k));
-    EXPECT_EQ(mxScaleCode(amax, ElementFormat::E4M3), 127 + k) << k;
-    EXPECT_EQ(mxScaleCode(std::nextafter(amax, INFINITY) * (1 + 0x1p-22f), ElementFormat::E4M3), 128 + k) << k;
+    EXPECT_EQ(codeOf(amax), 127 + k) << k;
+    EXPECT_EQ(codeOf(std::nextafter(amax, INFINITY) * (1 + 0x1p-22f)), 128 + k) << k;
   }
-  EXPECT_EQ(mxScaleCode(0.0f, ElementFormat::E4M3), 0);
-  EXPECT_EQ(mxScaleCode(INFINITY, ElementFormat::E4M3), 254);
-  EXPECT_EQ(mxScaleCode(std::nanf(""), ElementFormat::E4M3), 255);
+  EXPECT_EQ(codeOf(0.0f), 0);
+  EXPECT_EQ(codeOf(INFINITY), 254);
+  EXPECT_EQ(codeOf(std::nanf("")), 255);
 }
 
 // Tensor amax 2688 = 448 * 6: the scale of the tensor is 1. Block 0 has amax 2688, so d = 448 (7e), and 1344 becomes 3

@@ -233,7 +233,7 @@ TEST(Placements, SayThatGradientsOfAGatherAreAddedUp) {
 TEST(Placements, SharesOfAGateConsistOfBothHalves) {
   const Graph whole = chain(DType::F32, {8, 8}, {parallel(linear(24, "fc"), "column", false), link("SwiGLU", "act")});
   const RankGraph local = *rankGraph(whole, 1, 3);
-  EXPECT_EQ(local.shardOf("fc.weight"), (Shard{.kind = Shard::Kind::Slice, .axis = 0, .parts = 2}));
+  EXPECT_EQ(local.shards.at("fc.weight"), (Shard{.kind = Shard::Kind::Slice, .axis = 0, .parts = 2}));
   const std::vector<double> rows = {0, 1, 2, 3, 4, 5};
   const Tensor tensor = Tensor::fromDoubles({DType::F32, {6, 1}}, rows);
   const Shard shard{.kind = Shard::Kind::Slice, .axis = 0, .parts = 2};

@@ -3,8 +3,8 @@
 #   cmake --install BUILD --component gpu-tests --prefix FOLDER     makes the folder alone
 # The folder may be moved; FOLDER/run runs the tests in it, or records all that the GPU can tell.
 # SPDX-License-Identifier: Apache-2.0
-set(kit_programs test_kernels_gpu bench_cuda_products fuseline_without_cpu)
-set_target_properties(fuseline_without_cpu PROPERTIES EXCLUDE_FROM_ALL OFF)
+set(kit_programs test_kernels_gpu bench_cuda_products fuseline_without_cpu fuseline_bench_without_cpu)
+set_target_properties(fuseline_without_cpu fuseline_bench_without_cpu PROPERTIES EXCLUDE_FROM_ALL OFF)
 set_target_properties(${kit_programs} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 set_target_properties(fuseline_cuda PROPERTIES INSTALL_RPATH "$ORIGIN/..")
 # A RUNPATH is for a program's own libraries only, a RPATH is for theirs, too.

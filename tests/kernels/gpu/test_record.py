@@ -20,7 +20,7 @@ import ratios  # noqa: E402
 import summary  # noqa: E402
 import test_output  # noqa: E402
 
-PROGRAMS = ("test_kernels_gpu", "fuseline", "bench_cuda_products")
+PROGRAMS = ("test_kernels_gpu", "fuseline", "fuseline-bench", "bench_cuda_products")
 GPU = {"id": "cuda:0", "name": "NVIDIA Stand-in", "canRun": True, "reason": "", "memoryBytes": 80 << 30}
 # As GoogleTest prints them.
 ONE_PASSED = """[==========] Running 1 test from 1 test suite.
@@ -122,8 +122,8 @@ class Order(Scene):
         self.assertEqual(set(kit.outcomes().values()), {"passed"})
         calls = kit.calls()
         order = [next(i for i, call in enumerate(calls) if text in call)
-                 for text in ("devices --probe", "-CudaKernels", "=CudaKernels", "run ", "peer ", "bench ops", "bench_cuda_products",
-                              "=ForcedFault")]
+                 for text in ("devices --probe", "-CudaKernels", "=CudaKernels", "run ", "peer ", "fuseline-bench ops",
+                              "bench_cuda_products", "=ForcedFault")]
         self.assertEqual(order, sorted(order))
         self.assertIn("=ForcedFault", calls[-1])
 
@@ -201,7 +201,7 @@ class Failures(Scene):
 
     def test_of_the_page_end_nothing(self):
         kit = self.kit()
-        kit.program("fuseline", "case \"$*\" in *jsonl*) for last; do :; done; printf '{}\\n{}\\n' >\"$last\" ;; esac")
+        kit.program("fuseline-bench", "case \"$*\" in *jsonl*) for last; do :; done; printf '{}\\n{}\\n' >\"$last\" ;; esac")
         done = kit.record("--only", "bench")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("This page could not be written", kit.summary())
@@ -212,8 +212,8 @@ class Time(Scene):
     def test_ends_what_takes_too_long_and_keeps_its_lines(self):
         kit = self.kit()
         row = {"pipeline": "p", "size": "s", "recipe": "none", "pass": "train", "reason": "no memory", "measured": None}
-        kit.program("fuseline", "case \"$*\" in *bench_gpu.jsonl) trap '' TERM; for last; do :; done\n"
-                                f"printf '%s\\n' '{{}}' '{json.dumps(row)}' >\"$last\"; sleep 60 & wait; wait ;; esac")
+        kit.program("fuseline-bench", "case \"$*\" in *bench_gpu.jsonl) trap '' TERM; for last; do :; done\n"
+                                      f"printf '%s\\n' '{{}}' '{json.dumps(row)}' >\"$last\"; sleep 60 & wait; wait ;; esac")
         begin = time.monotonic()
         done = kit.record("--only", "bench", "--seconds", "12")
         self.assertLess(time.monotonic() - begin, 12.5)

@@ -167,7 +167,7 @@ class Parts:
     def _bench(self, name, limit, share, *arguments):
         file = f"{name}.jsonl"
         quick = ("--quick",) if self._is_quick else ()
-        return _part(name, limit, (self._fuseline, "bench", *arguments, *quick, "--jsonl", str(self._folder / file)),
+        return _part(name, limit, (str(self._kit / "bin" / "fuseline-bench"), *arguments, *quick, "--jsonl", str(self._folder / file)),
                      share=share, files=(file,))
 
     def _last(self):

@@ -143,7 +143,7 @@ def _gpu_cases(results):
     rows = read_lines(results.folder / "bench_gpu.jsonl")[1:]
     if rows:
         head = ["case", "unfused ms", "fused ms", "unfused / fused", "95 % interval", "of the peak"]
-        yield "## bench gpu\n\n" + _table(head, map(_gpu_row, rows))
+        yield "## fuseline-bench gpu\n\n" + _table(head, map(_gpu_row, rows))
 
 
 def _gpu_row(row):

@@ -1,4 +1,4 @@
-// Cases of suite "gpu" of fuseline bench: the examples at sizes of real models, under each recipe.
+// Cases of suite "gpu" of fuseline-bench: the examples at sizes of real models, under each recipe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

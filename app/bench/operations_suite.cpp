@@ -1,10 +1,10 @@
-// Suite "ops" of fuseline bench: every basic op alone, forward and backward, as a share of the peaks measured in the
+// Suite "ops" of fuseline-bench: every basic op alone, forward and backward, as a share of the peaks measured in the
 // same run; on a GPU also what moves data in layers, fused and quantized.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/bench_suites.h"
+#include "app/bench/json_lines.h"
+#include "app/bench/operation_cases.h"
+#include "app/bench/suites.h"
 #include "app/cli/interrupt.h"
-#include "app/cli/json_lines.h"
-#include "app/cli/operation_cases.h"
 #include "app/cli/pass_lines.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/suite_run.h"
@@ -244,10 +244,10 @@ Result<void> checkOnly(const std::string& name) {
   const FusibleOperation* const operation = builtinOperations().find(name);
   if (name.empty() || (operation && !operation->isComposite())) return {};
   if (operation)
-    return Error{fmt::format("bench ops: {} is a composite op; expected a basic op. `fuseline ops` lists them.", name),
+    return Error{fmt::format("ops: {} is a composite op; expected a basic op. `fuseline ops` lists them.", name),
                  ErrorKind::Usage};
   const std::string near = builtinOperations().nearestName(name);
-  return Error{fmt::format("bench ops: there is no op {}{}", name,
+  return Error{fmt::format("ops: there is no op {}{}", name,
                            near.empty() ? "; `fuseline ops` lists them." : fmt::format("; did you mean {}?", near)),
                ErrorKind::Usage};
 }

@@ -1,4 +1,4 @@
-// Cases of suite "ops" of fuseline bench: pipelines of one op, and of layers around what moves data.
+// Cases of suite "ops" of fuseline-bench: pipelines of one op, and of layers around what moves data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,7 +1,7 @@
-// Suite "cpu" of fuseline bench: the examples at three sizes, fused against unfused, with the machine's peaks measured
+// Suite "cpu" of fuseline-bench: the examples at three sizes, fused against unfused, with the machine's peaks measured
 // in the same run.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/bench_suites.h"
+#include "app/bench/suites.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/suite_run.h"

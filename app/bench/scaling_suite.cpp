@@ -1,8 +1,8 @@
-// Suite "scaling" of fuseline bench: how the time of each stage before a run grows with the number of ops. The suite
+// Suite "scaling" of fuseline-bench: how the time of each stage before a run grows with the number of ops. The suite
 // writes its pipelines itself: residual blocks of ten basic ops, one after the other. Nothing runs on a device, and one
 // thread works at a time, so that its time on the processor is what counts: other programs hardly disturb it.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/bench_suites.h"
+#include "app/bench/suites.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/stat_cells.h"
 #include "app/cli/suite_run.h"
@@ -268,7 +268,7 @@ Result<SuiteRun<StageRow>> measureSizes(const BenchOptions& options, const Capab
   for (const SizeRun& size : sizes) {
     const Analysis& analysis = size.pipelines.front()->analysis;
     if (!analysis.isRunnable())
-      return Error{fmt::format("bench scaling: the pipeline of {} ops cannot be planned: {}", size.ops,
+      return Error{fmt::format("scaling: the pipeline of {} ops cannot be planned: {}", size.ops,
                                analysis.lowered.diagnostics.front().message),
                    ErrorKind::RunFailed};
   }

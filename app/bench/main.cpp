@@ -1,7 +1,8 @@
-// fuseline bench: the benchmark suites.
+// fuseline-bench: the benchmark suites. They measure Fuseline itself, so they are no verb of the product.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/bench_suites.h"
-#include "app/cli/verbs.h"
+#include "app/backends.h"
+#include "app/bench/suites.h"
+#include "app/cli/program.h"
 #include "core/support/field_table.h"
 #include "core/support/output_schema.h"
 
@@ -26,25 +27,15 @@ Result<void> checkOptions(const BenchOptions& options) {
        {Option{"--only", options.only, {"ops", "gpu"}}, Option{"--device", options.device, {"ops", "gpu"}},
         Option{"--records", options.recordsFolder, {"gpu"}}, Option{"--jsonl", options.linesFile, {"ops", "gpu"}}})
     if (!option.value.empty() && std::ranges::count(option.suites, options.suite) == 0)
-      return Error{fmt::format("bench {}: {} is an option of suite {} only.", options.suite, option.name,
+      return Error{fmt::format("{}: {} is an option of suite {} only.", options.suite, option.name,
                                fmt::join(option.suites, " and ")),
                    ErrorKind::Usage};
   if (options.startsCold && options.suite != "ops")
-    return Error{fmt::format("bench {}: --cold is an option of suite ops only.", options.suite), ErrorKind::Usage};
+    return Error{fmt::format("{}: --cold is an option of suite ops only.", options.suite), ErrorKind::Usage};
   for (const auto& [name, isGiven] : {std::pair("--all", options.isAll), {"--list", options.isListed}})
     if (isGiven && options.suite != "gpu")
-      return Error{fmt::format("bench {}: {} is an option of suite gpu only.", options.suite, name), ErrorKind::Usage};
+      return Error{fmt::format("{}: {} is an option of suite gpu only.", options.suite, name), ErrorKind::Usage};
   return {};
-}
-
-Result<int> bench(const BenchOptions& options, Context& context) {
-  if (Result<void> known = checkOptions(options); !known) return known.error();
-  if (options.suite == "cpu") return benchPipelines(options, context);
-  if (options.suite == "ops") return benchOperations(options, context);
-  if (options.suite == "scaling") return benchScaling(options, context);
-  if (options.suite == "gpu") return benchGpu(options, context);
-  return Error{fmt::format("bench {}: there is no such suite. There are: cpu, gpu, ops, scaling.", options.suite),
-               ErrorKind::Usage};
 }
 
 Json benchSchema() {
@@ -73,6 +64,17 @@ Json benchSchema() {
        Json::array({suite("cpu", pipelineBenchRow()), suite("ops", operationBenchRow()), scaling, gpu, cases})}};
 }
 
+Result<int> bench(const BenchOptions& options, Context& context) {
+  if (Result<void> known = checkOptions(options); !known) return known.error();
+  if (options.showsSchema) return printJson(context, benchSchema()), 0;
+  if (options.suite == "cpu") return benchPipelines(options, context);
+  if (options.suite == "ops") return benchOperations(options, context);
+  if (options.suite == "scaling") return benchScaling(options, context);
+  if (options.suite == "gpu") return benchGpu(options, context);
+  return Error{fmt::format("{}: there is no such suite. Valid values: cpu, gpu, ops, scaling.", options.suite),
+               ErrorKind::Usage};
+}
+
 }  // namespace
 
 Json suiteHead(const BenchOptions& options, const Backend& backend, const DevicePeaks& peaks) {
@@ -89,33 +91,42 @@ void printSuite(const BenchOptions& options, const Backend& backend, const Devic
   printJson(context, suite);
 }
 
-void addBenchVerb(CLI::App& app, Context& context) {
+void addOptions(CLI::App& app, Context& context) {
   const auto options = std::make_shared<BenchOptions>();
-  CLI::App* verb = addVerb(app, context, "bench",
-                           "Run a benchmark suite: cpu or gpu (the examples), ops (every op alone) or scaling "
-                           "(planning time by number of ops).",
-                           options, bench, benchSchema);
-  verb->add_option("SUITE", options->suite, "Suite: cpu, gpu, ops or scaling")->capture_default_str();
-  verb->add_flag("--quick", options->isQuick, "Small sizes only");
-  verb->add_flag("--cold", options->startsCold,
-                 "Suite ops: fill the caches with other data before every run; without it small ops find their tensors "
-                 "in the cache");
-  verb->add_option("--only", options->only,
-                   "Suite ops: only this op or layer, or \"layers\"; suite gpu: only cases whose name contains this, "
-                   "such as llama-mlp_8B_")
+  app.add_option("SUITE", options->suite, "Suite: cpu, gpu, ops or scaling")->capture_default_str();
+  app.add_flag("--quick", options->isQuick, "Small sizes only");
+  app.add_flag("--cold", options->startsCold,
+               "Suite ops: fill the caches with other data before every run; without it small ops find their tensors "
+               "in the cache");
+  app.add_option("--only", options->only,
+                 "Suite ops: only this op or layer, or \"layers\"; suite gpu: only cases whose name contains this, "
+                 "such as llama-mlp_8B_")
       ->type_name("NAME");
-  verb->add_option("--device", options->device,
-                   "Suites ops and gpu: device to measure, in place of the CPU or the first GPU");
-  verb->add_option("--records", options->recordsFolder, "Suite gpu: folder for a run file of every case")
+  app.add_option("--device", options->device,
+                 "Suites ops and gpu: device to measure, in place of the CPU or the first GPU");
+  app.add_option("--records", options->recordsFolder, "Suite gpu: folder for a run file of every case")
       ->type_name("FOLDER");
-  verb->add_flag("--all", options->isAll, "Suite gpu: every pipeline, size, recipe and pass");
-  verb->add_flag("--list", options->isListed, "Suite gpu: list the names of the cases");
-  verb->add_flag("--json", options->asJson, "Machine-readable output");
-  CLI::Option* const lines = verb->add_option("--jsonl", options->linesFile,
-                                              "Suites ops and gpu: write each row of --json as a line as soon as it is "
-                                              "measured; the first line has all other fields")
+  app.add_flag("--all", options->isAll, "Suite gpu: every pipeline, size, recipe and pass");
+  app.add_flag("--list", options->isListed, "Suite gpu: list the names of the cases");
+  app.add_flag("--json", options->asJson, "Machine-readable output");
+  CLI::Option* const lines = app.add_option("--jsonl", options->linesFile,
+                                            "Suites ops and gpu: write each row of --json as a line as soon as it is "
+                                            "measured; the first line has all other fields")
                                  ->type_name("FILE.jsonl");
-  verb->add_flag("--force", options->replaces, "Overwrite existing files")->needs(lines);
+  app.add_flag("--force", options->replaces, "Overwrite existing files")->needs(lines);
+  app.add_flag("--schema", options->showsSchema, "Prints the JSON Schema of --json and ends");
+  app.footer("Examples:\n  fuseline-bench ops --quick\n  fuseline-bench scaling");
+  app.callback([&context, options] { finish(bench(*options, context), "fuseline-bench", context); });
 }
 
 }  // namespace fuseline::cli
+
+int main(int argc, char** argv) {
+  using namespace fuseline;
+  return cli::runProgram({.name = "fuseline-bench",
+                          .description = "Runs a benchmark suite: cpu or gpu (the examples), ops (every op alone) or "
+                                         "scaling (planning, by number of ops).",
+                          .declare = cli::addOptions,
+                          .makeRegistry = makeBackendRegistry},
+                         argc, argv);
+}

@@ -1,4 +1,4 @@
-// The suites of `fuseline bench`, and what they share.
+// The suites of `fuseline-bench`, and what they share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,6 +23,7 @@ struct BenchOptions {
   std::string linesFile;      // suites ops and gpu: where each result goes at once; empty: nowhere
   bool replaces = false;      // linesFile, where it exists
   bool asJson = false;
+  bool showsSchema = false;  // of --json, in place of a suite
 };
 
 Result<int> benchPipelines(const BenchOptions& options, Context& context);

@@ -1,6 +1,6 @@
 // The sizes are those of published models; the default is what says most in a few minutes.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/gpu_cases.h"
+#include "app/bench/gpu_cases.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-// Suite "gpu" of fuseline bench: the examples at sizes of real models, under each recipe, fused against unfused,
+// Suite "gpu" of fuseline-bench: the examples at sizes of real models, under each recipe, fused against unfused,
 // replayed and launched step by step in the same rounds.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/bench_suites.h"
-#include "app/cli/gpu_cases.h"
+#include "app/bench/gpu_cases.h"
+#include "app/bench/json_lines.h"
+#include "app/bench/suites.h"
 #include "app/cli/interrupt.h"
-#include "app/cli/json_lines.h"
 #include "app/cli/output_file.h"
 #include "app/cli/pass_lines.h"
 #include "app/cli/stat_cells.h"
@@ -54,7 +54,7 @@ Result<void> checkOnly(const BenchOptions& options) {
   if (!casesOf(options).empty()) return {};
   return Error{
       fmt::format(
-          "--only {}: no case of this suite contains it. Names are like {}; `fuseline bench gpu --list` shows all.",
+          "--only {}: no case of this suite contains it. Names are like {}; `fuseline-bench gpu --list` shows all.",
           options.only, gpuCases().front().name()),
       ErrorKind::Usage};
 }

@@ -1,7 +1,7 @@
 // Writes the pipelines of suite "ops". Tensors are beyond the last-level cache, so that memory limits a step that moves
 // data.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/operation_cases.h"
+#include "app/bench/operation_cases.h"
 
 #include "core/ops/catalog.h"
 
@@ -44,7 +44,7 @@ LoadedDocument documentOf(const Json& inputs, const Json& ops, const Json& wires
                          {"formatVersion", {{"major", 1}, {"minor", 0}}},
                          {"symbols", {{"M", 1024}, {"N", kCols}}},
                          {"pipeline", {{"inputs", inputs}, {"ops", ops}, {"wires", wires}, {"outputs", outputs}}}};
-  return parseDocument(document.dump());
+  return readDocument(document);
 }
 
 // ---- one op

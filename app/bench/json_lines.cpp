@@ -1,6 +1,6 @@
 // Each line is flushed as it is written.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/json_lines.h"
+#include "app/bench/json_lines.h"
 
 #include "app/cli/output_file.h"
 #include "core/support/atomic_file.h"

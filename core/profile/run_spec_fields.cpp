@@ -1,0 +1,124 @@
+// The table of a run's fields.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/analysis.h"
+#include "core/profile/run_spec.h"
+#include "core/quant/recipe.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fuseline {
+
+namespace {
+
+std::string recipeHelp() {
+  std::vector<std::string> names;
+  for (const RecipeDefinition& recipe : builtinRecipes()) names.push_back(recipe.name);
+  return fmt::format("Quantization recipe: {} (default: that of the pipeline file)", fmt::join(names, ", "));
+}
+
+std::string deviceHelp() {
+  return fmt::format("cpu, reference, cuda[:N], or an architecture to plan for: {}",
+                     fmt::join(plannedArchitectures(), ", "));
+}
+
+/// An option with a value. label: empty for a field that is not in the dialog.
+SpecField valued(std::string_view key, SpecMember member, SpecGroup group, std::string_view option,
+                 std::string_view placeholder, std::string_view help, std::string_view label = {}) {
+  return {.key = key,
+          .member = member,
+          .group = group,
+          .option = option,
+          .placeholder = placeholder,
+          .help = help,
+          .label = label};
+}
+
+SpecField flag(std::string_view key, SpecMember member, SpecGroup group, std::string_view option, std::string_view help,
+               std::string_view label = {}) {
+  return valued(key, member, group, option, {}, help, label);
+}
+
+/// For a flag that is on unless it is switched off.
+SpecField withOffHelp(SpecField field, std::string_view help) {
+  field.offHelp = help;
+  return field;
+}
+
+SpecField within(SpecField field, int least, int most) {
+  field.least = least;
+  field.most = most;
+  return field;
+}
+
+SpecField counted(SpecField field, std::string_view unit, std::string_view automatic = {}) {
+  field.unit = unit;
+  field.automatic = automatic;
+  return field;
+}
+
+SpecField formerly(SpecField field, std::string_view option) {
+  field.formerOption = option;
+  return field;
+}
+
+std::vector<SpecField> makeFields() {
+  using enum SpecGroup;
+  static const std::string ofDevices = deviceHelp();
+  static const std::string ofRecipes = recipeHelp();
+  return {
+      valued("device", &RunSpec::device, Planning, "device", "DEVICE", ofDevices),
+      valued("pass", &RunSpec::pass, Reading, "pass", "PASS", "forward, or train: forward and backward"),
+      valued("rules", &RunSpec::rules, Planning, "rules", "BOOK",
+             "Rule set: te or all (default: that of the pipeline file)"),
+      valued("recipe", &RunSpec::recipe, Planning, "recipe", "RECIPE", ofRecipes),
+      valued("timing", &RunSpec::timing, Measuring, "timing", "CLOCK",
+             "Clock of the steps: cupti (each kernel of a GPU), events (GPU timestamps), host, auto, or none (whole "
+             "runs only)"),
+      flag("emulates", &RunSpec::emulates, Planning, "emulate",
+           "Accept a recipe without native GEMMs on the GPU: they read dequantized tensors, in high precision",
+           "&Emulate a recipe without native GEMMs on the GPU"),
+      withOffHelp(flag("replays", &RunSpec::replays, Measuring, "replay",
+                       "Record the launches and replay them (CUDA graphs), so that host launch time does not count",
+                       "Use &CUDA graphs"),
+                  "Launch step by step; do not record and replay launches (CUDA graphs)"),
+      flag("startsCold", &RunSpec::startsCold, Measuring, "cold",
+           "Fill the caches with other data before every run, so that the first reads of a plan come from memory",
+           "Begin with c&old caches"),
+      formerly(withOffHelp(flag("measuresPeaks", &RunSpec::measuresPeaks, Peaks, "peaks",
+                                "Measure the device's peak bandwidth and FLOP/s after the rounds (about 1 s)"),
+                           "Do not measure the device's peak bandwidth and FLOP/s (saves about 1 s)"),
+               "roofs"),
+      counted(valued("warmup", &RunSpec::warmup, Measuring, "warmup", "N",
+                     "Warm-up runs of each plan; on a GPU for at least 100 ms, unless 0", "&Warm-up"),
+              "runs"),
+      within(counted(valued("iterations", &RunSpec::iterations, Measuring, "iterations", "N|auto",
+                            "Rounds, each with one run of every plan; auto: until the speed-up is precise", "&Rounds"),
+                     "rounds", "auto"),
+             0, std::numeric_limits<int>::max()),
+      valued("seed", &RunSpec::seed, Measuring, "seed", "SEED",
+             "Seed of the random inputs, parameters, gradients and dropout", "&Seed"),
+      within(valued("ranks", &RunSpec::ranks, Ranks, "ranks", "N",
+                    "Number of tensor-parallel ranks; on the CPU they share its threads"),
+             1, 64),
+      flag("deterministic", &RunSpec::isDeterministic, Ranks, "deterministic",
+           "Sum over ranks in rank order, in float32 and rounded once, not in NCCL's order: the same bits in every run "
+           "and on every device"),
+      valued("symbols", &RunSpec::symbols, Reading, "set", "SYMBOL=VALUE", "Value of a symbol, overriding the file"),
+      valued("recipeFields", &RunSpec::recipeFields, Planning, "recipe-set", "KEY=VALUE",
+             "Field of the recipe, as in --recipe-set margin=2"),
+      valued("label", &RunSpec::label, Measuring, "label", "TEXT",
+             "Name of the run, in its file, in the list of runs and in reports", "&Label"),
+  };
+}
+
+}  // namespace
+
+const std::vector<SpecField>& runSpecFields() {
+  static const std::vector<SpecField> fields = makeFields();
+  return fields;
+}
+
+}  // namespace fuseline
