@@ -92,8 +92,8 @@ class HandOverPass {
     root.isShared = hasOtherReaders(root.value);
     if (m_options.book == RuleBook::Te) return root;
     for (ValueId next = sourceOf(root.value); next >= 0; next = sourceOf(root.value)) {
+      root.isShared |= hasOtherReaders(next) || isSummedOnTheWay(*entryOf(makerOf(root.value)));
       root.value = next;
-      root.isShared |= hasOtherReaders(next);
     }
     const bool isMadeHere = makerOf(root.value) >= 0;
     return isMadeHere ? root : Reading{reading.operand, reading.value, hasOtherReaders(reading.value)};
@@ -135,7 +135,7 @@ class HandOverPass {
     if (m_phase == Phase::Backward) std::ranges::reverse(match.nodes);
     if (!rule.chain[0].matches(match.node(0)) || !rule.chain[1].matches(match.node(1))) return;
     Attempt attempt{.rule = &rule, .nodes = match.nodes, .stepsMatched = 2, .outcome = Outcome::Fused};
-    attempt.saving = savingOf(rule, reading);
+    attempt.saving = savingOf(rule, reading, maker);
     if (!refuse(match, reading, maker, attempt)) take(reading, maker, attempt);
     m_report.attempts.push_back(std::move(attempt));
   }
@@ -205,8 +205,8 @@ class HandOverPass {
     const FusedOperation& entry = *entryOf(maker);
     const std::string& category = m_graph.node(maker).operation->category;
     const bool isNorm = category == "Normalization" && m_phase == Phase::Forward;
-    const bool isTaken =
-        entry.isFused() ? entry.rule->name == "BackwardActivationBias" : isNorm || category == "Activation";
+    const bool isTaken = entry.isFused() ? entry.rule->name == "BackwardActivationBias"
+                                         : isNorm || category == "Activation" || isSummedOnTheWay(entry);
     if (isTaken) return false;
     return refuse(
         attempt, Outcome::ConditionFailed,
@@ -214,12 +214,32 @@ class HandOverPass {
   }
 
   bool refuseView(const Reading& reading, NodeId maker, Attempt& attempt) const {
-    for (const ViewOperand& view : operandsOf(*entryOf(maker)).views)
-      if (isOf(reading.value, *entryOf(maker), view.view))
-        return refuse(attempt, Outcome::ConditionFailed,
-                      fmt::format("{} passes its input on, so it writes no tensor that could be quantized.",
-                                  m_graph.node(maker).id));
-    return false;
+    const FusedOperation& entry = *entryOf(maker);
+    if (!isView(reading, entry)) return false;
+    const std::string& id = m_graph.node(maker).id;
+    if (!isSummedOnTheWay(entry))
+      return refuse(attempt, Outcome::ConditionFailed,
+                    fmt::format("{} passes its input on, so it writes no tensor that could be quantized.", id));
+    if (attempt.rule->handsOverAmaxOnly)
+      return refuse(
+          attempt, Outcome::ConditionFailed,
+          fmt::format("{} passes the gradient on while it sums it, but this scale needs the amax first.", id));
+    return readsPlainly(reading.operand) &&
+           refuse(attempt, Outcome::ConditionFailed,
+                  fmt::format("{} passes the gradient on, and a GEMM also reads it in high precision.", id));
+  }
+
+  /// Does the entry hand the value on as it gets it?
+  bool isView(const Reading& reading, const FusedOperation& entry) const {
+    return std::ranges::any_of(operandsOf(entry).views,
+                               [&](const ViewOperand& view) { return isOf(reading.value, entry, view.view); });
+  }
+
+  /// A Bias in backward hands the gradient on, and reads all of it for its own gradient.
+  bool isSummedOnTheWay(const FusedOperation& entry) const {
+    const Node& node = m_graph.node(entry.nodes.front());
+    return m_phase == Phase::Backward && !entry.isFused() && node.operation->name == "Bias" &&
+           node.needs.anyParameter();
   }
 
   /// Is this result of the entry the value, or its gradient?
@@ -241,29 +261,32 @@ class HandOverPass {
     if (!m_options.capabilities) return false;
     const FusedOperation& entry = *entryOf(maker);
     const TensorQuantizers none;
-    const bool isAmaxOnly = attempt.rule->handsOverAmaxOnly;
-    const CopiesQuery copies{isAmaxOnly ? none : quantizersOf(m_graph.node(reading.operand.node), reading.operand.type),
+    const CopiesQuery copies{attempt.rule->handsOverAmaxOnly ? none : quantizersFor(reading),
                              m_graph.value(reading.value).spec};
     const std::string kernel = entry.kernelName(m_graph);
     const Verdict verdict = m_options.capabilities({m_graph, kernel, m_phase, entry.nodes, &copies});
     return !verdict && refuse(attempt, Outcome::NoKernel, verdict.reason());
   }
 
+  const TensorQuantizers& quantizersFor(const Reading& reading) const {
+    return quantizersOf(m_graph.node(reading.operand.node), reading.operand.type);
+  }
+
   // Savings ----------------------------------------------------------------------------------------------------------
 
-  /// The quantizing step's launch and its reads; and the tensor itself, if it has no other consumer. For an amax alone
-  /// one of the two reads.
-  Saving savingOf(const FusionRule& rule, const Reading& reading) const {
+  /// The quantizing step's launch and its reads; and the tensor itself, if it has no other consumer and is written
+  /// here. For an amax alone one of the two reads.
+  Saving savingOf(const FusionRule& rule, const Reading& reading, NodeId maker) const {
     const Value& value = m_graph.value(reading.value);
     if (isQuantizedFor(reading)) return {};
     if (rule.handsOverAmaxOnly) return {.bytes = value.spec.bytes(), .launches = 0};
-    const bool isStored = reading.isShared || readsPlainly(reading.operand);
+    const bool isStored = reading.isShared || readsPlainly(reading.operand) || isView(reading, *entryOf(maker));
     return {.bytes = value.spec.bytes() * (isStored ? 1 : 2), .launches = 1};
   }
 
   /// Does an earlier reader of the tensor share its quantized tensors?
   bool isQuantizedFor(const Reading& reading) const {
-    const TensorQuantizers& quantizers = quantizersOf(m_graph.node(reading.operand.node), reading.operand.type);
+    const TensorQuantizers& quantizers = quantizersFor(reading);
     if (quantizers.isDelayed()) return false;
     return std::ranges::any_of(m_handedReadings, [&](const Reading& other) {
       return other.value == reading.value && other.operand.type == reading.operand.type &&

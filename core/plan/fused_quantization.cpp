@@ -31,13 +31,33 @@ const StepOperand* findWrite(const Step& step, int tensor) {
 }  // namespace
 
 void FusedQuantization::addToProducer(const GemmOperand& operand, int source) {
-  const int produced = m_tensors.root(source);
-  Step& producer = producerOf(produced);
-  if (!m_copies.addWork(producer, operand, source, nextMember(producer), findWrite(producer, produced)->key)) return;
+  const auto [producer, key] = placeOf(operand, m_tensors.root(source));
+  if (!m_copies.addWork(producer, operand, source, nextMember(producer), key)) return;
   QuantizeWork& work = producer.copies.back();
   work.isUnrounded =
       m_copies.hasScale(operand) && (isOfActivation(producer, work.source) || isOfNorm(producer, work.source));
   addNote(producer, fmt::format("quantizes {}", quantizedName(m_graph.node(operand.node), operand.type)));
+}
+
+/// TransformerEngine asks the neighbor only, the whole book the step that makes the tensor, if there is one.
+FusedQuantization::Place FusedQuantization::placeOf(const GemmOperand& operand, int produced) {
+  Step* const bias = operand.type == TensorType::GradOutput ? biasBehind(operand) : nullptr;
+  const bool isMade =
+      std::ranges::any_of(m_steps, [&](const Step& step) { return findWrite(step, produced) != nullptr; });
+  if (bias && !findWrite(*bias, produced) && (m_book == RuleBook::Te || !isMade))
+    return {*bias, {0, OperandKind::GradInput, 0}};
+  Step& producer = producerOf(produced);
+  return {producer, findWrite(producer, produced)->key};
+}
+
+/// The backward step of a Bias that the linear op's result goes to; nullptr: there is none.
+Step* FusedQuantization::biasBehind(const GemmOperand& operand) const {
+  const std::vector<Use>& uses = m_graph.value(m_graph.node(operand.node).outputs.front()).uses;
+  if (uses.size() != 1 || m_graph.node(uses.front().node).operation->name != "Bias") return nullptr;
+  const auto step = std::ranges::find_if(std::views::reverse(m_steps), [&](const Step& each) {
+    return each.phase == Phase::Backward && each.nodes == std::vector{uses.front().node};
+  });
+  return step == m_steps.rend() ? nullptr : &*step;
 }
 
 int FusedQuantization::amaxFromProducer(const GemmOperand& operand, int source) {

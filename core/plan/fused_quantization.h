@@ -12,10 +12,11 @@ namespace fuseline {
 class FusedQuantization {
  public:
   /// steps: those so far, which it changes. All outlive it.
-  FusedQuantization(const Graph& graph, PlanTensors& tensors, QuantizedCopies& copies, std::vector<Step>& steps)
-      : m_graph(graph), m_tensors(tensors), m_copies(copies), m_steps(steps) {}
+  FusedQuantization(const Graph& graph, RuleBook book, PlanTensors& tensors, QuantizedCopies& copies,
+                    std::vector<Step>& steps)
+      : m_graph(graph), m_book(book), m_tensors(tensors), m_copies(copies), m_steps(steps) {}
 
-  /// Lets the producer of tensor `source` also quantize it.
+  /// Lets the producer of tensor `source` also quantize it, or a Bias that hands it on and reads it.
   void addToProducer(const GemmOperand& operand, int source);
   /// The amax that the producer of tensor `source` finds, for all steps that quantize it.
   int amaxFromProducer(const GemmOperand& operand, int source);
@@ -23,12 +24,20 @@ class FusedQuantization {
   void dropUnreadSources(const PlanOptions& options);
 
  private:
+  /// A step, and its key of a tensor.
+  struct Place {
+    Step& step;
+    OperandKey key;
+  };
+  Place placeOf(const GemmOperand& operand, int produced);
+  Step* biasBehind(const GemmOperand& operand) const;
   Step& producerOf(int tensor);
   std::vector<bool> neededTensors(const PlanOptions& options) const;
   bool isOfActivation(const Step& producer, const OperandKey& result) const;
   bool isOfNorm(const Step& producer, const OperandKey& result) const;
 
   const Graph& m_graph;
+  RuleBook m_book;
   PlanTensors& m_tensors;
   QuantizedCopies& m_copies;
   std::vector<Step>& m_steps;

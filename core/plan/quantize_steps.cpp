@@ -39,7 +39,7 @@ QuantizeSteps::QuantizeSteps(const Graph& graph, const FusionReport& report, Pla
       m_handOvers(report.handOvers.begin(), report.handOvers.end()),
       m_needs(graph, report),
       m_copies(graph, m_needs, tensors),
-      m_fused(graph, tensors, m_copies, steps),
+      m_fused(graph, report.book, tensors, m_copies, steps),
       m_gathers(graph, report, tensors, m_copies, steps) {}
 
 void QuantizeSteps::addGemmOperands(Step& step, const std::vector<NodeId>& nodes, const OperandKey& key,

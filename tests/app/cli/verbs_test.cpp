@@ -508,8 +508,8 @@ TEST(Recipe, ShowsItsStepsInThePlan) {
   const TemporaryFolder folder;
   const std::string plan =
       fuseline("fuse --device reference --stage plan --recipe delayed " + quantizablePipeline(folder)).out;
-  for (const char* step : {"(quantizes fc.linear.input)", "fc.linear.quantize_weight", "fc.linear.quantize_grad_output",
-                           "delayed_scaling_update"})
+  for (const char* step : {"(quantizes fc.linear.input)", "fc.linear.quantize_weight",
+                           "(quantizes fc.linear.grad_output)", "delayed_scaling_update"})
     EXPECT_TRUE(has(plan, step)) << step << "\n" << plan;
 }
 

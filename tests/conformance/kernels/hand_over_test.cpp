@@ -99,6 +99,20 @@ TEST_P(HandOvers, GiveTheSameBits) {
     }
 }
 
+/// A scale that needs the amax first finds no result to quantize there.
+TEST_P(HandOvers, OfABiasGiveTheSameBits) {
+  const std::size_t numHandOvers = std::string(GetParam()) == "Float8CurrentScaling" ? 0 : 1;
+  for (const DType dtype : {DType::F32, DType::BF16}) {
+    const Graph graph = chain(dtype, {384, 128}, {linear(256), link("Bias")}, {.recipe = GetParam()});
+    const auto cpu = cpu::makeCpuBackend({.threads = 2});
+    const FusionReport report = fusedFor(graph, cpu);
+    ASSERT_EQ(report.handOvers.size(), numHandOvers) << toTree(graph, report);
+    for (const std::shared_ptr<Backend>& backend : {std::shared_ptr<Backend>(cpu), makeReferenceBackend()})
+      expectSame(graph, runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend),
+                 toleranceOf(dtype).relative, backend->device().id);
+  }
+}
+
 TEST_P(HandOvers, AreTheSameOnTheReference) {
   const auto reference = makeReferenceBackend();
   for (const Pipeline& pipeline : pipelines()) {

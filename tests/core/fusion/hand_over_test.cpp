@@ -84,6 +84,49 @@ TEST(HandOver, IsRefusedWhereTheResultIsAView) {
   EXPECT_EQ(attempt.explanation, "add passes its input on, so it writes no tensor that could be quantized.");
 }
 
+/// As te.ops.Bias, which sums and quantizes its gradient in one kernel.
+TEST(HandOver, GoesWithTheSumOfABiasGradient) {
+  const Graph graph = delayed({linear(32, "fc"), link("Bias", "bias")});
+  for (const RuleBook book : {RuleBook::All, RuleBook::Te}) {
+    const Attempt attempt = attemptOf(graph, "BackwardQuantize", {.book = book});
+    EXPECT_EQ(attempt.outcome, Outcome::Fused) << attempt.explanation;
+    EXPECT_EQ(attempt.saving, (Saving{.bytes = 64 * 32 * 2, .launches = 1}));
+  }
+  const Plan plan = makePlan(graph, std::move(*fuse(graph)));
+  const auto bias = std::ranges::find_if(
+      plan.steps, [](const Step& step) { return step.phase == Phase::Backward && step.name == "bias"; });
+  ASSERT_NE(bias, plan.steps.end());
+  EXPECT_EQ(bias->note, "quantizes fc.grad_output");
+  EXPECT_EQ(bias->copies.size(), 1u);
+  EXPECT_EQ(bias->find({0, OperandKind::GradInput, 0}), nullptr);
+  EXPECT_EQ(std::ranges::find(plan.steps, "fc.quantize_grad_output", &Step::name), plan.steps.end());
+}
+
+/// The whole book asks the norm that makes the gradient, which the bias still reads; TransformerEngine the neighbor.
+TEST(HandOver, GoesPastABiasToTheStepThatMakesItsGradient) {
+  const Graph graph = delayed({linear(32, "fc"), link("Bias", "bias"), link("RMSNorm", "norm")});
+  for (const RuleBook book : {RuleBook::All, RuleBook::Te}) {
+    EXPECT_EQ(attemptOf(graph, "BackwardQuantize", {.book = book}).saving,
+              (Saving{.bytes = 64 * 32 * 2, .launches = 1}));
+    const Plan plan = makePlan(graph, std::move(*fuse(graph, {.book = book})));
+    const auto quantizing = std::ranges::find(plan.steps, std::string("quantizes fc.grad_output"), &Step::note);
+    ASSERT_NE(quantizing, plan.steps.end()) << toString(plan);
+    EXPECT_EQ(quantizing->name, book == RuleBook::All ? "norm" : "bias");
+  }
+}
+
+TEST(HandOver, IsRefusedAtABiasWithoutAGradientOrWithAnAmaxThatIsNeededFirst) {
+  const auto explanationAt = [](Link bias, const char* recipe, const char* rule) {
+    return attemptOf(chain(DType::BF16, {64, 32}, {linear(32, "fc"), std::move(bias)}, {.recipe = recipe}), rule)
+        .explanation;
+  };
+  EXPECT_EQ(
+      explanationAt(with(link("Bias", "bias"), "bias_requires_grad", false), "DelayedScaling", "BackwardQuantize"),
+      "bias hands on what it gets: it writes no tensor that could be quantized.");
+  EXPECT_NE(explanationAt(link("Bias", "bias"), "Float8CurrentScaling", "BackwardAmax").find("needs the amax first"),
+            std::string::npos);
+}
+
 TEST(HandOver, LooksThroughViews) {
   // The gradient of fc.y is that of add.y, which the norm's backward makes.
   const Graph graph = delayed({linear(32, "fc"), link("AddExtraInput", "add"), link("RMSNorm", "norm")});

@@ -13,6 +13,7 @@
 #include "tests/support/simt/host_compiler.h"
 #include "tests/support/simt/simt.h"
 #include "tests/support/simt/simt_backend.h"
+#include "tests/support/structured_samples.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -114,6 +115,26 @@ TEST(ThreadOrderOf, SumsOfAllElementsDoesNotMatter) {
   const auto backend = makeSimtBackend();
   const Graph graph = chain(DType::F32, {1, 20480}, {link("ScaledSwiGLU")});
   expectSameInEveryOrder(graph, unfused(graph), backend, "one row");
+}
+
+/// Several blocks of slots, more experts than a block has threads, and tokens that are counted together.
+TEST(ThreadOrderOf, RoutingAndPermutationDoesNotMatter) {
+  const auto backend = makeSimtBackend();
+  const std::vector<OpSample> samples = {
+      sampleOf("TopKRouter", {{"topk", std::int64_t{4}}, {"use_pre_softmax", true}}, {{DType::F32, {9, 70}}}),
+      sampleOf("TopKRouter",
+               {{"topk", std::int64_t{4}},
+                {"score_function", std::string("sigmoid")},
+                {"num_groups", std::int64_t{8}},
+                {"group_topk", std::int64_t{2}}},
+               {{DType::F32, {9, 64}}}),
+      sampleOf("MoEPermute", {{"num_experts", std::int64_t{300}}, {"align_size", std::int64_t{4}}},
+               {{DType::F32, {700, 8}}, {DType::I64, {700, 3}}}),
+      sampleOf("MoEUnpermute", {}, {{DType::F32, {300, 40}}, {DType::I64, {100, 3}}, {DType::F32, {100, 3}}})};
+  for (const OpSample& sample : samples) {
+    const Graph graph = sampleGraph(sample, DType::BF16, PassKind::Training);
+    expectSameInEveryOrder(graph, unfused(graph), backend, sample.label);
+  }
 }
 
 TEST(ThreadOrderOf, RandomPipelinesDoesNotMatter) {
