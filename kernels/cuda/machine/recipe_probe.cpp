@@ -87,10 +87,11 @@ Verdict probeRecipe(const CublasLtSession& session, const Recipe& recipe, Comput
   if (const Verdict fields = fieldsFit(recipe, gpu); !fields) return fields;
   const std::optional<RecipeProduct> refused = refusedProduct(session, recipe, gpu);
   if (!refused) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "{}: cuBLASLt {} has no algorithm for {} on this GPU, {}. Choose one of {}, or install a newer cuBLASLt.",
-      recipe.name(), formatCublasVersion(session.library().version()), textOf(*refused), toString(gpu),
-      fmt::join(multipliedRecipes(session, gpu), ", ")));
+  return Verdict::no(
+      fmt::format("{}: cuBLASLt {} has no algorithm for {} on this GPU, {}. Install a newer cuBLASLt, or choose "
+                  "another recipe. Valid values: {}.",
+                  recipe.name(), formatCublasVersion(session.library().version()), textOf(*refused), toString(gpu),
+                  fmt::join(multipliedRecipes(session, gpu), ", ")));
 }
 
 }  // namespace fuseline::cuda

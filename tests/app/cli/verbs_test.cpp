@@ -429,7 +429,7 @@ TEST(Messages, SayWhichArchitectureARecipeNeeds) {
     EXPECT_EQ(fuseline(fmt::format("fuse --device {} --recipe mxfp8 {}", device, samplePipeline())).exitCode, 0);
   const ProgramResult ampere = fuseline("fuse --device sm_86 --recipe delayed " + samplePipeline());
   EXPECT_EQ(ampere.exitCode, 3);
-  EXPECT_TRUE(has(ampere.err, "this device has 8.6 (sm_86). Choose one of None.")) << ampere.err;
+  EXPECT_TRUE(has(ampere.err, "this device has 8.6 (sm_86). Valid values: None.")) << ampere.err;
 }
 
 TEST(Planning, AnAbsentGpuFollowsTheRulesOfTheFile) {

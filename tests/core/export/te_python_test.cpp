@@ -245,7 +245,7 @@ TEST(TePython, SwitchesOffASumInPlaceOfAnotherDType) {
   const PipelineText text = exported(sum("bf16", "f32"));
   EXPECT_TRUE(contains(text.text, "\"add\": te.ops.AddExtraInput()"));
   EXPECT_FALSE(contains(text.text, "ForwardLinearBiasAdd"));
-  EXPECT_TRUE(contains(text.notes[0], "makes bf16, not f32"));
+  EXPECT_TRUE(contains(text.notes[0], "produces bf16, not f32"));
   EXPECT_TRUE(contains(refusal(sum("f32", "bf16")), "add: TransformerEngine cannot compute this sum in place"));
 }
 

@@ -593,7 +593,7 @@ TEST(Fuser, RefusesWhenAnIntermediateIsReadTwice) {
   const Attempt* attempt = attemptOf(report, "ForwardLinearBiasActivation");
   ASSERT_NE(attempt, nullptr);
   EXPECT_EQ(attempt->outcome, Outcome::OutsideUse);
-  EXPECT_NE(attempt->explanation.find("fc.y is read by bias1 and the outside"), std::string::npos)
+  EXPECT_NE(attempt->explanation.find("fc.y is consumed by bias1 and the outside"), std::string::npos)
       << attempt->explanation;
 }
 

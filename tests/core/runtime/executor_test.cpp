@@ -151,7 +151,7 @@ TEST(Executor, CountsWhatKernelsNeedBesideThePlan) {
   EXPECT_EQ((*fitting)->memoryBytes(), needed);
   const auto refused = scene.on(std::make_shared<CrowdedBackend>(needed - 1));
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("its kernels 1 MiB beside it"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("its kernels 1 MiB, but only"), std::string::npos) << refused.error().message;
   EXPECT_EQ(refused.error().kind, ErrorKind::RunFailed);
 }
 

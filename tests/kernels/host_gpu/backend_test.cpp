@@ -194,7 +194,7 @@ TEST(CudaBackendOnHost, MultipliesTheRecipesThatItsLibraryHas) {
     if (definition.isCustom) continue;  // its overrides determine the quantized tensors
     const Verdict verdict = backend->multiplies(*Recipe::create(definition));
     if (verdict) native.push_back(definition.name);
-    EXPECT_EQ(verdict.reason().find("Choose one of None") == std::string::npos, bool(verdict)) << verdict.reason();
+    EXPECT_EQ(verdict.reason().find("Valid values: None") == std::string::npos, bool(verdict)) << verdict.reason();
   }
   EXPECT_EQ(native, kNativeRecipes.at(backend->device().architecture));
 }
