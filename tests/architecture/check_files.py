@@ -21,7 +21,7 @@ SOURCE_SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 MAX_SOURCES = 60
 
 # Larger than the limit when the check began. A number may only be lowered; nothing may be added.
-EXCEPTIONS = {"app/cli": 79, "core/export/onnx": 94, "ui/canvas": 98, "ui/window": 89}
+EXCEPTIONS = {"app/cli": 79, "core/export/onnx": 92, "ui/canvas": 98, "ui/window": 89}
 
 
 def comment_mark(path):
