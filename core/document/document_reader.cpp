@@ -16,8 +16,9 @@ namespace fuseline {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> kFileFields = {"$schema",  "format", "formatVersion", "symbols", "blocks",
-                                                          "pipeline", "recipe", "fusion",        "view",    "weights"};
+constexpr std::array<std::string_view, 11> kFileFields = {"$schema", "format",   "formatVersion", "symbols",
+                                                          "blocks",  "pipeline", "recipe",        "fusion",
+                                                          "view",    "weights",  "onnx"};
 }  // namespace
 
 class DocumentReader {
@@ -75,7 +76,8 @@ class DocumentReader {
       m_reader.report(Severity::Error, "missing-field", m_reader.offset(0), "", "The file has no \"pipeline\".");
     document().m_recipe = readAnything(fields, "recipe");
     document().m_fusion = readAnything(fields, "fusion");
-    if (Json weights = readAnything(fields, "weights"); !weights.is_null()) extra["weights"] = std::move(weights);
+    for (const char* const name : {"weights", "onnx"})
+      if (Json section = readAnything(fields, name); !section.is_null()) extra[name] = std::move(section);
     if (const auto view = m_reader.object(fields, "view", "", extra)) readView(*view, "/view", document().m_pipeline);
     m_loaded.isUnreadable = !fields.contains("pipeline");
     std::erase_if(document().m_extra, isEmptyBag);

@@ -165,6 +165,7 @@ class DocumentWriter {
     const auto hasBypassed = [](const DocumentBlock& block) {
       return std::ranges::any_of(block.ops, &DocumentOp::isBypassed);
     };
+    if (bag("").contains("onnx")) return kFormatMinorOfOnnx;
     if (bag("").contains("weights")) return kFormatMinorOfWeights;
     if (isAnyBlock(hasFrames)) return kFormatMinorOfFrames;
     if (isAnyBlock(hasBypassed)) return kFormatMinorOfBypass;

@@ -228,6 +228,26 @@ Json weightsSection() {
   return listOf(entry, "Where a model's own safetensors files hold the parameters. Since format 1.4.");
 }
 
+/// Model inputs and outputs keep their names.
+Json onnxSection() {
+  const Json text = {{"type", "string"}};
+  const Json tensor =
+      object({{"name", text},
+              {"from",
+               {{"type", "string"},
+                {"description", "Input or output of the pipeline, or OP.PORT; missing: the nodes make it."}}}},
+             {"name"});
+  Json section = object({{"inputs", listOf(text, "Outputs of the pipeline that the nodes read, or OP.PORT.")},
+                         {"outputs", listOf(text, "Inputs of the pipeline that the nodes produce.")},
+                         {"model_outputs", listOf(tensor, "Outputs of the model, in its order.")},
+                         {"nodes", {{"type", "string"}, {"description", "A ModelProto of ONNX in base64."}}},
+                         {"constants", listOf(text, "Inputs of the pipeline that are constants of the model.")}},
+                        {});
+  section["description"] =
+      "Nodes of an imported model before and after the pipeline, for the export to ONNX. Since format 1.5.";
+  return section;
+}
+
 }  // namespace
 
 Json pipelineSchema(Json recipe) {
@@ -248,6 +268,7 @@ Json pipelineSchema(Json recipe) {
               {"recipe", std::move(recipe)},
               {"fusion", fusionSection()},
               {"weights", weightsSection()},
+              {"onnx", onnxSection()},
               {"view", viewSection()}},
              {"format", "formatVersion", "pipeline"}));
   schema["$defs"] = definitions();

@@ -19,6 +19,9 @@ namespace fuseline {
 
 namespace {
 
+/// In names of constants of the nodes that an import keeps from before and after a pipeline.
+constexpr std::string_view kOfImportedModel = "onnx:model";
+
 /// A tensor that is needed, and how to draw it.
 struct Need {
   std::string name;
@@ -142,7 +145,7 @@ class Needs {
 
   Result<void> check(const std::string& name, const Tensor& given) const {
     const Need* const need = find(name);
-    if (!need) return isOtherState(name) || m_externals.contains(externalOf(name)) ? Result<void>() : unknown(name);
+    if (!need) return isForOthers(name) ? Result<void>() : unknown(name);
     if (need->spec == given.spec || isResizable(*need, given)) return {};
     return Error{fmt::format("{}: the given tensor is {}, but the pipeline needs {}.", name, toString(given.spec),
                              toString(need->spec))};
@@ -153,6 +156,12 @@ class Needs {
   static bool isOtherState(const std::string& name) {
     const bool isState = name.ends_with(".scale") || isHistory(name);
     return isState && name.find('/') != std::string::npos;
+  }
+
+  /// Constants of nodes that only an export writes, and states that only another recipe has.
+  bool isForOthers(const std::string& name) const {
+    const std::string_view owner = externalOf(name);
+    return isOtherState(name) || owner == kOfImportedModel || m_externals.contains(owner);
   }
 
   Error unknown(const std::string& name) const {

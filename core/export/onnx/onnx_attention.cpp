@@ -178,7 +178,7 @@ class Rewriter {
     if (D != extentOf(parts.k.channels()) || extentOf(parts.k.tokens()) != extentOf(parts.v.tokens()) ||
         layout.heads >= kLeastPrime || D >= kLeastPrime)
       return refuse(parts.output, "queries, keys and values have different sizes");
-    std::string note;
+    std::string note = parts.note;
     if (!setMask(parts, layout, made, attributes, inputs, note)) return false;
     setNumbers(parts, layout, *numGroups, attributes);
     std::string ports = "x,k,v";

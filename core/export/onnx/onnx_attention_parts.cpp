@@ -75,9 +75,16 @@ class AttentionSearch {
     const std::int64_t H = integerOf(node, "num_heads", 0);
     for (const int other : {3, 4, 6, 7, 8, 9})
       if (!inputOf(node, other).empty()) return std::nullopt;
-    if (node.output_size() > 1 && !node.output(1).empty()) return std::nullopt;
-    const auto q = mergedOperand(inputOf(node, 0), H), k = mergedOperand(inputOf(node, 1), H),
-               v = mergedOperand(inputOf(node, 2), H);
+    if (givesMore(node)) return std::nullopt;
+    const std::string &x = inputOf(node, 0), &keys = inputOf(node, 1), &values = inputOf(node, 2);
+    const bool isPacked = keys.empty() && values.empty(), hasPackedKeys = !keys.empty() && values.empty();
+    const auto q = isPacked ? packedOperand(x, 0, 3) : mergedOperand(x, H),
+               k = isPacked        ? packedOperand(x, 1, 3)
+                   : hasPackedKeys ? packedOperand(keys, 0, 2)
+                                   : mergedOperand(keys, H),
+               v = isPacked        ? packedOperand(x, 2, 3)
+                   : hasPackedKeys ? packedOperand(keys, 1, 2)
+                                   : mergedOperand(values, H);
     if (!q || !k || !v) return std::nullopt;
     AttentionParts parts{.q = *q, .k = *k, .v = *v, .output = node.output(0), .isMerged = true};
     const bool isCausal = integerOf(node, "unidirectional", 0) != 0;
@@ -94,7 +101,7 @@ class AttentionSearch {
     for (const int other : {3, 4, 7, 8, 9, 10, 11})
       if (!inputOf(node, other).empty()) return std::nullopt;
     if (integerOf(node, "do_rotary", 0) != 0 || integerOf(node, "smooth_softmax", 0) > 0 || H <= 0 || G <= 0 ||
-        H % G != 0)
+        H % G != 0 || givesMore(node))
       return std::nullopt;
     const std::string& x = inputOf(node, 0);
     const bool isPacked = inputOf(node, 1).empty();
@@ -104,8 +111,10 @@ class AttentionSearch {
     const auto q = isPacked ? mergedOperand(x, H, 0, D) : mergedOperand(x, H);
     const auto k = isPacked ? mergedOperand(x, G, H * D, D) : mergedOperand(inputOf(node, 1), G);
     const auto v = isPacked ? mergedOperand(x, G, (H + G) * D, D) : mergedOperand(inputOf(node, 2), G);
-    if (!q || !k || !v || !hasWholeLengths(node)) return std::nullopt;
+    const std::optional<bool> isWhole = hasWholeLengths(node);
+    if (!q || !k || !v || isWhole == false) return std::nullopt;
     AttentionParts parts{.q = *q, .k = *k, .v = *v, .output = node.output(0), .isMerged = true};
+    if (!isWhole) parts.note = "all sequences have the full length here; rows beyond a shorter one differ.";
     if (!repeatHeads(parts)) return std::nullopt;
     parts.scale = scaleOf(node, *q);
     parts.softcap = realOf(node, "softcap", 0.0);
@@ -138,7 +147,7 @@ class AttentionSearch {
   static void repeat(OnnxView& view, const Shape& made) {
     view.axes.insert(view.axes.begin(), made.size() - view.axes.size(), ViewFactors());
     for (std::size_t i = 0; i + 2 < made.size(); ++i)
-      if (view.axes[i].empty() && made[i] != 1) view.axes[i] = {{made[i], 0}};
+      if (extentOf(view.axes[i]) == 1 && made[i] != 1) view.axes[i] = {{made[i], 0}};
   }
 
   /// [B, S, H * D], or of columns from `first` on.
@@ -163,6 +172,24 @@ class AttentionSearch {
     lead.insert(lead.end(), rows.begin(), rows.end());
     view->axes = {std::move(lead), view->axes[1], (*columns)[1]};
     return AttentionOperand{std::move(*view)};
+  }
+
+  /// [B, S, H, parts, D], the part of this number.
+  std::optional<AttentionOperand> packedOperand(const std::string& tensor, std::int64_t part, std::int64_t parts) {
+    auto view = m_views.of(tensor);
+    if (!view || view->axes.size() != 5 || extentOf(view->axes[3]) != parts || view->axes[3].size() != 1)
+      return std::nullopt;
+    view->offset += part * view->axes[3].front().stride;
+    ViewFactors lead = view->axes[0];
+    lead.insert(lead.end(), view->axes[2].begin(), view->axes[2].end());
+    view->axes = {std::move(lead), view->axes[1], view->axes[4]};
+    return AttentionOperand{std::move(*view)};
+  }
+
+  /// Does anything read its further outputs, such as the keys for a later call?
+  bool givesMore(const ::onnx::NodeProto& node) const {
+    return std::any_of(node.output().begin() + 1, node.output().end(),
+                       [&](const std::string& output) { return !output.empty() && m_reading.numReaders(output) > 0; });
   }
 
   /// Fewer heads of keys and values than of queries are each read by several.
@@ -198,11 +225,12 @@ class AttentionSearch {
     if (!isCausal) parts.attributes["bottom_right_diagonal"] = false;
   }
 
-  /// seqlens_k are the lengths less one.
-  bool hasWholeLengths(const ::onnx::NodeProto& node) {
+  /// seqlens_k are the lengths less one. Nothing: only a run knows them.
+  std::optional<bool> hasWholeLengths(const ::onnx::NodeProto& node) {
     const auto lengths = m_numbers.of(inputOf(node, 5));
     const auto shape = m_numbers.extents(inputOf(node, 0));
-    if (!lengths || !shape || shape->size() != 3) return false;
+    if (!shape || shape->size() != 3) return false;
+    if (!lengths) return std::nullopt;
     return std::ranges::all_of(lengths->values,
                                [&](double last) { return last + 1.0 == static_cast<double>((*shape)[1]); });
   }

@@ -46,6 +46,7 @@ struct AttentionParts {
   std::string output = {};           // [.., Sq, Dv], or [B, Sq, H * Dv]
   bool isMerged = false;             // the latter
   Json attributes = Json::object();  // known without a look at masks
+  std::string note = {};             // how it differs from the op
 };
 
 /// Attention that ends with this node. Nothing: there is none, or it is not known what its tensors are.

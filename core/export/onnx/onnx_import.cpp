@@ -3,15 +3,20 @@
 #include "core/export/onnx/onnx_import.h"
 
 #include "core/export/onnx/import/external_ops.h"
+#include "core/export/onnx/import/folded_codes.h"
+#include "core/export/onnx/import/fused_attention.h"
 #include "core/export/onnx/import/graph_border.h"
 #include "core/export/onnx/import/imported_weights.h"
 #include "core/export/onnx/import/operation_search.h"
 #include "core/export/onnx/import/pipeline_writer.h"
+#include "core/export/onnx/import/quantized_relu.h"
 #include "core/export/onnx/import/residual_branches.h"
+#include "core/export/onnx/kept/model_ends.h"
 #include "core/export/onnx/onnx_exporter.h"
 #include "core/export/onnx/onnx_fused_nodes.h"
 #include "core/export/onnx/onnx_listing.h"
 #include "core/lowering/lowering.h"
+#include "core/ops/external.h"
 #include "core/support/foreign_file.h"
 #include "core/support/read_file.h"
 
@@ -37,6 +42,7 @@ class GraphImport {
         m_name(name),
         m_options(options),
         m_prepared(prepared),
+        m_opsets(opsets),
         m_rewrite(rewrite),
         m_known(known) {}
 
@@ -52,6 +58,7 @@ class GraphImport {
                             .externals = m_externals,
                             .branches = m_branches,
                             .prepared = m_prepared,
+                            .opsets = m_opsets,
                             .rewrite = m_rewrite,
                             .notes = m_noted,
                             .isMixed = m_search.isMixed()};
@@ -111,6 +118,7 @@ class GraphImport {
   std::string m_name;
   const OnnxImportOptions& m_options;
   const OnnxPreparation& m_prepared;
+  const OnnxOpsets& m_opsets;
   const AttentionRewrite& m_rewrite;
   const Misfits& m_known;
   Misfits m_misfits;
@@ -163,6 +171,25 @@ std::optional<ImportedPipeline> writtenPipeline(const ::onnx::ModelProto& model)
                                        : std::optional(ImportedPipeline{.document = std::move(loaded.document)});
 }
 
+/// "attention/constant1" is a constant of nodes that an External stands for, or that are before and after the ops.
+void addKeptConstants(ImportedPipeline& written, const Graph& graph, const ::onnx::GraphProto& model,
+                      const OnnxImportOptions& options) {
+  constexpr std::string_view kMark = "/constant";
+  const auto isKept = [&](std::string_view owner) {
+    return owner == kModelEndsName || std::ranges::any_of(graph.inputs(), [&](ValueId input) {
+             return externalOf(graph.value(input).name) == owner;
+           });
+  };
+  for (const auto& tensor : model.initializer()) {
+    const std::size_t mark = tensor.name().rfind(kMark);
+    if (mark == std::string::npos || !isKept(std::string_view(tensor.name()).substr(0, mark))) continue;
+    std::string name = tensor.name();
+    name[mark] = '.';
+    if (Result<Tensor> numbers = keptTensor({name, &tensor}, options.folder); numbers)
+      written.weights.emplace_back(std::move(name), std::move(*numbers));
+  }
+}
+
 /// Exported weights are called like parameters. Quantized ones are codes, which say less than the weights.
 ImportedPipeline withWeights(ImportedPipeline written, const ::onnx::GraphProto& graph,
                              const OnnxImportOptions& options) {
@@ -174,6 +201,7 @@ ImportedPipeline withWeights(ImportedPipeline written, const ::onnx::GraphProto&
     return FoundWeight{node.parameterName(slot), &*constant};
   };
   addWeights(written, lowered.graph, {.find = find, .folder = options.folder}, options);
+  addKeptConstants(written, lowered.graph, graph, options);
   return written;
 }
 
@@ -189,6 +217,9 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
         "{}: expected an ONNX model whose graph has outputs; the file is another one, or truncated.", name)};
   if (std::optional<ImportedPipeline> written = writtenPipeline(model))
     return withWeights(std::move(*written), model.graph(), options);
+  addQuantizedRelus(*model.mutable_graph(), options.folder);
+  foldSmallCodes(*model.mutable_graph(), options.folder);
+  splitFusedAttention(model, options.folder);
   splitFusedNodes(*model.mutable_graph());
   return importGraph(model, name, options);
 }

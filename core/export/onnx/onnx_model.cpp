@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_model.h"
 
+#include "core/export/onnx/kept/model_ends_writing.h"
 #include "core/export/onnx/name_list.h"
 #include "core/export/onnx/onnx_node_order.h"
 #include "core/export/onnx/onnx_operation.h"
@@ -76,6 +77,7 @@ Result<OnnxModel> written(const ExportedPipeline& pipeline, const Graph& graph) 
       .graph = onnx.finish(), .opsets = {}, .weights = onnx.weights(), .constants = {}, .notes = quantization.notes()};
   model.opsets.Add()->set_version(onnx.opset());
   if (Result<void> added = addExternals(pipeline, graph, onnx, model); !added) return added.error();
+  addModelEnds(pipeline, graph, onnx, model);
   return model;
 }
 
@@ -166,6 +168,7 @@ Result<OnnxModel> onnxModel(const ExportedPipeline& pipeline) {
   std::ranges::move(notesOf(*graph), std::back_inserter(model->notes));
   for (const auto& [symbol, expression] : pipeline.document.symbols().items())
     if (const auto value = valueOf(pipeline, symbol, expression)) nameExtents(pipeline, *model, symbol, *value);
+  fillModelConstants(pipeline, *model);
   model->graph.set_name(pipeline.name);
   return model;
 }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <set>
 
 namespace fuseline {
@@ -178,9 +179,24 @@ void OnnxReading::noteMaker(int position) {
 
 /// A conversion from integers to floating point makes a different tensor.
 const std::string* OnnxReading::passedOn(const ::onnx::NodeProto& node) const {
+  if (isStandard(node) && node.op_type() == "Concat") return onlyPart(node);
   if (!isPassing(node)) return undone(node);
   const std::int32_t type = elementType(node.input(0));
   return node.op_type() != "Cast" || type == 0 || floatTypeOf(type) ? &node.input(0) : nullptr;
+}
+
+/// The input of a Concat that has elements, if there is one such: a rotary embedding of all channels may be followed by
+/// none that pass.
+const std::string* OnnxReading::onlyPart(const ::onnx::NodeProto& concat) const {
+  const auto isEmpty = [this](const std::string& part) {
+    const auto type = m_types.find(part);
+    return type != m_types.end() && std::ranges::any_of(type->second->shape().dim(), [](const auto& extent) {
+             return extent.has_dim_value() && extent.dim_value() == 0;
+           });
+  };
+  const auto parts = std::ranges::count_if(concat.input(), std::not_fn(isEmpty));
+  if (parts != 1 || concat.input_size() < 2) return nullptr;
+  return &*std::ranges::find_if(concat.input(), std::not_fn(isEmpty));
 }
 
 /// The input of the pair, if the last node of a pair undoes the first.

@@ -22,8 +22,8 @@ class OnnxReading {
   explicit OnnxReading(const ::onnx::GraphProto& graph);
 
   const ::onnx::GraphProto& graph() const { return m_graph; }
-  /// The tensor that this one equals, upstream of nodes that pass their input on: Identity, Dropout, Cast, pairs of
-  /// Transpose that cancel, and pairs of QuantizeLinear and DequantizeLinear.
+  /// The tensor that this one equals, upstream of nodes that pass their input on: Identity, Dropout, Cast, a Concat
+  /// with nothing, pairs of Transpose that cancel, and pairs of QuantizeLinear and DequantizeLinear.
   const std::string& source(const std::string& tensor) const;
   /// The node that produces it, or its source; nullptr for inputs and initializers.
   const ::onnx::NodeProto* maker(const std::string& tensor) const;
@@ -65,6 +65,7 @@ class OnnxReading {
   void noteMaker(int position);
   std::int32_t elementTypeMadeBy(const ::onnx::NodeProto& node) const;
   const std::string* passedOn(const ::onnx::NodeProto& node) const;
+  const std::string* onlyPart(const ::onnx::NodeProto& concat) const;
   const std::string* undone(const ::onnx::NodeProto& node) const;
   bool has(DType dtype) const;
   void noteReaders(const ::onnx::NodeProto& node);

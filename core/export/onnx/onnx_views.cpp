@@ -127,7 +127,7 @@ std::optional<Shape> OnnxViews::extents(const std::string& tensor) const {
     const auto* const constant = m_reading.constant(tensor);
     return constant ? std::optional(shapeOf(*constant)) : std::nullopt;
   }
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  constexpr std::int64_t kMost = std::int64_t{1} << 56;  // scores have three symbols
   std::int64_t count = 1;
   Shape shape;
   for (const auto& extent : type->shape().dim()) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/torch_nodes.h"
 
-#include "core/export/onnx/onnx_kept_nodes.h"
+#include "core/export/onnx/kept/kept_nodes.h"
 #include "core/export/onnx/onnx_node_order.h"
 #include "core/export/te/python_text.h"
 #include "core/export/te/te_operation.h"

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_models.py PROGRAM [--only NAME...] [--files MODEL.onnx...]: PROGRAM is fuseline. Prints a Markdown table: what
 of each model imports, which ops there are, how many of them are External, and the largest error against onnxruntime,
-relative to the largest value of the output. Externals are fed with what onnxruntime computes for them. Weights are
-drawn, as the structure is what counts. Ends with 1 where a model does not open, does not run or is wrong, and with 77
-where packages are missing: `pip install torch onnx onnxscript onnxruntime transformers timm safetensors`."""
+relative to the largest value of the output: of the pipeline, and of the model that an export writes of it. Externals
+are fed with what onnxruntime computes for them. Weights are drawn, as the structure is what counts. Ends with 1 where a
+model does not open, does not run or is wrong, and with 77 where packages are missing: `pip install torch onnx
+onnxscript onnxruntime transformers timm safetensors`."""
 
 import argparse
 import contextlib
@@ -28,7 +29,7 @@ import timm
 import torch
 import transformers
 
-from onnxruntime_comparison import Refused, error_of, fuseline, import_model, ops_of
+from onnxruntime_comparison import Refused, error_of, error_of_round_trip, fuseline, import_model, ops_of
 
 BATCH, TOKENS, WORDS, HIDDEN, HEADS, INNER, LAYERS = 2, 6, 97, 32, 4, 64, 2
 # The error function of GELU is approximated where the pipeline has te.ops' form of it, at most 0.0005 away.
@@ -227,9 +228,11 @@ def check(program, folder, inputs):
     error = error_of(program, folder, imported, inputs, EXTENTS) if inputs is not None else None
     external = counts.pop("External", 0)
     ops = ", ".join(f"{count} {name}" for name, count in counts.most_common(6))
-    if error is not None and error > TOLERANCE:
-        raise Refused(f"error {error:.1e}")
-    return [f"{seconds:.2f} s", ops, str(external), "–" if error is None else f"{error:.0e}"]
+    again = error_of_round_trip(program, folder, imported, inputs) if inputs is not None else None
+    for each in (error, again):
+        if each is not None and each > TOLERANCE:
+            raise Refused(f"error {error} as a pipeline, {again} as a model again")
+    return [f"{seconds:.2f} s", ops, str(external), *("–" if each is None else f"{each:.0e}" for each in (error, again))]
 
 
 def row_of(program, name, exporter, prepare):
@@ -239,11 +242,11 @@ def row_of(program, name, exporter, prepare):
         try:
             inputs = prepare(folder)
         except Exception as problem:  # of PyTorch: an exporter that does not know the model
-            return [name, exporter, "not exported", type(problem).__name__, "", ""], True
+            return [name, exporter, "not exported", type(problem).__name__, "", "", ""], True
         try:
             return [name, exporter, *check(program, folder, inputs)], True
         except Refused as refused:
-            return [name, exporter, "FAILED", str(refused).replace("|", "/"), "", ""], False
+            return [name, exporter, "FAILED", str(refused).replace("|", "/"), "", "", ""], False
 
 
 def main():
@@ -256,7 +259,8 @@ def main():
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     transformers.logging.set_verbosity_error()
-    print("| model | exporter | import | ops | External | error |\n| --- | --- | --- | --- | --- | --- |", flush=True)
+    print("| model | exporter | import | ops | External | error | round trip |\n"
+          "| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     failures = 0
 
     def report(name, exporter, prepare):

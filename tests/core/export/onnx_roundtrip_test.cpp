@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/onnx/onnx_fused_nodes.h"
 #include "core/export/onnx/onnx_import.h"
-#include "core/export/onnx/onnx_kept_nodes.h"
+#include "core/export/onnx/kept/kept_nodes.h"
 #include "core/export/onnx/onnx_node_order.h"
 #include "core/export/pipeline_exporter.h"
 #include "core/runtime/pipeline_run.h"
@@ -274,7 +274,7 @@ TEST(OnnxKeptNodes, AreInTheFormOfTheNewestOpset) {
   axes.set_type(::onnx::AttributeProto::INTS);
   axes.add_ints(0);
   const OnnxReading reading(old.graph());
-  const auto kept = keepNodes(reading, old.opset_import(), {"x"}, {"y"}, {}, {});
+  const auto kept = keepNodes(reading, old.opset_import(), {.inputs = {"x"}, .outputs = {"y"}}, {}, {});
   ASSERT_TRUE(kept);
   ::onnx::GraphProto graph;
   OnnxOpsets opsets;

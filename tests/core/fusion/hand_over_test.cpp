@@ -122,7 +122,7 @@ TEST(HandOver, IsRefusedAtABiasWithoutAGradientOrWithAnAmaxThatIsNeededFirst) {
   };
   EXPECT_EQ(
       explanationAt(with(link("Bias", "bias"), "bias_requires_grad", false), "DelayedScaling", "BackwardQuantize"),
-      "bias hands on what it gets: it writes no tensor that could be quantized.");
+      "bias passes its input on, so it writes no tensor that could be quantized.");
   EXPECT_NE(explanationAt(link("Bias", "bias"), "Float8CurrentScaling", "BackwardAmax").find("needs the amax first"),
             std::string::npos);
 }

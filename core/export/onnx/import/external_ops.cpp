@@ -104,8 +104,8 @@ bool ExternalOps::add(const Region& region, const std::vector<std::size_t>& memb
 void ExternalOps::keepNodes(const std::string& id, const Region& region, FoundOperation& found) {
   std::vector<std::string> inputs;
   for (const auto& [port, tensor] : found.inputs) inputs.push_back(tensor);
-  std::optional<KeptNodes> kept =
-      fuseline::keepNodes(m_graph.reading, m_source.opsets, inputs, region.outputs, m_graph.ports, m_source.folder);
+  std::optional<KeptNodes> kept = fuseline::keepNodes(
+      m_graph.reading, m_source.opsets, {.inputs = inputs, .outputs = region.outputs}, m_graph.ports, m_source.folder);
   if (!kept) return;
   found.attributes["nodes"] = kept->text;
   for (KeptConstant& constant : kept->constants) m_constants.emplace_back(id, std::move(constant));

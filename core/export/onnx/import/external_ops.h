@@ -4,7 +4,7 @@
 
 #include "core/export/onnx/import/folded_places.h"
 #include "core/export/onnx/import/graph_border.h"
-#include "core/export/onnx/onnx_kept_nodes.h"
+#include "core/export/onnx/kept/kept_nodes.h"
 #include "core/export/onnx/onnx_node_names.h"
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "core/edit/apply_edit.h"
 #include "core/edit/fold_repeats.h"
 #include "core/export/onnx/import/imported_weights.h"
+#include "core/export/onnx/import/kept_ends.h"
 #include "core/export/onnx/name_list.h"
 #include "core/lowering/lowering.h"
 #include "core/runtime/pipeline_run.h"
@@ -43,6 +44,7 @@ Result<ImportedPipeline> PipelineWriter::write(const std::string& name) {
   const auto find = [this](const Node& node, int slot) { return weightOf(node, slot); };
   addWeights(imported, lowered.graph, {.find = find, .folder = m_options.folder}, m_options, places);
   addKeptConstants(imported, places);
+  addEnds(imported, places);
   return imported;
 }
 
@@ -149,14 +151,38 @@ void PipelineWriter::addKeptConstants(ImportedPipeline& imported, const FoldedPl
   for (const auto& [tensor, numbers] : m.rewrite.constants())
     if (const auto port = m.graph.ports.find(tensor); port != m.graph.ports.end())
       imported.weights.emplace_back(port->second, numbers);
-  for (const auto& [id, constant] : m.externals.constants()) {
-    Result<Tensor> tensor = keptTensor(constant, m_options.folder);
-    if (!tensor) {
-      imported.weightsProblem = tensor.error();
-      return;
-    }
-    imported.weights.emplace_back(places.of(fmt::format("{}.{}", id, constant.name)), std::move(*tensor));
-  }
+  for (const auto& [id, constant] : m.externals.constants())
+    if (!addKeptConstant(imported, places.of(id), constant)) return;
+}
+
+bool PipelineWriter::addKeptConstant(ImportedPipeline& imported, const std::string& op,
+                                     const KeptConstant& constant) const {
+  Result<Tensor> tensor = keptTensor(constant, m_options.folder);
+  if (tensor)
+    imported.weights.emplace_back(fmt::format("{}.{}", op, constant.name), std::move(*tensor));
+  else
+    imported.weightsProblem = tensor.error();
+  return static_cast<bool>(tensor);
+}
+
+/// Added to the file, which is parsed again, because no edit changes this section.
+void PipelineWriter::addEnds(ImportedPipeline& imported, const FoldedPlaces& places) const {
+  const KeptSource source{.opsets = m.opsets, .folder = m_options.folder};
+  KeptEnds kept = keptEnds(m.graph, m_outputIds, source, places);
+  for (const auto& [tensor, numbers] : m.rewrite.constants())
+    if (const auto port = m.graph.ports.find(tensor); port != m.graph.ports.end())
+      kept.ends.constants.push_back(port->second);
+  const Json section = toJson(kept.ends);
+  if (section.empty()) return;
+  Json file = toJson(imported.document);
+  file[kModelEndsSection] = section;
+  imported.document = parseDocument(file.dump(2, ' ', false, Json::error_handler_t::replace)).document;
+  if (kept.ends.nodes.empty()) return;
+  imported.notes.emplace_back(
+      "The pipeline keeps these nodes, so that `export --to onnx` writes the whole model again.");
+  if (!m_options.takesWeights || imported.weightsProblem) return;
+  for (const KeptConstant& constant : kept.constants)
+    if (!addKeptConstant(imported, kModelEndsName, constant)) return;
 }
 
 }  // namespace fuseline

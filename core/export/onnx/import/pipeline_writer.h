@@ -23,6 +23,7 @@ struct ImportSteps {
   const ExternalOps& externals;
   const ResidualBranches& branches;
   const OnnxPreparation& prepared;
+  const OnnxOpsets& opsets;
   const AttentionRewrite& rewrite;
   /// Notes about ops, with their ids.
   const std::map<std::string, std::vector<std::string>>& notes;
@@ -48,6 +49,8 @@ class PipelineWriter {
   void addSymbolNotes(std::vector<std::string>& notes) const;
   std::map<std::string, std::string> tensorNames(const FoldedPlaces& places) const;
   std::optional<FoundWeight> weightOf(const Node& node, int slot) const;
+  void addEnds(ImportedPipeline& imported, const FoldedPlaces& places) const;
+  bool addKeptConstant(ImportedPipeline& imported, const std::string& op, const KeptConstant& constant) const;
   void addKeptConstants(ImportedPipeline& imported, const FoldedPlaces& places) const;
 
   const ImportSteps& m;

@@ -1,7 +1,9 @@
-// Names become those of the place, and forms of old opsets those of opset 20.
+// Names within a text begin with a mark; in a model they become those of the place.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/export/onnx/onnx_kept_nodes.h"
+#include "core/export/onnx/kept/kept_nodes.h"
 
+#include "core/export/onnx/kept/old_forms.h"
+#include "core/export/onnx/onnx_attention.h"
 #include "core/support/base64.h"
 
 #include <algorithm>
@@ -31,8 +33,9 @@ bool isStandard(const std::string& domain) { return domain.empty() || domain == 
 
 class NodeKeeper {
  public:
-  NodeKeeper(const OnnxReading& reading, const KeptInputs& ids, const std::filesystem::path& folder)
-      : m_reading(reading), m_ids(ids), m_folder(folder) {
+  NodeKeeper(const OnnxReading& reading, const OnnxOpsets& opsets, const KeptRange& range, const KeptInputs& ids,
+             const std::filesystem::path& folder)
+      : m_reading(reading), m_opsets(opsets), m_range(range), m_ids(ids), m_folder(folder) {
     const ::onnx::GraphProto& graph = reading.graph();
     for (int i = 0; i < graph.node_size(); ++i)
       for (const std::string& output : graph.node(i).output()) m_makers.emplace(output, i);
@@ -40,41 +43,49 @@ class NodeKeeper {
     for (const auto& input : graph.input()) m_inputs.emplace(input.name(), &input);
   }
 
-  std::optional<KeptNodes> run(const OnnxOpsets& opsets, const std::vector<std::string>& inputs,
-                               const std::vector<std::string>& outputs) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) m_names.emplace(inputs[i], numbered("x", i));
-    for (std::size_t i = 0; i < outputs.size(); ++i) m_names.emplace(outputs[i], numbered("y", i));
-    if (!find(outputs, {inputs.begin(), inputs.end()})) return std::nullopt;
+  std::optional<KeptNodes> run() {
+    for (const std::string& input : m_range.inputs) addInput(input);
+    for (std::size_t i = 0; i < m_range.outputs.size(); ++i) m_names.emplace(m_range.outputs[i], numbered("y", i));
+    std::set<std::string> given = m_range.madeByOps;
+    given.insert(m_range.inputs.begin(), m_range.inputs.end());
+    if (!find(m_range.outputs, given)) return std::nullopt;
     ::onnx::ModelProto model;
     ::onnx::GraphProto& graph = *model.mutable_graph();
     for (const int position : m_positions)
       if (!write(m_reading.graph().node(position), *graph.add_node(), graph)) return std::nullopt;
-    if (m_reading.isMixed()) noteTypes(inputs, outputs, graph);
-    for (const auto& opset : opsets)
+    if (m_range.hasTypes || m_reading.isMixed()) noteTypes(graph);
+    for (const auto& opset : m_opsets)
       if (isUsed(opset.domain())) *model.add_opset_import() = opset;
-    return KeptNodes{toBase64(model.SerializeAsString()), std::move(m_kept)};
+    return KeptNodes{toBase64(model.SerializeAsString()), std::move(m_kept), std::move(m_read)};
   }
 
  private:
+  const std::string& addInput(const std::string& tensor) {
+    const auto [name, isNew] = m_names.emplace(tensor, numbered("x", m_read.size()));
+    if (isNew) m_read.push_back(tensor);
+    return name->second;
+  }
+
   /// Searches from the outputs back to the given tensors, so that equal layers are found in the same order, independent
   /// of the order of their nodes in the model. No node that computes a given tensor is included.
   bool find(const std::vector<std::string>& outputs, const std::set<std::string>& given) {
     struct Visit {
       int position;
-      int nextInput = 0;
+      std::vector<std::string> inputs;
+      std::size_t nextInput = 0;
     };
+    const auto visit = [&](int position) { return Visit{position, readBy(m_reading.graph().node(position))}; };
     for (const std::string& output : outputs) {
       std::vector<Visit> visits;
-      if (!enter(output, {}, visits)) return false;
+      if (!enter(output, {}, visits, visit)) return false;
       while (!visits.empty()) {
-        Visit& visit = visits.back();
-        const ::onnx::NodeProto& node = m_reading.graph().node(visit.position);
-        if (visit.nextInput < node.input_size()) {
-          const std::string& input = node.input(visit.nextInput++);
-          if (!enter(input, given, visits)) return false;
+        Visit& visiting = visits.back();
+        if (visiting.nextInput < visiting.inputs.size()) {
+          const std::string input = visiting.inputs[visiting.nextInput++];
+          if (!enter(input, given, visits, visit)) return false;
           continue;
         }
-        m_positions.push_back(visit.position);
+        m_positions.push_back(visiting.position);
         visits.pop_back();
       }
     }
@@ -82,19 +93,18 @@ class NodeKeeper {
   }
 
   /// Begins with the producer of a tensor, unless it is known. False: the tensor has no producer.
-  template <class Visits>
-  bool enter(const std::string& tensor, const std::set<std::string>& given, Visits& visits) {
+  template <class Visits, class Visit>
+  bool enter(const std::string& tensor, const std::set<std::string>& given, Visits& visits, const Visit& visit) {
     if (tensor.empty() || given.contains(tensor) || m_constants.contains(tensor)) return true;
     const auto maker = m_makers.find(tensor);
     if (maker == m_makers.end()) return m_inputs.contains(tensor);
-    if (m_entered.insert(maker->second).second) visits.push_back({maker->second});
+    if (m_entered.insert(maker->second).second) visits.push_back(visit(maker->second));
     return true;
   }
 
   /// The pipeline may have these in another type.
-  void noteTypes(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                 ::onnx::GraphProto& graph) const {
-    for (const auto* const tensors : {&inputs, &outputs})
+  void noteTypes(::onnx::GraphProto& graph) const {
+    for (const auto* const tensors : {&m_read, &m_range.outputs})
       for (const std::string& tensor : *tensors) {
         ::onnx::ValueInfoProto& info = *graph.add_value_info();
         info.set_name(m_names.at(tensor));
@@ -110,12 +120,15 @@ class NodeKeeper {
   }
 
   bool write(const ::onnx::NodeProto& node, ::onnx::NodeProto& kept, ::onnx::GraphProto& graph) {
+    if (node.domain() == kFuselineDomain) return false;
     kept.set_op_type(node.op_type());
     if (!isStandard(node.domain())) kept.set_domain(node.domain());
     for (const auto& attribute : node.attribute()) {
-      if (attribute.has_g() || attribute.graphs_size() > 0) return false;
-      *kept.add_attribute() = attribute;
-      kept.mutable_attribute(kept.attribute_size() - 1)->clear_doc_string();
+      if (attribute.graphs_size() > 0) return false;
+      ::onnx::AttributeProto& written = *kept.add_attribute();
+      written = attribute;
+      written.clear_doc_string();
+      if (attribute.has_g() && !writeBranch(*written.mutable_g(), graph)) return false;
     }
     for (const std::string& input : node.input()) {
       const std::optional<std::string> name = read(input, graph);
@@ -123,7 +136,60 @@ class NodeKeeper {
       kept.add_input(*name);
     }
     for (const std::string& output : node.output()) kept.add_output(output.empty() ? "" : made(output));
+    if (isOfLastAxis(node)) sayLastAxis(kept);
     return true;
+  }
+
+  /// A subgraph reads tensors of the graph around it; its own hide others of the same name.
+  bool writeBranch(::onnx::GraphProto& branch, ::onnx::GraphProto& graph) {
+    const std::map<std::string, std::string> outer = m_names;
+    const auto define = [this](const std::string& name) {
+      if (!name.empty()) m_names[name] = fmt::format("{}i{}", kInner, ++m_numInner);
+    };
+    for (const auto& input : branch.input()) define(input.name());
+    for (const auto& tensor : branch.initializer()) define(tensor.name());
+    for (const auto& node : branch.node())
+      for (const std::string& output : node.output()) define(output);
+    const bool isWritten = writeBranchNames(branch, graph);
+    std::map<std::string, std::string> inner = std::exchange(m_names, outer);
+    for (const auto& [name, kept] : inner)  // constants and inputs that only the branch reads
+      if (!kept.starts_with(fmt::format("{}i", kInner))) m_names.emplace(name, kept);
+    return isWritten;
+  }
+
+  bool writeBranchNames(::onnx::GraphProto& branch, ::onnx::GraphProto& graph) {
+    branch.clear_value_info();
+    branch.clear_doc_string();
+    for (auto& tensor : *branch.mutable_initializer()) {
+      if (tensor.data_location() == ::onnx::TensorProto::EXTERNAL || branch.sparse_initializer_size() > 0) return false;
+      tensor.set_name(m_names.at(tensor.name()));
+    }
+    for (auto& input : *branch.mutable_input()) input.set_name(m_names.at(input.name()));
+    for (auto& node : *branch.mutable_node()) {
+      ::onnx::NodeProto kept;
+      if (!write(node, kept, graph)) return false;
+      kept.set_name(fmt::format("{}_{}", node.op_type(), ++m_numInner));
+      node = std::move(kept);
+    }
+    for (auto& output : *branch.mutable_output()) {
+      const std::optional<std::string> name = read(output.name(), graph);
+      if (!name) return false;
+      output.set_name(*name);
+    }
+    return true;
+  }
+
+  bool isOfLastAxis(const ::onnx::NodeProto& node) const {
+    return isStandard(node.domain()) && isSoftmax(node) && standardOpset(m_opsets) < kOpsetOfSoftmaxOfOneAxis &&
+           m_reading.axisFromEnd(inputOf(node, 0), integerOf(node, "axis", 1)) == -1;
+  }
+
+  static void sayLastAxis(::onnx::NodeProto& node) {
+    node.clear_attribute();  // it has no other
+    ::onnx::AttributeProto& axis = *node.add_attribute();
+    axis.set_name("axis");
+    axis.set_type(::onnx::AttributeProto::INT);
+    axis.set_i(-1);
   }
 
   const std::string& made(const std::string& tensor) {
@@ -133,6 +199,7 @@ class NodeKeeper {
   std::optional<std::string> read(const std::string& tensor, ::onnx::GraphProto& graph) {
     if (tensor.empty()) return "";
     if (const auto known = m_names.find(tensor); known != m_names.end()) return known->second;
+    if (m_range.madeByOps.contains(tensor)) return addInput(tensor);
     if (const auto constant = m_constants.find(tensor); constant != m_constants.end())
       return keep(tensor, *constant->second, graph);
     const auto input = m_inputs.find(tensor);
@@ -168,113 +235,21 @@ class NodeKeeper {
   }
 
   const OnnxReading& m_reading;
+  const OnnxOpsets& m_opsets;
+  const KeptRange& m_range;
   const KeptInputs& m_ids;
   const std::filesystem::path& m_folder;
   std::map<std::string, int> m_makers;
   std::map<std::string, const ::onnx::TensorProto*> m_constants;
   std::map<std::string, const ::onnx::ValueInfoProto*> m_inputs;
   std::map<std::string, std::string> m_names;  // in the text, by those of the model
+  std::vector<std::string> m_read;             // the inputs, in the order of their numbers
   std::vector<int> m_positions;                // of nodes, in an order in which they can run
   std::set<int> m_entered;
   std::vector<KeptConstant> m_kept;
   int m_numConstants = 0;
+  int m_numInner = 0;
 };
-
-// ---- forms of old opsets. Source: the change log of the ONNX operator specifications.
-
-const ::onnx::AttributeProto* attributeOf(const ::onnx::NodeProto& node, std::string_view name) {
-  return findAttribute(node, name);
-}
-
-void removeAttribute(::onnx::NodeProto& node, std::string_view name) {
-  auto& attributes = *node.mutable_attribute();
-  attributes.erase(
-      std::remove_if(attributes.begin(), attributes.end(), [&](const auto& each) { return each.name() == name; }),
-      attributes.end());
-}
-
-void setAttribute(::onnx::NodeProto& node, const char* name, std::int64_t value) {
-  ::onnx::AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(::onnx::AttributeProto::INT);
-  attribute.set_i(value);
-}
-
-class Modernizer {
- public:
-  Modernizer(::onnx::GraphProto& graph, std::int64_t opset) : m_graph(graph), m_opset(opset) {}
-
-  void run(::onnx::NodeProto& node) {
-    const std::string& type = node.op_type();
-    if (!isStandard(node.domain())) return;
-    const bool isReduction = type.starts_with("Reduce");
-    const bool hadAxes = type == "ReduceSum" || type == "Squeeze" || type == "Unsqueeze" ? m_opset < 13 : m_opset < 18;
-    if ((isReduction || type == "Squeeze" || type == "Unsqueeze") && hadAxes) toInput(node, "axes", 1);
-    if (type == "Split") split(node);
-    if (type == "Clip" && m_opset < 11) limits(node);
-    if (type == "Pad" && m_opset < 11) toInput(node, "pads", 1);
-    if (type == "Softmax" || type == "LogSoftmax") softmax(node);
-    if (type == "Dropout" && m_opset < 12) removeAttribute(node, "ratio");
-    if (type == "Slice" && m_opset < 10) slice(node);
-  }
-
- private:
-  std::string constant(std::int32_t type, const ::onnx::AttributeProto& attribute) {
-    ::onnx::TensorProto& tensor = *m_graph.add_initializer();
-    tensor.set_name(fmt::format("form{}", m_graph.initializer_size()));
-    tensor.set_data_type(type);
-    if (type == ::onnx::TensorProto::INT64) {
-      tensor.add_dims(attribute.ints_size());
-      for (const std::int64_t value : attribute.ints()) tensor.add_int64_data(value);
-    } else {
-      tensor.add_float_data(attribute.f());
-    }
-    return tensor.name();
-  }
-
-  void toInput(::onnx::NodeProto& node, const char* name, int index) {
-    const auto* const attribute = attributeOf(node, name);
-    if (!attribute) return;
-    const std::int32_t type =
-        attribute->type() == ::onnx::AttributeProto::FLOAT ? ::onnx::TensorProto::FLOAT : ::onnx::TensorProto::INT64;
-    const std::string input = constant(type, *attribute);
-    while (node.input_size() <= index) node.add_input("");
-    node.set_input(index, input);
-    removeAttribute(node, name);
-  }
-
-  /// Without sizes the parts are equal, which is said since opset 18.
-  void split(::onnx::NodeProto& node) {
-    if (m_opset < 13) toInput(node, "split", 1);
-    if (m_opset < 18 && inputOf(node, 1).empty() && !attributeOf(node, "num_outputs"))
-      setAttribute(node, "num_outputs", node.output_size());
-  }
-
-  void limits(::onnx::NodeProto& node) {
-    toInput(node, "min", 1);
-    toInput(node, "max", 2);
-  }
-
-  void slice(::onnx::NodeProto& node) {
-    toInput(node, "starts", 1);
-    toInput(node, "ends", 2);
-    toInput(node, "axes", 3);
-  }
-
-  /// Before opset 13 all axes from this one on were one; for the last axis that is the same.
-  void softmax(::onnx::NodeProto& node) const {
-    if (m_opset < 13 && !attributeOf(node, "axis")) setAttribute(node, "axis", 1);
-  }
-
-  ::onnx::GraphProto& m_graph;
-  std::int64_t m_opset;
-};
-
-std::int64_t standardVersion(const OnnxOpsets& opsets) {
-  for (const auto& opset : opsets)
-    if (isStandard(opset.domain())) return opset.version();
-  return kOnnxOpset;
-}
 
 /// The newest of each domain.
 void merge(const OnnxOpsets& others, OnnxOpsets& opsets) {
@@ -322,7 +297,7 @@ class KeptWriting {
     for (const auto& value : kept.value_info()) types[value.name()] = value.type().tensor_type().elem_type();
     const auto differs = [&](const std::string& name, std::int32_t given) {
       const auto type = types.find(name);
-      return type != types.end() && type->second != 0 && type->second != given;
+      return type != types.end() && type->second != 0 && given != 0 && type->second != given;
     };
     for (std::size_t i = 0; i < m_place.inputTypes.size(); ++i)
       if (const std::string name = numbered("x", i); differs(name, m_place.inputTypes[i]))
@@ -338,7 +313,10 @@ class KeptWriting {
     node.set_name(to + "_cast");
     node.add_input(from);
     node.add_output(to);
-    setAttribute(node, "to", type);
+    ::onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name("to");
+    attribute.set_type(::onnx::AttributeProto::INT);
+    attribute.set_i(type);
   }
 
   static std::string_view withoutInner(std::string_view name) {
@@ -352,18 +330,38 @@ class KeptWriting {
 
   /// Another External may read the same.
   void addInput(const ::onnx::ValueInfoProto& input) {
-    m_names.emplace(input.name(), input.name());
-    const auto isIt = [&](const auto& each) { return each.name() == input.name(); };
-    if (std::ranges::none_of(m_graph.input(), isIt)) *m_graph.add_input() = input;
+    const auto makesIt = [&](const auto& node) {
+      return std::ranges::find(node.output(), input.name()) != node.output().end();
+    };
+    const auto isIt = [&](const auto& each) { return each.name() == m_names.at(input.name()); };
+    const bool isTaken = std::ranges::any_of(m_graph.node(), makesIt);
+    m_names.emplace(input.name(), isTaken ? input.name() + "_input" : input.name());
+    if (std::ranges::any_of(m_graph.input(), isIt)) return;
+    ::onnx::ValueInfoProto& added = *m_graph.add_input();
+    added = input;
+    added.set_name(m_names.at(input.name()));
   }
 
   void addNode(const ::onnx::NodeProto& node, int number) {
     ::onnx::NodeProto& written = *m_graph.add_node();
     written = node;
     written.set_name(fmt::format("{}/{}_{}", m_place.id, node.op_type(), number));
-    for (auto* const names : {written.mutable_input(), written.mutable_output()})
+    rename(written);
+  }
+
+  void rename(::onnx::NodeProto& node) const {
+    for (auto* const names : {node.mutable_input(), node.mutable_output()})
       for (std::string& name : *names)
         if (!name.empty()) name = nameOf(name);
+    for (auto& attribute : *node.mutable_attribute())
+      if (attribute.has_g()) rename(*attribute.mutable_g());
+  }
+
+  void rename(::onnx::GraphProto& branch) const {
+    for (auto* const infos : {branch.mutable_input(), branch.mutable_output()})
+      for (auto& info : *infos) info.set_name(nameOf(info.name()));
+    for (auto& tensor : *branch.mutable_initializer()) tensor.set_name(nameOf(tensor.name()));
+    for (auto& node : *branch.mutable_node()) rename(node);
   }
 
   const KeptPlace& m_place;
@@ -381,11 +379,25 @@ bool makesAll(const ::onnx::GraphProto& graph, std::size_t numOutputs) {
 
 }  // namespace
 
-std::optional<KeptNodes> keepNodes(const OnnxReading& graph, const OnnxOpsets& opsets,
-                                   const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+std::optional<KeptNodes> keepNodes(const OnnxReading& graph, const OnnxOpsets& opsets, const KeptRange& range,
                                    const KeptInputs& ids, const std::filesystem::path& folder) {
-  return NodeKeeper(graph, ids, folder).run(opsets, inputs, outputs);
+  return NodeKeeper(graph, opsets, range, ids, folder).run();
 }
+
+void renameTensors(::onnx::GraphProto& graph, const std::map<std::string, std::string>& names) {
+  const auto rename = [&](std::string& name) {
+    if (const auto found = names.find(name); found != names.end()) name = found->second;
+  };
+  for (auto& node : *graph.mutable_node()) {
+    for (auto* const tensors : {node.mutable_input(), node.mutable_output()}) std::ranges::for_each(*tensors, rename);
+    for (auto& attribute : *node.mutable_attribute())
+      if (attribute.has_g()) renameTensors(*attribute.mutable_g(), names);
+  }
+  for (auto* const infos : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
+    for (auto& info : *infos) rename(*info.mutable_name());
+}
+
+std::string keptOutputName(std::size_t index) { return numbered("y", index); }
 
 Result<Tensor> keptTensor(const KeptConstant& constant, const std::filesystem::path& folder) {
   const ::onnx::TensorProto& tensor = *constant.tensor;
@@ -408,19 +420,28 @@ Result<void> fillKept(::onnx::TensorProto& initializer, const Tensor& tensor, st
   return {};
 }
 
-Result<std::vector<WrittenConstant>> writeKeptNodes(const std::string& text, const KeptPlace& place,
-                                                    ::onnx::GraphProto& graph, OnnxOpsets& opsets) {
+std::optional<::onnx::ModelProto> keptModel(const std::string& text, std::size_t numOutputs) {
   const std::optional<std::string> bytes = fromBase64(text);
   ::onnx::ModelProto model;
-  if (!bytes || !model.ParseFromString(*bytes) || !makesAll(model.graph(), place.outputs.size()))
-    return Error{
-        fmt::format("{} (External): its attribute nodes does not fit {} inputs and {} outputs. Import the model again, "
-                    "or export the parts before and after it separately.",
-                    place.id, place.inputs.size(), place.outputs.size())};
-  Modernizer modernizer(*model.mutable_graph(), standardVersion(model.opset_import()));
-  for (auto& node : *model.mutable_graph()->mutable_node()) modernizer.run(node);
-  merge(model.opset_import(), opsets);
-  return KeptWriting(place, graph).run(model.graph());
+  if (!bytes || !model.ParseFromString(*bytes) || !makesAll(model.graph(), numOutputs)) return std::nullopt;
+  return model;
+}
+
+Result<std::vector<WrittenConstant>> writeKeptNodes(const std::string& text, const KeptPlace& place,
+                                                    ::onnx::GraphProto& graph, OnnxOpsets& opsets) {
+  std::optional<::onnx::ModelProto> kept = keptModel(text, place.outputs.size());
+  if (kept) return writeKeptNodes(std::move(*kept), place, graph, opsets);
+  return Error{
+      fmt::format("{} (External): its attribute nodes does not fit {} inputs and {} outputs. Import the model again, "
+                  "or export the parts before and after it separately.",
+                  place.id, place.inputs.size(), place.outputs.size())};
+}
+
+std::vector<WrittenConstant> writeKeptNodes(::onnx::ModelProto kept, const KeptPlace& place, ::onnx::GraphProto& graph,
+                                            OnnxOpsets& opsets) {
+  writeNewForms(kept);
+  merge(kept.opset_import(), opsets);
+  return KeptWriting(place, graph).run(kept.graph());
 }
 
 }  // namespace fuseline

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,16 +30,24 @@ struct KeptConstant {
 struct KeptNodes {
   std::string text;  // a ModelProto in base64
   std::vector<KeptConstant> constants;
+  std::vector<std::string> inputs;  // tensors of the graph that the nodes read as "x", "x2" and so on
 };
 
 /// Names in a pipeline of a graph's inputs.
 using KeptInputs = std::map<std::string, std::string, std::less<>>;
 
-/// The nodes that compute `outputs` from `inputs`, and from other inputs of the graph, which keep their names or get
-/// those in `ids`. Small constants are in the text. Equal layers have equal texts. Nothing: a node has subgraphs, which
-/// read tensors by other names.
-std::optional<KeptNodes> keepNodes(const OnnxReading& graph, const OnnxOpsets& opsets,
-                                   const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+/// Which nodes are kept: those that compute `outputs`, back to `inputs`, to tensors that ops make, which become further
+/// inputs, and to inputs of the graph, which keep their names or get those in `ids`.
+struct KeptRange {
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::set<std::string> madeByOps = {};
+  bool hasTypes = false;  // notes the types of all of them, not only in a model of several
+};
+
+/// Small constants are in the text. Equal layers have equal texts. Nothing: a tensor has no producer, or a node stands
+/// for an op of Fuseline.
+std::optional<KeptNodes> keepNodes(const OnnxReading& graph, const OnnxOpsets& opsets, const KeptRange& range,
                                    const KeptInputs& ids, const std::filesystem::path& folder);
 
 /// A constant as files of weights hold it: numbers of f32, f16, bf16 and i64 as they are, others as their bytes.
@@ -51,7 +60,8 @@ struct KeptPlace {
   std::string id;  // of the External
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  /// TensorProto.DataType of each; of those that are given the others are converted to what the nodes read and make.
+  /// TensorProto.DataType of each; those that are given and not 0 are converted to and from the types that the nodes
+  /// have.
   std::vector<std::int32_t> inputTypes = {}, outputTypes = {};
 };
 
@@ -60,9 +70,21 @@ struct WrittenConstant {
   std::string name;      // "attention.constant1"
 };
 
+/// In all nodes, in their subgraphs, and in declarations of inputs, outputs and other tensors.
+void renameTensors(::onnx::GraphProto& graph, const std::map<std::string, std::string>& names);
+
+/// The name within a text of an output.
+std::string keptOutputName(std::size_t index);
+
+/// The model of a text. Nothing: keepNodes() did not write it for this number of outputs.
+std::optional<::onnx::ModelProto> keptModel(const std::string& text, std::size_t numOutputs);
+
 /// Adds the nodes of a text, in the form of opset 20 or newer, and the inputs of the model that they read.
 /// Errors: the text was not written by keepNodes() for this number of inputs and outputs.
 Result<std::vector<WrittenConstant>> writeKeptNodes(const std::string& text, const KeptPlace& place,
                                                     ::onnx::GraphProto& graph, OnnxOpsets& opsets);
+/// The same for keptModel().
+std::vector<WrittenConstant> writeKeptNodes(::onnx::ModelProto kept, const KeptPlace& place, ::onnx::GraphProto& graph,
+                                            OnnxOpsets& opsets);
 
 }  // namespace fuseline

@@ -1,0 +1,296 @@
+// One function per op. Where a shape is needed, that of a constant or one that the model declares is taken.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/import/fused_attention.h"
+
+#include "core/export/onnx/kept/old_forms.h"
+#include "core/export/onnx/onnx_reading.h"
+#include "core/export/onnx/onnx_weights.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace fuseline {
+
+namespace {
+
+using Names = std::vector<std::string>;
+using Integers = std::vector<std::int64_t>;
+
+constexpr const char* kMicrosoft = "com.microsoft";
+/// The opset from which on Split and Unsqueeze read their numbers from an input.
+constexpr std::int64_t kOpsetOfAxesAsInput = 13;
+
+class FusedAttention {
+ public:
+  FusedAttention(::onnx::ModelProto& model, const std::filesystem::path& folder)
+      : m_graph(*model.mutable_graph()),
+        m_opset(standardOpset(model.opset_import())),
+        m_folder(folder),
+        m_reading(m_graph) {}
+
+  void run() {
+    for (const ::onnx::NodeProto& node : m_graph.node()) add(node);
+    m_graph.mutable_node()->Swap(&m_nodes);
+  }
+
+ private:
+  /// The parts of a node may be nodes to take apart, too.
+  void add(const ::onnx::NodeProto& node) {
+    const bool isMicrosoft = node.domain() == kMicrosoft && node.output_size() > 0;
+    m_node = node;
+    if (isMicrosoft && node.op_type() == "Attention" && takeProjectionOut()) return;
+    if (isMicrosoft && node.op_type() == "MultiHeadAttention") takeSumsOut();
+    if (isMicrosoft && node.op_type() == "GroupQueryAttention") takeRotationsOut();
+    *m_nodes.Add() = m_node;
+  }
+
+  // ---- new nodes
+
+  std::string nameOf(const char* part) const { return fmt::format("{}/{}", m_node.output(0), part); }
+
+  std::string make(const char* type, const Names& inputs, const char* part) {
+    ::onnx::NodeProto& made = *m_nodes.Add();
+    made.set_op_type(type);
+    made.set_name(fmt::format("{}/{}", m_node.name().empty() ? m_node.output(0) : m_node.name(), part));
+    for (const std::string& input : inputs) made.add_input(input);
+    made.add_output(nameOf(part));
+    return made.output(0);
+  }
+
+  static ::onnx::AttributeProto& attribute(::onnx::NodeProto& node, const char* name) {
+    ::onnx::AttributeProto& made = *node.add_attribute();
+    made.set_name(name);
+    return made;
+  }
+
+  static void set(::onnx::NodeProto& node, const char* name, std::int64_t value) {
+    ::onnx::AttributeProto& made = attribute(node, name);
+    made.set_type(::onnx::AttributeProto::INT);
+    made.set_i(value);
+  }
+
+  ::onnx::NodeProto& last() { return *m_nodes.rbegin(); }
+
+  std::string constant(const char* part, const Integers& values) {
+    ::onnx::TensorProto& tensor = *m_graph.add_initializer();
+    tensor.set_name(nameOf(part));
+    tensor.set_data_type(::onnx::TensorProto::INT64);
+    tensor.add_dims(static_cast<std::int64_t>(values.size()));
+    for (const std::int64_t value : values) tensor.add_int64_data(value);
+    return tensor.name();
+  }
+
+  std::string number(const char* part, float value) {
+    ::onnx::TensorProto& tensor = *m_graph.add_initializer();
+    tensor.set_name(nameOf(part));
+    tensor.set_data_type(::onnx::TensorProto::FLOAT);
+    tensor.add_float_data(value);
+    return tensor.name();
+  }
+
+  /// The numbers of the last node, as an attribute or an input.
+  void setNumbers(const char* name, const Integers& values, const char* part) {
+    if (m_opset >= kOpsetOfAxesAsInput) {
+      last().add_input(constant(part, values));
+      return;
+    }
+    ::onnx::AttributeProto& made = attribute(last(), name);
+    made.set_type(::onnx::AttributeProto::INTS);
+    for (const std::int64_t value : values) made.add_ints(value);
+  }
+
+  Names split(const std::string& x, const Integers& sizes) {
+    make("Split", {x}, "q");
+    set(last(), "axis", -1);
+    setNumbers("split", sizes, "sizes");
+    last().add_output(nameOf("k"));
+    last().add_output(nameOf("v"));
+    return {last().output().begin(), last().output().end()};
+  }
+
+  // ---- the node at hand
+
+  const std::string& input(int index) const { return inputOf(m_node, index); }
+  bool hasInput(int index) const { return !input(index).empty(); }
+
+  void setInput(int index, const std::string& name) {
+    while (m_node.input_size() <= index) m_node.add_input("");
+    m_node.set_input(index, name);
+  }
+
+  void clearAttribute(const char* name) {
+    auto& attributes = *m_node.mutable_attribute();
+    attributes.erase(
+        std::remove_if(attributes.begin(), attributes.end(), [&](const auto& each) { return each.name() == name; }),
+        attributes.end());
+  }
+
+  std::optional<int> rankOf(const std::string& tensor) const {
+    if (const auto* const constant = m_reading.constant(tensor)) return constant->dims_size();
+    const auto* const type = m_reading.type(tensor);
+    return type && type->has_shape() ? std::optional(type->shape().dim_size()) : std::nullopt;
+  }
+
+  /// The last extent, where it is a number.
+  std::optional<std::int64_t> widthOf(const std::string& tensor) const {
+    if (const auto* const constant = m_reading.constant(tensor))
+      return constant->dims_size() > 0 ? std::optional(*constant->dims().rbegin()) : std::nullopt;
+    const auto* const type = m_reading.type(tensor);
+    const int rank = type && type->has_shape() ? type->shape().dim_size() : 0;
+    if (rank == 0 || !type->shape().dim(rank - 1).has_dim_value()) return std::nullopt;
+    return type->shape().dim(rank - 1).dim_value();
+  }
+
+  // ---- Attention
+
+  Integers sizesOfProjection() const {
+    if (const auto* const sizes = findAttribute(m_node, "qkv_hidden_sizes"); sizes && sizes->ints_size() == 3)
+      return {sizes->ints().begin(), sizes->ints().end()};
+    const auto width = widthOf(input(1));
+    return width && *width > 0 && *width % 3 == 0 ? Integers(3, *width / 3) : Integers();
+  }
+
+  /// x weight + bias becomes a layer, and the rest MultiHeadAttention.
+  bool takeProjectionOut() {
+    const Integers sizes = sizesOfProjection();
+    const bool hasKeptKeys = hasInput(4) || hasInput(6) || isRead(1);
+    if (sizes.empty() || hasKeptKeys || integerOf(m_node, "do_rotary", 0) != 0) return false;
+    std::string packed = make("MatMul", {input(0), input(1)}, "product");
+    if (hasInput(2)) packed = make("Add", {packed, input(2)}, "projected");
+    const Names parts = split(packed, sizes);
+    const std::string mask = input(3), bias = input(5);
+    m_node.set_op_type("MultiHeadAttention");
+    m_node.clear_input();
+    for (int part = 0; part < 3; ++part) setInput(part, parts[static_cast<std::size_t>(part)]);
+    setInput(4, mask);
+    setInput(5, bias);
+    while (m_node.output_size() > 1) m_node.mutable_output()->RemoveLast();
+    for (const char* const name : {"qkv_hidden_sizes", "do_rotary", "past_present_share_buffer"}) clearAttribute(name);
+    takeSumsOut();
+    *m_nodes.Add() = m_node;
+    return true;
+  }
+
+  bool isRead(int output) const {
+    return output < m_node.output_size() && !m_node.output(output).empty() &&
+           m_reading.numReaders(m_node.output(output)) > 0;
+  }
+
+  // ---- MultiHeadAttention
+
+  void takeSumsOut() {
+    if (hasInput(3) && hasInput(1) && hasInput(2)) takeBiasOut();
+    if (hasInput(4)) takeMaskOut();
+  }
+
+  /// One vector for queries, keys and values.
+  void takeBiasOut() {
+    const auto* const bias = m_reading.constant(input(3));
+    if (!bias || bias->dims_size() != 1) return;
+    Integers sizes = Integers(3, bias->dims(0) / 3);
+    const auto width = widthOf(input(0));
+    if (width && 2 * *width < bias->dims(0)) sizes = {*width, *width, bias->dims(0) - 2 * *width};
+    if (std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}) != bias->dims(0)) return;
+    const Result<std::vector<std::byte>> bytes = elementBytes(*bias, m_folder);
+    if (!bytes) return;
+    const std::int64_t size = elementSize(bias->data_type());
+    std::int64_t first = 0;
+    constexpr const char* kParts[] = {"q_biased", "k_biased", "v_biased"};
+    constexpr const char* kBiases[] = {"q_bias", "k_bias", "v_bias"};
+    for (int part = 0; part < 3; ++part) {
+      const std::int64_t extent = sizes[static_cast<std::size_t>(part)];
+      ::onnx::TensorProto& row = *m_graph.add_initializer();
+      row.set_name(nameOf(kBiases[part]));
+      row.set_data_type(bias->data_type());
+      row.add_dims(extent);
+      row.set_raw_data(bytes->data() + first * size, static_cast<std::size_t>(extent * size));
+      first += extent;
+      setInput(part, make("Add", {input(part), row.name()}, kParts[part]));
+    }
+    setInput(3, "");
+  }
+
+  /// Keys whose number is 0 get a lower score: [B, Sk] or [B, Sq, Sk].
+  void takeMaskOut() {
+    const std::optional<int> rank = rankOf(input(4));
+    if (rank != 2 && rank != 3) return;
+    const auto dtype = floatTypeOf(m_reading.elementType(m_node.output(0)));
+    make("Cast", {input(4)}, "kept");
+    set(last(), "to", onnxType(dtype.value_or(DType::F32)));
+    std::string mask = make("Unsqueeze", {nameOf("kept")}, "kept_keys");
+    setNumbers("axes", rank == 2 ? Integers{1, 2} : Integers{1}, "axes");
+    mask = make("Sub", {like(number("one", 1.0F), dtype, "one_as_is"), mask}, "masked_keys");
+    const auto lowest = static_cast<float>(realOf(m_node, "mask_filter_value", -10000.0));
+    mask = make("Mul", {mask, like(number("lowest", lowest), dtype, "lowest_as_is")}, "mask");
+    if (hasInput(5)) mask = make("Add", {mask, input(5)}, "mask_and_bias");
+    setInput(4, "");
+    setInput(5, mask);
+    clearAttribute("mask_filter_value");
+  }
+
+  std::string like(const std::string& constant, std::optional<DType> dtype, const char* part) {
+    if (!dtype || dtype == DType::F32) return constant;
+    const std::string made = make("Cast", {constant}, part);
+    set(last(), "to", onnxType(*dtype));
+    return made;
+  }
+
+  // ---- GroupQueryAttention
+
+  void takeRotationsOut() {
+    const std::int64_t H = integerOf(m_node, "num_heads", 0), G = integerOf(m_node, "kv_num_heads", 0);
+    const auto* const cosines = m_reading.constant(input(7));
+    const bool hasKeptKeys = hasInput(3) || hasInput(4);
+    if (integerOf(m_node, "do_rotary", 0) == 0 || !cosines || cosines->dims_size() != 2 || hasKeptKeys || hasInput(9) ||
+        H <= 0 || G <= 0)
+      return;
+    const bool isPacked = !hasInput(1);
+    const auto width = widthOf(input(0));
+    if (!width || *width % (isPacked ? H + 2 * G : H) != 0) return;
+    const std::int64_t D = *width / (isPacked ? H + 2 * G : H);
+    Names parts = {input(0), input(1), input(2)};
+    if (isPacked) parts = split(input(0), {H * D, G * D, G * D});
+    const std::string begin = constant("begin", {0});
+    const std::int64_t rotated = 2 * cosines->dims(1);
+    for (const int part : {0, 1}) {
+      parts[static_cast<std::size_t>(part)] =
+          make("RotaryEmbedding", {parts[static_cast<std::size_t>(part)], begin, input(7), input(8)},
+               part == 0 ? "q_rotated" : "k_rotated");
+      last().set_domain(kMicrosoft);
+      set(last(), "interleaved", integerOf(m_node, "rotary_interleaved", 0));
+      set(last(), "num_heads", part == 0 ? H : G);
+      set(last(), "rotary_embedding_dim", rotated == D ? 0 : rotated);
+    }
+    for (int part = 0; part < 3; ++part) setInput(part, parts[static_cast<std::size_t>(part)]);
+    setInput(7, "");
+    setInput(8, "");
+    for (const char* const name : {"do_rotary", "rotary_interleaved"}) clearAttribute(name);
+  }
+
+  ::onnx::GraphProto& m_graph;
+  std::int64_t m_opset;
+  const std::filesystem::path& m_folder;
+  const OnnxReading m_reading;
+  ::google::protobuf::RepeatedPtrField<::onnx::NodeProto> m_nodes;  // those of the graph afterwards
+  ::onnx::NodeProto m_node;                                         // being taken apart
+};
+
+bool isFusedAttention(const ::onnx::NodeProto& node) {
+  return node.domain() == kMicrosoft && node.op_type().ends_with("Attention");
+}
+
+}  // namespace
+
+void splitFusedAttention(::onnx::ModelProto& model, const std::filesystem::path& folder) {
+  if (std::ranges::any_of(model.graph().node(), isFusedAttention)) FusedAttention(model, folder).run();
+}
+
+}  // namespace fuseline
