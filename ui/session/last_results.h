@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/plan/analysis.h"
+#include "core/profile/numerics.h"
+#include "core/profile/run_record.h"
+#include "core/profile/tensor_statistics.h"
 #include "ui/session/captured_file.h"
 #include "ui/session/open_pipeline.h"
 #include "ui/session/run_setup.h"

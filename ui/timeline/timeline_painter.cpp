@@ -315,7 +315,7 @@ double TimelinePainter::roomBehind(const PlacedNote& placed) const {
 void TimelinePainter::paintNoteBand(const StretchNote& note, const QRectF& label) {
   QColor fill = m_theme.colors().note;
   fill.setAlpha(26);
-  for (const std::size_t track : tracksOf(m_picture.stack, note)) {
+  for (const std::size_t track : tracksOf(m_picture.stack.tracks(), note)) {
     QRectF band(label.left(), m_picture.stack.top(track) + TimelineStack::kHeadHeightPx, label.width(),
                 m_picture.stack.trackHeight(track) - TimelineStack::kHeadHeightPx);
     if (!m_picture.stack.sticks(track)) band.setTop(std::max(band.top(), m_picture.stack.pinnedBottom()));
