@@ -6,6 +6,7 @@
 #include "core/fusion/instance_lines.h"
 #include "core/fusion/node_name.h"
 #include "core/fusion/report_schema.h"
+#include "core/plan/memory_forecast.h"
 #include "core/support/output_schema.h"
 #include "core/support/visible_text.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 struct ExplainOptions : PipelineOptions {
   std::string op;
+  bool wantsMemory = false;
 };
 
 using Attempts = std::vector<const Attempt*>;
@@ -170,9 +172,19 @@ Json toJson(const OpenedPipeline& pipeline, const std::vector<Section>& sections
   return {{"ops", ops}};
 }
 
+Result<int> explainMemory(const OpenedPipeline& pipeline, const ExplainOptions& options, Context& context) {
+  const MemoryForecast forecast = memoryForecast(pipeline.loaded.document, pipeline.options, pipeline.analysis);
+  if (options.asJson)
+    printJson(context, toJson(forecast));
+  else
+    context.out << toString(forecast);
+  return 0;
+}
+
 Result<int> explain(const ExplainOptions& options, Context& context) {
   Result<OpenedPipeline> pipeline = openPipeline(options, context);
   if (!pipeline) return pipeline.error();
+  if (options.wantsMemory) return explainMemory(*pipeline, options, context);
   Result<std::vector<Section>> sections = sectionsFor(*pipeline, options.op);
   if (!sections) return sections.error();
   if (options.asJson)
@@ -183,8 +195,10 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
 }
 
 Json explainSchema() {
-  return schema::object({{"ops", schema::list(schema::object({{"op", schema::text("Where the attempts begin.")},
-                                                              {"attempts", schema::list(attemptSchema())}}))}});
+  const Json attempts =
+      schema::object({{"ops", schema::list(schema::object({{"op", schema::text("Where the attempts begin.")},
+                                                           {"attempts", schema::list(attemptSchema())}}))}});
+  return schema::oneOf({attempts, memoryForecastSchema()});
 }
 
 }  // namespace
@@ -196,7 +210,10 @@ void addExplainVerb(CLI::App& app, Context& context) {
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
-  verb->add_option("OP", options->op, "Show only fusions that involve this op");
+  CLI::Option* const op = verb->add_option("OP", options->op, "Show only fusions that involve this op");
+  verb->add_flag("--memory", options->wantsMemory,
+                 "Predict memory by layer, and what recipes, offloading and recomputation would change")
+      ->excludes(op);
 }
 
 }  // namespace fuseline::cli

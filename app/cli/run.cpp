@@ -20,6 +20,7 @@
 #include "core/profile/numerics_gate.h"
 #include "core/profile/run_file.h"
 #include "core/quant/recipe_list.h"
+#include "core/runtime/layer_prediction.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/runtime/rank_prediction.h"
 #include "core/support/atomic_file.h"
@@ -57,6 +58,7 @@ struct RunOptions : MeasuringOptions {
   std::string hosts;
   double rankTimeout = 0.0;  // seconds; 0: automatic
   std::vector<int> predictedRanks;
+  bool predictsLayers = false;
   std::string link = "nvlink4";
   std::shared_ptr<Communicator> loneRank;  // instead of other ranks
   RankJob* job = nullptr;                  // this process is one of its ranks
@@ -394,7 +396,8 @@ Result<void> checkPredicted(const RunOptions& options) {
                                                  {"--numerics", options.wantsNumerics.value_or(false)}};
   for (const auto& [option, isGiven] : others)
     if (isGiven)
-      return Error{fmt::format("{}: not available with --predict-ranks. Remove one of the two.", option),
+      return Error{fmt::format("{}: not available with {}. Remove one of the two.", option,
+                               options.predictsLayers ? "--predict-layers" : "--predict-ranks"),
                    ErrorKind::Usage};
   return {};
 }
@@ -434,6 +437,32 @@ Result<int> predictRanks(const RunOptions& options, Context& context) {
   return 0;
 }
 
+/// Runs a model that has each of its layers once.
+Result<int> predictLayers(const RunOptions& options, Context& context) {
+  const InterruptWatch interrupt;
+  if (Result<void> fits = checkPredicted(options); !fits) return fits.error();
+  Result<OpenedPipeline> pipeline = openPipeline(options, context);
+  if (!pipeline) return pipeline.error();
+  Result<ShortenedModel> model = withLayersOnce(pipeline->loaded.document);
+  if (!model) return model.error();
+  Result<PipelineRunOptions> runOptions = runOptionsOf(options, pipeline->loaded.document);
+  if (!runOptions) return runOptions.error();
+  runOptions->takesTensorsThatFit = true;
+  pipeline->loaded.document = std::move(model->document);
+  const Result<std::unique_ptr<PipelineRun>> run =
+      PipelineRun::prepare(pipeline->loaded, pipelineNameOf(options), std::move(*runOptions), context.registry);
+  if (!run) return run.error();
+  const Result<RunRecord> record = measure(**run, options.isQuiet, interrupt.token());
+  if (!record) return record.error();
+  if (record->isPartial) return Error{"The prediction was cancelled.", ErrorKind::RunFailed};
+  const std::vector<LayerPrediction> predictions = predict(*record, model->layers);
+  if (options.asJson)
+    printJson(context, toJson(predictions));
+  else
+    context.out << toString(predictions);
+  return 0;
+}
+
 std::optional<std::string> variableOf(const char* name) {
   const char* const value = std::getenv(name);
   return value ? std::optional<std::string>(value) : std::nullopt;
@@ -468,6 +497,7 @@ Result<int> runAsRank(const LaunchPlace& place, RunOptions options, Context& con
 Result<int> runAnywhere(const RunOptions& options, Context& context) {
   if (options.on.isGiven()) return runThere(options, context);
   if (!options.predictedRanks.empty()) return predictRanks(options, context);
+  if (options.predictsLayers) return predictLayers(options, context);
   const Result<std::optional<LaunchPlace>> place = launchPlace(variableOf);
   if (!place) return place.error();
   if (options.ranksAs == "threads") return runPipeline(options, context);
@@ -530,13 +560,17 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
 }
 
 void addPredictionOptions(CLI::App& verb, RunOptions& options) {
-  verb.add_option(
-          "--predict-ranks", options.predictedRanks,
-          "Predict the time on these numbers of ranks: computing is measured, communication is computed from the link")
-      ->type_name("N,...")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(1, 64));
+  CLI::Option* const ranks =
+      verb.add_option("--predict-ranks", options.predictedRanks,
+                      "Predict the time on these numbers of ranks: computing is measured, communication is computed "
+                      "from the link")
+          ->type_name("N,...")
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->check(CLI::Range(1, 64));
+  verb.add_flag("--predict-layers", options.predictsLayers,
+                "Run a model with each of its layers once, and estimate the time of the whole model")
+      ->excludes(ranks);
   verb.add_option("--link", options.link, "Link between the predicted ranks: nvlink4, pcie5, or 5us,100GB/s")
       ->type_name("NAME|LATENCY,BANDWIDTH");
 }
@@ -547,7 +581,8 @@ Json runSchema() {
                                    {"numerics", schema::orNull(fieldSchema<NumericsReport>())},
                                    {"captured", fieldSchema<std::vector<TensorSummary>>()},
                                    {"gates", gatesSchema()}});
-  return {{"oneOf", Json::array({one, matrixSchema(), capturableSchema(), predictionSchema()})}};
+  return {
+      {"oneOf", Json::array({one, matrixSchema(), capturableSchema(), predictionSchema(), layerPredictionSchema()})}};
 }
 
 }  // namespace

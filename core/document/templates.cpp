@@ -32,6 +32,7 @@ const std::vector<DocumentTemplate>& documentTemplates() {
        texts.tensor_parallel_mlp},
       {"transformer-stack", "Two feed-forward layers with residuals: one block, used twice.", texts.transformer_stack},
       {"llama-layer", "A layer of Llama: grouped attention with rotary embeddings, and its MLP.", texts.llama_layer},
+      {"tiny-llama", "A whole model as Llama, tiny: embedding, two layers, head and loss.", texts.tiny_llama},
       {"qwen3-moe-layer", "A layer of Qwen3-MoE, small: attention with norms by head, a router, and experts.",
        texts.qwen3_moe_layer},
       {"gpt-layer", "A layer of GPT-2: causal attention and an MLP with GELU, norms first.", texts.gpt_layer},

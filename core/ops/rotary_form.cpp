@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -83,8 +84,18 @@ double interpolation(const Attributes& attributes, std::int64_t length) {
   return longest > pretrained * factor ? pretrained / longest : 1.0 / factor;
 }
 
-void scaleByType(const Attributes& attributes, std::int64_t rotated, std::vector<double>& frequencies) {
+/// Each pair has a factor of its own, and another beyond the original length.
+void scaleByPair(const Attributes& attributes, std::int64_t length, std::vector<double>& frequencies) {
+  const bool isLong = static_cast<double>(length) > originalLength(attributes);
+  const Result<std::vector<double>> factors = rotaryFactors(attributes, isLong ? "long_factor" : "short_factor");
+  for (std::size_t m = 0; factors && m < std::min(frequencies.size(), factors->size()); ++m)
+    frequencies[m] /= (*factors)[m];
+}
+
+void scaleByType(const Attributes& attributes, std::int64_t rotated, std::int64_t length,
+                 std::vector<double>& frequencies) {
   const std::string& type = attributes.text("rope_type");
+  if (type == "longrope") scaleByPair(attributes, length, frequencies);
   if (type == "linear")
     for (double& frequency : frequencies) frequency /= attributes.real("factor");
   if (type == "llama3")
@@ -125,16 +136,31 @@ std::vector<double> rotaryFrequencies(const Attributes& attributes, std::int64_t
   const bool isDynamic = attributes.text("rope_type") == "dynamic";
   const double base = isDynamic ? dynamicBase(attributes, rotated, length) : attributes.real("rotary_base");
   std::vector<double> frequencies = plainFrequencies(base, rotated);
-  scaleByType(attributes, rotated, frequencies);
+  scaleByType(attributes, rotated, length, frequencies);
   for (double& frequency : frequencies) frequency *= interpolation(attributes, length);
   return frequencies;
 }
 
+Result<std::vector<double>> rotaryFactors(const Attributes& attributes, std::string_view name) {
+  const std::string& text = attributes.text(name);
+  std::vector<double> factors;
+  const char* rest = text.c_str();
+  for (char* end = nullptr; *rest != '\0'; rest = end) {
+    factors.push_back(std::strtod(rest, &end));
+    if (end == rest || !std::isfinite(factors.back()) || factors.back() <= 0.0)
+      return Error{fmt::format("{} is \"{}\"; expected numbers above 0, with commas between them.", name, text)};
+    while (*end == ',' || *end == ' ') ++end;
+  }
+  return factors;
+}
+
 double rotaryAttentionFactor(const Attributes& attributes) {
-  if (attributes.text("rope_type") != "yarn") return 1.0;
+  const std::string& type = attributes.text("rope_type");
+  if (type != "yarn" && type != "longrope") return 1.0;
   if (attributes.has("attention_factor")) return attributes.real("attention_factor");
   const double factor = attributes.real("factor");
   if (factor <= 1.0) return 1.0;
+  if (type == "longrope") return std::sqrt(1.0 + std::log(factor) / std::log(originalLength(attributes)));
   const auto scaled = [&](double mscale) { return 0.1 * mscale * std::log(factor) + 1.0; };
   const double mscale = realOr(attributes, "mscale", 0.0);
   const double mscaleAllDim = realOr(attributes, "mscale_all_dim", 0.0);

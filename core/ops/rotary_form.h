@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace fuseline {
@@ -37,7 +38,9 @@ Result<TokenLayout> rotaryLayout(const RotaryForm& form, const Shape& x);
 /// Radians by position of each pair, scaled as rope_type says; R / 2 numbers. length: positions that there may be,
 /// which dynamic scaling and interpolation depend on.
 std::vector<double> rotaryFrequencies(const Attributes& attributes, std::int64_t length);
-/// Factor of sines and cosines; 1 except for yarn.
+/// The numbers of short_factor or long_factor, "1.0, 1.5": one for each pair. Errors: another text, none above 0.
+Result<std::vector<double>> rotaryFactors(const Attributes& attributes, std::string_view name);
+/// Factor of sines and cosines; 1 except for yarn and longrope.
 double rotaryAttentionFactor(const Attributes& attributes);
 
 /// Positions that x may have, not counting start_positions.

@@ -36,6 +36,22 @@ std::optional<Error> checkWidth(const Attributes& given) {
                                     form.dim, percent, form.rotated));
 }
 
+/// longrope: a factor for each pair.
+std::optional<Error> checkFactors(const Attributes& given) {
+  const auto pairs = static_cast<std::size_t>(rotaryForm(given).rotated / 2);
+  for (const char* const name : {"short_factor", "long_factor"}) {
+    if (!given.has(name))
+      return errorOf(name, fmt::format("rope_type is longrope, but {} is not set; give its value.", name));
+    const Result<std::vector<double>> factors = rotaryFactors(given, name);
+    if (!factors) return errorOf(name, factors.error().message);
+    if (factors->size() != pairs)
+      return errorOf(name, fmt::format("{} has {} numbers, but {} pairs of channels turn; expected one for each.", name,
+                                       factors->size(), pairs));
+  }
+  if (given.integer("original_max_position_embeddings") > 1) return std::nullopt;
+  return errorOf("original_max_position_embeddings", "original_max_position_embeddings is 1; longrope needs more.");
+}
+
 /// Attributes that a rope_type needs.
 std::optional<Error> checkType(const Attributes& given) {
   const std::string& type = given.text("rope_type");
@@ -45,6 +61,7 @@ std::optional<Error> checkType(const Attributes& given) {
   for (const std::string_view name : needed)
     if (!given.has(name))
       return errorOf(name, fmt::format("rope_type is {}, but {} is not set; give its value.", type, name));
+  if (type == "longrope") return checkFactors(given);
   if (type == "llama3" && !(given.real("low_freq_factor") < given.real("high_freq_factor")))
     return errorOf("low_freq_factor", fmt::format("low_freq_factor is {}, but high_freq_factor is {}; it must be less.",
                                                   given.real("low_freq_factor"), given.real("high_freq_factor")));
@@ -203,23 +220,32 @@ std::vector<AttributeSpec> ownAttributes() {
               "Reads a further input that is added to the positions of each sequence, as with a cache of keys.")};
 }
 
+AttributeSpec factors(const char* name, const char* help) {
+  return {.name = name, .type = AttributeType::Text, .optional = true, .help = help};
+}
+
 /// Those of Hugging Face's rope_parameters.
 std::vector<AttributeSpec> scalingAttributes() {
   return {
       {.name = "rope_type",
        .type = AttributeType::Text,
        .defaultValue = std::string("default"),
-       .choices = {"default", "linear", "dynamic", "llama3", "yarn"},
+       .choices = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"},
        .help = "How frequencies are scaled for longer sequences, with the names of Hugging Face. "
                "TransformerEngine has only seq_len_interpolation_factor."},
       real("factor", {}, "How much longer sequences become. Needed by every rope_type but default."),
-      positions("original_max_position_embeddings", "Length before scaling. Needed by dynamic, llama3 and yarn."),
+      positions("original_max_position_embeddings",
+                "Length before scaling. Needed by dynamic, llama3, yarn and longrope."),
       real("low_freq_factor", 1.0, "llama3: pairs that turn less often than this over the original length slow down."),
       real("high_freq_factor", 4.0, "llama3: pairs that turn more often than this stay as they are."),
       real("beta_fast", 32.0, "yarn: pairs that turn more often than this over the original length stay."),
       real("beta_slow", 1.0, "yarn: pairs that turn less often than this slow down by the factor."),
       booleanAttribute("truncate", true, "yarn: the limits are rounded to whole pairs. false in GPT-OSS."),
-      real("attention_factor", {}, "yarn: multiplies sines and cosines. Not set: 0.1 ln(factor) + 1."),
+      factors("short_factor", "longrope: divides the frequency of each pair, with commas between the numbers."),
+      factors("long_factor", "longrope: the same for sequences longer than the original length."),
+      real("attention_factor", {},
+           "yarn, longrope: multiplies sines and cosines. Not set: 0.1 ln(factor) + 1 for yarn, sqrt(1 + ln(factor) / "
+           "ln(original length)) for longrope."),
       real("mscale", {}, "yarn: with mscale_all_dim, sets the attention factor, as in DeepSeek."),
       real("mscale_all_dim", {}, "yarn: see mscale.")};
 }

@@ -28,7 +28,7 @@ def joined_weights(source, layer, stored):
     patterns = [name.replace("{}", layer) for name in source["tensors"]]
     if source["order"] == "experts":
         return weights_of_experts(patterns, source["together"].replace("{}", layer), stored)
-    parts = [stored[stored_name(name, stored)] for name in patterns]
+    parts = [stored_tensor(name, stored) for name in patterns]
     if source["order"] in ("transposed", "pairs_apart"):
         parts = [x.mT if x.dim() > 2 or source["order"] == "transposed" else x for x in parts]
     x = torch.cat(parts)
@@ -38,6 +38,21 @@ def joined_weights(source, layer, stored):
         by_head = x.reshape(source["heads"], 3, -1, *x.shape[1:])
         x = by_head.transpose(0, 1).reshape(x.shape)
     return x
+
+
+def stored_tensor(name, stored):
+    """Of files with MXFP4 what others hold transposed."""
+    packed = stored_name(name + "_blocks", stored)
+    if packed not in stored:
+        return stored[stored_name(name, stored)]
+    return decoded_mxfp4(stored[packed], stored[packed.removesuffix("blocks") + "scales"]).mT
+
+
+def decoded_mxfp4(blocks, scales):
+    """blocks: two values of E2M1 a byte, [.., groups, 16]. scales: exponents, [.., groups]. Gives [.., 32 groups]."""
+    values = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+    codes = torch.stack([blocks & 15, blocks >> 4], dim=-1).flatten(-2).long()
+    return torch.ldexp(torch.cat([values, -values])[codes], scales.int().unsqueeze(-1) - 127).flatten(-2)
 
 
 def stored_name(name, stored):

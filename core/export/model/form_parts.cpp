@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -16,13 +17,23 @@ void copyReal(const ModelConfig& from, const char* name, const char* attribute, 
   if (from.has(name)) to[attribute] = from.real(name);
 }
 
+/// Attributes of longrope.
+void readFactors(const ModelConfig& rope, Json& attributes) {
+  for (const char* const name : {"short_factor", "long_factor"})
+    attributes[name] = fmt::format("{}", fmt::join(rope.reals(name), ", "));
+  copyReal(rope, "attention_factor", "attention_factor", attributes);
+}
+
 /// Attributes that a rope_type other than default needs.
 void readScaling(const ModelConfig& config, const ModelConfig& rope, const std::string& type, Json& attributes) {
-  attributes["factor"] = rope.real("factor");
-  if (type == "linear") return;
   const std::int64_t longest = config.count("max_position_embeddings", 2048);
-  attributes["original_max_position_embeddings"] =
+  const std::int64_t original =
       rope.count("original_max_position_embeddings", config.count("original_max_position_embeddings", longest));
+  const double growth = static_cast<double>(longest) / static_cast<double>(original);
+  attributes["factor"] = type == "longrope" ? rope.real("factor", growth) : rope.real("factor");
+  if (type == "linear") return;
+  attributes["original_max_position_embeddings"] = original;
+  if (type == "longrope") return readFactors(rope, attributes);
   for (const char* name : {"low_freq_factor", "high_freq_factor"})
     if (type == "llama3") copyReal(rope, name, name, attributes);
   if (type != "yarn") return;
@@ -32,11 +43,11 @@ void readScaling(const ModelConfig& config, const ModelConfig& rope, const std::
 }
 
 std::string ropeTypeOf(const ModelConfig& rope) {
-  constexpr std::array kTypes = {"default", "linear", "dynamic", "llama3", "yarn"};
+  constexpr std::array kTypes = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"};
   const char* const key = rope.has("rope_type") ? "rope_type" : "type";
   std::string type = rope.text(key, "default");
   if (std::ranges::find(kTypes, type) != kTypes.end()) return type;
-  rope.refuse(key, "default, linear, dynamic, llama3 or yarn, as RotaryPositionEmbedding has no other");
+  rope.refuse(key, "default, linear, dynamic, llama3, yarn or longrope, as RotaryPositionEmbedding has no other");
   return "default";
 }
 
@@ -216,9 +227,10 @@ ModelForm gemmaForm(const ModelConfig& config) {
 ModelForm withLlamaWeights(ModelForm form) {
   const std::string layer = "model.layers.{}.";
   const std::string attention = layer + "self_attn.";
+  const bool hasNormBias = form.norm.op == "LayerNorm";
   const bool hasSandwich = form.order == LayerOrder::Sandwich;
   addWeights(form, "embed", {"model.embed_tokens"}, false);
-  addWeights(form, "layer{}.norm", {layer + "input_layernorm"}, false);
+  addWeights(form, "layer{}.norm", {layer + "input_layernorm"}, hasNormBias);
   addWeights(form, "layer{}.qkv", {attention + "q_proj", attention + "k_proj", attention + "v_proj"}, form.hasQkvBias);
   if (form.hasQkNorm) {
     addWeights(form, "layer{}.norm_q", {attention + "q_norm"}, false);
@@ -227,14 +239,16 @@ ModelForm withLlamaWeights(ModelForm form) {
   addWeights(form, "layer{}.proj", {attention + "o_proj"}, form.hasProjectionBias);
   if (hasSandwich) addWeights(form, "layer{}.post_norm", {layer + "post_attention_layernorm"}, false);
   addWeights(form, "layer{}.norm2", {layer + (hasSandwich ? "pre_feedforward_layernorm" : "post_attention_layernorm")},
-             false);
+             hasNormBias);
   const std::size_t beforeMlp = form.weights.size();
-  addWeights(form, "layer{}.fc1", {layer + "mlp.gate_proj", layer + "mlp.up_proj"}, form.hasMlpBias);
+  std::vector<std::string> wide = {layer + "mlp.up_proj"};
+  if (form.isGated()) wide.insert(wide.begin(), layer + "mlp.gate_proj");
+  addWeights(form, "layer{}.fc1", wide, form.hasMlpBias);
   addWeights(form, "layer{}.fc2", {layer + "mlp.down_proj"}, form.hasMlpBias);
   if (form.experts)
     for (std::size_t i = beforeMlp; i < form.weights.size(); ++i) form.weights[i].layers = WeightSource::Layers::Dense;
   if (hasSandwich) addWeights(form, "layer{}.post_norm2", {layer + "post_feedforward_layernorm"}, false);
-  addWeights(form, "norm", {"model.norm"}, false);
+  addWeights(form, "norm", {"model.norm"}, hasNormBias);
   if (form.head == ModelHead::Linear) addWeights(form, "head", {"lm_head"}, false);
   return form;
 }

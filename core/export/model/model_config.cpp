@@ -92,6 +92,18 @@ std::vector<std::int64_t> ModelConfig::indices(std::string_view name) const {
   return all;
 }
 
+std::vector<double> ModelConfig::reals(std::string_view name) const {
+  const Json* const value = find(name);
+  if (!value) return {};
+  const auto isReal = [](const Json& each) { return each.is_number() && std::isfinite(each.get<double>()); };
+  std::vector<double> all;
+  if (value->is_array() && std::ranges::all_of(*value, isReal))
+    for (const Json& each : *value) all.push_back(each.get<double>());
+  else
+    wrong(name, "a list of numbers");
+  return all;
+}
+
 ModelConfig ModelConfig::section(std::string_view name) const {
   const Json* const value = find(name);
   if (value && !value->is_object()) wrong(name, "an object");

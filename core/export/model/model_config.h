@@ -33,6 +33,8 @@ class ModelConfig {
   std::vector<std::string> texts(std::string_view name) const;
   /// Errors: not a list of whole numbers from 0 on.
   std::vector<std::int64_t> indices(std::string_view name) const;
+  /// Errors: not a list of finite numbers.
+  std::vector<double> reals(std::string_view name) const;
   /// An object in this one; empty if there is none.
   ModelConfig section(std::string_view name) const;
   bool isEmpty() const { return m_json.empty(); }

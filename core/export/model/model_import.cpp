@@ -83,8 +83,9 @@ void ignoreCommonKeys(const ModelConfig& config) {
 /// A dropout changes a training step; layers of the pipeline have none.
 void noteDropouts(const ModelConfig& config, std::vector<std::string>& notes) {
   std::vector<std::string> named;
-  for (const char* name : {"attention_dropout", "attn_pdrop", "resid_pdrop", "embd_pdrop", "hidden_dropout",
-                           "hidden_dropout_prob", "attention_probs_dropout_prob", "dropout"})
+  for (const char* name :
+       {"attention_dropout", "attn_pdrop", "resid_pdrop", "embd_pdrop", "hidden_dropout", "hidden_dropout_prob",
+        "attention_probs_dropout_prob", "dropout", "residual_dropout", "embedding_dropout"})
     if (config.has(name) && config.real(name, 0.0) > 0.0) named.emplace_back(name);
   if (!named.empty())
     notes.push_back(fmt::format("The pipeline has no dropout, but the config has {}: add Dropout ops to time it.",

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/model/model_weights.h"
 
+#include "core/export/model/mxfp4_weights.h"
 #include "core/export/model/weight_files.h"
 #include "core/lowering/lowering.h"
 
@@ -16,6 +17,10 @@
 namespace fuseline {
 
 namespace {
+
+/// Ends of the names of the two tensors that hold one in MXFP4.
+constexpr const char* kBlocks = "_blocks";
+constexpr const char* kScales = "_scales";
 
 using Specs = std::map<std::string, TensorSpec, std::less<>>;
 
@@ -158,6 +163,9 @@ class WeightReader {
   }
 
   Result<Tensor> partOf(const WeightSource& source, const std::string& name) {
+    const Result<bool> isPacked = m_files.contains(name + kBlocks);
+    if (!isPacked) return isPacked.error();
+    if (*isPacked) return unpacked(source, name);
     Result<Tensor> part = m_files.read(name);
     if (!part) return part;
     if (!isFloat(part->spec.dtype))
@@ -173,6 +181,21 @@ class WeightReader {
     if (part->spec.shape[1] % 2 != 0)
       return Error{
           fmt::format("tensor {} has {} rows per expert; expected an even number.", name, part->spec.shape[1])};
+    return withPairsApart(*part);
+  }
+
+  /// In files with MXFP4, [E, out, in], what others have transposed.
+  Result<Tensor> unpacked(const WeightSource& source, const std::string& name) {
+    const Result<Tensor> blocks = m_files.read(name + kBlocks);
+    if (!blocks) return blocks.error();
+    const Result<Tensor> scales = m_files.read(name + kScales);
+    if (!scales) return scales.error();
+    Result<Tensor> part = decodedMxfp4(name, *blocks, *scales);
+    if (!part || source.order != WeightSource::Order::PairsApart) return part;
+    const Shape& shape = part->spec.shape;
+    if (shape.size() < 2 || shape[1] % 2 != 0)
+      return Error{
+          fmt::format("tensor {} has the shape {}; expected pairs of rows for each expert.", name, toString(shape))};
     return withPairsApart(*part);
   }
 

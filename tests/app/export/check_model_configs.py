@@ -30,6 +30,7 @@ TOLERANCE = 5e-5
 DECODER = {"vocab_size": VOCABULARY, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 3,
            "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 64,
            "rms_norm_eps": 1e-5}
+LAYER_NORM = {key: value for key, value in DECODER.items() if key not in ("head_dim", "rms_norm_eps")}
 ENCODER = {"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 4}
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
@@ -57,6 +58,14 @@ def model_of(kind, config):
 
 def vit_without_pooler(config):
     return transformers.ViTModel(config, add_pooling_layer=False)
+
+
+def deit_without_pooler(config):
+    return transformers.DeiTModel(config, add_pooling_layer=False)
+
+
+def siglip_encoder(config):
+    return transformers.SiglipVisionModel(config)
 
 
 def save_gradients(model, folder):
@@ -173,6 +182,34 @@ class Models(unittest.TestCase):
                             transformers.GptOssConfig(**DECODER, num_local_experts=6, num_experts_per_tok=2,
                                                       sliding_window=4, swiglu_limit=1.5))
 
+    def test_gpt_oss_in_mxfp4(self):
+        """Blocks and scales are decoded as transformers decodes them."""
+        from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+
+        config = transformers.GptOssConfig(**{**DECODER, "hidden_size": 64, "intermediate_size": 32,
+                                              "num_hidden_layers": 1}, num_local_experts=3, num_experts_per_tok=2)
+        model = model_of(transformers.GptOssForCausalLM, config)
+        generator = torch.Generator().manual_seed(3)
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            config.save_pretrained(folder)
+            plain = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+            packed = dict(plain)
+            for each, shape in (("gate_up_proj", (3, 64, 2, 16)), ("down_proj", (3, 64, 1, 16))):
+                tensor = f"model.layers.0.mlp.experts.{each}"
+                del packed[tensor]
+                blocks = torch.randint(0, 256, shape, generator=generator, dtype=torch.uint8)
+                scales = torch.randint(118, 132, shape[:-1], generator=generator, dtype=torch.uint8)
+                packed |= {f"{tensor}_blocks": blocks, f"{tensor}_scales": scales}
+                plain[tensor] = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32).contiguous()
+            written = []
+            for part, tensors in (("packed", packed), ("plain", plain)):
+                safetensors.torch.save_file(tensors, folder / "model.safetensors")
+                fuseline("import", folder / "config.json", "-o", folder / f"{part}.fuseline", "--weights",
+                         folder / f"{part}.safetensors")
+                written.append((folder / f"{part}.safetensors").read_bytes())
+        self.assertEqual(written[0], written[1])
+
     def test_experts_together(self):
         """The same weights, whether an expert has tensors of its own or all share one."""
         model = model_of(transformers.Qwen3MoeForCausalLM,
@@ -193,6 +230,23 @@ class Models(unittest.TestCase):
                 written.append((folder / f"{part}.safetensors").read_bytes())
         self.assertEqual(written[0], written[1])
 
+    def test_gemma(self):
+        self.language_model(transformers.GemmaForCausalLM, transformers.GemmaConfig(**DECODER))
+
+    def test_stablelm(self):
+        self.language_model(transformers.StableLmForCausalLM,
+                            transformers.StableLmConfig(**LAYER_NORM, use_qkv_bias=True, tie_word_embeddings=False))
+
+    def test_arcee(self):
+        self.language_model(transformers.ArceeForCausalLM, transformers.ArceeConfig(**DECODER))
+
+    def test_nemotron(self):
+        self.language_model(transformers.NemotronForCausalLM, transformers.NemotronConfig(**LAYER_NORM))
+
+    def test_starcoder2(self):
+        self.language_model(transformers.Starcoder2ForCausalLM,
+                            transformers.Starcoder2Config(**LAYER_NORM, sliding_window=4))
+
     def test_gemma2(self):
         self.language_model(transformers.Gemma2ForCausalLM,
                             transformers.Gemma2Config(**DECODER, **SOFT, attn_logit_softcapping=3.0,
@@ -207,6 +261,14 @@ class Models(unittest.TestCase):
     def test_phi3(self):
         self.language_model(transformers.Phi3ForCausalLM,
                             transformers.Phi3Config(**{**DECODER, "head_dim": 8}, sliding_window=6, pad_token_id=0))
+
+    def test_phi3_longrope(self):
+        """Beyond the original length, so that long_factor counts."""
+        rope = {"rope_type": "longrope", "rope_theta": 500.0, "short_factor": [1.0, 1.0, 1.2, 1.5],
+                "long_factor": [1.0, 1.5, 2.5, 4.0]}
+        self.language_model(transformers.Phi3ForCausalLM,
+                            transformers.Phi3Config(**{**DECODER, "head_dim": 8}, rope_parameters=rope, pad_token_id=0,
+                                                    original_max_position_embeddings=8))
 
     def test_gpt2(self):
         self.language_model(transformers.GPT2LMHeadModel,
@@ -233,16 +295,26 @@ class Models(unittest.TestCase):
                      {"input_ids": ids, "token_type_ids": types, "labels": labels}, outputs)
 
     def test_vit(self):
+        self.image_model(vit_without_pooler, transformers.ViTConfig(**ENCODER, image_size=16, patch_size=8))
+
+    def test_deit(self):
+        self.image_model(deit_without_pooler, transformers.DeiTConfig(**ENCODER, image_size=16, patch_size=8))
+
+    def test_siglip(self):
+        self.image_model(siglip_encoder, transformers.SiglipVisionConfig(**ENCODER, image_size=16, patch_size=8,
+                                                                         vision_use_head=False))
+
+    def image_model(self, kind, config):
         generator = torch.Generator().manual_seed(2)
         x, weights = (torch.randn(BATCH, TOKENS, ENCODER["hidden_size"], generator=generator) for _ in range(2))
 
         def outputs(model):
-            model.embeddings.forward = lambda *_, **__: x
+            embeddings = getattr(model, "vision_model", model).embeddings
+            embeddings.forward = lambda *_, **__: x
             y = model(torch.zeros(BATCH, 3, 16, 16)).last_hidden_state
             return (y * weights).sum(), {"y": y.detach()}
 
-        self.compare(vit_without_pooler, transformers.ViTConfig(**ENCODER, image_size=16, patch_size=8),
-                     {"x": x, "grad.y": weights}, outputs)
+        self.compare(kind, config, {"x": x, "grad.y": weights}, outputs)
 
     def test_first_layers(self):
         with tempfile.TemporaryDirectory() as name:

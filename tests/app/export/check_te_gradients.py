@@ -123,9 +123,13 @@ def import_te():
     import torch
     from transformer_engine.pytorch import utils
     from transformer_engine.pytorch.cpp_extensions import gemm
+    from transformer_engine.pytorch.ops.basic import grouped_linear
+    import te_kernels
 
-    utils._empty_tensor = torch.Tensor  # on the CPU
-    gemm.get_cublas_workspace = lambda *arguments: torch.empty(1)
+    utils._empty_tensor = gemm._empty_tensor = torch.Tensor  # on the CPU
+    gemm.get_cublas_workspace = lambda device, ub, is_grouped: [torch.empty(1)] if is_grouped else torch.empty(1)
+    gemm.get_sm_count = lambda: 1
+    grouped_linear.compute_grouped_dbias = te_kernels.grouped_dbias
     return te
 
 

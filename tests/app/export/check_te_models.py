@@ -30,6 +30,7 @@ CONFIGS = [
     {"model_type": "qwen2_moe", "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24,
      "shared_expert_intermediate_size": 40, "mlp_only_layers": [1]} | DECODER,
     {"model_type": "qwen3_moe", "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24} | DECODER,
+    {"model_type": "gpt_oss", "num_local_experts": 6, "num_experts_per_tok": 2, "sliding_window": 4} | DECODER,
 ]
 # Inputs are integers, outputs one loss.
 SIZES = {"B": 2, "S": 11}
@@ -52,11 +53,12 @@ def import_te():
     plain, turn = attention_module(), te.attention.rope.apply_rotary_pos_emb
 
     def attention(num_attention_heads, kv_channels, num_gqa_groups=None, qkv_format="sbhd", attn_mask_type="causal",
-                  window_size=(-1, -1), softcap=0.0, softmax_scale=None):
+                  window_size=(-1, -1), softcap=0.0, softmax_scale=None, softmax_type="vanilla"):
+        sink = torch.zeros(num_attention_heads) if softmax_type == "learnable" else None
         assert qkv_format == "bshd"
         window = (window_size[0], 0) if attn_mask_type == "causal" else window_size
         return plain(num_attention_heads, num_gqa_groups or num_attention_heads, softmax_scale or kv_channels**-0.5,
-                     window=window, softcap=softcap)
+                     window=window, softcap=softcap, sink=sink)
 
     te.DotProductAttention = attention
     te.attention.rope.apply_rotary_pos_emb = lambda *tensors, fused, **named: turn(*tensors, fused=False, **named)

@@ -39,6 +39,26 @@ def gradients(function, dy, *operands):
         return torch.autograd.grad(function(*leaves), leaves, dy)
 
 
+def scaled_swiglu(x, scales, quantizer, interleave):
+    assert interleave == 0
+    return gated(functional.silu)(x) * scales.unsqueeze(-1)
+
+
+def scaled_dswiglu(dy, x, scales, quantizer, interleave, needs_dscales):
+    dx, dscales = gradients(lambda x, scales: scaled_swiglu(x, scales, None, interleave), dy, x, scales)
+    return dx, dscales if needs_dscales else None
+
+
+def clamped_swiglu(x, quantizer, limit, alpha, offset):
+    act, gate = x.chunk(2, -1)
+    act, gate = act.clamp(max=limit), gate.clamp(-limit, limit)
+    return act * torch.sigmoid(alpha * act) * (gate + offset)
+
+
+def clamped_dswiglu(dy, x, quantizer, limit, alpha, offset):
+    return gradients(lambda x: clamped_swiglu(x, None, limit, alpha, offset), dy, x)[0]
+
+
 def generic_gemm(a, is_a_transposed, b, is_b_transposed, out, quantizer, out_dtype, bias, bias_dtype, gelu, gelu_in, grad,
                  workspace, workspace_size, accumulate, *rest, alpha, **named):
     flat = b.reshape(-1, b.shape[-1])
@@ -65,6 +85,11 @@ def te_general_grouped_gemm(a, is_a_transposed, b, is_b_transposed, out, out_dty
         y = (rows.t() if is_b_transposed else rows) @ columns
         part.copy_((part if accumulate else 0) + y + (bias[i] if bias[i].numel() and not grad else 0))
     return [x.sum(0) for x in b] if grad else bias
+
+
+def grouped_dbias(dy, offsets, num_groups):
+    """In place of a program in Triton."""
+    return torch.stack([x.sum(0) for x in dy.split(offsets.diff().tolist())])
 
 
 def normalized(x, weight, eps, isZeroCentered, bias=None):
@@ -104,7 +129,8 @@ def layernorm_bwd(dy, x, mean, rstd, weight, margin, isZeroCentered):
 
 
 def install(extension):
-    for function in (generic_gemm, te_general_grouped_gemm, rmsnorm_fwd, rmsnorm_bwd, rmsnorm_bwd_add, layernorm_fwd, layernorm_bwd):
+    for function in (generic_gemm, te_general_grouped_gemm, rmsnorm_fwd, rmsnorm_bwd, rmsnorm_bwd_add, layernorm_fwd,
+                     layernorm_bwd, scaled_swiglu, scaled_dswiglu, clamped_swiglu, clamped_dswiglu):
         setattr(extension, function.__name__, function)
     for name, function in ACTIVATIONS.items():
         setattr(extension, name, lambda x, quantizer, f=function: f(x))

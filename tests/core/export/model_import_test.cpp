@@ -157,7 +157,9 @@ TEST(ModelImport, RefusesValuesThatDoNotFitWithPlaceAndValue) {
       {{{"hidden_size", -3.5}}, "hidden_size is -3.5"},
       {{{"num_key_value_heads", 4}}, "num_key_value_heads is 4; expected a divisor of num_attention_heads, 6"},
       {{{"hidden_act", "softmax"}}, "hidden_act is \"softmax\"; expected one of silu"},
-      {{{"rope_scaling", {{"rope_type", "longrope"}}}}, "rope_scaling.rope_type is \"longrope\"; expected default"},
+      {{{"rope_scaling", {{"rope_type", "spiral"}}}}, "rope_scaling.rope_type is \"spiral\"; expected default"},
+      {{{"rope_scaling", {{"rope_type", "longrope"}, {"short_factor", {1, "a"}}}}},
+       "rope_scaling.short_factor is [1,\"a\"]; expected a list of numbers"},
       {{{"rope_scaling", {{"type", "linear"}}}}, "rope_scaling.factor is missing; expected a finite number"},
       {{{"rope_scaling", "linear"}}, "rope_scaling is \"linear\"; expected an object"},
       {{{"partial_rotary_factor", 2}}, "partial_rotary_factor is 2"},
@@ -250,6 +252,63 @@ TEST_F(ModelWeights, UnderTheModelsOwnNamesAreReadForARun) {
   EXPECT_EQ(found.at("layer0.qkv.weight").toDoubles()[1], 12.0);  // row 1 of the stored [4, 12]
   EXPECT_EQ(found.at("input_ids").spec.shape, (Shape{1, 4}));
   EXPECT_EQ(found.size(), tensors.size());
+}
+
+/// Blocks of 32 values, two a byte, with exponents. Rows 0 and 1 of each expert are a gate and its up.
+TEST_F(ModelWeights, InMxfp4AreDecodedForARun) {
+  const Json config = {{"model_type", "gpt_oss"},    {"vocab_size", 5},         {"hidden_size", 32},
+                       {"intermediate_size", 32},    {"num_hidden_layers", 1},  {"num_attention_heads", 1},
+                       {"num_key_value_heads", 1},   {"head_dim", 32},          {"num_local_experts", 2},
+                       {"num_experts_per_tok", 1},   {"attention_bias", false}, {"layer_types", {"full_attention"}},
+                       {"tie_word_embeddings", true}};
+  const PipelineDocument document = parseDocument(serialize(imported(config).document)).document;
+  const std::string layer = "model.layers.0.", mlp = layer + "mlp.", attention = layer + "self_attn.";
+  NamedTensors tensors = {{"model.embed_tokens.weight", Tensor::zeros({DType::BF16, {5, 32}})},
+                          {attention + "sinks", Tensor::zeros({DType::BF16, {1}})},
+                          {mlp + "router.weight", Tensor::zeros({DType::BF16, {2, 32}})},
+                          {mlp + "router.bias", Tensor::zeros({DType::BF16, {2}})},
+                          {mlp + "experts.gate_up_proj_bias", Tensor::zeros({DType::BF16, {2, 64}})},
+                          {mlp + "experts.down_proj_bias", Tensor::zeros({DType::BF16, {2, 32}})}};
+  for (const char* const part : {"q_proj", "k_proj", "v_proj", "o_proj"})
+    tensors.emplace_back(attention + part + ".weight", Tensor::zeros({DType::BF16, {32, 32}}));
+  for (const std::string& norm :
+       {layer + "input_layernorm", layer + "post_attention_layernorm", std::string("model.norm")})
+    tensors.emplace_back(norm + ".weight", Tensor::zeros({DType::BF16, {32}}));
+  for (const auto& [name, rows] : {std::pair("gate_up_proj", 64), std::pair("down_proj", 32)}) {
+    Tensor blocks = Tensor::zeros({DType::U8, {2, rows, 1, 16}}), scales = Tensor::zeros({DType::U8, {2, rows, 1}});
+    std::ranges::fill(scales.data, std::byte{128});  // 2
+    blocks.data[0] = std::byte{0x7F};                // row 0: -6, then 6
+    blocks.data[16] = std::byte{0x21};               // row 1: 0.5, then 1
+    tensors.emplace_back(mlp + "experts." + name + "_blocks", std::move(blocks));
+    tensors.emplace_back(mlp + "experts." + name + "_scales", std::move(scales));
+  }
+  const std::filesystem::path file = m_folder.path() / "gpt_oss.safetensors";
+  ASSERT_TRUE(writeSafetensors(file, tensors));
+  const Result<NamedTensors> read = readTensors(document, file);
+  ASSERT_TRUE(read) << read.error().message;
+  const std::map<std::string, Tensor> found(read->begin(), read->end());
+  const std::vector<double> wide = found.at("layer0.experts_fc1.weight").toDoubles();
+  EXPECT_EQ(wide[0], -12.0);
+  EXPECT_EQ(wide[1], 12.0);
+  EXPECT_EQ(wide[32 * 32], 1.0);  // the first row of up follows 32 of gate
+  EXPECT_EQ(wide[32 * 32 + 1], 2.0);
+  const std::vector<double> down = found.at("layer0.experts_fc2.weight").toDoubles();
+  EXPECT_EQ(down[0], -12.0);
+  EXPECT_EQ(down[32], 1.0);
+}
+
+TEST(WeightTable, NamesATensorForEachExpertAndTheOneOfAll) {
+  const Json table = weightTable(imported(with(small("qwen3_moe"), kExperts)).document);
+  const auto found =
+      std::ranges::find_if(table, [](const Json& entry) { return entry["parameter"] == "layer{}.experts_fc1.weight"; });
+  ASSERT_NE(found, table.end());
+  const Json expected = {
+      {"parameter", "layer{}.experts_fc1.weight"},
+      {"tensors",
+       {"model.layers.{}.mlp.experts.{e}.gate_proj.weight", "model.layers.{}.mlp.experts.{e}.up_proj.weight"}},
+      {"order", "experts"},
+      {"together", "model.layers.{}.mlp.experts.gate_up_proj"}};
+  EXPECT_EQ(*found, expected);
 }
 
 TEST_F(ModelWeights, UnderFuselinesNamesAreReadAsTheyAre) {

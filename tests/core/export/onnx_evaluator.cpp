@@ -170,6 +170,101 @@ ReferenceTensor layerNormalized(const Tensors& inputs, std::size_t numAxes, doub
                      [=](Scalars v) { return v[0] / std::sqrt(v[1] + epsilon) * v[2] + v[3]; });
 }
 
+// ---- ops of routing
+
+std::size_t at(double index) { return static_cast<std::size_t>(index); }
+
+/// Largest first; of equal values the lower index comes first.
+Tensors largest(const ReferenceTensor& x, std::int64_t count) {
+  ReferenceTensor values{.shape = x.shape}, indices;
+  values.shape.back() = count;
+  for (std::int64_t row = 0; row < x.rows(); ++row) {
+    const double* const from = x.values.data() + row * x.cols();
+    std::vector<std::int64_t> order(at(static_cast<double>(x.cols())));
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, std::greater(), [&](std::int64_t col) { return from[col]; });
+    for (std::int64_t i = 0; i < count; ++i) {
+      values.values.push_back(from[order[static_cast<std::size_t>(i)]]);
+      indices.values.push_back(static_cast<double>(order[static_cast<std::size_t>(i)]));
+    }
+  }
+  indices.shape = values.shape;
+  return {values, indices};
+}
+
+ReferenceTensor oneHot(const ReferenceTensor& indices, const ReferenceTensor& depth) {
+  ReferenceTensor result{.shape = indices.shape};
+  result.shape.push_back(static_cast<std::int64_t>(depth.values[0]));
+  for (const double index : indices.values)
+    for (double col = 0.0; col < depth.values[0]; ++col) result.values.push_back(col == index ? 1.0 : 0.0);
+  return result;
+}
+
+/// Along the last axis.
+ReferenceTensor ofIndices(const ReferenceTensor& x, const ReferenceTensor& indices) {
+  ReferenceTensor result{.shape = indices.shape};
+  for (std::size_t i = 0; i < indices.values.size(); ++i) {
+    const std::size_t row = i / static_cast<std::size_t>(indices.cols());
+    result.values.push_back(x.values.at(row * static_cast<std::size_t>(x.cols()) + at(indices.values[i])));
+  }
+  return result;
+}
+
+/// Along the first axis.
+ReferenceTensor rowsOf(const ReferenceTensor& x, const ReferenceTensor& indices) {
+  ReferenceTensor result{.shape = indices.shape};
+  result.shape.insert(result.shape.end(), x.shape.begin() + 1, x.shape.end());
+  const std::size_t size = x.values.size() / at(static_cast<double>(x.shape[0]));
+  for (const double index : indices.values)
+    for (std::size_t i = 0; i < size; ++i) result.values.push_back(x.values.at(at(index) * size + i));
+  return result;
+}
+
+/// Sums of the elements before each, along the first axis.
+ReferenceTensor sumsBefore(ReferenceTensor x) {
+  const std::size_t size = x.values.size() / at(static_cast<double>(x.shape[0]));
+  std::vector<double> sums(size);
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    const double value = x.values[i];
+    x.values[i] = sums[i % size];
+    sums[i % size] += value;
+  }
+  return x;
+}
+
+ReferenceTensor scattered(ReferenceTensor into, const ReferenceTensor& rows, const ReferenceTensor& updates) {
+  const auto size = static_cast<std::size_t>(updates.cols());
+  for (std::size_t i = 0; i < rows.values.size(); ++i)
+    std::copy_n(updates.values.begin() + static_cast<std::ptrdiff_t>(i * size), size,
+                into.values.begin() + static_cast<std::ptrdiff_t>(at(rows.values[i]) * size));
+  return into;
+}
+
+/// One axis after another; they do not stay.
+ReferenceTensor summed(ReferenceTensor x, std::vector<double> axes) {
+  for (double& axis : axes) axis = static_cast<double>(axisOf(static_cast<std::int64_t>(axis), x.shape));
+  std::ranges::sort(axes, std::greater());
+  for (const double axis : axes) {
+    const auto index = static_cast<std::int64_t>(axis);
+    ReferenceTensor sum = taken(x, index, 0, 1);
+    for (std::int64_t i = 1; i < around(x.shape, index).extent; ++i)
+      sum = elementwise({sum, taken(x, index, i, 1)}, [](Scalars v) { return v[0] + v[1]; });
+    x = withoutAxis(std::move(sum), index);
+  }
+  return x;
+}
+
+ReferenceTensor softmax(const ReferenceTensor& x) {
+  const ReferenceTensor powers = elementwise({x}, [](Scalars v) { return std::exp(v[0]); });
+  return elementwise({powers, reduced(powers, 1, sumOf)}, [](Scalars v) { return v[0] / v[1]; });
+}
+
+ReferenceTensor expanded(const ReferenceTensor& x, const ReferenceTensor& wanted) {
+  ReferenceTensor ones{.shape = {wanted.values.begin(), wanted.values.end()}};
+  ones.values.assign(at(static_cast<double>(numElements(ones.shape))), 1.0);
+  return elementwise({x, ones}, [](Scalars v) { return v[0]; });
+}
+
 // ---- the table of functions
 
 double gelu(double x) {
@@ -198,6 +293,7 @@ const std::map<std::string, std::function<double(Scalars)>>& functions() {
       {"Reciprocal", [](Scalars v) { return 1.0 / v[0]; }},
       {"Tanh", [](Scalars v) { return std::tanh(v[0]); }},
       {"Sigmoid", [](Scalars v) { return 1.0 / (1.0 + std::exp(-v[0])); }},
+      {"Softplus", [](Scalars v) { return std::log1p(std::exp(v[0])); }},
       {"Erf", [](Scalars v) { return std::erf(v[0]); }},
       {"Gelu tanh", [](Scalars v) { return gelu(v[0]); }},
       {"Gelu none", [](Scalars v) { return 0.5 * v[0] * std::erfc(-v[0] / std::numbers::sqrt2); }},
@@ -254,7 +350,29 @@ std::string functionOf(const ::onnx::NodeProto& node) {
   return form ? "Gelu " + form->s() : "Gelu none";
 }
 
+/// Empty: another type.
+Tensors routed(const ::onnx::NodeProto& node, const Tensors& inputs) {
+  const std::string& type = node.op_type();
+  if (type == "TopK") return largest(inputs[0], static_cast<std::int64_t>(inputs[1].values[0]));
+  if (type == "OneHot") return {oneHot(inputs[0], inputs[1])};
+  if (type == "GatherElements") return {ofIndices(inputs[0], inputs[1])};
+  if (type == "CumSum") return {sumsBefore(inputs[0])};
+  if (type == "ScatterND") return {scattered(inputs[0], inputs[1], inputs[2])};
+  if (type == "Softmax") return {softmax(inputs[0])};
+  if (type == "Expand") return {expanded(inputs[0], inputs[1])};
+  if (type == "Slice") {
+    const auto first = static_cast<std::int64_t>(inputs[1].values[0]),
+               end = static_cast<std::int64_t>(inputs[2].values[0]);
+    return {taken(inputs[0], 0, first, end - first)};
+  }
+  if (type == "ReduceSum" && integer(node, "keepdims", 1) == 0) return {summed(inputs[0], inputs[1].values)};
+  if (type == "Gather" && integer(node, "axis", 0) == 0 && !inputs[1].shape.empty())
+    return {rowsOf(inputs[0], inputs[1])};
+  return {};
+}
+
 Tensors computed(const ::onnx::NodeProto& node, Tensors inputs) {
+  if (Tensors found = routed(node, inputs); !found.empty()) return found;
   const std::string& type = node.op_type();
   if (type.ends_with("QuantizeLinear")) inputs.resize(std::min<std::size_t>(inputs.size(), 2));  // no zero point
   if (const auto found = functions().find(functionOf(node)); found != functions().end())

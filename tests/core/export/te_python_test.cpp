@@ -233,6 +233,19 @@ TEST(TePython, SetsTheEnvironmentThatItNeeds) {
   EXPECT_TRUE(contains(text.notes[0], "NVTE_GROUPED_LINEAR_SINGLE_PARAM=1"));
 }
 
+// TransformerEngine, ops/basic/grouped_linear.py: shared parameters need bf16 or f16.
+TEST(TePython, WritesAParameterForEachGroupInFloat32) {
+  const std::string shared =
+      chainOf("f32", opText("fc", "GroupedLinear", fmt::format(R"({}, "single_grouped_weight": true)", kSizes).c_str()),
+              R"(["x", "fc.x"], ["m", "fc.split_sizes"])", "fc.y", R"(, {"id": "m", "dtype": "i64", "shape": [1]})");
+  const PipelineText text = exported(shared);
+  EXPECT_FALSE(contains(text.text, "single_grouped_weight=True"));
+  EXPECT_FALSE(contains(text.text, "NVTE_GROUPED_LINEAR_SINGLE_PARAM"));
+  EXPECT_TRUE(contains(text.text, "\"fc.weight\": \"layers.fc.weight{}\"")) << text.text;
+  ASSERT_EQ(text.notes.size(), 1u);
+  EXPECT_TRUE(contains(text.notes[0], "each group has a parameter of its own"));
+}
+
 // A GEMM of TransformerEngine adds only to its own dtype; without in_place the sum is f32 all the same.
 TEST(TePython, SwitchesOffASumInPlaceOfAnotherDType) {
   const std::string ops =

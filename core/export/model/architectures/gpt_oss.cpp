@@ -35,12 +35,15 @@ void addOssWeights(ModelForm& form) {
   add("layer{}.experts_fc2.bias", "down_proj_bias", Order::AsStored);
 }
 
-/// The published files have weights in MXFP4, which is no dtype of a tensor here.
+/// Weights in MXFP4, as in the published files, are decoded on reading.
 void noteQuantized(const ModelConfig& config, ModelForm& form) {
   if (!config.has("quantization_config")) return;
-  const std::string method = config.section("quantization_config").text("quant_method", "a quantized format");
-  form.notes.push_back("The experts of the files are in " + method +
-                       ": save the model in bf16 with transformers before you import its weights.");
+  const ModelConfig quantization = config.section("quantization_config");
+  const std::string method = quantization.text("quant_method", "a quantized format");
+  quantization.ignore({"modules_to_not_convert"});
+  if (method != "mxfp4")
+    form.notes.push_back("The experts of the files are in " + method +
+                         ": save the model in bf16 with transformers before you import its weights.");
 }
 
 ModelForm form(const ModelConfig& config) {

@@ -1,4 +1,4 @@
-// ViT: the layers of an image classifier, from the embedded patches to the last norm.
+// ViT and DeiT: the layers of an image classifier, from the embedded patches to the last norm.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/model/form_parts.h"
 #include "core/export/model/model_architectures.h"
@@ -9,8 +9,9 @@ namespace fuseline::architectures {
 
 namespace {
 
-void addVitWeights(ModelForm& form) {
-  const std::string layer = "vit.encoder.layer.{}.";
+/// model: "vit", with which the names of its tensors begin.
+void addVitWeights(ModelForm& form, const std::string& model) {
+  const std::string layer = model + ".encoder.layer.{}.";
   const std::string attention = layer + "attention.";
   addWeights(form, "layer{}.norm", {layer + "layernorm_before"}, true);
   addWeights(form, "layer{}.qkv",
@@ -20,7 +21,7 @@ void addVitWeights(ModelForm& form) {
   addWeights(form, "layer{}.norm2", {layer + "layernorm_after"}, true);
   addWeights(form, "layer{}.fc1", {layer + "intermediate.dense"}, true);
   addWeights(form, "layer{}.fc2", {layer + "output.dense"}, true);
-  addWeights(form, "norm", {"vit.layernorm"}, true);
+  addWeights(form, "norm", {model + ".layernorm"}, true);
 }
 
 ModelForm form(const ModelConfig& config) {
@@ -28,7 +29,8 @@ ModelForm form(const ModelConfig& config) {
   readSizes(config, form);
   const std::int64_t patch = config.count("patch_size", 16);
   const std::int64_t side = config.count("image_size", 224) / patch;
-  form.tokens = side * side + 1;
+  const std::string model = config.text("model_type", "vit");
+  form.tokens = side * side + (model == "deit" ? 2 : 1);  // DeiT has one for distillation
   form.norm = {.op = "LayerNorm", .eps = config.real("layer_norm_eps", 1e-12)};
   form.isCausal = false;
   form.hasQkvBias = config.flag("qkv_bias", true);
@@ -39,12 +41,12 @@ ModelForm form(const ModelConfig& config) {
   form.notes.emplace_back(
       "The pipeline begins with the embedded patches and ends with the last norm, without patch embedding and "
       "classifier.");
-  addVitWeights(form);
+  addVitWeights(form, model);
   return form;
 }
 
 }  // namespace
 
-ModelArchitecture vit() { return {.modelTypes = {"vit"}, .form = form}; }
+ModelArchitecture vit() { return {.modelTypes = {"vit", "deit"}, .form = form}; }
 
 }  // namespace fuseline::architectures

@@ -1,0 +1,23 @@
+// Gemma, the first one: norms before each part alone, scores by the size of a head.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/export/model/form_parts.h"
+#include "core/export/model/model_architectures.h"
+
+#include <utility>
+
+namespace fuseline::architectures {
+
+namespace {
+
+ModelForm form(const ModelConfig& config) {
+  ModelForm form = gemmaForm(config);
+  form.order = LayerOrder::PreNorm;
+  form.softmaxScale.reset();
+  return withLlamaWeights(std::move(form));
+}
+
+}  // namespace
+
+ModelArchitecture gemma() { return {.modelTypes = {"gemma"}, .form = form}; }
+
+}  // namespace fuseline::architectures
