@@ -97,11 +97,18 @@ bool gainsMore(const Attempt& a, const Attempt& b, const DeviceModel& device) {
   return exceeds(gainOf(*a.saving, a.measured.get()), gainOf(*b.saving, b.measured.get()), device);
 }
 
+/// The applied fusions come first, rule by rule, each along the graph: sortAttempts() sees to it.
 const Attempt* attemptBehind(const FusionReport& report, const FusedOperation& entry) {
-  const auto made = std::ranges::find_if(report.attempts, [&](const Attempt& attempt) {
-    return attempt.outcome == Outcome::Fused && attempt.rule == entry.rule && attempt.nodes == entry.nodes;
-  });
-  return made == report.attempts.end() ? nullptr : &*made;
+  const auto isFused = [](const Attempt& attempt) { return attempt.outcome == Outcome::Fused; };
+  const auto end = std::ranges::partition_point(report.attempts, isFused);
+  auto begin = report.attempts.begin();
+  const auto isOf = [](const FusionRule* rule) { return [rule](const Attempt& a) { return a.rule == rule; }; };
+  while (begin != end && begin->rule != entry.rule) begin = std::partition_point(begin, end, isOf(begin->rule));
+  const auto ofRule = std::partition_point(begin, end, isOf(entry.rule));
+  const auto startsBefore = [&](const Attempt& attempt) { return attempt.nodes.front() < entry.nodes.front(); };
+  const auto made = std::find_if(std::partition_point(begin, ofRule, startsBefore), ofRule,
+                                 [&](const Attempt& attempt) { return attempt.nodes == entry.nodes; });
+  return made == ofRule ? nullptr : &*made;
 }
 
 std::string FusedOperation::name(const Graph& graph) const {

@@ -4,6 +4,7 @@
 
 #include "core/graph/in_place_hazards.h"
 #include "core/graph/row_parallel_inputs.h"
+#include "core/plan/analysis_stages.h"
 #include "core/plan/padding.h"
 #include "core/quant/apply_recipe.h"
 #include "core/quant/small_layers.h"
@@ -23,17 +24,6 @@ void appendStrings(const Json& fusion, const char* key, std::vector<std::string>
   if (!fusion.is_object() || !fusion.contains(key) || !fusion[key].is_array()) return;
   for (const Json& entry : fusion[key])
     if (entry.is_string()) entries.push_back(entry.get<std::string>());
-}
-
-FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOptions& options) {
-  FusionOptions fusion{.book = options.book.value_or(documentBook(document)),
-                       .switches = options.switches,
-                       .capabilities = options.capabilities,
-                       .target = {.capability = options.capability, .ranks = options.ranks},
-                       .gains = options.gains};
-  appendStrings(document.fusion(), "without", fusion.switches.without);
-  appendStrings(document.fusion(), "with", fusion.switches.with);
-  return fusion;
 }
 
 /// Notes the recipe fields that a te.ops module ignores, for users who export the pipeline.
@@ -122,6 +112,13 @@ void addRank(const RankPlace& place, Analysis& analysis) {
   analysis.shards = std::move(made->shards);
 }
 
+void addPlanNotes(const FusionOptions& fusion, Analysis& analysis) {
+  std::vector<Diagnostic>& diagnostics = analysis.lowered.diagnostics;
+  noteIdleSwitches(analysis.graph(), fusion.switches, diagnostics);
+  noteInPlaceHazards(analysis.graph(), diagnostics);
+  warnOfWholeRows(analysis.graph(), fusion.target.ranks, diagnostics);
+}
+
 }  // namespace
 
 RuleBook documentBook(const PipelineDocument& document) {
@@ -160,25 +157,49 @@ Json wholeRecipe(const PipelineDocument& document, const std::optional<Recipe>& 
   return own ? toJson(*own) : Json();
 }
 
-Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {
+Analysis graphStage(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {
   Analysis analysis{.lowered = lower(document, options.lowering, sourceMap)};
   addRank(options.place, analysis);
   addRecipe(document, options, analysis);
+  return analysis;
+}
+
+FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOptions& options,
+                            const Analysis& analysis) {
+  FusionOptions fusion{.book = options.book.value_or(documentBook(document)),
+                       .switches = options.switches,
+                       .capabilities = options.capabilities,
+                       .target = {.recipe = analysis.recipe, .capability = options.capability, .ranks = options.ranks},
+                       .gains = options.gains};
+  appendStrings(document.fusion(), "without", fusion.switches.without);
+  appendStrings(document.fusion(), "with", fusion.switches.with);
+  return fusion;
+}
+
+void planStage(const FusionOptions& fusion, Analysis& analysis) {
   const Graph& graph = analysis.graph();
-  FusionOptions fusion = fusionOptions(document, options);
-  fusion.target.recipe = analysis.recipe;
   analysis.report.book = fusion.book;
   Result<FusionReport> report = fuse(graph, fusion);
   if (!report)
     analysis.lowered.diagnostics.push_back(
         {.code = "unknown-rule", .pointer = "/fusion", .message = report.error().message});
-  if (hasErrors(analysis.lowered.diagnostics)) return analysis;
+  if (hasErrors(analysis.lowered.diagnostics)) return;
   analysis.report = std::move(*report);
-  noteIdleSwitches(graph, fusion.switches, analysis.lowered.diagnostics);
-  noteInPlaceHazards(graph, analysis.lowered.diagnostics);
-  warnOfWholeRows(graph, options.ranks, analysis.lowered.diagnostics);
+  addPlanNotes(fusion, analysis);
   analysis.unfusedPlan = makePlan(graph, unfused(graph));
   analysis.fusedPlan = makePlan(graph, analysis.report);
+}
+
+void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysis& analysis) {
+  analysis.report = earlier.report;
+  addPlanNotes(fusion, analysis);
+  analysis.unfusedPlan = earlier.unfusedPlan;
+  analysis.fusedPlan = earlier.fusedPlan;
+}
+
+Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {
+  Analysis analysis = graphStage(document, options, sourceMap);
+  planStage(fusionOptions(document, options, analysis), analysis);
   return analysis;
 }
 

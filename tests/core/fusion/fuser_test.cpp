@@ -17,11 +17,20 @@ namespace {
 using namespace fuseline::testing;
 using Names = std::vector<std::string>;
 
+const Attempt* searchedAttempt(const FusionReport& report, const FusedOperation& entry) {
+  const auto found = std::ranges::find_if(report.attempts, [&](const Attempt& attempt) {
+    return attempt.outcome == Outcome::Fused && attempt.rule == entry.rule && attempt.nodes == entry.nodes;
+  });
+  return found == report.attempts.end() ? nullptr : &*found;
+}
+
 FusionReport fused(const Graph& graph, const FusionOptions& options = {}) {
   Result<FusionReport> report = fuse(graph, options);
   EXPECT_TRUE(report) << (report ? "" : report.error().message);
   const Verdict expands = verifyExpansion(graph, *report);
   EXPECT_TRUE(expands) << expands.reason();
+  for (const auto* list : {&report->forward, &report->backward})
+    for (const FusedOperation& entry : *list) EXPECT_EQ(attemptBehind(*report, entry), searchedAttempt(*report, entry));
   return std::move(*report);
 }
 

@@ -1,0 +1,21 @@
+// Windows: a few neighboring ops of a graph as a graph of their own.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/graph/graph.h"
+
+#include <vector>
+
+namespace fuseline {
+
+/// These nodes, and those that `hops` tensors lead to from them, in either direction; ascending.
+std::vector<NodeId> nodesAround(const Graph& graph, const std::vector<NodeId>& from, int hops);
+
+/// The graph of these nodes, which are ascending. Tensors from outside are inputs, and tensors with consumers outside
+/// are outputs. Nodes keep their names, attributes and quantizers.
+Graph windowOf(const Graph& graph, const std::vector<NodeId>& nodes);
+
+/// The nodes whose attributes differ, if that is the only difference of the graphs; nullopt: there are others.
+std::optional<std::vector<NodeId>> changedAttributes(const Graph& before, const Graph& after);
+
+}  // namespace fuseline

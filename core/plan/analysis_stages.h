@@ -1,0 +1,22 @@
+// The stages of an analysis: up to the graph, and from the graph to the plan.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/analysis.h"
+
+namespace fuseline {
+
+/// The graph with its recipe and the part of one rank, and their diagnostics.
+Analysis graphStage(const PipelineDocument& document, const AnalysisOptions& options,
+                    const SourceMap* sourceMap = nullptr);
+
+/// Options of the fuser for the graph of an analysis.
+FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOptions& options, const Analysis& analysis);
+
+/// Adds the report, the plans, and their diagnostics. Nothing is planned where there is an error.
+void planStage(const FusionOptions& fusion, Analysis& analysis);
+
+/// The same with the report and the plans of an earlier analysis without an error, which hold for this graph as well.
+void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysis& analysis);
+
+}  // namespace fuseline

@@ -1,0 +1,143 @@
+// Analyses after edits: each equals the complete analysis of its document.
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/incremental_analysis.h"
+
+#include "core/edit/apply_edit.h"
+#include "tests/support/random_edits.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace fuseline {
+namespace {
+
+using namespace fuseline::testing;
+
+/// All that an analysis says, as text.
+std::string textOf(const Analysis& analysis) {
+  std::string text = toString(analysis.graph()) + toJson(analysis.graph(), analysis.report).dump();
+  for (const Diagnostic& problem : analysis.lowered.diagnostics)
+    text += problem.code + " " + problem.pointer + " " + problem.message + "\n";
+  for (const auto* plan : {&analysis.unfusedPlan, &analysis.fusedPlan})
+    if (*plan) text += toString(**plan);
+  return text;
+}
+
+RC_GTEST_PROP(IncrementalAnalysis, EqualsTheCompleteOneAfterEveryEdit, ()) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = randomStart();
+  for (int edit = *rc::gen::inRange(1, 6); edit > 0; --edit) {
+    (void)applyEdit(document, randomEditOrGroup(document));
+    RC_ASSERT(textOf(*analyses.next(document, {}, 0)) == textOf(analyze(document)));
+  }
+}
+
+/// Many blocks around ops that are drawn, so that an edit leaves most of the pipeline out of its window.
+PipelineDocument randomBlocks(int numBlocks) {
+  PipelineDocument document;
+  const auto apply = [&](const Edit& edit) { RC_ASSERT(bool(applyEdit(document, edit))); };
+  apply(AddInput{{.id = "x", .dtype = "bf16", .shape = {16, 32}}});
+  std::string last = "x";
+  const auto add = [&](const std::string& id, const char* operation, Json attributes = Json::object()) {
+    apply(AddOp{{.id = id, .operation = operation, .attributes = std::move(attributes)}});
+    apply(AddWire{{parseEndpoint(last), {id, "x"}}});
+    last = id + ".y";
+  };
+  for (int block = 0; block < numBlocks; ++block) {
+    const std::string n = std::to_string(block);
+    const bool isResidual = *rc::gen::arbitrary<bool>();
+    if (isResidual) add("save" + n, "MakeExtraOutput");
+    for (int op = *rc::gen::inRange(1, 4); op > 0; --op) {
+      const std::string id = "op" + n + "_" + std::to_string(op);
+      switch (*rc::gen::inRange(0, 6)) {
+        case 0: add(id, "RMSNorm", {{"normalized_shape", {32}}}); break;
+        case 1: add(id, "BasicLinear", {{"in_features", 32}, {"out_features", 32}}); break;
+        case 2: add(id, "Bias", {{"size", 32}}); break;
+        case 3: add(id, "Dropout", {{"p", 0.1}}); break;
+        case 4: add(id, "ConstantScale", {{"scale", 2.0}}); break;
+        default: add(id, "GELU"); break;
+      }
+    }
+    if (!isResidual) continue;
+    add("add" + n, "AddExtraInput");
+    apply(AddWire{{{"save" + n, "extra"}, {"add" + n, "extra"}}});
+  }
+  apply(AddOutput{{.id = "y", .from = parseEndpoint(last)}});
+  return document;
+}
+
+/// Some attributes do not fit the op, some change the fusions, and some the graph.
+Edit randomAttribute(const PipelineDocument& document) {
+  const DocumentOp& op = document.ops()[*rc::gen::inRange<std::size_t>(0, document.ops().size())];
+  static const std::vector<std::pair<std::string, Json>> kAttributes = {{"eps", 1e-3},
+                                                                        {"p", 0.0},
+                                                                        {"p", 0.5},
+                                                                        {"scale", 1.0},
+                                                                        {"scale", 3.0},
+                                                                        {"in_place", true},
+                                                                        {"eps", nullptr},
+                                                                        {"zero_centered_gamma", true},
+                                                                        {"out_features", 64},
+                                                                        {"accumulate_into_main_grad", true},
+                                                                        {"delay_wgrad_compute", true}};
+  const auto& [name, value] = kAttributes[*rc::gen::inRange<std::size_t>(0, kAttributes.size())];
+  return SetAttribute{.id = op.id, .name = name, .value = value};
+}
+
+RC_GTEST_PROP(IncrementalAnalysis, EqualsTheCompleteOneAfterEditsOfAttributes, ()) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = randomBlocks(14);
+  AnalysisOptions options;
+  if (*rc::gen::arbitrary<bool>()) options.recipe = *recipeFromJson({{"name", "Float8CurrentScaling"}});
+  for (int edit = 0; edit < 3; ++edit) {
+    RC_ASSERT(textOf(*analyses.next(document, options, 0)) == textOf(analyze(document, options)));
+    (void)applyEdit(document, randomAttribute(document));
+  }
+}
+
+TEST(IncrementalAnalysis, AnAttributeThatThePlanDoesNotDependOnKeepsIt) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = example("gpt_layer");
+  (void)analyses.next(document, {}, 0);
+  const auto norm = std::ranges::find(document.ops(), "LayerNorm", &DocumentOp::operation);
+  ASSERT_NE(norm, document.ops().end());
+  ASSERT_TRUE(applyEdit(document, SetAttribute{.id = norm->id, .name = "eps", .value = 1e-3}));
+  const auto kept = analyses.next(document, {}, 0);
+  EXPECT_EQ(analyses.numComplete(), 1);
+  EXPECT_EQ(textOf(*kept), textOf(analyze(document)));
+  EXPECT_EQ(kept->graph().node(kept->graph().findNode(norm->id)).attributes.real("eps"), 1e-3);
+}
+
+TEST(IncrementalAnalysis, AnEditOfTheViewGivesTheSameAnalysis) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = example("llama_mlp");
+  const auto first = analyses.next(document, {}, 0);
+  ASSERT_TRUE(applyEdit(document, MoveNode{.id = document.ops().front().id, .position = Position{40, 80}}));
+  EXPECT_EQ(analyses.next(document, {}, 0), first);
+  EXPECT_EQ(analyses.numComplete(), 1);
+}
+
+TEST(IncrementalAnalysis, OtherSettingsNeedAnother) {
+  IncrementalAnalysis analyses;
+  const PipelineDocument document = example("llama_mlp");
+  const auto training = analyses.next(document, {}, 0);
+  const auto forward = analyses.next(document, {.lowering = {.pass = PassKind::Forward}}, 1);
+  EXPECT_NE(training->fusedPlan->steps.size(), forward->fusedPlan->steps.size());
+}
+
+TEST(IncrementalAnalysis, MeasuredGainsNeedAnother) {
+  IncrementalAnalysis analyses;
+  const PipelineDocument document = example("llama_mlp");
+  const auto first = analyses.next(document, {}, 0);
+  AnalysisOptions options;
+  options.gains.device = {.bandwidthBytesPerSecond = 1e12, .launchSeconds = 1e-6, .source = "a device"};
+  EXPECT_EQ(analyses.next(document, options, 0)->report.device.source, "a device");
+}
+
+}  // namespace
+}  // namespace fuseline
