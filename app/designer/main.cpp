@@ -174,7 +174,7 @@ void followSession(QApplication& app, const QCommandLineParser& parser, ui::Sess
   QObject::connect(&app, &QGuiApplication::commitDataRequest, &session, [&autosave] { autosave.leaveBehind(); });
   QObject::connect(&app, &QGuiApplication::saveStateRequest, &session, [&](QSessionManager& manager) {
     manager.setRestartCommand(QStringList{QApplication::applicationFilePath()} +
-                              windowArguments(parser, session.path()));
+                              windowArguments(parser, session.pipeline().path()));
   });
 }
 
@@ -345,6 +345,6 @@ int main(int argc, char** argv) {
   if (const Result<void> pinned = pinBaselines(parser, session); !pinned)
     return refuse(QString::fromStdString(pinned.error().message));
   if (!isPicture(parser) && parser.isSet("pane")) window.showPane(parser.value("pane"));
-  session.worker().requestDevices();
+  session.runner().worker().requestDevices();
   return QApplication::exec();
 }

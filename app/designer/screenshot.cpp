@@ -22,12 +22,12 @@ constexpr int kExitRunFailed = 4;
 Screenshot::Screenshot(ScreenshotRequest request, ui::MainWindow& window, ui::Session& session)
     : m_request(std::move(request)), m_window(window), m_session(session) {
   m_sinceStart.start();
-  connect(&session.worker(), &ui::WorkerClient::devicesReceived, this, [this] { m_areDevicesKnown = true; });
-  connect(&session, &ui::Session::analysisChanged, this, &Screenshot::handleAnalysis);
-  connect(&session, &ui::Session::runFinished, this, &Screenshot::takeSoon);
-  connect(&session, &ui::Session::numericsFinished, this, &Screenshot::takeSoon);
-  connect(&session, &ui::Session::tensorsCaptured, this, &Screenshot::takeSoon);
-  connect(&session, &ui::Session::runFailed, this, &Screenshot::fail);
+  connect(&session.runner().worker(), &ui::WorkerClient::devicesReceived, this, [this] { m_areDevicesKnown = true; });
+  connect(&session.plan(), &ui::LivePlan::analysisChanged, this, &Screenshot::handleAnalysis);
+  connect(&session.runner(), &ui::Runner::finished, this, &Screenshot::takeSoon);
+  connect(&session.runner(), &ui::Runner::numericsFinished, this, &Screenshot::takeSoon);
+  connect(&session.runner(), &ui::Runner::tensorsCaptured, this, &Screenshot::takeSoon);
+  connect(&session.runner(), &ui::Runner::failed, this, &Screenshot::fail);
 }
 
 void Screenshot::handleAnalysis() {
@@ -38,15 +38,15 @@ void Screenshot::handleAnalysis() {
       return fail(tr("--select %1: the pipeline has no such op.").arg(m_request.selection));
   }
   if (!m_request.run) return takeSoon();
-  if (!m_session.analysis()->isRunnable()) return fail(tr("The pipeline has errors and cannot run."));
+  if (!m_session.plan().analysis()->isRunnable()) return fail(tr("The pipeline has errors and cannot run."));
   if (m_isRunStarted) return;
   m_isRunStarted = true;
   switch (*m_request.run) {
-    case RunPurpose::Times: return m_session.run();
-    case RunPurpose::Numerics: return m_session.measureNumerics();
+    case RunPurpose::Times: return m_session.runner().run();
+    case RunPurpose::Numerics: return m_session.runner().measureNumerics();
     case RunPurpose::Capture: m_window.lookAt(m_request.tensor);
   }
-  if (!m_session.isRunning()) takeSoon();  // of a tensor that is never stored there is a sentence
+  if (!m_session.runner().isRunning()) takeSoon();  // of a tensor that is never stored there is a sentence
 }
 
 void Screenshot::takeSoon() {

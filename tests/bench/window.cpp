@@ -83,7 +83,7 @@ double medianOf(std::vector<double> values) {
 
 /// Until the plan is there and the canvas has shown it.
 void waitUntilShown(ui::Session& session, ui::MainWindow& window) {
-  while (session.isAnalysing()) QApplication::processEvents(QEventLoop::WaitForMoreEvents, 20);
+  while (session.plan().isAnalysing()) QApplication::processEvents(QEventLoop::WaitForMoreEvents, 20);
   window.canvas().viewport()->repaint();
 }
 
@@ -112,7 +112,7 @@ void measure(const char* title, const std::string& text) {
   std::vector<double> editsMs;
   for (int edit = 0; edit < kEdits; ++edit) {
     clock.restart();
-    session.apply(SetAttribute{.id = "b0_norm", .name = "eps", .value = 1e-5 * (edit + 2)});
+    session.pipeline().apply(SetAttribute{.id = "b0_norm", .name = "eps", .value = 1e-5 * (edit + 2)});
     waitUntilShown(session, window);
     editsMs.push_back(clock.elapsedMs());
   }

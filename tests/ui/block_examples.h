@@ -16,9 +16,9 @@ struct Stack : Fixture {
   GraphScene& scene() { return window.scene(); }
   GraphView& canvas() { return window.canvas(); }
   CanvasScope& scope() { return window.scene().scope(); }
-  const DocumentBlock& block(const char* name) const { return *session.document().findBlock(name); }
+  const DocumentBlock& block(const char* name) const { return *session.pipeline().document().findBlock(name); }
   const DocumentBlock& feedForward() const { return block("FeedForward"); }
-  QString bytes() const { return toQt(serialize(session.document())); }
+  QString bytes() const { return toQt(serialize(session.pipeline().document())); }
   void enter(std::initializer_list<const char*> path) {
     for (const char* id : path) (void)scope().enter(QString::fromUtf8(id));
   }

@@ -57,7 +57,7 @@ std::filesystem::path pipelineIn(const testing::TemporaryFolder& folder) { retur
 bool killAfterAnEdit(const testing::TemporaryFolder& folder) {
   Session session({});
   session.openText(smallPipeline(), {});
-  if (!session.save(toQt(pipelineIn(folder).string()))) return false;
+  if (!session.pipeline().save(toQt(pipelineIn(folder).string()))) return false;
   QProcess victim;
   victim.start(QCoreApplication::applicationFilePath(),
                {QStringLiteral("test_ui_autosave"), QStringLiteral("--victim"), folderOf(folder)});
@@ -74,11 +74,11 @@ void AutosaveTest::keepsUnsavedChangesUntilTheyAreSaved() {
   Autosave autosave(session, folderOf(folder), kAtOnce);
   session.openText(smallPipeline(), QStringLiteral("small"));
   QVERIFY(journalsIn(folder).isEmpty());
-  QVERIFY(session.apply(SetSymbol{"M", 77}));
+  QVERIFY(session.pipeline().apply(SetSymbol{"M", 77}));
   QVERIFY(QTest::qWaitFor([&] { return journalsIn(folder).size() == 1; }));
   const Json journal = Json::parse(bytesOf(autosave.journal().toStdString()));
-  QCOMPARE(journal.at("pipeline").get<std::string>(), serialize(session.document()));
-  QVERIFY(session.save(toQt(pipelineIn(folder).string())));
+  QCOMPARE(journal.at("pipeline").get<std::string>(), serialize(session.pipeline().document()));
+  QVERIFY(session.pipeline().save(toQt(pipelineIn(folder).string())));
   QVERIFY(journalsIn(folder).isEmpty());
 }
 
@@ -86,10 +86,10 @@ void AutosaveTest::undoneChangesLeaveNoJournal() {
   const testing::TemporaryFolder folder;
   Session session({});
   Autosave autosave(session, folderOf(folder), kAtOnce);
-  QVERIFY(session.apply(SetSymbol{"M", 77}));
+  QVERIFY(session.pipeline().apply(SetSymbol{"M", 77}));
   autosave.write();
   QCOMPARE(journalsIn(folder).size(), 1);
-  session.undo();
+  session.pipeline().undo();
   QVERIFY(journalsIn(folder).isEmpty());
 }
 
@@ -103,7 +103,7 @@ void AutosaveTest::unsavedChangesSurviveTheEndOfTheDesktop() {
   QVERIFY(journalsIn(folder).isEmpty());
   {
     Autosave autosave(f.session, folderOf(folder), kAtOnce);
-    QVERIFY(f.session.apply(SetSymbol{"M", 77}));
+    QVERIFY(f.session.pipeline().apply(SetSymbol{"M", 77}));
     autosave.leaveBehind();
   }
   QCOMPARE(journalsIn(folder).size(), 1);
@@ -121,9 +121,9 @@ void AutosaveTest::recoversUnsavedChangesOfAKilledProgram() {
   QVERIFY(bar && bar->isVisible());
   QVERIFY(bar->findChild<QLabel*>()->text().contains(QStringLiteral("p.fuseline, 3 ops, from ")));
   bar->findChildren<QPushButton*>().front()->click();
-  QVERIFY(f.session.document().symbols()["M"] == Json(77));
-  QCOMPARE(f.session.path(), toQt(pipelineIn(folder).string()));
-  QVERIFY(f.session.isModified());
+  QVERIFY(f.session.pipeline().document().symbols()["M"] == Json(77));
+  QCOMPARE(f.session.pipeline().path(), toQt(pipelineIn(folder).string()));
+  QVERIFY(f.session.pipeline().isModified());
   QVERIFY(!bar->isVisible());
   QCOMPARE(bytesOf(pipelineIn(folder)), onDisk);
   QCOMPARE(journalsIn(folder).size(), 1);  // the new one, for it is still not saved
@@ -139,7 +139,7 @@ void AutosaveTest::discardsUnsavedChangesOfAKilledProgram() {
   auto* bar = f.window.findChild<RecoveryBar*>();
   bar->findChildren<QPushButton*>().back()->click();
   QVERIFY(!bar->isVisible());
-  QVERIFY(!f.session.isModified());
+  QVERIFY(!f.session.pipeline().isModified());
   QCOMPARE(QDir(folderOf(folder)).entryList(QDir::Files), QStringList{QStringLiteral("p.fuseline")});
 }
 
@@ -151,22 +151,22 @@ void AutosaveTest::whatWasNotReadIsNotReadAfterARecoveryEither() {
   std::ofstream(pipelineIn(folder)) << partly;
   Session session({});
   QVERIFY(session.open(toQt(pipelineIn(folder).string())).hasValue());
-  QVERIFY(session.isPartlyRead());
+  QVERIFY(session.pipeline().isPartlyRead());
   Autosave autosave(session, folderOf(folder), kAtOnce);
-  QVERIFY(session.apply(SetSymbol{"M", 77}));
+  QVERIFY(session.pipeline().apply(SetSymbol{"M", 77}));
   QVERIFY(autosave.setAside());
   session.openText(smallPipeline(), {});
-  QVERIFY(!session.isPartlyRead());
+  QVERIFY(!session.pipeline().isPartlyRead());
   autosave.recoverFirst();
-  QVERIFY(session.isPartlyRead());
-  QVERIFY(session.save(session.path()).hasValue() && !session.isPartlyRead());
+  QVERIFY(session.pipeline().isPartlyRead());
+  QVERIFY(session.pipeline().save(session.pipeline().path()).hasValue() && !session.pipeline().isPartlyRead());
 }
 
 void AutosaveTest::leavesTheJournalOfALivingProgramAlone() {
   const testing::TemporaryFolder folder;
   Session first({});
   Autosave living(first, folderOf(folder), kAtOnce);
-  QVERIFY(first.apply(SetSymbol{"M", 77}));
+  QVERIFY(first.pipeline().apply(SetSymbol{"M", 77}));
   living.write();
   Session second({});
   const Autosave other(second, folderOf(folder), kAtOnce);
@@ -193,7 +193,7 @@ void AutosaveTest::saysOnceThatNothingCanBeKept() {
   Autosave autosave(session, file.fileName() + QStringLiteral("/autosave"), kAtOnce);
   QStringList said;
   connect(&autosave, &Autosave::failed, this, [&](const QString& sentence) { said.append(sentence); });
-  QVERIFY(session.apply(SetSymbol{"M", 77}));
+  QVERIFY(session.pipeline().apply(SetSymbol{"M", 77}));
   autosave.write();
   autosave.write();
   QCOMPARE(said.size(), 1);
@@ -209,7 +209,7 @@ void AutosaveTest::whatIsTypedCountsWhenTheWindowCloses() {
   field->setFocus();
   field->selectAll();
   QTest::keyClicks(field, QStringLiteral("77"));
-  QVERIFY(!f.session.isModified());
+  QVERIFY(!f.session.pipeline().isModified());
   QString asked;
   QTimer::singleShot(0, this, [&asked] {
     auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
@@ -219,14 +219,14 @@ void AutosaveTest::whatIsTypedCountsWhenTheWindowCloses() {
   });
   QVERIFY(!f.window.close());
   QVERIFY2(asked.startsWith(QStringLiteral("Save changes to ")), qPrintable(asked));
-  QVERIFY(f.session.isModified());
+  QVERIFY(f.session.pipeline().isModified());
 }
 
 void AutosaveTest::closingDuringARunAsksOnce() {
   // A worker that never answers.
   Fixture f(smallPipeline(), {QStringLiteral("sleep"), QStringLiteral("60")});
-  f.session.run();
-  QVERIFY(f.session.isRunning());
+  f.session.runner().run();
+  QVERIFY(f.session.runner().isRunning());
   QStringList asked;
   const auto answer = [&](QMessageBox::StandardButton button) {
     QTimer::singleShot(0, this, [&asked, button] {
@@ -239,12 +239,12 @@ void AutosaveTest::closingDuringARunAsksOnce() {
   answer(QMessageBox::Cancel);
   f.window.files().newDocument();
   QCOMPARE(asked, QStringList{QStringLiteral("Stop the run and discard its measurements?")});
-  QVERIFY(f.session.isRunning());
+  QVERIFY(f.session.runner().isRunning());
   asked.clear();
   answer(QMessageBox::Cancel);
   QVERIFY(!f.window.close());
   QCOMPARE(asked, QStringList{QStringLiteral("Stop the run and close the window?")});
-  QVERIFY(f.session.apply(SetSymbol{"M", 77}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{"M", 77}));
   answer(QMessageBox::Discard);
   QVERIFY(f.window.close());
   QCOMPARE(asked.size(), 2);
@@ -257,7 +257,7 @@ int beKilled(QApplication& app, const QString& folder) {
   Session session({});
   Autosave autosave(session, folder, kAtOnce);
   if (!session.open(folder + QStringLiteral("/p.fuseline"))) return EXIT_FAILURE;
-  if (!session.apply(SetSymbol{"M", 77})) return EXIT_FAILURE;
+  if (!session.pipeline().apply(SetSymbol{"M", 77})) return EXIT_FAILURE;
   return app.exec();
 }
 

@@ -67,14 +67,14 @@ void BlocksTest::aDoubleClickGoesInside() {
   QCOMPARE(f.scope().numInstances(), std::ptrdiff_t{2});
   QVERIFY(f.scene().node("x")->sceneBox().right() < f.scene().node("norm")->sceneBox().left());
   QVERIFY(f.scene().node("y")->sceneBox().left() > f.scene().node("fc2")->sceneBox().right());
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer1"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("layer1"));
 }
 
 void BlocksTest::keysGoInAndOut() {
   Stack f;
   f.window.show();
   f.window.canvas().setFocus();
-  f.session.select({QStringLiteral("layer2")});
+  f.session.selection().select({QStringLiteral("layer2")});
   QTest::keyClick(&f.window.canvas(), Qt::Key_Down, Qt::ControlModifier);
   QCOMPARE(f.scope().path(), QStringList({"layer2"}));
   QTest::keyClick(&f.window.canvas(), Qt::Key_Up, Qt::ControlModifier);
@@ -104,7 +104,7 @@ void BlocksTest::aDoubleClickOnAnOpDoesNot() {
 void BlocksTest::shapesAreThoseOfTheInstance() {
   Stack f;
   f.enter({"layer2", "mlp"});
-  const Graph& whole = f.session.analysis()->graph();
+  const Graph& whole = f.session.plan().analysis()->graph();
   const Graph& inside = f.scope().analysis()->graph();
   for (const char* value : {"fc1.y", "act.y", "fc2.y"}) {
     const ValueId expected = whole.findValue(std::string("layer2.mlp.") + value);
@@ -130,7 +130,7 @@ void BlocksTest::anEditInsideIsOneOfTheBlock() {
   QVERIFY(!f.scene().node("act"));
   QVERIFY(std::ranges::none_of(f.feedForward().ops, [](const DocumentOp& op) { return op.id == "act"; }));
   QVERIFY(std::ranges::count(f.feedForward().wires, Wire{{"fc1", "y"}, {"fc2", "x"}}) == 1);
-  QCOMPARE(f.session.document().ops().size(), std::size_t{3});
+  QCOMPARE(f.session.pipeline().document().ops().size(), std::size_t{3});
   f.scene().commands().insertAfterSelection("GELU");
   QVERIFY(std::ranges::any_of(f.feedForward().ops, [](const DocumentOp& op) { return op.operation == "GELU"; }));
   f.scope().select({QStringLiteral("norm")});
@@ -145,8 +145,9 @@ void BlocksTest::anEditIsUndoneOutside() {
   f.scope().select({QStringLiteral("act")});
   f.scene().commands().removeSelected(Reconnect::Yes);
   f.scope().leaveTo(0);
-  QVERIFY2(toQt(f.session.history().undoLabel()).contains("in FeedForward"), f.session.history().undoLabel().c_str());
-  f.session.undo();
+  QVERIFY2(toQt(f.session.pipeline().history().undoLabel()).contains("in FeedForward"),
+           f.session.pipeline().history().undoLabel().c_str());
+  f.session.pipeline().undo();
   QCOMPARE(f.bytes(), before);
 }
 
@@ -170,11 +171,11 @@ void BlocksTest::aMoveIsKeptWithTheBlock() {
   f.enter({"layer1"});
   f.scope().select({QStringLiteral("save")});
   f.scene().moves().moveSelected({1, 0});
-  const auto& positions = f.session.document().findBlock("Layer")->positions;
+  const auto& positions = f.session.pipeline().document().findBlock("Layer")->positions;
   const auto save = std::ranges::find_if(positions, [](const auto& entry) { return entry.first == "save"; });
   QVERIFY(save != positions.end());
   QVERIFY(save->second.x > 0);
-  QVERIFY(f.session.document().findBlock("Layer")->inputs.front().shape.empty());
+  QVERIFY(f.session.pipeline().document().findBlock("Layer")->inputs.front().shape.empty());
 }
 
 void BlocksTest::layersThatRepeatBecomeABlock() {
@@ -186,13 +187,13 @@ void BlocksTest::layersThatRepeatBecomeABlock() {
            qPrintable(hints[0][0].toString()));
   f.scope().select({QStringLiteral("layer1"), QStringLiteral("layer2")});
   f.scene().commands().expandSelected();
-  QCOMPARE(f.session.document().ops().size(), std::size_t{7});
+  QCOMPARE(f.session.pipeline().document().ops().size(), std::size_t{7});
   const QString flat = f.bytes();
   f.scene().commands().foldRepeats();
-  QCOMPARE(f.session.document().ops().size(), std::size_t{3});
-  QVERIFY(f.session.document().findBlock("Layer2"));
+  QCOMPARE(f.session.pipeline().document().ops().size(), std::size_t{3});
+  QVERIFY(f.session.pipeline().document().findBlock("Layer2"));
   QVERIFY(hints.back()[0].toString().contains(QStringLiteral("2 repetitions into block Layer2")));
-  f.session.undo();
+  f.session.pipeline().undo();
   QCOMPARE(f.bytes(), flat);
 }
 
@@ -201,24 +202,24 @@ void BlocksTest::layersThatRepeatInsideTakeTheirOverridesAlong() {
   f.scope().select({QStringLiteral("layer1"), QStringLiteral("layer2")});
   f.scene().commands().expandSelected();
   QSet<QString> all;
-  for (const DocumentOp& op : f.session.document().ops()) all.insert(toQt(op.id));
+  for (const DocumentOp& op : f.session.pipeline().document().ops()) all.insert(toQt(op.id));
   f.scope().select(all);
   f.scene().commands().makeBlockOfSelected("All");
   const Json override = {{"op", "all.mlp2.fc1"}, {"format", "high_precision"}};
   const Json other = {{"op", "mlp2"}, {"format", "high_precision"}};  // of the pipeline, where there is none of this id
-  QVERIFY(
-      f.session.apply(SetRecipe{Json{{"name", "MXFP8BlockScaling"}, {"overrides", Json::array({override, other})}}}));
+  QVERIFY(f.session.pipeline().apply(
+      SetRecipe{Json{{"name", "MXFP8BlockScaling"}, {"overrides", Json::array({override, other})}}}));
   f.enter({"all"});
   f.scene().commands().foldRepeats();
-  const std::string place = f.session.document().recipe()["overrides"][0]["op"];
-  QCOMPARE(f.session.document().findBlock("All")->ops.size(), std::size_t{3});
-  QVERIFY(f.session.document().recipe()["overrides"][1] == other);
-  QCOMPARE(place, "all." + f.session.document().findBlock("All")->ops[1].id + ".mlp.fc1");
+  const std::string place = f.session.pipeline().document().recipe()["overrides"][0]["op"];
+  QCOMPARE(f.session.pipeline().document().findBlock("All")->ops.size(), std::size_t{3});
+  QVERIFY(f.session.pipeline().document().recipe()["overrides"][1] == other);
+  QCOMPARE(place, "all." + f.session.pipeline().document().findBlock("All")->ops[1].id + ".mlp.fc1");
 }
 
 void BlocksTest::pasteInside() {
   Stack f;
-  f.session.select({QStringLiteral("norm")});
+  f.session.selection().select({QStringLiteral("norm")});
   f.scene().commands().copySelected();
   f.enter({"layer1", "mlp"});
   f.scene().commands().paste();
@@ -235,20 +236,20 @@ void BlocksTest::aBlockIsMadeInside() {
   const auto switchAt = [](const std::string& place) {
     return Json{{"without", Json::array({"ForwardLinearEpilogue@" + place})}};
   };
-  QVERIFY(f.session.apply(SetRecipe{recipeAt("layer1.mlp.fc2")}));
-  QVERIFY(f.session.apply(SetFusion{switchAt("layer2.mlp.fc2")}));
+  QVERIFY(f.session.pipeline().apply(SetRecipe{recipeAt("layer1.mlp.fc2")}));
+  QVERIFY(f.session.pipeline().apply(SetFusion{switchAt("layer2.mlp.fc2")}));
   f.enter({"layer1", "mlp"});
   f.scope().select({QStringLiteral("act"), QStringLiteral("fc2")});
   f.scene().commands().makeBlockOfSelected("Half");
-  QVERIFY(f.session.document().findBlock("Half"));
+  QVERIFY(f.session.pipeline().document().findBlock("Half"));
   QVERIFY(f.scope().canEnter("half"));
-  QVERIFY(f.session.document().recipe() == recipeAt("layer1.mlp.half.fc2"));
-  QVERIFY(f.session.document().fusion() == switchAt("layer2.mlp.half.fc2"));
+  QVERIFY(f.session.pipeline().document().recipe() == recipeAt("layer1.mlp.half.fc2"));
+  QVERIFY(f.session.pipeline().document().fusion() == switchAt("layer2.mlp.half.fc2"));
   f.scene().commands().expandSelected();
   QVERIFY(f.scene().node("act"));
-  QVERIFY(f.session.document().recipe() == recipeAt("layer1.mlp.fc2"));
-  QVERIFY(f.session.document().fusion() == switchAt("layer2.mlp.fc2"));
-  while (f.session.history().canUndo()) f.session.undo();
+  QVERIFY(f.session.pipeline().document().recipe() == recipeAt("layer1.mlp.fc2"));
+  QVERIFY(f.session.pipeline().document().fusion() == switchAt("layer2.mlp.fc2"));
+  while (f.session.pipeline().history().canUndo()) f.session.pipeline().undo();
   QCOMPARE(f.bytes(), before);
 }
 
@@ -256,7 +257,7 @@ void BlocksTest::aBlockDoesNotHoldItself() {
   Stack f;
   const QString before = f.bytes();
   f.enter({"layer1", "mlp"});
-  QSignalSpy refused(&f.session, &Session::editRefused);
+  QSignalSpy refused(&f.session.pipeline(), &OpenPipeline::editRefused);
   f.scene().commands().insertAfterSelection("block:Layer");
   QCOMPARE(refused.count(), 1);
   QCOMPARE(f.bytes(), before);
@@ -265,18 +266,18 @@ void BlocksTest::aBlockDoesNotHoldItself() {
 void BlocksTest::whoIsSelectedOutsideIsShown() {
   Stack f;
   f.enter({"layer1"});
-  f.session.select({QStringLiteral("norm")});
+  f.session.selection().select({QStringLiteral("norm")});
   QVERIFY(!f.scope().isInside());
   QVERIFY(f.scene().node("norm")->isSelected());
 }
 
 void BlocksTest::aVanishedInstanceLeadsOut() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   f.window.scene().commands().makeBlockOfSelected("Project");
   QVERIFY(f.window.scene().scope().enter(QStringLiteral("project")));
   QVERIFY(f.window.scene().scope().isInside());
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(!f.window.scene().scope().isInside());
   QVERIFY(f.window.scene().node("norm"));
 }
@@ -310,12 +311,12 @@ void BlocksTest::theOutlineLeadsInside() {
   QCOMPARE(f.scope().singleSelection(), QStringLiteral("fc1"));
   QVERIFY(f.scope().goTo(QStringLiteral("layer1.add")));
   QCOMPARE(f.scope().path(), QStringList({"layer1"}));
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer1"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("layer1"));
 }
 
 void BlocksTest::aProblemLeadsInside() {
   Stack f;
-  QVERIFY(f.session.apply(
+  QVERIFY(f.session.pipeline().apply(
       EditInBlock{"FeedForward", {SetAttribute{.id = "fc2", .name = "in_features", .value = Json(7)}}}));
   QVERIFY(waitForAnalysis(f.session));
   f.window.problems().selectNext(1);
@@ -346,10 +347,10 @@ void BlocksTest::randomEditsAreUndone() {
     }
     const QString after = f.bytes();
     QVERIFY(after != before);
-    const std::size_t depth = f.session.history().depth();
-    f.session.goTo(0);
+    const std::size_t depth = f.session.pipeline().history().depth();
+    f.session.pipeline().goTo(0);
     QCOMPARE(f.bytes(), before);
-    f.session.goTo(depth);
+    f.session.pipeline().goTo(depth);
     QCOMPARE(f.bytes(), after);
   }
 }

@@ -49,7 +49,7 @@ void BookmarksTest::digitsComeBackToAPlace() {
   press(f, QKeySequence(QStringLiteral("3")));
   QVERIFY(distance(view.camera().middle(), middle) < 2);
   QCOMPARE(view.zoom(), 1.5);
-  QVERIFY(!f.session.isModified());
+  QVERIFY(!f.session.pipeline().isModified());
 }
 
 void BookmarksTest::aBookmarkThatIsNotSetSaysHow() {

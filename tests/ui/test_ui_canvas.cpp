@@ -140,7 +140,7 @@ void pressW(Fixture& f) { press(f, Qt::Key_W); }
 QString lastOf(const QSignalSpy& hints) { return hints.isEmpty() ? QString() : hints.last().front().toString(); }
 
 bool isWired(const Session& session, const char* from, const char* to) {
-  for (const Link& link : linksOf(session.document())) {
+  for (const Link& link : linksOf(session.pipeline().document())) {
     if (toString(link.from) == from && toString(link.to) == to) return true;
   }
   return false;
@@ -155,13 +155,13 @@ void CanvasTest::aWireFromNowhereIsLeftWhereItIs() {
   QVERIFY(text.find(wire) != std::string::npos);
   text.replace(text.find(wire), wire.size(), "\"ghost.y\"");
   Fixture f(text);
-  const std::vector<Wire> wires = f.session.document().wires();
-  f.session.select({QStringLiteral("act")});
+  const std::vector<Wire> wires = f.session.pipeline().document().wires();
+  f.session.selection().select({QStringLiteral("act")});
   for (int times = 0; times < 4; ++times) pressW(f);
   QVERIFY(f.window.scene().wires().isDrawing());
   press(f, Qt::Key_Escape);
   QVERIFY(!f.window.scene().wires().isDrawing());
-  QVERIFY(f.session.document().wires() == wires);
+  QVERIFY(f.session.pipeline().document().wires() == wires);
 }
 
 void CanvasTest::anOpThatIsNotRunSaysSo() {
@@ -175,48 +175,48 @@ void CanvasTest::anOpThatIsNotRunSaysSo() {
   QVERIFY(!attention.status);
   QCOMPARE(attention.subtitle, QStringLiteral("attention · not executed"));
   QVERIFY(f.window.scene().node("proj")->look().status);
-  QVERIFY(f.session.analysis()->isRunnable());
+  QVERIFY(f.session.plan().analysis()->isRunnable());
 }
 
 void CanvasTest::anUnsteadyClickMovesNothing() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(MoveNode{"norm", Position{203, 41}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{"norm", Position{203, 41}}));
   QVERIFY(waitForAnalysis(f.session));
-  const std::size_t depth = f.session.history().depth();
+  const std::size_t depth = f.session.pipeline().history().depth();
   const QPoint at = f.window.canvas().mapFromScene(f.window.scene().node("norm")->sceneBoundingRect().center());
   dragMouse(f.window.canvas().viewport(), at, at + QPoint(1, 1));
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("norm"));
-  QCOMPARE(f.session.history().depth(), depth);
+  QCOMPARE(f.session.selection().single(), QStringLiteral("norm"));
+  QCOMPARE(f.session.pipeline().history().depth(), depth);
   QCOMPARE(f.window.scene().node("norm")->pos(), QPointF(203, 41));
 }
 
 void CanvasTest::dropsAnOpFromThePalette() {
   Fixture f(smallPipeline());
   drop(f.window.canvas(), "GELU", {60, 60});
-  QVERIFY(f.session.document().findOp("gelu"));
+  QVERIFY(f.session.pipeline().document().findOp("gelu"));
   QVERIFY(f.window.scene().node("gelu"));
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("gelu"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("gelu"));
 }
 
 void CanvasTest::aDropBesideTheSelectedOpConnects() {
   Fixture f(smallPipeline());
   f.window.canvas().fit();
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   const QPointF act = f.window.scene().node("act")->sceneBox().center();
   drop(f.window.canvas(), "Linear", f.window.canvas().mapFromScene(act + QPointF(1.4 * kNodePitchPx, 200)));
   QVERIFY(!isWired(f.session, "act.y", "linear.x"));  // too far below
-  f.session.undo();
-  f.session.select({QStringLiteral("act")});
+  f.session.pipeline().undo();
+  f.session.selection().select({QStringLiteral("act")});
   f.window.scene().drops().drop("Linear", act + QPointF(1.4 * kNodePitchPx, 10));
   QVERIFY(isWired(f.session, "act.y", "linear.x") && isWired(f.session, "linear.y", "y"));
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("linear"));
-  QVERIFY(waitForAnalysis(f.session) && f.session.analysis()->isRunnable());
+  QCOMPARE(f.session.selection().single(), QStringLiteral("linear"));
+  QVERIFY(waitForAnalysis(f.session) && f.session.plan().analysis()->isRunnable());
 }
 
 /// As Tab fills them.
 void CanvasTest::aWireFillsRequiredSizes() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(AddOp{.op = {.id = "late", .operation = "Linear"}}));
+  QVERIFY(f.session.pipeline().apply(AddOp{.op = {.id = "late", .operation = "Linear"}}));
   f.window.canvas().fit();
   dragMouse(f.window.canvas().viewport(), f.portOnView({"act", "y", true}), f.portOnView({"late", "x", false}));
   QVERIFY(isWired(f.session, "act.y", "late.x"));
@@ -227,15 +227,15 @@ void CanvasTest::aNewPipelineHasNoError() {
   Fixture f(smallPipeline());
   f.window.files().newDocument();
   QVERIFY(waitForAnalysis(f.session));
-  QCOMPARE(f.session.document().inputs().size(), std::size_t{1});
-  QCOMPARE(f.session.document().outputs().size(), std::size_t{1});
+  QCOMPARE(f.session.pipeline().document().inputs().size(), std::size_t{1});
+  QCOMPARE(f.session.pipeline().document().outputs().size(), std::size_t{1});
   QCOMPARE(f.window.problems().model().count(Severity::Error), 0);
   QVERIFY(!f.window.scene().node("y")->look().worst);
   for (const char* entry : {"LayerNorm", "Linear"}) {
     f.window.scene().commands().insertAfterSelection(entry);
     QVERIFY(waitForAnalysis(f.session));
   }
-  QVERIFY(f.session.analysis()->isRunnable());
+  QVERIFY(f.session.plan().analysis()->isRunnable());
   QVERIFY(isWired(f.session, "linear.y", "y"));
 }
 
@@ -308,7 +308,7 @@ void CanvasTest::timesOfTheLastRunAreOnTheNodes() {
   press(f, Qt::Key_O);
   QCOMPARE(overlay.mode(), HeatMode::Time);
   QVERIFY(look("fc").forwardHeat && look("fc").backwardHeat && overlay.scale());
-  const MeasuredOps measured = measuredOps(f.session.lastRun()->record);
+  const MeasuredOps measured = measuredOps(f.session.results().lastRun()->record);
   QCOMPARE(look("fc").forwardHeat->heat, measured.ops.at("fc").forward.ns / measured.hottestNs);
   QCOMPARE(overlay.scale()->most, formatDurationNs(measured.hottestNs));
   QVERIFY(!look("x").hasHeat());
@@ -321,7 +321,7 @@ void CanvasTest::timesOfTheLastRunAreOnTheNodes() {
   QCOMPARE(overlay.mode(), HeatMode::Error);
   QVERIFY(!look("fc").hasHeat());
   overlay.choose(HeatMode::Time);
-  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "out_features", .value = 16}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "out_features", .value = 16}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!look("fc").hasHeat() && !overlay.scale());
 }
@@ -339,8 +339,8 @@ namespace {
 
 /// "gelu over fc"; empty when no two nodes cover each other.
 QString overlapIn(Fixture& f) {
-  for (const DocumentOp& a : f.session.document().ops())
-    for (const DocumentOp& b : f.session.document().ops())
+  for (const DocumentOp& a : f.session.pipeline().document().ops())
+    for (const DocumentOp& b : f.session.pipeline().document().ops())
       if (a.id < b.id && f.window.scene().node(a.id)->sceneBox().intersects(f.window.scene().node(b.id)->sceneBox()))
         return toQt(a.id + " over " + b.id);
   return {};
@@ -350,7 +350,7 @@ QString overlapIn(Fixture& f) {
 void placeInARow(Fixture& f, int pitchPx) {
   int x = 0;
   for (const char* id : {"x", "norm", "fc", "act", "y"})
-    QVERIFY(f.session.apply(MoveNode{.id = id, .position = Position{pitchPx * x++, 0}}));
+    QVERIFY(f.session.pipeline().apply(MoveNode{.id = id, .position = Position{pitchPx * x++, 0}}));
   f.window.canvas().fit();
 }
 
@@ -368,7 +368,7 @@ void CanvasTest::dropOntoAWireMakesRoom() {
   QFETCH(const bool, isPlaced);
   Fixture f(smallPipeline());
   if (isPlaced) placeInARow(f, kNodePitchPx);
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   const double y = f.window.scene().node("fc")->pos().y();
   drop(f.window.canvas(), "GELU", middleOfWire(f));
   QVERIFY(isWired(f.session, "norm.y", "gelu.x") && isWired(f.session, "gelu.y", "fc.x"));
@@ -376,8 +376,8 @@ void CanvasTest::dropOntoAWireMakesRoom() {
   const auto left = [&](const char* id) { return f.window.scene().node(id)->pos().x(); };
   QVERIFY(left("norm") < left("gelu") && left("gelu") < left("fc") && left("fc") < left("act"));
   QCOMPARE(f.window.scene().node("gelu")->pos().y(), y);
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void CanvasTest::dropOntoALongWireStaysWhereItIs() {
@@ -426,14 +426,14 @@ void CanvasTest::draggedOpHangsBelowThePointer() {
 
 void CanvasTest::drawsAWireByDragging() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  QVERIFY(f.session.pipeline().apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
   dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), f.portOnView({"act", "x", false}));
   QVERIFY(isWired(f.session, "fc.y", "act.x"));
 }
 
 void CanvasTest::drawsAWireByClickingBothPorts() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  QVERIFY(f.session.pipeline().apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
   QWidget* viewport = f.window.canvas().viewport();
   QTest::mouseClick(viewport, Qt::LeftButton, {}, f.portOnView({"fc", "y", true}));
   QVERIFY(f.window.scene().wires().isDrawing());
@@ -443,10 +443,10 @@ void CanvasTest::drawsAWireByClickingBothPorts() {
 
 void CanvasTest::refusesAnIllegalWireWithItsReason() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   dragMouse(f.window.canvas().viewport(), f.portOnView({"act", "y", true}), f.portOnView({"norm", "x", false}));
-  QCOMPARE(serialize(f.session.document()), before);
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
   QStringList sentences;
   for (const QList<QVariant>& arguments : hints) sentences.append(arguments.front().toString());
   QVERIFY2(sentences.join(u' ').contains(QStringLiteral("cycle")), qPrintable(sentences.join(u'|')));
@@ -475,11 +475,11 @@ QStringList listedIn(const SearchPopup& popup) {
 
 void CanvasTest::aWireDroppedOnNothingAsksForItsTarget() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   const QPoint place(60, 60);
   dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), place);
   QVERIFY(!f.window.scene().wires().isDrawing());
-  QVERIFY(f.session.selection().isEmpty());  // no rubber band went with it
+  QVERIFY(f.session.selection().ids().isEmpty());  // no rubber band went with it
   auto* popup = f.window.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
   const QStringList legal = listedIn(*popup);
@@ -490,25 +490,25 @@ void CanvasTest::aWireDroppedOnNothingAsksForItsTarget() {
   QVERIFY(isWired(f.session, "fc.y", "act.x"));  // who has read it still does
   const QPoint port = f.portOnView({"silu", "x", false});
   QVERIFY((port - place).manhattanLength() < 20);
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void CanvasTest::aWireDroppedOnNothingLeavesNoTraceOnEsc() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), {60, 60});
   auto* popup = f.window.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
   QTest::keyClick(popup, Qt::Key_Escape);
   QVERIFY(!popup->isVisible());
-  QCOMPARE(serialize(f.session.document()), before);
-  QVERIFY(!f.session.history().canUndo());
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
 void CanvasTest::aWireThatLeadsToAnInputAsksForItsSource() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  QVERIFY(f.session.pipeline().apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
   QVERIFY(waitForAnalysis(f.session));
   f.window.canvas().fit();
   const QPoint below(30, f.window.canvas().viewport()->height() - 30);
@@ -548,13 +548,13 @@ void dragNode(Fixture& f, const char* id, QPoint to, Qt::KeyboardModifiers modif
 void CanvasTest::aLooseOpIsPutIntoAWireUnderIt() {
   Fixture f(smallPipeline());
   const QPoint middle = placeAboveAWire(f);
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   dragNode(f, "identity", middle, Qt::NoModifier);
   QVERIFY(isWired(f.session, "norm.y", "identity.x"));
   QVERIFY(isWired(f.session, "identity.y", "fc.x"));
   QCOMPARE(overlapIn(f), QString());
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void CanvasTest::withAltALooseOpOnlyMoves() {
@@ -568,18 +568,18 @@ void CanvasTest::withAltALooseOpOnlyMoves() {
 
 void CanvasTest::cutTakesOpsToTheClipboard() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("fc"), QStringLiteral("x")});
+  f.session.selection().select({QStringLiteral("fc"), QStringLiteral("x")});
   f.window.scene().commands().cutSelected();
-  QVERIFY(!f.session.document().findOp("fc"));
-  QVERIFY(f.session.document().findInput("x"));  // it would not come back
+  QVERIFY(!f.session.pipeline().document().findOp("fc"));
+  QVERIFY(f.session.pipeline().document().findInput("x"));  // it would not come back
   f.window.scene().commands().paste();
-  QVERIFY(f.session.document().findOp("fc"));
+  QVERIFY(f.session.pipeline().document().findOp("fc"));
 }
 
 void CanvasTest::aBypassedOpIsAGhostAndIsUsedAgain() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
-  f.session.select({QStringLiteral("norm"), QStringLiteral("act")});
+  const std::string before = serialize(f.session.pipeline().document());
+  f.session.selection().select({QStringLiteral("norm"), QStringLiteral("act")});
   f.window.activateWindow();
   QVERIFY(QTest::qWaitForWindowActive(&f.window));
   f.window.canvas().setFocus();
@@ -587,44 +587,44 @@ void CanvasTest::aBypassedOpIsAGhostAndIsUsedAgain() {
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.scene().node("act")->look().isBypassed);
   QVERIFY(f.window.canvas().sentences().of("act").contains(QStringLiteral("bypassed")));
-  QCOMPARE(f.session.analysis()->graph().nodes().size(), std::size_t{1});
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
-  f.session.redo();
+  QCOMPARE(f.session.plan().analysis()->graph().nodes().size(), std::size_t{1});
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  f.session.pipeline().redo();
   QTest::keyClick(&f.window.canvas(), Qt::Key_D);
-  QCOMPARE(serialize(f.session.document()), before);
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void CanvasTest::aBypassThatCannotBeSaysWhy() {
   Fixture f(smallPipeline());
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
-  f.session.select({QStringLiteral("norm"), QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("norm"), QStringLiteral("fc")});
   f.window.scene().commands().toggleBypass();
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("fc is bypassed, but turns [16, 32] bf16 into [16, 64] bf16")),
            qPrintable(lastOf(hints)));
-  QVERIFY(!f.session.history().canUndo());
+  QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
 void CanvasTest::findsOpsAndTheNextOne() {
   Fixture f(smallPipeline());
   f.window.canvas().search().find();
   QVERIFY(search(f, "16x64"));  // fc makes it, act as well, and y is it
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("fc"));
   f.window.canvas().search().findNext(1);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("act"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("act"));
   f.window.canvas().search().findNext(1);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("y"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("y"));
   f.window.canvas().search().findNext(1);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("fc"));
   f.window.canvas().search().findNext(-1);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("y"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("y"));
 }
 
 void CanvasTest::fShowsTheSelection() {
   Fixture f(smallPipeline());
   GraphView& view = f.window.canvas();
   view.zoomTo(0.3);
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   QTest::keyClick(&view, Qt::Key_F);
   const QPoint centre = view.mapFromScene(f.window.scene().node("act")->sceneBox().center());
   QVERIFY((centre - view.viewport()->rect().center()).manhattanLength() < 10);
@@ -637,15 +637,15 @@ void CanvasTest::takesAWireOffItsInput() {
   Fixture f(smallPipeline());
   dragMouse(f.window.canvas().viewport(), f.portOnView({"act", "x", false}), {30, 30});
   QVERIFY(!isWired(f.session, "fc.y", "act.x"));
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(isWired(f.session, "fc.y", "act.x"));
 }
 
 /// The nearest input that has no wire is aimed at.
 void CanvasTest::drawsAWireByKeys() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
-  f.session.select({QStringLiteral("fc")});
+  QVERIFY(f.session.pipeline().apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  f.session.selection().select({QStringLiteral("fc")});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   pressW(f);
   QVERIFY(f.window.scene().wires().isDrawing());
@@ -654,14 +654,14 @@ void CanvasTest::drawsAWireByKeys() {
   QVERIFY(!f.window.scene().wires().isDrawing());
   QCOMPARE(lastOf(hints), QString());
   QVERIFY(isWired(f.session, "fc.y", "act.x"));
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(!isWired(f.session, "fc.y", "act.x"));
 }
 
 /// Only at ports that the wire may join.
 void CanvasTest::arrowKeysAimAWire() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("norm")});
+  f.session.selection().select({QStringLiteral("norm")});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   pressW(f);
   QTest::keyClick(&f.window.canvas(), Qt::Key_Right);
@@ -672,22 +672,22 @@ void CanvasTest::arrowKeysAimAWire() {
   QVERIFY2(lastOf(hints).contains(QStringLiteral("fc.x")), qPrintable(lastOf(hints)));
   QTest::keyClick(&f.window.canvas(), Qt::Key_Left);  // there is none: norm's own, and x is an input of the pipeline
   QVERIFY2(lastOf(hints).contains(QStringLiteral("fc.x")), qPrintable(lastOf(hints)));
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("norm"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("norm"));
   f.window.scene().wires().cancel();
   QTest::keyClick(&f.window.canvas(), Qt::Key_Right);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("fc"));
 }
 
 void CanvasTest::keysTakeAWireOffItsInput() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
-  f.session.select({QStringLiteral("act")});
+  const std::string before = serialize(f.session.pipeline().document());
+  f.session.selection().select({QStringLiteral("act")});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   pressW(f);
   pressW(f);
   QVERIFY2(lastOf(hints).startsWith(QStringLiteral("Disconnected from act.x.")), qPrintable(lastOf(hints)));
   f.window.scene().wires().cancel();
-  QCOMPARE(serialize(f.session.document()), before);
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
   pressW(f);
   pressW(f);
   QTest::keyClick(&f.window.canvas(), Qt::Key_Return);
@@ -696,7 +696,7 @@ void CanvasTest::keysTakeAWireOffItsInput() {
 
 void CanvasTest::saysWhereAWireByKeysBegins() {
   Fixture f(smallPipeline());
-  f.session.select({});
+  f.session.selection().select({});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   pressW(f);
   QVERIFY(!f.window.scene().wires().isDrawing());
@@ -707,7 +707,7 @@ void CanvasTest::saysWhereAWireByKeysBegins() {
 void CanvasTest::wireByKeysBeginsAtAFreePort() {
   Fixture f(smallPipeline());
   drop(f.window.canvas(), "MakeExtraOutput", f.portOnView({"fc", "y", true}) + QPoint(20, 0));
-  const std::string id = f.session.singleSelection().toStdString();
+  const std::string id = f.session.selection().single().toStdString();
   QVERIFY(isWired(f.session, "fc.y", (id + ".x").c_str()));
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   pressW(f);
@@ -719,45 +719,45 @@ void CanvasTest::wireByKeysBeginsAtAFreePort() {
 void CanvasTest::selectedOpIsDescribedInWords() {
   Fixture f(smallPipeline());
   QVERIFY(waitForAnalysis(f.session));
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   const QString text = f.window.canvas().accessibleDescription();
   QVERIFY2(text.startsWith(QStringLiteral("fc, Linear, input 16 × 32 bf16, output 16 × 64 bf16")), qPrintable(text));
   QVERIFY2(text.contains(QStringLiteral("fused forward in ForwardLinearEpilogue")), qPrintable(text));
-  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("fc"), QStringLiteral("act")});
   QCOMPARE(f.window.canvas().accessibleDescription(), QStringLiteral("Selected: act, fc"));
 }
 
 void CanvasTest::movesANodeAsOneUndoStep() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   GraphView& view = f.window.canvas();
   const QPoint centre = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
   dragMouse(view.viewport(), centre, centre + QPoint(0, 80));
-  QCOMPARE(f.session.document().positions().size(), std::size_t{1});
-  QVERIFY(f.session.history().canUndo());
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
-  QVERIFY(!f.session.history().canUndo());
+  QCOMPARE(f.session.pipeline().document().positions().size(), std::size_t{1});
+  QVERIFY(f.session.pipeline().history().canUndo());
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
 void CanvasTest::undoGivesBackTheSameBytes() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   drop(f.window.canvas(), "RMSNorm", {80, 80});
   f.window.scene().commands().insertAfterSelection("Bias");
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   f.window.scene().commands().duplicateSelected();
   f.window.scene().commands().removeSelected(Reconnect::No);
-  while (f.session.history().canUndo()) f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  while (f.session.pipeline().history().canUndo()) f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void CanvasTest::makesABlockAndExpandsIt() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
-  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  const std::string before = serialize(f.session.pipeline().document());
+  f.session.selection().select({QStringLiteral("fc"), QStringLiteral("act")});
   f.window.scene().commands().makeBlockOfSelected("Mlp");
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("mlp"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("mlp"));
   QVERIFY(isWired(f.session, "norm.y", "mlp.x"));
   QVERIFY(isWired(f.session, "mlp.y", "y"));
   QVERIFY(waitForAnalysis(f.session));
@@ -766,17 +766,17 @@ void CanvasTest::makesABlockAndExpandsIt() {
   QCOMPARE(look.inputs.size(), std::size_t{1});
   QCOMPARE(look.outputs.size(), std::size_t{1});
   QVERIFY(!look.isUnknown);
-  QVERIFY(valueAt(f.session.analysis()->graph(), {"mlp", "y"}));
+  QVERIFY(valueAt(f.session.plan().analysis()->graph(), {"mlp", "y"}));
   f.window.scene().commands().expandSelected();
-  QCOMPARE(f.session.selection(), QSet<QString>({QStringLiteral("fc"), QStringLiteral("act")}));
+  QCOMPARE(f.session.selection().ids(), QSet<QString>({QStringLiteral("fc"), QStringLiteral("act")}));
   QVERIFY(isWired(f.session, "fc.y", "act.x"));
-  while (f.session.history().canUndo()) f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  while (f.session.pipeline().history().canUndo()) f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void CanvasTest::asksForTheNameOfABlock() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   QAction* command = nullptr;
   for (QAction* action : f.window.canvas().actions()) {
     if (action->text() == QStringLiteral("&Make block...")) command = action;
@@ -789,15 +789,15 @@ void CanvasTest::asksForTheNameOfABlock() {
     dialog->accept();
   });
   command->trigger();
-  QVERIFY(f.session.document().findBlock("Project"));
+  QVERIFY(f.session.pipeline().document().findBlock("Project"));
 }
 
 void CanvasTest::dropsABlockFromThePalette() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   f.window.scene().commands().makeBlockOfSelected("Act");
   drop(f.window.canvas(), "block:Act", {60, 60});
-  const DocumentOp* op = f.session.document().findOp("act2");
+  const DocumentOp* op = f.session.pipeline().document().findOp("act2");
   QVERIFY(op);
   QCOMPARE(op->operation, std::string("block:Act"));
 }
@@ -807,20 +807,20 @@ void CanvasTest::rightClickSelectsTheSubjectOfTheMenu() {
   const NodeItem* item = f.window.scene().node("fc");
   const QPoint place = f.window.canvas().mapFromScene(item->sceneBox().center());
   QTest::mouseClick(f.window.canvas().viewport(), Qt::RightButton, {}, place);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
-  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  QCOMPARE(f.session.selection().single(), QStringLiteral("fc"));
+  f.session.selection().select({QStringLiteral("fc"), QStringLiteral("act")});
   QTest::mouseClick(f.window.canvas().viewport(), Qt::RightButton, {}, place);
-  QCOMPARE(f.session.selection().size(), 2);
+  QCOMPARE(f.session.selection().ids().size(), 2);
 }
 
 void CanvasTest::arrowKeysWalkAlongThePipeline() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("norm")});
+  f.session.selection().select({QStringLiteral("norm")});
   QTest::keyClick(&f.window.canvas(), Qt::Key_Right);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("fc"));
   QTest::keyClick(&f.window.canvas(), Qt::Key_Left);
   QTest::keyClick(&f.window.canvas(), Qt::Key_Left);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("x"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("x"));
 }
 
 /// The residual's wire leads over the ops between.
@@ -828,27 +828,27 @@ void CanvasTest::ctrlArrowKeysFollowWires() {
   Fixture f(residualPipeline(false));
   QVERIFY(waitForAnalysis(f.session));
   const Link* across = nullptr;
-  const std::vector<Link> links = linksOf(f.session.document());
+  const std::vector<Link> links = linksOf(f.session.pipeline().document());
   for (const Link& link : links)
     if (link.to.port == "extra") across = &link;
   QVERIFY(across);
-  f.session.select({toQt(across->to.node)});
+  f.session.selection().select({toQt(across->to.node)});
   QTest::keyClick(&f.window.canvas(), Qt::Key_Left, Qt::ControlModifier);
   const auto isLinked = [&](const std::string& from, const std::string& to) {
     return std::ranges::any_of(links, [&](const Link& link) { return link.from.node == from && link.to.node == to; });
   };
-  const std::string before = f.session.singleSelection().toStdString();
+  const std::string before = f.session.selection().single().toStdString();
   QVERIFY(isLinked(before, across->to.node));
   QTest::keyClick(&f.window.canvas(), Qt::Key_Right, Qt::ControlModifier);
-  QVERIFY(isLinked(before, f.session.singleSelection().toStdString()));
-  f.session.select({QStringLiteral("x")});
+  QVERIFY(isLinked(before, f.session.selection().single().toStdString()));
+  f.session.selection().select({QStringLiteral("x")});
   QTest::keyClick(&f.window.canvas(), Qt::Key_Left, Qt::ControlModifier);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("x"));  // nothing is wired into an input
+  QCOMPARE(f.session.selection().single(), QStringLiteral("x"));  // nothing is wired into an input
 }
 
 void CanvasTest::tabSearchesAndInserts() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   QTest::keyClick(&f.window.canvas(), Qt::Key_Tab);
   auto* popup = f.window.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
@@ -861,7 +861,7 @@ void CanvasTest::tabSearchesAndInserts() {
 
 void CanvasTest::deleteReconnectsWithCtrl() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   f.window.scene().commands().removeSelected(Reconnect::Yes);
   QVERIFY(isWired(f.session, "norm.y", "act.x"));
 }
@@ -869,16 +869,16 @@ void CanvasTest::deleteReconnectsWithCtrl() {
 void CanvasTest::layoutOfTheSelectionLeavesTheRest() {
   Fixture f(smallPipeline());
   const auto cornerOf = [&](const char* id) { return f.window.scene().node(id)->pos(); };
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{400, 800}}));
-  QVERIFY(f.session.apply(MoveNode{.id = "act", .position = Position{480, 640}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{400, 800}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "act", .position = Position{480, 640}}));
   const QPointF norm = cornerOf("norm");
-  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("fc"), QStringLiteral("act")});
   f.window.scene().moves().layOut();
   QCOMPARE(cornerOf("norm"), norm);
   QCOMPARE(cornerOf("fc"), QPointF(400, 640));
   QCOMPARE(cornerOf("act").y(), 640.0);
   QVERIFY(cornerOf("act").x() > cornerOf("fc").x() + kNodeWidthPx);
-  f.session.undo();
+  f.session.pipeline().undo();
   QCOMPARE(cornerOf("fc"), QPointF(400, 800));
 }
 
@@ -905,57 +905,57 @@ void CanvasTest::arrangesTheSelection() {
   Fixture f(smallPipeline());
   const QList<const char*> ids = {"norm", "fc", "act"};
   const QList<Position> before = {{0, 0}, {400, 80}, {200, 304}};
-  for (int i = 0; i < 3; ++i) QVERIFY(f.session.apply(MoveNode{.id = ids[i], .position = before[i]}));
-  f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
+  for (int i = 0; i < 3; ++i) QVERIFY(f.session.pipeline().apply(MoveNode{.id = ids[i], .position = before[i]}));
+  f.session.selection().select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
   f.window.scene().moves().arrangeSelected(static_cast<Arrangement>(arrangement));
   for (int i = 0; i < 3; ++i) QCOMPARE(f.window.scene().node(ids[i])->pos().toPoint(), corners[i]);
 }
 
 void CanvasTest::arrangingNeedsTwoNodes() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
-  const std::string text = serialize(f.session.document());
+  const std::string text = serialize(f.session.pipeline().document());
   f.window.scene().moves().arrangeSelected(Arrangement::Left);
-  QCOMPARE(serialize(f.session.document()), text);
+  QCOMPARE(serialize(f.session.pipeline().document()), text);
   QVERIFY(hints.last().first().toString().startsWith(QStringLiteral("Fewer than two nodes are selected")));
 }
 
 void CanvasTest::keysMoveTheSelection() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(MoveNode{.id = "norm", .position = Position{160, 80}}));
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{400, 80}}));
-  const std::string before = serialize(f.session.document());
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "norm", .position = Position{160, 80}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{400, 80}}));
+  const std::string before = serialize(f.session.pipeline().document());
   const auto cornerOf = [&](const char* id) { return f.window.scene().node(id)->pos(); };
   const QPointF act = cornerOf("act");
-  f.session.select({QStringLiteral("norm"), QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("norm"), QStringLiteral("fc")});
   f.window.canvas().setFocus();
   for (int i = 0; i < 3; ++i) QTest::keyClick(&f.window, Qt::Key_Right, Qt::AltModifier);
   QTest::keyClick(&f.window, Qt::Key_Up, Qt::AltModifier);
   QCOMPARE(cornerOf("norm"), QPointF(184, 72));
   QCOMPARE(cornerOf("fc"), QPointF(424, 72));
   QCOMPARE(cornerOf("act"), act);
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
-  f.session.select({});
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  f.session.selection().select({});
   QTest::keyClick(&f.window, Qt::Key_Down, Qt::AltModifier);
-  QCOMPARE(serialize(f.session.document()), before);
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void CanvasTest::layoutIsOneUndoStepWithoutOverlaps() {
   Fixture f(residualPipeline(true));
-  const std::string before = serialize(f.session.document());
-  for (const DocumentOp& op : f.session.document().ops()) {
-    QVERIFY(f.session.apply(MoveNode{.id = op.id, .position = Position{0, 0}}));
+  const std::string before = serialize(f.session.pipeline().document());
+  for (const DocumentOp& op : f.session.pipeline().document().ops()) {
+    QVERIFY(f.session.pipeline().apply(MoveNode{.id = op.id, .position = Position{0, 0}}));
   }
   f.window.scene().moves().layOut();
-  for (const DocumentOp& a : f.session.document().ops()) {
-    for (const DocumentOp& b : f.session.document().ops()) {
+  for (const DocumentOp& a : f.session.pipeline().document().ops()) {
+    for (const DocumentOp& b : f.session.pipeline().document().ops()) {
       if (a.id == b.id) continue;
       QVERIFY(!f.window.scene().node(a.id)->sceneBox().intersects(f.window.scene().node(b.id)->sceneBox()));
     }
   }
-  f.session.undo();
+  f.session.pipeline().undo();
   QCOMPARE(f.window.scene().node("fc")->pos(), QPointF(0, 0));
 }
 
@@ -967,7 +967,7 @@ void CanvasTest::hullsFollowThePlan() {
   };
   const auto numInPlace = numForward();
   QVERIFY(numInPlace >= 1);
-  QVERIFY(f.session.apply(SetAttribute{.id = "add", .name = "in_place", .value = false}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "add", .name = "in_place", .value = false}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(numForward() < numInPlace);
   f.window.scene().canvasItems().setHullFilter(HullFilter::None);
@@ -986,7 +986,7 @@ void CanvasTest::aFusionIsSwitchedOffAndOnAtItsHull() {
   };
   QVERIFY(hull(false) && !hull(true));
   QTest::mouseClick(view.viewport(), Qt::LeftButton, {}, view.mapFromScene(hull(false)->labelArea().center()));
-  QCOMPARE(f.session.selectedRule(), QStringLiteral("ForwardLinearEpilogue"));
+  QCOMPARE(f.session.selection().rule(), QStringLiteral("ForwardLinearEpilogue"));
   f.window.activateWindow();
   QVERIFY(QTest::qWaitForWindowActive(&f.window));
   view.setFocus();
@@ -997,7 +997,7 @@ void CanvasTest::aFusionIsSwitchedOffAndOnAtItsHull() {
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(hull(false) && !hull(true));
   QTest::keyClick(&view, Qt::Key_Right);  // another selection: the hull is not meant any more
-  QVERIFY(f.session.selectedRule().isEmpty());
+  QVERIFY(f.session.selection().rule().isEmpty());
 }
 
 void CanvasTest::drawsUnknownOpsAndKeepsThem() {
@@ -1009,8 +1009,8 @@ void CanvasTest::drawsUnknownOpsAndKeepsThem() {
   QVERIFY(item->look().isUnknown);
   QCOMPARE(item->look().title, QStringLiteral("FutureOp"));
   QVERIFY(item->portPosition({"act", "x", false}).has_value());
-  QVERIFY(!f.session.analysis()->isRunnable());
-  QVERIFY(serialize(f.session.document()).find("FutureOp") != std::string::npos);
+  QVERIFY(!f.session.plan().analysis()->isRunnable());
+  QVERIFY(serialize(f.session.pipeline().document()).find("FutureOp") != std::string::npos);
 }
 
 void CanvasTest::drawsThePortsThatAttributesDefine() {
@@ -1021,26 +1021,28 @@ void CanvasTest::drawsThePortsThatAttributesDefine() {
     return f.window.scene().node("act")->portPosition({"act", port, false}).has_value();
   };
   const auto set = [&](const char* name, const char* value) {
-    return f.session.apply(SetAttribute{.id = "act", .name = name, .value = value}) && waitForAnalysis(f.session);
+    return f.session.pipeline().apply(SetAttribute{.id = "act", .name = name, .value = value}) &&
+           waitForAnalysis(f.session);
   };
   QVERIFY(!hasPort("b"));
   QVERIFY(set("inputs", "b"));
   QVERIFY(set("y", "x * b"));
   QVERIFY(hasPort("b"));
-  QVERIFY(f.session.apply(AddWire{.wire = {f.session.document().wires().front().from, {"act", "b"}}}));
+  QVERIFY(f.session.pipeline().apply(
+      AddWire{.wire = {f.session.pipeline().document().wires().front().from, {"act", "b"}}}));
   QVERIFY(waitForAnalysis(f.session));
 
   // The formula is wrong for a while: wire and port stay.
   QVERIFY(set("y", "x * b +"));
   QVERIFY(hasPort("b"));
-  QVERIFY(!f.session.analysis()->isRunnable());
+  QVERIFY(!f.session.plan().analysis()->isRunnable());
   QVERIFY(set("inputs", ""));
   QVERIFY(set("y", "2 * x"));
   QVERIFY(hasPort("b"));
-  const auto& problems = f.session.analysis()->lowered.diagnostics;
+  const auto& problems = f.session.plan().analysis()->lowered.diagnostics;
   QVERIFY(std::ranges::any_of(problems, [](const Diagnostic& d) { return d.code == "unknown-port"; }));
-  const Endpoint from = f.session.document().wires().back().from;
-  QVERIFY(f.session.apply(RemoveWire{.wire = {from, {"act", "b"}}}));
+  const Endpoint from = f.session.pipeline().document().wires().back().from;
+  QVERIFY(f.session.pipeline().apply(RemoveWire{.wire = {from, {"act", "b"}}}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!hasPort("b"));
 }
@@ -1067,9 +1069,9 @@ void CanvasTest::shiftAddsToTheSelection() {
   };
   QTest::mouseClick(view.viewport(), Qt::LeftButton, {}, middleOf("norm"));
   QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::ShiftModifier, middleOf("act"));
-  QCOMPARE(f.session.selection(), (QSet<QString>{"norm", "act"}));
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{"norm", "act"}));
   QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::ShiftModifier, middleOf("act"));
-  QCOMPARE(f.session.selection(), (QSet<QString>{"norm", "act"}));
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{"norm", "act"}));
   const QRectF box = f.window.scene().node("fc")->sceneBox().adjusted(-6, -6, 6, 6);
   const QPoint corner = view.mapFromScene(box.topLeft());
   QTest::mousePress(view.viewport(), Qt::LeftButton, Qt::ShiftModifier, corner);
@@ -1080,7 +1082,7 @@ void CanvasTest::shiftAddsToTheSelection() {
     QApplication::sendEvent(view.viewport(), &move);
   }
   QTest::mouseRelease(view.viewport(), Qt::LeftButton, Qt::ShiftModifier, view.mapFromScene(box.bottomRight()));
-  QCOMPARE(f.session.selection(), (QSet<QString>{"norm", "fc", "act"}));
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{"norm", "fc", "act"}));
 }
 
 void CanvasTest::selectsUpstreamAndDownstream() {
@@ -1088,13 +1090,13 @@ void CanvasTest::selectsUpstreamAndDownstream() {
   GraphView& view = f.window.canvas();
   const QPoint fc = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
   QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::ShiftModifier | Qt::AltModifier, fc);
-  QCOMPARE(f.session.selection(), (QSet<QString>{"x", "norm", "fc"}));
-  f.session.select({});
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{"x", "norm", "fc"}));
+  f.session.selection().select({});
   QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::ControlModifier | Qt::AltModifier, fc);
-  QVERIFY(f.session.selection().contains("act") && !f.session.selection().contains("norm"));
-  f.session.select({QStringLiteral("norm")});
+  QVERIFY(f.session.selection().ids().contains("act") && !f.session.selection().ids().contains("norm"));
+  f.session.selection().select({QStringLiteral("norm")});
   f.window.scene().selection().selectReachable(Direction::Upstream);
-  QCOMPARE(f.session.selection(), (QSet<QString>{"x", "norm"}));
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{"x", "norm"}));
 }
 
 void CanvasTest::menusAreAboutTheItemUnderThePointer() {
@@ -1110,16 +1112,16 @@ void CanvasTest::menusAreAboutTheItemUnderThePointer() {
   QVERIFY(has(node, "Replace") || has(node, "Rep&lace"));
   QVERIFY(has({2, 2}, "Insert op here") && has({2, 2}, "Fit all") && !has({2, 2}, "Remove the wire"));
   QVERIFY(has(wire, "Remove the wire to norm.x"));
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   const auto menu = view.menuAt(wire);
   menu->actions().last()->trigger();
-  QVERIFY(!linkInto(f.session.document(), {"norm", "x"}));
-  QVERIFY2(f.session.document().findOp("act"), "the menu is about the wire, not about what is selected");
+  QVERIFY(!linkInto(f.session.pipeline().document(), {"norm", "x"}));
+  QVERIFY2(f.session.pipeline().document().findOp("act"), "the menu is about the wire, not about what is selected");
 }
 
 void CanvasTest::replacesTheSelectedOp() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   f.window.canvas().search().replace();
   auto* popup = f.window.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
@@ -1130,7 +1132,7 @@ void CanvasTest::replacesTheSelectedOp() {
   QTest::keyClicks(popup->findChild<QLineEdit*>(), "SiLU");
   QTest::keyClick(popup->findChild<QLineEdit*>(), Qt::Key_Return);
   QCOMPARE(f.op("act").operation, std::string("SiLU"));
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("act"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("act"));
 }
 
 namespace {
@@ -1166,41 +1168,41 @@ QStringList markedForCut(Fixture& f) {
 void CanvasTest::aChainIsPutIntoAWireUnderIt() {
   Fixture f(smallPipeline());
   placeInARow(f, kNodePitchPx);
-  QVERIFY(f.session.apply(AddOp{.op = {.id = "id", .operation = "Identity"}}));
-  QVERIFY(f.session.apply(AddOp{.op = {.id = "silu", .operation = "SiLU"}}));
-  QVERIFY(f.session.apply(AddWire{{{"id", "y"}, {"silu", "x"}}}));
-  QVERIFY(f.session.apply(MoveNode{.id = "id", .position = Position{0, 240}}));
-  QVERIFY(f.session.apply(MoveNode{.id = "silu", .position = Position{kNodePitchPx, 240}}));
+  QVERIFY(f.session.pipeline().apply(AddOp{.op = {.id = "id", .operation = "Identity"}}));
+  QVERIFY(f.session.pipeline().apply(AddOp{.op = {.id = "silu", .operation = "SiLU"}}));
+  QVERIFY(f.session.pipeline().apply(AddWire{{{"id", "y"}, {"silu", "x"}}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "id", .position = Position{0, 240}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "silu", .position = Position{kNodePitchPx, 240}}));
   f.window.canvas().fit();
-  const std::string before = serialize(f.session.document());
-  f.session.select({"id", "silu"});
+  const std::string before = serialize(f.session.pipeline().document());
+  f.session.selection().select({"id", "silu"});
   dragNode(f, "silu", middleOfWire(f), Qt::NoModifier);
   QVERIFY(isWired(f.session, "norm.y", "id.x") && isWired(f.session, "silu.y", "fc.x"));
   QCOMPARE(overlapIn(f), QString());
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void CanvasTest::pastesIntoTheSelectedWire() {
   Fixture f(smallPipeline());
   const auto selectWireTo = [&](const char* node) {
-    f.session.select({});
+    f.session.selection().select({});
     for (LinkItem* item : f.window.scene().links()) item->setSelected(item->link().to.node == node);
   };
-  f.session.select({"norm"});
+  f.session.selection().select({"norm"});
   f.window.scene().commands().copySelected();
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   selectWireTo("act");
   f.window.scene().commands().paste();
-  QVERIFY(f.session.document().findOp("norm2") && isWired(f.session, "fc.y", "act.x"));
+  QVERIFY(f.session.pipeline().document().findOp("norm2") && isWired(f.session, "fc.y", "act.x"));
   QVERIFY2(lastOf(hints).contains("act.x") && lastOf(hints).contains("64"), qPrintable(lastOf(hints)));
-  f.session.undo();
+  f.session.pipeline().undo();
   selectWireTo("norm");
   f.window.scene().commands().paste();
   QVERIFY(isWired(f.session, "x", "norm2.x") && isWired(f.session, "norm2.y", "norm.x"));
-  f.session.undo();
-  QVERIFY(!f.session.document().findOp("norm2"));
-  QVERIFY(!f.session.history().canUndo());
+  f.session.pipeline().undo();
+  QVERIFY(!f.session.pipeline().document().findOp("norm2"));
+  QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
 namespace {
@@ -1220,7 +1222,7 @@ const LinkItem& wireTo(Fixture& f, const char* node) {
 
 void CanvasTest::showsIncompatibleOpsAndWhy() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   dragMouse(f.window.canvas().viewport(), f.portOnView({"fc", "y", true}), QPoint(60, 60));
   auto* popup = f.window.canvas().findChild<SearchPopup*>();
   QVERIFY(popup);
@@ -1238,12 +1240,12 @@ void CanvasTest::showsIncompatibleOpsAndWhy() {
   QCOMPARE(reason->text(), QStringLiteral("An input of the pipeline cannot be the target of a wire."));
   QTest::keyClick(query, Qt::Key_Return);
   QVERIFY(popup->isVisible());
-  QCOMPARE(serialize(f.session.document()), before);
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void CanvasTest::wiresSayAsMuchAsIsChosen() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(SetRecipe{{{"name", "Float8CurrentScaling"}}}));
+  QVERIFY(f.session.pipeline().apply(SetRecipe{{{"name", "Float8CurrentScaling"}}}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(wireTo(f, "fc").labelLines(), QStringList({"16×32", "bf16"}));
   labelsAction(f, "Off")->trigger();
@@ -1274,10 +1276,10 @@ void CanvasTest::portsTellTheirDtypeByShapeAndTip() {
   QVERIFY(outputOf("fc").dtype == DType::BF16);
   QVERIFY2(outputOf("fc").tip.contains("16 × 64 bf16 · 2 KiB"), qPrintable(outputOf("fc").tip));
   QVERIFY(f.window.scene().canvasItems().dtypes() == std::set<DType>{DType::BF16});
-  DocumentInput wide = *f.session.document().findInput("x");
+  DocumentInput wide = *f.session.pipeline().document().findInput("x");
   wide.id = "wide";
   wide.dtype = "f32";
-  QVERIFY(f.session.apply(AddInput{wide}));
+  QVERIFY(f.session.pipeline().apply(AddInput{wide}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(outputOf("wide").dtype == DType::F32);
   QVERIFY(f.window.scene().canvasItems().dtypes() == (std::set<DType>{DType::F32, DType::BF16}));
@@ -1292,10 +1294,11 @@ void CanvasTest::portsTellTheirDtypeByShapeAndTip() {
 void CanvasTest::dividesFusersAtTheBordersOfSequentials() {
   Fixture f(smallPipeline());
   QVERIFY(f.window.scene().canvasItems().borders().empty());
-  QVERIFY(f.session.apply(makeBlock(f.session.document(), std::vector<std::string>{"fc"}, "Mlp")->edit));
+  QVERIFY(f.session.pipeline().apply(
+      makeBlock(f.session.pipeline().document(), std::vector<std::string>{"fc"}, "Mlp")->edit));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.scene().canvasItems().borders().empty());
-  QVERIFY(f.session.apply(SetAttribute{.id = "mlp", .name = "sequential", .value = true}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "mlp", .name = "sequential", .value = true}));
   QVERIFY(waitForAnalysis(f.session));
   const auto& borders = f.window.scene().canvasItems().borders();
   QCOMPARE(borders.size(), std::size_t{2});
@@ -1307,35 +1310,35 @@ void CanvasTest::dividesFusersAtTheBordersOfSequentials() {
            border->x() < f.window.scene().node(right)->sceneBox().left();
   };
   QVERIFY(isBetween(borders.front(), "norm", "mlp") && isBetween(borders.back(), "mlp", "act"));
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.scene().canvasItems().borders().empty());
 }
 
 void CanvasTest::altAndADragCopyTheSelection() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   GraphView& view = f.window.canvas();
   const QPointF norm = f.window.scene().node("norm")->pos();
   const QPointF fc = f.window.scene().node("fc")->pos();
-  f.session.select({"norm", "fc"});
+  f.session.selection().select({"norm", "fc"});
   const QPoint below = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center() + QPointF(16, 240));
   dragNode(f, "fc", below, Qt::NoModifier, Qt::AltModifier);
-  QCOMPARE(f.session.selection(), (QSet<QString>{"norm2", "fc2"}));
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{"norm2", "fc2"}));
   QVERIFY(isWired(f.session, "norm2.y", "fc2.x"));
-  QVERIFY(!linkInto(f.session.document(), {"norm2", "x"}));
+  QVERIFY(!linkInto(f.session.pipeline().document(), {"norm2", "x"}));
   QCOMPARE(f.window.scene().node("norm")->pos(), norm);
   const QPointF offset = f.window.scene().node("fc2")->pos() - fc;
   QVERIFY(QLineF(offset, QPointF(16, 240)).length() <= kGridPx);
   QCOMPARE(f.window.scene().node("norm2")->pos() - norm, offset);
-  QCOMPARE(f.session.history().undoLabel(), std::string("Duplicate 2 nodes"));
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  QCOMPARE(f.session.pipeline().history().undoLabel(), std::string("Duplicate 2 nodes"));
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void CanvasTest::aCopyThatIsGivenUpLeavesNoTrace() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   GraphView& view = f.window.canvas();
   const QPoint from = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
   const qsizetype numItems = f.window.scene().items().size();
@@ -1347,43 +1350,44 @@ void CanvasTest::aCopyThatIsGivenUpLeavesNoTrace() {
   press(f, Qt::Key_Escape);
   QCOMPARE(f.window.scene().items().size(), numItems);
   QTest::mouseRelease(view.viewport(), Qt::LeftButton, {}, to);
-  QCOMPARE(serialize(f.session.document()), before);
-  QVERIFY(!f.session.history().canUndo());
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
 void CanvasTest::altOnAnInputOnlyMovesIt() {
   Fixture f(smallPipeline());
   const QPoint below = f.portOnView({"x", "", true}) + QPoint(-30, 120);
   dragNode(f, "x", below, Qt::NoModifier, Qt::AltModifier);
-  QCOMPARE(f.session.document().inputs().size(), std::size_t{1});
-  QCOMPARE(f.session.history().undoLabel(), std::string("Move x"));
+  QCOMPARE(f.session.pipeline().document().inputs().size(), std::size_t{1});
+  QCOMPARE(f.session.pipeline().history().undoLabel(), std::string("Move x"));
 }
 
 void CanvasTest::xAndADragCutWires() {
   Fixture f(residualPipeline(false));
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   drawCut(f, {"save", "y", true}, {"save", "extra", true});
   QCOMPARE(markedForCut(f), QStringList({"fc.x", "add.extra"}));
-  QCOMPARE(serialize(f.session.document()), before);
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
   letGoOfCut(f);
-  QVERIFY(!linkInto(f.session.document(), {"fc", "x"}) && !linkInto(f.session.document(), {"add", "extra"}));
+  QVERIFY(!linkInto(f.session.pipeline().document(), {"fc", "x"}) &&
+          !linkInto(f.session.pipeline().document(), {"add", "extra"}));
   QVERIFY(isWired(f.session, "fc.y", "add.x"));
-  QVERIFY(f.session.selection().isEmpty());  // no rubber band went with it
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
-  QVERIFY(!f.session.history().canUndo());
+  QVERIFY(f.session.selection().ids().isEmpty());  // no rubber band went with it
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
 void CanvasTest::aCutThatIsGivenUpLeavesNoTrace() {
   Fixture f(residualPipeline(false));
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   drawCut(f, {"save", "y", true}, {"save", "extra", true});
   QVERIFY(!markedForCut(f).isEmpty());
   press(f, Qt::Key_Escape);
   QVERIFY(markedForCut(f).isEmpty());
   letGoOfCut(f);
-  QCOMPARE(serialize(f.session.document()), before);
-  QVERIFY(!f.session.history().canUndo());
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  QVERIFY(!f.session.pipeline().history().canUndo());
   QVERIFY(!f.window.canvas().hand().cancelCut());
 }
 
@@ -1413,21 +1417,21 @@ void CanvasTest::aShortWireHasNoLabel() {
   Fixture f(smallPipeline());
   int x = 0;
   for (const char* id : {"x", "norm", "fc", "act", "y"})
-    QVERIFY(f.session.apply(MoveNode{.id = id, .position = Position{(kNodeWidthPx + 8) * x++, 0}}));
+    QVERIFY(f.session.pipeline().apply(MoveNode{.id = id, .position = Position{(kNodeWidthPx + 8) * x++, 0}}));
   const auto isShown = [&](const char* reader) {
     return std::ranges::any_of(f.window.scene().links(), [&](const LinkItem* link) {
       return link->link().to.node == reader && link->isLabelShown();
     });
   };
   QVERIFY(!isShown("fc") && !isShown("act"));
-  QVERIFY(f.session.apply(MoveNode{.id = "norm", .position = Position{0, 400}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "norm", .position = Position{0, 400}}));
   QVERIFY(isShown("fc"));
 }
 
 void CanvasTest::theViewFollowsInsertedOps() {
   Fixture f(smallPipeline());
   f.window.canvas().zoomTo(1.0);
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   for (int i = 0; i < 8; ++i) {
     f.window.scene().commands().insertAfterSelection("GELU");
     const std::string id = f.window.scene().scope().singleSelection().toStdString();
@@ -1440,7 +1444,7 @@ void CanvasTest::aDropIntoAWireLeavesRoomForLabels() {
   Fixture f(smallPipeline());
   int x = 0;
   for (const char* id : {"x", "norm", "fc", "act", "y"})
-    QVERIFY(f.session.apply(MoveNode{.id = id, .position = Position{(kNodeWidthPx + 180) * x++, 0}}));
+    QVERIFY(f.session.pipeline().apply(MoveNode{.id = id, .position = Position{(kNodeWidthPx + 180) * x++, 0}}));
   QVERIFY(waitForAnalysis(f.session));
   const auto box = [&](const char* id) { return f.window.scene().node(id)->sceneBox(); };
   const QPointF middle((box("norm").right() + box("fc").left()) / 2, box("norm").center().y());
@@ -1453,14 +1457,14 @@ void CanvasTest::aDropIntoAWireLeavesRoomForLabels() {
 
 void CanvasTest::pastesWithIncomingWires() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("fc"), QStringLiteral("act")});
   f.window.scene().commands().copySelected();
   f.window.scene().commands().pasteWithWires();
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(linkInto(f.session.document(), {"fc2", "x"}).has_value());
-  QCOMPARE(toString(linkInto(f.session.document(), {"fc2", "x"})->from), std::string("norm.y"));
-  f.session.undo();
-  QVERIFY(!f.session.document().findOp("fc2"));
+  QVERIFY(linkInto(f.session.pipeline().document(), {"fc2", "x"}).has_value());
+  QCOMPARE(toString(linkInto(f.session.pipeline().document(), {"fc2", "x"})->from), std::string("norm.y"));
+  f.session.pipeline().undo();
+  QVERIFY(!f.session.pipeline().document().findOp("fc2"));
 }
 
 FUSELINE_UI_TEST(CanvasTest)

@@ -53,20 +53,20 @@ PipelineDocument documentOf(const std::string& text) { return parseDocument(text
 struct Compared : Fixture {
   Compared() : Fixture(smallPipeline()) {
     window.showPane(QStringLiteral("changes"));
-    window.comparison().start(session.document(), QStringLiteral("before"));
+    window.comparison().start(session.pipeline().document(), QStringLiteral("before"));
     wait();
   }
 
   bool wait() {
     return waitForAnalysis(session) && QTest::qWaitFor([this] { return !window.comparison().isComparing(); });
   }
-  bool apply(const Edit& edit) { return session.apply(edit) && wait(); }
+  bool apply(const Edit& edit) { return session.pipeline().apply(edit) && wait(); }
 
   /// Gives all nodes places, and compares with that.
   bool placeInARow() {
     for (const auto& [id, x] : {std::pair("x", 0), {"norm", 200}, {"fc", 400}, {"act", 600}, {"y", 800}})
-      if (!session.apply(MoveNode{id, Position{x, 40}})) return false;
-    window.comparison().start(session.document(), QStringLiteral("with places"));
+      if (!session.pipeline().apply(MoveNode{id, Position{x, 40}})) return false;
+    window.comparison().start(session.pipeline().document(), QStringLiteral("with places"));
     return wait();
   }
 
@@ -130,7 +130,7 @@ void ChangesTest::listsChangesInGroups() {
   QCOMPARE(f.window.changes().title(), QStringLiteral("before -> test"));
   QCOMPARE(f.window.changes().summary(), QStringLiteral("No differences: both pipelines are equivalent."));
   QVERIFY(f.rows().isEmpty());
-  QVERIFY(f.apply(manyEdits(f.session.document())));
+  QVERIFY(f.apply(manyEdits(f.session.pipeline().document())));
   const QStringList rows = f.rows();
   for (const char* row : {"ops: fc | − removed | op \"Linear\", in_features \"H\", out_features \"2*H\", bias false",
                           "ops: norm | ~ changed | eps - -> 0.5", "ops: act | > renamed | -> gelu",
@@ -146,7 +146,7 @@ void ChangesTest::listsChangesInGroups() {
 
 void ChangesTest::showsTheEffectOnThePlans() {
   Compared f;
-  const auto numLaunches = [&] { return f.session.analysis()->fusedPlan->numLaunches(); };
+  const auto numLaunches = [&] { return f.session.plan().analysis()->fusedPlan->numLaunches(); };
   const auto before = numLaunches();
   QVERIFY(f.apply(SetFusion{Json{{"rules", "te"}}}));
   QVERIFY(numLaunches() != before);
@@ -166,15 +166,15 @@ void ChangesTest::followsEdits() {
   QVERIFY(f.rows().contains(QStringLiteral("symbols: M | ~ changed | 16 -> 32")));
   // The row that was chosen is still the one.
   QCOMPARE(f.window.changes().view()->currentIndex().siblingAtColumn(0).data().toString(), QStringLiteral("norm"));
-  f.session.undo();
-  f.session.undo();
+  f.session.pipeline().undo();
+  f.session.pipeline().undo();
   QVERIFY(f.wait());
   QVERIFY(f.rows().isEmpty());
 }
 
 void ChangesTest::marksTheCanvas() {
   Compared f;
-  QVERIFY(f.apply(manyEdits(f.session.document())));
+  QVERIFY(f.apply(manyEdits(f.session.pipeline().document())));
   QVERIFY(f.isMarked("norm", DocumentChange::Kind::Changed));
   QVERIFY(f.isMarked("gelu", DocumentChange::Kind::Renamed));
   QVERIFY(f.isMarked("drop", DocumentChange::Kind::Added));
@@ -192,7 +192,7 @@ void ChangesTest::marksTheCanvas() {
 void ChangesTest::showsRemovedNodesAsGhosts() {
   Compared f;
   QVERIFY(f.placeInARow());
-  QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc")));
+  QVERIFY(f.apply(removeOpWithWires(f.session.pipeline().document(), "fc")));
   QCOMPARE(f.window.changeMarks().ghosts().size(), std::size_t{1});
   const GhostItem* ghost = f.window.changeMarks().ghosts().at("fc");
   QCOMPARE(ghost->pos(), QPointF(400, 40));
@@ -207,12 +207,13 @@ void ChangesTest::showsRemovedNodesAsGhosts() {
   // It is none of the document: it cannot be selected.
   f.window.scene().clearSelection();
   f.window.changeMarks().ghosts().at("fc")->setSelected(true);
-  QVERIFY(f.session.selection().isEmpty());
+  QVERIFY(f.session.selection().ids().isEmpty());
 }
 
 void ChangesTest::aGhostMakesRoomForANode() {
   Compared f;
-  QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc", true)));  // what follows moves up to its place
+  QVERIFY(
+      f.apply(removeOpWithWires(f.session.pipeline().document(), "fc", true)));  // what follows moves up to its place
   const GhostItem* ghost = f.window.changeMarks().ghosts().at("fc");
   for (const auto& [id, node] : f.window.scene().nodes()) QVERIFY(!node->sceneBox().intersects(ghost->sceneBox()));
 }
@@ -220,7 +221,7 @@ void ChangesTest::aGhostMakesRoomForANode() {
 void ChangesTest::aGhostGoesAsideForAWire() {
   Compared f;
   QVERIFY(f.placeInARow());
-  QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc", true)));  // the wire runs where it stood
+  QVERIFY(f.apply(removeOpWithWires(f.session.pipeline().document(), "fc", true)));  // the wire runs where it stood
   const GhostItem* ghost = f.window.changeMarks().ghosts().at("fc");
   QCOMPARE(ghost->x(), 400.0);
   for (const LinkItem* link : f.window.scene().links()) QVERIFY(!link->shape().intersects(ghost->sceneBox()));
@@ -228,26 +229,26 @@ void ChangesTest::aGhostGoesAsideForAWire() {
 
 void ChangesTest::aClickOnAGhostSelectsItsRow() {
   Compared f;
-  QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc")));
+  QVERIFY(f.apply(removeOpWithWires(f.session.pipeline().document(), "fc")));
   f.window.canvas().fit();
-  f.session.select({QStringLiteral("norm")});
+  f.session.selection().select({QStringLiteral("norm")});
   const QPointF centre = f.window.changeMarks().ghosts().at("fc")->sceneBox().center();
   QTest::mouseClick(f.window.canvas().viewport(), Qt::LeftButton, {}, f.window.canvas().mapFromScene(centre));
   const QModelIndex current = f.window.changes().view()->currentIndex().siblingAtColumn(0);
   QCOMPARE(current.data().toString(), QStringLiteral("fc"));
   QCOMPARE(current.parent().data().toString(), kOps);
-  QVERIFY(f.session.selection().isEmpty());
+  QVERIFY(f.session.selection().ids().isEmpty());
 }
 
 void ChangesTest::aRowSelectsItsOp() {
   Compared f;
-  QVERIFY(f.apply(manyEdits(f.session.document())));
+  QVERIFY(f.apply(manyEdits(f.session.pipeline().document())));
   f.choose(QStringLiteral("act"), kOps);
-  QCOMPARE(f.session.selection(), QSet<QString>{QStringLiteral("gelu")});
+  QCOMPARE(f.session.selection().ids(), QSet<QString>{QStringLiteral("gelu")});
   f.choose(QStringLiteral("drop.x"), QStringLiteral("wires"));
-  QCOMPARE(f.session.selection(), QSet<QString>{QStringLiteral("drop")});
+  QCOMPARE(f.session.selection().ids(), QSet<QString>{QStringLiteral("drop")});
   f.choose(QStringLiteral("fc"), kOps);
-  QVERIFY(f.session.selection().isEmpty());
+  QVERIFY(f.session.selection().ids().isEmpty());
   // A hidden change is scrolled into view.
   f.window.canvas().zoomTo(2.0);
   f.window.canvas().centerOn(f.window.scene().node("x"));
@@ -265,29 +266,29 @@ void ChangesTest::aRowOfABlockSelectsItsInstances() {
   for (const DocumentTemplate& entry : documentTemplates())
     if (entry.name == "transformer-stack") text = entry.text;
   Fixture f(text);
-  f.window.comparison().start(f.session.document(), QStringLiteral("before"));
+  f.window.comparison().start(f.session.pipeline().document(), QStringLiteral("before"));
   // Two Layers hold one FeedForward each, which has the op "act".
-  QVERIFY(f.session.apply(EditInBlock{"FeedForward", {SetBypassed{"act", true}}}));
+  QVERIFY(f.session.pipeline().apply(EditInBlock{"FeedForward", {SetBypassed{"act", true}}}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
   f.window.changes().selectNext(1);
-  QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("layer1"), QStringLiteral("layer2")}));
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{QStringLiteral("layer1"), QStringLiteral("layer2")}));
   QVERIFY(f.window.changeMarks().markOf("layer1"));
 }
 
 void ChangesTest::anOpSelectsItsRow() {
   Compared f;
-  QVERIFY(f.apply(manyEdits(f.session.document())));
+  QVERIFY(f.apply(manyEdits(f.session.pipeline().document())));
   const auto current = [&] { return f.window.changes().view()->currentIndex().siblingAtColumn(0); };
-  f.session.select({QStringLiteral("gelu")});
+  f.session.selection().select({QStringLiteral("gelu")});
   QCOMPARE(current().data().toString(), QStringLiteral("act"));
   QVERIFY(f.window.changes().takeBackAction().isEnabled());
   // A row that is about the op already stays the current one.
   f.choose(QStringLiteral("gelu.x"), QStringLiteral("wires"));
-  f.session.select({});
-  f.session.select({QStringLiteral("gelu")});
+  f.session.selection().select({});
+  f.session.selection().select({QStringLiteral("gelu")});
   QCOMPARE(current().data().toString(), QStringLiteral("gelu.x"));
-  f.session.select({QStringLiteral("x")});  // nothing changed there
+  f.session.selection().select({QStringLiteral("x")});  // nothing changed there
   QCOMPARE(current().data().toString(), QStringLiteral("gelu.x"));
   QVERIFY(f.window.canvas().actions().contains(&f.window.changes().takeBackAction()));
   f.window.comparison().end();
@@ -312,18 +313,18 @@ void ChangesTest::keysGoFromChangeToChange() {
 
 void ChangesTest::takesAChangeBackAsOneEdit() {
   Compared f;
-  const std::string base = serialize(f.session.document());
-  QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc", true)));
-  const std::string next = serialize(f.session.document());
+  const std::string base = serialize(f.session.pipeline().document());
+  QVERIFY(f.apply(removeOpWithWires(f.session.pipeline().document(), "fc", true)));
+  const std::string next = serialize(f.session.pipeline().document());
   f.choose(QStringLiteral("fc"), kOps);
   QVERIFY(f.window.changes().takeBackButton().isEnabled());
   QTest::mouseClick(&f.window.changes().takeBackButton(), Qt::LeftButton);
-  QCOMPARE(serialize(f.session.document()), base);
+  QCOMPARE(serialize(f.session.pipeline().document()), base);
   QVERIFY(f.wait());
   QVERIFY(f.rows().isEmpty());
   QVERIFY(f.window.changeMarks().ghosts().empty());
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), next);
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), next);
 }
 
 /// So that one key reverts one after the other.
@@ -344,7 +345,7 @@ void ChangesTest::afterTakingBackTheNextRowIsTheCurrentOne() {
   f.window.changes().selectNext(1);
   f.window.changes().takeBackAction().trigger();
   QVERIFY(f.wait());
-  QCOMPARE(serialize(f.session.document()), serialize(documentOf(smallPipeline())));
+  QCOMPARE(serialize(f.session.pipeline().document()), serialize(documentOf(smallPipeline())));
 }
 
 void ChangesTest::whatIsClosedStaysClosed() {
@@ -361,7 +362,7 @@ void ChangesTest::saysWhyAChangeCannotBeTakenBack() {
   Compared f;
   QPushButton& button = f.window.changes().takeBackButton();
   QCOMPARE(button.toolTip(), QStringLiteral("No change is selected. Choose a change first."));
-  QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc")));
+  QVERIFY(f.apply(removeOpWithWires(f.session.pipeline().document(), "fc")));
   f.choose(QStringLiteral("act.x"), QStringLiteral("wires"));
   QVERIFY(!button.isEnabled());
   QCOMPARE(button.toolTip(), QStringLiteral("fc was an input of act.x and has been removed. Restore fc first."));
@@ -378,8 +379,8 @@ void ChangesTest::aPlanCannotBeTakenBackByItself() {
 
 void ChangesTest::theEndLeavesTheCanvasAsItWas() {
   Fixture f(smallPipeline());
-  const PipelineDocument base = f.session.document();
-  QVERIFY(f.session.apply(manyEdits(base)) && waitForAnalysis(f.session));
+  const PipelineDocument base = f.session.pipeline().document();
+  QVERIFY(f.session.pipeline().apply(manyEdits(base)) && waitForAnalysis(f.session));
   const QStringList before = canvasText(f.window.scene());
   const QRectF content = f.window.scene().contentRect();
   f.window.comparison().start(base, QStringLiteral("before"));
@@ -398,7 +399,7 @@ void ChangesTest::comparesWithTheSavedVersion() {
   QAction* command = f.command(QStringLiteral("Compare with saved version"));
   QVERIFY(command && !command->isEnabled());
   const QString path = QString::fromStdString((folder / "small.fuseline").string());
-  QVERIFY(static_cast<bool>(f.session.save(path)));
+  QVERIFY(static_cast<bool>(f.session.pipeline().save(path)));
   QVERIFY(!command->isEnabled());  // nothing was changed since
   QVERIFY(f.apply(SetAttribute{"norm", "eps", 0.5}));
   QVERIFY(command->isEnabled());
@@ -428,7 +429,7 @@ void ChangesTest::comparesWithTheFilesThatCanBeOpened() {
 
 void ChangesTest::endsWithTheDocument() {
   Compared f;
-  QVERIFY(f.apply(removeOpWithWires(f.session.document(), "fc")));
+  QVERIFY(f.apply(removeOpWithWires(f.session.pipeline().document(), "fc")));
   QVERIFY(!f.window.changeMarks().ghosts().empty());
   f.session.openText(residualPipeline(true), QStringLiteral("another"));
   QVERIFY(!f.window.comparison().isOn());
@@ -460,8 +461,8 @@ void ChangesTest::aLargePipelineIsComparedBesideTheWindow() {
   for (const auto& [id, x] : {std::pair("x", 0), {"norm", 200}, {"fc", 400}, {"act", 600}, {"y", 800}})
     QVERIFY(static_cast<bool>(applyEdit(document, MoveNode{id, Position{x, 0}})));
   Fixture f(serialize(document));
-  f.window.comparison().start(f.session.document(), QStringLiteral("before"));
-  for (int i = 0; i < 5; ++i) QVERIFY(f.session.apply(SetSymbol{"M", 32 + i}));
+  f.window.comparison().start(f.session.pipeline().document(), QStringLiteral("before"));
+  for (int i = 0; i < 5; ++i) QVERIFY(f.session.pipeline().apply(SetSymbol{"M", 32 + i}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
   QCOMPARE(f.window.comparison().changes().size(), std::size_t{1});
@@ -471,7 +472,7 @@ void ChangesTest::aLargePipelineIsComparedBesideTheWindow() {
 /// Removed ops are marked at the left and ghosts at the right; new ops the reverse.
 void ChangesTest::twoCanvasesShowOldAndNew() {
   Compared f;
-  QVERIFY(f.apply(manyEdits(f.session.document())));
+  QVERIFY(f.apply(manyEdits(f.session.pipeline().document())));
   auto* base = f.window.findChild<BaseCanvas*>();
   QVERIFY(base && !base->isVisible() && !base->scene());
   base->toggle().trigger();

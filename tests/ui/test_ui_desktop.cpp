@@ -56,8 +56,8 @@ struct NoticedRun : Fixture {
   explicit NoticedRun(std::chrono::milliseconds longTime)
       : Fixture(smallPipeline(), worker()), notice(session, window, desktop, longTime) {}
   bool run() {
-    QSignalSpy finished(&session, &Session::runFinished);
-    session.run();
+    QSignalSpy finished(&session.runner(), &Runner::finished);
+    session.runner().run();
     return QTest::qWaitFor([&] { return finished.count() > 0; }, kPatienceMs);
   }
 
@@ -173,7 +173,7 @@ void DesktopTest::aLongRunIsToldWithItsResult() {
   run.window.hide();
   QVERIFY2(run.run(), qPrintable(run.window.message()));
   QCOMPARE(run.desktop.notes.size(), 1);
-  QVERIFY2(run.desktop.notes.front().contains(toQt(run.session.lastRun()->record.deviceName())),
+  QVERIFY2(run.desktop.notes.front().contains(toQt(run.session.results().lastRun()->record.deviceName())),
            qPrintable(run.desktop.notes.front()));
   QCOMPARE(run.desktop.awake, (QList<bool>{true, false}));
   QVERIFY(!run.desktop.shares.empty() && !run.desktop.shares.back());
@@ -199,8 +199,8 @@ void DesktopTest::aRunThatCannotStartLeavesTheDesktopAlone() {
   Fixture f(smallPipeline(), {QStringLiteral("/no/such/program")});
   HeardDesktop desktop;
   const RunNotice notice(f.session, f.window, desktop, 0ms);
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.run();
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().run();
   QVERIFY(QTest::qWaitFor([&] { return failed.count() > 0; }, kPatienceMs));
   QVERIFY(desktop.awake.isEmpty() || !desktop.awake.back());
   QCOMPARE(desktop.awake.size() % 2, 0);
@@ -210,13 +210,13 @@ void DesktopTest::progressIsSaidInWholePerCents() {
   Fixture f(smallPipeline(), worker());
   HeardDesktop desktop;
   const RunNotice notice(f.session, f.window, desktop);
-  f.session.run();
+  f.session.runner().run();
   desktop.shares.clear();
-  for (int done = 0; done <= 1000; ++done) Q_EMIT f.session.runProgress(QStringLiteral("measuring"), done, 1000);
+  for (int done = 0; done <= 1000; ++done) Q_EMIT f.session.runner().progress(QStringLiteral("measuring"), done, 1000);
   QCOMPARE(desktop.shares.size(), std::size_t{100});
   QCOMPARE(desktop.shares.front(), std::optional(0.01));
   QCOMPARE(desktop.shares.back(), std::optional(1.0));
-  f.session.cancelRun();
+  f.session.runner().cancel();
 }
 
 void DesktopTest::aNotificationShowsTheWindow() {

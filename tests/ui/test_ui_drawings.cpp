@@ -70,7 +70,7 @@ void DrawingsTest::textsOfAnSvgAreTexts() {
   Fixture f(smallPipeline());
   const QByteArray svg = drawn(f, {});
   for (const char* title : {"RMSNorm", "Linear", "GELU"}) QVERIFY2(textsOf(svg).contains(QLatin1String(title)), title);
-  const QString pipeline = toQt(serialize(f.session.document())).remove(u'\n');
+  const QString pipeline = toQt(serialize(f.session.pipeline().document())).remove(u'\n');
   QCOMPARE(textsOf(svg, "fuseline-pipeline"), QStringList(pipeline));
 }
 
@@ -94,9 +94,9 @@ void DrawingsTest::colorsAreThoseOfPaperNotOfTheWindow() {
 void DrawingsTest::theSelectionIsKeptAndNotDrawn() {
   Fixture f(smallPipeline());
   const QImage before = imageOf(f, {});
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   QCOMPARE(imageOf(f, {}), before);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("fc"));
   QVERIFY(f.window.scene().node("fc")->isSelected());
 }
 
@@ -124,7 +124,7 @@ void DrawingsTest::anEmptyPipelineIsRefused() {
 
 void DrawingsTest::tooManyPixelsAreRefused() {
   Fixture f(smallPipeline());
-  f.session.apply(MoveNode{.id = "norm", .position = Position{.x = 0, .y = 20000}});
+  f.session.pipeline().apply(MoveNode{.id = "norm", .position = Position{.x = 0, .y = 20000}});
   const QByteArray refusal = drawn(f, {.format = DrawingFormat::Png, .scale = 2});
   QVERIFY2(refusal.endsWith("pixels, which is too large. Choose a smaller scale, or SVG."), refusal.left(200));
   QVERIFY(textsOf(drawn(f, {})).size() >= 3);
@@ -142,14 +142,14 @@ void DrawingsTest::openAsThePipelineInNoFile() {
   const testing::TemporaryFolder folder;
   const QString path = toQt((folder / name.toStdString()).string());
   Fixture f(residualPipeline(true));
-  const PipelineDocument document = f.session.document();
+  const PipelineDocument document = f.session.pipeline().document();
   const DrawingFormat format = drawingFormatOf(path).value_or(DrawingFormat::Png);
   QVERIFY(writeDrawing(f.session, f.window.scene(), {.format = format}, path));
   Fixture other(smallPipeline());
   QVERIFY(other.window.openFile(path));
-  QCOMPARE(serialize(other.session.document()), serialize(document));
-  QVERIFY(other.session.path().isEmpty());
-  QCOMPARE(other.session.displayName(), QStringLiteral("a"));
+  QCOMPARE(serialize(other.session.pipeline().document()), serialize(document));
+  QVERIFY(other.session.pipeline().path().isEmpty());
+  QCOMPARE(other.session.pipeline().displayName(), QStringLiteral("a"));
   QVERIFY(other.window.message().contains(path));
 }
 
@@ -260,7 +260,7 @@ void DrawingsTest::isDraggedOutAsAFileThatOpens() {
   QCOMPARE(data->urls().front().fileName(), QStringLiteral("test.svg"));
   Fixture other(serialize(PipelineDocument()));
   QVERIFY(other.window.openFile(data->urls().front().toLocalFile()));
-  QVERIFY(other.session.document() == f.session.document());
+  QVERIFY(other.session.pipeline().document() == f.session.pipeline().document());
 }
 
 FUSELINE_UI_TEST(DrawingsTest)

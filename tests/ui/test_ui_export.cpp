@@ -5,6 +5,7 @@
 #include "core/export/onnx/onnx_proto.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/session/exports.h"
 #include "ui/window/export_dialog.h"
 
 #include <QApplication>
@@ -43,7 +44,7 @@ namespace {
 
 struct Dialog {
   explicit Dialog(Fixture& f)
-      : dialog([&f](const PipelineExporter& exporter) { return f.session.exportPipeline(exporter); },
+      : dialog([&f](const PipelineExporter& exporter) { return exportedPipeline(f.session, exporter); },
                QStringLiteral("small.fuseline"), &f.window) {}
   QString text() const { return dialog.findChild<QPlainTextEdit*>()->toPlainText(); }
   QString notes() const { return dialog.findChild<QLabel*>()->text(); }
@@ -101,8 +102,8 @@ void ExportTest::savesBytesAndShowsTheirListing() {
   QVERIFY(file.readAll().contains("fuseline.pipeline_hash"));
   Fixture other(residualPipeline(false));
   QVERIFY(other.window.openFile(path));
-  QCOMPARE(serialize(other.session.document()), serialize(f.session.document()));
-  QVERIFY(other.session.path().isEmpty());
+  QCOMPARE(serialize(other.session.pipeline().document()), serialize(f.session.pipeline().document()));
+  QVERIFY(other.session.pipeline().path().isEmpty());
   QVERIFY(other.window.message().contains(path));
 }
 
@@ -129,7 +130,7 @@ void ExportTest::anImportedModelNamesItsOpenExtents() {
   file.write(QByteArray::fromStdString(model.SerializeAsString()));
   file.close();
   QVERIFY2(f.window.openFile(file.fileName()), qPrintable(f.window.message()));
-  QCOMPARE(f.session.document().ops().size(), std::size_t{1});
+  QCOMPARE(f.session.pipeline().document().ops().size(), std::size_t{1});
   QVERIFY2(f.window.message().contains(QStringLiteral("tokens is any extent in the model")),
            qPrintable(f.window.message()));
 }
@@ -147,7 +148,7 @@ void ExportTest::aModelOfOtherOpsStaysClosed() {
 
 void ExportTest::aPipelineWithErrorsIsASentence() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 5}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "in_features", .value = 5}));
   Dialog dialog(f);
   QVERIFY(dialog.text().isEmpty());
   QVERIFY2(dialog.notes().contains(QStringLiteral("in_features is 5")), qPrintable(dialog.notes()));
@@ -180,12 +181,12 @@ void ExportTest::aLaidOutDrawingOpensAsItsPipeline() {
   Designer designer;
   if (!designer.session.settings().layOut) QSKIP("This build has no Graphviz.");
   designer.session.openText(smallPipeline(), QStringLiteral("small"));
-  const Result<PipelineText> svg = designer.session.exportPipeline(*findPipelineExporter("svg"));
+  const Result<PipelineText> svg = exportedPipeline(designer.session, *findPipelineExporter("svg"));
   QVERIFY2(svg.hasValue(), svg ? "" : svg.error().message.c_str());
   const QTemporaryDir folder;
   Fixture other(residualPipeline(false));
   QVERIFY(other.window.openFile(writtenTo(folder, "small.svg", svg->text)));
-  QCOMPARE(serialize(other.session.document()), serialize(designer.session.document()));
+  QCOMPARE(serialize(other.session.pipeline().document()), serialize(designer.session.pipeline().document()));
 }
 
 void ExportTest::withoutLayoutsADrawingIsASentence() {
@@ -204,7 +205,7 @@ void ExportTest::aPageOfARunIsThatOfTheCommandLine() {
   const RunRecord record = measuredRun();
   QVERIFY(designer.window.openFile(writtenTo(folder, "small.fuserun", toJson(record).dump())));
   const QString path = folder.filePath(QStringLiteral("small.html"));
-  QVERIFY(designer.session.exportRun(*findExporter("html"), path));
+  QVERIFY(writeExportedRun(designer.session, *findExporter("html"), path));
   QFile page(path);
   QVERIFY(page.open(QIODevice::ReadOnly));
   const Result<std::string> expected = findExporter("html")->writeWith(record, {}, graphLayout());

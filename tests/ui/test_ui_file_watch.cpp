@@ -81,7 +81,7 @@ struct Opened : Fixture {
       if (button->text() == text && button->isVisible()) return button->click();
     QFAIL(qPrintable(QStringLiteral("there is no button ") + text));
   }
-  int m() const { return session.document().symbols()["M"].get<int>(); }
+  int m() const { return session.pipeline().document().symbols()["M"].get<int>(); }
 
   testing::TemporaryFolder folder;
   QString path = toQt((folder / "p.fuseline").string());
@@ -151,7 +151,7 @@ void FileWatchTest::aTouchSaysNothing() {
 void FileWatchTest::ownSavesSayNothing() {
   Opened f;
   for (const int m : {32, 64}) {
-    QVERIFY(f.session.apply(SetSymbol{"M", m}));
+    QVERIFY(f.session.pipeline().apply(SetSymbol{"M", m}));
     QVERIFY(f.window.files().save());
     QVERIFY(f.staysAsKnown());
   }
@@ -164,16 +164,16 @@ void FileWatchTest::undoneChangesAreNoSave() {
   Opened f;
   f.write(withM(32));
   QVERIFY(f.becomes(FileState::Changed));
-  QVERIFY(f.session.apply(SetSymbol{"M", 64}));
-  f.session.undo();
-  QVERIFY(!f.session.isModified());
+  QVERIFY(f.session.pipeline().apply(SetSymbol{"M", 64}));
+  f.session.pipeline().undo();
+  QVERIFY(!f.session.pipeline().isModified());
   QCOMPARE(f.watch().check(), FileState::Changed);
 }
 
 void FileWatchTest::savingAsFollowsTheNewFile() {
   Opened f;
   const QString other = toQt((f.folder / "other.fuseline").string());
-  QVERIFY(f.session.save(other));
+  QVERIFY(f.session.pipeline().save(other));
   QVERIFY(f.staysAsKnown());
   f.write(withM(32));  // no longer ours
   QVERIFY(f.staysAsKnown());
@@ -183,15 +183,15 @@ void FileWatchTest::savingAsFollowsTheNewFile() {
 
 void FileWatchTest::savingAsksBeforeItOverwrites() {
   Opened f;
-  QVERIFY(f.session.apply(SetSymbol{"M", 64}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{"M", 64}));
   f.write(withM(32));  // noticed when saving, whatever the system has told
   answer(QStringLiteral("Cancel"));
   QVERIFY(!f.window.files().save());
   QCOMPARE(f.bytes(), withM(32));
-  QVERIFY(f.session.isModified());
+  QVERIFY(f.session.pipeline().isModified());
   answer(QStringLiteral("Overwrite"));
   QVERIFY(f.window.files().save());
-  QVERIFY(f.bytes() != withM(32) && !f.session.isModified());
+  QVERIFY(f.bytes() != withM(32) && !f.session.pipeline().isModified());
   QVERIFY(f.staysAsKnown());
 }
 
@@ -201,14 +201,14 @@ void FileWatchTest::savingAsksBeforeItLosesUnreadParts() {
   std::string partly = withM(32);
   partly.insert(partly.find("\"pipeline\""), "\"symbols\": {\"M\": 8}, ");
   f.write(partly);
-  QVERIFY(f.session.open(f.session.path()).hasValue());
-  QVERIFY(f.session.isPartlyRead());
+  QVERIFY(f.session.open(f.session.pipeline().path()).hasValue());
+  QVERIFY(f.session.pipeline().isPartlyRead());
   answer(QStringLiteral("Cancel"));
   QVERIFY(!f.window.files().save());
   QCOMPARE(f.bytes(), partly);
   answer(QStringLiteral("Overwrite"));
   QVERIFY(f.window.files().save());
-  QVERIFY(f.bytes() != partly && !f.session.isPartlyRead());
+  QVERIFY(f.bytes() != partly && !f.session.pipeline().isPartlyRead());
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.window.problems().model().count(Severity::Error), 0);
 }
@@ -220,12 +220,12 @@ void FileWatchTest::keptProblemsAreStillShown() {
   misspelt.insert(misspelt.find('[', misspelt.find("\"ops\"")) + 1, "7, ");
   misspelt.insert(misspelt.find("\"pipeline\""), "\"recipie\": {}, ");
   f.write(misspelt);
-  QVERIFY(f.session.open(f.session.path()).hasValue());
-  QVERIFY(!f.session.isPartlyRead());
-  QVERIFY(f.session.apply(SetSymbol{"M", 64}));
+  QVERIFY(f.session.open(f.session.pipeline().path()).hasValue());
+  QVERIFY(!f.session.pipeline().isPartlyRead());
+  QVERIFY(f.session.pipeline().apply(SetSymbol{"M", 64}));
   QVERIFY(f.window.files().save());
   QVERIFY(waitForAnalysis(f.session));
-  QCOMPARE(f.session.fileProblems().size(), std::size_t{2});
+  QCOMPARE(f.session.pipeline().problems().size(), std::size_t{2});
   QVERIFY(f.bytes().find("recipie") != std::string::npos);
   QCOMPARE(f.window.problems().model().count(Severity::Warning), 1);
 }
@@ -233,12 +233,12 @@ void FileWatchTest::keptProblemsAreStillShown() {
 void FileWatchTest::aFileThatIsNoPipelineIsNotOpened() {
   Opened f;
   const std::string before = withM(32);
-  const std::size_t numOps = f.session.document().ops().size();
+  const std::size_t numOps = f.session.pipeline().document().ops().size();
   for (const std::string& text : {before.substr(0, before.size() / 2), std::string("[1]"), std::string("{\"a\": 1}")}) {
     f.write(text);
-    const Result<void> opened = f.session.open(f.session.path());
-    QVERIFY(!opened && toQt(opened.error().message).contains(QFileInfo(f.session.path()).fileName()));
-    QCOMPARE(f.session.document().ops().size(), numOps);
+    const Result<void> opened = f.session.open(f.session.pipeline().path());
+    QVERIFY(!opened && toQt(opened.error().message).contains(QFileInfo(f.session.pipeline().path()).fileName()));
+    QCOMPARE(f.session.pipeline().document().ops().size(), numOps);
     QCOMPARE(f.bytes(), text);
   }
 }
@@ -249,7 +249,7 @@ void FileWatchTest::keepingMineIsAnUnsavedChange() {
   QVERIFY(f.becomes(FileState::Changed));
   f.press(QStringLiteral("Keep mine"));
   QVERIFY(!f.bar().isVisible());
-  QVERIFY(f.session.isModified());
+  QVERIFY(f.session.pipeline().isModified());
   QCOMPARE(f.bytes(), withM(32));
   QVERIFY(f.window.files().save());  // unasked: the user has said it
   QVERIFY(f.bytes() != withM(32));
@@ -261,7 +261,7 @@ void FileWatchTest::reloadsTheFile() {
   QVERIFY(f.becomes(FileState::Changed));
   f.press(QStringLiteral("Reload"));
   QCOMPARE(f.m(), 32);
-  QVERIFY(!f.session.isModified() && !f.bar().isVisible());
+  QVERIFY(!f.session.pipeline().isModified() && !f.bar().isVisible());
 }
 
 void FileWatchTest::reloadingKeepsUnsavedChangesForRecovery() {
@@ -269,7 +269,7 @@ void FileWatchTest::reloadingKeepsUnsavedChangesForRecovery() {
   const testing::TemporaryFolder journals;
   Autosave autosave(f.session, toQt(journals.path().string()));
   f.window.offerRecovery(autosave);
-  QVERIFY(f.session.apply(SetSymbol{"M", 64}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{"M", 64}));
   f.write(withM(32));
   QVERIFY(f.becomes(FileState::Changed));
   f.press(QStringLiteral("Reload"));
@@ -278,7 +278,7 @@ void FileWatchTest::reloadingKeepsUnsavedChangesForRecovery() {
   QVERIFY(f.window.findChild<RecoveryBar*>()->isVisible());
   autosave.recoverFirst();
   QCOMPARE(f.m(), 64);
-  QVERIFY(f.session.isModified());
+  QVERIFY(f.session.pipeline().isModified());
   QCOMPARE(f.bytes(), withM(32));
 }
 
@@ -289,10 +289,10 @@ void FileWatchTest::aFileNewerThanTheRecoveredOneIsNotOverwritten() {
     Opened f;
     {
       Autosave before(f.session, folder);
-      QVERIFY(f.session.apply(SetSymbol{"M", 64}));
+      QVERIFY(f.session.pipeline().apply(SetSymbol{"M", 64}));
       before.leaveBehind();
     }
-    f.session.undo();
+    f.session.pipeline().undo();
     QFile file(f.path);
     QVERIFY(file.open(QFile::ReadWrite));
     const QDateTime now = QDateTime::currentDateTime();

@@ -151,10 +151,10 @@ void FlameTest::keysWalkTheBoxes() {
 void FlameTest::theSelectionGoesBothWays() {
   Opened f;
   QTest::mouseClick(&f.view(), Qt::LeftButton, {}, f.middleOf(kFused));
-  QCOMPARE(f.session.selection(), (QSet<QString>{"fc", "act"}));
-  f.session.select({QStringLiteral("norm")});
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{"fc", "act"}));
+  f.session.selection().select({QStringLiteral("norm")});
   const QImage marked = f.view().grab().toImage();
-  f.session.select({});
+  f.session.selection().select({});
   QVERIFY(marked != f.view().grab().toImage());
 }
 
@@ -166,7 +166,7 @@ void FlameTest::searchesByRegularExpression() {
   QCOMPARE(f.view().numMatches(), 1);
   QVERIFY2(f.panel().caption().contains("1 box found, 40.0 % of the plan"), qPrintable(f.panel().caption()));
   QTest::keyClick(f.panel().findChild<QLineEdit*>(), Qt::Key_Return);
-  QCOMPARE(f.session.selection(), QSet<QString>{"norm"});
+  QCOMPARE(f.session.selection().ids(), QSet<QString>{"norm"});
   f.search("(");
   QVERIFY2(f.panel().caption().contains("Invalid regular expression"), qPrintable(f.panel().caption()));
   f.search("nothing of the kind");

@@ -89,7 +89,7 @@ struct Framed : Fixture {
 
   GraphView& canvas() { return window.canvas(); }
   FrameLayer& frames() { return window.scene().frames(); }
-  const DocumentFrame& frame(const char* id = "mlp") const { return *session.document().findFrame(id); }
+  const DocumentFrame& frame(const char* id = "mlp") const { return *session.pipeline().document().findFrame(id); }
   QPoint onView(double x, double y) { return canvas().mapFromScene(QPointF(x, y)); }
   void drag(QPointF from, QPointF way) {
     dragMouse(canvas().viewport(), onView(from.x(), from.y()), onView(from.x() + way.x(), from.y() + way.y()));
@@ -103,7 +103,7 @@ struct Framed : Fixture {
     QTest::keySequence(&canvas(), keys);
   }
   std::map<std::string, Position> positions() const {
-    return {session.document().positions().begin(), session.document().positions().end()};
+    return {session.pipeline().document().positions().begin(), session.pipeline().document().positions().end()};
   }
 };
 
@@ -125,30 +125,30 @@ void dragWithAlt(QWidget* viewport, QPoint from, QPoint to) {
 
 void FramesTest::ctrlGPutsAFrameAroundTheSelection() {
   Framed f("[]");
-  const std::string before = serialize(f.session.document());
-  f.session.select({QStringLiteral("norm"), QStringLiteral("fc")});
+  const std::string before = serialize(f.session.pipeline().document());
+  f.session.selection().select({QStringLiteral("norm"), QStringLiteral("fc")});
   f.press(QKeySequence(QStringLiteral("Ctrl+G")));
-  QCOMPARE(f.session.document().frames().size(), std::size_t{1});
+  QCOMPARE(f.session.pipeline().document().frames().size(), std::size_t{1});
   const FrameArea area = *f.frame("frame").area;
   QCOMPARE(area, (FrameArea{160, -72, 456, 168}));
   QVERIFY(f.editor());
   QTest::keyClicks(f.editor(), QStringLiteral("Feed forward"));
   QTest::keyClick(f.editor(), Qt::Key_Return);
   QCOMPARE(f.frame("frame").title, std::string("Feed forward"));
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
-  QVERIFY(!f.session.history().canUndo());
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
 /// One in another, and one around another: no two edges lie upon each other.
 void FramesTest::framesAreNested() {
   Framed f;
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   f.frames().frameSelected();
   QCOMPARE(*f.frame("frame").area, (FrameArea{384, -72, 232, 168}));
   QCOMPARE(*f.frame().area, (FrameArea{160, -120, 472, 232}));
-  f.session.undo();
-  f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
+  f.session.pipeline().undo();
+  f.session.selection().select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
   f.frames().frameSelected();
   QCOMPARE(*f.frame().area, (FrameArea{160, -72, 456, 168}));
   QCOMPARE(*f.frame("frame").area, (FrameArea{144, -120, 696, 232}));
@@ -159,7 +159,7 @@ void FramesTest::aFrameNeedsASelection() {
   QString said;
   QObject::connect(&f.window.scene(), &GraphScene::hint, &f.window, [&](const QString& text) { said = text; });
   f.frames().frameSelected();
-  QVERIFY(f.session.document().frames().empty());
+  QVERIFY(f.session.pipeline().document().frames().empty());
   QCOMPARE(said, QStringLiteral("No ops are selected. Select the ops to put into a frame."));
 }
 
@@ -169,7 +169,7 @@ void FramesTest::anAnalysisLeavesTheFrameInTheHand() {
   const QPoint to = f.onView(300, 100);
   QTest::mousePress(f.canvas().viewport(), Qt::LeftButton, {}, from);
   for (int step = 1; step <= 4; ++step) QTest::mouseMove(f.canvas().viewport(), from + (to - from) * step / 4);
-  Q_EMIT f.session.analysisChanged(f.session.analysis());
+  Q_EMIT f.session.plan().analysisChanged(f.session.plan().analysis());
   QTest::mouseRelease(f.canvas().viewport(), Qt::LeftButton, {}, to);
   QCOMPARE(*f.frame().area, (FrameArea{160, 88, 456, 168}));
   QCOMPARE(f.positions()["norm"], (Position{200, 160}));
@@ -177,7 +177,7 @@ void FramesTest::anAnalysisLeavesTheFrameInTheHand() {
 
 void FramesTest::keysMoveFramesWithTheirContents() {
   Framed f;
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   const auto old = f.positions();
   const FrameArea area = *f.frame().area;
   f.frames().select("mlp");
@@ -186,38 +186,38 @@ void FramesTest::keysMoveFramesWithTheirContents() {
   for (const char* inside : {"norm", "fc"})
     QCOMPARE(f.positions()[inside], (Position{old.at(inside).x + 80, old.at(inside).y + 16}));
   QCOMPARE(f.positions()["act"], old.at("act"));
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void FramesTest::aLockedFrameStaysUnderKeys() {
   Framed f;
   f.frames().select("mlp");
   f.frames().toggleLock();
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   f.window.scene().moves().moveSelected({1, 0});
-  QCOMPARE(serialize(f.session.document()), before);
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
   QVERIFY(hints.last().first().toString().contains(QStringLiteral("unlocked")));
 }
 
 void FramesTest::theHeaderMovesTheContents() {
   Framed f;
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   const auto old = f.positions();
   f.drag({300, -56}, {80, 40});
   QCOMPARE(*f.frame().area, (FrameArea{240, -32, 456, 168}));
   QCOMPARE(f.positions()["norm"], (Position{280, 40}));
   QCOMPARE(f.positions()["fc"], (Position{504, 40}));
   for (const char* outside : {"x", "act", "y"}) QCOMPARE(f.positions()[outside], old.at(outside));
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
-  QVERIFY(!f.session.history().canUndo());
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
 void FramesTest::theHeaderKeepsContentsOffTheGrid() {
   Framed f;
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{421, 3}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{421, 3}}));
   f.drag({300, -56}, {0, 80});
   QCOMPARE(f.positions()["fc"], (Position{421, 83}));
 }
@@ -265,10 +265,10 @@ void FramesTest::aRubberBandTakesAFrameOnlyAllAround() {
   Framed f;
   const QSet<QString> both = {QStringLiteral("norm"), QStringLiteral("fc")};
   f.drag({180, -30}, {430, 115});
-  QCOMPARE(f.session.selection(), both);
+  QCOMPARE(f.session.selection().ids(), both);
   QVERIFY(f.frames().selected().empty());
   f.drag({140, -100}, {490, 220});
-  QCOMPARE(f.session.selection(), both);
+  QCOMPARE(f.session.selection().ids(), both);
   QCOMPARE(f.frames().selected(), kOnlyMlp);
 }
 
@@ -282,7 +282,7 @@ void FramesTest::lockedFramesLetClicksThrough() {
   QCOMPARE(*f.frame("behind").area, (FrameArea{160, -480, 400, 300}));
   f.frames().select("locked");
   f.window.scene().commands().removeSelected(Reconnect::No);
-  QVERIFY(f.session.document().findFrame("locked"));
+  QVERIFY(f.session.pipeline().document().findFrame("locked"));
   f.frames().toggleLock();
   QVERIFY(!f.frame("locked").locked);
   f.click(260, -344);
@@ -301,11 +301,11 @@ void FramesTest::deletingAFrameLeavesItsOps() {
   Framed f;
   f.click(300, -56);
   QCOMPARE(f.frames().selected(), kOnlyMlp);
-  const std::size_t numOps = f.session.document().ops().size();
+  const std::size_t numOps = f.session.pipeline().document().ops().size();
   f.press(QKeySequence::Delete);
-  QVERIFY(f.session.document().frames().empty());
-  QCOMPARE(f.session.document().ops().size(), numOps);
-  f.session.undo();
+  QVERIFY(f.session.pipeline().document().frames().empty());
+  QCOMPARE(f.session.pipeline().document().ops().size(), numOps);
+  f.session.pipeline().undo();
   QCOMPARE(f.frame().title, std::string("Feed forward"));
 }
 
@@ -317,7 +317,7 @@ void FramesTest::aDoubleClickEditsTheTitle() {
   QTest::keyClicks(f.editor(), QStringLiteral("Wide"));
   QTest::keyClick(f.editor(), Qt::Key_Return);
   QCOMPARE(f.frame().title, std::string("Wide"));
-  QCOMPARE(f.session.history().undoLabel(), std::string("Rename frame Wide"));
+  QCOMPARE(f.session.pipeline().history().undoLabel(), std::string("Rename frame Wide"));
 }
 
 void FramesTest::escapeCancelsTheTitle() {
@@ -328,7 +328,7 @@ void FramesTest::escapeCancelsTheTitle() {
   QTest::keyClicks(f.editor(), QStringLiteral("nothing"));
   QTest::keyClick(f.editor(), Qt::Key_Escape);
   QCOMPARE(f.frame().title, std::string("Feed forward"));
-  QVERIFY(!f.session.history().canUndo());
+  QVERIFY(!f.session.pipeline().history().canUndo());
   QTRY_VERIFY(!f.editor());
   QVERIFY(f.canvas().hasFocus());
 }
@@ -346,7 +346,7 @@ void FramesTest::savingWhileATitleIsTypedLeavesTheKeyboardHere() {
 
 void FramesTest::aNoteHasSeveralLines() {
   Framed f("[]");
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   f.frames().addNote({0, 320});
   QVERIFY(f.editor());
   QTest::keyClicks(f.editor(), QStringLiteral("one"));
@@ -354,8 +354,8 @@ void FramesTest::aNoteHasSeveralLines() {
   QTest::keyClicks(f.editor(), QStringLiteral("two"));
   QTest::keyClick(f.editor(), Qt::Key_Return, Qt::ControlModifier);
   QCOMPARE(f.frame("note").text, std::optional<std::string>("one\ntwo"));
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void FramesTest::aNoteTakesNothingAlong() {
@@ -368,8 +368,8 @@ void FramesTest::aNoteTakesNothingAlong() {
 
 void FramesTest::layingOutRefitsFrames() {
   Framed f(R"([{"id": "mlp", "area": [160, -72, 456, 168]}, {"id": "away", "area": [0, 400, 96, 48]}])");
-  QVERIFY(f.session.apply(MoveNode{.id = "norm", .position = Position{200, 24}}));
-  const std::string before = serialize(f.session.document());
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "norm", .position = Position{200, 24}}));
+  const std::string before = serialize(f.session.pipeline().document());
   f.window.scene().moves().layOut();
   const QRect frame = boxOf(*f.frame().area);
   const GraphScene& scene = f.window.scene();
@@ -379,14 +379,14 @@ void FramesTest::layingOutRefitsFrames() {
   QVERIFY(frame.contains(ops.adjusted(-40, -72, 40, 40)));
   QVERIFY(ops.adjusted(-48, -80, 48, 48).contains(frame));  // on the grid
   QCOMPARE(*f.frame("away").area, (FrameArea{0, 400, 96, 48}));
-  f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 /// norm and act are framed, and fc, which stands between them along the wires, is not.
 void FramesTest::layingOutKeepsOtherOpsOutOfFrames() {
   Framed f(R"([{"id": "odd", "area": [160, -72, 680, 168]}])");
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{424, 400}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{424, 400}}));
   f.window.scene().moves().layOut();
   const QRect frame = boxOf(*f.frame("odd").area);
   const GraphScene& scene = f.window.scene();
@@ -397,8 +397,8 @@ void FramesTest::layingOutKeepsOtherOpsOutOfFrames() {
 void FramesTest::anOpInAWireWidensItsFrame() {
   Framed f;
   const Link link{.from = {"norm", "y"}, .to = {"fc", "x"}};
-  QVERIFY(
-      f.session.apply(splice(f.session.document(), f.session.analysis()->graph(), "GELU", link, std::nullopt).edit));
+  QVERIFY(f.session.pipeline().apply(
+      splice(f.session.pipeline().document(), f.session.plan().analysis()->graph(), "GELU", link, std::nullopt).edit));
   const QRect frame = boxOf(*f.frame().area);
   for (const char* inside : {"norm", "gelu", "fc"})
     QVERIFY(frame.contains(f.window.scene().node(inside)->sceneBox().toRect()));
@@ -409,29 +409,29 @@ void FramesTest::anOpInAWireLeavesFramesAloneThatAreNotDrawn() {
   Framed f(
       R"([{"id": "a", "title": "one", "area": [160, -72, 456, 168]}, {"id": "a", "title": "two", "area": [0, 300, 900, 96]}])");
   const Link link{.from = {"norm", "y"}, .to = {"fc", "x"}};
-  QVERIFY(
-      f.session.apply(splice(f.session.document(), f.session.analysis()->graph(), "GELU", link, std::nullopt).edit));
-  QCOMPARE(f.session.document().frames()[0].title, std::string("one"));
-  QCOMPARE(*f.session.document().frames()[1].area, (FrameArea{0, 300, 900, 96}));
+  QVERIFY(f.session.pipeline().apply(
+      splice(f.session.pipeline().document(), f.session.plan().analysis()->graph(), "GELU", link, std::nullopt).edit));
+  QCOMPARE(f.session.pipeline().document().frames()[0].title, std::string("one"));
+  QCOMPARE(*f.session.pipeline().document().frames()[1].area, (FrameArea{0, 300, 900, 96}));
 }
 
 void FramesTest::framesAreCopiedAndPasted() {
   Framed f;
-  f.session.select({QStringLiteral("norm")});
+  f.session.selection().select({QStringLiteral("norm")});
   f.frames().item("mlp")->setSelected(true);
   f.window.scene().commands().copySelected();
   f.window.scene().commands().paste();
-  QCOMPARE(f.session.document().frames().size(), std::size_t{2});
+  QCOMPARE(f.session.pipeline().document().frames().size(), std::size_t{2});
   QCOMPARE(f.frame("mlp2").title, std::string("Feed forward"));
   QCOMPARE(*f.frame("mlp2").area, (FrameArea{192, -32, 456, 168}));
   QCOMPARE(f.positions()["norm2"], (Position{232, 40}));
   QCOMPARE(f.frames().selected(), std::vector<std::string>{"mlp2"});
   f.frames().select("mlp");
   f.window.scene().commands().duplicateSelected();
-  QVERIFY(f.session.document().findFrame("mlp3"));
+  QVERIFY(f.session.pipeline().document().findFrame("mlp3"));
   f.frames().select("mlp3");
   f.window.scene().commands().cutSelected();
-  QVERIFY(!f.session.document().findFrame("mlp3"));
+  QVERIFY(!f.session.pipeline().document().findFrame("mlp3"));
 }
 
 void FramesTest::keysReachFramesAndFindKnowsTheirTitles() {
@@ -449,14 +449,14 @@ void FramesTest::keysReachFramesAndFindKnowsTheirTitles() {
   QTest::keyClicks(popup->findChild<QLineEdit*>(), QStringLiteral("second"));
   QTest::keyClick(popup->findChild<QLineEdit*>(), Qt::Key_Return);
   QCOMPARE(f.frames().selected(), std::vector<std::string>{"b"});
-  QVERIFY(f.session.selection().isEmpty());
+  QVERIFY(f.session.selection().ids().isEmpty());
 }
 
 void FramesTest::whatIsInsideCanBeSelected() {
   Framed f;
   f.frames().select("mlp");
   f.frames().selectContent();
-  QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("norm"), QStringLiteral("fc")}));
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{QStringLiteral("norm"), QStringLiteral("fc")}));
   QVERIFY(f.frames().selected().empty());
 }
 
@@ -467,10 +467,10 @@ void FramesTest::aFrameIsDescribedInWords() {
   f.frames().toggleLock();
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.canvas().accessibleDescription(), QStringLiteral("Frame Feed forward, around fc and norm, blue, locked"));
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   QVERIFY(f.frames().selected().empty());
   QVERIFY(!f.canvas().accessibleDescription().contains(QStringLiteral("frame")));
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   QVERIFY(f.canvas().accessibleDescription().contains(QStringLiteral(", in frame Feed forward")));
 }
 
@@ -490,7 +490,7 @@ void FramesTest::whatCannotBeDrawnIsLeftOut() {
   QVERIFY(f.frames().item("tiny"));
   QVERIFY(!drawing(f.session, f.window.scene(), {.embedsPipeline = false})->contains("no room"));
   f.window.scene().moves().layOut();
-  QVERIFY(f.session.analysis()->isRunnable());
+  QVERIFY(f.session.plan().analysis()->isRunnable());
 }
 
 /// So far away that nothing else can be seen with it.
@@ -499,7 +499,7 @@ void FramesTest::placesHaveLimits() {
   QVERIFY(f.frames().item("far"));
   f.canvas().fit();
   f.window.scene().moves().layOut();
-  QVERIFY(f.session.analysis()->isRunnable());
+  QVERIFY(f.session.plan().analysis()->isRunnable());
 }
 
 /// Whatever is done to frames, ops and notes in whatever order.
@@ -509,7 +509,7 @@ void FramesTest::anyCommandsUndoneGiveBackTheSameBytes() {
     return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
   };
   Framed f;
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   GraphScene& scene = f.window.scene();
   const auto selectNode = [&] {
     const auto& nodes = scene.nodes();
@@ -532,18 +532,18 @@ void FramesTest::anyCommandsUndoneGiveBackTheSameBytes() {
       [&] { scene.commands().duplicateSelected(); },
       [&] { scene.commands().removeSelected(Reconnect::Yes); },
       [&] { scene.moves().layOut(); },
-      [&] { f.session.undo(); },
+      [&] { f.session.pipeline().undo(); },
       selectNode,
       selectNode,
   };
   for (int i = 0; i < 200; ++i) {
     commands[below(commands.size())]();
     if (FrameEditor* editor = f.editor()) editor->close();
-    const std::string text = serialize(f.session.document());
+    const std::string text = serialize(f.session.pipeline().document());
     QCOMPARE(serialize(parseDocument(text).document), text);
   }
-  while (f.session.history().canUndo()) f.session.undo();
-  QCOMPARE(serialize(f.session.document()), before);
+  while (f.session.pipeline().history().canUndo()) f.session.pipeline().undo();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void FramesTest::colorsCanBeRead_data() {

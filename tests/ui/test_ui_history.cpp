@@ -37,9 +37,9 @@ QStringList rowsOf(Fixture& f) {
 struct Edited : Fixture {
   Edited() : Fixture(smallPipeline()) {
     window.showPane(QStringLiteral("history"));
-    for (const int value : {40, 48, 56}) session.apply(SetSymbol{.name = "H", .value = value});
+    for (const int value : {40, 48, 56}) session.pipeline().apply(SetSymbol{.name = "H", .value = value});
   }
-  Json h() const { return session.document().symbols()["H"]; }
+  Json h() const { return session.pipeline().document().symbols()["H"]; }
   QListView& view() { return *window.history().view(); }
   void click(int row) {
     QTest::mouseClick(view().viewport(), Qt::LeftButton, {},
@@ -52,29 +52,29 @@ struct Edited : Fixture {
 void HistoryTest::editsAreListedTheNewestFirst() {
   Fixture f(smallPipeline());
   QCOMPARE(rowsOf(f), QStringList({"Opened · now"}));
-  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
-  QVERIFY(f.session.apply(SetAttribute{"fc", "bias", true}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = 48}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{"fc", "bias", true}));
   QCOMPARE(rowsOf(f), QStringList({"Set fc.bias · now", "Set symbol H", "Opened"}));
-  f.session.undo();
+  f.session.pipeline().undo();
   QCOMPARE(rowsOf(f), QStringList({"Set fc.bias · undone", "Set symbol H · now", "Opened"}));
   QCOMPARE(f.window.history().view()->currentIndex().row(), 1);
 }
 
 void HistoryTest::aClickGoesThereInOneChange() {
   Edited f;
-  const std::string newest = serialize(f.session.document());
-  const QSignalSpy changes(&f.session, &Session::documentChanged);
+  const std::string newest = serialize(f.session.pipeline().document());
+  const QSignalSpy changes(&f.session.pipeline(), &OpenPipeline::changed);
   f.click(3);
   QCOMPARE(changes.size(), 1);
   QCOMPARE(f.h(), Json(32));
-  QVERIFY(!f.session.isModified());
+  QVERIFY(!f.session.pipeline().isModified());
   f.click(1);
   QCOMPARE(changes.size(), 2);
   QCOMPARE(f.h(), Json(48));
   f.click(1);
   QCOMPARE(changes.size(), 2);
   f.click(0);
-  QCOMPARE(serialize(f.session.document()), newest);
+  QCOMPARE(serialize(f.session.pipeline().document()), newest);
 }
 
 void HistoryTest::keysWalkAndEnterGoes() {
@@ -93,10 +93,10 @@ void HistoryTest::keysWalkAndEnterGoes() {
 
 void HistoryTest::theSavedStateIsMarked() {
   Edited f;
-  f.session.undo();
+  f.session.pipeline().undo();
   const testing::TemporaryFolder folder;
-  QVERIFY(f.session.save(toQt((folder / "a.fuseline").string())));
-  f.session.undo();
+  QVERIFY(f.session.pipeline().save(toQt((folder / "a.fuseline").string())));
+  f.session.pipeline().undo();
   QCOMPARE(rowsOf(f),
            QStringList({"Set symbol H · undone", "Set symbol H · undone, saved", "Set symbol H · now", "Opened"}));
 }
@@ -110,7 +110,7 @@ void HistoryTest::anotherPipelineHasItsOwn() {
 void HistoryTest::anEditReplacesUndoneEdits() {
   Edited f;
   f.click(2);
-  QVERIFY(f.session.apply(SetAttribute{"fc", "bias", true}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{"fc", "bias", true}));
   QCOMPARE(rowsOf(f), QStringList({"Set fc.bias · now", "Set symbol H", "Opened"}));
 }
 

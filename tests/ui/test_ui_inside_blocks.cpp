@@ -85,7 +85,7 @@ void InsideBlocksTest::enterGoesToTheFieldsOfTheOp() {
   QCOMPARE(field->accessibleName(), QStringLiteral("in_features"));
   QTest::keyClicks(field, QStringLiteral("1024"));
   QTest::keyClick(field, Qt::Key_Return);
-  QVERIFY(f.session.document().findOp("layer1"));
+  QVERIFY(f.session.pipeline().document().findOp("layer1"));
   QVERIFY(f.scope().isInside());
 }
 
@@ -98,7 +98,7 @@ void InsideBlocksTest::theOutlineDeletesTheSelectedOp() {
   f.window.outline().view()->setFocus();
   actionOf(*f.window.outline().view(), QStringLiteral("Delete"))->trigger();
   QVERIFY(!f.scope().isInside());
-  QVERIFY(!f.session.document().findOp("layer1"));
+  QVERIFY(!f.session.pipeline().document().findOp("layer1"));
   QVERIFY(std::ranges::count(f.feedForward().ops, "fc1", &DocumentOp::id) == 1);
 }
 
@@ -120,17 +120,17 @@ void InsideBlocksTest::theInstanceItselfLeadsOut() {
     QTest::keyClick(f.window.plan().lanesView(), Qt::Key_Right);
   }
   QVERIFY(!f.scope().isInside());
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer1"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("layer1"));
 }
 
 void InsideBlocksTest::aProblemOfTheInstanceLeadsOut() {
   Stack f;
-  QVERIFY(f.session.apply(SetAttribute{.id = "layer2", .name = "sequential", .value = Json("perhaps")}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "layer2", .name = "sequential", .value = Json("perhaps")}));
   QVERIFY(waitForAnalysis(f.session));
   f.enter({"layer2"});
   QVERIFY(f.scope().isInside());
   f.window.problems().selectNext(1);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer2"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("layer2"));
   QVERIFY(!f.scope().isInside());
 }
 
@@ -173,19 +173,19 @@ void InsideBlocksTest::aNewInputHasNoTensor() {
 
 void InsideBlocksTest::aPastedPipelineLeavesTheRecipe() {
   Stack f;
-  QVERIFY(f.session.apply(AddBlock{"Empty", {}}));
-  QVERIFY(f.session.apply(AddOp{{.id = "empty", .operation = "block:Empty"}}));
+  QVERIFY(f.session.pipeline().apply(AddBlock{"Empty", {}}));
+  QVERIFY(f.session.pipeline().apply(AddOp{{.id = "empty", .operation = "block:Empty"}}));
   std::string text = smallPipeline();
   text.insert(1, R"("recipe": {"name": "DelayedScaling"}, "fusion": {"rules": "none"}, )");
   QApplication::clipboard()->setText(toQt(text));
-  const Json recipe = f.session.document().recipe();
-  const Json fusion = f.session.document().fusion();
+  const Json recipe = f.session.pipeline().document().recipe();
+  const Json fusion = f.session.pipeline().document().fusion();
   f.enter({"empty"});
   QVERIFY(f.scope().isInside());
   f.scene().commands().paste();
   QCOMPARE(f.block("Empty").ops.size(), std::size_t{3});
-  QVERIFY(f.session.document().recipe() == recipe);
-  QVERIFY(f.session.document().fusion() == fusion);
+  QVERIFY(f.session.pipeline().document().recipe() == recipe);
+  QVERIFY(f.session.pipeline().document().fusion() == fusion);
 }
 
 void InsideBlocksTest::anOutputStaysWhenItsOpGoes() {
@@ -198,7 +198,7 @@ void InsideBlocksTest::anOutputStaysWhenItsOpGoes() {
   QCOMPARE(f.feedForward().outputs.size(), std::size_t{1});
   QVERIFY(f.feedForward().outputs.front().from.node.empty());
   QCOMPARE(std::ranges::count(f.block("Layer").wires, Wire{{"mlp", "y"}, {"add", "x"}}), 1);
-  f.session.undo();
+  f.session.pipeline().undo();
   QCOMPARE(f.bytes(), before);
   f.scope().select({QStringLiteral("fc2"), QStringLiteral("y")});
   f.scene().commands().removeSelected(Reconnect::No);
@@ -208,13 +208,13 @@ void InsideBlocksTest::anOutputStaysWhenItsOpGoes() {
 void InsideBlocksTest::aTypedTitleSurvivesTheWayIn() {
   Stack f;
   QVERIFY(f.activate());
-  f.session.select({QStringLiteral("layer1")});
+  f.session.selection().select({QStringLiteral("layer1")});
   f.scene().frames().frameSelected();
   auto* editor = f.canvas().viewport()->findChild<FrameEditor*>();
   QVERIFY(editor);
   editor->setPlainText(QStringLiteral("First half"));
   QVERIFY(f.scope().enter(QStringLiteral("layer1")));
-  QCOMPARE(f.session.document().frames().front().title, std::string("First half"));
+  QCOMPARE(f.session.pipeline().document().frames().front().title, std::string("First half"));
 }
 
 void InsideBlocksTest::aScreenReaderHearsTheSelectionInside() {
@@ -234,7 +234,7 @@ void InsideBlocksTest::aScreenReaderHearsTheSelectionInside() {
 
 void InsideBlocksTest::portsStayAtTheEdges() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
   f.window.scene().commands().makeBlockOfSelected("All");
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.scene().scope().enter(QStringLiteral("all")));
@@ -248,16 +248,16 @@ void InsideBlocksTest::portsStayAtTheEdges() {
 void InsideBlocksTest::keysScrollToTheSelection() {
   Stack f;
   QVERIFY(f.activate());
-  f.session.select({QStringLiteral("layer1")});
+  f.session.selection().select({QStringLiteral("layer1")});
   f.canvas().camera().showPlace({-1500, 0}, 1.0);
   QVERIFY(!isInSight(f, "layer2"));
   QTest::keyClick(&f.canvas(), Qt::Key_Right);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer2"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("layer2"));
   QVERIFY(isInSight(f, "layer2"));
   f.canvas().camera().showPlace({-1500, 0}, 1.0);
   QTest::keyClick(&f.canvas(), Qt::Key_Right, Qt::ControlModifier);
   QVERIFY(isInSight(f, "norm"));
-  QVERIFY(f.session.apply(SetAttribute{.id = "norm", .name = "eps", .value = Json("?")}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "eps", .value = Json("?")}));
   QVERIFY(waitForAnalysis(f.session));
   f.canvas().camera().showPlace({-1500, 0}, 1.0);
   f.window.problems().selectNext(1);
@@ -293,10 +293,10 @@ void InsideBlocksTest::aBlockThatCannotBeShownSaysWhy() {
   DocumentBlock twice;  // no file has one place twice
   twice.ops = {{.id = "a", .operation = "GELU"}, {.id = "b", .operation = "GELU"}};
   twice.positions = {{"a", {0, 0}}, {"a", {0, 0}}, {"b", {0, 0}}};
-  QVERIFY(f.session.apply(AddBlock{"Twice", twice}));
-  QVERIFY(f.session.apply(AddOp{{.id = "t", .operation = "block:Twice"}}));
+  QVERIFY(f.session.pipeline().apply(AddBlock{"Twice", twice}));
+  QVERIFY(f.session.pipeline().apply(AddOp{{.id = "t", .operation = "block:Twice"}}));
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
-  f.session.select({QStringLiteral("t")});
+  f.session.selection().select({QStringLiteral("t")});
   f.window.scene().enterSelected();
   QVERIFY(!f.window.scene().scope().isInside());
   QCOMPARE(hints.count(), 1);
@@ -313,7 +313,7 @@ void InsideBlocksTest::renamesInside() {
   QCOMPARE(f.scope().singleSelection(), QStringLiteral("first"));
   QCOMPARE(std::ranges::count(f.feedForward().wires, Wire{{"norm", "y"}, {"first", "x"}}), 1);
   QVERIFY(!f.scope().rename(QStringLiteral("first"), QStringLiteral("act")));
-  f.session.undo();
+  f.session.pipeline().undo();
   QCOMPARE(f.bytes(), before);
 }
 
@@ -326,8 +326,8 @@ void InsideBlocksTest::aPortThatIsRenamedKeepsItsWires() {
           (DocumentInput{.id = "tokens", .dtype = {}, .shape = nullptr, .requiresGradient = {}}));
   QCOMPARE(std::ranges::count(f.block("Layer").wires, Wire{{"save", "y"}, {"mlp", "tokens"}}), 1);
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(f.session.analysis()->isRunnable());
-  f.session.undo();
+  QVERIFY(f.session.plan().analysis()->isRunnable());
+  f.session.pipeline().undo();
   QCOMPARE(f.bytes(), before);
 }
 
@@ -338,11 +338,11 @@ void InsideBlocksTest::whoIsRenamedStaysOpen() {
   QVERIFY(f.session.rename(QStringLiteral("layer1"), QStringLiteral("top")));
   QCOMPARE(f.scope().path(), QStringList({"top", "mlp"}));
   QCOMPARE(f.scope().singleSelection(), QStringLiteral("act"));
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("top"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("top"));
   QCOMPARE(f.window.blockBar().places().at(1)->text(), QStringLiteral("top"));
-  f.session.undo();
+  f.session.pipeline().undo();
   QCOMPARE(f.scope().path(), QStringList({"layer1", "mlp"}));
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer1"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("layer1"));
 }
 
 void InsideBlocksTest::theInspectorOpensTheSectionOfThePath() {
@@ -380,8 +380,8 @@ void InsideBlocksTest::theInspectorCountsInstancesAsTheBarDoes() {
 
 void InsideBlocksTest::drawingsAreOfThePipeline() {
   Stack f;
-  QVERIFY(f.session.apply(AddBlock{"Empty", {}}));
-  QVERIFY(f.session.apply(AddOp{{.id = "empty", .operation = "block:Empty"}}));
+  QVERIFY(f.session.pipeline().apply(AddBlock{"Empty", {}}));
+  QVERIFY(f.session.pipeline().apply(AddOp{{.id = "empty", .operation = "block:Empty"}}));
   QVERIFY(waitForAnalysis(f.session));
   const DrawingOptions options{.embedsPipeline = false};
   const QSize size = drawingSize(f.session, f.scene(), options);

@@ -205,7 +205,7 @@ void LargePipelinesTest::canBeSwitchedOff() {
 
 void LargePipelinesTest::showsFrames() {
   LargePipeline f;
-  QVERIFY(f.session.apply(AddFrame{{.id = "a", .area = FrameArea{0, 2000, 4000, 2000}, .color = "red"}}));
+  QVERIFY(f.session.pipeline().apply(AddFrame{{.id = "a", .area = FrameArea{0, 2000, 4000, 2000}, .color = "red"}}));
   const QPoint middle = f.map().toMap().map(QPointF(2000, 3000)).toPoint();
   QCOMPARE(f.map().grab().toImage().pixelColor(middle), headerGround(f.theme, "red"));
 }
@@ -233,14 +233,14 @@ void LargePipelinesTest::aDragMovesTheView() {
 void LargePipelinesTest::nodesThatMoveTogetherAreFollowedOnce() {
   Fixture f(smallPipeline());
   GraphView& view = f.window.canvas();
-  f.session.select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("norm"), QStringLiteral("fc"), QStringLiteral("act")});
   const QPoint from = view.mapFromScene(f.window.scene().node("fc")->sceneBox().center());
   QSignalSpy moved(&f.window.scene().moves(), &NodeMoves::dragged);
   QTest::mousePress(view.viewport(), Qt::LeftButton, {}, from);
   QTest::mouseMove(view.viewport(), from + QPoint(0, 90));
   QCOMPARE(moved.count(), 1);
   QTest::mouseRelease(view.viewport(), Qt::LeftButton, {}, from + QPoint(0, 90));
-  QCOMPARE(f.session.document().positions().size(), std::size_t{3});
+  QCOMPARE(f.session.pipeline().document().positions().size(), std::size_t{3});
 }
 
 void LargePipelinesTest::theLastRowIsNoLongerThanTheOthers_data() {

@@ -93,43 +93,43 @@ void MemoryTest::theTableShowsTensorsThatEachOpKeeps() {
 
 void MemoryTest::aFusionThatRecomputesKeepsLess() {
   Fixture f(findTemplate("llama-mlp")->text);
-  QVERIFY(f.session.apply(SetFusion{Json{{"with", Json::array({"ForwardBackwardSwiGLULinear"})}}}));
+  QVERIFY(f.session.pipeline().apply(SetFusion{Json{{"with", Json::array({"ForwardBackwardSwiGLULinear"})}}}));
   QVERIFY(waitForAnalysis(f.session));
-  const std::vector<KeptGroup> groups = keptByOp(*f.session.analysis());
+  const std::vector<KeptGroup> groups = keptByOp(*f.session.plan().analysis());
   std::int64_t unfused = 0;
   std::int64_t fused = 0;
   for (const KeptGroup& group : groups) {
     unfused += group.unfusedBytes();
     fused += group.fusedBytes();
   }
-  QCOMPARE(unfused, f.session.analysis()->unfusedPlan->savedForBackwardBytes);
-  QCOMPARE(fused, f.session.analysis()->fusedPlan->savedForBackwardBytes);
+  QCOMPARE(unfused, f.session.plan().analysis()->unfusedPlan->savedForBackwardBytes);
+  QCOMPARE(fused, f.session.plan().analysis()->fusedPlan->savedForBackwardBytes);
   QVERIFY(fused < unfused);
 }
 
 void MemoryTest::theSelectionGoesBothWays() {
   Seen f;
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   QVERIFY(f.chart().currentColumn());
   QVERIFY(f.chart().currentColumn()->owners.contains(QStringLiteral("fc")));
   QVERIFY(f.panel().table()->selectionModel()->isRowSelected(1));
   f.panel().table()->setCurrentIndex(f.panel().table()->model()->index(2, 0));
-  QCOMPARE(f.session.selection(), QSet<QString>{QStringLiteral("act")});
+  QCOMPARE(f.session.selection().ids(), QSet<QString>{QStringLiteral("act")});
   const QRectF norm = f.chart().areaOf(0);
   QTest::mouseClick(&f.chart(), Qt::LeftButton, {}, norm.center().toPoint());
-  QCOMPARE(f.session.selection(), QSet<QString>{QStringLiteral("norm")});
+  QCOMPARE(f.session.selection().ids(), QSet<QString>{QStringLiteral("norm")});
 }
 
 void MemoryTest::keysWalkTheSteps() {
   Seen f;
   QTest::keyClick(&f.chart(), Qt::Key_Home);
-  QVERIFY(f.session.selection().contains(QStringLiteral("norm")));
+  QVERIFY(f.session.selection().ids().contains(QStringLiteral("norm")));
   QTest::keyClick(&f.chart(), Qt::Key_Right);
-  QVERIFY(f.session.selection().contains(QStringLiteral("fc")));
+  QVERIFY(f.session.selection().ids().contains(QStringLiteral("fc")));
   QVERIFY2(f.chart().accessibleDescription().contains(QStringLiteral("in use")),
            qPrintable(f.chart().accessibleDescription()));
   QTest::keyClick(&f.chart(), Qt::Key_End);
-  QVERIFY(f.session.selection().contains(QStringLiteral("norm")));
+  QVERIFY(f.session.selection().ids().contains(QStringLiteral("norm")));
   QVERIFY(f.chart().currentColumn()->isBackward);
 }
 
@@ -151,7 +151,7 @@ void MemoryTest::theUnfusedPlanIsShownToo() {
 
 void MemoryTest::inferenceKeepsNothing() {
   Seen f;
-  f.session.setPass(PassKind::Forward);
+  f.session.setup().setPass(PassKind::Forward);
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!f.panel().table()->isVisibleTo(&f.panel()));
   QVERIFY(std::ranges::none_of(f.columns(), &MemoryColumn::isBackward));
@@ -160,9 +160,10 @@ void MemoryTest::inferenceKeepsNothing() {
 
 void MemoryTest::errorsLeaveNothingToSee() {
   Seen f;
-  QVERIFY(f.session.apply(removeNodes(f.session.document(), {QStringLiteral("fc")}, {}, Reconnect::No)));
+  QVERIFY(f.session.pipeline().apply(
+      removeNodes(f.session.pipeline().document(), {QStringLiteral("fc")}, {}, Reconnect::No)));
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(!f.session.analysis()->isRunnable());
+  QVERIFY(!f.session.plan().analysis()->isRunnable());
   QVERIFY(f.panel().emptyText().contains(QStringLiteral("errors")));
   QVERIFY(!f.chart().isVisibleTo(&f.panel()));
 }

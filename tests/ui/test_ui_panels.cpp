@@ -118,7 +118,7 @@ void type(ExpressionEdit* field, const QString& text) {
 
 /// Selects an op and waits for its page.
 void inspect(Fixture& f, const char* id) {
-  f.session.select({QString::fromLatin1(id)});
+  f.session.selection().select({QString::fromLatin1(id)});
   QCoreApplication::processEvents();
 }
 
@@ -165,10 +165,10 @@ void PanelsTest::inspectorEditsUndoAndRedo() {
   QVERIFY(edit(f, "out_features"));
   type(edit(f, "out_features"), QStringLiteral("4*H"));
   QVERIFY(f.op("fc").attributes.at("out_features") == Json("4*H"));
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(f.op("fc").attributes.at("out_features") == Json("2*H"));
   QCOMPARE(edit(f, "out_features")->text(), QStringLiteral("2*H"));
-  f.session.redo();
+  f.session.pipeline().redo();
   QCOMPARE(edit(f, "out_features")->text(), QStringLiteral("4*H"));
 }
 
@@ -249,16 +249,16 @@ void PanelsTest::undoReachesThePipelineFromOtherFields() {
   QTest::keyClicks(ranks, QStringLiteral("2"));
   QTest::keyClick(ranks, Qt::Key_Return);
   pressUndo(ranks);
-  QVERIFY(f.session.document().symbols()["H"] == Json(32));
+  QVERIFY(f.session.pipeline().document().symbols()["H"] == Json(32));
   QCOMPARE(ranks->text(), QStringLiteral("2"));
 
   QLineEdit* filter = f.window.palettePanel().filterEdit();
   filter->setFocus();
   QTest::keyClicks(filter, QStringLiteral("identity"));
   QTest::keyClick(filter, Qt::Key_Return);
-  QVERIFY(f.session.document().findOp("identity"));
+  QVERIFY(f.session.pipeline().document().findOp("identity"));
   pressUndo(filter);
-  QVERIFY(!f.session.document().findOp("identity"));
+  QVERIFY(!f.session.pipeline().document().findOp("identity"));
 }
 
 void PanelsTest::committedTextIsShownAsItIsKept() {
@@ -269,7 +269,7 @@ void PanelsTest::committedTextIsShownAsItIsKept() {
   QTest::keyClicks(field, QStringLiteral(" H "));
   QTest::keyClick(field, Qt::Key_Return);
   QCOMPARE(field->text(), QStringLiteral("H"));
-  QVERIFY(!f.session.history().canUndo());
+  QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
 void PanelsTest::inspectorShowsTheValueOfAnExpression() {
@@ -281,7 +281,7 @@ void PanelsTest::inspectorShowsTheValueOfAnExpression() {
 
 void PanelsTest::inspectorEditsAnOpWhosePortsDependOnItsAttributes() {
   Fixture f(smallPipeline());
-  f.session.apply(addNode(f.session.document(), "Formula", std::nullopt).edit);
+  f.session.pipeline().apply(addNode(f.session.pipeline().document(), "Formula", std::nullopt).edit);
   inspect(f, "formula");
   QVERIFY(edit(f, "y"));
   type(edit(f, "y"), QStringLiteral("x * sigmoid(q)"));
@@ -298,8 +298,8 @@ void PanelsTest::inspectorRenamesAndKeepsTheSelection() {
   Fixture f(smallPipeline());
   inspect(f, "fc");
   type(edit(f, "Name of the op"), QStringLiteral("project"));
-  QVERIFY(f.session.document().findOp("project"));
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("project"));
+  QVERIFY(f.session.pipeline().document().findOp("project"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("project"));
 }
 
 void PanelsTest::inspectorEscapeGivesTheFieldBack() {
@@ -309,7 +309,7 @@ void PanelsTest::inspectorEscapeGivesTheFieldBack() {
   QTest::keyClicks(field, QStringLiteral("99"));
   QTest::keyClick(field, Qt::Key_Escape);
   QCOMPARE(field->text(), QStringLiteral("2*H"));
-  QVERIFY(!f.session.history().canUndo());
+  QVERIFY(!f.session.pipeline().history().canUndo());
 }
 
 void PanelsTest::inputsOfIntegersHaveNoGradient() {
@@ -319,10 +319,10 @@ void PanelsTest::inputsOfIntegersHaveNoGradient() {
   auto* gradient = named<QCheckBox>(f, "Gradient of x");
   QVERIFY(dtype && gradient && gradient->isEnabled());
   gradient->click();
-  QVERIFY(f.session.document().inputs().front().requiresGradient == false);
+  QVERIFY(f.session.pipeline().document().inputs().front().requiresGradient == false);
   Q_EMIT dtype->textActivated(QStringLiteral("i64"));
-  QVERIFY(f.session.document().inputs().front().dtype == "i64");
-  QVERIFY(!f.session.document().inputs().front().requiresGradient.has_value());
+  QVERIFY(f.session.pipeline().document().inputs().front().dtype == "i64");
+  QVERIFY(!f.session.pipeline().document().inputs().front().requiresGradient.has_value());
   QVERIFY(!gradient->isEnabled());
   QVERIFY(!gradient->isChecked());
   QCOMPARE(dtype->currentText(), QStringLiteral("i64"));
@@ -330,10 +330,10 @@ void PanelsTest::inputsOfIntegersHaveNoGradient() {
 
 void PanelsTest::inspectorSetsSharedAttributes() {
   Fixture f(smallPipeline());
-  f.session.apply(addNode(f.session.document(), "Linear", std::nullopt).edit);
-  f.session.apply(SetAttribute{.id = "linear", .name = "in_features", .value = "H"});
-  f.session.apply(SetAttribute{.id = "linear", .name = "out_features", .value = 8});
-  f.session.select({QStringLiteral("fc"), QStringLiteral("linear")});
+  f.session.pipeline().apply(addNode(f.session.pipeline().document(), "Linear", std::nullopt).edit);
+  f.session.pipeline().apply(SetAttribute{.id = "linear", .name = "in_features", .value = "H"});
+  f.session.pipeline().apply(SetAttribute{.id = "linear", .name = "out_features", .value = 8});
+  f.session.selection().select({QStringLiteral("fc"), QStringLiteral("linear")});
   QVERIFY(waitForAnalysis(f.session));
   QCoreApplication::processEvents();
   const Json before = f.op("fc").attributes;
@@ -345,15 +345,15 @@ void PanelsTest::inspectorSetsSharedAttributes() {
   QTest::mouseClick(bias, Qt::LeftButton, {}, QPoint(8, bias->height() / 2));
   QCOMPARE(f.op("fc").attributes["bias"], Json(true));
   QCOMPARE(f.op("linear").attributes["bias"], Json(true));
-  f.session.undo();
-  f.session.undo();
+  f.session.pipeline().undo();
+  f.session.pipeline().undo();
   QCOMPARE(f.op("fc").attributes, before);
   QCOMPARE(f.op("linear").attributes["out_features"], Json(8));
 }
 
 void PanelsTest::inspectorOfSeveralOpsTellsDifferences() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("fc"), QStringLiteral("act")});
   QCoreApplication::processEvents();
   QVERIFY(!edit(f, "in_features"));  // GELU has none
   const auto labels = f.window.inspector().page()->findChildren<QLabel*>();
@@ -362,9 +362,9 @@ void PanelsTest::inspectorOfSeveralOpsTellsDifferences() {
   };
   QVERIFY(says(QStringLiteral("2 ops")) && says(QStringLiteral("fc, act")));
 
-  f.session.apply(addNode(f.session.document(), "Linear", std::nullopt).edit);
-  f.session.apply(SetAttribute{.id = "linear", .name = "in_features", .value = 8});
-  f.session.select({QStringLiteral("fc"), QStringLiteral("linear")});
+  f.session.pipeline().apply(addNode(f.session.pipeline().document(), "Linear", std::nullopt).edit);
+  f.session.pipeline().apply(SetAttribute{.id = "linear", .name = "in_features", .value = 8});
+  f.session.selection().select({QStringLiteral("fc"), QStringLiteral("linear")});
   QCoreApplication::processEvents();
   QCOMPARE(edit(f, "in_features")->text(), QString());
   QCOMPARE(edit(f, "in_features")->placeholderText(), QStringLiteral("different"));
@@ -378,10 +378,10 @@ void PanelsTest::numbersAreTypedShort() {
   QCOMPARE(edit(f, "out_features")->text(), QStringLiteral("1024"));
   type(edit(f, "out_features"), QStringLiteral("*4"));
   QCOMPARE(f.op("fc").attributes["out_features"], Json(4096));
-  f.session.select({});
+  f.session.selection().select({});
   QCoreApplication::processEvents();
   type(edit(f, "Shape: integers, symbols or expressions; outermost dimension first"), QStringLiteral("1k, H"));
-  QCOMPARE(f.session.document().inputs().front().shape, Json::array({1024, "H"}));
+  QCOMPARE(f.session.pipeline().document().inputs().front().shape, Json::array({1024, "H"}));
 }
 
 void PanelsTest::symbolsAreEditable() {
@@ -389,8 +389,8 @@ void PanelsTest::symbolsAreEditable() {
   inspect(f, "nothing");
   type(edit(f, "Value of H"), QStringLiteral("48"));
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(f.session.document().symbols()["H"] == Json(48));
-  const Value* value = valueAt(f.session.analysis()->graph(), {"norm", "y"});
+  QVERIFY(f.session.pipeline().document().symbols()["H"] == Json(48));
+  const Value* value = valueAt(f.session.plan().analysis()->graph(), {"norm", "y"});
   QVERIFY(value);
   QCOMPARE(value->spec.shape, (Shape{16, 48}));
 }
@@ -419,7 +419,7 @@ void PanelsTest::symbolsTellTheirProblems() {
   const auto* problem = field->parentWidget()->findChild<FieldProblem*>();
   QVERIFY(problem && problem->isVisibleTo(f.window.inspector().page()));
   QVERIFY2(problem->text().split(u'\n').contains(sentence), qPrintable(problem->text()));
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(waitForAnalysis(f.session));
   QCoreApplication::processEvents();
   QVERIFY(!edit(f, "Value of H")->isProblem());
@@ -431,7 +431,7 @@ void PanelsTest::theWayLeadsFromThePlanToTheError() {
   QVERIFY(QTest::qWaitForWindowExposed(&f.window));
   const RunBar& bar = *f.window.findChild<RunBar*>();
   QVERIFY(!bar.refusalAction()->isEnabled());
-  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = "abc"}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = "abc"}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!bar.runAction()->isEnabled());
   QTest::keyClick(&f.window, Qt::Key_Return, Qt::ControlModifier);
@@ -454,23 +454,23 @@ void PanelsTest::recipesAreChosenAndSet() {
   Q_EMIT combo("recipe")->textActivated(QStringLiteral("DelayedScaling"));
   QVERIFY(waitForAnalysis(f.session));
   QCoreApplication::processEvents();
-  QVERIFY(f.session.document().recipe() == (Json{{"name", "DelayedScaling"}}));
-  QVERIFY(f.session.analysis()->graph().node(1).quantizers.any());
+  QVERIFY(f.session.pipeline().document().recipe() == (Json{{"name", "DelayedScaling"}}));
+  QVERIFY(f.session.plan().analysis()->graph().node(1).quantizers.any());
   Q_EMIT combo("fp8_format")->textActivated(QStringLiteral("E4M3"));
-  QVERIFY(f.session.document().recipe() == (Json{{"name", "DelayedScaling"}, {"fp8_format", "E4M3"}}));
+  QVERIFY(f.session.pipeline().document().recipe() == (Json{{"name", "DelayedScaling"}, {"fp8_format", "E4M3"}}));
   Q_EMIT combo("fp8_format")->textActivated(QStringLiteral("HYBRID"));  // the default is not written
-  QVERIFY(f.session.document().recipe() == (Json{{"name", "DelayedScaling"}}));
-  QVERIFY(f.session.apply(SetRecipe{.recipe = Json{{"name", "Float9"}}}));
+  QVERIFY(f.session.pipeline().document().recipe() == (Json{{"name", "DelayedScaling"}}));
+  QVERIFY(f.session.pipeline().apply(SetRecipe{.recipe = Json{{"name", "Float9"}}}));
   QTRY_COMPARE(combo("recipe")->currentIndex(), -1);
   QCOMPARE(combo("recipe")->placeholderText(), QStringLiteral("Float9"));
   Q_EMIT combo("recipe")->textActivated(QStringLiteral("None"));
-  QVERIFY(f.session.document().recipe().is_null());
+  QVERIFY(f.session.pipeline().document().recipe().is_null());
 }
 
 namespace {
 
 bool appliesForward(const Session& session, const std::string& rule) {
-  return std::ranges::any_of(session.analysis()->report.forward,
+  return std::ranges::any_of(session.plan().analysis()->report.forward,
                              [&](const FusedOperation& entry) { return entry.rule && entry.rule->name == rule; });
 }
 
@@ -487,7 +487,7 @@ void PanelsTest::fusionsArePlannedForRanksAndForOtherHardware() {
   for (const auto& [name, value] : {std::pair<std::string, Json>{"userbuffers_comm_name", "fc"},
                                     {"tensor_parallel_mode", "column"},
                                     {"sequence_parallel", true}})
-    QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = name, .value = value}));
+    QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = name, .value = value}));
   inspect(f, "nothing");
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!appliesForward(f.session, "UserbuffersForwardLinear"));
@@ -504,11 +504,11 @@ void PanelsTest::fusionsArePlannedForRanksAndForOtherHardware() {
   const auto summaries = f.window.plan().findChildren<QLabel*>();
   QVERIFY(summaries.front()->text().endsWith(QStringLiteral("planned for sm_90, 2 ranks")));
 
-  QVERIFY(f.session.apply(SetRecipe{.recipe = Json{{"name", "MXFP8BlockScaling"}}}));
+  QVERIFY(f.session.pipeline().apply(SetRecipe{.recipe = Json{{"name", "MXFP8BlockScaling"}}}));
   QVERIFY(waitForAnalysis(f.session));
   QCoreApplication::processEvents();
   QVERIFY(says(f, QStringLiteral("compute capability 10.0")));
-  f.session.setPlanTarget({});
+  f.session.setup().setPlanTarget({});
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!appliesForward(f.session, "UserbuffersForwardLinear"));
 }
@@ -516,10 +516,10 @@ void PanelsTest::fusionsArePlannedForRanksAndForOtherHardware() {
 void PanelsTest::planPanelFollowsInPlace() {
   Fixture f(residualPipeline(true));
   const PlanLanes before = f.window.plan().lanesView()->lanes();
-  QVERIFY(f.session.apply(SetAttribute{.id = "add", .name = "in_place", .value = false}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "add", .name = "in_place", .value = false}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.plan().lanesView()->lanes() != before);
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.plan().lanesView()->lanes() == before);
 }
@@ -559,7 +559,7 @@ void PanelsTest::withErrorsNothingIsPlannedAnywhere() {
   const qsizetype numCardsBefore = numCards(f);
   QVERIFY(numHulls > 0 && numCardsBefore > 0);
 
-  QVERIFY(f.session.apply(edits.at(mistake)));
+  QVERIFY(f.session.pipeline().apply(edits.at(mistake)));
   QVERIFY(waitForAnalysis(f.session));
   const QString sentence = QStringLiteral("Fix 1 error to see the plan.");
   QVERIFY(shows(f.window.plan(), sentence));
@@ -568,7 +568,7 @@ void PanelsTest::withErrorsNothingIsPlannedAnywhere() {
   QCOMPARE(numCards(f), 0);
   QVERIFY(f.window.scene().canvasItems().hulls().empty());
 
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!shows(f.window.plan(), sentence) && !shows(f.window.fusions(), sentence));
   QCOMPARE(numCards(f), numCardsBefore);
@@ -582,10 +582,10 @@ void PanelsTest::whyNotSwitchesARuleOff() {
   const auto off = std::ranges::find_if(
       buttons, [](const QPushButton* button) { return button->text() == QStringLiteral("Switch this rule off"); });
   QVERIFY(off != buttons.end());
-  const auto before = f.session.analysis()->report.forward.size();
+  const auto before = f.session.plan().analysis()->report.forward.size();
   (*off)->click();
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(f.session.analysis()->report.forward.size() > before);
+  QVERIFY(f.session.plan().analysis()->report.forward.size() > before);
 }
 
 void PanelsTest::fusionsAreGroupedAndSwitchedInPlace() {
@@ -623,8 +623,8 @@ void PanelsTest::attentionShowsItsMask() {
          "outputs": [{"id": "y", "from": "att.y"}])");
   };
   Fixture f(pipeline(""));
-  QVERIFY(f.session.analysis()->isRunnable());
-  const auto mask = attentionMask(f.session.analysis()->graph(), "att");
+  QVERIFY(f.session.plan().analysis()->isRunnable());
+  const auto mask = attentionMask(f.session.plan().analysis()->graph(), "att");
   QVERIFY(mask.has_value());
   QVERIFY(mask->sees(8, 0, 16) && mask->sees(15, 15, 16) && !mask->sees(0, 8, 16));
   inspect(f, "att");
@@ -633,7 +633,7 @@ void PanelsTest::attentionShowsItsMask() {
   QVERIFY2(words.contains(QStringLiteral("51 % of the pairs")), qPrintable(words));  // 65 of 128
 
   Fixture windowed(pipeline(R"(, "window_size": [16, 0])"));
-  const auto band = attentionMask(windowed.session.analysis()->graph(), "att");
+  const auto band = attentionMask(windowed.session.plan().analysis()->graph(), "att");
   QVERIFY(band && band->sees(15, 15, 16) && band->sees(15, 12, 16) && !band->sees(15, 2, 16));
 }
 
@@ -647,7 +647,7 @@ void PanelsTest::aFusionOpensItsReason() {
   const int closedPx = card->sizeHint().height();
   arrow->click();
   QVERIFY(card->sizeHint().height() > closedPx);
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.fusions().findChild<FusionCard*>()->sizeHint().height() > closedPx);  // it stays open
 }
@@ -666,16 +666,16 @@ void PanelsTest::panesComeToTheSelection() {
   const LanesView* lanes = f.window.plan().lanesView();
   QCoreApplication::processEvents();
   QVERIFY(lanes->x() == 0);
-  f.session.select({QStringLiteral("op59")});
+  f.session.selection().select({QStringLiteral("op59")});
   QVERIFY(lanes->x() < 0);
 }
 
 void PanelsTest::whyNotTakesTheBorderOfASequentialAway() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   f.window.scene().commands().makeBlockOfSelected("Project");
   QVERIFY(waitForAnalysis(f.session));
-  const auto numEntries = [&] { return f.session.analysis()->report.forward.size(); };
+  const auto numEntries = [&] { return f.session.plan().analysis()->report.forward.size(); };
   const std::size_t fused = numEntries();
   inspect(f, "project");
   auto* sequential = named<QCheckBox>(f, "sequential");
@@ -701,28 +701,28 @@ void PanelsTest::selectionIsTheSameEverywhere() {
   LanesView* lanes = f.window.plan().lanesView();
   lanes->setFocus();
   QTest::keyClick(lanes, Qt::Key_Right);
-  QVERIFY(!f.session.selection().isEmpty());
-  const QString id = *f.session.selection().begin();
+  QVERIFY(!f.session.selection().ids().isEmpty());
+  const QString id = *f.session.selection().ids().begin();
   QVERIFY(f.window.scene().node(id.toStdString())->isSelected());
   f.window.scene().clearSelection();
-  QVERIFY(f.session.selection().isEmpty());
+  QVERIFY(f.session.selection().ids().isEmpty());
 }
 
 void PanelsTest::problemsOfferRepairs() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(!f.session.analysis()->isRunnable());
+  QVERIFY(!f.session.plan().analysis()->isRunnable());
   QVERIFY(f.window.problems().model().count(Severity::Error) >= 1);
   QVERIFY(!f.window.problems().findChildren<QPushButton*>().isEmpty());  // there before a row is chosen
-  QCOMPARE(f.session.singleSelection(), QString());
+  QCOMPARE(f.session.selection().single(), QString());
   f.window.problems().selectNext(1);
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("fc"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("fc"));
   const auto buttons = f.window.problems().findChildren<QPushButton*>();
   QVERIFY(!buttons.isEmpty());
   buttons.front()->click();
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(f.session.analysis()->isRunnable());
+  QVERIFY(f.session.plan().analysis()->isRunnable());
 }
 
 void PanelsTest::problemIsShownAtItsField() {
@@ -742,50 +742,50 @@ void PanelsTest::savesAndOpensTheSameBytes() {
   const QString path = folder.filePath(QStringLiteral("p.fuseline"));
   Fixture f(smallPipeline());
   f.window.scene().commands().insertAfterSelection("Identity");
-  QVERIFY(f.session.save(path).hasValue());
-  const std::string saved = serialize(f.session.document());
+  QVERIFY(f.session.pipeline().save(path).hasValue());
+  const std::string saved = serialize(f.session.pipeline().document());
   Fixture other(smallPipeline());
   QVERIFY(other.window.openFile(path));
-  QCOMPARE(serialize(other.session.document()), saved);
-  QVERIFY(!other.session.isModified());
+  QCOMPARE(serialize(other.session.pipeline().document()), saved);
+  QVERIFY(!other.session.pipeline().isModified());
 }
 
 void PanelsTest::modifiedMarkFollowsTheSavedState() {
   Fixture f(smallPipeline());
   QVERIFY(!f.window.isWindowModified());
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
   QVERIFY(f.window.isWindowModified());
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(!f.window.isWindowModified());
 }
 
 void PanelsTest::brokenFileIsASentenceInTheWindow() {
   Fixture f(smallPipeline());
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   QVERIFY(!f.window.openFile(QStringLiteral("no/such/file.fuseline")));
   QVERIFY(f.window.message().contains(QStringLiteral("no/such/file.fuseline")));
-  QCOMPARE(serialize(f.session.document()), before);
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
 }
 
 void PanelsTest::lateAnalysesAreDropped() {
   Fixture f(smallPipeline());
-  QSignalSpy changes(&f.session, &Session::analysisChanged);
+  QSignalSpy changes(&f.session.plan(), &LivePlan::analysisChanged);
   for (int width = 1; width <= 20; ++width) {
-    QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = width}));
+    QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = width}));
   }
   QVERIFY(waitForAnalysis(f.session));
   QTest::qWait(50);
   QCOMPARE(changes.count(), 1);  // only the last one was still of interest
-  QCOMPARE(valueAt(f.session.analysis()->graph(), {"norm", "y"})->spec.cols(), std::int64_t{20});
+  QCOMPARE(valueAt(f.session.plan().analysis()->graph(), {"norm", "y"})->spec.cols(), std::int64_t{20});
 }
 
 void PanelsTest::paletteEnterAppendsAndWires() {
   Fixture f(smallPipeline());
-  f.session.select({QStringLiteral("norm")});
+  f.session.selection().select({QStringLiteral("norm")});
   QLineEdit* filter = f.window.palettePanel().filterEdit();
   QTest::keyClicks(filter, QStringLiteral("identity"));
   QTest::keyClick(filter, Qt::Key_Return);
-  QVERIFY(linkInto(f.session.document(), {"fc", "x"})->from == (Endpoint{"identity", "y"}));
+  QVERIFY(linkInto(f.session.pipeline().document(), {"fc", "x"})->from == (Endpoint{"identity", "y"}));
 }
 
 void PanelsTest::logKeepsMessages() {
@@ -811,10 +811,10 @@ void PanelsTest::everyMeasurementIsLogged() {
   MessageLog& log = f.window.log().log();
   log.clear();
   const RunRecord record = measuredRun();
-  for (int run = 0; run < 2; ++run) Q_EMIT f.session.worker().finished(record, nullptr);
+  for (int run = 0; run < 2; ++run) Q_EMIT f.session.runner().worker().finished(record, nullptr);
   QCOMPARE(log.rowCount(), 2);
   QVERIFY2(log.sentence(1).startsWith(QStringLiteral("Measured: ")), qPrintable(log.sentence(1)));
-  Q_EMIT f.session.worker().numericsMeasured({});
+  Q_EMIT f.session.runner().worker().numericsMeasured({});
   QCOMPARE(log.sentence(2), QStringLiteral("Numerics: nothing to compare"));
 }
 
@@ -834,7 +834,7 @@ void PanelsTest::logSelectsTheOpsOfAMessage() {
   QTreeView* view = f.window.log().view();
   const MessageLog& log = f.window.log().log();
   Q_EMIT view->activated(log.index(log.rowCount() - 1, 1));
-  QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("fc"), QStringLiteral("act")}));
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{QStringLiteral("fc"), QStringLiteral("act")}));
 }
 
 /// Hidden columns are left out, moved ones stand where they are shown, and rows within others are indented.
@@ -844,12 +844,12 @@ void PanelsTest::selectedRowsAreDraggedOut() {
   QCoreApplication::processEvents();
   OutlineView& outline = *f.window.outline().view();
   QVERIFY(!selectedRows(outline));
-  f.session.select({QStringLiteral("norm"), QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("norm"), QStringLiteral("fc")});
   const QStringList all = tableText(outline).split(u'\n');
   const QString wanted = (all.mid(0, 1) + all.mid(2, 2)).join(u'\n') + u'\n';  // the head, norm and fc
   const QPoint fc = outline.visualRect(f.window.outline().indexOf(QStringLiteral("fc"))).center();
   QCOMPARE(draggedOut(*outline.viewport(), fc).text, wanted);
-  QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("norm"), QStringLiteral("fc")}));
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{QStringLiteral("norm"), QStringLiteral("fc")}));
 }
 
 void PanelsTest::theDrawingIsDraggedFromItsButton() {
@@ -911,7 +911,7 @@ void PanelsTest::recipesThatTheDeviceCannotRunSayWhy() {
   QComboBox& recipes = *bar->recipeChoice();
   const int row = recipes.findData(QStringLiteral("MXFP8BlockScaling"));
   QVERIFY(row >= 0 && recipes.itemData(row, Qt::ToolTipRole).toString().isEmpty());
-  f.session.setRunTarget({.device = "cuda:0", .architecture = "sm_90"});
+  f.session.setup().setRunTarget({.device = "cuda:0", .architecture = "sm_90"});
   const QString whyNot = recipes.itemData(row, Qt::ToolTipRole).toString();
   QVERIFY2(whyNot.contains("MXFP8BlockScaling"), qPrintable(whyNot));
   QVERIFY(!recipes.itemIcon(row).isNull());
@@ -920,7 +920,7 @@ void PanelsTest::recipesThatTheDeviceCannotRunSayWhy() {
   Q_EMIT recipes.activated(row);
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY2(bar->runAction()->toolTip().contains(whyNot), qPrintable(bar->runAction()->toolTip()));
-  QVERIFY(f.session.analysis()->isRunnable());  // it is planned all the same
+  QVERIFY(f.session.plan().analysis()->isRunnable());  // it is planned all the same
 }
 
 void PanelsTest::theStatusBarLeadsOn() {
@@ -930,7 +930,7 @@ void PanelsTest::theStatusBarLeadsOn() {
       if (each->text().contains(text)) return each;
     return nullptr;
   };
-  f.session.select({QStringLiteral("fc"), QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("fc"), QStringLiteral("act")});
   const auto labels = f.window.statusBar()->findChildren<QLabel*>();
   QVERIFY(std::ranges::any_of(labels, [](const QLabel* label) { return label->text() == "2 selected"; }));
   QVERIFY(button("No problems"));
@@ -948,7 +948,7 @@ void PanelsTest::theStatusBarLeadsOn() {
 /// layer1 and layer2 are instances of Layer, whose mlp is one of FeedForward.
 struct InsideBlocks : Fixture {
   InsideBlocks() : Fixture(findTemplate("transformer-stack")->text) {
-    session.select({QStringLiteral("layer2")});
+    session.selection().select({QStringLiteral("layer2")});
     QTest::qWait(0);
     inspector().findChild<BlockSection*>()->openerOf("mlp")->click();
   }
@@ -959,7 +959,7 @@ struct InsideBlocks : Fixture {
     return &inspector();
   }
   const DocumentOp& inner(const char* op) const {
-    const auto& ops = session.document().findBlock("FeedForward")->ops;
+    const auto& ops = session.pipeline().document().findBlock("FeedForward")->ops;
     return *std::ranges::find(ops, op, &DocumentOp::id);
   }
   AttributeField* field(const QString& name) {
@@ -983,14 +983,14 @@ void PanelsTest::opsInsideABlockAreEditedAtAnInstance() {
   QTest::keyClicks(edit, "0.25");
   QTest::keyClick(edit, Qt::Key_Return);
   QCOMPARE(f.inner("norm").attributes["eps"], Json(0.25));
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("layer2"));
+  QCOMPARE(f.session.selection().single(), QStringLiteral("layer2"));
   QVERIFY2(f.field("eps") == eps, "the page stays as it is, with what is open in it");
   QVERIFY(waitForAnalysis(f.session));
   int numFollowing = 0;
-  for (const Node& node : f.session.analysis()->graph().nodes())
+  for (const Node& node : f.session.plan().analysis()->graph().nodes())
     if (node.path.ends_with("mlp.norm") && node.attributes.real("eps") == 0.25) ++numFollowing;
   QCOMPARE(numFollowing, 2);
-  f.session.undo();
+  f.session.pipeline().undo();
   QCOMPARE(f.inner("norm").attributes["eps"], Json(1e-05));
   QCOMPARE(edit->text(), QStringLiteral("1e-05"));
 }
@@ -1000,7 +1000,7 @@ void PanelsTest::aFieldInsideABlockTellsItsProblem() {
   f.open("fc1");
   AttributeField* width = f.field("out_features");
   QVERIFY(width);
-  QVERIFY(f.session.apply(
+  QVERIFY(f.session.pipeline().apply(
       EditInBlock{"FeedForward", {SetAttribute{.id = "fc1", .name = "out_features", .value = "NoSuchSymbol"}}}));
   QVERIFY(waitForAnalysis(f.session));
   const auto labels = width->findChildren<QLabel*>();
@@ -1038,17 +1038,17 @@ void PanelsTest::suggestionsAreTriedWhileSomebodyLooks() {
   QPushButton* select = buttonOf(panel, QStringLiteral("Select scale"));
   QVERIFY(select);
   select->click();
-  QCOMPARE(f.session.singleSelection(), QStringLiteral("scale"));
-  const auto numSteps = f.session.analysis()->fusedPlan->numLaunches();
+  QCOMPARE(f.session.selection().single(), QStringLiteral("scale"));
+  const auto numSteps = f.session.plan().analysis()->fusedPlan->numLaunches();
   QPushButton* apply = buttonOf(panel, QStringLiteral("Apply"));
   QVERIFY(apply && apply->accessibleName().contains(QStringLiteral("Move scale behind fc")));
   apply->click();
   QVERIFY(waitForAnalysis(f.session));
-  QCOMPARE(f.session.analysis()->fusedPlan->numLaunches(), numSteps - 2);
+  QCOMPARE(f.session.plan().analysis()->fusedPlan->numLaunches(), numSteps - 2);
   QTRY_VERIFY(!panel.search().isSearching() && panel.search().found().empty());
   QVERIFY(shows(panel, QStringLiteral("No suggestions: no edit we tried saves time, traffic or memory.")));
 
-  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
   QVERIFY(waitForAnalysis(f.session));
   QTRY_VERIFY(!panel.search().isSearching());
   QVERIFY(shows(panel, QStringLiteral("Fix 1 error to see the plan.")));
@@ -1059,7 +1059,7 @@ void PanelsTest::singleGemmsStayInHighPrecision() {
   inspect(f, "fc");
   const auto section = [&] { return f.window.inspector().page()->findChild<GemmSection*>(); };
   QVERIFY(section() && section()->isHidden());
-  QVERIFY(f.session.apply(SetRecipe{Json{{"name", "Float8CurrentScaling"}, {"use_power_2_scales", true}}}));
+  QVERIFY(f.session.pipeline().apply(SetRecipe{Json{{"name", "Float8CurrentScaling"}, {"use_power_2_scales", true}}}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!section()->isHidden());
   QVERIFY(section()->box(GemmRole::Wgrad)->isChecked());
@@ -1067,17 +1067,17 @@ void PanelsTest::singleGemmsStayInHighPrecision() {
   section()->box(GemmRole::Wgrad)->click();
   QVERIFY(waitForAnalysis(f.session));
   const Json special = {{"gemm", "wgrad"}, {"op", "fc"}, {"format", "high_precision"}};
-  QVERIFY(f.session.document().recipe().at("overrides") == Json::array({special}));
-  QVERIFY(f.session.document().recipe().at("use_power_2_scales") == Json(true));
+  QVERIFY(f.session.pipeline().document().recipe().at("overrides") == Json::array({special}));
+  QVERIFY(f.session.pipeline().document().recipe().at("use_power_2_scales") == Json(true));
   QVERIFY(!section()->box(GemmRole::Wgrad)->isChecked() && section()->box(GemmRole::Dgrad)->isChecked());
-  QCOMPARE(toQt(f.session.history().undoLabel()), QStringLiteral("Leave wgrad of fc in high precision"));
-  const Graph& graph = f.session.analysis()->graph();
+  QCOMPARE(toQt(f.session.pipeline().history().undoLabel()), QStringLiteral("Leave wgrad of fc in high precision"));
+  const Graph& graph = f.session.plan().analysis()->graph();
   const LinearQuantizers& quantizers = graph.node(graph.findNode("fc")).quantizers;
   QVERIFY(!quantizers.input.columnwise && quantizers.input.rowwise);
 
   QVERIFY(f.session.rename(QStringLiteral("fc"), QStringLiteral("project")));
-  QVERIFY(f.session.document().recipe().at("overrides").at(0).at("op") == Json("project"));
-  f.session.select({});
+  QVERIFY(f.session.pipeline().document().recipe().at("overrides").at(0).at("op") == Json("project"));
+  f.session.selection().select({});
   QCoreApplication::processEvents();
   QVERIFY(shows(*f.window.inspector().page(), QStringLiteral("project: wgrad in high precision")));
   const auto buttons = f.window.inspector().page()->findChildren<QToolButton*>();
@@ -1085,7 +1085,7 @@ void PanelsTest::singleGemmsStayInHighPrecision() {
       buttons, [](const QToolButton* button) { return button->accessibleName().contains("the override"); });
   QVERIFY(remove != buttons.end());
   (*remove)->click();
-  QVERIFY(!f.session.document().recipe().contains("overrides"));
+  QVERIFY(!f.session.pipeline().document().recipe().contains("overrides"));
 }
 
 void PanelsTest::fieldsStandInOneColumn() {
@@ -1113,7 +1113,7 @@ void PanelsTest::instancesShareACard() {
     if (card->accessibleName().endsWith(QStringLiteral(" in 2 instances"))) shared.append(card->accessibleName());
   QVERIFY(!shared.isEmpty());
   const auto numFused = [&] {
-    return std::ranges::count(f.session.analysis()->report.attempts, Outcome::Fused, &Attempt::outcome);
+    return std::ranges::count(f.session.plan().analysis()->report.attempts, Outcome::Fused, &Attempt::outcome);
   };
   const auto before = numFused();
   const auto boxes = f.window.fusions().findChildren<QCheckBox*>();

@@ -128,9 +128,9 @@ void RooflineTest::clickSelectsTheOp() {
   QVERIFY(f.view().rect().contains(place));
   QTest::mouseClick(&f.view(), Qt::LeftButton, {}, place);
   QCOMPARE(f.view().tipAt(place), f.view().currentDot()->tip);
-  QCOMPARE(f.session.selection(), QSet<QString>({"norm"}));
+  QCOMPARE(f.session.selection().ids(), QSet<QString>({"norm"}));
   QTest::mouseClick(&f.view(), Qt::LeftButton, {}, QPoint(1, f.view().height() - 2));
-  QVERIFY(f.session.selection().isEmpty());
+  QVERIFY(f.session.selection().ids().isEmpty());
 }
 
 void RooflineTest::keysWalkAPlanAndGoToTheOther() {
@@ -138,11 +138,11 @@ void RooflineTest::keysWalkAPlanAndGoToTheOther() {
   QVERIFY(f.isOpen);
   QTest::keyClick(&f.view(), Qt::Key_Right);
   QCOMPARE(f.view().currentDot()->label, QStringLiteral("norm"));
-  QCOMPARE(f.session.selection(), QSet<QString>({"norm"}));
+  QCOMPARE(f.session.selection().ids(), QSet<QString>({"norm"}));
   QTest::keyClick(&f.view(), Qt::Key_Left);
   QCOMPARE(f.view().currentDot()->label, QStringLiteral("norm"));
   QTest::keyClick(&f.view(), Qt::Key_Right);
-  QCOMPARE(f.session.selection(), QSet<QString>({"fc"}));
+  QCOMPARE(f.session.selection().ids(), QSet<QString>({"fc"}));
   QCOMPARE(f.view().accessibleDescription(), f.view().currentDot()->words);
   QVERIFY(!f.view().currentDot()->isOfFusedPlan);
   QTest::keyClick(&f.view(), Qt::Key_Down);
@@ -155,11 +155,11 @@ void RooflineTest::keysWalkAPlanAndGoToTheOther() {
 void RooflineTest::keysContinueFromTheSelectionOfOtherPanes() {
   Opened f(runWithPeaks());
   QVERIFY(f.isOpen);
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   QCOMPARE(f.view().currentDot()->label, QStringLiteral("fc"));
   QTest::keyClick(&f.view(), Qt::Key_Left);
-  QCOMPARE(f.session.selection(), QSet<QString>({"norm"}));
-  f.session.select({});
+  QCOMPARE(f.session.selection().ids(), QSet<QString>({"norm"}));
+  f.session.selection().select({});
   QVERIFY(!f.view().currentDot());
 }
 

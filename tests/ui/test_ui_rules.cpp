@@ -48,7 +48,7 @@ struct Shown : Fixture {
   }
   void click(const QString& link) { Q_EMIT window.rules().details()->anchorClicked(QUrl(link)); }
   bool isFused(const std::string& rule) {
-    for (const FusedOperation& entry : session.analysis()->report.forward)
+    for (const FusedOperation& entry : session.plan().analysis()->report.forward)
       if (entry.rule && entry.rule->name == rule) return true;
     return false;
   }
@@ -68,7 +68,7 @@ void RulesTest::beginsWithARuleThatHit() {
   Shown f(residualPipeline(true));
   QVERIFY(f.window.rules().details()->toPlainText().startsWith(kLinearAdd));
   QVERIFY(!f.details(kEpilogue).isEmpty());
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.rules().details()->toPlainText().startsWith(kEpilogue));
 }
@@ -92,7 +92,7 @@ void RulesTest::tellsHitsAndMisses() {
 void RulesTest::tellsTimesOfTheModel() {
   OpenedRun f(measuredRun(), QStringLiteral("rules"));
   QVERIFY(f.isOpen);
-  const DeviceModel& device = f.session.analysis()->report.device;
+  const DeviceModel& device = f.session.plan().analysis()->report.device;
   QVERIFY(device.bandwidthBytesPerSecond > 0.0);
   RulesModel& model = f.window.rules().model();
   int numHits = 0;
@@ -120,7 +120,7 @@ void RulesTest::followsEdits() {
   QCOMPARE(f.text(kLinearAdd, RulesModel::HitsColumn), QStringLiteral("–"));
   QCOMPARE(f.text(kLinearAdd, RulesModel::MissesColumn), QStringLiteral("1"));
   f.window.rules().view()->setCurrentIndex(f.cell(kLinearAdd, RulesModel::NameColumn));
-  QVERIFY(f.session.apply(SetAttribute{.id = "add", .name = "in_place", .value = true}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "add", .name = "in_place", .value = true}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(kLinearAdd, RulesModel::HitsColumn), QStringLiteral("1"));
   QCOMPARE(f.window.rules().view()->currentIndex().row(), f.cell(kLinearAdd, RulesModel::NameColumn).row());
@@ -131,10 +131,10 @@ void RulesTest::tellsWhichRulesAreNotTried() {
   Shown f(residualPipeline(true));
   QCOMPARE(f.text(kEpilogue, RulesModel::StateColumn), QStringLiteral("not in this rule set"));
   QVERIFY(f.window.rules().caption().contains(QStringLiteral("Rule set: TransformerEngine")));
-  f.session.setPass(PassKind::Forward);
+  f.session.setup().setPass(PassKind::Forward);
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(QStringLiteral("BackwardLinearAdd"), RulesModel::StateColumn), QStringLiteral("not in this pass"));
-  QVERIFY(f.session.apply(SetFusion{.fusion = Json{{"rules", "all"}}}));
+  QVERIFY(f.session.pipeline().apply(SetFusion{.fusion = Json{{"rules", "all"}}}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(kEpilogue, RulesModel::StateColumn), QStringLiteral("on"));
   QVERIFY(f.window.rules().caption().contains(QStringLiteral("all rules")));
@@ -153,15 +153,15 @@ void RulesTest::linksSelectTheOps() {
   Shown f(residualPipeline(true));
   QVERIFY(!f.details(kLinearAdd).isEmpty());
   f.click(QStringLiteral("#hit0"));
-  QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("fc"), QStringLiteral("add")}));
-  QCOMPARE(f.session.selectedRule(), kLinearAdd);
-  f.session.select({});
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{QStringLiteral("fc"), QStringLiteral("add")}));
+  QCOMPARE(f.session.selection().rule(), kLinearAdd);
+  f.session.selection().select({});
   f.click(QStringLiteral("#hit7"));
   f.click(QStringLiteral("https://example.org"));
-  QVERIFY(f.session.selection().isEmpty());
+  QVERIFY(f.session.selection().ids().isEmpty());
   QVERIFY(!f.details(QStringLiteral("BackwardLinearAdd")).isEmpty());  // save is not in place
   f.click(QStringLiteral("#miss0"));
-  QCOMPARE(f.session.selection(), (QSet<QString>{QStringLiteral("save"), QStringLiteral("fc")}));
+  QCOMPARE(f.session.selection().ids(), (QSet<QString>{QStringLiteral("save"), QStringLiteral("fc")}));
 }
 
 void RulesTest::linksAndTicksTakeTheMouseAndTheKeyboard() {
@@ -172,7 +172,7 @@ void RulesTest::linksAndTicksTakeTheMouseAndTheKeyboard() {
   const QPoint link = placeOf(*f.window.rules().details(), QStringLiteral("#hit0"));
   QVERIFY(!link.isNull());
   QTest::mouseClick(f.window.rules().details()->viewport(), Qt::LeftButton, {}, link);
-  QCOMPARE(f.session.selectedRule(), kLinearAdd);
+  QCOMPARE(f.session.selection().rule(), kLinearAdd);
   f.window.rules().view()->setFocus();
   QTest::keyClick(f.window.rules().view(), Qt::Key_Space);
   QVERIFY(waitForAnalysis(f.session));
@@ -182,7 +182,7 @@ void RulesTest::linksAndTicksTakeTheMouseAndTheKeyboard() {
 void RulesTest::aHullThatIsSelectedBringsItsRule() {
   Shown f(residualPipeline(true));
   QVERIFY(!f.details(kEpilogue).isEmpty());
-  f.session.selectFusion({QStringLiteral("fc"), QStringLiteral("add")}, kLinearAdd);
+  f.session.selection().selectFusion({QStringLiteral("fc"), QStringLiteral("add")}, kLinearAdd);
   QCOMPARE(f.window.rules().view()->currentIndex().row(), f.cell(kLinearAdd, RulesModel::NameColumn).row());
   QVERIFY(f.window.rules().details()->toPlainText().startsWith(kLinearAdd));
 }
@@ -194,11 +194,11 @@ void RulesTest::aTickIsAnEditThatCanBeUndone() {
   QVERIFY(model.setData(f.cell(kLinearAdd, RulesModel::NameColumn), Qt::Unchecked, Qt::CheckStateRole));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!f.isFused("ForwardLinearBiasAdd"));
-  QCOMPARE(f.session.document().fusion()["without"].dump(), std::string(R"(["ForwardLinearBiasAdd"])"));
+  QCOMPARE(f.session.pipeline().document().fusion()["without"].dump(), std::string(R"(["ForwardLinearBiasAdd"])"));
   QCOMPARE(f.text(kLinearAdd, RulesModel::StateColumn), QStringLiteral("off"));
   QCOMPARE(f.cell(kLinearAdd, RulesModel::NameColumn).data(Qt::CheckStateRole).toInt(),
            static_cast<int>(Qt::Unchecked));
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.isFused("ForwardLinearBiasAdd"));
   QCOMPARE(f.text(kLinearAdd, RulesModel::StateColumn), QStringLiteral("on"));
@@ -206,7 +206,8 @@ void RulesTest::aTickIsAnEditThatCanBeUndone() {
 
 void RulesTest::aPlaceThatIsOffIsCounted() {
   Shown f(residualPipeline(true));
-  QVERIFY(f.session.apply(SetFusion{.fusion = Json{{"rules", "te"}, {"without", {"ForwardLinearBiasAdd@fc"}}}}));
+  QVERIFY(
+      f.session.pipeline().apply(SetFusion{.fusion = Json{{"rules", "te"}, {"without", {"ForwardLinearBiasAdd@fc"}}}}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(kLinearAdd, RulesModel::StateColumn), QStringLiteral("off at 1 place"));
   QCOMPARE(f.cell(kLinearAdd, RulesModel::NameColumn).data(Qt::CheckStateRole).toInt(), static_cast<int>(Qt::Checked));
@@ -214,7 +215,7 @@ void RulesTest::aPlaceThatIsOffIsCounted() {
 
 void RulesTest::aPipelineWithErrorsHasNoPlaces() {
   Shown f(residualPipeline(true));
-  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "in_features", .value = 7}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(kLinearAdd, RulesModel::HitsColumn), QStringLiteral("–"));
   QVERIFY2(f.window.rules().caption().contains(QStringLiteral("Fix <a href=\"problems\">1 error</a> to see the plan.")),
@@ -231,7 +232,7 @@ void RulesTest::catchesUpWhenItIsShown() {
   f.session.openText(smallPipeline(), QStringLiteral("small"));
   QVERIFY(waitForAnalysis(f.session));
   f.click(QStringLiteral("#hit0"));
-  f.session.select({});
+  f.session.selection().select({});
   QVERIFY(f.window.showPane(QStringLiteral("rules")));
   QTRY_COMPARE(f.text(kEpilogue, RulesModel::HitsColumn), QStringLiteral("1"));
   QCOMPARE(f.text(kLinearAdd, RulesModel::HitsColumn), QStringLiteral("–"));

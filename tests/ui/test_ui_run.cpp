@@ -11,6 +11,7 @@
 #include "ui/runs/run_bar.h"
 #include "ui/runs/run_options_dialog.h"
 #include "ui/session/baselines.h"
+#include "ui/session/exports.h"
 #include "ui/theme/format.h"
 
 #include <QAction>
@@ -105,44 +106,44 @@ void RunTest::initTestCase() {
 
 void RunTest::showsTheTableOfBothVariants() {
   Fixture f(smallPipeline(), worker());
-  QSignalSpy finished(&f.session, &Session::runFinished);
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
   const auto status = [&](const char* op) { return f.window.scene().node(op)->look().status; };
   QVERIFY(status("fc") == NodeStatus::NeverRun && !status("x"));
-  f.session.run();
-  QVERIFY(f.session.isRunning());
+  f.session.runner().run();
+  QVERIFY(f.session.runner().isRunning());
   QVERIFY(status("fc") == NodeStatus::Running);
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
   QVERIFY(status("fc") == NodeStatus::Measured);
   QVERIFY(f.window.scene().node("fc")->look().tip.contains("Measured on cpu"));
-  QVERIFY(f.session.lastRun().has_value());
-  QVERIFY(!f.session.lastRun()->isStale);
+  QVERIFY(f.session.results().lastRun().has_value());
+  QVERIFY(!f.session.results().lastRun()->isStale);
   const TimingsModel& model = f.window.timings().model();
   QVERIFY(model.rowCount() > 4);
   QVERIFY(!model.index(0, TimingsModel::UnfusedColumn).data().toString().isEmpty());
   QVERIFY(f.window.timings().asText().contains(QStringLiteral("Peak memory")));
-  QVERIFY(f.session.apply(AddOp{.op = {.id = "late", .operation = "Identity"}}));
+  QVERIFY(f.session.pipeline().apply(AddOp{.op = {.id = "late", .operation = "Identity"}}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(status("fc") == NodeStatus::Stale && status("late") == NodeStatus::NeverRun);
 }
 
 void RunTest::runsOnTheDeviceThatWasChosen() {
   Fixture f(smallPipeline(), worker());
-  f.session.setRunOptions({.iterations = 3});
-  f.session.setRunTarget({.device = "reference", .timing = StepTiming::Cupti});
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  f.session.run();
+  f.session.setup().setOptions({.iterations = 3});
+  f.session.setup().setRunTarget({.device = "reference", .timing = StepTiming::Cupti});
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().run();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
-  QCOMPARE(f.session.lastRun()->record.settings.device, std::string("reference"));
-  QCOMPARE(f.session.lastRun()->record.settings.timing, StepTiming::Host);  // it is no GPU
-  QVERIFY(!f.session.lastRun()->isStale);
-  f.session.setRunTarget({.device = "cpu"});
-  QVERIFY(f.session.lastRun()->isStale);
+  QCOMPARE(f.session.results().lastRun()->record.settings.device, std::string("reference"));
+  QCOMPARE(f.session.results().lastRun()->record.settings.timing, StepTiming::Host);  // it is no GPU
+  QVERIFY(!f.session.results().lastRun()->isStale);
+  f.session.setup().setRunTarget({.device = "cpu"});
+  QVERIFY(f.session.results().lastRun()->isStale);
 }
 
 void RunTest::runsAsTheOptionsSay() {
   Fixture f(smallPipeline(), worker());
-  f.session.setRunTarget({.device = "reference"});
-  RunOptionsDialog dialog(f.session.runSpec());
+  f.session.setup().setRunTarget({.device = "reference"});
+  RunOptionsDialog dialog(f.session.setup().spec());
   QVERIFY(dialog.options() == (RunSpec{.device = "reference"}));
   dialog.findChild<QSpinBox*>(QStringLiteral("iterations"))->setValue(4);
   dialog.findChild<QSpinBox*>(QStringLiteral("warmup"))->setValue(1);
@@ -150,11 +151,11 @@ void RunTest::runsAsTheOptionsSay() {
   seed->clear();
   QTest::keyClicks(seed, "9x");
   QCOMPARE(dialog.options().seed, std::uint64_t{9});
-  f.session.setRunOptions(dialog.options());
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  f.session.run();
+  f.session.setup().setOptions(dialog.options());
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().run();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
-  const RunRecord& record = f.session.lastRun()->record;
+  const RunRecord& record = f.session.results().lastRun()->record;
   QCOMPARE(record.variants.front().endToEndNs.size(), std::size_t{4});
   QCOMPARE(record.settings.warmup, 1);
   QCOMPARE(record.settings.seed, std::uint64_t{9});
@@ -177,14 +178,14 @@ QStringList measuredRows(const ChangesModel& model) {
 
 void RunTest::measuresBothPipelinesOfAComparison() {
   Fixture f(smallPipeline(), worker());
-  f.session.setRunOptions({.iterations = 3});
+  f.session.setup().setOptions({.iterations = 3});
   QPushButton& measure = f.window.changes().measureButton();
   QVERIFY(!measure.isEnabled());
-  f.window.comparison().start(f.session.document(), QStringLiteral("before"));
-  QVERIFY(f.session.apply(SetBypassed{"act", true}));
+  f.window.comparison().start(f.session.pipeline().document(), QStringLiteral("before"));
+  QVERIFY(f.session.pipeline().apply(SetBypassed{"act", true}));
   QVERIFY(waitForAnalysis(f.session) && QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
   for (int times = 0; times < 2; ++times) {
-    QSignalSpy finished(&f.session, &Session::runFinished);
+    QSignalSpy finished(&f.session.runner(), &Runner::finished);
     QVERIFY2(measure.isEnabled(), qPrintable(measure.toolTip()));
     measure.click();
     QVERIFY(!measure.isEnabled());
@@ -195,22 +196,22 @@ void RunTest::measuresBothPipelinesOfAComparison() {
   const QStringList rows = measuredRows(f.window.changes().model());
   QVERIFY2(rows.contains(QStringLiteral("end-to-end time")), qPrintable(rows.join(u'\n')));
   QVERIFY2(rows.filter(QStringLiteral("act")).size() > 0, qPrintable(rows.join(u'\n')));  // its steps are gone
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(waitForAnalysis(f.session));
   QTRY_VERIFY(measuredRows(f.window.changes().model()).isEmpty());
 }
 
 void RunTest::bothAreMeasuredOnlyWhereThereIsRoomForABaseline() {
   Fixture f(smallPipeline(), worker());
-  f.session.setRunOptions({.iterations = 3});
+  f.session.setup().setOptions({.iterations = 3});
   QPushButton& measure = f.window.changes().measureButton();
-  f.window.comparison().start(f.session.document(), QStringLiteral("before"));
-  QVERIFY(f.session.apply(SetBypassed{"act", true}));
+  f.window.comparison().start(f.session.pipeline().document(), QStringLiteral("before"));
+  QVERIFY(f.session.pipeline().apply(SetBypassed{"act", true}));
   QVERIFY(waitForAnalysis(f.session) && QTest::qWaitFor([&] { return !f.window.comparison().isComparing(); }));
   for (int number = 1; number < Baselines::kMost; ++number) QVERIFY(f.session.baselines().pin(RunRecord()));
   QVERIFY2(measure.isEnabled(), qPrintable(measure.toolTip()));
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  QSignalSpy failed(&f.session, &Session::runFailed);
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
   measure.click();
   QVERIFY(f.session.baselines().pin(RunRecord()));  // while it runs
   QVERIFY(waitFor(finished) && QTest::qWaitFor([&] { return failed.count() > 0; }));
@@ -223,37 +224,39 @@ void RunTest::bothAreMeasuredOnlyWhereThereIsRoomForABaseline() {
 
 void RunTest::aRunThatCannotStartIsNotShownAsRunning() {
   Fixture f(smallPipeline());
-  Q_EMIT f.session.runFailed(QStringLiteral("The worker could not be started."));
-  Q_EMIT f.session.runStarted();  // which comes last where it fails at once
+  Q_EMIT f.session.runner().failed(QStringLiteral("The worker could not be started."));
+  Q_EMIT f.session.runner().started();  // which comes last where it fails at once
   QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::NeverRun);
 }
 
 void RunTest::aRunTellsGainsAndLeavesThePlan() {
   Fixture f(smallPipeline(), worker());
-  const auto plan = [&] { return toText(f.session.analysis()->graph(), f.session.analysis()->report.forward); };
+  const auto plan = [&] {
+    return toText(f.session.plan().analysis()->graph(), f.session.plan().analysis()->report.forward);
+  };
   const auto numMeasured = [&] {
-    return std::ranges::count_if(f.session.analysis()->report.attempts,
+    return std::ranges::count_if(f.session.plan().analysis()->report.attempts,
                                  [](const Attempt& attempt) { return attempt.measured != nullptr; });
   };
   const std::string before = plan();
-  QVERIFY(!f.session.analysis()->report.device.isKnown());
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  f.session.run();
+  QVERIFY(!f.session.plan().analysis()->report.device.isKnown());
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().run();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(f.session.analysis()->report.device.isKnown());
+  QVERIFY(f.session.plan().analysis()->report.device.isKnown());
   QVERIFY(numMeasured() > 0);
   QCOMPARE(plan(), before);
   const auto measured = numMeasured();
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   f.window.scene().commands().toggleFusions();  // what a fusion gained is still known when it is off
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(plan() != before);
   QCOMPARE(numMeasured(), measured);
-  QVERIFY(f.session.apply(SetSymbol{"M", 32}));  // other work
+  QVERIFY(f.session.pipeline().apply(SetSymbol{"M", 32}));  // other work
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(numMeasured(), 0);
-  QVERIFY(!f.session.analysis()->report.device.isKnown());
+  QVERIFY(!f.session.plan().analysis()->report.device.isKnown());
 }
 
 void RunTest::copiesTheCommandThatRunsTheSame() {
@@ -268,21 +271,22 @@ void RunTest::copiesTheCommandThatRunsTheSame() {
   QCOMPARE(copy(QStringLiteral("For the shell")), QString());
   QVERIFY(f.window.message().contains(QStringLiteral("has not been saved yet")));
   const QString path = toQt((folder / "mlp.fuseline").string());
-  QVERIFY(f.session.save(path));
-  f.session.setPass(PassKind::Forward);
-  f.session.setRunTarget({.device = "cuda", .architecture = "sm_90", .timing = StepTiming::Cupti});
+  QVERIFY(f.session.pipeline().save(path));
+  f.session.setup().setPass(PassKind::Forward);
+  f.session.setup().setRunTarget({.device = "cuda", .architecture = "sm_90", .timing = StepTiming::Cupti});
   QCOMPARE(copy(QStringLiteral("For the shell")),
            QStringLiteral("fuseline run %1 --pass forward --device cuda --timing cupti").arg(path));
-  f.session.setRunTarget({.device = "reference", .timing = StepTiming::Cupti});  // a GPU's: Run leaves it out, too
+  f.session.setup().setRunTarget(
+      {.device = "reference", .timing = StepTiming::Cupti});  // a GPU's: Run leaves it out, too
   QCOMPARE(copy(QStringLiteral("For the shell")),
            QStringLiteral("fuseline run %1 --pass forward --device reference").arg(path));
-  f.session.setRunOptions({.replays = false, .startsCold = true, .warmup = 0, .iterations = 20, .seed = 7});
+  f.session.setup().setOptions({.replays = false, .startsCold = true, .warmup = 0, .iterations = 20, .seed = 7});
   QCOMPARE(copy(QStringLiteral("For the shell")),
            QStringLiteral("fuseline run %1 --pass forward --device reference --no-replay --cold --warmup 0 "
                           "--iterations 20 --seed 7")
                .arg(path));
   QVERIFY(copy(QStringLiteral("For Nsight Systems")).startsWith(QStringLiteral("nsys profile --trace=cuda,nvtx")));
-  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "bias", .value = true}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "bias", .value = true}));
   copy(QStringLiteral("For the shell"));
   QVERIFY(f.window.message().endsWith(QStringLiteral("Unsaved changes are not in that file.")));
 }
@@ -307,13 +311,13 @@ void RunTest::devicesThatCannotRunAreShownWithTheReason() {
   QCOMPARE(choice.itemData(2, Qt::ToolTipRole).toString(), QStringLiteral("It is too old."));
   bar.chooseDevice(QStringLiteral("cuda:1"));
   bar.chooseDevice(QStringLiteral("cuda:9"));
-  QCOMPARE(session.runTarget(), RunTarget());
+  QCOMPARE(session.setup().runTarget(), RunTarget());
   choice.setCurrentIndex(1);
   Q_EMIT choice.activated(1);
-  QCOMPARE(session.runTarget(), (RunTarget{.device = "cuda:0", .architecture = "sm_90"}));
+  QCOMPARE(session.setup().runTarget(), (RunTarget{.device = "cuda:0", .architecture = "sm_90"}));
   QCOMPARE(asked, (std::vector<std::string>{"cpu", "cuda:0"}));
   bar.chooseDevice(QStringLiteral("cpu"));
-  QCOMPARE(session.runTarget().device, std::string("cpu"));
+  QCOMPARE(session.setup().runTarget().device, std::string("cpu"));
 }
 
 void RunTest::aMachineIsAddedOnceItWasReached() {
@@ -338,11 +342,11 @@ void RunTest::aMachineIsAddedOnceItWasReached() {
   const int row = box.findData(QStringLiteral("cuda:0@gpu-box"));
   QCOMPARE(box.itemText(row), QStringLiteral("gpu-box cuda:0: NVIDIA H100"));
   bar.chooseDevice(QStringLiteral("cuda:0@gpu-box"));
-  QCOMPARE(session.runTarget(), (RunTarget{.device = "cuda:0", .host = "gpu-box", .architecture = "sm_90"}));
-  QCOMPARE(session.worker().command().mid(1), (QStringList{"worker", "--on=gpu-box"}));
+  QCOMPARE(session.setup().runTarget(), (RunTarget{.device = "cuda:0", .host = "gpu-box", .architecture = "sm_90"}));
+  QCOMPARE(session.runner().worker().command().mid(1), (QStringList{"worker", "--on=gpu-box"}));
   QCOMPARE(box.currentIndex(), row);
   bar.chooseDevice(QStringLiteral("cpu"));
-  QCOMPARE(session.worker().command().mid(1), QStringList{"worker"});
+  QCOMPARE(session.runner().worker().command().mid(1), QStringList{"worker"});
 }
 
 void RunTest::aMachineThatIsNotReachedGivesTheReason() {
@@ -356,10 +360,10 @@ void RunTest::aMachineThatIsNotReachedGivesTheReason() {
 
 void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   Fixture f(smallPipeline(), worker());
-  QVERIFY(f.session.apply(SetRecipe{.recipe = {{"name", "Float8CurrentScaling"}}}));
+  QVERIFY(f.session.pipeline().apply(SetRecipe{.recipe = {{"name", "Float8CurrentScaling"}}}));
   QVERIFY(waitForAnalysis(f.session));
-  QSignalSpy finished(&f.session, &Session::numericsFinished);
-  f.session.measureNumerics();
+  QSignalSpy finished(&f.session.runner(), &Runner::numericsFinished);
+  f.session.runner().measureNumerics();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
   NumericsPanel& panel = f.window.numerics();
   QVERIFY(panel.minimumSizeHint().width() < 550);  // it must fit beside the inspector in a small window
@@ -369,7 +373,7 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   QVERIFY(*fc.look().rmsError > 0.005);  // E4M3 has 3 bits behind the point
   QVERIFY(f.window.scene().canvasItems().hasErrors());
   const CopyNumerics* copy = nullptr;
-  for (const CopyNumerics& each : f.session.lastNumerics()->report.copies)
+  for (const CopyNumerics& each : f.session.results().lastNumerics()->report.copies)
     if (each.name == "fc.input@rowwise") copy = &each;
   QVERIFY(copy);
   const QString tip = f.window.scene().node("norm")->look().outputs.front().tip;
@@ -377,7 +381,7 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   QVERIFY2(tip.contains("underflow as e4m3"), qPrintable(tip));
   QCOMPARE(fc.look().inputs.front().tip.section("<br>", -1), tip.section("<br>", -1));
 
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   QVERIFY(panel.copies()->currentText().startsWith(QStringLiteral("fc.")));
   panel.copies()->setCurrentText(QStringLiteral("fc.input@rowwise"));
   const QString asRun = panel.lossText();
@@ -390,80 +394,82 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());
   f.window.scene().measured().overlay().choose(HeatMode::Error);
   QVERIFY(f.window.scene().node("fc")->look().rmsError.has_value());
-  f.session.setPass(PassKind::Forward);  // another pipeline than the one that was measured
+  f.session.setup().setPass(PassKind::Forward);  // another pipeline than the one that was measured
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(f.session.lastNumerics()->isStale);
+  QVERIFY(f.session.results().lastNumerics()->isStale);
   QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());
 }
 
 /// In either order, and of the same pipeline only.
 void RunTest::numericsAreKeptWithTheRun() {
   Fixture f(smallPipeline(), worker());
-  f.session.setRunOptions({.iterations = 3});
-  f.session.setRunTarget({.device = "reference"});
-  QVERIFY(f.session.apply(SetRecipe{.recipe = {{"name", "MXFP8BlockScaling"}}}));
+  f.session.setup().setOptions({.iterations = 3});
+  f.session.setup().setRunTarget({.device = "reference"});
+  QVERIFY(f.session.pipeline().apply(SetRecipe{.recipe = {{"name", "MXFP8BlockScaling"}}}));
   QVERIFY(waitForAnalysis(f.session));
-  QSignalSpy measured(&f.session, &Session::numericsFinished);
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  f.session.measureNumerics();
+  QSignalSpy measured(&f.session.runner(), &Runner::numericsFinished);
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().measureNumerics();
   QVERIFY2(waitFor(measured), qPrintable(f.window.message()));
-  f.session.run();
+  f.session.runner().run();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
-  QVERIFY(f.session.lastRun()->record.numerics.has_value());
-  QCOMPARE(f.session.lastRun()->record.numerics->copies.size(), f.session.lastNumerics()->report.copies.size());
-  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 64}));
+  QVERIFY(f.session.results().lastRun()->record.numerics.has_value());
+  QCOMPARE(f.session.results().lastRun()->record.numerics->copies.size(),
+           f.session.results().lastNumerics()->report.copies.size());
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = 64}));
   QVERIFY(waitForAnalysis(f.session));
   finished.clear();
-  f.session.run();
+  f.session.runner().run();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
-  QVERIFY(!f.session.lastRun()->record.numerics.has_value());
+  QVERIFY(!f.session.results().lastRun()->record.numerics.has_value());
   measured.clear();
-  f.session.measureNumerics();
+  f.session.runner().measureNumerics();
   QVERIFY2(waitFor(measured), qPrintable(f.window.message()));
-  QVERIFY(f.session.lastRun()->record.numerics.has_value());
-  QVERIFY(!f.session.lastNumerics()->isStale);
-  f.session.setRunOptions({.iterations = 3, .seed = 7});
-  QVERIFY(f.session.lastNumerics()->isStale && !f.session.lastRun()->isStale);  // other numbers, the same times
+  QVERIFY(f.session.results().lastRun()->record.numerics.has_value());
+  QVERIFY(!f.session.results().lastNumerics()->isStale);
+  f.session.setup().setOptions({.iterations = 3, .seed = 7});
+  QVERIFY(f.session.results().lastNumerics()->isStale &&
+          !f.session.results().lastRun()->isStale);  // other numbers, the same times
 }
 
 void RunTest::parametersAreSavedAndTakenBack() {
   const testing::TemporaryFolder folder;
   const QString file = toQt((folder / "parameters.safetensors").string());
   Fixture f(smallPipeline(), worker());
-  const Result<void> saved = f.session.saveParameters(file);
+  const Result<void> saved = writeParameters(f.session, file);
   QVERIFY2(saved.hasValue(), saved ? "" : saved.error().message.c_str());
   const Result<NamedTensors> ofSeed0 = readSafetensors(folder / "parameters.safetensors");
-  f.session.setRunOptions({.iterations = 3, .seed = 7});
-  QVERIFY(f.session.saveParameters(file).hasValue());
+  f.session.setup().setOptions({.iterations = 3, .seed = 7});
+  QVERIFY(writeParameters(f.session, file).hasValue());
   const Result<NamedTensors> ofSeed7 = readSafetensors(folder / "parameters.safetensors");
   QVERIFY(ofSeed0.hasValue() && ofSeed7.hasValue());
   QVERIFY(!std::ranges::equal(*ofSeed0, *ofSeed7, [](const auto& a, const auto& b) {
     return a.first == b.first && a.second.data == b.second.data;
   }));
-  f.session.setTensorsFile(file);
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  f.session.run();
+  f.session.setup().setTensorsFile(file);
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().run();
   QVERIFY2(waitFor(finished), qPrintable(f.window.message()));
-  QVERIFY(f.session.lastRun().has_value());
+  QVERIFY(f.session.results().lastRun().has_value());
 }
 
 void RunTest::tensorsThatDoNotFitAreASentence() {
   const testing::TemporaryFolder folder;
   QVERIFY(writeSafetensors(folder / "other.safetensors", {{"nobody", Tensor::zeros({DType::F32, {1}})}}).hasValue());
   Fixture f(smallPipeline(), worker());
-  f.session.setTensorsFile(toQt((folder / "other.safetensors").string()));
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.run();
+  f.session.setup().setTensorsFile(toQt((folder / "other.safetensors").string()));
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().run();
   QVERIFY(waitFor(failed));
   QVERIFY2(f.window.message().contains(QStringLiteral("nobody")), qPrintable(f.window.message()));
 }
 
 void RunTest::whatIsTooLargeIsRefusedInWordsOfTheWindow() {
   Fixture f(smallPipeline(), worker());
-  QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = 100'000'000'000}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "M", .value = 100'000'000'000}));
   QVERIFY(waitForAnalysis(f.session));
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.run();
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().run();
   QVERIFY(waitFor(failed));
   const QString message = f.window.message();
   QVERIFY2(message.contains(QStringLiteral("Give its symbols smaller values")), qPrintable(message));
@@ -473,14 +479,14 @@ void RunTest::whatIsTooLargeIsRefusedInWordsOfTheWindow() {
 
 void RunTest::cancelKeepsMeasuredRounds() {
   Fixture f(smallPipeline(), worker());
-  QSignalSpy progress(&f.session, &Session::runProgress);
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.run();
+  QSignalSpy progress(&f.session.runner(), &Runner::progress);
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().run();
   QVERIFY(waitFor(progress));
-  f.session.cancelRun();
+  f.session.runner().cancel();
   QVERIFY(QTest::qWaitFor([&] { return finished.count() + failed.count() > 0; }, kPatienceMs));
-  QVERIFY(!f.session.isRunning());
+  QVERIFY(!f.session.runner().isRunning());
 }
 
 void RunTest::aRunWithoutRoundsIsNoResult() {
@@ -488,44 +494,44 @@ void RunTest::aRunWithoutRoundsIsNoResult() {
   RunRecord empty = measuredRun();
   empty.isPartial = true;
   for (VariantRecord& variant : empty.variants) variant.endToEndNs.clear();
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  Q_EMIT f.session.worker().finished(empty, nullptr);
-  QVERIFY(!f.session.lastRun());
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  Q_EMIT f.session.runner().worker().finished(empty, nullptr);
+  QVERIFY(!f.session.results().lastRun());
   QVERIFY(failed.count() == 1 && failed.front().front().toString().contains(QStringLiteral("Nothing was measured")));
   QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::NeverRun);
 }
 
 void RunTest::aStoppedRunIsNotGreen() {
   Fixture f(smallPipeline(), worker());
-  f.session.setRunTarget({.device = "reference"});
-  f.session.setRunOptions({.iterations = 500});
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  connect(&f.session, &Session::runProgress, this, [&f](const QString&, int done, int) {
-    if (done == 2) f.session.cancelRun();
+  f.session.setup().setRunTarget({.device = "reference"});
+  f.session.setup().setOptions({.iterations = 500});
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  connect(&f.session.runner(), &Runner::progress, this, [&f](const QString&, int done, int) {
+    if (done == 2) f.session.runner().cancel();
   });
-  f.session.run();
+  f.session.runner().run();
   QVERIFY(waitFor(finished));
-  QVERIFY(f.session.lastRun() && f.session.lastRun()->record.isPartial);
+  QVERIFY(f.session.results().lastRun() && f.session.results().lastRun()->record.isPartial);
   QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::Stopped);
 }
 
 void RunTest::stoppedRunDoesNotReplaceACompleteOne() {
   Fixture f(smallPipeline(), worker());
-  f.session.setRunOptions({.iterations = 50});
-  f.session.setRunTarget({.device = "reference"});
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  f.session.run();
+  f.session.setup().setOptions({.iterations = 50});
+  f.session.setup().setRunTarget({.device = "reference"});
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().run();
   QVERIFY(waitFor(finished));
-  const std::vector<double> complete = f.session.lastRun()->record.variant("fused")->endToEndNs;
+  const std::vector<double> complete = f.session.results().lastRun()->record.variant("fused")->endToEndNs;
   QVERIFY(complete.size() > 2);
-  const auto connection = connect(&f.session, &Session::runProgress, this, [&f](const QString&, int done, int) {
-    if (done == 2) f.session.cancelRun();
+  const auto connection = connect(&f.session.runner(), &Runner::progress, this, [&f](const QString&, int done, int) {
+    if (done == 2) f.session.runner().cancel();
   });
-  QSignalSpy stopped(&f.session, &Session::runFailed);
-  f.session.run();
+  QSignalSpy stopped(&f.session.runner(), &Runner::failed);
+  f.session.runner().run();
   QVERIFY(QTest::qWaitFor([&] { return finished.count() > 1 || stopped.count() > 0; }, kPatienceMs));
   disconnect(connection);
-  const RunRecord& shown = f.session.lastRun()->record;
+  const RunRecord& shown = f.session.results().lastRun()->record;
   QVERIFY(!shown.isPartial);
   if (stopped.count() > 0)
     QCOMPARE(shown.variant("fused")->endToEndNs, complete);  // else it was too fast to be stopped
@@ -533,65 +539,65 @@ void RunTest::stoppedRunDoesNotReplaceACompleteOne() {
 
 void RunTest::killedWorkerIsASentenceAndTheNextRunStartsAnother() {
   Fixture f(smallPipeline(), worker());
-  const std::string before = serialize(f.session.document());
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.run();
-  QVERIFY(QTest::qWaitFor([&] { return f.session.worker().processId() != 0; }, kPatienceMs));
-  ::kill(static_cast<pid_t>(f.session.worker().processId()), SIGKILL);
+  const std::string before = serialize(f.session.pipeline().document());
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().run();
+  QVERIFY(QTest::qWaitFor([&] { return f.session.runner().worker().processId() != 0; }, kPatienceMs));
+  ::kill(static_cast<pid_t>(f.session.runner().worker().processId()), SIGKILL);
   QVERIFY(waitFor(failed));
   QVERIFY(f.window.message().contains(QStringLiteral("document is unchanged")));
   QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::Failed);
-  QCOMPARE(serialize(f.session.document()), before);
-  f.session.setRunOptions({.iterations = 3});
-  f.session.setRunTarget({.device = "reference"});
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  f.session.run();
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  f.session.setup().setOptions({.iterations = 3});
+  f.session.setup().setRunTarget({.device = "reference"});
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().run();
   QVERIFY(waitFor(finished));
 }
 
 void RunTest::editingWhileRunningMarksTheResultStale() {
   Fixture f(smallPipeline(), worker());
-  f.session.setRunOptions({.iterations = 3});
-  f.session.setRunTarget({.device = "reference"});
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  f.session.run();
-  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
+  f.session.setup().setOptions({.iterations = 3});
+  f.session.setup().setRunTarget({.device = "reference"});
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().run();
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = 48}));
   QVERIFY(waitFor(finished));
-  QVERIFY(f.session.lastRun()->isStale);
-  f.session.undo();
-  QVERIFY(!f.session.lastRun()->isStale);
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
-  QVERIFY(!f.session.lastRun()->isStale);
+  QVERIFY(f.session.results().lastRun()->isStale);
+  f.session.pipeline().undo();
+  QVERIFY(!f.session.results().lastRun()->isStale);
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
+  QVERIFY(!f.session.results().lastRun()->isStale);
 }
 
 void RunTest::missingWorkerIsASentence() {
   Fixture f(smallPipeline(), {QStringLiteral("no-such-program")});
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.run();
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().run();
   QVERIFY(waitFor(failed));
   QVERIFY(f.window.message().contains(QStringLiteral("no-such-program")));
 }
 
 void RunTest::speechlessWorkerIsASentence() {
   Fixture f(smallPipeline(), {QStringLiteral("cat")});  // answers requests with requests
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.run();
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().run();
   QVERIFY(waitFor(failed));
-  QVERIFY(!f.session.isRunning());
+  QVERIFY(!f.session.runner().isRunning());
 }
 
 void RunTest::failedRunEndsItsWorkerAndTheNextRunStartsAnother() {
   const testing::TemporaryFolder folder;
   Fixture f(smallPipeline(), failingWorker(folder, ErrorKind::RunFailed));
   for (int run = 1; run <= 2; ++run) {
-    QSignalSpy failed(&f.session, &Session::runFailed);
-    f.session.run();
-    const qint64 worker = f.session.worker().processId();
+    QSignalSpy failed(&f.session.runner(), &Runner::failed);
+    f.session.runner().run();
+    const qint64 worker = f.session.runner().worker().processId();
     QVERIFY(worker != 0);
     QVERIFY(waitFor(failed));
     QCOMPARE(failed.count(), 1);
     QCOMPARE(failed.front().front().toString(), QStringLiteral("An op has broken the device."));
-    QCOMPARE(f.session.worker().processId(), qint64{0});
+    QCOMPARE(f.session.runner().worker().processId(), qint64{0});
     QVERIFY(QTest::qWaitFor([&] { return ::kill(static_cast<pid_t>(worker), 0) != 0; }, kPatienceMs));
   }
 }
@@ -600,21 +606,21 @@ void RunTest::failedRunEndsItsWorkerAndTheNextRunStartsAnother() {
 void RunTest::runThatFailsWhileItIsCancelledEndsItsWorker() {
   const testing::TemporaryFolder folder;
   Fixture f(smallPipeline(), failingWorker(folder, ErrorKind::RunFailed, QStringLiteral("*cancel*")));
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.run();
-  f.session.cancelRun();
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().run();
+  f.session.runner().cancel();
   QVERIFY(waitFor(failed));
   QCOMPARE(failed.front().front().toString(), QStringLiteral("An op has broken the device."));
-  QCOMPARE(f.session.worker().processId(), qint64{0});
+  QCOMPARE(f.session.runner().worker().processId(), qint64{0});
 }
 
 void RunTest::refusedRunKeepsItsWorker() {
   const testing::TemporaryFolder folder;
   Fixture f(smallPipeline(), failingWorker(folder, ErrorKind::NoDevice));
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.run();
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().run();
   QVERIFY(waitFor(failed));
-  QVERIFY(f.session.worker().processId() != 0);
+  QVERIFY(f.session.runner().worker().processId() != 0);
 }
 
 FUSELINE_UI_TEST(RunTest)

@@ -10,6 +10,7 @@
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
 #include "ui/session/baseline_memory.h"
+#include "ui/session/exports.h"
 #include "ui/theme/format.h"
 
 #include <QDragEnterEvent>
@@ -106,14 +107,14 @@ QList<QAction*> examplesIn(Fixture& f, const QString& folder) {
 void RunFilesTest::openedRunIsTheLastRun() {
   Opened f(recordOf({.pass = PassKind::Forward}));
   QVERIFY(f.isOpen);
-  QCOMPARE(f.session.displayName(), QStringLiteral("small"));
-  QVERIFY(f.session.path().isEmpty());
-  QVERIFY(!f.session.isModified());
-  QVERIFY(!f.session.history().canUndo());
-  QCOMPARE(f.session.pass(), PassKind::Forward);
-  QVERIFY(f.session.document().findOp("norm"));
-  QVERIFY(f.session.lastRun().has_value());
-  QVERIFY(!f.session.lastRun()->isStale);
+  QCOMPARE(f.session.pipeline().displayName(), QStringLiteral("small"));
+  QVERIFY(f.session.pipeline().path().isEmpty());
+  QVERIFY(!f.session.pipeline().isModified());
+  QVERIFY(!f.session.pipeline().history().canUndo());
+  QCOMPARE(f.session.setup().pass(), PassKind::Forward);
+  QVERIFY(f.session.pipeline().document().findOp("norm"));
+  QVERIFY(f.session.results().lastRun().has_value());
+  QVERIFY(!f.session.results().lastRun()->isStale);
   const TimingsModel& model = f.window.timings().model();
   QVERIFY(!model.index(0, TimingsModel::UnfusedColumn).data().toString().isEmpty());
 }
@@ -122,12 +123,12 @@ void RunFilesTest::runIsSavedAndOpenedAgain() {
   Opened f(recordOf());
   const testing::TemporaryFolder folder;
   const QString path = toQt((folder / "again.fuserun").string());
-  QVERIFY(f.session.saveRun(path).hasValue());
-  const Json saved = toJson(f.session.lastRun()->record);
+  QVERIFY(writeRun(f.session, path).hasValue());
+  const Json saved = toJson(f.session.results().lastRun()->record);
   Fixture other(smallPipeline());
-  QVERIFY(!other.session.saveRun(path).hasValue());  // nothing was measured there, and the file stays
+  QVERIFY(!writeRun(other.session, path).hasValue());  // nothing was measured there, and the file stays
   QVERIFY(other.session.openRun(path).hasValue());
-  QVERIFY(toJson(other.session.lastRun()->record) == saved);
+  QVERIFY(toJson(other.session.results().lastRun()->record) == saved);
 }
 
 void RunFilesTest::numericsOfTheRecordAreShown() {
@@ -183,40 +184,40 @@ void RunFilesTest::captionNamesTheDeviceOfTheRecord() {
   const QString datedCaption = captionOf(later);
   QVERIFY2(datedCaption.contains(QStringLiteral("Measured 2026-11-20 on a GPU")), qPrintable(datedCaption));
   f.session.openText(smallPipeline(), QStringLiteral("other"));
-  QVERIFY(!f.session.lastRun().has_value());
+  QVERIFY(!f.session.results().lastRun().has_value());
 }
 
 void RunFilesTest::isStaleAfterAnEditAndFreshAfterUndo() {
   Opened f(recordOf());
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
-  QVERIFY(!f.session.lastRun()->isStale);
-  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
-  QVERIFY(f.session.lastRun()->isStale);
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
+  QVERIFY(!f.session.results().lastRun()->isStale);
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = 48}));
+  QVERIFY(f.session.results().lastRun()->isStale);
   QVERIFY(captionOf(f).contains(QStringLiteral("the pipeline has changed")));
-  f.session.undo();
-  QVERIFY(!f.session.lastRun()->isStale);
+  f.session.pipeline().undo();
+  QVERIFY(!f.session.results().lastRun()->isStale);
   QVERIFY(!captionOf(f).contains(QStringLiteral("the pipeline has changed")));
 }
 
 void RunFilesTest::anotherDeviceInTheToolBarDoesNotMakeItStale() {
   Opened f(recordOf());
-  f.session.setRunTarget({.device = "reference"});
-  QVERIFY(!f.session.lastRun()->isStale);
-  f.session.setPass(PassKind::Forward);
-  QVERIFY(f.session.lastRun()->isStale);
+  f.session.setup().setRunTarget({.device = "reference"});
+  QVERIFY(!f.session.results().lastRun()->isStale);
+  f.session.setup().setPass(PassKind::Forward);
+  QVERIFY(f.session.results().lastRun()->isStale);
 }
 
 void RunFilesTest::overridesStandInTheDocument() {
   Opened f(recordOf({.rules = RuleBook::Te, .recipe = "MXFP8BlockScaling", .symbols = {{"M", 64}}}));
   QVERIFY(f.isOpen);
-  QCOMPARE(f.session.document().symbols()["M"].dump(), std::string("64"));
-  QCOMPARE(f.session.document().recipe()["name"].dump(), std::string("\"MXFP8BlockScaling\""));
-  QCOMPARE(f.session.document().fusion()["rules"].dump(), std::string("\"te\""));
-  QVERIFY(!f.session.isModified());
-  QVERIFY(!f.session.lastRun()->isStale);
+  QCOMPARE(f.session.pipeline().document().symbols()["M"].dump(), std::string("64"));
+  QCOMPARE(f.session.pipeline().document().recipe()["name"].dump(), std::string("\"MXFP8BlockScaling\""));
+  QCOMPARE(f.session.pipeline().document().fusion()["rules"].dump(), std::string("\"te\""));
+  QVERIFY(!f.session.pipeline().isModified());
+  QVERIFY(!f.session.results().lastRun()->isStale);
   QVERIFY2(captionOf(f).contains(QStringLiteral("with M = 64, recipe MXFP8BlockScaling, rules te")),
            qPrintable(captionOf(f)));
-  QVERIFY(f.session.lastRun()->origin->differingSteps.isEmpty());
+  QVERIFY(f.session.results().lastRun()->origin->differingSteps.isEmpty());
 }
 
 void RunFilesTest::isPlannedForTheDeviceThatMeasuredIt() {
@@ -246,7 +247,7 @@ void RunFilesTest::anotherPlanThanTheOneMeasuredIsSaid() {
 
 void RunFilesTest::damagedFilesAreSentencesAndChangeNothing() {
   Opened f(recordOf());
-  const std::string before = serialize(f.session.document());
+  const std::string before = serialize(f.session.pipeline().document());
   Json newer = toJson(recordOf());
   newer["formatVersion"]["major"] = 9;
   Json withoutPipeline = toJson(recordOf());
@@ -261,15 +262,15 @@ void RunFilesTest::damagedFilesAreSentencesAndChangeNothing() {
     QVERIFY2(f.window.message().contains(QLatin1String(expected)), qPrintable(f.window.message()));
   }
   QVERIFY(!f.window.openFile(QStringLiteral("/nonexistent/a.fuserun")));
-  QCOMPARE(serialize(f.session.document()), before);
-  QVERIFY(f.session.openedRun());
+  QCOMPARE(serialize(f.session.pipeline().document()), before);
+  QVERIFY(f.session.results().openedRun());
 }
 
 void RunFilesTest::runsAreKnownByTheirContent() {
   Fixture f(residualPipeline(false));
   const RunFile file(toJson(recordOf()).dump(1), "small.json");
   QVERIFY(f.window.openFile(file.path()));
-  QVERIFY(f.session.openedRun());
+  QVERIFY(f.session.results().openedRun());
 }
 
 void RunFilesTest::runsCanBeDropped() {
@@ -282,7 +283,7 @@ void RunFilesTest::runsCanBeDropped() {
   QVERIFY(enter.isAccepted());
   QDropEvent drop(QPointF(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
   QApplication::sendEvent(&f.window, &drop);
-  QVERIFY(f.session.openedRun());
+  QVERIFY(f.session.results().openedRun());
 }
 
 void RunFilesTest::examplesAreListedAndOpened() {
@@ -299,8 +300,8 @@ void RunFilesTest::examplesAreListedAndOpened() {
   QVERIFY(!examples[1]->isEnabled());
   QVERIFY2(examples[1]->toolTip().contains(QStringLiteral("not JSON")), qPrintable(examples[1]->toolTip()));
   examples[0]->trigger();
-  QVERIFY(f.session.openedRun());
-  QCOMPARE(f.session.openedRun()->origin->file, QFileInfo(file.path()).absoluteFilePath());
+  QVERIFY(f.session.results().openedRun());
+  QCOMPARE(f.session.results().openedRun()->origin->file, QFileInfo(file.path()).absoluteFilePath());
 }
 
 void RunFilesTest::anEmptyFolderSaysHowToRecord() {
@@ -341,7 +342,7 @@ void RunFilesTest::baselinesStandBesideAnotherRun() {
   QVERIFY2(caption.contains(QStringLiteral("symbol M 32 → ")), qPrintable(caption));
   const testing::TemporaryFolder folder;
   const QString page = toQt((folder / "run.html").string());
-  QVERIFY(f.session.exportRun(*findExporter("html"), page));
+  QVERIFY(writeExportedRun(f.session, *findExporter("html"), page));
   const std::string text = *readWholeFile(page.toStdString(), {.what = "page", .maxMiB = 1});
   QVERIFY(text.find("<h3>A: before &lt;the&gt; change</h3>") != std::string::npos);
   QVERIFY(text.find("<h3>B: small</h3>") != std::string::npos);
@@ -396,7 +397,7 @@ void RunFilesTest::baselinesOfAPipelineAreThereNextTime() {
     Session session({});
     const BaselineMemory memory(session, nullptr);
     session.openText(smallPipeline(), QStringLiteral("small"));
-    QVERIFY(session.save(other) && session.save(pipeline));
+    QVERIFY(session.pipeline().save(other) && session.pipeline().save(pipeline));
     QCoreApplication::sendPostedEvents();
     for (const QString& run : runs) QVERIFY(session.baselines().pin(recordOf(), run));
     session.baselines().setReference(1);
@@ -435,7 +436,7 @@ void RunFilesTest::stepsAreNotedAndFoundAgain() {
   const StepRecord& first = record.variant("fused")->steps.front();
   QCOMPARE(again->noteOf(first.name, first.phase), std::string("why so slow?"));
   QVERIFY(loadRunRecord(f.file.path().toStdString())->rowNotes.empty());  // the measurement stays as it was
-  f.session.setRowNote({.step = first.name, .phase = first.phase, .text = ""});
+  f.session.results().setRowNote({.step = first.name, .phase = first.phase, .text = ""});
   f.window.runs().history().waitForDone();
   QVERIFY(loadNotedRun(f.file.path().toStdString())->rowNotes.empty());
 }

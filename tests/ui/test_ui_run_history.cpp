@@ -55,13 +55,13 @@ struct Shown : Fixture {
   QString text(int row, RunsModel::Column column) { return model().index(row, column).data().toString(); }
   /// As if the worker had measured it.
   void measure(const RunRecord& record = measuredRun()) {
-    Q_EMIT session.runStarted();
-    Q_EMIT session.worker().finished(record, nullptr);
+    Q_EMIT session.runner().started();
+    Q_EMIT session.runner().worker().finished(record, nullptr);
     history().waitForDone();
   }
   void choose(int row) { window.runs().view()->setCurrentIndex(model().index(row, RunsModel::WhenColumn)); }
   bool saveIn(const testing::TemporaryFolder& folder) {
-    const bool isSaved = session.save(toQt((folder / "small.fuseline").string())).hasValue();
+    const bool isSaved = session.pipeline().save(toQt((folder / "small.fuseline").string())).hasValue();
     history().waitForDone();
     return isSaved;
   }
@@ -131,9 +131,9 @@ void RunHistoryTest::aRunIsListed() {
 
 void RunHistoryTest::aRunOfAnotherDocumentIsNot() {
   Shown f;
-  Q_EMIT f.session.runStarted();
+  Q_EMIT f.session.runner().started();
   f.session.openText(residualPipeline(true), QStringLiteral("other"));
-  Q_EMIT f.session.worker().finished(measuredRun(), nullptr);
+  Q_EMIT f.session.runner().worker().finished(measuredRun(), nullptr);
   f.history().waitForDone();
   QCOMPARE(f.model().rowCount(), 0);
 }
@@ -142,13 +142,13 @@ void RunHistoryTest::aRunOfAnotherStateOfThePipelineSaysSo() {
   Shown f;
   f.measure();
   const auto settle = [&] { return waitForAnalysis(f.session) && (f.history().waitForDone(), true); };
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{8, 8}}));
   QVERIFY(settle());
   QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
-  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = 48}));
   QVERIFY(settle());
   QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("different pipeline"));
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(settle());
   QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
 }
@@ -228,7 +228,7 @@ void RunHistoryTest::aNoteIsEditedOnWhileARunArrives() {
   QTRY_COMPARE(f.text(1, RunsModel::NoteColumn), QStringLiteral("S for slow"));
   QCOMPARE(f.text(1, RunsModel::WhenColumn), QStringLiteral("2026-11-25 15:00:00"));
   QCOMPARE(f.text(0, RunsModel::NoteColumn), QString());
-  QVERIFY(!f.session.openedRun());
+  QVERIFY(!f.session.results().openedRun());
 }
 
 /// A note being typed belongs to the run that was shown.
@@ -247,11 +247,12 @@ void RunHistoryTest::aNoteOnAStepIsKeptWhenAnotherRunArrives() {
   QTRY_VERIFY(editor->hasFocus());
   QTest::keyClicks(editor, QStringLiteral("why so slow?"));
   std::vector<RowNote> kept;
-  connect(&f.session, &Session::lastRunLeaving, this, [&] { kept = f.session.lastRun()->record.rowNotes; });
+  connect(&f.session.results(), &LastResults::leaving, this,
+          [&] { kept = f.session.results().lastRun()->record.rowNotes; });
   f.measure(datedRun("2026-11-25 10:30:00 UTC"));
   QCOMPARE(kept.size(), std::size_t{1});
   QCOMPARE(kept.front().text, std::string("why so slow?"));
-  QVERIFY(f.session.lastRun()->record.rowNotes.empty());
+  QVERIFY(f.session.results().lastRun()->record.rowNotes.empty());
 }
 
 void RunHistoryTest::aBrokenFileIsASentence() {
@@ -286,7 +287,8 @@ void RunHistoryTest::aRunIsPinnedAsBaseline() {
   f.history().waitForDone();
   QCOMPARE(f.session.baselines().reference()->name, QStringLiteral("as before"));
   f.measure(datedRun("2026-11-25 10:30:00 UTC"));
-  QVERIFY(f.session.baselines().pin(f.session.lastRun()->record, f.session.runFile()));  // as Ctrl+B does
+  QVERIFY(f.session.baselines().pin(f.session.results().lastRun()->record,
+                                    f.session.results().runFile()));  // as Ctrl+B does
   QCOMPARE(f.text(0, RunsModel::StateColumn), QStringLiteral("baseline B"));
   f.session.baselines().unpinAll();
   QCOMPARE(f.text(0, RunsModel::StateColumn), QString());
@@ -296,18 +298,18 @@ void RunHistoryTest::notesOfStepsGoWhereTheRunGoes() {
   Shown f;
   const testing::TemporaryFolder folder;
   f.measure();
-  const StepRecord& step = f.session.lastRun()->record.variants.front().steps.front();
-  f.session.setRowNote({.step = step.name, .phase = step.phase, .text = "first"});
+  const StepRecord& step = f.session.results().lastRun()->record.variants.front().steps.front();
+  f.session.results().setRowNote({.step = step.name, .phase = step.phase, .text = "first"});
   f.model().setData(f.model().index(0, RunsModel::NoteColumn), QStringLiteral("of the run"));
   f.history().waitForDone();
   QVERIFY(f.saveIn(folder));
   f.history().setKeepsRuns(true);
   f.history().waitForDone();
   f.history().waitForDone();  // told of the new place
-  f.session.setRowNote({.step = step.name, .phase = "backward", .text = "second"});
+  f.session.results().setRowNote({.step = step.name, .phase = "backward", .text = "second"});
   f.history().waitForDone();
-  QCOMPARE(std::filesystem::path(f.session.runFile().toStdString()).parent_path(), folder / "small.runs");
-  const RunRecord again = *loadNotedRun(f.session.runFile().toStdString());
+  QCOMPARE(std::filesystem::path(f.session.results().runFile().toStdString()).parent_path(), folder / "small.runs");
+  const RunRecord again = *loadNotedRun(f.session.results().runFile().toStdString());
   QCOMPARE(again.note, std::string("of the run"));
   QCOMPARE(again.rowNotes.size(), std::size_t{2});
   QCOMPARE(again.noteOf(step.name, step.phase), std::string("first"));
@@ -320,8 +322,8 @@ void RunHistoryTest::anOpenedRunLeavesTheListAsItIs() {
   f.choose(1);
   f.window.runs().openAction()->trigger();
   f.history().waitForDone();
-  QVERIFY(f.session.openedRun());
-  QCOMPARE(f.session.openedRun()->record.fact("measured at"), std::string("2026-11-25 09:30:00 UTC"));
+  QVERIFY(f.session.results().openedRun());
+  QCOMPARE(f.session.results().openedRun()->record.fact("measured at"), std::string("2026-11-25 09:30:00 UTC"));
   QCOMPARE(f.model().rowCount(), 2);
   f.session.openText(smallPipeline(), QStringLiteral("another"));
   f.history().waitForDone();
@@ -333,7 +335,7 @@ void RunHistoryTest::whoComesBackFindsTheRunsOfBefore() {
   Shown f;
   QVERIFY(f.saveIn(folder));
   f.measure();
-  const QString path = f.session.path();
+  const QString path = f.session.pipeline().path();
   f.session.openText(residualPipeline(true), QStringLiteral("other"));
   f.history().waitForDone();
   QCOMPARE(f.model().rowCount(), 0);

@@ -142,12 +142,12 @@ void SamplesTest::theRowThatIsSelectedIsShown() {
   Panel f;
   QVERIFY(f.isOpen);
   QCOMPARE(f.view().plot().title, QStringLiteral("end to end"));
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   QCOMPARE(f.view().plot().title, QStringLiteral("Rule(fc, act) · forward"));
   QTreeView& table = *f.window.timings().view();
   table.setCurrentIndex(table.model()->index(0, 0, table.model()->index(0, 0)));
   QCOMPARE(f.view().plot().title, QStringLiteral("fc · forward"));
-  f.session.select({});
+  f.session.selection().select({});
   QCOMPARE(f.view().plot().title, QStringLiteral("end to end"));
 }
 
@@ -155,7 +155,7 @@ void SamplesTest::theRowThatIsSelectedIsShown() {
 void SamplesTest::dotsStandWhereTheirTimeIs() {
   Panel f;
   QVERIFY(f.isOpen);
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   const QPointF first = f.view().placeOf({1, 0});
   const QPointF second = f.view().placeOf({1, 1});
   const QPointF third = f.view().placeOf({1, 2});
@@ -168,7 +168,7 @@ void SamplesTest::dotsStandWhereTheirTimeIs() {
 void SamplesTest::theNearestDotIsTold() {
   Panel f;
   QVERIFY(f.isOpen);
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   const QPointF place = f.view().placeOf({0, 1});
   QCOMPARE(f.view().dotAt(place + QPointF(2, 1)), std::optional(SampleView::Dot{0, 1}));
   QCOMPARE(f.view().tipAt(place), QStringLiteral("Unfused: round 2 of 3, 4.600 µs"));
@@ -179,7 +179,7 @@ void SamplesTest::theNearestDotIsTold() {
 void SamplesTest::keysWalkTheRounds() {
   Panel f;
   QVERIFY(f.isOpen);
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   SampleView& view = f.view();
   QVERIFY(view.focusPolicy() & Qt::TabFocus);
   QVERIFY(view.accessibleDescription().contains(QStringLiteral("Fused: median 3.500 µs, mean 3.500 µs")));
@@ -254,7 +254,7 @@ void SamplesTest::theReferenceIsNextToTheRounds() {
   QVERIFY(f.session.baselines().pin(smallRun()));
   QVERIFY(!rounds.isHidden());
   QCOMPARE(rounds.comparison().title, QStringLiteral("end to end · Fused"));
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   QVERIFY(rounds.accessibleDescription().startsWith(QStringLiteral("Rule(fc, act) · forward · Fused: A: 3.500 µs")));
   QVERIFY(f.session.baselines().pin(smallRun()));
   QCOMPARE(rounds.comparison().slot, 1);  // the reference is the one that was pinned last

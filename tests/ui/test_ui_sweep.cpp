@@ -169,11 +169,11 @@ void SweepTest::saysWhichRecipesTheDeviceCannotRun() {
   QVERIFY(action(QStringLiteral("MXFP8"))->isEnabled());  // the CPU emulates it
   action(QStringLiteral("MXFP8"))->trigger();
   QCOMPARE(f.panel().recipeChoice()->chosen(), QStringList({QString(), QStringLiteral("MXFP8BlockScaling")}));
-  f.session.setRunTarget({.device = "cuda:0", .architecture = "sm_90"});
+  f.session.setup().setRunTarget({.device = "cuda:0", .architecture = "sm_90"});
   QVERIFY(!action(QStringLiteral("MXFP8"))->isEnabled());
   QVERIFY(action(QStringLiteral("MXFP8"))->toolTip().contains(QStringLiteral("10.0 (sm_100)")));
   QCOMPARE(f.panel().recipeChoice()->chosen(), QStringList({QString()}));
-  f.session.setRunTarget({.device = "cpu"});
+  f.session.setup().setRunTarget({.device = "cpu"});
   QCOMPARE(f.panel().recipeChoice()->chosen().size(), 2);  // what was ticked comes back
 }
 
@@ -191,20 +191,21 @@ void SweepTest::aNumberBecomesASymbol() {
   std::string text = smallPipeline();
   text.replace(text.find("[\"M\", \"H\"]"), 10, "[512, 32]");
   Fixture f(text);
-  QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = nullptr}));
-  QVERIFY(f.session.apply(SetAttribute{.id = "norm", .name = "normalized_shape", .value = Json::array({32})}));
-  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "in_features", .value = 32}));
-  QVERIFY(f.session.apply(SetAttribute{.id = "fc", .name = "out_features", .value = 64}));
-  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = nullptr}));
-  QVERIFY(waitForAnalysis(f.session) && f.session.analysis()->isRunnable());
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "M", .value = nullptr}));
+  QVERIFY(
+      f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "normalized_shape", .value = Json::array({32})}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "in_features", .value = 32}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc", .name = "out_features", .value = 64}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = nullptr}));
+  QVERIFY(waitForAnalysis(f.session) && f.session.plan().analysis()->isRunnable());
   const QString plan = f.window.sweep().planText();
   QVERIFY2(plan.contains(QStringLiteral("Make 512 a symbol")), qPrintable(plan));
   const auto labels = f.window.sweep().findChildren<QLabel*>();
   const auto label = std::ranges::find(labels, plan, &QLabel::text);
   QVERIFY(label != labels.end());
   Q_EMIT(*label)->linkActivated(QStringLiteral("symbol"));
-  QVERIFY(waitForAnalysis(f.session) && f.session.analysis()->isRunnable());
-  QCOMPARE(f.session.document().symbols()["M"], Json(512));
+  QVERIFY(waitForAnalysis(f.session) && f.session.plan().analysis()->isRunnable());
+  QCOMPARE(f.session.pipeline().document().symbols()["M"], Json(512));
   QVERIFY(!f.window.sweep().planText().contains(QStringLiteral("symbol")));
 }
 
@@ -323,15 +324,15 @@ void SweepTest::theLastRunAndTheListOfRunsStay() {
   const testing::TemporaryFolder folder;
   SweepFixture f(answeringWorker(folder, results({measuredRun(), runOf(400, 200)})));
   RunHistory& history = f.window.runs().history();
-  f.session.run();
-  QVERIFY(QTest::qWaitFor([&] { return f.session.lastRun().has_value(); }, kPatienceMs));
+  f.session.runner().run();
+  QVERIFY(QTest::qWaitFor([&] { return f.session.results().lastRun().has_value(); }, kPatienceMs));
   history.waitForDone();
   QCOMPARE(history.entries().size(), 1u);
   QVERIFY(f.measure(QStringLiteral("256")));
   QCOMPARE(f.rows().size(), 1u);
   history.waitForDone();
   QCOMPARE(history.entries().size(), 1u);
-  QCOMPARE(f.session.lastRun()->record.variant("fused")->endToEndNs.size(), 2u);  // that of the run
+  QCOMPARE(f.session.results().lastRun()->record.variant("fused")->endToEndNs.size(), 2u);  // that of the run
 }
 
 void SweepTest::aPointThatFailsIsARowAndTheNextOneIsMeasured() {
@@ -359,7 +360,7 @@ void SweepTest::aLostDeviceEndsIt() {
   QCOMPARE(f.sweep().ended(),
            QStringLiteral("The device was lost at M=128. Start the sweep again to measure the missing points."));
   QVERIFY(f.panel().stateText().contains(QStringLiteral("Partial")));
-  QVERIFY(!f.session.isRunning());
+  QVERIFY(!f.session.runner().isRunning());
 }
 
 void SweepTest::stoppingKeepsMeasuredPoints() {
@@ -376,9 +377,9 @@ void SweepTest::stoppingKeepsMeasuredPoints() {
 void SweepTest::theWorkerIsStopped() {
   if (QStringLiteral(FUSELINE_PROGRAM).isEmpty()) QSKIP("The program fuseline is not part of this build.");
   SweepFixture f(realWorker());
-  QSignalSpy progress(&f.session, &Session::runProgress);
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  QSignalSpy failed(&f.session, &Session::runFailed);
+  QSignalSpy progress(&f.session.runner(), &Runner::progress);
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
   f.panel().startButton()->click();
   QVERIFY(QTest::qWaitFor([&] { return progress.count() > 0; }, kPatienceMs));
   f.panel().stopButton()->click();
@@ -406,15 +407,15 @@ void SweepTest::nothingElseRunsMeanwhile() {
   SweepFixture f(answeringWorker(folder, {}));  // it never answers
   f.panel().startButton()->click();
   QVERIFY(f.sweep().isRunning());
-  QVERIFY(f.session.isRunning());
+  QVERIFY(f.session.runner().isRunning());
   QCOMPARE(f.sweep().progress(), QStringLiteral("1 of 5: M=2"));
   QVERIFY(f.panel().stateText().contains(QStringLiteral("1 of 5: M=2")));
   RunBar& bar = *f.window.findChild<RunBar*>();
   QVERIFY(!bar.runAction()->isEnabled() && bar.stopAction()->isEnabled());
-  f.session.run();
-  QVERIFY(!f.session.lastRun());
+  f.session.runner().run();
+  QVERIFY(!f.session.results().lastRun());
   QVERIFY(!f.panel().startButton()->isEnabled() && f.panel().stopButton()->isEnabled());
-  f.session.worker().setCommand({QStringLiteral("no-such-program")});  // ends it without a word
+  f.session.runner().worker().setCommand({QStringLiteral("no-such-program")});  // ends it without a word
 }
 
 void SweepTest::anotherPipelineEndsAndForgetsIt() {
@@ -432,18 +433,18 @@ void SweepTest::changesOfThePipelineMakeItStaleButThoseOfItsAxesDoNot() {
   SweepFixture f(answeringWorker(folder, results({runOf(100, 200)})));
   QVERIFY(f.measure(QStringLiteral("128")));
   const QString words = QStringLiteral("the pipeline has changed");
-  QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = 64}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "M", .value = 64}));
   QVERIFY(!f.sweep().isStale());
   QVERIFY(!f.panel().stateText().contains(words));
-  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 64}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = 64}));
   QVERIFY(f.sweep().isStale());
   QVERIFY(f.panel().stateText().contains(words));
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(!f.sweep().isStale());
-  QVERIFY(f.session.apply(SetRecipe{.recipe = {{"name", "MXFP8BlockScaling"}}}));
+  QVERIFY(f.session.pipeline().apply(SetRecipe{.recipe = {{"name", "MXFP8BlockScaling"}}}));
   QVERIFY(f.sweep().isStale());  // recipes were no axis
-  f.session.undo();
-  f.session.setPass(PassKind::Forward);
+  f.session.pipeline().undo();
+  f.session.setup().setPass(PassKind::Forward);
   QVERIFY(f.sweep().isStale());
 }
 
@@ -475,7 +476,7 @@ void SweepTest::isSavedAndRepeatedAsTheCommandLineDoes() {
   QVERIFY(f.measure(QStringLiteral("128:512:x2")));
   QVERIFY(f.sweep().command().error().message.find("has not been saved yet") != std::string::npos);
   const QString path = toQt((folder / "small.fuseline").string());
-  QVERIFY(f.session.save(path));
+  QVERIFY(f.session.pipeline().save(path));
   QCOMPARE(toQt(*f.sweep().command()), QStringLiteral("fuseline sweep %1 --over M=128:512:x2").arg(path));
   const QString table = toQt((folder / "sweep.csv").string());
   QVERIFY(f.sweep().saveCsv(table).hasValue());
@@ -490,14 +491,14 @@ void SweepTest::isSavedAndRepeatedAsTheCommandLineDoes() {
 void SweepTest::opensTheRunOfARowAndStays() {
   const testing::TemporaryFolder folder;
   SweepFixture f(answeringWorker(folder, results({measuredRun()})));
-  QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = 64}));
-  f.session.setRunTarget({.device = "reference"});
-  QVERIFY(f.session.save(toQt((folder / "small.fuseline").string())));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "M", .value = 64}));
+  f.session.setup().setRunTarget({.device = "reference"});
+  QVERIFY(f.session.pipeline().save(toQt((folder / "small.fuseline").string())));
   QVERIFY(f.measure(QStringLiteral("16")));
   f.panel().view()->setCurrentIndex(f.panel().view()->model()->index(0, 0));
   f.panel().openAction()->trigger();
-  QVERIFY(f.session.openedRun());
-  QCOMPARE(f.session.document().symbols()["M"].get<int>(), 16);  // as it was measured
+  QVERIFY(f.session.results().openedRun());
+  QCOMPARE(f.session.pipeline().document().symbols()["M"].get<int>(), 16);  // as it was measured
   QVERIFY(f.sweep().result());
   QVERIFY(!f.sweep().isStale());
   QCOMPARE(f.panel().model().rowCount(), 1);

@@ -79,8 +79,8 @@ struct ShownTensor {
 struct CapturedOp : Fixture {
   explicit CapturedOp(const QString& op) : Fixture(smallPipeline(), worker()) {
     window.show();
-    session.select({op});
-    QSignalSpy captured(&session, &Session::tensorsCaptured);
+    session.selection().select({op});
+    QSignalSpy captured(&session.runner(), &Runner::tensorsCaptured);
     window.showPane(QStringLiteral("tensor"));
     window.tensor().lookAtSelected();
     isCaptured = waitFor(captured);
@@ -191,7 +191,7 @@ void TensorTest::captureShowsTheNumbersOfAnOp() {
   if (!hasWorker()) QSKIP("The program fuseline is not part of this build.");
   CapturedOp f(QStringLiteral("norm"));
   QVERIFY2(f.isCaptured, qPrintable(f.window.message()));
-  const auto& last = f.session.lastCapture();
+  const auto& last = f.session.results().lastCapture();
   QVERIFY(last.has_value());
   QVERIFY(last->find("x") && last->find("norm:y") && last->find("grad.norm.weight"));
   QVERIFY(f.panel().tensors()->currentText().startsWith(QStringLiteral("norm:y")));
@@ -216,8 +216,8 @@ void TensorTest::whatAFusionNeverStoresIsASentenceAndAWay() {
   QVERIFY2(panel.hintText().contains(QStringLiteral("fc:y is never stored: ForwardLinearBiasAdd(fc, add)")),
            qPrintable(panel.hintText()));
   QVERIFY(!panel.captureButton()->isEnabled());
-  QVERIFY(!f.session.isRunning());
-  QSignalSpy captured(&f.session, &Session::tensorsCaptured);
+  QVERIFY(!f.session.runner().isRunning());
+  QSignalSpy captured(&f.session.runner(), &Runner::tensorsCaptured);
   QPushButton* unfused = nullptr;
   for (QPushButton* button : panel.findChildren<QPushButton*>())
     if (button->isVisible() && button != panel.captureButton()) unfused = button;
@@ -232,15 +232,15 @@ void TensorTest::rowOfNumericsLeadsToItsTensor() {
   if (!hasWorker()) QSKIP("The program fuseline is not part of this build.");
   Fixture f(smallPipeline(), worker());
   f.window.show();
-  QSignalSpy measured(&f.session, &Session::numericsFinished);
-  f.session.measureNumerics();
+  QSignalSpy measured(&f.session.runner(), &Runner::numericsFinished);
+  f.session.runner().measureNumerics();
   QVERIFY2(waitFor(measured), qPrintable(f.window.message()));
   QTreeView* view = f.window.numerics().view();
   const QModelIndexList rows = view->model()->match(view->model()->index(0, 0), Qt::DisplayRole,
                                                     QStringLiteral("grad.fc.weight"), 1, Qt::MatchExactly);
   QCOMPARE(rows.size(), 1);
   view->setCurrentIndex(rows.front());
-  QSignalSpy captured(&f.session, &Session::tensorsCaptured);
+  QSignalSpy captured(&f.session.runner(), &Runner::tensorsCaptured);
   view->actions().constFirst()->trigger();
   QVERIFY2(waitFor(captured), qPrintable(f.window.message()));
   QVERIFY(f.window.tensor().isVisible());
@@ -253,13 +253,13 @@ void TensorTest::changesMakeTheCaptureStale() {
   CapturedOp f(QStringLiteral("norm"));
   QVERIFY2(f.isCaptured, qPrintable(f.window.message()));
   QVERIFY(!f.panel().caption().contains(QStringLiteral("capture again")));
-  QVERIFY(f.session.apply(SetAttribute{"norm", "eps", 0.5}));
-  QVERIFY(f.session.lastCapture()->isStale);
+  QVERIFY(f.session.pipeline().apply(SetAttribute{"norm", "eps", 0.5}));
+  QVERIFY(f.session.results().lastCapture()->isStale);
   QVERIFY(f.panel().caption().contains(QStringLiteral("capture again")));
-  f.session.undo();
+  f.session.pipeline().undo();
   QVERIFY(!f.panel().caption().contains(QStringLiteral("capture again")));
   f.session.openText(smallPipeline(), QStringLiteral("other"));
-  QVERIFY(!f.session.lastCapture());
+  QVERIFY(!f.session.results().lastCapture());
   QCOMPARE(f.panel().table().model().rowCount(), 0);
 }
 
@@ -276,7 +276,7 @@ void TensorTest::editsInAHiddenTabAreSafe() {
     "wires": [["x", "act.x"]], "outputs": [{"id": "y", "from": "act.y"}]}})",
                      QStringLiteral("other"));
   QVERIFY(waitForAnalysis(f.session));
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   f.window.showPane(QStringLiteral("tensor"));
   QCOMPARE(f.window.tensor().tensors()->count(), 4);  // x, y and their gradients
 }
@@ -286,11 +286,11 @@ void TensorTest::aNewCaptureKeepsThePlace() {
   CapturedOp f(QStringLiteral("norm"));
   QVERIFY2(f.isCaptured, qPrintable(f.window.message()));
   f.panel().table().view()->setCurrentIndex(f.panel().table().model().index(5, 7));
-  QVERIFY(f.session.apply(SetAttribute{"norm", "eps", 0.5}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{"norm", "eps", 0.5}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.panel().table().view()->currentIndex(), f.panel().table().model().index(5, 7));
   const double before = f.panel().table().model().valueOf(5 * 32 + 7);
-  QSignalSpy captured(&f.session, &Session::tensorsCaptured);
+  QSignalSpy captured(&f.session.runner(), &Runner::tensorsCaptured);
   f.panel().captureButton()->click();
   QVERIFY2(waitFor(captured), qPrintable(f.window.message()));
   QCOMPARE(f.panel().table().view()->currentIndex(), f.panel().table().model().index(5, 7));
@@ -303,36 +303,36 @@ void TensorTest::noCaptureWhileAnythingRuns() {
   f.window.show();
   f.window.showPane(QStringLiteral("tensor"));
   QVERIFY(f.window.tensor().captureButton()->isEnabled());
-  QSignalSpy finished(&f.session, &Session::runFinished);
-  f.session.run();
+  QSignalSpy finished(&f.session.runner(), &Runner::finished);
+  f.session.runner().run();
   QVERIFY(!f.window.tensor().captureButton()->isEnabled());
-  f.session.captureTensors({"y"}, PlanChoice::Fused);
-  f.session.cancelRun();
+  f.session.runner().captureTensors({"y"}, PlanChoice::Fused);
+  f.session.runner().cancel();
   QVERIFY(waitFor(finished));
   QVERIFY(f.window.tensor().captureButton()->isEnabled());
-  QVERIFY(!f.session.lastCapture());
+  QVERIFY(!f.session.results().lastCapture());
 }
 
 void TensorTest::failedCaptureIsASentence() {
   if (!hasWorker()) QSKIP("The program fuseline is not part of this build.");
   Fixture f(smallPipeline(), worker());
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.captureTensors({"no.such"}, PlanChoice::Fused);
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().captureTensors({"no.such"}, PlanChoice::Fused);
   QVERIFY(waitFor(failed));
   QVERIFY2(f.window.message().contains(QStringLiteral("no.such: there is no tensor and no op of this name")),
            qPrintable(f.window.message()));
-  QVERIFY(!f.session.isRunning());
+  QVERIFY(!f.session.runner().isRunning());
 }
 
 void TensorTest::olderWorkerIsASentence() {
   const QString answer = toQt(encode(WorkerEvent(ErrorEvent{0, {"/type: \"capture\" is not known."}})));
   Fixture f(smallPipeline(), {QStringLiteral("sh"), QStringLiteral("-c"),
                               QStringLiteral("while read -r line; do echo '%1'; done").arg(answer)});
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.captureTensors({"y"}, PlanChoice::Fused);
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().captureTensors({"y"}, PlanChoice::Fused);
   QVERIFY(waitFor(failed));
   QVERIFY(f.window.message().contains(QStringLiteral("is not known")));
-  QVERIFY(!f.session.isRunning());
+  QVERIFY(!f.session.runner().isRunning());
 }
 
 /// It has written its file where this window does not see it.
@@ -340,12 +340,12 @@ void TensorTest::aWorkerElsewhereIsASentence() {
   const QString answer = toQt(encode(WorkerEvent(CapturedEvent{.id = 1, .tensors = {}})));
   Fixture f(smallPipeline(), {QStringLiteral("sh"), QStringLiteral("-c"),
                               QStringLiteral("while read -r line; do echo '%1'; done").arg(answer)});
-  QSignalSpy failed(&f.session, &Session::runFailed);
-  f.session.captureTensors({"y"}, PlanChoice::Fused);
+  QSignalSpy failed(&f.session.runner(), &Runner::failed);
+  f.session.runner().captureTensors({"y"}, PlanChoice::Fused);
   QVERIFY(waitFor(failed));
   QVERIFY2(f.window.message().contains(QStringLiteral("on the worker's machine")), qPrintable(f.window.message()));
-  QVERIFY(!f.session.lastCapture());
-  QVERIFY(!f.session.isRunning());
+  QVERIFY(!f.session.results().lastCapture());
+  QVERIFY(!f.session.runner().isRunning());
 }
 
 void TensorTest::selectionIsCopiedWithTabs() {

@@ -179,15 +179,15 @@ void TimelineTest::sameOpsAreLinkedWithinAPass() {
 void TimelineTest::paneShowsARunAndFollowsTheSelection() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
-  QCOMPARE(f.view().tracks().size(), 2u);
+  QCOMPARE(f.view().tracks().all().size(), 2u);
   QVERIFY(f.window.timeline().emptyText().isEmpty());
-  const std::size_t first = firstStep(f.view().tracks()[0]);
-  QCOMPARE(f.view().tracks()[0].items[first].category, std::string("Normalization"));
+  const std::size_t first = firstStep(f.view().tracks().all()[0]);
+  QCOMPARE(f.view().tracks().all()[0].items[first].category, std::string("Normalization"));
   QTest::mouseClick(&f.view(), Qt::LeftButton, {}, f.middleOf(0, first));
-  QCOMPARE(f.session.selection(), QSet<QString>({"norm"}));
-  QCOMPARE(f.view().currentItem(), &f.view().tracks()[0].items[first]);
+  QCOMPARE(f.session.selection().ids(), QSet<QString>({"norm"}));
+  QCOMPARE(f.view().currentItem(), &f.view().tracks().all()[0].items[first]);
   QTest::mouseClick(&f.view(), Qt::LeftButton, {}, QPoint(f.view().width() / 2, 30));
-  QVERIFY(f.session.selection().isEmpty());
+  QVERIFY(f.session.selection().ids().isEmpty());
 }
 
 void TimelineTest::arrowKeysWalkBoxesAndRows() {
@@ -196,17 +196,17 @@ void TimelineTest::arrowKeysWalkBoxesAndRows() {
   QTest::keyClick(&f.view(), Qt::Key_Right);
   QCOMPARE(f.view().currentItem()->label, QStringLiteral("norm"));
   QTest::keyClick(&f.view(), Qt::Key_Right);
-  QCOMPARE(f.session.selection(), QSet<QString>({"fc"}));
+  QCOMPARE(f.session.selection().ids(), QSet<QString>({"fc"}));
   QTest::keyClick(&f.view(), Qt::Key_Period);
-  QCOMPARE(f.session.selection(), QSet<QString>({"act"}));
+  QCOMPARE(f.session.selection().ids(), QSet<QString>({"act"}));
   QTest::keyClick(&f.view(), Qt::Key_Comma);
   QTest::keyClick(&f.view(), Qt::Key_Up);
   QCOMPARE(f.view().currentItem()->level, TimelineLevel::Pass);
   QTest::keyClick(&f.view(), Qt::Key_Down);
   QTest::keyClick(&f.view(), Qt::Key_Down);
   const TimelineItem* below = f.view().currentItem();
-  QVERIFY(below >= f.view().tracks()[1].items.data());
-  QVERIFY(below < f.view().tracks()[1].items.data() + f.view().tracks()[1].items.size());
+  QVERIFY(below >= f.view().tracks().all()[1].items.data());
+  QVERIFY(below < f.view().tracks().all()[1].items.data() + f.view().tracks().all()[1].items.size());
 }
 
 void TimelineTest::keysZoomPanAndGoBack() {
@@ -214,40 +214,40 @@ void TimelineTest::keysZoomPanAndGoBack() {
   QVERIFY(f.isOpen);
   QTest::keyClick(&f.view(), Qt::Key_Right);
   QTest::keyClick(&f.view(), Qt::Key_Return);
-  const TimelineRange zoomed = f.view().range();
+  const TimelineRange zoomed = f.view().zoom().range();
   const TimelineItem& item = *f.view().currentItem();
   QVERIFY(zoomed.startNs() <= item.startNs && item.endNs <= zoomed.endNs());
   QVERIFY(zoomed.lengthNs() <= std::max(10.0, 1.2 * (item.endNs - item.startNs)));
   QTest::keyClick(&f.view(), Qt::Key_Home);
-  QVERIFY(f.view().range().isWhole());
+  QVERIFY(f.view().zoom().range().isWhole());
   QTest::keyClick(&f.view(), Qt::Key_Backspace);
-  QVERIFY(f.view().range() == zoomed);
+  QVERIFY(f.view().zoom().range() == zoomed);
   QTest::keyClick(&f.view(), Qt::Key_Backspace);
-  QVERIFY(f.view().range().isWhole());
+  QVERIFY(f.view().zoom().range().isWhole());
   QTest::keyClick(&f.view(), Qt::Key_W);
-  QVERIFY(!f.view().range().isWhole());
-  const double startNs = f.view().range().startNs();
+  QVERIFY(!f.view().zoom().range().isWhole());
+  const double startNs = f.view().zoom().range().startNs();
   QTest::keyClick(&f.view(), Qt::Key_D);
-  QVERIFY(f.view().range().startNs() > startNs);
-  f.session.select({QStringLiteral("act")});
+  QVERIFY(f.view().zoom().range().startNs() > startNs);
+  f.session.selection().select({QStringLiteral("act")});
   QTest::keyClick(&f.view(), Qt::Key_F);
-  for (const TimelineItem& box : f.view().tracks()[0].items)
+  for (const TimelineItem& box : f.view().tracks().all()[0].items)
     if (box.owners == QStringList({"act"}))
-      QVERIFY(box.startNs >= f.view().range().startNs() && box.endNs <= f.view().range().endNs());
+      QVERIFY(box.startNs >= f.view().zoom().range().startNs() && box.endNs <= f.view().zoom().range().endNs());
 }
 
 void TimelineTest::mouseSelectsPansAndMeasures() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
-  const std::size_t first = firstStep(f.view().tracks()[0]);
+  const std::size_t first = firstStep(f.view().tracks().all()[0]);
   QTest::mouseDClick(&f.view(), Qt::LeftButton, {}, f.middleOf(0, first));
-  QVERIFY(!f.view().range().isWhole());
-  const double startNs = f.view().range().startNs();
+  QVERIFY(!f.view().zoom().range().isWhole());
+  const double startNs = f.view().zoom().range().startNs();
   const int y = f.view().height() - 3;
   QTest::mousePress(&f.view(), Qt::LeftButton, {}, QPoint(400, y));
   QTest::mouseMove(&f.view(), QPoint(300, y));
   QTest::mouseRelease(&f.view(), Qt::LeftButton, {}, QPoint(300, y));
-  QVERIFY(f.view().range().startNs() > startNs);
+  QVERIFY(f.view().zoom().range().startNs() > startNs);
   QVERIFY(f.view().measuredText().isEmpty());
   QTest::keyClick(&f.view(), Qt::Key_Home);
   QTest::mousePress(&f.view(), Qt::LeftButton, Qt::ShiftModifier, QPoint(1, y));
@@ -287,11 +287,11 @@ void TimelineTest::isStaleAfterAnEdit() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   QVERIFY(!f.window.timeline().caption().contains(QStringLiteral("run again")));
-  const TimelineRange before = f.view().range();
-  QVERIFY(f.session.apply(SetSymbol{.name = "H", .value = 48}));
+  const TimelineRange before = f.view().zoom().range();
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "H", .value = 48}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.window.timeline().caption().contains(QStringLiteral("run again")));
-  QVERIFY(f.view().range() == before);
+  QVERIFY(f.view().zoom().range() == before);
 }
 
 void TimelineTest::exportsTheRun() {
@@ -301,13 +301,13 @@ void TimelineTest::exportsTheRun() {
   QVERIFY(f.isOpen);
   for (const Exporter& exporter : exporters()) {
     const auto path = f.folder / ("run" + std::string(exporter.ending));
-    const Result<std::string> expected = exporter.write(f.session.lastRun()->record);
-    QCOMPARE(f.session.exportRun(exporter, toQt(path.string())).hasValue(), expected.hasValue());
+    const Result<std::string> expected = exporter.write(f.session.results().lastRun()->record);
+    QCOMPARE(writeExportedRun(f.session, exporter, toQt(path.string())).hasValue(), expected.hasValue());
     QCOMPARE(expected.hasValue(), exporter.name != "svg");  // this window has nobody who lays out graphs
     if (expected) QCOMPARE(*readWholeFile(path, {.what = "export", .maxMiB = 1}), *expected);
   }
   Fixture empty(smallPipeline());
-  QVERIFY(!empty.session.exportRun(exporters()[0], QStringLiteral("never.json")).hasValue());
+  QVERIFY(!writeExportedRun(empty.session, exporters()[0], QStringLiteral("never.json")).hasValue());
 }
 
 /// 35 us between two long steps: a column of pixels has another color than they.
@@ -319,7 +319,7 @@ void TimelineTest::aShortStepIsSeenBesideLongOnes() {
   OpenedTimeline f(measuredRun());
   f.view().setTracks(timelineTracks(record, nullptr));
   const auto stepOf = [&](int step) {
-    const auto& items = f.view().tracks()[0].items;
+    const auto& items = f.view().tracks().all()[0].items;
     const auto found = std::ranges::find_if(
         items, [&](const TimelineItem& item) { return item.level == TimelineLevel::Step && item.step == step; });
     return static_cast<std::size_t>(found - items.begin());
@@ -340,11 +340,11 @@ void TimelineTest::aShortStepIsSeenBesideLongOnes() {
 void TimelineTest::aFilterLeavesGaps() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
-  const double lengthNs = f.view().range().lengthNs();
+  const double lengthNs = f.view().zoom().range().lengthNs();
   f.window.findChild<RunFilter*>()->add({FilterTerm::Kind::Pass, QStringLiteral("backward")});
-  for (const TimelineTrack& track : f.view().tracks())
+  for (const TimelineTrack& track : f.view().tracks().all())
     for (const TimelineItem& item : track.items) QVERIFY(item.level != TimelineLevel::Step || item.isBackward);
-  QCOMPARE(f.view().range().lengthNs(), lengthNs);
+  QCOMPARE(f.view().zoom().range().lengthNs(), lengthNs);
 }
 
 FUSELINE_UI_TEST(TimelineTest)

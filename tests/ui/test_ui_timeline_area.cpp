@@ -90,15 +90,15 @@ RunRecord randomRecord(std::mt19937& random) {
 
 void TimelineAreaTest::rowsAreThoseThatTheDragTouches() {
   TimelineStack stack;
-  stack.setTracks(timelineTracks(tracedVariant(), nullptr));
+  stack.arrange([](ArrangedTracks& tracks) { tracks.setTracks(timelineTracks(tracedVariant(), nullptr)); });
   using Rows = std::vector<std::pair<std::size_t, int>>;
   const auto rowsAt = [&](double from, double to) { return areaBetween(stack, {80.0, 20.0}, {from, to}).rows; };
   const double step = stack.rowTop(0, 1) + 3;
   QVERIFY(rowsAt(step, step) == Rows({{0, 1}}));
   QVERIFY(rowsAt(stack.rowTop(1, 3) + 1, stack.rowTop(1, 2) + 1) == Rows({{1, 2}, {1, 3}}));
   QVERIFY(rowsAt(stack.top(0) + 2, stack.top(0) + 2) == Rows({{0, 0}, {0, 1}}));
-  QVERIFY(rowsAt(2, 3) == stack.rows());
-  QVERIFY(rowsAt(stack.heightPx() + 50, stack.heightPx() + 60) == stack.rows());
+  QVERIFY(rowsAt(2, 3) == stack.tracks().rows());
+  QVERIFY(rowsAt(stack.heightPx() + 50, stack.heightPx() + 60) == stack.tracks().rows());
   const TimelineArea area = areaBetween(stack, {80.0, 20.0}, {step, step});
   QCOMPARE(area.startNs, 20.0);
   QCOMPARE(area.lengthNs(), 60.0);
@@ -253,7 +253,7 @@ void TimelineAreaTest::keysTakeTheBoxToggleTheTableAndClear() {
   QVERIFY(sums.isVisible());
   QTest::keyClick(&f.view(), Qt::Key_Escape);
   QVERIFY(!sums.isVisible() && !f.view().area());
-  QVERIFY(f.session.selection() == QSet<QString>({"norm"}));  // the key was not the window's
+  QVERIFY(f.session.selection().ids() == QSet<QString>({"norm"}));  // the key was not the window's
   QTest::keyClick(&f.view(), Qt::Key_Q);
   QVERIFY2(sums.isVisible() && f.view().area()->rows.size() == 4, "of all that is in view");
 }
@@ -265,7 +265,7 @@ void TimelineAreaTest::tableIsCopiedAndFollowsItsRow() {
   TimelineSums& sums = f.window.timeline().sums();
   sums.view()->setFocus();
   sums.view()->setCurrentIndex(sums.view()->model()->index(0, 0));
-  QCOMPARE(f.session.selection().size(), 1);
+  QCOMPARE(f.session.selection().ids().size(), 1);
   QTest::keyClick(sums.view(), Qt::Key_C, Qt::ControlModifier);
   const QString copied = QGuiApplication::clipboard()->text();
   QVERIFY2(copied.startsWith(QStringLiteral("In the time range\tPlan\tPass\tCount\tSum (")), qPrintable(copied));
@@ -280,7 +280,7 @@ void TimelineAreaTest::anAreaGoesWithItsRun() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   f.view().takeView();
-  f.view().setTracks(f.view().tracks());
+  f.view().setTracks(f.view().tracks().all());
   QVERIFY(f.view().area());
   f.view().setTracks(timelineTracks(twoVariants(), nullptr));
   QVERIFY(!f.view().area());

@@ -30,7 +30,9 @@ class TimelineNotesTest : public QObject {
 
 namespace {
 
-const std::vector<StretchNote>& notesOf(const Session& session) { return session.lastRun()->record.stretchNotes; }
+const std::vector<StretchNote>& notesOf(const Session& session) {
+  return session.results().lastRun()->record.stretchNotes;
+}
 
 /// On the first step, from the keyboard.
 void say(OpenedTimeline& f, const QString& text) {
@@ -63,14 +65,14 @@ void TimelineNotesTest::lanesKeepNotesApart() {
 
 void TimelineNotesTest::aNoteIsOfItsPlanOrOfAll() {
   TimelineStack stack;
-  stack.setTracks(timelineTracks(twoVariants(), nullptr));
+  stack.arrange([](ArrangedTracks& tracks) { tracks.setTracks(timelineTracks(twoVariants(), nullptr)); });
   const StretchNote ofOne =
-      noteOn(stack.tracks(), {.startNs = 1, .endNs = 2, .rows = {{1, 0}, {1, 1}}}, QStringLiteral(" a "));
+      noteOn(stack.tracks().all(), {.startNs = 1, .endNs = 2, .rows = {{1, 0}, {1, 1}}}, QStringLiteral(" a "));
   QVERIFY(ofOne == StretchNote({.variant = "fused", .startNs = 1, .endNs = 2, .text = "a"}));
-  QVERIFY(noteOn(stack.tracks(), {.startNs = 1, .endNs = 2, .rows = stack.rows()}, {}).variant.empty());
+  QVERIFY(noteOn(stack.tracks().all(), {.startNs = 1, .endNs = 2, .rows = stack.tracks().rows()}, {}).variant.empty());
   using Rows = std::vector<std::pair<std::size_t, int>>;
-  QVERIFY(areaOf(stack, ofOne).rows == Rows({{1, 0}, {1, 1}}));
-  QVERIFY(areaOf(stack, {.startNs = 1, .endNs = 2, .text = "b"}).rows == stack.rows());
+  QVERIFY(areaOf(stack.tracks(), ofOne).rows == Rows({{1, 0}, {1, 1}}));
+  QVERIFY(areaOf(stack.tracks(), {.startNs = 1, .endNs = 2, .text = "b"}).rows == stack.tracks().rows());
 }
 
 void TimelineNotesTest::isSaidOfTheCurrentBox() {
@@ -89,13 +91,14 @@ void TimelineNotesTest::isSaidOfTheCurrentBox() {
 void TimelineNotesTest::aClickOnOneChoosesItsStretch() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
-  const double endNs = f.view().tracks()[0].endNs;
-  f.session.setStretchNote({.variant = "", .startNs = 0.2 * endNs, .endNs = 0.6 * endNs, .text = "all of it"});
-  const double middle = f.view().range().xAt(0.4 * endNs, f.view().width());
+  const double endNs = f.view().tracks().all()[0].endNs;
+  f.session.results().setStretchNote(
+      {.variant = "", .startNs = 0.2 * endNs, .endNs = 0.6 * endNs, .text = "all of it"});
+  const double middle = f.view().zoom().range().xAt(0.4 * endNs, f.view().width());
   QTest::mouseClick(&f.view(), Qt::LeftButton, {}, QPoint(qRound(middle), qRound(f.view().stack().noteTop(0)) + 5));
   QVERIFY(f.view().area());
   QCOMPARE(f.view().area()->startNs, 0.2 * endNs);
-  QVERIFY(f.view().area()->rows == f.view().stack().rows());
+  QVERIFY(f.view().area()->rows == f.view().tracks().rows());
   QCOMPARE(f.window.timeline().sums().noteField()->text(), QStringLiteral("all of it"));
 }
 
@@ -142,9 +145,9 @@ void TimelineNotesTest::lanesMakeRoomAboveTheTracks() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   const double top = f.view().stack().top(0);
-  f.session.setStretchNote({.variant = "fused", .startNs = 0, .endNs = 100, .text = "a"});
+  f.session.results().setStretchNote({.variant = "fused", .startNs = 0, .endNs = 100, .text = "a"});
   QCOMPARE(f.view().stack().top(0), top + TimelineStack::kNoteHeightPx);
-  f.session.setStretchNote({.variant = "unfused", .startNs = 50, .endNs = 100, .text = "b"});
+  f.session.results().setStretchNote({.variant = "unfused", .startNs = 50, .endNs = 100, .text = "b"});
   QCOMPARE(f.view().stack().top(0), top + 2 * TimelineStack::kNoteHeightPx);
 }
 
@@ -153,9 +156,9 @@ void TimelineNotesTest::tracksScrollBelowTheLanes() {
   OpenedTimeline f(tracedRun());
   QVERIFY(f.isOpen);
   resizePane(f.window.timeline(), {1400, 170});
-  f.session.setStretchNote({.variant = "fused", .startNs = 0, .endNs = 1, .text = "a"});
-  f.view().arrange([](TimelineStack& stack) {
-    for (const std::size_t track : {0, 1}) stack.setPinned(track, true);
+  f.session.results().setStretchNote({.variant = "fused", .startNs = 0, .endNs = 1, .text = "a"});
+  f.view().arrange([](ArrangedTracks& tracks) {
+    for (const std::size_t track : {0, 1}) tracks.setPinned(track, true);
   });
   QTest::qWait(0);
   QScrollBar& scrollBar = *f.window.timeline().findChild<QScrollArea*>()->verticalScrollBar();

@@ -36,14 +36,15 @@ namespace {
 
 QStringList labelsOf(const TimelineStack& stack, const QString& query) {
   QStringList labels;
-  for (const TimelinePlace& place : findBoxes(stack, query))
-    labels.append(QStringLiteral("%1%2").arg(place.track).arg(stack.tracks()[place.track].items[place.item].label));
+  for (const TimelinePlace& place : findBoxes(stack.tracks(), query))
+    labels.append(
+        QStringLiteral("%1%2").arg(place.track).arg(stack.tracks().all()[place.track].items[place.item].label));
   return labels;
 }
 
 TimelineStack tracedStack() {
   TimelineStack stack;
-  stack.setTracks(timelineTracks(tracedVariant(), nullptr));
+  stack.arrange([](ArrangedTracks& tracks) { tracks.setTracks(timelineTracks(tracedVariant(), nullptr)); });
   return stack;
 }
 
@@ -68,9 +69,9 @@ void TimelineSearchTest::boxesAreFoundByWordsOrElseByLetters() {
 
 void TimelineSearchTest::onlyShownRowsAreSearched() {
   TimelineStack stack = tracedStack();
-  stack.setRowsShown(TimelineRowKind::Kernels, false);
+  stack.arrange([&](ArrangedTracks& tracks) { tracks.setRowsShown(TimelineRowKind::Kernels, false); });
   QCOMPARE(labelsOf(stack, "r(a"), QStringList({"1R(a, b)"}));
-  stack.setShown(1, false);
+  stack.arrange([&](ArrangedTracks& tracks) { tracks.setShown(1, false); });
   QCOMPARE(labelsOf(stack, "r(a"), QStringList());
 }
 
@@ -82,10 +83,10 @@ void TimelineSearchTest::theFieldGoesFromMatchToMatch() {
   QTest::keyClick(&f.view(), Qt::Key_F, Qt::ControlModifier);
   QVERIFY(find.isVisible());
   QTest::keyClicks(find.field(), QStringLiteral("act"));
-  const auto numMatches = findBoxes(f.view().stack(), QStringLiteral("act")).size();
+  const auto numMatches = findBoxes(f.view().tracks(), QStringLiteral("act")).size();
   QVERIFY(numMatches >= 3);
   QCOMPARE(find.countText(), QStringLiteral("1 of %1").arg(numMatches));
-  QCOMPARE(f.session.selection(), QSet<QString>({"act"}));
+  QCOMPARE(f.session.selection().ids(), QSet<QString>({"act"}));
   const TimelineItem* first = f.view().currentItem();
   QTest::keyClick(find.field(), Qt::Key_Return);
   QCOMPARE(find.countText(), QStringLiteral("2 of %1").arg(numMatches));
@@ -108,14 +109,14 @@ void TimelineSearchTest::theFieldHasItsOwnKeys() {
   QCOMPARE(find.field()->selectedText(), QStringLiteral("fc"));
   QTest::keyClick(find.field(), Qt::Key_Escape);
   QVERIFY(!find.isVisible() && f.view().hasFocus());
-  QCOMPARE(f.session.selection(), QSet<QString>({"fc"}));
+  QCOMPARE(f.session.selection().ids(), QSet<QString>({"fc"}));
 }
 
 void TimelineSearchTest::matchesAreMarked() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   const QImage before = f.view().grab().toImage();
-  f.view().setMatches(findBoxes(f.view().stack(), QStringLiteral("fc")));
+  f.view().setMatches(findBoxes(f.view().tracks(), QStringLiteral("fc")));
   QVERIFY(f.view().grab().toImage() != before);
   f.view().setMatches({});
   QCOMPARE(f.view().grab().toImage(), before);
@@ -138,11 +139,11 @@ void TimelineSearchTest::curvesAreDrawnForTheSelectionOnly() {
   const int y = qRound(f.view().stack().rowTop(0, 1)) - 8;
   for (const bool isDark : {false, true}) {
     f.theme.apply(isDark ? ThemeChoice::Dark : ThemeChoice::Light);
-    f.session.select({});
+    f.session.selection().select({});
     const QImage none = f.view().grab().toImage();
-    f.session.select({QStringLiteral("norm")});
+    f.session.selection().select({QStringLiteral("norm")});
     QVERIFY(numChanged(none, f.view().grab().toImage(), y) > 0);
-    f.session.select({QStringLiteral("x")});
+    f.session.selection().select({QStringLiteral("x")});
     QCOMPARE(numChanged(none, f.view().grab().toImage(), y), 0);
   }
 }
@@ -201,7 +202,7 @@ void TimelineSearchTest::everyControlHasAName() {
   OpenedTimeline f(tracedRun());
   QVERIFY(f.isOpen);
   QTest::keyClick(&f.view(), Qt::Key_F, Qt::ControlModifier);
-  f.view().arrange([](TimelineStack& stack) { stack.setRowsShown(TimelineRowKind::Kernels, false); });
+  f.view().arrange([](ArrangedTracks& tracks) { tracks.setRowsShown(TimelineRowKind::Kernels, false); });
   QTest::keyClick(&f.view(), Qt::Key_Q);
   QTest::keyClick(&f.view(), Qt::Key_Right);
   QTest::keyClick(&f.view(), Qt::Key_F2);

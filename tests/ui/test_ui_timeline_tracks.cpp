@@ -42,15 +42,21 @@ TimelineStack stackOf(int numTracks) {
   std::vector<TimelineTrack> tracks(static_cast<std::size_t>(numTracks), traced);
   for (int i = 0; i < numTracks; ++i) tracks[static_cast<std::size_t>(i)].name = QStringLiteral("t%1").arg(i);
   TimelineStack stack;
-  stack.setTracks(std::move(tracks));
+  stack.arrange([&](ArrangedTracks& arranged) { arranged.setTracks(std::move(tracks)); });
   stack.setScroll(0, 1000);
   return stack;
 }
 
 QStringList namesIn(const TimelineStack& stack) {
   QStringList names;
-  for (const std::size_t track : stack.order()) names.append(stack.tracks()[track].name);
+  for (const std::size_t track : stack.tracks().order()) names.append(stack.tracks().all()[track].name);
   return names;
+}
+
+bool move(TimelineStack& stack, std::size_t track, int by) {
+  bool isMoved = false;
+  stack.arrange([&](ArrangedTracks& tracks) { isMoved = tracks.move(track, by); });
+  return isMoved;
 }
 
 }  // namespace
@@ -72,18 +78,18 @@ void TimelineTracksTest::rowsHaveKinds() {
 void TimelineTracksTest::aFoldedTrackIsAStripOfItsSteps() {
   TimelineStack stack = stackOf(2);
   const double below = stack.top(1);
-  stack.setFolded(0, true);
+  stack.arrange([&](ArrangedTracks& tracks) { tracks.setFolded(0, true); });
   using Rows = std::vector<std::pair<std::size_t, int>>;
-  QVERIFY(stack.rows() == Rows({{0, 1}, {1, 0}, {1, 1}, {1, 2}, {1, 3}}));
+  QVERIFY(stack.tracks().rows() == Rows({{0, 1}, {1, 0}, {1, 1}, {1, 2}, {1, 3}}));
   QVERIFY(stack.rowHeight(0, 1) < stack.rowHeight(1, 1));
   QVERIFY(stack.top(1) < below);
-  stack.setFolded(0, false);
+  stack.arrange([&](ArrangedTracks& tracks) { tracks.setFolded(0, false); });
   QCOMPARE(stack.top(1), below);
 }
 
 void TimelineTracksTest::pinnedTracksStayAtTheTopWhileThereIsRoom() {
   TimelineStack stack = stackOf(3);
-  stack.setPinned(2, true);
+  stack.arrange([&](ArrangedTracks& tracks) { tracks.setPinned(2, true); });
   QCOMPARE(namesIn(stack), QStringList({"t2", "t0", "t1"}));
   const double top = stack.top(2);
   const double others = stack.top(0);
@@ -100,29 +106,30 @@ void TimelineTracksTest::pinnedTracksStayAtTheTopWhileThereIsRoom() {
 
 void TimelineTracksTest::hiddenRowsAndTracksAreLeftOut() {
   TimelineStack stack = stackOf(2);
-  stack.setRowsShown(TimelineRowKind::Kernels, false);
-  stack.setShown(0, false);
+  stack.arrange([&](ArrangedTracks& tracks) { tracks.setRowsShown(TimelineRowKind::Kernels, false); });
+  stack.arrange([&](ArrangedTracks& tracks) { tracks.setShown(0, false); });
   using Rows = std::vector<std::pair<std::size_t, int>>;
-  QVERIFY(stack.rows() == Rows({{1, 0}, {1, 1}, {1, 3}}));
-  QCOMPARE(stack.numHiddenTracks(), 1);
-  QVERIFY(stack.hiddenRows() == std::set{TimelineRowKind::Kernels});
+  QVERIFY(stack.tracks().rows() == Rows({{1, 0}, {1, 1}, {1, 3}}));
+  QCOMPARE(stack.tracks().numHiddenTracks(), 1);
+  QVERIFY(stack.tracks().hiddenRows() == std::set{TimelineRowKind::Kernels});
   TimelineRange range;
-  range.setTotal(stack.tracks()[1].endNs);
+  range.setTotal(stack.tracks().all()[1].endNs);
   const auto areas = stack.areasOf(1, range, 500);
   for (std::size_t item = 0; item < areas.size(); ++item)
-    QCOMPARE(areas[item].isNull(), stack.tracks()[1].items[item].row == 2);
-  stack.showAll();
-  QVERIFY(stack.rows().size() == 8 && stack.numHiddenTracks() == 0 && stack.hiddenRows().empty());
+    QCOMPARE(areas[item].isNull(), stack.tracks().all()[1].items[item].row == 2);
+  stack.arrange([&](ArrangedTracks& tracks) { tracks.showAll(); });
+  QVERIFY(stack.tracks().rows().size() == 8 && stack.tracks().numHiddenTracks() == 0 &&
+          stack.tracks().hiddenRows().empty());
 }
 
 void TimelineTracksTest::tracksMoveAmongTheirLikes() {
   TimelineStack stack = stackOf(4);
-  QVERIFY(stack.move(0, 2));
+  QVERIFY(move(stack, 0, 2));
   QCOMPARE(namesIn(stack), QStringList({"t1", "t2", "t0", "t3"}));
-  QVERIFY(!stack.move(1, -1));
-  stack.setPinned(3, true);
-  QVERIFY(!stack.move(3, 1));
-  QVERIFY(!stack.move(1, -1));
+  QVERIFY(!move(stack, 1, -1));
+  stack.arrange([&](ArrangedTracks& tracks) { tracks.setPinned(3, true); });
+  QVERIFY(!move(stack, 3, 1));
+  QVERIFY(!move(stack, 1, -1));
   QCOMPARE(namesIn(stack), QStringList({"t3", "t1", "t2", "t0"}));
   QCOMPARE(stack.placesTo(1, stack.heightPx()), 2);
   QCOMPARE(stack.placesTo(0, 0), -2);
@@ -135,23 +142,26 @@ void TimelineTracksTest::anyArrangementIsLaidOutWithoutOverlaps() {
   for (int change = 0; change < 2000; ++change) {
     const std::size_t track = random() % 5;
     switch (random() % 6) {
-      case 0: stack.setFolded(track, random() % 2 == 0); break;
-      case 1: stack.setPinned(track, random() % 2 == 0); break;
-      case 2: stack.setShown(track, random() % 3 != 0); break;
+      case 0: stack.arrange([&](ArrangedTracks& tracks) { tracks.setFolded(track, random() % 2 == 0); }); break;
+      case 1: stack.arrange([&](ArrangedTracks& tracks) { tracks.setPinned(track, random() % 2 == 0); }); break;
+      case 2: stack.arrange([&](ArrangedTracks& tracks) { tracks.setShown(track, random() % 3 != 0); }); break;
       case 3:
-        stack.setRowsShown(random() % 2 ? TimelineRowKind::Kernels : TimelineRowKind::Beside, random() % 2);
+        stack.arrange([&](ArrangedTracks& tracks) {
+          tracks.setRowsShown(random() % 2 ? TimelineRowKind::Kernels : TimelineRowKind::Beside, random() % 2);
+        });
         break;
-      case 4: stack.move(track, static_cast<int>(random() % 5) - 2); break;
+      case 4: move(stack, track, static_cast<int>(random() % 5) - 2); break;
       default: stack.setScroll(static_cast<double>(random() % 300), static_cast<double>(random() % 900));
     }
-    QVERIFY(std::is_sorted(stack.order().begin(), stack.order().end(),
-                           [&](std::size_t a, std::size_t b) { return stack.isPinned(a) && !stack.isPinned(b); }));
+    QVERIFY(std::is_sorted(
+        stack.tracks().order().begin(), stack.tracks().order().end(),
+        [&](std::size_t a, std::size_t b) { return stack.tracks().isPinned(a) && !stack.tracks().isPinned(b); }));
     double heightPx = TimelineStack::kRulerHeightPx;
-    for (const std::size_t each : stack.order()) {
-      QVERIFY(stack.isShown(each));
+    for (const std::size_t each : stack.tracks().order()) {
+      QVERIFY(stack.tracks().isShown(each));
       heightPx += stack.trackHeight(each);
       double bottom = stack.top(each) + TimelineStack::kHeadHeightPx;
-      for (const auto& [owner, row] : stack.rows()) {
+      for (const auto& [owner, row] : stack.tracks().rows()) {
         if (owner != each) continue;
         QCOMPARE(stack.rowTop(each, row), bottom);
         bottom += stack.rowHeight(each, row);
@@ -159,7 +169,7 @@ void TimelineTracksTest::anyArrangementIsLaidOutWithoutOverlaps() {
       QVERIFY(bottom <= stack.top(each) + stack.trackHeight(each));
     }
     QCOMPARE(stack.heightPx(), heightPx);
-    QCOMPARE(static_cast<int>(stack.order().size()) + stack.numHiddenTracks(), 5);
+    QCOMPARE(static_cast<int>(stack.tracks().order().size()) + stack.tracks().numHiddenTracks(), 5);
   }
 }
 
@@ -181,21 +191,21 @@ void TimelineTracksTest::mouseFoldsPinsAndMoves() {
   TimelineView& view = f.view();
   const auto click = [&](QPointF place) { QTest::mouseClick(&view, Qt::LeftButton, {}, place.toPoint()); };
   click(view.stack().foldArea(0).center());
-  QVERIFY(view.stack().isFolded(0) && !view.stack().isFolded(1));
+  QVERIFY(view.tracks().isFolded(0) && !view.tracks().isFolded(1));
   click(view.stack().foldArea(0).center());
-  QVERIFY(!view.stack().isFolded(0));
+  QVERIFY(!view.tracks().isFolded(0));
   QTest::mouseDClick(&view, Qt::LeftButton, {}, view.stack().foldArea(1).center().toPoint() + QPoint(60, 0));
-  QVERIFY(view.stack().isFolded(1));
+  QVERIFY(view.tracks().isFolded(1));
   click(view.stack().pinArea(1, view.width()).center());
-  QVERIFY(view.stack().isPinned(1));
-  QCOMPARE(view.stack().order().front(), 1u);
+  QVERIFY(view.tracks().isPinned(1));
+  QCOMPARE(view.tracks().order().front(), 1u);
   click(view.stack().pinArea(1, view.width()).center());
   const QPoint head(200, qRound(view.stack().top(1)) + 8);
   dragMouse(&view, head, QPoint(200, qRound(view.stack().heightPx()) + 20));
-  QCOMPARE(view.stack().order().front(), 0u);
+  QCOMPARE(view.tracks().order().front(), 0u);
   dragMouse(&view, QPoint(200, qRound(view.stack().top(1)) + 8), QPoint(200, 25));
-  QCOMPARE(view.stack().order().front(), 1u);
-  QVERIFY(view.range().isWhole());
+  QCOMPARE(view.tracks().order().front(), 1u);
+  QVERIFY(view.zoom().range().isWhole());
 }
 
 void TimelineTracksTest::keysFoldPinMoveAndHide() {
@@ -203,17 +213,17 @@ void TimelineTracksTest::keysFoldPinMoveAndHide() {
   QVERIFY(f.isOpen);
   TimelineView& view = f.view();
   QTest::keyClick(&view, Qt::Key_Space);
-  QVERIFY(view.stack().isFolded(0));
+  QVERIFY(view.tracks().isFolded(0));
   QVERIFY(view.accessibleDescription().contains(QStringLiteral("folded")));
   QTest::keyClick(&view, Qt::Key_Space);
   QTest::keyClick(&view, Qt::Key_Down, Qt::AltModifier);
-  QCOMPARE(view.stack().order().front(), 1u);
+  QCOMPARE(view.tracks().order().front(), 1u);
   QTest::keyClick(&view, Qt::Key_Right);
-  QVERIFY(view.currentItem() >= view.tracks()[1].items.data());
+  QVERIFY(view.currentItem() >= view.tracks().all()[1].items.data());
   QTest::keyClick(&view, Qt::Key_P);
-  QVERIFY(view.stack().isPinned(1));
+  QVERIFY(view.tracks().isPinned(1));
   QTest::keyClick(&view, Qt::Key_H);
-  QVERIFY(!view.stack().isShown(1) && view.stack().isShown(0));
+  QVERIFY(!view.tracks().isShown(1) && view.tracks().isShown(0));
   QVERIFY(!view.currentItem());
 }
 
@@ -222,17 +232,17 @@ void TimelineTracksTest::aBannerListsHiddenTracks() {
   QVERIFY(f.isOpen);
   HiddenTracksBar& bar = f.window.timeline().hiddenTracks();
   QVERIFY(!bar.isVisible());
-  f.view().arrange([](TimelineStack& stack) { stack.setRowsShown(TimelineRowKind::Kernels, false); });
+  f.view().arrange([](ArrangedTracks& tracks) { tracks.setRowsShown(TimelineRowKind::Kernels, false); });
   QVERIFY(bar.isVisible());
   QCOMPARE(bar.text(), QStringLiteral("kernels hidden"));
-  f.view().arrange([](TimelineStack& stack) {
-    stack.setShown(0, false);
-    stack.setShown(1, false);
+  f.view().arrange([](ArrangedTracks& tracks) {
+    tracks.setShown(0, false);
+    tracks.setShown(1, false);
   });
   QCOMPARE(bar.text(), QStringLiteral("2 tracks hidden"));
   bar.findChild<QToolButton*>()->click();
   QVERIFY(!bar.isVisible());
-  QCOMPARE(f.view().stack().rows().size(), 6u);
+  QCOMPARE(f.view().tracks().rows().size(), 6u);
 }
 
 void TimelineTracksTest::whatIsHiddenIsNeitherCurrentNorInTheArea() {
@@ -243,7 +253,7 @@ void TimelineTracksTest::whatIsHiddenIsNeitherCurrentNorInTheArea() {
   QVERIFY(f.view().area());
   QVERIFY(f.view().area()->tracks() == std::vector<std::size_t>{1});
   QTest::keyClick(&f.view(), Qt::Key_Right);
-  QVERIFY(f.view().currentItem() >= f.view().tracks()[1].items.data());
+  QVERIFY(f.view().currentItem() >= f.view().tracks().all()[1].items.data());
   QTest::keyClick(&f.view(), Qt::Key_H);
   QVERIFY(!f.view().area() && !f.view().currentItem());
   QTest::keyClick(&f.view(), Qt::Key_Right);
@@ -254,7 +264,7 @@ void TimelineTracksTest::pinnedTrackAndRulerStayWhileScrolling() {
   OpenedTimeline f(tracedRun());
   QVERIFY(f.isOpen);
   resizePane(f.window.timeline(), {1400, 170});
-  f.view().arrange([](TimelineStack& stack) { stack.setPinned(0, true); });
+  f.view().arrange([](ArrangedTracks& tracks) { tracks.setPinned(0, true); });
   auto* area = f.window.timeline().findChild<QScrollArea*>();
   QTest::qWait(0);
   const double inView = f.view().areaOf(0, 0).top() + f.view().y();
@@ -284,12 +294,12 @@ void TimelineTracksTest::theMenuArrangesEachTrack() {
     QFAIL(qPrintable(text));
   };
   trigger(*menu.actions().front()->menu(), QStringLiteral("&Pinned"));
-  QVERIFY(f.view().stack().isPinned(0));
+  QVERIFY(f.view().tracks().isPinned(0));
   trigger(menu, QStringLiteral("Show kernels"));
-  QVERIFY(f.view().stack().hiddenRows() == std::set{TimelineRowKind::Kernels});
+  QVERIFY(f.view().tracks().hiddenRows() == std::set{TimelineRowKind::Kernels});
   fillTracksMenu(menu, f.view(), 1);
   trigger(menu, QStringLiteral("&Folded"));
-  QVERIFY(f.view().stack().isFolded(1) && !f.view().stack().isFolded(0));
+  QVERIFY(f.view().tracks().isFolded(1) && !f.view().tracks().isFolded(0));
 }
 
 void TimelineTracksTest::theNextWindowIsArrangedAlike() {
@@ -300,19 +310,19 @@ void TimelineTracksTest::theNextWindowIsArrangedAlike() {
   {
     TimelinePanel panel(session, theme, true);
     panel.view()->setTracks(timelineTracks(tracedVariant(), nullptr));
-    panel.view()->arrange([](TimelineStack& stack) {
-      stack.setFolded(0, true);
-      stack.move(0, 1);
+    panel.view()->arrange([](ArrangedTracks& tracks) {
+      tracks.setFolded(0, true);
+      tracks.move(0, 1);
     });
-    arranged = panel.view()->stack().arrangement();
+    arranged = panel.view()->tracks().arrangement();
   }
   TimelinePanel next(session, theme, true);
   next.view()->setTracks(timelineTracks(tracedVariant(), nullptr));
-  QVERIFY(next.view()->stack().arrangement() == arranged);
-  QVERIFY(next.view()->stack().isFolded(0));
-  QCOMPARE(next.view()->stack().order().front(), 1u);
+  QVERIFY(next.view()->tracks().arrangement() == arranged);
+  QVERIFY(next.view()->tracks().isFolded(0));
+  QCOMPARE(next.view()->tracks().order().front(), 1u);
   TimelinePanel other(session, theme, false);
-  QVERIFY(other.view()->stack().arrangement() == TimelineArrangement());
+  QVERIFY(other.view()->tracks().arrangement() == TimelineArrangement());
 }
 
 FUSELINE_UI_TEST(TimelineTracksTest)

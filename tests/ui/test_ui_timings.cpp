@@ -311,11 +311,11 @@ void TimingsTest::theSelectionGoesBothWaysWhenSorted() {
       names.append(index.data().toString());
     return names;
   };
-  table.session.select({QStringLiteral("act")});
+  table.session.selection().select({QStringLiteral("act")});
   QCOMPARE(selected(), QStringList({"Rule(fc, act)"}));
   table.view().selectionModel()->select(table.view().model()->index(1, 0),
                                         QItemSelectionModel::ClearAndSelect | QItemSelectionModel::Rows);
-  QCOMPARE(table.session.selection(), QSet<QString>({QStringLiteral("norm")}));
+  QCOMPARE(table.session.selection().ids(), QSet<QString>({QStringLiteral("norm")}));
 }
 
 void TimingsTest::staleFiguresAreInItalics() {
@@ -326,12 +326,12 @@ void TimingsTest::staleFiguresAreInItalics() {
   };
   QVERIFY(!isItalic(Column::FusedColumn));
   QVERIFY(!table.panel().runAgain()->isVisible());
-  table.session.setPass(PassKind::Forward);
+  table.session.setup().setPass(PassKind::Forward);
   QVERIFY(waitForAnalysis(table.session));
   QVERIFY(isItalic(Column::FusedColumn) && !isItalic(Column::OpColumn));
   QVERIFY(table.panel().runAgain()->isVisible() && table.panel().runAgain()->isEnabled());
-  QSignalSpy started(&table.session, &Session::runStarted);
-  QSignalSpy failed(&table.session, &Session::runFailed);  // no worker here
+  QSignalSpy started(&table.session.runner(), &Runner::started);
+  QSignalSpy failed(&table.session.runner(), &Runner::failed);  // no worker here
   table.panel().runAgain()->click();
   QVERIFY(started.size() + failed.size() > 0);
 }

@@ -48,7 +48,7 @@ struct OnTour : Fixture {
     const TourStep* step = window.tourBar().step();
     return step ? static_cast<std::size_t>(step - of.steps.data()) + 1 : 0;
   }
-  bool apply(const Edit& edit) { return session.apply(edit) && waitForAnalysis(session); }
+  bool apply(const Edit& edit) { return session.pipeline().apply(edit) && waitForAnalysis(session); }
 
   const Tour& of;
   bool isReady = false;
@@ -75,8 +75,8 @@ void ToursTest::everyTourBeginsWithATemplateAndPanesThatExist() {
   }
   f.window.start().startTour(tour);
   QVERIFY(waitForAnalysis(f.session));
-  QCOMPARE(f.session.displayName(), toQt(tour.pipeline));
-  QVERIFY(f.session.analysis()->isRunnable());
+  QCOMPARE(f.session.pipeline().displayName(), toQt(tour.pipeline));
+  QVERIFY(f.session.plan().analysis()->isRunnable());
   QVERIFY2(!tour.steps.front().isDone || !tour.steps.front().isDone(f.session), "nothing is left to do");
 }
 
@@ -84,9 +84,9 @@ void ToursTest::stepGoesOnWhenItIsDone() {
   OnTour f("Make a fusion happen");
   QVERIFY(f.isReady);
   QCOMPARE(f.number(), 1u);
-  f.session.select({QStringLiteral("fc1")});
+  f.session.selection().select({QStringLiteral("fc1")});
   QCOMPARE(f.number(), 1u);
-  f.session.select({QStringLiteral("add")});
+  f.session.selection().select({QStringLiteral("add")});
   QCOMPARE(f.number(), 2u);
   auto* next = f.window.tourBar().findChildren<QPushButton*>().at(1);
   QTest::mouseClick(next, Qt::LeftButton);  // it waits for what the next step speaks of
@@ -97,7 +97,7 @@ void ToursTest::stepGoesOnWhenItIsDone() {
   QVERIFY(!f.window.fusions().visibleRegion().isEmpty());
 
   // The repair that the step speaks of.
-  const auto& attempts = f.session.analysis()->report.attempts;
+  const auto& attempts = f.session.plan().analysis()->report.attempts;
   const auto refused = std::ranges::find_if(attempts, [](const Attempt& attempt) {
     return attempt.rule->name == "ForwardLinearBiasAdd" && !attempt.repairs.empty();
   });
@@ -111,14 +111,14 @@ void ToursTest::stepGoesOnWhenItIsDone() {
 
 void ToursTest::stepThatWasDoneBeforeIsLeftToTheUser() {
   OnTour f("Make a fusion happen");
-  f.session.select({QStringLiteral("add")});
+  f.session.selection().select({QStringLiteral("add")});
   QCOMPARE(f.number(), 2u);
   f.window.tourBar().back();
   QCOMPARE(f.number(), 1u);
-  f.session.select({QStringLiteral("add"), QStringLiteral("fc2")});
+  f.session.selection().select({QStringLiteral("add"), QStringLiteral("fc2")});
   QCOMPARE(f.number(), 1u);
-  f.session.select({});
-  f.session.select({QStringLiteral("add")});
+  f.session.selection().select({});
+  f.session.selection().select({QStringLiteral("add")});
   QCOMPARE(f.number(), 2u);
 }
 
@@ -140,7 +140,8 @@ void ToursTest::fusionsAreSwitchedAndSeen() {
   OnTour f("See what a fusion is worth", 3);
   QVERIFY(f.isReady);
   QCOMPARE(f.number(), 3u);
-  f.session.selectFusion({QStringLiteral("save"), QStringLiteral("norm")}, QStringLiteral("BackwardAddRMSNorm"));
+  f.session.selection().selectFusion({QStringLiteral("save"), QStringLiteral("norm")},
+                                     QStringLiteral("BackwardAddRMSNorm"));
   f.window.scene().commands().toggleFusions();
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.number(), 4u);

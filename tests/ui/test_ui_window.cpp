@@ -213,7 +213,7 @@ void WindowTest::panesDoNotOverlapInASmallWindow() {
   QVERIFY(panesOf(f.window).size() >= 6);
 
   // A problem with repairs, and its details.
-  QVERIFY(f.session.apply(SetAttribute{.id = "fc1", .name = "in_features", .value = 7}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "fc1", .name = "in_features", .value = 7}));
   QVERIFY(waitForAnalysis(f.session));
   f.window.problems().selectNext(1);
   QCoreApplication::processEvents();
@@ -257,7 +257,7 @@ void WindowTest::tabsKeepTheirNamesInASmallWindow() {
 
 void WindowTest::planSummaryIsCutOffAndStaysInItsTip() {
   Fixture f(smallPipeline());
-  f.session.setPlanTarget({.architecture = "sm_100", .ranks = 8});
+  f.session.setup().setPlanTarget({.architecture = "sm_100", .ranks = 8});
   QVERIFY(waitForAnalysis(f.session));
   const auto* summary = f.window.plan().findChild<QLabel*>();
   QVERIFY(summary->text().endsWith(QStringLiteral("planned for sm_100, 8 ranks")));
@@ -350,7 +350,7 @@ void WindowTest::f6ReachesEveryPane() {
 void WindowTest::deleteInATableLeavesTheOps() {
   Fixture f(smallPipeline());
   QVERIFY(activate(f));
-  f.session.select({QStringLiteral("act")});
+  f.session.selection().select({QStringLiteral("act")});
   f.window.findChild<QDockWidget*>(QStringLiteral("problems"))->raise();
   QCoreApplication::processEvents();
   for (const char* pane : {"problems", "runs", "rules"}) {
@@ -361,11 +361,11 @@ void WindowTest::deleteInATableLeavesTheOps() {
     table->setFocus();
     if (!table->hasFocus()) continue;  // it shows nothing
     press(Qt::Key_Delete);
-    QVERIFY2(f.session.document().findOp("act"), pane);
+    QVERIFY2(f.session.pipeline().document().findOp("act"), pane);
   }
   f.window.canvas().setFocus();
   press(Qt::Key_Delete);
-  QVERIFY(!f.session.document().findOp("act"));
+  QVERIFY(!f.session.pipeline().document().findOp("act"));
 }
 
 void WindowTest::f6ShowsWhereTheKeyboardIs() {
@@ -386,7 +386,7 @@ void WindowTest::f6ShowsWhereTheKeyboardIs() {
 void WindowTest::tabGoesOnInsideAPane() {
   Fixture f(residualPipeline(true));
   QVERIFY(activate(f));
-  f.session.select({QStringLiteral("add")});
+  f.session.selection().select({QStringLiteral("add")});
   QCoreApplication::processEvents();
   press(Qt::Key_F6);
   for (int i = 0; i < 2; ++i) {
@@ -421,17 +421,17 @@ void WindowTest::arrowKeysWalkThroughBothLanes() {
   }
   for (const LaneBox& box : backward) QVERIFY(visited.contains(&box));
   const QStringList& owners = view->currentBox()->owners;
-  QCOMPARE(f.session.selection(), QSet<QString>(owners.begin(), owners.end()));
+  QCOMPARE(f.session.selection().ids(), QSet<QString>(owners.begin(), owners.end()));
   QTest::keyClick(view, Qt::Key_Up);
   QVERIFY(view->currentBox() >= &forward.front() && view->currentBox() <= &forward.back());
 }
 
 void WindowTest::commandsAreFoundByTyping() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.selection().isEmpty());
+  QVERIFY(f.session.selection().ids().isEmpty());
   QVERIFY(commandsFor(f, QStringLiteral("select al")).front().startsWith(QStringLiteral("Select all")));
   QTest::keyClick(f.window.findChild<SearchPopup*>()->findChild<QLineEdit*>(), Qt::Key_Return);
-  QCOMPARE(static_cast<std::size_t>(f.session.selection().size()), f.session.document().ops().size());
+  QCOMPARE(static_cast<std::size_t>(f.session.selection().ids().size()), f.session.pipeline().document().ops().size());
 }
 
 void WindowTest::commandsThatAreOffAreNotFound() {
@@ -442,7 +442,7 @@ void WindowTest::commandsThatAreOffAreNotFound() {
     return !texts.isEmpty() && texts.front().startsWith(QStringLiteral("Undo"));
   };
   QVERIFY(!hasUndo());
-  QVERIFY(f.session.apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
+  QVERIFY(f.session.pipeline().apply(RemoveWire{.wire = {{"fc", "y"}, {"act", "x"}}}));
   QVERIFY(hasUndo());
 }
 
@@ -459,7 +459,7 @@ void WindowTest::commandsSayTheirPlaceAndKeys() {
 void WindowTest::whatKeysDoInTheCanvasAndTheOutlineAreCommands() {
   Fixture f(smallPipeline());
   QVERIFY(activate(f));
-  f.session.select({QStringLiteral("norm")});
+  f.session.selection().select({QStringLiteral("norm")});
   QCOMPARE(commandsFor(f, QStringLiteral("draw a wire")).front(), QStringLiteral("Draw a wire|Edit   W"));
   QTest::keyClick(f.window.findChild<SearchPopup*>()->findChild<QLineEdit*>(), Qt::Key_Return);
   QVERIFY(f.window.scene().wires().isDrawing());
@@ -499,7 +499,7 @@ void WindowTest::startPageOpensTheChosenItem() {
   f.window.start().show();
   cardOf(f, QStringLiteral("residual-norm"))->click();
   QVERIFY(!f.window.startPage().isVisible());
-  QCOMPARE(f.session.displayName(), QStringLiteral("residual-norm"));
+  QCOMPARE(f.session.pipeline().displayName(), QStringLiteral("residual-norm"));
   f.window.start().show();
   f.window.startPage().setRecentFiles({gone, there});
   QList<QToolButton*> files;
@@ -509,7 +509,7 @@ void WindowTest::startPageOpensTheChosenItem() {
   QVERIFY(!files[0]->isEnabled());
   files[1]->click();
   QVERIFY(!f.window.startPage().isVisible());
-  QCOMPARE(f.session.path(), QFileInfo(there).absoluteFilePath());
+  QCOMPARE(f.session.pipeline().path(), QFileInfo(there).absoluteFilePath());
 }
 
 void WindowTest::startPageGoesByEscAndByAPressBesideIt() {
@@ -648,7 +648,7 @@ void WindowTest::filesAreChosenWhereTheyWereLastTime() {
 
 void WindowTest::guideOpensAtTheCodeOfAProblem() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(SetAttribute{"fc", "in_features", 7}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{"fc", "in_features", 7}));
   QVERIFY(waitForAnalysis(f.session));
   f.window.problems().selectNext(1);
   const QList<QPushButton*> buttons = f.window.problems().findChildren<QPushButton*>();
@@ -688,13 +688,13 @@ void WindowTest::keysOfCommandsAreChanged() {
   dialog.assignButton().click();
   QCOMPARE(itemOf(dialog, QStringLiteral("Edit > Duplicate"))->text(1), QStringLiteral("Ctrl+Alt+U"));
   // The keys do it, and the old ones do not any more.
-  f.session.select({QStringLiteral("norm")});
+  f.session.selection().select({QStringLiteral("norm")});
   f.window.canvas().setFocus();
-  const std::size_t numOps = f.session.document().ops().size();
+  const std::size_t numOps = f.session.pipeline().document().ops().size();
   QTest::keyClick(&f.window.canvas(), Qt::Key_D, Qt::ControlModifier);
-  QCOMPARE(f.session.document().ops().size(), numOps);
+  QCOMPARE(f.session.pipeline().document().ops().size(), numOps);
   QTest::keyClick(&f.window.canvas(), Qt::Key_U, Qt::ControlModifier | Qt::AltModifier);
-  QCOMPARE(f.session.document().ops().size(), numOps + 1);
+  QCOMPARE(f.session.pipeline().document().ops().size(), numOps + 1);
   QVERIFY(dialog.resetButton().isEnabled());
   dialog.resetButton().click();
   QCOMPARE(itemOf(dialog, QStringLiteral("Edit > Duplicate"))->text(1), QStringLiteral("Ctrl+D"));
@@ -816,11 +816,11 @@ void WindowTest::theLogOpensTheFolderOfUnsavedWork() {
 void WindowTest::everyControlHasAName() {
   OpenedRun f(measuredRun(), QStringLiteral("timings"));
   QVERIFY(f.isOpen);
-  f.session.select({QStringLiteral("fc")});
+  f.session.selection().select({QStringLiteral("fc")});
   f.window.start().show();
   f.window.showMessage(QStringLiteral("Something."));
   QCOMPARE(namelessIn(f.window).join(u'\n'), QString());
-  f.session.select({});
+  f.session.selection().select({});
   QCOMPARE(namelessIn(f.window).join(u'\n'), QString());
   QCOMPARE(namelessIn(f.window.helpMenu().showGuide(QStringLiteral("start"))).join(u'\n'), QString());
 }
@@ -855,13 +855,13 @@ void WindowTest::furtherFilesGetWindowsOfTheirOwn() {
   QStringList asked;
   recordWindows(f, asked);
   f.window.files().openAll({example("llama_mlp"), example("gpt_mlp"), example("linear_bias")});
-  QCOMPARE(f.session.path(), example("llama_mlp"));
+  QCOMPARE(f.session.pipeline().path(), example("llama_mlp"));
   QCOMPARE(asked, QStringList({example("gpt_mlp"), example("linear_bias")}));
 
   asked.clear();
   f.window.files().newWindow();
   QCOMPARE(asked, QStringList({QString()}));
-  QCOMPARE(f.session.path(), example("llama_mlp"));
+  QCOMPARE(f.session.pipeline().path(), example("llama_mlp"));
 }
 
 void WindowTest::filesDroppedTogetherAllOpen() {
@@ -875,7 +875,7 @@ void WindowTest::filesDroppedTogetherAllOpen() {
   QVERIFY(enter.isAccepted());
   QDropEvent drop(QPointF(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
   QApplication::sendEvent(&f.window, &drop);
-  QCOMPARE(f.session.path(), example("gpt_mlp"));
+  QCOMPARE(f.session.pipeline().path(), example("gpt_mlp"));
   QCOMPARE(asked, QStringList({example("llama_mlp")}));
 
   data.setUrls({QUrl::fromLocalFile(example("gpt_mlp")), QUrl(QStringLiteral("https://example.org/a.fuseline"))});
@@ -903,11 +903,11 @@ void WindowTest::editsInAnyOrderSaveTheSameText() {
   const auto savedAfter = [&](bool isReversed) {
     Fixture f(smallPipeline());
     for (std::size_t i = 0; i < edits.size(); ++i)
-      if (!f.session.apply(edits[isReversed ? edits.size() - 1 - i : i])) return std::string("refused");
+      if (!f.session.pipeline().apply(edits[isReversed ? edits.size() - 1 - i : i])) return std::string("refused");
     const testing::TemporaryFolder folder;
     const auto path = folder / "saved.fuseline";
-    return f.session.save(toQt(path.string())) ? *readWholeFile(path, {.what = "pipeline file", .maxMiB = 1})
-                                               : std::string("not saved");
+    return f.session.pipeline().save(toQt(path.string())) ? *readWholeFile(path, {.what = "pipeline file", .maxMiB = 1})
+                                                          : std::string("not saved");
   };
   QCOMPARE(savedAfter(true), savedAfter(false));
   QVERIFY(savedAfter(true).find("\"drop\"") != std::string::npos);
@@ -922,7 +922,7 @@ void WindowTest::savingWhatWasOpenedChangesNothing() {
   const std::string before = *readWholeFile(path, {.what = "pipeline file", .maxMiB = 1});
   Fixture f(smallPipeline());
   QVERIFY(f.window.openFile(toQt(path.string())));
-  QVERIFY(f.session.save(toQt(path.string())).hasValue());
+  QVERIFY(f.session.pipeline().save(toQt(path.string())).hasValue());
   QCOMPARE(*readWholeFile(path, {.what = "pipeline file", .maxMiB = 1}), before);
 }
 
@@ -930,7 +930,7 @@ void WindowTest::aBaselineLeavesTheDockAsItIs() {
   OpenedRun f(measuredRun(), QStringLiteral("timings"));
   QVERIFY(f.isOpen);
   const int before = f.window.panes().dock(QStringLiteral("timings")).height();
-  QVERIFY(f.session.baselines().pin(f.session.lastRun()->record).hasValue());
+  QVERIFY(f.session.baselines().pin(f.session.results().lastRun()->record).hasValue());
   QCoreApplication::processEvents();
   QVERIFY(f.window.timings().baselineBar().isVisible());
   QCOMPARE(f.window.panes().dock(QStringLiteral("timings")).height(), before);

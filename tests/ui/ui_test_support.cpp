@@ -16,7 +16,7 @@
 namespace fuseline::ui {
 
 bool waitForAnalysis(Session& session) {
-  return QTest::qWaitFor([&] { return !session.isAnalysing(); });
+  return QTest::qWaitFor([&] { return !session.plan().isAnalysing(); });
 }
 
 Fixture::Fixture(const std::string& text, const QStringList& workerCommand)

@@ -96,7 +96,7 @@ struct Fixture {
   Session session;
   TestWindow window;
 
-  const DocumentOp& op(const char* id) const { return *session.document().findOp(id); }
+  const DocumentOp& op(const char* id) const { return *session.pipeline().document().findOp(id); }
   /// Where a port is on the canvas' viewport.
   QPoint portOnView(const PortRef& port);
 };

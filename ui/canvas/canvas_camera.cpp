@@ -29,8 +29,8 @@ CanvasCamera::CanvasCamera(QGraphicsView& view, GraphScene& scene, Session& sess
   connect(&scene.scope(), &CanvasScope::pathChanged, this, &CanvasCamera::showScope);
   connect(&scene.scope(), &CanvasScope::selectionChanged, this, &CanvasCamera::followSelection);
   // Only a new document is fitted by itself: a view that moves with every edit moves under the user's hand.
-  connect(&session, &Session::documentReplaced, this, [this] { m_isFitPending = true; });
-  connect(&session, &Session::analysisChanged, this, [this] {
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] { m_isFitPending = true; });
+  connect(&session.plan(), &LivePlan::analysisChanged, this, [this] {
     if (std::exchange(m_isFitPending, false)) showFirst();
   });
 }

@@ -87,9 +87,9 @@ void CanvasCommands::toggleBypass() {
 void CanvasCommands::toggleFusions() {
   if (m_parts.scope.isInside())
     return Q_EMIT hint(tr("Fusions can be switched only outside of blocks. Press Ctrl+Up to leave the block, then T."));
-  if (m_parts.session.isAnalysing()) return;  // what is shown is not what would be switched
+  if (m_parts.session.plan().isAnalysing()) return;  // what is shown is not what would be switched
   const auto toggle = fusionToggle(m_parts.scope.document(), *m_parts.scope.analysis(), m_parts.scope.selection(),
-                                   m_parts.session.selectedRule());
+                                   m_parts.session.selection().rule());
   if (!toggle)
     return Q_EMIT hint(tr("No fusion is selected. Select a fused op, or the label of a fusion, then press T."));
   if (m_parts.scope.apply(toggle->edit)) Q_EMIT hint(tr("%1 Press T to switch it back.").arg(toQt(toggle->hint)));

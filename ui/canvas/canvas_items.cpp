@@ -57,7 +57,7 @@ std::string structureOf(const PipelineDocument& document, const std::vector<Node
 
 CanvasItems::CanvasItems(QGraphicsScene& scene, Session& session, const CanvasScope& scope, const Theme& theme)
     : m_scene(scene), m_session(session), m_scope(scope), m_theme(theme) {
-  connect(&session, &Session::runFinished, this, &CanvasItems::syncHulls);
+  connect(&session.runner(), &Runner::finished, this, &CanvasItems::syncHulls);
 }
 
 // ----------------------------------------------------------------------------------------------------------- finding
@@ -330,7 +330,7 @@ void CanvasItems::markChosenHull() {
   const QSet<QString>& ids = m_scope.selection();
   for (HullItem* hull : m_hulls) {
     const QStringList& owners = hull->look().owners;
-    hull->setChosen(hull->look().rule == m_session.selectedRule() &&
+    hull->setChosen(hull->look().rule == m_session.selection().rule() &&
                     ids == QSet<QString>(owners.begin(), owners.end()));
   }
 }

@@ -121,15 +121,17 @@ Edit editInBlock(const std::string& block, const Edit& edit) {
 }
 
 CanvasScope::CanvasScope(Session& session) : m_session(session) {
-  connect(&session, &Session::documentChanged, this, &CanvasScope::follow);
-  connect(&session, &Session::analysisChanged, this, &CanvasScope::follow);
-  connect(&session, &Session::documentReplaced, this, [this] {
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &CanvasScope::follow);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &CanvasScope::follow);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] {
     if (!m_path.isEmpty()) show({}, {});
   });
-  connect(&session, &Session::selectionChanged, this, &CanvasScope::noteSelection);
+  connect(&session.selection(), &Selection::changed, this, &CanvasScope::noteSelection);
 }
 
-std::ptrdiff_t CanvasScope::numInstances() const { return fuseline::numInstances(m_session.document(), blockName()); }
+std::ptrdiff_t CanvasScope::numInstances() const {
+  return fuseline::numInstances(m_session.pipeline().document(), blockName());
+}
 
 bool CanvasScope::canEnter(const std::string& id) const {
   const DocumentOp* op = document().findOp(id);
@@ -157,11 +159,11 @@ Verdict CanvasScope::goTo(const QString& place) {
 
 Verdict CanvasScope::goToPointer(const QString& instance, const QString& pointer) {
   const QStringList parts = pointer.split(u'/');  // "", "blocks", name, "ops", index
-  const DocumentOp* op = m_session.document().findOp(instance.toStdString());
+  const DocumentOp* op = m_session.pipeline().document().findOp(instance.toStdString());
   if (!op || parts.size() < 5 || parts[1] != u"blocks" || parts[3] != u"ops") return Verdict::yes();
   const std::string name = parts[2].toStdString();
-  const DocumentBlock* block = m_session.document().findBlock(name);
-  const QStringList way = wayTo(m_session.document(), *op, name);
+  const DocumentBlock* block = m_session.pipeline().document().findBlock(name);
+  const QStringList way = wayTo(m_session.pipeline().document(), *op, name);
   const auto index = static_cast<std::size_t>(parts[4].toULongLong());
   if (!block || way.isEmpty() || index >= block->ops.size()) return Verdict::yes();
   return goTo((way + QStringList{toQt(block->ops[index].id)}).join(u'.'));
@@ -179,18 +181,18 @@ std::string CanvasScope::idAt(const std::string& place) const {
 }
 
 bool CanvasScope::apply(const Edit& edit, const QString& mergeKey) {
-  if (!isInside()) return m_session.apply(edit, mergeKey);
+  if (!isInside()) return m_session.pipeline().apply(edit, mergeKey);
   return applyWhole(editInBlock(blockName(), edit), mergeKey);
 }
 
 bool CanvasScope::apply(const Edit& edit, std::span<const PlaceMoves> moves) {
-  if (!isInside()) return m_session.apply(edit);
+  if (!isInside()) return m_session.pipeline().apply(edit);
   EditGroup whole{.label = fmt::format("{} in {}", fuseline::describe(edit), blockName()),
                   .edits = {editInBlock(blockName(), edit)}};
-  PipelineDocument trial = m_session.document();
+  PipelineDocument trial = m_session.pipeline().document();
   for (const PlaceMoves& each : moves) {
     std::vector<Edit> places;
-    addMovedPlaces(places, trial, insideOf(m_session.document(), blockName(), each));
+    addMovedPlaces(places, trial, insideOf(m_session.pipeline().document(), blockName(), each));
     for (Edit& place : places) {
       if (!applyEdit(trial, place)) continue;
       whole.edits.push_back(std::move(place));
@@ -200,25 +202,27 @@ bool CanvasScope::apply(const Edit& edit, std::span<const PlaceMoves> moves) {
 }
 
 bool CanvasScope::applyWhole(const Edit& whole, const QString& mergeKey) {
-  PipelineDocument trial = m_session.document();
-  if (applyEdit(trial, whole) && holdsItself(trial, blockName()) && !holdsItself(m_session.document(), blockName())) {
-    Q_EMIT m_session.editRefused(
+  PipelineDocument trial = m_session.pipeline().document();
+  if (applyEdit(trial, whole) && holdsItself(trial, blockName()) &&
+      !holdsItself(m_session.pipeline().document(), blockName())) {
+    Q_EMIT m_session.pipeline().editRefused(
         tr("Block %1 would contain itself. Add the op outside, or expand the block first.").arg(toQt(blockName())));
     return false;
   }
-  return m_session.apply(whole, mergeKey.isEmpty() ? mergeKey : toQt(blockName()) + u'/' + mergeKey);
+  return m_session.pipeline().apply(whole, mergeKey.isEmpty() ? mergeKey : toQt(blockName()) + u'/' + mergeKey);
 }
 
 bool CanvasScope::rename(const QString& id, const QString& newId) {
   if (!isInside()) return m_session.rename(id, newId);
-  if (!m_session.apply(renameInBlock(m_session.document(), blockName(), id.toStdString(), newId.toStdString())))
+  if (!m_session.pipeline().apply(
+          renameInBlock(m_session.pipeline().document(), blockName(), id.toStdString(), newId.toStdString())))
     return false;
   select({newId});
   return true;
 }
 
 void CanvasScope::select(const QSet<QString>& ids) {
-  if (!isInside()) return m_session.select(ids);
+  if (!isInside()) return m_session.selection().select(ids);
   if (ids == m_selection) return;
   m_selection = ids;
   Q_EMIT selectionChanged();
@@ -229,12 +233,12 @@ QString CanvasScope::singleSelection() const { return selection().size() == 1 ? 
 Result<CanvasScope::Level> CanvasScope::levelInside(const std::string& instance) const {
   if (!canEnter(instance)) return Error{instance + " is not an instance of a block."};
   const std::string name(blockNameOf(*document().findOp(instance)));
-  DocumentBlock block = *m_session.document().findBlock(name);
+  DocumentBlock block = *m_session.pipeline().document().findBlock(name);
   const bool areKnown = takeTensors(block.inputs, document(), analysis()->graph(), instance);
-  Result<PipelineDocument> inside = asPipeline(m_session.document(), block);
+  Result<PipelineDocument> inside = asPipeline(m_session.pipeline().document(), block);
   if (!inside) return Error{fmt::format("Block {} cannot be shown: {}", name, inside.error().message)};
   Analysis known;
-  if (areKnown) known.lowered = lower(*inside, {.pass = m_session.pass()});
+  if (areKnown) known.lowered = lower(*inside, {.pass = m_session.setup().pass()});
   return Level{name, std::move(*inside), std::make_shared<const Analysis>(std::move(known))};
 }
 
@@ -306,15 +310,15 @@ void CanvasScope::show(const QStringList& path, const QSet<QString>& selection) 
 void CanvasScope::selectInstance() {
   if (m_path.isEmpty()) return;
   const QScopedValueRollback guard(m_isSelecting, true);
-  m_session.select({m_path.first()});
+  m_session.selection().select({m_path.first()});
 }
 
 /// Keeps the selection visible: selecting an op outside leaves the block. An instance that is renamed or removed
 /// is lost from the selection first: follow() then knows which.
 void CanvasScope::noteSelection() {
   if (m_isSelecting || m_path.isEmpty()) return Q_EMIT selectionChanged();
-  if (m_session.selection() == QSet<QString>{m_path.first()}) return;
-  m_isInstanceLost = !m_session.document().findOp(m_path.first().toStdString());
+  if (m_session.selection().ids() == QSet<QString>{m_path.first()}) return;
+  m_isInstanceLost = !m_session.pipeline().document().findOp(m_path.first().toStdString());
   if (!m_isInstanceLost) (void)goInto({});
 }
 

@@ -49,9 +49,11 @@ class CanvasScope : public QObject {
   /// The same backwards, for the op of what is shown that this one is, or is in; empty: it is elsewhere.
   std::string idAt(const std::string& place) const;
 
-  const PipelineDocument& document() const { return isInside() ? m_levels.back().document : m_session.document(); }
+  const PipelineDocument& document() const {
+    return isInside() ? m_levels.back().document : m_session.pipeline().document();
+  }
   const std::shared_ptr<const Analysis>& analysis() const {
-    return isInside() ? m_levels.back().analysis : m_session.analysis();
+    return isInside() ? m_levels.back().analysis : m_session.plan().analysis();
   }
   /// Applies an edit of document(); inside a block it becomes an edit of the block.
   bool apply(const Edit& edit, const QString& mergeKey = {});
@@ -61,7 +63,7 @@ class CanvasScope : public QObject {
   bool rename(const QString& id, const QString& newId);
 
   /// Ids of document(). The session's selection is that of the pipeline: of the instance, while one is inside.
-  const QSet<QString>& selection() const { return isInside() ? m_selection : m_session.selection(); }
+  const QSet<QString>& selection() const { return isInside() ? m_selection : m_session.selection().ids(); }
   void select(const QSet<QString>& ids);
   QString singleSelection() const;
 

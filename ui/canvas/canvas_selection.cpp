@@ -86,7 +86,7 @@ bool CanvasSelection::chooseHullAt(QPointF position) {
   if (!hull) return false;
   const HullLook& look = hull->look();
   const QSet<QString> owners(look.owners.begin(), look.owners.end());
-  m_parts.scope.isInside() ? m_parts.scope.select(owners) : m_parts.session.selectFusion(owners, look.rule);
+  m_parts.scope.isInside() ? m_parts.scope.select(owners) : m_parts.session.selection().selectFusion(owners, look.rule);
   return true;
 }
 

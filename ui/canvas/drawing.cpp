@@ -144,10 +144,10 @@ Error nothingToDraw() {
   return Error{translated("The pipeline is empty. Add an op before you export a drawing.").toStdString()};
 }
 
-QString titleOf(const Session& session) { return QFileInfo(session.displayName()).completeBaseName(); }
+QString titleOf(const Session& session) { return QFileInfo(session.pipeline().displayName()).completeBaseName(); }
 
 QByteArray withPipelineOf(const Session& session, const QByteArray& picture) {
-  return QByteArray::fromStdString(withPipeline(picture.toStdString(), serialize(session.document())));
+  return QByteArray::fromStdString(withPipeline(picture.toStdString(), serialize(session.pipeline().document())));
 }
 
 }  // namespace
@@ -191,7 +191,7 @@ Result<void> printDrawing(Session& session, const GraphScene& shown, const Drawi
   Paper paper(session, shown, options);
   if (paper.isEmpty()) return nothingToDraw();
   QPainter painter(&device);
-  const double head = paintHead(painter, page, session.displayName());
+  const double head = paintHead(painter, page, session.pipeline().displayName());
   const double lifeSize = static_cast<double>(device.logicalDpiX()) / screenDotsPerInch();
   paper.paintInto(painter, fitted(paper.area().size(), page.adjusted(0, head, 0, 0), lifeSize));
   return {};

@@ -19,7 +19,7 @@ FrameEditing::FrameEditing(QGraphicsView& view, GraphScene& scene, CanvasCamera&
   connect(&camera, &CanvasCamera::zoomChanged, this, &FrameEditing::place);
   connect(view.horizontalScrollBar(), &QScrollBar::valueChanged, this, &FrameEditing::place);
   connect(view.verticalScrollBar(), &QScrollBar::valueChanged, this, &FrameEditing::place);
-  connect(&session, &Session::documentReplaced, this, &FrameEditing::close);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &FrameEditing::close);
   connect(&scene.scope(), &CanvasScope::pathChanged, this, &FrameEditing::close);
   connect(&scene.scope(), &CanvasScope::pathAboutToChange, this, [this] {
     if (m_editor) m_editor->commit();

@@ -118,7 +118,7 @@ class GraphAccessible : public QAccessibleWidget {
  public:
   explicit GraphAccessible(GraphView& view) : QAccessibleWidget(&view, QAccessible::List), m_view(view) {
     QObject::connect(&view.graph(), &GraphScene::itemsChanged, &m_listener, [this] { followItems(); });
-    QObject::connect(&view.session(), &Session::analysisChanged, &m_listener,
+    QObject::connect(&view.session().plan(), &LivePlan::analysisChanged, &m_listener,
                      [this] { tellOfFocus(QAccessible::NameChanged); });
     // Qt tells of the view once it has the keyboard, and of tables that show the same selection: this comes last.
     const auto follow = [this] { tellOfFocus(); };

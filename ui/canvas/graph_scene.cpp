@@ -43,8 +43,8 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
 }
 
 void GraphScene::connectSession() {
-  connect(&m_session, &Session::documentChanged, this, &GraphScene::sync);
-  connect(&m_session, &Session::analysisChanged, this, &GraphScene::sync);
+  connect(&m_session.pipeline(), &OpenPipeline::changed, this, &GraphScene::sync);
+  connect(&m_session.plan(), &LivePlan::analysisChanged, this, &GraphScene::sync);
   connect(&m_scope, &CanvasScope::pathChanged, this, &GraphScene::showOther);
   connect(this, &QGraphicsScene::selectionChanged, this, [this] {
     if (!m_isSyncing) m_selection->take();
@@ -104,7 +104,7 @@ QRectF GraphScene::contentRect() const {
 void GraphScene::sync() {
   const QScopedValueRollback guard(m_isSyncing, true);
   auto looks = nodeLooks(m_scope.document(), *m_scope.analysis(),
-                         m_scope.isInside() ? std::vector<Diagnostic>() : m_session.fileProblems());
+                         m_scope.isInside() ? std::vector<Diagnostic>() : m_session.pipeline().problems());
   m_measured->addTo(looks);
   m_drops->forgetTarget();
   const bool isDragging = mouseGrabberItem() != nullptr;

@@ -59,7 +59,7 @@ GraphView::GraphView(GraphScene& scene, Session& session, const Theme& theme, QW
   connect(m_camera, &CanvasCamera::zoomChanged, this, &GraphView::zoomChanged);
   connect(m_search, &CanvasSearch::hint, &scene, &GraphScene::hint);
   connect(m_hand, &CanvasHand::hint, &scene, &GraphScene::hint);
-  connect(&session, &Session::analysisChanged, this, &GraphView::describeSelection);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &GraphView::describeSelection);
   connect(&theme, &Theme::changed, this, [this] { viewport()->update(); });
 }
 

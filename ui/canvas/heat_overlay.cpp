@@ -30,8 +30,8 @@ HeatOverlay::HeatOverlay(const Session& session) : m_session(session) {
     m_measured.reset();
     Q_EMIT changed();
   };
-  connect(&session, &Session::runFinished, this, forget);
-  connect(&session, &Session::documentReplaced, this, forget);
+  connect(&session.runner(), &Runner::finished, this, forget);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, forget);
 }
 
 void HeatOverlay::show(HeatMode mode) {
@@ -54,7 +54,7 @@ void HeatOverlay::suggest(HeatMode mode) {
 }
 
 const MeasuredOps* HeatOverlay::measured() const {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run || run->isStale) return nullptr;
   if (!m_measured) m_measured = measuredOps(run->record);
   return m_measured->hottestNs > 0.0 ? &*m_measured : nullptr;
@@ -108,8 +108,8 @@ QString HeatOverlay::description() const {
   switch (m_mode) {
     case HeatMode::Off: return tr("Overlay off. Press O for times.");
     case HeatMode::Error:
-      return m_session.lastNumerics() ? tr("Overlay: RMS error. Press O to turn it off.")
-                                      : tr("Overlay: RMS error. Not measured yet: press Ctrl+Shift+Enter.");
+      return m_session.results().lastNumerics() ? tr("Overlay: RMS error. Press O to turn it off.")
+                                                : tr("Overlay: RMS error. Not measured yet: press Ctrl+Shift+Enter.");
     case HeatMode::Roofline:
       if (measured() && !scale())
         return tr("Overlay: distance from the roofline. This run has no peaks of its device.");

@@ -55,8 +55,11 @@ QString passName(HullKind kind) {
 class HullLooks {
  public:
   HullLooks(const Session& session, const CanvasScope& scope, HullFilter filter, bool withSpeedups)
-      : m_document(session.document()), m_scope(scope), m_analysis(*session.analysis()), m_filter(filter) {
-    const auto& run = session.lastRun();
+      : m_document(session.pipeline().document()),
+        m_scope(scope),
+        m_analysis(*session.plan().analysis()),
+        m_filter(filter) {
+    const auto& run = session.results().lastRun();
     if (withSpeedups && !scope.isInside() && run && !run->isStale) m_measured = compareVariants(run->record).rows;
   }
 

@@ -15,8 +15,8 @@ namespace fuseline::ui {
 MeasuredLooks::MeasuredLooks(Session& session, const CanvasScope& scope)
     : m_session(session), m_scope(scope), m_statuses(session), m_overlay(session) {
   connect(&m_overlay, &HeatOverlay::changed, this, &MeasuredLooks::changed);
-  connect(&session, &Session::numericsFinished, this, &MeasuredLooks::changed);
-  connect(&session, &Session::tensorsCaptured, this, &MeasuredLooks::changed);
+  connect(&session.runner(), &Runner::numericsFinished, this, &MeasuredLooks::changed);
+  connect(&session.runner(), &Runner::tensorsCaptured, this, &MeasuredLooks::changed);
   connect(&m_statuses, &NodeStatuses::changed, this, [this] {
     if (m_areStatusesVisible) Q_EMIT changed();
   });
@@ -32,7 +32,7 @@ void MeasuredLooks::addTo(std::vector<NodeLook>& looks) const {
 
 /// Errors of a pipeline that has changed since would be taken for those of this one.
 void MeasuredLooks::addErrors(std::vector<NodeLook>& looks) const {
-  const auto& numerics = m_session.lastNumerics();
+  const auto& numerics = m_session.results().lastNumerics();
   if (m_overlay.mode() != HeatMode::Error || !numerics || numerics->isStale) return;
   const std::map<std::string, double> errors = errorsByOwner(numerics->report);
   for (NodeLook& look : looks)

@@ -16,8 +16,8 @@ NodeSentences::NodeSentences(const Session& session, const GraphScene& scene, QO
     : QObject(parent), m_session(session), m_scene(scene) {
   const auto forget = [this] { m_rows.reset(); };
   connect(&scene, &GraphScene::itemsChanged, this, forget);
-  connect(&session, &Session::runFinished, this, forget);
-  connect(&session, &Session::passChanged, this, forget);
+  connect(&session.runner(), &Runner::finished, this, forget);
+  connect(&session.setup(), &RunSetup::passChanged, this, forget);
 }
 
 const std::vector<OutlineRow>& NodeSentences::rows() {

@@ -68,12 +68,12 @@ void ThumbnailMaker::startNext() {
   if (m_requests.empty()) return;
   m_session = std::make_unique<Session>(m_settings);
   // Queued: a session does not survive its own signal.
-  connect(m_session.get(), &Session::analysisChanged, this, &ThumbnailMaker::finish, Qt::QueuedConnection);
+  connect(&m_session->plan(), &LivePlan::analysisChanged, this, &ThumbnailMaker::finish, Qt::QueuedConnection);
   m_session->openText(m_requests.front().text, m_requests.front().name);
 }
 
 void ThumbnailMaker::finish() {
-  if (!m_session || m_session->isAnalysing()) return;
+  if (!m_session || m_session->plan().isAnalysing()) return;
   const QPixmap picture = pictureOf(*m_session, m_theme, m_size);
   const QString name = std::move(m_requests.front().name);
   m_requests.pop_front();

@@ -44,12 +44,12 @@ ChangesPanel::ChangesPanel(Session& session, PipelineComparison& comparison, con
   createPages();
   connect(&comparison, &PipelineComparison::changed, this, &ChangesPanel::refresh);
   connect(&theme, &Theme::changed, this, &ChangesPanel::refresh);
-  connect(&session, &Session::documentChanged, this, &ChangesPanel::refreshTakeBack);
-  connect(&session, &Session::selectionChanged, this, &ChangesPanel::followSelection);
-  connect(&session, &Session::runFinished, this, &ChangesPanel::refresh);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &ChangesPanel::refreshTakeBack);
+  connect(&session.selection(), &Selection::changed, this, &ChangesPanel::followSelection);
+  connect(&session.runner(), &Runner::finished, this, &ChangesPanel::refresh);
   connect(&session.baselines(), &Baselines::changed, this, &ChangesPanel::refresh);
-  connect(&session, &Session::runningChanged, this, &ChangesPanel::refreshMeasure);
-  connect(&session, &Session::analysisChanged, this, &ChangesPanel::refreshMeasure);
+  connect(&session.runner(), &Runner::runningChanged, this, &ChangesPanel::refreshMeasure);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &ChangesPanel::refreshMeasure);
   refresh();
 }
 
@@ -139,9 +139,9 @@ void ChangesPanel::addStart(QAction& action) {
 void ChangesPanel::refresh() {
   m_off->setVisible(!m_comparison.isOn());
   m_on->setVisible(m_comparison.isOn());
-  const bool isSameFile = m_comparison.baseName() == m_session.displayName();
-  m_title->setWholeText(isSameFile ? tr("%1: file -> this window").arg(m_session.displayName())
-                                   : tr("%1 -> %2").arg(m_comparison.baseName(), m_session.displayName()));
+  const bool isSameFile = m_comparison.baseName() == m_session.pipeline().displayName();
+  m_title->setWholeText(isSameFile ? tr("%1: file -> this window").arg(m_session.pipeline().displayName())
+                                   : tr("%1 -> %2").arg(m_comparison.baseName(), m_session.pipeline().displayName()));
   m_summary->setText(m_comparison.isComparing() && m_model->rowCount() == 0 ? tr("Comparing...")
                                                                             : comparisonText(*m_comparison.result()));
   fill();
@@ -198,7 +198,7 @@ void ChangesPanel::selectChange(int change) {
 
 /// A node that was chosen elsewhere brings its row, unless the current one is about it already.
 void ChangesPanel::followSelection() {
-  const std::string id = m_session.singleSelection().toStdString();
+  const std::string id = m_session.selection().single().toStdString();
   const auto mark = m_comparison.result()->map.marks.find(id);
   const QModelIndex current = m_view->currentIndex().siblingAtColumn(0);
   const bool isAboutIt = current.data(ChangesModel::NodesRole).toStringList().contains(toQt(id));
@@ -214,7 +214,7 @@ void ChangesPanel::showCurrent() {
   const QModelIndex row = m_view->currentIndex().siblingAtColumn(0);
   if (row.data(ChangesModel::KeyRole).toString().isEmpty()) return;
   const QStringList nodes = row.data(ChangesModel::NodesRole).toStringList();
-  m_session.select(QSet<QString>(nodes.begin(), nodes.end()));
+  m_session.selection().select(QSet<QString>(nodes.begin(), nodes.end()));
   Q_EMIT shown(nodes, row.data(ChangesModel::ChangeRole).toInt());
 }
 
@@ -245,7 +245,7 @@ void ChangesPanel::takeBackCurrent() {
 
 /// Change between the last run and the reference, if they were interleaved and the pipeline has not changed.
 std::optional<MeasuredChange> ChangesPanel::measuredChange() const {
-  const std::optional<LastRun>& run = m_session.lastRun();
+  const std::optional<LastRun>& run = m_session.results().lastRun();
   const Baseline* const base = m_session.baselines().reference();
   if (!m_comparison.isOn() || !run || run->isStale || !base || !tookTurns(*base->record, run->record)) return {};
   if (hashWithoutView(toJson(*m_comparison.result()->base)) != base->record->pipelineHash) return {};
@@ -265,7 +265,7 @@ void ChangesPanel::refreshMeasure() {
 /// Why both cannot be measured; empty: they can.
 QString ChangesPanel::measureProblem() const {
   if (!m_comparison.isOn()) return tr("No comparison. Choose a pipeline first.");
-  if (m_session.isRunning()) return tr("Another run is in progress. Stop it, or wait for it to end.");
+  if (m_session.runner().isRunning()) return tr("Another run is in progress. Stop it, or wait for it to end.");
   if (m_comparison.isComparing()) return tr("The comparison is not complete yet.");
   const ComparisonResult& result = *m_comparison.result();
   if (!result.baseAnalysis->isRunnable()) return tr("The other pipeline has errors. Fix them to measure both.");
@@ -276,6 +276,8 @@ QString ChangesPanel::measureProblem() const {
   return {};
 }
 
-void ChangesPanel::measureBoth() { m_session.runBeside(*m_comparison.result()->base, m_comparison.baseName()); }
+void ChangesPanel::measureBoth() {
+  m_session.runner().runBeside(*m_comparison.result()->base, m_comparison.baseName());
+}
 
 }  // namespace fuseline::ui

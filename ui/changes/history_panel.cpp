@@ -27,8 +27,8 @@ HistoryPanel::HistoryPanel(Session& session, const Theme& theme, QWidget* parent
   layout->setContentsMargins(0, 0, 0, 0);
   layout->addWidget(m_view);
   connect(m_view, &QListView::clicked, this, &HistoryPanel::goTo);
-  for (const auto signal : {&Session::documentChanged, &Session::documentReplaced})
-    connect(&session, signal, this, &HistoryPanel::showCurrent);
+  for (const auto signal : {&OpenPipeline::changed, &OpenPipeline::replaced})
+    connect(&session.pipeline(), signal, this, &HistoryPanel::showCurrent);
   showCurrent();
 }
 
@@ -51,7 +51,7 @@ void HistoryPanel::showCurrent() {
 }
 
 void HistoryPanel::goTo(const QModelIndex& index) {
-  if (index.isValid()) m_session.goTo(m_model->depthOf(index));
+  if (index.isValid()) m_session.pipeline().goTo(m_model->depthOf(index));
 }
 
 }  // namespace fuseline::ui

@@ -71,8 +71,8 @@ void BaseCanvas::createParts() {
   m_parts = std::make_unique<Parts>(m_session, m_theme);
   m_canvas->setScene(&m_parts->scene);
   connect(&m_parts->scene, &GraphScene::itemsChanged, this, &BaseCanvas::followView);
-  connect(&m_session, &Session::selectionChanged, &m_parts->base,
-          [this] { m_parts->base.select(m_session.selection()); });
+  connect(&m_session.selection(), &Selection::changed, &m_parts->base,
+          [this] { m_parts->base.selection().select(m_session.selection().ids()); });
   HeatOverlay& overlay = m_view.graph().measured().overlay();
   connect(&overlay, &HeatOverlay::changed, &m_parts->scene,
           [this, &overlay] { m_parts->scene.measured().overlay().choose(overlay.mode()); });
@@ -94,9 +94,9 @@ void BaseCanvas::load() {
   m_title->adjustSize();
   if (m_shown != base) {
     m_shown = base;
-    m_parts->base.setPass(m_session.pass());
-    m_parts->base.setRunTarget(m_session.runTarget());
-    m_parts->base.setPlanTarget(m_session.planTarget());
+    m_parts->base.setup().setPass(m_session.setup().pass());
+    m_parts->base.setup().setRunTarget(m_session.setup().runTarget());
+    m_parts->base.setup().setPlanTarget(m_session.setup().planTarget());
     const bool isRun = isRunFile(m_comparison.baseFile()) && m_parts->base.openRun(m_comparison.baseFile());
     if (!isRun) m_parts->base.openText(serialize(*base), m_comparison.baseName());
     m_parts->scene.measured().overlay().choose(m_view.graph().measured().overlay().mode());
@@ -108,7 +108,7 @@ void BaseCanvas::load() {
 void BaseCanvas::mirror() {
   if (m_mirroredOf == m_comparison.result()) return;
   m_mirroredOf = m_comparison.result();
-  m_parts->mirrored.start(m_mirroredOf->document, m_session.displayName());
+  m_parts->mirrored.start(m_mirroredOf->document, m_session.pipeline().displayName());
 }
 
 /// Places are those of the pipelines, so that an op that did not move stands at the same height in both.

@@ -50,11 +50,11 @@ FlamePanel::FlamePanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addWidget(m_head);
   layout->addWidget(m_area, 1);
   layout->addWidget(m_empty, 1);
-  for (const auto signal : {&Session::runFinished, &Session::documentReplaced})
-    connect(&session, signal, this, &FlamePanel::follow);
-  connect(&session, &Session::analysisChanged, this, &FlamePanel::follow);
-  for (const auto signal : {&Session::documentChanged, &Session::passChanged})
-    connect(&session, signal, this, &FlamePanel::refreshCaption);
+  connect(&session.runner(), &Runner::finished, this, &FlamePanel::follow);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &FlamePanel::follow);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &FlamePanel::follow);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &FlamePanel::refreshCaption);
+  connect(&session.setup(), &RunSetup::passChanged, this, &FlamePanel::refreshCaption);
   connect(m_view, &FlameView::zoomChanged, this, &FlamePanel::refreshCaption);
   connect(&theme, &Theme::changed, this, &FlamePanel::refreshCaption);
 }
@@ -99,7 +99,7 @@ QHBoxLayout* FlamePanel::makeHead() {
 }
 
 QString FlamePanel::emptyText() const {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to see where the time goes.");
   if (!m_view->boxes().empty()) return {};
   if (m_filter && m_filter->isActive()) return tr("No step meets the filter. Remove a term of the filter.");
@@ -145,7 +145,7 @@ void FlamePanel::refresh() {
 
 /// The fused one first.
 void FlamePanel::refreshPlans() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   const QString chosen = m_plan->currentText();
   m_plan->clear();
   if (!run) return;
@@ -157,7 +157,7 @@ void FlamePanel::refreshPlans() {
 
 /// Ops of the pipeline as it is now are those of the run only while nothing has changed.
 void FlamePanel::refreshBoxes() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   const Graph* graph = graphOfRun(m_session);
   const bool isFiltered = run && m_filter && m_filter->isActive();
   const RunRecord kept = isFiltered ? m_filter->filtered(*run, graph) : RunRecord();
@@ -186,7 +186,7 @@ QString FlamePanel::searchText() const {
 }
 
 void FlamePanel::refreshCaption() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run || m_view->boxes().empty()) return;
   const FlameBox& zoomed = m_view->boxes()[m_view->zoomed()];
   QStringList parts = {tr("<b>%1</b>: %2").arg(zoomed.label.toHtmlEscaped(), formatDurationNs(zoomed.lengthNs()))};
@@ -199,7 +199,7 @@ void FlamePanel::refreshCaption() {
 }
 
 Result<void> FlamePanel::saveSvg(const QString& path) const {
-  const QByteArray svg = m_view->toSvg(m_session.displayName());
+  const QByteArray svg = m_view->toSvg(m_session.pipeline().displayName());
   return writeFileAtomically(path.toStdString(), [&](std::ostream& out) { out.write(svg.constData(), svg.size()); });
 }
 
@@ -208,9 +208,9 @@ void FlamePanel::askAndSave() {
       fileToSave({.purpose = QStringLiteral("drawing"),
                   .title = tr("Save the flame graph"),
                   .patterns = tr("Pictures (*.svg);;All files (*)"),
-                  .pipeline = m_session.path(),
+                  .pipeline = m_session.pipeline().path(),
                   .ending = QStringLiteral("svg"),
-                  .name = QFileInfo(m_session.displayName()).completeBaseName() + QStringLiteral("-flame")},
+                  .name = QFileInfo(m_session.pipeline().displayName()).completeBaseName() + QStringLiteral("-flame")},
                  this);
   if (path.isEmpty()) return;
   const Result<void> saved = saveSvg(path);

@@ -38,7 +38,7 @@ FlameView::FlameView(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent), m_session(session), m_theme(theme) {
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Flame graph"));
-  connect(&session, &Session::selectionChanged, this, &FlameView::followSelection);
+  connect(&session.selection(), &Selection::changed, this, &FlameView::followSelection);
   connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
 }
 
@@ -134,7 +134,7 @@ QString FlameView::tipAt(QPointF position) const {
 }
 
 bool FlameView::isSelected(const FlameBox& box) const {
-  return std::ranges::any_of(box.owners, [&](const QString& id) { return m_session.selection().contains(id); });
+  return std::ranges::any_of(box.owners, [&](const QString& id) { return m_session.selection().ids().contains(id); });
 }
 
 /// Zooms out to a selection made elsewhere.
@@ -200,7 +200,7 @@ void FlameView::select(std::size_t box) {
   m_cursor = box;
   if (areaOf(box).isNull()) zoomTo(0);
   const QStringList& owners = m_boxes[box].owners;
-  m_session.select(QSet<QString>(owners.begin(), owners.end()));
+  m_session.selection().select(QSet<QString>(owners.begin(), owners.end()));
   describe();
   update();
 }
@@ -227,7 +227,7 @@ bool FlameView::event(QEvent* event) {
 void FlameView::mousePressEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton) return QWidget::mousePressEvent(event);
   if (const auto box = boxAt(event->position())) return select(*box);
-  m_session.select({});
+  m_session.selection().select({});
 }
 
 void FlameView::mouseDoubleClickEvent(QMouseEvent* event) {

@@ -33,13 +33,13 @@ QString iconFor(FusionGroup group) {
 
 /// Switches the fusion at its places; nothing where only another pipeline would change it.
 std::optional<Edit> switchEdit(const Session& session, const InstanceAttempts& attempts) {
-  const PipelineDocument& document = session.document();
-  const Graph& graph = session.analysis()->graph();
+  const PipelineDocument& document = session.pipeline().document();
+  const Graph& graph = session.plan().analysis()->graph();
   const Attempt& attempt = *attempts.front();
   if (attempt.outcome == Outcome::Fused) return switchOffHere(document, graph, attempts);
   if (isOffHere(document, graph, attempt)) return switchOnHere(document, graph, attempts);
   if (!isRuleEnabled(document, *attempt.rule)) return setRuleEnabled(document, *attempt.rule, true);
-  return useHere(document, *session.analysis(), attempts);
+  return useHere(document, *session.plan().analysis(), attempts);
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ void FusionCard::setOpen(bool isOpen) {
       (isOpen ? tr("Hide details of %1") : tr("Show details of %1")).arg(toQt(m_attempt.rule->name)));
 }
 
-QString FusionCard::ops() const { return opsText(m_session.analysis()->graph(), m_attempts); }
+QString FusionCard::ops() const { return opsText(m_session.plan().analysis()->graph(), m_attempts); }
 
 /// " in 32 instances"; empty for a single place.
 QString FusionCard::placesText() const {
@@ -114,8 +114,8 @@ QLayout* FusionCard::makeLine() {
   line->addWidget(name, 1);
   if (m_attempts.size() > 1)
     line->addWidget(makeGain(QStringLiteral("× %1").arg(m_attempts.size()), tr("The same%1").arg(placesText())));
-  line->addWidget(makeGain(shortGainText(m_attempt, m_session.analysis()->report.device),
-                           predictionTip(m_session.analysis()->report.device)));
+  line->addWidget(makeGain(shortGainText(m_attempt, m_session.plan().analysis()->report.device),
+                           predictionTip(m_session.plan().analysis()->report.device)));
   addFix(*line);
   addSwitch(*line);
   return line;
@@ -137,7 +137,8 @@ void FusionCard::addFix(QLayout& line) {
   fix->setToolTip(toQt(repair.label));
   fix->setAccessibleName(toQt(repair.label));
   fix->setFocusPolicy(Qt::StrongFocus);
-  connect(fix, &QToolButton::clicked, this, [session = &m_session, edit = repair.edit] { session->apply(edit); });
+  connect(fix, &QToolButton::clicked, this,
+          [session = &m_session, edit = repair.edit] { session->pipeline().apply(edit); });
   line.addWidget(fix);
 }
 
@@ -148,7 +149,7 @@ void FusionCard::addSwitch(QLayout& line) {
   box->setChecked(m_attempt.outcome == Outcome::Fused);
   box->setToolTip((box->isChecked() ? tr("Switch off here") : tr("Switch on here")) + placesText());
   box->setAccessibleName(tr("%1 at %2").arg(toQt(m_attempt.rule->name), ops() + placesText()));
-  connect(box, &QCheckBox::clicked, this, [session = &m_session, edit = *edit] { session->apply(edit); });
+  connect(box, &QCheckBox::clicked, this, [session = &m_session, edit = *edit] { session->pipeline().apply(edit); });
   line.addWidget(box);
 }
 
@@ -163,7 +164,7 @@ QWidget* FusionCard::makeDetails() {
   outcome->setForegroundRole(QPalette::PlaceholderText);
   layout->addWidget(outcome);
   layout->addWidget(makeSentence(toQt(m_attempt.explanation), m_details));
-  const DeviceModel& device = m_session.analysis()->report.device;
+  const DeviceModel& device = m_session.plan().analysis()->report.device;
   for (const QString& gain : {predictedText(m_attempt, device), measuredText(m_attempt)}) {
     if (gain.isEmpty()) continue;
     QLabel* label = makeGain(gain, {});
@@ -177,16 +178,16 @@ QWidget* FusionCard::makeDetails() {
 void FusionCard::addButtons(QLayout& details) {
   const auto add = [&](const QString& text, const Edit& edit) {
     auto* button = new ElidedButton(text, m_details);
-    connect(button, &QPushButton::clicked, this, [session = &m_session, edit] { session->apply(edit); });
+    connect(button, &QPushButton::clicked, this, [session = &m_session, edit] { session->pipeline().apply(edit); });
     details.addWidget(button);
     details.setAlignment(button, Qt::AlignLeft);
   };
   const FusionRule& rule = *m_attempt.rule;
   for (const Repair& repair : m_attempt.repairs) add(toQt(repair.label), repair.edit);
   if (m_attempt.outcome == Outcome::Fused)
-    add(tr("Switch this rule off"), setRuleEnabled(m_session.document(), rule, false));
-  if (!isRuleEnabled(m_session.document(), rule))
-    add(tr("Switch this rule on"), setRuleEnabled(m_session.document(), rule, true));
+    add(tr("Switch this rule off"), setRuleEnabled(m_session.pipeline().document(), rule, false));
+  if (!isRuleEnabled(m_session.pipeline().document(), rule))
+    add(tr("Switch this rule on"), setRuleEnabled(m_session.pipeline().document(), rule, true));
 }
 
 }  // namespace fuseline::ui

@@ -45,12 +45,12 @@ FusionsPanel::FusionsPanel(Session& session, const Theme& theme, QWidget* parent
   layout->setSpacing(0);
   layout->addWidget(m_title);
   layout->addWidget(m_area, 1);
-  connect(&session, &Session::analysisChanged, this, &FusionsPanel::refresh);
-  connect(&session, &Session::documentReplaced, this, [this] {
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &FusionsPanel::refresh);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] {
     m_groups.clear();
     m_open.clear();
   });
-  connect(&session, &Session::selectionChanged, this, [this] {
+  connect(&session.selection(), &Selection::changed, this, [this] {
     m_showsDistant = false;
     m_groups.clear();
     refresh();
@@ -61,8 +61,9 @@ FusionsPanel::FusionsPanel(Session& session, const Theme& theme, QWidget* parent
 }
 
 QString FusionsPanel::titleText() const {
-  if (m_session.selection().isEmpty()) return tr("All fusions of this pipeline. Select an op to see only its fusions.");
-  QStringList ids(m_session.selection().begin(), m_session.selection().end());
+  if (m_session.selection().ids().isEmpty())
+    return tr("All fusions of this pipeline. Select an op to see only its fusions.");
+  QStringList ids(m_session.selection().ids().begin(), m_session.selection().ids().end());
   ids.sort();
   return tr("Fusions that involve <b>%1</b>").arg(ids.join(QStringLiteral(", ")).toHtmlEscaped());
 }
@@ -84,9 +85,9 @@ void FusionsPanel::refresh() {
 }
 
 void FusionsPanel::addAttempts() {
-  AttemptList list = attemptsFor(*m_session.analysis(), m_session.selection());
+  AttemptList list = attemptsFor(*m_session.plan().analysis(), m_session.selection().ids());
   std::ranges::stable_partition(
-      list.shown, [&](const Attempt* attempt) { return toQt(attempt->rule->name) == m_session.selectedRule(); });
+      list.shown, [&](const Attempt* attempt) { return toQt(attempt->rule->name) == m_session.selection().rule(); });
   addSlowerNote(list);
   addCards(list.shown);
   if (m_showsDistant) addCards(list.distant);
@@ -102,7 +103,7 @@ void FusionsPanel::addSentence(const QString& sentence) {
 
 /// An attempt stays in its group while the selection does, so that it can be switched back in place.
 FusionGroup FusionsPanel::shownGroup(const Attempt& attempt) {
-  const QString key = keyOf(m_session.analysis()->graph(), attempt);
+  const QString key = keyOf(m_session.plan().analysis()->graph(), attempt);
   if (!m_groups.contains(key)) m_groups.insert(key, groupOf(attempt));
   return m_groups.value(key);
 }
@@ -111,7 +112,7 @@ void FusionsPanel::addCards(const std::vector<const Attempt*>& attempts) {
   const std::array<std::pair<FusionGroup, QString>, 3> groups = {
       {{FusionGroup::Missed, tr("Missed")}, {FusionGroup::Fused, tr("Fused")}, {FusionGroup::Off, tr("Off")}}};
   std::map<FusionGroup, std::vector<InstanceAttempts>> members;
-  for (InstanceAttempts& same : foldedAttempts(m_session.analysis()->graph(), attempts))
+  for (InstanceAttempts& same : foldedAttempts(m_session.plan().analysis()->graph(), attempts))
     members[shownGroup(*same.front())].push_back(std::move(same));
   for (const auto& [group, name] : groups)
     if (!members[group].empty()) addGroup(name, members[group]);
@@ -139,8 +140,8 @@ void FusionsPanel::addSlowerNote(const AttemptList& list) {
   const QString fusions = counted(numSlower, tr("fusion"), tr("fusions"));
   auto* button = new ElidedButton(tr("Switch off %1 measured as slower").arg(fusions), m_list);
   button->setToolTip(tr("Switches off each one at its place. Runs use the new plan. Can be undone."));
-  const Edit edit = switchOffHere(m_session.document(), m_session.analysis()->graph(), slower);
-  connect(button, &QPushButton::clicked, this, [this, edit] { m_session.apply(edit); });
+  const Edit edit = switchOffHere(m_session.pipeline().document(), m_session.plan().analysis()->graph(), slower);
+  connect(button, &QPushButton::clicked, this, [this, edit] { m_session.pipeline().apply(edit); });
   m_cards->addWidget(button, 0, Qt::AlignLeft);
 }
 
@@ -161,9 +162,9 @@ void FusionsPanel::addDistantNote(const AttemptList& list) {
 
 /// Opened before, or chosen by its hull on the canvas.
 QWidget* FusionsPanel::makeCard(const InstanceAttempts& attempts) {
-  const QString key = keyOf(m_session.analysis()->graph(), *attempts.front());
+  const QString key = keyOf(m_session.plan().analysis()->graph(), *attempts.front());
   auto* card = new FusionCard(m_session, m_theme, attempts, m_list);
-  card->setOpen(m_open.contains(key) || toQt(attempts.front()->rule->name) == m_session.selectedRule());
+  card->setOpen(m_open.contains(key) || toQt(attempts.front()->rule->name) == m_session.selection().rule());
   connect(card, &FusionCard::openChanged, this,
           [this, key](bool isOpen) { isOpen ? void(m_open.insert(key)) : void(m_open.remove(key)); });
   return card;

@@ -37,7 +37,7 @@ LanesView::LanesView(Session& session, const Theme& theme, QWidget* parent)
   setFocusPolicy(Qt::StrongFocus);
   setContextMenuPolicy(Qt::ActionsContextMenu);
   setAccessibleName(tr("Forward and backward plan"));
-  connect(&session, &Session::selectionChanged, this, &LanesView::followSelection);
+  connect(&session.selection(), &Selection::changed, this, &LanesView::followSelection);
   connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
 }
 
@@ -105,17 +105,17 @@ std::optional<LanesView::Place> LanesView::placeAt(QPointF position) const {
 }
 
 bool LanesView::isSelected(const LaneBox& box) const {
-  return std::ranges::any_of(box.owners, [&](const QString& id) { return m_session.selection().contains(id); });
+  return std::ranges::any_of(box.owners, [&](const QString& id) { return m_session.selection().ids().contains(id); });
 }
 
 bool LanesView::isExactlySelected(const LaneBox& box) const {
-  return m_session.selection() == QSet<QString>(box.owners.begin(), box.owners.end());
+  return m_session.selection().ids() == QSet<QString>(box.owners.begin(), box.owners.end());
 }
 
 void LanesView::select(Place place) {
   m_cursor = place;
   const LaneBox& box = boxOf(place);
-  m_session.selectFusion(QSet<QString>(box.owners.begin(), box.owners.end()), box.rule);
+  m_session.selection().selectFusion(QSet<QString>(box.owners.begin(), box.owners.end()), box.rule);
   Q_EMIT chosen(boxArea(box, place.isBackward).toAlignedRect());
   update();
 }
@@ -221,7 +221,7 @@ void LanesView::paintLane(QPainter& painter, bool isBackward) const {
   if (!boxes.empty() || !isBackward) return;
   painter.setPen(m_theme.colors().dimText);
   painter.drawText(QRectF(kLaneLabelWidthPx, top, width() - kLaneLabelWidthPx, kLaneHeightPx), Qt::AlignVCenter,
-                   m_session.pass() == PassKind::Forward ? tr("not in a forward-only run") : QString());
+                   m_session.setup().pass() == PassKind::Forward ? tr("not in a forward-only run") : QString());
 }
 
 void LanesView::paintBox(QPainter& painter, const LaneBox& box, bool isBackward) const {
@@ -299,7 +299,7 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
   };
   connect(m_lanesView, &LanesView::chosen, area, scrollTo);
   connect(m_lanesView, &LanesView::revealed, area, scrollTo);
-  connect(&session, &Session::analysisChanged, this, &PlanPanel::refresh);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &PlanPanel::refresh);
   refresh();
 }
 
@@ -330,14 +330,14 @@ QLayout* PlanPanel::makeHead() {
 }
 
 QString PlanPanel::summaryText() const {
-  const Analysis& analysis = *m_session.analysis();
+  const Analysis& analysis = *m_session.plan().analysis();
   if (!analysis.isRunnable()) return QString();
   if (stage() != kFusionStages.back()) return stageSummary(analysis, stage());
-  return planSummary(analysis) + targetText(m_session.planTarget());
+  return planSummary(analysis) + targetText(m_session.setup().planTarget());
 }
 
 void PlanPanel::refresh() {
-  const Analysis& analysis = *m_session.analysis();
+  const Analysis& analysis = *m_session.plan().analysis();
   m_lanesView->setLanes(analysis.isRunnable() ? planLanes(analysis, stage()) : PlanLanes());
   m_stageName->setText(stageName(stage()));
   m_summary->setWholeText(summaryText());

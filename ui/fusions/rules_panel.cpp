@@ -134,9 +134,9 @@ RulesPanel::RulesPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->setSpacing(0);
   layout->addWidget(m_caption);
   layout->addWidget(splitter, 1);
-  connect(&session, &Session::documentReplaced, this, [this] { m_isFresh = true; });
-  connect(&session, &Session::analysisChanged, this, &RulesPanel::refresh);
-  connect(&session, &Session::selectionChanged, this, &RulesPanel::followSelection);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] { m_isFresh = true; });
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &RulesPanel::refresh);
+  connect(&session.selection(), &Selection::changed, this, &RulesPanel::followSelection);
   connect(&theme, &Theme::changed, this, &RulesPanel::refresh);
   connect(m_model, &RulesModel::switchWanted, this,
           [this](const FusionRule* rule, bool isEnabled) { switchRule(*rule, isEnabled); });
@@ -163,8 +163,8 @@ void RulesPanel::createView() {
 void RulesPanel::refresh() {
   m_isOutdated = !isVisible();
   if (m_isOutdated) return;
-  m_model->show(m_session.analysis(), m_session.pass(), m_session.document());
-  const bool isTe = m_session.analysis()->report.book == RuleBook::Te;
+  m_model->show(m_session.plan().analysis(), m_session.setup().pass(), m_session.pipeline().document());
+  const bool isTe = m_session.plan().analysis()->report.book == RuleBook::Te;
   const QString unplanned = unplannedText(m_session);
   const QString saved = predictedText(m_model->saved(), m_model->analysis().report.device);
   m_caption->setText(
@@ -235,7 +235,7 @@ QString RulesPanel::placeText(const Attempt& attempt, const QString& link) const
 
 /// A hull that was clicked names its rule.
 void RulesPanel::followSelection() {
-  const int row = m_model->rowOf(m_session.selectedRule());
+  const int row = m_model->rowOf(m_session.selection().rule());
   if (row >= 0) m_view->setCurrentIndex(m_model->index(row, 0));
 }
 
@@ -244,11 +244,11 @@ void RulesPanel::follow(const QUrl& link) {
   const QString text = link.toString();
   const Attempt* const hit = attemptAt(use.hits, text, kHitLink);
   const Attempt* const chosen = hit ? hit : attemptAt(use.misses, text, kMissLink);
-  if (chosen) m_session.selectFusion(ownersOf(m_model->analysis().graph(), *chosen), toQt(use.rule->name));
+  if (chosen) m_session.selection().selectFusion(ownersOf(m_model->analysis().graph(), *chosen), toQt(use.rule->name));
 }
 
 void RulesPanel::switchRule(const FusionRule& rule, bool isEnabled) {
-  m_session.apply(setRuleEnabled(m_session.document(), rule, isEnabled));
+  m_session.pipeline().apply(setRuleEnabled(m_session.pipeline().document(), rule, isEnabled));
 }
 
 }  // namespace fuseline::ui

@@ -72,8 +72,8 @@ SuggestionsPanel::SuggestionsPanel(Session& session, const Theme& theme, QWidget
   layout->addWidget(m_area, 1);
   connect(&m_search, &SuggestionSearch::changed, this, &SuggestionsPanel::refresh);
   connect(&theme, &Theme::changed, this, &SuggestionsPanel::refresh);
-  connect(&session, &Session::documentChanged, this, &SuggestionsPanel::refreshEnabled);
-  connect(&session, &Session::analysisChanged, this, &SuggestionsPanel::refreshEnabled);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &SuggestionsPanel::refreshEnabled);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &SuggestionsPanel::refreshEnabled);
   connect(m_title, &QLabel::linkActivated, &session, &Session::problemsWanted);
   refresh();
 }
@@ -104,7 +104,7 @@ void SuggestionsPanel::refresh() {
 
 /// They may not fit what the pipeline is by now.
 void SuggestionsPanel::refreshEnabled() {
-  if (m_list) m_list->setEnabled(!m_search.isSearching() && !m_session.isAnalysing());
+  if (m_list) m_list->setEnabled(!m_search.isSearching() && !m_session.plan().isAnalysing());
 }
 
 void SuggestionsPanel::addSuggestions() {
@@ -125,7 +125,7 @@ QWidget* SuggestionsPanel::makeCard(const Suggestion& suggestion) {
   QFrame* card = ui::makeCard(m_theme, m_list);
   QVBoxLayout& layout = layoutOf(*card);
   layout.addWidget(makeSentence(QStringLiteral("<b>%1</b>").arg(toQt(proposal.repair.label).toHtmlEscaped()), card));
-  const DeviceModel& device = m_session.analysis()->report.device;
+  const DeviceModel& device = m_session.plan().analysis()->report.device;
   QLabel* effects = makeSentence(effectsText(suggestion, device), card);
   effects->setToolTip(predictionTip(device));
   layout.addWidget(effects);
@@ -146,11 +146,12 @@ QLayout* SuggestionsPanel::makeButtons(const Suggestion& suggestion, QWidget* ca
   const QString label = toQt(proposal.repair.label);
   auto* apply = new QPushButton(tr("Apply"), card);
   apply->setAccessibleName(tr("Apply: %1").arg(label));
-  connect(apply, &QPushButton::clicked, this, [this, edit = proposal.repair.edit] { m_session.apply(edit); });
+  connect(apply, &QPushButton::clicked, this,
+          [this, edit = proposal.repair.edit] { m_session.pipeline().apply(edit); });
   buttons->addWidget(apply);
   if (const QString node = toQt(proposal.node); !node.isEmpty()) {
     auto* show = new ElidedButton(tr("Select %1").arg(node), card);
-    connect(show, &QPushButton::clicked, this, [this, node] { m_session.select({node}); });
+    connect(show, &QPushButton::clicked, this, [this, node] { m_session.selection().select({node}); });
     buttons->addWidget(show);
   }
   buttons->addStretch(1);

@@ -13,16 +13,18 @@ namespace fuseline::ui {
 namespace {
 
 std::vector<Diagnostic> errorsOf(const Session& session) {
-  std::vector<Diagnostic> problems = mergedProblems(session.fileProblems(), session.analysis()->lowered.diagnostics);
+  std::vector<Diagnostic> problems =
+      mergedProblems(session.pipeline().problems(), session.plan().analysis()->lowered.diagnostics);
   std::erase_if(problems, [](const Diagnostic& problem) { return problem.severity != Severity::Error; });
   return problems;
 }
 
 /// sentence: with a place for "1 error".
 QString whileWrong(const Session& session, const QString& sentence) {
-  if (session.analysis()->isRunnable()) return QString();
+  if (session.plan().analysis()->isRunnable()) return QString();
   const auto numErrors = static_cast<qsizetype>(errorsOf(session).size());
-  if (numErrors == 0) return session.document().ops().empty() ? translated("No ops yet.") : translated("No plan yet.");
+  if (numErrors == 0)
+    return session.pipeline().document().ops().empty() ? translated("No ops yet.") : translated("No plan yet.");
   return sentence.arg(
       QStringLiteral("<a href=\"problems\">%1</a>").arg(counted(numErrors, translated("error"), translated("errors"))));
 }
@@ -34,11 +36,11 @@ QString unplannedText(const Session& session) { return whileWrong(session, trans
 QString unmeasurableText(const Session& session) { return whileWrong(session, translated("Fix %1 to measure.")); }
 
 QString whyNotRunnable(const Session& session) {
-  if (session.analysis()->isRunnable()) return QString();
+  if (session.plan().analysis()->isRunnable()) return QString();
   const std::vector<Diagnostic> errors = errorsOf(session);
   if (errors.empty())
-    return session.document().ops().empty() ? translated("The pipeline has no ops yet. Add one to run it.")
-                                            : translated("The pipeline has no plan yet.");
+    return session.pipeline().document().ops().empty() ? translated("The pipeline has no ops yet. Add one to run it.")
+                                                       : translated("The pipeline has no plan yet.");
   const QString first = translated("The pipeline cannot run: %1").arg(toQt(errors.front().message));
   const auto numOthers = static_cast<qsizetype>(errors.size()) - 1;
   if (numOthers == 0) return first;

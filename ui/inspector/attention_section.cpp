@@ -126,7 +126,7 @@ AttentionSection::AttentionSection(Session& session, const Theme& theme, QString
 }
 
 void AttentionSection::refresh() {
-  const std::optional<AttentionMask> mask = attentionMask(m_session.analysis()->graph(), m_op.toStdString());
+  const std::optional<AttentionMask> mask = attentionMask(m_session.plan().analysis()->graph(), m_op.toStdString());
   setVisible(mask.has_value());
   if (!mask) return;
   m_picture->setMask(*mask);

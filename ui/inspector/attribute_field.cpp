@@ -97,7 +97,7 @@ void AttributeField::setEach(const std::function<Json(const Json& written)>& val
   for (const QString& id : m_opIds)
     group.edits.push_back(SetAttribute{.id = id.toStdString(), .name = m_spec.name, .value = valueOf(written(id))});
   const Edit edit = group.edits.size() == 1 ? group.edits.front() : Edit(std::move(group));
-  m_session.apply(m_block.empty() ? edit : Edit(EditInBlock{m_block, {edit}}));
+  m_session.pipeline().apply(m_block.empty() ? edit : Edit(EditInBlock{m_block, {edit}}));
   refresh();
 }
 
@@ -126,8 +126,8 @@ Json AttributeField::written(const QString& opId) const {
 /// Ops of the pipeline or block that the field belongs to; empty if the block was removed.
 const std::vector<DocumentOp>& AttributeField::ops() const {
   static const std::vector<DocumentOp> none;
-  if (m_block.empty()) return m_session.document().ops();
-  const DocumentBlock* block = m_session.document().findBlock(m_block);
+  if (m_block.empty()) return m_session.pipeline().document().ops();
+  const DocumentBlock* block = m_session.pipeline().document().findBlock(m_block);
   return block ? block->ops : none;
 }
 
@@ -156,7 +156,7 @@ void AttributeField::refresh() {
   m_resolved->setVisible(!m_resolved->text().isEmpty());
   if (m_edit) m_edit->setTextMargins(0, 0, m_resolved->text().isEmpty() ? 0 : m_resolved->sizeHint().width(), 0);
   m_problem->tell(problemText(), m_edit);
-  setEnabled(!m_session.document().isReadOnly());
+  setEnabled(!m_session.pipeline().document().isReadOnly());
 }
 
 void AttributeField::refreshEditor() {
@@ -186,7 +186,7 @@ QString AttributeField::resolvedText() const {
   const Json value = isMixed() ? Json() : written(m_opIds.front());
   const bool isNumber = m_spec.type == AttributeType::Integer || m_spec.type == AttributeType::IntegerList;
   if (value.is_null() || !isNumber || value.is_number()) return QString();
-  const auto symbols = integerSymbols(m_session.document());
+  const auto symbols = integerSymbols(m_session.pipeline().document());
   QStringList parts;
   bool hasExpression = false;
   for (const Json& item : value.is_array() ? value : Json::array({value})) {
@@ -209,7 +209,7 @@ bool AttributeField::isAboutField(const Diagnostic& problem) const {
 
 QString AttributeField::problemText() const {
   QStringList lines;
-  for (const Diagnostic& problem : m_session.analysis()->lowered.diagnostics)
+  for (const Diagnostic& problem : m_session.plan().analysis()->lowered.diagnostics)
     if (isAboutField(problem) && problem.severity != Severity::Note && !lines.contains(toQt(problem.message)))
       lines.append(toQt(problem.message));
   return lines.join(u'\n');

@@ -38,7 +38,7 @@ BlockSection::BlockSection(Session& session, const Theme& theme, std::string blo
   note->setMinimumWidth(1);
   m_layout->addWidget(note);
   m_refreshers.push_back([this, note] { note->setText(noteText()); });
-  if (const DocumentBlock* inside = session.document().findBlock(m_block))
+  if (const DocumentBlock* inside = session.pipeline().document().findBlock(m_block))
     for (const DocumentOp& op : inside->ops) addOp(op);
 }
 
@@ -50,7 +50,7 @@ QString BlockSection::structureOf(const PipelineDocument& document, const std::s
 }
 
 QString BlockSection::noteText() const {
-  const std::ptrdiff_t count = numInstances(m_session.document(), m_block);
+  const std::ptrdiff_t count = numInstances(m_session.pipeline().document(), m_block);
   return count == 1
              ? tr("<b>Inside %1</b>").arg(toQt(m_block).toHtmlEscaped())
              : tr("<b>Inside %1</b>: changes apply to all %2 instances.").arg(toQt(m_block).toHtmlEscaped()).arg(count);
@@ -84,7 +84,7 @@ void BlockSection::addOp(const DocumentOp& op) {
 
 /// Made when it is first wanted: blocks may hold many.
 QWidget* BlockSection::contentOf(const std::string& id) {
-  const DocumentBlock* inside = m_session.document().findBlock(m_block);
+  const DocumentBlock* inside = m_session.pipeline().document().findBlock(m_block);
   const auto op = std::ranges::find(inside->ops, id, &DocumentOp::id);
   if (const std::string_view inner = blockNameOf(*op); !inner.empty()) {
     auto* section = new BlockSection(m_session, m_theme, std::string(inner), this);
@@ -95,7 +95,7 @@ QWidget* BlockSection::contentOf(const std::string& id) {
   auto* content = new QWidget(this);
   auto* layout = new QVBoxLayout(content);
   layout->setContentsMargins(0, 0, 0, 0);
-  const OperationPointer operation = operationOf(m_session.document(), *op);
+  const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
   for (const AttributeSpec& spec : operation ? operation->attributes : std::vector<AttributeSpec>()) {
     auto* field = new AttributeField(m_session, m_theme, {toQt(id)}, spec, content, m_block);
     m_refreshers.emplace_back([field] { field->refresh(); });

@@ -16,7 +16,7 @@ namespace {
 template <class IsAbout>
 QString sentencesOf(const Session& session, IsAbout isAbout) {
   QStringList lines;
-  for (const Diagnostic& problem : session.analysis()->lowered.diagnostics)
+  for (const Diagnostic& problem : session.plan().analysis()->lowered.diagnostics)
     if (problem.severity != Severity::Note && isAbout(problem) && !lines.contains(toQt(problem.message)))
       lines.append(toQt(problem.message));
   return lines.join(u'\n');
@@ -64,9 +64,9 @@ QString problemsAt(const Session& session, const QString& pointer) {
 
 QString problemsOfSymbol(const Session& session, const std::string& name) {
   const QString pointer = QStringLiteral("/symbols/%1").arg(toQt(name));
-  const bool hasErrors = fuseline::hasErrors(session.analysis()->lowered.diagnostics);
-  if (!hasErrors || !isNegative(session.document(), name)) return problemsAt(session, pointer);
-  const Json document = toJson(session.document());
+  const bool hasErrors = fuseline::hasErrors(session.plan().analysis()->lowered.diagnostics);
+  if (!hasErrors || !isNegative(session.pipeline().document(), name)) return problemsAt(session, pointer);
+  const Json document = toJson(session.pipeline().document());
   return sentencesOf(session, [&](const Diagnostic& problem) {
     return standsIn(problem, pointer) || usesSymbol(document, problem.pointer, name);
   });

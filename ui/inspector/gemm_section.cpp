@@ -50,12 +50,12 @@ GemmSection::GemmSection(Session& session, QStringList ops, QWidget* parent)
 std::vector<NodeId> GemmSection::linears() const {
   std::vector<NodeId> all;
   for (const QString& op : m_ops)
-    for (const NodeId id : linearsAt(m_session.analysis()->graph(), op.toStdString())) all.push_back(id);
+    for (const NodeId id : linearsAt(m_session.plan().analysis()->graph(), op.toStdString())) all.push_back(id);
   return all;
 }
 
 void GemmSection::refresh() {
-  const std::optional<Recipe>& recipe = m_session.analysis()->recipe;
+  const std::optional<Recipe>& recipe = m_session.plan().analysis()->recipe;
   const bool isUsed = recipe && recipe->definition().quantizer && !linears().empty();
   setVisible(isUsed);
   if (!isUsed) return;
@@ -63,21 +63,21 @@ void GemmSection::refresh() {
 }
 
 void GemmSection::refresh(GemmRole gemm, const Recipe& recipe) {
-  const Graph& graph = m_session.analysis()->graph();
+  const Graph& graph = m_session.plan().analysis()->graph();
   const std::optional<bool> state = isQuantized(recipe, graph, linears(), gemm);
   QCheckBox& box = *m_boxes[static_cast<std::size_t>(gemm)];
   box.setTristate(!state);
   box.setCheckState(state ? (*state ? Qt::Checked : Qt::Unchecked) : Qt::PartiallyChecked);
   const Result<Recipe> on = switched(recipe, gemm, true);
   const bool canBeOn = on && isQuantized(*on, graph, linears(), gemm) == true;
-  box.setEnabled(canBeOn && !m_session.document().isReadOnly());
+  box.setEnabled(canBeOn && !m_session.pipeline().document().isReadOnly());
   const QString formula = QString::fromUtf8(formulaOf(gemm));
   box.setToolTip(canBeOn ? formula : tr("%1: in high precision for all layers of this recipe").arg(formula));
 }
 
 Result<Recipe> GemmSection::switched(Recipe recipe, GemmRole gemm, bool isQuantized) const {
   for (const QString& op : m_ops) {
-    if (linearsAt(m_session.analysis()->graph(), op.toStdString()).empty()) continue;
+    if (linearsAt(m_session.plan().analysis()->graph(), op.toStdString()).empty()) continue;
     Result<Recipe> next = withGemmQuantized(recipe, op.toStdString(), gemm, isQuantized);
     if (!next) return next;
     recipe = std::move(*next);
@@ -86,15 +86,15 @@ Result<Recipe> GemmSection::switched(Recipe recipe, GemmRole gemm, bool isQuanti
 }
 
 void GemmSection::set(GemmRole gemm, bool isQuantized) {
-  const Result<Recipe> own = recipeFromJson(m_session.document().recipe());
+  const Result<Recipe> own = recipeFromJson(m_session.pipeline().document().recipe());
   const Result<Recipe> next = own ? switched(*own, gemm, isQuantized) : own;
-  if (!next) return void(Q_EMIT m_session.editRefused(toQt(next.error().message)));
+  if (!next) return void(Q_EMIT m_session.pipeline().editRefused(toQt(next.error().message)));
   const QString what = isQuantized ? tr("Quantize %1 of %2") : tr("Leave %1 of %2 in high precision");
   const QString label = what.arg(toQt(roleName(gemm)), m_ops.join(QStringLiteral(", ")));
-  Json recipe = m_session.document().recipe();
+  Json recipe = m_session.pipeline().document().recipe();
   recipe.erase("overrides");
   if (Json overrides = toJson(*next)["overrides"]; !overrides.empty()) recipe["overrides"] = std::move(overrides);
-  m_session.apply(EditGroup{.label = label.toStdString(), .edits = {SetRecipe{std::move(recipe)}}});
+  m_session.pipeline().apply(EditGroup{.label = label.toStdString(), .edits = {SetRecipe{std::move(recipe)}}});
 }
 
 }  // namespace fuseline::ui

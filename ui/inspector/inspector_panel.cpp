@@ -42,9 +42,9 @@ InspectorPanel::InspectorPanel(Session& session, const Theme& theme, QWidget* pa
   setFrameShape(NoFrame);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setAccessibleName(tr("Inspector"));
-  connect(&session, &Session::documentChanged, this, &InspectorPanel::refresh);
-  connect(&session, &Session::analysisChanged, this, &InspectorPanel::refresh);
-  connect(&session, &Session::selectionChanged, this, &InspectorPanel::refresh);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &InspectorPanel::refresh);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &InspectorPanel::refresh);
+  connect(&session.selection(), &Selection::changed, this, &InspectorPanel::refresh);
   connect(&theme, &Theme::changed, this, &InspectorPanel::rebuild);
   rebuild();
 }
@@ -52,8 +52,8 @@ InspectorPanel::InspectorPanel(Session& session, const Theme& theme, QWidget* pa
 /// In the order of the document.
 QStringList InspectorPanel::selectedOps() const {
   QStringList ids;
-  for (const DocumentOp& op : m_session.document().ops())
-    if (m_session.selection().contains(toQt(op.id))) ids.append(toQt(op.id));
+  for (const DocumentOp& op : m_session.pipeline().document().ops())
+    if (m_session.selection().ids().contains(toQt(op.id))) ids.append(toQt(op.id));
   return ids;
 }
 
@@ -107,14 +107,14 @@ OpPage::OpPage(Session& session, const Theme& theme, QString opId, QWidget* pare
 }
 
 QString OpPage::structureOf(const Session& session, const QString& opId) {
-  const DocumentOp* op = session.document().findOp(opId.toStdString());
+  const DocumentOp* op = session.pipeline().document().findOp(opId.toStdString());
   const QString kind = QStringLiteral("op/%1/%2").arg(opId, op ? toQt(op->operation) : QString());
-  return op ? kind + BlockSection::structureOf(session.document(), std::string(blockNameOf(*op))) : kind;
+  return op ? kind + BlockSection::structureOf(session.pipeline().document(), std::string(blockNameOf(*op))) : kind;
 }
 
 void OpPage::createHead() {
-  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
-  const OperationPointer operation = operationOf(m_session.document(), *op);
+  const DocumentOp* op = m_session.pipeline().document().findOp(m_opId.toStdString());
+  const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
   auto* title = new QLabel(toQt(op->operation), this);
   title->setFont(scaledFont(1.25, QFont::DemiBold));
   m_layout->addWidget(title);
@@ -146,8 +146,8 @@ void OpPage::createHead() {
 }
 
 void OpPage::createFields() {
-  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
-  const OperationPointer operation = operationOf(m_session.document(), *op);
+  const DocumentOp* op = m_session.pipeline().document().findOp(m_opId.toStdString());
+  const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
   if (!operation) {
     m_layout->addWidget(wrappedLabel(toQt(op->attributes.dump(2)), this));
     return;
@@ -174,12 +174,12 @@ void OpPage::createFacts() {
 }
 
 void OpPage::refresh() {
-  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
+  const DocumentOp* op = m_session.pipeline().document().findOp(m_opId.toStdString());
   if (!op) return;
-  const OperationPointer operation = operationOf(m_session.document(), *op);
+  const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
   if (m_formula && operation) m_formula->setText(toQt(operation->formula));
   m_id->setCommitted(m_opId);
-  m_id->setReadOnly(m_session.document().isReadOnly());
+  m_id->setReadOnly(m_session.pipeline().document().isReadOnly());
   for (AttributeField* field : m_fields) field->refresh();
   if (m_gemms) m_gemms->refresh();
   if (m_attention) m_attention->refresh();
@@ -188,8 +188,8 @@ void OpPage::refresh() {
 }
 
 QString OpPage::specLines(const FusibleOperation& operation) const {
-  const Graph& graph = m_session.analysis()->graph();
-  const PipelineDocument& document = m_session.document();
+  const Graph& graph = m_session.plan().analysis()->graph();
+  const PipelineDocument& document = m_session.pipeline().document();
   const auto specOf = [&](const Endpoint& endpoint) {
     const Value* value = valueAt(graph, endpoint);
     return value ? formatSpec(value->spec) : QStringLiteral("?");
@@ -208,13 +208,13 @@ QString OpPage::specLines(const FusibleOperation& operation) const {
 }
 
 QString OpPage::factsText() const {
-  const DocumentOp* op = m_session.document().findOp(m_opId.toStdString());
-  const OperationPointer operation = operationOf(m_session.document(), *op);
+  const DocumentOp* op = m_session.pipeline().document().findOp(m_opId.toStdString());
+  const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
   if (!operation) return QString();
   QString rows = specLines(*operation);
   if (op->isBypassed()) rows += factRow(m_theme, tr("bypassed"), tr("passes its main input through"));
   double numFlops = 0;
-  for (const Node& node : m_session.analysis()->graph().nodes()) {
+  for (const Node& node : m_session.plan().analysis()->graph().nodes()) {
     if (toQt(node.owner) != m_opId) continue;
     for (std::size_t slot = 0; slot < node.parameters.size(); ++slot) {
       // Inside an instance of a block, with the op it belongs to: "fc1.weight".
@@ -223,7 +223,7 @@ QString OpPage::factsText() const {
     }
     if (!node.operation->flops) continue;
     std::vector<TensorSpec> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(m_session.analysis()->graph().value(input).spec);
+    for (const ValueId input : node.inputs) inputs.push_back(m_session.plan().analysis()->graph().value(input).spec);
     numFlops += static_cast<double>(node.operation->flops(node.attributes, inputs).forward);
   }
   if (numFlops > 0) rows += factRow(m_theme, tr("Forward FLOP"), toQt(formatFlops(numFlops)));

@@ -11,12 +11,12 @@ namespace fuseline::ui {
 namespace {
 
 const DocumentOp& opOf(const Session& session, const QString& id) {
-  return *session.document().findOp(id.toStdString());
+  return *session.pipeline().document().findOp(id.toStdString());
 }
 
 /// None of an op that this version does not know.
 std::vector<AttributeSpec> attributesOf(const Session& session, const QString& id) {
-  const OperationPointer operation = operationOf(session.document(), opOf(session, id));
+  const OperationPointer operation = operationOf(session.pipeline().document(), opOf(session, id));
   return operation ? operation->attributes : std::vector<AttributeSpec>();
 }
 

@@ -55,14 +55,14 @@ constexpr int kMostRanks = 1 << 16;
 
 /// Note on a plan for other hardware; empty for the available hardware.
 QString planTargetNote(const Session& session) {
-  const PlanTarget& target = session.planTarget();
-  const LastRun* const opened = session.openedRun();
+  const PlanTarget& target = session.setup().planTarget();
+  const LastRun* const opened = session.results().openedRun();
   if (target == PlanTarget{} && opened)
     return PipelinePage::tr("Planned for %1, the device of the opened run. New runs use the device in the toolbar.")
         .arg(toQt(opened->record.deviceName()));
   if (target == PlanTarget{}) return {};
   const auto capability = parseCapability(target.architecture);
-  const auto& recipe = session.analysis()->recipe;
+  const auto& recipe = session.plan().analysis()->recipe;
   const Verdict fits = recipe && capability ? supports(*recipe, *capability) : Verdict::yes();
   const QString reason = fits ? QString() : toQt(fits.reason()) + u' ';
   return reason + PipelinePage::tr("Runs still use the device in the toolbar, and one rank.");
@@ -100,12 +100,12 @@ PipelinePage::PipelinePage(Session& session, const Theme& theme, QWidget* parent
 }
 
 QString PipelinePage::structureOf(const Session& session) {
-  return QStringLiteral("pipeline/") + namesOf(session.document()).join(u'/');
+  return QStringLiteral("pipeline/") + namesOf(session.pipeline().document()).join(u'/');
 }
 
 void PipelinePage::refresh() {
   for (const Refresher& refresher : m_refreshers) refresher();
-  setEnabled(!m_session.document().isReadOnly());
+  setEnabled(!m_session.pipeline().document().isReadOnly());
 }
 
 QFormLayout* PipelinePage::addSection(const QString& title) {
@@ -159,9 +159,11 @@ void PipelinePage::addAddButton(QFormLayout* form, const QString& text, std::fun
 
 void PipelinePage::createSymbols() {
   QFormLayout* form = addSection(tr("Symbols"));
-  for (const auto& [name, value] : m_session.document().symbols().items()) form->addRow(toQt(name), symbolRow(name));
-  addAddButton(form, tr("Add a symbol"),
-               [this] { m_session.apply(SetSymbol{.name = freeSymbol(m_session.document()), .value = 1024}); });
+  for (const auto& [name, value] : m_session.pipeline().document().symbols().items())
+    form->addRow(toQt(name), symbolRow(name));
+  addAddButton(form, tr("Add a symbol"), [this] {
+    m_session.pipeline().apply(SetSymbol{.name = freeSymbol(m_session.pipeline().document()), .value = 1024});
+  });
 }
 
 /// A row of fields over the problems of one of them.
@@ -186,33 +188,36 @@ QWidget* PipelinePage::symbolRow(const std::string& name) {
   ExpressionEdit* value = addEdit(
       layout, tr("Value of %1").arg(toQt(name)),
       [this, name] {
-        const Json& symbols = m_session.document().symbols();
+        const Json& symbols = m_session.pipeline().document().symbols();
         return symbols.contains(name) ? editorText(symbols[name]) : QString();
       },
       [this, name](const QString& text) {
         if (text.isEmpty()) return;
-        const std::string before = editorText(m_session.document().symbols().value(name, Json())).toStdString();
+        const std::string before =
+            editorText(m_session.pipeline().document().symbols().value(name, Json())).toStdString();
         const QString typed = toQt(typedExpression(text.toStdString(), before));
-        m_session.apply(SetSymbol{.name = name, .value = jsonFromEditor(typed, AttributeType::Integer)});
+        m_session.pipeline().apply(SetSymbol{.name = name, .value = jsonFromEditor(typed, AttributeType::Integer)});
       });
-  addRemoveButton(layout, toQt(name), [this, name] { m_session.apply(SetSymbol{.name = name, .value = nullptr}); });
+  addRemoveButton(layout, toQt(name),
+                  [this, name] { m_session.pipeline().apply(SetSymbol{.name = name, .value = nullptr}); });
   addProblem(*row, *value, [this, name] { return problemsOfSymbol(m_session, name); });
   return row;
 }
 
 void PipelinePage::createInputs() {
   QFormLayout* form = addSection(tr("Inputs"));
-  for (const DocumentInput& input : m_session.document().inputs()) form->addRow(inputRow(input.id));
-  addAddButton(form, tr("Add an input"),
-               [this] { m_session.apply(addNode(m_session.document(), kInputEntry, std::nullopt).edit); });
+  for (const DocumentInput& input : m_session.pipeline().document().inputs()) form->addRow(inputRow(input.id));
+  addAddButton(form, tr("Add an input"), [this] {
+    m_session.pipeline().apply(addNode(m_session.pipeline().document(), kInputEntry, std::nullopt).edit);
+  });
 }
 
 void PipelinePage::changeInput(const std::string& id, const std::function<void(DocumentInput&)>& change) {
-  const DocumentInput* input = m_session.document().findInput(id);
+  const DocumentInput* input = m_session.pipeline().document().findInput(id);
   if (!input) return;
   DocumentInput changed = *input;
   change(changed);
-  m_session.apply(ReplaceInput{.id = id, .input = changed});
+  m_session.pipeline().apply(ReplaceInput{.id = id, .input = changed});
 }
 
 QWidget* PipelinePage::inputRow(const std::string& id) {
@@ -227,7 +232,7 @@ QWidget* PipelinePage::inputRow(const std::string& id) {
   ExpressionEdit* shape = addEdit(
       layout, tr("Shape: integers, symbols or expressions; outermost dimension first"),
       [this, id] {
-        const DocumentInput* input = m_session.document().findInput(id);
+        const DocumentInput* input = m_session.pipeline().document().findInput(id);
         return input ? editorText(input->shape) : QString();
       },
       [this, id](const QString& text) {
@@ -237,10 +242,11 @@ QWidget* PipelinePage::inputRow(const std::string& id) {
       });
   addDTypeBox(layout, id);
   addGradientBox(layout, id);
-  addRemoveButton(layout, toQt(id),
-                  [this, id] { m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No)); });
+  addRemoveButton(layout, toQt(id), [this, id] {
+    m_session.pipeline().apply(removeNodes(m_session.pipeline().document(), {toQt(id)}, {}, Reconnect::No));
+  });
   addProblem(*row, *shape, [this, id] {
-    const auto& inputs = m_session.document().inputs();
+    const auto& inputs = m_session.pipeline().document().inputs();
     const auto place = std::ranges::find(inputs, id, &DocumentInput::id) - inputs.begin();
     return problemsAt(m_session, QStringLiteral("/pipeline/inputs/%1/shape").arg(place));
   });
@@ -261,7 +267,7 @@ void PipelinePage::addDTypeBox(QLayout* layout, const std::string& id) {
     });
   });
   m_refreshers.push_back([this, id, dtype] {
-    const DocumentInput* input = m_session.document().findInput(id);
+    const DocumentInput* input = m_session.pipeline().document().findInput(id);
     const auto known = input ? parseDType(input->dtype) : std::nullopt;
     if (known) dtype->setCurrentText(toQt(dtypeName(*known)));
   });
@@ -276,7 +282,7 @@ void PipelinePage::addGradientBox(QLayout* layout, const std::string& id) {
     changeInput(id, [&](DocumentInput& input) { input.requiresGradient = isWanted; });
   });
   m_refreshers.push_back([this, id, gradient] {
-    const DocumentInput* input = m_session.document().findInput(id);
+    const DocumentInput* input = m_session.pipeline().document().findInput(id);
     const bool canHave = !input || !isInteger(*input);
     gradient->setEnabled(canHave);
     gradient->setChecked(canHave && (!input || input->requiresGradient.value_or(true)));
@@ -286,9 +292,10 @@ void PipelinePage::addGradientBox(QLayout* layout, const std::string& id) {
 
 void PipelinePage::createOutputs() {
   QFormLayout* form = addSection(tr("Outputs"));
-  for (const DocumentOutput& output : m_session.document().outputs()) form->addRow(outputRow(output.id));
+  for (const DocumentOutput& output : m_session.pipeline().document().outputs()) form->addRow(outputRow(output.id));
   addAddButton(form, tr("Add an output"), [this] {
-    m_session.apply(insertAfter(m_session.document(), m_session.analysis()->graph(), kOutputEntry, {}).edit);
+    m_session.pipeline().apply(
+        insertAfter(m_session.pipeline().document(), m_session.plan().analysis()->graph(), kOutputEntry, {}).edit);
   });
 }
 
@@ -297,11 +304,11 @@ QWidget* PipelinePage::outputRow(const std::string& id) {
   auto* layout = new QHBoxLayout(row);
   layout->setContentsMargins(0, 0, 0, 0);
   const auto change = [this, id](auto setter) {
-    const DocumentOutput* output = m_session.document().findOutput(id);
+    const DocumentOutput* output = m_session.pipeline().document().findOutput(id);
     if (!output) return;
     DocumentOutput changed = *output;
     setter(changed);
-    m_session.apply(ReplaceOutput{.id = id, .output = changed});
+    m_session.pipeline().apply(ReplaceOutput{.id = id, .output = changed});
   };
   ExpressionEdit* name = addEdit(
       layout, tr("Name of the output"), [id] { return toQt(id); },
@@ -310,12 +317,13 @@ QWidget* PipelinePage::outputRow(const std::string& id) {
   addEdit(
       layout, tr("Source port, such as fc2.y"),
       [this, id] {
-        const DocumentOutput* output = m_session.document().findOutput(id);
+        const DocumentOutput* output = m_session.pipeline().document().findOutput(id);
         return output ? toQt(toString(output->from)) : QString();
       },
       [change](const QString& text) { change([&](DocumentOutput& output) { output.from = endpointOf(text); }); });
-  addRemoveButton(layout, toQt(id),
-                  [this, id] { m_session.apply(removeNodes(m_session.document(), {toQt(id)}, {}, Reconnect::No)); });
+  addRemoveButton(layout, toQt(id), [this, id] {
+    m_session.pipeline().apply(removeNodes(m_session.pipeline().document(), {toQt(id)}, {}, Reconnect::No));
+  });
   return row;
 }
 
@@ -329,17 +337,17 @@ void PipelinePage::createRecipe() {
 
 /// Overrides of the recipe for single ops. Check boxes of the ops add to them.
 void PipelinePage::addOverrides(QFormLayout* form) {
-  const Result<Recipe> recipe = recipeFromJson(m_session.document().recipe());
+  const Result<Recipe> recipe = recipeFromJson(m_session.pipeline().document().recipe());
   if (!recipe) return;
   for (std::size_t i = 0; i < recipe->overrides().size(); ++i) {
     const QString text = toQt(overrideText(recipe->overrides()[i]));
     auto* row = new QHBoxLayout;
     row->addWidget(wrappedLabel(text, this), 1);
     addRemoveButton(row, tr("the override \"%1\"").arg(text), [this, i] {
-      Json changed = m_session.document().recipe();
+      Json changed = m_session.pipeline().document().recipe();
       changed["overrides"].erase(i);
       if (changed["overrides"].empty()) changed.erase("overrides");
-      m_session.apply(EditGroup{.label = "Remove an override", .edits = {SetRecipe{std::move(changed)}}});
+      m_session.pipeline().apply(EditGroup{.label = "Remove an override", .edits = {SetRecipe{std::move(changed)}}});
     });
     form->addRow(row);
   }
@@ -353,12 +361,13 @@ void PipelinePage::createRules() {
   book->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   book->setAccessibleName(tr("Rule set"));
   connect(book, &QComboBox::activated, this, [this, book] {
-    Json fusion = m_session.document().fusion().is_object() ? m_session.document().fusion() : Json::object();
+    Json fusion = m_session.pipeline().document().fusion().is_object() ? m_session.pipeline().document().fusion()
+                                                                       : Json::object();
     fusion["rules"] = book->currentData().toString().toStdString();
-    m_session.apply(SetFusion{.fusion = fusion});
+    m_session.pipeline().apply(SetFusion{.fusion = fusion});
   });
   m_refreshers.push_back([this, book] {
-    const Json& fusion = m_session.document().fusion();
+    const Json& fusion = m_session.pipeline().document().fusion();
     const std::string rules = fusion.is_object() ? fusion.value("rules", "all") : "all";
     book->setCurrentIndex(std::max(0, book->findData(toQt(rules))));
   });
@@ -385,12 +394,13 @@ void PipelinePage::addPlanTarget(QFormLayout* form) {
   auto* note = new QLabel(this);
   note->setWordWrap(true);
   const auto take = [this, device, ranks] {
-    m_session.setPlanTarget({.architecture = device->currentData().toString().toStdString(), .ranks = ranks->value()});
+    m_session.setup().setPlanTarget(
+        {.architecture = device->currentData().toString().toStdString(), .ranks = ranks->value()});
   };
   connect(device, &QComboBox::activated, this, take);
   connect(ranks, &QSpinBox::valueChanged, this, take);
   m_refreshers.push_back([this, device, ranks, note] {
-    const PlanTarget& target = m_session.planTarget();
+    const PlanTarget& target = m_session.setup().planTarget();
     device->setCurrentIndex(std::max(0, device->findData(toQt(target.architecture))));
     const QSignalBlocker quiet(ranks);
     ranks->setValue(static_cast<int>(target.ranks));
@@ -404,15 +414,16 @@ void PipelinePage::addPlanTarget(QFormLayout* form) {
 
 /// One row for every entry of the document's fusion[key], with a button that takes it out.
 void PipelinePage::addRuleSwitches(QFormLayout* form, const std::string& key, const QString& label) {
-  const Json& fusion = m_session.document().fusion();
+  const Json& fusion = m_session.pipeline().document().fusion();
   if (!fusion.is_object()) return;
   for (const Json& entry : fusion.value(key, Json::array())) {
     if (!entry.is_string()) continue;
     const QString text = label.arg(toQt(entry.get<std::string>()));
     auto* row = new QHBoxLayout;
     row->addWidget(new QLabel(text, this), 1);
-    addRemoveButton(row, tr("the switch \"%1\"").arg(text),
-                    [this, key, entry] { m_session.apply(removeRuleSwitch(m_session.document(), key, entry)); });
+    addRemoveButton(row, tr("the switch \"%1\"").arg(text), [this, key, entry] {
+      m_session.pipeline().apply(removeRuleSwitch(m_session.pipeline().document(), key, entry));
+    });
     form->addRow(row);
   }
 }

@@ -90,20 +90,20 @@ void RecipeSection::createChoice(QFormLayout* form) {
   choice->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   choice->setAccessibleName(tr("Quantization recipe"));
   connect(choice, &QComboBox::textActivated, this, [this](const QString& name) {
-    m_session.apply(SetRecipe{.recipe = recipeJson(*findRecipe(name.toStdString()))});
+    m_session.pipeline().apply(SetRecipe{.recipe = recipeJson(*findRecipe(name.toStdString()))});
   });
   auto* summary = new QLabel(this);
   summary->setWordWrap(true);
   m_refreshers.push_back([this, choice, summary] {
-    showRecipe(*choice, m_session.document());
-    summary->setText(choice->currentIndex() >= 0 ? summaryText(recipeOf(m_session.document())) : QString());
+    showRecipe(*choice, m_session.pipeline().document());
+    summary->setText(choice->currentIndex() >= 0 ? summaryText(recipeOf(m_session.pipeline().document())) : QString());
   });
   form->addRow(tr("Recipe"), choice);
   form->addRow(summary);
 }
 
 void RecipeSection::createFields(QFormLayout* form) {
-  for (const AttributeSpec& field : recipeOf(m_session.document()).fields) {
+  for (const AttributeSpec& field : recipeOf(m_session.pipeline().document()).fields) {
     QWidget* const editor = createEditor(field);
     editor->setObjectName(toQt(field.name));
     editor->setAccessibleName(toQt(field.name));
@@ -124,7 +124,7 @@ QWidget* RecipeSection::createCheck(const AttributeSpec& field) {
   auto* check = new QCheckBox(this);
   connect(check, &QCheckBox::clicked, this, [this, &field](bool isChecked) { set(field, isChecked); });
   m_refreshers.push_back([this, &field, check] {
-    const Json value = fieldValue(m_session.document(), field.name);
+    const Json value = fieldValue(m_session.pipeline().document(), field.name);
     check->setChecked(value.is_boolean() && value.get<bool>());
   });
   return check;
@@ -136,7 +136,7 @@ QWidget* RecipeSection::createCombo(const AttributeSpec& field) {
   connect(combo, &QComboBox::textActivated, this,
           [this, &field](const QString& text) { set(field, text.toStdString()); });
   m_refreshers.push_back([this, &field, combo] {
-    const Json value = fieldValue(m_session.document(), field.name);
+    const Json value = fieldValue(m_session.pipeline().document(), field.name);
     if (value.is_string()) combo->setCurrentText(toQt(value.get<std::string>()));
   });
   return combo;
@@ -151,13 +151,14 @@ QWidget* RecipeSection::createEdit(const AttributeSpec& field) {
     const bool isInteger = field.type == AttributeType::Integer && isNumber;
     set(field, isInteger ? Json(static_cast<std::int64_t>(integer)) : isNumber ? Json(real) : Json(text.toStdString()));
   });
-  m_refreshers.push_back(
-      [this, &field, edit] { edit->setCommitted(editorText(fieldValue(m_session.document(), field.name))); });
+  m_refreshers.push_back([this, &field, edit] {
+    edit->setCommitted(editorText(fieldValue(m_session.pipeline().document(), field.name)));
+  });
   return edit;
 }
 
 void RecipeSection::set(const AttributeSpec& field, const Json& value) {
-  m_session.apply(SetRecipe{.recipe = withRecipeField(m_session.document(), field.name, value)});
+  m_session.pipeline().apply(SetRecipe{.recipe = withRecipeField(m_session.pipeline().document(), field.name, value)});
   refresh();
 }
 

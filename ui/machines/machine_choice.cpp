@@ -8,10 +8,10 @@
 namespace fuseline::ui {
 
 MachineChoice::MachineChoice(Session& session, RunBar& runBar, bool isKept, QObject* parent)
-    : QObject(parent), m_session(session), m_runBar(runBar), m_machines(session.worker().command(), isKept) {
+    : QObject(parent), m_session(session), m_runBar(runBar), m_machines(session.runner().worker().command(), isKept) {
   connect(&m_machines, &Machines::changed, this, &MachineChoice::showMachines);
   connect(&runBar, &RunBar::machineWanted, this, &MachineChoice::addMachine);
-  connect(&session, &Session::runTargetChanged, this, &MachineChoice::followTarget);
+  connect(&session.setup(), &RunSetup::runTargetChanged, this, &MachineChoice::followTarget);
   showMachines();
 }
 
@@ -28,8 +28,8 @@ void MachineChoice::showMachines() {
 }
 
 void MachineChoice::followTarget() {
-  const QStringList command = m_machines.workerCommand(toQt(m_session.runTarget().host));
-  if (command != m_session.worker().command()) m_session.worker().setCommand(command);
+  const QStringList command = m_machines.workerCommand(toQt(m_session.setup().runTarget().host));
+  if (command != m_session.runner().worker().command()) m_session.runner().worker().setCommand(command);
 }
 
 }  // namespace fuseline::ui

@@ -91,7 +91,7 @@ KeptTable::KeptTable(Session& session, const Theme& theme, QWidget* parent)
   for (const int column : {UnfusedColumn, FusedColumn})
     setItemDelegateForColumn(column, new BytesDelegate(theme, this));
   makeCopyable(*this);
-  connect(&session, &Session::selectionChanged, this, &KeptTable::followSelection);
+  connect(&session.selection(), &Selection::changed, this, &KeptTable::followSelection);
   connect(&theme, &Theme::changed, viewport(), qOverload<>(&QWidget::update));
 }
 
@@ -115,7 +115,7 @@ void KeptTable::currentChanged(const QModelIndex& current, const QModelIndex& pr
   if (m_isFollowing || !current.isValid()) return;
   const QModelIndex op = current.parent().isValid() ? current.parent() : current.siblingAtColumn(NameColumn);
   const QScopedValueRollback guard(m_isFollowing, true);
-  m_session.select({op.data(OwnerRole).toString()});
+  m_session.selection().select({op.data(OwnerRole).toString()});
 }
 
 void KeptTable::followSelection() {
@@ -124,7 +124,7 @@ void KeptTable::followSelection() {
   QModelIndex first;
   for (int row = 0; row < m_model->rowCount(); ++row) {
     const QModelIndex op = m_model->index(row, NameColumn);
-    if (!m_session.selection().contains(op.data(OwnerRole).toString())) continue;
+    if (!m_session.selection().ids().contains(op.data(OwnerRole).toString())) continue;
     selectionModel()->select(op, QItemSelectionModel::Select | QItemSelectionModel::Rows);
     if (!first.isValid()) first = op;
   }

@@ -32,7 +32,7 @@ MemoryChart::MemoryChart(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent), m_session(session), m_theme(theme) {
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Memory in use by step"));
-  connect(&session, &Session::selectionChanged, this, &MemoryChart::followSelection);
+  connect(&session.selection(), &Selection::changed, this, &MemoryChart::followSelection);
   connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
 }
 
@@ -135,7 +135,8 @@ QString MemoryChart::tipAt(QPointF position) const {
 }
 
 bool MemoryChart::isSelected(const MemoryColumn& column) const {
-  return std::ranges::any_of(column.owners, [&](const QString& id) { return m_session.selection().contains(id); });
+  return std::ranges::any_of(column.owners,
+                             [&](const QString& id) { return m_session.selection().ids().contains(id); });
 }
 
 bool MemoryChart::isOwnKey(int key) {
@@ -154,7 +155,7 @@ std::optional<std::size_t> MemoryChart::neighbour(int key) const {
 void MemoryChart::select(std::size_t column) {
   m_cursor = column;
   const QStringList& owners = m_plot.columns[column].owners;
-  m_session.select(QSet<QString>(owners.begin(), owners.end()));
+  m_session.selection().select(QSet<QString>(owners.begin(), owners.end()));
   describe();
   update();
 }
@@ -197,7 +198,7 @@ void MemoryChart::mousePressEvent(QMouseEvent* event) {
   if (const auto column = columnAt(event->position()))
     select(*column);
   else
-    m_session.select({});
+    m_session.selection().select({});
 }
 
 // ----------------------------------------------------------------------------------------------------------- painting

@@ -40,7 +40,7 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addLayout(makeHead());
   layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
-  connect(&session, &Session::analysisChanged, this, &MemoryPanel::follow);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &MemoryPanel::follow);
 }
 
 QHBoxLayout* MemoryPanel::makeHead() {
@@ -64,7 +64,7 @@ QHBoxLayout* MemoryPanel::makeHead() {
 }
 
 QString MemoryPanel::emptyText() const {
-  if (!m_session.analysis()->isRunnable()) return tr("No memory plan: the pipeline has errors. See Problems.");
+  if (!m_session.plan().analysis()->isRunnable()) return tr("No memory plan: the pipeline has errors. See Problems.");
   return m_chart->plot().columns.empty() ? tr("This pipeline has no steps.") : QString();
 }
 
@@ -81,9 +81,9 @@ void MemoryPanel::follow() {
 void MemoryPanel::refresh() {
   m_isBehind = false;
   refreshChart();
-  m_table->setGroups(keptByOp(*m_session.analysis()));
-  m_table->setVisible(m_session.pass() == PassKind::Training);
-  m_caption->setText(memorySummary(*m_session.analysis()));
+  m_table->setGroups(keptByOp(*m_session.plan().analysis()));
+  m_table->setVisible(m_session.setup().pass() == PassKind::Training);
+  m_caption->setText(memorySummary(*m_session.plan().analysis()));
   const QString nothing = emptyText();
   m_empty->setText(nothing);
   m_empty->setVisible(!nothing.isEmpty());
@@ -91,7 +91,7 @@ void MemoryPanel::refresh() {
 }
 
 void MemoryPanel::refreshChart() {
-  m_chart->setPlot(memoryPlot(*m_session.analysis(), m_plan->currentData().toBool()));
+  m_chart->setPlot(memoryPlot(*m_session.plan().analysis(), m_plan->currentData().toBool()));
 }
 
 }  // namespace fuseline::ui

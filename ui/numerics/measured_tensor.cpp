@@ -19,10 +19,10 @@ QString amaxText(double amax) { return translated("amax %1").arg(formatThreeDigi
 }  // namespace
 
 MeasuredTensors::MeasuredTensors(const Session& session) {
-  const auto& numerics = session.lastNumerics();
+  const auto& numerics = session.results().lastNumerics();
   if (numerics && !numerics->isStale)
     for (const CopyNumerics& copy : numerics->report.copies) m_copies.emplace(copy.name, &copy);
-  const auto& capture = session.lastCapture();
+  const auto& capture = session.results().lastCapture();
   if (capture && !capture->isStale) m_capture = &*capture;
 }
 

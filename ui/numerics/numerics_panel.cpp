@@ -103,13 +103,13 @@ NumericsPanel::NumericsPanel(Session& session, const Theme& theme, QWidget* pare
   layout->addWidget(m_content, 1);
   layout->addWidget(m_recorded, 1);
   layout->addWidget(m_start, 1);
-  connect(&session, &Session::numericsFinished, this, &NumericsPanel::refresh);
-  connect(&session, &Session::documentReplaced, this, &NumericsPanel::refresh);
-  connect(&session, &Session::runFinished, this, &NumericsPanel::refreshRecorded);
-  connect(&session, &Session::documentChanged, this, &NumericsPanel::refreshCaption);
-  for (const auto signal : {&Session::passChanged, &Session::runTargetChanged, &Session::tensorSourceChanged})
-    connect(&session, signal, this, &NumericsPanel::refreshCaption);
-  connect(&session, &Session::selectionChanged, this, &NumericsPanel::showSelection);
+  connect(&session.runner(), &Runner::numericsFinished, this, &NumericsPanel::refresh);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &NumericsPanel::refresh);
+  connect(&session.runner(), &Runner::finished, this, &NumericsPanel::refreshRecorded);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &NumericsPanel::refreshCaption);
+  for (const auto signal : {&RunSetup::passChanged, &RunSetup::runTargetChanged, &RunSetup::tensorSourceChanged})
+    connect(&session.setup(), signal, this, &NumericsPanel::refreshCaption);
+  connect(&session.selection(), &Selection::changed, this, &NumericsPanel::showSelection);
   connect(&theme, &Theme::changed, this, &NumericsPanel::refreshCaption);
   refresh();
 }
@@ -182,8 +182,9 @@ QWidget* NumericsPanel::createStart() {
   text->setAlignment(Qt::AlignCenter);
   text->setWordWrap(true);
   m_measure->setToolTip(tr("Measure numerics (Ctrl+Shift+Enter)"));
-  connect(m_measure, &QPushButton::clicked, &m_session, &Session::measureNumerics);
-  connect(&m_session, &Session::runningChanged, m_measure, [this] { m_measure->setDisabled(m_session.isRunning()); });
+  connect(m_measure, &QPushButton::clicked, &m_session.runner(), &Runner::measureNumerics);
+  connect(&m_session.runner(), &Runner::runningChanged, m_measure,
+          [this] { m_measure->setDisabled(m_session.runner().isRunning()); });
   auto* layout = new QVBoxLayout(start);
   layout->addStretch();
   layout->addWidget(text);
@@ -193,7 +194,7 @@ QWidget* NumericsPanel::createStart() {
 }
 
 void NumericsPanel::refresh() {
-  const auto& last = m_session.lastNumerics();
+  const auto& last = m_session.results().lastNumerics();
   m_model->setReport(last ? last->report : NumericsReport{});
   m_content->setVisible(last.has_value());
   m_caption->setVisible(last.has_value());
@@ -205,14 +206,14 @@ void NumericsPanel::refresh() {
 
 /// Shows the numerics of a run file until numerics are measured here.
 void NumericsPanel::refreshRecorded() {
-  const bool isMeasured = m_session.lastNumerics().has_value();
+  const bool isMeasured = m_session.results().lastNumerics().has_value();
   const bool isRecorded = !isMeasured && m_recorded->refresh();
   m_recorded->setVisible(isRecorded);
   m_start->setVisible(!isMeasured && !isRecorded);
 }
 
 void NumericsPanel::refreshCaption() {
-  const auto& last = m_session.lastNumerics();
+  const auto& last = m_session.results().lastNumerics();
   if (!last) return refreshRecorded();
   const NumericsReport& report = last->report;
   const ErrorNumerics* worst = report.worst();
@@ -240,7 +241,7 @@ void NumericsPanel::fillCopies() {
   const QString before = m_copies->currentText();
   const QSignalBlocker blocker(m_copies);
   m_copies->clear();
-  const auto& last = m_session.lastNumerics();
+  const auto& last = m_session.results().lastNumerics();
   if (last)
     for (const CopyNumerics& copy : last->report.copies) m_copies->addItem(toQt(copy.name));
   m_copies->setCurrentIndex(std::max(0, m_copies->findText(before)));
@@ -258,7 +259,7 @@ void NumericsPanel::fillRecipes() {
 }
 
 const CopyNumerics* NumericsPanel::chosenCopy() const {
-  const auto& last = m_session.lastNumerics();
+  const auto& last = m_session.results().lastNumerics();
   const auto index = static_cast<std::size_t>(m_copies->currentIndex());
   return last && index < last->report.copies.size() ? &last->report.copies[index] : nullptr;
 }
@@ -295,19 +296,19 @@ void NumericsPanel::showSelection() {
   for (int row = 0; row < m_sorted->rowCount(); ++row) {
     const QModelIndex index = m_sorted->index(row, 0);
     const QString owner = index.data(NumericsModel::OwnerRole).toString();
-    if (m_session.selection().contains(owner))
+    if (m_session.selection().ids().contains(owner))
       chosen.select(index, index.siblingAtColumn(NumericsModel::ColumnCount - 1));
   }
   m_view->selectionModel()->select(chosen, QItemSelectionModel::ClearAndSelect);
   if (!chosen.isEmpty()) m_view->scrollTo(chosen.indexes().front());
-  chooseCopyOf(m_session.singleSelection().toStdString());
+  chooseCopyOf(m_session.selection().single().toStdString());
 }
 
 /// The first tensor that the op reads quantized, unless one of its own is shown already.
 void NumericsPanel::chooseCopyOf(const std::string& op) {
   const CopyNumerics* shown = chosenCopy();
   if (!shown || shown->owner == op) return;
-  const auto& copies = m_session.lastNumerics()->report.copies;
+  const auto& copies = m_session.results().lastNumerics()->report.copies;
   const auto found = std::ranges::find(copies, op, &CopyNumerics::owner);
   if (found != copies.end()) m_copies->setCurrentIndex(static_cast<int>(found - copies.begin()));
 }
@@ -320,7 +321,7 @@ void NumericsPanel::takeSelection() {
     const QString owner = index.data(NumericsModel::OwnerRole).toString();
     if (!owner.isEmpty()) ids.insert(owner);
   }
-  if (!ids.isEmpty()) m_session.select(ids);
+  if (!ids.isEmpty()) m_session.selection().select(ids);
 }
 
 }  // namespace fuseline::ui

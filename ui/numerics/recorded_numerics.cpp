@@ -70,9 +70,9 @@ RecordedNumerics::RecordedNumerics(Session& session, const Theme& theme, QWidget
   layout->addLayout(head);
   layout->addWidget(m_view, 1);
   layout->addWidget(m_nothing, 1);
-  connect(m_measure, &QPushButton::clicked, &session, &Session::measureNumerics);
-  connect(&session, &Session::runningChanged, m_measure,
-          [this, &session] { m_measure->setDisabled(session.isRunning()); });
+  connect(m_measure, &QPushButton::clicked, &session.runner(), &Runner::measureNumerics);
+  connect(&session.runner(), &Runner::runningChanged, m_measure,
+          [this, &session] { m_measure->setDisabled(session.runner().isRunning()); });
 }
 
 void RecordedNumerics::createView() {
@@ -88,12 +88,12 @@ void RecordedNumerics::createView() {
   makeCopyable(*m_view);
   connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& current) {
     const QString owner = current.siblingAtColumn(CopyColumn).data(OwnerRole).toString();
-    if (!owner.isEmpty()) m_session.select({owner});
+    if (!owner.isEmpty()) m_session.selection().select({owner});
   });
 }
 
 bool RecordedNumerics::refresh() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run || !run->record.numerics) return false;
   m_caption->setText(captionText(*run));
   fill(*run->record.numerics);

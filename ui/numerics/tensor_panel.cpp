@@ -106,16 +106,16 @@ QWidget* TensorPanel::createHint() {
 }
 
 void TensorPanel::connectSession() {
-  connect(&m_session, &Session::tensorsCaptured, this, &TensorPanel::showChosen);
-  connect(&m_session, &Session::documentReplaced, this, &TensorPanel::refresh);
-  connect(&m_session, &Session::analysisChanged, this, &TensorPanel::refresh);
-  connect(&m_session, &Session::selectionChanged, this, [this] {
+  connect(&m_session.runner(), &Runner::tensorsCaptured, this, &TensorPanel::showChosen);
+  connect(&m_session.pipeline(), &OpenPipeline::replaced, this, &TensorPanel::refresh);
+  connect(&m_session.plan(), &LivePlan::analysisChanged, this, &TensorPanel::refresh);
+  connect(&m_session.selection(), &Selection::changed, this, [this] {
     if (isVisible()) fillTensors();
   });
-  for (const auto signal :
-       {&Session::documentChanged, &Session::passChanged, &Session::runTargetChanged, &Session::tensorSourceChanged})
-    connect(&m_session, signal, this, &TensorPanel::refreshCaption);
-  connect(&m_session, &Session::runningChanged, this, &TensorPanel::refreshCapture);
+  connect(&m_session.pipeline(), &OpenPipeline::changed, this, &TensorPanel::refreshCaption);
+  for (const auto signal : {&RunSetup::passChanged, &RunSetup::runTargetChanged, &RunSetup::tensorSourceChanged})
+    connect(&m_session.setup(), signal, this, &TensorPanel::refreshCaption);
+  connect(&m_session.runner(), &Runner::runningChanged, this, &TensorPanel::refreshCapture);
   connect(&m_theme, &Theme::changed, this, &TensorPanel::refreshCaption);
 }
 
@@ -125,7 +125,7 @@ PlanChoice TensorPanel::plan() const { return static_cast<PlanChoice>(m_plan->cu
 
 /// nullptr: the pipeline cannot run.
 const Plan* TensorPanel::chosenPlan() const {
-  const Analysis& analysis = *m_session.analysis();
+  const Analysis& analysis = *m_session.plan().analysis();
   if (!analysis.isRunnable()) return nullptr;
   return plan() == PlanChoice::Fused ? &*analysis.fusedPlan : &*analysis.unfusedPlan;
 }
@@ -142,13 +142,13 @@ void TensorPanel::refresh() {
 }
 
 void TensorPanel::listAll() {
-  m_analysis = m_session.analysis();
+  m_analysis = m_session.plan().analysis();
   const Plan* listed = chosenPlan();
-  m_all = listed ? capturableTensors(*m_session.analysis(), *listed) : std::vector<CapturableTensor>();
+  m_all = listed ? capturableTensors(*m_session.plan().analysis(), *listed) : std::vector<CapturableTensor>();
 }
 
 bool TensorPanel::isInScope(const CapturableTensor& tensor) const {
-  const std::string op = m_session.singleSelection().toStdString();
+  const std::string op = m_session.selection().single().toStdString();
   const Graph& graph = m_analysis->graph();
   return op.empty() || tensor.name == op || tensor.name == "grad." + op ||
          std::ranges::any_of(tensor.nodes, [&](NodeId id) { return graph.node(id).isAt(op); });
@@ -176,7 +176,7 @@ void TensorPanel::fillTensors() {
 /// Or else the output of the selected op: the first of its last part, or of the last one that is stored.
 void TensorPanel::choose(const std::string& tensor) {
   auto found = std::ranges::find(m_listed, tensor, &CapturableTensor::name);
-  const std::string op = m_session.singleSelection().toStdString();
+  const std::string op = m_session.selection().single().toStdString();
   const auto rank = [&](const CapturableTensor& each) {
     const bool isOfOp = isMade(each) && each.owner == op;
     return std::tuple(isOfOp, isOfOp && each.isStored(), isOfOp ? each.nodes.front() : 0);
@@ -195,7 +195,7 @@ void TensorPanel::lookAt(const QString& tensor) {
   listAll();
   const auto found = std::ranges::find(m_all, tensor.toStdString(), &CapturableTensor::name);
   if (found != m_all.end() && !isInScope(*found))
-    m_session.select(found->owner.empty() ? QSet<QString>() : QSet<QString>{toQt(found->owner)});
+    m_session.selection().select(found->owner.empty() ? QSet<QString>() : QSet<QString>{toQt(found->owner)});
   fillTensors();
   choose(tensor.toStdString());
   captureUnlessShown();
@@ -219,7 +219,7 @@ std::vector<std::string> TensorPanel::namesToCapture() const {
     names.push_back(tensor.name);
     bytes += tensor.spec.bytes();
   }
-  const bool isOfAnOp = !m_session.singleSelection().isEmpty();
+  const bool isOfAnOp = !m_session.selection().single().isEmpty();
   if (!chosen() || (isOfAnOp && bytes <= kCaptureLimitBytes)) return names;
   return {chosen()->name};
 }
@@ -238,34 +238,34 @@ void TensorPanel::refreshCapture() {
   const CapturableTensor* tensor = chosen();
   const std::vector<std::string> names = namesToCapture();
   const bool isSmall = names.size() != 1 || !tensor || tensor->spec.bytes() <= kCaptureLimitBytes;
-  m_capture->setEnabled(tensor && tensor->isStored() && isSmall && !m_session.isRunning());
+  m_capture->setEnabled(tensor && tensor->isStored() && isSmall && !m_session.runner().isRunning());
   m_capture->setToolTip(
-      m_session.isRunning()
+      m_session.runner().isRunning()
           ? tr("A run is in progress. Capture after it has ended.")
           : tr("Runs the pipeline once and captures these tensors, after the same warm-up as Numerics"));
   m_size->setText(names.empty() ? QString() : sizeOf(names));
 }
 
 void TensorPanel::capture() {
-  if (m_capture->isEnabled()) m_session.captureTensors(namesToCapture(), plan());
+  if (m_capture->isEnabled()) m_session.runner().captureTensors(namesToCapture(), plan());
 }
 
 /// Captures again if the pipeline has changed.
 void TensorPanel::captureUnlessShown() {
-  if (!shown() || m_session.lastCapture()->isStale) capture();
+  if (!shown() || m_session.results().lastCapture()->isStale) capture();
 }
 
 // ------------------------------------------------------------------------------------------------------------ showing
 
 /// nullptr: it was not captured, or in the other plan.
 const TensorSummary* TensorPanel::shown() const {
-  const auto& last = m_session.lastCapture();
+  const auto& last = m_session.results().lastCapture();
   return last && chosen() && last->plan == plan() ? last->find(chosen()->name) : nullptr;
 }
 
 void TensorPanel::showChosen() {
   const TensorSummary* summary = shown();
-  summary ? m_table->setTensor(*summary, m_session.lastCapture()->file) : m_table->clear();
+  summary ? m_table->setTensor(*summary, m_session.results().lastCapture()->file) : m_table->clear();
   for (QWidget* part : {static_cast<QWidget*>(m_caption), static_cast<QWidget*>(m_table)}) part->setVisible(summary);
   m_hintArea->setVisible(!summary);
   m_hint->setText(hintFor(chosen()));
@@ -275,7 +275,7 @@ void TensorPanel::showChosen() {
 }
 
 QString TensorPanel::hintFor(const CapturableTensor* chosen) const {
-  if (!m_session.analysis()->isRunnable()) return tr("The pipeline has errors and cannot run. See Problems.");
+  if (!m_session.plan().analysis()->isRunnable()) return tr("The pipeline has errors and cannot run. See Problems.");
   if (!chosen) return tr("No op is selected. Select an op to inspect its inputs, outputs and gradients.");
   if (!chosen->isStored())
     return tr("%1 Switch that fusion off (T), or use the unfused plan.").arg(toQt(neverStoredText(*chosen)));
@@ -313,7 +313,8 @@ void TensorPanel::refreshCaption() {
   if (numbers.isCutOff())
     parts.append(strong(
         tr("the table shows rows up to %1 and columns up to %2").arg(numbers.rowCount()).arg(numbers.columnCount())));
-  if (m_session.lastCapture()->isStale) parts.append(strong(tr("the pipeline has changed since: capture again")));
+  if (m_session.results().lastCapture()->isStale)
+    parts.append(strong(tr("the pipeline has changed since: capture again")));
   m_caption->setText(parts.join(QStringLiteral(" · ")));
 }
 
@@ -321,7 +322,8 @@ void TensorPanel::refreshCaption() {
 
 Result<void> TensorPanel::save(const QString& path) const {
   const TensorSummary* summary = shown();
-  const std::optional<Tensor> tensor = summary ? m_session.lastCapture()->file->tensor(summary->name) : std::nullopt;
+  const std::optional<Tensor> tensor =
+      summary ? m_session.results().lastCapture()->file->tensor(summary->name) : std::nullopt;
   if (!tensor) return Error{tr("No tensor to save. Capture one first.").toStdString()};
   if (path.endsWith(QStringLiteral(".npy"))) return writeNpy(path.toStdString(), *tensor);
   return writeSafetensors(path.toStdString(), {{summary->name, *tensor}});
@@ -331,7 +333,7 @@ void TensorPanel::saveAs() {
   const QString path = fileToSave({.purpose = QStringLiteral("tensors"),
                                    .title = tr("Save the tensor"),
                                    .patterns = tr("NumPy (*.npy);;Tensors (*.safetensors)"),
-                                   .pipeline = m_session.path(),
+                                   .pipeline = m_session.pipeline().path(),
                                    .ending = QStringLiteral("npy")},
                                   this);
   if (path.isEmpty()) return;

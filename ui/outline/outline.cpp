@@ -206,9 +206,9 @@ std::vector<OutlineRow> outlineOf(const PipelineDocument& document, const Analys
 }
 
 std::vector<OutlineRow> outlineOf(const Session& session) {
-  const std::optional<LastRun>& run = session.lastRun();
+  const std::optional<LastRun>& run = session.results().lastRun();
   const RunRecord* record = run && !run->isStale ? &run->record : nullptr;
-  return outlineOf(session.document(), *session.analysis(), session.fileProblems(), record);
+  return outlineOf(session.pipeline().document(), *session.plan().analysis(), session.pipeline().problems(), record);
 }
 
 QString outputsText(const OutlineRow& row) {

@@ -56,11 +56,12 @@ OutlinePanel::OutlinePanel(Session& session, const Theme& theme, QWidget* parent
   layout->addWidget(m_empty, 1);
   connect(m_filterEdit, &QLineEdit::textChanged, this, &OutlinePanel::applyFilter);
   connect(m_filterEdit, &QLineEdit::returnPressed, this, &OutlinePanel::goToFirst);
-  for (const auto change :
-       {&Session::documentChanged, &Session::documentReplaced, &Session::runFinished, &Session::passChanged})
-    connect(&session, change, this, &OutlinePanel::refresh);
-  connect(&session, &Session::analysisChanged, this, &OutlinePanel::refresh);
-  connect(&session, &Session::selectionChanged, this, [this] {
+  for (const auto change : {&OpenPipeline::changed, &OpenPipeline::replaced})
+    connect(&session.pipeline(), change, this, &OutlinePanel::refresh);
+  connect(&session.runner(), &Runner::finished, this, &OutlinePanel::refresh);
+  connect(&session.setup(), &RunSetup::passChanged, this, &OutlinePanel::refresh);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &OutlinePanel::refresh);
+  connect(&session.selection(), &Selection::changed, this, [this] {
     if (!m_isSyncing) showSelection();
   });
   connect(&theme, &Theme::changed, m_view->viewport(), qOverload<>(&QWidget::update));
@@ -175,7 +176,7 @@ void OutlinePanel::showSelection() {
   const QScopedValueRollback guard(m_isSyncing, true);
   QItemSelection chosen;
   const auto isChosen = [&](int row) {
-    return m_session.selection().contains(m_filter->index(row, 0).data(OutlineModel::NodeRole).toString());
+    return m_session.selection().ids().contains(m_filter->index(row, 0).data(OutlineModel::NodeRole).toString());
   };
   for (int row = 0; row < m_filter->rowCount(); ++row) {
     const int first = row;
@@ -184,7 +185,7 @@ void OutlinePanel::showSelection() {
   }
   m_view->selectionModel()->select(chosen, QItemSelectionModel::ClearAndSelect);
   if (chosen.isEmpty() ||
-      m_session.selection().contains(m_view->currentIndex().data(OutlineModel::NodeRole).toString()))
+      m_session.selection().ids().contains(m_view->currentIndex().data(OutlineModel::NodeRole).toString()))
     return;
   const QModelIndex first = chosen.front().topLeft();
   m_view->selectionModel()->setCurrentIndex(first, QItemSelectionModel::NoUpdate);
@@ -207,7 +208,7 @@ void OutlinePanel::takeSelection() {
   }
   {
     const QScopedValueRollback guard(m_isSyncing, true);
-    m_session.select(ids);
+    m_session.selection().select(ids);
   }
   if (hasParts) showSelection();
 }

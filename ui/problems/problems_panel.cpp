@@ -50,8 +50,8 @@ ProblemsPanel::ProblemsPanel(Session& session, const Theme& theme, QWidget* pare
   layout->addWidget(m_empty, 1);
   layout->addWidget(m_view, 1);
   layout->addWidget(m_details);
-  connect(&session, &Session::analysisChanged, this, &ProblemsPanel::refresh);
-  connect(&session, &Session::documentReplaced, this, &ProblemsPanel::refresh);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &ProblemsPanel::refresh);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &ProblemsPanel::refresh);
   connect(&theme, &Theme::changed, m_view->viewport(), qOverload<>(&QWidget::update));
   connect(m_view->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this] {
     if (m_isRefreshing) return;
@@ -63,8 +63,8 @@ ProblemsPanel::ProblemsPanel(Session& session, const Theme& theme, QWidget* pare
 }
 
 void ProblemsPanel::refresh() {
-  const Analysis& analysis = *m_session.analysis();
-  m_model->setProblems(m_session.fileProblems(), foldInstances(analysis.graph(), analysis.lowered.diagnostics));
+  const Analysis& analysis = *m_session.plan().analysis();
+  m_model->setProblems(m_session.pipeline().problems(), foldInstances(analysis.graph(), analysis.lowered.diagnostics));
   const bool isEmpty = m_model->rowCount() == 0;
   m_empty->setVisible(isEmpty);
   m_view->setVisible(!isEmpty);
@@ -100,8 +100,8 @@ void ProblemsPanel::goToCurrent() {
   const QModelIndex current = m_view->currentIndex();
   if (!current.isValid()) return;
   const Diagnostic problem = m_model->problems()[static_cast<std::size_t>(current.row())];
-  if (!m_session.document().idExists(problem.node)) return;
-  m_session.select({toQt(problem.node)});
+  if (!m_session.pipeline().document().idExists(problem.node)) return;
+  m_session.selection().select({toQt(problem.node)});
   problem.pointer.starts_with("/blocks/") ? Q_EMIT insideWanted(toQt(problem.node), toQt(problem.pointer))
                                           : Q_EMIT nodeWanted(toQt(problem.node));
 }
@@ -129,7 +129,7 @@ void ProblemsPanel::showRepairs(const Diagnostic& problem) {
     auto* button = new QPushButton(toQt(repair.label), m_details);
     button->setToolTip(button->text());
     button->setMinimumWidth(kMinButtonWidthPx);  // rather cut off than wider than the window has room for
-    connect(button, &QPushButton::clicked, this, [this, edit = repair.edit] { m_session.apply(edit); });
+    connect(button, &QPushButton::clicked, this, [this, edit = repair.edit] { m_session.pipeline().apply(edit); });
     m_buttons->addWidget(button);
   }
   showFixAll();
@@ -149,7 +149,7 @@ void ProblemsPanel::showFixAll() {
   button->setObjectName(QStringLiteral("fixAll"));
   button->setToolTip(tr("Apply the fix of each error that has exactly one, and of the errors that appear then"));
   connect(button, &QPushButton::clicked, this,
-          [this] { m_session.apply(fixAll(m_session.document(), m_model->problems())); });
+          [this] { m_session.pipeline().apply(fixAll(m_session.pipeline().document(), m_model->problems())); });
   m_buttons->addWidget(button);
 }
 

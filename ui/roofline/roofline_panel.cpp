@@ -32,7 +32,7 @@ RooflineView::RooflineView(Session& session, const Theme& theme, QWidget* parent
     : QWidget(parent), m_session(session), m_theme(theme) {
   setFocusPolicy(Qt::StrongFocus);
   setAccessibleName(tr("Roofline"));
-  connect(&session, &Session::selectionChanged, this, &RooflineView::followSelection);
+  connect(&session.selection(), &Selection::changed, this, &RooflineView::followSelection);
   connect(&theme, &Theme::changed, this, qOverload<>(&QWidget::update));
 }
 
@@ -57,7 +57,7 @@ QString RooflineView::tipAt(QPointF position) const {
   return dot ? m_plot.dots[*dot].tip : QString();
 }
 
-bool RooflineView::isSelected(const RooflineDot& dot) const { return dot.isOneOf(m_session.selection()); }
+bool RooflineView::isSelected(const RooflineDot& dot) const { return dot.isOneOf(m_session.selection().ids()); }
 
 /// Wraps at neither end.
 std::optional<std::size_t> RooflineView::besideInPlan(int by) const {
@@ -100,7 +100,7 @@ std::optional<std::size_t> RooflineView::neighbour(int key) const {
 void RooflineView::select(std::size_t dot) {
   m_cursor = dot;
   const QStringList& owners = m_plot.dots[dot].owners;
-  m_session.select(QSet<QString>(owners.begin(), owners.end()));
+  m_session.selection().select(QSet<QString>(owners.begin(), owners.end()));
   describe();
   update();
 }
@@ -143,7 +143,7 @@ void RooflineView::mousePressEvent(QMouseEvent* event) {
   if (const auto dot = dotAt(event->position()))
     select(*dot);
   else
-    m_session.select({});
+    m_session.selection().select({});
 }
 
 void RooflineView::paintEvent(QPaintEvent*) {
@@ -152,7 +152,7 @@ void RooflineView::paintEvent(QPaintEvent*) {
   painter.fillRect(rect(), m_theme.colors().base);
   if (m_plot.dots.empty()) return;
   const RooflineScale scale(m_plot, rect());
-  RooflinePainter(painter, scale, m_session.selection(), hasFocus() ? m_cursor : std::nullopt, m_theme).paint();
+  RooflinePainter(painter, scale, m_session.selection().ids(), hasFocus() ? m_cursor : std::nullopt, m_theme).paint();
 }
 
 // -------------------------------------------------------------------------------------------------------------- panel
@@ -197,11 +197,11 @@ RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* pare
   layout->addLayout(m_head);
   layout->addWidget(m_view, 1);
   layout->addWidget(m_empty, 1);
-  for (const auto signal : {&Session::runFinished, &Session::documentReplaced})
-    connect(&session, signal, this, &RooflinePanel::refresh);
-  connect(&session, &Session::analysisChanged, this, &RooflinePanel::refresh);
-  for (const auto signal : {&Session::documentChanged, &Session::passChanged})
-    connect(&session, signal, this, &RooflinePanel::refreshCaption);
+  connect(&session.runner(), &Runner::finished, this, &RooflinePanel::refresh);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &RooflinePanel::refresh);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &RooflinePanel::refresh);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &RooflinePanel::refreshCaption);
+  connect(&session.setup(), &RunSetup::passChanged, this, &RooflinePanel::refreshCaption);
   connect(&theme, &Theme::changed, this, &RooflinePanel::refreshCaption);
   refresh();
 }
@@ -215,7 +215,7 @@ void RooflinePanel::setFilter(RunFilter& filter) {
 }
 
 QString RooflinePanel::emptyText() const {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to compare each step with its roofline limit.");
   if (!m_view->plot().dots.empty()) return {};
   if (m_filter && m_filter->isActive()) return tr("No step of the filter has FLOP. Remove a term of the filter.");
@@ -226,7 +226,7 @@ QString RooflinePanel::emptyText() const {
 
 /// Ops of the pipeline as it is now are those of the run only while nothing has changed.
 void RooflinePanel::refresh() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   const Graph* graph = graphOfRun(m_session);
   const bool isFiltered = run && m_filter && m_filter->isActive();
   m_view->setPlot(isFiltered ? rooflinePlot(m_filter->filtered(*run, graph), graph)
@@ -241,7 +241,7 @@ void RooflinePanel::refresh() {
 }
 
 void RooflinePanel::refreshCaption() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run) return;
   QStringList parts = {peaksCaption(run->record, m_view->plot()).toHtmlEscaped()};
   if (const RooflineLines& published = m_view->plot().published; published.isKnown())

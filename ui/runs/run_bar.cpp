@@ -80,37 +80,37 @@ void RunBar::createChoices() {
   m_recipe->setAccessibleName(tr("Quantization recipe"));
   m_recipe->setToolTip(tr("Number format of GEMM operands in linear layers. The inspector shows the recipe's fields"));
   connect(m_pass, &QComboBox::activated, this,
-          [this] { m_session.setPass(static_cast<PassKind>(m_pass->currentData().toInt())); });
+          [this] { m_session.setup().setPass(static_cast<PassKind>(m_pass->currentData().toInt())); });
   connect(m_device, &QComboBox::activated, this, &RunBar::takeDevice);
   connect(m_recipe, &QComboBox::activated, this, [this] {
     const std::string name = m_recipe->currentData().toString().toStdString();
-    m_session.apply(SetRecipe{.recipe = recipeJson(*findRecipe(name))});
+    m_session.pipeline().apply(SetRecipe{.recipe = recipeJson(*findRecipe(name))});
   });
 }
 
 void RunBar::follow() {
-  connect(m_stop, &QAction::triggered, &m_session, &Session::cancelRun);
+  connect(m_stop, &QAction::triggered, &m_session.runner(), &Runner::cancel);
   connect(m_run, &QAction::changed, this, &RunBar::refreshRefusal);
   connect(m_refusal, &QAction::triggered, this, [this] { Q_EMIT refused(whyNotRunnable(m_session)); });
   refreshRefusal();
-  connect(&m_session, &Session::analysisChanged, this, &RunBar::refresh);
-  connect(&m_session, &Session::passChanged, this, &RunBar::refresh);
-  connect(&m_session, &Session::runTargetChanged, this, &RunBar::refreshRecipes);
-  connect(&m_session, &Session::runTargetChanged, this, &RunBar::refresh);
-  connect(&m_session, &Session::runStarted, this, [this] {
+  connect(&m_session.plan(), &LivePlan::analysisChanged, this, &RunBar::refresh);
+  connect(&m_session.setup(), &RunSetup::passChanged, this, &RunBar::refresh);
+  connect(&m_session.setup(), &RunSetup::runTargetChanged, this, &RunBar::refreshRecipes);
+  connect(&m_session.setup(), &RunSetup::runTargetChanged, this, &RunBar::refresh);
+  connect(&m_session.runner(), &Runner::started, this, [this] {
     showProgress(QStringLiteral("starting"), 0, 0);
     refresh();
   });
-  connect(&m_session, &Session::sweepingChanged, this, [this] {
+  connect(&m_session.runner(), &Runner::sweepingChanged, this, [this] {
     showProgress(QStringLiteral("starting"), 0, 0);
     refresh();
   });
-  connect(&m_session, &Session::runProgress, this, &RunBar::showProgress);
-  connect(&m_session, &Session::runFinished, this, &RunBar::refresh);
-  connect(&m_session, &Session::numericsFinished, this, &RunBar::refresh);
-  connect(&m_session, &Session::tensorsCaptured, this, &RunBar::refresh);
-  connect(&m_session, &Session::runFailed, this, &RunBar::refresh);
-  connect(&m_session, &Session::runDropped, this, &RunBar::refresh);
+  connect(&m_session.runner(), &Runner::progress, this, &RunBar::showProgress);
+  connect(&m_session.runner(), &Runner::finished, this, &RunBar::refresh);
+  connect(&m_session.runner(), &Runner::numericsFinished, this, &RunBar::refresh);
+  connect(&m_session.runner(), &Runner::tensorsCaptured, this, &RunBar::refresh);
+  connect(&m_session.runner(), &Runner::failed, this, &RunBar::refresh);
+  connect(&m_session.runner(), &Runner::dropped, this, &RunBar::refresh);
 }
 
 void RunBar::refreshIcons() {
@@ -120,26 +120,26 @@ void RunBar::refreshIcons() {
 }
 
 void RunBar::refresh() {
-  const bool isRunnable = m_session.analysis()->isRunnable();
-  m_run->setEnabled(isRunnable && !m_session.isRunning());
-  m_stop->setEnabled(m_session.isRunning());
-  m_pass->setCurrentIndex(m_pass->findData(static_cast<int>(m_session.pass())));
-  showRecipe(*m_recipe, m_session.document());
+  const bool isRunnable = m_session.plan().analysis()->isRunnable();
+  m_run->setEnabled(isRunnable && !m_session.runner().isRunning());
+  m_stop->setEnabled(m_session.runner().isRunning());
+  m_pass->setCurrentIndex(m_pass->findData(static_cast<int>(m_session.setup().pass())));
+  showRecipe(*m_recipe, m_session.pipeline().document());
   m_run->setToolTip(runTip());
-  m_device->setCurrentIndex(m_device->findData(toQt(m_session.runTarget().place())));
-  m_recipe->setEnabled(!m_session.document().isReadOnly());
-  m_progressLine->setVisible(m_session.isRunning());
+  m_device->setCurrentIndex(m_device->findData(toQt(m_session.setup().runTarget().place())));
+  m_recipe->setEnabled(!m_session.pipeline().document().isReadOnly());
+  m_progressLine->setVisible(m_session.runner().isRunning());
   refreshRefusal();
 }
 
 void RunBar::refreshRefusal() {
   m_refusal->setShortcuts(m_run->shortcuts());
-  m_refusal->setEnabled(!m_session.analysis()->isRunnable() && !m_session.isAnalysing());
+  m_refusal->setEnabled(!m_session.plan().analysis()->isRunnable() && !m_session.plan().isAnalysing());
 }
 
 QString RunBar::runTip() const {
-  if (m_session.isSweeping()) return tr("A sweep is in progress. Stop it, or wait for it to end.");
-  if (!m_session.analysis()->isRunnable()) return whyNotRunnable(m_session);
+  if (m_session.runner().isSweeping()) return tr("A sweep is in progress. Stop it, or wait for it to end.");
+  if (!m_session.plan().analysis()->isRunnable()) return whyNotRunnable(m_session);
   const QString whyNot = m_recipe->currentData(Qt::ToolTipRole).toString();
   return whyNot.isEmpty() ? tr("Measure the unfused and the fused plan (Ctrl+Enter)")
                           : tr("This device can only be planned for. %1").arg(whyNot);
@@ -148,7 +148,7 @@ QString RunBar::runTip() const {
 void RunBar::refreshRecipes() {
   for (int row = 0; row < m_recipe->count(); ++row) {
     const RecipeDefinition& recipe = *findRecipe(m_recipe->itemData(row).toString().toStdString());
-    const QString whyNot = whyNotOn(m_session.runTarget(), *Recipe::create(recipe));
+    const QString whyNot = whyNotOn(m_session.setup().runTarget(), *Recipe::create(recipe));
     m_recipe->setItemData(row, whyNot.isEmpty() ? QVariant() : QVariant(whyNot), Qt::ToolTipRole);
     m_recipe->setItemData(row, whyNot.isEmpty() ? QVariant() : QVariant(m_theme.colors().disabledText),
                           Qt::ForegroundRole);
@@ -162,12 +162,12 @@ void RunBar::showProgress(const QString& stage, int done, int total) {
   m_stage = stage;
   m_progress->setRange(0, total > 1 ? total : 0);
   m_progress->setValue(done);
-  const QString text = stageText(stage, m_session.runTarget().isGpu());
+  const QString text = stageText(stage, m_session.setup().runTarget().isGpu());
   m_progressText->setText(progressText(text, done, total, m_stageClock.elapsed()));
 }
 
 void RunBar::setDevices(const Json& devices) {
-  if (!m_session.runTarget().host.empty()) return;  // the worker that listed them is on another machine
+  if (!m_session.setup().runTarget().host.empty()) return;  // the worker that listed them is on another machine
   m_devices = devices;
   fillDevices();
 }
@@ -212,20 +212,20 @@ void RunBar::chooseDevice(const QString& id) {
 }
 
 void RunBar::takeDevice(int index) {
-  RunTarget target = m_session.runTarget();
+  RunTarget target = m_session.setup().runTarget();
   if (m_device->itemData(index).toString().isEmpty()) {
     refresh();
     return Q_EMIT machineWanted();
   }
   const std::string host = m_device->itemData(index, kHostRole).toString().toStdString();
-  if (host != target.host && m_session.isRunning()) {
+  if (host != target.host && m_session.runner().isRunning()) {
     refresh();
     return Q_EMIT refused(tr("A run is in progress. Stop it before you choose another machine."));
   }
   target.device = m_device->itemData(index, kDeviceRole).toString().toStdString();
   target.host = host;
   target.architecture = m_device->itemData(index, kArchitectureRole).toString().toStdString();
-  m_session.setRunTarget(target);
+  m_session.setup().setRunTarget(target);
 }
 
 }  // namespace fuseline::ui

@@ -50,7 +50,7 @@ RunsPanel::RunsPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addWidget(m_problem);
   connect(m_history, &RunHistory::changed, this, &RunsPanel::refresh);
   connect(m_history, &RunHistory::keepsRunsChanged, this, &RunsPanel::refreshKeep);
-  connect(&session, &Session::documentChanged, this, &RunsPanel::refreshKeep);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &RunsPanel::refreshKeep);
   connect(m_model, &RunsModel::noteWanted, m_history, &RunHistory::setNote);
   connect(m_keep, &QCheckBox::toggled, m_history, &RunHistory::setKeepsRuns);
   connect(&theme, &Theme::changed, m_view->viewport(), qOverload<>(&QWidget::update));
@@ -182,7 +182,7 @@ void RunsPanel::exportCurrent() {
   const QString path = fileToSave({.purpose = QStringLiteral("run"),
                                    .title = tr("Save a copy of the run"),
                                    .patterns = tr("Measured runs (*.fuserun);;All files (*)"),
-                                   .pipeline = m_session.path(),
+                                   .pipeline = m_session.pipeline().path(),
                                    .ending = QStringLiteral("fuserun"),
                                    .name = toQt(entry.file.stem().string())},
                                   this);

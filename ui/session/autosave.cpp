@@ -68,8 +68,8 @@ Autosave::Autosave(Session& session, QString folder, AutosaveTiming timing, QObj
   m_whileEditing.setInterval(timing.whileEditing);
   connect(&m_afterEdit, &QTimer::timeout, this, &Autosave::write);
   connect(&m_whileEditing, &QTimer::timeout, this, &Autosave::write);
-  connect(&session, &Session::documentChanged, this, &Autosave::noteChange);
-  connect(&session, &Session::documentReplaced, this, &Autosave::write);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &Autosave::noteChange);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &Autosave::write);
   findLeftovers();
 }
 
@@ -79,7 +79,7 @@ Autosave::~Autosave() {
 
 void Autosave::leaveBehind() {
   write();
-  m_isLeftBehind = m_session.isModified();
+  m_isLeftBehind = m_session.pipeline().isModified();
 }
 
 /// Times are kept to the second.
@@ -118,8 +118,8 @@ void Autosave::discardFirst() {
 }
 
 void Autosave::noteChange() {
-  m_isLeftBehind = false;                       // a logout that was called off
-  if (!m_session.isModified()) return write();  // saved, or back at what is saved
+  m_isLeftBehind = false;                                  // a logout that was called off
+  if (!m_session.pipeline().isModified()) return write();  // saved, or back at what is saved
   m_afterEdit.start();
   if (!m_whileEditing.isActive()) m_whileEditing.start();
 }
@@ -135,7 +135,7 @@ bool Autosave::lock() {
 void Autosave::write() {
   m_afterEdit.stop();
   m_whileEditing.stop();
-  if (!m_session.isModified()) return remove();
+  if (!m_session.pipeline().isModified()) return remove();
   const Result<void> written = writeJournal(Reason::Unsaved);
   if (written || std::exchange(m_hasFailed, true)) return;
   Q_EMIT failed(tr("Unsaved changes cannot be kept for recovery: %1").arg(toQt(written.error().message)));
@@ -156,12 +156,12 @@ Result<void> Autosave::setAside() {
 Result<void> Autosave::writeJournal(Reason reason) {
   if (!lock()) return Error{m_folder.toStdString() + " cannot be written."};
   const Json content = {{"format", kJournalFormat},
-                        {"file", m_session.path().toStdString()},
-                        {"name", m_session.displayName().toStdString()},
+                        {"file", m_session.pipeline().path().toStdString()},
+                        {"name", m_session.pipeline().displayName().toStdString()},
                         {"savedAt", QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString()},
                         {"isSetAside", reason == Reason::SetAside},
-                        {"isPartlyRead", m_session.isPartlyRead()},
-                        {"pipeline", serialize(m_session.document())}};
+                        {"isPartlyRead", m_session.pipeline().isPartlyRead()},
+                        {"pipeline", serialize(m_session.pipeline().document())}};
   return writeFileAtomically(journal().toStdString(), [&](std::ostream& file) { file << content.dump() << '\n'; });
 }
 

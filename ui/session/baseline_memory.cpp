@@ -28,10 +28,10 @@ QStringList filesOf(const Baselines& baselines) {
 }  // namespace
 
 BaselineMemory::BaselineMemory(Session& session, QObject* parent) : QObject(parent), m_session(session) {
-  connect(&session, &Session::baselinesChanged, this, &BaselineMemory::remember);
-  connect(&session, &Session::documentReplaced, this, &BaselineMemory::restore);
+  connect(&session.baselines(), &Baselines::changed, this, &BaselineMemory::remember);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &BaselineMemory::restore);
   // It may have been saved under another name. Queued: of another document this signal comes first.
-  connect(&session, &Session::documentChanged, this, &BaselineMemory::followFile, Qt::QueuedConnection);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &BaselineMemory::followFile, Qt::QueuedConnection);
   restore();
 }
 
@@ -42,13 +42,13 @@ void BaselineMemory::remember() {
 }
 
 void BaselineMemory::followFile() {
-  if (std::exchange(m_path, m_session.path()) != m_session.path()) remember();
+  if (std::exchange(m_path, m_session.pipeline().path()) != m_session.pipeline().path()) remember();
 }
 
 /// Does nothing when the same file is read again. A baseline that cannot be read is dropped without a message, because
 /// nobody asked for it just now.
 void BaselineMemory::restore() {
-  if (std::exchange(m_path, m_session.path()) == m_session.path() || m_path.isEmpty()) return;
+  if (std::exchange(m_path, m_session.pipeline().path()) == m_session.pipeline().path() || m_path.isEmpty()) return;
   const QStringList files = settings().of(m_path).toStringList();
   if (files.isEmpty()) return;
   const QScopedValueRollback guard(m_isRestoring, true);

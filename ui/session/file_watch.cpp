@@ -50,28 +50,28 @@ FileWatch::FileWatch(Session& session, QObject* parent) : QObject(parent), m_ses
   connect(&m_watcher, &QFileSystemWatcher::directoryChanged, &m_settled, settle);
   // Other machines change files of a network file system without a word.
   connect(qGuiApp, &QGuiApplication::applicationStateChanged, &m_settled, settle);
-  connect(&session, &Session::documentReplaced, this, &FileWatch::start);
-  connect(&session, &Session::documentChanged, this, &FileWatch::noteChange);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &FileWatch::start);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &FileWatch::noteChange);
   start();
 }
 
 void FileWatch::start() {
-  m_path = m_session.path();
+  m_path = m_session.pipeline().path();
   m_known = m_path.isEmpty() ? std::nullopt : hashOfFile(m_path);
   // Recovered content differs from the file.
-  const bool isRead = !m_path.isEmpty() && !m_session.isModified();
-  if (isRead && !holds(m_path, m_session.document())) m_known = QByteArray();
+  const bool isRead = !m_path.isEmpty() && !m_session.pipeline().isModified();
+  if (isRead && !holds(m_path, m_session.pipeline().document())) m_known = QByteArray();
   watch();
   check();
 }
 
 /// A save leaves nothing modified, and so does undoing down to what was saved, which leaves the file alone.
 void FileWatch::noteChange() {
-  if (m_session.isModified() || m_session.path().isEmpty()) return;
-  const QByteArray saved = hashOfSaved(m_session.history());
-  const bool isElsewhere = m_session.path() != m_path;
+  if (m_session.pipeline().isModified() || m_session.pipeline().path().isEmpty()) return;
+  const QByteArray saved = hashOfSaved(m_session.pipeline().history());
+  const bool isElsewhere = m_session.pipeline().path() != m_path;
   if (!isElsewhere && hashOfFile(m_path) != saved) return;
-  m_path = m_session.path();
+  m_path = m_session.pipeline().path();
   m_known = saved;
   if (isElsewhere) watch();
   take(saved);
@@ -112,7 +112,7 @@ void FileWatch::distrust() {
 void FileWatch::keepMine() {
   m_known = m_path.isEmpty() ? std::nullopt : hashOfFile(m_path);
   take(m_known);
-  m_session.markUnsaved();
+  m_session.pipeline().markUnsaved();
 }
 
 }  // namespace fuseline::ui

@@ -41,8 +41,8 @@ Result<PipelineDocument> documentOf(const QString& path) {
 
 PipelineComparison::PipelineComparison(Session& session, QObject* parent) : QObject(parent), m_session(session) {
   m_pool.setMaxThreadCount(1);
-  connect(&session, &Session::analysisChanged, this, &PipelineComparison::compare);
-  connect(&session, &Session::documentReplaced, this, &PipelineComparison::end);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &PipelineComparison::compare);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &PipelineComparison::end);
 }
 
 PipelineComparison::~PipelineComparison() {
@@ -59,10 +59,10 @@ Result<void> PipelineComparison::startWithFile(const QString& path) {
 }
 
 Result<void> PipelineComparison::startWithSaved() {
-  if (m_session.path().isEmpty()) return Error{tr("This pipeline has not been saved yet.").toStdString()};
-  Result<PipelineDocument> base = documentOf(m_session.path());
+  if (m_session.pipeline().path().isEmpty()) return Error{tr("This pipeline has not been saved yet.").toStdString()};
+  Result<PipelineDocument> base = documentOf(m_session.pipeline().path());
   if (!base) return base.error();
-  start(std::move(*base), tr("%1 as saved").arg(m_session.displayName()));
+  start(std::move(*base), tr("%1 as saved").arg(m_session.pipeline().displayName()));
   return {};
 }
 
@@ -73,7 +73,7 @@ void PipelineComparison::start(PipelineDocument base, const QString& name) {
   m_result = std::make_shared<const ComparisonResult>();
   ++m_number;
   Q_EMIT changed();
-  if (!m_session.isAnalysing()) compare();
+  if (!m_session.plan().isAnalysing()) compare();
 }
 
 void PipelineComparison::end() {
@@ -91,8 +91,8 @@ void PipelineComparison::end() {
 void PipelineComparison::compare() {
   if (!isOn()) return;
   m_pool.clear();  // what waits would be dropped
-  m_pool.start([this, number = ++m_number, base = m_base, document = m_session.document(),
-                analysis = m_session.analysis(), analyzeBase = m_session.analysisOf(*m_base)] {
+  m_pool.start([this, number = ++m_number, base = m_base, document = m_session.pipeline().document(),
+                analysis = m_session.plan().analysis(), analyzeBase = m_session.plan().analysisOf(*m_base)] {
     auto result = std::make_shared<ComparisonResult>(
         ComparisonResult{.base = base, .document = document, .baseAnalysis = analyzeBase(), .analysis = analysis});
     result->difference = pipelineDifference({*base, *result->baseAnalysis}, {document, *analysis});
@@ -112,14 +112,14 @@ void PipelineComparison::accept(quint64 number, std::shared_ptr<const Comparison
 Result<Edit> PipelineComparison::editToTakeBack(int change) const {
   if (change < 0 || change >= static_cast<int>(changes().size()))
     return Error{tr("This is not a change of the pipeline itself.").toStdString()};
-  return fuseline::takeBack(*m_result->base, m_session.document(), changes(),
+  return fuseline::takeBack(*m_result->base, m_session.pipeline().document(), changes(),
                             changes()[static_cast<std::size_t>(change)]);
 }
 
 bool PipelineComparison::takeBack(int change) {
   const Result<Edit> edit = editToTakeBack(change);
-  if (!edit) Q_EMIT m_session.editRefused(toQt(edit.error().message));
-  return edit && m_session.apply(*edit);
+  if (!edit) Q_EMIT m_session.pipeline().editRefused(toQt(edit.error().message));
+  return edit && m_session.pipeline().apply(*edit);
 }
 
 }  // namespace fuseline::ui

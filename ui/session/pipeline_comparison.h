@@ -37,7 +37,7 @@ class PipelineComparison : public QObject {
   Result<void> startWithFile(const QString& path);
   /// Compares with the document's own file. Errors: it was never saved, or its file cannot be read.
   Result<void> startWithSaved();
-  bool canStartWithSaved() const { return !m_session.path().isEmpty() && m_session.isModified(); }
+  bool canStartWithSaved() const { return !m_session.pipeline().path().isEmpty() && m_session.pipeline().isModified(); }
   void start(PipelineDocument base, const QString& name);
   void end();
 

@@ -74,15 +74,15 @@ Result<void> copyRun(const fs::path& from, const fs::path& to) {
 
 RunHistory::RunHistory(Session& session, QObject* parent) : QObject(parent), m_session(session) {
   m_pool.setMaxThreadCount(1);
-  connect(&session, &Session::runStarted, this, [this] { m_isRunOwn = true; });
-  connect(&session.worker(), &WorkerClient::finished, this, &RunHistory::take);
-  connect(&session, &Session::documentReplaced, this, &RunHistory::followReplacement);
+  connect(&session.runner(), &Runner::started, this, [this] { m_isRunOwn = true; });
+  connect(&session.runner().worker(), &WorkerClient::finished, this, &RunHistory::take);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &RunHistory::followReplacement);
   // Later: a document that is replaced changes first, and is no document that was saved under another name.
-  connect(&session, &Session::documentChanged, this, &RunHistory::followPath, Qt::QueuedConnection);
-  connect(&session, &Session::analysisChanged, this, &RunHistory::hashDocument);
-  connect(&session, &Session::baselinesChanged, this, &RunHistory::changed);
-  connect(&session, &Session::rowNotesChanged, this, &RunHistory::noteRows);
-  connect(&session, &Session::stretchNotesChanged, this, &RunHistory::noteStretches);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &RunHistory::followPath, Qt::QueuedConnection);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &RunHistory::hashDocument);
+  connect(&session.baselines(), &Baselines::changed, this, &RunHistory::changed);
+  connect(&session.results(), &LastResults::rowNotesChanged, this, &RunHistory::noteRows);
+  connect(&session.results(), &LastResults::stretchNotesChanged, this, &RunHistory::noteStretches);
   followReplacement();
 }
 
@@ -100,10 +100,10 @@ RunStanding RunHistory::standingOf(const RunEntry& entry) const {
 /// A run that was opened out of this list leaves the list as it is.
 void RunHistory::followReplacement() {
   m_isRunOwn = false;
-  const LastRun* const opened = m_session.openedRun();
+  const LastRun* const opened = m_session.results().openedRun();
   ++m_numShown;
   const bool isOutOfList = opened && m_folders.contains(QFileInfo(opened->origin->file).absolutePath());
-  m_path = m_session.path();
+  m_path = m_session.pipeline().path();
   m_hash.clear();
   ++m_hashGeneration;
   if (isOutOfList) return Q_EMIT changed();
@@ -123,8 +123,8 @@ void RunHistory::followFile() {
 
 /// Saved under a name, or another one.
 void RunHistory::followPath() {
-  if (m_session.path() == m_path) return;
-  m_path = m_session.path();
+  if (m_session.pipeline().path() == m_path) return;
+  m_path = m_session.pipeline().path();
   followFile();
   m_keepsRuns ? moveToDocument() : list();
 }
@@ -146,18 +146,18 @@ void RunHistory::moveToDocument() {
 }
 
 void RunHistory::followMove(const QString& from, const QString& to) {
-  if (m_session.runFile() == from) m_session.setRunFile(to);
+  if (m_session.results().runFile() == from) m_session.results().setRunFile(to);
   m_session.baselines().followFile(from, to);
   Q_EMIT changed();
 }
 
 /// One that was stopped before anything was measured is none.
 void RunHistory::take(const RunRecord& record) {
-  if (!m_isRunOwn || m_session.isSweeping() || !hasSamples(record)) return;
+  if (!m_isRunOwn || m_session.runner().isSweeping() || !hasSamples(record)) return;
   const fs::path temporary = toPath(m_temporaryFolder);
   const fs::path target = m_keepsRuns && !m_path.isEmpty() ? toPath(folder()) : temporary;
   const quint64 number = isShown(record) ? ++m_numShown : 0;
-  std::set<fs::path> inUse = {toPath(m_session.runFile())};
+  std::set<fs::path> inUse = {toPath(m_session.results().runFile())};
   for (const Baseline& each : m_session.baselines().all()) inUse.insert(toPath(each.file));
   start([this, target, temporary, number, inUse = std::move(inUse), record = std::make_shared<const RunRecord>(record),
          reader = m_reader] {
@@ -170,16 +170,16 @@ void RunHistory::take(const RunRecord& record) {
 
 /// One that was stopped does not take the place of a complete one.
 bool RunHistory::isShown(const RunRecord& record) const {
-  const std::optional<LastRun>& shown = m_session.lastRun();
+  const std::optional<LastRun>& shown = m_session.results().lastRun();
   return shown && !shown->origin && shown->record.isPartial == record.isPartial;
 }
 
 /// Notes taken before the file existed are written to it too.
 void RunHistory::takeFile(quint64 number, const QString& file) {
   if (number != m_numShown) return;
-  m_session.setRunFile(file);
-  if (!m_session.lastRun()->record.rowNotes.empty()) noteRows();
-  if (!m_session.lastRun()->record.stretchNotes.empty()) noteStretches();
+  m_session.results().setRunFile(file);
+  if (!m_session.results().lastRun()->record.rowNotes.empty()) noteRows();
+  if (!m_session.results().lastRun()->record.stretchNotes.empty()) noteStretches();
 }
 
 void RunHistory::setNote(const RunEntry& entry, const RunNote& note) {
@@ -188,20 +188,22 @@ void RunHistory::setNote(const RunEntry& entry, const RunNote& note) {
   start([file = entry.file, own] { return saveRunNote(file.parent_path(), file.filename().string(), own); });
   const QString file = toQt(entry.file.string());
   m_session.baselines().rename(file, note.text);
-  if (file == m_session.runFile()) m_session.setRunNote(note.text);
+  if (file == m_session.results().runFile()) m_session.results().setRunNote(note.text);
 }
 
 void RunHistory::noteRows() {
-  const QString& file = m_session.runFile();
+  const QString& file = m_session.results().runFile();
   if (file.isEmpty()) return;
-  start([file = toPath(file), rows = m_session.lastRun()->record.rowNotes] { return saveRowNotes(file, rows); });
+  start([file = toPath(file), rows = m_session.results().lastRun()->record.rowNotes] {
+    return saveRowNotes(file, rows);
+  });
 }
 
 /// Stored with the notes on steps, so that programs without time range notes keep both.
 void RunHistory::noteStretches() {
-  const QString& file = m_session.runFile();
+  const QString& file = m_session.results().runFile();
   if (file.isEmpty()) return;
-  const RunRecord& record = m_session.lastRun()->record;
+  const RunRecord& record = m_session.results().lastRun()->record;
   start([file = toPath(file), rows = record.rowNotes, stretches = record.stretchNotes]() -> Result<void> {
     if (Result<void> saved = saveRowNotes(file, rows); !saved) return saved;
     return saveStretchNotes(file, stretches);
@@ -258,7 +260,7 @@ void RunHistory::list() {
 /// The text of a large pipeline takes its time.
 void RunHistory::hashDocument() {
   const quint64 generation = ++m_hashGeneration;
-  m_pool.start([this, generation, document = m_session.document()] {
+  m_pool.start([this, generation, document = m_session.pipeline().document()] {
     const std::string hash = hashWithoutView(toJson(document));
     QMetaObject::invokeMethod(
         this,

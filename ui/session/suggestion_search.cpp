@@ -8,7 +8,7 @@ namespace fuseline::ui {
 
 SuggestionSearch::SuggestionSearch(Session& session, QObject* parent) : QObject(parent), m_session(session) {
   m_pool.setMaxThreadCount(1);
-  connect(&session, &Session::analysisChanged, this, [this] {
+  connect(&session.plan(), &LivePlan::analysisChanged, this, [this] {
     m_isOutdated = true;
     restart();
   });
@@ -35,14 +35,14 @@ void SuggestionSearch::restart() {
   m_stop = {};
   m_isOutdated = false;
   m_isSearching = true;
-  const PipelineDocument& document = m_session.document();
-  m_pool.start(
-      [this, number = ++m_number, document, optionsOf = m_session.optionsFor(document), token = m_stop.get_token()] {
-        std::vector<Suggestion> found = suggestions(document, optionsOf(), token);
-        QMetaObject::invokeMethod(
-            this, [this, number, found = std::move(found)]() mutable { accept(number, std::move(found)); },
-            Qt::QueuedConnection);
-      });
+  const PipelineDocument& document = m_session.pipeline().document();
+  m_pool.start([this, number = ++m_number, document, optionsOf = m_session.plan().optionsFor(document),
+                token = m_stop.get_token()] {
+    std::vector<Suggestion> found = suggestions(document, optionsOf(), token);
+    QMetaObject::invokeMethod(
+        this, [this, number, found = std::move(found)]() mutable { accept(number, std::move(found)); },
+        Qt::QueuedConnection);
+  });
   Q_EMIT changed();
 }
 

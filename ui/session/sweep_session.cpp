@@ -20,12 +20,13 @@ namespace fuseline::ui {
 
 SweepSession::SweepSession(Session& session, QObject* parent) : QObject(parent), m_session(session) {
   m_pool.setMaxThreadCount(1);
-  connect(&session.worker(), &WorkerClient::finished, this, &SweepSession::take);
-  connect(&session.worker(), &WorkerClient::failed, this, &SweepSession::fail);
-  connect(&session, &Session::cancelWanted, this, [this] { m_isStopping = true; });
-  connect(&session, &Session::documentReplaced, this, &SweepSession::followReplacement);
-  for (const auto signal : {&Session::documentChanged, &Session::passChanged, &Session::runTargetChanged})
-    connect(&session, signal, this, &SweepSession::stalenessChanged);
+  connect(&session.runner().worker(), &WorkerClient::finished, this, &SweepSession::take);
+  connect(&session.runner().worker(), &WorkerClient::failed, this, &SweepSession::fail);
+  connect(&session.runner(), &Runner::cancelWanted, this, [this] { m_isStopping = true; });
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &SweepSession::followReplacement);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &SweepSession::stalenessChanged);
+  for (const auto signal : {&RunSetup::passChanged, &RunSetup::runTargetChanged})
+    connect(&session.setup(), signal, this, &SweepSession::stalenessChanged);
 }
 
 SweepSession::~SweepSession() {
@@ -34,13 +35,13 @@ SweepSession::~SweepSession() {
 }
 
 void SweepSession::start(ShapeSweep sweep) {
-  if (m_session.isRunning()) return;
+  if (m_session.runner().isRunning()) return;
   m_points = sweep.points();
-  m_request = m_session.runRequest();
+  m_request = m_session.runner().request();
   m_request.settings.measuresPeaks = false;  // at every point anew
   m_request.tensorsFile.clear();             // they have one size
-  m_document = m_session.document();
-  m_path = m_session.path();
+  m_document = m_session.pipeline().document();
+  m_path = m_session.pipeline().path();
   m_result = SweepResult{.pipelineName = m_request.pipelineName,
                          .deviceName = m_request.settings.device,
                          .sweep = std::move(sweep),
@@ -48,13 +49,13 @@ void SweepSession::start(ShapeSweep sweep) {
   m_ended.clear();
   m_isStopping = false;
   m_isRunning = true;
-  m_session.setSweeping(true);
+  m_session.runner().setSweeping(true);
   Q_EMIT changed();
   measureNext();
 }
 
 void SweepSession::stop() {
-  if (m_isRunning) m_session.cancelRun();
+  if (m_isRunning) m_session.runner().cancel();
 }
 
 QString SweepSession::progress() const {
@@ -77,7 +78,7 @@ void SweepSession::measureNext() {
 void SweepSession::measure(const RunSpec& settings) {
   RunRequest request = m_request;
   request.settings = settings;
-  m_session.worker().run(std::move(request));
+  m_session.runner().worker().run(std::move(request));
 }
 
 /// A recipe that quantizes nothing at this size would be measured under a wrong name.
@@ -111,7 +112,7 @@ void SweepSession::fail(const QString& sentence) {
   if (!m_isRunning) return;
   const QString name = toQt(point().name());
   if (!m_isStopping) refuse(sentence.toStdString());
-  if (m_isStopping || !m_session.worker().isLost()) return goOn();
+  if (m_isStopping || !m_session.runner().worker().isLost()) return goOn();
   end(tr("The device was lost at %1. Start the sweep again to measure the missing points.").arg(name));
 }
 
@@ -126,7 +127,7 @@ void SweepSession::end(const QString& why) {
   m_isRunning = false;
   m_ended = why;
   if (std::exchange(m_isOrphaned, false)) forget();
-  m_session.setSweeping(false);
+  m_session.runner().setSweeping(false);
   Q_EMIT changed();
 }
 
@@ -140,10 +141,10 @@ void SweepSession::forget() {
 
 /// One of the runs of this sweep, or its pipeline again.
 bool SweepSession::isOwnDocument() const {
-  const LastRun* const opened = m_session.openedRun();
+  const LastRun* const opened = m_session.results().openedRun();
   if (opened && QFileInfo(opened->origin->file).absolutePath() == QFileInfo(m_folder.path()).absoluteFilePath())
     return true;
-  return !m_path.isEmpty() && m_session.path() == m_path;
+  return !m_path.isEmpty() && m_session.pipeline().path() == m_path;
 }
 
 void SweepSession::followReplacement() {
@@ -162,10 +163,10 @@ PipelineDocument SweepSession::withoutAxes(PipelineDocument document) const {
 
 bool SweepSession::isStale() const {
   if (!m_result) return false;
-  const LastRun* const opened = m_session.openedRun();
-  const std::string& device = opened ? opened->device : m_session.runTarget().device;
-  return device != m_request.settings.device || m_session.pass() != m_request.settings.pass ||
-         !meansTheSame(withoutAxes(m_document), withoutAxes(m_session.document()));
+  const LastRun* const opened = m_session.results().openedRun();
+  const std::string& device = opened ? opened->device : m_session.setup().runTarget().device;
+  return device != m_request.settings.device || m_session.setup().pass() != m_request.settings.pass ||
+         !meansTheSame(withoutAxes(m_document), withoutAxes(m_session.pipeline().document()));
 }
 
 // --------------------------------------------------------------------------------------------------------------- files
@@ -185,7 +186,7 @@ Result<QString> SweepSession::writeRun(std::size_t row) const {
 Result<std::string> SweepSession::command() const {
   if (!m_result) return Error{tr("No measurements yet. Start a sweep first.").toStdString()};
   // Saved since, perhaps.
-  const QString path = m_path.isEmpty() && !isStale() ? m_session.path() : m_path;
+  const QString path = m_path.isEmpty() && !isStale() ? m_session.pipeline().path() : m_path;
   if (path.isEmpty())
     return Error{tr("The pipeline has not been saved yet. Save it first; the command needs a file.").toStdString()};
   if (std::ranges::count(m_result->sweep.recipes, std::string()) > 0)

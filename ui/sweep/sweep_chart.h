@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/sweep/sweep_plot.h"
+#include "ui/sweep/sweep_frame.h"
 #include "ui/theme/theme.h"
 
 #include <QWidget>
@@ -27,7 +27,7 @@ class SweepChart : public QWidget {
   /// Marks this row's dot, and stays on the line where it can.
   void setCurrentRow(std::size_t row);
   /// Where a dot is drawn, in the widget.
-  QPointF placeOf(const SweepDot& dot) const;
+  QPointF placeOf(const SweepDot& dot) const { return SweepFrame(m_plot, size()).placeOf(dot); }
   QString wordsAt(QPointF position) const;
   QSize minimumSizeHint() const override;
 
@@ -44,56 +44,17 @@ class SweepChart : public QWidget {
   void mouseDoubleClickEvent(QMouseEvent* event) override;
 
  private:
-  struct Place {
-    std::size_t series = 0;
-    std::size_t dot = 0;
-  };
-  const SweepDot& at(const Place& place) const { return m_plot.series[place.series].dots[place.dot]; }
+  const SweepDot& at(const SweepPlace& place) const { return m_plot.series[place.series].dots[place.dot]; }
 
-  /// A recipe with its mark, or, without one, what a kind of line or of mark means.
-  struct LegendEntry {
-    QString text;
-    std::optional<int> look = {};
-    bool isDashed = false;
-    bool isHollow = false;
-    QPointF place = {};
-  };
-
-  // Geometry.
-  QRectF plotArea() const;
-  std::vector<LegendEntry> legend() const;
-  void placeInLines(std::vector<LegendEntry>& entries) const;
-  double legendHeight() const;
-  double xOf(double size) const;
-  double yOf(double value) const;
-  QString valueText(double value) const;
-  std::vector<double> valueTicks() const;
-
-  // Places.
-  std::optional<Place> placeAt(QPointF position) const;
-  std::optional<Place> neighbour(int key) const;
-  std::optional<Place> inSeries(std::ptrdiff_t series) const;
+  std::optional<SweepPlace> neighbour(int key) const;
+  std::optional<SweepPlace> inSeries(std::ptrdiff_t series) const;
   static bool isOwnKey(int key);
-  void choose(const Place& place);
+  void choose(const SweepPlace& place);
   void describe();
-
-  QString whyNothing() const;
-
-  // Painting.
-  QColor colorOf(int look) const;
-  void paintNothing(QPainter& painter) const;
-  void paintAxes(QPainter& painter) const;
-  void paintSizes(QPainter& painter) const;
-  void paintReference(QPainter& painter) const;
-  void paintBorders(QPainter& painter) const;
-  void paintSeries(QPainter& painter, const SweepSeries& series) const;
-  void paintWhisker(QPainter& painter, const SweepDot& dot) const;
-  void paintCursor(QPainter& painter) const;
-  void paintLegend(QPainter& painter, const LegendEntry& entry) const;
 
   const Theme& m_theme;
   SweepPlot m_plot;
-  std::optional<Place> m_cursor;
+  std::optional<SweepPlace> m_cursor;
 };
 
 }  // namespace fuseline::ui

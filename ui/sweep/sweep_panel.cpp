@@ -217,11 +217,13 @@ void SweepPanel::follow() {
   connect(m_quantity, &QComboBox::currentIndexChanged, this, &SweepPanel::refreshPlot);
   connect(m_sweep, &SweepSession::changed, this, &SweepPanel::refreshResult);
   connect(m_sweep, &SweepSession::stalenessChanged, this, &SweepPanel::refreshState);
-  connect(&m_session, &Session::documentReplaced, this, [this] { m_typedSizes.clear(); });  // those of another pipeline
-  for (const auto signal : {&Session::documentReplaced, &Session::runTargetChanged, &Session::documentChanged})
-    connect(&m_session, signal, this, &SweepPanel::refreshChoices);
-  connect(&m_session, &Session::runningChanged, this, &SweepPanel::refreshPlan);
-  connect(&m_session, &Session::analysisChanged, this, &SweepPanel::refreshPlan);
+  connect(&m_session.pipeline(), &OpenPipeline::replaced, this,
+          [this] { m_typedSizes.clear(); });  // those of another pipeline
+  for (const auto signal : {&OpenPipeline::replaced, &OpenPipeline::changed})
+    connect(&m_session.pipeline(), signal, this, &SweepPanel::refreshChoices);
+  connect(&m_session.setup(), &RunSetup::runTargetChanged, this, &SweepPanel::refreshChoices);
+  connect(&m_session.runner(), &Runner::runningChanged, this, &SweepPanel::refreshPlan);
+  connect(&m_session.plan(), &LivePlan::analysisChanged, this, &SweepPanel::refreshPlan);
   connect(&m_theme, &Theme::changed, this, &SweepPanel::refreshState);
   connect(m_chart, &SweepChart::rowChosen, this, &SweepPanel::chooseRow);
   connect(m_chart, &SweepChart::rowOpened, this, &SweepPanel::openRow);
@@ -235,14 +237,14 @@ void SweepPanel::follow() {
 // ------------------------------------------------------------------------------------------------------------- choices
 
 void SweepPanel::refreshChoices() {
-  const std::vector<SweepSymbol> symbols = sweepSymbols(m_session.document());
+  const std::vector<SweepSymbol> symbols = sweepSymbols(m_session.pipeline().document());
   const QString chosen = m_symbol->currentText();
   m_symbol->clear();
   for (const SweepSymbol& symbol : symbols) m_symbol->addItem(symbol.name, symbol.sizes);
   m_symbol->setCurrentIndex(std::max(0, m_symbol->findText(chosen)));
   m_symbol->setEnabled(!symbols.empty());
   m_sizes->setEnabled(!symbols.empty());
-  m_recipes->setOffered(sweepRecipes(m_session.document(), m_session.runTarget()));
+  m_recipes->setOffered(sweepRecipes(m_session.pipeline().document(), m_session.setup().runTarget()));
   showSizes();
   refreshPlan();
 }
@@ -257,12 +259,12 @@ std::optional<ShapeSweep> SweepPanel::chosenSweep() const {
   const Result<std::vector<std::int64_t>> sizes = parseSizes(m_sizes->text().trimmed().toStdString());
   if (!sizes || m_symbol->count() == 0 || m_recipes->chosen().isEmpty()) return std::nullopt;
   return ShapeSweep{.axes = {{.symbol = m_symbol->currentText().toStdString(), .sizes = *sizes}},
-                    .recipes = recipeAxis(m_recipes->offered(), m_recipes->chosen(), m_session.document())};
+                    .recipes = recipeAxis(m_recipes->offered(), m_recipes->chosen(), m_session.pipeline().document())};
 }
 
 QString SweepPanel::whyNot() const {
   if (m_symbol->count() == 0) {
-    const std::optional<NewSymbol> symbol = leadingExtentAsSymbol(m_session.document());
+    const std::optional<NewSymbol> symbol = leadingExtentAsSymbol(m_session.pipeline().document());
     return symbol
                ? tr("The pipeline has no symbol to sweep. <a href=\"symbol\">Make %1 a symbol</a>").arg(symbol->value)
                : tr("The pipeline has no symbol to sweep. Use one as a size, such as M in the shape of an input.");
@@ -278,7 +280,7 @@ QString SweepPanel::whyNot() const {
 void SweepPanel::refreshPlan() {
   const QString problem = whyNot();
   const std::optional<ShapeSweep> sweep = chosenSweep();
-  const bool isOtherRunning = m_session.isRunning() && !m_sweep->isRunning();
+  const bool isOtherRunning = m_session.runner().isRunning() && !m_sweep->isRunning();
   QString text = problem;
   if (text.isEmpty() && isOtherRunning) text = tr("A run is in progress. Start the sweep after it has ended.");
   if (text.isEmpty())
@@ -286,14 +288,14 @@ void SweepPanel::refreshPlan() {
                    tr("points, measured in sequence"));
   m_plan->setText(text);
   m_plan->setToolTip(text);
-  m_start->setEnabled(problem.isEmpty() && !m_session.isRunning());
+  m_start->setEnabled(problem.isEmpty() && !m_session.runner().isRunning());
   m_stop->setEnabled(m_sweep->isRunning());
   refreshActions();
 }
 
 void SweepPanel::makeSymbol() {
-  if (const std::optional<NewSymbol> symbol = leadingExtentAsSymbol(m_session.document()))
-    m_session.apply(symbol->edit);
+  if (const std::optional<NewSymbol> symbol = leadingExtentAsSymbol(m_session.pipeline().document()))
+    m_session.pipeline().apply(symbol->edit);
 }
 
 void SweepPanel::start() {
@@ -351,7 +353,7 @@ void SweepPanel::refreshPlot() {
 void SweepPanel::refreshActions() {
   const bool hasRows = m_model->rowCount() > 0;
   const std::optional<std::size_t> row = currentRow();
-  m_open->setEnabled(row && m_model->isMeasured(static_cast<int>(*row)) && !m_session.isRunning());
+  m_open->setEnabled(row && m_model->isMeasured(static_cast<int>(*row)) && !m_session.runner().isRunning());
   m_save->setEnabled(hasRows);
   m_copyCommand->setEnabled(hasRows);
 }
@@ -367,7 +369,7 @@ void SweepPanel::chooseRow(std::size_t row) {
 }
 
 void SweepPanel::openRow(std::size_t row) {
-  if (!m_model->isMeasured(static_cast<int>(row)) || m_session.isRunning()) return;
+  if (!m_model->isMeasured(static_cast<int>(row)) || m_session.runner().isRunning()) return;
   const Result<QString> path = m_sweep->writeRun(row);
   path ? Q_EMIT openWanted(*path) : Q_EMIT message(toQt(path.error().message));
 }
@@ -378,9 +380,9 @@ void SweepPanel::saveCsv() {
   const QString path = fileToSave({.purpose = QStringLiteral("export"),
                                    .title = tr("Save the table"),
                                    .patterns = tr("Comma-separated values (*.csv);;All files (*)"),
-                                   .pipeline = m_session.path(),
+                                   .pipeline = m_session.pipeline().path(),
                                    .ending = QStringLiteral("csv"),
-                                   .name = QFileInfo(m_session.displayName()).completeBaseName()},
+                                   .name = QFileInfo(m_session.pipeline().displayName()).completeBaseName()},
                                   this);
   if (path.isEmpty()) return;
   const Result<void> saved = m_sweep->saveCsv(path);
@@ -391,7 +393,7 @@ void SweepPanel::copyCommand() {
   const Result<std::string> command = m_sweep->command();
   if (!command) return Q_EMIT message(toQt(command.error().message));
   QGuiApplication::clipboard()->setText(toQt(*command));
-  const QString unsaved = m_session.isModified() ? tr(" Unsaved changes are not in that file.") : QString();
+  const QString unsaved = m_session.pipeline().isModified() ? tr(" Unsaved changes are not in that file.") : QString();
   Q_EMIT message(tr("Copied: %1").arg(toQt(*command)) + unsaved);
 }
 

@@ -42,6 +42,12 @@ QStringList splitAtCommas(const QString& text) {
 
 QString toQt(std::string_view text) { return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())); }
 
+QStringList toQt(const std::vector<std::string>& texts) {
+  QStringList list;
+  for (const std::string& text : texts) list.append(toQt(text));
+  return list;
+}
+
 QString formatShape(const Shape& shape) {
   if (shape.empty()) return QCoreApplication::translate("Format", "scalar");
   QStringList extents;

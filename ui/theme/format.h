@@ -17,6 +17,7 @@
 namespace fuseline::ui {
 
 QString toQt(std::string_view text);
+QStringList toQt(const std::vector<std::string>& texts);
 
 /// "4096 × 1024"; "scalar" for an empty shape.
 QString formatShape(const Shape& shape);

@@ -25,11 +25,11 @@ HiddenTracksBar::HiddenTracksBar(const Theme& theme, QWidget* parent) : QWidget(
 }
 
 /// "1 track, kernels hidden".
-void HiddenTracksBar::follow(const TimelineStack& stack) {
+void HiddenTracksBar::follow(const ArrangedTracks& tracks) {
   QStringList parts;
-  if (const int numTracks = stack.numHiddenTracks(); numTracks > 0)
+  if (const int numTracks = tracks.numHiddenTracks(); numTracks > 0)
     parts.append(counted(numTracks, tr("track"), tr("tracks")));
-  for (const TimelineRowKind kind : stack.hiddenRows()) parts.append(nameOf(kind));
+  for (const TimelineRowKind kind : tracks.hiddenRows()) parts.append(nameOf(kind));
   m_label->setText(tr("%1 hidden").arg(parts.join(QStringLiteral(", "))));
   setVisible(!parts.isEmpty());
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ui/theme/theme.h"
-#include "ui/timeline/timeline_stack.h"
+#include "ui/timeline/arranged_tracks.h"
 
 #include <QLabel>
 #include <QWidget>
@@ -16,7 +16,7 @@ class HiddenTracksBar : public QWidget {
 
  public:
   explicit HiddenTracksBar(const Theme& theme, QWidget* parent = nullptr);
-  void follow(const TimelineStack& stack);
+  void follow(const ArrangedTracks& tracks);
   QString text() const { return m_label->text(); }
 
  Q_SIGNALS:

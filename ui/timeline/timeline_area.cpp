@@ -157,17 +157,17 @@ TimelineArea areaBetween(const TimelineStack& stack, std::pair<double, double> t
     return from <= bottom && top < from + heightPx;
   };
   TimelineArea area{.startNs = startNs, .endNs = endNs, .rows = {}};
-  for (const auto& [track, row] : stack.rows())
+  for (const auto& [track, row] : stack.tracks().rows())
     if (isTouched(stack.top(track), TimelineStack::kHeadHeightPx) ||
         isTouched(stack.rowTop(track, row), stack.rowHeight(track, row)))
       area.rows.emplace_back(track, row);
-  if (area.rows.empty()) area.rows = stack.rows();
+  if (area.rows.empty()) area.rows = stack.tracks().rows();
   return area;
 }
 
-TimelineArea areaOfBox(const TimelineStack& stack, std::size_t track, const TimelineItem& item) {
+TimelineArea areaOfBox(const ArrangedTracks& tracks, std::size_t track, const TimelineItem& item) {
   TimelineArea area{.startNs = item.startNs, .endNs = item.endNs, .rows = {}};
-  for (const auto& place : stack.rows())
+  for (const auto& place : tracks.rows())
     if (place.first == track) area.rows.push_back(place);
   return area;
 }

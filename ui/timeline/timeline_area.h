@@ -29,7 +29,7 @@ struct TimelineArea {
 /// The rows between two heights; of a head that is touched, all rows of its track. Where there are none, all rows.
 TimelineArea areaBetween(const TimelineStack& stack, std::pair<double, double> timesNs, std::pair<double, double> yPx);
 /// As long as a box, over the rows of its track.
-TimelineArea areaOfBox(const TimelineStack& stack, std::size_t track, const TimelineItem& item);
+TimelineArea areaOfBox(const ArrangedTracks& tracks, std::size_t track, const TimelineItem& item);
 
 enum class SumsBy { Step, Category, Kernel };
 

@@ -86,7 +86,7 @@ void TimelineFind::search() {
 
 void TimelineFind::refreshMatches() {
   if (isHidden()) return;
-  m_matches = findBoxes(m_view.stack(), m_field->text());
+  m_matches = findBoxes(m_view.tracks(), m_field->text());
   if (m_current >= m_matches.size()) m_current = 0;
   m_view.setMatches(m_matches);
   refreshCount();

@@ -26,18 +26,18 @@ int numLanes(const std::vector<PlacedNote>& notes) {
   return count;
 }
 
-std::vector<std::size_t> tracksOf(const TimelineStack& stack, const StretchNote& note) {
-  std::vector<std::size_t> tracks;
-  for (const std::size_t track : stack.order())
-    if (note.variant.empty() || stack.tracks()[track].name == toQt(note.variant)) tracks.push_back(track);
-  return tracks;
+std::vector<std::size_t> tracksOf(const ArrangedTracks& tracks, const StretchNote& note) {
+  std::vector<std::size_t> found;
+  for (const std::size_t track : tracks.order())
+    if (note.variant.empty() || tracks.all()[track].name == toQt(note.variant)) found.push_back(track);
+  return found;
 }
 
-TimelineArea areaOf(const TimelineStack& stack, const StretchNote& note) {
-  const std::vector<std::size_t> tracks = tracksOf(stack, note);
+TimelineArea areaOf(const ArrangedTracks& tracks, const StretchNote& note) {
+  const std::vector<std::size_t> noted = tracksOf(tracks, note);
   TimelineArea area{.startNs = note.startNs, .endNs = note.endNs, .rows = {}};
-  for (const auto& row : stack.rows())
-    if (std::ranges::find(tracks, row.first) != tracks.end()) area.rows.push_back(row);
+  for (const auto& row : tracks.rows())
+    if (std::ranges::find(noted, row.first) != noted.end()) area.rows.push_back(row);
   return area;
 }
 

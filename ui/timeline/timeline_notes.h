@@ -19,9 +19,9 @@ std::vector<PlacedNote> placeNotes(const std::vector<StretchNote>& notes);
 int numLanes(const std::vector<PlacedNote>& notes);
 
 /// Shown tracks that the note is about.
-std::vector<std::size_t> tracksOf(const TimelineStack& stack, const StretchNote& note);
+std::vector<std::size_t> tracksOf(const ArrangedTracks& tracks, const StretchNote& note);
 /// Over their rows.
-TimelineArea areaOf(const TimelineStack& stack, const StretchNote& note);
+TimelineArea areaOf(const ArrangedTracks& tracks, const StretchNote& note);
 /// Creates a note on a time range.
 StretchNote noteOn(const std::vector<TimelineTrack>& tracks, const TimelineArea& area, const QString& text);
 

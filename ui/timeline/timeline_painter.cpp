@@ -3,6 +3,7 @@
 #include "ui/timeline/timeline_painter.h"
 
 #include "ui/theme/format.h"
+#include "ui/timeline/timeline_selection.h"
 #include "ui/widgets/plot_painting.h"
 
 #include <QPainterPath>
@@ -42,7 +43,7 @@ void TimelinePainter::paint() {
   m_painter.setClipping(false);
   paintTracks(true);
   paintLinks();
-  for (const std::size_t track : m_picture.stack.order()) paintPassLinks(track);
+  for (const std::size_t track : m_picture.stack.tracks().order()) paintPassLinks(track);
   paintRuler();
   paintNotes();
   paintArea();
@@ -52,13 +53,11 @@ void TimelinePainter::paint() {
 }
 
 void TimelinePainter::paintTracks(bool areSticking) {
-  for (const std::size_t track : m_picture.stack.order())
+  for (const std::size_t track : m_picture.stack.tracks().order())
     if (m_picture.stack.sticks(track) == areSticking) paintTrack(track);
 }
 
-bool TimelinePainter::isSelected(const TimelineItem& item) const {
-  return std::ranges::any_of(item.owners, [&](const QString& id) { return m_picture.selection.contains(id); });
-}
+bool TimelinePainter::isSelected(const TimelineItem& item) const { return ui::isSelected(item, m_picture.selection); }
 
 void TimelinePainter::paintGrid() {
   m_painter.setPen(m_theme.colors().grid);
@@ -87,7 +86,7 @@ void TimelinePainter::paintTrack(std::size_t track) {
   const TimelineTrack& shown = tracks()[track];
   std::vector<TimelineCell> narrow;
   for (const TimelineCell& cell : cellsInView(shown, m_picture.range, m_width)) {
-    if (!m_picture.stack.isShown(track, shown.items[cell.first].row)) continue;
+    if (!m_picture.stack.tracks().isShown(track, shown.items[cell.first].row)) continue;
     cell.isNarrow() ? narrow.push_back(cell) : paintCell(track, cell);
   }
   for (const TimelineCell& cell : narrow) paintNarrow(track, cell);
@@ -131,7 +130,7 @@ void TimelinePainter::paintHead(std::size_t track) {
 void TimelinePainter::paintTriangle(std::size_t track) {
   constexpr double kRadiusPx = 4.0;
   const QPointF centre = m_picture.stack.foldArea(track).center();
-  const bool isFolded = m_picture.stack.isFolded(track);
+  const bool isFolded = m_picture.stack.tracks().isFolded(track);
   const auto corner = [&](double along, double across) {
     return centre + kRadiusPx * (isFolded ? QPointF(along, across) : QPointF(across, along));
   };
@@ -145,7 +144,7 @@ void TimelinePainter::paintTriangle(std::size_t track) {
 /// Its head filled where the track is pinned.
 void TimelinePainter::paintPin(std::size_t track) {
   constexpr double kRadiusPx = 3.5;
-  const bool isPinned = m_picture.stack.isPinned(track);
+  const bool isPinned = m_picture.stack.tracks().isPinned(track);
   const QColor color = isPinned ? m_theme.colors().accent : m_theme.colors().dimText;
   const QPointF head = m_picture.stack.pinArea(track, m_width).center() - QPointF(0, 3);
   m_painter.setRenderHint(QPainter::Antialiasing);
@@ -253,7 +252,8 @@ void TimelinePainter::paintPassLinks(std::size_t track) {
   const auto& items = tracks()[track].items;
   for (const auto& [forward, backward] : m_picture.passLinks[track]) {
     if (!isSelected(items[forward]) && !isSelected(items[backward])) continue;
-    if (!m_picture.stack.isShown(track, items[forward].row) || !m_picture.stack.isShown(track, items[backward].row))
+    if (!m_picture.stack.tracks().isShown(track, items[forward].row) ||
+        !m_picture.stack.tracks().isShown(track, items[backward].row))
       continue;
     const QRectF from = boxOf(track, items[forward]);
     const QRectF to = boxOf(track, items[backward]);
@@ -315,7 +315,7 @@ double TimelinePainter::roomBehind(const PlacedNote& placed) const {
 void TimelinePainter::paintNoteBand(const StretchNote& note, const QRectF& label) {
   QColor fill = m_theme.colors().note;
   fill.setAlpha(26);
-  for (const std::size_t track : tracksOf(m_picture.stack, note)) {
+  for (const std::size_t track : tracksOf(m_picture.stack.tracks(), note)) {
     QRectF band(label.left(), m_picture.stack.top(track) + TimelineStack::kHeadHeightPx, label.width(),
                 m_picture.stack.trackHeight(track) - TimelineStack::kHeadHeightPx);
     if (!m_picture.stack.sticks(track)) band.setTop(std::max(band.top(), m_picture.stack.pinnedBottom()));

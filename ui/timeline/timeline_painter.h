@@ -69,7 +69,7 @@ class TimelinePainter {
   void paintAreaText(double left, double right);
   QColor fillOf(const TimelineItem& item) const;
   bool isSelected(const TimelineItem& item) const;
-  const std::vector<TimelineTrack>& tracks() const { return m_picture.stack.tracks(); }
+  const std::vector<TimelineTrack>& tracks() const { return m_picture.stack.tracks().all(); }
 
   QPainter& m_painter;
   const TimelinePicture& m_picture;

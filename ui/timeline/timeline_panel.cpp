@@ -50,7 +50,7 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, bool isKept, 
       m_hidden(new HiddenTracksBar(theme, this)),
       m_empty(new QLabel(this)),
       m_area(new QScrollArea(this)),
-      m_view(new TimelineView(session, theme)),
+      m_view(new TimelineView(session.selection(), theme)),
       m_find(new TimelineFind(*m_view, this)),
       m_sums(new TimelineSums(session, theme, isKept)),
       m_body(new QSplitter(Qt::Vertical, this)),
@@ -75,15 +75,17 @@ TimelinePanel::TimelinePanel(Session& session, const Theme& theme, bool isKept, 
   layout->addWidget(m_hidden);
   layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
-  for (const auto signal : {&Session::runFinished, &Session::documentReplaced}) {
-    connect(&session, signal, this, &TimelinePanel::refresh);
-    connect(&session, signal, this, &TimelinePanel::closeCards);
-  }
-  connect(m_view, &TimelineView::findWanted, m_find, &TimelineFind::open);
-  connect(m_view, &TimelineView::pinWanted, this, &TimelinePanel::pin);
-  connect(&session, &Session::analysisChanged, this, &TimelinePanel::refresh);
-  for (const auto signal : {&Session::documentChanged, &Session::passChanged})
-    connect(&session, signal, this, &TimelinePanel::refreshCaption);
+  const auto followRuns = [this] {
+    refresh();
+    closeCards();
+  };
+  connect(&session.runner(), &Runner::finished, this, followRuns);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, followRuns);
+  connect(&m_view->keys(), &TimelineKeys::findWanted, m_find, &TimelineFind::open);
+  connect(&m_view->keys(), &TimelineKeys::pinWanted, this, &TimelinePanel::pin);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &TimelinePanel::refresh);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &TimelinePanel::refreshCaption);
+  connect(&session.setup(), &RunSetup::passChanged, this, &TimelinePanel::refreshCaption);
   connect(&theme, &Theme::changed, this, &TimelinePanel::refreshCaption);
   refresh();
 }
@@ -118,13 +120,13 @@ void TimelinePanel::createHead() {
 
 /// How they are arranged is kept, and what is hidden is said.
 void TimelinePanel::connectTracks() {
-  if (m_isKept) m_view->arrange([](TimelineStack& stack) { stack.setArrangement(loadTimelineArrangement()); });
+  if (m_isKept) m_view->arrange([](ArrangedTracks& tracks) { tracks.setArrangement(loadTimelineArrangement()); });
   connect(m_view, &TimelineView::arrangementChanged, this, [this] {
-    if (m_isKept) saveTimelineArrangement(m_view->stack().arrangement());
-    m_hidden->follow(m_view->stack());
+    if (m_isKept) saveTimelineArrangement(m_view->tracks().arrangement());
+    m_hidden->follow(m_view->tracks());
   });
   connect(m_hidden, &HiddenTracksBar::showAllWanted, this, [this] {
-    m_view->arrange(&TimelineStack::showAll);
+    m_view->arrange(&ArrangedTracks::showAll);
     m_view->setFocus();
   });
   connect(m_view, &TimelineView::revealed, this, [this](const QRect& area) {
@@ -147,30 +149,30 @@ void TimelinePanel::closeCards() {
 
 /// In the head of the table is a field for a note on the area.
 void TimelinePanel::connectNotes() {
-  connect(m_view, &TimelineView::noteWanted, this, [this] {
+  connect(&m_view->keys(), &TimelineKeys::noteWanted, this, [this] {
     showSums(true);
     m_sums->noteField()->setFocus(Qt::ShortcutFocusReason);
   });
   connect(m_sums, &TimelineSums::noteWanted, this, [this](const QString& text) {
-    if (m_view->area()) m_session.setStretchNote(noteOn(m_view->tracks(), *m_view->area(), text));
+    if (m_view->area()) m_session.results().setStretchNote(noteOn(m_view->tracks().all(), *m_view->area(), text));
   });
   connect(m_sums, &TimelineSums::noteFinished, m_view, qOverload<>(&QWidget::setFocus));
-  connect(&m_session, &Session::lastRunLeaving, this, [this] {
+  connect(&m_session.results(), &LastResults::leaving, this, [this] {
     if (m_sums->noteField()->hasFocus()) commitTypedField();
   });
-  connect(&m_session, &Session::stretchNotesChanged, this, &TimelinePanel::refreshNotes);
+  connect(&m_session.results(), &LastResults::stretchNotesChanged, this, &TimelinePanel::refreshNotes);
 }
 
 void TimelinePanel::refreshNotes() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   m_view->setNotes(run ? run->record.stretchNotes : std::vector<StretchNote>());
   refreshNote();
 }
 
 void TimelinePanel::refreshNote() {
-  if (!m_view->area() || !m_session.lastRun()) return m_sums->setNote(QString());
-  const StretchNote wanted = noteOn(m_view->tracks(), *m_view->area(), QString());
-  const auto& notes = m_session.lastRun()->record.stretchNotes;
+  if (!m_view->area() || !m_session.results().lastRun()) return m_sums->setNote(QString());
+  const StretchNote wanted = noteOn(m_view->tracks().all(), *m_view->area(), QString());
+  const auto& notes = m_session.results().lastRun()->record.stretchNotes;
   const auto found = std::ranges::find_if(notes, [&](const StretchNote& note) { return note.isOfSameStretch(wanted); });
   m_sums->setNote(found == notes.end() ? QString() : toQt(found->text));
 }
@@ -183,11 +185,11 @@ void TimelinePanel::createBody() {
   m_body->setChildrenCollapsible(false);
   m_sums->hide();
   connect(m_view, &TimelineView::areaChanged, this, [this] {
-    m_sums->setArea(m_view->tracks(), m_view->area());
+    m_sums->setArea(m_view->tracks().all(), m_view->area());
     refreshNote();
     refreshSums();
   });
-  connect(m_view, &TimelineView::sumsToggled, this, &TimelinePanel::toggleSums);
+  connect(&m_view->keys(), &TimelineKeys::sumsToggled, this, &TimelinePanel::toggleSums);
   connect(m_sums, &TimelineSums::closeWanted, this, [this] {
     showSums(false);
     m_view->setFocus();
@@ -214,14 +216,14 @@ void TimelinePanel::refreshSums() {
 
 /// Without an area, the table is of what is in view.
 void TimelinePanel::toggleSums() {
-  if (m_view->tracks().empty()) return;
+  if (m_view->tracks().isEmpty()) return;
   const bool isShown = m_sums->isVisibleTo(this);
   showSums(!isShown);
   if (!isShown && !m_view->area()) m_view->takeView();
 }
 
 QString TimelinePanel::emptyText() const {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to see when each step runs.");
   const std::string reason = whyNoTimeline(run->record);
   if (reason.empty()) return {};
@@ -230,7 +232,7 @@ QString TimelinePanel::emptyText() const {
 
 /// Time keeps its place: what the filter does not keep leaves a gap.
 std::vector<TimelineTrack> TimelinePanel::shownTracks() const {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run) return {};
   const Graph* graph = graphOfRun(m_session);
   std::vector<TimelineTrack> tracks = timelineTracks(run->record, graph);
@@ -248,19 +250,19 @@ std::vector<TimelineTrack> TimelinePanel::shownTracks() const {
 /// Ops of the pipeline as it is now are those of the run only while nothing has changed.
 void TimelinePanel::refresh() {
   m_view->setTracks(shownTracks());
-  m_sums->setArea(m_view->tracks(), m_view->area());
+  m_sums->setArea(m_view->tracks().all(), m_view->area());
   refreshNotes();
   const QString nothing = emptyText();
   m_empty->setText(nothing);
   m_empty->setVisible(!nothing.isEmpty());
   m_body->setVisible(nothing.isEmpty());
   m_head->setVisible(nothing.isEmpty());
-  m_hidden->follow(m_view->stack());
+  m_hidden->follow(m_view->tracks());
   refreshCaption();
 }
 
 void TimelinePanel::refreshCaption() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run) return;
   QString text = captionOf(*run);
   if (const QString stale = staleText(*run); !stale.isEmpty())

@@ -17,14 +17,14 @@ QStringList textsOf(const TimelineItem& item) {
   return texts + item.owners;
 }
 
-std::vector<TimelinePlace> placesWhere(const TimelineStack& stack,
+std::vector<TimelinePlace> placesWhere(const ArrangedTracks& tracks,
                                        const std::function<bool(const TimelineItem&)>& matches) {
   std::vector<TimelinePlace> places;
-  for (const std::size_t track : stack.order()) {
-    const auto& items = stack.tracks()[track].items;
+  for (const std::size_t track : tracks.order()) {
+    const auto& items = tracks.all()[track].items;
     const auto first = static_cast<std::ptrdiff_t>(places.size());
     for (std::size_t item = 0; item < items.size(); ++item)
-      if (stack.isShown(track, items[item].row) && matches(items[item])) places.push_back({track, item});
+      if (tracks.isShown(track, items[item].row) && matches(items[item])) places.push_back({track, item});
     std::stable_sort(places.begin() + first, places.end(), [&](const TimelinePlace& a, const TimelinePlace& b) {
       return items[a.item].startNs < items[b.item].startNs;
     });
@@ -34,13 +34,13 @@ std::vector<TimelinePlace> placesWhere(const TimelineStack& stack,
 
 }  // namespace
 
-std::vector<TimelinePlace> findBoxes(const TimelineStack& stack, const QString& query) {
+std::vector<TimelinePlace> findBoxes(const ArrangedTracks& tracks, const QString& query) {
   const QStringList words = searchWords(query);
   if (words.isEmpty()) return {};
-  auto places = placesWhere(stack, [&](const TimelineItem& item) { return hasAllWords(textsOf(item), words); });
+  auto places = placesWhere(tracks, [&](const TimelineItem& item) { return hasAllWords(textsOf(item), words); });
   if (!places.empty()) return places;
   const QString letters = words.join(QString());
-  return placesWhere(stack, [&](const TimelineItem& item) { return hasLettersInOrder(item.label, letters); });
+  return placesWhere(tracks, [&](const TimelineItem& item) { return hasLettersInOrder(item.label, letters); });
 }
 
 }  // namespace fuseline::ui

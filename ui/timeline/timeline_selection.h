@@ -13,12 +13,13 @@
 
 namespace fuseline::ui {
 
+bool isSelected(const TimelineItem& item, const QSet<QString>& selection);
 /// In the order of rows; nothing: no box is of the selection.
-std::optional<TimelinePlace> firstSelected(const TimelineStack& stack, const QSet<QString>& selection);
+std::optional<TimelinePlace> firstSelected(const ArrangedTracks& tracks, const QSet<QString>& selection);
 /// The same; nothing where a box of the selection is in the range already.
-std::optional<TimelinePlace> hiddenSelection(const TimelineStack& stack, const TimelineRange& range,
+std::optional<TimelinePlace> hiddenSelection(const ArrangedTracks& tracks, const TimelineRange& range,
                                              const QSet<QString>& selection);
 /// Whether all rows of the area are shown.
-bool fits(const TimelineStack& stack, const TimelineArea& area);
+bool fits(const ArrangedTracks& tracks, const TimelineArea& area);
 
 }  // namespace fuseline::ui

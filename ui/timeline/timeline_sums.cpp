@@ -176,7 +176,7 @@ void TimelineSums::refresh() {
 
 void TimelineSums::takeCurrent(const QModelIndex& current) {
   const QStringList owners = current.data(TimelineSumsModel::OwnersRole).toStringList();
-  if (!owners.isEmpty()) m_session.select(QSet<QString>(owners.begin(), owners.end()));
+  if (!owners.isEmpty()) m_session.selection().select(QSet<QString>(owners.begin(), owners.end()));
 }
 
 }  // namespace fuseline::ui

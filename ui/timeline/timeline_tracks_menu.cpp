@@ -10,7 +10,7 @@ namespace fuseline::ui {
 
 namespace {
 
-using Change = std::function<void(TimelineStack&)>;
+using Change = std::function<void(ArrangedTracks&)>;
 
 QAction* add(QMenu& menu, TimelineView& view, const QString& text, Change change) {
   QAction* action = menu.addAction(text);
@@ -25,27 +25,27 @@ void addChoice(QMenu& menu, TimelineView& view, const QString& text, bool isOn, 
 }
 
 void addTrack(QMenu& menu, TimelineView& view, std::size_t track) {
-  const TimelineStack& stack = view.stack();
-  const bool isFolded = stack.isFolded(track);
-  const bool isPinned = stack.isPinned(track);
-  const bool isShown = stack.isShown(track);
+  const ArrangedTracks& tracks = view.tracks();
+  const bool isFolded = tracks.isFolded(track);
+  const bool isPinned = tracks.isPinned(track);
+  const bool isShown = tracks.isShown(track);
   addChoice(menu, view, translated("&Folded (Space)"), isFolded,
-            [=](TimelineStack& changed) { changed.setFolded(track, !isFolded); });
+            [=](ArrangedTracks& changed) { changed.setFolded(track, !isFolded); });
   addChoice(menu, view, translated("&Pinned to the top (P)"), isPinned,
-            [=](TimelineStack& changed) { changed.setPinned(track, !isPinned); });
-  add(menu, view, translated("Move &up (Alt+Up)"), [=](TimelineStack& changed) { changed.move(track, -1); });
-  add(menu, view, translated("Move &down (Alt+Down)"), [=](TimelineStack& changed) { changed.move(track, 1); });
+            [=](ArrangedTracks& changed) { changed.setPinned(track, !isPinned); });
+  add(menu, view, translated("Move &up (Alt+Up)"), [=](ArrangedTracks& changed) { changed.move(track, -1); });
+  add(menu, view, translated("Move &down (Alt+Down)"), [=](ArrangedTracks& changed) { changed.move(track, 1); });
   addChoice(menu, view, translated("&Hidden (H)"), !isShown,
-            [=](TimelineStack& changed) { changed.setShown(track, !isShown); });
+            [=](ArrangedTracks& changed) { changed.setShown(track, !isShown); });
 }
 
 void addRows(QMenu& menu, TimelineView& view) {
-  const TimelineStack& stack = view.stack();
+  const ArrangedTracks& tracks = view.tracks();
   for (const TimelineRowKind kind : {TimelineRowKind::Kernels, TimelineRowKind::Beside, TimelineRowKind::Launches}) {
-    if (!stack.hasRows(kind)) continue;
-    const bool isShown = !stack.arrangement().hiddenRows.contains(kind);
+    if (!tracks.hasRows(kind)) continue;
+    const bool isShown = !tracks.arrangement().hiddenRows.contains(kind);
     addChoice(menu, view, translated("Show %1").arg(nameOf(kind)), isShown,
-              [=](TimelineStack& changed) { changed.setRowsShown(kind, !isShown); });
+              [=](ArrangedTracks& changed) { changed.setRowsShown(kind, !isShown); });
   }
 }
 
@@ -54,17 +54,17 @@ void addRows(QMenu& menu, TimelineView& view) {
 void fillTracksMenu(QMenu& menu, TimelineView& view, std::optional<std::size_t> track) {
   menu.clear();
   if (track) {
-    menu.addSection(view.tracks()[*track].name);
+    menu.addSection(view.tracks().all()[*track].name);
     addTrack(menu, view, *track);
   } else {
-    for (std::size_t each = 0; each < view.tracks().size(); ++each)
-      addTrack(*menu.addMenu(view.tracks()[each].name), view, each);
+    for (std::size_t each = 0; each < view.tracks().all().size(); ++each)
+      addTrack(*menu.addMenu(view.tracks().all()[each].name), view, each);
   }
   menu.addSeparator();
   addRows(menu, view);
   menu.addSeparator();
-  const bool isAllShown = view.stack().numHiddenTracks() == 0 && view.stack().arrangement().hiddenRows.empty();
-  add(menu, view, translated("Show &all"), &TimelineStack::showAll)->setEnabled(!isAllShown);
+  const bool isAllShown = view.tracks().numHiddenTracks() == 0 && view.tracks().arrangement().hiddenRows.empty();
+  add(menu, view, translated("Show &all"), &ArrangedTracks::showAll)->setEnabled(!isAllShown);
 }
 
 }  // namespace fuseline::ui

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ui/timeline/timeline_stack.h"
+#include "ui/timeline/arranged_tracks.h"
 
 #include <compare>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace fuseline::ui {
 
-/// A box of a stack.
+/// A box of a tracks.
 struct TimelinePlace {
   std::size_t track = 0;
   std::size_t item = 0;
@@ -20,10 +20,10 @@ struct TimelinePlace {
 enum class TimelineMove { Before, Behind, Above, Below };
 
 /// The first step, from where keys start; nullopt: there is none.
-std::optional<TimelinePlace> firstStep(const TimelineStack& stack);
+std::optional<TimelinePlace> firstStep(const ArrangedTracks& tracks);
 
 /// Before and behind in the row; above and below the box that is nearest in time, in the next row that has any.
 /// nullopt: the move leads nowhere.
-std::optional<TimelinePlace> neighbourOf(const TimelineStack& stack, TimelinePlace from, TimelineMove move);
+std::optional<TimelinePlace> neighbourOf(const ArrangedTracks& tracks, TimelinePlace from, TimelineMove move);
 
 }  // namespace fuseline::ui

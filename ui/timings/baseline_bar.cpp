@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/timings/baseline_bar.h"
 
+#include "ui/session/baselines.h"
 #include "ui/theme/baseline_colors.h"
 #include "ui/theme/format.h"
 

@@ -20,20 +20,20 @@ bool isNamedIn(const QString& sentence, const std::string& op) {
 }  // namespace
 
 NodeStatuses::NodeStatuses(const Session& session) : m_session(session) {
-  connect(&session, &Session::runStarted, this, &NodeStatuses::begin);
-  connect(&session, &Session::runProgress, this, [this](const QString& stage) {
+  connect(&session.runner(), &Runner::started, this, &NodeStatuses::begin);
+  connect(&session.runner(), &Runner::progress, this, [this](const QString& stage) {
     m_blamesAll = m_blamesAll || (stage != QStringLiteral("starting") && stage != QStringLiteral("preparing"));
   });
-  connect(&session, &Session::cancelWanted, this, [this] { m_isCancelled = true; });
-  connect(&session, &Session::runFinished, this, [this] { end(); });
-  connect(&session, &Session::numericsFinished, this, [this] { end(); });
-  connect(&session, &Session::tensorsCaptured, this, [this] { end(); });
-  connect(&session, &Session::runFailed, this, &NodeStatuses::end);
-  connect(&session, &Session::documentChanged, this, [this] { m_failure.clear(); });
+  connect(&session.runner(), &Runner::cancelWanted, this, [this] { m_isCancelled = true; });
+  connect(&session.runner(), &Runner::finished, this, [this] { end(); });
+  connect(&session.runner(), &Runner::numericsFinished, this, [this] { end(); });
+  connect(&session.runner(), &Runner::tensorsCaptured, this, [this] { end(); });
+  connect(&session.runner(), &Runner::failed, this, &NodeStatuses::end);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, [this] { m_failure.clear(); });
 }
 
 void NodeStatuses::begin() {
-  if (!m_session.isRunning()) return;  // it has failed already
+  if (!m_session.runner().isRunning()) return;  // it has failed already
   m_isRunning = true;
   m_blamesAll = false;
   m_isCancelled = false;
@@ -45,14 +45,14 @@ void NodeStatuses::begin() {
 void NodeStatuses::end(const QString& failure) {
   if (!std::exchange(m_isRunning, false)) return;
   m_failure = m_isCancelled ? QString() : failure;
-  m_blamesAll = m_blamesAll || m_session.worker().isLost();
+  m_blamesAll = m_blamesAll || m_session.runner().worker().isLost();
   m_blamed = namedIn(m_failure);
   Q_EMIT changed();
 }
 
 std::set<std::string> NodeStatuses::namedIn(const QString& sentence) const {
   std::set<std::string> named;
-  for (const DocumentOp& op : m_session.document().ops())
+  for (const DocumentOp& op : m_session.pipeline().document().ops())
     if (isNamedIn(sentence, op.id)) named.insert(op.id);
   return named;
 }
@@ -65,7 +65,7 @@ bool NodeStatuses::isBlamed(const std::string& op) const {
 NodeStatus NodeStatuses::of(const std::string& op) const {
   if (m_isRunning) return NodeStatus::Running;
   if (isBlamed(op)) return NodeStatus::Failed;
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run || !run->document.findOp(op)) return NodeStatus::NeverRun;
   if (run->isStale) return NodeStatus::Stale;
   return run->record.isPartial ? NodeStatus::Stopped : NodeStatus::Measured;
@@ -75,7 +75,7 @@ QString NodeStatuses::textOf(const std::string& op) const {
   switch (of(op)) {
     case NodeStatus::NeverRun: return tr("Not measured yet.");
     case NodeStatus::Running: return tr("Running.");
-    case NodeStatus::Measured: return tr("Measured on %1.").arg(toQt(m_session.lastRun()->device));
+    case NodeStatus::Measured: return tr("Measured on %1.").arg(toQt(m_session.results().lastRun()->device));
     case NodeStatus::Stale: return tr("Times are of the pipeline before it changed. Run again.");
     case NodeStatus::Stopped: return tr("The run was stopped early. Its times are of fewer rounds. Run again.");
     case NodeStatus::Failed: return tr("The last run failed: %1").arg(m_failure);

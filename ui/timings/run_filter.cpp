@@ -58,13 +58,13 @@ QString textOf(const FilterTerm& term) {
 }
 
 const Graph* graphOfRun(const Session& session) {
-  const auto& run = session.lastRun();
-  const Analysis& analysis = *session.analysis();
+  const auto& run = session.results().lastRun();
+  const Analysis& analysis = *session.plan().analysis();
   return run && !run->isStale && analysis.isRunnable() ? &analysis.graph() : nullptr;
 }
 
 RunFilter::RunFilter(Session& session, QObject* parent) : QObject(parent), m_session(session) {
-  connect(&session, &Session::documentReplaced, this, [this] {
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] {
     m_states = {{}};
     m_now = 0;
     Q_EMIT changed();
@@ -133,7 +133,7 @@ RunRecord RunFilter::filtered(const LastRun& run, const Graph* graph) const {
 }
 
 std::vector<FilterTerm> RunFilter::choices() const {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run) return {};
   const Graph* graph = graphOfRun(m_session);
   std::set<std::string> categories;

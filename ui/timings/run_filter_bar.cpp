@@ -74,7 +74,7 @@ QToolButton* RunFilterBar::makeButton(const QString& text, const QString& tip) {
 void RunFilterBar::fillMenu() {
   QMenu& menu = *m_button->menu();
   menu.clear();
-  for (const QString& id : m_session.selection()) addChoice(menu, m_filter, {FilterTerm::Kind::Op, id});
+  for (const QString& id : m_session.selection().ids()) addChoice(menu, m_filter, {FilterTerm::Kind::Op, id});
   auto kind = FilterTerm::Kind::Op;
   for (const FilterTerm& term : m_filter.choices()) {
     if (term.kind != kind) menu.addSeparator();

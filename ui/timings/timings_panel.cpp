@@ -7,6 +7,7 @@
 #include "core/profile/headline.h"
 #include "ui/fusions/unplanned.h"
 #include "ui/runs/run_notes.h"
+#include "ui/session/baselines.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/expression_edit.h"
 #include "ui/widgets/roomy_delegate.h"
@@ -180,26 +181,26 @@ TimingsPanel::TimingsPanel(Session& session, const Theme& theme, bool isKept, QW
   layout->addWidget(m_baselineBar);
   layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
-  connect(&session, &Session::lastRunLeaving, this, [this] {
+  connect(&session.results(), &LastResults::leaving, this, [this] {
     if (isAncestorOf(QApplication::focusWidget())) commitTypedField();  // a note on one of its steps
   });
-  connect(&session, &Session::runFinished, this, &TimingsPanel::refresh);
-  connect(&session, &Session::baselinesChanged, this, &TimingsPanel::refreshComparison);
+  connect(&session.runner(), &Runner::finished, this, &TimingsPanel::refresh);
+  connect(&session.baselines(), &Baselines::changed, this, &TimingsPanel::refreshComparison);
   connect(&session.baselines(), &Baselines::pinned, this, &TimingsPanel::showColumn);
-  connect(&session, &Session::rowNotesChanged, this, &TimingsPanel::refreshNotes);
+  connect(&session.results(), &LastResults::rowNotesChanged, this, &TimingsPanel::refreshNotes);
   connect(m_baselineBar, &BaselineBar::unitChosen, this, [this] {
     m_model->setChangeUnit(m_baselineBar->unit());
     m_columns.refresh();
   });
-  connect(&session, &Session::documentReplaced, this, &TimingsPanel::refresh);
-  connect(&session, &Session::documentChanged, this, &TimingsPanel::refreshCaption);
-  connect(&session, &Session::passChanged, this, &TimingsPanel::refreshCaption);
-  connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshCaption);
-  connect(&session, &Session::selectionChanged, this, &TimingsPanel::showSelection);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &TimingsPanel::refresh);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &TimingsPanel::refreshCaption);
+  connect(&session.setup(), &RunSetup::passChanged, this, &TimingsPanel::refreshCaption);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &TimingsPanel::refreshCaption);
+  connect(&session.selection(), &Selection::changed, this, &TimingsPanel::showSelection);
   connect(&theme, &Theme::changed, this, &TimingsPanel::refreshCaption);
-  connect(&session, &Session::runningChanged, this, &TimingsPanel::refreshRunAgain);
-  connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshRunAgain);
-  connect(&session, &Session::analysisChanged, this, &TimingsPanel::refreshEmpty);
+  connect(&session.runner(), &Runner::runningChanged, this, &TimingsPanel::refreshRunAgain);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &TimingsPanel::refreshRunAgain);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &TimingsPanel::refreshEmpty);
   connect(m_empty, &QLabel::linkActivated, &session, &Session::problemsWanted);
   refresh();
 }
@@ -214,7 +215,7 @@ void TimingsPanel::setFilter(RunFilter& filter) {
 }
 
 void TimingsPanel::refreshFilter() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   const bool isFiltered = m_filter && m_filter->isActive() && run;
   m_order->keepOnly(isFiltered ? std::optional(m_filter->keptSteps(*run, graphOfRun(m_session))) : std::nullopt);
   m_view->expandAll();
@@ -227,7 +228,7 @@ void TimingsPanel::createHead() {
   m_caption->setWordWrap(true);
   m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_runAgain->setToolTip(tr("Measure the current pipeline (Ctrl+Enter)"));
-  connect(m_runAgain, &QPushButton::clicked, &m_session, &Session::run);
+  connect(m_runAgain, &QPushButton::clicked, &m_session.runner(), &Runner::run);
   auto* row = new QHBoxLayout(m_head);
   row->setContentsMargins(10, 6, 10, 6);
   row->addWidget(m_caption, 1);
@@ -272,7 +273,7 @@ void TimingsPanel::createView() {
   m_editNote->setShortcutContext(Qt::WidgetShortcut);
   m_editNote->setToolTip(tr("Add a note to the step; saved next to the run file"));
   connect(m_editNote, &QAction::triggered, this, &TimingsPanel::editNote);
-  connect(m_model, &TimingsModel::noteWanted, &m_session, &Session::setRowNote);
+  connect(m_model, &TimingsModel::noteWanted, &m_session.results(), &LastResults::setRowNote);
   m_model->setChangeUnit(m_baselineBar->unit());
   makeCopyable(*m_view);
   m_view->addAction(m_editNote);
@@ -280,7 +281,7 @@ void TimingsPanel::createView() {
 }
 
 void TimingsPanel::refresh() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   m_known.clear();
   run ? m_model->setRecord(run->record) : m_model->clear();
   m_body->setVisible(run.has_value());
@@ -296,7 +297,7 @@ void TimingsPanel::refresh() {
 /// Run is usually the first command; if the pipeline cannot run, link to its errors.
 void TimingsPanel::refreshEmpty() {
   const QString whyNot = unmeasurableText(m_session);
-  m_empty->setText(whyNot.isEmpty() || m_session.isAnalysing()
+  m_empty->setText(whyNot.isEmpty() || m_session.plan().isAnalysing()
                        ? tr("No measurements yet. Press Run (Ctrl+Enter) to measure the unfused and the fused plan.")
                        : whyNot);
 }
@@ -305,12 +306,13 @@ void TimingsPanel::refreshEmpty() {
 const Result<RunComparison>& TimingsPanel::comparisonWith(const Baseline& baseline) {
   const auto known = m_known.find(baseline.record);
   if (known != m_known.end()) return known->second;
-  return m_known.emplace(baseline.record, compareRuns(*baseline.record, m_session.lastRun()->record)).first->second;
+  return m_known.emplace(baseline.record, compareRuns(*baseline.record, m_session.results().lastRun()->record))
+      .first->second;
 }
 
 /// Compares steps and totals of the fused plan, as `fuseline compare` does.
 void TimingsPanel::refreshComparison() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   const Baselines& baselines = m_session.baselines();
   std::vector<ComparedBaseline> compared;
   m_comparison.reset();
@@ -331,7 +333,7 @@ void TimingsPanel::refreshComparison() {
 void TimingsPanel::showColumn(int slot) { m_columns.choose(TimingsModel::BaselineColumn + slot, true); }
 
 void TimingsPanel::refreshNotes() {
-  if (const auto& run = m_session.lastRun()) m_model->setNotes(run->record);
+  if (const auto& run = m_session.results().lastRun()) m_model->setNotes(run->record);
   m_columns.refresh();
 }
 
@@ -362,7 +364,7 @@ QString TimingsPanel::baselineText() const {
 }
 
 void TimingsPanel::refreshCaption() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   if (!run) return;
   QStringList parts = {run->origin ? originText(*run) + QStringLiteral("<br>") + settingsText(*run)
                                    : toQt(run->device).toHtmlEscaped() + QStringLiteral(" · ") + settingsText(*run)};
@@ -386,7 +388,7 @@ void TimingsPanel::refreshCaption() {
 
 /// As the button Run is.
 void TimingsPanel::refreshRunAgain() {
-  m_runAgain->setEnabled(m_session.analysis()->isRunnable() && !m_session.isRunning());
+  m_runAgain->setEnabled(m_session.plan().analysis()->isRunnable() && !m_session.runner().isRunning());
 }
 
 /// The current row, if it is selected or a part of what is; else the first one that is and was launched, or the whole.
@@ -403,7 +405,7 @@ const TimingsRow* TimingsPanel::shownRow() const {
 }
 
 void TimingsPanel::refreshSamples() {
-  const auto& run = m_session.lastRun();
+  const auto& run = m_session.results().lastRun();
   const TimingsRow* row = run ? shownRow() : nullptr;
   m_samples->setPlot(row ? samplePlot(run->record, *row) : SamplePlot());
   refreshRounds(row);
@@ -414,7 +416,7 @@ void TimingsPanel::refreshRounds(const TimingsRow* row) {
   const bool isShown = row && reference && m_showSamples->isChecked();
   m_rounds->setVisible(isShown);
   m_samples->parentWidget()->setVisible(m_showSamples->isChecked());
-  if (isShown) m_rounds->setComparison(compareRoundsOf(m_session.lastRun()->record, *reference, *row));
+  if (isShown) m_rounds->setComparison(compareRoundsOf(m_session.results().lastRun()->record, *reference, *row));
 }
 
 void TimingsPanel::showSelection() {
@@ -423,7 +425,7 @@ void TimingsPanel::showSelection() {
   const auto choose = [&](const QModelIndex& index) {
     const QStringList owners = index.data(TimingsModel::OwnersRole).toStringList();
     const bool isChosen =
-        std::ranges::any_of(owners, [&](const QString& id) { return m_session.selection().contains(id); });
+        std::ranges::any_of(owners, [&](const QString& id) { return m_session.selection().ids().contains(id); });
     if (isChosen) chosen.select(index, index.siblingAtColumn(TimingsModel::ColumnCount - 1));
   };
   for (int row = 0; row < m_order->rowCount(); ++row) choose(m_order->index(row, 0));
@@ -438,7 +440,7 @@ void TimingsPanel::takeSelection() {
   for (const QModelIndex& index : m_view->selectionModel()->selectedRows()) {
     for (const QString& owner : index.data(TimingsModel::OwnersRole).toStringList()) ids.insert(owner);
   }
-  if (!ids.isEmpty()) m_session.select(ids);
+  if (!ids.isEmpty()) m_session.selection().select(ids);
 }
 
 QString TimingsPanel::asText() const { return tableText(*m_view); }

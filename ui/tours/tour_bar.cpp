@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/tours/tour_bar.h"
 
+#include "ui/session/baselines.h"
 #include "ui/theme/message_ground.h"
 
 #include <QHBoxLayout>
@@ -34,11 +35,13 @@ TourBar::TourBar(Session& session, const Theme& theme, QWidget* parent)
   connect(m_back, &QPushButton::clicked, this, &TourBar::back);
   connect(m_next, &QPushButton::clicked, this, &TourBar::next);
   connect(stop, &QPushButton::clicked, this, &TourBar::end);
-  connect(&session, &Session::documentReplaced, this, &TourBar::interrupt);
-  connect(&session, &Session::analysisChanged, this, &TourBar::look);
-  for (const auto signal : {&Session::selectionChanged, &Session::runFinished, &Session::numericsFinished,
-                            &Session::baselinesChanged, &Session::documentChanged})
-    connect(&session, signal, this, &TourBar::look);
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &TourBar::interrupt);
+  connect(&session.plan(), &LivePlan::analysisChanged, this, &TourBar::look);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &TourBar::look);
+  connect(&session.selection(), &Selection::changed, this, &TourBar::look);
+  connect(&session.baselines(), &Baselines::changed, this, &TourBar::look);
+  for (const auto signal : {&Runner::finished, &Runner::numericsFinished})
+    connect(&session.runner(), signal, this, &TourBar::look);
   useMessageGround(*this, theme);
   hide();
 }
@@ -80,7 +83,7 @@ void TourBar::goTo(std::size_t index) {
 
 /// Goes on when the step gets done; one that was done before is left to the user.
 void TourBar::look() {
-  if (!m_tour || !step()->isDone || m_session.isAnalysing()) return;
+  if (!m_tour || !step()->isDone || m_session.plan().isAnalysing()) return;
   const bool isDone = step()->isDone(m_session);
   const bool wasDone = m_wasDone.value_or(isDone);
   m_next->setEnabled(isDone);

@@ -16,7 +16,7 @@ QString text(const char* source) { return QCoreApplication::translate("Tours", s
 // ---- What can be waited for.
 
 bool isFused(const Session& session, std::string_view rule) {
-  const FusionReport& report = session.analysis()->report;
+  const FusionReport& report = session.plan().analysis()->report;
   const auto isOfRule = [&](const FusedOperation& entry) { return entry.isFused() && entry.rule->name == rule; };
   return std::ranges::any_of(report.forward, isOfRule) || std::ranges::any_of(report.backward, isOfRule);
 }
@@ -26,18 +26,20 @@ auto fused(const char* rule) {
 }
 
 auto notFused(const char* rule) {
-  return [rule](const Session& session) { return session.analysis()->isRunnable() && !isFused(session, rule); };
+  return [rule](const Session& session) { return session.plan().analysis()->isRunnable() && !isFused(session, rule); };
 }
 
 auto selected(const char* op) {
-  return [op](const Session& session) { return session.selection().contains(QString::fromLatin1(op)); };
+  return [op](const Session& session) { return session.selection().ids().contains(QString::fromLatin1(op)); };
 }
 
-bool isMeasured(const Session& session) { return session.lastRun() && !session.lastRun()->isStale; }
-bool areNumericsMeasured(const Session& session) { return session.lastNumerics() && !session.lastNumerics()->isStale; }
+bool isMeasured(const Session& session) { return session.results().lastRun() && !session.results().lastRun()->isStale; }
+bool areNumericsMeasured(const Session& session) {
+  return session.results().lastNumerics() && !session.results().lastNumerics()->isStale;
+}
 bool hasBaseline(const Session& session) { return !session.baselines().isEmpty(); }
 bool isQuantized(const Session& session) {
-  return session.analysis()->recipe && session.analysis()->recipe->name() != "None";
+  return session.plan().analysis()->recipe && session.plan().analysis()->recipe->name() != "None";
 }
 
 // ---- The tours, in the order of the guide's first steps.

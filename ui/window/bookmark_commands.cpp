@@ -8,12 +8,13 @@ namespace fuseline::ui {
 
 BookmarkCommands::BookmarkCommands(Session& session, GraphView& view, bool isKept, QObject* parent)
     : QObject(parent), m_view(view), m_bookmarks(isKept) {
-  m_bookmarks.open(session.path());
-  connect(&session, &Session::documentReplaced, this, [this, &session] { m_bookmarks.open(session.path()); });
+  m_bookmarks.open(session.pipeline().path());
+  connect(&session.pipeline(), &OpenPipeline::replaced, this,
+          [this, &session] { m_bookmarks.open(session.pipeline().path()); });
   // Queued: of another document this signal comes first, and what it had is no bookmark of the new one.
   connect(
-      &session, &Session::documentChanged, this, [this, &session] { m_bookmarks.follow(session.path()); },
-      Qt::QueuedConnection);
+      &session.pipeline(), &OpenPipeline::changed, this,
+      [this, &session] { m_bookmarks.follow(session.pipeline().path()); }, Qt::QueuedConnection);
 }
 
 void BookmarkCommands::addMenu(QMenu& viewMenu) {

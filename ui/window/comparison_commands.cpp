@@ -19,7 +19,7 @@ ComparisonCommands::ComparisonCommands(Session& session, PipelineComparison& com
   connect(&panel, &ChangesPanel::shown, this, &ComparisonCommands::show);
   connect(&panel, &ChangesPanel::endWanted, this, &ComparisonCommands::end);
   connect(&marks, &ChangeMarks::ghostClicked, &panel, &ChangesPanel::selectChange);
-  connect(&session, &Session::documentChanged, this, &ComparisonCommands::refresh);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &ComparisonCommands::refresh);
   connect(&comparison, &PipelineComparison::changed, this, &ComparisonCommands::refresh);
 }
 
@@ -52,9 +52,9 @@ void ComparisonCommands::addEditCommands(QMenu& menu) {
 void ComparisonCommands::refresh() {
   if (m_saved) m_saved->setEnabled(m_comparison.canStartWithSaved());
   if (m_saved)
-    m_saved->setToolTip(m_saved->isEnabled()         ? tr("Show the unsaved changes")
-                        : m_session.path().isEmpty() ? tr("This pipeline has not been saved yet")
-                                                     : tr("There are no unsaved changes"));
+    m_saved->setToolTip(m_saved->isEnabled()                    ? tr("Show the unsaved changes")
+                        : m_session.pipeline().path().isEmpty() ? tr("This pipeline has not been saved yet")
+                                                                : tr("There are no unsaved changes"));
   for (QAction* action : std::as_const(m_onActions)) action->setEnabled(m_comparison.isOn());
   if (!m_comparison.isOn()) m_marks.setCurrent(-1);
   // In the context menu of the canvas only while it can be of use.
@@ -67,7 +67,7 @@ void ComparisonCommands::choose() {
                                    .patterns = tr("Pipelines, measured runs, drawings, reports, modules and "
                                                   "models (*.fuseline *.fuserun *.svg *.png *.html *.py *.onnx)") +
                                                QStringLiteral(";;") + tr("All files (*)"),
-                                   .pipeline = m_session.path()},
+                                   .pipeline = m_session.pipeline().path()},
                                   &m_window);
   if (!path.isEmpty()) tell(m_comparison.startWithFile(path));
 }

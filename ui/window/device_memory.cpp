@@ -19,10 +19,10 @@ DeviceMemory::DeviceMemory(Session& session, RunBar& runBar, Persistence persist
       m_runBar(runBar),
       m_persistence(persistence),
       m_machines(new MachineChoice(session, runBar, persistence == Persistence::Settings, this)) {
-  connect(&session.worker(), &WorkerClient::devicesReceived, this, &DeviceMemory::take);
+  connect(&session.runner().worker(), &WorkerClient::devicesReceived, this, &DeviceMemory::take);
   if (persistence == Persistence::None) return;
-  connect(&session, &Session::runTargetChanged, this,
-          [&session] { QSettings().setValue(kDeviceKey, toQt(session.runTarget().place())); });
+  connect(&session.setup(), &RunSetup::runTargetChanged, this,
+          [&session] { QSettings().setValue(kDeviceKey, toQt(session.setup().runTarget().place())); });
 }
 
 void DeviceMemory::take(const Json& devices) {

@@ -30,9 +30,9 @@ void DrawingCommands::exportToFile() {
   const QString path = fileToSave({.purpose = QStringLiteral("drawing"),
                                    .title = tr("Export drawing"),
                                    .patterns = tr("%1 drawing (*.%2);;All files (*)").arg(ending.toUpper(), ending),
-                                   .pipeline = m_session.path(),
+                                   .pipeline = m_session.pipeline().path(),
                                    .ending = ending,
-                                   .name = QFileInfo(m_session.displayName()).completeBaseName()},
+                                   .name = QFileInfo(m_session.pipeline().displayName()).completeBaseName()},
                                   &m_window);
   if (path.isEmpty()) return;
   const Result<void> written = writeDrawing(m_session, m_scene, m_options, path);
@@ -52,7 +52,7 @@ void DrawingCommands::print() {
   QPrinter printer(QPrinter::HighResolution);
   const QSize size = drawingSize(m_session, m_scene, m_options);
   printer.setPageOrientation(size.width() > size.height() ? QPageLayout::Landscape : QPageLayout::Portrait);
-  printer.setDocName(m_session.displayName());
+  printer.setDocName(m_session.pipeline().displayName());
   printer.setCreator(QStringLiteral("Fuseline"));
   QPrintDialog dialog(&printer, &m_window);
   dialog.setOption(QAbstractPrintDialog::PrintPageRange, false);  // there is one page

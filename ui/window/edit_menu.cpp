@@ -26,16 +26,16 @@ EditMenu::EditMenu(const Parts& parts, QMenu& menu, QToolBar& toolBar) : QObject
   addLayoutCommands();
   menu.addSeparator();
   addFindCommands();
-  connect(&parts.session, &Session::documentChanged, this, &EditMenu::refreshUndo);
+  connect(&parts.session.pipeline(), &OpenPipeline::changed, this, &EditMenu::refreshUndo);
   refreshUndo();
 }
 
 void EditMenu::addUndoCommands(QToolBar& toolBar) {
   Session& session = m_parts.session;
   m_undo = m_parts.builder.add(
-      m_menu, tr("&Undo"), QKeySequence::Undo, [&session] { session.undo(); }, QStringLiteral("undo"));
+      m_menu, tr("&Undo"), QKeySequence::Undo, [&session] { session.pipeline().undo(); }, QStringLiteral("undo"));
   m_redo = m_parts.builder.add(
-      m_menu, tr("&Redo"), QKeySequence::Redo, [&session] { session.redo(); }, QStringLiteral("redo"));
+      m_menu, tr("&Redo"), QKeySequence::Redo, [&session] { session.pipeline().redo(); }, QStringLiteral("redo"));
   // All keys of the platform, as fields know them: Ctrl+Y and Ctrl+Shift+Z may both redo.
   m_undo->setShortcuts(QKeySequence::Undo);
   m_redo->setShortcuts(QKeySequence::Redo);
@@ -48,7 +48,7 @@ void EditMenu::addUndoCommands(QToolBar& toolBar) {
 }
 
 void EditMenu::refreshUndo() {
-  const History& history = m_parts.session.history();
+  const History& history = m_parts.session.pipeline().history();
   m_undo->setEnabled(history.canUndo());
   m_redo->setEnabled(history.canRedo());
   const auto plain = [](const std::string& label) { return toQt(label).replace(u'&', QStringLiteral("&&")); };
@@ -160,7 +160,7 @@ void EditMenu::addFindCommands() {
 void EditMenu::makeBlock() {
   if (scene().scope().selection().isEmpty())
     return Q_EMIT scene().hint(tr("No ops are selected. Select the ops to put into a block."));
-  const PipelineDocument& document = m_parts.session.document();
+  const PipelineDocument& document = m_parts.session.pipeline().document();
   std::string free = "Block";
   for (int number = 2; document.findBlock(free); ++number) free = "Block" + std::to_string(number);
   bool isAccepted = false;

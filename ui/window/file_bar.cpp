@@ -28,7 +28,7 @@ FileBar::FileBar(Session& session, FileWatch& watch, const Theme& theme, QWidget
   connect(m_compare, &QPushButton::clicked, this, &FileBar::compareWanted);
   connect(keep, &QPushButton::clicked, &watch, &FileWatch::keepMine);
   connect(&watch, &FileWatch::changed, this, &FileBar::refresh);
-  connect(&session, &Session::documentChanged, this, &FileBar::refresh);
+  connect(&session.pipeline(), &OpenPipeline::changed, this, &FileBar::refresh);
   useMessageGround(*this, theme);
   refresh();
 }
@@ -40,15 +40,16 @@ void FileBar::refresh() {
   m_reload->setVisible(state == FileState::Changed);
   m_compare->setVisible(state == FileState::Changed);
   m_text->setText(text());
-  m_text->setToolTip(m_session.path());
+  m_text->setToolTip(m_session.pipeline().path());
 }
 
 QString FileBar::text() const {
-  const QString name = m_session.displayName().toHtmlEscaped();
+  const QString name = m_session.pipeline().displayName().toHtmlEscaped();
   if (m_watch.state() == FileState::Deleted)
     return tr("Another program deleted or moved <b>%1</b>. Save to create it again.").arg(name);
-  return m_session.isModified() ? tr("Another program changed <b>%1</b>, and you have unsaved changes.").arg(name)
-                                : tr("Another program changed <b>%1</b> since you opened or saved it.").arg(name);
+  return m_session.pipeline().isModified()
+             ? tr("Another program changed <b>%1</b>, and you have unsaved changes.").arg(name)
+             : tr("Another program changed <b>%1</b> since you opened or saved it.").arg(name);
 }
 
 }  // namespace fuseline::ui

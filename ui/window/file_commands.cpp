@@ -6,6 +6,7 @@
 #include "core/runtime/pipeline_run.h"
 #include "ui/runs/measured_examples.h"
 #include "ui/session/autosave.h"
+#include "ui/session/exports.h"
 #include "ui/session/run_files.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/expression_edit.h"
@@ -61,7 +62,7 @@ void FileCommands::chooseAndOpen() {
   openAll(filesToOpen({.purpose = QStringLiteral("pipeline"),
                        .title = tr("Open pipelines or measured runs"),
                        .patterns = openPatterns(),
-                       .pipeline = m_session.path()},
+                       .pipeline = m_session.pipeline().path()},
                       &m_window));
 }
 
@@ -69,7 +70,7 @@ void FileCommands::chooseAndImport() {
   openAll(filesToOpen({.purpose = QStringLiteral("model"),
                        .title = tr("Import models"),
                        .patterns = tr("ONNX models and model configs (*.onnx *.json);;All files (*)"),
-                       .pipeline = m_session.path()},
+                       .pipeline = m_session.pipeline().path()},
                       &m_window));
 }
 
@@ -102,8 +103,9 @@ bool FileCommands::open(const QString& path) {
   const bool isRun = isRunFile(path);
   if (!succeeded(isRun ? m_session.openRun(path) : m_session.open(path))) return false;
   if (isRun) Q_EMIT runOpened();
-  if (!isRun && m_session.path().isEmpty())
-    say((QStringList{tr("Imported from %1. Save asks for a name.").arg(path)} + m_session.fileNotes()).join(u' '));
+  if (!isRun && m_session.pipeline().path().isEmpty())
+    say((QStringList{tr("Imported from %1. Save asks for a name.").arg(path)} + m_session.pipeline().notes())
+            .join(u' '));
   m_recentFiles.add(path);
   return true;
 }
@@ -116,11 +118,11 @@ Result<void> FileCommands::setAside() {
 
 void FileCommands::reload() {
   commitTypedField();
-  const QString path = m_session.path();
+  const QString path = m_session.pipeline().path();
   const Result<LoadedDocument> loaded = loadDocument(path.toStdString());
   if (!loaded) return say(toQt(loaded.error().message), Severity::Error);
   if (isUnreadable(*loaded)) return say(toQt(errorText(loaded->diagnostics, path.toStdString())), Severity::Error);
-  if (!mayStopRun() || (m_session.isModified() && !succeeded(setAside()))) return;
+  if (!mayStopRun() || (m_session.pipeline().isModified() && !succeeded(setAside()))) return;
   succeeded(m_session.open(path));
 }
 
@@ -162,20 +164,20 @@ void FileCommands::addExample(QMenu& menu, const MeasuredExample& example) {
 
 bool FileCommands::save() {
   commitTypedField();
-  if (m_session.path().isEmpty()) return saveAs();
-  if (m_session.isPartlyRead()) return askToLose();
+  if (m_session.pipeline().path().isEmpty()) return saveAs();
+  if (m_session.pipeline().isPartlyRead()) return askToLose();
   return overwrite();
 }
 
 /// Asks before overwriting changes of another program.
 bool FileCommands::overwrite() {
-  return m_watch.check() == FileState::Changed ? askToOverwrite() : saveTo(m_session.path());
+  return m_watch.check() == FileState::Changed ? askToOverwrite() : saveTo(m_session.pipeline().path());
 }
 
 bool FileCommands::askToLose() {
   QMessageBox box(QMessageBox::Warning, tr("File read only in part"),
                   tr("Parts of %1 could not be read (see Problems) and will be lost. Overwrite the file?")
-                      .arg(m_session.displayName()),
+                      .arg(m_session.pipeline().displayName()),
                   QMessageBox::Cancel, &m_window);
   const QPushButton* loseIt = box.addButton(tr("Overwrite"), QMessageBox::DestructiveRole);
   const QPushButton* elsewhere = box.addButton(tr("Save as..."), QMessageBox::AcceptRole);
@@ -188,14 +190,14 @@ bool FileCommands::askToLose() {
 bool FileCommands::askToOverwrite() {
   QMessageBox box(QMessageBox::Warning, tr("Changed by another program"),
                   tr("Another program changed %1 since you opened or saved it. Overwrite its changes?")
-                      .arg(m_session.displayName()),
+                      .arg(m_session.pipeline().displayName()),
                   QMessageBox::Cancel, &m_window);
   const QPushButton* overwrite = box.addButton(tr("Overwrite"), QMessageBox::DestructiveRole);
   const QPushButton* elsewhere = box.addButton(tr("Save as..."), QMessageBox::AcceptRole);
   const QPushButton* compare = box.addButton(tr("Compare"), QMessageBox::ActionRole);
   box.setDefaultButton(QMessageBox::Cancel);
   box.exec();
-  if (box.clickedButton() == overwrite) return saveTo(m_session.path());
+  if (box.clickedButton() == overwrite) return saveTo(m_session.pipeline().path());
   if (box.clickedButton() == elsewhere) return saveAs();
   if (box.clickedButton() == compare) Q_EMIT compareWithFileWanted();
   return false;
@@ -206,25 +208,26 @@ bool FileCommands::saveAs() {
   const QString path = fileToSave({.purpose = QStringLiteral("pipeline"),
                                    .title = tr("Save pipeline"),
                                    .patterns = filePatterns(),
-                                   .pipeline = m_session.path(),
+                                   .pipeline = m_session.pipeline().path(),
                                    .ending = QStringLiteral("fuseline"),
-                                   .name = m_session.path().isEmpty() ? m_session.displayName() : m_session.path()},
+                                   .name = m_session.pipeline().path().isEmpty() ? m_session.pipeline().displayName()
+                                                                                 : m_session.pipeline().path()},
                                   &m_window);
   return !path.isEmpty() && saveTo(path);
 }
 
 bool FileCommands::saveTo(const QString& path) {
-  if (!succeeded(m_session.save(path))) return false;
-  m_recentFiles.add(m_session.path());
+  if (!succeeded(m_session.pipeline().save(path))) return false;
+  m_recentFiles.add(m_session.pipeline().path());
   return true;
 }
 
-bool FileCommands::isUnsaved() { return m_session.isModified() || m_watch.check() == FileState::Deleted; }
+bool FileCommands::isUnsaved() { return m_session.pipeline().isModified() || m_watch.check() == FileState::Deleted; }
 
 /// The points of a sweep are in no file yet, and neither is what a run has measured so far.
 bool FileCommands::mayStopRun() {
-  if (!m_session.isRunning()) return true;
-  const bool isSweep = m_session.isSweeping();
+  if (!m_session.runner().isRunning()) return true;
+  const bool isSweep = m_session.runner().isSweeping();
   return QMessageBox::question(&m_window, isSweep ? tr("Sweep in progress") : tr("Run in progress"),
                                isSweep ? tr("Stop the sweep and discard its measurements?")
                                        : tr("Stop the run and discard its measurements?"),
@@ -234,12 +237,12 @@ bool FileCommands::mayStopRun() {
 bool FileCommands::mayDiscard() {
   commitTypedField();
   if (!isUnsaved()) return mayStopRun();
-  const QString run = m_session.isRunning() ? tr("\nThe run in progress will be stopped.") : QString();
+  const QString run = m_session.runner().isRunning() ? tr("\nThe run in progress will be stopped.") : QString();
   const QString question = m_watch.state() == FileState::Deleted
                                ? tr("Another program deleted or moved %1. Save your version?")
                                : tr("Save changes to %1?");
   const auto answer =
-      QMessageBox::question(&m_window, tr("Unsaved changes"), question.arg(m_session.displayName()) + run,
+      QMessageBox::question(&m_window, tr("Unsaved changes"), question.arg(m_session.pipeline().displayName()) + run,
                             QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
   if (answer == QMessageBox::Save) return save();
   return answer == QMessageBox::Discard;
@@ -247,7 +250,7 @@ bool FileCommands::mayDiscard() {
 
 bool FileCommands::mayClose() {
   commitTypedField();
-  if (isUnsaved() || !m_session.isRunning()) return mayDiscard();
+  if (isUnsaved() || !m_session.runner().isRunning()) return mayDiscard();
   return QMessageBox::question(&m_window, tr("Run in progress"), tr("Stop the run and close the window?"),
                                QMessageBox::Close | QMessageBox::Cancel, QMessageBox::Cancel) == QMessageBox::Close;
 }
@@ -256,8 +259,9 @@ bool FileCommands::mayClose() {
 
 void FileCommands::exportPipeline() {
   commitTypedField();
-  ExportDialog([this](const PipelineExporter& exporter) { return m_session.exportPipeline(exporter); },
-               m_session.path().isEmpty() ? m_session.displayName() : m_session.path(), &m_window)
+  ExportDialog([this](const PipelineExporter& exporter) { return exportedPipeline(m_session, exporter); },
+               m_session.pipeline().path().isEmpty() ? m_session.pipeline().displayName() : m_session.pipeline().path(),
+               &m_window)
       .exec();
 }
 

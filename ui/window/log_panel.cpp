@@ -55,14 +55,16 @@ void LogPanel::followRuns() {
   const auto note = [this](const QString& sentence) {
     m_log->add(Severity::Note, sentence, MessageLog::Repeated::Kept);
   };
-  connect(&m_session, &Session::measured, this,
-          [this, note] { note(tr("Measured: %1").arg(summaryOf(m_session.lastRun()->record))); });
-  connect(&m_session, &Session::numericsFinished, this, [this, note] {
-    if (m_session.lastNumerics()) note(tr("Numerics: %1").arg(summaryOf(m_session.lastNumerics()->report)));
+  connect(&m_session.runner(), &Runner::measured, this,
+          [this, note] { note(tr("Measured: %1").arg(summaryOf(m_session.results().lastRun()->record))); });
+  connect(&m_session.runner(), &Runner::numericsFinished, this, [this, note] {
+    if (m_session.results().lastNumerics())
+      note(tr("Numerics: %1").arg(summaryOf(m_session.results().lastNumerics()->report)));
   });
-  connect(&m_session, &Session::tensorsCaptured, this, [this, note] {
-    if (m_session.lastCapture())
-      note(tr("Captured %1.").arg(counted(std::ssize(m_session.lastCapture()->tensors), tr("tensor"), tr("tensors"))));
+  connect(&m_session.runner(), &Runner::tensorsCaptured, this, [this, note] {
+    if (m_session.results().lastCapture())
+      note(tr("Captured %1.")
+               .arg(counted(std::ssize(m_session.results().lastCapture()->tensors), tr("tensor"), tr("tensors"))));
   });
 }
 
@@ -80,8 +82,8 @@ void LogPanel::offerFolder(const QString& text, const QString& folder) {
 }
 
 void LogPanel::selectOpsOf(const QModelIndex& index) {
-  const QSet<QString> ops = opsNamedIn(m_log->sentence(index.row()), m_session.document());
-  if (!ops.isEmpty()) m_session.select(ops);
+  const QSet<QString> ops = opsNamedIn(m_log->sentence(index.row()), m_session.pipeline().document());
+  if (!ops.isEmpty()) m_session.selection().select(ops);
 }
 
 }  // namespace fuseline::ui

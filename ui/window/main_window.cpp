@@ -203,13 +203,13 @@ void MainWindow::createFileBar() {
   insertBar(*bar);
   connect(bar, &FileBar::reloadWanted, m_files, &FileCommands::reload);
   connect(bar, &FileBar::compareWanted, m_files, &FileCommands::compareWithFileWanted);
-  connect(m_files, &FileCommands::compareWithFileWanted, this, [this] { compareWith(m_session.path()); });
+  connect(m_files, &FileCommands::compareWithFileWanted, this, [this] { compareWith(m_session.pipeline().path()); });
 }
 
 void MainWindow::connectFiles() {
   // Keys go where people look: to the canvas, unless a pane was asked for since.
   connect(&m_start->page(), &StartPage::closed, m_view, [this] { m_view->setFocus(Qt::OtherFocusReason); });
-  connect(&m_session, &Session::documentReplaced, m_view, [this] { m_view->setFocus(Qt::OtherFocusReason); });
+  connect(&m_session.pipeline(), &OpenPipeline::replaced, m_view, [this] { m_view->setFocus(Qt::OtherFocusReason); });
   m_view->setFocus(Qt::OtherFocusReason);
   connect(m_tourBar, &TourBar::paneWanted, this, &MainWindow::showPane);
   connect(m_tourBar, &TourBar::interrupted, m_status, &StatusLine::say);
@@ -219,19 +219,20 @@ void MainWindow::connectFiles() {
 }
 
 void MainWindow::connectSession() {
-  connect(&m_session, &Session::documentChanged, this, &MainWindow::refreshTitle);
-  connect(&m_session, &Session::documentReplaced, this, &MainWindow::showReplaced);
-  connect(&m_session, &Session::analysisChanged, this, [this] {
+  connect(&m_session.pipeline(), &OpenPipeline::changed, this, &MainWindow::refreshTitle);
+  connect(&m_session.pipeline(), &OpenPipeline::replaced, this, &MainWindow::showReplaced);
+  connect(&m_session.plan(), &LivePlan::analysisChanged, this, [this] {
     // A file that cannot run shows why at once; later problems only count, so that no tab jumps while one types.
-    if (std::exchange(m_isFreshlyOpened, false) && hasErrors(m_session.analysis()->lowered.diagnostics))
+    if (std::exchange(m_isFreshlyOpened, false) && hasErrors(m_session.plan().analysis()->lowered.diagnostics))
       m_panes->dock(QStringLiteral("problems")).raise();
   });
-  connect(&m_session, &Session::editRefused, m_status, &StatusLine::say);
-  connect(&m_session, &Session::runStarted, m_message, &QWidget::hide);
-  connect(&m_session, &Session::runFailed, this, &MainWindow::showError);
-  connect(&m_session, &Session::runFinished, this, &MainWindow::showTimings);
-  connect(&m_session, &Session::measured, m_workspaces, &Workspaces::offerProfile);
-  connect(&m_session, &Session::numericsFinished, &m_panes->dock(QStringLiteral("numerics")), &QDockWidget::raise);
+  connect(&m_session.pipeline(), &OpenPipeline::editRefused, m_status, &StatusLine::say);
+  connect(&m_session.runner(), &Runner::started, m_message, &QWidget::hide);
+  connect(&m_session.runner(), &Runner::failed, this, &MainWindow::showError);
+  connect(&m_session.runner(), &Runner::finished, this, &MainWindow::showTimings);
+  connect(&m_session.runner(), &Runner::measured, m_workspaces, &Workspaces::offerProfile);
+  connect(&m_session.runner(), &Runner::numericsFinished, &m_panes->dock(QStringLiteral("numerics")),
+          &QDockWidget::raise);
   connect(&m_session, &Session::problemsWanted, this, [this] {
     showPane(QStringLiteral("problems"));
     m_panes->get<ProblemsPanel>().selectFirst();
@@ -244,8 +245,8 @@ void MainWindow::connectSession() {
 /// Connects requests of one pane to another, or to the canvas.
 void MainWindow::connectPanes() {
   auto& palette = m_panes->get<PalettePanel>();
-  const auto showBlocks = [this, &palette] { palette.showBlocks(m_session.document()); };
-  connect(&m_session, &Session::documentChanged, &palette, showBlocks);
+  const auto showBlocks = [this, &palette] { palette.showBlocks(m_session.pipeline().document()); };
+  connect(&m_session.pipeline(), &OpenPipeline::changed, &palette, showBlocks);
   showBlocks();
   connect(&palette, &PalettePanel::activated, m_scene,
           [this](const QString& entry) { m_scene->commands().insertAfterSelection(entry.toStdString()); });
@@ -309,9 +310,9 @@ void MainWindow::refreshOverflowIcons() {
 }
 
 void MainWindow::refreshTitle() {
-  setWindowTitle(tr("%1[*]").arg(m_session.displayName()));
-  setWindowFilePath(m_session.path());
-  setWindowModified(m_session.isModified());
+  setWindowTitle(tr("%1[*]").arg(m_session.pipeline().displayName()));
+  setWindowFilePath(m_session.pipeline().path());
+  setWindowModified(m_session.pipeline().isModified());
 }
 
 void MainWindow::showMessage(const QString& sentence, Severity severity) {
@@ -324,7 +325,7 @@ void MainWindow::showReplaced() {
   m_message->hide();
   m_start->page().hide();
   m_isFreshlyOpened = true;
-  if (m_session.document().isReadOnly())
+  if (m_session.pipeline().document().isReadOnly())
     showMessage(
         tr("This file was written by a newer major version of Fuseline. It is open read-only, and unknown parts are "
            "not shown."));
@@ -358,7 +359,7 @@ void MainWindow::escape() {
   if (auto* const field = qobject_cast<QLineEdit*>(QApplication::focusWidget()))
     return field->isClearButtonEnabled() ? field->clear() : void();  // a filter; Esc while typing does not stop a run
   if (qobject_cast<QAbstractSpinBox*>(QApplication::focusWidget())) return;
-  if (m_session.isRunning()) return m_session.cancelRun();
+  if (m_session.runner().isRunning()) return m_session.runner().cancel();
   m_scene->scope().select({});
   m_scene->clearSelection();
   m_view->setFocus(Qt::OtherFocusReason);
@@ -405,7 +406,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     settings.setValue(kGeometryKey, saveGeometry());
     settings.setValue(kStateKey, m_panes->layout());
     settings.setValue(kFoldersKey, fileFolders(*this));
-    m_start->remember(m_session.path());
+    m_start->remember(m_session.pipeline().path());
     m_viewMemory->remember();
   }
   event->accept();

@@ -6,6 +6,7 @@
 #include "core/profile/run_folder.h"
 #include "ui/runs/run_options_dialog.h"
 #include "ui/session/baselines.h"
+#include "ui/session/exports.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/expression_edit.h"
 #include "ui/widgets/file_choice.h"
@@ -46,11 +47,11 @@ void RunCommands::addTimingMenu(QMenu& runMenu) {
     QAction* action = group->addAction(menu->addAction(text));
     action->setToolTip(tip);
     action->setCheckable(true);
-    action->setChecked(m_session.runTarget().timing == timing);
+    action->setChecked(m_session.setup().runTarget().timing == timing);
     connect(action, &QAction::triggered, this, [this, timing] {
-      RunTarget target = m_session.runTarget();
+      RunTarget target = m_session.setup().runTarget();
       target.timing = timing;
-      m_session.setRunTarget(target);
+      m_session.setup().setRunTarget(target);
     });
     return action;
   };
@@ -58,15 +59,15 @@ void RunCommands::addTimingMenu(QMenu& runMenu) {
   QAction* kernels =
       add(tr("&Kernel trace (CUPTI)"), tr("On a GPU: times each kernel, with launches unchanged"), StepTiming::Cupti);
   add(tr("&Host clock"), tr("Waits for the device after every step"), StepTiming::Host);
-  const auto refresh = [this, kernels] { kernels->setEnabled(m_session.runTarget().isGpu()); };
+  const auto refresh = [this, kernels] { kernels->setEnabled(m_session.setup().runTarget().isGpu()); };
   refresh();
-  connect(&m_session, &Session::runTargetChanged, kernels, refresh);
+  connect(&m_session.setup(), &RunSetup::runTargetChanged, kernels, refresh);
 }
 
 void RunCommands::addCommands(QMenu& menu) {
   add(menu, tr("&Options..."), {}, [this] { chooseOptions(); });
   add(menu, tr("&Load tensors..."), {}, [this] { chooseTensors(); });
-  QAction* draw = add(menu, tr("Use &random tensors"), {}, [this] { m_session.setTensorsFile({}); });
+  QAction* draw = add(menu, tr("Use &random tensors"), {}, [this] { m_session.setup().setTensorsFile({}); });
   add(menu, tr("Save &parameters..."), {}, [this] { saveParameters(); });
   QAction* save = add(menu, tr("Save r&un..."), {}, [this] { saveRun(); });
   enableWithRun(*save);
@@ -74,21 +75,21 @@ void RunCommands::addCommands(QMenu& menu) {
   addCopyCommands(menu);
   addBaselineCommands(menu);
   const auto refresh = [this, draw] {
-    const QString& path = m_session.tensorsFile();
+    const QString& path = m_session.setup().tensorsFile();
     draw->setEnabled(!path.isEmpty());
     say(path.isEmpty() ? tr("Runs use random tensors from the seed.")
                        : tr("Runs use the tensors in %1, and random values for all others.").arg(path));
   };
   draw->setEnabled(false);
-  connect(&m_session, &Session::tensorsFileChanged, this, refresh);
+  connect(&m_session.setup(), &RunSetup::tensorsFileChanged, this, refresh);
 }
 
 /// Also while no menu is open: a shortcut may be a user's own.
 void RunCommands::enableWithRun(QAction& action) {
-  const auto refresh = [this, &action] { action.setEnabled(m_session.lastRun().has_value()); };
+  const auto refresh = [this, &action] { action.setEnabled(m_session.results().lastRun().has_value()); };
   refresh();
-  for (const auto signal : {&Session::runFinished, &Session::documentReplaced})
-    connect(&m_session, signal, &action, refresh);
+  connect(&m_session.runner(), &Runner::finished, &action, refresh);
+  connect(&m_session.pipeline(), &OpenPipeline::replaced, &action, refresh);
 }
 
 void RunCommands::addCopyCommands(QMenu& menu) {
@@ -104,13 +105,13 @@ void RunCommands::addCopyCommands(QMenu& menu) {
 
 /// Copies a command for the pipeline's file, which does not have unsaved changes.
 void RunCommands::copyCommand(const CommandOf& commandOf) {
-  if (m_session.path().isEmpty())
+  if (m_session.pipeline().path().isEmpty())
     return say(tr("The pipeline has not been saved yet. Save it first; the command needs a file."));
   commitTypedField();
-  const std::string command =
-      commandOf(m_session.runSpec(), m_session.path().toStdString(), m_session.tensorsFile().toStdString());
+  const std::string command = commandOf(m_session.setup().spec(), m_session.pipeline().path().toStdString(),
+                                        m_session.setup().tensorsFile().toStdString());
   QGuiApplication::clipboard()->setText(toQt(command));
-  const QString unsaved = m_session.isModified() ? tr(" Unsaved changes are not in that file.") : QString();
+  const QString unsaved = m_session.pipeline().isModified() ? tr(" Unsaved changes are not in that file.") : QString();
   say(tr("Copied: %1").arg(toQt(command)) + unsaved);
 }
 
@@ -132,13 +133,13 @@ void RunCommands::addBaselineCommands(QMenu& menu) {
   QAction* unpin = add(menu, tr("Unpin all baselines"), {}, [this] { m_session.baselines().unpinAll(); });
   const auto refresh = [this, unpin] { unpin->setEnabled(!m_session.baselines().isEmpty()); };
   refresh();
-  connect(&m_session, &Session::baselinesChanged, this, refresh);
+  connect(&m_session.baselines(), &Baselines::changed, this, refresh);
 }
 
 void RunCommands::pinBaseline() {
-  if (!m_session.lastRun()) return say(tr("No measurements yet. Run the pipeline first."));
+  if (!m_session.results().lastRun()) return say(tr("No measurements yet. Run the pipeline first."));
   Baselines& baselines = m_session.baselines();
-  const Result<void> pinned = baselines.pin(m_session.lastRun()->record, m_session.runFile());
+  const Result<void> pinned = baselines.pin(m_session.results().lastRun()->record, m_session.results().runFile());
   tell(pinned,
        pinned
            ? tr("Pinned as baseline %1. Timings compares the next runs with it.").arg(baselines.reference()->letter())
@@ -149,7 +150,7 @@ void RunCommands::chooseBaselines() {
   const QStringList paths = filesToOpen({.purpose = QStringLiteral("run"),
                                          .title = tr("Compare with"),
                                          .patterns = tr("Measured runs (*.fuserun *.html);;All files (*)"),
-                                         .pipeline = m_session.path()},
+                                         .pipeline = m_session.pipeline().path()},
                                         &m_window);
   for (const QString& path : paths) {
     Result<RunRecord> run = loadNotedRun(path.toStdString());
@@ -159,28 +160,28 @@ void RunCommands::chooseBaselines() {
 }
 
 void RunCommands::chooseOptions() {
-  RunOptionsDialog dialog(m_session.runSpec(), &m_window);
-  if (dialog.exec() == QDialog::Accepted) m_session.setRunOptions(dialog.options());
+  RunOptionsDialog dialog(m_session.setup().spec(), &m_window);
+  if (dialog.exec() == QDialog::Accepted) m_session.setup().setOptions(dialog.options());
 }
 
 void RunCommands::chooseTensors() {
   const QString path = fileToOpen({.purpose = QStringLiteral("tensors"),
                                    .title = tr("Load tensors"),
                                    .patterns = tensorPatterns(),
-                                   .pipeline = m_session.path()},
+                                   .pipeline = m_session.pipeline().path()},
                                   &m_window);
-  if (!path.isEmpty()) m_session.setTensorsFile(path);
+  if (!path.isEmpty()) m_session.setup().setTensorsFile(path);
 }
 
 void RunCommands::saveParameters() {
   const QString path = fileToSave({.purpose = QStringLiteral("tensors"),
                                    .title = tr("Save parameters"),
                                    .patterns = tensorPatterns(),
-                                   .pipeline = m_session.path(),
+                                   .pipeline = m_session.pipeline().path(),
                                    .ending = QStringLiteral("safetensors")},
                                   &m_window);
   if (path.isEmpty()) return;
-  const Result<void> saved = m_session.saveParameters(path);
+  const Result<void> saved = writeParameters(m_session, path);
   tell(saved, tr("Parameters saved to %1.").arg(path));
 }
 
@@ -188,12 +189,12 @@ void RunCommands::saveRun() {
   const QString path = fileToSave({.purpose = QStringLiteral("run"),
                                    .title = tr("Save run"),
                                    .patterns = tr("Measured runs (*.fuserun);;All files (*)"),
-                                   .pipeline = m_session.path(),
+                                   .pipeline = m_session.pipeline().path(),
                                    .ending = QStringLiteral("fuserun"),
-                                   .name = QFileInfo(m_session.displayName()).completeBaseName()},
+                                   .name = QFileInfo(m_session.pipeline().displayName()).completeBaseName()},
                                   &m_window);
   if (path.isEmpty()) return;
-  const Result<void> saved = m_session.saveRun(path);
+  const Result<void> saved = writeRun(m_session, path);
   tell(saved, tr("Run saved to %1. Open it here, or pass it to fuseline run --measured.").arg(path));
 }
 
@@ -202,12 +203,12 @@ void RunCommands::exportRun(const Exporter& exporter) {
       fileToSave({.purpose = QStringLiteral("export"),
                   .title = tr("Export run"),
                   .patterns = tr("%1 (*%2);;All files (*)").arg(toQt(exporter.title), toQt(exporter.ending)),
-                  .pipeline = m_session.path(),
+                  .pipeline = m_session.pipeline().path(),
                   .ending = toQt(exporter.ending.substr(1)),
-                  .name = QFileInfo(m_session.displayName()).completeBaseName()},
+                  .name = QFileInfo(m_session.pipeline().displayName()).completeBaseName()},
                  &m_window);
   if (path.isEmpty()) return;
-  const Result<void> written = m_session.exportRun(exporter, path);
+  const Result<void> written = writeExportedRun(m_session, exporter, path);
   tell(written, tr("Run exported to %1. %2.").arg(path, toQt(exporter.summary)));
 }
 

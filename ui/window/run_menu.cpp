@@ -24,16 +24,16 @@ void RunMenu::addMeasuringCommands() {
   m_menu.addAction(run);
   connect(run, &QAction::triggered, this, [&session] {
     commitTypedField();
-    session.run();
+    session.runner().run();
   });
   const auto measure = [&session] {
     commitTypedField();
-    session.measureNumerics();
+    session.runner().measureNumerics();
   };
   QAction* const numerics = m_parts.builder.add(m_menu, tr("Measure &numerics"),
                                                 QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Return), measure);
-  connect(&session, &Session::runningChanged, numerics,
-          [&session, numerics] { numerics->setEnabled(!session.isRunning()); });
+  connect(&session.runner(), &Runner::runningChanged, numerics,
+          [&session, numerics] { numerics->setEnabled(!session.runner().isRunning()); });
 }
 
 /// Inspects tensors of the selected op; also available in the canvas and the outline.

@@ -28,7 +28,7 @@ StatusLine::StatusLine(QStatusBar& bar, GraphView& view, Panes& panes, QWidget& 
   for (QWidget* widget : std::initializer_list<QWidget*>{&progress, m_selected, m_device, m_counts, m_zoom})
     bar.addPermanentWidget(widget);
   connect(&view.graph().scope(), &CanvasScope::selectionChanged, this, &StatusLine::showSelected);
-  connect(&view.session(), &Session::runTargetChanged, this, &StatusLine::showDevice);
+  connect(&view.session().setup(), &RunSetup::runTargetChanged, this, &StatusLine::showDevice);
   showDevice();
   connect(&view.graph(), &GraphScene::hint, this, &StatusLine::setHint);
   connect(&view, &GraphView::zoomChanged, this,
@@ -66,7 +66,7 @@ void StatusLine::showSelected() {
 
 /// "cuda:0 sm_90"
 void StatusLine::showDevice() {
-  const RunTarget& target = m_view.session().runTarget();
+  const RunTarget& target = m_view.session().setup().runTarget();
   const QString architecture = toQt(target.architecture);
   m_device->setText(architecture.isEmpty() ? toQt(target.device)
                                            : QStringLiteral("%1 %2").arg(toQt(target.device), architecture));

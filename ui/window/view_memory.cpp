@@ -13,11 +13,12 @@ FileSettings settings() { return {QStringLiteral("view/places"), QStringLiteral(
 }  // namespace
 
 ViewMemory::ViewMemory(Session& session, GraphView& view, QObject* parent)
-    : QObject(parent), m_session(session), m_view(view), m_path(session.path()) {
-  connect(&session, &Session::documentReplaced, this, &ViewMemory::follow);
+    : QObject(parent), m_session(session), m_view(view), m_path(session.pipeline().path()) {
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, &ViewMemory::follow);
   // It may have been saved. Queued: of another document this signal comes first.
   connect(
-      &session, &Session::documentChanged, this, [this] { m_path = m_session.path(); }, Qt::QueuedConnection);
+      &session.pipeline(), &OpenPipeline::changed, this, [this] { m_path = m_session.pipeline().path(); },
+      Qt::QueuedConnection);
 }
 
 void ViewMemory::remember() {
@@ -30,7 +31,7 @@ void ViewMemory::remember() {
 /// The canvas still shows the place of the document before; it moves when the new one is analysed.
 void ViewMemory::follow() {
   remember();
-  m_path = m_session.path();
+  m_path = m_session.pipeline().path();
   m_view.camera().setFirstPlace(placeOf(m_path));
 }
 

@@ -58,11 +58,11 @@ void ViewMenu::addOverlayMenu() {
   commands->addMenu(m_menu, m_parts.view);
   connect(commands, &OverlayCommands::hint, this, &ViewMenu::hint);
   const Session& session = m_parts.view.session();
-  connect(&session, &Session::measured, this, [&overlay] { overlay.suggest(HeatMode::Time); });
-  connect(&session, &Session::documentReplaced, this, [&overlay, &session] {
-    if (session.openedRun()) overlay.suggest(HeatMode::Time);
+  connect(&session.runner(), &Runner::measured, this, [&overlay] { overlay.suggest(HeatMode::Time); });
+  connect(&session.pipeline(), &OpenPipeline::replaced, this, [&overlay, &session] {
+    if (session.results().openedRun()) overlay.suggest(HeatMode::Time);
   });
-  connect(&session, &Session::numericsFinished, this, [&overlay] { overlay.suggest(HeatMode::Error); });
+  connect(&session.runner(), &Runner::numericsFinished, this, [&overlay] { overlay.suggest(HeatMode::Error); });
 }
 
 void ViewMenu::addPaneCommands() {

@@ -1,0 +1,109 @@
+// Snapshots of the document to a thread, analyses back.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/session/live_plan.h"
+
+#include <QFileInfo>
+
+#include <utility>
+
+namespace fuseline::ui {
+
+LivePlan::LivePlan(const OpenPipeline& pipeline, const RunSetup& setup, LastResults& results,
+                   CapabilitiesOf capabilitiesOf)
+    : m_pipeline(pipeline), m_setup(setup), m_results(results), m_capabilitiesOf(std::move(capabilitiesOf)) {
+  refreshCapabilities();
+  // One thread: analyses of one document are only ever superseded, never needed at the same time.
+  m_pool.setMaxThreadCount(1);
+  connect(&pipeline, &OpenPipeline::changed, this, &LivePlan::followPipeline);
+  for (const auto signal : {&RunSetup::passChanged, &RunSetup::deviceChanged, &RunSetup::planTargetChanged})
+    connect(&setup, signal, this, &LivePlan::restart);
+  connect(&results, &LastResults::runTaken, this, &LivePlan::followRun);
+}
+
+LivePlan::~LivePlan() {
+  m_pool.clear();
+  m_pool.waitForDone();
+}
+
+void LivePlan::forget() {
+  m_analysis = std::make_shared<const Analysis>();
+  m_isForgotten = true;
+}
+
+void LivePlan::followPipeline() {
+  m_isForgotten = false;
+  restart();
+}
+
+/// From here on fusions are planned for the run target, not for the device of an opened run.
+void LivePlan::followRun(const LastRun& run) {
+  takeGains(run);
+  restart();
+}
+
+/// The plan stays what it was: what runs measured becomes a choice only where the user switches a fusion.
+void LivePlan::takeGains(const LastRun& run) {
+  RunGains gains = *m_gains;
+  gains.take(run.record, run.origin ? QFileInfo(run.origin->file).fileName().toStdString() : "the last run");
+  m_gains = std::make_shared<const RunGains>(std::move(gains));
+}
+
+AnalysisOptions LivePlan::options() const {
+  AnalysisOptions options{.lowering = {.pass = m_setup.pass()}, .capabilities = m_capabilities};
+  options.capability = parseCapability(plannedDevice().architecture);
+  options.ranks = m_setup.planTarget().ranks;
+  if (m_setup.planTarget().architecture.empty()) return options;
+  options.capabilities = m_capabilitiesOf ? plannedCapabilities(m_capabilitiesOf("cuda")) : Capabilities();
+  options.capability = parseCapability(m_setup.planTarget().architecture);
+  return options;
+}
+
+/// As far as figures of runs depend on them.
+RunSpec LivePlan::plannedSettings() const { return {.device = plannedDevice().device, .pass = m_setup.pass()}; }
+
+RunTarget LivePlan::plannedDevice() const {
+  const LastRun* const opened = m_results.openedRun();
+  if (!opened) return m_setup.runTarget();
+  return {.device = opened->device, .architecture = opened->record.fact("architecture")};
+}
+
+void LivePlan::refreshCapabilities() {
+  const std::string device = plannedDevice().device;
+  if (device == std::exchange(m_device, device)) return;
+  if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(device);
+}
+
+std::function<AnalysisOptions()> LivePlan::optionsFor(const PipelineDocument& document) const {
+  const bool isPlannedForElsewhere = m_setup.planTarget() != PlanTarget();
+  auto gains = isPlannedForElsewhere ? std::make_shared<const RunGains>() : m_gains;
+  return [document, options = options(), gains = std::move(gains), settings = plannedSettings()] {
+    AnalysisOptions withGains = options;
+    withGains.gains = gains->gainsFor(document, settings);
+    return withGains;
+  };
+}
+
+std::function<std::shared_ptr<const Analysis>()> LivePlan::analysisOf(const PipelineDocument& document) const {
+  return [document, options = optionsFor(document)] { return analyzeToShow(document, options()); };
+}
+
+void LivePlan::restart() {
+  ++m_generation;
+  refreshCapabilities();
+  if (m_isForgotten) return;
+  m_pool.clear();  // a waiting analysis of an older document is of no use any more
+  m_pool.start([this, analyzeDocument = analysisOf(m_pipeline.document()), generation = m_generation] {
+    QMetaObject::invokeMethod(
+        this, [this, generation, analysis = analyzeDocument()] { accept(generation, analysis); }, Qt::QueuedConnection);
+  });
+}
+
+void LivePlan::accept(quint64 generation, std::shared_ptr<const Analysis> analysis) {
+  if (generation != m_generation) return;
+  m_analysis = std::move(analysis);
+  m_analysedGeneration = generation;
+  m_results.setDifferingSteps(*m_analysis);
+  Q_EMIT analysisChanged(m_analysis);
+}
+
+}  // namespace fuseline::ui

@@ -1,0 +1,54 @@
+// Settings in, signals out.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/session/run_setup.h"
+
+#include "core/tensor/safetensors.h"
+
+namespace fuseline::ui {
+
+void RunSetup::setPass(PassKind pass) {
+  if (pass == m_pass) return;
+  m_pass = pass;
+  Q_EMIT passChanged();
+}
+
+void RunSetup::setRunTarget(const RunTarget& target) {
+  if (target == m_runTarget) return;
+  const bool isAnotherDevice = target.place() != m_runTarget.place();
+  m_runTarget = target;
+  if (isAnotherDevice) Q_EMIT deviceChanged();
+  Q_EMIT runTargetChanged();
+}
+
+void RunSetup::setPlanTarget(const PlanTarget& target) {
+  if (target == m_planTarget) return;
+  m_planTarget = target;
+  Q_EMIT planTargetChanged();
+}
+
+RunSpec RunSetup::spec() const {
+  RunSpec spec = m_options;
+  spec.device = m_runTarget.device;
+  spec.pass = m_pass;
+  if (m_runTarget.isGpu()) spec.timing = m_runTarget.timing;
+  return spec;
+}
+
+void RunSetup::setOptions(const RunSpec& options) {
+  const bool hasOtherSeed = options.seed != m_options.seed;
+  m_options = options;
+  if (hasOtherSeed) Q_EMIT tensorSourceChanged();
+}
+
+void RunSetup::setTensorsFile(const QString& path) {
+  if (path == m_tensorsFile) return;
+  m_tensorsFile = path;
+  Q_EMIT tensorSourceChanged();
+  Q_EMIT tensorsFileChanged();
+}
+
+Result<NamedTensors> RunSetup::givenTensors() const {
+  return m_tensorsFile.isEmpty() ? NamedTensors{} : readSafetensors(m_tensorsFile.toStdString());
+}
+
+}  // namespace fuseline::ui
