@@ -4,6 +4,7 @@
 #include "tests/ui/ui_test_support.h"
 #include "ui/memory/memory_panel.h"
 #include "ui/session/edits.h"
+#include "ui/timings/run_filter.h"
 
 #include <QCheckBox>
 #include <QClipboard>
@@ -30,6 +31,7 @@ class MemoryTest : public QObject {
   void errorsLeaveNothingToSee();
   void copiesTheTable();
   void manyStepsAreDrawn();
+  void aFilterKeepsStepsAndOps();
 };
 
 namespace {
@@ -197,6 +199,28 @@ void MemoryTest::manyStepsAreDrawn() {
   const double middle = (low.top() + high.top()) / 2;
   QVERIFY(image.pixelColor(QPointF(low.left() + 200, middle).toPoint()) != ground);
   QVERIFY(image.pixelColor(QPointF(low.left() + 200, low.top() + 10).toPoint()) != ground);
+}
+
+/// Nothing was measured: the filter is of the plan.
+void MemoryTest::aFilterKeepsStepsAndOps() {
+  Seen f;
+  f.choosePlan(1);
+  const QString caption = f.panel().caption();
+  auto* filter = f.window.findChild<RunFilter*>();
+  QVERIFY(std::ranges::count(filter->choices(), FilterTerm{FilterTerm::Kind::Category, QStringLiteral("Activation")}) ==
+          1);
+  filter->add({FilterTerm::Kind::Category, QStringLiteral("Activation")});
+  QCOMPARE(labelsOf(f.columns()), (QStringList{"act", "act"}));
+  QCOMPARE(f.cell(0, KeptTable::NameColumn), QStringLiteral("act"));
+  QCOMPARE(f.window.findChild<KeptTable*>()->model()->rowCount(), 1);
+  filter->add({FilterTerm::Kind::Pass, QStringLiteral("backward")});
+  QCOMPARE(labelsOf(f.columns()), (QStringList{"act"}));
+  QVERIFY(f.columns().front().isBackward && f.chart().plot().peak == 0);
+  filter->clear();
+  filter->add({FilterTerm::Kind::Text, QStringLiteral("nothing of this name")});
+  QVERIFY(f.columns().empty());
+  QVERIFY2(f.panel().emptyText().contains(QStringLiteral("filter")), qPrintable(f.panel().emptyText()));
+  QCOMPARE(f.panel().caption(), caption);
 }
 
 FUSELINE_UI_TEST(MemoryTest)

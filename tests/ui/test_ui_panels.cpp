@@ -84,6 +84,7 @@ class PanelsTest : public QObject {
   void paletteEnterAppendsAndWires();
   void logKeepsMessages();
   void everyMeasurementIsLogged();
+  void aFilterKeepsTensorsOfItsOps();
   void placesOfProblemsAreWords();
   void logSelectsTheOpsOfAMessage();
   void tablesAreCopiedAsTheyAreShown();
@@ -816,6 +817,35 @@ void PanelsTest::everyMeasurementIsLogged() {
   QVERIFY2(log.sentence(1).startsWith(QStringLiteral("Measured: ")), qPrintable(log.sentence(1)));
   Q_EMIT f.session.runner().worker().numericsMeasured({});
   QCOMPARE(log.sentence(2), QStringLiteral("Numerics: nothing to compare"));
+}
+
+void PanelsTest::aFilterKeepsTensorsOfItsOps() {
+  Fixture f(smallPipeline());
+  const NumericsReport report{.copies = {{.name = "fc.input@rowwise", .owner = "fc", .format = "e4m3 (mx_1x32)"}},
+                              .errors = {{.name = "norm:y", .owner = "norm"},
+                                         {.name = "act:y", .owner = "act"},
+                                         {.name = "grad.fc.weight", .owner = "fc"}}};
+  Q_EMIT f.session.runner().worker().numericsMeasured(report);
+  const NumericsPanel& panel = f.window.numerics();
+  const auto tensors = [&] {
+    QStringList names;
+    for (int row = 0; row < panel.model().rowCount(); ++row)
+      names.append(panel.model().index(row, 0).data().toString());
+    return names;
+  };
+  QCOMPARE(tensors().size(), 3);
+  QCOMPARE(panel.copies()->count(), 1);
+  auto* filter = f.window.findChild<RunFilter*>();
+  filter->add({FilterTerm::Kind::Op, QStringLiteral("fc")});
+  QCOMPARE(tensors(), QStringList({"grad.fc.weight"}));
+  QCOMPARE(panel.copies()->count(), 1);
+  filter->add({FilterTerm::Kind::Pass, QStringLiteral("forward")});
+  QVERIFY(tensors().isEmpty());
+  filter->clear();
+  filter->add({FilterTerm::Kind::Category, QStringLiteral("Activation")});
+  QCOMPARE(tensors(), QStringList({"act:y"}));
+  QCOMPARE(panel.copies()->count(), 0);
+  QVERIFY2(panel.lossText().contains(QStringLiteral("filter")), qPrintable(panel.lossText()));
 }
 
 void PanelsTest::placesOfProblemsAreWords() {

@@ -358,7 +358,7 @@ void TimingsTest::aFilterIsOfAllMeasuringPanes() {
   QVERIFY2(boxes.join(u'|').contains(QStringLiteral("Rule")) && !boxes.contains(QStringLiteral("norm")),
            qPrintable(boxes.join(u'|')));
   const auto bars = table.window.findChildren<RunFilterBar*>();
-  QCOMPARE(bars.size(), 4);
+  QCOMPARE(bars.size(), 6);
   for (const RunFilterBar* bar : bars) QCOMPARE(bar->chips().size(), std::size_t{1});
   bars.front()->chips().front()->click();
   QCOMPARE(table.steps().size(), 3);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/memory/memory_panel.h"
 
+#include "ui/timings/run_filter_bar.h"
+
 #include <QSplitter>
 #include <QVBoxLayout>
 
@@ -13,11 +15,22 @@ namespace {
 constexpr int kChartPx = 600;
 constexpr int kTablePx = 480;
 
+/// As far as filters ask for it.
+StepRecord stepOf(const MemoryColumn& column) {
+  StepRecord step{.name = column.label.toStdString(),
+                  .phase = column.isBackward ? "backward" : "forward",
+                  .kernel = column.kernel,
+                  .ops = column.ops};
+  for (const QString& owner : column.owners) step.owners.push_back(owner.toStdString());
+  return step;
+}
+
 }  // namespace
 
 MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
     : QWidget(parent),
       m_session(session),
+      m_head(new QHBoxLayout()),
       m_caption(new QLabel(this)),
       m_empty(new QLabel(this)),
       m_plan(new QComboBox(this)),
@@ -37,13 +50,14 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  layout->addLayout(makeHead());
+  fillHead();
+  layout->addLayout(m_head);
   layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
   connect(&session.plan(), &LivePlan::analysisChanged, this, &MemoryPanel::follow);
 }
 
-QHBoxLayout* MemoryPanel::makeHead() {
+void MemoryPanel::fillHead() {
   m_caption->setWordWrap(true);
   m_caption->setToolTip(
       tr("Planned memory, allocated once; no run needed. Timings shows the totals with kernel workspaces.\nLeft and "
@@ -52,20 +66,28 @@ QHBoxLayout* MemoryPanel::makeHead() {
   m_plan->addItem(tr("Unfused plan"), false);
   m_plan->setAccessibleName(tr("Plan to show"));
   m_onlyChanging->setToolTip(tr("Hides parameters, their gradients, inputs and outputs"));
-  auto* head = new QHBoxLayout();
-  head->setContentsMargins(10, 6, 10, 6);
-  head->addWidget(m_caption, 1);
-  head->addWidget(m_plan);
-  head->addSpacing(8);
-  head->addWidget(m_onlyChanging);
-  connect(m_plan, &QComboBox::activated, this, &MemoryPanel::refreshChart);
+  m_head->setContentsMargins(10, 6, 10, 6);
+  m_head->addWidget(m_caption, 1);
+  m_head->addWidget(m_plan);
+  m_head->addSpacing(8);
+  m_head->addWidget(m_onlyChanging);
+  connect(m_plan, &QComboBox::activated, this, &MemoryPanel::refresh);
   connect(m_onlyChanging, &QCheckBox::toggled, m_chart, &MemoryChart::setOnlyChanging);
-  return head;
+}
+
+void MemoryPanel::setFilter(RunFilter& filter) {
+  m_filter = &filter;
+  auto* bar = new RunFilterBar(m_session, filter, this);
+  m_head->addWidget(bar->button());
+  static_cast<QBoxLayout*>(layout())->insertWidget(1, bar);
+  connect(&filter, &RunFilter::changed, this, &MemoryPanel::follow);
 }
 
 QString MemoryPanel::emptyText() const {
   if (!m_session.plan().analysis()->isRunnable()) return tr("No memory plan: the pipeline has errors. See Problems.");
-  return m_chart->plot().columns.empty() ? tr("This pipeline has no steps.") : QString();
+  if (!m_chart->plot().columns.empty()) return {};
+  return isFiltered() ? tr("The filter keeps no step of this plan. Remove a filter term.")
+                      : tr("This pipeline has no steps.");
 }
 
 void MemoryPanel::showEvent(QShowEvent* event) {
@@ -81,7 +103,7 @@ void MemoryPanel::follow() {
 void MemoryPanel::refresh() {
   m_isBehind = false;
   refreshChart();
-  m_table->setGroups(keptByOp(*m_session.plan().analysis()));
+  refreshTable();
   m_table->setVisible(m_session.setup().pass() == PassKind::Training);
   m_caption->setText(memorySummary(*m_session.plan().analysis()));
   const QString nothing = emptyText();
@@ -91,7 +113,20 @@ void MemoryPanel::refresh() {
 }
 
 void MemoryPanel::refreshChart() {
-  m_chart->setPlot(memoryPlot(*m_session.plan().analysis(), m_plan->currentData().toBool()));
+  MemoryPlot plot = memoryPlot(*m_session.plan().analysis(), m_plan->currentData().toBool());
+  if (isFiltered())
+    plot = onlyColumns(std::move(plot), [this](const MemoryColumn& column) { return m_filter->keeps(stepOf(column)); });
+  m_chart->setPlot(std::move(plot));
+}
+
+/// Forward keeps the tensors, backward reads them.
+void MemoryPanel::refreshTable() {
+  std::vector<KeptGroup> groups = keptByOp(*m_session.plan().analysis());
+  if (isFiltered())
+    std::erase_if(groups, [this](const KeptGroup& group) {
+      return !m_filter->keepsRow(group.op.toStdString(), group.owner.toStdString(), {"forward", "backward"});
+    });
+  m_table->setGroups(groups);
 }
 
 }  // namespace fuseline::ui

@@ -4,6 +4,7 @@
 
 #include "ui/memory/kept_table.h"
 #include "ui/memory/memory_chart.h"
+#include "ui/timings/run_filter.h"
 
 #include <QCheckBox>
 #include <QComboBox>
@@ -19,6 +20,8 @@ class MemoryPanel : public QWidget {
  public:
   MemoryPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
 
+  /// Steps and ops that it keeps are shown; the caption is of all.
+  void setFilter(RunFilter& filter);
   MemoryChart* chart() const { return m_chart; }
   KeptTable* table() const { return m_table; }
   QString caption() const { return m_caption->text(); }
@@ -29,13 +32,17 @@ class MemoryPanel : public QWidget {
   void showEvent(QShowEvent* event) override;
 
  private:
-  QHBoxLayout* makeHead();
+  void fillHead();
   void follow();
   void refresh();
   void refreshChart();
+  void refreshTable();
+  bool isFiltered() const { return m_filter && m_filter->isActive(); }
 
   Session& m_session;
+  RunFilter* m_filter = nullptr;
   bool m_isBehind = true;  // outdated, while the pane is hidden
+  QHBoxLayout* m_head;
   QLabel* m_caption;
   QLabel* m_empty;
   QComboBox* m_plan;

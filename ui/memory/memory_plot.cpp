@@ -39,8 +39,7 @@ QStringList factsOf(const MemoryColumn& column) {
   std::array<std::size_t, kNumMemoryPurposes> order{};
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return column.bytes[i]; });
-  const std::int64_t total = std::accumulate(column.bytes.begin(), column.bytes.end(), std::int64_t{0});
-  QStringList facts = {translated("%1 in use").arg(bytesText(total))};
+  QStringList facts = {translated("%1 in use").arg(bytesText(column.total()))};
   for (const std::size_t i : order)
     if (column.bytes[i] > 0)
       facts.append(
@@ -50,8 +49,12 @@ QStringList factsOf(const MemoryColumn& column) {
 
 MemoryColumn columnOf(const Graph& graph, const Plan& plan, const StepMemory& memory) {
   const Step& step = stepAt(plan, memory.step);
+  std::vector<std::string> ops;
+  for (const NodeId node : step.nodes) ops.push_back(graph.node(node).id);
   return {.label = toQt(step.name),
           .owners = ownersOf(graph, step),
+          .ops = std::move(ops),
+          .kernel = step.kernel,
           .isBackward = step.phase == Phase::Backward,
           .bytes = memory.bytes};
 }
@@ -108,6 +111,13 @@ QString tipOf(const MemoryColumn& column) {
 QString wordsOf(const MemoryColumn& column) {
   return QStringLiteral("%1: %2").arg(nameOf(column.label, column.isBackward),
                                       factsOf(column).join(QStringLiteral(", ")));
+}
+
+MemoryPlot onlyColumns(MemoryPlot plot, const std::function<bool(const MemoryColumn&)>& keeps) {
+  std::erase_if(plot.columns, [&](const MemoryColumn& column) { return !keeps(column); });
+  const auto peak = std::ranges::max_element(plot.columns, {}, &MemoryColumn::total);
+  plot.peak = static_cast<std::size_t>(peak - plot.columns.begin());
+  return plot;
 }
 
 MemoryPlot memoryPlot(const Analysis& analysis, bool isFused) {

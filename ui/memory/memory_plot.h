@@ -10,7 +10,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace fuseline::ui {
@@ -21,10 +24,13 @@ QString bytesText(std::int64_t bytes);
 struct MemoryColumn {
   QString label;  // the step's name
   QStringList owners;
+  std::vector<std::string> ops;  // of the graph
+  std::string kernel;
   bool isBackward = false;
   std::array<std::int64_t, kNumMemoryPurposes> bytes{};
 
   std::int64_t of(MemoryPurpose purpose) const { return bytes[static_cast<std::size_t>(purpose)]; }
+  std::int64_t total() const { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
 };
 
 /// Description of a column, as rich text, and as plain text for assistive technology.
@@ -36,6 +42,9 @@ struct MemoryPlot {
   std::size_t peak = 0;  // a column
   std::int64_t allocatedBytes = 0;
 };
+
+/// Leaves out the other columns. The peak is the highest one that is left.
+MemoryPlot onlyColumns(MemoryPlot plot, const std::function<bool(const MemoryColumn&)>& keeps);
 
 /// Plot of the fused or the unfused plan. Empty without plans.
 MemoryPlot memoryPlot(const Analysis& analysis, bool isFused);

@@ -4,6 +4,7 @@
 
 #include "ui/numerics/numerics_text.h"
 #include "ui/theme/format.h"
+#include "ui/timings/run_filter_bar.h"
 #include "ui/widgets/roomy_delegate.h"
 #include "ui/widgets/table_copying.h"
 
@@ -78,6 +79,7 @@ NumericsPanel::NumericsPanel(Session& session, const Theme& theme, QWidget* pare
       m_model(new NumericsModel(this)),
       m_sorted(new QSortFilterProxyModel(this)),
       m_view(new QTreeView(this)),
+      m_head(new QHBoxLayout()),
       m_caption(new QLabel(this)),
       m_measure(new QPushButton(tr("Measure numerics"), this)),
       m_copies(new QComboBox(this)),
@@ -99,7 +101,8 @@ NumericsPanel::NumericsPanel(Session& session, const Theme& theme, QWidget* pare
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  layout->addWidget(m_caption);
+  m_head->addWidget(m_caption, 1);
+  layout->addLayout(m_head);
   layout->addWidget(m_content, 1);
   layout->addWidget(m_recorded, 1);
   layout->addWidget(m_start, 1);
@@ -112,6 +115,16 @@ NumericsPanel::NumericsPanel(Session& session, const Theme& theme, QWidget* pare
   connect(&session.selection(), &Selection::changed, this, &NumericsPanel::showSelection);
   connect(&theme, &Theme::changed, this, &NumericsPanel::refreshCaption);
   refresh();
+}
+
+void NumericsPanel::setFilter(RunFilter& filter) {
+  m_filter = &filter;
+  m_recorded->setFilter(filter);
+  auto* bar = new RunFilterBar(m_session, filter, this);
+  m_head->addStretch();
+  m_head->addWidget(bar->button(), 0, Qt::AlignTop);
+  static_cast<QBoxLayout*>(layout())->insertWidget(1, bar);
+  connect(&filter, &RunFilter::changed, this, &NumericsPanel::refresh);
 }
 
 QWidget* NumericsPanel::createErrors() {
@@ -195,13 +208,27 @@ QWidget* NumericsPanel::createStart() {
 
 void NumericsPanel::refresh() {
   const auto& last = m_session.results().lastNumerics();
-  m_model->setReport(last ? last->report : NumericsReport{});
+  takeReport();
+  m_model->setReport(m_shown);
   m_content->setVisible(last.has_value());
   m_caption->setVisible(last.has_value());
   refreshRecorded();
   fillCopies();
   refreshCaption();
   showSelection();
+}
+
+/// Gradients are of backward, all other tensors of forward.
+void NumericsPanel::takeReport() {
+  const auto& last = m_session.results().lastNumerics();
+  m_shown = last ? last->report : NumericsReport{};
+  if (!m_filter || !m_filter->isActive()) return;
+  const auto isLeftOut = [this](const auto& row) {
+    return !m_filter->keepsRow(row.name, row.owner, passesOf(row.name));
+  };
+  std::erase_if(m_shown.errors, isLeftOut);
+  std::erase_if(m_shown.fusionErrors, isLeftOut);
+  std::erase_if(m_shown.copies, isLeftOut);
 }
 
 /// Shows the numerics of a run file until numerics are measured here.
@@ -241,9 +268,7 @@ void NumericsPanel::fillCopies() {
   const QString before = m_copies->currentText();
   const QSignalBlocker blocker(m_copies);
   m_copies->clear();
-  const auto& last = m_session.results().lastNumerics();
-  if (last)
-    for (const CopyNumerics& copy : last->report.copies) m_copies->addItem(toQt(copy.name));
+  for (const CopyNumerics& copy : m_shown.copies) m_copies->addItem(toQt(copy.name));
   m_copies->setCurrentIndex(std::max(0, m_copies->findText(before)));
   fillRecipes();
 }
@@ -259,9 +284,8 @@ void NumericsPanel::fillRecipes() {
 }
 
 const CopyNumerics* NumericsPanel::chosenCopy() const {
-  const auto& last = m_session.results().lastNumerics();
   const auto index = static_cast<std::size_t>(m_copies->currentIndex());
-  return last && index < last->report.copies.size() ? &last->report.copies[index] : nullptr;
+  return index < m_shown.copies.size() ? &m_shown.copies[index] : nullptr;
 }
 
 const Requantized* NumericsPanel::chosenRecipe() const {
@@ -278,7 +302,9 @@ void NumericsPanel::showCopy() {
   m_losses->setAlignment(copy ? Qt::AlignLeft | Qt::AlignVCenter : Qt::AlignCenter);
   if (!copy) {
     m_histogram->show({}, std::nullopt);
-    m_losses->setText(tr("The recipe does not quantize any tensor. Choose a recipe in the toolbar."));
+    m_losses->setText(m_filter && m_filter->isActive()
+                          ? tr("The filter keeps no quantized tensor. Remove a filter term.")
+                          : tr("The recipe does not quantize any tensor. Choose a recipe in the toolbar."));
     return;
   }
   const Requantized* other = chosenRecipe();
@@ -308,9 +334,8 @@ void NumericsPanel::showSelection() {
 void NumericsPanel::chooseCopyOf(const std::string& op) {
   const CopyNumerics* shown = chosenCopy();
   if (!shown || shown->owner == op) return;
-  const auto& copies = m_session.results().lastNumerics()->report.copies;
-  const auto found = std::ranges::find(copies, op, &CopyNumerics::owner);
-  if (found != copies.end()) m_copies->setCurrentIndex(static_cast<int>(found - copies.begin()));
+  const auto found = std::ranges::find(m_shown.copies, op, &CopyNumerics::owner);
+  if (found != m_shown.copies.end()) m_copies->setCurrentIndex(static_cast<int>(found - m_shown.copies.begin()));
 }
 
 void NumericsPanel::takeSelection() {

@@ -6,8 +6,10 @@
 #include "ui/numerics/numerics_model.h"
 #include "ui/numerics/recorded_numerics.h"
 #include "ui/session/session.h"
+#include "ui/timings/run_filter.h"
 
 #include <QComboBox>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QSortFilterProxyModel>
@@ -22,6 +24,8 @@ class NumericsPanel : public QWidget {
  public:
   NumericsPanel(Session& session, const Theme& theme, QWidget* parent = nullptr);
 
+  /// Tensors that it keeps are shown; the caption is of all.
+  void setFilter(RunFilter& filter);
   const NumericsModel& model() const { return *m_model; }
   QTreeView* view() const { return m_view; }
   /// The quantized copies, and the recipes under which the chosen one can be seen.
@@ -42,6 +46,7 @@ class NumericsPanel : public QWidget {
   QWidget* createCopies();
   QWidget* createStart();
   void refresh();
+  void takeReport();
   void refreshRecorded();
   void refreshCaption();
   void fillCopies();
@@ -55,10 +60,13 @@ class NumericsPanel : public QWidget {
   const Requantized* chosenRecipe() const;
 
   Session& m_session;
+  RunFilter* m_filter = nullptr;
+  NumericsReport m_shown;  // that the filter keeps of the report
   const Theme& m_theme;
   NumericsModel* m_model;
   QSortFilterProxyModel* m_sorted;
   QTreeView* m_view;
+  QHBoxLayout* m_head;
   QLabel* m_caption;
   QWidget* m_content;
   QWidget* m_start;

@@ -39,4 +39,9 @@ QString noiseText(const QuantizationLosses& losses) {
                                              : translated("exact");
 }
 
+std::set<std::string> passesOf(std::string_view tensor) {
+  const bool isGradient = tensor.starts_with("grad.") || tensor.find(".grad_output") != std::string_view::npos;
+  return {isGradient ? "backward" : "forward"};
+}
+
 }  // namespace fuseline::ui

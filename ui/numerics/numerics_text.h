@@ -6,6 +6,10 @@
 
 #include <QString>
 
+#include <set>
+#include <string>
+#include <string_view>
+
 namespace fuseline::ui {
 
 /// "fused ↔ unfused: pass, at most 0.12 of the tolerance (act:y)"; empty where nothing was compared.
@@ -18,5 +22,7 @@ QString scaleText(const QuantizationLosses& losses);
 QString lossShareText(double share);
 /// "31.2 dB"; "exact" where nothing was lost.
 QString noiseText(const QuantizationLosses& losses);
+/// The pass that a tensor is of, by its name: "grad.fc1.weight" and "fc1.grad_output@rowwise" are of backward.
+std::set<std::string> passesOf(std::string_view tensor);
 
 }  // namespace fuseline::ui

@@ -124,7 +124,9 @@ void RecordedNumerics::fill(const RunNumerics& numerics) {
   for (int column = 0; column < ColumnCount; ++column)
     if (holdsNumbers(column))
       m_model->horizontalHeaderItem(column)->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
-  for (const CopyLosses& copy : numerics.copies) m_model->appendRow(rowOfCopy(copy));
+  for (const CopyLosses& copy : numerics.copies)
+    if (!m_filter || m_filter->keepsRow(copy.name, copy.owner, passesOf(copy.name)))
+      m_model->appendRow(rowOfCopy(copy));
   m_view->setVisible(!numerics.copies.empty());
   m_nothing->setVisible(numerics.copies.empty());
 }

@@ -4,6 +4,7 @@
 
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
+#include "ui/timings/run_filter.h"
 
 #include <QLabel>
 #include <QPushButton>
@@ -33,6 +34,8 @@ class RecordedNumerics : public QWidget {
 
   RecordedNumerics(Session& session, const Theme& theme, QWidget* parent = nullptr);
 
+  /// Quantized tensors that it keeps are shown, from the next refresh() on.
+  void setFilter(const RunFilter& filter) { m_filter = &filter; }
   /// The last run, if it has been looked at; else there is nothing to show.
   bool refresh();
   /// Whose they are, and the verdicts: rich text.
@@ -46,6 +49,7 @@ class RecordedNumerics : public QWidget {
   void fill(const RunNumerics& numerics);
 
   Session& m_session;
+  const RunFilter* m_filter = nullptr;
   const Theme& m_theme;
   QLabel* m_caption;
   QPushButton* m_measure;

@@ -241,7 +241,7 @@ std::vector<TimelineTrack> TimelinePanel::shownTracks() const {
     const VariantRecord* variant = run->record.variant(track.name.toStdString());
     std::erase_if(track.items, [&](const TimelineItem& item) {
       const bool isStep = variant && item.step >= 0 && item.level != TimelineLevel::Pass;
-      return isStep && !m_filter->keeps(variant->steps[static_cast<std::size_t>(item.step)], *run, graph);
+      return isStep && !m_filter->keeps(variant->steps[static_cast<std::size_t>(item.step)], run->document, graph);
     });
   }
   return tracks;

@@ -16,10 +16,10 @@ namespace {
 using Kind = FilterTerm::Kind;
 
 /// Blocks that one of the step's ops is in: those of its instances in the pipeline, and the innermost one.
-std::set<std::string> blocksOf(const StepRecord& step, const LastRun& run, const Graph* graph) {
+std::set<std::string> blocksOf(const StepRecord& step, const PipelineDocument& document, const Graph* graph) {
   std::set<std::string> blocks;
   for (const std::string& owner : step.owners)
-    if (const DocumentOp* op = run.document.findOp(owner)) blocks.emplace(blockNameOf(*op));
+    if (const DocumentOp* op = document.findOp(owner)) blocks.emplace(blockNameOf(*op));
   for (const std::string& op : step.ops)
     if (const NodeId node = graph ? graph->findNode(op) : NodeId{-1}; node >= 0) blocks.insert(graph->node(node).block);
   blocks.erase(std::string());
@@ -31,13 +31,13 @@ bool hasText(const StepRecord& step, const QString& text) {
   return holds(step.name) || holds(step.kernel) || std::ranges::any_of(step.ops, holds);
 }
 
-bool meets(const StepRecord& step, const FilterTerm& term, const LastRun& run, const Graph* graph) {
+bool meets(const StepRecord& step, const FilterTerm& term, const PipelineDocument& document, const Graph* graph) {
   const std::string value = term.value.toStdString();
   switch (term.kind) {
     case Kind::Op: return std::ranges::count(step.owners, value) > 0 || std::ranges::count(step.ops, value) > 0;
     case Kind::Category: return categoryOf(step, graph) == value;
     case Kind::Pass: return step.phase == value;
-    case Kind::Block: return blocksOf(step, run, graph).contains(value);
+    case Kind::Block: return blocksOf(step, document, graph).contains(value);
     case Kind::Text: return hasText(step, term.value);
   }
   return false;
@@ -49,6 +49,25 @@ void forSteps(const RunRecord& record, const See& see) {
     for (const StepRecord& step : variant.steps)
       if (!step.isView) see(step);
 }
+
+/// The steps of both plans, as far as terms ask for them.
+std::vector<StepRecord> plannedSteps(const Analysis& analysis) {
+  std::vector<StepRecord> steps;
+  if (!analysis.isRunnable()) return steps;
+  for (const Plan* plan : {&*analysis.unfusedPlan, &*analysis.fusedPlan})
+    for (const Step& step : plan->steps) {
+      if (!step.isLaunched()) continue;
+      StepRecord record{.name = step.name, .phase = std::string(phaseName(step.phase)), .kernel = step.kernel};
+      for (const NodeId node : step.nodes) {
+        record.ops.push_back(analysis.graph().node(node).id);
+        record.owners.push_back(analysis.graph().node(node).owner);
+      }
+      steps.push_back(std::move(record));
+    }
+  return steps;
+}
+
+const Graph* graphOf(const Analysis& analysis) { return analysis.isRunnable() ? &analysis.graph() : nullptr; }
 
 }  // namespace
 
@@ -106,17 +125,36 @@ void RunFilter::goForward() {
   Q_EMIT changed();
 }
 
-bool RunFilter::keeps(const StepRecord& step, const LastRun& run, const Graph* graph) const {
+bool RunFilter::keeps(const StepRecord& step, const PipelineDocument& document, const Graph* graph) const {
   return std::ranges::all_of(terms(), [&](const FilterTerm& wanted) {
-    return std::ranges::any_of(
-        terms(), [&](const FilterTerm& term) { return term.kind == wanted.kind && meets(step, term, run, graph); });
+    return std::ranges::any_of(terms(), [&](const FilterTerm& term) {
+      return term.kind == wanted.kind && meets(step, term, document, graph);
+    });
   });
+}
+
+bool RunFilter::keeps(const StepRecord& step) const {
+  return keeps(step, m_session.pipeline().document(), graphOf(*m_session.plan().analysis()));
+}
+
+/// A composite's row is kept if one of its basic ops would be.
+bool RunFilter::keepsRow(const std::string& name, const std::string& owner, const std::set<std::string>& passes) const {
+  if (!isActive()) return true;
+  std::vector<std::string> ops;
+  if (const Graph* graph = graphOf(*m_session.plan().analysis()))
+    for (const Node& node : graph->nodes())
+      if (node.owner == owner) ops.push_back(node.id);
+  if (ops.empty()) ops.push_back(owner);
+  for (const std::string& pass : passes)
+    for (const std::string& op : ops)
+      if (keeps({.name = name, .phase = pass, .ops = {op}, .owners = {owner}})) return true;
+  return false;
 }
 
 StepNames RunFilter::keptSteps(const LastRun& run, const Graph* graph) const {
   StepNames names;
   forSteps(run.record, [&](const StepRecord& step) {
-    if (keeps(step, run, graph)) names.emplace(step.phase, step.name);
+    if (keeps(step, run.document, graph)) names.emplace(step.phase, step.name);
   });
   return names;
 }
@@ -127,23 +165,27 @@ RunRecord RunFilter::filtered(const LastRun& run, const Graph* graph) const {
   if (!isActive()) return record;
   for (VariantRecord& variant : record.variants) {
     variant.timeline = {};
-    std::erase_if(variant.steps, [&](const StepRecord& step) { return !keeps(step, run, graph); });
+    std::erase_if(variant.steps, [&](const StepRecord& step) { return !keeps(step, run.document, graph); });
   }
   return record;
 }
 
 std::vector<FilterTerm> RunFilter::choices() const {
   const auto& run = m_session.results().lastRun();
-  if (!run) return {};
-  const Graph* graph = graphOfRun(m_session);
+  const PipelineDocument& document = run ? run->document : m_session.pipeline().document();
+  const Graph* graph = run ? graphOfRun(m_session) : graphOf(*m_session.plan().analysis());
   std::set<std::string> categories;
   std::set<std::string> blocks;
   std::set<std::string> passes;
-  forSteps(run->record, [&](const StepRecord& step) {
+  const auto see = [&](const StepRecord& step) {
     categories.insert(categoryOf(step, graph));
     passes.insert(step.phase);
-    blocks.merge(blocksOf(step, *run, graph));
-  });
+    blocks.merge(blocksOf(step, document, graph));
+  };
+  if (run)
+    forSteps(run->record, see);
+  else
+    std::ranges::for_each(plannedSteps(*m_session.plan().analysis()), see);
   std::vector<FilterTerm> terms;
   for (const auto& [kind, values] :
        {std::pair(Kind::Category, &categories), std::pair(Kind::Pass, &passes), std::pair(Kind::Block, &blocks)})

@@ -47,13 +47,17 @@ class RunFilter : public QObject {
   void goBack();
   void goForward();
 
-  /// graph: of the pipeline that ran; nullptr: categories are the names of kernels.
-  bool keeps(const StepRecord& step, const LastRun& run, const Graph* graph) const;
+  /// document, graph: of the pipeline that ran; nullptr: categories are the names of kernels.
+  bool keeps(const StepRecord& step, const PipelineDocument& document, const Graph* graph) const;
+  /// A step of the plan as it is now, measured or not.
+  bool keeps(const StepRecord& step) const;
+  /// A row of an op in these passes, such as a tensor: whether a step of the op with the name of the row is kept.
+  bool keepsRow(const std::string& name, const std::string& owner, const std::set<std::string>& passes) const;
   /// The kept steps of both plans.
   StepNames keptSteps(const LastRun& run, const Graph* graph) const;
   /// The run with only these steps in its plans; totals are those of the whole run.
   RunRecord filtered(const LastRun& run, const Graph* graph) const;
-  /// Terms that the last run has steps for: its categories, passes and blocks.
+  /// Terms that the last run has steps for, or without one the plan: its categories, passes and blocks.
   std::vector<FilterTerm> choices() const;
 
  Q_SIGNALS:
