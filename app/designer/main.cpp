@@ -116,12 +116,14 @@ Result<void> checkTheme(const QCommandLineParser& parser) {
   return Error{QApplication::translate("main", "--theme %1: expected system, light or dark.").arg(name).toStdString()};
 }
 
+ui::ThemeChoice keptTheme() { return static_cast<ui::ThemeChoice>(QSettings().value("view/theme", 0).toInt()); }
+
 ui::ThemeChoice themeChoice(const QCommandLineParser& parser) {
   const QString name = parser.value("theme");
   if (name == "light") return ui::ThemeChoice::Light;
   if (name == "dark") return ui::ThemeChoice::Dark;
   if (name == "system" || isPicture(parser)) return ui::ThemeChoice::System;
-  return static_cast<ui::ThemeChoice>(QSettings().value("view/theme", 0).toInt());
+  return keptTheme();
 }
 
 /// The scale of a window must be known before the first window system call, so before the parser can run.
@@ -274,6 +276,13 @@ void answerForSsh(const QTemporaryDir& folder) {
   if (!qEnvironmentVariableIsSet("SSH_ASKPASS_REQUIRE")) qputenv("SSH_ASKPASS_REQUIRE", "prefer");
 }
 
+/// In the looks of the designer.
+int askForSsh(int argc, char** argv) {
+  ui::Theme theme;
+  theme.apply(keptTheme());
+  return ui::askPass(argc > 1 ? QString::fromLocal8Bit(argv[1]) : QString());
+}
+
 bool isAskPass(const char* program) { return std::string_view(program).ends_with(ui::kAskPassName); }
 
 int refuse(const QString& sentence) {
@@ -287,12 +296,12 @@ int main(int argc, char** argv) {
   if (isTextAsked(argc, argv)) return printText(argc, argv);
   applyScale(argc, argv);
   ui::GuardedApplication app(argc, argv);
-  if (isAskPass(argv[0])) return ui::askPass(argc > 1 ? QString::fromLocal8Bit(argv[1]) : QString());
   nameApplication();
   QApplication::setApplicationDisplayName("Fuseline");
   QApplication::setDesktopFileName(QString::fromLatin1(ui::kDesktopId));
   QApplication::setWindowIcon(
       QIcon::fromTheme(QString::fromLatin1(ui::kDesktopId), QIcon(QStringLiteral(":/icons/fuseline.svg"))));
+  if (isAskPass(argv[0])) return askForSsh(argc, argv);
   QCommandLineParser parser;
   addOptions(parser);
   parser.process(app);

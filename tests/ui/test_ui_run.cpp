@@ -6,8 +6,10 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/ui/ui_test_main.h"
 #include "tests/ui/ui_test_support.h"
+#include "ui/machines/ask_pass.h"
 #include "ui/machines/machine_choice.h"
 #include "ui/machines/machine_dialog.h"
+#include "ui/machines/ssh_hosts.h"
 #include "ui/runs/run_bar.h"
 #include "ui/runs/run_options_dialog.h"
 #include "ui/session/baselines.h"
@@ -38,6 +40,8 @@ class RunTest : public QObject {
   void devicesThatCannotRunAreShownWithTheReason();
   void aMachineIsAddedOnceItWasReached();
   void aMachineThatIsNotReachedGivesTheReason();
+  void promptsOfSshAreAnswered();
+  void hostsOfTheSshConfigurationAreOffered();
   void runsAsTheOptionsSay();
   void measuresBothPipelinesOfAComparison();
   void bothAreMeasuredOnlyWhereThereIsRoomForABaseline();
@@ -347,6 +351,35 @@ void RunTest::aMachineIsAddedOnceItWasReached() {
   QCOMPARE(box.currentIndex(), row);
   bar.chooseDevice(QStringLiteral("cpu"));
   QCOMPARE(session.runner().worker().command().mid(1), QStringList{"worker"});
+  bar.chooseDevice(QStringLiteral("cuda:0@gpu-box"));
+  Q_EMIT box.activated(box.findText(QStringLiteral("Remove gpu-box")));
+  QVERIFY(choice.machines().all().empty());
+  QCOMPARE(box.findData(QStringLiteral("cuda:0@gpu-box")), -1);
+  QCOMPARE(box.findText(QStringLiteral("Remove gpu-box")), -1);
+  QCOMPARE(session.setup().runTarget().place(), std::string("cpu"));
+  QCOMPARE(session.runner().worker().command().mid(1), QStringList{"worker"});
+}
+
+void RunTest::promptsOfSshAreAnswered() {
+  AskPassDialog secret(QStringLiteral("alice@gpu-box's password: "));
+  QVERIFY(secret.secret() && secret.secret()->echoMode() == QLineEdit::Password);
+  QTest::keyClicks(secret.secret(), QStringLiteral("open sesame"));
+  secret.acceptButton().click();
+  QCOMPARE(secret.result(), int{QDialog::Accepted});
+  QCOMPARE(secret.answer(), QStringLiteral("open sesame"));
+  AskPassDialog question(
+      QStringLiteral("ED25519 key fingerprint is SHA256:abc.\nAre you sure you want to continue "
+                     "connecting (yes/no/[fingerprint])? "));
+  QVERIFY(!question.secret() && !question.acceptButton().isDefault());
+  question.acceptButton().click();
+  QCOMPARE(question.answer(), QStringLiteral("yes"));
+}
+
+/// The syntax is that of ssh_config(5).
+void RunTest::hostsOfTheSshConfigurationAreOffered() {
+  QCOMPARE(
+      hostsIn(QStringLiteral("Host gpu-box  box2\n  HostName 10.0.0.1\nhost=a100\nHost *.lab !bad *\n# Host no\n")),
+      QStringList({"gpu-box", "box2", "a100"}));
 }
 
 void RunTest::aMachineThatIsNotReachedGivesTheReason() {

@@ -11,6 +11,7 @@ MachineChoice::MachineChoice(Session& session, RunBar& runBar, bool isKept, QObj
     : QObject(parent), m_session(session), m_runBar(runBar), m_machines(session.runner().worker().command(), isKept) {
   connect(&m_machines, &Machines::changed, this, &MachineChoice::showMachines);
   connect(&runBar, &RunBar::machineWanted, this, &MachineChoice::addMachine);
+  connect(&runBar, &RunBar::machineUnwanted, this, &MachineChoice::removeMachine);
   connect(&session.setup(), &RunSetup::runTargetChanged, this, &MachineChoice::followTarget);
   showMachines();
 }
@@ -19,6 +20,11 @@ void MachineChoice::addMachine() {
   auto* dialog = new MachineDialog(m_machines, m_runBar.window());
   dialog->setAttribute(Qt::WA_DeleteOnClose);
   dialog->open();
+}
+
+void MachineChoice::removeMachine(const QString& host) {
+  if (toQt(m_session.setup().runTarget().host) == host) m_runBar.chooseDevice(QStringLiteral("cpu"));
+  m_machines.remove(host);
 }
 
 void MachineChoice::showMachines() {

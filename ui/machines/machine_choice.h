@@ -20,6 +20,8 @@ class MachineChoice : public QObject {
   Machines& machines() { return m_machines; }
   /// Opens the dialog.
   void addMachine();
+  /// Its devices leave the device box. One that is chosen gives way to the CPU of this machine.
+  void removeMachine(const QString& host);
 
  private:
   void showMachines();

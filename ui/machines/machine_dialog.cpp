@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/machines/machine_dialog.h"
 
+#include "ui/machines/ssh_hosts.h"
 #include "ui/theme/format.h"
 
+#include <QCompleter>
 #include <QDialogButtonBox>
 #include <QFormLayout>
 #include <QHBoxLayout>
@@ -12,6 +14,9 @@
 namespace fuseline::ui {
 
 namespace {
+
+constexpr int kDialogWidthPx = 560;
+constexpr int kDeviceGapPx = 3;
 
 /// "cuda:0: NVIDIA H100, sm_90, 80.0 GiB. Multiplies: Float8CurrentScaling, MXFP8BlockScaling", or the reason.
 QString deviceText(const Json& device) {
@@ -66,10 +71,15 @@ MachineDialog::MachineDialog(Machines& machines, QWidget* parent)
 void MachineDialog::assemble() {
   m_host->setPlaceholderText(tr("gpu-box, user@host or user@host:port"));
   m_host->setAccessibleName(tr("Host"));
+  auto* hosts = new QCompleter(sshHosts(), m_host);
+  hosts->setFilterMode(Qt::MatchContains);
+  hosts->setCaseSensitivity(Qt::CaseInsensitive);
+  m_host->setCompleter(hosts);
   m_status->setWordWrap(true);
   m_status->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_devices->setAccessibleName(tr("Devices of the machine"));
   m_devices->setWordWrap(true);
+  m_devices->setSpacing(kDeviceGapPx);
   auto* line = new QHBoxLayout;
   line->addWidget(m_host, 1);
   line->addWidget(m_test);
@@ -83,17 +93,19 @@ void MachineDialog::assemble() {
   rows->addWidget(m_status);
   rows->addWidget(m_devices, 1);
   rows->addWidget(buttons);
-  resize(560, 320);
+  setMinimumWidth(kDialogWidthPx);
 }
 
 void MachineDialog::forgetTest() {
   m_found = Json();
   m_devices->clear();
+  m_devices->hide();
   m_add->setEnabled(false);
   m_test->setEnabled(!m_host->text().trimmed().isEmpty());
   m_status->setText(
       tr("ssh connects with your keys and configuration. The first test copies Fuseline into ~/.cache "
          "there."));
+  adjustSize();
 }
 
 void MachineDialog::testOrStop() {
@@ -123,6 +135,8 @@ void MachineDialog::show(const Json& devices) {
   for (const Json& device : devices)
     if (device.is_object() && device.value("id", "") != "reference") m_devices->addItem(deviceText(device));
   m_status->setText(tr("Connected. The device box will list these devices."));
+  m_devices->show();
+  adjustSize();
   m_add->setEnabled(true);
   m_add->setDefault(true);
 }

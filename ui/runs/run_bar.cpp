@@ -19,6 +19,7 @@ constexpr int kProgressWidthPx = 140;
 constexpr int kArchitectureRole = Qt::UserRole + 1;
 constexpr int kDeviceRole = Qt::UserRole + 2;
 constexpr int kHostRole = Qt::UserRole + 3;
+constexpr int kUnwantedRole = Qt::UserRole + 4;  // of an entry that removes this machine
 
 }  // namespace
 
@@ -183,11 +184,19 @@ void RunBar::fillDevices() {
   for (const Json& device : m_devices) addDevice(device, {});
   for (const auto& [host, devices] : m_machines)
     for (const Json& device : devices) addDevice(device, host);
-  if (m_addsMachines && m_device->count() > 0) {
-    m_device->insertSeparator(m_device->count());
-    m_device->addItem(tr("Add a machine…"), QString());
-  }
+  if (m_addsMachines && m_device->count() > 0) addMachineEntries();
   refresh();
+}
+
+void RunBar::addMachineEntries() {
+  m_device->insertSeparator(m_device->count());
+  m_device->addItem(tr("Add a machine…"), QString());
+  for (const auto& [host, devices] : m_machines) {
+    m_device->addItem(tr("Remove %1").arg(host), QString());
+    m_device->setItemData(m_device->count() - 1, host, kUnwantedRole);
+    m_device->setItemData(m_device->count() - 1, tr("Removes the devices of %1 from this list").arg(host),
+                          Qt::ToolTipRole);
+  }
 }
 
 /// The name alone where the device is of this machine.
@@ -213,10 +222,8 @@ void RunBar::chooseDevice(const QString& id) {
 
 void RunBar::takeDevice(int index) {
   RunTarget target = m_session.setup().runTarget();
-  if (m_device->itemData(index).toString().isEmpty()) {
-    refresh();
-    return Q_EMIT machineWanted();
-  }
+  if (m_device->itemData(index).toString().isEmpty())
+    return takeEntry(m_device->itemData(index, kUnwantedRole).toString());
   const std::string host = m_device->itemData(index, kHostRole).toString().toStdString();
   if (host != target.host && m_session.runner().isRunning()) {
     refresh();
@@ -226,6 +233,16 @@ void RunBar::takeDevice(int index) {
   target.host = host;
   target.architecture = m_device->itemData(index, kArchitectureRole).toString().toStdString();
   m_session.setup().setRunTarget(target);
+}
+
+/// The chosen device stays chosen.
+void RunBar::takeEntry(const QString& unwantedHost) {
+  refresh();
+  if (unwantedHost.isEmpty()) return Q_EMIT machineWanted();
+  const bool isInUse = m_session.runner().isRunning() && toQt(m_session.setup().runTarget().host) == unwantedHost;
+  if (isInUse)
+    return Q_EMIT refused(tr("A run is in progress on %1. Stop it before you remove the machine.").arg(unwantedHost));
+  Q_EMIT machineUnwanted(unwantedHost);
 }
 
 }  // namespace fuseline::ui

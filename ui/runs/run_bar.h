@@ -28,7 +28,7 @@ class RunBar : public QToolBar {
   QAction* refusalAction() const { return m_refusal; }
   /// As a worker lists them. Those that cannot run are shown with the reason and cannot be chosen.
   void setDevices(const Json& devices);
-  /// Hosts of other machines and their devices. Then a last entry, which adds a machine.
+  /// Hosts of other machines and their devices. Then an entry that adds a machine, and for each one that removes it.
   void setMachines(std::vector<std::pair<QString, Json>> machines);
   /// id: RunTarget::place(). Does nothing where there is none of this id, or it cannot run.
   void chooseDevice(const QString& id);
@@ -43,6 +43,8 @@ class RunBar : public QToolBar {
   void refused(const QString& sentence);
   /// Another machine is to be added.
   void machineWanted();
+  /// The machine is to be removed; nothing runs there.
+  void machineUnwanted(const QString& host);
 
  private:
   void createChoices();
@@ -57,6 +59,8 @@ class RunBar : public QToolBar {
   void fillDevices();
   void addDevice(const Json& device, const QString& host);
   void takeDevice(int index);
+  void addMachineEntries();
+  void takeEntry(const QString& unwantedHost);
   void showProgress(const QString& stage, int done, int total);
 
   Session& m_session;
