@@ -169,7 +169,7 @@ void FramesTest::anAnalysisLeavesTheFrameInTheHand() {
   const QPoint to = f.onView(300, 100);
   QTest::mousePress(f.canvas().viewport(), Qt::LeftButton, {}, from);
   for (int step = 1; step <= 4; ++step) QTest::mouseMove(f.canvas().viewport(), from + (to - from) * step / 4);
-  Q_EMIT f.session.analysisChanged(f.session.plan().analysis());
+  Q_EMIT f.session.plan().analysisChanged(f.session.plan().analysis());
   QTest::mouseRelease(f.canvas().viewport(), Qt::LeftButton, {}, to);
   QCOMPARE(*f.frame().area, (FrameArea{160, 88, 456, 168}));
   QCOMPARE(f.positions()["norm"], (Position{200, 160}));

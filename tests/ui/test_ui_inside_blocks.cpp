@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/ui/block_examples.h"
 #include "tests/ui/ui_test_main.h"
+#include "ui/canvas/blocks/block_doors.h"
 #include "ui/canvas/drawing.h"
 #include "ui/canvas/frame_editor.h"
+#include "ui/canvas/metrics.h"
 #include "ui/inspector/attribute_field.h"
 #include "ui/inspector/block_section.h"
 #include "ui/session/edits.h"
@@ -47,6 +49,9 @@ class InsideBlocksTest : public QObject {
   void theInspectorOpensTheSectionOfThePath();
   void theInspectorCountsInstancesAsTheBarDoes();
   void drawingsAreOfThePipeline();
+  void aBlockOpensInPlace();
+  void movesBesideAnOpenBlockAreStoredWithoutItsRoom();
+  void theArrowOpensAndAnInnerOpIsGoneTo();
 };
 
 namespace {
@@ -297,7 +302,7 @@ void InsideBlocksTest::aBlockThatCannotBeShownSaysWhy() {
   QVERIFY(f.session.pipeline().apply(AddOp{{.id = "t", .operation = "block:Twice"}}));
   QSignalSpy hints(&f.window.scene(), &GraphScene::hint);
   f.session.selection().select({QStringLiteral("t")});
-  f.window.scene().enterSelected();
+  f.window.scene().blocks().enterSelected();
   QVERIFY(!f.window.scene().scope().isInside());
   QCOMPARE(hints.count(), 1);
   const QString sentence = hints.front().front().toString();
@@ -392,6 +397,71 @@ void InsideBlocksTest::drawingsAreOfThePipeline() {
   QVERIFY(outside && inside);
   QCOMPARE(*inside, *outside);
   QCOMPARE(drawingSize(f.session, f.scene(), options), size);
+}
+
+/// Nodes to the right make room, in the view alone; what moves is stored without it.
+void InsideBlocksTest::aBlockOpensInPlace() {
+  Stack f;
+  const QByteArray before = f.bytes().toUtf8();
+  const QRectF closed = f.scene().node("layer1")->sceneBox();
+  const double right = f.scene().node("layer2")->pos().x();
+  f.session.selection().select({QStringLiteral("layer1")});
+  f.scene().blocks().toggleSelected();
+  const NodeItem& block = *f.scene().node("layer1");
+  QCOMPARE(block.sceneBox().topLeft(), closed.topLeft());
+  QVERIFY(block.sceneBox().width() > closed.width() && block.sceneBox().height() > closed.height());
+  QCOMPARE(f.scene().node("layer2")->pos().x(), right + block.sceneBox().width() - closed.width());
+  QStringList inner;
+  for (const QGraphicsItem* child : block.childItems())
+    if (const auto* item = qgraphicsitem_cast<const NodeItem*>(child)) {
+      inner.append(toQt(item->look().id));
+      QVERIFY2(block.sceneBox().contains(item->sceneBox()), item->look().id.c_str());
+    }
+  for (const DocumentOp& op : f.block("Layer").ops) QVERIFY2(inner.contains(toQt(op.id)), op.id.c_str());
+  QCOMPARE(f.bytes().toUtf8(), before);
+  QVERIFY(!f.session.pipeline().isModified());
+}
+
+void InsideBlocksTest::movesBesideAnOpenBlockAreStoredWithoutItsRoom() {
+  Stack f;
+  QVERIFY(f.scope().toggleOpen("layer1"));
+  const QPointF shown = f.scene().node("layer2")->pos();
+  f.session.selection().select({QStringLiteral("layer2")});
+  f.scene().moves().moveSelected({2, 1});
+  const QPointF moved = f.scene().node("layer2")->pos();
+  QCOMPARE(moved, shown + QPointF(2 * kGridPx, kGridPx));
+  const double opened = f.scene().node("layer1")->sceneBox().width();
+  QVERIFY(f.scope().toggleOpen("layer1"));
+  const double room = opened - f.scene().node("layer1")->sceneBox().width();
+  QCOMPARE(f.scene().node("layer2")->pos().x(), moved.x() - room);
+}
+
+void InsideBlocksTest::theArrowOpensAndAnInnerOpIsGoneTo() {
+  Stack f;
+  const auto clickAt = [&](QPointF place, bool isDouble) {
+    const QPoint at = f.canvas().mapFromScene(place);
+    isDouble ? QTest::mouseDClick(f.canvas().viewport(), Qt::LeftButton, {}, at)
+             : QTest::mouseClick(f.canvas().viewport(), Qt::LeftButton, {}, at);
+  };
+  const auto arrow = [&] {
+    const QRectF box = f.scene().node("layer1")->sceneBox();
+    return QPointF(box.right() - 18, box.top() + 28);
+  };
+  QVERIFY(f.scene().node("layer1")->isOnArrow(arrow()));
+  clickAt(arrow(), false);
+  QVERIFY(f.scope().openBlocks().isOpen("layer1"));
+  clickAt(arrow(), false);
+  QVERIFY(!f.scope().openBlocks().isOpen("layer1"));
+  QVERIFY(f.scope().toggleOpen("layer1"));
+  f.canvas().fit();
+  for (const QGraphicsItem* child : f.scene().node("layer1")->childItems()) {
+    const auto* item = qgraphicsitem_cast<const NodeItem*>(child);
+    if (!item || item->look().id != "mlp") continue;
+    clickAt(item->sceneBox().center(), true);
+    break;
+  }
+  QCOMPARE(f.scope().path(), QStringList{"layer1"});
+  QCOMPARE(f.scope().singleSelection(), QStringLiteral("mlp"));
 }
 
 FUSELINE_UI_TEST(InsideBlocksTest)

@@ -821,10 +821,10 @@ void PanelsTest::everyMeasurementIsLogged() {
 
 void PanelsTest::aFilterKeepsTensorsOfItsOps() {
   Fixture f(smallPipeline());
-  const NumericsReport report{.errors = {{.name = "norm:y", .owner = "norm"},
+  const NumericsReport report{.copies = {{.name = "fc.input@rowwise", .owner = "fc", .format = "e4m3 (mx_1x32)"}},
+                              .errors = {{.name = "norm:y", .owner = "norm"},
                                          {.name = "act:y", .owner = "act"},
-                                         {.name = "grad.fc.weight", .owner = "fc"}},
-                              .copies = {{.name = "fc.input@rowwise", .owner = "fc", .format = "e4m3 (mx_1x32)"}}};
+                                         {.name = "grad.fc.weight", .owner = "fc"}}};
   Q_EMIT f.session.runner().worker().numericsMeasured(report);
   const NumericsPanel& panel = f.window.numerics();
   const auto tensors = [&] {

@@ -232,7 +232,7 @@ void RunTest::bothAreMeasuredOnlyWhereThereIsRoomForABaseline() {
 void RunTest::aRunThatCannotStartIsNotShownAsRunning() {
   Fixture f(smallPipeline());
   Q_EMIT f.session.runner().failed(QStringLiteral("The worker could not be started."));
-  Q_EMIT f.session.runStarted();  // which comes last where it fails at once
+  Q_EMIT f.session.runner().started();  // which comes last where it fails at once
   QVERIFY(f.window.scene().node("fc")->look().status == NodeStatus::NeverRun);
 }
 

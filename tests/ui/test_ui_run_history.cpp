@@ -55,7 +55,7 @@ struct Shown : Fixture {
   QString text(int row, RunsModel::Column column) { return model().index(row, column).data().toString(); }
   /// As if the worker had measured it.
   void measure(const RunRecord& record = measuredRun()) {
-    Q_EMIT session.runStarted();
+    Q_EMIT session.runner().started();
     Q_EMIT session.runner().worker().finished(record, nullptr);
     history().waitForDone();
   }
@@ -131,7 +131,7 @@ void RunHistoryTest::aRunIsListed() {
 
 void RunHistoryTest::aRunOfAnotherDocumentIsNot() {
   Shown f;
-  Q_EMIT f.session.runStarted();
+  Q_EMIT f.session.runner().started();
   f.session.openText(residualPipeline(true), QStringLiteral("other"));
   Q_EMIT f.session.runner().worker().finished(measuredRun(), nullptr);
   f.history().waitForDone();

@@ -342,7 +342,7 @@ void TimelineTest::aFilterLeavesGaps() {
   QVERIFY(f.isOpen);
   const double lengthNs = f.view().zoom().range().lengthNs();
   f.window.findChild<RunFilter*>()->add({FilterTerm::Kind::Pass, QStringLiteral("backward")});
-  for (const TimelineTrack& track : f.view().tracks())
+  for (const TimelineTrack& track : f.view().tracks().all())
     for (const TimelineItem& item : track.items) QVERIFY(item.level != TimelineLevel::Step || item.isBackward);
   QCOMPARE(f.view().zoom().range().lengthNs(), lengthNs);
 }

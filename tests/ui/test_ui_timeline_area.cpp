@@ -280,7 +280,7 @@ void TimelineAreaTest::anAreaGoesWithItsRun() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   f.view().takeView();
-  f.view().setTracks(f.view().tracks());
+  f.view().setTracks(f.view().tracks().all());
   QVERIFY(f.view().area());
   f.view().setTracks(timelineTracks(twoVariants(), nullptr));
   QVERIFY(!f.view().area());

@@ -71,7 +71,7 @@ void TimelineNotesTest::aNoteIsOfItsPlanOrOfAll() {
   QVERIFY(ofOne == StretchNote({.variant = "fused", .startNs = 1, .endNs = 2, .text = "a"}));
   QVERIFY(noteOn(stack.tracks().all(), {.startNs = 1, .endNs = 2, .rows = stack.tracks().rows()}, {}).variant.empty());
   using Rows = std::vector<std::pair<std::size_t, int>>;
-  QVERIFY(areaOf(stack, ofOne).rows == Rows({{1, 0}, {1, 1}}));
+  QVERIFY(areaOf(stack.tracks(), ofOne).rows == Rows({{1, 0}, {1, 1}}));
   QVERIFY(areaOf(stack.tracks(), {.startNs = 1, .endNs = 2, .text = "b"}).rows == stack.tracks().rows());
 }
 

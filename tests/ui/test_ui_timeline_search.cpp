@@ -83,7 +83,7 @@ void TimelineSearchTest::theFieldGoesFromMatchToMatch() {
   QTest::keyClick(&f.view(), Qt::Key_F, Qt::ControlModifier);
   QVERIFY(find.isVisible());
   QTest::keyClicks(find.field(), QStringLiteral("act"));
-  const auto numMatches = findBoxes(f.view().stack(), QStringLiteral("act")).size();
+  const auto numMatches = findBoxes(f.view().tracks(), QStringLiteral("act")).size();
   QVERIFY(numMatches >= 3);
   QCOMPARE(find.countText(), QStringLiteral("1 of %1").arg(numMatches));
   QCOMPARE(f.session.selection().ids(), QSet<QString>({"act"}));
@@ -116,7 +116,7 @@ void TimelineSearchTest::matchesAreMarked() {
   OpenedTimeline f(measuredRun());
   QVERIFY(f.isOpen);
   const QImage before = f.view().grab().toImage();
-  f.view().setMatches(findBoxes(f.view().stack(), QStringLiteral("fc")));
+  f.view().setMatches(findBoxes(f.view().tracks(), QStringLiteral("fc")));
   QVERIFY(f.view().grab().toImage() != before);
   f.view().setMatches({});
   QCOMPARE(f.view().grab().toImage(), before);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/canvas_items.h"
 
-#include "ui/canvas/metrics.h"
+#include "ui/canvas/blocks/block_inside.h"
 #include "ui/numerics/quantizer_chip.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
@@ -14,36 +14,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-/// On the row of the op at its other end, or on the next free one.
-Position besideOp(const std::map<std::string, Position>& places, const std::string& op, int x, std::set<int>& taken) {
-  const auto found = places.find(op);
-  int y = (found == places.end() ? 0 : found->second.y) + (kNodeHeightPx - kEndHeightPx) / 2;
-  while (!taken.insert(y).second) y += kRowPitchPx;
-  return {x, y};
-}
-
-/// Blocks say where their ops stand, and rarely where their inputs and outputs do: those come before and behind them,
-/// also where only some of the ops have a place of their own.
-void placePorts(std::map<std::string, Position>& places, const PipelineDocument& block) {
-  const std::map<std::string, Position> given(block.positions().begin(), block.positions().end());
-  std::map<std::string, Position> ops;
-  for (const DocumentOp& op : block.ops()) ops[op.id] = places[op.id];
-  if (given.empty() || ops.empty()) return;
-  const auto [first, last] = std::ranges::minmax_element(ops, {}, [](const auto& entry) { return entry.second.x; });
-  std::set<int> takenBefore;
-  std::set<int> takenBehind;
-  const auto isOf = [](const std::string& id) { return [&id](const Wire& wire) { return wire.from.node == id; }; };
-  for (const DocumentInput& input : block.inputs()) {
-    if (given.contains(input.id)) continue;
-    const auto wire = std::ranges::find_if(block.wires(), isOf(input.id));
-    const std::string reader = wire == block.wires().end() ? std::string() : wire->to.node;
-    places[input.id] = besideOp(ops, reader, first->second.x - kEndWidthPx - kWireGapPx, takenBefore);
-  }
-  for (const DocumentOutput& output : block.outputs())
-    if (!given.contains(output.id))
-      places[output.id] = besideOp(ops, output.from.node, last->second.x + kNodeWidthPx + kWireGapPx, takenBehind);
-}
 
 /// Everything that the automatic layout depends on.
 std::string structureOf(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
@@ -70,6 +40,12 @@ NodeItem* CanvasItems::node(const std::string& id) const {
 std::string CanvasItems::nodeAt(QPointF position) const {
   const auto found =
       std::ranges::find_if(m_nodes, [&](const auto& entry) { return entry.second->sceneBox().contains(position); });
+  return found == m_nodes.end() ? std::string() : found->first;
+}
+
+std::string CanvasItems::arrowAt(QPointF position) const {
+  const auto found =
+      std::ranges::find_if(m_nodes, [&](const auto& entry) { return entry.second->isOnArrow(position); });
   return found == m_nodes.end() ? std::string() : found->first;
 }
 
@@ -124,7 +100,7 @@ std::vector<Link> CanvasItems::selectedWires() const {
 
 std::vector<Edit> CanvasItems::missingPlaces() const {
   std::map<std::string, Position> missing = m_positions;
-  for (const auto& [id, place] : m_scope.document().positions()) missing.erase(id);
+  for (const auto& [id, place] : m_scope.closedDocument().positions()) missing.erase(id);
   std::vector<Edit> edits;
   for (const auto& [id, place] : missing) edits.push_back(MoveNode{.id = id, .position = place});
   return edits;

@@ -124,6 +124,7 @@ CanvasScope::CanvasScope(Session& session) : m_session(session) {
   connect(&session.pipeline(), &OpenPipeline::changed, this, &CanvasScope::follow);
   connect(&session.plan(), &LivePlan::analysisChanged, this, &CanvasScope::follow);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] {
+    m_open.forget();
     if (!m_path.isEmpty()) show({}, {});
   });
   connect(&session.selection(), &Selection::changed, this, &CanvasScope::noteSelection);
@@ -134,8 +135,8 @@ std::ptrdiff_t CanvasScope::numInstances() const {
 }
 
 bool CanvasScope::canEnter(const std::string& id) const {
-  const DocumentOp* op = document().findOp(id);
-  return op && document().findBlock(blockNameOf(*op));
+  const DocumentOp* op = closedDocument().findOp(id);
+  return op && closedDocument().findBlock(blockNameOf(*op));
 }
 
 Verdict CanvasScope::enter(const QString& id) {
@@ -181,14 +182,16 @@ std::string CanvasScope::idAt(const std::string& place) const {
 }
 
 bool CanvasScope::apply(const Edit& edit, const QString& mergeKey) {
-  if (!isInside()) return m_session.pipeline().apply(edit, mergeKey);
-  return applyWhole(editInBlock(blockName(), edit), mergeKey);
+  const Edit own = m_open.inDocument(edit);
+  if (!isInside()) return m_session.pipeline().apply(own, mergeKey);
+  return applyWhole(editInBlock(blockName(), own), mergeKey);
 }
 
 bool CanvasScope::apply(const Edit& edit, std::span<const PlaceMoves> moves) {
-  if (!isInside()) return m_session.pipeline().apply(edit);
+  const Edit own = m_open.inDocument(edit);
+  if (!isInside()) return m_session.pipeline().apply(own);
   EditGroup whole{.label = fmt::format("{} in {}", fuseline::describe(edit), blockName()),
-                  .edits = {editInBlock(blockName(), edit)}};
+                  .edits = {editInBlock(blockName(), own)}};
   PipelineDocument trial = m_session.pipeline().document();
   for (const PlaceMoves& each : moves) {
     std::vector<Edit> places;
@@ -232,9 +235,9 @@ QString CanvasScope::singleSelection() const { return selection().size() == 1 ? 
 
 Result<CanvasScope::Level> CanvasScope::levelInside(const std::string& instance) const {
   if (!canEnter(instance)) return Error{instance + " is not an instance of a block."};
-  const std::string name(blockNameOf(*document().findOp(instance)));
+  const std::string name(blockNameOf(*closedDocument().findOp(instance)));
   DocumentBlock block = *m_session.pipeline().document().findBlock(name);
-  const bool areKnown = takeTensors(block.inputs, document(), analysis()->graph(), instance);
+  const bool areKnown = takeTensors(block.inputs, closedDocument(), analysis()->graph(), instance);
   Result<PipelineDocument> inside = asPipeline(m_session.pipeline().document(), block);
   if (!inside) return Error{fmt::format("Block {} cannot be shown: {}", name, inside.error().message)};
   Analysis known;
@@ -245,15 +248,15 @@ Result<CanvasScope::Level> CanvasScope::levelInside(const std::string& instance)
 /// An op at the index of the old instance, among equally many ops, is that instance under a new id.
 QString CanvasScope::nameNow(qsizetype depth) const {
   const QString& id = m_path.at(depth);
-  if (document().findOp(id.toStdString()) || depth >= std::ssize(m_stands)) return id;
+  if (closedDocument().findOp(id.toStdString()) || depth >= std::ssize(m_stands)) return id;
   const Stand& stand = m_stands[static_cast<std::size_t>(depth)];
-  const std::vector<DocumentOp>& ops = document().ops();
+  const std::vector<DocumentOp>& ops = closedDocument().ops();
   const bool isThere = ops.size() == stand.numOps && blockNameOf(ops[stand.index]) == stand.block;
   return isThere ? toQt(ops[stand.index].id) : id;
 }
 
 CanvasScope::Stand CanvasScope::standOf(const std::string& instance) const {
-  const std::vector<DocumentOp>& ops = document().ops();
+  const std::vector<DocumentOp>& ops = closedDocument().ops();
   const auto op = std::ranges::find(ops, instance, &DocumentOp::id);
   return {std::string(blockNameOf(*op)), static_cast<std::size_t>(op - ops.begin()), ops.size()};
 }
@@ -273,14 +276,37 @@ bool CanvasScope::makeLevels() {
   }
   m_stands = std::move(stands);
   m_path = m_path.first(std::ssize(m_levels));
-  return m_selection.removeIf([this](const QString& id) { return !document().idExists(id.toStdString()); }) > 0;
+  return m_selection.removeIf([this](const QString& id) { return !closedDocument().idExists(id.toStdString()); }) > 0;
+}
+
+/// For the instances that are open in what is shown.
+void CanvasScope::makeRoom() {
+  OpenBlocks::Insides insides;
+  if (!m_open.isEmpty())
+    for (const DocumentOp& op : closedDocument().ops()) {
+      if (!m_open.isOpen(placeOf(op.id))) continue;
+      const Result<Level> level = levelInside(op.id);
+      if (level) insides[op.id] = std::make_shared<const BlockInside>(blockInside(level->document, *level->analysis));
+    }
+  const auto looks = insides.empty() ? std::vector<NodeLook>() : nodeLooks(closedDocument(), *analysis(), {});
+  m_open.follow(closedDocument(), looks, isInside(), std::move(insides));
+}
+
+Verdict CanvasScope::toggleOpen(const std::string& id) {
+  if (!m_open.isOpen(placeOf(id)))
+    if (const Result<Level> level = levelInside(id); !level) return Verdict::no(level.error().message);
+  m_open.toggle(placeOf(id));
+  makeRoom();
+  Q_EMIT openChanged();
+  return Verdict::yes();
 }
 
 /// Goes out where an instance is gone.
 void CanvasScope::follow() {
-  if (m_path.isEmpty()) return;
+  if (m_path.isEmpty()) return makeRoom();
   const qsizetype depth = m_path.size();
   const bool isSelectionLess = makeLevels();
+  makeRoom();
   const bool isCutOff = m_path.size() < depth;
   const bool wasInstanceLost = std::exchange(m_isInstanceLost, false);
   if (wasInstanceLost) selectInstance();
@@ -301,6 +327,7 @@ void CanvasScope::show(const QStringList& path, const QSet<QString>& selection) 
   m_selection = selection;
   m_stands.clear();
   (void)makeLevels();
+  makeRoom();
   selectInstance();
   Q_EMIT pathChanged();
   Q_EMIT selectionChanged();

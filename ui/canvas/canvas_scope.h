@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/edit/moved_places.h"
+#include "ui/canvas/blocks/open_blocks.h"
 #include "ui/session/session.h"
 
 #include <QObject>
@@ -49,9 +50,14 @@ class CanvasScope : public QObject {
   /// The same backwards, for the op of what is shown that this one is, or is in; empty: it is elsewhere.
   std::string idAt(const std::string& place) const;
 
-  const PipelineDocument& document() const {
+  /// With room for blocks that are open in place.
+  const PipelineDocument& document() const { return m_open.shown() ? *m_open.shown() : closedDocument(); }
+  const PipelineDocument& closedDocument() const {
     return isInside() ? m_levels.back().document : m_session.pipeline().document();
   }
+  const OpenBlocks& openBlocks() const { return m_open; }
+  /// Opens an instance of a block in place, or closes it. No: its block cannot be shown.
+  Verdict toggleOpen(const std::string& id);
   const std::shared_ptr<const Analysis>& analysis() const {
     return isInside() ? m_levels.back().analysis : m_session.plan().analysis();
   }
@@ -75,6 +81,8 @@ class CanvasScope : public QObject {
   void selectionChanged();
   /// The shown content changed.
   void contentChanged();
+  /// A block was opened or closed in place.
+  void openChanged();
 
  private:
   bool applyWhole(const Edit& whole, const QString& mergeKey);
@@ -94,6 +102,7 @@ class CanvasScope : public QObject {
   QString nameNow(qsizetype depth) const;
   Stand standOf(const std::string& instance) const;
   bool makeLevels();
+  void makeRoom();
   void follow();
   Verdict goInto(const QStringList& path, const QSet<QString>& selection = {});
   void show(const QStringList& path, const QSet<QString>& selection);
@@ -101,6 +110,7 @@ class CanvasScope : public QObject {
   void noteSelection();
 
   Session& m_session;
+  OpenBlocks m_open;
   QStringList m_path;
   std::vector<Level> m_levels;  // one for each instance of the path
   std::vector<Stand> m_stands;  // of the same

@@ -3,6 +3,7 @@
 #include "ui/canvas/graph_scene.h"
 
 #include "core/lowering/document_operation.h"
+#include "ui/canvas/blocks/block_doors.h"
 #include "ui/canvas/canvas_commands.h"
 #include "ui/canvas/canvas_selection.h"
 #include "ui/canvas/copy_gesture.h"
@@ -35,6 +36,7 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
   m_wires = std::make_unique<WireGesture>(parts);
   m_drops = std::make_unique<DropGesture>(parts);
   m_copies = std::make_unique<CopyGesture>(parts, *m_commands);
+  m_blocks = std::make_unique<BlockDoors>(parts);
   setItemIndexMethod(NoIndex);  // items come and go with every edit; the index would cost more than it finds
   connectSession();
   connectParts();
@@ -46,6 +48,7 @@ void GraphScene::connectSession() {
   connect(&m_session.pipeline(), &OpenPipeline::changed, this, &GraphScene::sync);
   connect(&m_session.plan(), &LivePlan::analysisChanged, this, &GraphScene::sync);
   connect(&m_scope, &CanvasScope::pathChanged, this, &GraphScene::showOther);
+  connect(&m_scope, &CanvasScope::openChanged, this, &GraphScene::sync);
   connect(this, &QGraphicsScene::selectionChanged, this, [this] {
     if (!m_isSyncing) m_selection->take();
   });
@@ -60,29 +63,13 @@ void GraphScene::connectParts() {
   connect(m_wires.get(), &WireGesture::hint, this, &GraphScene::hint);
   connect(m_drops.get(), &DropGesture::hint, this, &GraphScene::hint);
   connect(m_copies.get(), &CopyGesture::hint, this, &GraphScene::hint);
+  connect(m_blocks.get(), &BlockDoors::hint, this, &GraphScene::hint);
 }
 
 GraphScene::~GraphScene() {
   // The base class deletes the items and reports a changed selection, when this part of the object is gone.
   disconnect();
   clear();
-}
-
-void GraphScene::enterSelected() {
-  const QString id = m_scope.singleSelection();
-  if (!m_scope.canEnter(id.toStdString()))
-    return Q_EMIT hint(
-        tr("No block is selected. Select an instance of a block to enter it, or press Ctrl+M to make a block."));
-  enter(id);
-}
-
-void GraphScene::enter(const QString& id) {
-  if (const Verdict verdict = m_scope.enter(id); !verdict) Q_EMIT hint(toQt(verdict.reason()));
-}
-
-void GraphScene::leaveBlock() {
-  if (!m_scope.isInside()) return Q_EMIT hint(tr("This is the top level of the pipeline."));
-  m_scope.leaveTo(m_scope.path().size() - 1);
 }
 
 /// Nodes of the same name there and here have nothing to do with each other.
@@ -106,6 +93,7 @@ void GraphScene::sync() {
   auto looks = nodeLooks(m_scope.document(), *m_scope.analysis(),
                          m_scope.isInside() ? std::vector<Diagnostic>() : m_session.pipeline().problems());
   m_measured->addTo(looks);
+  for (NodeLook& look : looks) look.inside = m_scope.openBlocks().inside(look.id);
   m_drops->forgetTarget();
   const bool isDragging = mouseGrabberItem() != nullptr;
   m_items->sync(looks, [this, isDragging](const NodeItem& item) {
@@ -144,6 +132,7 @@ bool GraphScene::takePress(const QGraphicsSceneMouseEvent& event) {
     m_wires->begin(*port, position);
     return true;
   }
+  if (isLeft && m_blocks->press(position)) return true;
   if ((isLeft || isForMenu) && m_selection->chooseHullAt(position)) return true;
   const std::string id = isLeft ? m_items->nodeAt(position) : std::string();
   if (!id.empty() && takeNodePress(id, event)) return true;
@@ -175,8 +164,10 @@ void GraphScene::mouseReleaseEvent(QGraphicsSceneMouseEvent* event) {
 }
 
 void GraphScene::mouseDoubleClickEvent(QGraphicsSceneMouseEvent* event) {
-  if (const std::string id = m_items->nodeAt(event->scenePos()); !id.empty())
-    return m_scope.canEnter(id) ? enter(toQt(id)) : Q_EMIT nodeActivated(toQt(id));
+  if (const std::string id = m_items->nodeAt(event->scenePos()); !id.empty()) {
+    if (!m_blocks->activate(id, event->scenePos())) Q_EMIT nodeActivated(toQt(id));
+    return;
+  }
   const FrameItem* frame = m_frames->handleAt(event->scenePos(), FrameLayer::Locked::LeftOut);
   if (frame) return Q_EMIT m_frames->editWanted(toQt(frame->frame().id));
   Q_EMIT emptyDoubleClicked(event->scenePos(), event->screenPos());
@@ -192,8 +183,17 @@ std::optional<OperationCost> costAt(const Graph& graph, const std::string& id) {
   return nodes.empty() ? std::nullopt : std::optional(costOf(graph, nodes));
 }
 
+QString innerTip(const NodeLook& look) {
+  const QString way = GraphScene::tr("Double-click enters the block at %1").arg(toQt(look.id).toHtmlEscaped());
+  return QStringLiteral("<b>%1</b><br>%2").arg(look.title.toHtmlEscaped(), way);
+}
+
 QString tipOf(const CanvasScope& scope, const NodeItem& item, QPointF scenePosition) {
   const NodeLook& look = item.look();
+  if (item.isOnArrow(scenePosition))
+    return look.inside ? GraphScene::tr("Close the block (Ctrl+Alt+M)")
+                       : GraphScene::tr("Open the block in place (Ctrl+Alt+M); double-click enters it");
+  if (const NodeItem* inner = item.innerAt(scenePosition)) return innerTip(inner->look());
   const DocumentOp* op = scope.document().findOp(look.id);
   const OperationPointer operation = op ? operationOf(scope.document(), *op) : nullptr;
   if (!operation || item.portNear(scenePosition)) return item.tipAt(scenePosition);

@@ -17,6 +17,7 @@
 
 namespace fuseline::ui {
 
+class BlockDoors;
 class CanvasCommands;
 class CanvasSelection;
 class CopyGesture;
@@ -34,11 +35,6 @@ class GraphScene : public QGraphicsScene {
   /// Which part of the document is shown, and edited.
   CanvasScope& scope() { return m_scope; }
   const CanvasScope& scope() const { return m_scope; }
-  /// Goes into the selected instance of a block.
-  void enterSelected();
-  /// To the block around the one that is shown, or to the pipeline.
-  void leaveBlock();
-
   CanvasItems& canvasItems() { return *m_items; }
   const CanvasItems& canvasItems() const { return *m_items; }
   NodeItem* node(const std::string& id) const { return m_items->node(id); }
@@ -59,6 +55,7 @@ class GraphScene : public QGraphicsScene {
   WireGesture& wires() { return *m_wires; }
   DropGesture& drops() { return *m_drops; }
   CopyGesture& copies() { return *m_copies; }
+  BlockDoors& blocks() { return *m_blocks; }
 
   /// Called by nodes as they move.
   void nodeMoved();
@@ -81,7 +78,6 @@ class GraphScene : public QGraphicsScene {
  private:
   void connectSession();
   void connectParts();
-  void enter(const QString& id);
   void sync();
   void showOther();
   bool takePress(const QGraphicsSceneMouseEvent& event);
@@ -98,6 +94,7 @@ class GraphScene : public QGraphicsScene {
   std::unique_ptr<WireGesture> m_wires;
   std::unique_ptr<DropGesture> m_drops;
   std::unique_ptr<CopyGesture> m_copies;
+  std::unique_ptr<BlockDoors> m_blocks;
   QRectF m_surroundings;
   bool m_isSyncing = false;
 };

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/node_item.h"
 
+#include "ui/canvas/blocks/block_inside.h"
 #include "ui/canvas/graph_scene.h"
+#include "ui/canvas/link_item.h"
 #include "ui/canvas/metrics.h"
 #include "ui/canvas/port_shape.h"
 #include "ui/canvas/status_badge.h"
@@ -15,6 +17,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace fuseline::ui {
 
@@ -23,6 +26,7 @@ namespace {
 constexpr double kStripePx = 5.0;
 constexpr double kNodeMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
+constexpr double kArrowPx = 20.0;
 constexpr double kStatusInsetPx = 18.0;
 // Where the overlay's row begins: the title is above it.
 constexpr double kHeatTopPx = 31.0;
@@ -66,6 +70,49 @@ QString breakableTitle(QString title) {
 NodeItem::NodeItem(NodeLook look, const Theme& theme) : m_look(std::move(look)), m_theme(theme) {
   setFlags(ItemIsMovable | ItemIsSelectable | ItemSendsGeometryChanges);
   setZValue(10);
+  showInside();
+}
+
+/// The ops and wires of a block that is open: to look at, and to go to with a double click.
+void NodeItem::showInside() {
+  qDeleteAll(childItems());
+  if (!m_look.inside) return;
+  std::map<std::string, NodeItem*> inner;
+  for (const NodeLook& look : m_look.inside->looks) {
+    auto* item = new NodeItem(look, m_theme);
+    const Position& place = m_look.inside->places.at(look.id);
+    item->setFlags({});
+    item->setAcceptedMouseButtons(Qt::NoButton);
+    item->setParentItem(this);
+    item->setPos(place.x, place.y);
+    inner[look.id] = item;
+  }
+  for (const Link& link : m_look.inside->links) {
+    const auto from = inner.find(link.from.node);
+    const auto to = inner.find(link.to.node);
+    if (from == inner.end() || to == inner.end()) continue;
+    const auto start = from->second->portPosition({link.from.node, link.from.port, true});
+    const auto end = to->second->portPosition({link.to.node, link.to.port, false});
+    if (!start || !end) continue;
+    auto* wire = new LinkItem(link, m_theme);
+    const auto& ports = from->second->look().outputs;
+    const auto port = std::ranges::find(ports, link.from.port, &PortLook::name);
+    if (port->dtype) wire->setSpec(TensorSpec{.dtype = *port->dtype});  // for the color: it has no label
+    wire->setLabels(WireLabels::Off);
+    wire->setFlags({});
+    wire->setAcceptedMouseButtons(Qt::NoButton);
+    wire->setZValue(-1);  // below the ops
+    wire->setParentItem(this);
+    wire->setRoute(wirePath(mapFromScene(*start), mapFromScene(*end)));
+  }
+}
+
+const NodeItem* NodeItem::innerAt(QPointF scenePosition) const {
+  for (const QGraphicsItem* child : childItems())
+    if (const auto* inner = qgraphicsitem_cast<const NodeItem*>(child);
+        inner && inner->sceneBox().contains(scenePosition))
+      return inner;
+  return nullptr;
 }
 
 /// Inputs and outputs are lower than ops and hang half the difference down: equal positions put main ports on one line.
@@ -81,7 +128,9 @@ QRectF NodeItem::boundingRect() const {
 void NodeItem::setLook(NodeLook look) {
   if (look == m_look) return;
   prepareGeometryChange();
+  const bool isInsideOther = look.inside != m_look.inside;
   m_look = std::move(look);
+  if (isInsideOther) showInside();
   update();
 }
 
@@ -130,6 +179,15 @@ QRectF NodeItem::badgeArea() const {
   return {box().right() - kBadgePx * 0.7, box().top() - kBadgePx * 0.5, kBadgePx, kBadgePx};
 }
 
+/// At the end of the title.
+QRectF NodeItem::arrowArea() const {
+  return {box().right() - kArrowPx - 8, box().top() + (kNodeHeightPx - kArrowPx) / 2, kArrowPx, kArrowPx};
+}
+
+bool NodeItem::isOnArrow(QPointF scenePosition) const {
+  return m_look.isBlock && arrowArea().contains(mapFromScene(scenePosition));
+}
+
 bool NodeItem::isOnBadge(QPointF scenePosition) const {
   return m_look.worst && badgeArea().contains(mapFromScene(scenePosition));
 }
@@ -167,6 +225,7 @@ void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   const bool isFar = option->levelOfDetailFromTransform(painter->worldTransform()) < kFarZoom;
   painter->setRenderHint(QPainter::Antialiasing);
   paintBox(*painter);
+  if (m_look.inside) paintInsideGround(*painter);
   if (m_look.hasHeat()) paintHeat(*painter, isFar);
   isFar ? paintFarTitle(*painter) : paintTexts(*painter);
   if (m_look.isBypassed) paintBypass(*painter);
@@ -174,6 +233,25 @@ void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   if (m_look.worst) paintBadge(*painter);
   if (m_look.rmsError) paintError(*painter, isFar);
   if (m_look.status) paintStatus(*painter);
+  if (m_look.isBlock) paintArrow(*painter);
+}
+
+/// To the right where the block is closed, down where it is open.
+void NodeItem::paintArrow(QPainter& painter) const {
+  const QRectF area = arrowArea().adjusted(4, 4, -4, -4);
+  const QPointF tip =
+      m_look.inside ? QPointF(area.center().x(), area.bottom()) : QPointF(area.right(), area.center().y());
+  const QPointF other = m_look.inside ? area.topRight() : area.bottomLeft();
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(m_theme.colors().dimText);
+  painter.drawPolygon(QPolygonF({area.topLeft(), tip, other}));
+}
+
+/// The ground of the canvas below the title, within the box of the instance.
+void NodeItem::paintInsideGround(QPainter& painter) const {
+  painter.setPen(m_theme.colors().grid);
+  painter.setBrush(m_theme.colors().canvas);
+  painter.drawRoundedRect(box().adjusted(kStripePx + 3, kNodeHeightPx - 6, -8, -8), kNodeCornerPx, kNodeCornerPx);
 }
 
 /// On the lower edge, at the other end than the error.
@@ -214,7 +292,10 @@ void NodeItem::paintBox(QPainter& painter) const {
   painter.strokePath(shape, pen);
 }
 
-QRectF NodeItem::textArea() const { return box().adjusted(m_look.kind == NodeKind::Op ? kStripePx + 8 : 8, 0, -8, 0); }
+QRectF NodeItem::textArea() const {
+  const double right = m_look.isBlock ? kArrowPx + 12 : 8;
+  return box().adjusted(m_look.kind == NodeKind::Op ? kStripePx + 8 : 8, 0, -right, 0);
+}
 
 /// Struck through where the op is bypassed.
 QFont NodeItem::titleFont(double factor) const {
@@ -249,6 +330,7 @@ void NodeItem::paintHeat(QPainter& painter, bool isFar) const {
 /// From far away there is only the title, large; over the colors on one line.
 void NodeItem::paintFarTitle(QPainter& painter) const {
   QRectF area = textArea();
+  if (m_look.inside) area.setHeight(kNodeHeightPx);
   if (m_look.hasHeat()) area.setHeight(kHeatTopPx);
   if (m_look.isHatched()) painter.fillRect(area.adjusted(-3, 5, 3, -5), m_theme.colors().node);
   painter.setFont(titleFont(kFarFontFactor));

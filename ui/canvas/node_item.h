@@ -44,6 +44,10 @@ class NodeItem : public QGraphicsItem {
   std::optional<PortRef> portNear(QPointF scenePosition) const;
   std::vector<PortRef> ports() const;
   QString tipAt(QPointF scenePosition) const;
+  /// Whether this is on the arrow that opens a block in place.
+  bool isOnArrow(QPointF scenePosition) const;
+  /// The op within an open block that is here; nullptr: there is none.
+  const NodeItem* innerAt(QPointF scenePosition) const;
   /// Whether this is on the badge of its problems.
   bool isOnBadge(QPointF scenePosition) const;
 
@@ -57,6 +61,8 @@ class NodeItem : public QGraphicsItem {
   QRectF box() const;
   QRectF textArea() const;
   QRectF badgeArea() const;
+  QRectF arrowArea() const;
+  void showInside();
   QPointF portPosition(bool isOutput, std::size_t index) const;
   PortMark markOf(const PortRef& port) const;
   void paintBox(QPainter& painter) const;
@@ -71,6 +77,8 @@ class NodeItem : public QGraphicsItem {
   void paintBadge(QPainter& painter) const;
   void paintError(QPainter& painter, bool isFar) const;
   void paintStatus(QPainter& painter) const;
+  void paintArrow(QPainter& painter) const;
+  void paintInsideGround(QPainter& painter) const;
 
   NodeLook m_look;
   const Theme& m_theme;

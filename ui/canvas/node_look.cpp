@@ -5,6 +5,7 @@
 #include "core/edit/links.h"
 #include "core/lowering/document_operation.h"
 #include "core/ops/external.h"
+#include "ui/canvas/blocks/block_inside.h"
 #include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/translated.h"
@@ -96,6 +97,7 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wi
   look.title = toQt(block.empty() ? std::string_view(op.operation) : block);
   const OperationPointer operation = operationOf(document, op);
   look.isUnknown = operation == nullptr;
+  look.isBlock = !block.empty() && document.findBlock(block);
   look.isNotRun = operation && isExternal(*operation);
   if (look.isNotRun && !look.isBypassed) look.subtitle = translated("%1 · not executed").arg(toQt(op.id));
   if (operation) {
@@ -141,6 +143,7 @@ void mark(std::vector<NodeLook>& looks, const Diagnostic& diagnostic) {
 }  // namespace
 
 QSizeF NodeLook::size() const {
+  if (inside) return inside->size;
   if (kind != NodeKind::Op) return {kEndWidthPx, kEndHeightPx};
   const auto numRows = std::max({inputs.size(), outputs.size(), std::size_t{1}}) - 1;
   return {kNodeWidthPx, kNodeHeightPx + static_cast<double>(numRows) * kPortPitchPx};

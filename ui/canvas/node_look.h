@@ -9,11 +9,14 @@
 #include <QSizeF>
 #include <QString>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace fuseline::ui {
+
+struct BlockInside;
 
 enum class NodeKind { Op, Input, Output };
 
@@ -58,6 +61,10 @@ struct NodeLook {
   std::optional<HeatHalf> backwardHeat;
   /// Run status of an op, if it is shown.
   std::optional<NodeStatus> status;
+  /// An instance of a block; it can be opened in place.
+  bool isBlock = false;
+  /// What is shown within an instance that is open in place; nullptr: it is closed.
+  std::shared_ptr<const BlockInside> inside = {};
   bool operator==(const NodeLook&) const = default;
 
   bool hasHeat() const { return forwardHeat || backwardHeat; }

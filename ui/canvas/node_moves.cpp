@@ -79,7 +79,16 @@ void NodeMoves::apply(const char* label, const std::vector<MoveNode>& moves, std
   if (!edits.empty()) m_parts.scope.apply(EditGroup{.label = label, .edits = std::move(edits)});
 }
 
+/// Sizes and places of an arrangement are those of closed blocks.
+void NodeMoves::closeBlocks() {
+  std::vector<std::string> open;
+  for (const auto& [id, item] : m_parts.items.nodes())
+    if (item->look().inside) open.push_back(id);
+  for (const std::string& id : open) (void)m_parts.scope.toggleOpen(id);
+}
+
 bool NodeMoves::layOut() {
+  closeBlocks();
   const std::vector<std::string> selected = m_parts.items.selectedNodes();
   const bool areSome = selected.size() > 1;
   std::vector<NodeLook> looks;

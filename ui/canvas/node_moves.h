@@ -47,6 +47,7 @@ class NodeMoves : public QObject {
 
  private:
   void follow();
+  void closeBlocks();
   void apply(const char* label, const std::vector<MoveNode>& moves, std::vector<Edit> others = {});
   Position placeOf(const std::string& id) const { return m_parts.items.positions().at(id); }
 

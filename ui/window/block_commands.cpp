@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/block_commands.h"
 
+#include "ui/canvas/blocks/block_doors.h"
 #include "ui/inspector/block_section.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/expression_edit.h"
@@ -48,8 +49,9 @@ void BlockCommands::add(QMenu& menu, const QString& text, const QKeySequence& sh
 }
 
 void BlockCommands::addTo(QMenu& editMenu) {
-  add(editMenu, tr("E&nter block"), QKeySequence(Qt::CTRL | Qt::Key_Down), [this] { m_scene.enterSelected(); });
-  add(editMenu, tr("Leave bl&ock"), QKeySequence(Qt::CTRL | Qt::Key_Up), [this] { m_scene.leaveBlock(); });
+  add(editMenu, tr("E&nter block"), QKeySequence(Qt::CTRL | Qt::Key_Down),
+      [this] { m_scene.blocks().enterSelected(); });
+  add(editMenu, tr("Leave bl&ock"), QKeySequence(Qt::CTRL | Qt::Key_Up), [this] { m_scene.blocks().leave(); });
 }
 
 void BlockCommands::say(const Verdict& verdict) {

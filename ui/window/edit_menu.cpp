@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/window/edit_menu.h"
 
+#include "ui/canvas/blocks/block_doors.h"
 #include "ui/canvas/canvas_commands.h"
 #include "ui/canvas/canvas_selection.h"
 #include "ui/canvas/node_moves.h"
@@ -86,6 +87,8 @@ void EditMenu::addBlockCommands() {
   commands.add(m_menu, tr("&Make block..."), QKeySequence(Qt::CTRL | Qt::Key_M), [this] { makeBlock(); });
   commands.add(m_menu, tr("&Expand block"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M),
                [this] { scene().commands().expandSelected(); });
+  commands.add(m_menu, tr("&Open or close block in place"), QKeySequence(Qt::CTRL | Qt::ALT | Qt::Key_M),
+               [this] { scene().blocks().toggleSelected(); });
   commands.add(m_menu, tr("&Fold repeated layers"), {}, [this] { scene().commands().foldRepeats(); });
   m_parts.blocks.addTo(m_menu);
   commands.add(m_menu, tr("Repeat op..."), QKeySequence(Qt::CTRL | Qt::Key_R), [this] { repeatOp(); });
