@@ -617,7 +617,7 @@ TEST(Messages, SayWhichOptionThereIsNot) {
 }
 
 TEST(Messages, NameTheProgramOfBenchmarks) {
-  const ProgramResult result = fuselineBench("ops --quick");
+  const ProgramResult result = fuseline("bench ops --quick");
   EXPECT_EQ(result.exitCode, 2);
   EXPECT_TRUE(has(result.err, "fuseline-bench")) << result.err;
   EXPECT_FALSE(has(fuseline("--help").out, "bench"));
