@@ -60,8 +60,9 @@ Result<std::vector<fs::path>> safetensorsIn(const fs::path& folder) {
   if (problem) return Error{fmt::format("{}: the folder cannot be read: {}.", folder.string(), problem.message())};
   std::ranges::sort(files);
   if (files.empty())
-    return Error{fmt::format("{}: the folder has no safetensors file; expected model.safetensors or {} with its files.",
-                             folder.string(), kIndexName)};
+    return Error{
+        fmt::format("{}: the folder has no safetensors file; expected files *.safetensors, or {} with its files.",
+                    folder.string(), kIndexName)};
   return files;
 }
 
