@@ -217,8 +217,8 @@ Result<ImportedPipeline> importOnnxModel(const std::string& bytes, std::string_v
         "{}: expected an ONNX model whose graph has outputs; the file is another one, or truncated.", name)};
   if (std::optional<ImportedPipeline> written = writtenPipeline(model))
     return withWeights(std::move(*written), model.graph(), options);
-  addQuantizedRelus(*model.mutable_graph(), options.folder);
   foldSmallCodes(*model.mutable_graph(), options.folder);
+  addQuantizedRelus(*model.mutable_graph(), options.folder);
   splitFusedAttention(model, options.folder);
   splitFusedNodes(*model.mutable_graph());
   return importGraph(model, name, options);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/export/onnx/onnx_graph.h"
 #include "core/export/onnx/kept/kept_nodes.h"
+#include "core/export/onnx/onnx_graph.h"
 #include "core/export/pipeline_exporter.h"
 #include "core/support/result.h"
 

@@ -1,9 +1,9 @@
 // Models of other programs through a pipeline and back: nodes in one piece that are several ops, weights that are
 // computed, and nodes that an External keeps.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/export/onnx/kept/kept_nodes.h"
 #include "core/export/onnx/onnx_fused_nodes.h"
 #include "core/export/onnx/onnx_import.h"
-#include "core/export/onnx/kept/kept_nodes.h"
 #include "core/export/onnx/onnx_node_order.h"
 #include "core/export/pipeline_exporter.h"
 #include "core/runtime/pipeline_run.h"

@@ -47,7 +47,7 @@ class FusedAttention {
     const bool isMicrosoft = node.domain() == kMicrosoft && node.output_size() > 0;
     m_node = node;
     if (isMicrosoft && node.op_type() == "Attention" && takeProjectionOut()) return;
-    if (isMicrosoft && node.op_type() == "MultiHeadAttention") takeSumsOut();
+    if (isMicrosoft && node.op_type() == "MultiHeadAttention") takeBiasOut();
     if (isMicrosoft && node.op_type() == "GroupQueryAttention") takeRotationsOut();
     *m_nodes.Add() = m_node;
   }
@@ -88,14 +88,6 @@ class FusedAttention {
     return tensor.name();
   }
 
-  std::string number(const char* part, float value) {
-    ::onnx::TensorProto& tensor = *m_graph.add_initializer();
-    tensor.set_name(nameOf(part));
-    tensor.set_data_type(::onnx::TensorProto::FLOAT);
-    tensor.add_float_data(value);
-    return tensor.name();
-  }
-
   /// The numbers of the last node, as an attribute or an input.
   void setNumbers(const char* name, const Integers& values, const char* part) {
     if (m_opset >= kOpsetOfAxesAsInput) {
@@ -133,20 +125,26 @@ class FusedAttention {
         attributes.end());
   }
 
-  std::optional<int> rankOf(const std::string& tensor) const {
-    if (const auto* const constant = m_reading.constant(tensor)) return constant->dims_size();
-    const auto* const type = m_reading.type(tensor);
-    return type && type->has_shape() ? std::optional(type->shape().dim_size()) : std::nullopt;
-  }
-
-  /// The last extent, where it is a number.
+  /// The last extent, where it is a number. Few models declare the shapes of inner tensors, but layers say it.
   std::optional<std::int64_t> widthOf(const std::string& tensor) const {
     if (const auto* const constant = m_reading.constant(tensor))
       return constant->dims_size() > 0 ? std::optional(*constant->dims().rbegin()) : std::nullopt;
     const auto* const type = m_reading.type(tensor);
     const int rank = type && type->has_shape() ? type->shape().dim_size() : 0;
-    if (rank == 0 || !type->shape().dim(rank - 1).has_dim_value()) return std::nullopt;
-    return type->shape().dim(rank - 1).dim_value();
+    if (rank > 0 && type->shape().dim(rank - 1).has_dim_value()) return type->shape().dim(rank - 1).dim_value();
+    const auto* const node = m_reading.maker(tensor);
+    if (!node || !isEarlier(*node)) return std::nullopt;
+    if (node->op_type() == "MatMul" || node->op_type() == "Add") return widthOf(inputOf(*node, 1));
+    const auto extents = node->op_type() == "Reshape" ? m_reading.integers(inputOf(*node, 1)) : std::nullopt;
+    return extents && !extents->empty() && extents->back() > 0 ? std::optional(extents->back()) : std::nullopt;
+  }
+
+  /// Files may have rings of nodes: only what stands before the node at hand is looked at.
+  bool isEarlier(const ::onnx::NodeProto& node) const {
+    return node.output_size() > 0 && m_reading.position(node.output(0)) < m_reading.position(m_node.output(0)) &&
+           std::ranges::all_of(node.input(), [&](const std::string& input) {
+             return m_reading.position(input) < m_reading.position(node.output(0));
+           });
   }
 
   // ---- Attention
@@ -174,7 +172,7 @@ class FusedAttention {
     setInput(5, bias);
     while (m_node.output_size() > 1) m_node.mutable_output()->RemoveLast();
     for (const char* const name : {"qkv_hidden_sizes", "do_rotary", "past_present_share_buffer"}) clearAttribute(name);
-    takeSumsOut();
+    takeBiasOut();
     *m_nodes.Add() = m_node;
     return true;
   }
@@ -186,13 +184,9 @@ class FusedAttention {
 
   // ---- MultiHeadAttention
 
-  void takeSumsOut() {
-    if (hasInput(3) && hasInput(1) && hasInput(2)) takeBiasOut();
-    if (hasInput(4)) takeMaskOut();
-  }
-
   /// One vector for queries, keys and values.
   void takeBiasOut() {
+    if (!hasInput(1) || !hasInput(2) || !hasInput(3)) return;
     const auto* const bias = m_reading.constant(input(3));
     if (!bias || bias->dims_size() != 1) return;
     Integers sizes = Integers(3, bias->dims(0) / 3);
@@ -216,31 +210,6 @@ class FusedAttention {
       setInput(part, make("Add", {input(part), row.name()}, kParts[part]));
     }
     setInput(3, "");
-  }
-
-  /// Keys whose number is 0 get a lower score: [B, Sk] or [B, Sq, Sk].
-  void takeMaskOut() {
-    const std::optional<int> rank = rankOf(input(4));
-    if (rank != 2 && rank != 3) return;
-    const auto dtype = floatTypeOf(m_reading.elementType(m_node.output(0)));
-    make("Cast", {input(4)}, "kept");
-    set(last(), "to", onnxType(dtype.value_or(DType::F32)));
-    std::string mask = make("Unsqueeze", {nameOf("kept")}, "kept_keys");
-    setNumbers("axes", rank == 2 ? Integers{1, 2} : Integers{1}, "axes");
-    mask = make("Sub", {like(number("one", 1.0F), dtype, "one_as_is"), mask}, "masked_keys");
-    const auto lowest = static_cast<float>(realOf(m_node, "mask_filter_value", -10000.0));
-    mask = make("Mul", {mask, like(number("lowest", lowest), dtype, "lowest_as_is")}, "mask");
-    if (hasInput(5)) mask = make("Add", {mask, input(5)}, "mask_and_bias");
-    setInput(4, "");
-    setInput(5, mask);
-    clearAttribute("mask_filter_value");
-  }
-
-  std::string like(const std::string& constant, std::optional<DType> dtype, const char* part) {
-    if (!dtype || dtype == DType::F32) return constant;
-    const std::string made = make("Cast", {constant}, part);
-    set(last(), "to", onnxType(*dtype));
-    return made;
   }
 
   // ---- GroupQueryAttention
