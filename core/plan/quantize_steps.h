@@ -23,6 +23,8 @@ class QuantizeSteps {
   bool isQuantizeIn(const FusedOperation& entry, Phase phase) const;
   /// At the end, when all steps are there.
   void dropUnreadSources(const PlanOptions& options);
+  /// At the end, too: marks the parameters that are stored quantized only.
+  void dropStoredWeights(const PlanOptions& options);
 
  private:
   struct QuantizedReader {
@@ -40,6 +42,7 @@ class QuantizeSteps {
   Step* stepForWeight(const GemmOperand& operand, int source) const;
   void joinWeight(Step& step, const GemmOperand& operand, int source);
   void keepResults(Step& step);
+  bool isQuantizedOnce(const GemmOperand& operand) const;
 
   const Graph& m_graph;
   PlanTensors& m_tensors;

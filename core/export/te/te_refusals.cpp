@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_refusals.h"
 
+#include "core/export/te/te_grouped.h"
 #include "core/ops/parameters.h"
 
 #include <algorithm>
@@ -25,16 +26,6 @@ Verdict isFrozenAlike(const Node& node) {
           "and bias_requires_grad is {}. Set both alike.",
           node.id, isTrainedAt(0), isTrainedAt(slot)));
   return Verdict::yes();
-}
-
-Verdict fitsGroupedWeight(const Graph& graph, const Node& node) {
-  const bool isSingle =
-      node.attributes.has("single_grouped_weight") && node.attributes.boolean("single_grouped_weight");
-  if (!isSingle || !graph.delayedScaling()) return Verdict::yes();
-  return Verdict::no(fmt::format(
-      "{}: te.ops.GroupedLinear takes no single_grouped_weight under DelayedScaling. Set single_grouped_weight to "
-      "false, or choose another recipe.",
-      node.id));
 }
 
 /// The random Hadamard transform of NVFP4 has a kernel for bf16 alone.
@@ -79,16 +70,11 @@ Verdict isOperation(const Node& node) {
       node.id, node.operation->name));
 }
 
-bool isOn(const Node& node, const char* attribute) {
-  return node.attributes.has(attribute) && node.attributes.boolean(attribute);
-}
-
 std::optional<TeEnvironment> singleParameters(const Graph& graph) {
   for (const Node& node : graph.nodes())
-    for (const char* attribute : {"single_grouped_weight", "single_grouped_bias"})
-      if (isOn(node, attribute))
-        return TeEnvironment{"NVTE_GROUPED_LINEAR_SINGLE_PARAM",
-                             fmt::format("{} has {}, which TransformerEngine ignores otherwise", node.id, attribute)};
+    if (const char* const attribute = singleParameterOf(node))
+      return TeEnvironment{"NVTE_GROUPED_LINEAR_SINGLE_PARAM",
+                           fmt::format("{} has {}, which TransformerEngine ignores otherwise", node.id, attribute)};
   return std::nullopt;
 }
 
@@ -104,7 +90,7 @@ std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
 
 Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe) {
   for (const Node& node : graph.nodes())
-    for (const Verdict& verdict : {isOperation(node), isFrozenAlike(node), fitsGroupedWeight(graph, node),
+    for (const Verdict& verdict : {isOperation(node), isFrozenAlike(node), takesSingleParameter(graph, node, recipe),
                                    canTransform(graph, node), canQuantizeBehindBias(graph, node, recipe)})
       if (!verdict) return Error{verdict.reason()};
   return {};
