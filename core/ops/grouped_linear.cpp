@@ -82,7 +82,7 @@ Initialisation initialiseBias(const Attributes&, const TensorSpec&) { return {};
 
 /// The largest number of rows by which a recipe may ask groups to be cut, and by which these can be.
 std::int64_t rowsOfCut(std::int64_t rows) {
-  for (const std::int64_t unit : {128, 32, 16})
+  for (const std::int64_t unit : {128, 32, 16, 8})
     if (rows % unit == 0) return unit;
   return 1;
 }
@@ -288,7 +288,7 @@ std::vector<Port> inputsOf(const GroupedForm& form) {
       {.name = "split_sizes",
        .shape = "[G]",
        .help = "Rows of each group, i64; a group may be empty. Their sum is the number of rows "
-               "of x. Without a value given the rows are cut at random, where they can by 128, 32 or 16 rows.",
+               "of x. Without a value given the rows are cut at random, where they can by 128, 32, 16 or 8 rows.",
        .elements = PortElements::Counts,
        .draw = drawSplitSizes}};
   if (form.isBiasScaled)

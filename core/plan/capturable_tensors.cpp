@@ -104,6 +104,7 @@ bool isCopyOnHost(const PlanTensor& tensor) {
 
 bool isStoredIn(const Plan& plan, const PlanTensor& tensor) {
   const Storage& storage = plan.storages[static_cast<std::size_t>(tensor.storage)];
+  if (tensor.isInitialOnly) return false;
   return storage.isPersistent || storage.firstStep >= 0;
 }
 

@@ -28,22 +28,12 @@ struct Size {
   std::function<Edit(std::int64_t)> set;
 };
 
-bool hasGroups(const PipelineDocument& document) {
-  const auto isIn = [](const DocumentBlock& block) {
-    return std::ranges::any_of(block.ops, [](const DocumentOp& op) { return op.operation == "GroupedLinear"; });
-  };
-  return isIn(document.pipeline()) ||
-         std::ranges::any_of(document.blocks(), [&](const auto& block) { return isIn(block.second); });
-}
-
-std::int64_t alignmentOf(const PipelineDocument& document, const Recipe& recipe) {
-  const bool isOfGroups = hasGroups(document);
+std::int64_t alignmentOf(const Recipe& recipe) {
   std::int64_t alignment = 1;
   for (const OperandRole& role : operandRoles())
     if (const auto quantizer = recipe.quantizerFor(role)) {
       const ScalingTraits& traits = traitsOf(quantizer->scaling);
-      alignment = std::max({alignment, traits.contractedMultiple, traits.outerMultiple,
-                            isOfGroups ? traits.groupMultiple : std::int64_t{1}});
+      alignment = std::max({alignment, traits.contractedMultiple, traits.outerMultiple});
     }
   return alignment;
 }
@@ -162,7 +152,7 @@ class Padding {
         m_options(options),
         m_recipe(recipe),
         m_diagnostics(diagnostics),
-        m_alignment(alignmentOf(document, recipe)) {}
+        m_alignment(alignmentOf(recipe)) {}
 
   void addRepairs() {
     const Sizes all(m_document, m_options);

@@ -39,6 +39,8 @@ struct PlanTensor {
   int storage = -1;
   bool isSaved = false;  // kept from forward for backward
   bool isKept = false;   // its memory has no other use: of steps that `runsOnce`, and of amaxes
+  /// A parameter that is stored quantized: only steps that `runsOnce` read it, and it has no memory of the plan.
+  bool isInitialOnly = false;
 };
 
 /// A piece of memory. Persistent ones (inputs, parameters, their gradients, outputs) never share; the others share

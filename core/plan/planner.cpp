@@ -71,6 +71,7 @@ class Planner {
     nameOutputs();
     if (m_graph.pass() == PassKind::Training) addBackward();
     m_quantize.dropUnreadSources(m_options);
+    m_quantize.dropStoredWeights(m_options);
     auto [tensors, viewOf] = std::move(m_tensors).take();
     Plan plan{.steps = std::move(m_steps), .tensors = std::move(tensors)};
     addOffloadSteps(m_graph, plan, viewOf);

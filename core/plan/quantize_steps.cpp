@@ -142,6 +142,7 @@ void QuantizeSteps::joinWeight(Step& step, const GemmOperand& operand, int sourc
     names.push_back(quantizedName(m_graph.node(work.reader), work.type,
                                   weightNumber(m_graph, {work.reader, work.type, work.slot})));
   step.name = fmt::format("quantize({})", fmt::join(names, ", "));
+  if (step.runsOnce) keepResults(step);
   m_tensors.countBytes(step);
 }
 
@@ -152,14 +153,34 @@ void QuantizeSteps::addStep(Phase phase, const GemmOperand& operand, int source)
   if (m_handOvers.contains({operand.node, operand.type, true}))
     step.operands.push_back({.key = {0, OperandKind::Input, 2}, .tensor = m_fused.amaxFromProducer(operand, source)});
   step.name = step.copies.front().name;
-  step.runsOnce = operand.type == TensorType::Weight && m_graph.pass() == PassKind::Forward;
+  step.runsOnce = isQuantizedOnce(operand);
   if (step.runsOnce) keepResults(step);
   m_tensors.countBytes(step);
   m_steps.push_back(std::move(step));
 }
 
+bool QuantizeSteps::isQuantizedOnce(const GemmOperand& operand) const {
+  return operand.type == TensorType::Weight &&
+         (m_graph.pass() == PassKind::Forward || m_graph.node(operand.node).quantizers.storesWeight);
+}
+
+void QuantizeSteps::dropStoredWeights(const PlanOptions& options) {
+  if (options.keepIntermediates) return;
+  std::vector<bool> isRead(toIndex(m_tensors.size()), false);
+  for (const Step& step : m_steps)
+    for (const StepOperand& operand : step.operands)
+      if (!step.runsOnce) isRead[toIndex(m_tensors.root(operand.tensor))] = true;
+  for (const Step& step : m_steps)
+    for (const QuantizeWork& work : step.copies) {
+      const bool isStored = step.runsOnce && m_graph.node(work.reader).quantizers.storesWeight;
+      const int source = isStored ? m_tensors.root(step.find(work.source)->tensor) : -1;
+      if (isStored && !isRead[toIndex(source)]) m_tensors[source].isInitialOnly = true;
+    }
+}
+
 void QuantizeSteps::keepResults(Step& step) {
-  step.note = "once: the weight does not change";
+  const bool isStored = m_graph.node(step.copies.front().reader).quantizers.storesWeight;
+  step.note = isStored ? "once: the weight is stored quantized" : "once: the weight does not change";
   for (const StepOperand& operand : step.operands)
     if (operand.access == OperandAccess::Write) m_tensors[operand.tensor].isKept = true;
 }

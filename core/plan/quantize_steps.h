@@ -28,6 +28,8 @@ class QuantizeSteps {
   }
   /// At the end, when all steps are there.
   void dropUnreadSources(const PlanOptions& options);
+  /// At the end, too: marks the parameters that are stored quantized only.
+  void dropStoredWeights(const PlanOptions& options);
 
  private:
   struct QuantizedReader {
@@ -45,6 +47,7 @@ class QuantizeSteps {
   Step* stepForWeight(const GemmOperand& operand, int source) const;
   void joinWeight(Step& step, const GemmOperand& operand, int source);
   void keepResults(Step& step);
+  bool isQuantizedOnce(const GemmOperand& operand) const;
 
   const Graph& m_graph;
   PlanTensors& m_tensors;

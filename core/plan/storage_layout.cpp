@@ -76,8 +76,9 @@ class StorageLayout {
       int& storage = storageOf[toIndex(root(tensor))];
       if (storage < 0) {
         storage = static_cast<int>(m_plan.storages.size());
+        const PlanTensor& shown = m_plan.tensors[toIndex(tensor)];
         m_plan.storages.push_back(
-            {.bytes = m_plan.tensors[toIndex(tensor)].spec.bytes(), .firstStep = -1, .lastStep = -1});
+            {.bytes = shown.isInitialOnly ? 0 : shown.spec.bytes(), .firstStep = -1, .lastStep = -1});
       }
       m_plan.tensors[toIndex(tensor)].storage = storage;
       m_plan.storages[toIndex(storage)].isPersistent |= isPersistent(m_plan.tensors[toIndex(tensor)], m_options);
@@ -95,7 +96,7 @@ class StorageLayout {
     }
   }
 
-  /// Saved are forward tensors that a backward step reads.
+  /// Saved are forward tensors that a backward step reads, apart from quantized weights that outlive the step.
   void markSaved() {
     std::vector<bool> isCounted = inputStorages();
     for (const Step& step : m_plan.steps) {
@@ -103,7 +104,7 @@ class StorageLayout {
       for (const StepOperand& operand : step.operands) {
         PlanTensor& tensor = m_plan.tensors[toIndex(operand.tensor)];
         const bool isForward = tensor.role == TensorRole::Intermediate || tensor.role == TensorRole::Output;
-        if (!isForward || operand.access == OperandAccess::Write) continue;
+        if (!isForward || tensor.isKept || operand.access == OperandAccess::Write) continue;
         tensor.isSaved = true;
         const Storage& storage = m_plan.storages[toIndex(tensor.storage)];
         if (!isCounted[toIndex(tensor.storage)]) m_plan.savedForBackwardBytes += storage.bytes;

@@ -55,6 +55,13 @@ SplitAccumulators splitAccumulatorsOf(const Recipe& recipe, bool isOfTensorScale
           .wgrad = isSplit("split_accumulator_wgrad")};
 }
 
+/// Backward then has nothing but the stored tensor to read.
+void storeWeight(LinearQuantizers& quantizers, const Recipe& recipe) {
+  quantizers.storesWeight = recipe.definition().field(kQuantizedModelInit) &&
+                            recipe.fields().boolean(kQuantizedModelInit) && quantizers.weight.any();
+  if (quantizers.storesWeight && !quantizers.weight.columnwise) quantizers.weight.isDequantizedInBackward = true;
+}
+
 LinearQuantizers fromRecipe(const Recipe& recipe, const Node& node) {
   LinearQuantizers quantizers;
   const auto isAt = [&](const std::string& place) { return node.isAt(place); };
@@ -69,6 +76,7 @@ LinearQuantizers fromRecipe(const Recipe& recipe, const Node& node) {
   quantizers.hasEverySlot = recipe.definition().isCustom;
   if (node.operation->isView) return ofQuantize(quantizers, node);
   clearLoneTransform(quantizers);
+  storeWeight(quantizers, recipe);
   const auto& input = quantizers.input.rowwise;
   quantizers.splitAccumulators = splitAccumulatorsOf(recipe, input && input->scaling == Scaling::PerTensor);
   return quantizers;
@@ -107,9 +115,7 @@ BlockShape multiplesFor(const Graph& graph, NodeId id, TensorType type, const Te
     const bool isAnyShape = spec && node.operation->isView && spec->scaling == Scaling::PerTensor;
     if (!spec || isAnyShape || !isRead(graph, id, type, direction)) continue;
     const BlockShape wanted = gemmMultiples(spec->scaling, direction);
-    const bool isOfGroups = rowGroups(node) > 0 && type != TensorType::Weight;
-    const std::int64_t groupRows = isOfGroups ? traitsOf(spec->scaling).groupMultiple : 1;
-    multiples = {std::max({multiples.rows, wanted.rows, groupRows}), std::max(multiples.cols, wanted.cols)};
+    multiples = {std::max(multiples.rows, wanted.rows), std::max(multiples.cols, wanted.cols)};
   }
   return multiples;
 }

@@ -42,11 +42,12 @@ QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory) {
   QuantizedCopy copy{.data = filled(codesSpec(tensor.spec, direction), memory),
                      .scaleInv = filled(scalesSpec(tensor.spec, direction), memory + parts.scalesOffset),
                      .amax = std::nullopt};
-  if (parts.totalBytes > parts.amaxOffset) {
-    float amax = 0.0F;
-    std::memcpy(&amax, memory + parts.amaxOffset, sizeof(amax));
-    copy.amax = amax;
-  }
+  std::vector<float> amaxes(static_cast<std::size_t>(parts.numAmaxes));
+  if (!amaxes.empty()) std::memcpy(amaxes.data(), memory + parts.amaxOffset, amaxes.size() * sizeof(float));
+  if (spec.quantized->scaling == Scaling::NvRow1x16)
+    copy.rowAmaxes = std::move(amaxes);
+  else if (!amaxes.empty())
+    copy.amax = amaxes.front();
   tensor.copy(direction) = std::move(copy);
   return withScaleLayout(std::move(tensor), ScaleLayout::Compact);
 }
@@ -59,6 +60,8 @@ void toMemory(const QuantizedTensor& tensor, const TensorSpec& spec, std::byte* 
   std::ranges::copy(copy.data.data, memory);
   std::ranges::copy(copy.scaleInv.data, memory + parts.scalesOffset);
   if (copy.amax) std::memcpy(memory + parts.amaxOffset, &*copy.amax, sizeof(float));
+  if (!copy.rowAmaxes.empty())
+    std::memcpy(memory + parts.amaxOffset, copy.rowAmaxes.data(), copy.rowAmaxes.size() * sizeof(float));
 }
 
 Result<void> quantizeToMemory(const Tensor& x, const QuantizerSpec& quantizer, const QuantizerInputs& inputs,

@@ -22,7 +22,8 @@ void appendFactors(const QuantizedCopy& copy, Scaling scaling, std::vector<doubl
   for (std::size_t at = 0; at + width <= copy.scaleInv.data.size(); at += width) {
     std::uint32_t stored = 0;
     std::memcpy(&stored, copy.scaleInv.data.data() + at, width);
-    factors.push_back(static_cast<double>(familyOf(scaling).dequantFactor(stored, copy.amax.value_or(0.0F))));
+    const auto row = static_cast<std::int64_t>(at / width) / copy.scaleInv.spec.cols();
+    factors.push_back(static_cast<double>(familyOf(scaling).dequantFactor(stored, copy.amaxOf(row))));
   }
 }
 
@@ -49,7 +50,8 @@ std::vector<double> groupCodeValues(const TensorSpec& copy, const std::byte* mem
     case ScaleFormat::E4M3: {
       std::fill_n(scales, parts.scalesBytes, static_cast<std::byte>(E4m3::fromFloat(1.0F)));
       const float amax = maxFinite(ElementFormat::E4M3) * maxFinite(ElementFormat::E2M1);
-      std::memcpy(plain.data() + parts.amaxOffset, &amax, sizeof(amax));
+      for (std::int64_t i = 0; i < parts.numAmaxes; ++i)
+        std::memcpy(plain.data() + parts.amaxOffset + 4 * i, &amax, sizeof(amax));
       break;
     }
   }

@@ -6,8 +6,13 @@
 
 namespace fuseline {
 
+float QuantizedCopy::amaxOf(std::int64_t row) const {
+  return rowAmaxes.empty() ? amax.value_or(0.0F) : rowAmaxes[static_cast<std::size_t>(row)];
+}
+
 std::int64_t QuantizedCopy::bytes() const {
-  return data.spec.bytes() + scaleInv.spec.bytes() + (amax ? static_cast<std::int64_t>(sizeof(float)) : 0);
+  const std::size_t numAmaxes = amax ? 1 : rowAmaxes.size();
+  return data.spec.bytes() + scaleInv.spec.bytes() + static_cast<std::int64_t>(numAmaxes * sizeof(float));
 }
 
 const std::optional<QuantizedCopy>& QuantizedTensor::copy(Direction direction) const {

@@ -7,6 +7,7 @@
 #include "core/tensor/tensor.h"
 
 #include <optional>
+#include <vector>
 
 namespace fuseline {
 
@@ -21,7 +22,11 @@ struct QuantizedCopy {
   Tensor scaleInv;
   /// Nv scalings: the largest |value| of the tensor, from which the scale of the tensor follows.
   std::optional<float> amax;
+  /// NvRow1x16: that of each stored row instead.
+  std::vector<float> rowAmaxes = {};
 
+  /// The amax of the tensor, or of a stored row.
+  float amaxOf(std::int64_t row) const;
   std::int64_t bytes() const;
 };
 

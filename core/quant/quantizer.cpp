@@ -106,6 +106,14 @@ float blockAmaxOf(const Matrix& matrix, const Region& region) {
   return amax;
 }
 
+/// Those of NvRow1x16; none where the whole tensor has one.
+std::vector<float> rowAmaxesOf(const Matrix& source, Scaling scaling) {
+  std::vector<float> amaxes;
+  for (std::int64_t row = 0; scaling == Scaling::NvRow1x16 && row < source.rows; ++row)
+    amaxes.push_back(blockAmaxOf(source, {row, row + 1, 0, source.cols}));
+  return amaxes;
+}
+
 /// x in the stored orientation of the quantized tensor, transformed if the spec requires it.
 Matrix sourceOf(const Matrix& x, const QuantizerSpec& spec, Direction direction) {
   if (direction == Direction::Rowwise || !traitsOf(spec.scaling).isColumnwiseTransposed) return x;
@@ -121,6 +129,30 @@ float chosenScale(const FourOverSixScaler& chooser, const Matrix& source, const 
   return scale.multiplier;
 }
 
+/// The scales of blocks, given the amax of a tensor, or of the row that they are in.
+class TensorScaler {
+ public:
+  TensorScaler(const QuantizerSpec& spec, const QuantizerInputs& inputs, DType dtype, float amax)
+      : m_amax(amax), m_scaleOf(familyOf(spec.scaling).makeScaler({spec, inputs, dtype, amax})) {
+    if (spec.fourOverSix) m_chooser.emplace(*spec.fourOverSix, amax);
+  }
+
+  float storedAmax() const { return m_chooser ? m_chooser->storedAmax() : m_amax; }
+
+  /// The multiplier of a block, whose scale is stored.
+  float scale(const Matrix& source, const Region& region, std::byte* stored) const {
+    if (m_chooser) return chosenScale(*m_chooser, source, region, stored);
+    float multiplier = blockAmaxOf(source, region);
+    m_scaleOf({&multiplier, 1}, stored);
+    return multiplier;
+  }
+
+ private:
+  float m_amax;
+  BlockScaler m_scaleOf;
+  std::optional<FourOverSixScaler> m_chooser;
+};
+
 QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, const QuantizerSpec& spec,
                            const QuantizerInputs& inputs, Direction direction) {
   const Matrix source = sourceOf(x, spec, direction);
@@ -129,22 +161,21 @@ QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, cons
   QuantizedCopy copy{.data = Tensor::zeros(codesSpec(quantized, direction)),
                      .scaleInv = Tensor::zeros(scalesSpec(quantized, direction)),
                      .amax = std::nullopt};
-  if (isNvfp4(spec.scaling)) copy.amax = amax;
-  const std::optional<FourOverSixScaler> chooser =
-      spec.fourOverSix ? std::optional<FourOverSixScaler>({*spec.fourOverSix, amax}) : std::nullopt;
-  if (chooser) copy.amax = chooser->storedAmax();
-  const BlockScaler scaleOf = familyOf(spec.scaling).makeScaler({spec, inputs, quantized.nominal.dtype, amax});
+  const std::vector<float> rowAmaxes = rowAmaxesOf(source, spec.scaling);
+  const auto scalerFor = [&](float used) { return TensorScaler(spec, inputs, quantized.nominal.dtype, used); };
+  const TensorScaler ofTensor = scalerFor(amax);
+  if (isNvfp4(spec.scaling) && rowAmaxes.empty()) copy.amax = ofTensor.storedAmax();
+  for (const float row : rowAmaxes) copy.rowAmaxes.push_back(scalerFor(row).storedAmax());
   const Rounder rounder(spec, inputs, direction);
   const CodePlaces places(spec.format, source.cols);
   const std::size_t width = storedBytes(spec.scaling);
   Blocks(source.rows, source.cols, blockOf(spec.scaling, direction))
       .forEach([&](std::size_t block, const Region& region) {
-        float multiplier = blockAmaxOf(source, region);
         std::byte* const stored = copy.scaleInv.data.data() + block * width;
-        if (chooser)
-          multiplier = chosenScale(*chooser, source, region, stored);
-        else
-          scaleOf({&multiplier, 1}, stored);
+        const float multiplier =
+            rowAmaxes.empty()
+                ? ofTensor.scale(source, region, stored)
+                : scalerFor(rowAmaxes[static_cast<std::size_t>(region.beginRow)]).scale(source, region, stored);
         region.forEach([&](auto row, auto col) {
           const std::uint8_t code = rounder.code(source.at(row, col) * multiplier, row * source.cols + col);
           copy.data.data[places.byteOf(row, col)] |= static_cast<std::byte>(code << places.shiftOf(col));
@@ -163,7 +194,7 @@ Matrix dequantizedCopy(const QuantizedCopy& copy, const QuantizedSpec& spec, Dir
       .forEach([&](std::size_t block, const Region& region) {
         std::uint32_t stored = 0;
         std::memcpy(&stored, copy.scaleInv.data.data() + block * width, width);
-        const float factor = familyOf(spec.scaling).dequantFactor(stored, copy.amax.value_or(0.0f));
+        const float factor = familyOf(spec.scaling).dequantFactor(stored, copy.amaxOf(region.beginRow));
         region.forEach([&](auto row, auto col) {
           const auto byte = static_cast<std::uint8_t>(copy.data.data[places.byteOf(row, col)]);
           const auto code = static_cast<std::uint8_t>((byte >> places.shiftOf(col)) & places.mask());

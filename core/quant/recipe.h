@@ -16,6 +16,9 @@
 
 namespace fuseline {
 
+/// Field of a recipe, and the context of TransformerEngine in which a module stores its weights quantized.
+inline constexpr const char* kQuantizedModelInit = "quantized_model_init";
+
 /// Role of a tensor in a linear op.
 enum class TensorType : std::uint8_t { Input, Weight, GradOutput };
 std::string_view roleName(TensorType role);  // "input", "weight", "grad_output"

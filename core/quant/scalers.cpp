@@ -11,7 +11,8 @@ const ScalingFamily& familyOf(Scaling scaling) {
     case Scaling::Mx1x32:
     case Scaling::Mx32x32: return scaling_families::mxfp8;
     case Scaling::Nv1x16:
-    case Scaling::Nv16x16: return scaling_families::nvfp4;
+    case Scaling::Nv16x16:
+    case Scaling::NvRow1x16: return scaling_families::nvfp4;
     case Scaling::PerTensor: break;
   }
   return scaling_families::perTensor;

@@ -103,7 +103,7 @@ Result<void> Executor::prepare(const NamedTensors& bindings) {
   if (Result<void> allocated = m_launcher.allocateWorkspace(); !allocated) return allocated;
   if (Result<void> uploaded = m_memory.upload(bindings); !uploaded) return uploaded;
   if (Result<void> bound = m_launcher.bind(m_memory); !bound) return bound;
-  return m_launcher.runOnce();
+  return m_launcher.runOnce(bindings);
 }
 
 void Executor::makeTrace() {

@@ -192,11 +192,31 @@ void Launcher::makeCollectives() {
   }
 }
 
-Result<void> Launcher::runOnce() {
+/// The parameters lie in memory of their own until the device is done with them.
+Result<void> Launcher::launchFrom(Launch& item, std::size_t index, const NamedTensors& bindings) {
+  std::vector<std::unique_ptr<DeviceMemory>> sources;
+  const std::vector<StepOperand>& operands = stepOf(index).operands;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const PlanTensor& tensor = m_plan.tensors[static_cast<std::size_t>(operands[i].tensor)];
+    if (!tensor.isInitialOnly) continue;
+    const auto given = std::ranges::find(bindings, tensor.name, &NamedTensors::value_type::first);
+    Result<std::unique_ptr<DeviceMemory>> memory =
+        m_backend.allocate(std::max<std::size_t>(1, given->second.data.size()));
+    if (!memory) return memory.error();
+    item.operands[i] = (*memory)->data();
+    sources.push_back(std::move(*memory));
+    if (Result<void> copied = attempt([&] { m_backend.upload(item.operands[i], given->second.data); }); !copied)
+      return copied;
+  }
+  if (Result<void> launched = launch(index); !launched || sources.empty()) return launched;
+  return wait();
+}
+
+Result<void> Launcher::runOnce(const NamedTensors& bindings) {
   const auto runsOnce = [this](const Launch& item) { return m_plan.steps[item.step].runsOnce; };
   for (std::size_t i = 0; i < m_launches.size(); ++i)
     if (runsOnce(m_launches[i]))
-      if (Result<void> launched = launch(i); !launched) return launched;
+      if (Result<void> launched = launchFrom(m_launches[i], i, bindings); !launched) return launched;
   if (Result<void> done = wait(); !done) return done;
   std::erase_if(m_launches, runsOnce);
   return {};

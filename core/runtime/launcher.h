@@ -6,6 +6,7 @@
 #include "core/profile/run_record.h"
 #include "core/runtime/backend.h"
 #include "core/runtime/plan_memory.h"
+#include "core/tensor/tensor.h"
 
 #include <chrono>
 #include <cstddef>
@@ -43,8 +44,9 @@ class Launcher {
   Result<void> allocateWorkspace();
   /// Resolves operands and makes transfers. Errors: what a device says.
   Result<void> bind(const PlanMemory& memory);
-  /// Launches what runs once only. Errors: as launch().
-  Result<void> runOnce();
+  /// Launches what runs once only. bindings: the parameters that have no memory of the plan are taken from them, one
+  /// step at a time. Errors: as launch(), and no memory.
+  Result<void> runOnce(const NamedTensors& bindings);
 
   /// Launches belong to the steps of this trace from here on; nullptr: to none.
   void setTrace(DeviceTrace* trace) { m_trace = trace; }
@@ -95,6 +97,7 @@ class Launcher {
   void makeCollectives();
   void agreeOnRecording();
   Result<void> launchEach();
+  Result<void> launchFrom(Launch& item, std::size_t index, const NamedTensors& bindings);
   Result<RunOutcome> launchSteps(const std::stop_token& cancel);
 
   Backend& m_backend;

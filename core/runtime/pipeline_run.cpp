@@ -495,7 +495,16 @@ void appendCopy(const std::string& name, const Tensor& memory, NamedTensors& ten
   tensors.emplace_back(prefix + "scale_inv", copy.scaleInv);
   if (copy.amax)
     tensors.emplace_back(prefix + "amax", Tensor::fromDoubles({DType::F32, {1}}, std::array{double{*copy.amax}}));
+  if (!copy.rowAmaxes.empty()) {
+    const std::vector<double> amaxes(copy.rowAmaxes.begin(), copy.rowAmaxes.end());
+    tensors.emplace_back(prefix + "amax", Tensor::fromDoubles({DType::F32, {std::ssize(amaxes)}}, amaxes));
+  }
   tensors.emplace_back(prefix + "dequantized", *dequantize(tensor, direction));
+}
+
+/// A parameter that is stored quantized only is saved as it was given.
+Tensor givenTensor(const NamedTensors& bindings, const std::string& name) {
+  return std::ranges::find(bindings, name, &NamedTensors::value_type::first)->second;
 }
 
 void append(const std::string& name, Tensor tensor, NamedTensors& tensors) {
@@ -514,7 +523,8 @@ Result<void> PipelineRun::runAndRead(const Plan& plan, const std::function<bool(
     if (!isWanted(planned.role)) continue;
     const bool isOfModel = planned.role == TensorRole::QuantizerState || m_analysis.shards.contains(planned.name);
     if (m_ranks && !isOfModel) continue;
-    Result<Tensor> tensor = (*executor)->read(planned.name);
+    Result<Tensor> tensor =
+        planned.isInitialOnly ? givenTensor(m_bindings, planned.name) : (*executor)->read(planned.name);
     if (!tensor) return tensor.error();
     append(prefix + planned.name, std::move(*tensor), tensors);
   }

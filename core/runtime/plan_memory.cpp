@@ -125,7 +125,7 @@ Result<void> PlanMemory::upload(const NamedTensors& bindings) {
 
 std::byte* PlanMemory::address(int tensor) const {
   const PlanTensor& planned = m_plan.tensors[static_cast<std::size_t>(tensor)];
-  if (planned.spec.bytes() == 0 || planned.storage < 0) return nullptr;
+  if (planned.spec.bytes() == 0 || planned.storage < 0 || planned.isInitialOnly) return nullptr;
   if (const auto given = m_given.find(planned.storage); given != m_given.end()) return given->second;
   const Storage& storage = m_plan.storages[static_cast<std::size_t>(planned.storage)];
   return (storage.isOnHost ? m_hostMemory : m_memory)->data() + storage.offset;
@@ -134,6 +134,8 @@ std::byte* PlanMemory::address(int tensor) const {
 Result<Tensor> PlanMemory::read(std::string_view tensorName) const {
   const int index = m_plan.findTensor(tensorName);
   if (index < 0) return unknownTensor(tensorName, m_plan);
+  if (m_plan.tensors[static_cast<std::size_t>(index)].isInitialOnly)
+    return Error{fmt::format("{0}: quantized_model_init stores it quantized only. Read {0}@rowwise.", tensorName)};
   Tensor tensor = Tensor::zeros(m_plan.tensors[static_cast<std::size_t>(index)].spec);
   const std::byte* const source = address(index);
   if (!source) return tensor;

@@ -156,15 +156,15 @@ std::string pieceName(const Node& reader, const QuantizeWork& work, std::int64_t
   return isOfOneGroup ? quantizedName(reader, work.type, work.slot) : quantizedName(reader, work.type);
 }
 
-void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, Scaling scaling) {
+void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, const TensorSpec& copy) {
   if (const auto groups = divideRows(sizes, rows); !groups) throw std::runtime_error(groups.error().message);
-  const ScalingTraits& traits = traitsOf(scaling);
-  const auto misfit = std::ranges::find_if(sizes, [&](std::int64_t size) { return size % traits.groupMultiple != 0; });
+  const Scaling scaling = copy.quantized->scaling;
+  const std::int64_t multiple = gemmMultiples(scaling, copy.quantized->direction).rows;
+  const auto misfit = std::ranges::find_if(sizes, [&](std::int64_t size) { return size % multiple != 0; });
   if (misfit == sizes.end()) return;
   throw std::runtime_error(fmt::format(
       "{}: group {} has {} rows, but scaling {} needs multiples of {}. Pad it to {} rows, or choose other sizes.",
-      node.id, misfit - sizes.begin(), *misfit, traits.name, traits.groupMultiple,
-      roundedUp(*misfit, traits.groupMultiple)));
+      node.id, misfit - sizes.begin(), *misfit, traitsOf(scaling).name, multiple, roundedUp(*misfit, multiple)));
 }
 
 namespace {
@@ -190,7 +190,7 @@ class PieceMaker {
 
   std::vector<QuantizePiece> make() const {
     const std::vector<std::int64_t> sizes = groupSizes();
-    if (!sizes.empty()) checkGroupSizes(m_node, sizes, m_work.spec.rows(), anyCopy().quantized->scaling);
+    if (!sizes.empty()) check(sizes);
     std::vector<QuantizePiece> pieces(std::max<std::size_t>(sizes.size(), 1));
     for (std::size_t i = 0; i < pieces.size(); ++i) describe(pieces[i], static_cast<int>(i));
     addCopies(m_operands.rowwise, sizes, &QuantizePiece::rowwise, &QuantizePiece::rowwiseMemory, pieces);
@@ -204,6 +204,11 @@ class PieceMaker {
     return spec(m_operands.rowwise >= 0 ? m_operands.rowwise : m_operands.columnwise);
   }
   std::int64_t numGroups() const { return anyCopy().quantized->numGroups; }
+
+  void check(std::span<const std::int64_t> sizes) const {
+    for (const int copy : {m_operands.columnwise, m_operands.rowwise})
+      if (copy >= 0) checkGroupSizes(m_node, sizes, m_work.spec.rows(), spec(copy));
+  }
 
   /// None without groups.
   std::vector<std::int64_t> groupSizes() const {

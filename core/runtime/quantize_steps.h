@@ -28,8 +28,9 @@ struct QuantizeOperands {
 };
 
 /// Checks the number of rows of each group that the op quantizes separately. They come from the user. Throws
-/// std::runtime_error with a sentence if they do not divide the rows, or do not fit the scaling.
-void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, Scaling scaling);
+/// std::runtime_error with a sentence if they do not divide the rows, or do not fit the GEMM that reads the quantized
+/// tensor. copy: its spec.
+void checkGroupSizes(const Node& node, std::span<const std::int64_t> sizes, std::int64_t rows, const TensorSpec& copy);
 
 /// Name of a unit of quantization: the whole tensor, or a group of it; numGroups 0: no groups.
 std::string pieceName(const Node& reader, const QuantizeWork& work, std::int64_t numGroups, std::int64_t piece);

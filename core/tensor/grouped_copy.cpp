@@ -20,12 +20,12 @@ std::int64_t sizesBytes(const TensorSpec& copy) {
   return roundedUp(copy.quantized->numGroups * static_cast<std::int64_t>(sizeof(std::int64_t)), kAlignment);
 }
 
-/// Where a group's scales are padded along its rows, each line of them is.
+/// A group may end within a block, and within the padding of scales: both fill up to what a single row needs.
+/// The same holds for amaxes of rows.
 std::int64_t paddingBytes(const TensorSpec& copy) {
-  if (!isOfBlocksOf128(copy.quantized->scaling)) return 0;
-  constexpr std::int64_t kMostPadding = ScalePlaces::kScalesTogether - 1;
-  constexpr std::int64_t kBlock = 128;
-  return ceilDiv(copy.cols(), kBlock) * kMostPadding * static_cast<std::int64_t>(sizeof(float));
+  const CopyParts parts = partsOf({copy.dtype, {1, copy.cols()}, copy.quantized});
+  if (copy.quantized->scaling == Scaling::NvRow1x16) return 4 * parts.numAmaxes;
+  return isOfBlocksOf128(copy.quantized->scaling) ? parts.scalesBytes : 0;
 }
 
 }  // namespace
@@ -58,7 +58,8 @@ void writeGroupSizes(const TensorSpec& copy, std::span<const std::int64_t> sizes
 
 std::int64_t groupedCopyBytes(const TensorSpec& copy) {
   const CopyParts parts = partsOf(copy);
-  return sizesBytes(copy) + parts.codesBytes + parts.scalesBytes +
+  const std::int64_t amaxBytes = copy.quantized->scaling == Scaling::NvRow1x16 ? 4 * parts.numAmaxes : 0;
+  return sizesBytes(copy) + parts.codesBytes + parts.scalesBytes + amaxBytes +
          copy.quantized->numGroups * (kMostBytesBeside + paddingBytes(copy));
 }
 

@@ -9,8 +9,8 @@
 namespace fuseline {
 
 /// Blocks as rows x columns of the matrix [M, K] with contracted columns. Nv scalings also have one float32 scale per
-/// tensor.
-enum class Scaling : std::uint8_t { PerTensor, Block1x128, Block128x128, Mx1x32, Mx32x32, Nv1x16, Nv16x16 };
+/// tensor, NvRow1x16 one per row of the matrix.
+enum class Scaling : std::uint8_t { PerTensor, Block1x128, Block128x128, Mx1x32, Mx32x32, Nv1x16, Nv16x16, NvRow1x16 };
 
 /// Stored format of a scale: the dequantization factor.
 enum class ScaleFormat : std::uint8_t { F32, E8M0, E4M3 };

@@ -78,6 +78,8 @@ struct LinearQuantizers {
   /// Set by CustomRecipe: TransformerEngine has a quantizer for every tensor, and an identity quantizer for unquantized
   /// ones.
   bool hasEverySlot = false;
+  /// The weight exists as its quantized tensors alone: TransformerEngine's quantized_model_init.
+  bool storesWeight = false;
 
   bool any() const { return input.any() || weight.any() || gradOutput.any(); }
   bool operator==(const LinearQuantizers&) const = default;

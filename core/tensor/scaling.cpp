@@ -13,13 +13,14 @@ namespace fuseline {
 namespace {
 
 constexpr std::array kTraits = {
-    ScalingTraits{Scaling::PerTensor, "per_tensor", {0, 0}, ScaleFormat::F32, true, 16, 8, 16},
-    ScalingTraits{Scaling::Block1x128, "block_1x128", {1, 128}, ScaleFormat::F32, true, 16, 8, 128},
-    ScalingTraits{Scaling::Block128x128, "block_128x128", {128, 128}, ScaleFormat::F32, true, 16, 8, 128},
-    ScalingTraits{Scaling::Mx1x32, "mx_1x32", {1, 32}, ScaleFormat::E8M0, false, 32, 32, 32},
-    ScalingTraits{Scaling::Mx32x32, "mx_32x32", {32, 32}, ScaleFormat::E8M0, false, 32, 32, 32},
-    ScalingTraits{Scaling::Nv1x16, "nv_1x16", {1, 16}, ScaleFormat::E4M3, true, 16, 16, 16},
-    ScalingTraits{Scaling::Nv16x16, "nv_16x16", {16, 16}, ScaleFormat::E4M3, true, 16, 16, 16},
+    ScalingTraits{Scaling::PerTensor, "per_tensor", {0, 0}, ScaleFormat::F32, true, 16, 8},
+    ScalingTraits{Scaling::Block1x128, "block_1x128", {1, 128}, ScaleFormat::F32, true, 16, 8},
+    ScalingTraits{Scaling::Block128x128, "block_128x128", {128, 128}, ScaleFormat::F32, true, 16, 8},
+    ScalingTraits{Scaling::Mx1x32, "mx_1x32", {1, 32}, ScaleFormat::E8M0, false, 32, 32},
+    ScalingTraits{Scaling::Mx32x32, "mx_32x32", {32, 32}, ScaleFormat::E8M0, false, 32, 32},
+    ScalingTraits{Scaling::Nv1x16, "nv_1x16", {1, 16}, ScaleFormat::E4M3, true, 16, 16},
+    ScalingTraits{Scaling::Nv16x16, "nv_16x16", {16, 16}, ScaleFormat::E4M3, true, 16, 16},
+    ScalingTraits{Scaling::NvRow1x16, "nv_row_1x16", {1, 16}, ScaleFormat::E4M3, true, 16, 16},
 };
 
 /// Parts begin at cache lines.
@@ -89,8 +90,9 @@ CopyParts partsOf(const TensorSpec& copy) {
   parts.scalesOffset = roundedUp(parts.codesBytes, kPartAlignment);
   parts.scalesBytes = scalePlacesOf(copy, form.scaling, form.direction).count * scaleBytes(traits.scaleFormat);
   parts.amaxOffset = roundedUp(parts.scalesOffset + parts.scalesBytes, kPartAlignment);
-  const bool hasAmax = isNvfp4(form.scaling);
-  parts.totalBytes = hasAmax ? parts.amaxOffset + 4 : parts.scalesOffset + parts.scalesBytes;
+  parts.numAmaxes = form.scaling == Scaling::NvRow1x16 ? matrix.rows : std::int64_t{isNvfp4(form.scaling)};
+  const bool hasAmax = parts.numAmaxes > 0;
+  parts.totalBytes = hasAmax ? parts.amaxOffset + 4 * parts.numAmaxes : parts.scalesOffset + parts.scalesBytes;
   return parts;
 }
 

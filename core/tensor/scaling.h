@@ -28,12 +28,11 @@ struct ScalingTraits {
   ScaleFormat scaleFormat;
   /// The columnwise tensor is stored as [K, M]. Otherwise it is stored as [M, K], with transposed blocks.
   bool isColumnwiseTransposed;
-  /// Required multiples of a quantized tensor's extents in a GEMM: the contracted one, the outer one, and the rows of
-  /// each group if groups share a tensor. Source: TransformerEngine's shape checks (assert_dim_for_fp8_exec,
-  /// cublaslt_gemm.cu), and for groups its padding.
+  /// Required multiples of a quantized tensor's extents in a GEMM: the contracted one and the outer one. The rows of a
+  /// group are an extent of its own GEMMs. Source: TransformerEngine's shape checks (assert_dim_for_fp8_exec,
+  /// cublaslt_gemm.cu), and for groups its alignment (get_align_size_for_quantization).
   std::int64_t contractedMultiple;
   std::int64_t outerMultiple;
-  std::int64_t groupMultiple;
 };
 
 const ScalingTraits& traitsOf(Scaling scaling);
@@ -68,12 +67,13 @@ struct ScalePlaces {
 ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
 
 /// Sizes and offsets of the parts of a quantized tensor in memory, in bytes: values, then scales, then (Nv scalings)
-/// the amax as f32.
+/// the amaxes as f32.
 struct CopyParts {
   std::int64_t codesBytes = 0;
   std::int64_t scalesOffset = 0;
   std::int64_t scalesBytes = 0;
   std::int64_t amaxOffset = 0;
+  std::int64_t numAmaxes = 0;
   std::int64_t totalBytes = 0;
 };
 /// Requires a quantized spec.

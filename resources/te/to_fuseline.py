@@ -116,12 +116,13 @@ def to_document(module, x, *extra_inputs, recipe=None):
     operations = list(named_operations(module))
     for name, operation in operations:
         pipeline.append(name, operation, waiting)
-        warn_of_quantized_parameters(name, operation)
     if waiting:
         raise NotAPipeline(f"{len(waiting)} extra inputs are left over; the module takes fewer.")
     document = {**FORMAT, "pipeline": pipeline.finish()}
     if recipe is not None:
         document["recipe"] = recipe_json(recipe, operations)
+    if stores_quantized(operations, recipe):
+        document["recipe"]["quantized_model_init"] = True
     return document
 
 
@@ -334,11 +335,30 @@ SPECIAL = {
 }
 
 
-def warn_of_quantized_parameters(name, operation):
-    for part in getattr(operation, "basic_ops", [operation]):
-        for parameter, tensor in part.named_parameters(recurse=False):
-            if hasattr(tensor, "_quantizer"):
-                leave_out(f"{name}.{parameter} is stored quantized (quantized_model_init); the file has it in {tensor.dtype}.")
+def stores_quantized(operations, recipe):
+    """Whether every weight that the recipe quantizes was made under quantized_model_init: a recipe of the file says it for
+    all of them."""
+    stored, plain = [], []
+    for name, operation in operations:
+        for part in getattr(operation, "basic_ops", [operation]):
+            for parameter, tensor in part.named_parameters(recurse=False):
+                if hasattr(tensor, "_quantizer") or getattr(tensor, "quantizer", None) is not None:
+                    stored.append((f"{name}.{parameter}", tensor))
+                elif parameter.startswith("weight") and part.num_quantizers("forward"):
+                    plain.append(f"{name}.{parameter}")
+    if stored and recipe is not None and not plain:
+        warn_of_initial_values(stored)
+        return True
+    reason = f"but {plain[0]} is not" if plain else "and no recipe was given"
+    for name, tensor in stored:
+        leave_out(f"{name} is stored quantized (quantized_model_init), {reason}; the file has it in {tensor.dtype}.")
+    return False
+
+
+def warn_of_initial_values(stored):
+    for name, tensor in stored:
+        if getattr(tensor, "get_high_precision_init_val", lambda: None)() is not None:
+            leave_out(f"{name} keeps its initial value in the host's memory (preserve_high_precision_init_val).")
 
 
 def recipe_json(recipe, operations=()):
@@ -511,8 +531,10 @@ def nvfp4_fields(quantizer, tensor):
         "disable_stochastic_rounding": not quantizer.stochastic_rounding,
         "disable_2d_quantization": not quantizer.with_2d_quantization,
     }
-    if quantizer.row_scaled_nvfp4:
+    if quantizer.row_scaled_nvfp4 and tensor == "input":
         fields["row_scaled_activation"] = True
+    elif quantizer.row_scaled_nvfp4:
+        leave_out(f"NVFP4Quantizer(row_scaled_nvfp4=True) of a {tensor}; the file has one scale for the tensor.")
     if quantizer.nvfp4_use_4over6:
         fields["nvfp4_4over6"] = "all"
         fields["nvfp4_4over6_e4m3_use_256"] = "all" if quantizer.nvfp4_e4m3_max == 256 else "none"

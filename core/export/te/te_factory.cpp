@@ -44,7 +44,8 @@ class Quantizers {
       case Scaling::Block1x128:
       case Scaling::Block128x128: return blocks(*spec, dtype);
       case Scaling::Nv1x16:
-      case Scaling::Nv16x16: return nvfp4(*spec);
+      case Scaling::Nv16x16:
+      case Scaling::NvRow1x16: return nvfp4(*spec);
       case Scaling::PerTensor: break;
     }
     return made("Float8CurrentScalingQuantizer", "float8_tensor",
@@ -103,6 +104,7 @@ class Quantizers {
     if (spec.transformsColumnwise) arguments.insert(arguments.end(), {"with_rht=True", "with_post_rht_amax=True"});
     if (spec.scaling == Scaling::Nv16x16) arguments.emplace_back("with_2d_quantization=True");
     if (spec.roundsStochastically) arguments.emplace_back("stochastic_rounding=True");
+    if (spec.scaling == Scaling::NvRow1x16) arguments.emplace_back("row_scaled_nvfp4=True");
     if (spec.fourOverSix) appendFourOverSix(*spec.fourOverSix, arguments);
     return made("NVFP4Quantizer", "nvfp4_tensor", std::move(arguments));
   }

@@ -148,6 +148,12 @@ class Script {
     if (known == m_quantizerNames.end()) return;
     const char* const place = operation.call.callee == "te.ops.Linear" ? "{}.basic_ops[0]" : "{}";
     operation.statements.push_back(fmt::format("{}.name = {}", place, pythonText(known->second)));
+    if (!isStoredQuantized()) return;
+    // The factory quantized the weight before it could know the name. Quantizers of one recipe are made anew only after
+    // a reset.
+    for (const char* const call :
+         {"reset_recipe_state(recipe=None)", "reset_recipe_state(recipe=RECIPE)", "reset_parameters()"})
+      operation.statements.push_back(fmt::format("{}.{}", place, call));
   }
 
   std::string className(const TeModule& module) const {
@@ -244,8 +250,17 @@ class Script {
                        teForward(graph(), m_modules, m_between.all(), m_betweenNames));
   }
 
+  /// Its weights are quantized where they are made.
+  bool isStoredQuantized() const {
+    return std::ranges::any_of(graph().nodes(), [](const Node& node) { return node.quantizers.storesWeight; });
+  }
+
   std::string constructor() const {
     std::string text = "    def __init__(self, device=\"cuda\"):\n        super().__init__()\n";
+    if (isStoredQuantized())
+      text +=
+          "        with te.quantized_model_init(recipe=RECIPE):\n            self.make_layers(device)\n\n    def "
+          "make_layers(self, device):\n";
     for (const TeModule& module : m_modules)
       text += module.sequence.isTe ? sequential(module)
                                    : fmt::format("        self.{} = {}(device)\n", module.name, className(module));
@@ -383,6 +398,8 @@ Result<PipelineText> tePython(const ExportedPipeline& pipeline) {
   if (!plan) return plan.error();
   if (Result<void> kept = keepsDTypes(pipeline.analysis.graph(), plan->graph); !kept) return kept.error();
   noteEnvironment(plan->environment, notes);
+  for (std::string& note : groupRowNotes(plan->graph, plan->recipe, *options.capability))
+    notes.push_back(std::move(note));
   return Script(pipeline, std::move(*plan), toString(*options.capability), std::move(notes)).write();
 }
 

@@ -80,7 +80,7 @@ TeRecipe teRecipe(const std::optional<Recipe>& recipe, const Graph& graph) {
   PythonCall call{.callee = "recipe." + recipe->name()};
   TeRecipe result;
   for (const AttributeSpec& field : recipe->definition().fields) {
-    if (isDefault(*recipe, field.name)) continue;
+    if (isDefault(*recipe, field.name) || field.name == kQuantizedModelInit) continue;
     if (isNoArgument(*recipe, field.name))
       result.notes.push_back(fmt::format("The recipe sets {}, but TransformerEngine's {} has no such argument.",
                                          field.name, recipe->name()));

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/te/te_refusals.h"
 
+#include "core/export/te/te_grouped.h"
 #include "core/export/te/te_operation.h"
 #include "core/ops/parameters.h"
 
@@ -25,16 +26,6 @@ Verdict isFrozenAlike(const Node& node) {
                       "or neither. Set both alike.",
                       node.id, isTrainedAt(0), isTrainedAt(slot)));
   return Verdict::yes();
-}
-
-Verdict fitsGroupedWeight(const Graph& graph, const Node& node) {
-  const bool isSingle =
-      node.attributes.has("single_grouped_weight") && node.attributes.boolean("single_grouped_weight");
-  if (!isSingle || !graph.delayedScaling() || isWrittenApart(node)) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("{}: te.ops.GroupedLinear does not support single_grouped_weight under DelayedScaling. Set it to "
-                  "false, or choose another recipe.",
-                  node.id));
 }
 
 /// The random Hadamard transform of NVFP4 has a kernel for bf16 alone.
@@ -67,16 +58,11 @@ Verdict canQuantizeBehindBias(const Graph& graph, const Node& node, const std::o
                   node.id, graph.node(before).id));
 }
 
-bool isOn(const Node& node, const char* attribute) {
-  return node.attributes.has(attribute) && node.attributes.boolean(attribute);
-}
-
 std::optional<TeEnvironment> singleParameters(const Graph& graph) {
   for (const Node& node : graph.nodes())
-    for (const char* attribute : {"single_grouped_weight", "single_grouped_bias"})
-      if (isOn(node, attribute) && !isWrittenApart(node))
-        return TeEnvironment{"NVTE_GROUPED_LINEAR_SINGLE_PARAM",
-                             fmt::format("{}: TransformerEngine ignores {} by default", node.id, attribute)};
+    if (const char* const attribute = singleParameterOf(node); attribute && !isWrittenApart(node))
+      return TeEnvironment{"NVTE_GROUPED_LINEAR_SINGLE_PARAM",
+                           fmt::format("{}: TransformerEngine ignores {} by default", node.id, attribute)};
   return std::nullopt;
 }
 
@@ -92,7 +78,7 @@ std::optional<TeEnvironment> groupedMlp(const FusionReport& report) {
 
 Result<void> refuseForTe(const Graph& graph, const std::optional<Recipe>& recipe) {
   for (const Node& node : graph.nodes())
-    for (const Verdict& verdict : {isFrozenAlike(node), fitsGroupedWeight(graph, node), canTransform(graph, node),
+    for (const Verdict& verdict : {isFrozenAlike(node), takesSingleParameter(node, recipe), canTransform(graph, node),
                                    canQuantizeBehindBias(graph, node, recipe)})
       if (!verdict) return Error{verdict.reason()};
   return {};

@@ -18,6 +18,13 @@ bool isOfForward(OperandRole role) { return role.gemm == GemmRole::Fprop; }
 
 Quantizer plainNvfp4() { return QuantizerSpec{.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16}; }
 
+/// Activations have a scale for each row.
+Quantizer rowScaledNvfp4(OperandRole role) {
+  if (!isOfForward(role)) return std::nullopt;
+  const Scaling scaling = role.tensor == TensorType::Input ? Scaling::NvRow1x16 : Scaling::Nv1x16;
+  return QuantizerSpec{.format = ElementFormat::E2M1, .scaling = scaling};
+}
+
 Quantizer ofRowwise(Quantizer quantizer, OperandRole role) {
   quantizer->isOfRowwise = directionOf(role) == Direction::Columnwise;
   return quantizer;
@@ -51,6 +58,9 @@ constexpr std::array kFactories = {
             }},
     Factory{"mxfp8_fwd_high_precision_bwd_factory",
             [](OperandRole role) { return isOfForward(role) ? as("MXFP8BlockScaling", role) : Quantizer(); }, true},
+    // It is about grouped layers of te.pytorch: te.ops calls all of its layers linear.
+    Factory{"nvfp4_row_scaled_fwd_mxfp8_bwd_factory", [](OperandRole role) { return as("MXFP8BlockScaling", role); }},
+    Factory{"nvfp4_row_scaled_fwd_high_precision_bwd_factory", rowScaledNvfp4, true},
 };
 
 const Factory& factoryOf(const Attributes& fields) {
@@ -74,7 +84,7 @@ RecipeDefinition custom_recipe() {
       .fields = joined({{choice("qfactory", kFactories.front().name, factoryNames(),
                                 "TransformerEngine factory that selects quantizers; overrides take precedence.")},
                         attentionFlags(),
-                        {backwardOverride()}}),
+                        {backwardOverride(), quantizedModelInit()}}),
       .check = {},
       .quantizer = [](const Attributes& fields, OperandRole role) { return factoryOf(fields).make(role); },
       .isDequantized =

@@ -46,7 +46,8 @@ RecipeDefinition delayed_scaling() {
       .name = "DelayedScaling",
       .summary = "FP8, one scale per tensor from the amax history; a single pass.",
       .source = "Micikevicius et al. 2022, arXiv:2209.05433; TransformerEngine DelayedScaling",
-      .fields = joined({scaleFields(), attentionFlags(), splitAccumulators(false), {backwardOverride()}}),
+      .fields = joined(
+          {scaleFields(), attentionFlags(), splitAccumulators(false), {backwardOverride(), quantizedModelInit()}}),
       .hardware = HardwareNeed{.minimum = {8, 9}},
       .hasState = true,
       .check = check,

@@ -75,7 +75,7 @@ RecipeDefinition float8_block_scaling() {
                         amaxEpsilons(),
                         attentionFlags(),
                         splitAccumulators(true),
-                        {backwardOverride()}}),
+                        {backwardOverride(), quantizedModelInit()}}),
       .hardware = HardwareNeed{.minimum = {9, 0}},
       .check = check,
       .quantizer = quantizer,

@@ -25,7 +25,7 @@ RecipeDefinition float8_current_scaling() {
                   amaxEpsilons(),
                   attentionFlags(),
                   splitAccumulators(false),
-                  {backwardOverride()}}),
+                  {backwardOverride(), quantizedModelInit()}}),
       .hardware = HardwareNeed{.minimum = {8, 9}},
       .check = {},
       .quantizer = quantizer,

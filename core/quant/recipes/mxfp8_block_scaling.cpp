@@ -25,7 +25,7 @@ RecipeDefinition mxfp8_block_scaling() {
                    flag("enable_2d_quantization", false,
                         "Weights share a scale per 32 x 32 block, so that forward and backward use the same values.")},
                   attentionFlags(),
-                  {backwardOverride()}}),
+                  {backwardOverride(), quantizedModelInit()}}),
       // On 12.x some versions of cuBLASLt support it in one layout only: the library decides which GEMMs a device runs.
       .hardware = HardwareNeed{.minimum = {10, 0}},
       .check = {},

@@ -30,12 +30,12 @@ std::optional<FourOverSix> fourOverSixOf(const Attributes& fields, TensorType ty
                      .isBySquares = fields.text("nvfp4_4over6_err_mode") == "MSE"};
 }
 
-/// Options of TransformerEngine that this quantizer does not have, or that exclude each other.
+/// Options of TransformerEngine that exclude each other.
 Verdict check(const Attributes& fields) {
-  if (fields.boolean("row_scaled_activation"))
+  if (fields.boolean("row_scaled_activation") && !fields.boolean("disable_rht"))
     return Verdict::no(
-        "row_scaled_activation is true, but Fuseline supports one float32 scale per activation tensor. Set it to "
-        "false.");
+        "row_scaled_activation is true, but activations use the random Hadamard transform, for which TransformerEngine "
+        "raises. Set disable_rht to true.");
   if (fourOverSixOf(fields, TensorType::Input) && !fields.boolean("disable_rht"))
     return Verdict::no(
         fmt::format("nvfp4_4over6 is '{}', but activations use the random Hadamard transform, for which "
@@ -44,16 +44,20 @@ Verdict check(const Attributes& fields) {
   return Verdict::yes();
 }
 
+Scaling scalingOf(const Attributes& fields, TensorType type) {
+  if (type == TensorType::Input && fields.boolean("row_scaled_activation")) return Scaling::NvRow1x16;
+  return type == TensorType::Weight && !fields.boolean("disable_2d_quantization") ? Scaling::Nv16x16 : Scaling::Nv1x16;
+}
+
 std::optional<QuantizerSpec> quantizer(const Attributes& fields, OperandRole role) {
   if (!isQuantized(fields, role)) return std::nullopt;
   const bool isWeight = role.tensor == TensorType::Weight;
   const bool isGrad = role.tensor == TensorType::GradOutput;
-  return QuantizerSpec{
-      .format = ElementFormat::E2M1,
-      .scaling = isWeight && !fields.boolean("disable_2d_quantization") ? Scaling::Nv16x16 : Scaling::Nv1x16,
-      .transformsColumnwise = !isWeight && !fields.boolean("disable_rht"),
-      .roundsStochastically = isGrad && !fields.boolean("disable_stochastic_rounding"),
-      .fourOverSix = fourOverSixOf(fields, role.tensor)};
+  return QuantizerSpec{.format = ElementFormat::E2M1,
+                       .scaling = scalingOf(fields, role.tensor),
+                       .transformsColumnwise = !isWeight && !fields.boolean("disable_rht"),
+                       .roundsStochastically = isGrad && !fields.boolean("disable_stochastic_rounding"),
+                       .fourOverSix = fourOverSixOf(fields, role.tensor)};
 }
 
 }  // namespace
@@ -71,7 +75,7 @@ RecipeDefinition nvfp4_block_scaling() {
                    flag("disable_2d_quantization", false, "Disable 16 x 16 blocks for weights; use blocks of 16.")},
                   refinements(),
                   attentionFlags(),
-                  {backwardOverride()}}),
+                  {backwardOverride(), quantizedModelInit()}}),
       .hardware = HardwareNeed{.minimum = {10, 0}},
       .check = check,
       .quantizer = quantizer,

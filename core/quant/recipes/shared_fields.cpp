@@ -35,6 +35,12 @@ AttributeSpec backwardOverride() {
                 "dequantized. The latter two keep the backward GEMMs in high precision.");
 }
 
+AttributeSpec quantizedModelInit() {
+  return flag(kQuantizedModelInit, false,
+              "Store weights as quantized tensors only, quantized once from their initial values, as in "
+              "TransformerEngine's context of this name.");
+}
+
 bool isQuantized(const Attributes& fields, OperandRole role) {
   return role.gemm == GemmRole::Fprop || fields.text("backward_override") == "none";
 }

@@ -19,6 +19,9 @@ AttributeSpec backwardOverride();
 /// Whether backward_override leaves an operand to the recipe.
 bool isQuantized(const Attributes& fields, OperandRole role);
 
+/// Weights are stored as quantized tensors alone.
+AttributeSpec quantizedModelInit();
+
 /// FP8 in attention is not part of these pipelines; the fields exist so that files can contain them.
 std::vector<AttributeSpec> attentionFlags();
 

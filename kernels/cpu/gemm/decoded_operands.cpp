@@ -35,7 +35,9 @@ bool hasPowerOfTwoScales(const CompileRequest& request, const StepOperand& opera
 }
 
 /// Does the quantized tensor have a factor for all of its values?
-bool hasTensorScale(const QuantizedForm& form) { return form.scaling == Scaling::PerTensor || isNvfp4(form.scaling); }
+bool hasTensorScale(const QuantizedForm& form) {
+  return form.scaling == Scaling::PerTensor || (isNvfp4(form.scaling) && form.scaling != Scaling::NvRow1x16);
+}
 
 /// bf16 has no room for that factor.
 DType dtypeWithAllFactors(const QuantizedForm& form, bool hasPowerOfTwoScales) {

@@ -433,7 +433,7 @@ float amaxOfRows(const std::byte* rows, const TensorSpec& spec, std::int64_t cou
 
 namespace {
 
-/// As core/quant does it: a block's scale follows from all of its elements.
+/// As core/quant does it: a block's scale follows from all of its elements, or from its row's amax.
 void quantizeBlockByBlock(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
                           const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory) {
   Tensor tensor = Tensor::zeros(source);
@@ -448,7 +448,8 @@ void quantizeBlockByBlock(const std::byte* x, const TensorSpec& source, const Qu
 
 void quantizeCopy(const std::byte* x, const TensorSpec& source, const QuantizerSpec& quantizer,
                   const QuantizerInputs& inputs, float amax, const TensorSpec& copy, std::byte* memory) {
-  if (quantizer.fourOverSix) return quantizeBlockByBlock(x, source, quantizer, inputs, amax, copy, memory);
+  if (quantizer.fourOverSix || quantizer.scaling == Scaling::NvRow1x16)
+    return quantizeBlockByBlock(x, source, quantizer, inputs, amax, copy, memory);
   const SourceStrips strips(x, source, *copy.quantized);
   const float used = copy.quantized->isTransformed ? transformedAmax(strips) : amax;
   CopyWriter(quantizer, inputs, used, copy, memory).write(strips);
@@ -564,8 +565,8 @@ void transposeCodes(const std::uint8_t* from, std::int64_t rows, std::int64_t co
 }
 
 DType decodedDType(const QuantizedForm& form, bool hasPowerOfTwoScales) {
-  const bool isBlocked = form.scaling == Scaling::Block1x128 || form.scaling == Scaling::Block128x128;
-  return isBlocked && !hasPowerOfTwoScales ? DType::F32 : DType::BF16;
+  const bool isOfRows = form.scaling == Scaling::NvRow1x16;
+  return isOfRows || (isOfBlocksOf128(form.scaling) && !hasPowerOfTwoScales) ? DType::F32 : DType::BF16;
 }
 
 namespace {
@@ -603,14 +604,15 @@ class CopyReader {
     float value = 1.0F;
     const bool isPerTensor = m_block.rows == 0;
     if (isPerTensor) std::memcpy(&value, m_memory + m_parts.scalesOffset, sizeof(value));
-    return hasAmax() ? nvDequantFactor(E4m3::fromFloat(1.0F), amax()) : value;
+    return hasAmax() && !isOfRows() ? nvDequantFactor(E4m3::fromFloat(1.0F), amax(0)) : value;
   }
 
  private:
-  bool hasAmax() const { return m_parts.totalBytes > m_parts.amaxOffset; }
-  float amax() const {
+  bool hasAmax() const { return m_parts.numAmaxes > 0; }
+  bool isOfRows() const { return m_form.scaling == Scaling::NvRow1x16; }
+  float amax(std::int64_t row) const {
     float value = 0.0F;
-    std::memcpy(&value, m_memory + m_parts.amaxOffset, sizeof(value));
+    std::memcpy(&value, m_memory + m_parts.amaxOffset + sizeof(value) * static_cast<std::size_t>(row), sizeof(value));
     return value;
   }
 
@@ -633,13 +635,15 @@ class CopyReader {
         for (std::size_t i = 0; i < values.size(); ++i) values[i] = reinterpret_cast<const float*>(from)[indexOf(i)];
         break;
       case ScaleFormat::E8M0: decodeWith([](std::uint8_t code) { return E8m0::toFloat(code); }); break;
-      case ScaleFormat::E4M3: decodeWith([this](std::uint8_t code) { return nvFactor(code); }); break;
+      case ScaleFormat::E4M3:
+        decodeWith([&](std::uint8_t code) { return nvFactor(code, isOfRows() ? blockRow : 0); });
+        break;
     }
     return values;
   }
 
-  float nvFactor(std::uint8_t code) const {
-    return m_factors == Factors::All ? nvDequantFactor(code, amax()) : E4m3::toFloat(code);
+  float nvFactor(std::uint8_t code, std::int64_t row) const {
+    return m_factors == Factors::All || isOfRows() ? nvDequantFactor(code, amax(row)) : E4m3::toFloat(code);
   }
 
   void readRows(std::int64_t first, std::int64_t count, std::byte* out) const {

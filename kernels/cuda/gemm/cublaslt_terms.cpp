@@ -28,7 +28,8 @@ cublasLtMatmulMatrixScale_t scaleModeOf(Scaling scaling) {
     case Scaling::Mx1x32:
     case Scaling::Mx32x32: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
     case Scaling::Nv1x16:
-    case Scaling::Nv16x16: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3;
+    case Scaling::Nv16x16:
+    case Scaling::NvRow1x16: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3;
     case Scaling::PerTensor: break;
   }
   return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;

@@ -22,6 +22,10 @@ namespace {
 /// with different sizes.
 constexpr std::size_t kMostTuned = 8;
 
+/// Contracted rows that cuBLASLt multiplies in quantized form on every GPU: FP4, and blocks of 128 as those of MXFP8.
+constexpr std::int64_t kWholeRows = kFp4RowMultiple;
+static_assert(kWholeRows == 32);
+
 /// [rows, columns], without groups.
 TensorSpec partOf(const TensorSpec& whole, std::int64_t rows) {
   TensorSpec part{whole.dtype, {rows, whole.cols()}, whole.quantized};
@@ -99,8 +103,8 @@ std::size_t GroupProducts::mostFactorBytes() const {
     return FactorPair(m_a.largestPart(), m_b.largestPart(), way, inWay(m_problem, way)).workspaceBytes();
   };
   const std::size_t bytes = bytesOf(wayFor(m_problem.*m_extent));
-  // Some group may have rows of FP4 that cuBLASLt does not multiply.
-  return isScaledOnDevice(m_problem) ? std::max(bytes, bytesOf(FactorWay::Decoded)) : bytes;
+  // Some group may have rows that cuBLASLt does not multiply in quantized form.
+  return dependsOnRows() ? std::max(bytes, bytesOf(FactorWay::Decoded)) : bytes;
 }
 
 Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmProblem problem, GroupExtent extent,
@@ -124,7 +128,7 @@ Result<GroupProducts> GroupProducts::make(const CompileRequest& request, GemmPro
 /// quantized form if each group decides separately.
 Result<void> GroupProducts::addSamples() {
   if (Result<void> added = add(m_problem.*m_extent, false); !added) return added;
-  return dependsOnRows() ? add(roundedUp(m_problem.*m_extent + 1, kFp4RowMultiple), false) : Result<void>();
+  return dependsOnRows() ? add(roundedUp(m_problem.*m_extent + 1, kWholeRows), false) : Result<void>();
 }
 
 void GroupProducts::decode() {
@@ -135,17 +139,17 @@ void GroupProducts::decode() {
 
 std::vector<std::string> GroupProducts::ways() const {
   if (!m_device) return {};
-  if (dependsOnRows())
-    return {
-        fmt::format("{}, in groups whose rows are no multiple of {}", describe(FactorWay::Decoded), kFp4RowMultiple)};
-  std::vector<std::string> ways = {describe(wayFor(m_problem.*m_extent))};
+  std::vector<std::string> ways = {describe(dependsOnRows() ? wayFor(kWholeRows) : wayFor(m_problem.*m_extent))};
   std::erase(ways, "");
+  if (dependsOnRows())
+    ways.push_back(
+        fmt::format("{}, in groups whose rows are no multiple of {}", describe(FactorWay::Decoded), kWholeRows));
   return ways;
 }
 
 /// If rows are contracted, their number decides whether cuBLASLt multiplies the quantized factors.
 bool GroupProducts::dependsOnRows() const {
-  return m_extent == &GemmProblem::k && isScaledOnDevice(m_problem) && wayFor(kFp4RowMultiple) == FactorWay::AsTheyAre;
+  return m_extent == &GemmProblem::k && wayFor(kWholeRows) != wayFor(kWholeRows / 2);
 }
 
 void GroupProducts::begin(std::span<const RowGroup> groups, Pointers pointers) {

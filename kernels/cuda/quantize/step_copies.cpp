@@ -70,6 +70,8 @@ Verdict haveOneScaling(const TensorQuantizers& quantizers) {
   const auto& [rowwise, columnwise, isDequantized] = quantizers;
   if ((rowwise && rowwise->fourOverSix) || (columnwise && columnwise->fourOverSix))
     return Verdict::no("The CUDA backend does not support 4over6 for NVFP4: the largest value of a block maps to 6.");
+  if ((rowwise && rowwise->scaling == Scaling::NvRow1x16) || (columnwise && columnwise->scaling == Scaling::NvRow1x16))
+    return Verdict::no("The CUDA backend quantizes NVFP4 with one float32 scale a tensor, not with one a row.");
   if (columnwise && columnwise->isOfRowwise)
     return Verdict::no(
         "The CUDA backend does not support columnwise_source rowwise_dequantized: it quantizes both from the tensor.");
@@ -301,8 +303,9 @@ std::vector<std::int64_t> StepCopies::readSizes(Pointers pointers, const DeviceC
   const int operand = m_operands.front().sizes;
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(numGroups()), spec().rows() / numGroups());
   if (operand >= 0) device.readBack(sizes.data(), memoryAt(pointers, operand), sizes.size() * sizeof(std::int64_t));
-  const QuantizeWork& work = m_step->copies.front();
-  checkGroupSizes(m_graph->node(work.reader), sizes, spec().rows(), scalingOf(work.quantizers));
+  const Node& reader = m_graph->node(m_step->copies.front().reader);
+  for (const int copy : {m_operands.front().columnwise, m_operands.front().rowwise})
+    if (copy >= 0) checkGroupSizes(reader, sizes, spec().rows(), specAt(copy));
   return sizes;
 }
 

@@ -11,8 +11,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import types
 import unittest
+import unittest.mock
 import warnings
 
 import check_te_fuser
@@ -163,13 +163,69 @@ class Losses(unittest.TestCase):
         written = self.left_out(recipe.NVFP4BlockScaling(**asked))[1]
         self.assertEqual({name: written[name] for name in asked}, asked)
 
-    def test_quantized_parameters_are_named(self):
-        import to_fuseline
 
-        parameter = types.SimpleNamespace(_quantizer=object(), dtype="torch.bfloat16")
-        operation = types.SimpleNamespace(named_parameters=lambda recurse: [("weight", parameter)])
-        with self.assertWarnsRegex(to_fuseline.LeftOut, "fc1.weight is stored quantized"):
-            to_fuseline.warn_of_quantized_parameters("fc1", operation)
+def stored_on_cpu(quantizer, tensor):
+    """As MXFP8Quantizer.quantize_impl, with zeros for what the compiled part would write."""
+    import torch
+    from transformer_engine.pytorch.tensor import MXFP8Tensor
+
+    codes = torch.zeros(tensor.shape, dtype=torch.uint8)
+    scales = torch.zeros((tensor.shape[0], tensor.shape[1] // 32), dtype=torch.uint8)
+    return MXFP8Tensor(shape=tensor.shape, dtype=tensor.dtype, fp8_dtype=quantizer.dtype, rowwise_data=codes,
+                       rowwise_scale_inv=scales, columnwise_data=codes, columnwise_scale_inv=scales, quantizer=quantizer,
+                       requires_grad=False, with_gemm_swizzled_scales=False)
+
+
+class StoredWeights(unittest.TestCase):
+    """quantized_model_init: modules whose weights exist in quantized form only."""
+
+    def setUp(self):
+        from transformer_engine.pytorch.tensor import MXFP8Quantizer
+
+        self.enterContext(unittest.mock.patch.object(MXFP8Quantizer, "quantize_impl", stored_on_cpu))
+
+    def imported(self, module, recipe):
+        """The recipe that the importer writes, and what it warns of."""
+        import to_fuseline
+        import torch
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            document = to_fuseline.to_document(module, torch.empty(256, 256, dtype=torch.bfloat16, device="meta"), recipe=recipe)
+        left_out = [str(entry.message) for entry in caught if entry.category is to_fuseline.LeftOut]
+        return document.get("recipe") or {}, " ".join(left_out)
+
+    def weights(self, module):
+        return [op.weight for _, op in sorted(module.named_modules()) if type(op).__name__ == "BasicLinear"]
+
+    def test_exported_modules_store_them_and_come_back(self):
+        written = exported({"name": "MXFP8BlockScaling", "quantized_model_init": True})
+        module = written.Pipeline(device="cpu")
+        self.assertEqual([type(weight).__name__ for weight in self.weights(module)], ["MXFP8Tensor"] * 2)
+        part = next(child for child in module.children())
+        recipe, left_out = self.imported(part, written.RECIPE)
+        self.assertEqual((recipe.get("quantized_model_init"), left_out), (True, ""))
+
+    def test_a_custom_recipe_quantizes_each_by_its_name(self):
+        square = {"name": "MXFP8BlockScaling", "enable_2d_quantization": True}
+        written = exported({"name": "CustomRecipe", "quantized_model_init": True,
+                            "overrides": [{"quantizer": "MXFP8BlockScaling"}, {"op": "fc2", "quantizer": square}]})
+        found = [weight._quantizer.with_2d_quantization for weight in self.weights(written.Pipeline(device="cpu"))]
+        self.assertEqual(found, [False, True])
+
+    def test_parts_that_are_stored_are_named(self):
+        import torch
+        from transformer_engine.common import recipe
+        from transformer_engine.pytorch import ops, quantized_model_init
+
+        settings = {"bias": False, "device": "cpu", "dtype": torch.bfloat16}
+        with quantized_model_init(recipe=recipe.MXFP8BlockScaling()):
+            stored = ops.Linear(256, 256, **settings)
+        both = ops.Sequential(stored, ops.Linear(256, 256, **settings))
+        written, left_out = self.imported(both, recipe.MXFP8BlockScaling())
+        self.assertNotIn("quantized_model_init", written)
+        self.assertIn("linear.weight is stored quantized (quantized_model_init), but linear2.weight is not", left_out)
+        self.assertIn("and no recipe was given", self.imported(ops.Sequential(stored), None)[1])
 
 
 def make_on_cpu(te):

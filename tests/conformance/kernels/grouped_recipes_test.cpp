@@ -5,6 +5,8 @@
 #include "core/quant/apply_recipe.h"
 #include "core/runtime/bindings.h"
 #include "core/runtime/executor.h"
+#include "core/tensor/grouped_copy.h"
+#include "core/tensor/scaling.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "tests/support/compare.h"
 #include "tests/support/grouped_values.h"
@@ -184,6 +186,38 @@ TEST_P(GroupedRecipe, WorksWithoutNativeBf16Products) {
 
 TEST_P(GroupedRecipe, RunsInInference) { expectLikeTheFormulas(tested(), {.pass = PassKind::Forward}); }
 
+/// The least multiple of rows that the GEMMs of a group take in this direction.
+std::int64_t rowsOf(const RecipeDefinition& definition, Direction direction) {
+  return gemmMultiples(under(recipe(definition.name), graphOf({})).node(0).quantizers.input.rowwise->scaling, direction)
+      .rows;
+}
+
+/// Groups end within blocks of 128, and some are larger than one.
+TEST_P(GroupedRecipe, MultipliesGroupsOfTheFewestRows) {
+  const std::int64_t rows = rowsOf(*GetParam(), Direction::Columnwise);
+  for (const bool isSingle : {false, true})
+    expectLikeTheFormulas(tested(), {.sizes = {rows, 0, 9 * rows, 3 * rows, 3 * rows}, .isSingle = isSingle});
+}
+
+TEST_P(GroupedRecipe, InfersOnGroupsOfTheFewestRows) {
+  const std::int64_t rows = rowsOf(*GetParam(), Direction::Rowwise);
+  expectLikeTheFormulas(tested(), {.sizes = {rows, 17 * rows, 0, 6 * rows}, .pass = PassKind::Forward});
+}
+
+TEST_P(GroupedRecipe, StoresWeightsQuantizedIfAsked) {
+  Attributes fields;
+  fields.set(kQuantizedModelInit, true);
+  for (const bool isSingle : {false, true}) {
+    const Form form{.isSingle = isSingle};
+    const Graph stored = under(recipe(GetParam()->name, fields), graphOf(form));
+    const Graph plain = under(tested(), graphOf(form));
+    const NamedTensors bindings = bindingsOf(plain, form);
+    EXPECT_EQ(runPlan(stored, unfused(stored), cpu::makeCpuBackend(), 1, bindings),
+              runPlan(plain, unfused(plain), cpu::makeCpuBackend(), 1, bindings));
+    EXPECT_LT(makePlan(stored, unfused(stored)).peakBytes(), makePlan(plain, unfused(plain)).peakBytes());
+  }
+}
+
 TEST_P(GroupedRecipe, GivesTheSameBitsWhenWeightGradientsWait) {
   for (const bool isScaled : {false, true}) {
     const Graph prompt = under(tested(), graphOf({.isScaled = isScaled}));
@@ -204,7 +238,7 @@ TEST_P(GroupedRecipe, RefusesGroupsThatDoNotFit) {
   const Form form{.sizes = {128, 120, 136}};
   const Graph graph = under(tested(), graphOf(form));
   const Scaling scaling = graph.node(0).quantizers.input.rowwise->scaling;
-  const std::int64_t alignment = traitsOf(scaling).groupMultiple;
+  const std::int64_t alignment = gemmMultiples(scaling, Direction::Columnwise).rows;
   for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()}) {
     const Plan plan = makePlan(graph, unfused(graph));
     const auto executor = *Executor::create(backend, graph, plan, bindingsOf(graph, form));
@@ -229,6 +263,33 @@ TEST_P(GroupedRecipe, KeepsCodesForBackward) {
 
 INSTANTIATE_TEST_SUITE_P(Builtin, GroupedRecipe, ::testing::ValuesIn(quantizingRecipes()),
                          [](const auto& test) { return test.param->name; });
+
+/// TransformerEngine 2.20: get_align_size_for_quantization() is 32 for MXFP8; other GEMMs contract multiples of 16.
+TEST(GroupedRecipes, TakeTheRowsThatTransformerEngineTakes) {
+  for (const RecipeDefinition* definition : quantizingRecipes())
+    EXPECT_EQ(rowsOf(*definition, Direction::Columnwise), definition->name == "MXFP8BlockScaling" ? 32 : 16)
+        << definition->name;
+  EXPECT_EQ(rowsOf(*findRecipe("Float8BlockScaling"), Direction::Rowwise), 8);
+}
+
+/// Every quantized tensor of a group lies within the memory that is planned for all of them.
+TEST(GroupedCopies, FitTheirMemory) {
+  for (const RecipeDefinition* definition : quantizingRecipes())
+    for (const OperandRole role : operandRoles()) {
+      const std::optional<QuantizerSpec> quantizer = recipe(definition->name).quantizerFor(role);
+      if (!quantizer) continue;
+      const Direction direction = directionOf(role);
+      const std::int64_t rows = gemmMultiples(quantizer->scaling, direction).rows;
+      for (const List& sizes : {List{rows}, {rows, rows, rows}, {9 * rows, 0, rows}, {0, 0}, {7 * rows, 17 * rows}}) {
+        TensorSpec copy{DType::BF16,
+                        {std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), 144},
+                        formOf(*quantizer, direction)};
+        copy.quantized->numGroups = std::ssize(sizes);
+        const GroupCopy last = groupCopies(copy, sizes).back();
+        EXPECT_LE(last.offset + last.spec.bytes(), copy.bytes()) << definition->name << ' ' << toString(sizes);
+      }
+    }
+}
 
 double amaxOf(const std::vector<double>& values, std::int64_t first, std::int64_t count) {
   double amax = 0.0;

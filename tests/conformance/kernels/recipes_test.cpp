@@ -229,6 +229,64 @@ TEST(Recipes, QuantizeAWeightOnceInInference) {
   EXPECT_EQ(plan.numLaunches(), 2);  // the input's quantization and the GEMM
 }
 
+/// Only its quantized tensors are there: two of one byte an element in training, where the weight had two bytes.
+TEST(Recipes, StoreTheWeightQuantizedIfAsked) {
+  for (const RecipeDefinition* definition : quantizingRecipes())
+    for (const PassKind pass : {PassKind::Training, PassKind::Forward}) {
+      Attributes fields;
+      fields.set(kQuantizedModelInit, true);
+      const Graph stored = under(recipe(definition->name, fields), oneLinear(DType::BF16, {.pass = pass}));
+      const Graph plain = under(recipe(definition->name), oneLinear(DType::BF16, {.pass = pass}));
+      const Plan plan = makePlan(stored, unfused(stored));
+      const PlanTensor& weight = plan.tensors[static_cast<std::size_t>(plan.findTensor("fc.weight"))];
+      EXPECT_TRUE(weight.isInitialOnly);
+      EXPECT_EQ(plan.storages[static_cast<std::size_t>(weight.storage)].bytes, 0);
+      EXPECT_LE(plan.peakBytes(), makePlan(plain, unfused(plain)).peakBytes());
+      for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()})
+        EXPECT_EQ(runPlan(stored, unfused(stored), backend), runPlan(plain, unfused(plain), backend))
+            << definition->name;
+    }
+}
+
+TEST(Recipes, ReadTheStoredWeightInABackwardOfHighPrecision) {
+  Attributes fields;
+  fields.set(kQuantizedModelInit, true);
+  fields.set("backward_override", std::string("high_precision"));
+  const Recipe tested = recipe("Float8CurrentScaling", fields);
+  const Graph graph = under(tested, oneLinear(DType::BF16));
+  const NamedTensors bindings = *makeBindings(graph, 1);
+  const Doubles weight = operand(tested, find(bindings, "fc.weight"), {TensorType::Weight, GemmRole::Fprop}, "");
+  const Tensor& dy = find(bindings, "grad.y");
+  const RunResults expected = {
+      {"grad.x", product({dy.spec.rows(), dy.spec.cols(), dy.toDoubles()}, Stored::Plain, weight, Stored::Plain)}};
+  const RunResults results = runPlan(graph, unfused(graph), cpu::makeCpuBackend());
+  EXPECT_EQ(firstDifference({{"grad.x", results.at("grad.x")}}, expected, toleranceOf(DType::BF16).relative), "");
+}
+
+TEST(Recipes, SayThatAStoredWeightCannotBeRead) {
+  Attributes fields;
+  fields.set(kQuantizedModelInit, true);
+  const Graph graph = under(recipe("MXFP8BlockScaling", fields), oneLinear(DType::BF16));
+  const Plan plan = makePlan(graph, unfused(graph));
+  const auto executor = *Executor::create(cpu::makeCpuBackend(), graph, plan, *makeBindings(graph, 1));
+  EXPECT_EQ(executor->read("fc.weight").error().message,
+            "fc.weight: quantized_model_init stores it quantized only. Read fc.weight@rowwise.");
+  EXPECT_TRUE(executor->read("fc.weight@rowwise"));
+}
+
+/// One float32 scale a row of activations, without a transform.
+TEST(Recipes, ScaleRowsOfActivationsIfAsked) {
+  Attributes fields;
+  fields.set("row_scaled_activation", true);
+  fields.set("disable_rht", true);
+  const Graph graph = under(recipe("NVFP4BlockScaling", fields), oneLinear(DType::BF16));
+  EXPECT_EQ(graph.nodes().front().quantizers.input.columnwise->scaling, Scaling::NvRow1x16);
+  const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
+  EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), cpu::makeCpuBackend()), expected,
+                            toleranceOf(DType::BF16).relative),
+            "");
+}
+
 /// Few rows and a constant weight: a CPU that supports it multiplies the encoded weight, decoded tile by tile.
 TEST(Recipes, MultiplyFewRowsLikeTheReference) {
   const auto backend = cpu::makeCpuBackend();

@@ -212,6 +212,52 @@ TEST(TePython, RefusesWhatGroupedLinearRefuses) {
   EXPECT_TRUE(contains(refusal(grouped(R"("single_grouped_weight": true)"), "DelayedScaling"), "DelayedScaling"));
 }
 
+// is_op_fuser_grouped_tensor_path_supported of TransformerEngine: its GEMM of all groups is the only one that takes
+// them.
+TEST(TePython, RefusesASingleParameterWithoutTheNativeGroupedGemm) {
+  for (const char* attribute : {"single_grouped_weight", "single_grouped_bias"}) {
+    const std::string single = grouped(fmt::format(R"("{}": true)", attribute).c_str());
+    EXPECT_TRUE(contains(refusal(single, "CustomRecipe"), attribute));
+    EXPECT_EQ(refusal(single, "NVFP4BlockScaling"), "");
+    Attributes fields;
+    fields.set("disable_rht", true);
+    EXPECT_TRUE(contains(refusal(single, "NVFP4BlockScaling", fields), "without its transform"));
+    const std::string f32 = grouped(fmt::format(R"("{}": true, "dtype": "f32")", attribute).c_str());
+    EXPECT_TRUE(contains(refusal(f32), "bf16 and f16 only"));
+  }
+}
+
+TEST(TePython, MakesItsWeightsUnderQuantizedModelInit) {
+  AnalysisOptions options;
+  Attributes fields;
+  fields.set(kQuantizedModelInit, true);
+  options.recipe = *Recipe::create(*findRecipe("MXFP8BlockScaling"), fields);
+  const std::string text = exported(templateText("gpt-mlp"), options).text;
+  EXPECT_TRUE(
+      contains(text, "        with te.quantized_model_init(recipe=RECIPE):\n            self.make_layers(device)"));
+  EXPECT_TRUE(contains(text, "RECIPE = recipe.MXFP8BlockScaling()\n"));
+  options.recipe = *Recipe::create(*findRecipe("MXFP8BlockScaling"));
+  EXPECT_FALSE(contains(exported(templateText("gpt-mlp"), options).text, "te.quantized_model_init("));
+}
+
+TEST(TePython, NamesTheRowsOfGroupsThatNewerKernelsTake) {
+  const auto numSaid = [](const char* recipe, ComputeCapability capability) {
+    AnalysisOptions options;
+    options.recipe = *Recipe::create(*findRecipe(recipe));
+    options.capability = capability;
+    return std::ranges::count_if(exported(grouped(R"("bias": false)"), options).notes, [](const std::string& note) {
+      return contains(note, "multiples of 128 rows in each group");
+    });
+  };
+  EXPECT_EQ(numSaid("Float8BlockScaling", {9, 0}), 1);
+  EXPECT_EQ(numSaid("Float8BlockScaling", {10, 0}), 0);
+  EXPECT_EQ(numSaid("Float8CurrentScaling", {10, 0}), 0);
+  for (const char* recipe : {"MXFP8BlockScaling", "NVFP4BlockScaling"}) {
+    EXPECT_EQ(numSaid(recipe, {10, 0}), 1);
+    EXPECT_EQ(numSaid(recipe, {12, 0}), 0);
+  }
+}
+
 // TransformerEngine, quantizer.cpp: "RHT is only supported for bfloat16 input".
 TEST(TePython, RefusesARandomHadamardTransformOfOtherDTypes) {
   const auto linear = [](const char* dtype) {

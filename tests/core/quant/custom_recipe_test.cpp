@@ -45,6 +45,9 @@ TEST(CustomRecipe, HasTheFactoriesOfTransformerEngine) {
   EXPECT_EQ(scalingsOf(rl), "mx_1x32 mx_1x32 - - - - ");
   EXPECT_TRUE(rl.isDequantized({TensorType::Weight, GemmRole::Dgrad}));
   EXPECT_FALSE(rl.isDequantized({TensorType::GradOutput, GemmRole::Dgrad}));
+  const Recipe rows = withFactory("nvfp4_row_scaled_fwd_high_precision_bwd_factory");
+  EXPECT_EQ(scalingsOf(rows), "nv_row_1x16 nv_1x16 - - - - ");
+  EXPECT_TRUE(rows.isDequantized({TensorType::Input, GemmRole::Wgrad}));
 }
 
 TEST(CustomRecipe, MixesScalingsByTensorAndOp) {

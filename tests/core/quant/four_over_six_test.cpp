@@ -50,6 +50,33 @@ TEST(FourOverSix, HasTheBitsOfTransformerEngine) {
   EXPECT_EQ(hashOf(quantized(Scaling::Nv16x16, {.scaleMax = 448, .isBySquares = true})), 0xd3498555U);
 }
 
+/// From NVFP4QuantizerRef(row_scaled_nvfp4=True, ...): a float32 scale for each row of what is stored.
+TEST(RowScaledNvfp4, HasTheBitsOfTransformerEngine) {
+  const QuantizedTensor plain =
+      *quantize(sample(), {.format = ElementFormat::E2M1, .scaling = Scaling::NvRow1x16}, Copies::Both);
+  EXPECT_EQ(hashOf(plain), 0x172b2dabU);
+  EXPECT_EQ(hashOf(quantized(Scaling::NvRow1x16, {.scaleMax = 256, .isBySquares = false})), 0xffb9b449U);
+  EXPECT_EQ(hashOf(quantized(Scaling::NvRow1x16, {.scaleMax = 448, .isBySquares = true})), 0x724dc18bU);
+}
+
+TEST(RowScaledNvfp4, QuantizesEveryRowLikeATensorOfItsOwn) {
+  const Tensor x = sample();
+  const std::vector<double> values = x.toDoubles();
+  const QuantizedTensor whole =
+      *quantize(x, {.format = ElementFormat::E2M1, .scaling = Scaling::NvRow1x16}, Copies::Rowwise);
+  const std::vector<double> read = dequantize(whole, Direction::Rowwise)->toDoubles();
+  for (std::int64_t row = 0; row < kExtent; ++row) {
+    const auto first = static_cast<std::ptrdiff_t>(row * kExtent);
+    const Tensor alone =
+        Tensor::fromDoubles({DType::BF16, {1, kExtent}}, {values.begin() + first, values.begin() + first + kExtent});
+    const QuantizedTensor one =
+        *quantize(alone, {.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16}, Copies::Rowwise);
+    const std::vector<double> expected = dequantize(one, Direction::Rowwise)->toDoubles();
+    EXPECT_EQ(std::vector<double>(read.begin() + first, read.begin() + first + kExtent), expected) << row;
+    EXPECT_EQ(whole.rowwise->rowAmaxes[static_cast<std::size_t>(row)], *one.rowwise->amax);
+  }
+}
+
 TEST(FourOverSix, LosesLessThanScalesThatAlwaysMapToSix) {
   const Tensor x = sample();
   const auto errorOf = [&](const QuantizedTensor& tensor) {

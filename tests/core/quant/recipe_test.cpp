@@ -30,24 +30,26 @@ TEST(Recipes, HaveTheDefaultsOfTransformerEngine) {
   EXPECT_EQ(defaultsOf("DelayedScaling"),
             R"({"fp8_format":"HYBRID","margin":0,"amax_history_len":1024,"amax_compute_algo":"max","reduce_amax":true,)"
             R"("fp8_dpa":false,"fp8_mha":false,"split_accumulator_fprop":false,"split_accumulator_dgrad":true,)"
-            R"("split_accumulator_wgrad":true,"backward_override":"none"})");
-  EXPECT_EQ(defaultsOf("Float8CurrentScaling"),
-            R"({"fp8_format":"HYBRID","use_power_2_scales":false,"amax_epsilon_input":0.0,"amax_epsilon_weight":0.0,)"
-            R"("amax_epsilon_grad_output":0.0,"fp8_dpa":false,"fp8_mha":false,"split_accumulator_fprop":false,)"
-            R"("split_accumulator_dgrad":true,"split_accumulator_wgrad":true,"backward_override":"none"})");
-  EXPECT_EQ(defaultsOf("Float8BlockScaling"),
-            R"({"fp8_format":"E4M3","use_power_2_scales":true,"x_block_scaling_dim":1,"w_block_scaling_dim":2,)"
-            R"("grad_block_scaling_dim":1,"amax_epsilon_input":0.0,"amax_epsilon_weight":0.0,)"
-            R"("amax_epsilon_grad_output":0.0,"fp8_dpa":false,"fp8_mha":false,"split_accumulator_fprop":true,)"
-            R"("split_accumulator_dgrad":true,"split_accumulator_wgrad":true,"backward_override":"none"})");
+            R"("split_accumulator_wgrad":true,"backward_override":"none","quantized_model_init":false})");
+  EXPECT_EQ(
+      defaultsOf("Float8CurrentScaling"),
+      R"({"fp8_format":"HYBRID","use_power_2_scales":false,"amax_epsilon_input":0.0,"amax_epsilon_weight":0.0,)"
+      R"("amax_epsilon_grad_output":0.0,"fp8_dpa":false,"fp8_mha":false,"split_accumulator_fprop":false,)"
+      R"("split_accumulator_dgrad":true,"split_accumulator_wgrad":true,"backward_override":"none","quantized_model_init":false})");
+  EXPECT_EQ(
+      defaultsOf("Float8BlockScaling"),
+      R"({"fp8_format":"E4M3","use_power_2_scales":true,"x_block_scaling_dim":1,"w_block_scaling_dim":2,)"
+      R"("grad_block_scaling_dim":1,"amax_epsilon_input":0.0,"amax_epsilon_weight":0.0,)"
+      R"("amax_epsilon_grad_output":0.0,"fp8_dpa":false,"fp8_mha":false,"split_accumulator_fprop":true,)"
+      R"("split_accumulator_dgrad":true,"split_accumulator_wgrad":true,"backward_override":"none","quantized_model_init":false})");
   EXPECT_EQ(defaultsOf("MXFP8BlockScaling"),
             R"({"fp8_format":"E4M3","enable_2d_quantization":false,"fp8_dpa":false,"fp8_mha":false,)"
-            R"("backward_override":"none"})");
+            R"("backward_override":"none","quantized_model_init":false})");
   EXPECT_EQ(defaultsOf("NVFP4BlockScaling"),
             R"({"fp4_format":"E2M1","fp8_format":"E4M3","disable_rht":false,"disable_stochastic_rounding":false,)"
             R"("disable_2d_quantization":false,"row_scaled_activation":false,"nvfp4_4over6":"none",)"
             R"("nvfp4_4over6_e4m3_use_256":"all","nvfp4_4over6_err_mode":"MAE","fp8_dpa":false,"fp8_mha":false,)"
-            R"("backward_override":"none"})");
+            R"("backward_override":"none","quantized_model_init":false})");
 }
 
 constexpr OperandRole kInput = {TensorType::Input, GemmRole::Fprop};
@@ -169,8 +171,8 @@ TEST(RecipeJson, RefusesWithASentence) {
             "NVFP4BlockScaling: nvfp4_4over6 is 'all', but activations use the random Hadamard transform, for which "
             "TransformerEngine raises. Set disable_rht to true, or nvfp4_4over6 to 'weights'.");
   EXPECT_EQ(refusalOfField("NVFP4BlockScaling", R"("row_scaled_activation": true)"),
-            "NVFP4BlockScaling: row_scaled_activation is true, but Fuseline supports one float32 scale per activation "
-            "tensor. Set it to false.");
+            "NVFP4BlockScaling: row_scaled_activation is true, but activations use the random Hadamard transform, for "
+            "which TransformerEngine raises. Set disable_rht to true.");
 }
 
 std::string refusalOfOverride(const std::string& recipe, const std::string& special) {

@@ -284,6 +284,16 @@ TEST_P(CudaGroupedRecipes, MultipliesGroupsOfNVFP4AsTheirRowsAllow) {
   expectLikeReferenceAfterTwoRuns(layer, quantizedGraph(layer));
 }
 
+/// Groups end within blocks of 128.
+TEST_P(CudaGroupedRecipes, MultipliesGroupsOfFewRows) {
+  Layer layer = layerOf();
+  layer.sizes = {32, 160, 0, 64};
+  expectLikeReferenceAfterTwoRuns(layer, quantizedGraph(layer));
+  if (GetParam() == std::string("MXFP8BlockScaling")) return;
+  layer.sizes = {16, 144, 0, 48};
+  expectLikeReferenceAfterTwoRuns(layer, quantizedGraph(layer));
+}
+
 TEST_P(CudaGroupedRecipes, QuantizesEachGroupByItself) {
   for (const bool isSingle : {false, true}) {
     Layer layer = layerOf();
