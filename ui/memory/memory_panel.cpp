@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/memory/memory_panel.h"
 
+#include "ui/session/large_pipeline.h"
+#include "ui/widgets/seen_refresh.h"
+
 #include <QSplitter>
 #include <QVBoxLayout>
 
@@ -40,7 +43,9 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addLayout(makeHead());
   layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
-  connect(&session, &Session::analysisChanged, this, &MemoryPanel::follow);
+  auto* seen = new SeenRefresh(
+      *this, [&session] { return isLarge(session); }, [this] { follow(); });
+  connect(&session, &Session::analysisChanged, seen, &SeenRefresh::request);
 }
 
 QHBoxLayout* MemoryPanel::makeHead() {

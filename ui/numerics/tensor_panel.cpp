@@ -4,8 +4,10 @@
 
 #include "core/support/text.h"
 #include "core/tensor/npy.h"
+#include "ui/session/large_pipeline.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/file_choice.h"
+#include "ui/widgets/seen_refresh.h"
 
 #include <QHBoxLayout>
 #include <QSignalBlocker>
@@ -108,7 +110,9 @@ QWidget* TensorPanel::createHint() {
 void TensorPanel::connectSession() {
   connect(&m_session, &Session::tensorsCaptured, this, &TensorPanel::showChosen);
   connect(&m_session, &Session::documentReplaced, this, &TensorPanel::refresh);
-  connect(&m_session, &Session::analysisChanged, this, &TensorPanel::refresh);
+  auto* seen = new SeenRefresh(
+      *this, [this] { return isLarge(m_session); }, [this] { refresh(); });
+  connect(&m_session, &Session::analysisChanged, seen, &SeenRefresh::request);
   connect(&m_session, &Session::selectionChanged, this, [this] {
     if (isVisible()) fillTensors();
   });
