@@ -4,20 +4,18 @@
 
 #include "core/edit/canonical_order.h"
 #include "core/edit/renaming.h"
-#include "core/export/any_document.h"
 #include "core/export/html_comparison.h"
 #include "core/lowering/lowering.h"
 #include "core/plan/capturable_tensors.h"
 #include "core/profile/run_file.h"
-#include "core/profile/run_folder.h"
 #include "core/runtime/bindings.h"
-#include "core/runtime/measured_pipeline.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/support/atomic_file.h"
 #include "core/tensor/safetensors.h"
 #include "ui/session/baselines.h"
 #include "ui/session/blank_pipeline.h"
 #include "ui/session/edits.h"
+#include "ui/session/live_analysis.h"
 #include "ui/theme/format.h"
 
 #include <QFileInfo>
@@ -86,6 +84,7 @@ Session::Session(SessionSettings settings, QObject* parent)
     : QObject(parent),
       m_capabilitiesOf(std::move(settings.capabilitiesOf)),
       m_layOut(std::move(settings.layOut)),
+      m_liveAnalysis(std::make_unique<LiveAnalysis>()),
       m_baselines(new Baselines(this)),
       m_worker(settings.workerCommand) {
   refreshCapabilities();
@@ -157,17 +156,21 @@ void Session::openText(const std::string& text, const QString& name) {
 }
 
 Result<void> Session::open(const QString& path) {
-  Result<LoadedDocument> loaded = loadOrImportDocument(path.toStdString());
-  if (!loaded) return loaded.error();
-  if (loaded->isUnreadable) return Error{errorText(loaded->diagnostics, path.toStdString())};
-  const QFileInfo file(path);
-  const bool isTakenOut = loaded->isTakenOut;
-  replaceDocument({.document = std::move(loaded->document),
-                   .problems = std::move(loaded->diagnostics),
-                   .notes = std::move(loaded->notes),
-                   .path = isTakenOut ? QString() : file.absoluteFilePath(),
-                   .name = isTakenOut ? file.completeBaseName() : QString()});
+  Result<ReadFile> file = readPipelineFile(path);
+  if (!file) return file.error();
+  show(std::move(*file));
   return {};
+}
+
+void Session::show(ReadFile file) {
+  const QFileInfo info(file.path);
+  if (file.run) return showRun(info.absoluteFilePath(), std::move(*file.run));
+  const bool isTakenOut = file.loaded.isTakenOut;
+  replaceDocument({.document = std::move(file.loaded.document),
+                   .problems = std::move(file.loaded.diagnostics),
+                   .notes = std::move(file.loaded.notes),
+                   .path = isTakenOut ? QString() : info.absoluteFilePath(),
+                   .name = isTakenOut ? info.completeBaseName() : QString()});
 }
 
 void Session::recover(const std::string& text, const QString& path, const QString& name, bool isPartlyRead) {
@@ -182,16 +185,19 @@ void Session::recover(const std::string& text, const QString& path, const QStrin
 }
 
 Result<void> Session::openRun(const QString& path) {
-  Result<RunRecord> record = loadNotedRun(path.toStdString());
-  if (!record) return record.error();
-  Result<MeasuredPipeline> measured = measuredPipeline(*record);
-  if (!measured) return Error{path.toStdString() + ": " + measured.error().message};
-  const QString name = toQt(record->title());
-  LastRun run{.document = measured->document, .pass = measured->pass, .device = record->settings.device};
-  run.record = std::move(*record);
-  run.origin = RunOrigin{.file = QFileInfo(path).absoluteFilePath(), .changes = listOf(measured->changes)};
-  replaceDocument({.document = std::move(measured->document), .name = name, .run = std::move(run)});
+  Result<ReadFile> file = readRunFile(path);
+  if (!file) return file.error();
+  show(std::move(*file));
   return {};
+}
+
+void Session::showRun(const QString& path, ReadFile::Run opened) {
+  auto& [record, measured] = opened;
+  const QString name = toQt(record.title());
+  LastRun run{.document = measured.document, .pass = measured.pass, .device = record.settings.device};
+  run.record = std::move(record);
+  run.origin = RunOrigin{.file = path, .changes = listOf(measured.changes)};
+  replaceDocument({.document = std::move(measured.document), .name = name, .run = std::move(run)});
 }
 
 Result<void> Session::save(const QString& path) {
@@ -240,6 +246,7 @@ void Session::replaceDocument(Opened opened) {
 
 /// The pass and the device that fusions are planned for follow an opened run.
 void Session::takeRun(std::optional<LastRun> run) {
+  ++m_numPlannings;
   m_lastRun = std::move(run);
   m_runFile = openedRun() ? openedRun()->origin->file : QString();
   if (m_lastRun) takeGains(*m_lastRun);
@@ -288,27 +295,41 @@ void Session::refreshCapabilities() {
   if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(plannedDevice().device);
 }
 
-std::function<AnalysisOptions()> Session::optionsFor(const PipelineDocument& document) const {
+std::function<AnalysisOptions(const PipelineDocument&)> Session::planningOptions() const {
   const bool isPlannedForElsewhere = m_planTarget != PlanTarget();
   auto gains = isPlannedForElsewhere ? std::make_shared<const RunGains>() : m_gains;
-  return [document, options = analysisOptions(), gains = std::move(gains), settings = plannedSettings()] {
+  return [options = analysisOptions(), gains = std::move(gains),
+          settings = plannedSettings()](const PipelineDocument& document) {
     AnalysisOptions withGains = options;
     withGains.gains = gains->gainsFor(document, settings);
     return withGains;
   };
 }
 
+std::function<AnalysisOptions()> Session::optionsFor(const PipelineDocument& document) const {
+  return [document, options = planningOptions()] { return options(document); };
+}
+
 std::function<std::shared_ptr<const Analysis>()> Session::analysisOf(const PipelineDocument& document) const {
-  return [document, options = optionsFor(document)] { return analyzeToShow(document, options()); };
+  return [document, options = planningOptions()] { return analyzeToShow(document, options(document)); };
 }
 
 void Session::startAnalysis() {
   m_pool.clear();  // a waiting analysis of an older document is of no use any more
-  m_pool.start([this, analyzeDocument = analysisOf(document()), generation = m_generation] {
+  auto document = std::make_shared<PipelineDocument>(this->document());
+  m_pool.start([this, document, optionsFor = planningOptions(), generation = m_generation, plans = m_numPlannings] {
+    const AnalysisOptions options = optionsFor(*document);
+    auto analysis = m_liveAnalysis->next(std::move(*document), options, plans);
     QMetaObject::invokeMethod(
-        this, [this, generation, analysis = analyzeDocument()] { acceptAnalysis(generation, analysis); },
+        this, [this, generation, analysis = std::move(analysis)] { acceptAnalysis(generation, analysis); },
         Qt::QueuedConnection);
   });
+}
+
+/// With other settings than before.
+void Session::planAnew() {
+  ++m_numPlannings;
+  startAnalysis();
 }
 
 void Session::acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis) {
@@ -352,7 +373,7 @@ void Session::setPass(PassKind pass) {
   ++m_generation;
   refreshStaleness();
   Q_EMIT passChanged();
-  startAnalysis();
+  planAnew();
 }
 
 void Session::setRunTarget(const RunTarget& target) {
@@ -363,7 +384,7 @@ void Session::setRunTarget(const RunTarget& target) {
     refreshCapabilities();
     ++m_generation;
     refreshStaleness();
-    startAnalysis();
+    planAnew();
   }
   Q_EMIT runTargetChanged();
 }
@@ -372,7 +393,7 @@ void Session::setPlanTarget(const PlanTarget& target) {
   if (target == m_planTarget) return;
   m_planTarget = target;
   ++m_generation;
-  startAnalysis();
+  planAnew();
 }
 
 void Session::setTensorsFile(const QString& path) {
@@ -540,7 +561,7 @@ void Session::showOwnRun() {
   takeGains(*m_lastRun);
   if (wasPlannedForAnother) refreshCapabilities();
   ++m_generation;
-  startAnalysis();
+  planAnew();
 }
 
 void Session::finishNumerics(const NumericsReport& report) {

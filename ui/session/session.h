@@ -8,6 +8,7 @@
 #include "core/plan/analysis.h"
 #include "core/profile/run_record.h"
 #include "ui/session/captured_file.h"
+#include "ui/session/read_file.h"
 #include "ui/session/run_gains.h"
 #include "ui/session/worker_client.h"
 
@@ -26,6 +27,7 @@
 namespace fuseline::ui {
 
 class Baselines;
+class LiveAnalysis;
 
 /// Settings from the hosting program.
 struct SessionSettings {
@@ -143,6 +145,8 @@ class Session : public QObject {
   /// Opens a run file: its pipeline as it was measured, as a document in no file, and the run as the last one. Until
   /// something is run here, fusions are planned for the device of that run. Errors leave everything as it was.
   Result<void> openRun(const QString& path);
+  /// The same with a file that was read before, on another thread for one.
+  void show(ReadFile file);
   Result<void> save(const QString& path);
   /// Empty for a document that was never saved.
   const QString& path() const { return m_path; }
@@ -280,6 +284,7 @@ class Session : public QObject {
     bool isPartlyRead = false;  // as a program knew that had read the file
   };
   void replaceDocument(Opened opened);
+  void showRun(const QString& path, ReadFile::Run opened);
   void takeRun(std::optional<LastRun> run);
   void takeGains(const LastRun& run);
   RunSpec plannedSettings() const;
@@ -291,7 +296,9 @@ class Session : public QObject {
   AnalysisOptions analysisOptions() const;
   /// Those of the tensors file; none without one.
   Result<NamedTensors> givenTensors() const;
+  std::function<AnalysisOptions(const PipelineDocument&)> planningOptions() const;
   void startAnalysis();
+  void planAnew();
   void acceptAnalysis(quint64 generation, std::shared_ptr<const Analysis> analysis);
   void dropVanishedSelection();
   void start(RunRequest request);
@@ -316,6 +323,8 @@ class Session : public QObject {
   // Counts changes of the document; a result with an older number is dropped.
   quint64 m_generation = 0;
   quint64 m_analysedGeneration = 0;
+  std::uint64_t m_numPlannings = 0;              // with other settings each
+  std::unique_ptr<LiveAnalysis> m_liveAnalysis;  // used by the thread of m_pool alone
   QSet<QString> m_selection;
   QString m_selectedRule;
   PassKind m_pass = PassKind::Training;
