@@ -35,7 +35,6 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
   m_wires = std::make_unique<WireGesture>(parts);
   m_drops = std::make_unique<DropGesture>(parts);
   m_copies = std::make_unique<CopyGesture>(parts, *m_commands);
-  setItemIndexMethod(NoIndex);  // items come and go with every edit; the index would cost more than it finds
   connectSession();
   connectParts();
   connect(&theme, &Theme::changed, this, [this] { update(); });

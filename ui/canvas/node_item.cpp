@@ -21,6 +21,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kStripePx = 5.0;
+constexpr double kOverviewStripePx = 24.0;
 constexpr double kNodeMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
 constexpr double kStatusInsetPx = 18.0;
@@ -78,11 +79,12 @@ QRectF NodeItem::boundingRect() const {
   return box().adjusted(-kNodeMarginPx, -kNodeMarginPx, kNodeMarginPx, kNodeMarginPx);
 }
 
-void NodeItem::setLook(NodeLook look) {
-  if (look == m_look) return;
+bool NodeItem::setLook(NodeLook look) {
+  if (look == m_look) return false;
   prepareGeometryChange();
   m_look = std::move(look);
   update();
+  return true;
 }
 
 QPointF NodeItem::portPosition(bool isOutput, std::size_t index) const {
@@ -164,7 +166,9 @@ QVariant NodeItem::itemChange(GraphicsItemChange change, const QVariant& value) 
 }
 
 void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
-  const bool isFar = option->levelOfDetailFromTransform(painter->worldTransform()) < kFarZoom;
+  const double zoom = option->levelOfDetailFromTransform(painter->worldTransform());
+  if (zoom < kOverviewZoom && m_marks.empty()) return paintOverview(*painter);
+  const bool isFar = zoom < kFarZoom;
   painter->setRenderHint(QPainter::Antialiasing);
   paintBox(*painter);
   if (m_look.hasHeat()) paintHeat(*painter, isFar);
@@ -174,6 +178,25 @@ void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
   if (m_look.worst) paintBadge(*painter);
   if (m_look.rmsError) paintError(*painter, isFar);
   if (m_look.status) paintStatus(*painter);
+}
+
+/// Category, heat, selection and problems can be told apart from very far away.
+void NodeItem::paintOverview(QPainter& painter) const {
+  const ThemeColors& colors = m_theme.colors();
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  painter.fillRect(box(), isSelected() ? colors.accent : colors.node);
+  if (m_look.kind == NodeKind::Op) {
+    QRectF stripe = box();
+    stripe.setWidth(kOverviewStripePx);
+    painter.fillRect(stripe, m_theme.categoryColor(m_look.category));
+  }
+  if (m_look.hasHeat()) paintHeat(painter, true);
+  painter.setPen(QPen(m_look.isUnknown ? colors.warning : colors.nodeBorder, 0));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(box());
+  if (m_look.worst) paintBadge(painter);
+  if (m_look.rmsError) paintError(painter, true);
+  if (m_look.status) paintStatus(painter);
 }
 
 /// On the lower edge, at the other end than the error.
