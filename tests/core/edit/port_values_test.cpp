@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/port_values.h"
 
+#include "core/edit/apply_edit.h"
 #include "core/edit/links.h"
 #include "core/lowering/document_operation.h"
 #include "core/lowering/lowering.h"
