@@ -1275,14 +1275,14 @@ void CanvasTest::portsTellTheirDtypeByShapeAndTip() {
   const auto outputOf = [&](const char* id) { return f.window.scene().node(id)->look().outputs.front(); };
   QVERIFY(outputOf("fc").dtype == DType::BF16);
   QVERIFY2(outputOf("fc").tip.contains("16 × 64 bf16 · 2 KiB"), qPrintable(outputOf("fc").tip));
-  QVERIFY(f.window.scene().canvasItems().dtypes() == std::set<DType>{DType::BF16});
+  QVERIFY(f.window.scene().canvasItems().shown().dtypes == std::set<DType>{DType::BF16});
   DocumentInput wide = *f.session.pipeline().document().findInput("x");
   wide.id = "wide";
   wide.dtype = "f32";
   QVERIFY(f.session.pipeline().apply(AddInput{wide}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(outputOf("wide").dtype == DType::F32);
-  QVERIFY(f.window.scene().canvasItems().dtypes() == (std::set<DType>{DType::F32, DType::BF16}));
+  QVERIFY(f.window.scene().canvasItems().shown().dtypes == (std::set<DType>{DType::F32, DType::BF16}));
   std::vector<QPainterPath> shapes;
   for (const DType dtype : {DType::F32, DType::F16, DType::BF16, DType::I64}) shapes.push_back(portShape(dtype, {}, 5));
   for (std::size_t i = 0; i < shapes.size(); ++i)

@@ -8,15 +8,25 @@
 #include "ui/layout/box_index.h"
 #include "ui/layout/layered_layout.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/long_job.h"
+#include "ui/widgets/seen_refresh.h"
 
 #include <QAction>
+#include <QDockWidget>
+#include <QProgressDialog>
+#include <QPushButton>
+#include <QSemaphore>
 #include <QSignalSpy>
 #include <QTest>
+#include <QThread>
+#include <QThreadPool>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -43,6 +53,13 @@ class LargePipelinesTest : public QObject {
   void boxesNearAnAreaAreFound();
   void lanesKeepTheMainLineStraight();
   void aVeryLongChainIsLaidOutWithoutOverlaps();
+  void anEditKeepsTheItemsOfOthers();
+  void wiresShowTheTensorsOfTheNewPlan();
+  void movingANodeKeepsThePlan();
+  void aPaneBehindAnotherIsRefreshedWhenItIsSeen();
+  void aShortJobHasNoDialog();
+  void aLongJobShowsItself();
+  void aLongJobCanBeCanceled();
 };
 
 namespace {
@@ -306,6 +323,130 @@ void LargePipelinesTest::aVeryLongChainIsLaidOutWithoutOverlaps() {
   const BoxIndex index(boxes);
   for (std::size_t i = 0; i < boxes.size(); ++i)
     for (const std::size_t near : index.near(boxes[i])) QVERIFY(near == i || !boxes[near].intersects(boxes[i]));
+}
+
+namespace {
+
+/// Presses Cancel as soon as there is a dialog, and says whether the canvas could be painted meanwhile.
+class ImpatientUser : public QObject {
+ public:
+  explicit ImpatientUser(TestWindow& window) : m_window(window) { startTimer(20); }
+  bool hasSeenDialog() const { return m_hasSeenDialog; }
+  bool mayCancel = true;
+
+ protected:
+  void timerEvent(QTimerEvent*) override {
+    auto* dialog = m_window.findChild<QProgressDialog*>();
+    if (!dialog || !dialog->isVisible()) return;
+    m_hasSeenDialog = true;
+    m_window.canvas().viewport()->repaint();
+    if (mayCancel) QTest::mouseClick(dialog->findChild<QPushButton*>(), Qt::LeftButton);
+  }
+
+ private:
+  TestWindow& m_window;
+  bool m_hasSeenDialog = false;
+};
+
+}  // namespace
+
+/// Hulls, wires and nodes: all but the look of the op stays.
+void LargePipelinesTest::anEditKeepsTheItemsOfOthers() {
+  Fixture f(smallPipeline());
+  const CanvasItems& items = f.window.scene().canvasItems();
+  const auto links = items.links();
+  const auto hulls = items.hulls();
+  const auto nodes = items.nodes();
+  QVERIFY(!hulls.empty());
+  QVERIFY(f.session.apply(SetAttribute{.id = "norm", .name = "eps", .value = 1e-3}));
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(items.links() == links && items.hulls() == hulls && items.nodes() == nodes);
+}
+
+void LargePipelinesTest::wiresShowTheTensorsOfTheNewPlan() {
+  Fixture f(smallPipeline());
+  QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = 48}));
+  QVERIFY(waitForAnalysis(f.session));
+  for (const LinkItem* link : f.window.scene().canvasItems().links()) {
+    QVERIFY(link->spec());
+    QCOMPARE(link->spec()->shape.front(), std::int64_t{48});
+    QVERIFY(link->labelLines().front().startsWith(QStringLiteral("48")));
+  }
+}
+
+void LargePipelinesTest::movingANodeKeepsThePlan() {
+  Fixture f(smallPipeline());
+  const auto before = f.session.analysis();
+  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{480, 480}}));
+  QVERIFY(waitForAnalysis(f.session));
+  QCOMPARE(f.session.analysis(), before);
+  f.session.setPass(PassKind::Forward);
+  QVERIFY(waitForAnalysis(f.session));
+  QVERIFY(f.session.analysis()->report.backward.empty());
+}
+
+void LargePipelinesTest::aPaneBehindAnotherIsRefreshedWhenItIsSeen() {
+  QMainWindow window;
+  QDockWidget* docks[2];
+  for (QDockWidget*& dock : docks) {
+    dock = new QDockWidget(&window);
+    dock->setWidget(new QWidget);
+    window.addDockWidget(Qt::BottomDockWidgetArea, dock);
+  }
+  int numRefreshed = 0;
+  auto* seen = new SeenRefresh(
+      *docks[0]->widget(), [] { return true; }, [&] { ++numRefreshed; });
+  seen->request();  // nothing is shown yet, so that nothing is out of sight
+  QCOMPARE(numRefreshed, 1);
+  window.tabifyDockWidget(docks[0], docks[1]);
+  window.resize(400, 300);
+  window.show();
+  docks[1]->raise();
+  QCoreApplication::processEvents();
+  seen->request();
+  seen->request();
+  QCOMPARE(numRefreshed, 1);
+  docks[0]->raise();
+  QTRY_COMPARE(numRefreshed, 2);
+  seen->request();
+  QCOMPARE(numRefreshed, 3);
+}
+
+void LargePipelinesTest::aShortJobHasNoDialog() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  ImpatientUser user(f.window);
+  QCOMPARE(resultUnlessCanceled(f.window, QStringLiteral("Reading"), [] { return 7; }), std::optional(7));
+  QVERIFY(!user.hasSeenDialog());
+}
+
+void LargePipelinesTest::aLongJobShowsItself() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  ImpatientUser user(f.window);
+  user.mayCancel = false;
+  const auto work = [] {
+    QThread::msleep(600);
+    return 7;
+  };
+  QCOMPARE(resultUnlessCanceled(f.window, QStringLiteral("Reading"), work), std::optional(7));
+  QVERIFY(user.hasSeenDialog());
+}
+
+/// The job ends later than the test asks for it.
+void LargePipelinesTest::aLongJobCanBeCanceled() {
+  Fixture f(smallPipeline());
+  f.window.show();
+  ImpatientUser user(f.window);
+  auto mayEnd = std::make_shared<QSemaphore>();
+  const auto work = [mayEnd] {
+    mayEnd->acquire();
+    return 7;
+  };
+  QCOMPARE(resultUnlessCanceled(f.window, QStringLiteral("Reading"), work), std::optional<int>());
+  QVERIFY(user.hasSeenDialog());
+  mayEnd->release();
+  QVERIFY(QThreadPool::globalInstance()->waitForDone(5000));
 }
 
 FUSELINE_UI_TEST(LargePipelinesTest)

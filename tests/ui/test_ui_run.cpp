@@ -407,7 +407,7 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   const NodeItem& fc = *f.window.scene().node("fc");
   QVERIFY(fc.look().rmsError.has_value());
   QVERIFY(*fc.look().rmsError > 0.005);  // E4M3 has 3 bits behind the point
-  QVERIFY(f.window.scene().canvasItems().hasErrors());
+  QVERIFY(f.window.scene().canvasItems().shown().hasErrors);
   const CopyNumerics* copy = nullptr;
   for (const CopyNumerics& each : f.session.results().lastNumerics()->report.copies)
     if (each.name == "fc.input@rowwise") copy = &each;
@@ -426,7 +426,7 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   QVERIFY2(panel.lossText().contains(QStringLiteral("e2m1")), qPrintable(panel.lossText()));
 
   f.window.scene().measured().overlay().choose(HeatMode::Off);
-  QVERIFY(!f.window.scene().canvasItems().hasErrors());
+  QVERIFY(!f.window.scene().canvasItems().shown().hasErrors);
   QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());
   f.window.scene().measured().overlay().choose(HeatMode::Error);
   QVERIFY(f.window.scene().node("fc")->look().rmsError.has_value());

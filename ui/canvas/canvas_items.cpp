@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/canvas_items.h"
 
+#include "core/edit/port_values.h"
 #include "ui/canvas/blocks/block_inside.h"
+#include "ui/canvas/metrics.h"
 #include "ui/numerics/quantizer_chip.h"
 #include "ui/session/edits.h"
 #include "ui/theme/format.h"
@@ -23,11 +25,43 @@ std::string structureOf(const PipelineDocument& document, const std::vector<Node
   return text;
 }
 
+/// Every paint of the canvas asks for them.
+void noteLegends(CanvasItems::Shown& shown, const std::vector<NodeLook>& looks) {
+  shown.dtypes.clear();
+  shown.hasErrors = std::ranges::any_of(looks, [](const NodeLook& look) { return look.rmsError.has_value(); });
+  for (const NodeLook& look : looks)
+    for (const auto* ports : {&look.inputs, &look.outputs})
+      for (const PortLook& port : *ports)
+        if (port.dtype) shown.dtypes.insert(*port.dtype);
+}
+
+/// Puts the node there. Whether it stood elsewhere.
+bool isMovedTo(NodeItem& item, const Position& place) {
+  const QPointF before = item.pos();
+  item.setPos(place.x, place.y);
+  return item.pos() != before;
+}
+
+/// Whether a wire carries another tensor now.
+bool showTensors(const std::vector<LinkItem*>& links, const Graph& graph) {
+  const PortValues values(graph);
+  bool isOther = false;
+  for (LinkItem* item : links) {
+    const Value* value = values.at(item->link().from);
+    const QuantizerChip chip = value ? quantizerChip(graph, *value, item->link()) : QuantizerChip();
+    isOther = item->showTensor(value ? std::optional(value->spec) : std::nullopt, chip.text, chip.tip) || isOther;
+  }
+  return isOther;
+}
+
 }  // namespace
 
 CanvasItems::CanvasItems(QGraphicsScene& scene, Session& session, const CanvasScope& scope, const Theme& theme)
     : m_scene(scene), m_session(session), m_scope(scope), m_theme(theme) {
-  connect(&session.runner(), &Runner::finished, this, &CanvasItems::syncHulls);
+  connect(&session.runner(), &Runner::finished, this, [this] {
+    m_hullsOf = {};  // the figures on their labels are others
+    syncHulls();
+  });
 }
 
 // ----------------------------------------------------------------------------------------------------------- finding
@@ -106,34 +140,48 @@ std::vector<Edit> CanvasItems::missingPlaces() const {
   return edits;
 }
 
-std::set<DType> CanvasItems::dtypes() const {
-  std::set<DType> found;
-  for (const auto& [id, item] : m_nodes)
-    for (const auto* ports : {&item->look().inputs, &item->look().outputs})
-      for (const PortLook& port : *ports)
-        if (port.dtype) found.insert(*port.dtype);
-  return found;
-}
-
-bool CanvasItems::hasErrors() const {
-  return std::ranges::any_of(m_nodes, [](const auto& entry) { return entry.second->look().rmsError.has_value(); });
-}
-
 // ---------------------------------------------------------------------------------------------------------- syncing
 
+/// Routes, labels and outlines are computed again where something moved: most edits change the look of a node only.
 void CanvasItems::sync(const std::vector<NodeLook>& looks, const std::function<bool(const NodeItem&)>& isInHand) {
-  syncNodes(looks);
+  noteLegends(m_shown, looks);
+  bool isMoved = syncNodes(looks);
+  const bool haveLinksChanged = syncLinks();
+  m_isStructureNew = m_isStructureNew || isMoved || haveLinksChanged;
   syncPositions(looks);
   for (const auto& [id, item] : m_nodes)
-    if (!isInHand(*item)) item->setPos(m_positions[id].x, m_positions[id].y);
-  syncLinks();
-  syncHulls();
-  placeLinks();
+    if (!isInHand(*item)) isMoved = isMovedTo(*item, m_positions[id]) || isMoved;
+  const bool haveHullsChanged = syncHullLooks();
+  if (isMoved || haveHullsChanged) {
+    ++m_shown.revision;
+    placeHulls();
+  }
+  if (isMoved || haveHullsChanged || haveLinksChanged) placeLinks();
   syncBorders();
 }
 
-void CanvasItems::syncNodes(const std::vector<NodeLook>& looks) {
+void CanvasItems::removeNodes() {
+  replaceNodes({});
+  m_isStructureNew = true;
+}
+
+bool CanvasItems::syncNodes(const std::vector<NodeLook>& looks) {
+  const auto isShownBy = [](const NodeLook& look, const NodeItem* item) { return item->look().id == look.id; };
+  if (!std::ranges::equal(looks, m_nodesInOrder, isShownBy)) {
+    replaceNodes(looks);
+    return true;
+  }
+  bool isResized = false;
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    isResized = isResized || looks[i].size() != m_nodesInOrder[i]->look().size();
+    if (m_nodesInOrder[i]->setLook(looks[i])) ++m_shown.revision;
+  }
+  return isResized;
+}
+
+void CanvasItems::replaceNodes(const std::vector<NodeLook>& looks) {
   std::map<std::string, NodeItem*> kept;
+  m_nodesInOrder.clear();
   for (const NodeLook& look : looks) {
     NodeItem* item = node(look.id);
     if (item) {
@@ -143,6 +191,7 @@ void CanvasItems::syncNodes(const std::vector<NodeLook>& looks) {
       m_scene.addItem(item);
     }
     kept[look.id] = item;
+    m_nodesInOrder.push_back(item);
   }
   for (const auto& [id, item] : m_nodes) {
     if (!kept.contains(id)) delete item;
@@ -152,8 +201,10 @@ void CanvasItems::syncNodes(const std::vector<NodeLook>& looks) {
 
 void CanvasItems::syncPositions(const std::vector<NodeLook>& looks) {
   const PipelineDocument& document = m_scope.document();
+  if (!m_isStructureNew && document.positions() == m_givenPositions) return;
+  m_givenPositions = document.positions();
   m_positions.clear();
-  for (const auto& [id, position] : document.positions()) m_positions[id] = position;
+  for (const auto& [id, position] : m_givenPositions) m_positions[id] = position;
   if (!std::ranges::all_of(looks, [&](const NodeLook& look) { return m_positions.contains(look.id); })) {
     const std::string structure = structureOf(document, looks);
     if (structure != m_automaticFor) m_automatic = autoLayout(document, looks);
@@ -161,35 +212,49 @@ void CanvasItems::syncPositions(const std::vector<NodeLook>& looks) {
     m_positions.insert(m_automatic.begin(), m_automatic.end());
     if (m_scope.isInside()) placePorts(m_positions, document);
   }
+  m_isStructureNew = false;
 }
 
-void CanvasItems::syncLinks() {
-  const std::vector<Link> selected = selectedWires();
-  qDeleteAll(m_links);
-  m_links.clear();
-  for (const Link& link : linksOf(m_scope.document())) {
-    auto* item = new LinkItem(link, m_theme);
-    const Value* value = valueAt(m_scope.analysis()->graph(), link.from);
-    item->setSpec(value ? std::optional(value->spec) : std::nullopt);
-    const QuantizerChip chip = value ? quantizerChip(m_scope.analysis()->graph(), *value, link) : QuantizerChip();
-    item->setQuantizer(chip.text, chip.tip);
-    item->setLabels(m_wireLabels);
-    m_scene.addItem(item);
-    item->setSelected(std::ranges::count(selected, link) > 0);
-    m_links.push_back(item);
+bool CanvasItems::syncLinks() {
+  const std::vector<Link> links = linksOf(m_scope.document());
+  const bool isOther = !std::ranges::equal(links, m_links, {}, {}, &LinkItem::link);
+  if (isOther) {
+    const std::vector<Link> selected = selectedWires();
+    qDeleteAll(m_links);
+    m_links.clear();
+    for (const Link& link : links) {
+      m_links.push_back(new LinkItem(link, m_theme));
+      m_links.back()->setLabels(m_wireLabels);
+      m_scene.addItem(m_links.back());
+      m_links.back()->setSelected(std::ranges::count(selected, link) > 0);
+    }
   }
+  if (!isOther && m_tensorsOf == m_scope.analysis()) return false;
+  m_tensorsOf = m_scope.analysis();
+  return showTensors(m_links, m_tensorsOf->graph()) || isOther;
 }
 
 void CanvasItems::syncHulls() {
-  qDeleteAll(m_hulls);
-  m_hulls.clear();
-  for (HullLook& look : hullLooks(m_session, m_scope, m_hullFilter, m_areSpeedupsVisible)) {
-    auto* hull = new HullItem(std::move(look), m_theme);
-    m_scene.addItem(hull);
-    m_hulls.push_back(hull);
-  }
-  placeHulls();
+  if (syncHullLooks()) placeHulls();
   markChosenHull();
+}
+
+bool CanvasItems::syncHullLooks() {
+  HullSource source = hullSource(m_session, m_scope, m_hullFilter, m_areSpeedupsVisible);
+  if (source == m_hullsOf) return false;
+  m_hullsOf = std::move(source);
+  std::vector<HullLook> looks = hullLooks(m_session, m_scope, m_hullFilter, m_areSpeedupsVisible);
+  const bool isOther = !std::ranges::equal(looks, m_hulls, {}, {}, &HullItem::look);
+  if (isOther) {
+    qDeleteAll(m_hulls);
+    m_hulls.clear();
+    for (HullLook& look : looks) {
+      m_hulls.push_back(new HullItem(std::move(look), m_theme));
+      m_scene.addItem(m_hulls.back());
+    }
+  }
+  markChosenHull();
+  return isOther;
 }
 
 void CanvasItems::syncBorders() {

@@ -16,9 +16,11 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fuseline::ui {
@@ -53,10 +55,13 @@ class CanvasItems : public QObject {
   QRectF wiresRect() const;
   std::vector<std::string> selectedNodes() const;
   std::vector<Link> selectedWires() const;
-  /// Dtypes of the tensors at all ports.
-  std::set<DType> dtypes() const;
-  /// Does a node show one?
-  bool hasErrors() const;
+  /// Facts about the shown nodes, for legends and the minimap.
+  struct Shown {
+    std::set<DType> dtypes;  // of the tensors at all ports
+    bool hasErrors = false;  // does a node show one?
+    int revision = 0;        // another number after a sync that changed nodes or hulls
+  };
+  const Shown& shown() const { return m_shown; }
 
   HullFilter hullFilter() const { return m_hullFilter; }
   void setHullFilter(HullFilter filter);
@@ -67,7 +72,7 @@ class CanvasItems : public QObject {
 
   /// Nodes that are in the user's hand stay where they are.
   void sync(const std::vector<NodeLook>& looks, const std::function<bool(const NodeItem&)>& isInHand);
-  void removeNodes() { syncNodes({}); }
+  void removeNodes();
   void syncHulls();
   /// Wires, hulls and borders go where the nodes are.
   void followNodes();
@@ -75,9 +80,14 @@ class CanvasItems : public QObject {
   void markChosenHull();
 
  private:
-  void syncNodes(const std::vector<NodeLook>& looks);
+  /// Whether a node came, went or has another size.
+  bool syncNodes(const std::vector<NodeLook>& looks);
+  void replaceNodes(const std::vector<NodeLook>& looks);
   void syncPositions(const std::vector<NodeLook>& looks);
-  void syncLinks();
+  /// Whether a wire came, went, or carries another tensor.
+  bool syncLinks();
+  /// Whether another fusion is shown, or one of them says something else.
+  bool syncHullLooks();
   void syncBorders();
   std::vector<QRectF> nodeBoxes() const;
   WireRouter router() const;
@@ -92,12 +102,18 @@ class CanvasItems : public QObject {
   const CanvasScope& m_scope;
   const Theme& m_theme;
   std::map<std::string, NodeItem*> m_nodes;
+  std::vector<NodeItem*> m_nodesInOrder;  // of the looks
+  Shown m_shown;
   std::vector<LinkItem*> m_links;
   std::vector<HullItem*> m_hulls;
   std::vector<BorderItem*> m_borders;
   std::map<std::string, Position> m_positions;
+  std::vector<std::pair<std::string, Position>> m_givenPositions;  // those of the document
   NodePositions m_automatic;
-  std::string m_automaticFor;  // the structure that m_automatic was made for
+  std::string m_automaticFor;    // the structure that m_automatic was made for
+  bool m_isStructureNew = true;  // since that was compared
+  HullSource m_hullsOf;
+  std::shared_ptr<const Analysis> m_tensorsOf;  // that wires show
   HullFilter m_hullFilter = HullFilter::Both;
   WireLabels m_wireLabels = WireLabels::Short;
   bool m_areSpeedupsVisible = true;

@@ -28,7 +28,7 @@ void paintInvitation(QPainter& painter, const QRect& area, const Theme& theme) {
 
 /// Nothing inside of blocks, whose ops were not measured apart.
 std::optional<HeatScale> shownScale(const GraphScene& scene) {
-  if (scene.canvasItems().hasErrors())
+  if (scene.canvasItems().shown().hasErrors)
     return HeatScale{translated("RMS error vs. float32"), QStringLiteral("≤ %1").arg(formatError(kCoolestError)),
                      formatError(1.0)};
   return scene.scope().isInside() ? std::nullopt : scene.measured().overlay().scale();
@@ -37,7 +37,7 @@ std::optional<HeatScale> shownScale(const GraphScene& scene) {
 /// The shapes and colors of ports and wires, where there is more than one; above the other legend.
 void paintDtypeLegend(QPainter& painter, const QRect& area, const CanvasItems& items, bool hasScale,
                       const Theme& theme) {
-  const std::set<DType> dtypes = items.dtypes();
+  const std::set<DType>& dtypes = items.shown().dtypes;
   if (dtypes.size() < 2) return;
   painter.setFont(scaledFont(0.85));
   const QFontMetrics metrics(painter.font());

@@ -58,6 +58,11 @@ void DropGesture::endPreview() {
   setAnchor({});
 }
 
+void DropGesture::forgetTarget() {
+  if (m_target) m_target->setDropTarget(false);
+  m_target = nullptr;
+}
+
 void DropGesture::setTarget(LinkItem* target) {
   if (target == m_target) return;
   if (m_target) m_target->setDropTarget(false);

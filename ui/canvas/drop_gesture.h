@@ -30,8 +30,8 @@ class DropGesture : public QObject {
   std::optional<Edit> spliceAt(QPointF position, Qt::KeyboardModifiers modifiers) const;
   void previewSplice(QPointF position, Qt::KeyboardModifiers modifiers);
   void endPreview();
-  /// Wires are about to be made anew.
-  void forgetTarget() { m_target = nullptr; }
+  /// Wires may be about to be made anew.
+  void forgetTarget();
 
  Q_SIGNALS:
   /// A sentence for the status line; empty clears it.

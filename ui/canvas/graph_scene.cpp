@@ -37,7 +37,6 @@ GraphScene::GraphScene(Session& session, const Theme& theme, QObject* parent)
   m_drops = std::make_unique<DropGesture>(parts);
   m_copies = std::make_unique<CopyGesture>(parts, *m_commands);
   m_blocks = std::make_unique<BlockDoors>(parts);
-  setItemIndexMethod(NoIndex);  // items come and go with every edit; the index would cost more than it finds
   connectSession();
   connectParts();
   connect(&theme, &Theme::changed, this, [this] { update(); });

@@ -6,6 +6,7 @@
 
 #include <QFontMetricsF>
 #include <QPainter>
+#include <QStyleOptionGraphicsItem>
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +18,7 @@ namespace {
 constexpr double kHullCornerPx = 12.0;
 constexpr double kHullLabelHeightPx = 22.0;
 constexpr double kLabelPaddingPx = 8.0;
+constexpr int kOverviewAlpha = 50;
 
 /// Backward hulls are a little larger, so that both outlines of the same ops stay visible.
 double marginOf(HullKind kind) { return kind == HullKind::Forward ? 13.0 : kind == HullKind::Backward ? 20.0 : 17.0; }
@@ -170,7 +172,20 @@ void HullItem::paintLabel(QPainter& painter) const {
   painter.drawText(labelArea(), Qt::AlignCenter, m_shownLabel);
 }
 
-void HullItem::paint(QPainter* painter, const QStyleOptionGraphicsItem*, QWidget*) {
+/// Hatching and labels would be noise, and take most of the time.
+void HullItem::paintOverview(QPainter& painter) const {
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  QColor fill = color();
+  fill.setAlpha(kOverviewAlpha);
+  if (!m_look.isOff) painter.fillPath(m_outline, fill);
+  QPen pen = outlinePen();
+  pen.setCosmetic(true);
+  pen.setWidthF(m_isChosen ? 2.0 : 1.0);
+  painter.strokePath(m_outline, pen);
+}
+
+void HullItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
+  if (option->levelOfDetailFromTransform(painter->worldTransform()) < kOverviewZoom) return paintOverview(*painter);
   painter->setRenderHint(QPainter::Antialiasing);
   paintGround(*painter);
   painter->strokePath(m_outline, outlinePen());

@@ -38,6 +38,7 @@ class HullItem : public QGraphicsItem {
   QColor color() const;
   QPen outlinePen() const;
   void paintGround(QPainter& painter) const;
+  void paintOverview(QPainter& painter) const;
   void paintLabel(QPainter& painter) const;
   QString shownLabel() const;
   QRectF labelAreaOf(const QString& text) const;

@@ -143,6 +143,16 @@ class HullLooks {
 
 }  // namespace
 
+HullSource hullSource(const Session& session, const CanvasScope& scope, HullFilter filter, bool withSpeedups) {
+  const auto& run = session.lastRun();
+  return {.analysis = session.analysis(),
+          .fusion = session.document().fusion(),
+          .isMeasured = run && !run->isStale,
+          .scope = scope.path(),
+          .filter = filter,
+          .hasSpeedups = withSpeedups};
+}
+
 std::vector<HullLook> hullLooks(const Session& session, const CanvasScope& scope, HullFilter filter,
                                 bool withSpeedups) {
   return HullLooks(session, scope, filter, withSpeedups).all();

@@ -8,6 +8,7 @@
 #include <QString>
 #include <QStringList>
 
+#include <memory>
 #include <vector>
 
 namespace fuseline::ui {
@@ -23,9 +24,22 @@ struct HullLook {
   QString tip;
   bool isOff = false;  // switched off at this place: only where it would be
   QStringList owners;  // ops of what is shown, in forward order
+  bool operator==(const HullLook&) const = default;
 };
 
 enum class HullFilter { None, Forward, Backward, Both };
+
+/// All that hulls depend on, besides the run's figures.
+struct HullSource {
+  std::shared_ptr<const Analysis> analysis;
+  Json fusion;
+  bool isMeasured = false;  // the last run is about this pipeline
+  QStringList scope;
+  HullFilter filter = HullFilter::None;
+  bool hasSpeedups = false;
+  bool operator==(const HullSource&) const = default;
+};
+HullSource hullSource(const Session& session, const CanvasScope& scope, HullFilter filter, bool withSpeedups);
 
 /// Hulls of the shown fused entries of both plans, and of fusions that are switched off at one place.
 /// Inside a block: only hulls with ops in the entered instance.

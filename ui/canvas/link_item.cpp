@@ -91,19 +91,15 @@ LinkItem::LinkItem(Link link, const Theme& theme) : m_link(std::move(link)), m_t
   setZValue(5);
 }
 
-void LinkItem::setSpec(const std::optional<TensorSpec>& spec) {
+bool LinkItem::showTensor(const std::optional<TensorSpec>& spec, const QString& chip, const QString& tip) {
+  if (spec == m_spec && chip == m_chip && tip == m_quantizerTip) return false;
   prepareGeometryChange();
   m_spec = spec;
-  showTip();
-  update();
-}
-
-void LinkItem::setQuantizer(const QString& chip, const QString& tip) {
-  prepareGeometryChange();
   m_chip = chip;
   m_quantizerTip = tip;
   showTip();
   update();
+  return true;
 }
 
 void LinkItem::setLabels(WireLabels labels) {
@@ -210,7 +206,8 @@ QPen LinkItem::pen() const {
 }
 
 void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
-  painter->setRenderHint(QPainter::Antialiasing);
+  painter->setRenderHint(QPainter::Antialiasing,
+                         option->levelOfDetailFromTransform(painter->worldTransform()) >= kOverviewZoom);
   if (m_isDropTarget) paintGlow(*painter);
   painter->strokePath(path(), pen());
   if (option->levelOfDetailFromTransform(painter->worldTransform()) <= kMinLabelZoom) return;

@@ -35,10 +35,10 @@ class LinkItem : public QGraphicsPathItem {
 
   int type() const override { return Type; }
   const Link& link() const { return m_link; }
-  void setSpec(const std::optional<TensorSpec>& spec);
+  /// Its tensor; nullopt if unknown. chip: the quantized format of the tensor at the GEMM; empty if it is not
+  /// quantized. tip: the same in sentences. Whether anything is new.
+  bool showTensor(const std::optional<TensorSpec>& spec, const QString& chip, const QString& tip);
   const std::optional<TensorSpec>& spec() const { return m_spec; }
-  /// Quantized format of the tensor at the GEMM; empty if it is not quantized. tip: the same in sentences.
-  void setQuantizer(const QString& chip, const QString& tip);
   const QString& quantizerTip() const { return m_quantizerTip; }
   void setLabels(WireLabels labels);
   /// The lines beside the wire, from top to bottom; the first one stands above it. In one line where it is long enough.

@@ -31,5 +31,7 @@ inline constexpr int kLeastFrameHeightPx = 48;
 /// Below this zoom two lines of text in a node are too small to read: there is only a title, and it is larger.
 inline constexpr double kFarZoom = 0.56;
 inline constexpr double kFarFontFactor = 1.6;
+/// Below this zoom no text can be read: nodes and hulls are plain areas.
+inline constexpr double kOverviewZoom = 0.28;
 
 }  // namespace fuseline::ui

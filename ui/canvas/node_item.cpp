@@ -24,6 +24,7 @@ namespace fuseline::ui {
 namespace {
 
 constexpr double kStripePx = 5.0;
+constexpr double kOverviewStripePx = 24.0;
 constexpr double kNodeMarginPx = 16.0;  // ports, badge and focus ring stick out
 constexpr double kBadgePx = 20.0;
 constexpr double kArrowPx = 20.0;
@@ -125,13 +126,14 @@ QRectF NodeItem::boundingRect() const {
   return box().adjusted(-kNodeMarginPx, -kNodeMarginPx, kNodeMarginPx, kNodeMarginPx);
 }
 
-void NodeItem::setLook(NodeLook look) {
-  if (look == m_look) return;
+bool NodeItem::setLook(NodeLook look) {
+  if (look == m_look) return false;
   prepareGeometryChange();
   const bool isInsideOther = look.inside != m_look.inside;
   m_look = std::move(look);
   if (isInsideOther) showInside();
   update();
+  return true;
 }
 
 QPointF NodeItem::portPosition(bool isOutput, std::size_t index) const {
@@ -222,7 +224,9 @@ QVariant NodeItem::itemChange(GraphicsItemChange change, const QVariant& value) 
 }
 
 void NodeItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget*) {
-  const bool isFar = option->levelOfDetailFromTransform(painter->worldTransform()) < kFarZoom;
+  const double zoom = option->levelOfDetailFromTransform(painter->worldTransform());
+  if (zoom < kOverviewZoom && m_marks.empty()) return paintOverview(*painter);
+  const bool isFar = zoom < kFarZoom;
   painter->setRenderHint(QPainter::Antialiasing);
   paintBox(*painter);
   if (m_look.inside) paintInsideGround(*painter);
@@ -252,6 +256,25 @@ void NodeItem::paintInsideGround(QPainter& painter) const {
   painter.setPen(m_theme.colors().grid);
   painter.setBrush(m_theme.colors().canvas);
   painter.drawRoundedRect(box().adjusted(kStripePx + 3, kNodeHeightPx - 6, -8, -8), kNodeCornerPx, kNodeCornerPx);
+}
+
+/// Category, heat, selection and problems can be told apart from very far away.
+void NodeItem::paintOverview(QPainter& painter) const {
+  const ThemeColors& colors = m_theme.colors();
+  painter.setRenderHint(QPainter::Antialiasing, false);
+  painter.fillRect(box(), isSelected() ? colors.accent : colors.node);
+  if (m_look.kind == NodeKind::Op) {
+    QRectF stripe = box();
+    stripe.setWidth(kOverviewStripePx);
+    painter.fillRect(stripe, m_theme.categoryColor(m_look.category));
+  }
+  if (m_look.hasHeat()) paintHeat(painter, true);
+  painter.setPen(QPen(m_look.isUnknown ? colors.warning : colors.nodeBorder, 0));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(box());
+  if (m_look.worst) paintBadge(painter);
+  if (m_look.rmsError) paintError(painter, true);
+  if (m_look.status) paintStatus(painter);
 }
 
 /// On the lower edge, at the other end than the error.

@@ -34,11 +34,12 @@ class NodeItem : public QGraphicsItem {
   int type() const override { return Type; }
   QRectF boundingRect() const override;
   /// The box itself, without ports, in scene coordinates.
-  QRectF sceneBox() const { return mapRectToScene(box()); }
+  QRectF sceneBox() const { return box().translated(pos()); }
   void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
 
   const NodeLook& look() const { return m_look; }
-  void setLook(NodeLook look);
+  /// Whether it looks different now.
+  bool setLook(NodeLook look);
   /// In scene coordinates; nullopt when the node has no such port.
   std::optional<QPointF> portPosition(const PortRef& port) const;
   std::optional<PortRef> portNear(QPointF scenePosition) const;
@@ -76,6 +77,7 @@ class NodeItem : public QGraphicsItem {
   void paintPort(QPainter& painter, const PortLook& port, bool isOutput, std::size_t index) const;
   void paintBadge(QPainter& painter) const;
   void paintError(QPainter& painter, bool isFar) const;
+  void paintOverview(QPainter& painter) const;
   void paintStatus(QPainter& painter) const;
   void paintArrow(QPainter& painter) const;
   void paintInsideGround(QPainter& painter) const;

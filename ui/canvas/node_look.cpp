@@ -3,6 +3,7 @@
 #include "ui/canvas/node_look.h"
 
 #include "core/edit/links.h"
+#include "core/edit/port_values.h"
 #include "core/lowering/document_operation.h"
 #include "core/ops/external.h"
 #include "ui/canvas/blocks/block_inside.h"
@@ -13,6 +14,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
+#include <unordered_map>
 
 namespace fuseline::ui {
 
@@ -31,13 +34,27 @@ QString portTip(const QString& name, const QString& declared, const QString& act
   return QStringLiteral("<b>%1</b>%2<br>%3").arg(name.toHtmlEscaped(), shape.toHtmlEscaped(), actual.toHtmlEscaped());
 }
 
-/// tensor: in words.
-PortLook portLook(const Port& port, std::size_t index, const Value* value, const QString& tensor) {
-  return {.name = port.name,
-          .tip = portTip(toQt(port.name), toQt(port.shape), tensor),
-          .dtype = dtypeOf(value),
-          .isNamed = index > 0};
-}
+/// The looks of declared ports. In a large pipeline most ports share their tip with others, so that each is made once.
+class PortLooks {
+ public:
+  PortLook of(const Port& port, std::size_t index, bool isWired, const Value* value) {
+    return {.name = port.name,
+            .tip = tipOf(port, isWired, value),
+            .dtype = isWired ? dtypeOf(value) : std::nullopt,
+            .isNamed = index > 0};
+  }
+
+ private:
+  const QString& tipOf(const Port& port, bool isWired, const Value* value) {
+    const std::string tensor = !isWired ? "-" : value ? toString(value->spec) : "?";
+    const auto [tip, isNew] = m_tips.try_emplace(port.name + '\n' + port.shape + '\n' + tensor);
+    if (isNew)
+      tip->second = portTip(toQt(port.name), toQt(port.shape), isWired ? specText(value) : translated("not connected"));
+    return tip->second;
+  }
+
+  std::unordered_map<std::string, QString> m_tips;
+};
 
 /// Which output each input reads, and which outputs are read: found once for all nodes.
 struct Wiring {
@@ -68,18 +85,15 @@ void addWiredPorts(NodeLook& look, const Wiring& wiring, const QString& tip) {
     add(look.outputs, i->port);
 }
 
-void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const Wiring& wiring, const Graph& graph) {
+void addDeclaredPorts(NodeLook& look, const FusibleOperation& operation, const Wiring& wiring, const PortValues& values,
+                      PortLooks& ports) {
   for (std::size_t i = 0; i < operation.inputs.size(); ++i) {
     const auto source = wiring.sources.find({look.id, operation.inputs[i].name});
     const bool isWired = source != wiring.sources.end();
-    const Value* value = isWired ? valueAt(graph, source->second) : nullptr;
-    const QString tensor = isWired ? specText(value) : translated("not connected");
-    look.inputs.push_back(portLook(operation.inputs[i], i, value, tensor));
+    look.inputs.push_back(ports.of(operation.inputs[i], i, isWired, isWired ? values.at(source->second) : nullptr));
   }
-  for (std::size_t i = 0; i < operation.outputs.size(); ++i) {
-    const Value* value = valueAt(graph, {look.id, operation.outputs[i].name});
-    look.outputs.push_back(portLook(operation.outputs[i], i, value, specText(value)));
-  }
+  for (std::size_t i = 0; i < operation.outputs.size(); ++i)
+    look.outputs.push_back(ports.of(operation.outputs[i], i, true, values.at({look.id, operation.outputs[i].name})));
 }
 
 /// A bypassed op says so, and an instance that is a nested Sequential: fusions stop at its border.
@@ -90,7 +104,8 @@ QString subtitleOf(const DocumentOp& op) {
   return isSequential ? translated("%1 · Sequential").arg(toQt(op.id)) : toQt(op.id);
 }
 
-NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wiring& wiring, const Graph& graph) {
+NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wiring& wiring, const PortValues& values,
+                PortLooks& ports) {
   const std::string_view block = blockNameOf(op);
   NodeLook look{.id = op.id, .kind = NodeKind::Op, .subtitle = subtitleOf(op)};
   look.isBypassed = op.isBypassed();
@@ -102,7 +117,7 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wi
   if (look.isNotRun && !look.isBypassed) look.subtitle = translated("%1 · not executed").arg(toQt(op.id));
   if (operation) {
     look.category = operation->category;
-    addDeclaredPorts(look, *operation, wiring, graph);
+    addDeclaredPorts(look, *operation, wiring, values, ports);
     addWiredPorts(look, wiring, translated("<b>%1</b><br>The op does not have this port. Move or remove the wire."));
   } else {
     look.tip = translated("Unknown op %1. The file keeps it unchanged, but the pipeline cannot run.")
@@ -112,16 +127,16 @@ NodeLook opLook(const DocumentOp& op, const PipelineDocument& document, const Wi
   return look;
 }
 
-NodeLook inputLook(const DocumentInput& input, const Graph& graph) {
-  const Value* value = valueAt(graph, {.node = input.id});
+NodeLook inputLook(const DocumentInput& input, const PortValues& values) {
+  const Value* value = values.at({.node = input.id});
   NodeLook look{.id = input.id, .kind = NodeKind::Input, .title = toQt(input.id), .subtitle = translated("input")};
   look.tip = portTip(translated("Input %1").arg(toQt(input.id)), QString(), specText(value));
   look.outputs.push_back({.name = "", .tip = look.tip, .dtype = dtypeOf(value)});
   return look;
 }
 
-NodeLook outputLook(const DocumentOutput& output, const Graph& graph) {
-  const Value* value = valueAt(graph, output.from);
+NodeLook outputLook(const DocumentOutput& output, const PortValues& values) {
+  const Value* value = values.at(output.from);
   const QString spec = output.from.node.empty() ? translated("not connected") : specText(value);
   NodeLook look{.id = output.id, .kind = NodeKind::Output, .title = toQt(output.id), .subtitle = translated("output")};
   look.tip = portTip(translated("Output %1").arg(toQt(output.id)), QString(), spec);
@@ -152,11 +167,12 @@ QSizeF NodeLook::size() const {
 std::vector<NodeLook> nodeLooks(const PipelineDocument& document, const Analysis& analysis,
                                 const std::vector<Diagnostic>& fileProblems) {
   std::vector<NodeLook> looks;
-  const Graph& graph = analysis.graph();
+  const PortValues values(analysis.graph());
+  PortLooks ports;
   const Wiring wiring = wiringOf(document);
-  for (const DocumentInput& input : document.inputs()) looks.push_back(inputLook(input, graph));
-  for (const DocumentOp& op : document.ops()) looks.push_back(opLook(op, document, wiring, graph));
-  for (const DocumentOutput& output : document.outputs()) looks.push_back(outputLook(output, graph));
+  for (const DocumentInput& input : document.inputs()) looks.push_back(inputLook(input, values));
+  for (const DocumentOp& op : document.ops()) looks.push_back(opLook(op, document, wiring, values, ports));
+  for (const DocumentOutput& output : document.outputs()) looks.push_back(outputLook(output, values));
   for (const Diagnostic& problem : fileProblems) mark(looks, problem);
   for (const Diagnostic& problem : analysis.lowered.diagnostics) mark(looks, problem);
   return looks;

@@ -11,6 +11,7 @@
 #include <QScrollBar>
 
 #include <algorithm>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -30,7 +31,11 @@ OverviewMap::OverviewMap(const GraphScene& scene, GraphView& view, const Theme& 
   setCursor(Qt::PointingHandCursor);
   view.installEventFilter(this);
   connect(&scene, &QGraphicsScene::changed, this, &OverviewMap::forgetPicture);
-  connect(&scene, &GraphScene::itemsChanged, this, &OverviewMap::forgetPicture);
+  connect(&scene, &GraphScene::itemsChanged, this, [this] {
+    const int revision = m_scene.canvasItems().shown().revision;
+    const bool hasChanged = std::exchange(m_revision, revision) != revision;
+    if (hasChanged || !m_scene.frames().items().empty()) forgetPicture();
+  });
   connect(&view, &GraphView::zoomChanged, this, &OverviewMap::refresh);
   connect(view.horizontalScrollBar(), &QScrollBar::valueChanged, this, &OverviewMap::refresh);
   connect(view.verticalScrollBar(), &QScrollBar::valueChanged, this, &OverviewMap::refresh);

@@ -52,6 +52,7 @@ class OverviewMap : public QWidget {
   QTransform m_pressedMap;
   // Kept between paints, until the scene changes: the view moves much more often than the nodes.
   mutable std::optional<QRectF> m_content;
+  int m_revision = 0;  // of the items that the picture is of
   QPixmap m_picture;
   QTransform m_pictureMap;
 };

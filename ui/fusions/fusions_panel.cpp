@@ -4,9 +4,11 @@
 
 #include "core/plan/fusion_edits.h"
 #include "ui/fusions/unplanned.h"
+#include "ui/session/large_pipeline.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/elided_button.h"
 #include "ui/widgets/pane_ring.h"
+#include "ui/widgets/seen_refresh.h"
 
 #include <QPushButton>
 #include <QScrollBar>
@@ -45,15 +47,17 @@ FusionsPanel::FusionsPanel(Session& session, const Theme& theme, QWidget* parent
   layout->setSpacing(0);
   layout->addWidget(m_title);
   layout->addWidget(m_area, 1);
-  connect(&session.plan(), &LivePlan::analysisChanged, this, &FusionsPanel::refresh);
+  auto* seen = new SeenRefresh(
+      *this, [&session] { return isLarge(session); }, [this] { refresh(); });
+  connect(&session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] {
     m_groups.clear();
     m_open.clear();
   });
-  connect(&session.selection(), &Selection::changed, this, [this] {
+  connect(&session.selection(), &Selection::changed, this, [this, seen] {
     m_showsDistant = false;
     m_groups.clear();
-    refresh();
+    seen->request();
     m_area->verticalScrollBar()->setValue(0);
   });
   connect(&theme, &Theme::changed, this, &FusionsPanel::refresh);

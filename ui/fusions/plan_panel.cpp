@@ -3,7 +3,9 @@
 #include "ui/fusions/plan_panel.h"
 
 #include "ui/fusions/unplanned.h"
+#include "ui/session/large_pipeline.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/seen_refresh.h"
 
 #include <QHelpEvent>
 #include <QKeyEvent>
@@ -187,8 +189,10 @@ void LanesView::resizeEvent(QResizeEvent* event) {
   update();
 }
 
-void LanesView::paintEvent(QPaintEvent*) {
+/// A long plan is much wider than what is seen of it.
+void LanesView::paintEvent(QPaintEvent* event) {
   QPainter painter(this);
+  painter.setClipRect(event->rect());
   painter.setRenderHint(QPainter::Antialiasing);
   painter.fillRect(rect(), m_theme.colors().base);
   if (m_lanes.columns.isEmpty()) return;
@@ -199,10 +203,12 @@ void LanesView::paintEvent(QPaintEvent*) {
 }
 
 void LanesView::paintHeads(QPainter& painter) const {
+  const QRectF seen = painter.clipBoundingRect();
   painter.setFont(scaledFont(0.85));
   for (int column = 0; column < m_lanes.columns.size(); ++column) {
     const double left = columnLeft(column);
     const double right = columnLeft(column + 1);
+    if (right < seen.left() || left > seen.right()) continue;
     painter.setPen(m_theme.colors().dimText);
     painter.drawText(QRectF(left, 0, right - left, kPlanHeadHeightPx), Qt::AlignCenter, m_lanes.columns[column]);
     painter.setPen(QPen(m_theme.colors().grid, 1, Qt::DotLine));
@@ -217,7 +223,9 @@ void LanesView::paintLane(QPainter& painter, bool isBackward) const {
   painter.drawText(QRectF(10, top, kLaneLabelWidthPx - 12, kLaneHeightPx), Qt::AlignVCenter | Qt::AlignLeft,
                    isBackward ? tr("← Backward") : tr("Forward →"));
   const auto& boxes = isBackward ? m_lanes.backward : m_lanes.forward;
-  for (const LaneBox& box : boxes) paintBox(painter, box, isBackward);
+  const QRectF seen = painter.clipBoundingRect();
+  for (const LaneBox& box : boxes)
+    if (boxArea(box, isBackward).intersects(seen)) paintBox(painter, box, isBackward);
   if (!boxes.empty() || !isBackward) return;
   painter.setPen(m_theme.colors().dimText);
   painter.drawText(QRectF(kLaneLabelWidthPx, top, width() - kLaneLabelWidthPx, kLaneHeightPx), Qt::AlignVCenter,
@@ -299,7 +307,9 @@ PlanPanel::PlanPanel(Session& session, const Theme& theme, QWidget* parent)
   };
   connect(m_lanesView, &LanesView::chosen, area, scrollTo);
   connect(m_lanesView, &LanesView::revealed, area, scrollTo);
-  connect(&session.plan(), &LivePlan::analysisChanged, this, &PlanPanel::refresh);
+  auto* seen = new SeenRefresh(
+      *this, [&session] { return isLarge(session); }, [this] { refresh(); });
+  connect(&session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
   refresh();
 }
 

@@ -6,8 +6,10 @@
 #include "core/plan/fusion_edits.h"
 #include "ui/fusions/gain_text.h"
 #include "ui/fusions/unplanned.h"
+#include "ui/session/large_pipeline.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/roomy_delegate.h"
+#include "ui/widgets/seen_refresh.h"
 #include "ui/widgets/table_copying.h"
 
 #include <QHeaderView>
@@ -135,7 +137,9 @@ RulesPanel::RulesPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addWidget(m_caption);
   layout->addWidget(splitter, 1);
   connect(&session.pipeline(), &OpenPipeline::replaced, this, [this] { m_isFresh = true; });
-  connect(&session.plan(), &LivePlan::analysisChanged, this, &RulesPanel::refresh);
+  auto* seen = new SeenRefresh(
+      *this, [&session] { return isLarge(session); }, [this] { refresh(); });
+  connect(&session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
   connect(&session.selection(), &Selection::changed, this, &RulesPanel::followSelection);
   connect(&theme, &Theme::changed, this, &RulesPanel::refresh);
   connect(m_model, &RulesModel::switchWanted, this,

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/memory/memory_panel.h"
 
+#include "ui/session/large_pipeline.h"
 #include "ui/timings/run_filter_bar.h"
+#include "ui/widgets/seen_refresh.h"
 
 #include <QSplitter>
 #include <QVBoxLayout>
@@ -54,7 +56,9 @@ MemoryPanel::MemoryPanel(Session& session, const Theme& theme, QWidget* parent)
   layout->addLayout(m_head);
   layout->addWidget(m_body, 1);
   layout->addWidget(m_empty, 1);
-  connect(&session.plan(), &LivePlan::analysisChanged, this, &MemoryPanel::follow);
+  auto* seen = new SeenRefresh(
+      *this, [&session] { return isLarge(session); }, [this] { follow(); });
+  connect(&session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
 }
 
 void MemoryPanel::fillHead() {

@@ -4,8 +4,10 @@
 
 #include "core/support/text.h"
 #include "core/tensor/npy.h"
+#include "ui/session/large_pipeline.h"
 #include "ui/theme/format.h"
 #include "ui/widgets/file_choice.h"
+#include "ui/widgets/seen_refresh.h"
 
 #include <QHBoxLayout>
 #include <QSignalBlocker>
@@ -108,7 +110,9 @@ QWidget* TensorPanel::createHint() {
 void TensorPanel::connectSession() {
   connect(&m_session.runner(), &Runner::tensorsCaptured, this, &TensorPanel::showChosen);
   connect(&m_session.pipeline(), &OpenPipeline::replaced, this, &TensorPanel::refresh);
-  connect(&m_session.plan(), &LivePlan::analysisChanged, this, &TensorPanel::refresh);
+  auto* seen = new SeenRefresh(
+      *this, [this] { return isLarge(m_session); }, [this] { refresh(); });
+  connect(&m_session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
   connect(&m_session.selection(), &Selection::changed, this, [this] {
     if (isVisible()) fillTensors();
   });

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/outline/outline_panel.h"
 
+#include "ui/session/large_pipeline.h"
 #include "ui/widgets/roomy_delegate.h"
+#include "ui/widgets/seen_refresh.h"
 #include "ui/widgets/table_copying.h"
 #include "ui/widgets/undo_keys.h"
 
@@ -56,11 +58,13 @@ OutlinePanel::OutlinePanel(Session& session, const Theme& theme, QWidget* parent
   layout->addWidget(m_empty, 1);
   connect(m_filterEdit, &QLineEdit::textChanged, this, &OutlinePanel::applyFilter);
   connect(m_filterEdit, &QLineEdit::returnPressed, this, &OutlinePanel::goToFirst);
+  auto* seen = new SeenRefresh(
+      *this, [&session] { return isLarge(session); }, [this] { refresh(); });
   for (const auto change : {&OpenPipeline::changed, &OpenPipeline::replaced})
-    connect(&session.pipeline(), change, this, &OutlinePanel::refresh);
-  connect(&session.runner(), &Runner::finished, this, &OutlinePanel::refresh);
-  connect(&session.setup(), &RunSetup::passChanged, this, &OutlinePanel::refresh);
-  connect(&session.plan(), &LivePlan::analysisChanged, this, &OutlinePanel::refresh);
+    connect(&session.pipeline(), change, seen, &SeenRefresh::request);
+  connect(&session.runner(), &Runner::finished, seen, &SeenRefresh::request);
+  connect(&session.setup(), &RunSetup::passChanged, seen, &SeenRefresh::request);
+  connect(&session.plan(), &LivePlan::analysisChanged, seen, &SeenRefresh::request);
   connect(&session.selection(), &Selection::changed, this, [this] {
     if (!m_isSyncing) showSelection();
   });

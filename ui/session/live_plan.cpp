@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/session/live_plan.h"
 
+#include "ui/session/live_analysis.h"
+
 #include <QFileInfo>
 
 #include <utility>
@@ -10,13 +12,17 @@ namespace fuseline::ui {
 
 LivePlan::LivePlan(const OpenPipeline& pipeline, const RunSetup& setup, LastResults& results,
                    CapabilitiesOf capabilitiesOf)
-    : m_pipeline(pipeline), m_setup(setup), m_results(results), m_capabilitiesOf(std::move(capabilitiesOf)) {
+    : m_pipeline(pipeline),
+      m_setup(setup),
+      m_results(results),
+      m_capabilitiesOf(std::move(capabilitiesOf)),
+      m_liveAnalysis(std::make_unique<LiveAnalysis>()) {
   refreshCapabilities();
   // One thread: analyses of one document are only ever superseded, never needed at the same time.
   m_pool.setMaxThreadCount(1);
   connect(&pipeline, &OpenPipeline::changed, this, &LivePlan::followPipeline);
   for (const auto signal : {&RunSetup::passChanged, &RunSetup::deviceChanged, &RunSetup::planTargetChanged})
-    connect(&setup, signal, this, &LivePlan::restart);
+    connect(&setup, signal, this, &LivePlan::planAnew);
   connect(&results, &LastResults::runTaken, this, &LivePlan::followRun);
 }
 
@@ -28,6 +34,7 @@ LivePlan::~LivePlan() {
 void LivePlan::forget() {
   m_analysis = std::make_shared<const Analysis>();
   m_isForgotten = true;
+  ++m_numPlannings;
 }
 
 void LivePlan::followPipeline() {
@@ -38,7 +45,7 @@ void LivePlan::followPipeline() {
 /// From here on fusions are planned for the run target, not for the device of an opened run.
 void LivePlan::followRun(const LastRun& run) {
   takeGains(run);
-  restart();
+  planAnew();
 }
 
 /// The plan stays what it was: what runs measured becomes a choice only where the user switches a fusion.
@@ -73,18 +80,28 @@ void LivePlan::refreshCapabilities() {
   if (m_capabilitiesOf) m_capabilities = m_capabilitiesOf(device);
 }
 
-std::function<AnalysisOptions()> LivePlan::optionsFor(const PipelineDocument& document) const {
+std::function<AnalysisOptions(const PipelineDocument&)> LivePlan::planningOptions() const {
   const bool isPlannedForElsewhere = m_setup.planTarget() != PlanTarget();
   auto gains = isPlannedForElsewhere ? std::make_shared<const RunGains>() : m_gains;
-  return [document, options = options(), gains = std::move(gains), settings = plannedSettings()] {
-    AnalysisOptions withGains = options;
-    withGains.gains = gains->gainsFor(document, settings);
-    return withGains;
-  };
+  return
+      [options = options(), gains = std::move(gains), settings = plannedSettings()](const PipelineDocument& document) {
+        AnalysisOptions withGains = options;
+        withGains.gains = gains->gainsFor(document, settings);
+        return withGains;
+      };
+}
+
+std::function<AnalysisOptions()> LivePlan::optionsFor(const PipelineDocument& document) const {
+  return [document, options = planningOptions()] { return options(document); };
 }
 
 std::function<std::shared_ptr<const Analysis>()> LivePlan::analysisOf(const PipelineDocument& document) const {
-  return [document, options = optionsFor(document)] { return analyzeToShow(document, options()); };
+  return [document, options = planningOptions()] { return analyzeToShow(document, options(document)); };
+}
+
+void LivePlan::planAnew() {
+  ++m_numPlannings;
+  restart();
 }
 
 void LivePlan::restart() {
@@ -92,9 +109,13 @@ void LivePlan::restart() {
   refreshCapabilities();
   if (m_isForgotten) return;
   m_pool.clear();  // a waiting analysis of an older document is of no use any more
-  m_pool.start([this, analyzeDocument = analysisOf(m_pipeline.document()), generation = m_generation] {
+  auto document = std::make_shared<PipelineDocument>(m_pipeline.document());
+  m_pool.start([this, document, optionsFor = planningOptions(), generation = m_generation, plans = m_numPlannings] {
+    const AnalysisOptions options = optionsFor(*document);
+    auto analysis = m_liveAnalysis->next(std::move(*document), options, plans);
     QMetaObject::invokeMethod(
-        this, [this, generation, analysis = analyzeDocument()] { accept(generation, analysis); }, Qt::QueuedConnection);
+        this, [this, generation, analysis = std::move(analysis)] { accept(generation, analysis); },
+        Qt::QueuedConnection);
   });
 }
 

@@ -11,11 +11,14 @@
 #include <QObject>
 #include <QThreadPool>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
 namespace fuseline::ui {
+
+class LiveAnalysis;
 
 /// Kernels that a device has, so that plans can run there. Empty function or result: every kernel is assumed to exist.
 using CapabilitiesOf = std::function<Capabilities(const std::string& deviceId)>;
@@ -51,8 +54,11 @@ class LivePlan : public QObject {
   /// Device of the run target, or of an opened run.
   RunTarget plannedDevice() const;
   void refreshCapabilities();
+  std::function<AnalysisOptions(const PipelineDocument&)> planningOptions() const;
   void followPipeline();
   void followRun(const LastRun& run);
+  /// With other settings than before.
+  void planAnew();
   void restart();
   void accept(quint64 generation, std::shared_ptr<const Analysis> analysis);
 
@@ -66,6 +72,8 @@ class LivePlan : public QObject {
   // Counts what the plan depends on; a result with an older number is dropped.
   quint64 m_generation = 0;
   quint64 m_analysedGeneration = 0;
+  std::uint64_t m_numPlannings = 0;              // with other settings each
+  std::unique_ptr<LiveAnalysis> m_liveAnalysis;  // used by the thread of m_pool alone
   bool m_isForgotten = false;
   std::shared_ptr<const RunGains> m_gains = std::make_shared<const RunGains>();
   QThreadPool m_pool;

@@ -3,9 +3,6 @@
 #include "ui/session/session.h"
 
 #include "core/edit/renaming.h"
-#include "core/export/any_document.h"
-#include "core/profile/run_folder.h"
-#include "core/runtime/measured_pipeline.h"
 #include "ui/session/baselines.h"
 #include "ui/theme/format.h"
 
@@ -36,17 +33,21 @@ void Session::openText(const std::string& text, const QString& name) {
 }
 
 Result<void> Session::open(const QString& path) {
-  Result<LoadedDocument> loaded = loadOrImportDocument(path.toStdString());
-  if (!loaded) return loaded.error();
-  if (loaded->isUnreadable) return Error{errorText(loaded->diagnostics, path.toStdString())};
-  const QFileInfo file(path);
-  const bool isTakenOut = loaded->isTakenOut;
-  replace({.document = std::move(loaded->document),
-           .problems = std::move(loaded->diagnostics),
-           .notes = std::move(loaded->notes),
-           .path = isTakenOut ? QString() : file.absoluteFilePath(),
-           .name = isTakenOut ? file.completeBaseName() : QString()});
+  Result<ReadFile> file = readPipelineFile(path);
+  if (!file) return file.error();
+  show(std::move(*file));
   return {};
+}
+
+void Session::show(ReadFile file) {
+  const QFileInfo info(file.path);
+  if (file.run) return showRun(info.absoluteFilePath(), std::move(*file.run));
+  const bool isTakenOut = file.loaded.isTakenOut;
+  replace({.document = std::move(file.loaded.document),
+           .problems = std::move(file.loaded.diagnostics),
+           .notes = std::move(file.loaded.notes),
+           .path = isTakenOut ? QString() : info.absoluteFilePath(),
+           .name = isTakenOut ? info.completeBaseName() : QString()});
 }
 
 void Session::recover(const std::string& text, const QString& path, const QString& name, bool isPartlyRead) {
@@ -60,16 +61,19 @@ void Session::recover(const std::string& text, const QString& path, const QStrin
 }
 
 Result<void> Session::openRun(const QString& path) {
-  Result<RunRecord> record = loadNotedRun(path.toStdString());
-  if (!record) return record.error();
-  Result<MeasuredPipeline> measured = measuredPipeline(*record);
-  if (!measured) return Error{path.toStdString() + ": " + measured.error().message};
-  const QString name = toQt(record->title());
-  LastRun run{.document = measured->document, .pass = measured->pass, .device = record->settings.device};
-  run.record = std::move(*record);
-  run.origin = RunOrigin{.file = QFileInfo(path).absoluteFilePath(), .changes = toQt(measured->changes)};
-  replace({.document = std::move(measured->document), .name = name}, std::move(run));
+  Result<ReadFile> file = readRunFile(path);
+  if (!file) return file.error();
+  show(std::move(*file));
   return {};
+}
+
+void Session::showRun(const QString& path, ReadFile::Run opened) {
+  auto& [record, measured] = opened;
+  const QString name = toQt(record.title());
+  LastRun run{.document = measured.document, .pass = measured.pass, .device = record.settings.device};
+  run.record = std::move(record);
+  run.origin = RunOrigin{.file = path, .changes = toQt(measured.changes)};
+  replace({.document = std::move(measured.document), .name = name}, std::move(run));
 }
 
 /// The pass and the device that fusions are planned for follow an opened run.

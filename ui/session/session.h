@@ -6,6 +6,7 @@
 #include "ui/session/last_results.h"
 #include "ui/session/live_plan.h"
 #include "ui/session/open_pipeline.h"
+#include "ui/session/read_file.h"
 #include "ui/session/run_setup.h"
 #include "ui/session/runner.h"
 #include "ui/session/selection.h"
@@ -20,6 +21,7 @@
 namespace fuseline::ui {
 
 class Baselines;
+class LiveAnalysis;
 
 /// Settings from the hosting program.
 struct SessionSettings {
@@ -63,6 +65,8 @@ class Session : public QObject {
   /// Opens a run file: its pipeline as it was measured, as a document in no file, and the run as the last one. Until
   /// something is run here, fusions are planned for the device of that run. Errors leave everything as it was.
   Result<void> openRun(const QString& path);
+  /// The same with a file that was read before, on another thread for one.
+  void show(ReadFile file);
   /// Gives an op, an input or an output another id, and selects it again; a refusal is emitted as a sentence.
   bool rename(const QString& id, const QString& newId);
 
@@ -72,6 +76,7 @@ class Session : public QObject {
 
  private:
   void replace(ReadPipeline read, std::optional<LastRun> run = {});
+  void showRun(const QString& path, ReadFile::Run opened);
 
   LayOutGraph m_layOut;
   OpenPipeline m_pipeline;

@@ -11,6 +11,7 @@
 #include "ui/theme/format.h"
 #include "ui/widgets/expression_edit.h"
 #include "ui/widgets/file_choice.h"
+#include "ui/widgets/long_job.h"
 #include "ui/window/export_dialog.h"
 
 #include <QFileInfo>
@@ -18,6 +19,7 @@
 #include <QPushButton>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace fuseline::ui {
@@ -76,16 +78,12 @@ void FileCommands::chooseAndImport() {
 
 void FileCommands::openAll(const QStringList& paths) {
   if (paths.isEmpty()) return;
-  openIfMayDiscard(paths.front());
+  if (mayDiscard()) open(paths.front());
   openWindows(paths.mid(1));
 }
 
 void FileCommands::openWindows(const QStringList& paths) {
   for (const QString& path : paths) openWindow(path);
-}
-
-void FileCommands::openIfMayDiscard(const QString& path) {
-  if (mayDiscard()) open(path);
 }
 
 void FileCommands::openWindow(const QString& path) {
@@ -96,12 +94,21 @@ void FileCommands::openWindow(const QString& path) {
 }
 
 void FileCommands::openListedRun(const QString& path) {
-  if (mayDiscard() && succeeded(m_session.openRun(path))) Q_EMIT runOpened();
+  if (mayDiscard() && show(path, readRunFile)) Q_EMIT runOpened();
+}
+
+/// False: it could not be read, or the user did not want to wait.
+bool FileCommands::show(const QString& path, Result<ReadFile> (*read)(const QString& path)) {
+  const QString title = tr("Reading %1…").arg(QFileInfo(path).fileName());
+  std::optional<Result<ReadFile>> file = resultUnlessCanceled(m_window, title, [read, path] { return read(path); });
+  if (!file || !succeeded(*file ? Result<void>() : Result<void>(file->error()))) return false;
+  m_session.show(std::move(**file));
+  return true;
 }
 
 bool FileCommands::open(const QString& path) {
   const bool isRun = isRunFile(path);
-  if (!succeeded(isRun ? m_session.openRun(path) : m_session.open(path))) return false;
+  if (!show(path, isRun ? readRunFile : readPipelineFile)) return false;
   if (isRun) Q_EMIT runOpened();
   if (!isRun && m_session.pipeline().path().isEmpty())
     say((QStringList{tr("Imported from %1. Save asks for a name.").arg(path)} + m_session.pipeline().notes())
@@ -123,7 +130,7 @@ void FileCommands::reload() {
   if (!loaded) return say(toQt(loaded.error().message), Severity::Error);
   if (isUnreadable(*loaded)) return say(toQt(errorText(loaded->diagnostics, path.toStdString())), Severity::Error);
   if (!mayStopRun() || (m_session.pipeline().isModified() && !succeeded(setAside()))) return;
-  succeeded(m_session.open(path));
+  show(path, readPipelineFile);
 }
 
 void FileCommands::fillRecentMenu(QMenu& menu) {
@@ -134,7 +141,9 @@ void FileCommands::fillRecentMenu(QMenu& menu) {
     QAction* action = menu.addAction(QFileInfo(path).fileName());
     action->setToolTip(path);
     action->setEnabled(QFileInfo::exists(path));
-    connect(action, &QAction::triggered, this, [this, path] { openIfMayDiscard(path); });
+    connect(action, &QAction::triggered, this, [this, path] {
+      if (mayDiscard()) open(path);
+    });
   }
   menu.addSeparator();
   QAction* clear = menu.addAction(tr("Clear"));
@@ -157,7 +166,9 @@ void FileCommands::addExample(QMenu& menu, const MeasuredExample& example) {
   QAction* action = menu.addAction(text.replace(u'&', QStringLiteral("&&")));
   action->setEnabled(example.problem.isEmpty());
   action->setToolTip(example.problem.isEmpty() ? example.path : example.problem);
-  connect(action, &QAction::triggered, this, [this, path = example.path] { openIfMayDiscard(path); });
+  connect(action, &QAction::triggered, this, [this, path = example.path] {
+    if (mayDiscard()) open(path);
+  });
 }
 
 // ------------------------------------------------------------------------------------------------------------- saving

@@ -81,6 +81,7 @@ class FileCommands : public QObject {
   void say(const QString& sentence, Severity severity = Severity::Note) { Q_EMIT message(sentence, severity); }
   /// Says why, where it failed.
   bool succeeded(const Result<void>& outcome);
+  bool show(const QString& path, Result<ReadFile> (*read)(const QString& path));
   bool saveTo(const QString& path);
   bool askToOverwrite();
   /// Asks before overwriting a file that was only partly read.
@@ -91,7 +92,6 @@ class FileCommands : public QObject {
   bool isUnsaved();
   bool mayStopRun();
   void openWindow(const QString& path);
-  void openIfMayDiscard(const QString& path);
   void addExample(QMenu& menu, const MeasuredExample& example);
 
   Session& m_session;

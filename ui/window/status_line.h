@@ -31,6 +31,7 @@ class StatusLine : public QObject {
   void showNextZoom();
   void showSelected();
   void showDevice();
+  void followPlanning();
   void showProblems(int numErrors, int numWarnings);
 
   QStatusBar& m_bar;

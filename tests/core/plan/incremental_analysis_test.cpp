@@ -91,10 +91,10 @@ Edit randomAttribute(const PipelineDocument& document) {
 
 RC_GTEST_PROP(IncrementalAnalysis, EqualsTheCompleteOneAfterEditsOfAttributes, ()) {
   IncrementalAnalysis analyses;
-  PipelineDocument document = randomBlocks(14);
+  PipelineDocument document = randomBlocks(10);
   AnalysisOptions options;
   if (*rc::gen::arbitrary<bool>()) options.recipe = *recipeFromJson({{"name", "Float8CurrentScaling"}});
-  for (int edit = 0; edit < 3; ++edit) {
+  for (int edit = 0; edit < 2; ++edit) {
     RC_ASSERT(textOf(*analyses.next(document, options, 0)) == textOf(analyze(document, options)));
     (void)applyEdit(document, randomAttribute(document));
   }

@@ -1,0 +1,27 @@
+// PortValues: the tensors at the ports of a document's nodes, found once for all of them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/edit.h"
+#include "core/graph/graph.h"
+
+#include <string_view>
+#include <unordered_map>
+
+namespace fuseline {
+
+class PortValues {
+ public:
+  /// The graph outlives this.
+  explicit PortValues(const Graph& graph);
+
+  /// The same as valueAt(): nullptr when it could not be inferred.
+  const Value* at(const Endpoint& endpoint) const;
+
+ private:
+  const Graph& m_graph;
+  std::unordered_map<std::string_view, const Value*> m_byName;
+  std::unordered_map<std::string_view, const Node*> m_lastAt;  // by path: of a composite, the op with its outputs
+};
+
+}  // namespace fuseline

@@ -1,0 +1,36 @@
+// A dock behind another tab is not hidden: it stands outside of the window.
+// SPDX-License-Identifier: Apache-2.0
+#include "ui/widgets/seen_refresh.h"
+
+#include <QEvent>
+
+#include <utility>
+
+namespace fuseline::ui {
+
+SeenRefresh::SeenRefresh(QWidget& pane, std::function<bool()> isCostly, std::function<void()> refresh)
+    : QObject(&pane), m_pane(pane), m_isCostly(std::move(isCostly)), m_refresh(std::move(refresh)) {
+  pane.installEventFilter(this);
+}
+
+void SeenRefresh::request() {
+  m_isBehind = true;
+  if (!m_isCostly() || !isOutOfSight()) refreshIfBehind();
+}
+
+bool SeenRefresh::isOutOfSight() const {
+  return m_pane.window()->isVisible() && (!m_pane.isVisible() || m_pane.visibleRegion().isEmpty());
+}
+
+void SeenRefresh::refreshIfBehind() {
+  if (std::exchange(m_isBehind, false)) m_refresh();
+}
+
+/// Widgets are not changed while they are painted.
+bool SeenRefresh::eventFilter(QObject* watched, QEvent* event) {
+  if (m_isBehind && event->type() == QEvent::Paint)
+    QMetaObject::invokeMethod(this, &SeenRefresh::refreshIfBehind, Qt::QueuedConnection);
+  return QObject::eventFilter(watched, event);
+}
+
+}  // namespace fuseline::ui
