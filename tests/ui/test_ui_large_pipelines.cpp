@@ -358,14 +358,14 @@ void LargePipelinesTest::anEditKeepsTheItemsOfOthers() {
   const auto hulls = items.hulls();
   const auto nodes = items.nodes();
   QVERIFY(!hulls.empty());
-  QVERIFY(f.session.apply(SetAttribute{.id = "norm", .name = "eps", .value = 1e-3}));
+  QVERIFY(f.session.pipeline().apply(SetAttribute{.id = "norm", .name = "eps", .value = 1e-3}));
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(items.links() == links && items.hulls() == hulls && items.nodes() == nodes);
 }
 
 void LargePipelinesTest::wiresShowTheTensorsOfTheNewPlan() {
   Fixture f(smallPipeline());
-  QVERIFY(f.session.apply(SetSymbol{.name = "M", .value = 48}));
+  QVERIFY(f.session.pipeline().apply(SetSymbol{.name = "M", .value = 48}));
   QVERIFY(waitForAnalysis(f.session));
   for (const LinkItem* link : f.window.scene().canvasItems().links()) {
     QVERIFY(link->spec());
@@ -376,13 +376,13 @@ void LargePipelinesTest::wiresShowTheTensorsOfTheNewPlan() {
 
 void LargePipelinesTest::movingANodeKeepsThePlan() {
   Fixture f(smallPipeline());
-  const auto before = f.session.analysis();
-  QVERIFY(f.session.apply(MoveNode{.id = "fc", .position = Position{480, 480}}));
+  const auto before = f.session.plan().analysis();
+  QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{480, 480}}));
   QVERIFY(waitForAnalysis(f.session));
-  QCOMPARE(f.session.analysis(), before);
-  f.session.setPass(PassKind::Forward);
+  QCOMPARE(f.session.plan().analysis(), before);
+  f.session.setup().setPass(PassKind::Forward);
   QVERIFY(waitForAnalysis(f.session));
-  QVERIFY(f.session.analysis()->report.backward.empty());
+  QVERIFY(f.session.plan().analysis()->report.backward.empty());
 }
 
 void LargePipelinesTest::aPaneBehindAnotherIsRefreshedWhenItIsSeen() {

@@ -144,9 +144,9 @@ class HullLooks {
 }  // namespace
 
 HullSource hullSource(const Session& session, const CanvasScope& scope, HullFilter filter, bool withSpeedups) {
-  const auto& run = session.lastRun();
-  return {.analysis = session.analysis(),
-          .fusion = session.document().fusion(),
+  const auto& run = session.results().lastRun();
+  return {.analysis = session.plan().analysis(),
+          .fusion = session.pipeline().document().fusion(),
           .isMeasured = run && !run->isStale,
           .scope = scope.path(),
           .filter = filter,
