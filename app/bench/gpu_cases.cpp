@@ -11,11 +11,11 @@ namespace fuseline::cli {
 namespace {
 
 using Names = std::vector<std::string>;
-using Passes = std::vector<PassKind>;
+using Passes = std::vector<ExecutionMode>;
 
 const Names kRecipes = {
     "none", "DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling", "MXFP8BlockScaling", "NVFP4BlockScaling"};
-const Passes kPasses = {PassKind::Forward, PassKind::Training};
+const Passes kPasses = {ExecutionMode::Inference, ExecutionMode::Training};
 
 /// Hidden and inner sizes of GPT-3 1.3B and 175B, Llama 3 8B and 70B, and of the experts of DeepSeek-V2-Lite, of which
 /// a GPU may have eight. "decode" is a step of generation, where the host decides.
@@ -51,10 +51,10 @@ const std::vector<Group>& defaultGroups() {
   static const std::vector<Group> groups = {
       {"gpt-mlp", {k1B}, kRecipes, kPasses},
       {"llama-mlp", {k8B}, kRecipes, kPasses},
-      {"llama-mlp", {k8BDecode}, {"none"}, {PassKind::Forward}},
-      {"transformer-stack", {k8B}, {"none", "DelayedScaling"}, {PassKind::Training}},
-      {"residual-norm", {k8B}, {"none", "DelayedScaling"}, {PassKind::Training}},
-      {"grouped-mlp", {kExperts}, {"none", "DelayedScaling", "Float8BlockScaling"}, {PassKind::Training}},
+      {"llama-mlp", {k8BDecode}, {"none"}, {ExecutionMode::Inference}},
+      {"transformer-stack", {k8B}, {"none", "DelayedScaling"}, {ExecutionMode::Training}},
+      {"residual-norm", {k8B}, {"none", "DelayedScaling"}, {ExecutionMode::Training}},
+      {"grouped-mlp", {kExperts}, {"none", "DelayedScaling", "Float8BlockScaling"}, {ExecutionMode::Training}},
       {"elementwise-chain", {k8BLong}, {"none"}, kPasses},
   };
   return groups;
@@ -65,7 +65,7 @@ std::vector<GpuCase> casesOf(const std::vector<Group>& groups) {
   for (const Group& group : groups)
     for (const GpuSize& size : group.sizes)
       for (const std::string& recipe : group.recipes)
-        for (const PassKind pass : group.passes) cases.push_back({group.pipeline, size, recipe, pass});
+        for (const ExecutionMode pass : group.passes) cases.push_back({group.pipeline, size, recipe, pass});
   return cases;
 }
 

@@ -23,7 +23,7 @@ struct GpuCase {
   std::string pipeline;
   GpuSize size;
   std::string recipe;
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
   bool isDefault = false;  // measured unless others are asked for
 
   /// "llama-mlp_8B_DelayedScaling_train"

@@ -35,14 +35,14 @@ constexpr const char* kElementwise = "elementwise-chain";
 constexpr std::array kPipelines = {"llama-mlp",     "gpt-mlp",    "layernorm-mlp",
                                    "residual-norm", kElementwise, "transformer-stack"};
 constexpr std::array<const char*, 2> kDTypes = {"f32", "bf16"};
-constexpr std::array kPasses = {PassKind::Forward, PassKind::Training};
+constexpr std::array kPasses = {ExecutionMode::Inference, ExecutionMode::Training};
 
 /// One line of the suite before it ran.
 struct BenchCase {
   std::string pipeline;
   BenchSize size;
   std::string dtype;
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
 };
 
 struct BenchResult {
@@ -73,7 +73,7 @@ std::vector<BenchCase> casesOf(bool isQuick) {
   for (const char* pipeline : kPipelines)
     for (const BenchSize& size : sizesOf(pipeline, isQuick))
       for (const char* dtype : kDTypes)
-        for (const PassKind pass : kPasses) cases.push_back({pipeline, size, dtype, pass});
+        for (const ExecutionMode pass : kPasses) cases.push_back({pipeline, size, dtype, pass});
   return cases;
 }
 

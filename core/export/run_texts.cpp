@@ -121,7 +121,7 @@ NamedTexts settingsOf(const RunRecord& record) {
   NamedTexts texts = {
       {"label", settings.label},
       {"device", name.empty() ? settings.device : fmt::format("{} ({})", settings.device, name)},
-      {"pass", settings.pass == PassKind::Training ? "train (forward and backward)" : nameOf(settings.pass)},
+      {"pass", settings.pass == ExecutionMode::Training ? "train (forward and backward)" : nameOf(settings.pass)},
       {"rules", nameOf(settings.rules)},
       {"recipe", settings.recipe.empty() ? "the pipeline's own" : settings.recipe},
       {"recipe fields", pairsText(settings.recipeFields)},

@@ -55,7 +55,7 @@ class Crossings {
 constexpr std::size_t kMostCuts = 4;
 
 /// A fusion that the pass may choose.
-struct Proposal {
+struct FusionProposal {
   Attempt attempt;
   Gain gain;
   std::int64_t priority = 0;
@@ -81,7 +81,7 @@ class Winners {
   }
 
   /// Why a legal proposal was not chosen.
-  Refusal refusalOf(const Proposal& proposal, const EntryList& entries) const {
+  Refusal refusalOf(const FusionProposal& proposal, const EntryList& entries) const {
     const std::vector<int> winners = entriesIn(proposal.attempt.nodes, entries);
     if (winners.empty()) return {.explanation = "It gains nothing: it is " + worthOf(proposal.attempt) + "."};
     return {.outcome = Outcome::TakenByAnother, .explanation = lostText(proposal, winners, entries)};
@@ -98,7 +98,8 @@ class Winners {
     return entries;
   }
 
-  std::string lostText(const Proposal& proposal, const std::vector<int>& winners, const EntryList& entries) const {
+  std::string lostText(const FusionProposal& proposal, const std::vector<int>& winners,
+                       const EntryList& entries) const {
     std::vector<std::string> texts;
     for (const int winner : winners) {
       const FusedOperation& entry = entries.fusions[static_cast<std::size_t>(winner)];
@@ -118,7 +119,7 @@ class Winners {
   }
 
   /// Why one of two that gain the same was chosen.
-  std::string tieText(const Proposal& proposal, const std::vector<int>& winners) const {
+  std::string tieText(const FusionProposal& proposal, const std::vector<int>& winners) const {
     Gain winning;
     for (const int winner : winners) winning += m_winners[static_cast<std::size_t>(winner)].gain;
     if (winning.askedOps > proposal.gain.askedOps) return ", but was not requested by name";
@@ -155,11 +156,11 @@ class BestFusions {
     propose(rules);
     do choose();
     while (proposeLate());
-    for (Proposal& late : m_late) reportLate(late);
+    for (FusionProposal& late : m_late) reportLate(late);
   }
 
  private:
-  void reportLate(Proposal& late) {
+  void reportLate(FusionProposal& late) {
     if (late.attempt.outcome == Outcome::Fused) return reportLost(late);
     m_attempts.push_back(std::move(late.attempt));
   }
@@ -181,7 +182,7 @@ class BestFusions {
   bool isClaimed(const FusionRule& rule, NodeId id) const { return m_claims[static_cast<std::size_t>(id)] == &rule; }
 
   void proposeAt(const FusionRule& rule, NodeId start, std::int64_t priority) {
-    Proposal proposal{.attempt = m_legality.tryFrom(start, rule, m_entries, m_claims), .priority = priority};
+    FusionProposal proposal{.attempt = m_legality.tryFrom(start, rule, m_entries, m_claims), .priority = priority};
     if (proposal.attempt.outcome != Outcome::Fused) return setAside(std::move(proposal));
     if (rule.hasRepeatedStep())
       for (const NodeId id : proposal.attempt.nodes) m_claims[static_cast<std::size_t>(id)] = &rule;
@@ -196,7 +197,7 @@ class BestFusions {
     return false;
   }
 
-  void add(Proposal proposal) {
+  void add(FusionProposal proposal) {
     const Attempt& attempt = proposal.attempt;
     if (partsWays(attempt.nodes)) return m_late.push_back(std::move(proposal));
     for (std::size_t i = 0; i + 1 < attempt.nodes.size(); ++i)
@@ -207,7 +208,7 @@ class BestFusions {
     m_proposals.push_back(std::move(proposal));
   }
 
-  void setAside(Proposal proposal) {
+  void setAside(FusionProposal proposal) {
     const Attempt& attempt = proposal.attempt;
     const bool mayFitLater =
         attempt.outcome == Outcome::OutsideUse && attempt.stepsMatched == attempt.rule->chain.size();
@@ -220,7 +221,7 @@ class BestFusions {
   /// Where fusions cross, a part of a run may leave the rest to another fusion and gain more together with it.
   void proposeParts() {
     Crossings crossings(m_graph.nodes().size());
-    for (const Proposal& proposal : m_proposals) crossings.add(proposal.attempt.nodes);
+    for (const FusionProposal& proposal : m_proposals) crossings.add(proposal.attempt.nodes);
     const std::size_t numWhole = m_proposals.size();
     for (std::size_t i = 0; i < numWhole; ++i)
       if (m_proposals[i].attempt.rule->hasRepeatedStep()) proposePartsOf(i, crossings);
@@ -243,18 +244,18 @@ class BestFusions {
     const FusionRule& rule = *m_proposals[index].attempt.rule;
     std::optional<std::vector<int>> steps = chainSteps(rule, m_graph, nodes);
     if (!steps) return;
-    Proposal part{.attempt = m_legality.tryOn(rule, {nodes.begin(), nodes.end()}, std::move(*steps), m_entries),
-                  .priority = m_proposals[index].priority,
-                  .isPart = true};
+    FusionProposal part{.attempt = m_legality.tryOn(rule, {nodes.begin(), nodes.end()}, std::move(*steps), m_entries),
+                        .priority = m_proposals[index].priority,
+                        .isPart = true};
     if (part.attempt.outcome == Outcome::Fused) add(std::move(part));
   }
 
   void choose() {
     std::vector<Candidate> candidates;
-    for (const Proposal& proposal : m_proposals) candidates.push_back({proposal.attempt.nodes, proposal.gain});
+    for (const FusionProposal& proposal : m_proposals) candidates.push_back({proposal.attempt.nodes, proposal.gain});
     const std::vector<std::size_t> chosen = bestSet(candidates, m_graph.nodes().size(), decidingDevice());
     for (const std::size_t index : chosen) take(m_proposals[index]);
-    for (Proposal& proposal : m_proposals)
+    for (FusionProposal& proposal : m_proposals)
       if (!proposal.isPart && !proposal.isTaken) reportLost(proposal);
     m_proposals.clear();
     std::ranges::fill(m_next, -1);
@@ -262,7 +263,7 @@ class BestFusions {
 
   DeviceModel decidingDevice() const { return m_options.gains.decides ? m_options.gains.device : DeviceModel{}; }
 
-  void take(Proposal& proposal) {
+  void take(FusionProposal& proposal) {
     m_entries.add({.rule = proposal.attempt.rule, .nodes = proposal.attempt.nodes, .caveat = proposal.attempt.caveat});
     m_winners.add(static_cast<int>(m_entries.fusions.size()) - 1,
                   {*proposal.attempt.saving, proposal.attempt.measured, proposal.gain});
@@ -270,7 +271,7 @@ class BestFusions {
     proposal.isTaken = true;
   }
 
-  void reportLost(Proposal& proposal) {
+  void reportLost(FusionProposal& proposal) {
     Refusal refusal = m_winners.refusalOf(proposal, m_entries);
     proposal.attempt.outcome = refusal.outcome;
     proposal.attempt.explanation = std::move(refusal.explanation);
@@ -279,9 +280,9 @@ class BestFusions {
 
   /// Moves what fits now to the proposals.
   bool proposeLate() {
-    std::vector<Proposal> late = std::move(m_late);
+    std::vector<FusionProposal> late = std::move(m_late);
     m_late.clear();
-    for (Proposal& proposal : late) {
+    for (FusionProposal& proposal : late) {
       const bool fits = isFree(proposal.attempt) && tryAgain(proposal);
       if (fits)
         add(std::move(proposal));
@@ -291,7 +292,7 @@ class BestFusions {
     return !m_proposals.empty();
   }
 
-  bool tryAgain(Proposal& proposal) const {
+  bool tryAgain(FusionProposal& proposal) const {
     const FusionRule& rule = *proposal.attempt.rule;
     std::vector<NodeId> nodes = proposal.attempt.nodes;
     std::vector<int> steps = *chainSteps(rule, m_graph, nodes);
@@ -309,8 +310,8 @@ class BestFusions {
   EntryList& m_entries;
   Claims m_claims;
   std::vector<NodeId> m_next;  // behind each op, where the proposals go on
-  std::vector<Proposal> m_proposals;
-  std::vector<Proposal> m_late;  // other fusions are in the way of their place
+  std::vector<FusionProposal> m_proposals;
+  std::vector<FusionProposal> m_late;  // other fusions are in the way of their place
   Winners m_winners;
   std::vector<Attempt>& m_attempts;
 };

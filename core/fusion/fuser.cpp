@@ -6,7 +6,7 @@
 #include "core/fusion/fuser.h"
 
 #include "core/fusion/best_fusions.h"
-#include "core/fusion/hand_over.h"
+#include "core/fusion/fused_operands.h"
 #include "core/fusion/node_name.h"
 #include "core/support/text.h"
 
@@ -75,8 +75,6 @@ std::string shellExplanation(const Graph& graph, const Attempt& attempt) {
   return request.empty() ? attempt.explanation : attempt.explanation + " To use it: --with " + request + ".";
 }
 
-std::string_view phaseName(Phase phase) { return phase == Phase::Forward ? "forward" : "backward"; }
-
 std::string_view outcomeName(Outcome outcome) {
   switch (outcome) {
     case Outcome::Fused: return "fused";
@@ -130,7 +128,7 @@ std::string FusedOperation::note(const Graph& graph) const {
 FusionReport unfused(const Graph& graph) {
   const EntryList none(graph);
   FusionReport report{.forward = toList(graph, none, false)};
-  if (graph.pass() == PassKind::Training) report.backward = toList(graph, none, true);
+  if (graph.pass() == ExecutionMode::Training) report.backward = toList(graph, none, true);
   return report;
 }
 
@@ -226,7 +224,7 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
   report.book = options.book;
   report.device = options.gains.device;
   const SavedSet saved = savedTensors(graph, report.backward);
-  const bool isTraining = graph.pass() == PassKind::Training;
+  const bool isTraining = graph.pass() == ExecutionMode::Training;
   const std::vector<InPlaceHazard> hazards =
       options.book == RuleBook::Te ? inPlaceHazards(graph) : std::vector<InPlaceHazard>();
   const Legality legality(graph, options, saved, hazards);
@@ -242,7 +240,7 @@ Result<FusionReport> fuse(const Graph& graph, const FusionOptions& options) {
   const EntryList joint = apply(EntryList(graph), jointRules(rules, isTraining));
   report.forward = toList(graph, run(FusionPass::Forward, joint), false);
   if (isTraining) report.backward = toList(graph, run(FusionPass::Backward, joint), true);
-  addHandOvers(graph, options, rules, report);
+  addFusedOperands(graph, options, rules, report);
   for (auto* list : {&report.forward, &report.backward})
     for (FusedOperation& entry : *list) entry.ranks = options.target.ranks;
   sortAttempts(report, rules);

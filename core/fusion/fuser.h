@@ -5,6 +5,7 @@
 #include "core/fusion/gain.h"
 #include "core/fusion/rule.h"
 #include "core/graph/graph.h"
+#include "core/graph/phase.h"
 #include "core/quant/recipe.h"
 
 #include <compare>
@@ -16,9 +17,6 @@
 #include <vector>
 
 namespace fuseline {
-
-enum class Phase { Forward, Backward };
-std::string_view phaseName(Phase phase);
 
 /// Quantized tensors that a kernel should write from its result; without quantizers it should find the result's amax.
 struct CopiesQuery {
@@ -57,11 +55,11 @@ struct FusedOperation {
 
 /// Fused quantization: the entry that produces a tensor also writes the quantized tensors that a linear op reads, or
 /// finds its amax.
-struct HandOver {
+struct FusedOperand {
   NodeId reader = -1;  // the linear op
   TensorType type = TensorType::Input;
   bool isAmaxOnly = false;
-  auto operator<=>(const HandOver&) const = default;
+  auto operator<=>(const FusedOperand&) const = default;
 };
 
 enum class Outcome {
@@ -109,7 +107,7 @@ struct FusionReport {
   std::vector<FusedOperation> forward;
   /// In forward order; executed back to front. Only ops that take part in backward.
   std::vector<FusedOperation> backward;
-  std::vector<HandOver> handOvers;
+  std::vector<FusedOperand> fusedOperands;
   /// First the applied fusions, in the rule book's order; then misses, the one with the largest gain first.
   std::vector<Attempt> attempts;
   RuleBook book = RuleBook::All;

@@ -28,16 +28,16 @@ FusionStage stageOf(const FusionRule& rule) {
     case FusionPass::Joint: return FusionStage::Joint;
     case FusionPass::Forward: return FusionStage::Forward;
     case FusionPass::Backward: return FusionStage::Backward;
-    default: return FusionStage::HandOvers;
+    default: return FusionStage::FusedOperands;
   }
 }
 
 FusionReport reportAfter(const FusionReport& report, FusionStage stage) {
-  if (stage == FusionStage::HandOvers) return report;
+  if (stage == FusionStage::FusedOperands) return report;
   FusionReport earlier = report;
   earlier.forward = listAfter(report.forward, stage);
   earlier.backward = listAfter(report.backward, stage);
-  earlier.handOvers.clear();
+  earlier.fusedOperands.clear();
   return earlier;
 }
 

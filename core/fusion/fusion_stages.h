@@ -12,9 +12,9 @@ namespace fuseline {
 
 /// In their order. The rules of TransformerEngine's own passes come first; then quantization is fused into the steps
 /// that produce the tensors to quantize.
-enum class FusionStage { Ops, Joint, Forward, Backward, HandOvers };
+enum class FusionStage { Ops, Joint, Forward, Backward, FusedOperands };
 inline constexpr std::array kFusionStages = {FusionStage::Ops, FusionStage::Joint, FusionStage::Forward,
-                                             FusionStage::Backward, FusionStage::HandOvers};
+                                             FusionStage::Backward, FusionStage::FusedOperands};
 
 /// In which a rule is tried.
 FusionStage stageOf(const FusionRule& rule);

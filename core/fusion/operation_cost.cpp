@@ -131,7 +131,7 @@ std::optional<Graph> graphOf(const FusibleOperation& operation, OperationCall ca
   if (!node) return std::nullopt;
   for (const ValueId output : builder.partial().node(*node).outputs)
     builder.addOutput(builder.partial().value(output).name, output);
-  return std::move(builder).finish(PassKind::Training);
+  return std::move(builder).finish(ExecutionMode::Training);
 }
 
 OperationCost costOfAll(const Graph& graph) {
@@ -153,7 +153,7 @@ std::optional<Graph> sampleGraph(const FusibleOperation& operation) {
     if (main < 0) return std::nullopt;
   }
   builder.addOutput("y", main);
-  return std::move(builder).finish(PassKind::Training);
+  return std::move(builder).finish(ExecutionMode::Training);
 }
 
 }  // namespace

@@ -120,11 +120,11 @@ Json listJson(const Graph& graph, const std::vector<FusedOperation>& list) {
 }
 
 /// By the name of the quantized tensor: "fc1.input"; of an amax alone "amax:fc1.input".
-Json handOversJson(const Graph& graph, const FusionReport& report) {
+Json fusedOperandsJson(const Graph& graph, const FusionReport& report) {
   Json json = Json::array();
-  for (const HandOver& handOver : report.handOvers) {
-    const Node& reader = graph.node(handOver.reader);
-    const std::string name = (handOver.isAmaxOnly ? "amax:" : "") + quantizedName(reader, handOver.type);
+  for (const FusedOperand& fusedOperand : report.fusedOperands) {
+    const Node& reader = graph.node(fusedOperand.reader);
+    const std::string name = (fusedOperand.isAmaxOnly ? "amax:" : "") + quantizedName(reader, fusedOperand.type);
     json.push_back({{"name", name}, {"ops", {reader.id}}});
   }
   return json;
@@ -264,7 +264,7 @@ std::string toText(const Graph& graph, const std::vector<FusedOperation>& list) 
 
 std::string planTree(const Graph& graph, const FusionReport& report) {
   const std::string forward = listText(graph, "forward", report.forward);
-  if (graph.pass() != PassKind::Training) return forward;
+  if (graph.pass() != ExecutionMode::Training) return forward;
   return forward + listText(graph, "backward, executed from last to first", report.backward);
 }
 
@@ -278,7 +278,7 @@ std::string toTree(const Graph& graph, const FusionReport& report) {
 Json planJson(const Graph& graph, const FusionReport& report) {
   return {{"forward", listJson(graph, report.forward)},
           {"backward", listJson(graph, report.backward)},
-          {"handOvers", handOversJson(graph, report)}};
+          {"handOvers", fusedOperandsJson(graph, report)}};
 }
 
 Json toJson(const Graph& graph, const FusionReport& report) {
@@ -329,7 +329,7 @@ Json fusionSchema() {
 std::string toDot(const Graph& graph, const FusionReport& report) {
   std::string text = "digraph pipeline {\n  rankdir=LR; node [shape=box];\n";
   text += DotPass(graph, report.forward, Phase::Forward).text();
-  if (graph.pass() == PassKind::Training) text += DotPass(graph, report.backward, Phase::Backward).text();
+  if (graph.pass() == ExecutionMode::Training) text += DotPass(graph, report.backward, Phase::Backward).text();
   return text + "}\n";
 }
 

@@ -20,9 +20,9 @@ std::string_view passName(FusionPass pass) {
   switch (pass) {
     case FusionPass::Joint: return "joint";
     case FusionPass::Forward:
-    case FusionPass::ForwardHandOver: return "forward";
+    case FusionPass::ForwardQuantization: return "forward";
     case FusionPass::Backward:
-    case FusionPass::BackwardHandOver: return "backward";
+    case FusionPass::BackwardQuantization: return "backward";
   }
   return "?";
 }

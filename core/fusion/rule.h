@@ -21,7 +21,7 @@ namespace fuseline {
 /// Joint rules replace forward and backward together and come first; the next two act on the remaining ops. Fused
 /// quantization comes last: every op stays in its entry, but the entry that produces a tensor also quantizes it for its
 /// consumer, or finds its amax.
-enum class FusionPass { Joint, Forward, Backward, ForwardHandOver, BackwardHandOver };
+enum class FusionPass { Joint, Forward, Backward, ForwardQuantization, BackwardQuantization };
 /// "joint", "forward" or "backward".
 std::string_view passName(FusionPass pass);
 
@@ -131,7 +131,7 @@ struct FusionRule {
   /// Joint rules of our own only: the kernel also saves work in inference, where they are else left out.
   bool servesInference = false;
   /// Fused quantization only: the op that produces the tensor finds its amax, with which the other one quantizes it.
-  bool handsOverAmaxOnly = false;
+  bool findsAmaxOnly = false;
   /// An attribute of the first op that, if set, requests the rule, like RuleSwitches::with.
   std::string askedBy = {};
   /// The environment variable without which TransformerEngine does not have the fusion; empty: it always has it.

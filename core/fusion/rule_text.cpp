@@ -50,8 +50,8 @@ std::string patternText(const FusionRule& rule) {
 }
 
 std::string listName(FusionPass pass) {
-  const bool isHandOver = pass == FusionPass::ForwardHandOver || pass == FusionPass::BackwardHandOver;
-  return fmt::format("{}{}", passName(pass), isHandOver ? ", quantized output" : "");
+  const bool isFusedOperand = pass == FusionPass::ForwardQuantization || pass == FusionPass::BackwardQuantization;
+  return fmt::format("{}{}", passName(pass), isFusedOperand ? ", quantized output" : "");
 }
 
 std::vector<const FusionRule*> rulesFor(const FusibleOperation& operation) {

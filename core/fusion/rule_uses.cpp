@@ -9,11 +9,11 @@ namespace fuseline {
 
 namespace {
 
-bool isForwardOnly(FusionPass pass) { return pass == FusionPass::Forward || pass == FusionPass::ForwardHandOver; }
+bool isForwardOnly(FusionPass pass) { return pass == FusionPass::Forward || pass == FusionPass::ForwardQuantization; }
 
-RuleStanding standingOf(const FusionRule& rule, RuleBook book, PassKind pass) {
+RuleStanding standingOf(const FusionRule& rule, RuleBook book, ExecutionMode pass) {
   if (book == RuleBook::Te && rule.origin != RuleOrigin::Te) return RuleStanding::OutsideBook;
-  if (pass == PassKind::Forward && !isForwardOnly(rule.pass)) return RuleStanding::OutsidePass;
+  if (pass == ExecutionMode::Inference && !isForwardOnly(rule.pass)) return RuleStanding::OutsidePass;
   return RuleStanding::Tried;
 }
 
@@ -39,7 +39,7 @@ Saving savedBy(const std::vector<RuleUse>& uses) {
   return sum;
 }
 
-std::vector<RuleUse> ruleUses(const FusionReport& report, PassKind pass, const RuleCatalog& rules) {
+std::vector<RuleUse> ruleUses(const FusionReport& report, ExecutionMode pass, const RuleCatalog& rules) {
   std::vector<RuleUse> uses;
   std::map<const FusionRule*, std::size_t> places;
   for (const FusionRule* rule : rules.all()) {

@@ -26,7 +26,8 @@ struct RuleUse {
 };
 
 /// Every rule, in the order in which rules are tried. `pass` is that of the graph.
-std::vector<RuleUse> ruleUses(const FusionReport& report, PassKind pass, const RuleCatalog& rules = builtinRules());
+std::vector<RuleUse> ruleUses(const FusionReport& report, ExecutionMode pass,
+                              const RuleCatalog& rules = builtinRules());
 
 /// Predicted saving of the hits of all rules together.
 Saving savedBy(const std::vector<RuleUse>& uses);

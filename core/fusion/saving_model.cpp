@@ -9,11 +9,11 @@ namespace fuseline {
 std::vector<Phase> phasesOf(const Graph& graph, FusionPass pass) {
   switch (pass) {
     case FusionPass::Forward:
-    case FusionPass::ForwardHandOver: return {Phase::Forward};
+    case FusionPass::ForwardQuantization: return {Phase::Forward};
     case FusionPass::Backward:
-    case FusionPass::BackwardHandOver: return {Phase::Backward};
+    case FusionPass::BackwardQuantization: return {Phase::Backward};
     case FusionPass::Joint:
-      if (graph.pass() != PassKind::Training) return {Phase::Forward};
+      if (graph.pass() != ExecutionMode::Training) return {Phase::Forward};
       return {Phase::Forward, Phase::Backward};
   }
   return {};

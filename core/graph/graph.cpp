@@ -233,12 +233,12 @@ void decideNeeds(Node& node, const std::vector<Value>& values) {
 
 }  // namespace
 
-Graph GraphBuilder::finish(PassKind pass) && {
+Graph GraphBuilder::finish(ExecutionMode pass) && {
   m_graph.m_pass = pass;
   for (Node& node : m_graph.m_nodes)
     if (node.operation->settle)
-      node.operation->settle(node.attributes, {.id = node.id, .isTraining = pass == PassKind::Training});
-  if (pass == PassKind::Forward) return std::move(m_graph);
+      node.operation->settle(node.attributes, {.id = node.id, .isTraining = pass == ExecutionMode::Training});
+  if (pass == ExecutionMode::Inference) return std::move(m_graph);
 
   for (std::size_t i = 0; i < m_graph.m_inputs.size(); ++i)
     m_graph.m_values[static_cast<std::size_t>(m_graph.m_inputs[i])].needsGradient = m_requiresGradient[i];

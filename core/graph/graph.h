@@ -89,7 +89,7 @@ struct GraphOutput {
   ValueId value = -1;
 };
 
-enum class PassKind { Forward, Training };
+enum class ExecutionMode { Inference, Training };
 
 class Graph {
  public:
@@ -98,7 +98,7 @@ class Graph {
   const std::vector<ValueId>& inputs() const { return m_inputs; }
   const std::vector<GraphOutput>& outputs() const { return m_outputs; }
   const std::vector<Sequential>& sequentials() const { return m_sequentials; }
-  PassKind pass() const { return m_pass; }
+  ExecutionMode pass() const { return m_pass; }
   /// Set if scales follow from the amaxes of earlier steps.
   const std::optional<DelayedScaling>& delayedScaling() const { return m_delayedScaling; }
 
@@ -122,7 +122,7 @@ class Graph {
   std::vector<GraphOutput> m_outputs;
   std::vector<Sequential> m_sequentials;
   std::map<std::string, ValueId, std::less<>> m_aliases;
-  PassKind m_pass = PassKind::Forward;
+  ExecutionMode m_pass = ExecutionMode::Inference;
   std::optional<DelayedScaling> m_delayedScaling;
 };
 
@@ -155,7 +155,7 @@ class GraphBuilder {
   const Graph& partial() const { return m_graph; }
 
   /// Training: decides which gradients are needed and runs every op's saveContext, once.
-  Graph finish(PassKind pass) &&;
+  Graph finish(ExecutionMode pass) &&;
 
  private:
   Graph m_graph;

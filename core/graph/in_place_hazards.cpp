@@ -209,7 +209,7 @@ const Node* linearBehind(const Graph& graph, NodeId save) {
 }
 
 std::optional<std::string> hazardOfGradientSum(const Graph& graph, NodeId save, const SharedTensor& tensor) {
-  if (graph.pass() != PassKind::Training) return std::nullopt;
+  if (graph.pass() != ExecutionMode::Training) return std::nullopt;
   const Node* const linear = linearBehind(graph, save);
   if (linear && !linear->quantizers.gradOutput.any() && tensor.contains(linear->outputs[0]))
     return fmt::format("{} consumes that tensor, as the gradient of {}, while its GEMM adds to it", linear->id,

@@ -20,7 +20,7 @@ inline constexpr const char* kBypassedCode = "bypassed";
 inline constexpr const char* kBypassRefusedCode = "bypass";
 
 struct LoweringOptions {
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
   /// `--set SYMBOL=VALUE`: replaces the document's value.
   std::map<std::string, std::int64_t> symbols;
   const OperationCatalog* catalog = nullptr;  // nullptr: builtinOperations()

@@ -32,13 +32,13 @@ constexpr std::array kKindNames = {"input",      "parameter", "output",       "r
 
 constexpr std::array kAccessNames = {"", ":row", ":column", ":scalar"};
 
-std::string laneText(const Place& place) {
+std::string laneText(const OperandPlace& place) {
   if (place.lanes == 1) return "";
   const std::string turns = place.interleave > 0 ? fmt::format(" by {}", place.interleave) : "";
   return fmt::format("[{}/{}{}]", place.lane, place.lanes, turns);
 }
 
-std::string toString(const Place& place) {
+std::string toString(const OperandPlace& place) {
   return toString(place.operand) + kAccessNames[static_cast<std::size_t>(place.access)] + laneText(place);
 }
 
@@ -73,12 +73,12 @@ std::string toString(const ElementwiseProgram& program) {
   return text;
 }
 
-std::int64_t Place::columnOf(std::int64_t col, std::int64_t cols) const {
+std::int64_t OperandPlace::columnOf(std::int64_t col, std::int64_t cols) const {
   if (interleave == 0) return lane * cols + col;
   return col / interleave * lanes * interleave + lane * interleave + col % interleave;
 }
 
-std::int64_t Place::runLength(std::int64_t col, std::int64_t count) const {
+std::int64_t OperandPlace::runLength(std::int64_t col, std::int64_t count) const {
   return interleave == 0 ? count : std::min(interleave - col % interleave, count);
 }
 
@@ -86,7 +86,7 @@ ElementwiseBuilder::ElementwiseBuilder(ElementwiseComposer& composer, int member
                                        std::int64_t interleave)
     : m_composer(composer), m_member(member), m_lane(lane), m_lanes(lanes), m_interleave(interleave) {}
 
-Place ElementwiseBuilder::place(OperandKind kind, int slot, Access access, int lane) const {
+OperandPlace ElementwiseBuilder::place(OperandKind kind, int slot, Access access, int lane) const {
   if (access == Access::Scalar) return {.operand = {.member = m_member, .kind = kind, .slot = slot}, .access = access};
   const bool isGatedHalf = lane >= 0;
   const int lanes = isGatedHalf ? 2 : m_lanes;
@@ -97,7 +97,7 @@ Place ElementwiseBuilder::place(OperandKind kind, int slot, Access access, int l
           .interleave = lanes > 1 ? m_interleave : 0};
 }
 
-Place ElementwiseBuilder::columnPlace(OperandKind kind, int slot) const {
+OperandPlace ElementwiseBuilder::columnPlace(OperandKind kind, int slot) const {
   return {.operand = {.member = m_member, .kind = kind, .slot = slot}, .access = Access::Column};
 }
 
@@ -140,7 +140,7 @@ void ElementwiseBuilder::gradInputRowSum(int slot, ValueIndex value) {
 }
 
 ValueIndex ElementwiseBuilder::dropout(const DropoutMask& mask, double kept) {
-  const Place place{.lane = m_lane, .lanes = m_lanes, .interleave = m_lanes > 1 ? m_interleave : 0};
+  const OperandPlace place{.lane = m_lane, .lanes = m_lanes, .interleave = m_lanes > 1 ? m_interleave : 0};
   return m_composer.emit({.opcode = Opcode::Dropout, .constant = kept, .place = place, .mask = mask});
 }
 
@@ -184,8 +184,8 @@ bool ElementwiseComposer::isZero(ValueIndex value) const {
   return instruction.opcode == Opcode::Constant && instruction.constant == 0.0;
 }
 
-ValueIndex ElementwiseComposer::load(const Place& place) {
-  Place source = place;
+ValueIndex ElementwiseComposer::load(const OperandPlace& place) {
+  OperandPlace source = place;
   source.operand = resolve(place.operand);
   if (m_absent.contains(source.operand)) return emit({.opcode = Opcode::Constant, .constant = 0.0});
   if (const ValueIndex* known = m_known.find({source.operand, source.lane})) return *known;
@@ -202,13 +202,13 @@ ValueIndex ElementwiseComposer::emit(Instruction instruction) {
   return static_cast<ValueIndex>(m_program.code.size()) - 1;
 }
 
-void ElementwiseComposer::store(const Place& place, ValueIndex value) {
+void ElementwiseComposer::store(const OperandPlace& place, ValueIndex value) {
   m_known.set({place.operand, place.lane}, value);
   if (m_absent.contains(place.operand) || m_internal.contains(place.operand)) return;
   m_program.stores.push_back({.value = value, .place = place});
 }
 
-void ElementwiseComposer::columnSum(const Place& place, ValueIndex value) {
+void ElementwiseComposer::columnSum(const OperandPlace& place, ValueIndex value) {
   if (m_absent.contains(place.operand) || m_internal.contains(place.operand)) return;
   // Before a gated op a scalar gets a sum of each lane.
   const auto known = std::ranges::find(m_program.columnSums, place, &ColumnSum::place);
@@ -219,7 +219,7 @@ void ElementwiseComposer::columnSum(const Place& place, ValueIndex value) {
   m_program.columnSums.push_back({.value = value, .place = place});
 }
 
-void ElementwiseComposer::rowSum(const Place& place, ValueIndex value) {
+void ElementwiseComposer::rowSum(const OperandPlace& place, ValueIndex value) {
   if (m_absent.contains(place.operand) || m_internal.contains(place.operand)) return;
   // Before a gated op a row has two lanes, which are summed together.
   const auto known = std::ranges::find(m_program.rowSums, place, &RowSum::place);

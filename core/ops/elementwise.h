@@ -73,7 +73,7 @@ enum class Access : std::uint8_t { Full, Row, Column, Scalar };
 
 /// Source or destination of a value. A two-lane operand is [rows, 2 * cols]; lane 1 starts at column `cols`, or the
 /// lanes are interleaved in blocks of `interleave` columns. A column vector and a scalar have one lane.
-struct Place {
+struct OperandPlace {
   OperandKey operand;
   Access access = Access::Full;
   int lane = 0;
@@ -85,7 +85,7 @@ struct Place {
   /// How many of the grid's next `count` columns from `col` on follow each other in the operand.
   std::int64_t runLength(std::int64_t col, std::int64_t count) const;
 
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const OperandPlace&) const = default;
 };
 
 /// Index of an instruction; its result is the value.
@@ -96,7 +96,7 @@ struct Instruction {
   ValueIndex a = -1;
   ValueIndex b = -1;
   double constant = 0.0;  // Constant, Dropout
-  Place place;            // Load; of Dropout the lanes, which number the elements
+  OperandPlace place;     // Load; of Dropout the lanes, which number the elements
   DropoutMask mask;       // Dropout
 
   bool operator==(const Instruction&) const = default;
@@ -105,7 +105,7 @@ struct Instruction {
 /// Writes a value per element.
 struct Store {
   ValueIndex value;
-  Place place;
+  OperandPlace place;
   bool operator==(const Store&) const = default;
 };
 
@@ -113,14 +113,14 @@ struct Store {
 /// into an operand [1], which no two sums share.
 struct ColumnSum {
   ValueIndex value;
-  Place place;
+  OperandPlace place;
   bool operator==(const ColumnSum&) const = default;
 };
 
 /// Sums a value over the columns of each row, in float32, into a column vector [rows]. No two sums share an operand.
 struct RowSum {
   ValueIndex value;
-  Place place;
+  OperandPlace place;
   bool operator==(const RowSum&) const = default;
 };
 
@@ -173,8 +173,8 @@ class ElementwiseBuilder {
   ValueIndex binary(Opcode opcode, ValueIndex a, ValueIndex b);
 
  private:
-  Place place(OperandKind kind, int slot, Access access, int lane) const;
-  Place columnPlace(OperandKind kind, int slot) const;
+  OperandPlace place(OperandKind kind, int slot, Access access, int lane) const;
+  OperandPlace columnPlace(OperandKind kind, int slot) const;
 
   ElementwiseComposer& m_composer;
   int m_member;
@@ -218,11 +218,11 @@ class ElementwiseComposer {
 
  private:
   friend class ElementwiseBuilder;
-  ValueIndex load(const Place& place);
+  ValueIndex load(const OperandPlace& place);
   ValueIndex emit(Instruction instruction);
-  void store(const Place& place, ValueIndex value);
-  void columnSum(const Place& place, ValueIndex value);
-  void rowSum(const Place& place, ValueIndex value);
+  void store(const OperandPlace& place, ValueIndex value);
+  void columnSum(const OperandPlace& place, ValueIndex value);
+  void rowSum(const OperandPlace& place, ValueIndex value);
   OperandKey resolve(OperandKey key) const;
   bool isZero(ValueIndex value) const;
 
@@ -231,7 +231,7 @@ class ElementwiseComposer {
   SortedSet<OperandKey> m_absent;
   SortedSet<OperandKey> m_internal;
   SortedMap<std::pair<OperandKey, int>, ValueIndex> m_known;  // by operand and lane
-  SortedMap<Place, ValueIndex> m_loads;
+  SortedMap<OperandPlace, ValueIndex> m_loads;
 };
 
 }  // namespace fuseline

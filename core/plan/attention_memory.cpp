@@ -34,7 +34,7 @@ std::int64_t ownBytes(const MemoryProfile& profile, const Plan& plan, const Grap
 
 std::string attentionMemory(const MemoryProfile& profile, const Plan& plan, const Graph& graph) {
   std::string text;
-  if (graph.pass() != PassKind::Training) return text;
+  if (graph.pass() != ExecutionMode::Training) return text;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
     if (node.operation->name != "DotProductAttention" || !node.takesPartInBackward()) continue;

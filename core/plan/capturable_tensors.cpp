@@ -190,7 +190,7 @@ class CaptureList {
   }
 
   static bool isOfPhase(const FusionRule& rule, Phase phase) {
-    const bool isForward = rule.pass == FusionPass::Forward || rule.pass == FusionPass::ForwardHandOver;
+    const bool isForward = rule.pass == FusionPass::Forward || rule.pass == FusionPass::ForwardQuantization;
     return rule.pass == FusionPass::Joint || isForward == (phase == Phase::Forward);
   }
 

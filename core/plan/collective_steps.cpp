@@ -67,12 +67,12 @@ Step Regathers::gather(ValueId value) {
   Step step = communication(node.id, Phase::Backward, {.kind = CollectiveKind::AllGather});
   step.nodes = {id};
   const std::string name = fmt::format("{}:{}@backward", node.id, node.operation->outputs.front().name);
-  const TensorKey input{Subject::Value, node.inputs.front(), 0};
-  step.operands = {
-      {.key = {0, OperandKind::Input, 0}, .tensor = m_tensors.find(input)},
-      {.key = {0, OperandKind::Output, 0},
-       .tensor = m_tensors.add({Subject::Value, value, 0}, name, m_graph.value(value).spec, TensorRole::Reloaded),
-       .access = OperandAccess::Write}};
+  const TensorKey input{PlanTensorSource::Value, node.inputs.front(), 0};
+  step.operands = {{.key = {0, OperandKind::Input, 0}, .tensor = m_tensors.find(input)},
+                   {.key = {0, OperandKind::Output, 0},
+                    .tensor = m_tensors.add({PlanTensorSource::Value, value, 0}, name, m_graph.value(value).spec,
+                                            TensorRole::Reloaded),
+                    .access = OperandAccess::Write}};
   m_tensors.countBytes(step);
   return step;
 }
@@ -87,7 +87,7 @@ std::optional<Step> sumOfPartialGradients(const Graph& graph, PlanTensors& tenso
     for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
       if (node.needs.parameters[toIndex(slot)])
         step.operands.push_back({.key = {member, OperandKind::GradParameter, slot},
-                                 .tensor = tensors.find({Subject::ParameterGradient, id, slot}),
+                                 .tensor = tensors.find({PlanTensorSource::ParameterGradient, id, slot}),
                                  .access = OperandAccess::Accumulate});
   }
   if (step.operands.empty()) return std::nullopt;

@@ -6,30 +6,30 @@
 
 namespace fuseline {
 
-std::vector<Direction> CopyNeeds::readDirections(Phase phase, const GemmOperand& operand) const {
-  if (phase == Phase::Forward) return {Direction::Rowwise};
-  if (operand.type != TensorType::GradOutput) return {Direction::Columnwise};
+std::vector<Usage> CopyNeeds::readDirections(Phase phase, const GemmOperand& operand) const {
+  if (phase == Phase::Forward) return {Usage::Rowwise};
+  if (operand.type != TensorType::GradOutput) return {Usage::Columnwise};
   const Node& node = m_graph.node(operand.node);
-  std::vector<Direction> directions;
-  if (node.needs.inputs.front()) directions.push_back(Direction::Rowwise);
-  if (numWeights(node) > 0 && node.needs.parameters.front()) directions.push_back(Direction::Columnwise);
+  std::vector<Usage> directions;
+  if (node.needs.inputs.front()) directions.push_back(Usage::Rowwise);
+  if (numWeights(node) > 0 && node.needs.parameters.front()) directions.push_back(Usage::Columnwise);
   return directions;
 }
 
-bool CopyNeeds::isNeeded(const GemmOperand& operand, Direction direction) const {
+bool CopyNeeds::isNeeded(const GemmOperand& operand, Usage direction) const {
   if (passesOnQuantized(m_graph.node(operand.node), operand.type)) return isNeededByReaders(operand, direction);
   const GradientNeeds& needs = m_graph.node(operand.node).needs;
   if (operand.type == TensorType::GradOutput) {
-    const std::vector<Direction> read = readDirections(Phase::Backward, operand);
+    const std::vector<Usage> read = readDirections(Phase::Backward, operand);
     return std::ranges::find(read, direction) != read.end();
   }
-  if (direction == Direction::Rowwise) return true;
+  if (direction == Usage::Rowwise) return true;
   return operand.type == TensorType::Input ? needs.parameters.front() : needs.inputs.front();
 }
 
-bool CopyNeeds::isNeededByReaders(const GemmOperand& source, Direction direction) const {
+bool CopyNeeds::isNeededByReaders(const GemmOperand& source, Usage direction) const {
   const std::vector<GemmOperand> readers = m_handed.readersOf(source);
-  const bool isReadPlain = direction == Direction::Rowwise && m_handed.isReadPlain(source);
+  const bool isReadPlain = direction == Usage::Rowwise && m_handed.isReadPlain(source);
   return isReadPlain ||
          std::ranges::any_of(readers, [&](const GemmOperand& reader) { return isNeeded(reader, direction); });
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/plan/handed_copies.h"
 #include "core/plan/plan.h"
+#include "core/plan/quantize_consumers.h"
 
 #include <cstdint>
 #include <optional>
@@ -17,16 +17,16 @@ class CopyNeeds {
   CopyNeeds(const Graph& graph, const FusionReport& report) : m_graph(graph), m_handed(graph, report) {}
 
   /// The directions in which the GEMMs of one pass contract this tensor.
-  std::vector<Direction> readDirections(Phase phase, const GemmOperand& operand) const;
+  std::vector<Usage> readDirections(Phase phase, const GemmOperand& operand) const;
   /// Does a GEMM of forward or backward contract this tensor in this direction?
-  bool isNeeded(const GemmOperand& operand, Direction direction) const;
-  const HandedCopies& handed() const { return m_handed; }
+  bool isNeeded(const GemmOperand& operand, Usage direction) const;
+  const QuantizeConsumers& handed() const { return m_handed; }
 
  private:
-  bool isNeededByReaders(const GemmOperand& source, Direction direction) const;
+  bool isNeededByReaders(const GemmOperand& source, Usage direction) const;
 
   const Graph& m_graph;
-  HandedCopies m_handed;
+  QuantizeConsumers m_handed;
 };
 
 /// Do biases or their scales have gradients, which no GEMM makes?

@@ -25,11 +25,11 @@ class FusedQuantization {
 
  private:
   /// A step, and its key of a tensor.
-  struct Place {
+  struct OperandPlace {
     Step& step;
     OperandKey key;
   };
-  Place placeOf(const GemmOperand& operand, int produced);
+  OperandPlace placeOf(const GemmOperand& operand, int produced);
   Step* biasBehind(const GemmOperand& operand) const;
   Step& producerOf(int tensor);
   std::vector<bool> neededTensors(const PlanOptions& options) const;

@@ -109,13 +109,15 @@ std::string nameOf(const Graph& graph, const std::vector<const Attempt*>& attemp
   return attempts.front()->rule->name + " at " + graph.node(attempts.front()->nodes.front()).id;
 }
 
-bool isHandOver(FusionPass pass) { return pass == FusionPass::ForwardHandOver || pass == FusionPass::BackwardHandOver; }
+bool isFusedOperand(FusionPass pass) {
+  return pass == FusionPass::ForwardQuantization || pass == FusionPass::BackwardQuantization;
+}
 
 /// TransformerEngine's order accepts no requests, and a step that produces a tensor quantizes only one result.
 bool canBeAskedFor(const FusionReport& report, const Attempt& attempt) {
   const bool isTaken = attempt.outcome == Outcome::TakenByAnother && report.book == RuleBook::All;
   const bool isWaiting = attempt.outcome == Outcome::OnRequest || attempt.outcome == Outcome::MeasuredSlower;
-  return (isTaken || isWaiting) && !isHandOver(attempt.rule->pass);
+  return (isTaken || isWaiting) && !isFusedOperand(attempt.rule->pass);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::vector<Step> GradientSums::addInputGradients(NodeId id) {
   std::vector<Step> sums;
   const Node& node = m_graph.node(id);
   for (int slot = 0; slot < static_cast<int>(node.inputs.size()); ++slot)
-    if (const int tensor = m_tensors.find({Subject::PartialGradient, id, slot}); tensor >= 0)
+    if (const int tensor = m_tensors.find({PlanTensorSource::PartialGradient, id, slot}); tensor >= 0)
       add(node.inputs[toIndex(slot)], tensor, sums);
   return sums;
 }
@@ -40,7 +40,7 @@ void GradientSums::add(ValueId id, int tensor, std::vector<Step>& sums) {
     whole = addSum(id, sums);
   else if (isHandedThrough(id, tensor))
     whole = addViewOfOutputGradient(id, tensor);
-  m_tensors.set({Subject::ValueGradient, id, 0}, whole);
+  m_tensors.set({PlanTensorSource::ValueGradient, id, 0}, whole);
 }
 
 /// Is the value an input that is an output, too, and whose gradient comes from nowhere else?

@@ -184,7 +184,7 @@ std::vector<MemoryChange> changesOf(const PipelineDocument& document, const Anal
     other.recipe = std::move(*recipe);
     changes.push_back(planned("recipe " + definition.name, document, other));
   }
-  if (analysis.graph().pass() != PassKind::Training) return changes;
+  if (analysis.graph().pass() != ExecutionMode::Training) return changes;
   changes.push_back(planned("cpu_offloading of all ops", withOffload(document), options));
   if (std::ranges::any_of(analysis.graph().nodes(), [](const Node& node) { return !node.block.empty(); }))
     changes.push_back(recomputed(layers, changes.front(), analysis.graph()));

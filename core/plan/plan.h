@@ -60,7 +60,7 @@ struct StepOperand {
   OperandAccess access = OperandAccess::Read;
   /// Set for operands of the GEMMs of a quantized linear op: which GEMM reads it. Two may read one operand, each in its
   /// own direction.
-  std::optional<Direction> direction = std::nullopt;
+  std::optional<Usage> direction = std::nullopt;
 };
 
 /// Quantized tensors that a step produces from one tensor: the whole work of a step with kernel "quantize", and

@@ -36,11 +36,11 @@ std::string valueName(const Graph& graph, const Value& value) {
 
 PlanTensors::PlanTensors(const Graph& graph) : m_graph(graph), m_numGradients(countGradients(graph)), m_index(graph) {
   for (const ValueId id : graph.inputs())
-    add({Subject::Value, id, 0}, graph.value(id).name, graph.value(id).spec, TensorRole::Input);
+    add({PlanTensorSource::Value, id, 0}, graph.value(id).name, graph.value(id).spec, TensorRole::Input);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
     for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
-      add({Subject::Parameter, id, slot}, node.parameterName(slot), node.parameters[toIndex(slot)],
+      add({PlanTensorSource::Parameter, id, slot}, node.parameterName(slot), node.parameters[toIndex(slot)],
           TensorRole::Parameter);
   }
 }
@@ -89,13 +89,13 @@ TensorKey PlanTensors::keyOf(const std::vector<NodeId>& nodes, const OperandKey&
   const NodeId id = nodes[toIndex(key.member)];
   const Node& node = m_graph.node(id);
   switch (key.kind) {
-    case OperandKind::Input: return {Subject::Value, node.inputs[toIndex(key.slot)], 0};
-    case OperandKind::Output: return {Subject::Value, node.outputs[toIndex(key.slot)], 0};
-    case OperandKind::Parameter: return {Subject::Parameter, id, key.slot};
-    case OperandKind::Residual: return {Subject::Residual, id, key.slot};
-    case OperandKind::GradOutput: return {Subject::ValueGradient, node.outputs[toIndex(key.slot)], 0};
-    case OperandKind::GradInput: return {Subject::PartialGradient, id, key.slot};
-    case OperandKind::GradParameter: return {Subject::ParameterGradient, id, key.slot};
+    case OperandKind::Input: return {PlanTensorSource::Value, node.inputs[toIndex(key.slot)], 0};
+    case OperandKind::Output: return {PlanTensorSource::Value, node.outputs[toIndex(key.slot)], 0};
+    case OperandKind::Parameter: return {PlanTensorSource::Parameter, id, key.slot};
+    case OperandKind::Residual: return {PlanTensorSource::Residual, id, key.slot};
+    case OperandKind::GradOutput: return {PlanTensorSource::ValueGradient, node.outputs[toIndex(key.slot)], 0};
+    case OperandKind::GradInput: return {PlanTensorSource::PartialGradient, id, key.slot};
+    case OperandKind::GradParameter: return {PlanTensorSource::ParameterGradient, id, key.slot};
   }
   assert(false);
   return {};

@@ -69,7 +69,7 @@ class Planner {
     for (const FusedOperation& entry : m_report.forward)
       addStep(entry, Phase::Forward, forwardOperands(m_graph, entry, m_saved));
     nameOutputs();
-    if (m_graph.pass() == PassKind::Training) addBackward();
+    if (m_graph.pass() == ExecutionMode::Training) addBackward();
     m_quantize.dropUnreadSources(m_options);
     m_quantize.dropStoredWeights(m_options);
     auto [tensors, viewOf] = std::move(m_tensors).take();
@@ -138,7 +138,7 @@ class Planner {
 
   void nameOutputs() {
     for (const GraphOutput& output : m_graph.outputs()) {
-      const int tensor = m_tensors.find({Subject::Value, output.value, 0});
+      const int tensor = m_tensors.find({PlanTensorSource::Value, output.value, 0});
       if (m_tensors[tensor].role != TensorRole::Intermediate) {  // an input, or an output under a second name
         const int alias = m_tensors.add(output.name, m_graph.value(output.value).spec, TensorRole::Output);
         m_tensors.makeView(alias, tensor);

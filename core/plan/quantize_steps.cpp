@@ -36,7 +36,7 @@ QuantizeSteps::QuantizeSteps(const Graph& graph, const FusionReport& report, Pla
     : m_graph(graph),
       m_tensors(tensors),
       m_steps(steps),
-      m_handOvers(report.handOvers.begin(), report.handOvers.end()),
+      m_fusedOperands(report.fusedOperands.begin(), report.fusedOperands.end()),
       m_needs(graph, report),
       m_copies(graph, m_needs, tensors),
       m_fused(graph, report.book, tensors, m_copies, steps),
@@ -50,7 +50,7 @@ void QuantizeSteps::addGemmOperands(Step& step, const std::vector<NodeId>& nodes
   const bool isGradient = operand.type == TensorType::GradOutput;
   if (isGathered && !m_copies.has(operand)) m_gathers.addSteps(step.phase, operand, m_needs);
   if (plain >= 0 && (step.phase == Phase::Forward || isGradient)) addCopies(step.phase, operand, plain);
-  for (const Direction direction : m_needs.readDirections(step.phase, operand))
+  for (const Usage direction : m_needs.readDirections(step.phase, operand))
     step.operands.push_back({.key = key, .tensor = m_copies.readBy(operand, direction, plain), .direction = direction});
   if (isGradient && isReadBesideGemms(m_graph.node(operand.node)))
     step.operands.push_back({.key = key, .tensor = plain});
@@ -69,13 +69,13 @@ bool QuantizeSteps::isQuantizeIn(const FusedOperation& entry, Phase phase) const
 }
 
 void QuantizeSteps::dropUnreadSources(const PlanOptions& options) {
-  if (!m_handOvers.empty()) m_fused.dropUnreadSources(options);
+  if (!m_fusedOperands.empty()) m_fused.dropUnreadSources(options);
 }
 
 /// The rowwise and the columnwise quantized tensor at once.
 void QuantizeSteps::addCopies(Phase phase, const GemmOperand& operand, int source) {
   if (m_copies.has(operand) || takesCopiesOfAnother(operand, source)) return;
-  if (m_handOvers.contains({operand.node, operand.type, false})) return m_fused.addToProducer(operand, source);
+  if (m_fusedOperands.contains({operand.node, operand.type, false})) return m_fused.addToProducer(operand, source);
   if (isWeightOfTraining(operand)) return addWeight(operand, source);
   addStep(phase, operand, source);
 }
@@ -99,10 +99,10 @@ bool QuantizeSteps::takesCopiesOfAnother(const GemmOperand& operand, int source)
 }
 
 bool QuantizeSteps::areNeededAlike(const GemmOperand& a, const GemmOperand& b) const {
-  const auto isAlike = [&](Direction direction) {
+  const auto isAlike = [&](Usage direction) {
     return m_needs.isNeeded(a, direction) == m_needs.isNeeded(b, direction);
   };
-  return isAlike(Direction::Rowwise) && isAlike(Direction::Columnwise);
+  return isAlike(Usage::Rowwise) && isAlike(Usage::Columnwise);
 }
 
 /// Weights are there from the start, so that one step quantizes those of the next linear ops, too.
@@ -113,7 +113,7 @@ void QuantizeSteps::addWeight(const GemmOperand& operand, int source) {
 }
 
 bool QuantizeSteps::isWeightOfTraining(const GemmOperand& operand) const {
-  return operand.type == TensorType::Weight && m_graph.pass() == PassKind::Training;
+  return operand.type == TensorType::Weight && m_graph.pass() == ExecutionMode::Training;
 }
 
 /// Kernels quantize several tensors at once that have one dtype and one kind of scale, and no groups of rows. NVFP4
@@ -150,7 +150,7 @@ void QuantizeSteps::addStep(Phase phase, const GemmOperand& operand, int source)
   Step step{.kernel = "quantize", .phase = phase};
   step.operands.push_back({.key = {0, OperandKind::Input, 0}, .tensor = source});
   if (!m_copies.addWork(step, operand, source, 0, {0, OperandKind::Input, 0})) return;
-  if (m_handOvers.contains({operand.node, operand.type, true}))
+  if (m_fusedOperands.contains({operand.node, operand.type, true}))
     step.operands.push_back({.key = {0, OperandKind::Input, 2}, .tensor = m_fused.amaxFromProducer(operand, source)});
   step.name = step.copies.front().name;
   step.runsOnce = isQuantizedOnce(operand);
@@ -161,7 +161,7 @@ void QuantizeSteps::addStep(Phase phase, const GemmOperand& operand, int source)
 
 bool QuantizeSteps::isQuantizedOnce(const GemmOperand& operand) const {
   return operand.type == TensorType::Weight &&
-         (m_graph.pass() == PassKind::Forward || m_graph.node(operand.node).quantizers.storesWeight);
+         (m_graph.pass() == ExecutionMode::Inference || m_graph.node(operand.node).quantizers.storesWeight);
 }
 
 void QuantizeSteps::dropStoredWeights(const PlanOptions& options) {

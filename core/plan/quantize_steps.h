@@ -52,7 +52,7 @@ class QuantizeSteps {
   const Graph& m_graph;
   PlanTensors& m_tensors;
   std::vector<Step>& m_steps;
-  std::set<HandOver> m_handOvers;
+  std::set<FusedOperand> m_fusedOperands;
   CopyNeeds m_needs;
   QuantizedCopies m_copies;
   FusedQuantization m_fused;

@@ -16,8 +16,8 @@ namespace fuseline {
 
 namespace {
 
-Subject copySubject(Direction direction) {
-  return direction == Direction::Rowwise ? Subject::RowwiseCopy : Subject::ColumnwiseCopy;
+PlanTensorSource copySubject(Usage direction) {
+  return direction == Usage::Rowwise ? PlanTensorSource::RowwiseCopy : PlanTensorSource::ColumnwiseCopy;
 }
 
 TensorRole roleOf(const GemmOperand& operand) {
@@ -26,7 +26,7 @@ TensorRole roleOf(const GemmOperand& operand) {
 
 }  // namespace
 
-TensorKey QuantizedCopies::keyOf(const GemmOperand& operand, Direction direction) const {
+TensorKey QuantizedCopies::keyOf(const GemmOperand& operand, Usage direction) const {
   return {copySubject(direction), operand.node, slotOf(operand)};
 }
 
@@ -35,18 +35,17 @@ int QuantizedCopies::slotOf(const GemmOperand& operand, int part) const {
 }
 
 bool QuantizedCopies::has(const GemmOperand& operand) const {
-  return m_tensors.find(keyOf(operand, Direction::Rowwise)) >= 0 ||
-         m_tensors.find(keyOf(operand, Direction::Columnwise)) >= 0;
+  return m_tensors.find(keyOf(operand, Usage::Rowwise)) >= 0 || m_tensors.find(keyOf(operand, Usage::Columnwise)) >= 0;
 }
 
 bool QuantizedCopies::hasScale(const GemmOperand& operand) const {
-  return m_tensors.find({Subject::QuantizerScale, operand.node, slotOf(operand)}) >= 0;
+  return m_tensors.find({PlanTensorSource::QuantizerScale, operand.node, slotOf(operand)}) >= 0;
 }
 
-int QuantizedCopies::readBy(const GemmOperand& operand, Direction direction, int plain) const {
+int QuantizedCopies::readBy(const GemmOperand& operand, Usage direction, int plain) const {
   const TensorQuantizers& quantizers = quantizersOf(m_graph.node(operand.node), operand.type);
   const bool isDequantized = quantizers.isDequantizedInBackward && !quantizers.of(direction);
-  const Direction read = isDequantized ? Direction::Rowwise : direction;
+  const Usage read = isDequantized ? Usage::Rowwise : direction;
   const int copy = m_tensors.find(keyOf(operand, read));
   return copy < 0 ? plain : copy;
 }
@@ -59,7 +58,7 @@ bool QuantizedCopies::takeHanded(const GemmOperand& reader) {
 }
 
 void QuantizedCopies::takeFrom(const GemmOperand& source, const GemmOperand& reader) {
-  for (const Direction direction : {Direction::Rowwise, Direction::Columnwise})
+  for (const Usage direction : {Usage::Rowwise, Usage::Columnwise})
     m_tensors.set(keyOf(reader, direction), m_tensors.find(keyOf(source, direction)));
 }
 
@@ -78,7 +77,7 @@ QuantizeWork& QuantizedCopies::beginWork(Step& step, const GemmOperand& operand,
 bool QuantizedCopies::addWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key) {
   const std::size_t before = step.operands.size();
   beginWork(step, operand, source, member, key);
-  for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) addCopy(step, operand, direction);
+  for (const Usage direction : {Usage::Rowwise, Usage::Columnwise}) addCopy(step, operand, direction);
   const bool isAny = step.operands.size() > before;
   if (!isAny) step.copies.pop_back();
   if (isAny) addGroupSizes(step, operand);
@@ -90,21 +89,21 @@ int QuantizedCopies::addWorkOnRows(Step& step, const GemmOperand& operand, int s
   QuantizeWork& work = beginWork(step, operand, source, 0, {0, OperandKind::Input, 0});
   work.quantizers.rowwise = quantizersOf(m_graph.node(operand.node), operand.type).rowwise;
   TensorSpec spec = work.spec;
-  spec.quantized = formOf(*work.quantizers.rowwise, Direction::Rowwise);
-  const int copy = m_tensors.add(tensorName(operand, Direction::Rowwise) + "@rank", std::move(spec), roleOf(operand));
+  spec.quantized = formOf(*work.quantizers.rowwise, Usage::Rowwise);
+  const int copy = m_tensors.add(tensorName(operand, Usage::Rowwise) + "@rank", std::move(spec), roleOf(operand));
   step.operands.push_back({.key = work.source, .tensor = source});
   step.operands.push_back({.key = {0, OperandKind::Output, 0}, .tensor = copy, .access = OperandAccess::Write});
   addStates(step, operand);
   return copy;
 }
 
-int QuantizedCopies::addTensor(const GemmOperand& operand, Direction direction, TensorSpec spec) {
+int QuantizedCopies::addTensor(const GemmOperand& operand, Usage direction, TensorSpec spec) {
   spec.quantized = formOf(*quantizersOf(m_graph.node(operand.node), operand.type).of(direction), direction);
   spec.quantized->numGroups = groupsIn(m_graph, operand);
   return m_tensors.add(keyOf(operand, direction), tensorName(operand, direction), std::move(spec), roleOf(operand));
 }
 
-std::string QuantizedCopies::tensorName(const GemmOperand& operand, Direction direction) const {
+std::string QuantizedCopies::tensorName(const GemmOperand& operand, Usage direction) const {
   return fmt::format("{}@{}", quantizedName(m_graph.node(operand.node), operand.type, weightNumber(m_graph, operand)),
                      directionName(direction));
 }
@@ -115,10 +114,10 @@ std::string QuantizedCopies::workName(const GemmOperand& operand) const {
                      number ? std::to_string(*number) : "");
 }
 
-void QuantizedCopies::addCopy(Step& step, const GemmOperand& operand, Direction direction) {
+void QuantizedCopies::addCopy(Step& step, const GemmOperand& operand, Usage direction) {
   const std::optional<QuantizerSpec>& quantizer = quantizersOf(m_graph.node(operand.node), operand.type).of(direction);
   if (!quantizer || !m_needs.isNeeded(operand, direction)) return;
-  const bool isRowwise = direction == Direction::Rowwise;
+  const bool isRowwise = direction == Usage::Rowwise;
   QuantizeWork& work = step.copies.back();
   (isRowwise ? work.quantizers.rowwise : work.quantizers.columnwise) = quantizer;
   const int copy = addTensor(operand, direction, work.spec);
@@ -139,11 +138,11 @@ void QuantizedCopies::addStates(Step& step, const GemmOperand& operand) const {
   const int groups = static_cast<int>(std::max<std::int64_t>(groupsIn(m_graph, operand), 1));
   for (int group = 0; group < groups; ++group) {
     const int slot = slotOf(operand, group);
-    const int scale = m_tensors.find({Subject::QuantizerScale, operand.node, slot});
+    const int scale = m_tensors.find({PlanTensorSource::QuantizerScale, operand.node, slot});
     if (scale < 0) return;
     step.operands.push_back({.key = {member, OperandKind::Parameter, group}, .tensor = scale});
     step.operands.push_back({.key = {member, OperandKind::Residual, group},
-                             .tensor = m_tensors.find({Subject::AmaxHistory, operand.node, slot}),
+                             .tensor = m_tensors.find({PlanTensorSource::AmaxHistory, operand.node, slot}),
                              .access = OperandAccess::Accumulate});
   }
 }

@@ -19,7 +19,7 @@ class QuantizedCopies {
   bool has(const GemmOperand& operand) const;
   bool hasScale(const GemmOperand& operand) const;
   /// The tensor that a GEMM reads in this direction: a quantized one or, without one, `plain`.
-  int readBy(const GemmOperand& operand, Direction direction, int plain) const;
+  int readBy(const GemmOperand& operand, Usage direction, int plain) const;
   /// Takes the quantized tensors of a Quantize for the reader's own, if it hands them over.
   bool takeHanded(const GemmOperand& reader);
   /// The reader's quantized tensors are those of the source from here on.
@@ -32,16 +32,16 @@ class QuantizedCopies {
   /// rowwise only. Returns the quantized tensor.
   int addWorkOnRows(Step& step, const GemmOperand& operand, int source);
   /// Adds the quantized tensor that a GEMM reads in this direction, of a tensor of this spec.
-  int addTensor(const GemmOperand& operand, Direction direction, TensorSpec spec);
+  int addTensor(const GemmOperand& operand, Usage direction, TensorSpec spec);
   /// The name of a step that quantizes only this: "fc1.quantize_input".
   std::string workName(const GemmOperand& operand) const;
 
  private:
-  TensorKey keyOf(const GemmOperand& operand, Direction direction) const;
+  TensorKey keyOf(const GemmOperand& operand, Usage direction) const;
   int slotOf(const GemmOperand& operand, int part = 0) const;
   QuantizeWork& beginWork(Step& step, const GemmOperand& operand, int source, int member, const OperandKey& key);
-  std::string tensorName(const GemmOperand& operand, Direction direction) const;
-  void addCopy(Step& step, const GemmOperand& operand, Direction direction);
+  std::string tensorName(const GemmOperand& operand, Usage direction) const;
+  void addCopy(Step& step, const GemmOperand& operand, Usage direction);
   void addGroupSizes(Step& step, const GemmOperand& operand);
   void addStates(Step& step, const GemmOperand& operand) const;
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/quantized_gathers.h"
 
-#include "core/plan/handed_copies.h"
+#include "core/plan/quantize_consumers.h"
 
 #include <algorithm>
 #include <optional>
@@ -35,7 +35,7 @@ QuantizedGathers::QuantizedGathers(const Graph& graph, const FusionReport& repor
     : m_graph(graph), m_tensors(tensors), m_copies(copies), m_steps(steps) {
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     if (gathers(graph.node(id), Phase::Forward)) findForward(id);
-    if (graph.pass() == PassKind::Training && gathers(graph.node(id), Phase::Backward)) findBackward(report, id);
+    if (graph.pass() == ExecutionMode::Training && gathers(graph.node(id), Phase::Backward)) findBackward(report, id);
   }
 }
 
@@ -76,11 +76,11 @@ void QuantizedGathers::addSteps(Phase phase, const GemmOperand& reader, const Co
   step.operands = {{.key = {0, OperandKind::Input, 0}, .tensor = rows},
                    {.key = {0, OperandKind::Output, 0}, .tensor = whole, .access = OperandAccess::Accumulate}};
   const TensorQuantizers& quantizers = quantizersOf(m_graph.node(reader.node), reader.type);
-  if (quantizers.columnwise && needs.isNeeded(reader, Direction::Columnwise)) {
+  if (quantizers.columnwise && needs.isNeeded(reader, Usage::Columnwise)) {
     TensorSpec plain = m_tensors[whole].spec;
     plain.quantized.reset();
     step.operands.push_back({.key = {0, OperandKind::Output, 1},
-                             .tensor = m_copies.addTensor(reader, Direction::Columnwise, std::move(plain)),
+                             .tensor = m_copies.addTensor(reader, Usage::Columnwise, std::move(plain)),
                              .access = OperandAccess::Write});
   }
   addStep(std::move(step));
@@ -124,7 +124,7 @@ int QuantizedGathers::gatherCodes(Phase phase, const GemmOperand& reader, int ro
   const NodeId gather = m_gathers.at({reader.node, reader.type});
   const Node& node = m_graph.node(gather);
   const ValueId value = phase == Phase::Forward ? node.outputs.front() : node.inputs.front();
-  const int whole = m_copies.addTensor(reader, Direction::Rowwise, m_graph.value(value).spec);
+  const int whole = m_copies.addTensor(reader, Usage::Rowwise, m_graph.value(value).spec);
   Step step{.name = node.id, .kernel = "all-gather", .phase = phase, .nodes = {gather}, .note = "quantized values"};
   step.collective = CollectiveWork{.kind = CollectiveKind::AllGather};
   step.operands = {{.key = {0, OperandKind::Input, 0}, .tensor = rows},

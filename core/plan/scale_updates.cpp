@@ -8,9 +8,10 @@ ScaleUpdates::ScaleUpdates(const Graph& graph, PlanTensors& tensors)
     : m_graph(graph), m_tensors(tensors), m_states(quantizerStates(graph)) {
   for (const QuantizerState& state : m_states) {
     const int slot = slotOf(state);
-    tensors.add({Subject::QuantizerScale, state.node, slot}, state.scaleName, scaleSpec(), TensorRole::QuantizerState);
-    tensors.add({Subject::AmaxHistory, state.node, slot}, state.historyName, historySpec(*graph.delayedScaling()),
+    tensors.add({PlanTensorSource::QuantizerScale, state.node, slot}, state.scaleName, scaleSpec(),
                 TensorRole::QuantizerState);
+    tensors.add({PlanTensorSource::AmaxHistory, state.node, slot}, state.historyName,
+                historySpec(*graph.delayedScaling()), TensorRole::QuantizerState);
   }
 }
 
@@ -32,10 +33,10 @@ void ScaleUpdates::addState(Step& step, const QuantizerState& state) const {
   const int slot = slotOf(state);
   step.scaleUpdate->maxFinites.push_back(state.maxFinite);
   step.operands.push_back({.key = {0, OperandKind::Parameter, index},
-                           .tensor = m_tensors.find({Subject::QuantizerScale, state.node, slot}),
+                           .tensor = m_tensors.find({PlanTensorSource::QuantizerScale, state.node, slot}),
                            .access = OperandAccess::Accumulate});
   step.operands.push_back({.key = {0, OperandKind::Residual, index},
-                           .tensor = m_tensors.find({Subject::AmaxHistory, state.node, slot}),
+                           .tensor = m_tensors.find({PlanTensorSource::AmaxHistory, state.node, slot}),
                            .access = OperandAccess::Accumulate});
 }
 

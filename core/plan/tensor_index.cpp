@@ -37,22 +37,22 @@ TensorIndex::TensorIndex(const Graph& graph) {
 
 std::size_t TensorIndex::place(const TensorKey& key) const {
   const auto owner = static_cast<std::size_t>(key.owner);
-  if (key.subject == Subject::Value) return 2 * owner;
-  if (key.subject == Subject::ValueGradient) return 2 * owner + 1;
+  if (key.subject == PlanTensorSource::Value) return 2 * owner;
+  if (key.subject == PlanTensorSource::ValueGradient) return 2 * owner + 1;
   return m_firstOfNode[owner] + static_cast<std::size_t>(firstOf(key.subject, owner) + key.slot);
 }
 
 /// A node has its parameters, their gradients, its residuals, the gradients of its inputs and, if it has quantizers,
 /// two copies, a scale and a history for each part of three tensors.
-int TensorIndex::firstOf(Subject subject, std::size_t node) const {
+int TensorIndex::firstOf(PlanTensorSource subject, std::size_t node) const {
   switch (subject) {
-    case Subject::Parameter: return 0;
-    case Subject::ParameterGradient: return m_numParameters[node];
-    case Subject::Residual: return 2 * m_numParameters[node];
-    case Subject::PartialGradient: return firstGradient(node);
+    case PlanTensorSource::Parameter: return 0;
+    case PlanTensorSource::ParameterGradient: return m_numParameters[node];
+    case PlanTensorSource::Residual: return 2 * m_numParameters[node];
+    case PlanTensorSource::PartialGradient: return firstGradient(node);
     default: break;
   }
-  const int subjectBehind = static_cast<int>(subject) - static_cast<int>(Subject::RowwiseCopy);
+  const int subjectBehind = static_cast<int>(subject) - static_cast<int>(PlanTensorSource::RowwiseCopy);
   return firstGradient(node) + m_numInputs[node] + subjectBehind * m_numQuantized[node];
 }
 

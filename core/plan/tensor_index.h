@@ -10,7 +10,7 @@
 namespace fuseline {
 
 /// Where a tensor of the plan comes from: a value, a node's parameter or residual, or a gradient of one of these.
-enum class Subject {
+enum class PlanTensorSource {
   Value,
   Parameter,
   Residual,
@@ -23,7 +23,7 @@ enum class Subject {
   AmaxHistory
 };
 struct TensorKey {
-  Subject subject;
+  PlanTensorSource subject;
   int owner = 0;  // value or node
   int slot = 0;
 };
@@ -42,7 +42,7 @@ class TensorIndex {
 
  private:
   std::size_t place(const TensorKey& key) const;
-  int firstOf(Subject subject, std::size_t node) const;
+  int firstOf(PlanTensorSource subject, std::size_t node) const;
   int firstGradient(std::size_t node) const { return 2 * m_numParameters[node] + m_numResiduals[node]; }
 
   std::vector<std::size_t> m_firstOfNode;

@@ -39,9 +39,9 @@ struct EnumNames<StepTiming> {
                                         std::pair(StepTiming::None, "none")};
 };
 template <>
-struct EnumNames<PassKind> {
-  static constexpr std::array kNames = {std::pair(PassKind::Forward, "forward"),
-                                        std::pair(PassKind::Training, "train")};
+struct EnumNames<ExecutionMode> {
+  static constexpr std::array kNames = {std::pair(ExecutionMode::Inference, "forward"),
+                                        std::pair(ExecutionMode::Training, "train")};
 };
 template <>
 struct EnumNames<RuleBook> {
@@ -54,7 +54,7 @@ using NamedNumberList = std::vector<std::pair<std::string, std::int64_t>>;
 /// A record has what was used in place of what was requested: its pass, rules, recipe and timing are never left open.
 struct RunSpec {
   std::string device = "cpu";
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
   std::optional<RuleBook> rules = RuleBook::All;  // nothing: the document decides
   std::string recipe;                             // empty: the document decides
   NamedTextList recipeFields;                     // in place of the recipe's defaults
@@ -81,7 +81,7 @@ struct RunSpec {
 enum class SpecGroup { Reading, Planning, Measuring, Ranks, Peaks };
 
 using SpecMember = std::variant<bool RunSpec::*, int RunSpec::*, std::uint64_t RunSpec::*, std::string RunSpec::*,
-                                PassKind RunSpec::*, StepTiming RunSpec::*, std::optional<RuleBook> RunSpec::*,
+                                ExecutionMode RunSpec::*, StepTiming RunSpec::*, std::optional<RuleBook> RunSpec::*,
                                 NamedTextList RunSpec::*, NamedNumberList RunSpec::*>;
 
 /// One field of a RunSpec. Its default is that of RunSpec().

@@ -68,7 +68,7 @@ LinearQuantizers fromRecipe(const Recipe& recipe, const Node& node) {
   for (const OperandRole role : operandRoles()) {
     TensorQuantizers& tensor = quantizersOf(quantizers, role.tensor);
     const auto spec = recipe.quantizerFor(role, isAt);
-    (directionOf(role) == Direction::Rowwise ? tensor.rowwise : tensor.columnwise) = spec;
+    (directionOf(role) == Usage::Rowwise ? tensor.rowwise : tensor.columnwise) = spec;
   }
   for (const OperandRole role :
        {OperandRole{TensorType::Input, GemmRole::Wgrad}, {TensorType::Weight, GemmRole::Dgrad}})
@@ -95,13 +95,12 @@ TensorSpec specOf(const Graph& graph, NodeId id, TensorType type) {
 }
 
 /// Does a GEMM of the graph read this quantized tensor? The consumers of a Quantize's outputs are not known here.
-bool isRead(const Graph& graph, NodeId id, TensorType type, Direction direction) {
+bool isRead(const Graph& graph, NodeId id, TensorType type, Usage direction) {
   const Node& node = graph.node(id);
-  const bool isOfForward = type != TensorType::GradOutput && direction == Direction::Rowwise;
-  if (isOfForward || graph.pass() != PassKind::Training) return isOfForward;
+  const bool isOfForward = type != TensorType::GradOutput && direction == Usage::Rowwise;
+  if (isOfForward || graph.pass() != ExecutionMode::Training) return isOfForward;
   if (node.operation->isView) return true;
-  const bool isOfWgrad =
-      type == TensorType::Input || (type == TensorType::GradOutput && direction != Direction::Rowwise);
+  const bool isOfWgrad = type == TensorType::Input || (type == TensorType::GradOutput && direction != Usage::Rowwise);
   return isOfWgrad ? node.needs.anyParameter() : node.needs.inputs[0];
 }
 
@@ -109,7 +108,7 @@ bool isRead(const Graph& graph, NodeId id, TensorType type, Direction direction)
 BlockShape multiplesFor(const Graph& graph, NodeId id, TensorType type, const TensorQuantizers& quantizers) {
   const Node& node = graph.node(id);
   BlockShape multiples{1, 1};
-  for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
+  for (const Usage direction : {Usage::Rowwise, Usage::Columnwise}) {
     const std::optional<QuantizerSpec>& spec = quantizers.of(direction);
     // Without a GEMM one scale does for a tensor of any shape.
     const bool isAnyShape = spec && node.operation->isView && spec->scaling == Scaling::PerTensor;
@@ -224,7 +223,7 @@ void refusePairs(const Graph& graph, const Recipe& recipe, std::vector<Diagnosti
 
 /// True only for tensors with delayed scaling: without a backward pass there is no gradient.
 bool hasState(const Graph& graph, const Node& node, TensorType type) {
-  const bool hasBackward = graph.pass() == PassKind::Training && node.takesPartInBackward();
+  const bool hasBackward = graph.pass() == ExecutionMode::Training && node.takesPartInBackward();
   return quantizersOf(node, type).isDelayed() && (type != TensorType::GradOutput || hasBackward);
 }
 
@@ -247,7 +246,7 @@ QuantizerState stateOf(const Graph& graph, NodeId id, TensorType type, std::int6
   QuantizerState state{.node = id, .type = type, .group = group};
   const std::string tensor = tensorText(type, rowGroups(node) > 0 ? std::optional(group) : std::nullopt);
   const std::string name =
-      fmt::format("{}/{}/{}/{}", graph.delayedScaling()->identity, node.id, passName(state.pass()), tensor);
+      fmt::format("{}/{}/{}/{}", graph.delayedScaling()->identity, node.id, phaseName(state.pass()), tensor);
   state.scaleName = name + ".scale";
   state.historyName = name + ".amax_history";
   state.maxFinite = smallestRange(quantizers);
@@ -301,9 +300,7 @@ Graph applyRecipe(Graph graph, const Recipe& recipe, std::vector<Diagnostic>& di
   return std::move(graph).withQuantizers(std::move(quantizers), delayedScalingOf(recipe));
 }
 
-StatePass QuantizerState::pass() const {
-  return type == TensorType::GradOutput ? StatePass::Backward : StatePass::Forward;
-}
+Phase QuantizerState::pass() const { return type == TensorType::GradOutput ? Phase::Backward : Phase::Forward; }
 
 std::vector<QuantizerState> quantizerStates(const Graph& graph) {
   std::vector<QuantizerState> states;

@@ -4,6 +4,7 @@
 
 #include "core/document/diagnostic.h"
 #include "core/graph/graph.h"
+#include "core/graph/phase.h"
 #include "core/quant/delayed_scaling.h"
 #include "core/quant/recipe.h"
 
@@ -41,7 +42,7 @@ struct QuantizerState {
   std::string historyName;  // of an f32 [history length, 1]
   float maxFinite = 0.0F;   // of the tensor's format
 
-  StatePass pass() const;
+  Phase pass() const;
 };
 
 /// In the order of the nodes; none without delayed scaling.

@@ -25,7 +25,7 @@ QuantizedSpec quantizedSpec(const TensorSpec& spec) {
           .isColumnwiseTransformed = form.isTransformed};
 }
 
-Copies copiesOf(Direction direction) { return direction == Direction::Rowwise ? Copies::Rowwise : Copies::Columnwise; }
+Copies copiesOf(Usage direction) { return direction == Usage::Rowwise ? Copies::Rowwise : Copies::Columnwise; }
 
 Tensor filled(TensorSpec spec, const std::byte* from) {
   Tensor tensor = Tensor::zeros(std::move(spec));
@@ -36,7 +36,7 @@ Tensor filled(TensorSpec spec, const std::byte* from) {
 }  // namespace
 
 QuantizedTensor fromMemory(const TensorSpec& spec, const std::byte* memory) {
-  const Direction direction = spec.quantized->direction;
+  const Usage direction = spec.quantized->direction;
   const CopyParts parts = partsOf(spec);
   QuantizedTensor tensor{.spec = quantizedSpec(spec), .rowwise = std::nullopt, .columnwise = std::nullopt};
   QuantizedCopy copy{.data = filled(codesSpec(tensor.spec, direction), memory),

@@ -42,8 +42,6 @@ int frozenSteps(std::span<const float> history) {
   return 0;
 }
 
-std::string_view passName(StatePass pass) { return pass == StatePass::Forward ? "forward" : "backward"; }
-
 std::optional<Attributes> delayedFields(const Recipe& recipe) {
   const RecipeDefinition& delayed = *findRecipe("DelayedScaling");
   if (recipe.definition().hasState) return recipe.fields();

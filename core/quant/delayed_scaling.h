@@ -29,10 +29,6 @@ void updateDelayedScaling(float& scale, std::span<float> history, const DelayedU
 /// Number of further steps for which an infinite amax keeps the scale unchanged; 0: none. history: after an update.
 int frozenSteps(std::span<const float> history);
 
-/// Which pass of an op quantizes the tensors.
-enum class StatePass : std::uint8_t { Forward, Backward };
-std::string_view passName(StatePass pass);  // "forward", "backward"
-
 /// The fields of DelayedScaling, where a recipe is that, or takes quantizers of it.
 std::optional<Attributes> delayedFields(const Recipe& recipe);
 

@@ -15,20 +15,20 @@ std::int64_t QuantizedCopy::bytes() const {
   return data.spec.bytes() + scaleInv.spec.bytes() + static_cast<std::int64_t>(numAmaxes * sizeof(float));
 }
 
-const std::optional<QuantizedCopy>& QuantizedTensor::copy(Direction direction) const {
-  return direction == Direction::Rowwise ? rowwise : columnwise;
+const std::optional<QuantizedCopy>& QuantizedTensor::copy(Usage direction) const {
+  return direction == Usage::Rowwise ? rowwise : columnwise;
 }
 
-std::optional<QuantizedCopy>& QuantizedTensor::copy(Direction direction) {
-  return direction == Direction::Rowwise ? rowwise : columnwise;
+std::optional<QuantizedCopy>& QuantizedTensor::copy(Usage direction) {
+  return direction == Usage::Rowwise ? rowwise : columnwise;
 }
 
-TensorSpec codesSpec(const QuantizedSpec& spec, Direction direction) {
+TensorSpec codesSpec(const QuantizedSpec& spec, Usage direction) {
   const BlockShape matrix = storedMatrixOf(spec.nominal, spec.scaling, direction);
   return {DType::U8, {matrix.rows, codeBytes(spec.format, matrix.cols)}};
 }
 
-TensorSpec scalesSpec(const QuantizedSpec& spec, Direction direction) {
+TensorSpec scalesSpec(const QuantizedSpec& spec, Usage direction) {
   const DType dtype = traitsOf(spec.scaling).scaleFormat == ScaleFormat::F32 ? DType::F32 : DType::U8;
   if (spec.scaling == Scaling::PerTensor) return {dtype, {1}};
   if (spec.layout == ScaleLayout::Gemm) return {dtype, gemmScalesShape(spec.nominal, spec.scaling, direction)};

@@ -47,12 +47,12 @@ struct QuantizedTensor {
   std::optional<QuantizedCopy> rowwise;
   std::optional<QuantizedCopy> columnwise;
 
-  const std::optional<QuantizedCopy>& copy(Direction direction) const;
-  std::optional<QuantizedCopy>& copy(Direction direction);
+  const std::optional<QuantizedCopy>& copy(Usage direction) const;
+  std::optional<QuantizedCopy>& copy(Usage direction);
 };
 
 /// The specs of data and scaleInv in one direction.
-TensorSpec codesSpec(const QuantizedSpec& spec, Direction direction);
-TensorSpec scalesSpec(const QuantizedSpec& spec, Direction direction);
+TensorSpec codesSpec(const QuantizedSpec& spec, Usage direction);
+TensorSpec scalesSpec(const QuantizedSpec& spec, Usage direction);
 
 }  // namespace fuseline

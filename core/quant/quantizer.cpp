@@ -79,7 +79,7 @@ struct CodePlaces {
 /// Casts elements by their position in the quantized tensor.
 class Rounder {
  public:
-  Rounder(const QuantizerSpec& spec, const QuantizerInputs& inputs, Direction direction)
+  Rounder(const QuantizerSpec& spec, const QuantizerInputs& inputs, Usage direction)
       : m_format(spec.format),
         m_isStochastic(spec.roundsStochastically),
         m_random(roundingBytes(inputs.seed, inputs.name, direction)) {}
@@ -115,8 +115,8 @@ std::vector<float> rowAmaxesOf(const Matrix& source, Scaling scaling) {
 }
 
 /// x in the stored orientation of the quantized tensor, transformed if the spec requires it.
-Matrix sourceOf(const Matrix& x, const QuantizerSpec& spec, Direction direction) {
-  if (direction == Direction::Rowwise || !traitsOf(spec.scaling).isColumnwiseTransposed) return x;
+Matrix sourceOf(const Matrix& x, const QuantizerSpec& spec, Usage direction) {
+  if (direction == Usage::Rowwise || !traitsOf(spec.scaling).isColumnwiseTransposed) return x;
   return spec.transformsColumnwise ? randomHadamard(transposed(x)) : transposed(x);
 }
 
@@ -154,9 +154,9 @@ class TensorScaler {
 };
 
 QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, const QuantizerSpec& spec,
-                           const QuantizerInputs& inputs, Direction direction) {
+                           const QuantizerInputs& inputs, Usage direction) {
   const Matrix source = sourceOf(x, spec, direction);
-  const bool isTransformed = quantized.isColumnwiseTransformed && direction == Direction::Columnwise;
+  const bool isTransformed = quantized.isColumnwiseTransformed && direction == Usage::Columnwise;
   const float amax = (isTransformed ? inputs.transformedAmax : inputs.amax).value_or(amaxOf(source.values));
   QuantizedCopy copy{.data = Tensor::zeros(codesSpec(quantized, direction)),
                      .scaleInv = Tensor::zeros(scalesSpec(quantized, direction)),
@@ -184,7 +184,7 @@ QuantizedCopy quantizeCopy(const Matrix& x, const QuantizedSpec& quantized, cons
   return copy;
 }
 
-Matrix dequantizedCopy(const QuantizedCopy& copy, const QuantizedSpec& spec, Direction direction) {
+Matrix dequantizedCopy(const QuantizedCopy& copy, const QuantizedSpec& spec, Usage direction) {
   const BlockShape shape = storedMatrixOf(spec.nominal, spec.scaling, direction);
   Matrix matrix{.rows = shape.rows, .cols = shape.cols, .values = {}};
   matrix.values.resize(static_cast<std::size_t>(shape.rows * shape.cols));
@@ -233,27 +233,25 @@ Result<QuantizedTensor> quantize(const Tensor& x, const QuantizerSpec& spec, Cop
                          .rowwise = std::nullopt,
                          .columnwise = std::nullopt};
   const Matrix matrix = matrixOf(x);
-  if (copies != Copies::Columnwise)
-    tensor.rowwise = quantizeCopy(matrix, tensor.spec, spec, inputs, Direction::Rowwise);
-  if (copies != Copies::Rowwise)
-    tensor.columnwise = quantizeCopy(matrix, tensor.spec, spec, inputs, Direction::Columnwise);
+  if (copies != Copies::Columnwise) tensor.rowwise = quantizeCopy(matrix, tensor.spec, spec, inputs, Usage::Rowwise);
+  if (copies != Copies::Rowwise) tensor.columnwise = quantizeCopy(matrix, tensor.spec, spec, inputs, Usage::Columnwise);
   return tensor;
 }
 
-Result<Tensor> dequantize(const QuantizedTensor& tensor, Direction direction) {
+Result<Tensor> dequantize(const QuantizedTensor& tensor, Usage direction) {
   if (!tensor.copy(direction))
     return Error{fmt::format("The quantized tensor {} has no {} values.", toString(tensor.spec.nominal),
                              directionName(direction))};
   const QuantizedTensor compact = withScaleLayout(tensor, ScaleLayout::Compact);
   Matrix matrix = dequantizedCopy(*compact.copy(direction), tensor.spec, direction);
-  if (direction == Direction::Columnwise) {
+  if (direction == Usage::Columnwise) {
     if (tensor.spec.isColumnwiseTransformed) matrix = inverseRandomHadamard(matrix);
     if (traitsOf(tensor.spec.scaling).isColumnwiseTransposed) matrix = transposed(matrix);
   }
   return tensorOf(matrix, tensor.spec.nominal);
 }
 
-Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling, Direction direction) {
+Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling, Usage direction) {
   const BlockShape multiples = gemmMultiples(scaling, direction);
   if (tensor.rows() % multiples.rows == 0 && tensor.cols() % multiples.cols == 0) return Verdict::yes();
   return Verdict::no(fmt::format(

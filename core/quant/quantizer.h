@@ -38,9 +38,9 @@ Result<QuantizedTensor> quantize(const Tensor& x, const QuantizerSpec& spec, Cop
 
 /// Dequantizes, rounded once to the nominal dtype; an inverse transform included.
 /// Errors: the tensor was not quantized in this direction.
-Result<Tensor> dequantize(const QuantizedTensor& tensor, Direction direction);
+Result<Tensor> dequantize(const QuantizedTensor& tensor, Usage direction);
 
 /// Whether a GEMM can read a tensor of this shape quantized with this scaling; the verdict has the reason.
-Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling, Direction direction);
+Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling, Usage direction);
 
 }  // namespace fuseline

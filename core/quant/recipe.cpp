@@ -112,10 +112,10 @@ const std::vector<OperandRole>& operandRoles() {
   return roles;
 }
 
-Direction directionOf(OperandRole role) {
+Usage directionOf(OperandRole role) {
   const bool contractsRows =
       role.gemm == GemmRole::Wgrad || (role.gemm == GemmRole::Dgrad && role.tensor == TensorType::Weight);
-  return contractsRows ? Direction::Columnwise : Direction::Rowwise;
+  return contractsRows ? Usage::Columnwise : Usage::Rowwise;
 }
 
 std::string toString(ComputeCapability capability) {

@@ -38,7 +38,7 @@ struct OperandRole {
 const std::vector<OperandRole>& operandRoles();
 
 /// The direction in which the GEMM reads the tensor: rowwise if it contracts its columns, else columnwise.
-Direction directionOf(OperandRole role);
+Usage directionOf(OperandRole role);
 
 /// A compute capability, such as 9.0.
 struct ComputeCapability {

@@ -12,7 +12,7 @@
 namespace fuseline {
 
 /// Random bytes of the quantized tensor with this name: an element uses the byte at its position in the tensor.
-inline RandomBytes roundingBytes(std::uint64_t seed, std::string_view name, Direction direction) {
+inline RandomBytes roundingBytes(std::uint64_t seed, std::string_view name, Usage direction) {
   return {seed, std::string(name).append(".").append(directionName(direction))};
 }
 

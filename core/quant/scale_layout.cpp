@@ -26,11 +26,11 @@ ScaleOrder orderOf(const ScalingTraits& traits) {
   return traits.block.rows == 1 ? ScaleOrder::Columns : ScaleOrder::Rows;
 }
 
-ScaleMap mapIn(ScaleOrder order, const TensorSpec& nominal, Scaling scaling, Direction direction) {
+ScaleMap mapIn(ScaleOrder order, const TensorSpec& nominal, Scaling scaling, Usage direction) {
   const ScalingTraits& traits = traitsOf(scaling);
   const BlockShape matrix = storedMatrixOf(nominal, scaling, direction);
   const BlockShape grid = blockGridOf(nominal, scaling, direction);
-  const bool isOnEnd = direction == Direction::Columnwise && !traits.isColumnwiseTransposed;
+  const bool isOnEnd = direction == Usage::Columnwise && !traits.isColumnwiseTransposed;
   ScaleMap map{.order = order, .isOnEnd = isOnEnd, .gridCols = grid.cols, .inner = isOnEnd ? grid.rows : grid.cols};
   const BlockShape& outerOf = map.isOfTiles() ? matrix : grid;
   map.outer = isOnEnd ? outerOf.cols : outerOf.rows;
@@ -40,15 +40,15 @@ ScaleMap mapIn(ScaleOrder order, const TensorSpec& nominal, Scaling scaling, Dir
 
 }  // namespace
 
-ScaleMap scaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction) {
+ScaleMap scaleMapOf(const TensorSpec& nominal, Scaling scaling, Usage direction) {
   return mapIn(orderOf(traitsOf(scaling)), nominal, scaling, direction);
 }
 
-ScaleMap mxScaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction) {
+ScaleMap mxScaleMapOf(const TensorSpec& nominal, Scaling scaling, Usage direction) {
   return mapIn(ScaleOrder::TileWords, nominal, scaling, direction);
 }
 
-Shape gemmScalesShape(const TensorSpec& nominal, Scaling scaling, Direction direction) {
+Shape gemmScalesShape(const TensorSpec& nominal, Scaling scaling, Usage direction) {
   if (scaling == Scaling::PerTensor) return {1};
   const ScaleMap map = scaleMapOf(nominal, scaling, direction);
   if (map.order == ScaleOrder::Columns) return {map.paddedInner(), map.paddedOuter()};
@@ -62,7 +62,7 @@ QuantizedTensor withScaleLayout(QuantizedTensor tensor, ScaleLayout layout) {
   }
   tensor.spec.layout = layout;
   const bool isToGemm = layout == ScaleLayout::Gemm;
-  for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
+  for (const Usage direction : {Usage::Rowwise, Usage::Columnwise}) {
     std::optional<QuantizedCopy>& copy = tensor.copy(direction);
     if (!copy) continue;
     const ScaleMap map = scaleMapOf(tensor.spec.nominal, tensor.spec.scaling, direction);

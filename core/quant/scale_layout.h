@@ -9,9 +9,9 @@
 namespace fuseline {
 
 /// Positions of a quantized tensor's scales. Not for one scale per tensor.
-ScaleMap scaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction);
+ScaleMap scaleMapOf(const TensorSpec& nominal, Scaling scaling, Usage direction);
 /// The same where blocks of 128 are read as four of MXFP8, each with mxScalesOf() of their scale.
-ScaleMap mxScaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction direction);
+ScaleMap mxScaleMapOf(const TensorSpec& nominal, Scaling scaling, Usage direction);
 
 /// Shape of a quantized tensor's scales as cuBLASLt reads them, including padding:
 ///   per_tensor     [1]
@@ -19,7 +19,7 @@ ScaleMap mxScaleMapOf(const TensorSpec& nominal, Scaling scaling, Direction dire
 ///   block_128x128  [ceil(M/128), pad4(ceil(K/128))]
 ///   mx_*, nv_*     [pad128(M), pad4(ceil(K/block))], swizzled; of blocks with several rows every row has its scale
 /// with M and K exchanged for columnwise quantized tensors.
-Shape gemmScalesShape(const TensorSpec& nominal, Scaling scaling, Direction direction);
+Shape gemmScalesShape(const TensorSpec& nominal, Scaling scaling, Usage direction);
 
 /// Rearranges the scales of both directions; padding is zero. Does nothing if they already have the requested layout.
 QuantizedTensor withScaleLayout(QuantizedTensor tensor, ScaleLayout layout);

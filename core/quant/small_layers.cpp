@@ -47,7 +47,7 @@ std::vector<Fp8Layer> fp8Layers(const Graph& graph) {
     if (!isForHopper(graph.node(id)) || x.dtype == DType::F32 || x.rows() == 0) continue;
     const std::int64_t n = graph.spec(id, OperandKind::Output, 0).cols();
     layers.push_back(
-        {id, x.rows(), n, x.cols(), estimateFp8(x.rows(), n, x.cols(), graph.pass() == PassKind::Training)});
+        {id, x.rows(), n, x.cols(), estimateFp8(x.rows(), n, x.cols(), graph.pass() == ExecutionMode::Training)});
   }
   return layers;
 }

@@ -103,7 +103,7 @@ std::vector<Need> needsOf(const Graph& graph, std::uint64_t seed) {
     for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
       needs.push_back(parameterNeed(node, slot, seed));
   appendQuantizerStates(graph, needs);
-  if (graph.pass() == PassKind::Forward) return needs;
+  if (graph.pass() == ExecutionMode::Inference) return needs;
   for (const Node& node : graph.nodes()) appendMainGradients(node, needs);
   for (const GraphOutput& output : graph.outputs())
     if (graph.value(output.value).needsGradient)

@@ -130,7 +130,7 @@ std::vector<CollectivePart> collectiveParts(const Plan& plan, const Step& step, 
 }
 
 Result<void> Launcher::compile() {
-  const CompileOptions options{.parametersAreConstant = m_graph.pass() == PassKind::Forward};
+  const CompileOptions options{.parametersAreConstant = m_graph.pass() == ExecutionMode::Inference};
   for (std::size_t index = 0; index < m_plan.steps.size(); ++index) {
     const Step& step = m_plan.steps[index];
     if (step.isView) continue;

@@ -12,7 +12,7 @@ namespace fuseline {
 
 struct MeasuredPipeline {
   PipelineDocument document;
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
   /// The applied settings, for people: "M = 8192", "recipe MXFP8BlockScaling".
   std::vector<std::string> changes;
 };

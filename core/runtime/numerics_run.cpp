@@ -200,7 +200,7 @@ CopyNumerics copyNumerics(const Graph& graph, const KeptRun& run, const Quantize
                         .format = formatText(*copy.spec.quantized),
                         .losses = lossesOf(source, copy.spec, memory.data.data()),
                         .magnitudes = magnitudesOf(source.toDoubles())};
-  if (copy.spec.quantized->direction == Direction::Rowwise) numerics.requantized = underEveryRecipe(source, work.type);
+  if (copy.spec.quantized->direction == Usage::Rowwise) numerics.requantized = underEveryRecipe(source, work.type);
   return numerics;
 }
 

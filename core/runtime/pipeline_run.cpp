@@ -486,11 +486,11 @@ namespace {
 /// "fc1.input@rowwise" becomes "fc1.input@data", "@scale_inv", "@dequantized"; a columnwise copy, "@columnwise_data"
 /// ...
 void appendCopy(const std::string& name, const Tensor& memory, NamedTensors& tensors) {
-  const Direction direction = memory.spec.quantized->direction;
+  const Usage direction = memory.spec.quantized->direction;
   const QuantizedTensor tensor = fromMemory(memory.spec, memory.data.data());
   const QuantizedCopy& copy = *tensor.copy(direction);
   const std::string prefix =
-      name.substr(0, name.rfind('@') + 1) + (direction == Direction::Columnwise ? "columnwise_" : "");
+      name.substr(0, name.rfind('@') + 1) + (direction == Usage::Columnwise ? "columnwise_" : "");
   tensors.emplace_back(prefix + "data", copy.data);
   tensors.emplace_back(prefix + "scale_inv", copy.scaleInv);
   if (copy.amax)

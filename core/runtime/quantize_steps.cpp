@@ -41,7 +41,7 @@ class QuantizeKernel final : public Kernel {
     for (const QuantizeWork& work : m_step.copies) {
       if (work.isAmaxOnly()) {
         const Tensor x = tensorAt(at(pointers, QuantizeOperands(m_step, work).source), work.spec);
-        handOverReference(m_graph, m_plan, m_step, work, x, pointers);
+        fusedOperandReference(m_graph, m_plan, m_step, work, x, pointers);
         continue;
       }
       for (const QuantizePiece& piece : quantizePieces(m_graph, m_plan, m_step, work, pointers))
@@ -266,8 +266,8 @@ std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, 
   return PieceMaker(graph, plan, step, work, pointers).make();
 }
 
-void handOverReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,
-                       const Tensor& x, std::span<std::byte* const> pointers) {
+void fusedOperandReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,
+                           const Tensor& x, std::span<std::byte* const> pointers) {
   if (!work.isAmaxOnly())
     return quantizeReference(work.quantizers, x, quantizePieces(graph, plan, step, work, pointers).front());
   const float amax = amaxOf(x);

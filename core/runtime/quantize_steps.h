@@ -54,8 +54,8 @@ std::vector<QuantizePiece> quantizePieces(const Graph& graph, const Plan& plan, 
                                           const QuantizeWork& work, std::span<std::byte* const> pointers);
 
 /// Fused quantization of a step that computes x, through core/quant: its quantized tensors, or its amax.
-void handOverReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,
-                       const Tensor& x, std::span<std::byte* const> pointers);
+void fusedOperandReference(const Graph& graph, const Plan& plan, const Step& step, const QuantizeWork& work,
+                           const Tensor& x, std::span<std::byte* const> pointers);
 
 /// Updates the amax of the current step. NaN is ignored.
 void recordAmax(std::byte* history, float amax);

@@ -48,7 +48,7 @@ class ReferenceKernel final : public Kernel {
     // Only now: a result may share memory with an operand.
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (isResult(i) && operands[i]) encode(results[i], spec(i).dtype, operands[i]);
-    for (const auto& [work, x] : quantized) handOverReference(m_graph, m_plan, m_step, *work, x, operands);
+    for (const auto& [work, x] : quantized) fusedOperandReference(m_graph, m_plan, m_step, *work, x, operands);
   }
 
  private:
@@ -124,7 +124,7 @@ class ReferenceKernel final : public Kernel {
   bool isForOther(const StepOperand& operand, Reader reader) const {
     if (operand.key.kind != OperandKind::GradOutput || numOperands(operand.key) < 2) return false;
     if (!operand.direction) return reader != Reader::Plain;
-    return reader != (*operand.direction == Direction::Rowwise ? Reader::Rows : Reader::Columns);
+    return reader != (*operand.direction == Usage::Rowwise ? Reader::Rows : Reader::Columns);
   }
 
   StepTensors readOperands(std::span<std::byte* const> operands, Reader reader) const {

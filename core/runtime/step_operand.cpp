@@ -23,7 +23,7 @@ Binding findOperandWhere(const StepRequest& request, const Wanted& isWanted) {
 
 }  // namespace
 
-Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm) {
+Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Usage> gemm) {
   return findOperandWhere(request, [&](const StepOperand& operand) {
     return operand.key == key && (!gemm || !operand.direction || *operand.direction == *gemm);
   });
@@ -38,7 +38,7 @@ Binding findPlainOperand(const StepRequest& request, const OperandKey& key) {
                           [&](const StepOperand& operand) { return operand.key == key && !operand.direction; });
 }
 
-Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm) {
+Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key, std::optional<Usage> gemm) {
   if (const Binding binding = findOperand(request, key, gemm)) return binding;
   return missingOperand(request, key);
 }

@@ -44,7 +44,7 @@ struct StepRequest {
 };
 
 /// Absent if the step has no such operand. gemm: selects one of two quantized tensors, if the step has two.
-Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Direction> gemm = std::nullopt);
+Binding findOperand(const StepRequest& request, const OperandKey& key, std::optional<Usage> gemm = std::nullopt);
 
 /// The operand of member 0 in this slot; slot -1: the op has no such tensor.
 Binding findSlot(const StepRequest& request, OperandKind kind, int slot);
@@ -54,7 +54,7 @@ Binding findPlainOperand(const StepRequest& request, const OperandKey& key);
 
 /// Errors: the step has no such operand. It is a fault of the plan, so the message names step and operand.
 Result<Binding> requireOperand(const StepRequest& request, const OperandKey& key,
-                               std::optional<Direction> gemm = std::nullopt);
+                               std::optional<Usage> gemm = std::nullopt);
 /// A result of the step. One that is only quantized has a spec, but no pointer. Errors: the same.
 Result<Binding> requireResult(const StepRequest& request, const OperandKey& key);
 Error missingOperand(const StepRequest& request, const OperandKey& key);

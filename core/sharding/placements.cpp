@@ -159,7 +159,7 @@ class PlacementFinder {
     const bool isGather = node.operation->name == "AllGather";
     set(node.inputs[0], isGather ? Kind::Rows : Kind::Summand, id);
     set(node.outputs[0], node.operation->name == "ReduceScatter" ? Kind::Rows : Kind::Whole, id);
-    if (isGather && m_graph.pass() == PassKind::Training)
+    if (isGather && m_graph.pass() == ExecutionMode::Training)
       m_placements.notes.push_back(
           fmt::format("{}: all ranks continue with all rows, and TransformerEngine's backward adds the gradients of {} "
                       "ranks, so they are {} times those of one rank.",

@@ -53,7 +53,7 @@ class RankGraphMaker {
     Result<Shape> shape = shardShape(value.spec.shape, shardOf(id), m_ranks);
     if (!shape) return Error{fmt::format("{}: {}", value.name, shape.error().message)};
     mapped(id) = m_builder.addInput(value.name, {.dtype = value.spec.dtype, .shape = std::move(*shape)},
-                                    m_whole.pass() == PassKind::Forward || value.needsGradient);
+                                    m_whole.pass() == ExecutionMode::Inference || value.needsGradient);
     noteShard(value.name, shardOf(id));
     return {};
   }

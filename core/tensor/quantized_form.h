@@ -16,13 +16,13 @@ enum class Scaling : std::uint8_t { PerTensor, Block1x128, Block128x128, Mx1x32,
 enum class ScaleFormat : std::uint8_t { F32, E8M0, E4M3 };
 
 /// The dimension that a GEMM contracts: the columns of the tensor, or its rows.
-enum class Direction : std::uint8_t { Rowwise, Columnwise };
+enum class Usage : std::uint8_t { Rowwise, Columnwise };
 
 /// One quantized form of a tensor: values for a GEMM that contracts this direction, and their scales.
 struct QuantizedForm {
   ElementFormat format = ElementFormat::E4M3;
   Scaling scaling = Scaling::PerTensor;
-  Direction direction = Direction::Rowwise;
+  Usage direction = Usage::Rowwise;
   /// The values are those of the tensor's random Hadamard transform.
   bool isTransformed = false;
   /// Nonzero: number of groups of rows, each stored separately (core/tensor/grouped_copy.h).

@@ -42,7 +42,7 @@ struct QuantizerSpec {
 };
 
 /// The form of the tensor that a quantizer produces for a direction.
-QuantizedForm formOf(const QuantizerSpec& quantizer, Direction direction);
+QuantizedForm formOf(const QuantizerSpec& quantizer, Usage direction);
 
 /// The quantizers of one tensor for each of the GEMMs that read it. Nothing: that GEMM reads the plain tensor.
 struct TensorQuantizers {
@@ -53,8 +53,8 @@ struct TensorQuantizers {
 
   bool any() const { return rowwise || columnwise; }
   bool isDelayed() const { return (rowwise && rowwise->isDelayed) || (columnwise && columnwise->isDelayed); }
-  const std::optional<QuantizerSpec>& of(Direction direction) const {
-    return direction == Direction::Rowwise ? rowwise : columnwise;
+  const std::optional<QuantizerSpec>& of(Usage direction) const {
+    return direction == Usage::Rowwise ? rowwise : columnwise;
   }
   bool operator==(const TensorQuantizers&) const = default;
 };

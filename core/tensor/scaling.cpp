@@ -30,46 +30,43 @@ std::int64_t scaleBytes(ScaleFormat format) { return format == ScaleFormat::F32 
 
 }  // namespace
 
-std::string_view directionName(Direction direction) {
-  return direction == Direction::Rowwise ? "rowwise" : "columnwise";
-}
+std::string_view directionName(Usage direction) { return direction == Usage::Rowwise ? "rowwise" : "columnwise"; }
 
 const ScalingTraits& traitsOf(Scaling scaling) { return *std::ranges::find(kTraits, scaling, &ScalingTraits::scaling); }
 
-BlockShape gemmMultiples(Scaling scaling, Direction direction) {
+BlockShape gemmMultiples(Scaling scaling, Usage direction) {
   const ScalingTraits& traits = traitsOf(scaling);
-  if (direction == Direction::Rowwise) return {traits.outerMultiple, traits.contractedMultiple};
+  if (direction == Usage::Rowwise) return {traits.outerMultiple, traits.contractedMultiple};
   return {traits.contractedMultiple, traits.outerMultiple};
 }
 
-BlockShape blockOf(Scaling scaling, Direction direction) {
+BlockShape blockOf(Scaling scaling, Usage direction) {
   const ScalingTraits& traits = traitsOf(scaling);
-  const bool isOnEnd = direction == Direction::Columnwise && !traits.isColumnwiseTransposed;
+  const bool isOnEnd = direction == Usage::Columnwise && !traits.isColumnwiseTransposed;
   return isOnEnd ? BlockShape{traits.block.cols, traits.block.rows} : traits.block;
 }
 
-BlockShape storedMatrixOf(const TensorSpec& tensor, Scaling scaling, Direction direction) {
+BlockShape storedMatrixOf(const TensorSpec& tensor, Scaling scaling, Usage direction) {
   BlockShape matrix = {tensor.rows(), tensor.cols()};
-  if (direction == Direction::Columnwise && traitsOf(scaling).isColumnwiseTransposed)
-    std::swap(matrix.rows, matrix.cols);
+  if (direction == Usage::Columnwise && traitsOf(scaling).isColumnwiseTransposed) std::swap(matrix.rows, matrix.cols);
   return matrix;
 }
 
-BlockShape blockGridOf(const TensorSpec& tensor, Scaling scaling, Direction direction) {
+BlockShape blockGridOf(const TensorSpec& tensor, Scaling scaling, Usage direction) {
   const BlockShape block = blockOf(scaling, direction);
   if (block.rows == 0) return {1, 1};
   const BlockShape matrix = storedMatrixOf(tensor, scaling, direction);
   return {ceilDiv(matrix.rows, block.rows), ceilDiv(matrix.cols, block.cols)};
 }
 
-QuantizedForm formOf(const QuantizerSpec& quantizer, Direction direction) {
+QuantizedForm formOf(const QuantizerSpec& quantizer, Usage direction) {
   return {.format = quantizer.format,
           .scaling = quantizer.scaling,
           .direction = direction,
-          .isTransformed = quantizer.transformsColumnwise && direction == Direction::Columnwise};
+          .isTransformed = quantizer.transformsColumnwise && direction == Usage::Columnwise};
 }
 
-ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Direction direction) {
+ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Usage direction) {
   const BlockShape grid = blockGridOf(tensor, scaling, direction);
   const auto padded = [](std::int64_t extent) { return roundedUp(extent, ScalePlaces::kScalesTogether); };
   switch (scaling) {

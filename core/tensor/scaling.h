@@ -12,7 +12,7 @@
 namespace fuseline {
 
 /// "rowwise", "columnwise".
-std::string_view directionName(Direction direction);
+std::string_view directionName(Usage direction);
 
 struct BlockShape {
   std::int64_t rows = 0;
@@ -43,16 +43,16 @@ inline bool isOfBlocksOf128(Scaling scaling) {
 }
 
 /// Required multiples of a tensor's rows and columns for a GEMM to read it quantized in this direction.
-BlockShape gemmMultiples(Scaling scaling, Direction direction);
+BlockShape gemmMultiples(Scaling scaling, Usage direction);
 
 /// The block of a quantized tensor in its stored orientation.
-BlockShape blockOf(Scaling scaling, Direction direction);
+BlockShape blockOf(Scaling scaling, Usage direction);
 
 /// The matrix of a quantized tensor in its stored orientation: all leading dimensions of the tensor are merged.
-BlockShape storedMatrixOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
+BlockShape storedMatrixOf(const TensorSpec& tensor, Scaling scaling, Usage direction);
 
 /// The number of blocks of such a matrix, rows and columns.
-BlockShape blockGridOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
+BlockShape blockGridOf(const TensorSpec& tensor, Scaling scaling, Usage direction);
 
 /// Position of a block's scale among the scales of a quantized tensor: at row * rowStride + col * colStride of the grid
 /// of blocks. Scales of blocks of 128 are stored as cuBLASLt reads them: those of 1x128 with the rows of a column of
@@ -64,7 +64,7 @@ struct ScalePlaces {
   std::int64_t colStride = 1;
   std::int64_t count = 1;  // padding included
 };
-ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Direction direction);
+ScalePlaces scalePlacesOf(const TensorSpec& tensor, Scaling scaling, Usage direction);
 
 /// Sizes and offsets of the parts of a quantized tensor in memory, in bytes: values, then scales, then (Nv scalings)
 /// the amaxes as f32.

@@ -6,9 +6,9 @@
 
 namespace fuseline {
 
-Result<GridSize> findGrid(const StepRequest& request, std::span<const Place> places) {
+Result<GridSize> findGrid(const StepRequest& request, std::span<const OperandPlace> places) {
   GridSize grid;
-  for (const Place& place : places) {
+  for (const OperandPlace& place : places) {
     const Result<Binding> binding = requireResult(request, place.operand);
     if (!binding) return binding.error();
     const TensorSpec& spec = binding->spec;

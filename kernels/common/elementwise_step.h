@@ -19,7 +19,7 @@ struct GridSize {
 
 /// The grid is that of any full operand. A program without one only sums constants; no rows give the same zeros.
 /// places: one per operand. Errors: those of requireResult().
-Result<GridSize> findGrid(const StepRequest& request, std::span<const Place> places);
+Result<GridSize> findGrid(const StepRequest& request, std::span<const OperandPlace> places);
 
 /// The refusal of a step that quantizes a result with rows that its program does not make.
 Error notMadeByRows(const Step& step);

@@ -6,7 +6,7 @@ namespace fuseline {
 
 namespace {
 
-Result<LinearGradStep> readGrad(const StepRequest& request, const LinearGradMembers& members, Direction direction,
+Result<LinearGradStep> readGrad(const StepRequest& request, const LinearGradMembers& members, Usage direction,
                                 const OperandKey& factorKey, const Binding& result) {
   if (!result) return LinearGradStep{};
   const Result<Binding> gradOutput =
@@ -14,7 +14,7 @@ Result<LinearGradStep> readGrad(const StepRequest& request, const LinearGradMemb
   if (!gradOutput) return gradOutput.error();
   const Result<Binding> factor = requireOperand(request, factorKey);
   if (!factor) return factor.error();
-  const TensorSpec& x = direction == Direction::Rowwise ? result.spec : factor->spec;
+  const TensorSpec& x = direction == Usage::Rowwise ? result.spec : factor->spec;
   return LinearGradStep{.size = linearSize(request.member(static_cast<std::size_t>(members.linear)), x),
                         .gradOutput = *gradOutput,
                         .factor = *factor,
@@ -40,12 +40,12 @@ Result<LinearForwardStep> readLinearForward(const StepRequest& request) {
 }
 
 Result<LinearGradStep> readInputGrad(const StepRequest& request, const LinearGradMembers& members) {
-  return readGrad(request, members, Direction::Rowwise, {members.linear, OperandKind::Parameter, 0},
+  return readGrad(request, members, Usage::Rowwise, {members.linear, OperandKind::Parameter, 0},
                   findOperand(request, {members.gradInput, OperandKind::GradInput, 0}));
 }
 
 Result<LinearGradStep> readWeightGrad(const StepRequest& request, const LinearGradMembers& members) {
-  return readGrad(request, members, Direction::Columnwise, {members.linear, OperandKind::Input, 0},
+  return readGrad(request, members, Usage::Columnwise, {members.linear, OperandKind::Input, 0},
                   findOperand(request, {members.linear, OperandKind::GradParameter, 0}));
 }
 

@@ -43,7 +43,7 @@ struct Case {
   DType dtype = DType::BF16;
   Shape shape;
   std::vector<Link> links;
-  PassKind pass = PassKind::Forward;
+  ExecutionMode pass = ExecutionMode::Inference;
   Fusion fusion = Fusion::On;
   Limit limit = Limit::Memory;
 };
@@ -89,7 +89,7 @@ void add(const Case& test) {
   const std::string dtype(dtypeName(test.dtype));
   const std::string name = test.name + "/" + dtype + "/" + toString(test.shape) +
                            (test.fusion == Fusion::On ? "/fused" : "/unfused") +
-                           (test.pass == PassKind::Training ? "/training" : "");
+                           (test.pass == ExecutionMode::Training ? "/training" : "");
   benchmark::RegisterBenchmark(name.c_str(), [test](benchmark::State& state) { run(state, test); })
       ->UseRealTime()
       ->Unit(benchmark::kMicrosecond)
@@ -107,7 +107,7 @@ void addAll() {
   for (const DType dtype : {DType::BF16, DType::F32}) {
     for (const Shape& shape : {Shape{256, 4096}, Shape{4096, 4096}}) {
       for (const char* op : {"RMSNorm", "LayerNorm", "GELU", "SwiGLU", "Bias"})
-        for (const PassKind pass : {PassKind::Forward, PassKind::Training})
+        for (const ExecutionMode pass : {ExecutionMode::Inference, ExecutionMode::Training})
           add({.name = op, .dtype = dtype, .shape = shape, .links = {link(op)}, .pass = pass});
       addBothWays(
           {.name = "add_norm", .dtype = dtype, .shape = shape, .links = {link("AddExtraInput"), link("RMSNorm")}});
@@ -118,7 +118,7 @@ void addAll() {
                              link("ConstantScale")}});
     }
     for (const std::int64_t tokens : {256, 1024})
-      for (const PassKind pass : {PassKind::Forward, PassKind::Training}) {
+      for (const ExecutionMode pass : {ExecutionMode::Inference, ExecutionMode::Training}) {
         add({.name = "linear_4096",
              .dtype = dtype,
              .shape = {tokens, 1024},

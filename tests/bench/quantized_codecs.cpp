@@ -152,8 +152,8 @@ std::vector<Task> codecTasks() {
 Task quantizeTask(const std::string& name, const TensorSpec& x, const TensorQuantizers& quantizers) {
   TensorSpec rowwise = x;
   TensorSpec columnwise = x;
-  rowwise.quantized = formOf(*quantizers.rowwise, Direction::Rowwise);
-  columnwise.quantized = formOf(*quantizers.columnwise, Direction::Columnwise);
+  rowwise.quantized = formOf(*quantizers.rowwise, Usage::Rowwise);
+  columnwise.quantized = formOf(*quantizers.columnwise, Usage::Columnwise);
   const bool needsAmax =
       quantizers.rowwise->scaling == Scaling::PerTensor || quantizers.rowwise->format == ElementFormat::E2M1;
   return {
@@ -174,7 +174,7 @@ Task quantizeTask(const std::string& name, const TensorSpec& x, const TensorQuan
 /// Dequantizes such a tensor.
 Task dequantizeTask(const std::string& name, const TensorSpec& x, const QuantizerSpec& quantizer) {
   TensorSpec copy = x;
-  copy.quantized = formOf(quantizer, Direction::Rowwise);
+  copy.quantized = formOf(quantizer, Usage::Rowwise);
   return {.name = fmt::format("dequantize {}", name),
           .bytes = x.bytes() + copy.bytes(),
           .threads = omp_get_max_threads(),

@@ -93,7 +93,7 @@ void measure(const FusionRule& rule, const RuleSample& sample, int rounds) {
   const FusionReport report = valueOf(fuse(graph, options));
   const FusionReport basic = unfused(graph);
   if (toText(graph, report.forward) == toText(graph, basic.forward) &&
-      toText(graph, report.backward) == toText(graph, basic.backward) && report.handOvers.empty())
+      toText(graph, report.backward) == toText(graph, basic.backward) && report.fusedOperands.empty())
     return;  // no kernel on this device
   measure(rule.name + ", " + sample.label, Variant(graph, basic, backend), Variant(graph, report, backend), rounds);
 }

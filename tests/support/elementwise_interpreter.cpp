@@ -74,13 +74,13 @@ struct Cursor {
   std::int64_t row = 0;
   std::int64_t col = 0;
 
-  std::size_t index(const Place& place) const {
+  std::size_t index(const OperandPlace& place) const {
     if (place.access == Access::Scalar) return 0;
     if (place.access == Access::Column) return static_cast<std::size_t>(row);
     const std::int64_t inRow = columnOf(place);
     return static_cast<std::size_t>(place.access == Access::Row ? inRow : row * place.lanes * cols + inRow);
   }
-  std::size_t size(const Place& place) const {
+  std::size_t size(const OperandPlace& place) const {
     if (place.access == Access::Scalar) return 1;
     if (place.access == Access::Column) return static_cast<std::size_t>(rows);
     return static_cast<std::size_t>((place.access == Access::Row ? 1 : rows) * place.lanes * cols);
@@ -88,7 +88,7 @@ struct Cursor {
 
  private:
   /// A row is [lanes][cols], or [blocks][lanes][interleave].
-  std::int64_t columnOf(const Place& place) const {
+  std::int64_t columnOf(const OperandPlace& place) const {
     const std::int64_t width = place.interleave > 0 ? place.interleave : cols;
     return (col / width * place.lanes + place.lane) * width + col % width;
   }

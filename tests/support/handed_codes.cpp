@@ -48,7 +48,7 @@ std::string copyOf(const Plan& plan, const Step& step) {
 
 ::testing::AssertionResult handsOnUnrounded(const std::string& operation, std::shared_ptr<Backend> backend) {
   const Graph graph = chain(DType::BF16, {kRows, kCols}, {link(operation, "op"), linear(128, "fc")},
-                            {.pass = PassKind::Forward, .recipe = "DelayedScaling"});
+                            {.pass = ExecutionMode::Inference, .recipe = "DelayedScaling"});
   const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
   const Plan plan = makePlan(graph, report);
   const auto step = std::ranges::find(plan.steps, "op", &Step::name);

@@ -51,7 +51,7 @@ Link sampleLink(const std::string& operation);
 /// A pipeline of the main tensor x: [.., shape.back()]. Extra outputs without consumers stay unread; `extraOutputs`
 /// makes pipeline outputs of values by name.
 struct ChainOptions {
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
   bool inputRequiresGradient = true;
   std::vector<std::string> extraOutputs;
   std::string recipe;       // empty: none

@@ -341,7 +341,7 @@ std::vector<RefusalSample> splitAttentionRefusals() {
 }
 
 /// Sizes that each recipe quantizes, with enough rows for several blocks.
-Samples handOverSamples() {
+Samples fusedOperandSamples() {
   const ChainOptions delayed{.recipe = "DelayedScaling"};
   const ChainOptions delayedWithOutput{.extraOutputs = {"a.y"}, .recipe = "DelayedScaling"};
   const ChainOptions blocks{.recipe = "Float8BlockScaling"};
@@ -448,7 +448,7 @@ Samples makeSamples() {
   Samples all;
   for (Samples part : {forwardLinearSamples(), backwardLinearSamples(), normSamples(), chainSamples(), jointSamples(),
                        attentionSamples(), splitRotarySamplesOfBothPasses(), normRotarySamples(),
-                       userbuffersSamplesOfBothPasses(), groupedMlpSamples(), handOverSamples()})
+                       userbuffersSamplesOfBothPasses(), groupedMlpSamples(), fusedOperandSamples()})
     all.merge(part);
   return all;
 }

@@ -211,7 +211,7 @@ std::vector<OpSample> attentionSamples(const AttentionExtents& extents) {
   return samples;
 }
 
-Graph sampleGraph(const OpSample& sample, DType dtype, PassKind pass) {
+Graph sampleGraph(const OpSample& sample, DType dtype, ExecutionMode pass) {
   GraphBuilder builder;
   std::vector<ValueId> inputs;
   for (std::size_t slot = 0; slot < sample.inputs.size(); ++slot) {

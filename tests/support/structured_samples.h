@@ -34,7 +34,7 @@ OpSample attentionSample(const AttentionExtents& extents, const AttributeValues&
 std::vector<OpSample> attentionSamples(const AttentionExtents& extents);
 
 /// The sample as a graph, its numbers in this dtype; every output is one of the pipeline.
-Graph sampleGraph(const OpSample& sample, DType dtype, PassKind pass);
+Graph sampleGraph(const OpSample& sample, DType dtype, ExecutionMode pass);
 
 /// Throws where an op has no samples: a new structured op adds its own.
 std::vector<OpSample> structuredSamples(const FusibleOperation& operation);

@@ -1095,7 +1095,7 @@ void CanvasTest::selectsUpstreamAndDownstream() {
   QTest::mouseClick(view.viewport(), Qt::LeftButton, Qt::ControlModifier | Qt::AltModifier, fc);
   QVERIFY(f.session.selection().ids().contains("act") && !f.session.selection().ids().contains("norm"));
   f.session.selection().select({QStringLiteral("norm")});
-  f.window.scene().selection().selectReachable(Direction::Upstream);
+  f.window.scene().selection().selectReachable(FlowDirection::Upstream);
   QCOMPARE(f.session.selection().ids(), (QSet<QString>{"x", "norm"}));
 }
 

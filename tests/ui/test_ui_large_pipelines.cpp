@@ -380,7 +380,7 @@ void LargePipelinesTest::movingANodeKeepsThePlan() {
   QVERIFY(f.session.pipeline().apply(MoveNode{.id = "fc", .position = Position{480, 480}}));
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.session.plan().analysis(), before);
-  f.session.setup().setPass(PassKind::Forward);
+  f.session.setup().setPass(ExecutionMode::Inference);
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.session.plan().analysis()->report.backward.empty());
 }

@@ -153,7 +153,7 @@ void MemoryTest::theUnfusedPlanIsShownToo() {
 
 void MemoryTest::inferenceKeepsNothing() {
   Seen f;
-  f.session.setup().setPass(PassKind::Forward);
+  f.session.setup().setPass(ExecutionMode::Inference);
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(!f.panel().table()->isVisibleTo(&f.panel()));
   QVERIFY(std::ranges::none_of(f.columns(), &MemoryColumn::isBackward));

@@ -131,7 +131,7 @@ void RulesTest::tellsWhichRulesAreNotTried() {
   Shown f(residualPipeline(true));
   QCOMPARE(f.text(kEpilogue, RulesModel::StateColumn), QStringLiteral("not in this rule set"));
   QVERIFY(f.window.rules().caption().contains(QStringLiteral("Rule set: TransformerEngine")));
-  f.session.setup().setPass(PassKind::Forward);
+  f.session.setup().setPass(ExecutionMode::Inference);
   QVERIFY(waitForAnalysis(f.session));
   QCOMPARE(f.text(QStringLiteral("BackwardLinearAdd"), RulesModel::StateColumn), QStringLiteral("not in this pass"));
   QVERIFY(f.session.pipeline().apply(SetFusion{.fusion = Json{{"rules", "all"}}}));

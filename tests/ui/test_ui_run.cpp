@@ -279,7 +279,7 @@ void RunTest::copiesTheCommandThatRunsTheSame() {
   QVERIFY(f.window.message().contains(QStringLiteral("has not been saved yet")));
   const QString path = toQt((folder / "mlp.fuseline").string());
   QVERIFY(f.session.pipeline().save(path));
-  f.session.setup().setPass(PassKind::Forward);
+  f.session.setup().setPass(ExecutionMode::Inference);
   f.session.setup().setRunTarget({.device = "cuda", .architecture = "sm_90", .timing = StepTiming::Cupti});
   QCOMPARE(copy(QStringLiteral("For the shell")),
            QStringLiteral("fuseline run %1 --pass forward --device cuda --timing cupti").arg(path));
@@ -430,7 +430,7 @@ void RunTest::numericsShowErrorsOnNodesAndOtherRecipes() {
   QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());
   f.window.scene().measured().overlay().choose(HeatMode::Error);
   QVERIFY(f.window.scene().node("fc")->look().rmsError.has_value());
-  f.session.setup().setPass(PassKind::Forward);  // another pipeline than the one that was measured
+  f.session.setup().setPass(ExecutionMode::Inference);  // another pipeline than the one that was measured
   QVERIFY(waitForAnalysis(f.session));
   QVERIFY(f.session.results().lastNumerics()->isStale);
   QVERIFY(!f.window.scene().node("fc")->look().rmsError.has_value());

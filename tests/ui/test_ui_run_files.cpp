@@ -105,13 +105,13 @@ QList<QAction*> examplesIn(Fixture& f, const QString& folder) {
 }  // namespace
 
 void RunFilesTest::openedRunIsTheLastRun() {
-  Opened f(recordOf({.pass = PassKind::Forward}));
+  Opened f(recordOf({.pass = ExecutionMode::Inference}));
   QVERIFY(f.isOpen);
   QCOMPARE(f.session.pipeline().displayName(), QStringLiteral("small"));
   QVERIFY(f.session.pipeline().path().isEmpty());
   QVERIFY(!f.session.pipeline().isModified());
   QVERIFY(!f.session.pipeline().history().canUndo());
-  QCOMPARE(f.session.setup().pass(), PassKind::Forward);
+  QCOMPARE(f.session.setup().pass(), ExecutionMode::Inference);
   QVERIFY(f.session.pipeline().document().findOp("norm"));
   QVERIFY(f.session.results().lastRun().has_value());
   QVERIFY(!f.session.results().lastRun()->isStale);
@@ -203,7 +203,7 @@ void RunFilesTest::anotherDeviceInTheToolBarDoesNotMakeItStale() {
   Opened f(recordOf());
   f.session.setup().setRunTarget({.device = "reference"});
   QVERIFY(!f.session.results().lastRun()->isStale);
-  f.session.setup().setPass(PassKind::Forward);
+  f.session.setup().setPass(ExecutionMode::Inference);
   QVERIFY(f.session.results().lastRun()->isStale);
 }
 

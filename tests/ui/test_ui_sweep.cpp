@@ -444,7 +444,7 @@ void SweepTest::changesOfThePipelineMakeItStaleButThoseOfItsAxesDoNot() {
   QVERIFY(f.session.pipeline().apply(SetRecipe{.recipe = {{"name", "MXFP8BlockScaling"}}}));
   QVERIFY(f.sweep().isStale());  // recipes were no axis
   f.session.pipeline().undo();
-  f.session.setup().setPass(PassKind::Forward);
+  f.session.setup().setPass(ExecutionMode::Inference);
   QVERIFY(f.sweep().isStale());
 }
 

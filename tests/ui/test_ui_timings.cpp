@@ -326,7 +326,7 @@ void TimingsTest::staleFiguresAreInItalics() {
   };
   QVERIFY(!isItalic(Column::FusedColumn));
   QVERIFY(!table.panel().runAgain()->isVisible());
-  table.session.setup().setPass(PassKind::Forward);
+  table.session.setup().setPass(ExecutionMode::Inference);
   QVERIFY(waitForAnalysis(table.session));
   QVERIFY(isItalic(Column::FusedColumn) && !isItalic(Column::OpColumn));
   QVERIFY(table.panel().runAgain()->isVisible() && table.panel().runAgain()->isEnabled());

@@ -65,13 +65,13 @@ void CanvasSelection::followWire(bool isDownstream) {
   if (next) m_parts.scope.select({toQt(next->look().id)});
 }
 
-void CanvasSelection::selectReachable(const std::string& id, Direction direction) {
+void CanvasSelection::selectReachable(const std::string& id, FlowDirection direction) {
   QSet<QString> ids = m_parts.scope.selection();
   for (const std::string& found : reachable(m_parts.scope.document(), id, direction)) ids.insert(toQt(found));
   m_parts.scope.select(ids);
 }
 
-void CanvasSelection::selectReachable(Direction direction) {
+void CanvasSelection::selectReachable(FlowDirection direction) {
   if (m_parts.scope.selection().isEmpty()) return Q_EMIT hint(tr("No ops are selected. Select the ops to start from."));
   for (const QString& id : QSet<QString>(m_parts.scope.selection())) selectReachable(id.toStdString(), direction);
 }
@@ -101,9 +101,9 @@ void CanvasSelection::selectForMenu(QPointF position) {
 
 bool CanvasSelection::addByPress(const std::string& id, Qt::KeyboardModifiers modifiers) {
   if (modifiers == (Qt::ShiftModifier | Qt::AltModifier))
-    selectReachable(id, Direction::Upstream);
+    selectReachable(id, FlowDirection::Upstream);
   else if (modifiers == (Qt::ControlModifier | Qt::AltModifier))
-    selectReachable(id, Direction::Downstream);
+    selectReachable(id, FlowDirection::Downstream);
   else if (modifiers == Qt::ShiftModifier)
     m_parts.scope.select(m_parts.scope.selection() + QSet<QString>{toQt(id)});
   else

@@ -28,9 +28,9 @@ class CanvasSelection : public QObject {
   /// nearest to its row.
   void followWire(bool isDownstream);
   /// Selects the op, too, and all that it reads from, or with Downstream all that reads from it.
-  void selectReachable(const std::string& id, Direction direction);
+  void selectReachable(const std::string& id, FlowDirection direction);
   /// Selects all nodes upstream or downstream of each selected node.
-  void selectReachable(Direction direction);
+  void selectReachable(FlowDirection direction);
 
   /// Is there a node, a hull's label or a frame's handle?
   bool isOver(QPointF position) const;

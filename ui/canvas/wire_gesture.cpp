@@ -75,8 +75,8 @@ Verdict WireGesture::verdictOn(const PortRef& target) const {
 /// Quick for large pipelines: a wire is illegal within one side and where it would close a cycle.
 void WireGesture::markPorts() {
   const PortRef& origin = m_draft->origin;
-  const auto forbidden =
-      reachable(m_parts.scope.document(), origin.node, origin.isOutput ? Direction::Upstream : Direction::Downstream);
+  const auto forbidden = reachable(m_parts.scope.document(), origin.node,
+                                   origin.isOutput ? FlowDirection::Upstream : FlowDirection::Downstream);
   for (const auto& [id, item] : m_parts.items.nodes()) {
     for (const PortRef& port : item->ports()) {
       if (port == origin) continue;

@@ -101,7 +101,7 @@ QString peakText(const Analysis& analysis) {
 PlanLanes planLanes(const Analysis& analysis, FusionStage stage) {
   PlanLanes lanes;
   for (const Node& node : analysis.graph().nodes()) lanes.columns.append(toQt(node.id));
-  const Copies copies = stage == FusionStage::HandOvers ? copiesIn(analysis) : Copies();
+  const Copies copies = stage == FusionStage::FusedOperands ? copiesIn(analysis) : Copies();
   const FusionReport report = reportAfter(analysis.report, stage);
   for (const FusedOperation& entry : report.forward)
     if (!entry.nodes.empty()) lanes.forward.push_back(laneBox(analysis, entry, Phase::Forward, copies));
@@ -116,7 +116,7 @@ QString stageName(FusionStage stage) {
     case FusionStage::Joint: return translated("Joint rules");
     case FusionStage::Forward: return translated("Forward rules");
     case FusionStage::Backward: return translated("Backward rules");
-    case FusionStage::HandOvers: return translated("The plan");
+    case FusionStage::FusedOperands: return translated("The plan");
   }
   return {};
 }
@@ -133,7 +133,7 @@ QString stageSummary(const Analysis& analysis, FusionStage stage) {
 QString planSummary(const Analysis& analysis) {
   if (!analysis.isRunnable()) return QString();
   QStringList parts = {stepText(analysis, Phase::Forward, translated("Forward"))};
-  if (analysis.graph().pass() == PassKind::Training) {
+  if (analysis.graph().pass() == ExecutionMode::Training) {
     parts.append(stepText(analysis, Phase::Backward, translated("backward")));
   }
   parts.append(peakText(analysis));

@@ -34,7 +34,7 @@ struct PlanLanes {
 };
 
 /// As the fuser left them after this stage.
-PlanLanes planLanes(const Analysis& analysis, FusionStage stage = FusionStage::HandOvers);
+PlanLanes planLanes(const Analysis& analysis, FusionStage stage = FusionStage::FusedOperands);
 /// "forward: 5 launches instead of 8 · backward: 9 instead of 12 · peak memory ..."; empty without a plan.
 QString planSummary(const Analysis& analysis);
 /// "Forward rules".

@@ -229,7 +229,7 @@ void LanesView::paintLane(QPainter& painter, bool isBackward) const {
   if (!boxes.empty() || !isBackward) return;
   painter.setPen(m_theme.colors().dimText);
   painter.drawText(QRectF(kLaneLabelWidthPx, top, width() - kLaneLabelWidthPx, kLaneHeightPx), Qt::AlignVCenter,
-                   m_session.setup().pass() == PassKind::Forward ? tr("not in a forward-only run") : QString());
+                   m_session.setup().pass() == ExecutionMode::Inference ? tr("not in a forward-only run") : QString());
 }
 
 void LanesView::paintBox(QPainter& painter, const LaneBox& box, bool isBackward) const {

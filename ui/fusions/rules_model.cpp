@@ -28,10 +28,10 @@ QString timeText(const Saving& saving, const DeviceModel& device) {
 }  // namespace
 
 RulesModel::RulesModel(const Theme& theme, QObject* parent) : QAbstractTableModel(parent), m_theme(theme) {
-  show(m_analysis, PassKind::Training, PipelineDocument());
+  show(m_analysis, ExecutionMode::Training, PipelineDocument());
 }
 
-void RulesModel::show(std::shared_ptr<const Analysis> analysis, PassKind pass, const PipelineDocument& document) {
+void RulesModel::show(std::shared_ptr<const Analysis> analysis, ExecutionMode pass, const PipelineDocument& document) {
   m_analysis = std::move(analysis);
   m_uses = ruleUses(m_analysis->report, pass);
   m_isEnabled.clear();

@@ -32,7 +32,7 @@ class RulesModel : public QAbstractTableModel {
   explicit RulesModel(const Theme& theme, QObject* parent = nullptr);
 
   /// The rows stay the same rules; what they say changes.
-  void show(std::shared_ptr<const Analysis> analysis, PassKind pass, const PipelineDocument& document);
+  void show(std::shared_ptr<const Analysis> analysis, ExecutionMode pass, const PipelineDocument& document);
   /// The last one shown, which the attempts belong to.
   const Analysis& analysis() const { return *m_analysis; }
   /// One a row.

@@ -108,7 +108,7 @@ void MemoryPanel::refresh() {
   m_isBehind = false;
   refreshChart();
   refreshTable();
-  m_table->setVisible(m_session.setup().pass() == PassKind::Training);
+  m_table->setVisible(m_session.setup().pass() == ExecutionMode::Training);
   m_caption->setText(memorySummary(*m_session.plan().analysis()));
   const QString nothing = emptyText();
   m_empty->setText(nothing);

@@ -166,7 +166,7 @@ QString memorySummary(const Analysis& analysis) {
   QString text = translated("%1 allocated (unfused %2); peak %3 in use, at %4.")
                      .arg(bytesText(fused.peakBytes()), bytesText(unfused.peakBytes()), bytesText(profile.peakBytes()),
                           nameOf(fused, profile.steps[profile.peak].step));
-  if (analysis.graph().pass() == PassKind::Training)
+  if (analysis.graph().pass() == ExecutionMode::Training)
     text += translated(" Kept for backward: %1 (unfused %2).")
                 .arg(bytesText(fused.savedForBackwardBytes), bytesText(unfused.savedForBackwardBytes));
   if (fused.hostBytes > 0) text += translated(" In host memory: %1.").arg(bytesText(fused.hostBytes));

@@ -72,8 +72,8 @@ void RunBar::createProgress() {
 }
 
 void RunBar::createChoices() {
-  m_pass->addItem(tr("Forward + backward"), static_cast<int>(PassKind::Training));
-  m_pass->addItem(tr("Forward only"), static_cast<int>(PassKind::Forward));
+  m_pass->addItem(tr("Forward + backward"), static_cast<int>(ExecutionMode::Training));
+  m_pass->addItem(tr("Forward only"), static_cast<int>(ExecutionMode::Inference));
   m_pass->setAccessibleName(tr("Pass"));
   m_pass->setToolTip(tr("Passes to plan and run"));
   for (const RecipeDefinition& recipe : builtinRecipes())
@@ -81,7 +81,7 @@ void RunBar::createChoices() {
   m_recipe->setAccessibleName(tr("Quantization recipe"));
   m_recipe->setToolTip(tr("Number format of GEMM operands in linear layers. The inspector shows the recipe's fields"));
   connect(m_pass, &QComboBox::activated, this,
-          [this] { m_session.setup().setPass(static_cast<PassKind>(m_pass->currentData().toInt())); });
+          [this] { m_session.setup().setPass(static_cast<ExecutionMode>(m_pass->currentData().toInt())); });
   connect(m_device, &QComboBox::activated, this, &RunBar::takeDevice);
   connect(m_recipe, &QComboBox::activated, this, [this] {
     const std::string name = m_recipe->currentData().toString().toStdString();

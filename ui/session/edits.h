@@ -19,8 +19,6 @@
 
 namespace fuseline::ui {
 
-using Direction = FlowDirection;
-
 std::set<std::string> idsOf(const QSet<QString>& ids);
 QSet<QString> idsOf(const std::set<std::string>& ids);
 

@@ -35,7 +35,7 @@ struct RunOrigin {
 struct LastRun {
   RunRecord record;
   PipelineDocument document;
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
   std::string device;
   TensorSource source = {};
   std::optional<RunOrigin> origin = {};  // nothing: it was run here
@@ -46,7 +46,7 @@ struct LastRun {
 struct LastNumerics {
   NumericsReport report;
   PipelineDocument document;
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
   std::string device;
   TensorSource source = {};
   bool isStale = false;
@@ -61,7 +61,7 @@ struct LastCapture {
   std::shared_ptr<const CapturedFile> file;
   PlanChoice plan = PlanChoice::Fused;
   PipelineDocument document;
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
   std::string device;
   TensorSource source = {};
   bool isStale = false;

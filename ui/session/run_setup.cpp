@@ -6,7 +6,7 @@
 
 namespace fuseline::ui {
 
-void RunSetup::setPass(PassKind pass) {
+void RunSetup::setPass(ExecutionMode pass) {
   if (pass == m_pass) return;
   m_pass = pass;
   Q_EMIT passChanged();

@@ -45,8 +45,8 @@ class RunSetup : public QObject {
   Q_OBJECT
 
  public:
-  PassKind pass() const { return m_pass; }
-  void setPass(PassKind pass);
+  ExecutionMode pass() const { return m_pass; }
+  void setPass(ExecutionMode pass);
   const RunTarget& runTarget() const { return m_runTarget; }
   void setRunTarget(const RunTarget& target);
   const PlanTarget& planTarget() const { return m_planTarget; }
@@ -73,7 +73,7 @@ class RunSetup : public QObject {
   void tensorSourceChanged();
 
  private:
-  PassKind m_pass = PassKind::Training;
+  ExecutionMode m_pass = ExecutionMode::Training;
   RunTarget m_runTarget;
   PlanTarget m_planTarget;
   RunSpec m_options;

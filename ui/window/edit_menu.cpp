@@ -101,9 +101,9 @@ void EditMenu::addLayoutCommands() {
   const auto& commands = m_parts.selection;
   m_parts.selection.addHere(m_menu, tr("Select &all"), QKeySequence::SelectAll, [this] { selectAll(); });
   builder.add(m_menu, tr("Select &upstream"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Left),
-              commands.onSelection([this] { scene().selection().selectReachable(Direction::Upstream); }));
+              commands.onSelection([this] { scene().selection().selectReachable(FlowDirection::Upstream); }));
   builder.add(m_menu, tr("Select &downstream"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Right),
-              commands.onSelection([this] { scene().selection().selectReachable(Direction::Downstream); }));
+              commands.onSelection([this] { scene().selection().selectReachable(FlowDirection::Downstream); }));
   builder.add(m_menu, tr("&Insert op..."), QKeySequence(Qt::CTRL | Qt::Key_Space),
               [this] { m_parts.view.search().insert(); });
   const auto layOut = [this] {

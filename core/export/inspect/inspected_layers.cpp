@@ -39,7 +39,7 @@ bool isQuantizedHere(const Recipe& recipe, const Node& node, GemmRole gemm) {
 }
 
 bool hasGradient(const Graph& graph, const Node& node) {
-  return graph.pass() == PassKind::Training && node.takesPartInBackward();
+  return graph.pass() == ExecutionMode::Training && node.takesPartInBackward();
 }
 
 bool isQuantizedForAll(const Node& node, TensorType tensor) {

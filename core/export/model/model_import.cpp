@@ -169,7 +169,7 @@ Result<ImportedPipeline> pipelineOf(const ModelForm& form, std::string_view name
   pipeline["weights"] = weightTable(form);
   LoadedDocument loaded = readDocument(pipeline);
   LoweredGraph lowered{.graph = {}, .diagnostics = loaded.diagnostics};
-  if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = PassKind::Forward});
+  if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = ExecutionMode::Inference});
   if (hasErrors(lowered.diagnostics))
     return Error{
         fmt::format("{}: the sizes of the model do not fit together:\n{}", name, errorText(lowered.diagnostics, name))};

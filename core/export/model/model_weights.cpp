@@ -26,7 +26,7 @@ using Specs = std::map<std::string, TensorSpec, std::less<>>;
 
 Specs parameterSpecs(const PipelineDocument& document) {
   Specs specs;
-  const LoweredGraph lowered = lower(document, {.pass = PassKind::Forward});
+  const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
   for (const Node& node : lowered.graph.nodes())
     for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
       specs.emplace(node.parameterName(slot), node.parameters[static_cast<std::size_t>(slot)]);

@@ -172,7 +172,7 @@ Json weightTable(const PipelineDocument& document) {
 Result<NamedTensors> readTensors(const PipelineDocument& document, const std::filesystem::path& path) {
   const Json table = weightTable(document);
   if (table.empty()) return readFiles(path);
-  const LoweredGraph lowered = lower(document, {.pass = PassKind::Forward});
+  const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
   const Names parameters = parameterNames(lowered.graph);
   std::error_code ignored;
   std::vector<StoredTensor> stored;

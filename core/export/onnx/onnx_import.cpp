@@ -194,7 +194,7 @@ void addKeptConstants(ImportedPipeline& written, const Graph& graph, const ::onn
 ImportedPipeline withWeights(ImportedPipeline written, const ::onnx::GraphProto& graph,
                              const OnnxImportOptions& options) {
   if (!options.takesWeights) return written;
-  const LoweredGraph lowered = lower(written.document, {.pass = PassKind::Forward});
+  const LoweredGraph lowered = lower(written.document, {.pass = ExecutionMode::Inference});
   const auto find = [&](const Node& node, int slot) -> std::optional<FoundWeight> {
     const auto constant = std::ranges::find(graph.initializer(), node.parameterName(slot), &::onnx::TensorProto::name);
     if (constant == graph.initializer().end() || !floatTypeOf(constant->data_type())) return std::nullopt;

@@ -27,7 +27,7 @@ using Symbols = std::map<std::string, std::int64_t>;
 /// The graph in inference, with other values for some symbols.
 Result<Graph> inferenceGraph(const ExportedPipeline& pipeline, const Symbols& symbols = {}) {
   LoweringOptions options = pipeline.options.lowering;
-  options.pass = PassKind::Forward;
+  options.pass = ExecutionMode::Inference;
   for (const auto& [name, value] : symbols) options.symbols[name] = value;
   LoweredGraph lowered = lower(pipeline.document, options);
   if (hasErrors(lowered.diagnostics)) return Error{errorText(lowered.diagnostics, pipeline.name)};

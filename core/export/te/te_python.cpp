@@ -123,7 +123,7 @@ class Script {
 
   void noteBorder(const TeSequence& sequence) {
     const NodeId producer = graph().value(sequence.input).producer;
-    if (producer < 0 || !sequence.isTe || !handsOverQuantized(graph(), producer, sequence.nodes[0])) return;
+    if (producer < 0 || !sequence.isTe || !writesQuantized(graph(), producer, sequence.nodes[0])) return;
     m_notes.push_back(
         fmt::format("{} begins a new te.ops.Sequential: after {} in the same one, TransformerEngine raises under {}, "
                     "because its GEMMs cannot write such quantized tensors.",

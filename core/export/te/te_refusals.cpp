@@ -46,7 +46,7 @@ Verdict canTransform(const Graph& graph, const Node& node) {
 /// Its kernel of a bias's gradient quantizes for the linear op before, by a quantizer of one scaling.
 Verdict canQuantizeBehindBias(const Graph& graph, const Node& node, const std::optional<Recipe>& recipe) {
   const NodeId before = node.operation->name == "Bias" ? graph.value(node.inputs[0]).producer : -1;
-  if (before < 0 || graph.pass() != PassKind::Training || !graph.node(before).quantizers.hasEverySlot)
+  if (before < 0 || graph.pass() != ExecutionMode::Training || !graph.node(before).quantizers.hasEverySlot)
     return Verdict::yes();
   const TensorQuantizers& quantizers = graph.node(before).quantizers.gradOutput;
   const bool isAsked = recipe && recipe->fields().text("backward_override") == "none";

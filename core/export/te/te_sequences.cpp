@@ -89,7 +89,7 @@ class SequenceBuilder {
     const int sequence = m_sequenceOf[at(producer)];
     const TeSequence& found = m_sequences[at(sequence)];
     const bool fits = found.isTe && found.nodes.back() == producer && goesOn(m_graph, producer, unit.front()) &&
-                      !handsOverQuantized(m_graph, producer, unit.front());
+                      !writesQuantized(m_graph, producer, unit.front());
     return fits && extrasStandBefore(unit, sequence) ? std::optional(sequence) : std::nullopt;
   }
 
@@ -226,15 +226,15 @@ bool isRefusedByKernels(const Node& node, TensorType type) {
 
 }  // namespace
 
-bool handsOverQuantized(const Graph& graph, NodeId from, NodeId to) {
+bool writesQuantized(const Graph& graph, NodeId from, NodeId to) {
   const Node& maker = graph.node(from);
   const Node& reader = graph.node(to);
   const NodeId before = graph.value(maker.inputs[0]).producer;
   const bool isOfGemm =
       isLinear(maker) || (maker.operation->name == "Bias" && before >= 0 && isLinear(graph.node(before)));
-  const bool isGradientOfGemm = graph.pass() == PassKind::Training && isLinear(reader);
+  const bool isGradientOfGemm = graph.pass() == ExecutionMode::Training && isLinear(reader);
   const bool isKernel = maker.operation->category == "Activation";
-  const bool isGradientOfKernel = graph.pass() == PassKind::Training && reader.operation->category == "Activation";
+  const bool isGradientOfKernel = graph.pass() == ExecutionMode::Training && reader.operation->category == "Activation";
   return (isOfGemm && isRefusedByGemms(reader, TensorType::Input)) ||
          (isGradientOfGemm && isRefusedByGemms(maker, TensorType::GradOutput)) ||
          (isKernel && isRefusedByKernels(reader, TensorType::Input)) ||

@@ -56,12 +56,12 @@ bool isReturned(const Graph& graph, const TeSequence& sequence, ValueId value);
 /// Would the GEMM of one of two adjacent ops have to produce the quantized input of the other one? TransformerEngine's
 /// GEMM supports only the quantizer of DelayedScaling, and raises otherwise, unless the two are in different
 /// te.ops.Sequential. The main output of `from` is the input of `to`.
-bool handsOverQuantized(const Graph& graph, NodeId from, NodeId to);
+bool writesQuantized(const Graph& graph, NodeId from, NodeId to);
 
 /// All nodes, each once, in an order in which every sequence reads the outputs of earlier ones. Ops that `report`
 /// fuses, in either pass, stay together if the wires allow it. A value with several consumers, or that is a pipeline
 /// output, ends its sequence, and so does the border of a nested Sequential: no fusion of TransformerEngine crosses
-/// either; pairs for which handsOverQuantized() holds are separated as well. A sequence that reads a module's output
+/// either; pairs for which writesQuantized() holds are separated as well. A sequence that reads a module's output
 /// comes after all producers of the module's inputs.
 std::vector<TeSequence> teSequences(const Graph& graph, const FusionReport& report,
                                     const std::vector<ModuleBetween>& between = {});

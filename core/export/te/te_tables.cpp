@@ -75,7 +75,7 @@ class TableWriter {
   std::string write() const {
     return inputTables(m_graph, ScriptTable::TransformerEngine) + parameterTable() + planTable() +
            fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\nNOT_RUN = [{}]\n",
-                       pythonBool(m_graph.pass() == PassKind::Training), pythonBool(overwritesInputs()),
+                       pythonBool(m_graph.pass() == ExecutionMode::Training), pythonBool(overwritesInputs()),
                        pythonBool(isParallel(m_modules)), pythonNumber(scriptTolerance(m_graph)),
                        fmt::join(modulesNotRun(), ", "));
   }

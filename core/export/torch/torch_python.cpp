@@ -64,9 +64,9 @@ Result<PipelineText> torchPython(const ExportedPipeline& pipeline) {
   if (!pipeline.moduleOnly) text += inputTables(graph, ScriptTable::Torch);
   if (!pipeline.moduleOnly || !table.empty()) text += parameterTable(*modules) + weightsText(table);
   if (!pipeline.moduleOnly)
-    text += fmt::format("TRAINS = {}\nTOLERANCE = {}\n\n\n{}\n\n{}\n{}", pythonBool(graph.pass() == PassKind::Training),
-                        pythonNumber(scriptTolerance(graph)), tensorsProgram(), kProgram,
-                        embedded(documentAsAnalysed(pipeline), "# "));
+    text += fmt::format("TRAINS = {}\nTOLERANCE = {}\n\n\n{}\n\n{}\n{}",
+                        pythonBool(graph.pass() == ExecutionMode::Training), pythonNumber(scriptTolerance(graph)),
+                        tensorsProgram(), kProgram, embedded(documentAsAnalysed(pipeline), "# "));
   return PipelineText{.text = std::move(text), .notes = std::move(notes)};
 }
 

@@ -8,7 +8,7 @@ namespace fuseline::rules {
 FusionRule backward_amax() {
   return {
       .name = "BackwardAmax",
-      .pass = FusionPass::BackwardHandOver,
+      .pass = FusionPass::BackwardQuantization,
       .origin = RuleOrigin::Te,
       .summary =
           "Saves one read of a linear op's output gradient: the kernel that produces it also computes its amax. As in "
@@ -17,7 +17,7 @@ FusionRule backward_amax() {
       .chain = {quantizingByAmax("linear", TensorType::GradOutput), rowByRow("reader")},
       .conditions = {scalesNeedTheAmax("linear", TensorType::GradOutput), hasNoGroups("linear")},
       .becomes = "quantize",
-      .handsOverAmaxOnly = true,
+      .findsAmaxOnly = true,
   };
 }
 

@@ -8,7 +8,7 @@ namespace fuseline::rules {
 FusionRule backward_quantize() {
   return {
       .name = "BackwardQuantize",
-      .pass = FusionPass::BackwardHandOver,
+      .pass = FusionPass::BackwardQuantization,
       .origin = RuleOrigin::Te,
       .summary =
           "Saves writing and reading a linear op's output gradient: the kernel that produces it writes it quantized. "

@@ -9,7 +9,7 @@ namespace fuseline::rules {
 FusionRule forward_amax() {
   return {
       .name = "ForwardAmax",
-      .pass = FusionPass::ForwardHandOver,
+      .pass = FusionPass::ForwardQuantization,
       .origin = RuleOrigin::Te,
       .summary =
           "Saves one read of a linear op's input: the kernel that produces it also computes its amax. As in "
@@ -18,7 +18,7 @@ FusionRule forward_amax() {
       .chain = {rowByRow("producer"), quantizingByAmax("linear", TensorType::Input)},
       .conditions = {scalesNeedTheAmax("linear", TensorType::Input), hasNoGroups("linear")},
       .becomes = "quantize",
-      .handsOverAmaxOnly = true,
+      .findsAmaxOnly = true,
   };
 }
 

@@ -8,7 +8,7 @@ namespace fuseline::rules {
 FusionRule forward_quantize() {
   return {
       .name = "ForwardQuantize",
-      .pass = FusionPass::ForwardHandOver,
+      .pass = FusionPass::ForwardQuantization,
       .origin = RuleOrigin::Te,
       .summary =
           "Saves a read and, without other consumers, a write of a linear op's input: the kernel that produces it "

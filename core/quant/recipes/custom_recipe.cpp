@@ -26,7 +26,7 @@ Quantizer rowScaledNvfp4(OperandRole role) {
 }
 
 Quantizer ofRowwise(Quantizer quantizer, OperandRole role) {
-  quantizer->isOfRowwise = directionOf(role) == Direction::Columnwise;
+  quantizer->isOfRowwise = directionOf(role) == Usage::Columnwise;
   return quantizer;
 }
 
@@ -89,7 +89,7 @@ RecipeDefinition custom_recipe() {
       .quantizer = [](const Attributes& fields, OperandRole role) { return factoryOf(fields).make(role); },
       .isDequantized =
           [](const Attributes& fields, OperandRole role) {
-            return factoryOf(fields).isDequantized && directionOf(role) == Direction::Columnwise;
+            return factoryOf(fields).isDequantized && directionOf(role) == Usage::Columnwise;
           },
       .isCustom = true,
   };

@@ -35,7 +35,7 @@ constexpr std::int64_t kWorkPerThread = 16384;
 std::int64_t ceilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 /// f(first, count) for every contiguous run of a place's columns [col, col + length).
 template <class Function>
-void forEachRun(const Place& place, std::int64_t col, std::int64_t length, Function f) {
+void forEachRun(const OperandPlace& place, std::int64_t col, std::int64_t length, Function f) {
   for (std::int64_t done = 0; done < length;) {
     const std::int64_t count = place.runLength(col + done, length - done);
     f(col + done, count);
@@ -63,7 +63,7 @@ bool magnifiesErrors(const ElementwiseProgram& program, const Instruction& instr
 /// value computed from it.
 std::vector<Precision> precisions(const ElementwiseProgram& program, const StripOperandOf& operandOf) {
   std::vector<Precision> needed(program.code.size(), Precision::Bf16);
-  const auto require = [&](ValueIndex value, const Place& place) {
+  const auto require = [&](ValueIndex value, const OperandPlace& place) {
     if (operandOf(place.operand).dtype != DType::BF16) needed[static_cast<std::size_t>(value)] = Precision::Full;
   };
   for (const Store& store : program.stores) require(store.value, store.place);
@@ -159,7 +159,7 @@ class StripCompiler {
     return -1;
   }
 
-  int draftLoad(const Place& place) {
+  int draftLoad(const OperandPlace& place) {
     const StripOperand operand = m_operandOf(place.operand);
     if (place.access == Access::Scalar) return addScalar(operand);
     if (place.access == Access::Row) return addVector(m_engine.m_rows, Kind::Row, place, operand);
@@ -205,14 +205,14 @@ class StripCompiler {
     return location;
   }
 
-  int addVector(std::vector<StripEngine::VectorOperand>& operands, Kind kind, const Place& place,
+  int addVector(std::vector<StripEngine::VectorOperand>& operands, Kind kind, const OperandPlace& place,
                 const StripOperand& operand) {
     operands.push_back({place, operand});
     return addLocation(
         {.kind = kind, .index = static_cast<int>(operands.size()) - 1, .elementBytes = sizeBytes(DType::F32)});
   }
 
-  int addMemory(const Place& place) {
+  int addMemory(const OperandPlace& place) {
     if (place.lanes > 1) m_engine.m_isContiguous = false;
     const StripOperand operand = m_operandOf(place.operand);
     return addLocation(
@@ -476,7 +476,7 @@ void StripEngine::prepare(std::span<std::byte* const> pointers, const Grid& grid
     std::fill_n(strip + 1, kStripLength - 1, *strip);
   }
   for (std::size_t i = 0; i < m_rows.size(); ++i) {
-    const Place& place = m_rows[i].place;
+    const OperandPlace& place = m_rows[i].place;
     const StripOperand& operand = m_rows[i].operand;
     const std::byte* const from = pointers[static_cast<std::size_t>(operand.slot)];
     float* const to = scratch.rows + static_cast<std::int64_t>(i) * grid.cols;
@@ -534,13 +534,13 @@ void StripEngine::runStrip(const Share& share, std::int64_t row, std::int64_t co
 void StripEngine::runInterleaved(const Share& share, const Operation& operation, std::int64_t row, std::int64_t col,
                                  std::int64_t length) const {
   const auto at = [&](int index, std::int64_t from) {
-    const Place& place = m_locations[static_cast<std::size_t>(index)].place;
+    const OperandPlace& place = m_locations[static_cast<std::size_t>(index)].place;
     const Address& address = share.addresses[static_cast<std::size_t>(index)];
     if (place.interleave > 0) return address.at(row, place.columnOf(from, m_cols));
     return address.at(row, col) + (from - col) * std::int64_t{sizeof(float)};
   };
-  const Place& from = m_locations[static_cast<std::size_t>(operation.a)].place;
-  const Place& to = m_locations[static_cast<std::size_t>(operation.out)].place;
+  const OperandPlace& from = m_locations[static_cast<std::size_t>(operation.a)].place;
+  const OperandPlace& to = m_locations[static_cast<std::size_t>(operation.out)].place;
   forEachRun(from.interleave > 0 ? from : to, col, length, [&](std::int64_t first, std::int64_t count) {
     operation.function(at(operation.out, first), at(operation.a, first), nullptr, static_cast<std::size_t>(count));
   });
@@ -614,7 +614,7 @@ void StripEngine::clearSums(std::span<std::byte* const> pointers, std::int64_t r
 void StripEngine::prefetchStrip(const Share& share, std::int64_t row, std::int64_t col, std::int64_t length) const {
   for (const int location : m_memory) {
     const Address& address = share.addresses[static_cast<std::size_t>(location)];
-    const Place& place = m_locations[static_cast<std::size_t>(location)].place;
+    const OperandPlace& place = m_locations[static_cast<std::size_t>(location)].place;
     // With interleaved lanes, each lane requests its part of the columns of all lanes.
     const std::byte* const first =
         address.at(row, place.interleave > 0 ? place.lanes * col + place.lane * length : col);
@@ -705,7 +705,7 @@ void StripEngine::storeSums(std::span<std::byte* const> pointers, const Grid& gr
                                  static_cast<std::int64_t>(i) * grid.cols + part % grid.fold * m_cols;
       for (std::size_t col = 0; col < column.size(); ++col) column[col] += total[col];
     }
-    const Place& place = m_columnSums[i].place;
+    const OperandPlace& place = m_columnSums[i].place;
     const StripOperand& operand = m_columnSums[i].operand;
     std::byte* const to = pointers[static_cast<std::size_t>(operand.slot)];
     if (place.access == Access::Scalar) {

@@ -63,7 +63,7 @@ class StripEngine {
     enum class Kind { Register, Constant, Row, Column, ColumnSum, RowSum, Full } kind = Kind::Register;
     int index = 0;  // number of the register, constant, vector or sum; slot of a full operand
     std::int64_t elementBytes = 0;
-    Place place = {};  // of a full operand
+    OperandPlace place = {};  // of a full operand
   };
   struct Operation {
     enum class What { Function, Interleaved, Dropout, RowSum } what = What::Function;
@@ -75,7 +75,7 @@ class StripEngine {
   };
   /// A row vector, a column vector, or a sum that becomes one.
   struct VectorOperand {
-    Place place;
+    OperandPlace place;
     StripOperand operand;
   };
   /// An operand of one value, which is a constant for the length of a run.

@@ -55,10 +55,10 @@ bool isMadeByRows(const ElementwiseProgram& program, const Step& step) {
 
 }  // namespace
 
-std::vector<Place> placesOf(const ElementwiseProgram& program) {
-  std::vector<Place> places;
-  const auto add = [&](const Place& place) {
-    const auto same = [&](const Place& other) { return other.operand == place.operand; };
+std::vector<OperandPlace> placesOf(const ElementwiseProgram& program) {
+  std::vector<OperandPlace> places;
+  const auto add = [&](const OperandPlace& place) {
+    const auto same = [&](const OperandPlace& other) { return other.operand == place.operand; };
     if (std::ranges::none_of(places, same)) places.push_back(place);
   };
   for (const Instruction& instruction : program.code)
@@ -84,7 +84,7 @@ Result<Binding> bindResult(const CompileRequest& request, const OperandKey& key)
 Result<std::vector<PanelOperand>> panelOperands(const CompileRequest& request, const ElementwiseProgram& program,
                                                 const std::vector<OperandKey>& internal) {
   std::vector<PanelOperand> operands;
-  for (const Place& place : placesOf(program)) {
+  for (const OperandPlace& place : placesOf(program)) {
     if (std::ranges::find(internal, place.operand) != internal.end()) continue;
     const Result<Binding> binding = bindResult(request, place.operand);
     if (!binding) return binding.error();

@@ -11,7 +11,7 @@
 namespace fuseline::cpu {
 
 /// Every place that a program reads or writes, in order of appearance; one per operand.
-std::vector<Place> placesOf(const ElementwiseProgram& program);
+std::vector<OperandPlace> placesOf(const ElementwiseProgram& program);
 
 /// The step's operands that a program names, except `internal` ones. Errors: the step lacks one.
 Result<std::vector<PanelOperand>> panelOperands(const CompileRequest& request, const ElementwiseProgram& program,

@@ -110,7 +110,7 @@ DecodedOperands::Operand decodedOperand(const CompileRequest& request, const Ker
   return {.index = static_cast<int>(index),
           .copy = copy,
           .dtype = isOfGroups ? dtypeWithAllFactors(form, hasPowersOfTwo) : decodedDType(form, hasPowersOfTwo),
-          .isTransposed = form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed,
+          .isTransposed = form.direction == Usage::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed,
           .isOfGroups = isOfGroups,
           .hasFactor = !isOfGroups && hasTensorScale(form),
           .staysCoded = kernel.multipliesCodes && isMultipliedAsCodes(request, operand)};

@@ -43,18 +43,18 @@ Binding productBias(const CompileRequest& request, const GemmProblem& problem) {
 }
 
 /// The places where the program reads the GEMM's result, or would: two if a gated op does.
-std::vector<Place> readPlaces(const ElementwiseProgram& program, const OperandKey& product) {
-  std::vector<Place> places;
+std::vector<OperandPlace> readPlaces(const ElementwiseProgram& program, const OperandKey& product) {
+  std::vector<OperandPlace> places;
   for (const Instruction& instruction : program.code)
     if (instruction.opcode == Opcode::Load && instruction.place.operand == product) places.push_back(instruction.place);
-  return places.empty() ? std::vector{Place{.operand = product}} : places;
+  return places.empty() ? std::vector{OperandPlace{.operand = product}} : places;
 }
 
 /// The remaining work after the GEMM, whose result is `product`; it is stored too if the step requests it.
 ElementwiseProgram epilogueProgram(const CompileRequest& request, const OperandKey& product) {
   ElementwiseProgram program = composeProgram(request.graph, request.step, product.member + 1);
   if (findOperand(request, product)) {
-    for (const Place& place : readPlaces(program, product)) {
+    for (const OperandPlace& place : readPlaces(program, product)) {
       program.code.push_back({.opcode = Opcode::Load, .place = place});
       program.stores.push_back({.value = static_cast<ValueIndex>(program.code.size()) - 1, .place = place});
     }

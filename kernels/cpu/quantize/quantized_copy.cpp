@@ -98,7 +98,7 @@ class SourceStrips {
       : m_x(x),
         m_source(source),
         m_firstRow(firstRow),
-        m_isTransposed(form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed),
+        m_isTransposed(form.direction == Usage::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed),
         m_isTransformed(form.isTransformed),
         m_matrix(storedMatrixOf(source, form.scaling, form.direction)) {}
 
@@ -177,7 +177,7 @@ float transformedAmax(const SourceStrips& source) {
 class Caster {
  public:
   /// dtype: of the tensor.
-  Caster(const QuantizerSpec& spec, const QuantizerInputs& inputs, Direction direction, DType dtype)
+  Caster(const QuantizerSpec& spec, const QuantizerInputs& inputs, Usage direction, DType dtype)
       : m_format(spec.format),
         m_dtype(dtype),
         m_isStochastic(spec.roundsStochastically),
@@ -475,7 +475,7 @@ struct CopyRows::Writers {
     QuantizedForm standing = columnwise->form();
     if (!traitsOf(standing.scaling).isColumnwiseTransposed)
       return columnwise->writeStrip(SourceStrips(rows, source, standing, first), first, count);
-    standing.direction = Direction::Rowwise;
+    standing.direction = Usage::Rowwise;
     columnwise->writeColumns(SourceStrips(rows, source, standing, first), first, count);
   }
 };
@@ -509,11 +509,11 @@ CopyRows::~CopyRows() = default;
 
 std::int64_t CopyRows::blockRows(const TensorQuantizers& quantizers) {
   std::int64_t rows = kStripRows;
-  for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
+  for (const Usage direction : {Usage::Rowwise, Usage::Columnwise}) {
     const std::optional<QuantizerSpec>& quantizer = quantizers.of(direction);
     if (!quantizer) continue;
     const BlockShape block = blockOf(quantizer->scaling, direction);
-    const bool isTransposed = direction == Direction::Columnwise && traitsOf(quantizer->scaling).isColumnwiseTransposed;
+    const bool isTransposed = direction == Usage::Columnwise && traitsOf(quantizer->scaling).isColumnwiseTransposed;
     rows = std::max(rows, isTransposed ? std::max(block.cols, kTileRows) : block.rows);
   }
   return rows;

@@ -5,4 +5,4 @@
 #include "kernels/cuda/device/dropout.h"
 #include "kernels/cuda/device/elementwise.h"
 #include "kernels/cuda/device/functions.h"
-#include "kernels/cuda/device/hand_over.h"
+#include "kernels/cuda/device/quantized_outputs.h"

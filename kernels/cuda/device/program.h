@@ -112,7 +112,7 @@ struct Program {
 struct Arguments {
   void* data[Program::kMaxOperands];
   Dropout dropouts[Program::kMaxDropouts];
-  HandOver handOver;
+  QuantizedOutputs quantizedOutputs;
 };
 
 }  // namespace fuseline::cuda::device

@@ -40,7 +40,7 @@ struct CopyPair {
 };
 
 /// The quantized tensors that a kernel produces from a result (fused quantization).
-struct HandOver {
+struct QuantizedOutputs {
   static constexpr int kMaxPairs = 4;
   CopyPair pairs[kMaxPairs];
   int numPairs = 0;

@@ -39,30 +39,30 @@ class RowCodes {
  public:
   /// element: type of the result, to which it is first rounded, if at all. The result has `cols` columns, a multiple of
   /// 8.
-  __device__ RowCodes(Element element, std::int64_t cols, const HandOver& handOver)
-      : m_element(element), m_cols(cols), m_handOver(handOver) {}
+  __device__ RowCodes(Element element, std::int64_t cols, const QuantizedOutputs& quantizedOutputs)
+      : m_element(element), m_cols(cols), m_quantizedOutputs(quantizedOutputs) {}
 
   /// Adjacent threads of a row call it together, with adjacent packets; packets beyond the end are zeros.
   __device__ void take(std::int64_t row, std::int64_t col, bool isInside, const float (&values)[kPatch]) {
     float stored[kPatch];
 #pragma unroll
     for (int v = 0; v < kPatch; ++v) stored[v] = values[v];
-    if (!m_handOver.isUnrounded) roundTo(m_element, stored);
+    if (!m_quantizedOutputs.isUnrounded) roundTo(m_element, stored);
     const float largest = largestOfRow(stored);
     m_largest = largerOf(largest, m_largest);
     const Place place{row, col, isInside};
 #pragma unroll 1
-    for (int i = 0; i < m_handOver.numPairs; ++i) write(m_handOver.pairs[i], place, stored, largest);
+    for (int i = 0; i < m_quantizedOutputs.numPairs; ++i) write(m_quantizedOutputs.pairs[i], place, stored, largest);
   }
 
   /// All threads of the block call it, when they have taken everything.
   template <int kThreads>
   __device__ void finish(int thread) const {
-    if (!m_handOver.pairs[0].amax) return;  // all have one, or none
+    if (!m_quantizedOutputs.pairs[0].amax) return;  // all have one, or none
     const float largest = largestOfBlock<kThreads>(m_largest, thread);
 #pragma unroll 1
-    for (int i = 0; i < m_handOver.numPairs; ++i)
-      if (float* const amax = m_handOver.pairs[i].amax) raiseTo(amax, largest, thread);
+    for (int i = 0; i < m_quantizedOutputs.numPairs; ++i)
+      if (float* const amax = m_quantizedOutputs.pairs[i].amax) raiseTo(amax, largest, thread);
   }
 
  private:
@@ -82,7 +82,7 @@ class RowCodes {
   }
 
   __device__ float multiplierOf(const CopyPair& pair, const Place& place, float largest) const {
-    switch (m_handOver.kind) {
+    switch (m_quantizedOutputs.kind) {
       case CopyKind::Float8Line: return ofBlock<kFloat8Block, false>(pair.rowwise, place, largest);
       case CopyKind::MxLine: return ofBlock<kMxBlock, true>(pair.rowwise, place, largest);
       default: return ofTensor(pair, place);
@@ -107,7 +107,7 @@ class RowCodes {
 
   Element m_element;
   std::int64_t m_cols;
-  const HandOver& m_handOver;
+  const QuantizedOutputs& m_quantizedOutputs;
   float m_largest = 0.0f;
 };
 

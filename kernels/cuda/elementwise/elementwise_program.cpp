@@ -93,7 +93,7 @@ class Compiler {
     return taken;
   }
 
-  int addPlace(const Place& place) {
+  int addPlace(const OperandPlace& place) {
     const auto found = std::ranges::find(m_made.places, place);
     if (found == m_made.places.end()) m_made.places.push_back(place);
     const auto index = std::ranges::find(m_made.places, place) - m_made.places.begin();
@@ -101,7 +101,7 @@ class Compiler {
   }
 
   void addDropout(const Instruction& instruction, device::Instruction& made) {
-    Place numbering = instruction.place;
+    OperandPlace numbering = instruction.place;
     numbering.operand = kNoOperand;
     made.operand = static_cast<std::uint8_t>(addPlace(numbering));
     made.dropout = static_cast<std::uint8_t>(m_dropouts.size());
@@ -109,7 +109,7 @@ class Compiler {
   }
 
   template <class Sum>
-  void addSum(const Sum& sum, std::vector<Place>& places, std::vector<int>& values) {
+  void addSum(const Sum& sum, std::vector<OperandPlace>& places, std::vector<int>& values) {
     places.push_back(sum.place);
     values.push_back(registerOf(sum.value));
   }
@@ -136,7 +136,7 @@ class Compiler {
     return Verdict::yes();
   }
 
-  device::Operand operandOf(const Place& place) const {
+  device::Operand operandOf(const OperandPlace& place) const {
     return {.interleave = place.interleave,
             .element = elementOf(m_dtypeOf(place.operand)),
             .access = static_cast<device::Access>(place.access),
@@ -148,7 +148,8 @@ class Compiler {
     device::Program& program = m_made.program;
     std::ranges::copy(m_code, program.code);
     program.numInstructions = static_cast<int>(m_code.size());
-    std::ranges::transform(m_made.places, program.operands, [&](const Place& place) { return operandOf(place); });
+    std::ranges::transform(m_made.places, program.operands,
+                           [&](const OperandPlace& place) { return operandOf(place); });
     program.numOperands = static_cast<int>(m_made.places.size());
     std::ranges::copy(m_dropouts, program.dropouts);
     program.numDropouts = static_cast<int>(m_dropouts.size());

@@ -19,10 +19,10 @@ constexpr OperandKey kNoOperand{.member = -1};
 /// A program for the device and its operands; their pointers are filled in before each launch.
 struct DeviceProgram {
   device::Program program;
-  std::vector<Place> places;  // by operand of the program
+  std::vector<OperandPlace> places;  // by operand of the program
   /// Destinations of the sums. With Access::Scalar, column sums are also summed over the columns.
-  std::vector<Place> columnSums;
-  std::vector<Place> rowSums;
+  std::vector<OperandPlace> columnSums;
+  std::vector<OperandPlace> rowSums;
 };
 
 device::Element elementOf(DType dtype);

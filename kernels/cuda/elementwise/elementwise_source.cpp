@@ -196,7 +196,8 @@ std::string measuring(const Program& program, const HandedResult& handed) {
 }
 
 constexpr const char* kRaiseAmax =
-    "\n  raiseAmax(arguments.handOver.pairs[0].amax, evaluator.largest, threadIdx.y * blockDim.x + threadIdx.x);";
+    "\n  raiseAmax(arguments.quantizedOutputs.pairs[0].amax, evaluator.largest, threadIdx.y * blockDim.x + "
+    "threadIdx.x);";
 
 /// {0}: vector width, {1}: column sums, {2}: row sums, {3}: all sums but at least one, {4}: body, {5}: name of the
 /// kernel, {6}: its loop, {7}: lanes of the quantized result, {8}: further arguments of evaluate(), {9}: further state,
@@ -248,7 +249,7 @@ std::string walkText(const Program& program, const HandedResult* tiles) {
   if (!tiles) return "walkGrid<Evaluator, kVector>(evaluator, grid, columnParts, rowParts);";
   const Operand& result = program.operands[program.stores[tiles->stores.front()].operand];
   return fmt::format(
-      "walkTiles<CopyKind::{}, Element::{}>(evaluator, grid, arguments.handOver, columnParts, rowParts);",
+      "walkTiles<CopyKind::{}, Element::{}>(evaluator, grid, arguments.quantizedOutputs, columnParts, rowParts);",
       nameOf(*tiles->kind), nameOf(result.element));
 }
 

@@ -14,9 +14,9 @@ namespace fuseline::cuda {
 namespace {
 
 /// Every place that has an operand.
-std::vector<Place> allPlaces(const DeviceProgram& program) {
-  std::vector<Place> places = program.places;
-  std::erase_if(places, [](const Place& place) { return place.operand == kNoOperand; });
+std::vector<OperandPlace> allPlaces(const DeviceProgram& program) {
+  std::vector<OperandPlace> places = program.places;
+  std::erase_if(places, [](const OperandPlace& place) { return place.operand == kNoOperand; });
   places.insert(places.end(), program.columnSums.begin(), program.columnSums.end());
   places.insert(places.end(), program.rowSums.begin(), program.rowSums.end());
   return places;
@@ -24,8 +24,8 @@ std::vector<Place> allPlaces(const DeviceProgram& program) {
 
 /// Also checks that all operands are there.
 Result<GridSize> requireGrid(const CompileRequest& request, const DeviceProgram& program) {
-  const std::vector<Place> places = allPlaces(program);
-  for (const Place& place : places)
+  const std::vector<OperandPlace> places = allPlaces(program);
+  for (const OperandPlace& place : places)
     if (const Result<Binding> binding = requireResult(request, place.operand); !binding) return binding.error();
   return findGrid(request, places);
 }
@@ -68,7 +68,7 @@ class ElementwiseKernel final : public Kernel {
 
  private:
   void prepare(Pointers pointers) {
-    m_run.runner.setHandOver(m_copied->copies.at(pointers));
+    m_run.runner.setQuantizedOutputs(m_copied->copies.at(pointers));
     if (m_copied->copies.isAmaxOnly()) m_copied->copies.clearedAmax(pointers, m_device);
   }
 
@@ -84,7 +84,7 @@ class ElementwiseKernel final : public Kernel {
   std::vector<std::byte*> m_memory;  // of the bindings, in one call
 };
 
-const Place& placeOf(const DeviceProgram& program, int store) {
+const OperandPlace& placeOf(const DeviceProgram& program, int store) {
   return program.places[program.program.stores[store].operand];
 }
 
@@ -92,7 +92,7 @@ const Place& placeOf(const DeviceProgram& program, int store) {
 std::vector<int> storesOf(const DeviceProgram& program, const OperandKey& tensor) {
   std::vector<int> stores;
   for (int store = 0; store < program.program.numStores; ++store) {
-    const Place& place = placeOf(program, store);
+    const OperandPlace& place = placeOf(program, store);
     if (place.operand == tensor && place.access == Access::Full) stores.push_back(store);
   }
   std::ranges::sort(stores, {}, [&](int store) { return placeOf(program, store).lane; });

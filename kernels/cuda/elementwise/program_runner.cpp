@@ -20,7 +20,7 @@ std::shared_ptr<const CompiledProgram> compiledProgram(const device::Program& pr
 /// Do rows follow each other without any element knowing in which row it is?
 bool isContiguous(const DeviceProgram& program) {
   return program.columnSums.empty() && program.rowSums.empty() &&
-         std::ranges::all_of(program.places, [](const Place& place) {
+         std::ranges::all_of(program.places, [](const OperandPlace& place) {
            return place.access == Access::Scalar || (place.access == Access::Full && place.lanes == 1);
          });
 }
@@ -28,13 +28,14 @@ bool isContiguous(const DeviceProgram& program) {
 /// Does every operand keep kVectorWidth columns together, at an aligned address? Every row with such a number of
 /// columns begins at an aligned address.
 bool isVectorizable(const DeviceProgram& program, const GridSize& grid, bool areOperandsAligned) {
-  const bool isOneLane = std::ranges::all_of(program.places, [](const Place& place) { return place.lanes == 1; });
+  const bool isOneLane =
+      std::ranges::all_of(program.places, [](const OperandPlace& place) { return place.lanes == 1; });
   if (grid.rows == 1 && isOneLane && areOperandsAligned) return true;
-  const auto keepsTogether = [](const Place& place) { return place.interleave % kVectorWidth == 0; };
+  const auto keepsTogether = [](const OperandPlace& place) { return place.interleave % kVectorWidth == 0; };
   return grid.cols % kVectorWidth == 0 && std::ranges::all_of(program.places, keepsTogether);
 }
 
-device::Operand operandOf(const Place& place, DType dtype) {
+device::Operand operandOf(const OperandPlace& place, DType dtype) {
   return {.interleave = place.interleave,
           .element = elementOf(dtype),
           .access = static_cast<device::Access>(place.access),
@@ -70,9 +71,9 @@ ProgramRunner::ProgramRunner(const DeviceProgram& program, const ElementwiseShap
                              const HandedResult* handed)
     : m_program(program.program), m_compiled(compiledProgram(program.program, tallest, device, handed)) {
   std::ranges::copy(m_program.dropouts, m_arguments.dropouts);
-  for (const Place& place : program.places) m_operands.push_back(place.operand);
-  const auto addSums = [&](const std::vector<Place>& places, std::vector<device::Operand>& sums) {
-    for (const Place& place : places) {
+  for (const OperandPlace& place : program.places) m_operands.push_back(place.operand);
+  const auto addSums = [&](const std::vector<OperandPlace>& places, std::vector<device::Operand>& sums) {
+    for (const OperandPlace& place : places) {
       m_operands.push_back(place.operand);
       sums.push_back(operandOf(place, dtypeOf(place.operand)));
     }

@@ -48,7 +48,9 @@ class ProgramRunner {
   std::size_t workspaceBytes(const ElementwiseShape& shape) const;
 
   /// Sets the destination of the quantized output of the next runs.
-  void setHandOver(const device::HandOver& handOver) { m_arguments.handOver = handOver; }
+  void setQuantizedOutputs(const device::QuantizedOutputs& quantizedOutputs) {
+    m_arguments.quantizedOutputs = quantizedOutputs;
+  }
   /// memory: of each operand; nullptr for a sum that is not requested.
   void run(const ElementwiseShape& shape, std::span<std::byte* const> memory, std::byte* workspace, Stream stream);
 

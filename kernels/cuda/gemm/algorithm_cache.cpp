@@ -131,7 +131,8 @@ std::string problemKey(const GemmProblem& problem, std::uint64_t maxWorkspaceByt
   if (problem.alpha != 1.0F) key += ", scaled";
   if (problem.hasBias) key += ", bias";
   if (problem.hasAddend) key += ", addend";
-  if (problem.activation != Activation::None) key += problem.activation == Activation::Gelu ? ", GELU" : ", ReLU";
+  if (problem.activation != GemmActivation::None)
+    key += problem.activation == GemmActivation::Gelu ? ", GELU" : ", ReLU";
   if (problem.hasPreActivation) key += ", pre-activation";
   if (problem.hasGeluGrad) key += ", gradient of GELU";
   if (problem.biasGradType) key += fmt::format(", bias gradient in {}", dtypeName(*problem.biasGradType));

@@ -50,9 +50,9 @@ cublasLtEpilogue_t epilogueOf(const GemmProblem& problem) {
   if (problem.hasGeluGrad) return CUBLASLT_EPILOGUE_DGELU;
   const bool hasBias = problem.hasBias;
   switch (problem.activation) {
-    case Activation::None: break;
-    case Activation::Relu: return hasBias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-    case Activation::Gelu:
+    case GemmActivation::None: break;
+    case GemmActivation::Relu: return hasBias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case GemmActivation::Gelu:
       if (problem.hasPreActivation) return hasBias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
       return hasBias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
   }

@@ -78,9 +78,9 @@ class ResultProgram {
     return add({.opcode = Opcode::Add, .a = z, .b = bias});
   }
 
-  ValueIndex activate(ValueIndex z, Activation activation) {
-    if (activation == Activation::None) return z;
-    if (activation == Activation::Gelu) return add({.opcode = Opcode::Gelu, .a = z});
+  ValueIndex activate(ValueIndex z, GemmActivation activation) {
+    if (activation == GemmActivation::None) return z;
+    if (activation == GemmActivation::Gelu) return add({.opcode = Opcode::Gelu, .a = z});
     const ValueIndex zero = add({.opcode = Opcode::Constant});
     return add({.opcode = Opcode::Max, .a = z, .b = zero});
   }
@@ -107,7 +107,7 @@ std::vector<std::string> partsLeft(const GemmProblem& problem, const GemmProblem
   std::vector<std::string> parts;
   if (problem.hasBias && !solved.hasBias) parts.emplace_back("bias");
   if (problem.activation != solved.activation)
-    parts.emplace_back(problem.activation == Activation::Gelu ? "GELU" : "ReLU");
+    parts.emplace_back(problem.activation == GemmActivation::Gelu ? "GELU" : "ReLU");
   if (problem.hasGeluGrad && !solved.hasGeluGrad) parts.emplace_back("the gradient of GELU");
   if (problem.biasGradType && !solved.biasGradType) parts.emplace_back("the gradient of the bias");
   return parts;
@@ -179,7 +179,7 @@ bool hasPassFor(const GemmProblem& problem) {
 
 /// A bias by itself is not: its pass reads and writes all of c, the epilogue reads n numbers.
 bool isWorthTiming(const GemmProblem& problem) {
-  const bool isMore = problem.activation != Activation::None || problem.hasGeluGrad || problem.biasGradType;
+  const bool isMore = problem.activation != GemmActivation::None || problem.hasGeluGrad || problem.biasGradType;
   return problem.hasTimeToTune && isMore;
 }
 
@@ -188,7 +188,7 @@ std::vector<GemmProblem> reduced(const GemmProblem& problem) {
   std::vector<GemmProblem> less;
   if (!hasPassFor(problem)) return less;
   GemmProblem next = problem;
-  next.activation = Activation::None;
+  next.activation = GemmActivation::None;
   next.hasPreActivation = false;
   next.hasGeluGrad = false;
   next.biasGradType = std::nullopt;

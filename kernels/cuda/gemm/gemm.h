@@ -26,7 +26,7 @@ struct FactorCodes {
 
 /// Applied to every element of a result. GELU is its tanh form. NaN and infinity are handled as the library does; ReLU
 /// may turn them into 0.
-enum class Activation : std::uint8_t { None, Relu, Gelu };
+enum class GemmActivation : std::uint8_t { None, Relu, Gelu };
 
 /// Several products of one kind, whose matrices begin `stride` elements after each other. Their rows as they are stored
 /// may be further apart than they are long, such as those of one head among others.
@@ -63,7 +63,7 @@ struct GemmProblem {
   float alpha = 1.0F;
   bool hasBias = false;
   bool hasAddend = false;
-  Activation activation = Activation::None;
+  GemmActivation activation = GemmActivation::None;
   bool hasPreActivation = false;                     // z is a result, too
   bool hasGeluGrad = false;                          // c is the gradient of GELU's input
   std::optional<DType> biasGradType = std::nullopt;  // a's sums are a result, too

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kBiasAlignment = 16;
 
 Verdict fitsBiasGrad(const GemmProblem& problem) {
-  if (problem.hasBias || problem.activation != Activation::None)
+  if (problem.hasBias || problem.activation != GemmActivation::None)
     return Verdict::no("cuBLASLt cannot combine a bias gradient with a bias or an activation.");
   if (*problem.biasGradType != problem.cType)
     return Verdict::no(fmt::format("cuBLASLt computes a bias gradient in the dtype of the result, {}, not in {}.",
@@ -26,7 +26,7 @@ Verdict fitsBiasGrad(const GemmProblem& problem) {
 }
 
 Verdict fitsPreActivation(const GemmProblem& problem) {
-  if (problem.activation != Activation::Gelu)
+  if (problem.activation != GemmActivation::Gelu)
     return Verdict::no("cuBLASLt stores the input of GELU, but only one bit per element of ReLU.");
   if (problem.n % kPreActivationColumns == 0) return Verdict::yes();
   return Verdict::no(fmt::format("cuBLASLt stores the input of GELU in rows of multiples of {} elements, not of {}.",
@@ -34,7 +34,7 @@ Verdict fitsPreActivation(const GemmProblem& problem) {
 }
 
 Verdict fitsGeluGrad(const GemmProblem& problem) {
-  if (problem.hasBias || problem.activation != Activation::None || problem.biasGradType)
+  if (problem.hasBias || problem.activation != GemmActivation::None || problem.biasGradType)
     return Verdict::no("cuBLASLt cannot combine the gradient of GELU with a bias or an activation.");
   // NVIDIA's nvmath-python refuses these.
   if (problem.k < 2) return Verdict::no("cuBLASLt computes no gradient of GELU for vectors.");
@@ -53,7 +53,7 @@ constexpr std::size_t kProvenForBlocksOf128 = 130100;
 }  // namespace
 
 bool hasEpilogue(const GemmProblem& problem) {
-  return problem.hasBias || problem.biasGradType || problem.hasGeluGrad || problem.activation != Activation::None;
+  return problem.hasBias || problem.biasGradType || problem.hasGeluGrad || problem.activation != GemmActivation::None;
 }
 
 Verdict fitsEpilogue(const GemmProblem& problem) {
@@ -68,7 +68,7 @@ Verdict fitsEpilogue(const GemmProblem& problem) {
 }
 
 Verdict isEpilogueProven(const GemmProblem& problem, std::size_t version) {
-  const bool isActivated = problem.activation != Activation::None;
+  const bool isActivated = problem.activation != GemmActivation::None;
   if (!hasBlocksOf128(problem.aCodes) && !hasBlocksOf128(problem.bCodes)) return Verdict::yes();
   if (problem.hasGeluGrad)
     return Verdict::no("cuBLASLt's gradient of GELU with FP8 in blocks of 128 has not been verified on a GPU.");

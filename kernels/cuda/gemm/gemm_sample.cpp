@@ -93,7 +93,7 @@ SampleOperand factor(const std::optional<FactorCodes>& codes, DType dtype, std::
 SampleOperand scales(const std::optional<FactorCodes>& codes, std::int64_t rows, std::int64_t contracted) {
   if (!codes) return {};
   const TensorSpec nominal{.dtype = DType::F32, .shape = {rows, contracted}};
-  const Shape shape = gemmScalesShape(nominal, codes->scaling, Direction::Rowwise);
+  const Shape shape = gemmScalesShape(nominal, codes->scaling, Usage::Rowwise);
   SampleOperand operand{.pattern = scalePattern(traitsOf(codes->scaling).scaleFormat)};
   operand.sizeBytes = static_cast<std::size_t>(numElements(shape)) * operand.pattern.size();
   return operand;

@@ -23,9 +23,9 @@ struct Epilogue {
   int activation = -1;
 };
 
-Activation activationOf(const Node& node) {
-  if (node.operation->name == "GELU" && !isExactGelu(node.attributes)) return Activation::Gelu;
-  return node.operation->name == "ReLU" ? Activation::Relu : Activation::None;
+GemmActivation activationOf(const Node& node) {
+  if (node.operation->name == "GELU" && !isExactGelu(node.attributes)) return GemmActivation::Gelu;
+  return node.operation->name == "ReLU" ? GemmActivation::Relu : GemmActivation::None;
 }
 
 /// Errors: an op that the GEMM does not support.
@@ -42,7 +42,7 @@ Result<Epilogue> epilogueOf(const Graph& graph, std::span<const NodeId> members)
       epilogue.scale = member;
     else if (name == "AddExtraInput" && epilogue.add < 0)
       epilogue.add = member;
-    else if (activationOf(node) != Activation::None && isLast)
+    else if (activationOf(node) != GemmActivation::None && isLast)
       epilogue.activation = member;
     else
       return Error{
@@ -57,7 +57,7 @@ Result<Epilogue> epilogueOf(const Graph& graph, std::span<const NodeId> members)
 Verdict keepsPreActivation(const Graph& graph, const Node& activation) {
   const std::int64_t cols = graph.value(activation.inputs.front()).spec.cols();
   if (activation.context.tensors.empty()) return Verdict::yes();
-  if (activationOf(activation) == Activation::Relu)
+  if (activationOf(activation) == GemmActivation::Relu)
     return Verdict::no(fmt::format(
         "Backward of \"{}\" needs its input, but cuBLASLt's ReLU keeps only one bit per element.", activation.id));
   if (cols % kPreActivationColumns == 0) return Verdict::yes();

@@ -16,8 +16,7 @@ namespace {
 /// Columnwise quantized tensors are stored transposed.
 Storage2d storageOf(const Binding& factor, Storage2d plain) {
   const auto& form = factor.spec.quantized;
-  const bool isFlipped =
-      form && form->direction == Direction::Columnwise && traitsOf(form->scaling).isColumnwiseTransposed;
+  const bool isFlipped = form && form->direction == Usage::Columnwise && traitsOf(form->scaling).isColumnwiseTransposed;
   if (!isFlipped) return plain;
   return plain == Storage2d::AsRead ? Storage2d::Transposed : Storage2d::AsRead;
 }

@@ -19,7 +19,7 @@ namespace {
 /// A multiple required by every scaling.
 constexpr std::int64_t kLayerExtent = 4096;
 
-Binding matrix(const std::optional<QuantizerSpec>& quantizer = {}, Direction direction = Direction::Rowwise) {
+Binding matrix(const std::optional<QuantizerSpec>& quantizer = {}, Usage direction = Usage::Rowwise) {
   Binding binding{.index = 0, .spec = {DType::BF16, {kLayerExtent, kLayerExtent}}};
   if (quantizer) binding.spec.quantized = formOf(*quantizer, direction);
   return binding;

@@ -99,9 +99,10 @@ __global__ void __launch_bounds__(Share::kThreads, kForwardBlocksAtOnce<Share>)
 
 template <class Share, class Elements>
 __global__ void __launch_bounds__(Share::kThreads, kForwardBlocksAtOnce<Share>)
-    normForwardCodes(const __grid_constant__ NormForward wanted, const __grid_constant__ HandOver handOver) {
+    normForwardCodes(const __grid_constant__ NormForward wanted,
+                     const __grid_constant__ QuantizedOutputs quantizedOutputs) {
   const NormForward norm = Elements::known(wanted);
-  RowCodes besides(norm.problem.y, norm.problem.cols, handOver);
+  RowCodes besides(norm.problem.y, norm.problem.cols, quantizedOutputs);
   normalizeRows<Share, Elements, false>(norm, true, besides);
 }
 
@@ -299,10 +300,11 @@ __global__ void __launch_bounds__(Share::kThreads, kBackwardBlocks<Share, Elemen
 template <class Share, class Elements>
 __global__ void __launch_bounds__(Share::kThreads, kBackwardBlocks<Share, Elements>)
     normBackwardCodes(GridPhases phases, const __grid_constant__ NormBackward wanted,
-                      const __grid_constant__ PartSums sums, const __grid_constant__ HandOver handOver) {
+                      const __grid_constant__ PartSums sums,
+                      const __grid_constant__ QuantizedOutputs quantizedOutputs) {
   const NormBackward norm = Elements::known(wanted);
   if (hasRows(phases)) {
-    RowCodes besides(norm.problem.x, norm.problem.cols, handOver);
+    RowCodes besides(norm.problem.x, norm.problem.cols, quantizedOutputs);
     differentiateRows<Share, Elements>(norm, true, besides);
   }
   sumAfterwards<Share::kThreads>(phases, sums);
@@ -385,12 +387,12 @@ void launchNormForward(const NormForward& norm, Stream stream) {
   });
 }
 
-void launchNormForwardRows(const NormForward& norm, const HandOver& handOver, Stream stream) {
+void launchNormForwardRows(const NormForward& norm, const QuantizedOutputs& quantizedOutputs, Stream stream) {
   const NormProblem& problem = norm.problem;
   if (problem.rows == 0 || problem.cols == 0) return;
   withElements(problem, [&]<class Elements>(Elements) {
     withPacketShare<1024>(problem.cols, [&]<class Share>(Share) {
-      launchForward<Share>(normForwardCodes<Share, Elements>, problem.rows, stream, norm, handOver);
+      launchForward<Share>(normForwardCodes<Share, Elements>, problem.rows, stream, norm, quantizedOutputs);
     });
   });
 }
@@ -417,8 +419,8 @@ void launchNormBackward(const NormBackward& wanted, int numMultiprocessors, Stre
   });
 }
 
-void launchNormBackwardRows(const NormBackward& wanted, const HandOver& handOver, int numMultiprocessors,
-                            Stream stream) {
+void launchNormBackwardRows(const NormBackward& wanted, const QuantizedOutputs& quantizedOutputs,
+                            int numMultiprocessors, Stream stream) {
   const NormBackward norm = withoutUnwantedParts(wanted);
   const NormProblem& problem = norm.problem;
   if (problem.cols == 0) return;
@@ -426,7 +428,7 @@ void launchNormBackwardRows(const NormBackward& wanted, const HandOver& handOver
   withPacketShare<kMaxGradientThreads>(problem.cols, [&]<class Share>(Share) {
     const unsigned blocks = gradientBlocksOf<Share>(norm, numMultiprocessors);
     withElements(problem, [&]<class Elements>(Elements) {
-      launchBackward<Share>(normBackwardCodes<Share, Elements>, blocks, norm, stream, handOver);
+      launchBackward<Share>(normBackwardCodes<Share, Elements>, blocks, norm, stream, quantizedOutputs);
     });
   });
 }

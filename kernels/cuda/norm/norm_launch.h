@@ -24,12 +24,12 @@ void launchNormBackward(const NormBackward& norm, int numMultiprocessors, Stream
 std::int64_t numNormParts(const NormProblem& problem, int numMultiprocessors);
 
 /// The same with rowwise quantized tensors of y, or of dx, whose columns are a multiple of 8; y or dx may then be null.
-void launchNormForwardRows(const NormForward& norm, const device::HandOver& handOver, Stream stream);
-void launchNormBackwardRows(const NormBackward& norm, const device::HandOver& handOver, int numMultiprocessors,
-                            Stream stream);
+void launchNormForwardRows(const NormForward& norm, const device::QuantizedOutputs& quantizedOutputs, Stream stream);
+void launchNormBackwardRows(const NormBackward& norm, const device::QuantizedOutputs& quantizedOutputs,
+                            int numMultiprocessors, Stream stream);
 
 /// The same with quantized tensors of any kind of y, whose columns are a multiple of 8; y may then be null. norm.rstd,
 /// and norm.mean of LayerNorm, have memory.
-void launchNormForwardTiles(const NormForward& norm, const device::HandOver& handOver, Stream stream);
+void launchNormForwardTiles(const NormForward& norm, const device::QuantizedOutputs& quantizedOutputs, Stream stream);
 
 }  // namespace fuseline::cuda

@@ -8,8 +8,8 @@
 
 #include <cuda_runtime.h>
 
-#include "kernels/cuda/device/hand_over.h"
 #include "kernels/cuda/device/norm.h"
+#include "kernels/cuda/device/quantized_outputs.h"
 
 namespace fuseline::cuda {
 
@@ -79,7 +79,8 @@ using Waiting = WaitingPatch<Element::F32>;
 /// the quantization requires it.
 template <CopyKind kKind>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
-    normForwardTiles(const __grid_constant__ NormForward norm, const __grid_constant__ HandOver handOver) {
+    normForwardTiles(const __grid_constant__ NormForward norm,
+                     const __grid_constant__ QuantizedOutputs quantizedOutputs) {
   FUSELINE_DYNAMIC_SHARED(memory);
   __shared__ TileMemory shared;
   const Waiting waiting(memory);
@@ -92,10 +93,10 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocksAtOnce)
     for (int first = 0; first < kPatch; first += NormalizedPatch::kRowsAtOnce)
       patch.make(first, [&](int row, float(&y)[kPatch]) {
         if (norm.y && patch.isInside(row)) storeElements<kPatch>(problem.y, norm.y, patch.indexOf(row), kPatch, y);
-        if (!handOver.isUnrounded) roundTo(problem.y, y);
+        if (!quantizedOutputs.isUnrounded) roundTo(problem.y, y);
         waiting.put(row, y);
       });
-    writeCopies<kKind>(shared, handOver, {problem.rows, problem.cols, problem.cols}, place, waiting);
+    writeCopies<kKind>(shared, quantizedOutputs, {problem.rows, problem.cols, problem.cols}, place, waiting);
   }
 }
 
@@ -116,14 +117,14 @@ void withKind(CopyKind kind, const Launch& launch) {
 
 }  // namespace
 
-void launchNormForwardTiles(const NormForward& norm, const HandOver& handOver, Stream stream) {
+void launchNormForwardTiles(const NormForward& norm, const QuantizedOutputs& quantizedOutputs, Stream stream) {
   if (norm.problem.cols == 0) return;
   NormForward measuring = norm;
   measuring.y = nullptr;
   launchNormForward(measuring, stream);
-  withKind(handOver.kind, [&](auto constant) {
+  withKind(quantizedOutputs.kind, [&](auto constant) {
     launch(normForwardTiles<constant()>, tileGrid(norm.problem.rows, norm.problem.cols),
-           dim3(kTilePatches, kTilePatches), Waiting::kTileBytes, stream, norm, handOver);
+           dim3(kTilePatches, kTilePatches), Waiting::kTileBytes, stream, norm, quantizedOutputs);
   });
 }
 

@@ -92,7 +92,7 @@ device::CodedCopy codedCopyOf(const TensorSpec& spec, std::byte* memory) {
   device::CodedCopy copy{.codes = reinterpret_cast<std::uint8_t*>(memory),
                          .scales = memory + partsOf(spec).scalesOffset,
                          .code = floatCodeOf(form.format)};
-  copy.isTransposed = form.direction == Direction::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed;
+  copy.isTransposed = form.direction == Usage::Columnwise && traitsOf(form.scaling).isColumnwiseTransposed;
   const ScalePlaces places = scalePlacesOf(spec, form.scaling, form.direction);
   const BlockShape grid = blockGridOf(spec, form.scaling, form.direction);
   copy.scaleRowStride = places.rowStride;
@@ -113,7 +113,7 @@ device::Nvfp4Copy nvfp4CopyOf(const TensorSpec& spec, std::byte* memory) {
 
 bool hasSquares(Scaling scaling) { return traitsOf(scaling).block.rows > 1; }
 
-device::RoundingBytes roundingBytesOf(const std::string& name, Direction direction) {
+device::RoundingBytes roundingBytesOf(const std::string& name, Usage direction) {
   const RandomBytes bytes = roundingBytes(0, name, direction);
   device::RoundingBytes made;
   std::ranges::copy(bytes.key(), made.key);

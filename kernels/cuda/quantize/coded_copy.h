@@ -25,7 +25,7 @@ device::CodedCopy codedCopyOf(const TensorSpec& spec, std::byte* memory);
 device::Nvfp4Copy nvfp4CopyOf(const TensorSpec& spec, std::byte* memory);
 bool hasSquares(Scaling scaling);
 /// For the quantized tensor with this name.
-device::RoundingBytes roundingBytesOf(const std::string& name, Direction direction);
+device::RoundingBytes roundingBytesOf(const std::string& name, Usage direction);
 
 /// Dequantizes in the stored orientation, rounded once to the dtype of the tensor.
 void launchDecode(const TensorSpec& spec, const std::byte* memory, std::byte* out, Stream stream);

@@ -165,12 +165,12 @@ float* StepCopies::clearedAmax(Pointers pointers, const DeviceContext& device) c
   return m_amaxes.cleared(floatsAt<float>(pointers, m_operands.front().foundAmax), device.stream);
 }
 
-device::HandOver StepCopies::at(Pointers pointers) const {
-  device::HandOver handOver{.numPairs = static_cast<int>(m_operands.size()),
-                            .isUnrounded = m_step->copies.front().isUnrounded};
-  if (!isAmaxOnly()) handOver.kind = kind();
-  for (std::size_t i = 0; i < m_operands.size(); ++i) handOver.pairs[i] = pairAt(i, pointers);
-  return handOver;
+device::QuantizedOutputs StepCopies::at(Pointers pointers) const {
+  device::QuantizedOutputs quantizedOutputs{.numPairs = static_cast<int>(m_operands.size()),
+                                            .isUnrounded = m_step->copies.front().isUnrounded};
+  if (!isAmaxOnly()) quantizedOutputs.kind = kind();
+  for (std::size_t i = 0; i < m_operands.size(); ++i) quantizedOutputs.pairs[i] = pairAt(i, pointers);
+  return quantizedOutputs;
 }
 
 /// A quantized tensor that is not requested may still have a quantizer.

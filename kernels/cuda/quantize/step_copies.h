@@ -27,8 +27,8 @@ class StepCopies {
 
   /// For a kernel that quantizes while it computes the result. Limited to the number of consumers that fitsKernel()
   /// allows.
-  bool fitsKernel() const { return m_operands.size() <= device::HandOver::kMaxPairs; }
-  device::HandOver at(Pointers pointers) const;
+  bool fitsKernel() const { return m_operands.size() <= device::QuantizedOutputs::kMaxPairs; }
+  device::QuantizedOutputs at(Pointers pointers) const;
   /// Shared memory in which an element of a tile waits until all have been computed.
   std::size_t waitingBytes() const {
     return kind() == device::CopyKind::Tensor ? m_operands.size() : sizeBytes(spec().dtype);

@@ -106,12 +106,12 @@ class Buffers {
 };
 
 /// The client. CUPTI delivers records on a separate thread.
-class Session {
+class CuptiSession {
  public:
-  static Result<std::shared_ptr<Session>> open(const Cupti& library);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  static Result<std::shared_ptr<CuptiSession>> open(const Cupti& library);
+  ~CuptiSession();
+  CuptiSession(const CuptiSession&) = delete;
+  CuptiSession& operator=(const CuptiSession&) = delete;
 
   void start();
   std::vector<std::pair<Owner, DeviceActivity>> stop();
@@ -120,7 +120,7 @@ class Session {
   Owner nextTrace() { return ++m_numTraces << kStepBits; }
 
  private:
-  explicit Session(const Cupti& library) : m_library(library) {}
+  explicit CuptiSession(const Cupti& library) : m_library(library) {}
   Result<void> subscribe();
   Result<void> enableAll();
   void disableAll();
@@ -152,36 +152,36 @@ class Session {
 };
 
 std::mutex g_mutex;
-std::weak_ptr<Session> g_session;
+std::weak_ptr<CuptiSession> g_session;
 
 /// CUPTI's buffer callbacks know no client: this is the one, for as long as the lock is held. Buffers outlive it.
 std::mutex g_readerMutex;
-Session* g_reader = nullptr;
+CuptiSession* g_reader = nullptr;
 
 Buffers& buffers() {
   static Buffers& all = *new Buffers;  // never ended: CUPTI's thread may come late
   return all;
 }
 
-void replaceReader(const Session* old, Session* reader) {
+void replaceReader(const CuptiSession* old, CuptiSession* reader) {
   const std::lock_guard lock(g_readerMutex);
   if (g_reader == old) g_reader = reader;
 }
 
-Error Session::errorOf(CUptiResult result, const char* action) const {
+Error CuptiSession::errorOf(CUptiResult result, const char* action) const {
   const char* message = nullptr;
   if (m_library.errorMessage(result, &message) != CUPTI_SUCCESS || !message) message = "no reason given";
   return {fmt::format("CUPTI cannot {}: {} (error {}).", action, message, static_cast<int>(result)),
           ErrorKind::RunFailed};
 }
 
-Error Session::occupied(std::string_view client) const {
+Error CuptiSession::occupied(std::string_view client) const {
   return {fmt::format("CUPTI is in use by {} and serves one tool per process. Run without that tool to trace kernels.",
                       client.empty() ? "another tool" : client),
           ErrorKind::RunFailed};
 }
 
-Result<void> Session::subscribe() {
+Result<void> CuptiSession::subscribe() {
   std::array<char, CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN> other{};
   CUpti_SubscriberParams parameters{};
   parameters.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
@@ -200,14 +200,14 @@ Result<void> Session::subscribe() {
 }
 
 /// CUPTI reports its refusals here, before anything is measured.
-Result<std::shared_ptr<Session>> Session::open(const Cupti& library) {
+Result<std::shared_ptr<CuptiSession>> CuptiSession::open(const Cupti& library) {
   const std::lock_guard lock(g_mutex);
-  if (std::shared_ptr<Session> existing = g_session.lock()) return existing;
+  if (std::shared_ptr<CuptiSession> existing = g_session.lock()) return existing;
   std::uint32_t version = 0;
   if (library.version(&version) == CUPTI_SUCCESS && version == kVersionThatHangs)
     return Error{"CUPTI of CUDA 13.0 can hang or crash a traced program. Install Update 1 or newer.",
                  ErrorKind::RunFailed};
-  std::shared_ptr<Session> session(new Session(library));
+  std::shared_ptr<CuptiSession> session(new CuptiSession(library));
   if (Result<void> subscribed = session->subscribe(); !subscribed) return subscribed.error();
   if (const CUptiResult result = library.registerBuffers(onBufferWanted, onBufferFilled); result != CUPTI_SUCCESS)
     return session->errorOf(result, "deliver records");
@@ -220,33 +220,33 @@ Result<std::shared_ptr<Session>> Session::open(const Cupti& library) {
   return session;
 }
 
-Session::~Session() {
+CuptiSession::~CuptiSession() {
   replaceReader(this, nullptr);
   if (m_subscriber) m_library.unsubscribe(m_subscriber);
 }
 
-Result<void> Session::enableAll() {
+Result<void> CuptiSession::enableAll() {
   for (const CUpti_ActivityKind kind : kKinds)
     if (const CUptiResult result = m_library.enable(kind); result != CUPTI_SUCCESS)
       return errorOf(result, "record what the GPU does");
   return {};
 }
 
-void Session::disableAll() {
+void CuptiSession::disableAll() {
   for (const CUpti_ActivityKind kind : kKinds) m_library.disable(kind);
 }
 
-void Session::begin(Owner owner) {
+void CuptiSession::begin(Owner owner) {
   t_owner = owner;
   if (m_isOn) m_library.push(kOurKind, owner);
 }
 
-void Session::end() {
+void CuptiSession::end() {
   if (m_isOn) m_library.pop(kOurKind, nullptr);
   t_owner = 0;
 }
 
-void Session::start() {
+void CuptiSession::start() {
   {
     const std::lock_guard lock(m_mutex);
     m_records.clear();
@@ -261,7 +261,7 @@ void Session::start() {
 
 /// Without force, CUPTI keeps buffers that it may still write to; if forced immediately, it may deliver records without
 /// an end time.
-std::vector<std::pair<Owner, DeviceActivity>> Session::stop() {
+std::vector<std::pair<Owner, DeviceActivity>> CuptiSession::stop() {
   m_isOn = false;
   CUptiResult flushed = m_library.flush(0);
   if (flushed == CUPTI_SUCCESS) flushed = m_library.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -281,7 +281,7 @@ std::vector<std::pair<Owner, DeviceActivity>> Session::stop() {
   return activities;
 }
 
-void Session::refuseLosses() const {
+void CuptiSession::refuseLosses() const {
   const auto isUntimed = [](const Record& record) { return record.startNs == 0 || record.endNs < record.startNs; };
   const auto numUntimed = static_cast<std::size_t>(std::ranges::count_if(m_records, isUntimed));
   if (m_numDropped + numUntimed == 0 && !m_records.empty()) return;
@@ -291,7 +291,7 @@ void Session::refuseLosses() const {
                   m_records.size(), m_numDropped, numUntimed));
 }
 
-Owner Session::ownerOf(const Record& record) const {
+Owner CuptiSession::ownerOf(const Record& record) const {
   if (record.node != 0) {
     const auto found = m_ownersOfNodes.find(record.node);
     return found == m_ownersOfNodes.end() ? 0 : found->second;
@@ -300,14 +300,14 @@ Owner Session::ownerOf(const Record& record) const {
   return found == m_ownersOfCalls.end() ? 0 : found->second;
 }
 
-void CUPTIAPI Session::onEvent(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId event, const void* data) {
+void CUPTIAPI CuptiSession::onEvent(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId event, const void* data) {
   if (domain != CUPTI_CB_DOMAIN_RESOURCE) return;
   const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
-  static_cast<Session*>(self)->noteNode(event, *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor));
+  static_cast<CuptiSession*>(self)->noteNode(event, *static_cast<const CUpti_GraphData*>(resource.resourceDescriptor));
 }
 
 /// A captured node belongs to the launching owner; a node of the executable graph to the owner of the captured one.
-void Session::noteNode(CUpti_CallbackId event, const CUpti_GraphData& data) {
+void CuptiSession::noteNode(CUpti_CallbackId event, const CUpti_GraphData& data) {
   std::uint64_t node = 0;
   if (m_library.graphNodeId(data.node, &node) != CUPTI_SUCCESS) return;
   const std::lock_guard lock(m_mutex);
@@ -319,14 +319,14 @@ void Session::noteNode(CUpti_CallbackId event, const CUpti_GraphData& data) {
     m_ownersOfNodes[node] = Owner{found->second};
 }
 
-void CUPTIAPI Session::onBufferWanted(uint8_t** buffer, std::size_t* size, std::size_t* maxRecords) {
+void CUPTIAPI CuptiSession::onBufferWanted(uint8_t** buffer, std::size_t* size, std::size_t* maxRecords) {
   *buffer = buffers().take();
   *size = Buffers::kBytes;
   *maxRecords = 0;  // no limit but the buffer's size
 }
 
-void CUPTIAPI Session::onBufferFilled(CUcontext context, uint32_t stream, uint8_t* buffer, std::size_t /*size*/,
-                                      std::size_t filled) {
+void CUPTIAPI CuptiSession::onBufferFilled(CUcontext context, uint32_t stream, uint8_t* buffer, std::size_t /*size*/,
+                                           std::size_t filled) {
   {
     const std::lock_guard lock(g_readerMutex);
     if (g_reader) g_reader->take(buffer, filled, context, stream);
@@ -334,7 +334,7 @@ void CUPTIAPI Session::onBufferFilled(CUcontext context, uint32_t stream, uint8_
   buffers().giveBack(buffer);
 }
 
-void Session::take(uint8_t* buffer, std::size_t filled, CUcontext context, uint32_t stream) {
+void CuptiSession::take(uint8_t* buffer, std::size_t filled, CUcontext context, uint32_t stream) {
   std::size_t numDropped = 0;
   m_library.numDropped(context, stream, &numDropped);
   const std::lock_guard lock(m_mutex);
@@ -342,12 +342,12 @@ void Session::take(uint8_t* buffer, std::size_t filled, CUcontext context, uint3
   read(buffer, filled);
 }
 
-void Session::read(uint8_t* buffer, std::size_t filled) {
+void CuptiSession::read(uint8_t* buffer, std::size_t filled) {
   CUpti_Activity* record = nullptr;
   while (m_library.nextRecord(buffer, filled, &record) == CUPTI_SUCCESS) add(*record);
 }
 
-void Session::add(const CUpti_Activity& record) {
+void CuptiSession::add(const CUpti_Activity& record) {
   const void* const data = &record;
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
@@ -374,7 +374,7 @@ void Session::add(const CUpti_Activity& record) {
 
 class CuptiTrace final : public DeviceTrace {
  public:
-  explicit CuptiTrace(std::shared_ptr<Session> session)
+  explicit CuptiTrace(std::shared_ptr<CuptiSession> session)
       : m_session(std::move(session)), m_trace(m_session->nextTrace()) {}
 
   void beginStep(std::size_t step) override { m_session->begin(m_trace + step); }
@@ -396,14 +396,14 @@ class CuptiTrace final : public DeviceTrace {
   }
 
  private:
-  std::shared_ptr<Session> m_session;
+  std::shared_ptr<CuptiSession> m_session;
   Owner m_trace;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<DeviceTrace>> makeCuptiTrace(const Cupti& library) {
-  Result<std::shared_ptr<Session>> session = Session::open(library);
+  Result<std::shared_ptr<CuptiSession>> session = CuptiSession::open(library);
   if (!session) return session.error();
   return std::unique_ptr<DeviceTrace>(std::make_unique<CuptiTrace>(std::move(*session)));
 }

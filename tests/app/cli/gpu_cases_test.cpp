@@ -34,7 +34,7 @@ TEST(GpuCases, AreMeasuredByDefaultWhereTheySayMost) {
   EXPECT_GT(std::ranges::ssize(cases), 2 * numDefault);
 }
 
-Analysis analysisOf(const std::string& pipeline, const GpuSize& size, const char* recipe, PassKind pass) {
+Analysis analysisOf(const std::string& pipeline, const GpuSize& size, const char* recipe, ExecutionMode pass) {
   const DocumentTemplate* found = findTemplate(pipeline);
   AnalysisOptions options{.lowering = {.pass = pass}};
   options.lowering.symbols = {{"M", size.M}, {"H", size.H}, {"F", size.F}};
@@ -59,9 +59,9 @@ TEST(PlanPeak, IsNearTheCeilingsOfPublishedModels) {
   };
   const GpuSize small = caseNamed("gpt-mlp_1.3B_none_train").size;
   const GpuSize large = caseNamed("llama-mlp_8B_none_train").size;
-  EXPECT_NEAR(ceilingOf(analysisOf("gpt-mlp", small, nullptr, PassKind::Forward), kH200), 1.166, 0.07);
-  EXPECT_NEAR(ceilingOf(analysisOf("llama-mlp", large, nullptr, PassKind::Training), kH200), 1.037, 0.03);
-  EXPECT_NEAR(ceilingOf(analysisOf("llama-mlp", large, "DelayedScaling", PassKind::Training), kH200), 1.14, 0.08);
+  EXPECT_NEAR(ceilingOf(analysisOf("gpt-mlp", small, nullptr, ExecutionMode::Inference), kH200), 1.166, 0.07);
+  EXPECT_NEAR(ceilingOf(analysisOf("llama-mlp", large, nullptr, ExecutionMode::Training), kH200), 1.037, 0.03);
+  EXPECT_NEAR(ceilingOf(analysisOf("llama-mlp", large, "DelayedScaling", ExecutionMode::Training), kH200), 1.14, 0.08);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace {
 std::shared_ptr<Backend> onThreads(int threads) { return cpu::makeCpuBackend({.threads = threads}); }
 
 /// As the reference computes it, with one thread and with more of them than there are heads.
-void expectLikeReference(const OpSample& sample, DType dtype, PassKind pass) {
+void expectLikeReference(const OpSample& sample, DType dtype, ExecutionMode pass) {
   const Graph graph = sampleGraph(sample, dtype, pass);
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   for (const int threads : {1, 5})
@@ -33,12 +33,12 @@ class StructuredOps : public ::testing::TestWithParam<const FusibleOperation*> {
 
 TEST_P(StructuredOps, TrainLikeTheReference) {
   for (const DType dtype : kFloatTypes)
-    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, PassKind::Training);
+    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, ExecutionMode::Training);
 }
 
 TEST_P(StructuredOps, RunForwardLikeTheReference) {
   for (const DType dtype : kFloatTypes)
-    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, PassKind::Forward);
+    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, ExecutionMode::Inference);
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, StructuredOps, ::testing::ValuesIn(structuredOperations()), operationName);
@@ -47,14 +47,14 @@ INSTANTIATE_TEST_SUITE_P(Catalog, StructuredOps, ::testing::ValuesIn(structuredO
 TEST(Attention, OverSeveralTilesIsLikeTheReference) {
   for (const OpSample& sample :
        attentionSamples({.B = 2, .queries = 203, .keys = 203, .H = 2, .G = 2, .D = 20, .Dv = 20}))
-    expectLikeReference(sample, DType::F32, PassKind::Training);
+    expectLikeReference(sample, DType::F32, ExecutionMode::Training);
 }
 
 TEST(Attention, OfHeadsOfAnySizeIsLikeTheReference) {
   for (const std::int64_t D : {1, 8, 16, 24, 64, 80, 128, 256})
     for (const DType dtype : kFloatTypes)
       expectLikeReference(attentionSample({.B = 1, .queries = 99, .keys = 99, .H = 4, .G = 2, .D = D, .Dv = D}), dtype,
-                          PassKind::Training);
+                          ExecutionMode::Training);
 }
 
 /// Masked keys do not change a query's output, whatever they hold.
@@ -63,7 +63,7 @@ TEST(Attention, PropagatesNanAndInfinityLikeTheReference) {
   const AttentionExtents extents{.B = 1, .queries = 7, .keys = 7, .H = 2, .G = 1, .D = 4, .Dv = 4};
   for (const char* mask : {"causal", "arbitrary"}) {
     const OpSample sample = attentionSample(extents, {{"attn_mask_type", std::string(mask)}});
-    const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+    const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Training);
     for (const char* name : {"x", "k", "v"})
       for (const double value : {std::nan(""), kInfinity, -kInfinity}) {
         const TensorSpec& spec = graph.value(graph.findValue(name)).spec;
@@ -108,7 +108,7 @@ TEST(Attention, OnPackedTensorsOfSeveralBatchEntriesIsLikeTheReference) {
 TEST(Attention, GivesTheSameBitsOnAnyNumberOfThreads) {
   const AttentionExtents extents{.B = 2, .queries = 203, .keys = 203, .H = 4, .G = 4, .D = 16, .Dv = 16};
   for (const OpSample& sample : {attentionSample(extents), attentionSample(extents, {{"attention_dropout", 0.4}})}) {
-    const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+    const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Training);
     EXPECT_EQ(runPlan(graph, unfused(graph), onThreads(1)), runPlan(graph, unfused(graph), onThreads(3)));
   }
 }
@@ -117,7 +117,7 @@ TEST(Attention, GivesTheSameBitsOnAnyNumberOfThreads) {
 TEST(Attention, DropsTheShareThatIsAskedFor) {
   OpSample sample = attentionSample({.B = 1, .queries = 300, .keys = 300, .H = 2, .G = 2, .D = 16, .Dv = 16},
                                     {{"attn_mask_type", std::string("no_mask")}, {"attention_dropout", 0.25}});
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+  const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Training);
   const TensorSpec& v = graph.value(graph.findValue("v")).spec;
   const TensorSpec& x = graph.value(graph.findValue("x")).spec;
   // Equal weights and values of 1: y is the share of kept weights over 1 - p.
@@ -133,7 +133,7 @@ TEST(Attention, DropsTheShareThatIsAskedFor) {
 
 TEST(Attention, NamesSumsOfLengthsThatAreNotLegal) {
   const OpSample sample = attentionSample({}, {{"attn_mask_type", std::string("padding")}});
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Forward);
+  const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Inference);
   const TensorSpec& spec = graph.value(graph.findValue("cu_seqlens_q")).spec;
   const NamedTensors given = {{"cu_seqlens_q", Tensor::fromDoubles(spec, std::vector<double>{0, 4, 10})}};
   try {

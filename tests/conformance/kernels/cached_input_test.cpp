@@ -24,7 +24,7 @@ constexpr const char* kAttribute = "cache_quantized_input";
 
 Link cached(Link link) { return with(std::move(link), kAttribute, true); }
 
-Graph one(DType dtype, const Shape& shape, const Link& link, PassKind pass = PassKind::Training) {
+Graph one(DType dtype, const Shape& shape, const Link& link, ExecutionMode pass = ExecutionMode::Training) {
   return chain(dtype, shape, {link}, {.pass = pass});
 }
 
@@ -75,14 +75,14 @@ TEST_P(CachedInput, PropagatesNanAndInfinityToTheSamePlaces) {
 
 TEST_P(CachedInput, KeepsAByteAnElementAndInInferenceNothing) {
   const Shape shape = {16, 64};
-  const auto savedBytes = [&](const Link& link, PassKind pass) {
+  const auto savedBytes = [&](const Link& link, ExecutionMode pass) {
     const Graph graph = chain(DType::BF16, shape, {testing::link("ConstantScale"), link}, {.pass = pass});
     return makePlan(graph, unfused(graph)).savedForBackwardBytes;
   };
   const Link plain = link(GetParam()->name, "act");
-  EXPECT_EQ(savedBytes(plain, PassKind::Training), 16 * 64 * 2);
-  EXPECT_EQ(savedBytes(cached(plain), PassKind::Training), 16 * 64 + 4);
-  EXPECT_EQ(savedBytes(cached(plain), PassKind::Forward), 0);
+  EXPECT_EQ(savedBytes(plain, ExecutionMode::Training), 16 * 64 * 2);
+  EXPECT_EQ(savedBytes(cached(plain), ExecutionMode::Training), 16 * 64 + 4);
+  EXPECT_EQ(savedBytes(cached(plain), ExecutionMode::Inference), 0);
 }
 
 std::vector<const FusibleOperation*> activations() {

@@ -67,7 +67,7 @@ const std::vector<Shape> kShapes = {{0, 16}, {1, 2}, {1, 514}, {6, 16}, {7, 62},
 
 class BasicOps : public ::testing::TestWithParam<const FusibleOperation*> {
  protected:
-  void expectLikeReferenceEverywhere(const std::shared_ptr<Backend>& backend, PassKind pass) {
+  void expectLikeReferenceEverywhere(const std::shared_ptr<Backend>& backend, ExecutionMode pass) {
     const std::string& name = GetParam()->name;
     for (const DType dtype : kFloatTypes)
       for (const Shape& shape : kShapes) {
@@ -78,12 +78,14 @@ class BasicOps : public ::testing::TestWithParam<const FusibleOperation*> {
   }
 };
 
-TEST_P(BasicOps, TrainLikeTheReference) { expectLikeReferenceEverywhere(nativeBackend(), PassKind::Training); }
+TEST_P(BasicOps, TrainLikeTheReference) { expectLikeReferenceEverywhere(nativeBackend(), ExecutionMode::Training); }
 
-TEST_P(BasicOps, RunForwardLikeTheReference) { expectLikeReferenceEverywhere(nativeBackend(), PassKind::Forward); }
+TEST_P(BasicOps, RunForwardLikeTheReference) {
+  expectLikeReferenceEverywhere(nativeBackend(), ExecutionMode::Inference);
+}
 
 TEST_P(BasicOps, TrainLikeTheReferenceWithoutBf16Instructions) {
-  expectLikeReferenceEverywhere(throughF32Backend(), PassKind::Training);
+  expectLikeReferenceEverywhere(throughF32Backend(), ExecutionMode::Training);
 }
 
 TEST_P(BasicOps, PropagateNanAndInfinityLikeTheReference) {

@@ -21,7 +21,7 @@ const Shape kShape = {70, 130};
 
 Link dropout(std::string id, std::int64_t seed = 0) { return with(link("Dropout", std::move(id)), "seed", seed); }
 
-Graph dropoutGraph(const std::vector<Link>& links, PassKind pass = PassKind::Training) {
+Graph dropoutGraph(const std::vector<Link>& links, ExecutionMode pass = ExecutionMode::Training) {
   return chain(DType::F32, kShape, links, {.pass = pass});
 }
 
@@ -81,7 +81,7 @@ TEST(Dropout, DiffersByOpAndBySeed) {
 }
 
 TEST(Dropout, IsAViewOutsideTraining) {
-  const Graph graph = dropoutGraph({dropout("drop")}, PassKind::Forward);
+  const Graph graph = dropoutGraph({dropout("drop")}, ExecutionMode::Inference);
   EXPECT_TRUE(makePlan(graph, unfused(graph)).steps.front().isView);
 }
 
@@ -97,7 +97,7 @@ TEST(ScaledOps, AreNotFusedWithWhatMakesTheirScales) {
     const ValueId scales = builder.partial().node(gelu).outputs.front();
     const NodeId act = *builder.addNode("act", "act", *pieces.node(0).operation, {}, {x, scales});
     builder.addOutput("y", builder.partial().node(act).outputs.front());
-    return std::move(builder).finish(PassKind::Training);
+    return std::move(builder).finish(ExecutionMode::Training);
   }();
   const FusionReport report = std::move(*fuse(graph, {}));
   EXPECT_EQ(makePlan(graph, report).steps.size(), makePlan(graph, unfused(graph)).steps.size());

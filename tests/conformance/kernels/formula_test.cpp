@@ -48,7 +48,7 @@ TEST(FormulaKernels, KeepWhatIsLeftOfADifference) {
   const auto backend = cpu::makeCpuBackend();
   for (const char* y : {"1000 * (sigmoid(x) - 0.5)", "1000 * (sigmoid(x) + -0.5)", "softplus(x - 9)",
                         "1000 * (silu(x) - 0.5 * x)", "1000 * (-(0.5 * x) + silu(x))", "exp(40 * sigmoid(x))"}) {
-    const Graph graph = chain(DType::BF16, {64, 64}, {formula(y)}, {.pass = PassKind::Forward});
+    const Graph graph = chain(DType::BF16, {64, 64}, {formula(y)}, {.pass = ExecutionMode::Inference});
     const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
     const RunResults actual = runPlan(graph, unfused(graph), backend);
     EXPECT_EQ(firstDifference(actual, expected, 0x1p-7, 1e-6), "") << y;

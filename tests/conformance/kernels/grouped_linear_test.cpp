@@ -86,14 +86,14 @@ void bindParts(const std::string& name, const std::vector<std::vector<double>>& 
     bindings.emplace_back(name + std::to_string(group), Tensor::fromDoubles({c.dtype, shape}, parts[group]));
 }
 
-NamedTensors bindingsOf(const Case& c, const GroupedValues& values, PassKind pass) {
+NamedTensors bindingsOf(const Case& c, const GroupedValues& values, ExecutionMode pass) {
   NamedTensors bindings = {{"x", Tensor::fromDoubles({c.dtype, {values.rows(), c.K}}, values.x)},
                            {"experts_split_sizes", integers(c.sizes)}};
   if (c.isScaled)
     bindings.emplace_back("experts_scales", Tensor::fromDoubles({c.dtype, {values.rows()}}, values.scales));
   bindParts("experts.weight", values.weights, {c.N, c.K}, c, bindings);
   bindParts("experts.bias", values.biases, {c.N}, c, bindings);
-  if (pass == PassKind::Training)
+  if (pass == ExecutionMode::Training)
     bindings.emplace_back("grad.y", Tensor::fromDoubles({c.dtype, {values.rows(), c.N}}, values.gradY));
   return bindings;
 }
@@ -116,7 +116,7 @@ Graph graphOf(const Case& c, const ChainOptions& options) {
 RunResults expectedOf(const Case& c, const GroupedValues& values, const ChainOptions& options) {
   const GroupedResults results = groupedResults(values);
   RunResults expected = {{"y", results.y}};
-  if (options.pass == PassKind::Forward) return expected;
+  if (options.pass == ExecutionMode::Inference) return expected;
   const auto addParts = [&](const std::string& name, const std::vector<std::vector<double>>& parts) {
     if (c.isSingle && !parts.empty()) expected["grad.experts." + name] = joined(parts);
     for (std::size_t group = 0; group < parts.size() && !c.isSingle; ++group)
@@ -160,7 +160,7 @@ std::vector<Case> grid() {
 
 TEST_P(Grid, TrainsLikeTheFormulas) { expectLikeTheFormulas(GetParam()); }
 
-TEST_P(Grid, RunsForwardLikeTheFormulas) { expectLikeTheFormulas(GetParam(), {.pass = PassKind::Forward}); }
+TEST_P(Grid, RunsForwardLikeTheFormulas) { expectLikeTheFormulas(GetParam(), {.pass = ExecutionMode::Inference}); }
 
 TEST_P(Grid, TrainsWithoutTheGradientOfItsInput) {
   expectLikeTheFormulas(GetParam(), {.inputRequiresGradient = false});
@@ -188,7 +188,7 @@ void expectLikeTheFormulasInAllForms(const List& sizes, std::int64_t K, std::int
     for (const bool isScaled : {false, true}) {
       const Case c{.sizes = sizes, .K = K, .N = N, .dtype = dtype, .isScaled = isScaled, .isSingle = isScaled};
       expectLikeTheFormulas(c);
-      expectLikeTheFormulas(c, {.pass = PassKind::Forward});
+      expectLikeTheFormulas(c, {.pass = ExecutionMode::Inference});
     }
 }
 
@@ -213,7 +213,7 @@ RC_GTEST_PROP(GroupedLinearKernel, EqualsTheFormulasForAnySizes, ()) {
   const GroupedValues values = valuesOf(c);
   const Graph graph = graphOf(c, {});
   const RunResults actual =
-      runPlan(graph, unfused(graph), cpu::makeCpuBackend(), 1, bindingsOf(c, values, PassKind::Training));
+      runPlan(graph, unfused(graph), cpu::makeCpuBackend(), 1, bindingsOf(c, values, ExecutionMode::Training));
   for (const auto& [name, numbers] : expectedOf(c, values, {}))
     RC_ASSERT(bool(allClose(actual.at(name), numbers, productTolerance(c.dtype))));
 }
@@ -261,8 +261,9 @@ TEST(GroupedLinearKernel, WritesItsResultsIntoMemoryOfTheCallers) {
     ResultMemory y({dtype, {38, c.N}});
     ResultMemory gradX({dtype, {38, c.K}});
     const std::vector<ResultBuffer> buffers = {y.forTensor("y"), gradX.forTensor("grad.x")};
-    const auto executor = Executor::create(cpu::makeCpuBackend(), graph, plan,
-                                           *makeBindings(graph, 1, bindingsOf(c, values, PassKind::Training)), buffers);
+    const auto executor =
+        Executor::create(cpu::makeCpuBackend(), graph, plan,
+                         *makeBindings(graph, 1, bindingsOf(c, values, ExecutionMode::Training)), buffers);
     ASSERT_TRUE(executor) << executor.error().message;
     ASSERT_TRUE((*executor)->run());
     const GroupedResults expected = groupedResults(values);
@@ -281,7 +282,7 @@ Result<Tensor> gradientWithout(const std::function<bool(const OperandKey&)>& isL
   Plan plan = makePlan(graph, unfused(graph));
   std::erase_if(plan.steps.back().operands, [&](const StepOperand& operand) { return isLeftOut(operand.key); });
   const auto executor = Executor::create(cpu::makeCpuBackend(), graph, plan,
-                                         *makeBindings(graph, 1, bindingsOf(c, values, PassKind::Training)));
+                                         *makeBindings(graph, 1, bindingsOf(c, values, ExecutionMode::Training)));
   if (!executor) return executor.error();
   if (const auto outcome = (*executor)->run(); !outcome) return outcome.error();
   return (*executor)->read(name);

@@ -35,7 +35,7 @@ struct Form {
   bool isSingle = false;
   bool isScaled = false;
   bool isDelayed = false;
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
 
   std::int64_t rows() const { return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}); }
 };
@@ -81,7 +81,7 @@ class Expectation {
 
   RunResults results() const {
     RunResults results = {{"y", groupedResults(valuesFor(GemmRole::Fprop)).y}};
-    if (m_form.pass == PassKind::Forward) return results;
+    if (m_form.pass == ExecutionMode::Inference) return results;
     results["grad.x"] = groupedResults(valuesFor(GemmRole::Dgrad)).gradX;
     addWeightGradients(results);
     addBiasGradients(results);
@@ -92,7 +92,7 @@ class Expectation {
   GroupedValues plainValues() const {
     GroupedValues values{.sizes = m_form.sizes, .K = kSize, .N = kSize};
     values.x = find(m_bindings, "x").toDoubles();
-    if (m_form.pass == PassKind::Training) values.gradY = find(m_bindings, "grad.y").toDoubles();
+    if (m_form.pass == ExecutionMode::Training) values.gradY = find(m_bindings, "grad.y").toDoubles();
     if (m_form.isScaled) values.scales = find(m_bindings, "experts_scales").toDoubles();
     for (std::size_t group = 0; group < m_form.sizes.size(); ++group) {
       values.weights.push_back(weight(group).toDoubles());
@@ -184,24 +184,24 @@ TEST_P(GroupedRecipe, WorksWithoutNativeBf16Products) {
                         {cpu::makeCpuBackend({.bf16Gemm = cpu::CpuOptions::Bf16Gemm::ThroughF32})});
 }
 
-TEST_P(GroupedRecipe, RunsInInference) { expectLikeTheFormulas(tested(), {.pass = PassKind::Forward}); }
+TEST_P(GroupedRecipe, RunsInInference) { expectLikeTheFormulas(tested(), {.pass = ExecutionMode::Inference}); }
 
 /// The least multiple of rows that the GEMMs of a group take in this direction.
-std::int64_t rowsOf(const RecipeDefinition& definition, Direction direction) {
+std::int64_t rowsOf(const RecipeDefinition& definition, Usage direction) {
   return gemmMultiples(under(recipe(definition.name), graphOf({})).node(0).quantizers.input.rowwise->scaling, direction)
       .rows;
 }
 
 /// Groups end within blocks of 128, and some are larger than one.
 TEST_P(GroupedRecipe, MultipliesGroupsOfTheFewestRows) {
-  const std::int64_t rows = rowsOf(*GetParam(), Direction::Columnwise);
+  const std::int64_t rows = rowsOf(*GetParam(), Usage::Columnwise);
   for (const bool isSingle : {false, true})
     expectLikeTheFormulas(tested(), {.sizes = {rows, 0, 9 * rows, 3 * rows, 3 * rows}, .isSingle = isSingle});
 }
 
 TEST_P(GroupedRecipe, InfersOnGroupsOfTheFewestRows) {
-  const std::int64_t rows = rowsOf(*GetParam(), Direction::Rowwise);
-  expectLikeTheFormulas(tested(), {.sizes = {rows, 17 * rows, 0, 6 * rows}, .pass = PassKind::Forward});
+  const std::int64_t rows = rowsOf(*GetParam(), Usage::Rowwise);
+  expectLikeTheFormulas(tested(), {.sizes = {rows, 17 * rows, 0, 6 * rows}, .pass = ExecutionMode::Inference});
 }
 
 TEST_P(GroupedRecipe, StoresWeightsQuantizedIfAsked) {
@@ -238,7 +238,7 @@ TEST_P(GroupedRecipe, RefusesGroupsThatDoNotFit) {
   const Form form{.sizes = {128, 120, 136}};
   const Graph graph = under(tested(), graphOf(form));
   const Scaling scaling = graph.node(0).quantizers.input.rowwise->scaling;
-  const std::int64_t alignment = gemmMultiples(scaling, Direction::Columnwise).rows;
+  const std::int64_t alignment = gemmMultiples(scaling, Usage::Columnwise).rows;
   for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()}) {
     const Plan plan = makePlan(graph, unfused(graph));
     const auto executor = *Executor::create(backend, graph, plan, bindingsOf(graph, form));
@@ -267,9 +267,9 @@ INSTANTIATE_TEST_SUITE_P(Builtin, GroupedRecipe, ::testing::ValuesIn(quantizingR
 /// TransformerEngine 2.20: get_align_size_for_quantization() is 32 for MXFP8; other GEMMs contract multiples of 16.
 TEST(GroupedRecipes, TakeTheRowsThatTransformerEngineTakes) {
   for (const RecipeDefinition* definition : quantizingRecipes())
-    EXPECT_EQ(rowsOf(*definition, Direction::Columnwise), definition->name == "MXFP8BlockScaling" ? 32 : 16)
+    EXPECT_EQ(rowsOf(*definition, Usage::Columnwise), definition->name == "MXFP8BlockScaling" ? 32 : 16)
         << definition->name;
-  EXPECT_EQ(rowsOf(*findRecipe("Float8BlockScaling"), Direction::Rowwise), 8);
+  EXPECT_EQ(rowsOf(*findRecipe("Float8BlockScaling"), Usage::Rowwise), 8);
 }
 
 /// Every quantized tensor of a group lies within the memory that is planned for all of them.
@@ -278,7 +278,7 @@ TEST(GroupedCopies, FitTheirMemory) {
     for (const OperandRole role : operandRoles()) {
       const std::optional<QuantizerSpec> quantizer = recipe(definition->name).quantizerFor(role);
       if (!quantizer) continue;
-      const Direction direction = directionOf(role);
+      const Usage direction = directionOf(role);
       const std::int64_t rows = gemmMultiples(quantizer->scaling, direction).rows;
       for (const List& sizes : {List{rows}, {rows, rows, rows}, {9 * rows, 0, rows}, {0, 0}, {7 * rows, 17 * rows}}) {
         TensorSpec copy{DType::BF16,

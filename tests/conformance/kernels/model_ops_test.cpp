@@ -52,7 +52,7 @@ NamedTensors lossData() {
 
 Graph lossGraph(const AttributeValues& given) {
   return sampleGraph(sampleOf("CrossEntropy", given, {{DType::F32, {4, kClasses}}, {DType::I64, {4}}}), DType::F32,
-                     PassKind::Training);
+                     ExecutionMode::Training);
 }
 
 void expectLoss(const AttributeValues& given, double loss, const std::vector<double>& firstRow) {
@@ -127,7 +127,7 @@ TEST(CrossEntropy, RefusesATargetThatIsNoClass) {
 Graph embeddingGraph(const AttributeValues& more, const Shape& ids) {
   AttributeValues given = {{"num_embeddings", std::int64_t{5}}, {"embedding_dim", std::int64_t{2}}};
   given.insert(given.end(), more.begin(), more.end());
-  return sampleGraph(sampleOf("Embedding", given, {{DType::I64, ids}}), DType::F32, PassKind::Training);
+  return sampleGraph(sampleOf("Embedding", given, {{DType::I64, ids}}), DType::F32, ExecutionMode::Training);
 }
 
 TEST(Embedding, AddsTheGradientsOfARowButForPadding) {
@@ -144,7 +144,7 @@ TEST(Embedding, SumsInFloat32) {
       "Embedding",
       {{"num_embeddings", std::int64_t{1}}, {"embedding_dim", std::int64_t{1}}, {"dtype", std::string("bf16")}},
       {{DType::I64, {1024}}});
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+  const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Training);
   const NamedTensors data = {{"x", counts({1024}, std::vector<double>(1024, 0.0))},
                              {"grad.y", Tensor::fromDoubles({DType::BF16, {1024, 1}}, std::vector<double>(1024, 1.0))}};
   for (const auto& backend : backends())
@@ -154,7 +154,7 @@ TEST(Embedding, SumsInFloat32) {
 TEST(Embedding, HasTheSameBitsOnAnyNumberOfThreads) {
   const OpSample sample = sampleOf(
       "Embedding", {{"num_embeddings", std::int64_t{50}}, {"embedding_dim", std::int64_t{33}}}, {{DType::I64, {3000}}});
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+  const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Training);
   const RunResults expected = runPlan(graph, unfused(graph), onThreads(1));
   for (const int threads : {2, 3, 7})
     EXPECT_EQ(runPlan(graph, unfused(graph), onThreads(threads)).at("grad.op.weight"), expected.at("grad.op.weight"));
@@ -173,7 +173,7 @@ TEST(Embedding, RefusesANumberThatIsNoRow) {
     }
 }
 
-Graph graphOf(const char* text) { return lower(parseDocument(text).document, {.pass = PassKind::Training}).graph; }
+Graph graphOf(const char* text) { return lower(parseDocument(text).document, {.pass = ExecutionMode::Training}).graph; }
 
 /// Some rows at a time, with a rest, and a vocabulary that leaves room for few rows.
 TEST(LinearCrossEntropy, OfManyRowsIsLikeTheReference) {

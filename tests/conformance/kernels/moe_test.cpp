@@ -47,7 +47,7 @@ void expectRouting(const RoutingCase& expected) {
   AttributeValues given = expected.attributes;
   given.emplace_back("topk", std::int64_t{2});
   const Graph graph =
-      sampleGraph(sampleOf("TopKRouter", given, {{DType::F32, {4, 4}}}), DType::F32, PassKind::Training);
+      sampleGraph(sampleOf("TopKRouter", given, {{DType::F32, {4, 4}}}), DType::F32, ExecutionMode::Training);
   std::vector<double> gradProbs;
   for (std::size_t i = 0; i < expected.experts.size(); ++i)
     gradProbs.push_back(0.1 * static_cast<double>(i / 2 + 1) + 0.2 * expected.experts[i]);
@@ -105,7 +105,7 @@ TEST(TopKRouter, ChoosesInTheBestGroups) {
 
 TEST(TopKRouter, PrefersNanAndThenTheLowerIndex) {
   const Graph graph = sampleGraph(sampleOf("TopKRouter", {{"topk", std::int64_t{3}}}, {{DType::F32, {2, 8}}}),
-                                  DType::F32, PassKind::Forward);
+                                  DType::F32, ExecutionMode::Inference);
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const NamedTensors data = {{"x", numbers({2, 8}, {1, 1, 1, 1, 1, 1, 1, 1, 0, 1, kNan, 3, 2, 0, 0, 0})}};
   for (const auto& backend : backends()) {
@@ -158,7 +158,7 @@ TEST(MixtureOfExperts, SplitsRowsBySizesOfTheRun) {
                              {"experts.weight2", numbers({2, 2}, {-.5, .75, 1, 1})},
                              {"grad.y", numbers({3, 2}, {1, -.5, .25, 2, -1, .75})}};
   for (const int alignSize : {1, 4}) {
-    const LoweredGraph lowered = lower(parseDocument(layerText(alignSize)).document, {.pass = PassKind::Training});
+    const LoweredGraph lowered = lower(parseDocument(layerText(alignSize)).document, {.pass = ExecutionMode::Training});
     for (const auto& backend : backends()) {
       const RunResults results = runPlan(lowered.graph, unfused(lowered.graph), backend, 1, data);
       expectNear(results.at("y"), {-.55867754, .01487620, 1.10413863, .73991598, 1.53910535, 1.30990130});
@@ -178,7 +178,7 @@ TEST(MixtureOfExperts, SplitsRowsBySizesOfTheRun) {
 TEST(MoEPermute, DropsSlotsAndGivesTheRestToTheLastExpert) {
   const OpSample sample = sampleOf("MoEPermute", {{"num_experts", std::int64_t{3}}, {"align_size", std::int64_t{2}}},
                                    {{DType::F32, {3, 1}}, {DType::I64, {3, 2}}});
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+  const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Training);
   const NamedTensors data = {{"x", numbers({3, 1}, {1, 2, 3})},
                              {"indices", counts({3, 2}, {2, 0, -1, 0, 0, -1})},
                              {"grad.y", numbers({8, 1}, {1, 2, 4, 8, 16, 32, 64, 128})}};
@@ -192,7 +192,7 @@ TEST(MoEPermute, DropsSlotsAndGivesTheRestToTheLastExpert) {
 }
 
 void expectRefusal(const OpSample& sample, const NamedTensors& data, const char* part) {
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+  const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Training);
   for (const auto& backend : backends()) {
     try {
       (void)runPlan(graph, unfused(graph), backend, 1, data);
@@ -219,7 +219,7 @@ TEST(MoEUnpermute, RefusesRowsThatDoNotExistOrHaveTwoTokens) {
 TEST(MoEUnpermute, HasTheSameBitsOnAnyNumberOfThreads) {
   const OpSample sample =
       sampleOf("MoEUnpermute", {}, {{DType::F32, {2400, 33}}, {DType::I64, {600, 4}}, {DType::F32, {600, 4}}});
-  const Graph graph = sampleGraph(sample, DType::BF16, PassKind::Training);
+  const Graph graph = sampleGraph(sample, DType::BF16, ExecutionMode::Training);
   const RunResults expected = runPlan(graph, unfused(graph), cpu::makeCpuBackend({.threads = 1}));
   for (const int threads : {2, 5}) {
     const RunResults results = runPlan(graph, unfused(graph), cpu::makeCpuBackend({.threads = threads}));

@@ -97,7 +97,7 @@ TEST_P(EveryRecipe, WorksWithoutNativeBf16Products) {
 TEST_P(EveryRecipe, GivesInferenceTheSameOutputs) {
   const Recipe tested = recipe(GetParam()->name.c_str());
   const Graph training = under(tested, oneLinear(DType::BF16));
-  const Graph inference = under(tested, oneLinear(DType::BF16, {.pass = PassKind::Forward}));
+  const Graph inference = under(tested, oneLinear(DType::BF16, {.pass = ExecutionMode::Inference}));
   for (const auto& backend : {makeReferenceBackend(), cpu::makeCpuBackend()})
     EXPECT_EQ(runPlan(inference, unfused(inference), backend).at("y"),
               runPlan(training, unfused(training), backend).at("y"))
@@ -177,10 +177,10 @@ TEST(Recipes, QuantizeWhatTheRowwiseCopyStandsForIfAsked) {
   const NamedTensors bindings = *makeBindings(graph, 1);
   const Tensor& weight = find(bindings, "fc.weight");
   const Result<QuantizedTensor> once = quantize(weight, {.scaling = Scaling::Mx1x32}, Copies::Rowwise);
-  const Tensor again = *dequantize(*once, Direction::Rowwise);
+  const Tensor again = *dequantize(*once, Usage::Rowwise);
   const Result<QuantizedTensor> twice =
       quantize(again, {.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16}, Copies::Columnwise);
-  const Tensor read = *dequantize(*twice, Direction::Columnwise);
+  const Tensor read = *dequantize(*twice, Usage::Columnwise);
   const Doubles dy =
       operand(tested, find(bindings, "grad.y"), {TensorType::GradOutput, GemmRole::Dgrad}, "fc.grad_output");
   const RunResults expected = {
@@ -221,7 +221,7 @@ TEST(Recipes, ReadDequantizedOperandsInBackwardIfAsked) {
 }
 
 TEST(Recipes, QuantizeAWeightOnceInInference) {
-  const Graph graph = under(recipe("Float8CurrentScaling"), oneLinear(DType::BF16, {.pass = PassKind::Forward}));
+  const Graph graph = under(recipe("Float8CurrentScaling"), oneLinear(DType::BF16, {.pass = ExecutionMode::Inference}));
   const Plan plan = makePlan(graph, unfused(graph));
   const auto step = std::ranges::find(plan.steps, "fc.quantize_weight", &Step::name);
   ASSERT_NE(step, plan.steps.end());
@@ -232,7 +232,7 @@ TEST(Recipes, QuantizeAWeightOnceInInference) {
 /// Only its quantized tensors are there: two of one byte an element in training, where the weight had two bytes.
 TEST(Recipes, StoreTheWeightQuantizedIfAsked) {
   for (const RecipeDefinition* definition : quantizingRecipes())
-    for (const PassKind pass : {PassKind::Training, PassKind::Forward}) {
+    for (const ExecutionMode pass : {ExecutionMode::Training, ExecutionMode::Inference}) {
       Attributes fields;
       fields.set(kQuantizedModelInit, true);
       const Graph stored = under(recipe(definition->name, fields), oneLinear(DType::BF16, {.pass = pass}));
@@ -295,7 +295,8 @@ TEST(Recipes, MultiplyFewRowsLikeTheReference) {
       for (const std::vector<Link>& links :
            {std::vector{linear(144, "fc")}, std::vector{linear(144, "fc"), link("Bias"), link("GELU")},
             std::vector{link("RMSNorm"), linear(160, "fc"), link("SwiGLU")}}) {
-        const Graph graph = under(recipe(name), chain(DType::BF16, {rows, 208}, links, {.pass = PassKind::Forward}));
+        const Graph graph =
+            under(recipe(name), chain(DType::BF16, {rows, 208}, links, {.pass = ExecutionMode::Inference}));
         const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
         for (const FusionReport& report : {unfused(graph), *fuse(graph, {.capabilities = capabilitiesOf(backend)})})
           EXPECT_EQ(firstDifference(runPlan(graph, report, backend), expected, toleranceOf(DType::BF16).relative), "")
@@ -308,7 +309,7 @@ TEST(Recipes, DecodeNoWeightThatIsMultipliedAsCodes) {
   if (!cpu::canMultiplyCodes()) GTEST_SKIP() << "this CPU has no AMX in bf16, or this process may not use it";
   const auto workspaceFor = [](std::int64_t rows) {
     const Graph graph = under(recipe("Float8CurrentScaling"),
-                              chain(DType::BF16, {rows, 512}, {linear(512, "fc")}, {.pass = PassKind::Forward}));
+                              chain(DType::BF16, {rows, 512}, {linear(512, "fc")}, {.pass = ExecutionMode::Inference}));
     const Plan plan = makePlan(graph, unfused(graph));
     const auto step = std::ranges::find(plan.steps, "BasicLinear", &Step::kernel);
     const auto kernel = cpu::makeCpuBackend()->compile(graph, plan, *step, {.parametersAreConstant = true});
@@ -354,12 +355,13 @@ TEST(Recipes, QuantizeRowsBy8InInference) {
   const auto eightRows = [](const ChainOptions& options) {
     return chain(DType::BF16, {8, 64}, {linear(24, "fc")}, options);
   };
-  EXPECT_EQ(misfits(recipe("Float8CurrentScaling"), eightRows({.pass = PassKind::Forward})), Messages{});
+  EXPECT_EQ(misfits(recipe("Float8CurrentScaling"), eightRows({.pass = ExecutionMode::Inference})), Messages{});
   EXPECT_EQ(misfits(recipe("Float8CurrentScaling"), eightRows({})),
             Messages{"fc stays in bf16: its input is 8 x 64, but Float8CurrentScaling needs multiples of 16. Pad it to "
                      "[16, 64] to quantize it."});
   EXPECT_EQ(
-      misfits(recipe("DelayedScaling"), chain(DType::BF16, {50, 64}, {linear(24, "fc")}, {.pass = PassKind::Forward})),
+      misfits(recipe("DelayedScaling"),
+              chain(DType::BF16, {50, 64}, {linear(24, "fc")}, {.pass = ExecutionMode::Inference})),
       Messages{"fc stays in bf16: its input is 50 x 64, but DelayedScaling needs multiples of 8 x 16. Pad it to [56, "
                "64] to quantize it."});
 }
@@ -393,7 +395,7 @@ TEST(Recipes, HandOverBlocksOf128ThatEndEarly) {
   const Graph graph = under(recipe("Float8BlockScaling"), chain(DType::BF16, {144, 208}, links));
   const auto report = fuse(graph, {.capabilities = capabilitiesOf(backend)});
   ASSERT_TRUE(report.hasValue());
-  EXPECT_FALSE(report->handOvers.empty());
+  EXPECT_FALSE(report->fusedOperands.empty());
   const RunResults fused = runPlan(graph, *report, backend);
   const RunResults apart = runPlan(graph, unfused(graph), backend);
   EXPECT_EQ(quantizesUnrounded(graph, *report) ? differenceOfNextCodes(fused, apart)

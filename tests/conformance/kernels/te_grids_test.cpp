@@ -193,7 +193,7 @@ TEST(TeGridsOfDropout, HoldInTraining) {
 }
 
 TEST(TeGridsOfDropout, AreExactInEvaluation) {
-  const Graph graph = chain(DType::BF16, {128, 128}, {link("Dropout")}, {.pass = PassKind::Forward});
+  const Graph graph = chain(DType::BF16, {128, 128}, {link("Dropout")}, {.pass = ExecutionMode::Inference});
   const NamedTensors data = uniformData(graph, 1.0);
   EXPECT_EQ(runOf(graph, cpu::makeCpuBackend(), data).at("y"), data.front().second.toDoubles());
 }

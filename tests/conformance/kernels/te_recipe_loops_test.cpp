@@ -34,7 +34,7 @@ class Loop {
       : m_recipe(recipe.make()), m_dtype(dtype), m_size(size) {}
 
   /// The values of x, W and dy are uniform in [0, 1), others in every step.
-  NamedTensors dataOf(PassKind pass, int step) const {
+  NamedTensors dataOf(ExecutionMode pass, int step) const {
     NamedTensors data = *makeBindings(plain(pass), 1);
     for (auto& [name, tensor] : data) {
       std::vector<double> values(static_cast<std::size_t>(tensor.spec.numElements()));
@@ -45,7 +45,7 @@ class Loop {
   }
 
   /// Outputs and gradients.
-  RunResults run(PassKind pass, NamedTensors data) {
+  RunResults run(ExecutionMode pass, NamedTensors data) {
     const Graph graph = under(m_recipe, plain(pass));
     const Plan plan = makePlan(graph, unfused(graph));
     for (const PlanTensor& tensor : plan.tensors)
@@ -62,7 +62,7 @@ class Loop {
   }
 
   /// In high precision, by the formulas.
-  RunResults expected(PassKind pass, const NamedTensors& data) const {
+  RunResults expected(ExecutionMode pass, const NamedTensors& data) const {
     const Graph graph = plain(pass);
     return runPlan(graph, unfused(graph), makeReferenceBackend(), 1, data);
   }
@@ -70,7 +70,7 @@ class Loop {
   States states;
 
  private:
-  Graph plain(PassKind pass) const {
+  Graph plain(ExecutionMode pass) const {
     return chain(m_dtype, {m_size, m_size}, {linear(m_size, "linear")}, {.pass = pass});
   }
 
@@ -84,11 +84,11 @@ class TeRecipeLoops : public ::testing::TestWithParam<TeRecipe> {
   /// 32 as in TransformerEngine's tests, where that fits the blocks.
   static std::int64_t size() { return GetParam().name == "fp8_block" ? 128 : 32; }
 
-  static void expectSteps(const std::vector<PassKind>& stages) {
+  static void expectSteps(const std::vector<ExecutionMode>& stages) {
     constexpr int kSteps = 3;
     Loop loop(GetParam(), DType::BF16, size());
     int step = 0;
-    for (const PassKind pass : stages)
+    for (const ExecutionMode pass : stages)
       for (int i = 0; i < kSteps; ++i, ++step) {
         const NamedTensors data = loop.dataOf(pass, step);
         const RunResults actual = loop.run(pass, data);
@@ -99,14 +99,14 @@ class TeRecipeLoops : public ::testing::TestWithParam<TeRecipe> {
 };
 
 TEST_P(TeRecipeLoops, TrainInferTrainInfer) {
-  expectSteps({PassKind::Training, PassKind::Forward, PassKind::Training, PassKind::Forward});
+  expectSteps({ExecutionMode::Training, ExecutionMode::Inference, ExecutionMode::Training, ExecutionMode::Inference});
 }
 
 TEST_P(TeRecipeLoops, InferTrainInferTrain) {
-  expectSteps({PassKind::Forward, PassKind::Training, PassKind::Forward, PassKind::Training});
+  expectSteps({ExecutionMode::Inference, ExecutionMode::Training, ExecutionMode::Inference, ExecutionMode::Training});
 }
 
-TEST_P(TeRecipeLoops, Infer) { expectSteps({PassKind::Forward}); }
+TEST_P(TeRecipeLoops, Infer) { expectSteps({ExecutionMode::Inference}); }
 
 // ---- checkpoints
 
@@ -119,10 +119,10 @@ struct Trained {
 };
 
 Trained trainStep(Loop& loop, const Tensor& weight, int step) {
-  NamedTensors data = loop.dataOf(PassKind::Training, step);
+  NamedTensors data = loop.dataOf(ExecutionMode::Training, step);
   for (auto& [name, tensor] : data)
     if (name == "linear.weight") tensor = weight;
-  Trained trained{.results = loop.run(PassKind::Training, data), .weight = weight};
+  Trained trained{.results = loop.run(ExecutionMode::Training, data), .weight = weight};
   std::vector<double> values = weight.toDoubles();
   const std::vector<double>& gradient = trained.results.at("grad.linear.weight");
   for (std::size_t i = 0; i < values.size(); ++i) values[i] -= kLearningRate * gradient[i];
@@ -157,7 +157,7 @@ TEST_P(TeRecipeLoops, GoOnFromACheckpointBitForBit) {
   const DType dtype = GetParam().isBf16Only ? DType::BF16 : DType::F32;
   const TemporaryFolder folder;
   Loop first(GetParam(), dtype, size());
-  Tensor weight = find(first.dataOf(PassKind::Training, 0), "linear.weight");
+  Tensor weight = find(first.dataOf(ExecutionMode::Training, 0), "linear.weight");
   for (int step = 0; step < 2; ++step) weight = trainStep(first, weight, step).weight;
   writeCheckpoint(folder / "checkpoint.safetensors", first, weight);
   Loop second(GetParam(), dtype, size());

@@ -81,7 +81,7 @@ std::string mxfp8(const std::string& overrides) {
   return fmt::format(R"({{"name": "MXFP8BlockScaling", "overrides": [{}]}})", overrides);
 }
 
-Result<PipelineText> exportOf(const std::string& text, PassKind pass = PassKind::Training) {
+Result<PipelineText> exportOf(const std::string& text, ExecutionMode pass = ExecutionMode::Training) {
   const LoadedDocument loaded = parseDocument(text);
   const AnalysisOptions options{.lowering = {.pass = pass}};
   const Analysis analysis = analyze(loaded.document, options);
@@ -90,7 +90,7 @@ Result<PipelineText> exportOf(const std::string& text, PassKind pass = PassKind:
       ->write({.name = "mlp", .document = loaded.document, .options = options, .analysis = analysis});
 }
 
-std::string configOf(const std::string& text, PassKind pass = PassKind::Training) {
+std::string configOf(const std::string& text, ExecutionMode pass = ExecutionMode::Training) {
   const Result<PipelineText> config = exportOf(text, pass);
   return config ? config->text : config.error().message;
 }
@@ -121,7 +121,7 @@ TEST(InspectConfig, StatisticsFollowTheRecipe) {
 }
 
 TEST(InspectConfig, HasNoGradientsOfAForwardPass) {
-  const std::string text = configOf(twoLinears(mxfp8("")), PassKind::Forward);
+  const std::string text = configOf(twoLinears(mxfp8("")), ExecutionMode::Inference);
   EXPECT_TRUE(has(text, "tensors: [activation, weight]\n")) << text;
   EXPECT_FALSE(has(text, "gradient]"));
 }
@@ -141,7 +141,7 @@ TEST(InspectConfig, AnOverrideKeepsAGemmInHighPrecision) {
 TEST(InspectConfig, OverridesOfBackwardAreThereInAForwardPass) {
   const auto forward = [](const char* gemm) {
     return configOf(twoLinears(mxfp8(fmt::format(R"({{"gemm": "{}", "format": "high_precision"}})", gemm))),
-                    PassKind::Forward);
+                    ExecutionMode::Inference);
   };
   EXPECT_TRUE(has(forward("fprop"), "      gemms: [fprop]\n")) << forward("fprop");
   EXPECT_TRUE(has(forward("wgrad"), "      gemms: [wgrad]\n")) << forward("wgrad");

@@ -58,7 +58,7 @@ TEST(OnnxImport, GivesBackWhatWasExported) {
 /// The basic ops of a pipeline in inference and their specs, in the order of the graph. Residuals may be split in
 /// another way, and a pipeline without a recipe is meant.
 std::vector<std::string> computedBy(const PipelineDocument& document) {
-  const LoweredGraph lowered = lower(document, {.pass = PassKind::Forward});
+  const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
   std::vector<std::string> lines;
   for (const Node& node : lowered.graph.nodes()) {
     if (node.operation->name == "MakeExtraOutput") continue;
@@ -397,7 +397,7 @@ TEST(OnnxImport, MakesAnExternalOfWhatStandsBetweenOps) {
   EXPECT_EQ(imported->notes[0],
             "1 of 4 nodes have no op in Fuseline, or are between such nodes: /extents (Shape). They were left out.");
   EXPECT_TRUE(has(imported->notes[1], "became one of op External, which is not executed: p.")) << imported->notes[1];
-  const LoweredGraph lowered = lower(imported->document, {.pass = PassKind::Forward});
+  const LoweredGraph lowered = lower(imported->document, {.pass = ExecutionMode::Inference});
   ASSERT_FALSE(hasErrors(lowered.diagnostics));
   EXPECT_EQ(lowered.graph.inputs().size(), 2U);
   EXPECT_EQ(lowered.graph.outputs().size(), 2U);
@@ -577,13 +577,13 @@ TEST(OnnxImport, FoldsLayersThatRepeat) {
   EXPECT_TRUE(has(imported->notes[1], "op External, which is not executed: layer.attn, layer2.attn.") ||
               has(imported->notes[2], "op External, which is not executed: layer.attn, layer2.attn."))
       << imported->notes[1];
-  EXPECT_FALSE(hasErrors(lower(imported->document, {.pass = PassKind::Forward}).diagnostics));
+  EXPECT_FALSE(hasErrors(lower(imported->document, {.pass = ExecutionMode::Inference}).diagnostics));
 }
 
 TEST(OnnxImport, NamesWeightsByWhereTheirOpsWent) {
   const Result<ImportedPipeline> imported = importOnnxModel(twoLayers().bytes(), "other.onnx", {.takesWeights = true});
   ASSERT_TRUE(imported) << imported.error().message;
-  const Graph graph = lower(imported->document, {.pass = PassKind::Forward}).graph;
+  const Graph graph = lower(imported->document, {.pass = ExecutionMode::Inference}).graph;
   std::set<std::string> expected, found;
   for (const Node& node : graph.nodes())
     for (int slot = 0; slot < static_cast<int>(node.parameters.size()); ++slot)
@@ -625,7 +625,7 @@ TEST(OnnxImport, BeginsBehindAnEmbedding) {
   const Result<ImportedPipeline> imported = model.cut();
   EXPECT_EQ(operationsOf(imported), Texts{"Linear"});
   EXPECT_EQ(imported->document.symbols().size(), 2U);
-  const LoweredGraph lowered = lower(imported->document, {.pass = PassKind::Forward});
+  const LoweredGraph lowered = lower(imported->document, {.pass = ExecutionMode::Inference});
   EXPECT_EQ(lowered.graph.value(lowered.graph.inputs()[0]).spec.shape, (Shape{1, 128, 8}));
 }
 
@@ -709,7 +709,7 @@ TEST(OnnxImport, MutatedModelsGiveAPipelineOrASentence) {
   EXPECT_TRUE(rc::check([&] {
     const Result<ImportedPipeline> imported = importOnnxModel(mutated(*rc::gen::elementOf(seeds)), "sample.onnx");
     if (imported)
-      RC_ASSERT(!hasErrors(lower(imported->document, {.pass = PassKind::Forward}).diagnostics));
+      RC_ASSERT(!hasErrors(lower(imported->document, {.pass = ExecutionMode::Inference}).diagnostics));
     else
       RC_ASSERT(!imported.error().message.empty() && isUtf8(imported.error().message));
   }));

@@ -38,7 +38,7 @@ Graph graphOf(const OpSample& sample) {
   if (!node) throw std::invalid_argument(node.error().message);
   const std::vector<ValueId> outputs = builder.partial().node(*node).outputs;
   for (std::size_t i = 0; i < outputs.size(); ++i) builder.addOutput(fmt::format("out{}", i), outputs[i]);
-  return std::move(builder).finish(PassKind::Forward);
+  return std::move(builder).finish(ExecutionMode::Inference);
 }
 
 OnnxTensors givenTo(const Graph& graph, const OpData& data) {
@@ -106,7 +106,7 @@ struct Exported {
 struct Given {
   std::string recipe = {};
   NamedTensors tensors = {};
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
 };
 
 AnalysisOptions optionsOf(const Given& given) {

@@ -31,7 +31,7 @@ PipelineDocument smallTemplate(const char* name) {
 }
 
 NamedTensors initialParameters(const PipelineDocument& document) {
-  const LoweredGraph lowered = lower(document, {.pass = PassKind::Forward});
+  const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
   return parametersOf(lowered.graph, *makeBindings(lowered.graph, 0));
 }
 

@@ -130,7 +130,7 @@ TEST(TePython, SwitchesOffASumInPlaceThatWouldDestroyATensor) {
   ASSERT_EQ(training.notes.size(), 1u);
   EXPECT_TRUE(contains(training.notes[0], "norm keeps that tensor, save.y, for backward"));
   EXPECT_FALSE(contains(training.text, "ForwardLinearBiasAdd")) << "expected of the module as it is exported";
-  const PipelineText inference = exported(templateText("llama-mlp"), {.lowering = {.pass = PassKind::Forward}});
+  const PipelineText inference = exported(templateText("llama-mlp"), {.lowering = {.pass = ExecutionMode::Inference}});
   EXPECT_TRUE(inference.notes.empty());
   EXPECT_TRUE(contains(inference.text, "[\"ForwardLinearBiasAdd\", [4, 5]]"));
 }

@@ -236,7 +236,7 @@ struct GroupedMlp {
   Link activation = with(link("ScaledSwiGLU", "act"), "glu_interleave_size", std::int64_t{32});
   std::string recipe = "MXFP8BlockScaling";
   Attributes fields;
-  PassKind pass = PassKind::Training;
+  ExecutionMode pass = ExecutionMode::Training;
   std::optional<ComputeCapability> capability = ComputeCapability{10, 0};
   std::int64_t rows = 128;
   std::int64_t hidden = 128;
@@ -273,7 +273,7 @@ TEST(FuserTe, AGroupedMlpIsOneEntryEachWayOnBlackwell) {
 
 /// TransformerEngine's OperationFuser applies joint fusions whether or not gradients are enabled.
 TEST(FuserTe, AGroupedMlpIsOneEntryInInference) {
-  const GroupedMlp mlp{.pass = PassKind::Forward};
+  const GroupedMlp mlp{.pass = ExecutionMode::Inference};
   const Graph graph = mlp.graph();
   const FusionReport report = mlp.report(graph);
   EXPECT_EQ(names(graph, report.forward), Names{"GroupedMLP_CuTeGEMMGLU"});
@@ -359,7 +359,7 @@ TEST(FuserTe, ASumThatTransformerEngineMustNotMakeInPlaceSaysSo) {
   EXPECT_EQ(attemptOf(report, "ForwardLinearBiasAdd")->explanation, "fc, add are fused; " + caveat + ".");
   EXPECT_NE(planTree(graph, report).find("ForwardLinearBiasAdd (forward, te)  (" + caveat + ")"), std::string::npos);
   EXPECT_EQ(attemptOf(fused(graph), "ForwardLinearBiasAdd")->caveat, "");
-  const Graph inference = chain(DType::BF16, {8, 16}, links, {.pass = PassKind::Forward});
+  const Graph inference = chain(DType::BF16, {8, 16}, links, {.pass = ExecutionMode::Inference});
   EXPECT_EQ(attemptOf(fused(inference, kTe), "ForwardLinearBiasAdd")->caveat, "");
 }
 
@@ -588,7 +588,7 @@ TEST(Fuser, BiasBeforeSwiGLUFusesBackward) {
 }
 
 TEST(Fuser, InferenceHasNoBackwardAndNoJointFusion) {
-  const Graph graph = chain(DType::BF16, {8, 32}, {link("SwiGLU"), linear(16)}, {.pass = PassKind::Forward});
+  const Graph graph = chain(DType::BF16, {8, 32}, {link("SwiGLU"), linear(16)}, {.pass = ExecutionMode::Inference});
   const FusionReport report = fused(graph);
   EXPECT_EQ(names(graph, report.forward), (Names{"SwiGLU", "BasicLinear"}));
   EXPECT_TRUE(report.backward.empty());
@@ -733,15 +733,15 @@ TEST(FuserGain, AnEarlierRuleThatSavesLessLeavesTheOpToALaterOne) {
 }
 
 TEST(FuserGain, EqualGainsGoToTheEarlierRule) {
-  const Graph graph =
-      chain(DType::BF16, {8, 16}, {link("GELU"), link("AddExtraInput"), link("RMSNorm")}, {.pass = PassKind::Forward});
+  const Graph graph = chain(DType::BF16, {8, 16}, {link("GELU"), link("AddExtraInput"), link("RMSNorm")},
+                            {.pass = ExecutionMode::Inference});
   EXPECT_EQ(names(graph, fused(graph).forward), (Names{"GELU", "ForwardAddNorm"}));
 }
 
 TEST(FuserGain, APartOfALongRunMayLeaveTheRestToAnotherFusion) {
   const Graph graph =
       chain(DType::BF16, {8, 16}, {link("GELU"), link("ConstantScale"), link("AddExtraInput"), link("RMSNorm")},
-            {.pass = PassKind::Forward});
+            {.pass = ExecutionMode::Inference});
   EXPECT_EQ(names(graph, fused(graph).forward), (Names{"ForwardElementwiseChain", "ForwardAddNorm"}));
 }
 

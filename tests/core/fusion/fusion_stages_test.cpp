@@ -55,7 +55,7 @@ TEST(FusionStages, BeginWithTheOpsAndEndWithTheReport) {
   const FusionReport report = *fuse(graph);
   EXPECT_EQ(toText(graph, reportAfter(report, FusionStage::Ops).forward), toText(graph, unfused(graph).forward));
   EXPECT_EQ(toText(graph, reportAfter(report, FusionStage::Ops).backward), toText(graph, unfused(graph).backward));
-  EXPECT_EQ(toText(graph, reportAfter(report, FusionStage::HandOvers).forward), toText(graph, report.forward));
+  EXPECT_EQ(toText(graph, reportAfter(report, FusionStage::FusedOperands).forward), toText(graph, report.forward));
 }
 
 TEST(FusionStages, EachFusionBelongsToOne) {

@@ -14,7 +14,7 @@ namespace {
 using namespace fuseline::testing;
 
 /// Two linear layers with a bias each, the first one followed by a GELU.
-Graph twoLayers(PassKind pass = PassKind::Training) {
+Graph twoLayers(ExecutionMode pass = ExecutionMode::Training) {
   return chain(
       DType::BF16, {8, 16},
       {linear(32, "fc1"), link("Bias", "bias1"), link("GELU", "act"), linear(16, "fc2"), link("Bias", "bias2")},
@@ -62,7 +62,7 @@ TEST(RuleUses, MissesThatMatchOneOpOnlyComeLast) {
 }
 
 TEST(RuleUses, OnlyRulesOfTheBookAndThePassAreTried) {
-  const Graph graph = twoLayers(PassKind::Forward);
+  const Graph graph = twoLayers(ExecutionMode::Inference);
   const FusionReport report = *fuse(graph, {.book = RuleBook::Te});
   for (const RuleUse& use : ruleUses(report, graph.pass())) {
     const bool isForward = passName(use.rule->pass) == "forward";

@@ -42,7 +42,7 @@ TEST(InPlaceHazards, NameTheOpThatKeepsTheTensorForBackward) {
 }
 
 TEST(InPlaceHazards, AreNoneWhereNobodyReadsTheTensorAnyMore) {
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, residual("RMSNorm"), {.pass = PassKind::Forward})), Reasons{});
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, residual("RMSNorm"), {.pass = ExecutionMode::Inference})), Reasons{});
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, {linear(16, "fc"), inPlace(link("AddExtraInput", "add"))})),
             Reasons{});
 }
@@ -59,16 +59,17 @@ TEST(InPlaceHazards, FollowTheTensorThroughOpsThatHandItOn) {
   std::vector<testing::Link> links = residual("Identity");
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links)), Reasons{"fc keeps that tensor, first.y, for backward"});
   links.insert(links.begin() + 2, link("GELU", "act"));
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.pass = PassKind::Forward, .extraOutputs = {"first.y"}})),
-            Reasons{"that tensor, first.y, is an output"});
+  EXPECT_EQ(
+      hazards(chain(DType::BF16, {32, 16}, links, {.pass = ExecutionMode::Inference, .extraOutputs = {"first.y"}})),
+      Reasons{"that tensor, first.y, is an output"});
   links.push_back(link("AddExtraInput", "later", "first.y"));
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.pass = PassKind::Forward})),
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, links, {.pass = ExecutionMode::Inference})),
             Reasons{"later still needs that tensor, first.y"});
 }
 
 // In inference x is not kept, but the GEMM that adds to it also reads it.
 TEST(InPlaceHazards, AGemmDoesNotAddToItsInput) {
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, residual("Identity"), {.pass = PassKind::Forward})),
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, residual("Identity"), {.pass = ExecutionMode::Inference})),
             Reasons{"fc consumes that tensor, first.y, while its GEMM adds to it"});
 }
 
@@ -89,7 +90,7 @@ TEST(InPlaceHazards, AGemmDoesNotAddToTheGradientThatItReads) {
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, direct, {.recipe = "DelayedScaling"})), Reasons{})
       << "the GEMM reads codes";
   EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, savedInPlace({linear(16, "fc"), link("GELU", "act")}))), Reasons{});
-  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, direct, {.pass = PassKind::Forward})), Reasons{});
+  EXPECT_EQ(hazards(chain(DType::BF16, {32, 16}, direct, {.pass = ExecutionMode::Inference})), Reasons{});
 }
 
 TEST(InPlaceHazards, AGradientThatSomebodyElseIsGivenIsNotAddedTo) {

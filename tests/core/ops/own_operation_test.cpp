@@ -99,7 +99,7 @@ std::string failureOf(const FusibleOperation& operation) {
   const Result<NodeId> node = builder.addNode("act", "act", operation, {}, {x});
   if (!node) return node.error().message;
   builder.addOutput("y", builder.partial().node(*node).outputs.front());
-  const Graph graph = std::move(builder).finish(PassKind::Training);
+  const Graph graph = std::move(builder).finish(ExecutionMode::Training);
   try {
     testing::runPlan(graph, unfused(graph), makeReferenceBackend());
   } catch (const std::runtime_error& problem) {

@@ -62,7 +62,7 @@ TEST(CapturableTensors, OfTheUnfusedPlanAreAllOfIt) {
 TEST(CapturableTensors, NameTheFusionThatNeverStoresOne) {
   const Analysis analysis =
       analysed(chain(DType::BF16, {8, 16}, {linear(32, "fc"), link("AddExtraInput", "add"), link("RMSNorm", "norm")},
-                     {.pass = PassKind::Forward}));
+                     {.pass = ExecutionMode::Inference}));
   const CapturableTensor product = named(inFusedPlan(analysis), "fc:y");
   ASSERT_FALSE(product.isStored());
   EXPECT_EQ(product.fusedAway->fusion, "ForwardLinearEpilogue(fc, add)");

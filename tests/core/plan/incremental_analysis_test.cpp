@@ -126,7 +126,7 @@ TEST(IncrementalAnalysis, OtherSettingsNeedAnother) {
   IncrementalAnalysis analyses;
   const PipelineDocument document = example("llama_mlp");
   const auto training = analyses.next(document, {}, 0);
-  const auto forward = analyses.next(document, {.lowering = {.pass = PassKind::Forward}}, 1);
+  const auto forward = analyses.next(document, {.lowering = {.pass = ExecutionMode::Inference}}, 1);
   EXPECT_NE(training->fusedPlan->steps.size(), forward->fusedPlan->steps.size());
 }
 

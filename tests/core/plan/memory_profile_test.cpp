@@ -67,7 +67,7 @@ TEST(MemoryProfile, KeptTensorsNameWhoReadsThem) {
 
 TEST(MemoryProfile, InInferenceNothingIsKept) {
   const Graph graph =
-      chain(DType::F32, {4, 8}, {linear(16, "fc"), link("GELU"), linear(4)}, {.pass = PassKind::Forward});
+      chain(DType::F32, {4, 8}, {linear(16, "fc"), link("GELU"), linear(4)}, {.pass = ExecutionMode::Inference});
   const MemoryProfile profile = memoryProfile(makePlan(graph, unfused(graph)));
   EXPECT_TRUE(profile.kept.empty());
   EXPECT_EQ(profile.steps.size(), 3u);

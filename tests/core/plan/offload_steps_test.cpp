@@ -59,7 +59,7 @@ TEST(Offload, LeavesAloneWhatIsNotItsOwn) {
   // fc keeps x, which is the caller's, and its weight.
   EXPECT_EQ(planOf({offloaded(linear(32, "fc")), link("GELU", "act")}).hostBytes, 0);
   EXPECT_EQ(planOf(stack(3, false)).hostBytes, 0);
-  EXPECT_EQ(planOf(stack(3, true), {.pass = PassKind::Forward}).hostBytes, 0);
+  EXPECT_EQ(planOf(stack(3, true), {.pass = ExecutionMode::Inference}).hostBytes, 0);
 }
 
 TEST(Offload, LeavesWhatIsNotWorthACopy) {

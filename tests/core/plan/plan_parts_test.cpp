@@ -23,16 +23,16 @@ using namespace fuseline::testing;
 std::vector<TensorKey> keysOf(const Graph& graph, NodeId id, int slots) {
   const Node& node = graph.node(id);
   std::vector<TensorKey> keys;
-  const auto add = [&](Subject subject, std::size_t count) {
+  const auto add = [&](PlanTensorSource subject, std::size_t count) {
     for (int slot = 0; slot < static_cast<int>(count); ++slot) keys.push_back({subject, id, slot});
   };
-  add(Subject::Parameter, node.parameters.size());
-  add(Subject::ParameterGradient, node.parameters.size());
-  add(Subject::Residual, node.residuals.size());
-  add(Subject::PartialGradient, node.inputs.size());
+  add(PlanTensorSource::Parameter, node.parameters.size());
+  add(PlanTensorSource::ParameterGradient, node.parameters.size());
+  add(PlanTensorSource::Residual, node.residuals.size());
+  add(PlanTensorSource::PartialGradient, node.inputs.size());
   if (!node.quantizers.any()) return keys;
-  for (const Subject subject :
-       {Subject::RowwiseCopy, Subject::ColumnwiseCopy, Subject::QuantizerScale, Subject::AmaxHistory})
+  for (const PlanTensorSource subject : {PlanTensorSource::RowwiseCopy, PlanTensorSource::ColumnwiseCopy,
+                                         PlanTensorSource::QuantizerScale, PlanTensorSource::AmaxHistory})
     add(subject, static_cast<std::size_t>(slots));
   return keys;
 }
@@ -42,8 +42,8 @@ TEST(TensorIndex, KeepsTheTensorOfEveryKeyApart) {
                             {.recipe = "DelayedScaling"});
   std::vector<TensorKey> keys;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values().size()); ++id) {
-    keys.push_back({Subject::Value, id, 0});
-    keys.push_back({Subject::ValueGradient, id, 0});
+    keys.push_back({PlanTensorSource::Value, id, 0});
+    keys.push_back({PlanTensorSource::ValueGradient, id, 0});
   }
   constexpr int kTensorTypes = 3;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
@@ -127,7 +127,7 @@ std::vector<std::string> quantizingSteps(const Plan& plan) {
 }
 
 /// Two linear ops in a row.
-std::vector<std::string> quantizingSteps(const std::string& recipe, PassKind pass = PassKind::Training) {
+std::vector<std::string> quantizingSteps(const std::string& recipe, ExecutionMode pass = ExecutionMode::Training) {
   const Graph graph =
       chain(DType::BF16, {128, 128}, {linear(256, "a"), linear(128, "b")}, {.pass = pass, .recipe = recipe});
   return quantizingSteps(makePlan(graph, unfused(graph)));
@@ -142,7 +142,7 @@ TEST(QuantizeSteps, QuantizeTheWeightsOfTrainingTogether) {
 
 TEST(QuantizeSteps, LeaveWeightsOfNvfp4AndOfInferenceApart) {
   for (const auto& steps :
-       {quantizingSteps("NVFP4BlockScaling"), quantizingSteps("Float8CurrentScaling", PassKind::Forward)}) {
+       {quantizingSteps("NVFP4BlockScaling"), quantizingSteps("Float8CurrentScaling", ExecutionMode::Inference)}) {
     EXPECT_EQ(std::ranges::count(steps, "a.quantize_weight"), 1);
     EXPECT_EQ(std::ranges::count(steps, "b.quantize_weight"), 1);
   }

@@ -60,7 +60,7 @@ TEST(Plan, AViewKeepsItsSourceAliveUntilItsLastReader) {
   const Graph graph = chain(DType::F32, {4, 8},
                             {link("GELU", "act"), with(link("Reshape", "flat"), "shape", std::vector<std::int64_t>{-1}),
                              link("GELU"), link("GELU"), link("AddExtraInput", "add", "flat.y"), link("GELU")},
-                            {.pass = PassKind::Forward});
+                            {.pass = ExecutionMode::Inference});
   const Plan plan = makePlan(graph, unfused(graph));
   const int addStep = static_cast<int>(stepOf(plan, "add", Phase::Forward) - plan.steps.data());
   const Storage& storage = plan.storages.at(static_cast<std::size_t>(tensor(plan, "act:y").storage));
@@ -124,7 +124,7 @@ TEST(Plan, GradientsOfABranchAreAddedOnce) {
 
 TEST(Plan, InferenceSavesNothing) {
   const Graph graph =
-      chain(DType::BF16, {4, 8}, {link("RMSNorm"), linear(16), link("GELU")}, {.pass = PassKind::Forward});
+      chain(DType::BF16, {4, 8}, {link("RMSNorm"), linear(16), link("GELU")}, {.pass = ExecutionMode::Inference});
   const Plan plan = makePlan(graph, unfused(graph));
   EXPECT_EQ(plan.savedForBackwardBytes, 0);
   EXPECT_EQ(plan.findTensor("rmsnorm0:rstd"), -1);
@@ -184,7 +184,7 @@ TEST(Plan, AnInputThatIsOnlyAnOutputHasAGradient) {
   GraphBuilder builder;
   const ValueId x = builder.addInput("x", {DType::F32, {4, 8}});
   builder.addOutput("y", x);
-  const Graph graph = std::move(builder).finish(PassKind::Training);
+  const Graph graph = std::move(builder).finish(ExecutionMode::Training);
   const Plan plan = makePlan(graph, unfused(graph));
   ASSERT_GE(plan.findTensor("grad.x"), 0);
   EXPECT_EQ(tensor(plan, "grad.x").role, TensorRole::InputGradient);
@@ -273,7 +273,7 @@ TEST(DelayedWeightGradients, AreTheOnlyStepWhereNothingElseIsNeeded) {
 
 TEST(DelayedWeightGradients, ChangeNothingInInference) {
   const auto text = [](bool isDelayed) {
-    const Graph graph = chain(DType::F32, {6, 8}, {experts("a", isDelayed)}, {.pass = PassKind::Forward});
+    const Graph graph = chain(DType::F32, {6, 8}, {experts("a", isDelayed)}, {.pass = ExecutionMode::Inference});
     return toString(makePlan(graph, unfused(graph)));
   };
   EXPECT_EQ(text(true), text(false));
@@ -282,7 +282,7 @@ TEST(DelayedWeightGradients, ChangeNothingInInference) {
 // Programs.
 
 TEST(Program, AChainKeepsItsIntermediatesInRegisters) {
-  const Graph graph = chain(DType::F32, {4, 8}, {link("Bias"), link("GELU")}, {.pass = PassKind::Forward});
+  const Graph graph = chain(DType::F32, {4, 8}, {link("Bias"), link("GELU")}, {.pass = ExecutionMode::Inference});
   const Plan plan = fusedPlan(graph);
   ASSERT_EQ(plan.steps.size(), 1U);
   const ElementwiseProgram program = composeProgram(graph, plan.steps[0]);
@@ -323,7 +323,7 @@ bool overlap(const Storage& a, const Storage& b) {
 }
 
 /// Two storages may meet in one step only if the step is elementwise and hands the one over to the other.
-bool isHandOver(const Plan& plan, const Storage& a, const Storage& b) {
+bool isFusedOperand(const Plan& plan, const Storage& a, const Storage& b) {
   const Storage& earlier = a.firstStep < b.firstStep ? a : b;
   const Storage& later = a.firstStep < b.firstStep ? b : a;
   const std::string& kernel = plan.steps[static_cast<std::size_t>(later.firstStep)].kernel;
@@ -361,7 +361,7 @@ TEST(Plan, LiveTensorsNeverOverlap) {
           const Storage& a = plan.storages[i];
           const Storage& b = plan.storages[j];
           if (a.isPersistent || b.isPersistent || a.isOnHost || b.isOnHost || a.bytes == 0 || b.bytes == 0) continue;
-          RC_ASSERT(!overlap(a, b) || isHandOver(plan, a, b));
+          RC_ASSERT(!overlap(a, b) || isFusedOperand(plan, a, b));
         }
     }
   }));

@@ -129,7 +129,7 @@ TEST(MeasuredSame, NamesWhatDiffers) {
   other = pipeline;
   other["symbols"] = Json::array();  // in a file that was edited by hand
   EXPECT_EQ(difference(other, {.symbols = {{"M", 16}}}), "it was measured with M = 8, but here M is 16.");
-  EXPECT_EQ(difference(pipeline, {.pass = PassKind::Forward}),
+  EXPECT_EQ(difference(pipeline, {.pass = ExecutionMode::Inference}),
             "it was measured with pass train, but here it is forward.");
 }
 

@@ -122,7 +122,7 @@ TEST(Roofline, HoldsProductsAgainstThePeakOfTheirDtype) {
   using testing::chain;
   const auto ofLinearAndGelu = [](DType dtype, const char* recipe) {
     return arithmeticsOf(chain(dtype, {32, 32}, {testing::linear(32), testing::link("GELU")},
-                               {.pass = PassKind::Forward, .recipe = recipe}));
+                               {.pass = ExecutionMode::Inference, .recipe = recipe}));
   };
   EXPECT_EQ(ofLinearAndGelu(DType::F32, ""), (std::vector{Arithmetic::F32, Arithmetic::F32}));
   EXPECT_EQ(ofLinearAndGelu(DType::BF16, ""), (std::vector{Arithmetic::Bf16, Arithmetic::F32}));

@@ -15,7 +15,7 @@ namespace {
 TEST(RunCommand, NamesWhatIsNotTheDefault) {
   EXPECT_EQ(runCommand({}, "mlp.fuseline"), "fuseline run mlp.fuseline");
   const RunSpec settings{.device = "cuda:0",
-                         .pass = PassKind::Forward,
+                         .pass = ExecutionMode::Inference,
                          .rules = RuleBook::Te,
                          .recipe = "MXFP8BlockScaling",
                          .recipeFields = {{"fp8_format", "E4M3"}},

@@ -64,14 +64,14 @@ TEST(RowScaledNvfp4, QuantizesEveryRowLikeATensorOfItsOwn) {
   const std::vector<double> values = x.toDoubles();
   const QuantizedTensor whole =
       *quantize(x, {.format = ElementFormat::E2M1, .scaling = Scaling::NvRow1x16}, Copies::Rowwise);
-  const std::vector<double> read = dequantize(whole, Direction::Rowwise)->toDoubles();
+  const std::vector<double> read = dequantize(whole, Usage::Rowwise)->toDoubles();
   for (std::int64_t row = 0; row < kExtent; ++row) {
     const auto first = static_cast<std::ptrdiff_t>(row * kExtent);
     const Tensor alone =
         Tensor::fromDoubles({DType::BF16, {1, kExtent}}, {values.begin() + first, values.begin() + first + kExtent});
     const QuantizedTensor one =
         *quantize(alone, {.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16}, Copies::Rowwise);
-    const std::vector<double> expected = dequantize(one, Direction::Rowwise)->toDoubles();
+    const std::vector<double> expected = dequantize(one, Usage::Rowwise)->toDoubles();
     EXPECT_EQ(std::vector<double>(read.begin() + first, read.begin() + first + kExtent), expected) << row;
     EXPECT_EQ(whole.rowwise->rowAmaxes[static_cast<std::size_t>(row)], *one.rowwise->amax);
   }
@@ -80,7 +80,7 @@ TEST(RowScaledNvfp4, QuantizesEveryRowLikeATensorOfItsOwn) {
 TEST(FourOverSix, LosesLessThanScalesThatAlwaysMapToSix) {
   const Tensor x = sample();
   const auto errorOf = [&](const QuantizedTensor& tensor) {
-    const std::vector<double> read = dequantize(tensor, Direction::Rowwise)->toDoubles();
+    const std::vector<double> read = dequantize(tensor, Usage::Rowwise)->toDoubles();
     const std::vector<double> values = x.toDoubles();
     double error = 0.0;
     for (std::size_t i = 0; i < read.size(); ++i) error += std::abs(read[i] - values[i]);

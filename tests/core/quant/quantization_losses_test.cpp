@@ -17,7 +17,7 @@ QuantizationLosses losses(const std::vector<double>& values, Shape shape, const 
                           std::optional<float> scale = std::nullopt) {
   const Tensor x = Tensor::fromDoubles({DType::F32, std::move(shape)}, values);
   TensorSpec copy = x.spec;
-  copy.quantized = formOf(quantizer, Direction::Rowwise);
+  copy.quantized = formOf(quantizer, Usage::Rowwise);
   std::vector<std::byte> memory(static_cast<std::size_t>(copy.bytes()));
   QuantizerInputs inputs;
   inputs.scale = scale;

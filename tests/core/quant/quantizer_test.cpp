@@ -80,13 +80,13 @@ QuantizedTensor quantized(const Tensor& x, const QuantizerSpec& spec, const Quan
   return std::move(*result);
 }
 
-Tensor dequantized(const QuantizedTensor& tensor, Direction direction) {
+Tensor dequantized(const QuantizedTensor& tensor, Usage direction) {
   Result<Tensor> result = dequantize(tensor, direction);
   if (!result) throw std::runtime_error(result.error().message);
   return std::move(*result);
 }
 
-int codeAt(const QuantizedTensor& tensor, Direction direction, std::int64_t row, std::int64_t col) {
+int codeAt(const QuantizedTensor& tensor, Usage direction, std::int64_t row, std::int64_t col) {
   const Tensor& data = tensor.copy(direction)->data;
   const bool isPacked = tensor.spec.format == ElementFormat::E2M1;
   const auto byte =
@@ -95,7 +95,7 @@ int codeAt(const QuantizedTensor& tensor, Direction direction, std::int64_t row,
   return col % 2 == 0 ? byte & 15 : byte >> 4;
 }
 
-std::uint32_t scaleAt(const QuantizedTensor& tensor, Direction direction, std::int64_t row, std::int64_t col) {
+std::uint32_t scaleAt(const QuantizedTensor& tensor, Usage direction, std::int64_t row, std::int64_t col) {
   const Tensor& scales = tensor.copy(direction)->scaleInv;
   const auto width = static_cast<std::size_t>(sizeBytes(scales.spec.dtype));
   const auto columns = tensor.spec.scaling == Scaling::PerTensor ? 1 : scales.spec.cols();
@@ -104,7 +104,7 @@ std::uint32_t scaleAt(const QuantizedTensor& tensor, Direction direction, std::i
   return stored;
 }
 
-void expectSame(const QuantizedTensor& actual, Direction direction, const NaiveCopy& expected) {
+void expectSame(const QuantizedTensor& actual, Usage direction, const NaiveCopy& expected) {
   for (const auto& [place, scale] : expected.scales)
     RC_ASSERT(scaleAt(actual, direction, place.first, place.second) == scale.stored);
   for (std::int64_t row = 0; row < expected.codes.rows; ++row)
@@ -125,8 +125,8 @@ TEST_P(Quantizer, GivesTheBitsOfTheFormulas) {
     const QuantizedTensor actual = quantized(x, spec());
     const DoubleMatrix matrix = matrixOfDoubles(x);
     const auto [rows, cols] = std::pair(GetParam().blockRows, GetParam().blockCols);
-    expectSame(actual, Direction::Rowwise, naiveCopy(matrix, rows, cols, spec(), x.spec.dtype));
-    expectSame(actual, Direction::Columnwise,
+    expectSame(actual, Usage::Rowwise, naiveCopy(matrix, rows, cols, spec(), x.spec.dtype));
+    expectSame(actual, Usage::Columnwise,
                isTransposed() ? naiveCopy(transposedOf(matrix), rows, cols, spec(), x.spec.dtype)
                               : naiveCopy(matrix, cols, rows, spec(), x.spec.dtype));
   }));
@@ -156,7 +156,7 @@ TEST_P(Quantizer, ErrsByHalfAStepOfTheFormatAtMost) {
     const Tensor x = randomTensor(shape, seed, 3, 0);
     const QuantizedTensor tensor = quantized(x, spec());
     const std::vector<double> expected = x.toDoubles();
-    const std::vector<double> actual = dequantized(tensor, Direction::Rowwise).toDoubles();
+    const std::vector<double> actual = dequantized(tensor, Usage::Rowwise).toDoubles();
     const auto& format = definitionOf(spec().format);
     // A value that became zero is below half the smallest value, in units of the largest of the tensor.
     const double amax = amaxOfDoubles(expected);
@@ -164,7 +164,7 @@ TEST_P(Quantizer, ErrsByHalfAStepOfTheFormatAtMost) {
     const double outOfReach = amax * halfAStepOfSmallScales(spec());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const auto [row, col] = std::div(static_cast<std::int64_t>(i), x.spec.cols());
-      const int code = codeAt(tensor, Direction::Rowwise, row, col);
+      const int code = codeAt(tensor, Usage::Rowwise, row, col);
       const double value = format.valueOf(code & (format.signBit() - 1));
       // The scale of a block may be too small for its own format, too: it is then 0, independent of the encoded values.
       const bool isZero = actual[i] == 0;
@@ -183,7 +183,7 @@ TEST_P(Quantizer, DequantizesToTheNearestOfTheFormulas) {
     const Tensor x = randomTensor(shape, seed, 3, 0);
     const auto [rows, cols] = std::pair(GetParam().blockRows, GetParam().blockCols);
     const NaiveCopy naive = naiveCopy(matrixOfDoubles(x), rows, cols, spec(), DType::F32);
-    const std::vector<double> actual = dequantized(quantized(x, spec()), Direction::Rowwise).toDoubles();
+    const std::vector<double> actual = dequantized(quantized(x, spec()), Usage::Rowwise).toDoubles();
     for (std::size_t i = 0; i < actual.size(); ++i) {
       const auto [row, col] = std::div(static_cast<std::int64_t>(i), x.spec.cols());
       const double value = definitionOf(spec().format).valueOf(static_cast<int>(naive.codes.at(row, col)));
@@ -204,9 +204,9 @@ TEST_P(Quantizer, ScalesWithPowersOfTwo) {
     const QuantizedTensor plain = quantized(x, spec());
     const QuantizedTensor scaled = quantized(Tensor::fromDoubles(shape, values), spec());
     RC_ASSERT(scaled.rowwise->data.data == plain.rowwise->data.data);
-    std::vector<double> expected = dequantized(plain, Direction::Rowwise).toDoubles();
+    std::vector<double> expected = dequantized(plain, Usage::Rowwise).toDoubles();
     for (double& value : expected) value *= power;
-    RC_ASSERT(dequantized(scaled, Direction::Rowwise).toDoubles() == expected);
+    RC_ASSERT(dequantized(scaled, Usage::Rowwise).toDoubles() == expected);
   }));
 }
 
@@ -223,16 +223,16 @@ TEST_P(Quantizer, TheColumnwiseCopyIsTheRowwiseCopyOfTheTranspose) {
       RC_ASSERT(tensor.columnwise->data.data == other.rowwise->data.data);
       RC_ASSERT(tensor.columnwise->scaleInv.data == other.rowwise->scaleInv.data);
     }
-    const Tensor back = transposedTensor(dequantized(other, Direction::Rowwise));
-    RC_ASSERT(dequantized(tensor, Direction::Columnwise).data == back.data);
+    const Tensor back = transposedTensor(dequantized(other, Usage::Rowwise));
+    RC_ASSERT(dequantized(tensor, Usage::Columnwise).data == back.data);
   }));
 }
 
 TEST_P(Quantizer, TakesTensorsWithoutElements) {
   for (const Shape& shape : {Shape{0, 5}, Shape{5, 0}, Shape{}}) {
     const Tensor x = Tensor::zeros({DType::F32, shape});
-    EXPECT_EQ(dequantized(quantized(x, spec()), Direction::Rowwise).data, x.data) << toString(shape);
-    EXPECT_EQ(dequantized(quantized(x, spec()), Direction::Columnwise).data, x.data) << toString(shape);
+    EXPECT_EQ(dequantized(quantized(x, spec()), Usage::Rowwise).data, x.data) << toString(shape);
+    EXPECT_EQ(dequantized(quantized(x, spec()), Usage::Columnwise).data, x.data) << toString(shape);
   }
 }
 
@@ -240,8 +240,8 @@ TEST_P(Quantizer, IgnoresNanInAmaxAndKeepsItInTheData) {
   std::vector<double> values(32, 1.0);
   values[3] = std::nan("");
   const QuantizedTensor tensor = quantized(Tensor::fromDoubles({DType::F32, {1, 32}}, values), spec());
-  EXPECT_EQ(codeAt(tensor, Direction::Rowwise, 0, 3), definitionOf(spec().format).nanCode);
-  EXPECT_NE(codeAt(tensor, Direction::Rowwise, 0, 4), 0);
+  EXPECT_EQ(codeAt(tensor, Usage::Rowwise, 0, 3), definitionOf(spec().format).nanCode);
+  EXPECT_NE(codeAt(tensor, Usage::Rowwise, 0, 4), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Scalings, Quantizer, ::testing::ValuesIn(kCases),
@@ -251,41 +251,41 @@ INSTANTIATE_TEST_SUITE_P(Scalings, Quantizer, ::testing::ValuesIn(kCases),
 TEST(PerTensor, ByHand) {
   const Tensor x = Tensor::fromDoubles({DType::BF16, {1, 3}}, std::vector<double>{896, 3, -1});
   const QuantizedTensor tensor = quantized(x, {.scaling = Scaling::PerTensor});
-  EXPECT_EQ(scaleAt(tensor, Direction::Rowwise, 0, 0), std::bit_cast<std::uint32_t>(2.0f));
-  EXPECT_EQ(codeAt(tensor, Direction::Rowwise, 0, 0), 0x7e);
-  EXPECT_EQ(codeAt(tensor, Direction::Rowwise, 0, 1), 0x3c);
-  EXPECT_EQ(codeAt(tensor, Direction::Rowwise, 0, 2), 0xb0);
+  EXPECT_EQ(scaleAt(tensor, Usage::Rowwise, 0, 0), std::bit_cast<std::uint32_t>(2.0f));
+  EXPECT_EQ(codeAt(tensor, Usage::Rowwise, 0, 0), 0x7e);
+  EXPECT_EQ(codeAt(tensor, Usage::Rowwise, 0, 1), 0x3c);
+  EXPECT_EQ(codeAt(tensor, Usage::Rowwise, 0, 2), 0xb0);
 }
 
 // Delayed scaling: the scale is given, 100 * 8 saturates at 448 and dequantizes to 448 / 8 = 56.
 TEST(PerTensor, TakesAGivenScaleAndSaturates) {
   const Tensor x = Tensor::fromDoubles({DType::F32, {2}}, std::vector<double>{100, 1});
   const QuantizedTensor tensor = quantized(x, {.scaling = Scaling::PerTensor}, {.scale = 8.0f});
-  EXPECT_EQ(dequantized(tensor, Direction::Rowwise).toDoubles(), (std::vector<double>{56, 1}));
+  EXPECT_EQ(dequantized(tensor, Usage::Rowwise).toDoubles(), (std::vector<double>{56, 1}));
 }
 
 // An amax from all ranks: 448 over 896 gives the scale 0.5 although this rank's tensor is small.
 TEST(PerTensor, TakesTheAmaxOfAllRanks) {
   const Tensor x = Tensor::fromDoubles({DType::F32, {1}}, std::vector<double>{1});
   const QuantizedTensor tensor = quantized(x, {.scaling = Scaling::PerTensor}, {.amax = 896.0f});
-  EXPECT_EQ(codeAt(tensor, Direction::Rowwise, 0, 0), 0x30);  // 0.5
+  EXPECT_EQ(codeAt(tensor, Usage::Rowwise, 0, 0), 0x30);  // 0.5
 }
 
 // A block with infinity has the scale 1: infinity saturates at 448, 2 stays 2.
 TEST(Block, ScalesByOneWhereAmaxIsInfinite) {
   const Tensor x = Tensor::fromDoubles({DType::F32, {1, 2}}, std::vector<double>{INFINITY, 2});
   const QuantizedTensor tensor = quantized(x, {.scaling = Scaling::Block1x128});
-  EXPECT_EQ(dequantized(tensor, Direction::Rowwise).toDoubles(), (std::vector<double>{448, 2}));
+  EXPECT_EQ(dequantized(tensor, Usage::Rowwise).toDoubles(), (std::vector<double>{448, 2}));
 }
 
 // 448 / 1e-38 overflows float32: it is replaced by the largest bf16, 0x7f7f0000, and as a power of two by 2^127.
 TEST(Block, UsesTheLargestValueOfTheDtypeWhereTheScaleOverflows) {
   const Tensor x = Tensor::fromDoubles({DType::BF16, {1}}, std::vector<double>{1e-38});
   const QuantizedTensor plain = quantized(x, {.scaling = Scaling::Block1x128});
-  EXPECT_EQ(scaleAt(plain, Direction::Rowwise, 0, 0),
+  EXPECT_EQ(scaleAt(plain, Usage::Rowwise, 0, 0),
             std::bit_cast<std::uint32_t>(1.0f / std::bit_cast<float>(0x7f7f0000u)));
   const QuantizedTensor power = quantized(x, {.scaling = Scaling::Block1x128, .scale = {.isPowerOfTwo = true}});
-  EXPECT_EQ(scaleAt(power, Direction::Rowwise, 0, 0), std::bit_cast<std::uint32_t>(0x1p-127f));
+  EXPECT_EQ(scaleAt(power, Usage::Rowwise, 0, 0), std::bit_cast<std::uint32_t>(0x1p-127f));
 }
 
 // amax = 448 * 2^k gives exactly 2^k, code 127 + k; a little more gives the next power of two.
@@ -312,11 +312,11 @@ TEST(Nv, ByHand) {
   const QuantizedTensor tensor = quantized(Tensor::fromDoubles({DType::BF16, {1, 32}}, values),
                                            {.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16});
   EXPECT_EQ(tensor.rowwise->amax, 2688.0f);
-  EXPECT_EQ(scaleAt(tensor, Direction::Rowwise, 0, 0), 0x7eu);
-  EXPECT_EQ(scaleAt(tensor, Direction::Rowwise, 0, 1), 0x38u);
+  EXPECT_EQ(scaleAt(tensor, Usage::Rowwise, 0, 0), 0x7eu);
+  EXPECT_EQ(scaleAt(tensor, Usage::Rowwise, 0, 1), 0x38u);
   EXPECT_EQ(tensor.rowwise->data.data[0], std::byte{0x57});  // the even element in the lower half
   EXPECT_EQ(tensor.rowwise->data.data[8], std::byte{0xb7});
-  EXPECT_EQ(dequantized(tensor, Direction::Rowwise).toDoubles(), values);
+  EXPECT_EQ(dequantized(tensor, Usage::Rowwise).toDoubles(), values);
 }
 
 /// The smallest scale is 2^-9: one of 2.49 x 2^-9 becomes 2 x 2^-9, and the largest value is then 12 x 2^-9.
@@ -327,7 +327,7 @@ TEST(Nv, SaturatesABlockWhoseSmallScaleIsRoundedDown) {
   values[17] = -2 * 0x1p-9;
   const QuantizedTensor tensor = quantized(Tensor::fromDoubles({DType::F32, {1, 32}}, values),
                                            {.format = ElementFormat::E2M1, .scaling = Scaling::Nv1x16});
-  const std::vector<double> actual = dequantized(tensor, Direction::Rowwise).toDoubles();
+  const std::vector<double> actual = dequantized(tensor, Usage::Rowwise).toDoubles();
   EXPECT_EQ(actual[0], 6 * 448);
   EXPECT_EQ(actual[16], 12 * 0x1p-9);
   EXPECT_EQ(actual[17], -2 * 0x1p-9);
@@ -353,7 +353,7 @@ TEST(Nv, StochasticRoundingRoundsUpAsOftenAsItShould) {
   int count = 0;
   for (int i = 16; i < kCount; ++i) {
     if (i % 16 == 0) continue;
-    const int code = codeAt(tensor, Direction::Rowwise, 0, i);
+    const int code = codeAt(tensor, Usage::Rowwise, 0, i);
     ASSERT_TRUE(code == 2 || code == 3) << i;  // 1 or 1.5
     numUp += code == 3 ? 1 : 0;
     ++count;
@@ -383,7 +383,7 @@ TEST(Nv, TheTransformedCopyStandsForTheTensor) {
   const QuantizedTensor tensor = quantized(x, spec);
   EXPECT_TRUE(tensor.spec.isColumnwiseTransformed);
   const std::vector<double> expected = x.toDoubles();
-  const std::vector<double> actual = dequantized(tensor, Direction::Columnwise).toDoubles();
+  const std::vector<double> actual = dequantized(tensor, Usage::Columnwise).toDoubles();
   double error = 0;
   double energy = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -414,12 +414,12 @@ TEST(QuantizerErrors, AreSentences) {
   EXPECT_EQ(refusal(x, {.scaling = Scaling::Mx1x32, .transformsColumnwise = true}),
             "Scaling mx_1x32 has no random Hadamard transform.");
   Result<QuantizedTensor> rowwise = quantize(x, {}, Copies::Rowwise);
-  EXPECT_EQ(dequantize(*rowwise, Direction::Columnwise).error().message,
+  EXPECT_EQ(dequantize(*rowwise, Usage::Columnwise).error().message,
             "The quantized tensor [10, 16] f32 has no columnwise values.");
-  EXPECT_EQ(fitsGemm(x.spec, Scaling::PerTensor, Direction::Rowwise).reason(),
+  EXPECT_EQ(fitsGemm(x.spec, Scaling::PerTensor, Usage::Rowwise).reason(),
             "A GEMM with scaling per_tensor needs multiples of 8 rows and 16 columns, but [10, 16] f32 has 10 rows and "
             "16 columns. Pad it, or leave it unquantized.");
-  EXPECT_TRUE(fitsGemm({DType::BF16, {4, 8, 64}}, Scaling::Mx1x32, Direction::Rowwise));
+  EXPECT_TRUE(fitsGemm({DType::BF16, {4, 8, 64}}, Scaling::Mx1x32, Usage::Rowwise));
 }
 
 /// TransformerEngine: utils.py, assert_dim_for_fp8_exec(), requires rows by 8 and columns by 16 of each operand, and
@@ -427,14 +427,14 @@ TEST(QuantizerErrors, AreSentences) {
 /// test_float8_blockwise_gemm_exact.py, multiplies 320 x 64 by 336 x 64.
 TEST(Quantizer, AGemmAsksForContractionsBy16AndOuterExtentsBy8) {
   for (const Scaling scaling : {Scaling::PerTensor, Scaling::Block1x128, Scaling::Block128x128}) {
-    EXPECT_TRUE(fitsGemm({DType::BF16, {8, 16}}, scaling, Direction::Rowwise));
-    EXPECT_FALSE(fitsGemm({DType::BF16, {8, 8}}, scaling, Direction::Rowwise));
-    EXPECT_FALSE(fitsGemm({DType::BF16, {4, 16}}, scaling, Direction::Rowwise));
-    EXPECT_FALSE(fitsGemm({DType::BF16, {8, 16}}, scaling, Direction::Columnwise));
-    EXPECT_TRUE(fitsGemm({DType::BF16, {16, 8}}, scaling, Direction::Columnwise));
-    EXPECT_TRUE(fitsGemm({DType::BF16, {320, 64}}, scaling, Direction::Columnwise));
+    EXPECT_TRUE(fitsGemm({DType::BF16, {8, 16}}, scaling, Usage::Rowwise));
+    EXPECT_FALSE(fitsGemm({DType::BF16, {8, 8}}, scaling, Usage::Rowwise));
+    EXPECT_FALSE(fitsGemm({DType::BF16, {4, 16}}, scaling, Usage::Rowwise));
+    EXPECT_FALSE(fitsGemm({DType::BF16, {8, 16}}, scaling, Usage::Columnwise));
+    EXPECT_TRUE(fitsGemm({DType::BF16, {16, 8}}, scaling, Usage::Columnwise));
+    EXPECT_TRUE(fitsGemm({DType::BF16, {320, 64}}, scaling, Usage::Columnwise));
   }
-  EXPECT_FALSE(fitsGemm({DType::BF16, {320, 48}}, Scaling::Mx1x32, Direction::Rowwise));
+  EXPECT_FALSE(fitsGemm({DType::BF16, {320, 48}}, Scaling::Mx1x32, Usage::Rowwise));
 }
 
 }  // namespace

@@ -69,9 +69,9 @@ TEST(GemmScales, HaveTheSizesThatCublasLtWants) {
     const std::int64_t rows = *rc::gen::inRange<std::int64_t>(1, 600);
     const std::int64_t cols = *rc::gen::inRange<std::int64_t>(1, 600);
     const TensorSpec x{DType::BF16, {rows, cols}};
-    for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
-      const std::int64_t outer = direction == Direction::Rowwise ? rows : cols;
-      const std::int64_t inner = direction == Direction::Rowwise ? cols : rows;
+    for (const Usage direction : {Usage::Rowwise, Usage::Columnwise}) {
+      const std::int64_t outer = direction == Usage::Rowwise ? rows : cols;
+      const std::int64_t inner = direction == Usage::Rowwise ? cols : rows;
       const auto size = [&](Scaling scaling) { return numElements(gemmScalesShape(x, scaling, direction)); };
       RC_ASSERT(size(Scaling::PerTensor) == 1);
       RC_ASSERT(size(Scaling::Block1x128) == padded(inner, 128) / 128 * padded(outer, 4));
@@ -89,7 +89,7 @@ QuantizedTensor numbered(Scaling scaling, std::int64_t rows, std::int64_t cols) 
   const Tensor x = Tensor::zeros({DType::F32, {rows, cols}});
   QuantizedTensor tensor =
       *quantize(x, {.format = isFp4 ? ElementFormat::E2M1 : ElementFormat::E4M3, .scaling = scaling}, Copies::Both);
-  for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
+  for (const Usage direction : {Usage::Rowwise, Usage::Columnwise}) {
     std::vector<std::byte>& bytes = tensor.copy(direction)->scaleInv.data;
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + 1);
   }
@@ -104,7 +104,7 @@ TEST(GemmScales, ComeBackFromTheirLayout) {
       const QuantizedTensor compact = numbered(scaling, rows, cols);
       const QuantizedTensor gemm = withScaleLayout(compact, ScaleLayout::Gemm);
       const QuantizedTensor back = withScaleLayout(gemm, ScaleLayout::Compact);
-      for (const Direction direction : {Direction::Rowwise, Direction::Columnwise}) {
+      for (const Usage direction : {Usage::Rowwise, Usage::Columnwise}) {
         RC_ASSERT(gemm.copy(direction)->scaleInv.spec == scalesSpec(gemm.spec, direction));
         RC_ASSERT(back.copy(direction)->scaleInv.spec == compact.copy(direction)->scaleInv.spec);
         RC_ASSERT(back.copy(direction)->scaleInv.data == compact.copy(direction)->scaleInv.data);
@@ -113,7 +113,7 @@ TEST(GemmScales, ComeBackFromTheirLayout) {
   }));
 }
 
-std::uint8_t byteOf(const QuantizedTensor& tensor, Direction direction, std::int64_t index) {
+std::uint8_t byteOf(const QuantizedTensor& tensor, Usage direction, std::int64_t index) {
   return static_cast<std::uint8_t>(tensor.copy(direction)->scaleInv.data[static_cast<std::size_t>(index)]);
 }
 
@@ -123,13 +123,13 @@ TEST(GemmScales, MxStandWhereTheTilesWantThem) {
   const QuantizedTensor gemm = withScaleLayout(compact, ScaleLayout::Gemm);
   for (std::int64_t row = 0; row < 160; ++row)
     for (std::int64_t block = 0; block < 3; ++block)
-      EXPECT_EQ(byteOf(gemm, Direction::Rowwise, swizzledOffset(row, block, 4)),
-                byteOf(compact, Direction::Rowwise, row * 3 + block));
+      EXPECT_EQ(byteOf(gemm, Usage::Rowwise, swizzledOffset(row, block, 4)),
+                byteOf(compact, Usage::Rowwise, row * 3 + block));
   for (std::int64_t col = 0; col < 96; ++col)
     for (std::int64_t block = 0; block < 5; ++block)
-      EXPECT_EQ(byteOf(gemm, Direction::Columnwise, swizzledOffset(col, block, 8)),
-                byteOf(compact, Direction::Columnwise, block * 96 + col));
-  EXPECT_EQ(byteOf(gemm, Direction::Rowwise, swizzledOffset(5, 3, 4)), 0);  // padding
+      EXPECT_EQ(byteOf(gemm, Usage::Columnwise, swizzledOffset(col, block, 8)),
+                byteOf(compact, Usage::Columnwise, block * 96 + col));
+  EXPECT_EQ(byteOf(gemm, Usage::Rowwise, swizzledOffset(5, 3, 4)), 0);  // padding
 }
 
 // A block of 16 x 16 has one scale, which each of its 16 rows needs.
@@ -138,8 +138,8 @@ TEST(GemmScales, BlocksOfSeveralRowsRepeatTheirScale) {
   const QuantizedTensor gemm = withScaleLayout(compact, ScaleLayout::Gemm);
   for (std::int64_t row = 0; row < 40; ++row)
     for (std::int64_t block = 0; block < 4; ++block)
-      EXPECT_EQ(byteOf(gemm, Direction::Rowwise, swizzledOffset(row, block, 4)),
-                byteOf(compact, Direction::Rowwise, row / 16 * 4 + block));
+      EXPECT_EQ(byteOf(gemm, Usage::Rowwise, swizzledOffset(row, block, 4)),
+                byteOf(compact, Usage::Rowwise, row / 16 * 4 + block));
 }
 
 float scaleOf(const QuantizedTensor& tensor, std::int64_t index) {
@@ -166,7 +166,7 @@ TEST(GemmScales, DequantizeToTheSame) {
   x = Tensor::fromDoubles(x.spec, values);
   const QuantizedTensor compact = *quantize(x, {.scaling = Scaling::Mx1x32}, Copies::Both);
   const QuantizedTensor gemm = withScaleLayout(compact, ScaleLayout::Gemm);
-  EXPECT_EQ(dequantize(gemm, Direction::Columnwise)->data, dequantize(compact, Direction::Columnwise)->data);
+  EXPECT_EQ(dequantize(gemm, Usage::Columnwise)->data, dequantize(compact, Usage::Columnwise)->data);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ Scene mlp() { return {.graph = chain(DType::F32, {3, 4}, {linear(5, "fc1"), link
 
 Scene forwardMlp() {
   return {.graph = chain(DType::F32, {3, 4}, {linear(5, "fc1"), link("GELU", "act"), linear(2, "fc2")},
-                         {.pass = PassKind::Forward})};
+                         {.pass = ExecutionMode::Inference})};
 }
 
 const Tensor& named(const NamedTensors& tensors, const std::string& name) {
@@ -54,7 +54,7 @@ const Tensor& named(const NamedTensors& tensors, const std::string& name) {
 }
 
 TEST(Executor, MultipliesByTheTransposedWeight) {
-  Scene scene{.graph = chain(DType::F32, {2, 2}, {linear(1, "fc")}, {.pass = PassKind::Forward})};
+  Scene scene{.graph = chain(DType::F32, {2, 2}, {linear(1, "fc")}, {.pass = ExecutionMode::Inference})};
   scene.bindings = {
       {"x", Tensor::fromDoubles({DType::F32, {2, 2}}, std::vector<double>{1, 2, 3, 4})},
       {scene.graph.node(0).parameterName(0), Tensor::fromDoubles({DType::F32, {1, 2}}, std::vector<double>{10, 100})}};
@@ -343,7 +343,7 @@ TEST(Bindings, TakeCountsThatAreGiven) {
 TEST(Bindings, AreZeroForCountsThatNoOpReads) {
   GraphBuilder builder;
   builder.addOutput("n", builder.addInput("n", {DType::I64, {3}}));
-  const Graph graph = std::move(builder).finish(PassKind::Training);
+  const Graph graph = std::move(builder).finish(ExecutionMode::Training);
   const NamedTensors bindings = *makeBindings(graph, 1);
   ASSERT_EQ(bindings.size(), 1U);  // and no gradient of the output
   EXPECT_EQ(bindings.front().second.toDoubles(), (std::vector<double>{0, 0, 0}));
@@ -430,7 +430,7 @@ TEST(ResultBuffers, ReceiveWhatThePlanWouldKeepItself) {
 
 TEST(ResultBuffers, AreTheResultItselfAndNoCopy) {
   // 2 * 3 is in the buffer without being read out; what is then written to the buffer is what the plan holds.
-  Scene scene{.graph = chain(DType::F32, {1, 1}, {linear(1, "fc")}, {.pass = PassKind::Forward})};
+  Scene scene{.graph = chain(DType::F32, {1, 1}, {linear(1, "fc")}, {.pass = ExecutionMode::Inference})};
   scene.bindings = {{"x", Tensor::fromDoubles({DType::F32, {1, 1}}, std::vector<double>{2})},
                     {"fc.weight", Tensor::fromDoubles({DType::F32, {1, 1}}, std::vector<double>{3})}};
   ResultMemory y({DType::F32, {1, 1}});
@@ -444,7 +444,7 @@ TEST(ResultBuffers, AreTheResultItselfAndNoCopy) {
 }
 
 TEST(ResultBuffers, MayHoldAnOutputThatIsTheInputItself) {
-  Scene scene{.graph = chain(DType::F32, {2}, {link("Identity")}, {.pass = PassKind::Forward})};
+  Scene scene{.graph = chain(DType::F32, {2}, {link("Identity")}, {.pass = ExecutionMode::Inference})};
   scene.bindings = {{"x", Tensor::fromDoubles({DType::F32, {2}}, std::vector<double>{4, 9})}};
   ResultMemory y({DType::F32, {2}});
   const auto executor = withBuffers(scene, {y.forTensor("y")});
@@ -587,7 +587,7 @@ TEST(ExecutorClock, GetsAheadOfADeviceThatReplays) {
 
 /// Too few to be recorded; a plan of a few more, which it is compared with, is.
 TEST(ExecutorClock, GetsAheadOfFewLaunches) {
-  const Scene scene{.graph = chain(DType::F32, {3, 4}, {link("GELU", "act")}, {.pass = PassKind::Forward})};
+  const Scene scene{.graph = chain(DType::F32, {3, 4}, {link("GELU", "act")}, {.pass = ExecutionMode::Inference})};
   const auto backend = std::make_shared<LoggedBackend>(true);
   const auto executor = std::move(*scene.on(backend));
   ASSERT_TRUE(executor->run());
@@ -720,8 +720,8 @@ TEST(ExecutorClock, DoesNotMissWhatACancelledRunDidNotDo) {
 }
 
 TEST(ExecutorClock, MissesNoRecordsWhereAllTensorsAreEmpty) {
-  const Scene scene{.graph =
-                        chain(DType::F32, {0, 4}, {linear(5, "fc"), link("GELU", "act")}, {.pass = PassKind::Forward})};
+  const Scene scene{
+      .graph = chain(DType::F32, {0, 4}, {linear(5, "fc"), link("GELU", "act")}, {.pass = ExecutionMode::Inference})};
   const auto executor = std::move(*scene.on(tracedBackend({.numLosses = kAlways}), {.clock = StepClock::Trace}));
   std::vector<double> stepNs;
   const Result<RunOutcome> ran =
@@ -731,7 +731,7 @@ TEST(ExecutorClock, MissesNoRecordsWhereAllTensorsAreEmpty) {
 }
 
 TEST(ExecutorClock, TracesNothingWhereNothingIsLaunched) {
-  const Scene scene{.graph = chain(DType::F32, {3, 4}, {link("Identity")}, {.pass = PassKind::Forward})};
+  const Scene scene{.graph = chain(DType::F32, {3, 4}, {link("Identity")}, {.pass = ExecutionMode::Inference})};
   const auto executor = std::move(*scene.on(tracedBackend({.numLosses = kAlways}), {.clock = StepClock::Trace}));
   const Result<RunOutcome> ran =
       executor->runObserved([](std::size_t, double, double) { FAIL() << "a view was launched"; });

@@ -113,7 +113,7 @@ TEST(MeasuredRun, SaysWhyItsStepsWereTimedByEvents) {
 }
 
 TEST(MeasuredRun, HasThePeaksOfItsDeviceAndTheArithmeticOfItsSteps) {
-  const PipelineRunOptions wanted{.settings = {.pass = PassKind::Forward, .measuresPeaks = true},
+  const PipelineRunOptions wanted{.settings = {.pass = ExecutionMode::Inference, .measuresPeaks = true},
                                   .variants = {"unfused"}};
   const auto run = prepare(pipelineText(), wanted, std::make_shared<BackendWithPeaks>());
   ASSERT_TRUE(run) << run.error().message;
@@ -139,14 +139,14 @@ TEST(MeasuredRun, SaysWhyThereAreNoPeaks) {
 }
 
 TEST(MeasuredPipeline, HasTheSymbolsPassRecipeRulesAndSwitchesOfTheRun) {
-  const RunRecord run = measuredRun(pipelineText(), {.settings = {.pass = PassKind::Forward,
+  const RunRecord run = measuredRun(pipelineText(), {.settings = {.pass = ExecutionMode::Inference,
                                                                   .rules = RuleBook::Te,
                                                                   .recipe = "MXFP8BlockScaling",
                                                                   .symbols = {{"M", 64}}},
                                                      .switches = {.without = {"ForwardQuantize@norm"}}});
   const Result<MeasuredPipeline> measured = measuredPipeline(run);
   ASSERT_TRUE(measured) << measured.error().message;
-  EXPECT_EQ(measured->pass, PassKind::Forward);
+  EXPECT_EQ(measured->pass, ExecutionMode::Inference);
   EXPECT_EQ(measured->document.symbols()["M"], 64);
   EXPECT_EQ(measured->document.recipe(), Json::parse(R"({"name": "MXFP8BlockScaling"})"));
   EXPECT_EQ(measured->document.fusion(), Json::parse(R"({"rules": "te", "without": ["ForwardQuantize@norm"]})"));

@@ -78,7 +78,7 @@ TEST(TensorCapture, ReadsBeforeTheMemoryIsUsedAgain) {
     links.push_back(with(link("ConstantScale", "s" + std::to_string(i)), "scale", 2.0));
     if (i < 5) names.push_back("s" + std::to_string(i) + ":y");
   }
-  const CaptureScene scene = sceneOf(chain(DType::F32, {1, 4}, links, {.pass = PassKind::Forward}), Fusing::Off,
+  const CaptureScene scene = sceneOf(chain(DType::F32, {1, 4}, links, {.pass = ExecutionMode::Inference}), Fusing::Off,
                                      {{"x", numbers({1, 4}, 1.0, 0.0)}});
   ASSERT_LT(scene.plan.arenaBytes, 5 * 64) << "else nothing is used again";
   const Result<NamedTensors> captured = capture(scene, names);
@@ -117,7 +117,7 @@ TEST(TensorCapture, IsWhatARunThatKeepsEverythingHolds) {
 TEST(TensorCapture, OfAQuantizedCopyAreTheNumbersOfItsCodes) {
   Tensor x = Tensor::zeros({DType::F32, {16, 16}});
   encode(std::vector{7.0, 0.5, 0.3}, DType::F32, x.data.data());
-  const ChainOptions options{.pass = PassKind::Forward, .recipe = "Float8CurrentScaling", .recipeFields = {}};
+  const ChainOptions options{.pass = ExecutionMode::Inference, .recipe = "Float8CurrentScaling", .recipeFields = {}};
   const CaptureScene scene = sceneOf(chain(DType::F32, {16, 16}, {linear(16, "fc")}, options), Fusing::On, {{"x", x}});
   const std::vector<double> values = valuesOf(scene, "fc.input@rowwise");
   EXPECT_EQ(values[0], 7.0);

@@ -19,7 +19,7 @@ namespace {
 struct Case {
   TensorSpec source;
   QuantizerSpec quantizer;
-  Direction direction = Direction::Rowwise;
+  Usage direction = Usage::Rowwise;
   std::optional<float> scale;
 };
 
@@ -40,7 +40,7 @@ Case anyCase() {
   drawn.quantizer.roundsStochastically = isFp4 && *rc::gen::arbitrary<bool>();
   drawn.quantizer.transformsColumnwise = isFp4 && *rc::gen::arbitrary<bool>();
   if (drawn.quantizer.transformsColumnwise) drawn.source.shape[0] = drawn.source.shape[0] / 16 * 16;
-  drawn.direction = *rc::gen::element(Direction::Rowwise, Direction::Columnwise);
+  drawn.direction = *rc::gen::element(Usage::Rowwise, Usage::Columnwise);
   if (*rc::gen::arbitrary<bool>()) drawn.scale = *rc::gen::element(1.0F, 0.3F, 4096.0F);
   return drawn;
 }
@@ -94,8 +94,8 @@ RC_GTEST_PROP(CopyRows, HasTheBytesOfTheReferenceInAnyOrderOfBlocks, ()) {
   TensorQuantizers quantizers{.rowwise = drawn.quantizer, .columnwise = drawn.quantizer};
   if (*rc::gen::arbitrary<bool>()) quantizers.rowwise.reset();
   Case columnwise = drawn;
-  drawn.direction = Direction::Rowwise;
-  columnwise.direction = Direction::Columnwise;
+  drawn.direction = Usage::Rowwise;
+  columnwise.direction = Usage::Columnwise;
   std::vector<std::byte> rowBytes(static_cast<std::size_t>(copySpec(drawn).bytes()));
   std::vector<std::byte> columnBytes(static_cast<std::size_t>(copySpec(columnwise).bytes()));
 
@@ -121,7 +121,7 @@ std::vector<double> decoded(const TensorSpec& copy, const std::vector<std::byte>
   std::vector<double> stored = matrix.toDoubles();
   std::vector<double> values(stored.size());
   const bool isTransposed =
-      copy.quantized->direction == Direction::Columnwise && traitsOf(copy.quantized->scaling).isColumnwiseTransposed;
+      copy.quantized->direction == Usage::Columnwise && traitsOf(copy.quantized->scaling).isColumnwiseTransposed;
   const auto rows = static_cast<std::size_t>(copy.rows());
   const auto cols = static_cast<std::size_t>(copy.cols());
   for (std::size_t row = 0; row < rows; ++row)
@@ -151,7 +151,7 @@ TEST(QuantizedCopy, DecodesToBf16ExactlyWhereScalesArePowersOfTwo) {
     const QuantizerSpec quantizer{.format = format, .scaling = scaling, .scale = {.isPowerOfTwo = true}};
     const Tensor x = randomNormal({DType::BF16, {64, 256}}, 1, "x");
     TensorSpec copy = x.spec;
-    copy.quantized = formOf(quantizer, Direction::Rowwise);
+    copy.quantized = formOf(quantizer, Usage::Rowwise);
     std::vector<std::byte> bytes(static_cast<std::size_t>(copy.bytes()));
     ASSERT_TRUE(quantizeToMemory(x, quantizer, {}, copy, bytes.data()).hasValue());
     Tensor inBf16 = Tensor::zeros({DType::BF16, copy.shape});

@@ -53,8 +53,8 @@ struct Scene {
   int threads = 2;
 };
 
-std::map<OperandKey, Place> placesIn(const ElementwiseProgram& program) {
-  std::map<OperandKey, Place> places;
+std::map<OperandKey, OperandPlace> placesIn(const ElementwiseProgram& program) {
+  std::map<OperandKey, OperandPlace> places;
   for (const Instruction& instruction : program.code)
     if (instruction.opcode == Opcode::Load) places[instruction.place.operand] = instruction.place;
   for (const Store& store : program.stores) places[store.place.operand] = store.place;
@@ -121,7 +121,7 @@ double allowed(const Scene& scene, const OperandKey& key, double expected, doubl
 }
 
 /// A bound of the sum of magnitudes in one element; 1 if nothing is summed.
-double numAdded(const Scene& scene, const Place& place) {
+double numAdded(const Scene& scene, const OperandPlace& place) {
   if (place.access == Access::Full) return 1.0;
   const std::int64_t rows = place.access == Access::Column ? 1 : scene.rows;
   const std::int64_t cols = place.access == Access::Row ? 1 : scene.cols;
@@ -225,7 +225,7 @@ TEST(StripEngine, ReadsAndWritesLanes) {
 
 TEST(StripEngine, ReadsWritesAndSumsInterleavedLanes) {
   const auto at = [](OperandKey operand, Access access, int lane) {
-    return Place{.operand = operand, .access = access, .lane = lane, .lanes = 2, .interleave = 8};
+    return OperandPlace{.operand = operand, .access = access, .lane = lane, .lanes = 2, .interleave = 8};
   };
   const ElementwiseProgram program{
       .code = {{.opcode = Opcode::Load, .place = at(input(0), Access::Full, 0)},
@@ -245,7 +245,7 @@ TEST(StripEngine, ReadsWritesAndSumsInterleavedLanes) {
 }
 
 TEST(StripEngine, SumsColumnsInLanes) {
-  const Place sum{.operand = output(1), .access = Access::Row};
+  const OperandPlace sum{.operand = output(1), .access = Access::Row};
   expectRight({.code = {load(0), load(1), {.opcode = Opcode::Mul, .a = 0, .b = 1}},
                .stores = {{2, {.operand = output(0)}}},
                .columnSums = {{2, sum}, {0, {.operand = output(2), .access = Access::Row}}}});
@@ -255,7 +255,7 @@ TEST(StripEngine, SumsColumnsInLanes) {
 }
 
 TEST(StripEngine, ReadsColumnOperandsAndSumsRows) {
-  const Place sum{.operand = output(1), .access = Access::Column};
+  const OperandPlace sum{.operand = output(1), .access = Access::Column};
   const std::vector<Instruction> code = {load(0),
                                          load(1, Access::Column),
                                          load(2),
@@ -394,7 +394,7 @@ TEST(StripEngine, KeepsLongColumnSumsExact) {
 
 // Random programs: any opcodes that keep values tame, any operands, dtypes and grids.
 
-Place randomPlace(int slot, OperandKind kind, int lanes, std::int64_t interleave) {
+OperandPlace randomPlace(int slot, OperandKind kind, int lanes, std::int64_t interleave) {
   return {.operand = {.kind = kind, .slot = slot},
           .lane = *rc::gen::inRange(0, lanes),
           .lanes = lanes,
@@ -405,11 +405,11 @@ Access randomAccess() {
   return *rc::gen::element(Access::Full, Access::Full, Access::Row, Access::Column, Access::Scalar);
 }
 
-Place randomInput(int slot, std::int64_t interleave) {
+OperandPlace randomInput(int slot, std::int64_t interleave) {
   const Access access = slot > 0 ? randomAccess() : Access::Full;
   const bool hasLanes = access == Access::Full || access == Access::Row;
   const int lanes = hasLanes ? *rc::gen::inRange(1, 3) : 1;
-  Place place = randomPlace(slot, OperandKind::Input, lanes, interleave);
+  OperandPlace place = randomPlace(slot, OperandKind::Input, lanes, interleave);
   place.access = access;
   return place;
 }
@@ -441,7 +441,7 @@ ElementwiseProgram randomProgram(std::int64_t interleave) {
   for (int slot = 0; slot < *rc::gen::inRange(1, 4); ++slot)
     program.stores.push_back({*rc::gen::inRange(0, numValues), randomPlace(slot, OperandKind::Output, 1, 0)});
   if (*rc::gen::arbitrary<bool>()) {
-    Place place = randomPlace(7, OperandKind::GradParameter, 1, 0);
+    OperandPlace place = randomPlace(7, OperandKind::GradParameter, 1, 0);
     place.access = *rc::gen::element(Access::Row, Access::Scalar);
     program.columnSums.push_back({*rc::gen::inRange(0, numValues), place});
   }

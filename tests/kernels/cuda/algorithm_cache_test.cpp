@@ -247,9 +247,9 @@ TEST(ProblemKey, TellsProblemsApart) {
   problems[17].alignmentBytes = 2;
   problems[18].biasGradType = DType::F32;
   problems[19].biasGradType = DType::BF16;
-  problems[20].activation = problems[21].activation = Activation::Gelu;
+  problems[20].activation = problems[21].activation = GemmActivation::Gelu;
   problems[21].hasPreActivation = true;
-  problems[22].activation = Activation::Relu;
+  problems[22].activation = GemmActivation::Relu;
   problems[23].hasGeluGrad = true;
   problems[24].batch.count = 5;
   problems[25].batch.aStride = 5;

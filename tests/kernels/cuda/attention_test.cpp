@@ -36,7 +36,7 @@ double toleranceFor(const OpSample& sample, DType dtype) {
   return (dtype == DType::F16 ? 8.0 : 4.0) * toleranceOf(dtype).relative;
 }
 
-void expectLikeReference(const OpSample& sample, DType dtype, PassKind pass) {
+void expectLikeReference(const OpSample& sample, DType dtype, ExecutionMode pass) {
   const Graph graph = sampleGraph(sample, dtype, pass);
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   EXPECT_EQ(firstDifference(runPlan(graph, unfused(graph), *cudaTestBackend()), expected, toleranceFor(sample, dtype)),
@@ -48,12 +48,12 @@ class CudaStructuredOps : public OnCuda, public ::testing::WithParamInterface<co
 
 TEST_P(CudaStructuredOps, TrainLikeTheReference) {
   for (const DType dtype : kFloatTypes)
-    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, PassKind::Training);
+    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, ExecutionMode::Training);
 }
 
 TEST_P(CudaStructuredOps, RunForwardLikeTheReference) {
   for (const DType dtype : kFloatTypes)
-    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, PassKind::Forward);
+    for (const OpSample& sample : samplesOf(*GetParam())) expectLikeReference(sample, dtype, ExecutionMode::Inference);
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, CudaStructuredOps, ::testing::ValuesIn(structuredOperations()), operationName);
@@ -66,7 +66,7 @@ Graph rotaryGraph(const Shape& x, DType dtype, const AttributeValues& given) {
   sample.attributes.set("dim", x.back());
   for (const auto& [name, value] : given) sample.attributes.set(name, value);
   sample.inputs = {{DType::F32, x}};
-  return sampleGraph(sample, dtype, PassKind::Training);
+  return sampleGraph(sample, dtype, ExecutionMode::Training);
 }
 
 /// Packets and single pairs, of both orders; more pairs than go with one launch; parts that do not turn.
@@ -99,14 +99,14 @@ class CudaAttention : public OnCuda {};
 /// On the harness, where scores get little room: some heads or some queries at a time, with a rest.
 TEST_F(CudaAttention, InSeveralPassesIsLikeTheReference) {
   for (const OpSample& sample : attentionSamples({.B = 1, .queries = 50, .keys = 50, .H = 2, .G = 2, .D = 4, .Dv = 4}))
-    expectLikeReference(sample, DType::F32, PassKind::Training);
+    expectLikeReference(sample, DType::F32, ExecutionMode::Training);
 }
 
 TEST_F(CudaAttention, OfHeadsOfAnySizeIsLikeTheReference) {
   for (const std::int64_t D : {1, 8, 24, 64, 128, 256})
     for (const DType dtype : kFloatTypes)
       expectLikeReference(attentionSample({.B = 1, .queries = 19, .keys = 19, .H = 4, .G = 2, .D = D, .Dv = D}), dtype,
-                          PassKind::Training);
+                          ExecutionMode::Training);
 }
 
 /// Later tokens are not seen, whatever they are; a NaN stays in the rows that see it.
@@ -116,7 +116,7 @@ TEST_F(CudaAttention, PropagatesNanAndInfinityLikeTheReference) {
   for (const char* name : {"x", "k", "v"})
     for (const double value : {std::nan(""), kInfinity, -kInfinity}) {
       // Gradients of keys are sums over queries, where one that is not finite stays.
-      const PassKind pass = name == std::string("x") ? PassKind::Forward : PassKind::Training;
+      const ExecutionMode pass = name == std::string("x") ? ExecutionMode::Inference : ExecutionMode::Training;
       const Graph graph = sampleGraph(sample, DType::F32, pass);
       const TensorSpec& spec = graph.value(graph.findValue(name)).spec;
       std::vector<double> values(static_cast<std::size_t>(spec.numElements()), 0.5);
@@ -132,7 +132,7 @@ TEST_F(CudaAttention, PropagatesNanAndInfinityLikeTheReference) {
 TEST_F(CudaAttention, GivesTheSameBitsInEveryRun) {
   const OpSample sample = attentionSample({.B = 2, .queries = 50, .keys = 50, .H = 4, .G = 2, .D = 8, .Dv = 8},
                                           {{"attention_dropout", 0.4}});
-  const Graph graph = sampleGraph(sample, DType::BF16, PassKind::Training);
+  const Graph graph = sampleGraph(sample, DType::BF16, ExecutionMode::Training);
   EXPECT_EQ(runPlan(graph, unfused(graph), *cudaTestBackend()), runPlan(graph, unfused(graph), *cudaTestBackend()));
 }
 
@@ -171,8 +171,8 @@ std::vector<OpSample> fusedSamples() {
 TEST_F(CudaAttention, AsOneGraphIsLikeTheReference) {
   for (const OpSample& sample : fusedSamples())
     for (const DType dtype : {DType::BF16, DType::F16}) {
-      expectLikeReference(sample, dtype, PassKind::Training);
-      expectLikeReference(sample, dtype, PassKind::Forward);
+      expectLikeReference(sample, dtype, ExecutionMode::Training);
+      expectLikeReference(sample, dtype, ExecutionMode::Inference);
     }
 }
 
@@ -208,7 +208,7 @@ TEST_F(CudaAttention, OnPackedTensorsIsLikeTheReference) {
 TEST_F(CudaAttention, SaysHowItIsComputed) {
   const AttentionExtents extents{.B = 1, .queries = 128, .keys = 128, .H = 2, .G = 2, .D = 8, .Dv = 8};
   const auto waysIn = [&](DType dtype, const AttributeValues& given) {
-    return waysOf(sampleGraph(attentionSample(extents, given), dtype, PassKind::Training));
+    return waysOf(sampleGraph(attentionSample(extents, given), dtype, ExecutionMode::Training));
   };
   EXPECT_NE(waysIn(DType::F32, {}).find("cuDNN attention is not used for float32"), std::string::npos);
   EXPECT_NE(waysIn(DType::BF16, {{"softcap", 2.0}}).find("cuDNN attention is not used with softcap"),
@@ -219,7 +219,7 @@ TEST_F(CudaAttention, SaysHowItIsComputed) {
 }
 
 void expectRefusalOfSums(const OpSample& sample, const char* name, const std::string& sentence) {
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Forward);
+  const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Inference);
   const TensorSpec& spec = graph.value(graph.findValue(name)).spec;
   const NamedTensors given = {{name, Tensor::fromDoubles(spec, std::vector<double>{0, 4, 10})}};
   try {

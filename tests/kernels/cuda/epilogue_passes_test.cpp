@@ -38,7 +38,7 @@ std::unique_ptr<GemmLibrary> withPasses(Refuses refuses) {
   return makeGemmsWithPasses(std::make_unique<Refusing>(std::move(refuses)), {.numMultiprocessors = 2});
 }
 
-bool hasActivation(const GemmProblem& problem) { return problem.activation != Activation::None; }
+bool hasActivation(const GemmProblem& problem) { return problem.activation != GemmActivation::None; }
 bool hasEpilogue(const GemmProblem& problem) {
   return problem.hasBias || problem.biasGradType || problem.hasGeluGrad || hasActivation(problem);
 }
@@ -101,14 +101,14 @@ double gelu(double x) {
 }
 
 /// GELU and ReLU, from exact sums.
-std::vector<double> activated(std::vector<double> values, Activation activation) {
-  for (double& x : values) x = activation == Activation::Gelu ? gelu(x) : std::max(x, 0.0);
+std::vector<double> activated(std::vector<double> values, GemmActivation activation) {
+  for (double& x : values) x = activation == GemmActivation::Gelu ? gelu(x) : std::max(x, 0.0);
   return values;
 }
 
 void expectActivated(GemmLibrary& library, const GemmProblem& problem, const std::string& label) {
   GemmProblem sums = problem;
-  sums.activation = Activation::None;
+  sums.activation = GemmActivation::None;
   sums.hasPreActivation = false;
   const std::vector<double> z = resultsOf(library, sums).c.toDoubles();
   const Operands results = resultsOf(library, problem);
@@ -147,7 +147,7 @@ TEST(EpiloguePasses, ApplyActivationsAndKeepTheirInput) {
   const std::vector<Refuses> refusals = {[](const GemmProblem&) { return false; }, hasActivation, hasEpilogue};
   for (std::size_t refusal = 0; refusal < refusals.size(); ++refusal) {
     const auto library = withPasses(refusals[refusal]);
-    for (const Activation activation : {Activation::Relu, Activation::Gelu})
+    for (const GemmActivation activation : {GemmActivation::Relu, GemmActivation::Gelu})
       for (const int flags : {0, 1, 2, 3, 4, 5, 6, 7})
         for (const std::int64_t n : {1, 8, 17, 264})
           for (const std::int64_t m : {0, 1, 33}) {
@@ -276,7 +276,7 @@ class Timing final : public GemmLibrary {
 
 /// An activation after a bias, a bias gradient and GELU's: problems that the library solves itself, or in part.
 const GemmProblem kActivated{
-    .m = 6, .n = 16, .k = 5, .hasBias = true, .activation = Activation::Gelu, .hasPreActivation = true};
+    .m = 6, .n = 16, .k = 5, .hasBias = true, .activation = GemmActivation::Gelu, .hasPreActivation = true};
 const GemmProblem kSummed{.m = 6, .n = 16, .k = 5, .a = Storage2d::Transposed, .biasGradType = DType::F32};
 const GemmProblem kSloped{.m = 6, .n = 16, .k = 5, .hasGeluGrad = true};
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr GemmProblem kPlain{.m = 16, .n = 24, .k = 32};
 
-GemmProblem activated(Activation activation) {
+GemmProblem activated(GemmActivation activation) {
   GemmProblem problem = kPlain;
   problem.activation = activation;
   return problem;
@@ -34,9 +34,9 @@ std::string refusal(const GemmProblem& problem) {
 }
 
 TEST(GemmEpilogue, FitsWhereTheLibraryHasAWordForIt) {
-  GemmProblem biased = activated(Activation::Gelu);
+  GemmProblem biased = activated(GemmActivation::Gelu);
   biased.hasBias = biased.hasAddend = biased.hasPreActivation = true;
-  for (const GemmProblem& problem : {kPlain, activated(Activation::Relu), activated(Activation::Gelu), biased,
+  for (const GemmProblem& problem : {kPlain, activated(GemmActivation::Relu), activated(GemmActivation::Gelu), biased,
                                      withBiasGrad(DType::F32), withGeluGrad()})
     EXPECT_EQ(refusal(problem), "");
 }
@@ -50,13 +50,13 @@ TEST(GemmEpilogue, AddsNoBiasThatBeginsAnywhere) {
 }
 
 TEST(GemmEpilogue, WritesOnlyTheInputOfGelu) {
-  GemmProblem problem = activated(Activation::Relu);
+  GemmProblem problem = activated(GemmActivation::Relu);
   problem.hasPreActivation = true;
   EXPECT_NE(refusal(problem).find("only one bit per element"), std::string::npos) << refusal(problem);
 }
 
 TEST(GemmEpilogue, WritesTheInputOfGeluInRowsOfEights) {
-  GemmProblem problem = activated(Activation::Gelu);
+  GemmProblem problem = activated(GemmActivation::Gelu);
   problem.hasPreActivation = true;
   problem.n = 20;
   EXPECT_NE(refusal(problem).find("multiples of 8 elements, not of 20"), std::string::npos) << refusal(problem);
@@ -80,7 +80,7 @@ TEST(GemmEpilogue, MakesTheGradientOfGeluByItselfInRowsOfEights) {
   GemmProblem summed = withGeluGrad();
   summed.biasGradType = DType::F32;
   GemmProblem activatedToo = withGeluGrad();
-  activatedToo.activation = Activation::Relu;
+  activatedToo.activation = GemmActivation::Relu;
   for (const GemmProblem& problem : {biased, summed, activatedToo})
     EXPECT_NE(refusal(problem).find("cannot combine"), std::string::npos) << refusal(problem);
   GemmProblem ofVectors = withGeluGrad();
@@ -92,7 +92,7 @@ TEST(GemmEpilogue, MakesTheGradientOfGeluByItselfInRowsOfEights) {
 TEST(GemmEpilogue, ActivatesProductsOfBlocksOf128OnlyByALibraryThatHasProvenIt) {
   constexpr std::size_t kOld = 130002;
   constexpr std::size_t kProven = 130100;
-  for (const Activation activation : {Activation::Relu, Activation::Gelu}) {
+  for (const GemmActivation activation : {GemmActivation::Relu, GemmActivation::Gelu}) {
     GemmProblem problem = activated(activation);
     problem.cType = DType::BF16;
     EXPECT_TRUE(isEpilogueProven(problem, kOld)) << "no codes";
@@ -102,7 +102,7 @@ TEST(GemmEpilogue, ActivatesProductsOfBlocksOf128OnlyByALibraryThatHasProvenIt) 
     EXPECT_NE(isEpilogueProven(problem, kOld).reason().find("this is 13.0."), std::string::npos);
     problem.cType = DType::F32;
     EXPECT_FALSE(isEpilogueProven(problem, kProven)) << "measured in 16 bits only";
-    problem.activation = Activation::None;
+    problem.activation = GemmActivation::None;
     EXPECT_TRUE(isEpilogueProven(problem, kOld)) << "no activation";
     problem.hasGeluGrad = true;
     EXPECT_FALSE(isEpilogueProven(problem, kProven));
@@ -110,7 +110,7 @@ TEST(GemmEpilogue, ActivatesProductsOfBlocksOf128OnlyByALibraryThatHasProvenIt) 
 }
 
 TEST(GemmEpilogue, NeedsSomethingToAddUp) {
-  for (GemmProblem problem : {activated(Activation::Gelu), withBiasGrad(DType::F32), withGeluGrad()}) {
+  for (GemmProblem problem : {activated(GemmActivation::Gelu), withBiasGrad(DType::F32), withGeluGrad()}) {
     problem.k = 0;
     EXPECT_NE(refusal(problem), "");
   }

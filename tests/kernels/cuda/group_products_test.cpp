@@ -51,7 +51,7 @@ std::map<std::int64_t, bool> tunedSizes(const std::vector<double>& sizes, std::i
   const auto numGroups = static_cast<std::int64_t>(sizes.size());
   const Link experts =
       with(with(link("GroupedLinear", "experts"), "out_features", std::int64_t{4}), "num_groups", numGroups);
-  const Graph graph = chain(DType::F32, {rows, 4}, {experts}, {.pass = PassKind::Forward});
+  const Graph graph = chain(DType::F32, {rows, 4}, {experts}, {.pass = ExecutionMode::Inference});
   const Plan plan = makePlan(graph, unfused(graph));
   const auto bindings =
       makeBindings(graph, 1, {{"experts_split_sizes", Tensor::fromDoubles({DType::I64, {numGroups}}, sizes)}});

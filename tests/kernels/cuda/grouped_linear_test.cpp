@@ -126,7 +126,7 @@ class CudaGroupedLinear : public ::testing::Test {
             layer.isAccumulated = isAccumulated;
             expectLikeReference(layer);
             expectLikeReference(layer, {.inputRequiresGradient = false});
-            if (!isAccumulated) expectLikeReference(layer, {.pass = PassKind::Forward});
+            if (!isAccumulated) expectLikeReference(layer, {.pass = ExecutionMode::Inference});
           }
   }
 };
@@ -264,7 +264,7 @@ TEST_P(CudaGroupedRecipes, MultipliesLikeTheReferenceInAllForms) {
 
 TEST_P(CudaGroupedRecipes, MultipliesWithoutAGradientOfTheInputAndForwardAlone) {
   expectLikeReferenceAfterTwoRuns(layerOf(), quantizedGraph(layerOf(), {.inputRequiresGradient = false}));
-  expectLikeReferenceAfterTwoRuns(layerOf(), quantizedGraph(layerOf(), {.pass = PassKind::Forward}));
+  expectLikeReferenceAfterTwoRuns(layerOf(), quantizedGraph(layerOf(), {.pass = ExecutionMode::Inference}));
 }
 
 TEST_P(CudaGroupedRecipes, MultipliesInBackwardWhatTheOverrideSays) {

@@ -51,7 +51,7 @@ int launchesOf(const Graph& graph, const Plan& plan) {
 
 /// The MLP of a Llama with its residual, one step of training.
 Graph llamaMlp(const std::string& recipe) {
-  ChainOptions options{.pass = PassKind::Training, .recipe = recipe};
+  ChainOptions options{.pass = ExecutionMode::Training, .recipe = recipe};
   if (recipe == "DelayedScaling") options.recipeFields.set("amax_history_len", std::int64_t{2});
   return chain(DType::BF16, {256, 256},
                {link("MakeExtraOutput", "save"), link("RMSNorm"), linear(1024, "fc1"), link("SwiGLU"),

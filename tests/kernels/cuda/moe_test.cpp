@@ -44,7 +44,7 @@ const std::vector<OpSample>& largeSamples() {
 
 TEST_F(CudaExperts, OfManyTokensAreLikeTheReference) {
   for (const OpSample& sample : largeSamples()) {
-    const Graph graph = sampleGraph(sample, DType::BF16, PassKind::Training);
+    const Graph graph = sampleGraph(sample, DType::BF16, ExecutionMode::Training);
     const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
     const RunResults actual = runPlan(graph, unfused(graph), *cudaTestBackend());
     EXPECT_EQ(firstDifference(actual, expected, toleranceOf(DType::BF16).relative), "") << sample.label;
@@ -55,7 +55,7 @@ TEST_F(CudaExperts, OfManyTokensAreLikeTheReference) {
 
 TEST_F(CudaExperts, HaveTheSameBitsInEveryRun) {
   for (const OpSample& sample : largeSamples()) {
-    const Graph graph = sampleGraph(sample, DType::BF16, PassKind::Training);
+    const Graph graph = sampleGraph(sample, DType::BF16, ExecutionMode::Training);
     EXPECT_EQ(runPlan(graph, unfused(graph), *cudaTestBackend()), runPlan(graph, unfused(graph), *cudaTestBackend()));
   }
 }
@@ -66,7 +66,7 @@ Tensor numbers(DType dtype, const Shape& shape, const std::vector<double>& value
 
 TEST_F(CudaExperts, ArePreferredForNanAndThenByTheLowerIndex) {
   const Graph graph = sampleGraph(sampleOf("TopKRouter", {{"topk", std::int64_t{3}}}, {{DType::F32, {3, 8}}}),
-                                  DType::F32, PassKind::Forward);
+                                  DType::F32, ExecutionMode::Inference);
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kLeast = -std::numeric_limits<double>::infinity();
   const NamedTensors data = {
@@ -81,7 +81,7 @@ TEST_F(CudaExperts, ArePreferredForNanAndThenByTheLowerIndex) {
 TEST_F(CudaExperts, GetNoRowsOfDroppedSlots) {
   const OpSample sample = sampleOf("MoEPermute", {{"num_experts", std::int64_t{3}}, {"align_size", std::int64_t{2}}},
                                    {{DType::F32, {3, 1}}, {DType::I64, {3, 2}}});
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+  const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Training);
   const NamedTensors data = {{"x", numbers(DType::F32, {3, 1}, {1, 2, 3})},
                              {"indices", numbers(DType::I64, {3, 2}, {2, 0, -1, 0, 0, -1})},
                              {"grad.y", numbers(DType::F32, {8, 1}, {1, 2, 4, 8, 16, 32, 64, 128})}};
@@ -93,7 +93,7 @@ TEST_F(CudaExperts, GetNoRowsOfDroppedSlots) {
 }
 
 void expectRefusal(const OpSample& sample, const NamedTensors& data, const char* part) {
-  const Graph graph = sampleGraph(sample, DType::F32, PassKind::Training);
+  const Graph graph = sampleGraph(sample, DType::F32, ExecutionMode::Training);
   try {
     (void)runPlan(graph, unfused(graph), *cudaTestBackend(), 1, data);
     FAIL() << "no refusal";
@@ -119,7 +119,7 @@ TEST_F(CudaExperts, AreRefusedWhereTheyDoNotExist) {
 TEST_F(CudaExperts, OfAWholeLayerTrainLikeTheReference) {
   std::string text = findTemplate("qwen3-moe-layer")->text;
   for (std::size_t at = text.find("bf16"); at != std::string::npos; at = text.find("bf16")) text.replace(at, 4, "f32");
-  LoweringOptions options{.pass = PassKind::Training};
+  LoweringOptions options{.pass = ExecutionMode::Training};
   options.symbols = {{"S", 24}, {"H", 32}, {"heads", 4}, {"groups", 2}, {"D", 8}, {"E", 6}, {"topk", 2}, {"FE", 16}};
   const LoweredGraph lowered = lower(parseDocument(text).document, options);
   const RunResults expected = runPlan(lowered.graph, unfused(lowered.graph), makeReferenceBackend());

@@ -646,7 +646,7 @@ TEST_F(CudaKernels, NameTheActivationThatAProductCannotDo) {
 TEST_F(CudaKernels, ActivateProductsLikeTheReference) {
   const auto backend = backendUnderTest();
   for (const char* const activation : {"GELU", "ReLU"})
-    for (const PassKind pass : {PassKind::Forward, PassKind::Training})
+    for (const ExecutionMode pass : {ExecutionMode::Inference, ExecutionMode::Training})
       for (const std::int64_t width : {1, 7, 8, 17, 264})
         for (const DType dtype : kFloatTypes) {
           const std::vector<Link> links = {linear(width, "fc"), link("Bias"), link(activation, "act")};

@@ -25,15 +25,15 @@
 namespace fuseline::cuda {
 namespace {
 
-constexpr Direction kDirections[] = {Direction::Rowwise, Direction::Columnwise};
+constexpr Usage kDirections[] = {Usage::Rowwise, Usage::Columnwise};
 
-TensorSpec copySpec(const Tensor& x, const QuantizerSpec& quantizer, Direction direction) {
+TensorSpec copySpec(const Tensor& x, const QuantizerSpec& quantizer, Usage direction) {
   TensorSpec spec = x.spec;
   spec.quantized = formOf(quantizer, direction);
   return spec;
 }
 
-std::vector<std::byte> expectedCopy(const Tensor& x, const QuantizerSpec& quantizer, Direction direction) {
+std::vector<std::byte> expectedCopy(const Tensor& x, const QuantizerSpec& quantizer, Usage direction) {
   const TensorSpec spec = copySpec(x, quantizer, direction);
   std::vector<std::byte> memory(static_cast<std::size_t>(spec.bytes()));
   EXPECT_TRUE(quantizeToMemory(x, quantizer, {}, spec, memory.data()));
@@ -50,14 +50,14 @@ class Copies {
 
   void expectEqual() const {
     for (std::size_t i = 0; i < m_tensors.size(); ++i)
-      for (const Direction direction : kDirections)
+      for (const Usage direction : kDirections)
         EXPECT_EQ(m_memory[i][static_cast<int>(direction)], expectedCopy(m_tensors[i], m_quantizer, direction))
             << i << ": " << toString(m_tensors[i].spec) << " " << traitsOf(m_quantizer.scaling).name << " "
             << directionName(direction);
   }
 
   /// In their stored order.
-  std::vector<std::byte> scales(std::size_t index, Direction direction) const {
+  std::vector<std::byte> scales(std::size_t index, Usage direction) const {
     const CopyParts parts = partsOf(copySpec(m_tensors[index], m_quantizer, direction));
     const auto first = m_memory[index][static_cast<std::size_t>(direction)].begin() + parts.scalesOffset;
     return {first, first + parts.scalesBytes};
@@ -92,11 +92,11 @@ class Copies {
             .element = elementOf(x.spec.dtype),
             .rows = x.spec.rows(),
             .cols = x.spec.cols(),
-            .rowwise = copyOf(index, Direction::Rowwise),
-            .columnwise = copyOf(index, Direction::Columnwise)};
+            .rowwise = copyOf(index, Usage::Rowwise),
+            .columnwise = copyOf(index, Usage::Columnwise)};
   }
 
-  device::CodedCopy copyOf(std::size_t index, Direction direction) {
+  device::CodedCopy copyOf(std::size_t index, Usage direction) {
     const TensorSpec spec = copySpec(m_tensors[index], m_quantizer, direction);
     std::vector<std::byte>& bytes = m_memory[index][static_cast<std::size_t>(direction)];
     bytes.assign(static_cast<std::size_t>(spec.bytes()), std::byte{0});
@@ -125,8 +125,8 @@ TEST(DequantizeKernel, GivesTheNumberOfEveryCodeAsCoreDoes) {
     for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
       for (const Shape& shape : {Shape{257}, Shape{1, 1}, Shape{33, 47}}) {
         const Tensor x = waves(dtype, shape, 3.0);
-        const std::vector<std::byte> memory = expectedCopy(x, {.format = format}, Direction::Rowwise);
-        const TensorSpec spec = copySpec(x, {.format = format}, Direction::Rowwise);
+        const std::vector<std::byte> memory = expectedCopy(x, {.format = format}, Usage::Rowwise);
+        const TensorSpec spec = copySpec(x, {.format = format}, Usage::Rowwise);
         Tensor out = Tensor::zeros(x.spec);
         launchDequantize({.codes = reinterpret_cast<const std::uint8_t*>(memory.data()),
                           .inverseScale = reinterpret_cast<const float*>(memory.data() + partsOf(spec).scalesOffset),
@@ -135,7 +135,7 @@ TEST(DequantizeKernel, GivesTheNumberOfEveryCodeAsCoreDoes) {
                           .element = elementOf(dtype),
                           .elements = x.spec.numElements()},
                          nullptr);
-        EXPECT_EQ(out.data, dequantize(fromMemory(spec, memory.data()), Direction::Rowwise)->data) << toString(x.spec);
+        EXPECT_EQ(out.data, dequantize(fromMemory(spec, memory.data()), Usage::Rowwise)->data) << toString(x.spec);
       }
 }
 
@@ -224,7 +224,7 @@ TEST(BlockQuantizeKernel, WritesScalesOfBlocksOf128AsCublasLtReadsThem) {
       ASSERT_TRUE(quantized);
       const QuantizedTensor expected = withScaleLayout(*quantized, ScaleLayout::Gemm);
       const Copies made({&x, 1}, {.scaling = scaling});
-      for (const Direction direction : kDirections)
+      for (const Usage direction : kDirections)
         EXPECT_EQ(made.scales(0, direction), expected.copy(direction)->scaleInv.data)
             << toString(x.spec) << " " << traitsOf(scaling).name << " " << directionName(direction);
     }
@@ -258,7 +258,7 @@ TEST(BlockQuantizeKernel, CastsEveryBf16ValueAsCoreDoes) {
 
 /// Rowwise quantized tensors have the tensor's orientation; so have columnwise ones of MX blocks, and others are
 /// transposed.
-void expectDecodedAsCoreDoes(const Tensor& x, const QuantizerSpec& quantizer, Direction direction) {
+void expectDecodedAsCoreDoes(const Tensor& x, const QuantizerSpec& quantizer, Usage direction) {
   const Scaling scaling = quantizer.scaling;
   const std::vector<std::byte> memory = expectedCopy(x, quantizer, direction);
   const TensorSpec spec = copySpec(x, quantizer, direction);
@@ -269,7 +269,7 @@ void expectDecodedAsCoreDoes(const Tensor& x, const QuantizerSpec& quantizer, Di
   std::vector<double> actual = stored;
   const auto rows = static_cast<std::size_t>(x.spec.shape.front());
   const auto cols = static_cast<std::size_t>(x.spec.shape.back());
-  if (direction == Direction::Columnwise && traitsOf(scaling).isColumnwiseTransposed)
+  if (direction == Usage::Columnwise && traitsOf(scaling).isColumnwiseTransposed)
     for (std::size_t i = 0; i < actual.size(); ++i) actual[i] = stored[i % cols * rows + i / cols];
   EXPECT_EQ(actual, expected) << toString(x.spec) << " " << traitsOf(scaling).name << " " << directionName(direction);
 }
@@ -277,7 +277,7 @@ void expectDecodedAsCoreDoes(const Tensor& x, const QuantizerSpec& quantizer, Di
 /// More than one tile, less than one, and rows that are no whole packets.
 TEST(BlockDequantizeKernel, GivesWhatCoreGives) {
   for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
-    for (const Direction direction : kDirections) {
+    for (const Usage direction : kDirections) {
       for (const Scaling scaling : {Scaling::Block1x128, Scaling::Block128x128})
         for (const Shape& shape : {Shape{128, 256}, Shape{140, 24}, Shape{13, 150}})
           expectDecodedAsCoreDoes(waves(dtype, shape, 3.0), {.scaling = scaling}, direction);
@@ -308,7 +308,7 @@ void expectNvfp4Copies(std::span<const Tensor> tensors, const QuantizerSpec& qua
   }
   std::vector<Nvfp4Quantization> tasks;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const auto copyOf = [&](Direction direction) {
+    const auto copyOf = [&](Usage direction) {
       const TensorSpec spec = copySpec(tensors[i], quantizer, direction);
       std::vector<std::byte>& bytes = memory[i][static_cast<std::size_t>(direction)];
       bytes.resize(static_cast<std::size_t>(spec.bytes()));
@@ -321,14 +321,14 @@ void expectNvfp4Copies(std::span<const Tensor> tensors, const QuantizerSpec& qua
                      .element = elementOf(tensors[i].spec.dtype),
                      .rows = tensors[i].spec.rows(),
                      .cols = tensors[i].spec.cols(),
-                     .rowwise = copyOf(Direction::Rowwise),
-                     .columnwise = copyOf(Direction::Columnwise),
+                     .rowwise = copyOf(Usage::Rowwise),
+                     .columnwise = copyOf(Usage::Columnwise),
                      .hasSquares = hasSquares(quantizer.scaling),
                      .knownAmax = isKnown ? &amaxes[i] : nullptr});
   }
   launchNvfp4Quantize(tasks, nullptr);
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    for (const Direction direction : kDirections) {
+    for (const Usage direction : kDirections) {
       const TensorSpec spec = copySpec(tensors[i], quantizer, direction);
       std::vector<std::byte> expected(static_cast<std::size_t>(spec.bytes()));
       ASSERT_TRUE(quantizeToMemory(tensors[i], quantizer, {.name = name}, spec, expected.data()));
@@ -379,7 +379,7 @@ TEST(Nvfp4Kernel, CastsEveryBf16ValueAsCoreDoes) {
 
 TEST(Nvfp4Kernel, GivesTheNumbersThatCoreGives) {
   for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
-    for (const Direction direction : kDirections)
+    for (const Usage direction : kDirections)
       for (const Scaling scaling : {Scaling::Nv1x16, Scaling::Nv16x16})
         for (const bool isTransformed : {false, true})
           for (const Shape& shape : {Shape{64, 128}, Shape{144, 72}, Shape{48, 47}})
@@ -395,7 +395,7 @@ TEST(ArrangeScales, GivesTheLayoutOfCublasLt) {
                                                         {Scaling::Mx32x32, {160, 288}},
                                                         {Scaling::Nv1x16, {160, 96}},
                                                         {Scaling::Nv16x16, {160, 288}}})
-    for (const Direction direction : kDirections) {
+    for (const Usage direction : kDirections) {
       const Tensor x = waves(DType::BF16, shape, 3.0);
       const bool isFp4 = isNvfp4(scaling);
       const QuantizerSpec quantizer = isFp4 ? nvfp4(scaling, false, false) : QuantizerSpec{.scaling = scaling};
@@ -420,7 +420,7 @@ TEST(ArrangeScales, GivesTheLayoutOfCublasLt) {
 TEST(ArrangeScales, GivesBlocksOf128ToMxfp8) {
   for (const auto& [scaling, shape] : std::initializer_list<std::pair<Scaling, Shape>>{
            {Scaling::Block1x128, {160, 384}}, {Scaling::Block128x128, {384, 640}}})
-    for (const Direction direction : kDirections) {
+    for (const Usage direction : kDirections) {
       const Tensor x = waves(DType::BF16, shape, 3.0);
       const QuantizerSpec quantizer{.scaling = scaling, .scale = {.isPowerOfTwo = true}};
       const TensorSpec spec = copySpec(x, quantizer, direction);

@@ -77,7 +77,7 @@ TEST_P(ThreadOrderUnder, DoesNotChangeWhatIsQuantized) {
     const Graph graph = chain(DType::BF16, {256, 128}, links, {.recipe = GetParam()});
     const FusionReport report = std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
     // FP4 is made when the whole tensor is there.
-    ASSERT_EQ(report.handOvers.empty(), GetParam() == std::string("NVFP4BlockScaling")) << toTree(graph, report);
+    ASSERT_EQ(report.fusedOperands.empty(), GetParam() == std::string("NVFP4BlockScaling")) << toTree(graph, report);
     expectSameInEveryOrder(graph, report, backend, GetParam());
     expectSameInEveryOrder(graph, unfused(graph), backend, GetParam());
   }
@@ -132,7 +132,7 @@ TEST(ThreadOrderOf, RoutingAndPermutationDoesNotMatter) {
                {{DType::F32, {700, 8}}, {DType::I64, {700, 3}}}),
       sampleOf("MoEUnpermute", {}, {{DType::F32, {300, 40}}, {DType::I64, {100, 3}}, {DType::F32, {100, 3}}})};
   for (const OpSample& sample : samples) {
-    const Graph graph = sampleGraph(sample, DType::BF16, PassKind::Training);
+    const Graph graph = sampleGraph(sample, DType::BF16, ExecutionMode::Training);
     expectSameInEveryOrder(graph, unfused(graph), backend, sample.label);
   }
 }

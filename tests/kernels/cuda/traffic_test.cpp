@@ -89,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Norms, CudaTraffic, ::testing::Values("RMSNorm", "Layer
 
 class CudaCodeTraffic : public ::testing::TestWithParam<const char*> {
  protected:
-  static Graph graphOf(const std::vector<Link>& links, PassKind pass = PassKind::Training) {
+  static Graph graphOf(const std::vector<Link>& links, ExecutionMode pass = ExecutionMode::Training) {
     ChainOptions options{.pass = pass, .recipe = GetParam()};
     if (options.recipe == "DelayedScaling") options.recipeFields.set("amax_history_len", std::int64_t{2});
     return chain(DType::BF16, {256, 256}, links, options);
@@ -112,8 +112,8 @@ TEST_P(CudaCodeTraffic, OfNormsIsTheLeastButForColumns) {
 /// The GEMMs of forward read rowwise quantized tensors only.
 TEST_P(CudaCodeTraffic, OfNormsIsTheLeastWithoutBackward) {
   for (const char* norm : {"RMSNorm", "LayerNorm", "L2Normalization"}) {
-    expectTheLeast(graphOf({link(norm), linear(256)}, PassKind::Forward));
-    expectTheLeast(graphOf({link("AddExtraInput"), link(norm), linear(256)}, PassKind::Forward));
+    expectTheLeast(graphOf({link(norm), linear(256)}, ExecutionMode::Inference));
+    expectTheLeast(graphOf({link("AddExtraInput"), link(norm), linear(256)}, ExecutionMode::Inference));
   }
 }
 

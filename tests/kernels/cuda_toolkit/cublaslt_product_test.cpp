@@ -27,18 +27,18 @@ constexpr GemmProblem kForward{
 
 TEST_F(CublasLtProducts, SayWhichEpilogueTheyWant) {
   struct Case {
-    Activation activation;
+    GemmActivation activation;
     bool hasBias, hasPreActivation;
     cublasLtEpilogue_t epilogue;
   };
-  for (const Case& each : {Case{Activation::None, false, false, CUBLASLT_EPILOGUE_DEFAULT},
-                           {Activation::None, true, false, CUBLASLT_EPILOGUE_BIAS},
-                           {Activation::Relu, false, false, CUBLASLT_EPILOGUE_RELU},
-                           {Activation::Relu, true, false, CUBLASLT_EPILOGUE_RELU_BIAS},
-                           {Activation::Gelu, false, false, CUBLASLT_EPILOGUE_GELU},
-                           {Activation::Gelu, true, false, CUBLASLT_EPILOGUE_GELU_BIAS},
-                           {Activation::Gelu, false, true, CUBLASLT_EPILOGUE_GELU_AUX},
-                           {Activation::Gelu, true, true, CUBLASLT_EPILOGUE_GELU_AUX_BIAS}}) {
+  for (const Case& each : {Case{GemmActivation::None, false, false, CUBLASLT_EPILOGUE_DEFAULT},
+                           {GemmActivation::None, true, false, CUBLASLT_EPILOGUE_BIAS},
+                           {GemmActivation::Relu, false, false, CUBLASLT_EPILOGUE_RELU},
+                           {GemmActivation::Relu, true, false, CUBLASLT_EPILOGUE_RELU_BIAS},
+                           {GemmActivation::Gelu, false, false, CUBLASLT_EPILOGUE_GELU},
+                           {GemmActivation::Gelu, true, false, CUBLASLT_EPILOGUE_GELU_BIAS},
+                           {GemmActivation::Gelu, false, true, CUBLASLT_EPILOGUE_GELU_AUX},
+                           {GemmActivation::Gelu, true, true, CUBLASLT_EPILOGUE_GELU_AUX_BIAS}}) {
     GemmProblem problem = kForward;
     problem.hasBias = each.hasBias;
     problem.activation = each.activation;
@@ -52,7 +52,7 @@ TEST_F(CublasLtProducts, SayWhichEpilogueTheyWant) {
 /// elements; the search deduces alignment from pointers that it does not dereference.
 TEST_F(CublasLtProducts, DescribeWhereThePreActivationGoes) {
   GemmProblem problem = kForward;
-  problem.activation = Activation::Gelu;
+  problem.activation = GemmActivation::Gelu;
   problem.hasPreActivation = true;
   CublasLtProduct product = productOf(problem);
   EXPECT_EQ(told<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD), 48);
@@ -148,7 +148,7 @@ TEST_F(CublasLtProducts, SayNothingOfWhatTheyDoNotHave) {
   EXPECT_FALSE(attributes().contains(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER));
   EXPECT_EQ(productOf(kForward).workspaceBytes({}), 0u);
   GemmProblem activated = kForward;
-  activated.activation = Activation::Gelu;
+  activated.activation = GemmActivation::Gelu;
   EXPECT_EQ(productOf(activated).workspaceBytes({}), kEpilogueBytes);
 }
 
@@ -162,7 +162,7 @@ TEST(CublasLtDescription, IsRefusedInTheWordsOfTheLibrary) {
   const CublasLtSession session(library, nullptr);
   EXPECT_TRUE(describeProduct(session, kForward, termsOf(kForward)));
   GemmProblem gelu = kForward;
-  gelu.activation = Activation::Gelu;
+  gelu.activation = GemmActivation::Gelu;
   gelu.hasPreActivation = true;
   const auto refused = describeProduct(session, gelu, termsOf(gelu));
   ASSERT_FALSE(refused);
@@ -177,7 +177,7 @@ TEST(CublasLt, TakesTheDescriptionOfEveryEpilogue) {
   library->destroy = writingDown().destroy;
   const CublasLtSession session(*library, nullptr);
   GemmProblem gelu = kForward;
-  gelu.activation = Activation::Gelu;
+  gelu.activation = GemmActivation::Gelu;
   gelu.hasBias = gelu.hasPreActivation = true;
   GemmProblem biasGrad = kForward;
   biasGrad.biasGradType = DType::BF16;

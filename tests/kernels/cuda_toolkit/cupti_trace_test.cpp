@@ -28,7 +28,7 @@ struct Library {
   CUpti_BuffersCallbackRequestFunc onBufferWanted = nullptr;
   CUpti_BuffersCallbackCompleteFunc onBufferFilled = nullptr;
   std::vector<std::vector<std::byte>> records;  // of the next flush
-  bool hasHandedOver = false;                   // all activities that have ended
+  bool hasFusedOperand = false;                 // all activities that have ended
   std::uint64_t nowNs = 0;
 };
 Library g_library;
@@ -102,9 +102,9 @@ CUptiResult timestamp(uint64_t* nanoseconds) {
 /// A buffer a record: clients must not count on getting all in one.
 CUptiResult flush(uint32_t flag) {
   if (flag == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) {
-    EXPECT_TRUE(g_library.hasHandedOver) << "forced, it delivers records without an end, too";
+    EXPECT_TRUE(g_library.hasFusedOperand) << "forced, it delivers records without an end, too";
   }
-  g_library.hasHandedOver = flag == 0;
+  g_library.hasFusedOperand = flag == 0;
   for (const std::vector<std::byte>& record : std::exchange(g_library.records, {})) {
     uint8_t* buffer = nullptr;
     std::size_t size = 0;

@@ -23,7 +23,7 @@ constexpr const char* kWanted = "FUSELINE_FORCE_FAULT";
 
 Graph forwardChain() {
   return chain(DType::F32, {64, 256}, {link("GELU", "act"), link("ConstantScale", "scale")},
-               {.pass = PassKind::Forward});
+               {.pass = ExecutionMode::Inference});
 }
 
 /// The last step writes to unmapped memory. Returns an empty text, or the unexpected result.

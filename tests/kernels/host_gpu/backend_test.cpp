@@ -151,7 +151,7 @@ struct EmptyCache {
 
 TEST(CudaBackendOnHost, TimesAlgorithmsOnceAndKeepsTheFastest) {
   const EmptyCache cache;
-  const Graph graph = chain(DType::F32, {8, 16}, {linear(8)}, {.pass = PassKind::Forward});
+  const Graph graph = chain(DType::F32, {8, 16}, {linear(8)}, {.pass = ExecutionMode::Inference});
   const RunResults expected = runPlan(graph, unfused(graph), makeReferenceBackend());
   for (int process = 0; process < 2; ++process) {
     const RunResults actual = runPlan(graph, unfused(graph), newBackend());

@@ -30,7 +30,7 @@ std::vector<std::string> shownAll(std::vector<std::string> names) {
 Result<ImportedPipeline> PipelineWriter::write(const std::string& name) {
   LoadedDocument loaded = readDocument(pipelineJson());
   LoweredGraph lowered{.graph = {}, .diagnostics = loaded.diagnostics};
-  if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = PassKind::Forward});
+  if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = ExecutionMode::Inference});
   if (hasErrors(lowered.diagnostics)) {
     noteMisfits(lowered.diagnostics);
     return Error{fmt::format("{}: the nodes of the model do not fit together as ops:\n{}", name,
@@ -87,7 +87,8 @@ void PipelineWriter::noteMisfits(const std::vector<Diagnostic>& diagnostics) {
 /// symbol does: with one symbol doubled, everything must fit as well.
 void PipelineWriter::tryOtherExtents(const PipelineDocument& document) {
   for (const auto& [symbol, value] : m.graph.symbols.all().items()) {
-    const LoweringOptions doubled{.pass = PassKind::Forward, .symbols = {{symbol, 2 * value.get<std::int64_t>()}}};
+    const LoweringOptions doubled{.pass = ExecutionMode::Inference,
+                                  .symbols = {{symbol, 2 * value.get<std::int64_t>()}}};
     const LoweredGraph lowered = lower(document, doubled);
     if (!hasErrors(lowered.diagnostics)) continue;
     if (m.prepared.literals().contains(symbol))

@@ -2,7 +2,7 @@
 // way.
 // Source: TransformerEngine's ops quantize a tensor only if it is not quantized yet.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/handed_copies.h"
+#include "core/plan/quantize_consumers.h"
 
 #include "core/quant/apply_recipe.h"
 
@@ -47,14 +47,14 @@ bool hasOneGradient(const Graph& graph, const Value& value) {
   return gradients == 1 && !value.isOutput;
 }
 
-HandedCopies::HandedCopies(const Graph& graph, const FusionReport& report) {
+QuantizeConsumers::QuantizeConsumers(const Graph& graph, const FusionReport& report) {
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     if (passesOnQuantized(graph.node(id), TensorType::Input)) addForward(graph, id);
     if (passesOnQuantized(graph.node(id), TensorType::GradOutput)) addBackward(graph, report, id);
   }
 }
 
-void HandedCopies::addForward(const Graph& graph, NodeId id) {
+void QuantizeConsumers::addForward(const Graph& graph, NodeId id) {
   const Value& y = graph.value(graph.node(id).outputs.front());
   Handed handed{.source = {id, TensorType::Input}, .readers = {}, .isReadPlain = y.isOutput};
   for (const Use& use : y.uses) {
@@ -67,7 +67,7 @@ void HandedCopies::addForward(const Graph& graph, NodeId id) {
   m_handed.push_back(std::move(handed));
 }
 
-void HandedCopies::addBackward(const Graph& graph, const FusionReport& report, NodeId id) {
+void QuantizeConsumers::addBackward(const Graph& graph, const FusionReport& report, NodeId id) {
   const Value& x = graph.value(graph.node(id).inputs.front());
   const std::optional<GemmOperand> reader =
       hasOneGradient(graph, x) ? gradientReaderOf(graph, report, x) : std::nullopt;
@@ -77,25 +77,25 @@ void HandedCopies::addBackward(const Graph& graph, const FusionReport& report, N
   m_handed.push_back(std::move(handed));
 }
 
-const HandedCopies::Handed* HandedCopies::find(const GemmOperand& source) const {
+const QuantizeConsumers::Handed* QuantizeConsumers::find(const GemmOperand& source) const {
   const auto found =
       std::ranges::find_if(m_handed, [&](const Handed& handed) { return isSame(handed.source, source); });
   return found == m_handed.end() ? nullptr : &*found;
 }
 
-std::optional<GemmOperand> HandedCopies::sourceOf(const GemmOperand& reader) const {
+std::optional<GemmOperand> QuantizeConsumers::sourceOf(const GemmOperand& reader) const {
   for (const Handed& handed : m_handed)
     if (std::ranges::any_of(handed.readers, [&](const GemmOperand& one) { return isSame(one, reader); }))
       return handed.source;
   return std::nullopt;
 }
 
-std::vector<GemmOperand> HandedCopies::readersOf(const GemmOperand& source) const {
+std::vector<GemmOperand> QuantizeConsumers::readersOf(const GemmOperand& source) const {
   const Handed* const handed = find(source);
   return handed ? handed->readers : std::vector<GemmOperand>();
 }
 
-bool HandedCopies::isReadPlain(const GemmOperand& source) const {
+bool QuantizeConsumers::isReadPlain(const GemmOperand& source) const {
   const Handed* const handed = find(source);
   return handed && handed->isReadPlain;
 }

@@ -23,10 +23,10 @@ __device__ void quantizeByTensor(TileMemory& shared, const CopyPair& pair, float
 }
 
 template <CopyKind kKind, class Patch>
-__device__ void writeCopies(TileMemory& shared, const HandOver& handOver, const MatrixSize& size,
+__device__ void writeCopies(TileMemory& shared, const QuantizedOutputs& quantizedOutputs, const MatrixSize& size,
                             const PatchPlace& place, const Patch& patch) {
-  for (int i = 0; i < handOver.numPairs; ++i) {
-    const CopyPair& pair = handOver.pairs[i];
+  for (int i = 0; i < quantizedOutputs.numPairs; ++i) {
+    const CopyPair& pair = quantizedOutputs.pairs[i];
     if constexpr (kKind == CopyKind::Tensor) {
       quantizeByTensor(shared, pair, *pair.scale, size, place, patch);
       if (pair.amax) raiseAmax(pair.amax, largestOfPatch(patch), tileThread());
@@ -43,27 +43,27 @@ class TensorCodes {
  public:
   /// element: the result is first rounded to it, if at all. firstScale: scale of the first pair. memory:
   /// WaitingCodes::kTileBytes for every pair.
-  __device__ TensorCodes(Element element, const HandOver& handOver, float firstScale, const MatrixSize& size,
-                         void* memory)
+  __device__ TensorCodes(Element element, const QuantizedOutputs& quantizedOutputs, float firstScale,
+                         const MatrixSize& size, void* memory)
       : m_element(element),
-        m_handOver(handOver),
+        m_quantizedOutputs(quantizedOutputs),
         m_firstScale(firstScale),
         m_size(size),
         m_memory(static_cast<char*>(memory)) {}
 
   /// largest: the largest magnitude so far, which is raised
   __device__ void put(const PatchPlace& place, int row, float (&values)[kPatch], float& largest) const {
-    if (!m_handOver.isUnrounded) roundTo(m_element, values);
+    if (!m_quantizedOutputs.isUnrounded) roundTo(m_element, values);
     largest = largerOf(largestOfRow(values), largest);
 #pragma unroll 1
-    for (int i = 0; i < m_handOver.numPairs; ++i) put(i, place, row, values);
+    for (int i = 0; i < m_quantizedOutputs.numPairs; ++i) put(i, place, row, values);
   }
 
   /// All threads of the block call it after all rows of the tile have been put.
   __device__ void transpose(TransposedTile& shared, const PatchPlace& place) const {
 #pragma unroll 1
-    for (int i = 0; i < m_handOver.numPairs; ++i) {
-      const CodedCopy& copy = m_handOver.pairs[i].columnwise;
+    for (int i = 0; i < m_quantizedOutputs.numPairs; ++i) {
+      const CodedCopy& copy = m_quantizedOutputs.pairs[i].columnwise;
       if (!copy.codes) continue;
       CodePacket packets[kPatch];
       waiting(i).take(packets);
@@ -76,7 +76,7 @@ class TensorCodes {
 
   /// Quantized tensors with the same encoding are encoded once.
   __device__ void put(int index, const PatchPlace& place, int row, const float (&values)[kPatch]) const {
-    const CopyPair& pair = m_handOver.pairs[index];
+    const CopyPair& pair = m_quantizedOutputs.pairs[index];
     const float scale = index == 0 ? m_firstScale : *pair.scale;
     const bool isFirst = row == 0 && place.row == 0 && place.col == 0;
     float multipliers[kPatch];
@@ -95,7 +95,7 @@ class TensorCodes {
   }
 
   Element m_element;
-  const HandOver& m_handOver;
+  const QuantizedOutputs& m_quantizedOutputs;
   float m_firstScale;
   MatrixSize m_size;
   char* m_memory;
@@ -116,26 +116,26 @@ class TileWalk {
         m_columnParts(columnParts),
         m_rowParts(rowParts) {}
 
-  __device__ void walk(std::int64_t tile, const HandOver& handOver) {
+  __device__ void walk(std::int64_t tile, const QuantizedOutputs& quantizedOutputs) {
     const PatchPlace place = patchPlace(tile, blockIdx.x, m_grid.rows, m_grid.cols);
-    if constexpr (kKind == CopyKind::Tensor) m_scale = *handOver.pairs[0].scale;  // which comes meanwhile
-    evaluate(place, tile, handOver);
+    if constexpr (kKind == CopyKind::Tensor) m_scale = *quantizedOutputs.pairs[0].scale;  // which comes meanwhile
+    evaluate(place, tile, quantizedOutputs);
 #pragma unroll 1
     for (int lane = 0; lane < kLanes; ++lane) {
       if constexpr (kKind == CopyKind::Tensor)
-        codes(lane, handOver).transpose(m_shared.transposed, inResult(place, lane));
+        codes(lane, quantizedOutputs).transpose(m_shared.transposed, inResult(place, lane));
       else
-        writeCopies<kKind>(m_shared, handOver, sizeOf(lane), inResult(place, lane), waiting(lane));
+        writeCopies<kKind>(m_shared, quantizedOutputs, sizeOf(lane), inResult(place, lane), waiting(lane));
     }
   }
 
   /// All threads of the block call it after the last tile: an amax is updated once.
-  __device__ void finish(const HandOver& handOver) const {
-    if (kKind != CopyKind::Tensor || !handOver.pairs[0].amax) return;  // all have one, or none
+  __device__ void finish(const QuantizedOutputs& quantizedOutputs) const {
+    if (kKind != CopyKind::Tensor || !quantizedOutputs.pairs[0].amax) return;  // all have one, or none
     const float largest = largestOfBlock(m_largest, tileThread());
 #pragma unroll 1
-    for (int i = 0; i < handOver.numPairs; ++i)
-      if (float* const amax = handOver.pairs[i].amax) raiseTo(amax, largest, tileThread());
+    for (int i = 0; i < quantizedOutputs.numPairs; ++i)
+      if (float* const amax = quantizedOutputs.pairs[i].amax) raiseTo(amax, largest, tileThread());
   }
 
  private:
@@ -153,13 +153,13 @@ class TileWalk {
   __device__ WaitingPatch<kElement> waiting(int lane) const {
     return WaitingPatch<kElement>(m_memory + lane * WaitingPatch<kElement>::kTileBytes);
   }
-  __device__ TensorCodes codes(int lane, const HandOver& handOver) const {
-    return TensorCodes(kElement, handOver, m_scale, sizeOf(lane),
-                       m_memory + lane * handOver.numPairs * WaitingCodes::kTileBytes);
+  __device__ TensorCodes codes(int lane, const QuantizedOutputs& quantizedOutputs) const {
+    return TensorCodes(kElement, quantizedOutputs, m_scale, sizeOf(lane),
+                       m_memory + lane * quantizedOutputs.numPairs * WaitingCodes::kTileBytes);
   }
 
   /// While rows are evaluated the next ones are being loaded.
-  __device__ void evaluate(const PatchPlace& place, std::int64_t tile, const HandOver& handOver) {
+  __device__ void evaluate(const PatchPlace& place, std::int64_t tile, const QuantizedOutputs& quantizedOutputs) {
     float sums[kMaxColumnSums][kPatch] = {};
     Loads next[kRowsAtOnce];
     request(place, 0, next);
@@ -170,7 +170,7 @@ class TileWalk {
       for (int i = 0; i < kRowsAtOnce; ++i) loads[i] = next[i];
       request(place, first + kRowsAtOnce, next);
 #pragma unroll
-      for (int i = 0; i < kRowsAtOnce; ++i) evaluateRow(place, first + i, loads[i], sums, handOver);
+      for (int i = 0; i < kRowsAtOnce; ++i) evaluateRow(place, first + i, loads[i], sums, quantizedOutputs);
     }
     const bool isFirst = tile == blockIdx.y;
     for (int s = 0; s < m_evaluator.numColumnSums(); ++s)
@@ -189,7 +189,7 @@ class TileWalk {
   }
 
   __device__ void evaluateRow(const PatchPlace& place, int row, const Loads& loads,
-                              float (&sums)[kMaxColumnSums][kPatch], const HandOver& handOver) {
+                              float (&sums)[kMaxColumnSums][kPatch], const QuantizedOutputs& quantizedOutputs) {
     const Position at = positionOf(place, row);
     const bool isActive = isInside(place, row);
     float values[kLanes][kPatch] = {};
@@ -197,7 +197,7 @@ class TileWalk {
 #pragma unroll
     for (int lane = 0; lane < kLanes; ++lane) {
       if constexpr (kKind == CopyKind::Tensor)
-        codes(lane, handOver).put(inResult(place, lane), row, values[lane], m_largest);
+        codes(lane, quantizedOutputs).put(inResult(place, lane), row, values[lane], m_largest);
       else
         waiting(lane).put(row, values[lane]);
     }
@@ -236,14 +236,14 @@ class TileWalk {
 /// quantized. The grid has a multiple of kPatch columns. columnParts: as in walkGrid; rowParts:
 /// [numRowSums][rows][gridDim.x]. The launch provides the shared memory in which lanes wait.
 template <CopyKind kKind, Element kElement, class Evaluator>
-__device__ void walkTiles(Evaluator& evaluator, const Grid& grid, const HandOver& handOver, float* columnParts,
-                          float* rowParts) {
+__device__ void walkTiles(Evaluator& evaluator, const Grid& grid, const QuantizedOutputs& quantizedOutputs,
+                          float* columnParts, float* rowParts) {
   FUSELINE_DYNAMIC_SHARED(memory);
   __shared__ TileMemory shared;
   TileWalk<kKind, kElement, Evaluator> walk(memory, shared, evaluator, grid, columnParts, rowParts);
   const std::int64_t tiles = (grid.rows + kTileSide - 1) / kTileSide;
-  for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) walk.walk(tile, handOver);
-  walk.finish(handOver);
+  for (std::int64_t tile = blockIdx.y; tile < tiles; tile += gridDim.y) walk.walk(tile, quantizedOutputs);
+  walk.finish(quantizedOutputs);
 }
 
 }  // namespace fuseline::cuda::device

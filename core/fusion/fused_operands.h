@@ -10,6 +10,6 @@ namespace fuseline {
 
 /// Tries the rules of fused quantization at every quantized tensor that an op of the pipeline produces. Precondition:
 /// both lists of the report are complete.
-void addHandOvers(const Graph& graph, const FusionOptions& options, const RuleCatalog& rules, FusionReport& report);
+void addFusedOperands(const Graph& graph, const FusionOptions& options, const RuleCatalog& rules, FusionReport& report);
 
 }  // namespace fuseline

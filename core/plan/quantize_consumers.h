@@ -16,9 +16,9 @@ std::optional<GemmOperand> gradientReaderOf(const Graph& graph, const FusionRepo
 /// Otherwise gradients are added, and the sum is not quantized.
 bool hasOneGradient(const Graph& graph, const Value& value);
 
-class HandedCopies {
+class QuantizeConsumers {
  public:
-  HandedCopies(const Graph& graph, const FusionReport& report);
+  QuantizeConsumers(const Graph& graph, const FusionReport& report);
 
   /// The Quantize whose quantized tensors replace those of this operand; nothing: it has its own.
   std::optional<GemmOperand> sourceOf(const GemmOperand& reader) const;

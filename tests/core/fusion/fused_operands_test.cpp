@@ -27,18 +27,18 @@ Attempt attemptOf(const Graph& graph, const std::string& rule, const FusionOptio
   return *found;
 }
 
-TEST(HandOver, LeavesTheListsAlone) {
+TEST(FusedOperand, LeavesTheListsAlone) {
   const Graph graph = delayed({link("RMSNorm"), linear(32), link("GELU")});
   const FusionReport report = std::move(*fuse(graph, {.book = RuleBook::Te}));
   const FusionReport without =
       std::move(*fuse(graph, {.book = RuleBook::Te, .switches = {.without = {"ForwardQuantize", "BackwardQuantize"}}}));
-  EXPECT_EQ(report.handOvers.size(), 2u);
-  EXPECT_TRUE(without.handOvers.empty());
+  EXPECT_EQ(report.fusedOperands.size(), 2u);
+  EXPECT_TRUE(without.fusedOperands.empty());
   EXPECT_EQ(toText(graph, report.forward), toText(graph, without.forward));
   EXPECT_EQ(toText(graph, report.backward), toText(graph, without.backward));
 }
 
-TEST(HandOver, SavesTheTensorAndTheReadingOfIt) {
+TEST(FusedOperand, SavesTheTensorAndTheReadingOfIt) {
   const Attempt alone = attemptOf(delayed({link("RMSNorm"), linear(32)}), "ForwardQuantize");
   EXPECT_EQ(alone.outcome, Outcome::Fused);
   EXPECT_EQ(alone.saving, (Saving{.bytes = 2 * 64 * 32 * 2, .launches = 1}));
@@ -46,24 +46,24 @@ TEST(HandOver, SavesTheTensorAndTheReadingOfIt) {
   EXPECT_EQ(attemptOf(readTwice, "ForwardQuantize").saving, (Saving{.bytes = 64 * 32 * 2, .launches = 1}));
 }
 
-TEST(HandOver, NeedsARecipe) {
+TEST(FusedOperand, NeedsARecipe) {
   const Graph graph = chain(DType::BF16, {64, 32}, {link("RMSNorm"), linear(32)});
   const FusionReport report = std::move(*fuse(graph));
   EXPECT_TRUE(std::ranges::none_of(report.attempts,
                                    [](const Attempt& attempt) { return attempt.rule->name == "ForwardQuantize"; }));
 }
 
-TEST(HandOver, IsSwitchedOffAtOneOp) {
+TEST(FusedOperand, IsSwitchedOffAtOneOp) {
   const Graph graph = delayed({link("RMSNorm", "a"), linear(32, "b"), link("GELU", "c"), linear(32, "d")});
   const FusionOptions options{.switches = {.without = {"ForwardQuantize@a"}}};
   const Attempt attempt = attemptOf(delayed({link("RMSNorm", "a"), linear(32, "b")}), "ForwardQuantize", options);
   EXPECT_EQ(attempt.outcome, Outcome::SwitchedOff);
   EXPECT_EQ(attempt.explanation, "ForwardQuantize is switched off by \"ForwardQuantize@a\".");
   const FusionReport report = std::move(*fuse(graph, options));
-  EXPECT_EQ(std::ranges::count(report.handOvers, TensorType::Input, &HandOver::type), 1);
+  EXPECT_EQ(std::ranges::count(report.fusedOperands, TensorType::Input, &FusedOperand::type), 1);
 }
 
-TEST(HandOver, DoesNotCrossTheBorderOfASequential) {
+TEST(FusedOperand, DoesNotCrossTheBorderOfASequential) {
   const Attempt attempt =
       attemptOf(delayed({inside("inner", link("RMSNorm", "norm")), linear(32, "fc")}), "ForwardQuantize");
   EXPECT_EQ(attempt.outcome, Outcome::BrokenChain);
@@ -71,21 +71,21 @@ TEST(HandOver, DoesNotCrossTheBorderOfASequential) {
   EXPECT_FALSE(attempt.repairs.empty());
 }
 
-TEST(HandOver, IsRefusedWhereTheGradientIsASum) {
+TEST(FusedOperand, IsRefusedWhereTheGradientIsASum) {
   const Attempt attempt = attemptOf(
       delayed({linear(32, "fc"), link("GELU", "a"), link("AddExtraInput", "add", "fc.y")}), "BackwardQuantize");
   EXPECT_EQ(attempt.outcome, Outcome::OutsideUse);
   EXPECT_EQ(attempt.explanation, "The gradient of fc.y is the sum of 2 gradients, computed by a separate step.");
 }
 
-TEST(HandOver, IsRefusedWhereTheResultIsAView) {
+TEST(FusedOperand, IsRefusedWhereTheResultIsAView) {
   const Attempt attempt = attemptOf(delayed({linear(32, "fc"), link("AddExtraInput", "add")}), "BackwardQuantize");
   EXPECT_EQ(attempt.outcome, Outcome::ConditionFailed);
   EXPECT_EQ(attempt.explanation, "add passes its input on, so it writes no tensor that could be quantized.");
 }
 
 /// As te.ops.Bias, which sums and quantizes its gradient in one kernel.
-TEST(HandOver, GoesWithTheSumOfABiasGradient) {
+TEST(FusedOperand, GoesWithTheSumOfABiasGradient) {
   const Graph graph = delayed({linear(32, "fc"), link("Bias", "bias")});
   for (const RuleBook book : {RuleBook::All, RuleBook::Te}) {
     const Attempt attempt = attemptOf(graph, "BackwardQuantize", {.book = book});
@@ -103,7 +103,7 @@ TEST(HandOver, GoesWithTheSumOfABiasGradient) {
 }
 
 /// The whole book asks the norm that makes the gradient, which the bias still reads; TransformerEngine the neighbor.
-TEST(HandOver, GoesPastABiasToTheStepThatMakesItsGradient) {
+TEST(FusedOperand, GoesPastABiasToTheStepThatMakesItsGradient) {
   const Graph graph = delayed({linear(32, "fc"), link("Bias", "bias"), link("RMSNorm", "norm")});
   for (const RuleBook book : {RuleBook::All, RuleBook::Te}) {
     EXPECT_EQ(attemptOf(graph, "BackwardQuantize", {.book = book}).saving,
@@ -115,7 +115,7 @@ TEST(HandOver, GoesPastABiasToTheStepThatMakesItsGradient) {
   }
 }
 
-TEST(HandOver, IsRefusedAtABiasWithoutAGradientOrWithAnAmaxThatIsNeededFirst) {
+TEST(FusedOperand, IsRefusedAtABiasWithoutAGradientOrWithAnAmaxThatIsNeededFirst) {
   const auto explanationAt = [](Link bias, const char* recipe, const char* rule) {
     return attemptOf(chain(DType::BF16, {64, 32}, {linear(32, "fc"), std::move(bias)}, {.recipe = recipe}), rule)
         .explanation;
@@ -127,7 +127,7 @@ TEST(HandOver, IsRefusedAtABiasWithoutAGradientOrWithAnAmaxThatIsNeededFirst) {
             std::string::npos);
 }
 
-TEST(HandOver, LooksThroughViews) {
+TEST(FusedOperand, LooksThroughViews) {
   // The gradient of fc.y is that of add.y, which the norm's backward makes.
   const Graph graph = delayed({linear(32, "fc"), link("AddExtraInput", "add"), link("RMSNorm", "norm")});
   const Attempt attempt = attemptOf(graph, "BackwardQuantize");
@@ -142,7 +142,7 @@ TEST(HandOver, LooksThroughViews) {
   EXPECT_EQ(attemptOf(graph, "BackwardQuantize", {.book = RuleBook::Te}).outcome, Outcome::ConditionFailed);
 }
 
-TEST(HandOver, FollowsTransformerEngineInItsBook) {
+TEST(FusedOperand, FollowsTransformerEngineInItsBook) {
   // fuser.py hands quantizers to norms and activations; an AddExtraInput knows none.
   const auto outcomeIn = [](RuleBook book) {
     return attemptOf(delayed({link("AddExtraInput", "add"), linear(32)}), "ForwardQuantize", {.book = book}).outcome;
@@ -151,7 +151,7 @@ TEST(HandOver, FollowsTransformerEngineInItsBook) {
   EXPECT_EQ(outcomeIn(RuleBook::Te), Outcome::ConditionFailed);
 }
 
-TEST(HandOver, AsksTheDeviceForTheCopies) {
+TEST(FusedOperand, AsksTheDeviceForTheCopies) {
   std::vector<std::string> asked;
   const Capabilities capabilities = [&](const KernelQuery& query) {
     if (!query.copies) return Verdict::yes();
@@ -171,7 +171,7 @@ Graph current(const std::vector<Link>& links) {
   return chain(DType::BF16, {64, 32}, links, {.recipe = "Float8CurrentScaling"});
 }
 
-TEST(HandOver, HandsOverTheAmaxAlone) {
+TEST(FusedOperand, HandsOverTheAmaxAlone) {
   const Graph graph = current({link("RMSNorm", "norm"), linear(32, "fc")});
   const Attempt attempt = attemptOf(graph, "ForwardAmax");
   EXPECT_EQ(attempt.outcome, Outcome::Fused);
@@ -180,20 +180,20 @@ TEST(HandOver, HandsOverTheAmaxAlone) {
   EXPECT_EQ(attemptOf(graph, "ForwardQuantize").outcome, Outcome::ConditionFailed);
 }
 
-TEST(HandOver, OffersNoAmaxWhereCopiesAreHandedOver) {
+TEST(FusedOperand, OffersNoAmaxWhereCopiesAreHandedOver) {
   const FusionReport report = std::move(*fuse(delayed({link("RMSNorm"), linear(32)})));
   EXPECT_TRUE(std::ranges::none_of(report.attempts,
                                    [](const Attempt& attempt) { return attempt.rule->name == "ForwardAmax"; }));
 }
 
-TEST(HandOver, NamesTheStateWhereCopiesCouldNotBeHandedOver) {
+TEST(FusedOperand, NamesTheStateWhereCopiesCouldNotBeHandedOver) {
   const Graph graph = delayed({link("RMSNorm", "norm"), linear(32, "fc")});
   const Attempt attempt = attemptOf(graph, "ForwardAmax", {.switches = {.without = {"ForwardQuantize"}}});
   EXPECT_EQ(attempt.outcome, Outcome::ConditionFailed);
   EXPECT_EQ(attempt.explanation, "The scale of the input of fc is known in advance, so its amax is not needed first.");
 }
 
-TEST(HandOver, AsksTheDeviceForTheAmax) {
+TEST(FusedOperand, AsksTheDeviceForTheAmax) {
   const Capabilities capabilities = [](const KernelQuery& query) {
     return query.copies && query.copies->isAmaxOnly() ? Verdict::no("No amaxes here.") : Verdict::yes();
   };
@@ -203,7 +203,7 @@ TEST(HandOver, AsksTheDeviceForTheAmax) {
   EXPECT_EQ(attempt.explanation, "No amaxes here.");
 }
 
-TEST(HandOver, FindsOneAmaxForTwoReaders) {
+TEST(FusedOperand, FindsOneAmaxForTwoReaders) {
   const Graph graph = current(
       {link("GELU", "act"), linear(32, "q"), reading("act.y", linear(32, "k")), link("AddExtraInput", "add", "q.y")});
   const Plan plan = makePlan(graph, std::move(*fuse(graph)));
@@ -221,7 +221,7 @@ TEST(HandOver, FindsOneAmaxForTwoReaders) {
 }
 
 /// Quantized values of these recipes follow from the tensor alone.
-TEST(HandOver, SavesOneQuantizationForTwoReadersOfOneTensor) {
+TEST(FusedOperand, SavesOneQuantizationForTwoReadersOfOneTensor) {
   const Graph graph = current(
       {link("GELU", "act"), linear(32, "q"), reading("act.y", linear(32, "k")), link("AddExtraInput", "add", "q.y")});
   const FusionReport report = std::move(*fuse(graph));
@@ -234,7 +234,7 @@ TEST(HandOver, SavesOneQuantizationForTwoReadersOfOneTensor) {
 
 // Plans ------------------------------------------------------------------------------------------------------------
 
-TEST(HandOver, MakesTheCopiesOfSeveralReadersInOneStep) {
+TEST(FusedOperand, MakesTheCopiesOfSeveralReadersInOneStep) {
   const Graph graph = delayed(
       {link("GELU", "act"), linear(32, "q"), reading("act.y", linear(32, "k")), link("AddExtraInput", "add", "q.y")});
   const Plan plan = makePlan(graph, std::move(*fuse(graph)));

@@ -1,6 +1,6 @@
 // Finds, for every quantized operand of a GEMM, the entry that makes it, and judges the pair.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/fusion/hand_over.h"
+#include "core/fusion/fused_operands.h"
 
 #include "core/fusion/sequential_border.h"
 #include "core/fusion/step_operands.h"
@@ -22,9 +22,9 @@ struct Reading {
   bool isShared = false;  // it, or the tensor that it is a view of, has other consumers
 };
 
-class HandOverPass {
+class FusedOperandPass {
  public:
-  HandOverPass(const Graph& graph, const FusionOptions& options, Phase phase, FusionReport& report)
+  FusedOperandPass(const Graph& graph, const FusionOptions& options, Phase phase, FusionReport& report)
       : m_graph(graph),
         m_options(options),
         m_phase(phase),
@@ -129,7 +129,7 @@ class HandOverPass {
 
   void tryAt(const FusionRule& rule, const Reading& reading) {
     const NodeId maker = makerOf(reading.value);
-    if (maker < 0 || isHandedOver(reading.operand)) return;
+    if (maker < 0 || isAlreadyFused(reading.operand)) return;
     const NodeId linear = reading.operand.node;
     Match match{m_graph, rule, {maker, linear}, {0, 1}};
     if (m_phase == Phase::Backward) std::ranges::reverse(match.nodes);
@@ -142,10 +142,10 @@ class HandOverPass {
 
   void take(const Reading& reading, NodeId maker, Attempt& attempt) {
     const auto& [linear, type, slot] = reading.operand;
-    const bool isAmaxOnly = attempt.rule->handsOverAmaxOnly;
-    m_report.handOvers.push_back({linear, type, isAmaxOnly});
+    const bool isAmaxOnly = attempt.rule->findsAmaxOnly;
+    m_report.fusedOperands.push_back({linear, type, isAmaxOnly});
     m_taken.emplace(entryOf(maker), reading.value);
-    m_handedReadings.push_back(reading);
+    m_fusedReadings.push_back(reading);
     const std::string& from = m_graph.node(maker).id;
     const std::string& to = m_graph.node(linear).id;
     attempt.explanation =
@@ -153,9 +153,9 @@ class HandOverPass {
                    : fmt::format("{} writes the quantized GEMM operand of {}.", from, to);
   }
 
-  bool isHandedOver(const GemmOperand& operand) const {
-    return std::ranges::any_of(m_report.handOvers, [&](const HandOver& handOver) {
-      return handOver.reader == operand.node && handOver.type == operand.type;
+  bool isAlreadyFused(const GemmOperand& operand) const {
+    return std::ranges::any_of(m_report.fusedOperands, [&](const FusedOperand& fusedOperand) {
+      return fusedOperand.reader == operand.node && fusedOperand.type == operand.type;
     });
   }
 
@@ -220,7 +220,7 @@ class HandOverPass {
     if (!isSummedOnTheWay(entry))
       return refuse(attempt, Outcome::ConditionFailed,
                     fmt::format("{} passes its input on, so it writes no tensor that could be quantized.", id));
-    if (attempt.rule->handsOverAmaxOnly)
+    if (attempt.rule->findsAmaxOnly)
       return refuse(
           attempt, Outcome::ConditionFailed,
           fmt::format("{} passes the gradient on while it sums it, but this scale needs the amax first.", id));
@@ -261,7 +261,7 @@ class HandOverPass {
     if (!m_options.capabilities) return false;
     const FusedOperation& entry = *entryOf(maker);
     const TensorQuantizers none;
-    const CopiesQuery copies{attempt.rule->handsOverAmaxOnly ? none : quantizersFor(reading),
+    const CopiesQuery copies{attempt.rule->findsAmaxOnly ? none : quantizersFor(reading),
                              m_graph.value(reading.value).spec};
     const std::string kernel = entry.kernelName(m_graph);
     const Verdict verdict = m_options.capabilities({m_graph, kernel, m_phase, entry.nodes, &copies});
@@ -279,7 +279,7 @@ class HandOverPass {
   Saving savingOf(const FusionRule& rule, const Reading& reading, NodeId maker) const {
     const Value& value = m_graph.value(reading.value);
     if (isQuantizedFor(reading)) return {};
-    if (rule.handsOverAmaxOnly) return {.bytes = value.spec.bytes(), .launches = 0};
+    if (rule.findsAmaxOnly) return {.bytes = value.spec.bytes(), .launches = 0};
     const bool isStored = reading.isShared || readsPlainly(reading.operand) || isView(reading, *entryOf(maker));
     return {.bytes = value.spec.bytes() * (isStored ? 1 : 2), .launches = 1};
   }
@@ -288,7 +288,7 @@ class HandOverPass {
   bool isQuantizedFor(const Reading& reading) const {
     const TensorQuantizers& quantizers = quantizersFor(reading);
     if (quantizers.isDelayed()) return false;
-    return std::ranges::any_of(m_handedReadings, [&](const Reading& other) {
+    return std::ranges::any_of(m_fusedReadings, [&](const Reading& other) {
       return other.value == reading.value && other.operand.type == reading.operand.type &&
              quantizersOf(m_graph.node(other.operand.node), other.operand.type) == quantizers;
     });
@@ -322,20 +322,21 @@ class HandOverPass {
   std::vector<const FusedOperation*> m_entryOf;
   SortedSet<ValueId> m_plainlySaved;
   std::map<const FusedOperation*, ValueId> m_taken;
-  std::vector<Reading> m_handedReadings;
+  std::vector<Reading> m_fusedReadings;
 };
 
 }  // namespace
 
-void addHandOvers(const Graph& graph, const FusionOptions& options, const RuleCatalog& rules, FusionReport& report) {
+void addFusedOperands(const Graph& graph, const FusionOptions& options, const RuleCatalog& rules,
+                      FusionReport& report) {
   const auto run = [&](FusionPass pass, Phase phase) {
-    HandOverPass handOvers(graph, options, phase, report);
+    FusedOperandPass fusedOperands(graph, options, phase, report);
     for (const auto& rule : rules.rules(pass))
-      if (options.book == RuleBook::All || rule->origin == RuleOrigin::Te) handOvers.apply(*rule);
+      if (options.book == RuleBook::All || rule->origin == RuleOrigin::Te) fusedOperands.apply(*rule);
   };
   if (std::ranges::none_of(graph.nodes(), [](const Node& node) { return node.quantizers.any(); })) return;
-  run(FusionPass::ForwardHandOver, Phase::Forward);
-  if (graph.pass() == PassKind::Training) run(FusionPass::BackwardHandOver, Phase::Backward);
+  run(FusionPass::ForwardQuantization, Phase::Forward);
+  if (graph.pass() == ExecutionMode::Training) run(FusionPass::BackwardQuantization, Phase::Backward);
 }
 
 }  // namespace fuseline

@@ -27,15 +27,15 @@ FusionReport fusedFor(const Graph& graph, const std::shared_ptr<Backend>& backen
   return std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
 }
 
-FusionReport withoutHandOvers(FusionReport report) {
-  report.handOvers.clear();
+FusionReport withoutFusedOperands(FusionReport report) {
+  report.fusedOperands.clear();
   return report;
 }
 
 struct Pipeline {
   const char* label;
   std::vector<Link> links;
-  std::size_t numHandOvers;
+  std::size_t numFusedOperands;
   std::vector<DType> dtypes = {DType::BF16};
   /// The upstream GEMM goes through an activation that could find an amax itself.
   std::size_t numEpiloguesInFront = 0;
@@ -82,7 +82,7 @@ std::vector<Pipeline> pipelines() {
   };
 }
 
-class CudaHandOvers : public ::testing::TestWithParam<const char*> {
+class CudaFusedOperands : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (const Verdict runs = runsRecipe(GetParam()); !runs) GTEST_SKIP() << runs.reason();
@@ -111,47 +111,49 @@ class CudaHandOvers : public ::testing::TestWithParam<const char*> {
   static bool hasBlocks() { return std::string_view(GetParam()).ends_with("BlockScaling"); }
 
   /// Copies are worth more than an epilogue, an amax is not. With scales of blocks gradients of norms have none.
-  static std::size_t handOversOf(const Pipeline& pipeline) {
+  static std::size_t fusedOperandsOf(const Pipeline& pipeline) {
     const bool isOfAmaxes = std::string_view(GetParam()) == "Float8CurrentScaling";
-    return pipeline.numHandOvers - (isOfAmaxes ? pipeline.numEpiloguesInFront : 0) -
+    return pipeline.numFusedOperands - (isOfAmaxes ? pipeline.numEpiloguesInFront : 0) -
            (hasBlocks() ? pipeline.numNormGradients : 0);
   }
 
-  /// mostHandOvers: pipelines with more are left out.
-  static void expectSameOn(const std::shared_ptr<Backend>& backend, const char* how, std::size_t mostHandOvers) {
+  /// mostFusedOperands: pipelines with more are left out.
+  static void expectSameOn(const std::shared_ptr<Backend>& backend, const char* how, std::size_t mostFusedOperands) {
     for (const Pipeline& pipeline : pipelines()) {
-      if (pipeline.numHandOvers > mostHandOvers) continue;
+      if (pipeline.numFusedOperands > mostFusedOperands) continue;
       for (const DType dtype : pipeline.dtypes) {
         const Graph graph = graphOf(pipeline, dtype);
         const FusionReport report = fusedFor(graph, backend);
-        ASSERT_EQ(report.handOvers.size(), handOversOf(pipeline)) << pipeline.label << "\n" << toTree(graph, report);
-        expectSame(graph, report, runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend),
-                   dtype, fmt::format("{} in {}, {}", pipeline.label, dtypeName(dtype), how));
+        ASSERT_EQ(report.fusedOperands.size(), fusedOperandsOf(pipeline)) << pipeline.label << "\n"
+                                                                          << toTree(graph, report);
+        expectSame(graph, report, runPlan(graph, report, backend),
+                   runPlan(graph, withoutFusedOperands(report), backend), dtype,
+                   fmt::format("{} in {}, {}", pipeline.label, dtypeName(dtype), how));
       }
     }
   }
 };
 
 /// A scale that needs the amax first finds no result to quantize there.
-TEST_P(CudaHandOvers, OfABiasGiveTheSameBits) {
-  const std::size_t numHandOvers = std::string_view(GetParam()) == "Float8CurrentScaling" ? 0 : 1;
+TEST_P(CudaFusedOperands, OfABiasGiveTheSameBits) {
+  const std::size_t numFusedOperands = std::string_view(GetParam()) == "Float8CurrentScaling" ? 0 : 1;
   const auto backend = *compilingCudaTestBackend();
   for (const DType dtype : {DType::BF16, DType::F32}) {
-    const Graph graph = graphOf({"bias", {linear(256), link("Bias")}, numHandOvers}, dtype);
+    const Graph graph = graphOf({"bias", {linear(256), link("Bias")}, numFusedOperands}, dtype);
     const FusionReport report = fusedFor(graph, backend);
-    ASSERT_EQ(report.handOvers.size(), numHandOvers) << toTree(graph, report);
-    expectSame(graph, report, runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend), dtype,
-               "bias");
+    ASSERT_EQ(report.fusedOperands.size(), numFusedOperands) << toTree(graph, report);
+    expectSame(graph, report, runPlan(graph, report, backend), runPlan(graph, withoutFusedOperands(report), backend),
+               dtype, "bias");
   }
 }
 
-TEST_P(CudaHandOvers, GiveTheSameBitsInTiles) {
+TEST_P(CudaFusedOperands, GiveTheSameBitsInTiles) {
   expectSameOn(*compilingCudaTestBackend(), "generated", 3);  // number that a kernel of tiles supports
 }
 
-TEST_P(CudaHandOvers, GiveTheSameBitsWithoutACompiler) { expectSameOn(*cudaTestBackend(), "interpreted", 5); }
+TEST_P(CudaFusedOperands, GiveTheSameBitsWithoutACompiler) { expectSameOn(*cudaTestBackend(), "interpreted", 5); }
 
-TEST_P(CudaHandOvers, KeepTheStatesOfQuantizers) {
+TEST_P(CudaFusedOperands, KeepTheStatesOfQuantizers) {
   const std::shared_ptr<Backend> backend = *compilingCudaTestBackend();
   const Graph graph = graphOf(pipelines()[1], DType::F32);
   const FusionReport report = fusedFor(graph, backend);
@@ -165,32 +167,34 @@ TEST_P(CudaHandOvers, KeepTheStatesOfQuantizers) {
         states.push_back(executor->read(name)->toDoubles());
     return states;
   };
-  EXPECT_EQ(statesOf(report), statesOf(withoutHandOvers(report)));
+  EXPECT_EQ(statesOf(report), statesOf(withoutFusedOperands(report)));
 }
 
 /// Rows that a warp or a block holds, with one or two packets per thread, whole and in part, and rows that are not
 /// held.
-TEST_P(CudaHandOvers, OfNormsGiveTheSameBitsForRowsOfAnyLength) {
+TEST_P(CudaFusedOperands, OfNormsGiveTheSameBitsForRowsOfAnyLength) {
   const std::shared_ptr<Backend> backend = *cudaTestBackend();
   const std::int64_t rows = std::string_view(GetParam()) == "Float8BlockScaling" ? 128 : 32;
-  const auto expectSameFor = [&](PassKind pass, std::int64_t cols, const std::vector<Link>& between) {
+  const auto expectSameFor = [&](ExecutionMode pass, std::int64_t cols, const std::vector<Link>& between) {
     std::vector<Link> links = {linear(cols)};
     links.insert(links.end(), between.begin(), between.end());
     links.push_back(linear(128));
     const Graph graph = chain(DType::BF16, {rows, 128}, links, {.pass = pass, .recipe = GetParam()});
     const FusionReport report = fusedFor(graph, backend);
-    ASSERT_EQ(report.handOvers.size(), pass == PassKind::Forward || hasBlocks() ? 1u : 2u) << toTree(graph, report);
-    expectSame(graph, report, runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend),
+    ASSERT_EQ(report.fusedOperands.size(), pass == ExecutionMode::Inference || hasBlocks() ? 1u : 2u)
+        << toTree(graph, report);
+    expectSame(graph, report, runPlan(graph, report, backend), runPlan(graph, withoutFusedOperands(report), backend),
                DType::BF16, std::to_string(cols));
   };
   for (const std::int64_t cols : {128, 384, 640, 1152, 2176, 4224, 8320, 16512})
-    expectSameFor(PassKind::Forward, cols, {link("LayerNorm")});
-  for (const std::int64_t cols : {384, 640, 2176, 8320}) expectSameFor(PassKind::Training, cols, {link("LayerNorm")});
+    expectSameFor(ExecutionMode::Inference, cols, {link("LayerNorm")});
+  for (const std::int64_t cols : {384, 640, 2176, 8320})
+    expectSameFor(ExecutionMode::Training, cols, {link("LayerNorm")});
   for (const std::int64_t cols : {384, 16512})
-    expectSameFor(PassKind::Forward, cols, {link("Dropout"), link("AddExtraInput"), link("RMSNorm")});
+    expectSameFor(ExecutionMode::Inference, cols, {link("Dropout"), link("AddExtraInput"), link("RMSNorm")});
 }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, CudaHandOvers,
+INSTANTIATE_TEST_SUITE_P(Recipes, CudaFusedOperands,
                          ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
                                            "MXFP8BlockScaling"),
                          [](const auto& test) { return std::string(test.param); });
@@ -203,7 +207,7 @@ bool compilesPrograms(const Backend& backend) {
   });
 }
 
-TEST(CudaHandOver, IsOfNumbersThatAreNotRoundedYet) {
+TEST(CudaFusedOperand, IsOfNumbersThatAreNotRoundedYet) {
   if (const Verdict runs = runsRecipe("DelayedScaling"); !runs) GTEST_SKIP() << runs.reason();
   if (!compilesPrograms(**compilingCudaTestBackend())) GTEST_SKIP() << "Generated code is not compiled here.";
   for (const char* operation : {"RMSNorm", "SiLU"})
@@ -211,7 +215,7 @@ TEST(CudaHandOver, IsOfNumbersThatAreNotRoundedYet) {
 }
 
 /// Rows of one tile, of several, and none; parts of blocks do not occur, because linear ops do not support them.
-TEST(CudaHandOver, WorksForEveryNumberOfRowsThatARecipeTakes) {
+TEST(CudaFusedOperand, WorksForEveryNumberOfRowsThatARecipeTakes) {
   if (const Verdict runs = runsRecipe("DelayedScaling"); !runs) GTEST_SKIP() << runs.reason();
   const std::shared_ptr<Backend> backend = *compilingCudaTestBackend();
   for (const std::int64_t rows : {0, 16, 112, 128, 272}) {
@@ -219,9 +223,9 @@ TEST(CudaHandOver, WorksForEveryNumberOfRowsThatARecipeTakes) {
                               {link("GELU"), linear(288), link("Bias"), link("SwiGLU"), linear(16), link("SiLU")},
                               {.recipe = "DelayedScaling"});
     const FusionReport report = fusedFor(graph, backend);
-    ASSERT_EQ(report.handOvers.size(), 4u);
+    ASSERT_EQ(report.fusedOperands.size(), 4u);
     const RunResults expected = compilesPrograms(*backend) ? runPlan(graph, report, makeReferenceBackend())
-                                                           : runPlan(graph, withoutHandOvers(report), backend);
+                                                           : runPlan(graph, withoutFusedOperands(report), backend);
     EXPECT_EQ(differenceOfCodes(runPlan(graph, report, backend), expected, toleranceOf(DType::BF16).relative), "")
         << rows;
   }

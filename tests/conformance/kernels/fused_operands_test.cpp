@@ -26,15 +26,15 @@ FusionReport fusedFor(const Graph& graph, const std::shared_ptr<Backend>& backen
   return std::move(*fuse(graph, {.capabilities = capabilitiesOf(backend)}));
 }
 
-FusionReport withoutHandOvers(FusionReport report) {
-  report.handOvers.clear();
+FusionReport withoutFusedOperands(FusionReport report) {
+  report.fusedOperands.clear();
   return report;
 }
 
 struct Pipeline {
   const char* label;
   std::vector<Link> links;
-  std::size_t numHandOvers;
+  std::size_t numFusedOperands;
 };
 
 /// The quantized tensors: the result of a norm, of a residual sum's norm, of an activation in the epilogue of another
@@ -57,7 +57,7 @@ std::vector<Pipeline> pipelines() {
   };
 }
 
-class HandOvers : public ::testing::TestWithParam<const char*> {
+class FusedOperands : public ::testing::TestWithParam<const char*> {
  protected:
   Graph graphOf(const Pipeline& pipeline, DType dtype) const {
     return chain(dtype, {384, 128}, pipeline.links, {.recipe = GetParam()});
@@ -80,17 +80,18 @@ void expectSame(const Graph& graph, const RunResults& actual, const RunResults& 
   EXPECT_EQ(firstDifference(actual, expected, rtol), "") << label;
 }
 
-TEST_P(HandOvers, GiveTheSameBits) {
+TEST_P(FusedOperands, GiveTheSameBits) {
   for (const Pipeline& pipeline : pipelines())
     for (const DType dtype : {DType::F32, DType::BF16}) {
       const Graph graph = graphOf(pipeline, dtype);
       for (const int threads : {1, 3}) {
         const auto cpu = cpu::makeCpuBackend({.threads = threads});
         const FusionReport report = fusedFor(graph, cpu);
-        ASSERT_EQ(report.handOvers.size(), pipeline.numHandOvers) << pipeline.label << "\n" << toTree(graph, report);
+        ASSERT_EQ(report.fusedOperands.size(), pipeline.numFusedOperands) << pipeline.label << "\n"
+                                                                          << toTree(graph, report);
         const std::string label = fmt::format("{} in {} on {} threads", pipeline.label, dtypeName(dtype), threads);
         const RunResults actual = runPlan(graph, report, cpu);
-        const RunResults expected = runPlan(graph, withoutHandOvers(report), cpu);
+        const RunResults expected = runPlan(graph, withoutFusedOperands(report), cpu);
         if (quantizesUnrounded(graph, report))
           EXPECT_EQ(differenceOfNextCodes(actual, expected), "") << label;
         else
@@ -100,26 +101,26 @@ TEST_P(HandOvers, GiveTheSameBits) {
 }
 
 /// A scale that needs the amax first finds no result to quantize there.
-TEST_P(HandOvers, OfABiasGiveTheSameBits) {
-  const std::size_t numHandOvers = std::string(GetParam()) == "Float8CurrentScaling" ? 0 : 1;
+TEST_P(FusedOperands, OfABiasGiveTheSameBits) {
+  const std::size_t numFusedOperands = std::string(GetParam()) == "Float8CurrentScaling" ? 0 : 1;
   for (const DType dtype : {DType::F32, DType::BF16}) {
     const Graph graph = chain(dtype, {384, 128}, {linear(256), link("Bias")}, {.recipe = GetParam()});
     const auto cpu = cpu::makeCpuBackend({.threads = 2});
     const FusionReport report = fusedFor(graph, cpu);
-    ASSERT_EQ(report.handOvers.size(), numHandOvers) << toTree(graph, report);
+    ASSERT_EQ(report.fusedOperands.size(), numFusedOperands) << toTree(graph, report);
     for (const std::shared_ptr<Backend>& backend : {std::shared_ptr<Backend>(cpu), makeReferenceBackend()})
-      expectSame(graph, runPlan(graph, report, backend), runPlan(graph, withoutHandOvers(report), backend),
+      expectSame(graph, runPlan(graph, report, backend), runPlan(graph, withoutFusedOperands(report), backend),
                  toleranceOf(dtype).relative, backend->device().id);
   }
 }
 
-TEST_P(HandOvers, AreTheSameOnTheReference) {
+TEST_P(FusedOperands, AreTheSameOnTheReference) {
   const auto reference = makeReferenceBackend();
   for (const Pipeline& pipeline : pipelines()) {
     const Graph graph = graphOf(pipeline, DType::BF16);
     const FusionReport report = fusedFor(graph, cpu::makeCpuBackend({.threads = 2}));
     const RunResults actual = runPlan(graph, report, reference);
-    const RunResults expected = runPlan(graph, withoutHandOvers(report), reference);
+    const RunResults expected = runPlan(graph, withoutFusedOperands(report), reference);
     if (quantizesUnrounded(graph, report))
       EXPECT_EQ(differenceOfNextCodes(actual, expected), "") << pipeline.label;
     else
@@ -128,7 +129,7 @@ TEST_P(HandOvers, AreTheSameOnTheReference) {
 }
 
 /// Which steps do so: activations and norms where the scale is known beforehand, activations that find an amax.
-TEST_P(HandOvers, FollowFromWhatTransformerEngineHasNotRounded) {
+TEST_P(FusedOperands, FollowFromWhatTransformerEngineHasNotRounded) {
   const std::string recipe = GetParam();
   const auto cpu = cpu::makeCpuBackend({.threads = 2});
   const auto isUnrounded = [&](const std::vector<Link>& links) {
@@ -142,21 +143,21 @@ TEST_P(HandOvers, FollowFromWhatTransformerEngineHasNotRounded) {
   EXPECT_FALSE(isUnrounded({linear(128), link("RMSNorm")}));
 }
 
-TEST(HandOver, IsOfNumbersThatAreNotRoundedYet) {
+TEST(FusedOperand, IsOfNumbersThatAreNotRoundedYet) {
   for (const char* operation : {"RMSNorm", "SiLU"}) {
     EXPECT_TRUE(handsOnUnrounded(operation, cpu::makeCpuBackend({.threads = 2}))) << operation;
     EXPECT_TRUE(handsOnUnrounded(operation, makeReferenceBackend())) << operation;
   }
 }
 
-class HandedCopies : public HandOvers {};
+class QuantizeConsumers : public FusedOperands {};
 
-TEST_P(HandedCopies, LeaveOutWhatNobodyElseReads) {
+TEST_P(QuantizeConsumers, LeaveOutWhatNobodyElseReads) {
   const Graph graph =
       chain(DType::BF16, {384, 128}, {link("RMSNorm", "norm"), linear(256, "fc")}, {.recipe = GetParam()});
   const FusionReport report = fusedFor(graph, cpu::makeCpuBackend({.threads = 2}));
   const Plan plan = makePlan(graph, report);
-  const Plan apart = makePlan(graph, withoutHandOvers(report));
+  const Plan apart = makePlan(graph, withoutFusedOperands(report));
   EXPECT_EQ(plan.numLaunches() + 1, apart.numLaunches());
   const auto norm = std::ranges::find(plan.steps, "norm", &Step::name);
   ASSERT_NE(norm, plan.steps.end());
@@ -167,7 +168,7 @@ TEST_P(HandedCopies, LeaveOutWhatNobodyElseReads) {
 }
 
 /// Rows of such a norm are not those of the tensor, which are quantized.
-TEST(HandOver, IsNotAskedOfNormsOverSeveralAxes) {
+TEST(FusedOperand, IsNotAskedOfNormsOverSeveralAxes) {
   const auto over = [](const char* norm) {
     return with(link(norm, "norm"), "normalized_shape", std::vector<std::int64_t>{32, 64});
   };
@@ -179,18 +180,18 @@ TEST(HandOver, IsNotAskedOfNormsOverSeveralAxes) {
             std::vector<Link>{linear(64), over(norm)}}) {
         const Graph graph = chain(DType::BF16, {16, 32, 64}, links, {.recipe = recipe});
         const FusionReport report = fusedFor(graph, cpu);
-        EXPECT_EQ(report.handOvers.size(), 0U) << recipe << " " << norm << "\n" << toTree(graph, report);
-        expectSame(graph, runPlan(graph, report, cpu), runPlan(graph, withoutHandOvers(report), cpu),
+        EXPECT_EQ(report.fusedOperands.size(), 0U) << recipe << " " << norm << "\n" << toTree(graph, report);
+        expectSame(graph, runPlan(graph, report, cpu), runPlan(graph, withoutFusedOperands(report), cpu),
                    toleranceOf(DType::BF16).relative, norm);
       }
 }
 
-TEST(HandOver, KeepsTheStateOfDelayedScaling) {
+TEST(FusedOperand, KeepsTheStateOfDelayedScaling) {
   const Graph graph = chain(DType::F32, {384, 128}, {link("RMSNorm", "norm"), linear(256, "fc"), link("GELU", "act")},
                             {.recipe = "DelayedScaling"});
   const auto cpu = cpu::makeCpuBackend({.threads = 2});
   const FusionReport report = fusedFor(graph, cpu);
-  ASSERT_EQ(report.handOvers.size(), 2u);
+  ASSERT_EQ(report.fusedOperands.size(), 2u);
   const auto statesOf = [&](const FusionReport& of) {
     const Plan plan = makePlan(graph, of);
     const auto executor = std::move(*Executor::create(cpu, graph, plan, *makeBindings(graph, 3)));
@@ -201,17 +202,17 @@ TEST(HandOver, KeepsTheStateOfDelayedScaling) {
         states.push_back(executor->read(name)->toDoubles());
     return states;
   };
-  EXPECT_EQ(statesOf(report), statesOf(withoutHandOvers(report)));
+  EXPECT_EQ(statesOf(report), statesOf(withoutFusedOperands(report)));
 }
 
 std::string nameOfRecipe(const ::testing::TestParamInfo<const char*>& test) { return test.param; }
 
-INSTANTIATE_TEST_SUITE_P(Recipes, HandOvers,
+INSTANTIATE_TEST_SUITE_P(Recipes, FusedOperands,
                          ::testing::Values("DelayedScaling", "Float8CurrentScaling", "Float8BlockScaling",
                                            "MXFP8BlockScaling"),
                          nameOfRecipe);
 
-INSTANTIATE_TEST_SUITE_P(Recipes, HandedCopies,
+INSTANTIATE_TEST_SUITE_P(Recipes, QuantizeConsumers,
                          ::testing::Values("DelayedScaling", "Float8BlockScaling", "MXFP8BlockScaling"), nameOfRecipe);
 
 }  // namespace
