@@ -77,12 +77,6 @@ std::string CanvasItems::nodeAt(QPointF position) const {
   return found == m_nodes.end() ? std::string() : found->first;
 }
 
-std::string CanvasItems::arrowAt(QPointF position) const {
-  const auto found =
-      std::ranges::find_if(m_nodes, [&](const auto& entry) { return entry.second->isOnArrow(position); });
-  return found == m_nodes.end() ? std::string() : found->first;
-}
-
 LinkItem* CanvasItems::linkAt(QPointF position) const {
   for (LinkItem* link : m_links) {
     if (link->shape().contains(position)) return link;

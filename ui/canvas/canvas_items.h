@@ -44,8 +44,6 @@ class CanvasItems : public QObject {
   NodeItem* node(const std::string& id) const;
   /// The node whose box is here; empty: there is none.
   std::string nodeAt(QPointF position) const;
-  /// The instance of a block whose arrow is here; empty: there is none.
-  std::string arrowAt(QPointF position) const;
   LinkItem* linkAt(QPointF position) const;
   /// The hull whose label is here.
   const HullItem* hullAt(QPointF position) const;

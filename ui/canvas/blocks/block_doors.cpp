@@ -32,9 +32,10 @@ void BlockDoors::toggleSelected() {
 }
 
 bool BlockDoors::press(QPointF position) {
-  const std::string id = m_parts.items.arrowAt(position);
-  if (!id.empty()) tell(m_parts.scope.toggleOpen(id));
-  return !id.empty();
+  const std::string id = m_parts.items.nodeAt(position);
+  const bool isOnArrow = !id.empty() && m_parts.items.node(id)->isOnArrow(position);
+  if (isOnArrow) tell(m_parts.scope.toggleOpen(id));
+  return isOnArrow;
 }
 
 /// The second press of a fast hand is on the arrow again.
