@@ -243,7 +243,7 @@ TEST(Reader, OpensANewerMajorVersionReadOnly) {
 TEST(Reader, MissesTheHeader) {
   EXPECT_EQ(listed(parseDocument("{}").diagnostics),
             "file:1:1: error: The file has no \"format\"; expected \"format\": \"fuseline-pipeline\". "
-            "[wrong-format]\nfile:1:1: warning: The file has no \"formatVersion\"; reading it as 1.4. "
+            "[wrong-format]\nfile:1:1: warning: The file has no \"formatVersion\"; reading it as 1.5. "
             "[missing-field]\nfile:1:1: error: The file has no \"pipeline\". [missing-field]\n");
 }
 
