@@ -93,12 +93,12 @@ class ProgramNodes {
     return {result.name, DType::F32};
   }
 
-  OnnxValue operand(const Place& place) {
+  OnnxValue operand(const OperandPlace& place) {
     const int slot = place.operand.slot;
     return place.operand.kind == OperandKind::Input ? m_graph.input(slot) : m_graph.parameter(slot);
   }
 
-  OnnxValue loaded(const Place& place) {
+  OnnxValue loaded(const OperandPlace& place) {
     if (place.lanes > 1) return lane(place);
     const OnnxValue whole = m_graph.cast(operand(place), DType::F32);
     if (place.access == Access::Column) return m_graph.add("Unsqueeze", {whole, m_graph.integers({-1})}, "column");
@@ -108,7 +108,7 @@ class ProgramNodes {
   }
 
   /// One of the two lanes, which are adjacent in the last axis.
-  OnnxValue lane(const Place& place) {
+  OnnxValue lane(const OperandPlace& place) {
     if (m_wide.name.empty()) {
       m_wide = m_graph.cast(operand(place), DType::F32);
       m_lanes = place.interleave == 0 ? halves() : turns(place.interleave);

@@ -52,7 +52,7 @@ class ProgramText {
                              : fmt::format("v{}", index);
   }
 
-  std::string operand(const Place& place) {
+  std::string operand(const OperandPlace& place) {
     const auto slot = static_cast<std::size_t>(place.operand.slot);
     if (place.operand.kind == OperandKind::Parameter) return fmt::format("self.{}.float()", m_parameters[slot]);
     const std::string input = inputName(place.operand.slot) + ".float()";
@@ -61,7 +61,7 @@ class ProgramText {
   }
 
   /// One of the two lanes, which are adjacent in the last axis.
-  static std::string lane(const std::string& input, const Place& place) {
+  static std::string lane(const std::string& input, const OperandPlace& place) {
     if (place.interleave == 0) return fmt::format("{}.chunk({}, dim=-1)[{}]", input, place.lanes, place.lane);
     return fmt::format("{}.unflatten(-1, (-1, {}, {})).select(-2, {}).flatten(-2)", input, place.lanes,
                        place.interleave, place.lane);
