@@ -40,7 +40,7 @@ void FusedQuantization::addToProducer(const GemmOperand& operand, int source) {
 }
 
 /// TransformerEngine asks the neighbor only, the whole book the step that makes the tensor, if there is one.
-FusedQuantization::OperandPlace FusedQuantization::placeOf(const GemmOperand& operand, int produced) {
+FusedQuantization::WorkPlace FusedQuantization::placeOf(const GemmOperand& operand, int produced) {
   Step* const bias = operand.type == TensorType::GradOutput ? biasBehind(operand) : nullptr;
   const bool isMade =
       std::ranges::any_of(m_steps, [&](const Step& step) { return findWrite(step, produced) != nullptr; });

@@ -25,11 +25,11 @@ class FusedQuantization {
 
  private:
   /// A step, and its key of a tensor.
-  struct OperandPlace {
+  struct WorkPlace {
     Step& step;
     OperandKey key;
   };
-  OperandPlace placeOf(const GemmOperand& operand, int produced);
+  WorkPlace placeOf(const GemmOperand& operand, int produced);
   Step* biasBehind(const GemmOperand& operand) const;
   Step& producerOf(int tensor);
   std::vector<bool> neededTensors(const PlanOptions& options) const;

@@ -144,7 +144,7 @@ void addEpilogues(std::vector<ProductCase>& cases, Factors factors, const Model&
   };
   GemmProblem gelu = up.forward();
   gelu.hasBias = gelu.hasPreActivation = true;
-  gelu.activation = Activation::Gelu;
+  gelu.activation = GemmActivation::Gelu;
   add("up forward + bias + gelu", gelu);
   GemmProblem bias = down.forward();
   bias.hasBias = true;

@@ -290,7 +290,7 @@ TEST(SourceMap, FallsBackToTheEnclosingValue) {
   const LoadedDocument loaded = parseDocument(
       pipelineText("\n {\"id\": \"a\",\n  \"op\": \"Bias\", \"attributes\": {\"size\": \"H\"}}", "", "a.y"));
   const auto at = [&](const char* pointer) {
-    const SourceMap::OperandPlace place = loaded.sourceMap.find(pointer);
+    const SourceMap::Place place = loaded.sourceMap.find(pointer);
     return std::pair(place.line, place.column);
   };
   EXPECT_EQ(at("/pipeline/ops/0"), std::pair(5, 2));

@@ -129,6 +129,7 @@ inline NaiveScale naiveScale(double blockAmax, double tensorAmax, const Quantize
     case Scaling::Mx32x32: return mxScale(blockAmax, spec.format);
     case Scaling::Nv1x16:
     case Scaling::Nv16x16: return nvScale(blockAmax, tensorAmax);
+    case Scaling::NvRow1x16: break;  // held to TransformerEngine's reference by hashes
   }
   return {};
 }

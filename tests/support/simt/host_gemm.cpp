@@ -238,9 +238,9 @@ class HostGemm final : public cuda::Gemm {
     const auto gelu = [&](double x, std::size_t index) {
       return 0.5 * x * (1.0 + tanhOfEpilogue(root * (x + 0.044715 * x * x * x), index));
     };
-    if (m_problem.activation == cuda::Activation::Gelu)
+    if (m_problem.activation == cuda::GemmActivation::Gelu)
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = gelu(values[i], i);
-    if (m_problem.activation == cuda::Activation::Relu)
+    if (m_problem.activation == cuda::GemmActivation::Relu)
       for (double& value : values) value = std::max(value, 0.0);
   }
 
@@ -265,11 +265,11 @@ class HostGemm final : public cuda::Gemm {
 /// argument are multiples of 8 elements, and ReLU stores only bits. TransformerEngine requests none for quantized
 /// factors with block scales.
 Verdict hasActivation(const cuda::GemmProblem& problem) {
-  if (problem.activation == cuda::Activation::None) return Verdict::yes();
+  if (problem.activation == cuda::GemmActivation::None) return Verdict::yes();
   if (problem.k == 0) return Verdict::no("There is no product.");
   if (problem.aCodes && problem.aCodes->scaling != Scaling::PerTensor) return Verdict::no("The codes have blocks.");
   if (!problem.hasPreActivation) return Verdict::yes();
-  if (problem.activation == cuda::Activation::Relu) return Verdict::no("ReLU keeps bits.");
+  if (problem.activation == cuda::GemmActivation::Relu) return Verdict::no("ReLU keeps bits.");
   return problem.n % 8 == 0 ? Verdict::yes() : Verdict::no("Rows are no multiples of 8.");
 }
 
@@ -277,7 +277,7 @@ Verdict hasActivation(const cuda::GemmProblem& problem) {
 /// that it does not support GEMMs of vectors.
 Verdict hasGeluGrad(const cuda::GemmProblem& problem) {
   if (!problem.hasGeluGrad) return Verdict::yes();
-  if (problem.hasBias || problem.biasGradType || problem.activation != cuda::Activation::None)
+  if (problem.hasBias || problem.biasGradType || problem.activation != cuda::GemmActivation::None)
     return Verdict::no("GELU's gradient is an epilogue by itself.");
   if (problem.aCodes && problem.aCodes->scaling != Scaling::PerTensor) return Verdict::no("The codes have blocks.");
   if (problem.k < 2) return Verdict::no("The factors are vectors, or empty.");
@@ -288,7 +288,7 @@ Verdict hasGeluGrad(const cuda::GemmProblem& problem) {
 /// have c's dtype. NVIDIA's own nvmath-python refuses sums of quantized factors, and of vectors with one element.
 Verdict hasBiasGrad(const cuda::GemmProblem& problem) {
   if (!problem.biasGradType) return Verdict::yes();
-  if (problem.hasBias || problem.activation != cuda::Activation::None)
+  if (problem.hasBias || problem.activation != cuda::GemmActivation::None)
     return Verdict::no("A bias gradient is an epilogue by itself.");
   if (*problem.biasGradType != problem.cType) return Verdict::no("The bias gradient is not of the result's dtype.");
   if (problem.aCodes) return Verdict::no("Codes are not summed.");
