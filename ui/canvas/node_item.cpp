@@ -98,7 +98,7 @@ void NodeItem::showInside() {
     auto* wire = new LinkItem(link, m_theme);
     const auto& ports = from->second->look().outputs;
     const auto port = std::ranges::find(ports, link.from.port, &PortLook::name);
-    if (port->dtype) wire->setSpec(TensorSpec{.dtype = *port->dtype});  // for the color: it has no label
+    if (port->dtype) wire->showTensor(TensorSpec{.dtype = *port->dtype}, {}, {});  // for the color: it has no label
     wire->setLabels(WireLabels::Off);
     wire->setFlags({});
     wire->setAcceptedMouseButtons(Qt::NoButton);
