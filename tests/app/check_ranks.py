@@ -144,7 +144,7 @@ class Ranks(unittest.TestCase):
     def test_a_number_of_ranks_that_contradicts_the_launcher_is_refused(self):
         done = run("run", EXAMPLE, "--ranks", "4", **torchrun_variables(0, 1))
         self.assertEqual(done.returncode, 2)
-        self.assertIn("--ranks 4, but torchrun started 2.", done.stderr)
+        self.assertIn("--ranks 4: torchrun started 2 ranks.", done.stderr)
         done = run("run", EXAMPLE, "--ranks-as", "processes")
         self.assertEqual(done.returncode, 2)
         self.assertIn("expected several ranks", done.stderr)

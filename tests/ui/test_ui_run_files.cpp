@@ -252,7 +252,7 @@ void RunFilesTest::damagedFilesAreSentencesAndChangeNothing() {
   newer["formatVersion"]["major"] = 9;
   Json withoutPipeline = toJson(recordOf());
   withoutPipeline["pipeline"] = 3;
-  for (const auto& [text, expected] : {std::pair<std::string, const char*>{"{\"format\"", "not JSON"},
+  for (const auto& [text, expected] : {std::pair<std::string, const char*>{"{\"format\"", "Invalid JSON"},
                                        {R"({"format": "fuseline-pipeline"})", "expected \"fuseline-run\""},
                                        {newer.dump(), "newer Fuseline"},
                                        {withoutPipeline.dump(), "the pipeline in this run cannot be used"}}) {
@@ -298,7 +298,7 @@ void RunFilesTest::examplesAreListedAndOpened() {
            qPrintable(examples[0]->text()));
   QCOMPARE(examples[1]->text(), QStringLiteral("zzz.fuserun"));
   QVERIFY(!examples[1]->isEnabled());
-  QVERIFY2(examples[1]->toolTip().contains(QStringLiteral("not JSON")), qPrintable(examples[1]->toolTip()));
+  QVERIFY2(examples[1]->toolTip().contains(QStringLiteral("Invalid JSON")), qPrintable(examples[1]->toolTip()));
   examples[0]->trigger();
   QVERIFY(f.session.results().openedRun());
   QCOMPARE(f.session.results().openedRun()->origin->file, QFileInfo(file.path()).absoluteFilePath());

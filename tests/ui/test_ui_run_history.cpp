@@ -264,7 +264,7 @@ void RunHistoryTest::aBrokenFileIsASentence() {
   f.measure();
   QCOMPARE(f.model().rowCount(), 2);
   const int row = f.model().rowOf(folder / "small.runs" / "broken.fuserun");
-  QVERIFY2(f.text(row, RunsModel::StateColumn).contains(QStringLiteral("not JSON")),
+  QVERIFY2(f.text(row, RunsModel::StateColumn).contains(QStringLiteral("Invalid JSON")),
            qPrintable(f.text(row, RunsModel::StateColumn)));
   f.choose(row);
   QCOMPARE(f.window.runs().problem(), f.text(row, RunsModel::StateColumn));

@@ -34,7 +34,7 @@ class NodeItem : public QGraphicsItem {
   int type() const override { return Type; }
   QRectF boundingRect() const override;
   /// The box itself, without ports, in scene coordinates.
-  QRectF sceneBox() const { return box().translated(pos()); }
+  QRectF sceneBox() const { return box().translated(scenePos()); }
   void paint(QPainter* painter, const QStyleOptionGraphicsItem* option, QWidget* widget) override;
 
   const NodeLook& look() const { return m_look; }

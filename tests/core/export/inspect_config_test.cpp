@@ -223,7 +223,7 @@ TEST(InspectConfig, ARunChoosesTheLayersThatLostMost) {
       has(text, "# fc2: gradient (columnwise) 12.5 dB, 25 % underflow, 0 % saturation, mse 0.5, e4m3 (mx_1x32)\n"))
       << text;
   EXPECT_TRUE(has(text, "# fc1: weight (rowwise) without noise, 25 % underflow")) << text;
-  EXPECT_TRUE(has(text, "on NVIDIA H200")) << text;
+  EXPECT_TRUE(has(text, "NVIDIA H200, in one step")) << text;
 }
 
 TEST(LayerLosses, AreThoseOfTheNoisiestCopyOfTheLayersOwn) {

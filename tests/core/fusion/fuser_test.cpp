@@ -937,7 +937,7 @@ TEST(FuserBranches, AFusionThatWouldComeTooLateSaysForWhom) {
   const Attempt* attempt = attemptOf(report, "ForwardAddNorm");
   ASSERT_NE(attempt, nullptr);
   EXPECT_EQ(attempt->outcome, Outcome::OutsideUse);
-  EXPECT_EQ(attempt->explanation, "act (GELU) reads add.y before norm has run.");
+  EXPECT_EQ(attempt->explanation, "act (GELU) consumes add.y before norm has run.");
 }
 
 TEST(FuserBranches, OfTwoFusionsThatPartAtABranchOneIsChosenAndTheOtherSaysSo) {

@@ -52,7 +52,7 @@ std::vector<std::string> handingSourcesOf(const char* recipe, const std::vector<
   EXPECT_TRUE(Executor::create(backend, graph, makePlan(graph, report), *makeBindings(graph, 1)));
   std::vector<std::string> handing;
   for (const std::string& source : compiler.sources())
-    if (source.find("arguments.handOver") != std::string::npos) handing.push_back(source);
+    if (source.find("arguments.quantizedOutputs") != std::string::npos) handing.push_back(source);
   return handing;
 }
 
