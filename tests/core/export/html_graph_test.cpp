@@ -49,7 +49,7 @@ TEST(ReportGraph, IsShadedByTheStepsOfTheRun) {
   const std::string page = htmlReportBeside(record, {}, inAColumn);
   const VariantRecord& fused = *record.variant("fused");
   ASSERT_EQ(fused.steps.size(), 9u);
-  EXPECT_NE(page.find("Shares are of the sum of all step medians,  45 us"), std::string::npos)
+  EXPECT_NE(page.find("Shares are of the sum of all step medians, 45 us"), std::string::npos)
       << page.substr(page.find("Shares are"), 80);
   EXPECT_NE(page.find("<span>9 us (20 %)</span></p>"), std::string::npos);
   for (const StepRecord& step : fused.steps)
