@@ -98,7 +98,9 @@ class RouterNodes {
   }
 
   OnnxValue probsOf(const OnnxValue& from, const OnnxValue& indices) {
-    OnnxValue probs = m_graph.add("GatherElements", {from, indices}, "of_chosen", {{"axis", std::int64_t{-1}}});
+    // ONNX's reference evaluator misreads a negative axis here.
+    const auto lastAxis = static_cast<std::int64_t>(m_graph.inputSpec().shape.size()) - 1;
+    OnnxValue probs = m_graph.add("GatherElements", {from, indices}, "of_chosen", {{"axis", lastAxis}});
     if (m_form.isSoftmaxOfChosen()) {
       probs = softmax(m_graph, probs, "probs");
     } else if (m_form.normalizes) {
