@@ -41,21 +41,35 @@ void FusedQuantization::addToProducer(const GemmOperand& operand, int source) {
 
 /// TransformerEngine asks the neighbor only, the whole book the step that makes the tensor, if there is one.
 FusedQuantization::WorkPlace FusedQuantization::placeOf(const GemmOperand& operand, int produced) {
-  Step* const bias = operand.type == TensorType::GradOutput ? biasBehind(operand) : nullptr;
-  const bool isMade =
-      std::ranges::any_of(m_steps, [&](const Step& step) { return findWrite(step, produced) != nullptr; });
-  if (bias && !findWrite(*bias, produced) && (m_book == RuleBook::Te || !isMade))
+  Step* const bias = operand.type == TensorType::GradOutput ? biasBehind(operand.node) : nullptr;
+  if (bias && !findWrite(*bias, produced) && (m_book == RuleBook::Te || !isMade(produced)))
     return {*bias, {0, OperandKind::GradInput, 0}};
   Step& producer = producerOf(produced);
   return {producer, findWrite(producer, produced)->key};
 }
 
-/// The backward step of a Bias that the linear op's result goes to; nullptr: there is none.
-Step* FusedQuantization::biasBehind(const GemmOperand& operand) const {
-  const std::vector<Use>& uses = m_graph.value(m_graph.node(operand.node).outputs.front()).uses;
-  if (uses.size() != 1 || m_graph.node(uses.front().node).operation->name != "Bias") return nullptr;
+bool FusedQuantization::isMade(int tensor) const {
+  return std::ranges::any_of(m_steps, [&](const Step& step) { return findWrite(step, tensor) != nullptr; });
+}
+
+/// The backward step of the Bias that passes the gradient on to the step of this op, which is not there yet; nullptr:
+/// another op does.
+Step* FusedQuantization::biasBehind(NodeId node) const {
+  for (const std::vector<Use>* uses = &usesOf(node); uses->size() == 1; uses = &usesOf(node)) {
+    node = uses->front().node;
+    if (Step* const step = backwardStepOf(node))
+      return step->nodes.size() == 1 && m_graph.node(node).operation->name == "Bias" ? step : nullptr;
+  }
+  return nullptr;
+}
+
+const std::vector<Use>& FusedQuantization::usesOf(NodeId node) const {
+  return m_graph.value(m_graph.node(node).outputs.front()).uses;
+}
+
+Step* FusedQuantization::backwardStepOf(NodeId node) const {
   const auto step = std::ranges::find_if(std::views::reverse(m_steps), [&](const Step& each) {
-    return each.phase == Phase::Backward && each.nodes == std::vector{uses.front().node};
+    return each.phase == Phase::Backward && std::ranges::find(each.nodes, node) != each.nodes.end();
   });
   return step == m_steps.rend() ? nullptr : &*step;
 }

@@ -30,7 +30,10 @@ class FusedQuantization {
     OperandKey key;
   };
   WorkPlace placeOf(const GemmOperand& operand, int produced);
-  Step* biasBehind(const GemmOperand& operand) const;
+  bool isMade(int tensor) const;
+  Step* biasBehind(NodeId node) const;
+  const std::vector<Use>& usesOf(NodeId node) const;
+  Step* backwardStepOf(NodeId node) const;
   Step& producerOf(int tensor);
   std::vector<bool> neededTensors(const PlanOptions& options) const;
   bool isOfActivation(const Step& producer, const OperandKey& result) const;

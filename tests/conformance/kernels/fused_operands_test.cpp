@@ -114,6 +114,19 @@ TEST_P(FusedOperands, OfABiasGiveTheSameBits) {
   }
 }
 
+/// BackwardLinearScale reads the gradient that the Bias behind the scale passes on.
+TEST_P(FusedOperands, OfABiasBehindAFusedLinearGiveTheSameBits) {
+  const Graph graph =
+      chain(DType::BF16, {384, 128}, {linear(256), with(link("ConstantScale"), "scale", 2.0), link("Bias")},
+            {.recipe = GetParam()});
+  const auto cpu = cpu::makeCpuBackend({.threads = 2});
+  for (const RuleBook book : {RuleBook::Te, RuleBook::All}) {
+    const FusionReport report = *fuse(graph, {.book = book, .capabilities = capabilitiesOf(cpu)});
+    expectSame(graph, runPlan(graph, report, cpu), runPlan(graph, withoutFusedOperands(report), cpu),
+               toleranceOf(DType::BF16).relative, "");
+  }
+}
+
 TEST_P(FusedOperands, AreTheSameOnTheReference) {
   const auto reference = makeReferenceBackend();
   for (const Pipeline& pipeline : pipelines()) {
