@@ -63,7 +63,7 @@ struct NodeLook {
   std::optional<NodeStatus> status;
   /// An instance of a block; it can be opened in place.
   bool isBlock = false;
-  /// What is shown within an instance that is open in place; nullptr: it is closed.
+  /// The ops and wires of a block that is open in place; nullptr: the block is closed.
   std::shared_ptr<const BlockInside> inside = {};
   bool operator==(const NodeLook&) const = default;
 
