@@ -4,6 +4,7 @@
 
 #include "core/document/format_version.h"
 #include "core/edit/apply_edit.h"
+#include "core/edit/reroutes.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -45,11 +46,12 @@ void addLink(EditScript& script, const Endpoint& from, const Endpoint& to) {
     script.add(ReplaceOutput{.id = to.node, .output = changed});
     return;
   }
-  if (const auto taken = linkInto(script.document(), to)) script.add(RemoveWire{.wire = {taken->from, taken->to}});
+  if (const auto taken = linkInto(script.document(), to)) removeLink(script, *taken);
   script.add(AddWire{.wire = {from, to}});
 }
 
 void removeLink(EditScript& script, const Link& link) {
+  for (Edit& edit : removeReroutes(script.document().pipeline(), link)) script.add(std::move(edit));
   if (!link.isOutput) {
     script.add(RemoveWire{.wire = {link.from, link.to}});
   } else if (const DocumentOutput* output = script.document().findOutput(link.to.node)) {

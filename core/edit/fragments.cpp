@@ -8,6 +8,7 @@
 #include "core/edit/block_edits.h"
 #include "core/edit/edit_script.h"
 #include "core/edit/links.h"
+#include "core/edit/reroutes.h"
 #include "core/edit/view_grid.h"
 #include "core/lowering/expression.h"
 
@@ -61,6 +62,11 @@ std::string copyFragment(const PipelineDocument& document, const std::set<std::s
     if (fragment.findOp(wire.from.node) && fragment.findOp(wire.to.node))
       (void)applyEdit(fragment, AddWire{.wire = wire});
   }
+  const auto reroutes = reroutesOf(document.pipeline());
+  for (const Link& link : linksOf(fragment))
+    if (const auto points = reroutes.find(rerouteKey(link)); points != reroutes.end())
+      for (const Reroute& point : points->second)
+        (void)applyEdit(fragment, MoveNode{point.id, point.position, static_cast<int>(fragment.positions().size())});
   for (const std::string& id : frames)
     if (const DocumentFrame* frame = document.findFrame(id)) (void)applyEdit(fragment, AddFrame{.frame = *frame});
   if (fragment.ops().empty() && fragment.frames().empty()) return {};
@@ -115,8 +121,7 @@ class Paste {
     for (const DocumentInput& input : m_pasted.inputs()) add<AddInput>(input);
     for (const DocumentOp& op : m_pasted.ops()) add<AddOp>(withBlock(op));
     for (const Wire& wire : m_pasted.wires())
-      if (isPasted(wire.from) && isPasted(wire.to))
-        m_script.add(AddWire{.wire = {renamed(wire.from), renamed(wire.to)}});
+      if (isPasted(wire.from) && isPasted(wire.to)) addWire(wire);
     for (DocumentOutput output : m_pasted.outputs()) {
       output.from = isPasted(output.from) ? renamed(output.from) : Endpoint();
       add<AddOutput>(output);
@@ -203,6 +208,18 @@ class Paste {
       m_script.add(MoveNode{.id = node.id, .position = Position{p->x + m_offset.x, p->y + m_offset.y}});
   }
 
+  void addWire(const Wire& wire) {
+    const Link link{.from = renamed(wire.from), .to = renamed(wire.to)};
+    m_script.add(AddWire{.wire = {link.from, link.to}});
+    const auto points = m_reroutes.find(rerouteKey({.from = wire.from, .to = wire.to}));
+    if (points == m_reroutes.end()) return;
+    for (std::size_t i = 0; i < points->second.size(); ++i) {
+      const Position& place = points->second[i].position;
+      const Position moved{place.x + m_offset.x, place.y + m_offset.y};
+      m_script.add(addReroute(m_script.document().pipeline(), link, moved, i));
+    }
+  }
+
   /// Text of the clipboard may come from anywhere: what is no wire of this document is left out.
   void addIncoming(const Json& wire) {
     if (!wire.is_array() || wire.size() != 2 || !wire[0].is_string() || !wire[1].is_string()) return;
@@ -229,6 +246,7 @@ class Paste {
   const PipelineDocument& m_pasted;
   EditScript m_script;
   Position m_offset;
+  const std::map<std::string, std::vector<Reroute>> m_reroutes = reroutesOf(m_pasted.pipeline());
   std::map<std::string, std::string> m_newIds;
   std::map<std::string, std::string> m_newBlocks;  // the name of each pasted one
   FragmentEdit m_result;

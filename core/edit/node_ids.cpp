@@ -3,6 +3,7 @@
 #include "core/edit/node_ids.h"
 
 #include "core/document/node_id.h"
+#include "core/edit/reroutes.h"
 
 #include <algorithm>
 
@@ -27,7 +28,9 @@ bool NodeIds::hasWires(std::string_view id) const {
 }
 
 bool NodeIds::isNamed(std::string_view id) const {
-  return hasWires(id) || std::ranges::any_of(m_block.positions, [&](const auto& entry) { return entry.first == id; });
+  return hasWires(id) || std::ranges::any_of(m_block.positions, [&](const auto& entry) {
+           return entry.first == id || isRerouteAt(entry.first, id);
+         });
 }
 
 int NodeIds::count(const std::string& id) {
@@ -57,6 +60,8 @@ void NodeIds::follow(const std::string& id, const std::string& newId) {
 
 void NodeIds::followPosition(const std::string& id, const std::string& newId) {
   auto& positions = m_block.positions;
+  for (auto& [key, position] : positions)
+    if (isRerouteAt(key, id)) key = rerouteAfterRenaming(key, id, newId);
   const auto found = std::ranges::find_if(positions, [&](const auto& entry) { return entry.first == id; });
   if (found == positions.end()) return;
   std::erase_if(positions, [&](const auto& entry) { return entry.first == newId; });
