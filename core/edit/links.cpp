@@ -36,10 +36,11 @@ std::vector<Link> linksOf(const PipelineDocument& document) {
 }
 
 std::optional<Link> linkInto(const PipelineDocument& document, const Endpoint& to) {
-  for (const Link& link : linksOf(document)) {
-    if (link.to == to) return link;
-  }
-  return std::nullopt;
+  for (const Wire& wire : document.wires())
+    if (wire.to == to) return Link{.from = wire.from, .to = wire.to};
+  const DocumentOutput* output = to.port.empty() ? document.findOutput(to.node) : nullptr;
+  if (!output || output->from.node.empty()) return std::nullopt;
+  return Link{.from = output->from, .to = to, .isOutput = true};
 }
 
 Verdict linkVerdict(const PipelineDocument& document, const Endpoint& from, const Endpoint& to) {

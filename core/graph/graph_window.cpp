@@ -119,6 +119,13 @@ std::vector<NodeId> nodesAround(const Graph& graph, const std::vector<NodeId>& f
 
 Graph windowOf(const Graph& graph, const std::vector<NodeId>& nodes) { return Window(graph).of(nodes); }
 
+Graph withAttributes(Graph graph, NodeId id, Attributes attributes, OperationPointer operation) {
+  Node& node = const_cast<Node&>(graph.node(id));  // of this copy
+  node.attributes = std::move(attributes);
+  node.operation = std::move(operation);
+  return graph;
+}
+
 std::optional<std::vector<NodeId>> changedAttributes(const Graph& before, const Graph& after) {
   const bool isSameFrame = before.pass() == after.pass() && before.inputs() == after.inputs() &&
                            before.delayedScaling() == after.delayedScaling() &&

@@ -112,13 +112,6 @@ void addRank(const RankPlace& place, Analysis& analysis) {
   analysis.shards = std::move(made->shards);
 }
 
-void addPlanNotes(const FusionOptions& fusion, Analysis& analysis) {
-  std::vector<Diagnostic>& diagnostics = analysis.lowered.diagnostics;
-  noteIdleSwitches(analysis.graph(), fusion.switches, diagnostics);
-  noteInPlaceHazards(analysis.graph(), diagnostics);
-  warnOfWholeRows(analysis.graph(), fusion.target.ranks, diagnostics);
-}
-
 }  // namespace
 
 RuleBook documentBook(const PipelineDocument& document) {
@@ -174,6 +167,13 @@ FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOpti
   appendStrings(document.fusion(), "without", fusion.switches.without);
   appendStrings(document.fusion(), "with", fusion.switches.with);
   return fusion;
+}
+
+void addPlanNotes(const FusionOptions& fusion, Analysis& analysis) {
+  std::vector<Diagnostic>& diagnostics = analysis.lowered.diagnostics;
+  noteIdleSwitches(analysis.graph(), fusion.switches, diagnostics);
+  noteInPlaceHazards(analysis.graph(), diagnostics);
+  warnOfWholeRows(analysis.graph(), fusion.target.ranks, diagnostics);
 }
 
 void planStage(const FusionOptions& fusion, Analysis& analysis) {

@@ -19,4 +19,7 @@ void planStage(const FusionOptions& fusion, Analysis& analysis);
 /// The same with the report and the plans of an earlier analysis without an error, which hold for this graph as well.
 void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysis& analysis);
 
+/// Adds what the stages above say of the graph, without its report and plans, which are there already.
+void addPlanNotes(const FusionOptions& fusion, Analysis& analysis);
+
 }  // namespace fuseline

@@ -1,10 +1,13 @@
 // Keeps a plan if the plan of the neighborhood of all changed ops stays the same.
 //
-// The graph of a document is always made as a whole, so that its problems are all there. Fusing and planning, which
-// take most of the time, are local: a window around the ops shows whether an edit of attributes changes the plan.
+// A window around the ops shows whether an edit of attributes changes the plan, and, where the edits are known, whether
+// it changes more of the graph than these attributes: the window is lowered, fused and planned before and after.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/incremental_analysis.h"
 
+#include "core/edit/apply_edit.h"
+#include "core/edit/document_window.h"
+#include "core/edit/edit_extent.h"
 #include "core/graph/graph_window.h"
 #include "core/plan/analysis_stages.h"
 
@@ -59,34 +62,172 @@ std::string outcomeOf(const Graph& graph, const FusionOptions& fusion) {
   return toJson(graph, *report).dump() + planText(graph, unfused(graph)) + planText(graph, *report);
 }
 
-/// Does the plan of the earlier graph hold for the later one? fusion: the options of both.
-bool isPlanKept(const Analysis& earlier, const Analysis& later, const FusionOptions& fusion) {
-  const std::optional<std::vector<NodeId>> changed = changedAttributes(earlier.graph(), later.graph());
-  if (!changed) return false;
-  if (changed->empty()) return true;
-  if (changed->size() > kMostNodes) return false;
-  const std::vector<NodeId> nodes = windowNodes(earlier, *changed);
+/// Does the plan of the earlier graph hold for the later one, which differs at these nodes? fusion: the options of
+/// both.
+bool isPlanKept(const Analysis& earlier, const Analysis& later, const std::vector<NodeId>& changed,
+                const FusionOptions& fusion) {
+  if (changed.empty()) return true;
+  if (changed.size() > kMostNodes) return false;
+  const std::vector<NodeId> nodes = windowNodes(earlier, changed);
   return nodes.size() <= kMostNodes &&
          outcomeOf(windowOf(earlier.graph(), nodes), fusion) == outcomeOf(windowOf(later.graph(), nodes), fusion);
 }
 
+bool holdsText(const Json& value) {
+  return value.is_string() || (value.is_structured() && std::any_of(value.begin(), value.end(), holdsText));
+}
+
+/// May the op use other symbols than before? Which ones are used is a question to the whole document.
+bool mayUseOtherSymbols(const DocumentOp& before, const DocumentOp& after) {
+  const auto isOther = [](const Json& one, const Json& other) {
+    for (const auto& [name, value] : one.items())
+      if (holdsText(value) && (!other.contains(name) || other[name] != value)) return true;
+    return false;
+  };
+  return isOther(before.attributes, after.attributes) || isOther(after.attributes, before.attributes);
+}
+
+bool isSame(const Diagnostic& a, const Diagnostic& b) {
+  return a.severity == b.severity && a.code == b.code && a.node == b.node && a.port == b.port &&
+         a.pointer == b.pointer && a.message == b.message &&
+         std::ranges::equal(a.repairs, b.repairs, {}, &Repair::label, &Repair::label);
+}
+
+bool areSame(const std::vector<Diagnostic>& a, const std::vector<Diagnostic>& b) {
+  return std::ranges::equal(a, b, [](const Diagnostic& one, const Diagnostic& other) { return isSame(one, other); });
+}
+
+/// The changed nodes of the later window; nullopt: more than attributes of the ops has changed, or problems.
+std::optional<std::vector<Node>> changedNodes(const PipelineDocument& before, const PipelineDocument& after,
+                                              const std::set<std::string>& ops, const AnalysisOptions& options) {
+  const Analysis earlier = graphStage(before, options);
+  const Analysis later = graphStage(after, options);
+  const std::vector<Diagnostic>& problems = later.lowered.diagnostics;
+  const bool isAboutThem =
+      std::ranges::any_of(problems, [&](const Diagnostic& problem) { return ops.contains(problem.node); });
+  if (hasErrors(problems) || isAboutThem || !areSame(earlier.lowered.diagnostics, problems)) return std::nullopt;
+  const std::optional<std::vector<NodeId>> changed = changedAttributes(earlier.graph(), later.graph());
+  if (!changed) return std::nullopt;
+  std::vector<Node> nodes;
+  for (const NodeId id : *changed) nodes.push_back(later.graph().node(id));
+  return nodes;
+}
+
+/// Would backward read the same tensors with the other attributes?
+bool keepsContext(const Graph& graph, NodeId id, const Node& other) {
+  const Node& node = graph.node(id);
+  if (!node.takesPartInBackward()) return true;
+  const std::vector<TensorSpec> inputs = graph.inputSpecs(id);
+  const OperationContext context = other.operation->saveContext({other.attributes, inputs, node.needs});
+  return context.tensors == node.context.tensors && context.state == node.context.state;
+}
+
 }  // namespace
+
+/// The ops around those whose attributes will be set.
+struct IncrementalAnalysis::Neighborhood {
+  std::set<std::string> ops;
+  std::vector<NodeId> nodes;
+  PipelineDocument document;
+};
 
 std::shared_ptr<const Analysis> IncrementalAnalysis::next(PipelineDocument document, const AnalysisOptions& options,
                                                           std::uint64_t settings) {
-  const bool isComparable = m_last && isFor(options, settings);
-  if (isComparable && meansTheSame(m_document, document)) return m_last;
-  Analysis analysis = graphStage(document, options);
-  const FusionOptions fusion = fusionOptions(document, options, analysis);
-  const bool isLocal = isComparable && m_last->isRunnable() && !hasErrors(analysis.lowered.diagnostics) &&
-                       m_document.fusion() == document.fusion() && m_document.recipe() == document.recipe() &&
-                       isPlanKept(*m_last, analysis, fusion);
+  const bool isComparable = isFor(options, settings);
+  const bool isKept = isComparable && meansTheSame(m_document, document);
+  const bool isSimilar =
+      isComparable && m_document.fusion() == document.fusion() && m_document.recipe() == document.recipe();
+  m_document = std::move(document);
+  if (isKept) m_changedOps.emplace();
+  return isKept ? m_last : take(analyzed(options, isSimilar), options, settings);
+}
+
+std::shared_ptr<const Analysis> IncrementalAnalysis::after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
+                                                           std::uint64_t settings) {
+  const EditExtent extent = extentOf(edits);
+  const auto neighborhood = extent.changesMore ? std::nullopt : neighborhoodOf(extent.attributesOf);
+  for (const Edit& edit : edits) (void)applyEdit(m_document, edit);
+  const AnalysisOptions options = optionsFor(m_document);
+  const bool isComparable = isFor(options, settings);
+  const bool isOfAttributes = isComparable && !extent.changesMore;
+  if (isComparable && extent.isViewOnly()) {
+    m_changedOps.emplace();
+    return m_last;
+  }
+  const bool isPatchable = isOfAttributes && neighborhood && options.place.ranks == 1;
+  std::optional<Analysis> analysis = isPatchable ? patched(*neighborhood, options) : std::nullopt;
+  return take(analysis ? std::move(*analysis) : analyzed(options, isOfAttributes), options, settings);
+}
+
+/// nullopt: the whole graph is to be made again.
+std::optional<IncrementalAnalysis::Neighborhood> IncrementalAnalysis::neighborhoodOf(
+    const std::set<std::string>& ops) const {
+  if (!m_last || !m_last->isRunnable() || ops.empty()) return std::nullopt;
+  const Graph& graph = m_last->graph();
+  std::vector<NodeId> changed;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id)
+    if (ops.contains(graph.node(id).owner)) changed.push_back(id);
+  if (changed.empty() || changed.size() > kMostNodes) return std::nullopt;
+  std::vector<NodeId> nodes = windowNodes(*m_last, changed);
+  if (nodes.size() > kMostNodes) return std::nullopt;
+  std::optional<PipelineDocument> window = windowOf(m_document, graph, nodes);
+  if (!window) return std::nullopt;
+  return Neighborhood{ops, std::move(nodes), std::move(*window)};
+}
+
+/// The last analysis with the attributes that the document has now; nullopt: more than that may change.
+std::optional<Analysis> IncrementalAnalysis::patched(const Neighborhood& before, const AnalysisOptions& options) {
+  const Graph& graph = m_last->graph();
+  const std::optional<PipelineDocument> window = windowOf(m_document, graph, before.nodes);
+  if (!window) return std::nullopt;
+  for (const std::string& id : before.ops) {
+    const DocumentOp* op = window->findOp(id);
+    if (!op || (!m_document.symbols().empty() && mayUseOtherSymbols(*before.document.findOp(id), *op)))
+      return std::nullopt;
+  }
+  std::optional<std::vector<Node>> changed = changedNodes(before.document, *window, before.ops, options);
+  if (!changed) return std::nullopt;
+  std::vector<NodeId> ids;
+  for (const Node& node : *changed) {
+    ids.push_back(graph.findNode(node.id));
+    if (ids.back() < 0 || !keepsContext(graph, ids.back(), node)) return std::nullopt;
+  }
+  Analysis analysis = *m_last;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    analysis.lowered.graph = withAttributes(std::move(analysis.lowered.graph), ids[i],
+                                            std::move((*changed)[i].attributes), std::move((*changed)[i].operation));
+  analysis.lowered.diagnostics.resize(m_numGraphProblems);
+  const FusionOptions fusion = fusionOptions(m_document, options, analysis);
+  m_changedOps.reset();
+  if (isPlanKept(*m_last, analysis, ids, fusion)) {
+    addPlanNotes(fusion, analysis);
+    if (areSame(analysis.lowered.diagnostics, m_last->lowered.diagnostics)) m_changedOps = before.ops;
+  } else {
+    planStage(fusion, analysis);
+    ++m_numComplete;
+  }
+  return analysis;
+}
+
+/// isSimilar: the last analysis is of a document with the same recipe and switches, for the same options.
+Analysis IncrementalAnalysis::analyzed(const AnalysisOptions& options, bool isSimilar) {
+  m_changedOps.reset();
+  Analysis analysis = graphStage(m_document, options);
+  m_numGraphProblems = analysis.lowered.diagnostics.size();
+  const FusionOptions fusion = fusionOptions(m_document, options, analysis);
+  const bool isComparable = isSimilar && m_last->isRunnable() && !hasErrors(analysis.lowered.diagnostics);
+  const auto changed = isComparable ? changedAttributes(m_last->graph(), analysis.graph()) : std::nullopt;
+  const bool isLocal = changed && isPlanKept(*m_last, analysis, *changed, fusion);
   if (isLocal)
     planStageFrom(*m_last, fusion, analysis);
   else
     planStage(fusion, analysis);
   m_numComplete += isLocal ? 0 : 1;
-  m_document = std::move(document);
+  return analysis;
+}
+
+std::shared_ptr<const Analysis> IncrementalAnalysis::take(Analysis analysis, const AnalysisOptions& options,
+                                                          std::uint64_t settings) {
   m_gains = options.gains;
   m_settings = settings;
   m_last = std::make_shared<const Analysis>(std::move(analysis));
@@ -94,7 +235,7 @@ std::shared_ptr<const Analysis> IncrementalAnalysis::next(PipelineDocument docum
 }
 
 bool IncrementalAnalysis::isFor(const AnalysisOptions& options, std::uint64_t settings) const {
-  return settings == m_settings && isSame(options.gains, m_gains);
+  return m_last && settings == m_settings && isSame(options.gains, m_gains);
 }
 
 }  // namespace fuseline

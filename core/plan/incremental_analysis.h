@@ -4,12 +4,19 @@
 
 #include "core/plan/analysis.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 namespace fuseline {
+
+/// Options for a document: gains that runs measured are those of one pipeline.
+using OptionsFor = std::function<AnalysisOptions(const PipelineDocument&)>;
 
 /// One thread at a time.
 class IncrementalAnalysis {
@@ -19,17 +26,34 @@ class IncrementalAnalysis {
   /// edit of attributes the chains around these ops are fused and planned again, and the rest if their plan changes.
   std::shared_ptr<const Analysis> next(PipelineDocument document, const AnalysisOptions& options,
                                        std::uint64_t settings);
+  /// The same of the document() after these edits, which apply to it. After edits of attributes only the ops around
+  /// these are lowered again, if the rest of the graph does not depend on them.
+  std::shared_ptr<const Analysis> after(const std::vector<Edit>& edits, const OptionsFor& optionsFor,
+                                        std::uint64_t settings);
 
+  /// The document that the last analysis is of.
+  const PipelineDocument& document() const { return m_document; }
+  /// The last analysis has the plan, the problems and the tensors of the one before it, and differs at most in the
+  /// attributes of these ops; nullopt: it may differ anywhere.
+  const std::optional<std::set<std::string>>& changedOps() const { return m_changedOps; }
   /// Number of calls in which the whole graph was fused and planned.
   int numComplete() const { return m_numComplete; }
 
  private:
+  struct Neighborhood;
+
   bool isFor(const AnalysisOptions& options, std::uint64_t settings) const;
+  std::optional<Neighborhood> neighborhoodOf(const std::set<std::string>& ops) const;
+  std::optional<Analysis> patched(const Neighborhood& before, const AnalysisOptions& options);
+  Analysis analyzed(const AnalysisOptions& options, bool isSimilar);
+  std::shared_ptr<const Analysis> take(Analysis analysis, const AnalysisOptions& options, std::uint64_t settings);
 
   PipelineDocument m_document;
   GainModel m_gains;
   std::uint64_t m_settings = 0;
   std::shared_ptr<const Analysis> m_last;  // of m_document; nullptr: none yet
+  std::size_t m_numGraphProblems = 0;      // diagnostics of m_last before those of its plan
+  std::optional<std::set<std::string>> m_changedOps;
   int m_numComplete = 0;
 };
 

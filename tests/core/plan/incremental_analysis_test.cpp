@@ -100,6 +100,63 @@ RC_GTEST_PROP(IncrementalAnalysis, EqualsTheCompleteOneAfterEditsOfAttributes, (
   }
 }
 
+OptionsFor always(const AnalysisOptions& options) {
+  return [options](const PipelineDocument&) { return options; };
+}
+
+RC_GTEST_PROP(IncrementalAnalysis, EditsThatItFollowsGiveTheCompleteOne, ()) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = randomBlocks(10);
+  AnalysisOptions options;
+  if (*rc::gen::arbitrary<bool>()) options.recipe = *recipeFromJson({{"name", "MXFP8BlockScaling"}});
+  std::shared_ptr<const Analysis> last = analyses.next(document, options, 0);
+  for (int step = 0; step < 3; ++step) {
+    std::vector<Edit> edits;
+    for (int edit = *rc::gen::inRange(1, 3); edit > 0; --edit) {
+      Edit drawn = *rc::gen::inRange(0, 4) == 0 ? randomEditOrGroup(document) : randomAttribute(document);
+      if (applyEdit(document, drawn)) edits.push_back(std::move(drawn));
+    }
+    const auto next = analyses.after(edits, always(options), 0);
+    RC_ASSERT(analyses.document() == document);
+    RC_ASSERT(textOf(*next) == textOf(analyze(document, options)));
+    RC_ASSERT(!analyses.changedOps() || textOf(*next) == textOf(*last));
+    last = next;
+  }
+}
+
+/// Everything that a run would be given.
+std::string attributesOf(const Graph& graph) {
+  std::string text;
+  for (const Node& node : graph.nodes()) text += node.id + " " + node.operation->name + " " + node.note() + "\n";
+  return text;
+}
+
+TEST(IncrementalAnalysis, AFollowedAttributeIsInTheGraphAndNothingElseIsMadeAgain) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = example("gpt_layer");
+  (void)analyses.next(document, {}, 0);
+  const auto norm = std::ranges::find(document.ops(), "LayerNorm", &DocumentOp::operation);
+  const std::string id = norm->id;
+  const Edit edit = SetAttribute{.id = id, .name = "eps", .value = 1e-3};
+  ASSERT_TRUE(applyEdit(document, edit));
+  const auto kept = analyses.after({edit}, always({}), 0);
+  EXPECT_EQ(analyses.changedOps(), std::set<std::string>{id});
+  EXPECT_EQ(textOf(*kept), textOf(analyze(document)));
+  EXPECT_EQ(kept->graph().node(kept->graph().findNode(id)).attributes.real("eps"), 1e-3);
+  EXPECT_EQ(attributesOf(kept->graph()), attributesOf(analyze(document).graph()));
+}
+
+TEST(IncrementalAnalysis, AFollowedAttributeWithAProblemIsNotPatchedIn) {
+  IncrementalAnalysis analyses;
+  PipelineDocument document = example("gpt_layer");
+  (void)analyses.next(document, {}, 0);
+  const auto norm = std::ranges::find(document.ops(), "LayerNorm", &DocumentOp::operation);
+  const Edit edit = SetAttribute{.id = norm->id, .name = "eps", .value = "nothing"};
+  ASSERT_TRUE(applyEdit(document, edit));
+  EXPECT_FALSE(analyses.after({edit}, always({}), 0)->isRunnable());
+  EXPECT_EQ(analyses.changedOps(), std::nullopt);
+}
+
 TEST(IncrementalAnalysis, AnAttributeThatThePlanDoesNotDependOnKeepsIt) {
   IncrementalAnalysis analyses;
   PipelineDocument document = example("gpt_layer");

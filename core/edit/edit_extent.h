@@ -1,0 +1,26 @@
+// EditExtent: what edits may change, so that whoever follows them looks only there.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/document/edit.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+struct EditExtent {
+  /// Ops of the pipeline whose attributes are set.
+  std::set<std::string> attributesOf;
+  bool changesView = false;
+  /// Anything else: ops, wires, inputs, outputs, blocks, symbols, the recipe, switches.
+  bool changesMore = false;
+
+  bool isViewOnly() const { return attributesOf.empty() && !changesMore; }
+  bool isAttributesOnly() const { return !attributesOf.empty() && !changesView && !changesMore; }
+};
+
+EditExtent extentOf(const std::vector<Edit>& edits);
+
+}  // namespace fuseline
