@@ -23,6 +23,7 @@
 #include "core/runtime/layer_prediction.h"
 #include "core/runtime/pipeline_run.h"
 #include "core/runtime/rank_prediction.h"
+#include "core/sharding/rank_files.h"
 #include "core/support/atomic_file.h"
 #include "core/support/field_table.h"
 #include "core/support/output_schema.h"
@@ -170,6 +171,32 @@ Result<void> writeTensors(const Result<NamedTensors>& tensors, const std::string
   return options.writesFiles() ? writeSafetensors(path, *tensors) : Result<void>();
 }
 
+/// --save of a folder writes the shards of each rank: of a name without an extension, and of a folder that is there.
+bool savesShards(const RunOptions& options) {
+  const std::filesystem::path path(options.stateFile);
+  std::error_code ignored;
+  return !path.empty() && (!path.has_extension() || std::filesystem::is_directory(path, ignored));
+}
+
+/// Ranks that are processes write their own files.
+Result<void> writeShards(const PipelineRun& run, const RunOptions& options) {
+  const Result<std::vector<NamedTensors>> states = run.stateOfRanks();
+  if (!states) return states.error();
+  const auto ranks = static_cast<int>(states->size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (options.job && options.job->rank() != rank) continue;
+    Result<void> written =
+        writeRankFile(options.stateFile, rank, ranks, (*states)[static_cast<std::size_t>(rank)], run.analysis().shards);
+    if (!written) return written;
+  }
+  return {};
+}
+
+Result<void> writeState(const PipelineRun& run, const RunOptions& options) {
+  if (options.stateFile.empty()) return {};
+  return savesShards(options) ? writeShards(run, options) : writeTensors(run.state(), options.stateFile, options);
+}
+
 Result<void> capture(const PipelineRun& run, TensorChoice choice, const std::stop_token& cancel, Findings& found) {
   if (choice.tensors.empty() || cancel.stop_requested()) return {};
   Result<NamedTensors> tensors = run.capture(choice, cancel);
@@ -211,7 +238,7 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const F
     if (Result<void> written = writeTensors(run.dump(), options.dumpFile, options); !written) return written;
   if (!found.captured.empty())
     if (Result<void> written = writeCaptured(found.captured, options.capture); !written) return written;
-  return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile, options);
+  return writeState(run, options);
 }
 
 /// Files of all options.
@@ -230,8 +257,12 @@ Result<void> checkFiles(const RunOptions& options) {
   if (!options.writesFiles()) return {};
   if (Result<void> different = checkDifferent(filesOf(options)); !different) return different;
   if (Result<void> free = checkFree(options.recordFile, options.replaces); !free) return free;
+  if (savesShards(options)) {
+    if (Result<void> made = makeFolder("--save", options.stateFile); !made) return made;
+    if (Result<void> fits = checkRankFolder(options.stateFile, options.spec.ranks); !fits) return fits;
+  }
   for (const std::string* path : {&options.recordFile, &options.dumpFile, &options.stateFile})
-    if (!path->empty())
+    if (!path->empty() && (path != &options.stateFile || !savesShards(options)))
       if (Result<void> writable = checkWritable(*path); !writable) return writable;
   return checkCaptureFiles(options.capture);
 }
@@ -303,6 +334,11 @@ Result<void> checkOneRank(const RunOptions& options) {
 }
 
 Result<int> runThere(const RunOptions& options, Context& context) {
+  if (savesShards(options))
+    return Error{fmt::format("--save {}: a folder cannot be written from another machine. Name a .safetensors file, or "
+                             "remove --on.",
+                             options.stateFile),
+                 ErrorKind::Usage};
   if (Result<void> files = checkFiles(options); !files) return files.error();
   return callThere(options.on, {.files = filesOf(options), .replaces = options.replaces, .isQuiet = options.isQuiet},
                    context);
@@ -537,13 +573,16 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
   verb.add_option("-o,--output", options.recordFile, "Write a run file")->type_name("RUN.fuserun");
   verb.add_flag("--force", options.replaces, "Overwrite existing files of -o and --captured");
   verb.add_option("--note", options.note, "Note stored in the run file and shown in comparisons")->type_name("TEXT");
-  verb.add_option("--tensors", options.tensorsFile,
-                  "Inputs, parameters, main_grad buffers and output gradients: a file, or a folder of files")
+  verb.add_option(
+          "--tensors", options.tensorsFile,
+          "Inputs, parameters, main_grad buffers and output gradients: a file, or a folder of files or of shards")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Run again and write every tensor")->type_name("OUT.safetensors");
-  verb.add_option("--save", options.stateFile,
-                  "Write parameters, main_grad buffers and quantizer states, for --tensors")
-      ->type_name("STATE.safetensors");
+  verb.add_option(
+          "--save", options.stateFile,
+          "Write parameters, main_grad buffers and quantizer states, for --tensors: whole tensors in a file, or "
+          "the shards of each rank in a folder")
+      ->type_name("STATE.safetensors|FOLDER");
   verb.add_flag("--quiet", options.isQuiet, "Print no table and no progress");
   verb.add_option("--fail-if", options.gates,
                   "Exit with code 5 if a condition holds, such as \"error>tolerance\" or \"float-error>0.5%\". error "

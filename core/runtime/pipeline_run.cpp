@@ -472,10 +472,15 @@ Result<NamedTensors> PipelineRun::dump() const {
   return tensors;
 }
 
+namespace {
+
+bool isState(TensorRole role) {
+  return role == TensorRole::Parameter || role == TensorRole::MainGradient || role == TensorRole::QuantizerState;
+}
+
+}  // namespace
+
 Result<NamedTensors> PipelineRun::state() const {
-  const auto isState = [](TensorRole role) {
-    return role == TensorRole::Parameter || role == TensorRole::MainGradient || role == TensorRole::QuantizerState;
-  };
   NamedTensors tensors;
   if (Result<void> read = runAndRead(*m_variants.back().plan, isState, "", tensors); !read) return read.error();
   return tensors;
@@ -521,14 +526,50 @@ Result<void> PipelineRun::runAndRead(const Plan& plan, const std::function<bool(
   if (Result<RunOutcome> outcome = (*executor)->run(); !outcome) return outcome.error();
   for (const PlanTensor& planned : plan.tensors) {
     if (!isWanted(planned.role)) continue;
-    const bool isOfModel = planned.role == TensorRole::QuantizerState || m_analysis.shards.contains(planned.name);
-    if (m_ranks && !isOfModel) continue;
+    if (!isOfModel(planned)) continue;
     Result<Tensor> tensor =
         planned.isInitialOnly ? givenTensor(m_bindings, planned.name) : (*executor)->read(planned.name);
     if (!tensor) return tensor.error();
     append(prefix + planned.name, std::move(*tensor), tensors);
   }
   return {};
+}
+
+/// Ranks have tensors besides, such as gathered ones.
+bool PipelineRun::isOfModel(const PlanTensor& tensor) const {
+  return !m_ranks || tensor.role == TensorRole::QuantizerState || m_analysis.shards.contains(tensor.name);
+}
+
+Result<std::vector<Tensor>> PipelineRun::shardsIn(const RankedExecutor& executor, const PlanTensor& tensor) const {
+  if (!tensor.isInitialOnly) return executor.readShards(tensor.name);
+  const auto shard = m_analysis.shards.find(tensor.name);
+  std::vector<Tensor> shards;
+  for (int rank = 0; rank < m_ranks->size(); ++rank)
+    shards.push_back(shardOf(givenTensor(m_bindings, tensor.name),
+                             shard == m_analysis.shards.end() ? Shard() : shard->second, rank, m_ranks->size()));
+  return shards;
+}
+
+Result<std::vector<NamedTensors>> PipelineRun::stateOfRanks() const {
+  if (!m_ranks) {
+    Result<NamedTensors> whole = state();
+    if (!whole) return whole.error();
+    return std::vector<NamedTensors>{std::move(*whole)};
+  }
+  Result<std::unique_ptr<RankedExecutor>> executor = m_ranks->makeExecutor(*m_variants.back().plan);
+  if (!executor) return executor.error();
+  if (Result<RunOutcome> outcome = (*executor)->run(); !outcome) return outcome.error();
+  std::vector<NamedTensors> states(static_cast<std::size_t>(m_ranks->size()));
+  for (const PlanTensor& planned : m_variants.back().plan->tensors) {
+    if (!isState(planned.role) || !isOfModel(planned)) continue;
+    Result<std::vector<Tensor>> shards = shardsIn(**executor, planned);
+    if (!shards) return shards.error();
+    for (int rank = 0; rank < m_ranks->size(); ++rank)
+      if (m_ranks->isHere(rank))
+        append(planned.name, std::move((*shards)[static_cast<std::size_t>(rank)]),
+               states[static_cast<std::size_t>(rank)]);
+  }
+  return states;
 }
 
 }  // namespace fuseline

@@ -77,6 +77,8 @@ class PipelineRun {
   /// Runs the last variant again and returns the tensors that outlive a step: the parameters, the main_grad buffers and
   /// the states of quantizers, after this one run. They can be passed to `PipelineRunOptions::tensors`.
   Result<NamedTensors> state() const;
+  /// The same tensors as each rank holds them, by rank; empty: the rank is another process. Without communication.
+  Result<std::vector<NamedTensors>> stateOfRanks() const;
 
   /// Tensors that capture() supports: those of the last variant.
   std::vector<CapturableTensor> capturable() const;
@@ -121,6 +123,8 @@ class PipelineRun {
   /// Appends the requested tensors, with the prefix before their names.
   Result<void> runAndRead(const Plan& plan, const std::function<bool(TensorRole)>& isWanted, const std::string& prefix,
                           NamedTensors& tensors) const;
+  bool isOfModel(const PlanTensor& tensor) const;
+  Result<std::vector<Tensor>> shardsIn(const RankedExecutor& executor, const PlanTensor& tensor) const;
 
   std::string m_pipelineName;
   Json m_pipeline;

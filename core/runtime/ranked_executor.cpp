@@ -190,18 +190,28 @@ std::int64_t RankedExecutor::memoryBytes() const {
   return bytes;
 }
 
-Result<Tensor> RankedExecutor::read(std::string_view tensorName) const {
+Result<std::vector<Tensor>> RankedExecutor::readShards(std::string_view tensorName) const {
   std::vector<Tensor> shards(m_executors.size());
   const Result<void> done = m_team.run([&](int rank) -> Result<void> {
     Result<Tensor> shard = m_executors[static_cast<std::size_t>(rank)]->read(tensorName);
     if (!shard) return shard.error();
     shards[static_cast<std::size_t>(rank)] = std::move(*shard);
-    if (m_team.areProcesses()) gatherShards(m_team.communicator(rank), shards);
     return {};
   });
   if (!done) return done.error();
+  return shards;
+}
+
+Result<Tensor> RankedExecutor::read(std::string_view tensorName) const {
+  Result<std::vector<Tensor>> shards = readShards(tensorName);
+  if (!shards) return shards.error();
+  const Result<void> gathered = m_team.run([&](int rank) -> Result<void> {
+    if (m_team.areProcesses()) gatherShards(m_team.communicator(rank), *shards);
+    return {};
+  });
+  if (!gathered) return gathered.error();
   const auto shard = m_shards.find(tensorName);
-  return wholeOf(shards, shard == m_shards.end() ? Shard() : shard->second);
+  return wholeOf(*shards, shard == m_shards.end() ? Shard() : shard->second);
 }
 
 std::vector<double> RankedExecutor::rankNs(std::size_t step) const {

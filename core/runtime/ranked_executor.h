@@ -60,6 +60,8 @@ class RankedExecutor final : public TimedPlan {
   std::int64_t launches(std::size_t step) const override { return first().launches(step); }
   Result<Tensor> read(std::string_view tensorName) const override;
   const Plan& plan() const override { return m_plan; }
+  /// The tensor as each rank holds it; empty: the rank is another process. Does not communicate. Errors: as read().
+  Result<std::vector<Tensor>> readShards(std::string_view tensorName) const;
 
   /// Median time of a step in the observed runs, by rank. Empty: it is not launched.
   std::vector<double> rankNs(std::size_t step) const;

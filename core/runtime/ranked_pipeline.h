@@ -31,6 +31,8 @@ class RankedPipeline {
 
   int size() const { return m_team.size(); }
   bool areProcesses() const { return m_team.areProcesses(); }
+  /// Is it a rank of this process?
+  bool isHere(int rank) const { return m_team.isHere(rank); }
   /// Measures and writes what a run has once.
   bool hasRank0() const { return m_team.isHere(0); }
   /// Facts for run files.

@@ -70,7 +70,7 @@ std::vector<std::size_t> dataOrder(const NamedTensors& tensors) {
   return order;
 }
 
-Json headerOf(const NamedTensors& tensors, const std::vector<std::size_t>& order) {
+Json headerOf(const NamedTensors& tensors, const std::vector<std::size_t>& order, const TensorFileMetadata& metadata) {
   std::vector<std::size_t> begins(tensors.size());
   std::size_t offset = 0;
   for (const std::size_t i : order) {
@@ -78,6 +78,7 @@ Json headerOf(const NamedTensors& tensors, const std::vector<std::size_t>& order
     offset += tensors[i].second.data.size();
   }
   Json header = Json::object();
+  if (!metadata.empty()) header[std::string(kMetadata)] = metadata;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto& [name, tensor] = tensors[i];
     header[name] = {{"dtype", formatName(tensor.spec.dtype)},
@@ -139,6 +140,13 @@ Result<Json> parseHeader(const fs::path& path, const std::string& text) {
   if (!header.is_object()) return fileError(path, "the header is not a JSON object; is this a safetensors file?");
   if (const Verdict verdict = watcher.verdict(); !verdict) return fileError(path, verdict.reason());
   return header;
+}
+
+/// Keeps the texts of the metadata only, so that a hostile header cannot nest without bounds.
+bool keepsMetadata(int depth, Json::parse_event_t event, const Json& parsed) {
+  if (depth == 1 && event == Json::parse_event_t::key) return parsed.get_ref<const std::string&>() == kMetadata;
+  const bool begins = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+  return !begins || depth < 2;
 }
 
 std::optional<std::uint64_t> asUnsigned(const Json& value) {
@@ -270,6 +278,15 @@ Result<Header> readHeader(const fs::path& path, std::istream& in, std::uint64_t 
   return header;
 }
 
+Result<Header> headerOfFile(const fs::path& path) {
+  std::error_code failure;
+  const std::uint64_t fileBytes = fs::file_size(path, failure);
+  if (failure) return fileError(path, fmt::format("cannot be read: {}.", failure.message()));
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fileError(path, "cannot be opened for reading.");
+  return readHeader(path, in, fileBytes);
+}
+
 Result<NamedTensors> readData(const fs::path& path, std::istream& in, const std::vector<StoredTensor>& entries) {
   NamedTensors tensors;
   for (const StoredTensor& entry : entries) {
@@ -284,10 +301,10 @@ Result<NamedTensors> readData(const fs::path& path, std::istream& in, const std:
 
 }  // namespace
 
-Result<void> writeSafetensors(const fs::path& path, const NamedTensors& tensors) {
+Result<void> writeSafetensors(const fs::path& path, const NamedTensors& tensors, const TensorFileMetadata& metadata) {
   if (const Verdict verdict = checkWritable(tensors); !verdict) return fileError(path, verdict.reason());
   const std::vector<std::size_t> order = dataOrder(tensors);
-  const std::optional<std::string> header = headerText(headerOf(tensors, order));
+  const std::optional<std::string> header = headerText(headerOf(tensors, order, metadata));
   if (!header) return fileError(path, "the name of a tensor is not valid UTF-8.");
   return writeFileAtomically(path, [&](std::ostream& out) {
     const std::uint64_t length = header->size();
@@ -309,12 +326,7 @@ Result<NamedTensors> readSafetensors(const fs::path& path) {
 }
 
 Result<std::vector<StoredTensor>> safetensorsIndex(const fs::path& path) {
-  std::error_code failure;
-  const std::uint64_t fileBytes = fs::file_size(path, failure);
-  if (failure) return fileError(path, fmt::format("cannot be read: {}.", failure.message()));
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fileError(path, "cannot be opened for reading.");
-  const Result<Header> header = readHeader(path, in, fileBytes);
+  const Result<Header> header = headerOfFile(path);
   if (!header) return header.error();
   const Result<Json> json = parseHeader(path, header->text);
   if (!json) return json.error();
@@ -323,10 +335,21 @@ Result<std::vector<StoredTensor>> safetensorsIndex(const fs::path& path) {
   if (const Verdict verdict = checkCoverage(*entries, header->dataBytes); !verdict)
     return fileError(path, verdict.reason());
   for (StoredTensor& entry : *entries) {
-    entry.begin += fileBytes - header->dataBytes;
-    entry.end += fileBytes - header->dataBytes;
+    entry.begin += kLengthBytes + header->text.size();
+    entry.end += kLengthBytes + header->text.size();
   }
   return entries;
+}
+
+Result<TensorFileMetadata> safetensorsMetadata(const fs::path& path) {
+  const Result<Header> header = headerOfFile(path);
+  if (!header) return header.error();
+  const Json json = Json::parse(header->text, keepsMetadata, /*allow_exceptions=*/false);
+  TensorFileMetadata metadata;
+  if (!json.is_object()) return metadata;
+  for (const auto& [name, value] : member(json, kMetadata.data()).items())
+    if (value.is_string()) metadata[name] = value.get<std::string>();
+  return metadata;
 }
 
 }  // namespace fuseline

@@ -9,14 +9,19 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace fuseline {
 
+/// Texts by name in the header's "__metadata__".
+using TensorFileMetadata = std::map<std::string, std::string, std::less<>>;
+
 /// Writes atomically. The header keeps the order of `tensors`; the data of wide elements comes first, so that all of it
 /// is aligned. Errors: a name is used twice, is not UTF-8 or is "__metadata__"; the file cannot be written.
-Result<void> writeSafetensors(const std::filesystem::path& path, const NamedTensors& tensors);
+Result<void> writeSafetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                              const TensorFileMetadata& metadata = {});
 
 /// Reads F32, F16, BF16, F8_E4M3, I64 and U8 tensors, in the order of the header.
 /// Errors: any fault of the file, in a sentence with the path and the tensor. Any bytes are safe.
@@ -32,5 +37,8 @@ struct StoredTensor {
 
 /// Tensors of the file and their offsets, for callers that map it. Errors: those of readSafetensors().
 Result<std::vector<StoredTensor>> safetensorsIndex(const std::filesystem::path& path);
+
+/// Metadata of the file, without values that are no texts. Errors: the header cannot be read.
+Result<TensorFileMetadata> safetensorsMetadata(const std::filesystem::path& path);
 
 }  // namespace fuseline

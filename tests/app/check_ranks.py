@@ -104,6 +104,15 @@ class Ranks(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("is in two files of the folder", done.stderr)
 
+    def test_processes_save_the_shards_that_threads_save(self):
+        names = ["rank-0-of-2.safetensors", "rank-1-of-2.safetensors"]
+        for launcher in ("threads", *LAUNCHERS):
+            self.tensors(f"dump-{launcher}", "--ranks", "2", "--ranks-as", launcher, "--save", self.folder / launcher)
+            self.assertEqual(sorted(path.name for path in (self.folder / launcher).iterdir()), names)
+            for name in names:
+                self.assertEqual((self.folder / launcher / name).read_bytes(),
+                                 (self.folder / "threads" / name).read_bytes())
+
     @unittest.skipUnless(HAS_MPI, "there is no MPI")
     def test_mpirun_makes_each_process_a_rank(self):
         done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", FUSELINE, "run", EXAMPLE,

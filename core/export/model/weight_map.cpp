@@ -6,6 +6,7 @@
 #include "core/export/model/model_weights.h"
 #include "core/export/model/weight_files.h"
 #include "core/lowering/lowering.h"
+#include "core/sharding/rank_files.h"
 #include "core/tensor/safetensors.h"
 
 #include <algorithm>
@@ -129,7 +130,10 @@ Result<void> addOthers(const Graph& graph, const std::vector<StoredTensor>& stor
 /// The tensors of one file, or of all safetensors files of a folder. Errors: a tensor that is in two of them.
 Result<NamedTensors> readFiles(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return readSafetensors(path);
+  if (!std::filesystem::is_directory(path, ignored)) {
+    if (Result<void> isWhole = checkNoRankFile(path); !isWhole) return isWhole.error();
+    return readSafetensors(path);
+  }
   const Result<std::vector<std::filesystem::path>> files = safetensorsIn(path);
   if (!files) return files.error();
   Names names;
@@ -170,6 +174,7 @@ Json weightTable(const PipelineDocument& document) {
 }
 
 Result<NamedTensors> readTensors(const PipelineDocument& document, const std::filesystem::path& path) {
+  if (hasRankFiles(path)) return readRankFiles(path);
   const Json table = weightTable(document);
   if (table.empty()) return readFiles(path);
   const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
@@ -178,6 +183,7 @@ Result<NamedTensors> readTensors(const PipelineDocument& document, const std::fi
   std::vector<StoredTensor> stored;
   const bool isOneFile = !std::filesystem::is_directory(path, ignored) && path.extension() != ".json";
   if (isOneFile) {
+    if (Result<void> isWhole = checkNoRankFile(path); !isWhole) return isWhole.error();
     Result<std::vector<StoredTensor>> index = safetensorsIndex(path);
     if (!index) return index.error();
     stored = std::move(*index);

@@ -20,8 +20,9 @@ Json weightTable(const ModelForm& form);
 Json weightTable(const PipelineDocument& document);
 
 /// Tensors for a run or an export. path: a safetensors file with Fuseline's names; or, for a pipeline with a table, one
-/// with the model's own names or a folder of such files. Inputs and gradients that the file has, too, are kept.
-/// Errors: those of readSafetensors() and readModelWeights().
+/// with the model's own names or a folder of such files; or a folder with the files of all ranks of a run. Inputs and
+/// gradients that the file has, too, are kept. Errors: those of readSafetensors(), readRankFiles() and
+/// readModelWeights().
 Result<NamedTensors> readTensors(const PipelineDocument& document, const std::filesystem::path& path);
 
 }  // namespace fuseline

@@ -1,6 +1,7 @@
 // fuseline run --ranks: the shipped tensor-parallel example on several ranks, and what cannot be shared.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/run_file.h"
+#include "core/sharding/rank_files.h"
 #include "core/tensor/safetensors.h"
 #include "tests/app/cli/program.h"
 #include "tests/support/temporary_folder.h"
@@ -62,6 +63,34 @@ TEST(Ranks, SaveWholeTensors) {
   }
   const ProgramResult again = fuseline(exampleRun("--quiet --ranks 2 --tensors " + quoted(folder / "3.safetensors")));
   EXPECT_EQ(again.exitCode, 0) << again.err;
+}
+
+// Shards of three ranks, joined, are the whole tensors, and are read on any number of ranks.
+TEST(Ranks, SaveTheirShardsInAFolder) {
+  const TemporaryFolder folder;
+  for (const std::string place : {"shards", "whole.safetensors"}) {
+    const ProgramResult run = fuseline(exampleRun("--quiet --ranks 3 --save " + quoted(folder / place)));
+    ASSERT_EQ(run.exitCode, 0) << run.err;
+  }
+  const Result<NamedTensors> joined = readRankFiles(folder / "shards");
+  const Result<NamedTensors> whole = readSafetensors(folder / "whole.safetensors");
+  ASSERT_TRUE(joined && whole);
+  ASSERT_EQ(joined->size(), whole->size());
+  for (std::size_t i = 0; i < whole->size(); ++i) {
+    EXPECT_EQ((*joined)[i].first, (*whole)[i].first);
+    EXPECT_EQ((*joined)[i].second.data, (*whole)[i].second.data) << (*whole)[i].first;
+  }
+  const ProgramResult two = fuseline(exampleRun("--quiet --ranks 2 --tensors " + quoted(folder / "shards") +
+                                                " --save " + quoted(folder / "one.safetensors")));
+  EXPECT_EQ(two.exitCode, 0) << two.err;
+  EXPECT_EQ(readSafetensors(folder / "one.safetensors")->front().second.data, whole->front().second.data);
+  const ProgramResult four = fuseline(exampleRun("--quiet --ranks 4 --save " + quoted(folder / "shards")));
+  EXPECT_EQ(four.exitCode, 1);
+  EXPECT_TRUE(has(unbroken(four.err), "is of 3 ranks, expected 4.")) << four.err;
+  const ProgramResult part =
+      fuseline(exampleRun("--quiet --tensors " + quoted(folder / "shards" / "rank-1-of-3.safetensors")));
+  EXPECT_EQ(part.exitCode, 1);
+  EXPECT_TRUE(has(unbroken(part.err), "Name the folder with the files of all ranks.")) << part.err;
 }
 
 TEST(Ranks, RefuseSizesThatTheyCannotShare) {
