@@ -3,6 +3,7 @@
 #include "app/cli/interrupt.h"
 #include "app/cli/measuring_options.h"
 #include "app/cli/output_file.h"
+#include "app/cli/remote/on_option.h"
 #include "app/cli/suite_run.h"
 #include "app/cli/sweep_table.h"
 #include "app/cli/terminal.h"
@@ -24,6 +25,7 @@ namespace fuseline::cli {
 namespace {
 
 struct SweepOptions : MeasuringOptions {
+  OnOption on;
   std::vector<std::string> axes;
   std::string recordsFolder;
   std::string tableFile;
@@ -161,7 +163,19 @@ Result<void> writeTable(const SweepResult& result, const SweepOptions& options) 
   return writeFileAtomically(options.tableFile, [&](std::ostream& file) { file << sweepCsv(result); });
 }
 
+Result<int> sweepThere(const SweepOptions& options, Context& context) {
+  const Result<ShapeSweep> sweep = parseSweep(options.axes);
+  if (!sweep) return sweep.error();
+  if (Result<void> fits = checkSweepOptions(options, *sweep); !fits) return fits.error();
+  if (Result<void> files = checkFiles(*sweep, options); !files) return files.error();
+  if (Result<void> made = makeFolder("--records", options.recordsFolder); !made) return made.error();
+  const VerbFiles files{.read = filesRead(options),
+                        .written = {{"-o", options.tableFile}, {"--records", options.recordsFolder}}};
+  return callThere(options.on, {.files = files, .replaces = options.replaces, .isQuiet = options.isQuiet}, context);
+}
+
 Result<int> sweepSizes(const SweepOptions& options, Context& context) {
+  if (options.on.isGiven()) return sweepThere(options, context);
   const InterruptWatch interrupt;  // before any thread of a backend exists, so that all inherit the blocked signals
   const Result<PreparedSweep> prepared = prepare(options, context);
   if (!prepared) return prepared.error();
@@ -214,6 +228,9 @@ void addSweepVerb(CLI::App& app, Context& context) {
   addSpecOptions(*verb, options->spec, SpecGroup::Measuring);
   addSpecOptions(*verb, options->spec, SpecGroup::Peaks);
   addSweepFiles(*verb, *options);
+  addOnOption(
+      *verb, options->on,
+      "Sweep on another machine over ssh: a host of ~/.ssh/config, or user@host:port. Files stay on this machine");
 }
 
 }  // namespace fuseline::cli

@@ -9,8 +9,43 @@ def draw(shape, dtype, has_gradient, rows):
     return torch.randn(shape, dtype=dtype, device="cuda", requires_grad=has_gradient)
 
 
+class Ranks:
+    """Which part of a whole tensor this process holds, as one of several."""
+
+    def __init__(self):
+        self.size, self.rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
+
+    def part_of(self, name, x):
+        shard = SHARDS.get(name.removeprefix("grad."), "whole")
+        if shard == "first":  # the ranks hold summands; each has the gradient of the sum
+            is_zero = self.rank > 0 and not name.startswith("grad.")
+            return torch.zeros_like(x) if is_zero else x
+        if shard == "whole":
+            return x
+        axis, parts = shard
+        shares = [part.chunk(self.size, axis)[self.rank] for part in x.chunk(parts, axis)]
+        return torch.cat(shares, axis).contiguous()
+
+    def total_of(self, name, gradient):
+        """Each rank has those of its own rows; TransformerEngine leaves the sum to the caller."""
+        if gradient is not None and name in PARTIAL_GRADIENTS:
+            torch.distributed.all_reduce(gradient)
+        return gradient
+
+
+def several_ranks():
+    """None on one rank, and where it is not known which part a rank holds."""
+    is_several = torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1
+    return Ranks() if SHARDS and is_several else None
+
+
 def draw_inputs():
-    return {name: draw(*spec) for name, spec in INPUTS.items()}
+    whole = {name: draw(*spec) for name, spec in INPUTS.items()}
+    ranks = several_ranks()
+    if ranks is None:
+        return whole
+    parts = {name: ranks.part_of(name, x.detach()) for name, x in whole.items()}
+    return {name: x.requires_grad_(INPUTS[name][2]) for name, x in parts.items()}
 
 
 def forward(model, inputs):
@@ -116,6 +151,20 @@ def join_group():
     else:
         store = torch.distributed.HashStore()
         torch.distributed.init_process_group("nccl", store=store, rank=0, world_size=1)
+    if USERBUFFERS and torch.distributed.get_world_size() > 1:
+        start_userbuffers(*USERBUFFERS)
+
+
+def start_userbuffers(shape, dtype):
+    """Buffers for overlapped communication; the default ones are named qkv, proj, fc1, fc2."""
+    modes = te.module.base.UserBufferQuantizationMode
+    te.module.base.initialize_ub(
+        shape,
+        torch.distributed.get_world_size(),
+        quantization_modes=[modes.NONE if RECIPE is None else modes.FP8],
+        dtype=dtype,
+        bootstrap_backend="nccl",
+    )
 
 
 def main():
@@ -140,6 +189,8 @@ def main():
         parser.error("--weights: the pipeline has no table of a model's own names")
     torch.manual_seed(options.seed)
     join_group()
+    if options.check and SHARDS is None and torch.distributed.get_world_size() > 1:
+        parser.error("--check: the parts of a rank are not known, so that it needs one process")
     model = Pipeline().train(TRAINS)
     if options.weights:
         load_weights(model, options.weights)
@@ -147,7 +198,8 @@ def main():
         return 0 if compare_plans(model) else 5
     if options.check:
         copies = not options.weights
-        is_near = compare_tensors(model, options.check, options.tolerance, "cuda", copies)
+        ranks = several_ranks()
+        is_near = compare_tensors(model, options.check, options.tolerance, "cuda", copies, ranks)
         return 0 if is_near else 5
     measure(model, options.iterations, options.warmup)
     return 0

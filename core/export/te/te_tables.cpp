@@ -5,6 +5,7 @@
 #include "core/export/te/python_text.h"
 #include "core/export/te/torch_formula.h"
 #include "core/ops/grouped_form.h"
+#include "core/sharding/placements.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -73,7 +74,7 @@ class TableWriter {
       : m_graph(graph), m_report(report), m_capability(capability), m_modules(modules), m_between(between) {}
 
   std::string write() const {
-    return inputTables(m_graph, ScriptTable::TransformerEngine) + parameterTable() + planTable() +
+    return inputTables(m_graph, ScriptTable::TransformerEngine) + parameterTable() + shardTable() + planTable() +
            fmt::format("TRAINS = {}\nOVERWRITES_INPUTS = {}\nIS_PARALLEL = {}\nTOLERANCE = {}\nNOT_RUN = [{}]\n",
                        pythonBool(m_graph.pass() == ExecutionMode::Training), pythonBool(overwritesInputs()),
                        pythonBool(isParallel(m_modules)), pythonNumber(scriptTolerance(m_graph)),
@@ -102,6 +103,61 @@ class TableWriter {
                                  namesOf(m_graph.node(node)));
     }
     return text + "}\n";
+  }
+
+  /// Parts of whole tensors, such as those of a dump.
+  std::string shardTable() const {
+    if (!isParallel(m_modules)) return "SHARDS = {}\nPARTIAL_GRADIENTS = []\nUSERBUFFERS = None\n";
+    constexpr int kSeveralRanks = 2;  // placements are those of any number
+    const Result<Placements> placements = inferPlacements(m_graph, kSeveralRanks);
+    if (!placements)
+      return "# A rank's parts of the tensors are not known.\nSHARDS = None\nPARTIAL_GRADIENTS = []\n" +
+             userbuffersLine();
+    std::string text =
+        "# Ranks share these tensors: axis, and number of equal parts along it, of each of which a rank has its "
+        "share.\n"
+        "SHARDS = {\n";
+    for (const ValueId input : outerInputs(m_graph))
+      text += shardLine(m_graph.value(input).name, placements->values[static_cast<std::size_t>(input)]);
+    for (const GraphOutput& output : outerOutputs(m_graph))
+      text += shardLine(output.name, placements->values[static_cast<std::size_t>(output.value)]);
+    for (NodeId id = 0; id < static_cast<NodeId>(m_graph.nodes().size()); ++id)
+      for (int slot = 0; slot < static_cast<int>(m_graph.node(id).parameters.size()); ++slot)
+        text += shardLine(m_graph.node(id).parameterName(slot), parameterShard(m_graph, *placements, id, slot));
+    return text + "}\n" + partialGradientsLine(*placements) + userbuffersLine();
+  }
+
+  static std::string shardLine(const std::string& name, const Shard& shard) {
+    if (shard.kind == Shard::Kind::Whole) return {};
+    if (shard.kind == Shard::Kind::Summand) return fmt::format("    {}: \"first\",\n", pythonText(name));
+    return fmt::format("    {}: ({}, {}),\n", pythonText(name), shard.axis, shard.parts);
+  }
+
+  std::string partialGradientsLine(const Placements& placements) const {
+    std::vector<std::string> names;
+    for (NodeId id = 0; id < static_cast<NodeId>(m_graph.nodes().size()); ++id)
+      if (hasPartialGradients(m_graph, placements, id))
+        for (int slot = 0; slot < static_cast<int>(m_graph.node(id).parameters.size()); ++slot)
+          names.push_back(pythonText(m_graph.node(id).parameterName(slot)));
+    return fmt::format("PARTIAL_GRADIENTS = [{}]\n", fmt::join(names, ", "));
+  }
+
+  /// Shape of the buffer: the largest tensor that is gathered or scattered.
+  std::string userbuffersLine() const {
+    std::int64_t rows = 0;
+    std::int64_t features = 0;
+    DType dtype = DType::BF16;
+    for (const Node& node : m_graph.nodes()) {
+      if (!node.attributes.has("userbuffers_comm_name")) continue;
+      const TensorSpec& x = m_graph.value(node.inputs.front()).spec;
+      const TensorSpec& y = m_graph.value(node.outputs.front()).spec;
+      const bool isColumn = node.attributes.text("tensor_parallel_mode") == "column";
+      rows = std::max(rows, x.rows());
+      features = std::max(features, isColumn ? x.cols() : y.cols());
+      dtype = y.dtype;
+    }
+    return rows == 0 ? "USERBUFFERS = None\n"
+                     : fmt::format("USERBUFFERS = ([{}, {}], {})\n", rows, features, torchType(dtype));
   }
 
   static std::vector<std::string> namesOf(const Node& node) {

@@ -10,10 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -70,6 +72,24 @@ int numBundles() {
   for (const auto& entry : fs::directory_iterator(StandIn::home() / "fuseline/workers"))
     count += entry.path().filename().string().find('.') == std::string::npos;
   return count;
+}
+
+TEST(OnHost, SweepsThereAndWritesFilesHere) {
+  const StandIn ssh("command");
+  const std::string arguments = fmt::format(
+      "sweep {} --on gpu-box --over ranks=1,2 --iterations 2 -o table.csv --records runs --quiet", samplePipeline());
+  const ProgramResult sweep = ssh.fuseline(arguments);
+  ASSERT_EQ(sweep.exitCode, 0) << sweep.err;
+  EXPECT_TRUE(sweep.out.find("ranks") != std::string::npos) << sweep.out;
+  EXPECT_EQ(std::distance(fs::directory_iterator(ssh / "runs"), {}), 2);
+  const std::string table = readText(ssh / "table.csv");
+  EXPECT_EQ(std::ranges::count(table, '\n'), 3) << table;
+  const Result<RunRecord> run = loadRunRecord(ssh / "runs/sample_ranks=2.fuserun");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->settings.ranks, 2);
+
+  const ProgramResult again = ssh.fuseline(arguments);
+  EXPECT_EQ(again.exitCode, 2) << again.err;  // nothing is measured for files that cannot be written
 }
 
 TEST(OnHost, RunsThereAndWritesFilesHere) {

@@ -194,6 +194,10 @@ class Scripts(unittest.TestCase):
             layers = module.Pipeline().layers.operations
             self.assertEqual(layers["fc1_linear"].arguments["in_features"], 1024)
             self.assertEqual(layers["fc2_linear"].arguments["in_features"], 2048)
+            rows, features = (0, 1), (1, 1)
+            self.assertEqual(module.SHARDS, {"x": rows, "y": rows, "fc1.weight": rows, "fc1.bias": rows, "fc2.weight": features})
+            self.assertEqual(module.PARTIAL_GRADIENTS, ["norm.weight", "norm.bias"])
+            self.assertEqual(module.USERBUFFERS[0], [512, 1024])
             sys.modules["torch"].distributed = types.SimpleNamespace(is_initialized=lambda: False)
 
     def test_ops_may_be_called_like_members_of_modules(self):
