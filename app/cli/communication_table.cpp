@@ -25,12 +25,10 @@ std::string slowestText(const std::vector<double>& rankNs) {
   return fmt::format("{} ({:+.0f} %)", slowest - rankNs.begin(), excess);
 }
 
-double longestNs(const StepRecord& step) { return step.rankNs.empty() ? 0.0 : *std::ranges::max_element(step.rankNs); }
-
 double longestNs(const VariantRecord& variant) {
   double longest = 0.0;
   for (const StepRecord& step : variant.steps)
-    if (!step.collective.empty()) longest = std::max(longest, longestNs(step));
+    if (step.exchanges()) longest = std::max(longest, step.exposedNs + step.hiddenNs);
   return longest;
 }
 
@@ -38,20 +36,29 @@ std::string busText(const StepRecord& step) {
   return step.transferNs > 0.0 ? threeDigits(static_cast<double>(step.wireBytes) / step.transferNs) : "";
 }
 
-std::string tableOf(const VariantRecord& variant, bool hasColour) {
+/// Bytes of the whole tensor by time, as NCCL's tests define it.
+std::string algorithmText(const StepRecord& step, int ranks) {
+  const double sentShare = (step.collective == "all-reduce" ? 2.0 : 1.0) * (ranks - 1) / ranks;
+  return step.transferNs > 0.0 ? threeDigits(static_cast<double>(step.wireBytes) / sentShare / step.transferNs) : "";
+}
+
+std::string tableOf(const VariantRecord& variant, int ranks, bool hasColour) {
   const ColumnUnit unit = timeUnitFor(longestNs(variant));
   Table table({{variant.name, Align::Left},
                {"collective", Align::Left},
                {"on the wire"},
-               {fmt::format("slowest {}", unit.name)},
+               {fmt::format("exposed {}", unit.name)},
+               {fmt::format("hidden {}", unit.name)},
                {fmt::format("transfer {}", unit.name)},
+               {"algorithm GB/s"},
                {"bus GB/s"},
                {"slowest rank"}});
   for (const StepRecord& step : variant.steps) {
-    if (step.collective.empty()) continue;
+    if (!step.exchanges()) continue;
     table.addRow({fmt::format("{} ({})", step.name, step.phase), step.collective, formatBytes(step.wireBytes),
-                  fmt::format("{:.3f}", longestNs(step) / unit.size),
-                  fmt::format("{:.3f}", step.transferNs / unit.size), busText(step), slowestText(step.rankNs)});
+                  fmt::format("{:.3f}", step.exposedNs / unit.size), fmt::format("{:.3f}", step.hiddenNs / unit.size),
+                  fmt::format("{:.3f}", step.transferNs / unit.size), algorithmText(step, ranks), busText(step),
+                  slowestText(step.rankNs)});
   }
   return table.toString(hasColour);
 }
@@ -118,12 +125,13 @@ std::string communicationTable(const RunRecord& record, bool hasColour) {
   if (record.settings.ranks == 1) return {};
   std::string text = fmt::format("\nRanks: {}; communicator: {}; sums: {}\n", record.fact("ranks"),
                                  record.fact("communicator"), record.fact("sums"));
-  for (const VariantRecord& variant : record.variants) text += tableOf(variant, hasColour);
+  for (const VariantRecord& variant : record.variants) text += tableOf(variant, record.settings.ranks, hasColour);
   for (const VariantRecord& variant : record.variants) text += computeText(variant);
   return text +
-         "A step and a run take as long as on the slowest rank. transfer: time on the rank that waited least for "
-         "others. On\nthe wire: bytes that each rank sends by the ring algorithm; divided by the transfer time they "
-         "are the bus bandwidth.\nMemory is the sum over all ranks.\n";
+         "A step and a run take as long as on the slowest rank. Exposed: time in which that rank only communicated; "
+         "hidden: the rest,\nbeside other steps (--no-overlap: none). Transfer: time on the rank that waited least for "
+         "others. On the wire: bytes that each rank\nsends by the ring algorithm; divided by the transfer time they "
+         "are the bus bandwidth. Memory is the sum over all ranks.\n";
 }
 
 }  // namespace fuseline::cli

@@ -32,6 +32,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -77,10 +78,21 @@ struct Findings {
   std::vector<CapturableTensor> missing;
 };
 
+/// A rank that hangs holds its thread, and on a GPU its memory: the process ends without them.
+RankWatch rankWatch(const RunOptions& options) {
+  RankWatch watch{.whenRankHangs = [](const Error& error) {
+    fmt::print(stderr, "fuseline: {}\n", error.message);
+    std::_Exit(static_cast<int>(error.kind));
+  }};
+  if (options.rankTimeout > 0.0) watch.patience = Patience(Seconds(options.rankTimeout));
+  return watch;
+}
+
 Result<PipelineRunOptions> runOptionsOf(const RunOptions& options, const PipelineDocument& document) {
   Result<PipelineRunOptions> run = pipelineRunOptions(options);
   if (!run) return run.error();
   run->variants = options.variants;
+  run->watch = rankWatch(options);
   if (options.loneRank) run->communicator = options.loneRank;
   if (options.job) run->communicator = options.job->communicator();
   if (options.job) run->ranksOfMachine = options.job->ranksOfMachine();

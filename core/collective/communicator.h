@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/collective/patience.h"
 #include "core/tensor/dtype.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,7 +20,7 @@ namespace fuseline {
 
 enum class CollectiveKind { AllGather, ReduceScatter, AllReduce, Broadcast };
 /// Sum: in float32, in rank order, rounded once. Max: exact; NaN is ignored.
-enum class Reduction { Sum, Max };
+enum class Reduction : std::uint8_t { Sum, Max };
 /// Ranks: sums as defined above, with equal bits in every run. Library: those of a device's library, which may round
 /// more often and in an order of its own, and may be faster.
 enum class SumOrder { Library, Ranks };
@@ -50,6 +52,12 @@ struct Collective {
   std::span<const CollectivePart> parts;
 };
 
+/// When a collective ran beside other work.
+struct BesideSpan {
+  std::chrono::steady_clock::time_point start = {};
+  std::chrono::steady_clock::time_point end = {};
+};
+
 /// A rank or a library failed; the message names it. isConsequence: another rank failed first, and this one was
 /// waiting for it.
 struct CommunicationError : std::runtime_error {
@@ -68,6 +76,13 @@ class Communicator {
   /// device: takes its turn among the rank's launches and does not wait. An all-reduce and a broadcast may be in place
   /// (`from` is `to`); a broadcast sends the tensor of rank 0.
   virtual void run(const Collective& collective) = 0;
+  /// Starts a collective beside the rank's later work, until await(). There is no other collective between the two. The
+  /// default is run().
+  virtual void begin(const Collective& collective) { run(collective); }
+  /// The rank's later work starts when the collective of begin() has ended. Throws what run() would.
+  virtual void await() {}
+  /// The last collective between begin() and await(). Nothing: it ran in begin(), or on a device.
+  virtual std::optional<BesideSpan> besideSpan() const { return std::nullopt; }
   /// Returns when all ranks have called it.
   virtual void barrier() = 0;
   /// Ends the collectives of all ranks, present and later ones, with this sentence. The first call counts.
@@ -78,10 +93,12 @@ class Communicator {
   virtual void prepare(const Collective& /*collective*/) {}
   /// Does it hold on all ranks? Returns when all have called it. The default is an all-reduce of memory of the host.
   virtual bool agree(bool holds);
+  /// How long a rank waits for others, before anything was waited for.
+  virtual Patience patience() const { return Patience(); }
   /// Why the collectives have ended: the reason of abort(). Never waits. Nothing: they have not.
   virtual std::optional<std::string> failure() const { return std::nullopt; }
-  /// This rank has failed: its device no longer waits for other ranks, so that its memory can be freed. abort() tells
-  /// the others.
+  /// This rank has failed: nothing of it takes part in a collective any more, so that its memory can be freed. abort()
+  /// tells the others.
   virtual void leave() noexcept {}
 };
 

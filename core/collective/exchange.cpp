@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/collective/exchange.h"
 
+#include "core/collective/beside_thread.h"
 #include "core/collective/ordered_reduction.h"
 
 #include <algorithm>
@@ -33,6 +34,13 @@ class ExchangeCommunicator final : public Communicator {
     m_name = collective.name;
     for (const CollectivePart& part : collective.parts) run(collective, part);
   }
+
+  void begin(const Collective& collective) override {
+    m_beside.begin([this, collective] { run(collective); });
+  }
+  void await() override { m_beside.await(); }
+  std::optional<BesideSpan> besideSpan() const override { return m_beside.span(); }
+  void leave() noexcept override { m_beside.settle(); }
 
   /// A rank that has a byte of every other one knows that all have come.
   void barrier() override {
@@ -136,6 +144,7 @@ class ExchangeCommunicator final : public Communicator {
   std::shared_ptr<Exchange> m_exchange;
   std::string m_name;
   std::vector<std::byte> m_received;
+  BesideThread m_beside;  // last: it uses the others
 };
 
 void gatherBytes(Communicator& communicator, std::span<const std::byte> own, std::byte* all, std::string_view name) {
@@ -144,13 +153,6 @@ void gatherBytes(Communicator& communicator, std::span<const std::byte> own, std
 }
 
 }  // namespace
-
-Seconds Patience::limit() const {
-  if (m_fixed) return *m_fixed;
-  return m_longest ? std::max(Seconds(30.0), 50.0 * *m_longest) : Seconds(120.0);
-}
-
-void Patience::waited(Seconds time) { m_longest = std::max(m_longest.value_or(Seconds(0.0)), time); }
 
 std::unique_ptr<Communicator> makeExchangeCommunicator(std::shared_ptr<Exchange> exchange) {
   return std::make_unique<ExchangeCommunicator>(std::move(exchange));

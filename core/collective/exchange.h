@@ -4,7 +4,6 @@
 
 #include "core/collective/communicator.h"
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -15,21 +14,6 @@
 #include <vector>
 
 namespace fuseline {
-
-using Seconds = std::chrono::duration<double>;
-
-/// How long ranks wait for one that does not come to a collective.
-class Patience {
- public:
-  /// nothing: 120 s the first time, and then 50 times the longest wait so far, at least 30 s.
-  explicit Patience(std::optional<Seconds> limit = std::nullopt) : m_fixed(limit) {}
-  Seconds limit() const;
-  void waited(Seconds time);
-
- private:
-  std::optional<Seconds> m_fixed;
-  std::optional<Seconds> m_longest;
-};
 
 /// Another rank is the cause of a failure.
 struct PeerFault {

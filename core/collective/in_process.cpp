@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/collective/in_process.h"
 
+#include "core/collective/beside_thread.h"
 #include "core/collective/ordered_reduction.h"
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -14,6 +17,8 @@
 namespace fuseline {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 std::size_t bytesOf(const CollectivePart& part, std::int64_t count) {
   return static_cast<std::size_t>(count * sizeBytes(part.dtype));
@@ -28,21 +33,28 @@ std::string describe(const Collective& call) {
 /// Where ranks wait for each other.
 class Meeting {
  public:
-  explicit Meeting(int ranks) : m_calls(static_cast<std::size_t>(ranks)) {}
+  Meeting(int ranks, const Patience& patience)
+      : m_patience(patience), m_calls(static_cast<std::size_t>(ranks)), m_isHere(m_calls.size()) {}
 
+  const Patience& patience() const { return m_patience; }
   int size() const { return static_cast<int>(m_calls.size()); }
   /// The call of another rank, from arrive() to the arrive() after it.
   const Collective& callOf(int rank) const { return *m_calls[static_cast<std::size_t>(rank)]; }
 
   /// Returns when all ranks are here; `call` is the rank's own until it leaves, nullptr for a barrier. Throws if a rank
-  /// failed, or if the calls differ.
+  /// failed or does not come, or if the calls differ.
   void arrive(int rank, const Collective* call) {
     std::unique_lock lock(m_mutex);
     throwFailure();
     m_calls[static_cast<std::size_t>(rank)] = call;
+    m_isHere[static_cast<std::size_t>(rank)] = true;
     const std::uint64_t turn = m_turn;
     if (isLast() && call) checkCalls();
-    m_isOver.wait(lock, [&] { return m_turn != turn || m_failure; });
+    const Clock::time_point start = Clock::now();
+    if (m_isOver.wait_for(lock, m_waiting.limit(), [&] { return m_turn != turn || m_failure; }))
+      m_waiting.waited(Clock::now() - start);
+    else
+      failLate(call);
     if (m_turn == turn || m_isDifferent) throwFailure();
   }
 
@@ -68,9 +80,19 @@ class Meeting {
   bool isLast() {
     if (++m_numHere < size()) return false;
     m_numHere = 0;
+    m_isHere.assign(m_isHere.size(), false);
     ++m_turn;
     m_isOver.notify_all();
     return true;
+  }
+
+  void failLate(const Collective* call) {
+    const auto missing = std::ranges::find(m_isHere, false) - m_isHere.begin();
+    m_failure = fmt::format(
+        "rank {} of {} did not reach {} within {:.3g} s. It may hang: attach a debugger, or wait "
+        "longer with --rank-timeout.",
+        missing, size(), call ? call->name : "the start of a run", m_waiting.limit().count());
+    m_isOver.notify_all();
   }
 
   void throwFailure() const {
@@ -88,9 +110,12 @@ class Meeting {
     }
   }
 
+  Patience m_patience;
+  Patience m_waiting = m_patience;
   mutable std::mutex m_mutex;
   std::condition_variable m_isOver;
   std::vector<const Collective*> m_calls;  // by rank
+  std::vector<bool> m_isHere;              // by rank: has arrived in this turn
   int m_numHere = 0;
   std::uint64_t m_turn = 0;
   bool m_isDifferent = false;
@@ -109,6 +134,14 @@ class InProcessCommunicator final : public Communicator {
     for (std::size_t part = 0; part < collective.parts.size(); ++part) exchange(collective, part);
     m_meeting->leave();
   }
+
+  Patience patience() const override { return m_meeting->patience(); }
+  void begin(const Collective& collective) override {
+    m_beside.begin([this, collective] { run(collective); });
+  }
+  void await() override { m_beside.await(); }
+  std::optional<BesideSpan> besideSpan() const override { return m_beside.span(); }
+  void leave() noexcept override { m_beside.settle(); }
 
   void barrier() override { m_meeting->arrive(m_rank, nullptr); }
   std::optional<std::string> failure() const override { return m_meeting->failure(); }
@@ -163,12 +196,13 @@ class InProcessCommunicator final : public Communicator {
 
   std::shared_ptr<Meeting> m_meeting;
   int m_rank;
+  BesideThread m_beside;  // last: it uses the others
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> makeInProcessGroup(int ranks) {
-  const auto meeting = std::make_shared<Meeting>(ranks);
+std::vector<std::unique_ptr<Communicator>> makeInProcessGroup(int ranks, const Patience& patience) {
+  const auto meeting = std::make_shared<Meeting>(ranks, patience);
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int rank = 0; rank < ranks; ++rank)
     communicators.push_back(std::make_unique<InProcessCommunicator>(meeting, rank));

@@ -10,7 +10,7 @@
 namespace fuseline {
 
 /// One communicator for each of `ranks` ranks, in rank order. Each is for one thread; waiting threads sleep. Data goes
-/// from tensor to tensor, without a copy between.
-std::vector<std::unique_ptr<Communicator>> makeInProcessGroup(int ranks);
+/// from tensor to tensor, without a copy between. A rank that the others wait for too long is named, and ends all.
+std::vector<std::unique_ptr<Communicator>> makeInProcessGroup(int ranks, const Patience& patience = Patience());
 
 }  // namespace fuseline

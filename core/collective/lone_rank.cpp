@@ -10,11 +10,12 @@ namespace {
 
 class LoneRank final : public Communicator {
  public:
-  explicit LoneRank(int ranks) : m_ranks(ranks) {}
+  LoneRank(int ranks, bool copies) : m_ranks(ranks), m_copies(copies) {}
   int rank() const override { return 0; }
   int size() const override { return m_ranks; }
 
   void run(const Collective& collective) override {
+    if (!m_copies) return;
     const int copies = collective.kind == CollectiveKind::AllGather ? m_ranks : 1;
     for (const CollectivePart& part : collective.parts) {
       const auto bytes = static_cast<std::size_t>(part.count * sizeBytes(part.dtype));
@@ -31,10 +32,15 @@ class LoneRank final : public Communicator {
 
  private:
   int m_ranks;
+  bool m_copies;
 };
 
 }  // namespace
 
-std::shared_ptr<Communicator> makeLoneRank(int ranks) { return std::make_shared<LoneRank>(ranks); }
+std::shared_ptr<Communicator> makeLoneRank(int ranks) { return std::make_shared<LoneRank>(ranks, true); }
+
+std::unique_ptr<Communicator> makeLoneDevice(int ranks) { return std::make_unique<LoneRank>(ranks, false); }
+
+bool isLoneRank(const Communicator& communicator) { return dynamic_cast<const LoneRank*>(&communicator) != nullptr; }
 
 }  // namespace fuseline

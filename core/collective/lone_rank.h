@@ -11,5 +11,9 @@ namespace fuseline {
 /// Rank 0 of `ranks`. Collectives take the rank's own tensors for those of the others, so that sizes are right and
 /// values mean nothing.
 std::shared_ptr<Communicator> makeLoneRank(int ranks);
+/// The same for memory of a device: collectives do nothing.
+std::unique_ptr<Communicator> makeLoneDevice(int ranks);
+/// Is it made by makeLoneRank()?
+bool isLoneRank(const Communicator& communicator);
 
 }  // namespace fuseline

@@ -176,7 +176,7 @@ void addPlanNotes(const FusionOptions& fusion, Analysis& analysis) {
   warnOfWholeRows(analysis.graph(), fusion.target.ranks, diagnostics);
 }
 
-void planStage(const FusionOptions& fusion, Analysis& analysis) {
+void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan) {
   const Graph& graph = analysis.graph();
   analysis.report.book = fusion.book;
   Result<FusionReport> report = fuse(graph, fusion);
@@ -186,8 +186,8 @@ void planStage(const FusionOptions& fusion, Analysis& analysis) {
   if (hasErrors(analysis.lowered.diagnostics)) return;
   analysis.report = std::move(*report);
   addPlanNotes(fusion, analysis);
-  analysis.unfusedPlan = makePlan(graph, unfused(graph));
-  analysis.fusedPlan = makePlan(graph, analysis.report);
+  analysis.unfusedPlan = makePlan(graph, unfused(graph), plan);
+  analysis.fusedPlan = makePlan(graph, analysis.report, plan);
 }
 
 void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysis& analysis) {
@@ -199,7 +199,8 @@ void planStageFrom(const Analysis& earlier, const FusionOptions& fusion, Analysi
 
 Analysis analyze(const PipelineDocument& document, const AnalysisOptions& options, const SourceMap* sourceMap) {
   Analysis analysis = graphStage(document, options, sourceMap);
-  planStage(fusionOptions(document, options, analysis), analysis);
+  planStage(fusionOptions(document, options, analysis), analysis,
+            {.overlapsCollectives = options.place.overlapsCollectives});
   return analysis;
 }
 

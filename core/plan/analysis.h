@@ -24,6 +24,8 @@ inline constexpr const char* kPlacementCode = "placement";
 struct RankPlace {
   int rank = 0;
   int ranks = 1;
+  /// See PlanOptions.
+  bool overlapsCollectives = true;
 };
 
 struct AnalysisOptions {

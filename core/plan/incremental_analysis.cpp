@@ -203,7 +203,7 @@ std::optional<Analysis> IncrementalAnalysis::patched(const Neighborhood& before,
     addPlanNotes(fusion, analysis);
     if (areSame(analysis.lowered.diagnostics, m_last->lowered.diagnostics)) m_changedOps = before.ops;
   } else {
-    planStage(fusion, analysis);
+    planStage(fusion, analysis, {.overlapsCollectives = options.place.overlapsCollectives});
     ++m_numComplete;
   }
   return analysis;
@@ -221,7 +221,7 @@ Analysis IncrementalAnalysis::analyzed(const AnalysisOptions& options, bool isSi
   if (isLocal)
     planStageFrom(*m_last, fusion, analysis);
   else
-    planStage(fusion, analysis);
+    planStage(fusion, analysis, {.overlapsCollectives = options.place.overlapsCollectives});
   m_numComplete += isLocal ? 0 : 1;
   return analysis;
 }

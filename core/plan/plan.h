@@ -107,12 +107,18 @@ struct TransferWork {
 };
 
 /// Work of a step that communicates with the other ranks: an operand that is read goes to the next one that is written,
-/// one that is accumulated to is reduced in place.
+/// one that is accumulated to is reduced in place. A collective may be two steps, with other work between them: one
+/// begins it, and the other one, which reads all operands, ends when it has ended.
 struct CollectiveWork {
+  enum class Half : std::uint8_t { Whole, Begin, Await };
+
   CollectiveKind kind = CollectiveKind::AllGather;
   Reduction reduction = Reduction::Sum;
+  Half half = Half::Whole;
   /// Number of elements of each operand of an all-reduce, from its start; -1: all.
   std::int64_t numElements = -1;
+
+  bool isWait() const { return half == Half::Await; }
 };
 
 /// One launch. An elementwise step may get the same memory for an input without later consumers and an output of the
@@ -147,7 +153,9 @@ struct Step {
   /// Is it launched in every run?
   bool isLaunched() const { return !isView && !runsOnce; }
   /// Does it use the device?
-  bool isWork() const { return isLaunched() && !(transfer && transfer->isWait()); }
+  bool isWork() const {
+    return isLaunched() && !(transfer && transfer->isWait()) && !(collective && collective->isWait());
+  }
 };
 
 struct Plan {
@@ -173,6 +181,8 @@ struct Plan {
 struct PlanOptions {
   /// Every stored tensor gets its own memory, so that it can be dumped after a run.
   bool keepIntermediates = false;
+  /// Collectives run beside the steps that do not need them. Only of a graph of one of several ranks.
+  bool overlapsCollectives = true;
 };
 
 Plan makePlan(const Graph& graph, const FusionReport& report, const PlanOptions& options = {});

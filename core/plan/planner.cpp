@@ -1,9 +1,11 @@
 // Makes plans: one step an entry, a gradient sum where a tensor branches, views without memory, an arena by lifetime.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/collective_overlap.h"
 #include "core/fusion/operation_cost.h"
 #include "core/plan/collective_steps.h"
 #include "core/plan/gradient_sums.h"
 #include "core/plan/offload_steps.h"
+#include "core/plan/overlapped_collectives.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_tensors.h"
 #include "core/plan/quantize_steps.h"
@@ -75,6 +77,7 @@ class Planner {
     auto [tensors, viewOf] = std::move(m_tensors).take();
     Plan plan{.steps = std::move(m_steps), .tensors = std::move(tensors)};
     addOffloadSteps(m_graph, plan, viewOf);
+    if (m_options.overlapsCollectives) overlapCollectives(plan, viewOf);
     layOutStorages(plan, viewOf, m_options);
     return plan;
   }
@@ -161,8 +164,10 @@ class Planner {
     for (auto entry = m_report.backward.rbegin(); entry != m_report.backward.rend(); ++entry) {
       addSteps(m_regathers.before(*entry));
       addBackwardEntry(*entry);
+      addWeightGradientsAfter(*entry);
     }
-    for (const NodeId id : m_delayed) addShare(id, Share::Delayed);
+    for (const NodeId id : m_besides) addWeightGradient(id);
+    for (const NodeId id : m_delayed) addShare(id, m_graph.node(id).delayedNeeds(), true);
     if (std::optional<Step> sum = sumOfPartialGradients(m_graph, m_tensors)) m_steps.push_back(std::move(*sum));
     addScaleUpdate();
   }
@@ -172,26 +177,45 @@ class Planner {
   /// Gradients that wait are queued, and computed in the order of the queue when all others are there.
   void addBackwardEntry(const FusedOperation& entry) {
     const NodeId id = entry.nodes.front();
-    if (entry.isFused() || !m_graph.node(id).delayedNeeds().anyParameter())
+    const Node& node = m_graph.node(id);
+    const bool isDelayed = node.delayedNeeds().anyParameter();
+    const bool isBeside = m_options.overlapsCollectives && sendsInputGradient(m_graph, id);
+    if (entry.isFused() || (!isDelayed && !isBeside))
       return addStep(entry, Phase::Backward, backwardOperands(m_graph, entry));
-    m_delayed.push_back(id);
-    const GradientNeeds prompt = m_graph.node(id).promptNeeds();
-    if (prompt.anyInput() || prompt.anyParameter()) addShare(id, Share::Prompt);
+    if (isDelayed)
+      m_delayed.push_back(id);
+    else
+      m_besides.push_back(id);
+    GradientNeeds prompt = node.promptNeeds();
+    if (!isDelayed) prompt.parameters.assign(prompt.parameters.size(), false);
+    if (prompt.anyInput() || prompt.anyParameter()) addShare(id, std::move(prompt), false);
     addSteps(m_gradients.addInputGradients(id));
   }
 
-  enum class Share { Prompt, Delayed };
+  /// Weight gradients of layers whose input gradients this step sends.
+  void addWeightGradientsAfter(const FusedOperation& entry) {
+    const auto isSent = [&](NodeId id) {
+      return std::ranges::count(entry.nodes, m_graph.value(m_graph.node(id).inputs.front()).producer) > 0;
+    };
+    for (const NodeId id : m_besides)
+      if (isSent(id)) addWeightGradient(id);
+    std::erase_if(m_besides, isSent);
+  }
 
-  void addShare(NodeId id, Share which) {
+  void addWeightGradient(NodeId id) {
+    const GradientNeeds& needs = m_graph.node(id).needs;
+    addShare(id, {.inputs = std::vector<bool>(needs.inputs.size()), .parameters = needs.parameters}, true);
+  }
+
+  void addShare(NodeId id, GradientNeeds needs, bool isWeightGradient) {
     const Node& node = m_graph.node(id);
-    const bool isDelayed = which == Share::Delayed;
-    BackwardShare share = shareOf(m_graph, id, isDelayed ? node.delayedNeeds() : node.promptNeeds());
+    BackwardShare share = shareOf(m_graph, id, std::move(needs));
     Step step = makeStep({.nodes = {id}}, Phase::Backward, backwardOperands(m_graph, id, share));
-    if (isDelayed) step.name += " (wgrad)";
+    if (isWeightGradient) step.name += " (wgrad)";
     dropUnreadGradients(m_graph, step);
     step.context = std::move(share.context);
     const FlopCount flops = node.operation->flops(node.attributes, m_graph.inputSpecs(id));
-    step.flops = isDelayed ? flops.wgrad : backwardFlops(m_graph, id) - flops.wgrad;
+    step.flops = isWeightGradient ? flops.wgrad : backwardFlops(m_graph, id) - flops.wgrad;
     m_tensors.countBytes(step);
     m_steps.push_back(std::move(step));
   }
@@ -207,6 +231,7 @@ class Planner {
   GradientSums m_gradients;
   QuantizeSteps m_quantize;
   std::vector<NodeId> m_delayed;  // ops whose weight gradients wait, in the order of backward
+  std::vector<NodeId> m_besides;  // ops whose weight gradients are computed beside a collective
 };
 
 }  // namespace

@@ -145,6 +145,9 @@ static const FieldTable<StepRecord>& fieldsOf(const StepRecord*) {
        newField("collective", &StepRecord::collective, "all-gather, reduce-scatter, all-reduce; empty: none."),
        newField("wireBytes", &StepRecord::wireBytes, "Bytes that each rank sends, by the ring algorithm."),
        newField("transferNs", &StepRecord::transferNs, "Median time on the rank that waited least for others."),
+       newField("exposedNs", &StepRecord::exposedNs,
+                "Median time that other steps waited for it, on the slowest rank."),
+       newField("hiddenNs", &StepRecord::hiddenNs, "Median time that it took beside other steps, on that rank."),
        newField("rankNs", &StepRecord::rankNs)});
   return table;
 }

@@ -72,8 +72,12 @@ struct StepRecord {
   std::string collective;                  // "all-gather"; empty: the step does not communicate
   std::int64_t wireBytes = 0;              // that each rank sends, by the ring algorithm
   double transferNs = 0.0;                 // median of the time on the rank that waited least for others
+  double exposedNs = 0.0;                  // median of the time that other steps waited for it, of the slowest rank
+  double hiddenNs = 0.0;                   // and of the time that it took beside other steps
   std::vector<double> rankNs;              // median time on each rank; empty: there is one rank
 
+  /// Does it communicate? One that only waits for a collective does not.
+  bool exchanges() const { return !collective.empty() && !kernel.ends_with("_wait"); }
   /// Does it copy to the host or back, beside other steps?
   bool isTransfer() const { return kernel.starts_with("offload") || kernel.starts_with("reload"); }
   /// Its name in profilers, in traces and on the timeline.

@@ -70,6 +70,7 @@ struct RunSpec {
   NamedNumberList symbols;       // overrides
   std::string label;             // the user's name for the run; mostly empty
   bool isDeterministic = false;  // sums of ranks are in rank order, on GPUs, too
+  bool overlaps = true;          // collectives run beside the steps that do not need them
 
   bool isTraced() const { return timing == StepTiming::Cupti; }
   bool timesSteps() const { return timing != StepTiming::None; }

@@ -106,6 +106,11 @@ std::vector<SpecField> makeFields() {
       flag("deterministic", &RunSpec::isDeterministic, Ranks, "deterministic",
            "Sum over ranks in rank order, in float32 and rounded once, not in NCCL's order: the same bits in every run "
            "and on every device"),
+      withOffHelp(
+          flag("overlaps", &RunSpec::overlaps, Ranks, "overlap",
+               "Run collectives beside the steps that do not need them: the sum of an input gradient beside the "
+               "weight gradient"),
+          "Run each collective by itself, not beside the steps that do not need it"),
       valued("symbols", &RunSpec::symbols, Reading, "set", "SYMBOL=VALUE", "Value of a symbol, overriding the file"),
       valued("recipeFields", &RunSpec::recipeFields, Planning, "recipe-set", "KEY=VALUE",
              "Field of the recipe, as in --recipe-set margin=2"),

@@ -47,7 +47,20 @@ class HostTransfer final : public Transfer {
   const std::byte* m_from;
 };
 
-bool beginsTransfer(const Step& step) { return step.transfer && !step.transfer->isWait(); }
+/// Does it start something that takes place beside the steps after it?
+bool beginsBeside(const Step& step) {
+  if (step.collective) return step.collective->half == CollectiveWork::Half::Begin;
+  return step.transfer && !step.transfer->isWait();
+}
+
+/// Without its times.
+DeviceActivity besideActivity(const Plan& plan, std::size_t index) {
+  const Step& step = plan.steps[index];
+  std::string name = step.kernel;
+  if (step.transfer) name = step.transfer->isOffload() ? "copy, device to host" : "copy, host to device";
+  return {
+      .name = std::move(name), .configuration = formatBytes(plan.spec(step.operands.back()).bytes()), .step = index};
+}
 
 }  // namespace
 
@@ -224,14 +237,31 @@ Result<RunOutcome> Executor::runTraced(const StepObserver& observer, const std::
 }
 
 Result<RunOutcome> Executor::runOnHostClock(const StepObserver& observer, const std::stop_token& cancel) {
+  m_activities.clear();
   const Clock::time_point begin = Clock::now();
   for (std::size_t i = 0; i < m_launcher.all().size(); ++i) {
     if (cancel.stop_requested()) return m_launcher.cancelled();
     const double startNs = nanosecondsSince(begin);
     if (Result<void> done = m_launcher.launchAlone(i); !done) return done.error();
     observer(m_launcher.all()[i].step, startNs, nanosecondsSince(begin) - startNs);
+    if (m_launcher.stepOf(i).collective) noteCollective(i, begin);
   }
   return RunOutcome::Completed;
+}
+
+/// After a wait: the collective that has ended ran beside the steps in front of it. It belongs to the step that began
+/// it.
+void Executor::noteCollective(std::size_t launch, Clock::time_point begin) {
+  if (!m_launcher.stepOf(launch).collective->isWait()) return;
+  const std::optional<BesideSpan> span = m_options.communicator->besideSpan();
+  while (launch > 0 && !(m_launcher.stepOf(launch).collective && beginsBeside(m_launcher.stepOf(launch)))) --launch;
+  if (!span) return;
+  const auto sinceBegin = [&](Clock::time_point time) {
+    return std::chrono::duration<double, std::nano>(time - begin).count();
+  };
+  DeviceActivity& activity = m_activities.emplace_back(besideActivity(m_plan, m_launcher.all()[launch].step));
+  activity.startNs = sinceBegin(span->start);
+  activity.durationNs = sinceBegin(span->end) - activity.startNs;
 }
 
 Result<RunOutcome> Executor::launchBetweenMarks(const std::stop_token& cancel) {
@@ -240,7 +270,7 @@ Result<RunOutcome> Executor::launchBetweenMarks(const std::stop_token& cancel) {
   for (std::size_t i = 0; i < m_launcher.all().size(); ++i) {
     if (cancel.stop_requested()) return m_launcher.cancelled();
     if (Result<void> launched = m_launcher.launch(i); !launched) return launched.error();
-    const bool begins = beginsTransfer(m_launcher.stepOf(i));
+    const bool begins = beginsBeside(m_launcher.stepOf(i));
     const Result<void> marked = attempt([&] {
       m_clock->mark(i + 1);
       if (begins) m_clock->markTransfers(m_launcher.all().size() + 1 + i);
@@ -284,15 +314,12 @@ double Executor::readTransferMarks(const std::vector<double>& stepStartsNs) {
   m_activities.clear();
   double lastEndNs = 0.0;
   for (std::size_t i = 0; i < m_launcher.all().size(); ++i) {
-    const Step& step = m_launcher.stepOf(i);
-    if (!beginsTransfer(step)) continue;
+    if (!beginsBeside(m_launcher.stepOf(i))) continue;
     const double endNs = m_clock->nanosecondsBetween(0, m_launcher.all().size() + 1 + i);
     const double startNs = std::max(stepStartsNs[i], lastEndNs);
-    m_activities.push_back({.name = step.transfer->isOffload() ? "copy, device to host" : "copy, host to device",
-                            .configuration = formatBytes(m_plan.spec(step.operands[1]).bytes()),
-                            .step = m_launcher.all()[i].step,
-                            .startNs = startNs,
-                            .durationNs = std::max(endNs - startNs, 0.0)});
+    DeviceActivity& activity = m_activities.emplace_back(besideActivity(m_plan, m_launcher.all()[i].step));
+    activity.startNs = startNs;
+    activity.durationNs = std::max(endNs - startNs, 0.0);
     lastEndNs = std::max(lastEndNs, endNs);
   }
   return lastEndNs;

@@ -106,6 +106,7 @@ class Executor final : public TimedPlan {
   Result<RunOutcome> launchBetweenMarks(const std::stop_token& cancel);
   double readMarks(const StepObserver& observer);
   double readTransferMarks(const std::vector<double>& stepStartsNs);
+  void noteCollective(std::size_t launch, std::chrono::steady_clock::time_point begin);
 
   std::shared_ptr<Backend> m_backend;
   const Plan& m_plan;

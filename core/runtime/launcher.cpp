@@ -83,8 +83,17 @@ class CollectiveKernel final : public Kernel {
   CollectiveKernel(Communicator& communicator, const CollectiveWork& work, std::string name,
                    std::vector<CollectivePart> parts)
       : m_communicator(communicator), m_work(work), m_name(std::move(name)), m_parts(std::move(parts)) {}
-  void prepare() { m_communicator.prepare(call()); }
-  void run(std::span<std::byte* const>, std::byte*) override { m_communicator.run(call()); }
+  void prepare() {
+    if (!m_work.isWait()) m_communicator.prepare(call());
+  }
+  void run(std::span<std::byte* const>, std::byte*) override {
+    switch (m_work.half) {
+      case CollectiveWork::Half::Whole: return m_communicator.run(call());
+      case CollectiveWork::Half::Begin: return m_communicator.begin(call());
+      case CollectiveWork::Half::Await: return m_communicator.await();
+    }
+  }
+  std::int64_t launches() const override { return m_work.isWait() ? 0 : 1; }
 
  private:
   Collective call() const {

@@ -107,7 +107,11 @@ void addRanks(StepRecord& record, const RankedExecutor& executor, std::size_t in
   const Step& step = executor.plan().steps[index];
   if (!step.collective) return;
   record.collective = collectiveName(step.collective->kind);
-  record.transferNs = executor.transferNs(index);
+  if (step.collective->isWait()) return;
+  const CollectiveTimes times = executor.collectiveTimes(index);
+  record.transferNs = times.transferNs;
+  record.exposedNs = times.exposedNs;
+  record.hiddenNs = times.hiddenNs;
   record.wireBytes = executor.wireBytes(index);
 }
 
@@ -191,6 +195,7 @@ Result<void> PipelineRun::analyzeDocument(const LoadedDocument& loaded) {
   options->gains = m_options.gains;
   options->capability = parseCapability(m_backend->device().architecture);
   options->place.ranks = m_options.settings.ranks;
+  options->place.overlapsCollectives = m_options.settings.overlaps;
   m_analysis = analyze(loaded.document, *options, &loaded.sourceMap);
   if (std::string problems = errorText(m_analysis.lowered.diagnostics, m_pipelineName); !problems.empty())
     return Error{problems};
@@ -217,9 +222,10 @@ Result<void> PipelineRun::makeRanks(const LoadedDocument& loaded, const Analysis
     own.place.rank = rank;
     return analyze(loaded.document, own, &loaded.sourceMap);
   };
-  Result<std::unique_ptr<RankedPipeline>> ranks = RankedPipeline::create(
-      m_rankBackends, m_analysis, analyzeRank, m_bindings,
-      m_options.settings.isDeterministic ? SumOrder::Ranks : SumOrder::Library, m_options.communicator);
+  Result<std::unique_ptr<RankedPipeline>> ranks =
+      RankedPipeline::create(m_rankBackends, m_analysis, analyzeRank, m_bindings,
+                             m_options.settings.isDeterministic ? SumOrder::Ranks : SumOrder::Library,
+                             m_options.communicator, m_options.watch);
   if (!ranks) return ranks.error();
   m_ranks = std::move(*ranks);
   return {};
@@ -462,7 +468,8 @@ Result<NamedTensors> PipelineRun::dump() const {
   NamedTensors tensors;
   for (const Variant& variant : m_variants) {
     const FusionReport report = variant.name == "fused" ? m_analysis.report : unfused(m_analysis.graph());
-    const Plan plan = makePlan(m_analysis.graph(), report, {.keepIntermediates = true});
+    const Plan plan = makePlan(m_analysis.graph(), report,
+                               {.keepIntermediates = true, .overlapsCollectives = m_options.settings.overlaps});
     const std::string prefix = m_variants.size() > 1 ? variant.name + "/" : "";
     if (Result<void> read = runAndRead(
             plan, [](TensorRole) { return true; }, prefix, tensors);

@@ -37,6 +37,8 @@ struct PipelineRunOptions {
   /// are threads of this process.
   std::shared_ptr<Communicator> communicator;
   int ranksOfMachine = 1;
+  /// For ranks that are threads.
+  RankWatch watch;
   /// Memory held by runs that are measured together with it. Counts if the device does not report its free memory.
   std::int64_t heldBytes = 0;
   /// A sentence with the next step for a pipeline that is too large for the device, for the user interface at hand.

@@ -91,6 +91,7 @@ std::vector<RankPrediction> predict(const RunRecord& rank0, const RankLink& link
         addCompute(step, prediction);
         continue;
       }
+      if (!step.exchanges()) continue;
       prediction.wireBytes += step.wireBytes;
       prediction.communication +=
           collectiveTime(link, step.collective, static_cast<double>(step.wireBytes), rank0.settings.ranks);

@@ -5,8 +5,10 @@
 #include "core/collective/in_process.h"
 
 #include <exception>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -23,7 +25,11 @@ Result<void> guarded(const RankTeam::Work& work, int rank) {
 
 }  // namespace
 
-RankTeam::RankTeam(int ranks) : m_size(ranks), m_communicators(makeInProcessGroup(ranks)) {
+RankTeam::RankTeam(int ranks, RankWatch watch)
+    : m_watch(std::move(watch)),
+      m_size(ranks),
+      m_communicators(makeInProcessGroup(ranks, m_watch.patience)),
+      m_isBusy(m_communicators.size()) {
   for (int rank = 0; rank < ranks; ++rank) m_threads.emplace_back([this, rank] { serve(rank); });
 }
 
@@ -43,9 +49,14 @@ Result<void> RankTeam::run(const Work& work) {
   if (m_failure) return *m_failure;
   m_work = &work;
   m_numBusy = size();
+  m_isBusy.assign(m_isBusy.size(), true);
   ++m_turn;
   m_changed.notify_all();
-  m_changed.wait(lock, [&] { return m_numBusy == 0; });
+  const auto isDone = [&] { return m_numBusy == 0; };
+  m_changed.wait(lock, [&] { return isDone() || m_failure; });
+  if (!m_changed.wait_for(lock, m_watch.timeToEnd, isDone) && m_watch.whenRankHangs)
+    m_watch.whenRankHangs(withRanksThatHang());
+  m_changed.wait(lock, isDone);
   return m_failure ? Result<void>(*m_failure) : Result<void>();
 }
 
@@ -74,7 +85,19 @@ void RankTeam::finish(int rank, const Result<void>& done) {
     m_failure = Error{fmt::format("rank {} of {}: {}", rank, size(), done.error().message), done.error().kind};
     communicator(rank).abort(m_failure->message);
   }
-  if (!areProcesses() && --m_numBusy == 0) m_changed.notify_all();
+  if (areProcesses()) return;
+  m_isBusy[static_cast<std::size_t>(rank)] = false;
+  --m_numBusy;
+  if (m_numBusy == 0 || m_failure) m_changed.notify_all();
+}
+
+Error RankTeam::withRanksThatHang() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size(); ++rank)
+    if (m_isBusy[static_cast<std::size_t>(rank)]) ranks.push_back(rank);
+  return {fmt::format("{} Rank{} {} had not ended {:.3g} s later.", m_failure->message, ranks.size() == 1 ? "" : "s",
+                      fmt::join(ranks, ", "), m_watch.timeToEnd.count()),
+          m_failure->kind};
 }
 
 }  // namespace fuseline

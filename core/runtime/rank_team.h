@@ -15,12 +15,21 @@
 
 namespace fuseline {
 
+/// How ranks that are threads are watched.
+struct RankWatch {
+  Patience patience = Patience();
+  /// Called when a rank has failed and another one has not ended `timeToEnd` later: with that failure, and the ranks
+  /// that have not ended. A thread that hangs cannot be ended without its process. nullptr: it is waited for.
+  std::function<void(const Error&)> whenRankHangs = nullptr;
+  Seconds timeToEnd{10.0};
+};
+
 /// Threads live as long as the team: libraries keep a pool of workers for each.
 class RankTeam {
  public:
   using Work = std::function<Result<void>(int rank)>;
 
-  explicit RankTeam(int ranks);
+  explicit RankTeam(int ranks, RankWatch watch = {});
   /// This process is one rank. Its work is done by the calling thread.
   explicit RankTeam(std::shared_ptr<Communicator> own);
   ~RankTeam();
@@ -43,7 +52,9 @@ class RankTeam {
   Result<void> runHere(const Work& work);
   void serve(int rank);
   void finish(int rank, const Result<void>& done);
+  Error withRanksThatHang() const;
 
+  RankWatch m_watch;
   int m_size;
   std::shared_ptr<Communicator> m_own;
   std::vector<std::unique_ptr<Communicator>> m_communicators;
@@ -52,6 +63,7 @@ class RankTeam {
   const Work* m_work = nullptr;
   std::uint64_t m_turn = 0;  // of the work
   int m_numBusy = 0;
+  std::vector<bool> m_isBusy;  // by rank
   bool m_isOver = false;
   std::optional<Error> m_failure;
   std::vector<std::jthread> m_threads;

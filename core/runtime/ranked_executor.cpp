@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runtime/ranked_executor.h"
 
+#include "core/collective/lone_rank.h"
 #include "core/profile/stats.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -46,6 +48,10 @@ Result<void> joinRanks(RankTeam& team, std::vector<RankResources>& ranks, SumOrd
   if (ranks[static_cast<std::size_t>(team.firstHere())].backend->hasHostMemory()) return {};
   return team.run([&](int rank) -> Result<void> {
     RankResources& own = ranks[static_cast<std::size_t>(rank)];
+    if (isLoneRank(team.communicator(rank))) {
+      own.communicator = makeLoneDevice(team.size());
+      return {};
+    }
     Result<std::unique_ptr<Communicator>> joined = own.backend->join(team.communicator(rank), order);
     if (!joined) return joined.error();
     own.communicator = std::move(*joined);
@@ -72,7 +78,8 @@ RankedExecutor::RankedExecutor(RankTeam& team, const std::vector<RankResources>&
       m_executors(static_cast<std::size_t>(team.size())),
       m_times(m_executors.size()),
       m_observed(m_executors.size()),
-      m_samples(plan.steps.size(), std::vector<std::vector<double>>(m_executors.size())) {}
+      m_samples(plan.steps.size(), std::vector<std::vector<double>>(m_executors.size())),
+      m_besides(m_samples) {}
 
 Result<std::unique_ptr<RankedExecutor>> RankedExecutor::create(RankTeam& team, const std::vector<RankResources>& ranks,
                                                                const Plan& plan, const ShardMap& shards,
@@ -140,12 +147,20 @@ Result<RunOutcome> RankedExecutor::runObserved(const StepObserver& observer, std
       times.push_back({step, startNs, durationNs});
     };
     Result<void> done = runAs(rank, [&](Executor& executor) { return executor.runObserved(keep); });
-    if (done) gatherSteps(rank);
+    if (!done) return done;
+    noteCollectives(rank);
+    gatherSteps(rank);
     return done;
   });
   if (!ran) return ran.error();
   keepSamples(observer);
   return RunOutcome::Completed;
+}
+
+void RankedExecutor::noteCollectives(int rank) {
+  for (const DeviceActivity& activity : m_executors[static_cast<std::size_t>(rank)]->activities())
+    for (StepTime& time : m_observed[static_cast<std::size_t>(rank)])
+      if (time.step == activity.step && m_plan.steps[activity.step].collective) time.besideNs = activity.durationNs;
 }
 
 void RankedExecutor::gatherTimes(int rank) {
@@ -173,6 +188,7 @@ void RankedExecutor::keepSamples(const StepObserver& observer) {
       const StepTime& time = m_observed[rank][i];
       longest.durationNs = std::max(longest.durationNs, time.durationNs);
       m_samples[time.step][rank].push_back(time.durationNs);
+      m_besides[time.step][rank].push_back(time.besideNs);
     }
     observer(longest.step, longest.startNs, longest.durationNs);
   }
@@ -221,11 +237,37 @@ std::vector<double> RankedExecutor::rankNs(std::size_t step) const {
   return medians;
 }
 
-double RankedExecutor::transferNs(std::size_t step) const {
-  std::vector<double> least = m_samples[step].front();
-  for (const std::vector<double>& samples : m_samples[step])
-    for (std::size_t i = 0; i < least.size(); ++i) least[i] = std::min(least[i], samples[i]);
-  return least.empty() ? 0.0 : summarize(least).median;
+/// The step that ends the collective; the step itself where it is whole.
+std::size_t RankedExecutor::waitFor(std::size_t step) const {
+  if (m_plan.steps[step].collective->half != CollectiveWork::Half::Begin) return step;
+  std::size_t wait = step + 1;
+  while (!m_plan.steps[wait].collective || !m_plan.steps[wait].collective->isWait()) ++wait;
+  return wait;
+}
+
+CollectiveTimes RankedExecutor::collectiveTimes(std::size_t step) const {
+  const std::size_t wait = waitFor(step);
+  std::vector<double> transfers;
+  std::vector<double> exposed;
+  std::vector<double> hidden;
+  for (std::size_t run = 0; run < m_samples[step].front().size(); ++run) {
+    double leastNs = HUGE_VAL;
+    double mostExposedNs = -1.0;
+    double hiddenNs = 0.0;
+    for (std::size_t rank = 0; rank < m_samples[step].size(); ++rank) {
+      const double exposedNs = m_samples[step][rank][run] + (wait == step ? 0.0 : m_samples[wait][rank][run]);
+      const double wholeNs = wait == step ? exposedNs : m_besides[step][rank][run];
+      leastNs = std::min(leastNs, wholeNs);
+      if (exposedNs <= mostExposedNs) continue;
+      mostExposedNs = exposedNs;
+      hiddenNs = std::max(0.0, wholeNs - exposedNs);
+    }
+    transfers.push_back(leastNs);
+    exposed.push_back(mostExposedNs);
+    hidden.push_back(hiddenNs);
+  }
+  if (transfers.empty()) return {};
+  return {summarize(transfers).median, summarize(exposed).median, summarize(hidden).median};
 }
 
 std::int64_t RankedExecutor::wireBytes(std::size_t step) const {

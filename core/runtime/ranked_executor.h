@@ -24,6 +24,15 @@ struct RankResources {
   std::unique_ptr<Communicator> communicator = nullptr;
 };
 
+/// Medians over the observed runs, in nanoseconds. transferNs: on the rank that waited least; ranks that come early
+/// wait for it. exposedNs: the time in which no other step ran, on the rank where that took longest; hiddenNs: the rest
+/// of the collective's time on that rank.
+struct CollectiveTimes {
+  double transferNs = 0.0;
+  double exposedNs = 0.0;
+  double hiddenNs = 0.0;
+};
+
 /// Makes the communicators of ranks whose memory is not the host's. Errors: those of Backend::join().
 Result<void> joinRanks(RankTeam& team, std::vector<RankResources>& ranks, SumOrder order);
 /// Ends them, all at once: libraries wait for the other ranks.
@@ -65,8 +74,8 @@ class RankedExecutor final : public TimedPlan {
 
   /// Median time of a step in the observed runs, by rank. Empty: it is not launched.
   std::vector<double> rankNs(std::size_t step) const;
-  /// Median of the time of a communication step on the rank that waited least: ranks that come early wait for it.
-  double transferNs(std::size_t step) const;
+  /// Times of a step that communicates, with its wait.
+  CollectiveTimes collectiveTimes(std::size_t step) const;
   /// Bytes that each rank sends in a communication step.
   std::int64_t wireBytes(std::size_t step) const;
 
@@ -77,6 +86,7 @@ class RankedExecutor final : public TimedPlan {
     std::uint64_t step = 0;
     double startNs = 0.0;
     double durationNs = 0.0;
+    double besideNs = 0.0;  // of the collective that it begins
   };
   struct RankTimes {
     double runNs = 0.0;
@@ -89,6 +99,8 @@ class RankedExecutor final : public TimedPlan {
   const Executor& first() const { return *m_executors[here()]; }
   double slowest(double RankTimes::*time) const;
   void keepSamples(const StepObserver& observer);
+  void noteCollectives(int rank);
+  std::size_t waitFor(std::size_t step) const;
   /// After a rank's own run: its times, and where ranks are processes those of all.
   void gatherTimes(int rank);
   void gatherSteps(int rank);
@@ -101,6 +113,7 @@ class RankedExecutor final : public TimedPlan {
   std::vector<RankTimes> m_times;                           // by rank
   std::vector<std::vector<StepTime>> m_observed;            // by rank: of the last observed run
   std::vector<std::vector<std::vector<double>>> m_samples;  // by step, by rank: of all observed runs
+  std::vector<std::vector<std::vector<double>>> m_besides;  // the same, of the collectives that steps begin
 };
 
 }  // namespace fuseline

@@ -21,10 +21,11 @@ Result<std::unique_ptr<RankedPipeline>> RankedPipeline::create(std::vector<std::
                                                                const Analysis& first,
                                                                const std::function<Analysis(int rank)>& analyzeRank,
                                                                const NamedTensors& whole, SumOrder order,
-                                                               std::shared_ptr<Communicator> own) {
+                                                               std::shared_ptr<Communicator> own,
+                                                               const RankWatch& watch) {
   const auto ranks = static_cast<int>(backends.size());
   std::unique_ptr<RankedPipeline> pipeline(own ? new RankedPipeline(std::move(own), first)
-                                               : new RankedPipeline(ranks, first));
+                                               : new RankedPipeline(ranks, first, watch));
   for (int rank = 0; rank < ranks; ++rank) {
     if (!pipeline->m_team.isHere(rank)) {
       pipeline->m_ranks.emplace_back();

@@ -21,7 +21,8 @@ class RankedPipeline {
                                                         const Analysis& first,
                                                         const std::function<Analysis(int rank)>& analyzeRank,
                                                         const NamedTensors& whole, SumOrder order,
-                                                        std::shared_ptr<Communicator> own = nullptr);
+                                                        std::shared_ptr<Communicator> own = nullptr,
+                                                        const RankWatch& watch = {});
   /// Communicators of a device end together.
   ~RankedPipeline();
   RankedPipeline(const RankedPipeline&) = delete;
@@ -39,7 +40,7 @@ class RankedPipeline {
   std::vector<std::pair<std::string, std::string>> details();
 
  private:
-  RankedPipeline(int ranks, const Analysis& first) : m_first(first), m_team(ranks) {}
+  RankedPipeline(int ranks, const Analysis& first, const RankWatch& watch) : m_first(first), m_team(ranks, watch) {}
   RankedPipeline(std::shared_ptr<Communicator> own, const Analysis& first) : m_first(first), m_team(std::move(own)) {}
 
   const Analysis& m_first;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <exception>
 #include <filesystem>
@@ -208,6 +209,10 @@ class RunQueue {
     report(job.request.id, "preparing", 0, 1);
     Result<PipelineRunOptions> options = optionsOf(job.request);
     if (!options) return options.error();
+    options->watch.whenRankHangs = [this, id = job.request.id](const Error& error) {
+      m_writer.send(ErrorEvent{id, error, true});
+      std::_Exit(static_cast<int>(error.kind));
+    };
     return PipelineRun::prepare(parseDocument(job.request.pipelineText), job.request.pipelineName, std::move(*options),
                                 registry);
   }

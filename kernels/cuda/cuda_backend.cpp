@@ -294,7 +294,7 @@ class CudaBackend final : public Backend {
       auto membership = std::make_shared<NcclMembership>(*nccl, host);
       m_membership = membership;
       m_rank = fmt::format("rank {}: ", host.rank());
-      return makeNcclCommunicator(std::move(membership), order, m_stream.get());
+      return makeNcclCommunicator(std::move(membership), order, m_stream.get(), m_copyStream.get());
     } catch (const std::exception& failure) {
       return Error{fmt::format("{}: {}", m_info.id, failure.what()), ErrorKind::NoDevice};
     }
@@ -311,8 +311,9 @@ class CudaBackend final : public Backend {
   /// A fault may show in any call, in the first one, too.
   void synchronize() override {
     cudaError_t error = cudaSetDevice(m_device);
-    if (const auto membership = m_membership.lock(); membership && error == cudaSuccess)
-      error = static_cast<cudaError_t>(membership->waitFor(m_stream.get()));
+    if (const auto membership = m_membership.lock())
+      for (const Stream stream : {m_stream.get(), m_copyStream.get()})
+        if (error == cudaSuccess) error = static_cast<cudaError_t>(membership->waitFor(stream));
     if (error == cudaSuccess) error = cudaStreamSynchronize(m_stream.get());
     if (error == cudaSuccess) error = cudaStreamSynchronize(m_copyStream.get());
     if (error == cudaSuccess) return;
@@ -402,7 +403,7 @@ class CudaBackend final : public Backend {
   DeviceInfo m_info;
   std::string m_busId = busIdOf(m_device);
   OwnedStream m_stream;
-  OwnedStream m_copyStream;  // stream of transfers
+  OwnedStream m_copyStream;  // stream of transfers, and of collectives beside other work
   std::unique_ptr<Lanes> m_lanes = makeStreamLanes(m_stream.get());
   std::unique_ptr<PreparingCompiler> m_programs;
   std::unique_ptr<GemmLibrary> m_gemms;

@@ -141,8 +141,9 @@ RankedRun runOnRanks(const Graph& whole, const std::vector<std::shared_ptr<Backe
   for (int rank = 0; rank < ranks; ++rank)
     resources.push_back({backends[static_cast<std::size_t>(rank)], &(*graphs)[static_cast<std::size_t>(rank)].graph,
                          shardsOf(bindings, first.shards, rank, ranks)});
-  const Plan plan = makePlan(first.graph, reportOf(first.graph, options.isFused, backends.front()));
-  RankTeam team(ranks);
+  const Plan plan = makePlan(first.graph, reportOf(first.graph, options.isFused, backends.front()),
+                             {.overlapsCollectives = options.overlaps});
+  RankTeam team(ranks, options.watch);
   if (const Result<void> joined = joinRanks(team, resources, options.order); !joined)
     made.problem = joined.error().message;
   if (made.problem.empty()) {

@@ -29,6 +29,8 @@ struct RankedRunOptions {
   SumOrder order = SumOrder::Library;
   std::optional<Recipe> recipe = std::nullopt;
   int numRuns = 1;
+  RankWatch watch = {};
+  bool overlaps = true;
 };
 
 /// The results of all ranks together: whole outputs and gradients, and the states of quantizers, which are the same on

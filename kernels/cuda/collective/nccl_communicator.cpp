@@ -5,6 +5,7 @@
 #include "core/collective/ordered_reduction.h"
 #include "kernels/cuda/collective/rank_sum_launch.h"
 #include "kernels/cuda/memory/arena.h"
+#include "kernels/cuda/stream/stream_event.h"
 #include "kernels/cuda/support/workspace.h"
 
 #include <array>
@@ -41,8 +42,8 @@ std::size_t partBytes(const CollectivePart& part, std::int64_t count) {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(std::shared_ptr<NcclMembership> membership, SumOrder order, Stream stream)
-      : m_membership(std::move(membership)), m_order(order), m_stream(stream) {}
+  NcclCommunicator(std::shared_ptr<NcclMembership> membership, SumOrder order, Stream stream, Stream besides)
+      : m_membership(std::move(membership)), m_order(order), m_main(stream), m_besides(besides), m_stream(stream) {}
 
   int rank() const override { return host().rank(); }
   int size() const override { return host().size(); }
@@ -66,6 +67,17 @@ class NcclCommunicator final : public Communicator {
     m_membership->check();
     isOrdered(collective) ? addInOrder(collective) : callNccl(collective);
   }
+
+  void begin(const Collective& collective) override {
+    recordEvent(m_isReady, m_main);
+    waitForEvent(m_besides, m_isReady);
+    m_stream = m_besides;
+    run(collective);
+    m_stream = m_main;
+    recordEvent(m_isDone, m_besides);
+  }
+
+  void await() override { waitForEvent(m_main, m_isDone); }
 
   std::vector<std::pair<std::string, std::string>> details() const override {
     int version = 0;
@@ -190,7 +202,11 @@ class NcclCommunicator final : public Communicator {
 
   std::shared_ptr<NcclMembership> m_membership;
   SumOrder m_order;
-  Stream m_stream;
+  Stream m_main;
+  Stream m_besides;
+  Stream m_stream;  // one of the two
+  OwnedEvent m_isReady = makeEvent();
+  OwnedEvent m_isDone = makeEvent();
   std::vector<std::unique_ptr<Arena>> m_workspaces;
   std::size_t m_workspaceBytes = 0;  // of the last one
 };
@@ -198,8 +214,8 @@ class NcclCommunicator final : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> makeNcclCommunicator(std::shared_ptr<NcclMembership> membership, SumOrder order,
-                                                   Stream stream) {
-  return std::make_unique<NcclCommunicator>(std::move(membership), order, stream);
+                                                   Stream stream, Stream besides) {
+  return std::make_unique<NcclCommunicator>(std::move(membership), order, stream, besides);
 }
 
 }  // namespace fuseline::cuda

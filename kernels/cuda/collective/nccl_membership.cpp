@@ -116,7 +116,13 @@ void NcclMembership::complete(NcclStatus status, const std::string& action) {
 void NcclMembership::poll(const std::string& action) {
   Pauses pauses;
   NcclStatus state = NcclStatus::InProgress;
+  const Clock::time_point start = Clock::now();
   while (state == NcclStatus::InProgress) {
+    if (Clock::now() - start > m_patience.limit())
+      throw CommunicationError(fmt::format("NCCL could not {} within {:.3g} s. Another rank may hang; --rank-timeout "
+                                           "waits longer.",
+                                           action, m_patience.limit().count()),
+                               true);
     if (const std::optional<std::string> cause = m_host.failure()) {
       leave();
       throw CommunicationError(*cause, true);
@@ -140,13 +146,40 @@ void NcclMembership::check() {
 
 int NcclMembership::waitFor(Stream stream) {
   Pauses pauses;
+  const Clock::time_point start = Clock::now();
   cudaError_t state = cudaStreamQuery(stream);
   while (state == cudaErrorNotReady) {
-    check();
+    try {
+      check();
+    } catch (const CommunicationError&) {
+      drain(stream);
+      throw;
+    }
+    if (Clock::now() - start > m_patience.limit()) failLate(stream);
     pauses.pause();
     state = cudaStreamQuery(stream);
   }
+  m_patience.waited(Clock::now() - start);
   return state;
+}
+
+/// Without the collectives that wait for others, a device that works comes to its end, and its memory can be freed.
+void NcclMembership::drain(Stream stream) {
+  Pauses pauses;
+  while (cudaStreamQuery(stream) == cudaErrorNotReady) pauses.pause();
+}
+
+/// The host's group knows which rank does not come.
+void NcclMembership::failLate(Stream stream) {
+  leave();
+  drain(stream);
+  const std::string late = fmt::format("a collective of NCCL did not end within {:.3g} s", m_patience.limit().count());
+  try {
+    m_host.agree(true);
+  } catch (const std::exception& cause) {
+    throw CommunicationError(fmt::format("{}: {}", late, cause.what()), true);
+  }
+  throw CommunicationError(late + ", but no rank hangs. NCCL_DEBUG=WARN prints its reasons.", true);
 }
 
 }  // namespace fuseline::cuda

@@ -29,7 +29,9 @@ class NcclMembership {
   void complete(NcclStatus status, const std::string& action);
   /// Throws CommunicationError if a rank or NCCL has failed; then nothing of this rank waits for others any more.
   void check();
-  /// Waits for the stream, and looks after the other ranks meanwhile. Gives CUDA's code. Throws CommunicationError.
+  /// Waits for the stream, and looks after the other ranks meanwhile. Gives CUDA's code. Throws CommunicationError,
+  /// also when it takes longer than the host's patience: with the rank that is missing then. Where this rank's own
+  /// device hangs, it does not return before that has ended.
   int waitFor(Stream stream);
   /// Ends what waits for other ranks on this rank's device.
   void leave() noexcept;
@@ -37,10 +39,13 @@ class NcclMembership {
  private:
   bool hasEnded();
   void poll(const std::string& action);
+  static void drain(Stream stream);
+  [[noreturn]] void failLate(Stream stream);
   [[noreturn]] void fail(NcclStatus status, const std::string& action);
 
   Nccl m_nccl;
   Communicator& m_host;
+  Patience m_patience = m_host.patience();
   NcclHandle m_handle = nullptr;
 };
 

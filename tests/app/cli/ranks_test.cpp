@@ -43,6 +43,27 @@ TEST(Ranks, TheExampleRunsOnSeveralRanksAndSaysWhatTheyExchange) {
   EXPECT_EQ(gather->wireBytes, 24 * 48 * 2 / 3 * 2);  // bf16, two of three shards
   EXPECT_EQ(gather->rankNs.size(), 3u);
   EXPECT_GT(gather->transferNs, 0.0);
+  EXPECT_GT(gather->exposedNs, 0.0);
+  EXPECT_EQ(gather->hiddenNs, 0.0);  // the layer waits for its input
+  const StepRecord* sum = record->variant("unfused")->find("fc1.linear.gather", "backward");
+  ASSERT_NE(sum, nullptr);
+  ASSERT_EQ(sum->activities.size(), 1u);  // on the timeline beside the steps
+  EXPECT_EQ(sum->activities.front().name, sum->collective);
+  const StepRecord* wait = record->variant("unfused")->find("fc1.linear.gather (wait)", "backward");
+  ASSERT_NE(wait, nullptr);
+  EXPECT_FALSE(wait->exchanges());
+  EXPECT_EQ(wait->wireBytes, 0);
+}
+
+TEST(Ranks, CommunicateByThemselvesWhereAskedTo) {
+  const TemporaryFolder folder;
+  const ProgramResult run = fuseline(exampleRun("--ranks 2 --no-overlap -o " + quoted(folder / "run.fuserun")));
+  ASSERT_EQ(run.exitCode, 0) << run.err;
+  const Result<RunRecord> record = loadRunRecord(folder / "run.fuserun");
+  ASSERT_TRUE(record) << record.error().message;
+  for (const VariantRecord& variant : record->variants)
+    for (const StepRecord& step : variant.steps) EXPECT_EQ(step.hiddenNs, 0.0) << step.name;
+  EXPECT_EQ(record->variant("unfused")->find("fc1.linear.gather (wait)", "backward"), nullptr);
 }
 
 // The parameters that a run of three ranks saves are those that one rank drew.

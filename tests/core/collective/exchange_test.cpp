@@ -5,6 +5,7 @@
 #include "core/tensor/random_tensor.h"
 #include "core/tensor/tensor.h"
 
+#include <algorithm>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -64,6 +65,10 @@ std::vector<std::byte> resultsOf(Communicator& communicator, DType dtype, std::i
     Tensor to = Tensor::zeros({.dtype = dtype, .shape = {count * communicator.size()}});
     const CollectivePart parts[] = {{dtype, count, from.data.data(), to.data.data()}};
     communicator.run({.kind = kind, .name = "test", .parts = parts});
+    all.insert(all.end(), to.data.begin(), to.data.end());
+    std::ranges::fill(to.data, std::byte{0});
+    communicator.begin({.kind = kind, .name = "test", .parts = parts});  // beside this thread: the same again
+    communicator.await();
     all.insert(all.end(), to.data.begin(), to.data.end());
   }
   communicator.barrier();

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <optional>
 #include <string>
 #include <thread>
@@ -200,6 +201,63 @@ TEST(Slices, CoverAllElementsOnce) {
       }
       EXPECT_EQ(next, count);
     }
+}
+
+// A collective beside other work: begin() returns before the other ranks come, and await() when all have.
+TEST(InProcessBeside, BeginsWithoutTheOtherRanksAndEndsWithThem) {
+  std::promise<void> hasBegun;
+  const auto messages = onRanks(2, [&](Communicator& communicator) {
+    const float own = static_cast<float>(communicator.rank() + 1);
+    float sum = 0.0F;
+    const CollectivePart part{DType::F32, 1, reinterpret_cast<const std::byte*>(&own),
+                              reinterpret_cast<std::byte*>(&sum)};
+    if (communicator.rank() == 1) hasBegun.get_future().wait();
+    communicator.begin({.kind = CollectiveKind::AllReduce, .name = "sum", .parts = {&part, 1}});
+    if (communicator.rank() == 0) hasBegun.set_value();
+    communicator.await();
+    EXPECT_EQ(sum, 3.0F);
+    ASSERT_TRUE(communicator.besideSpan());
+    EXPECT_GE(communicator.besideSpan()->end, communicator.besideSpan()->start);
+    communicator.await();  // nothing is left to wait for
+  });
+  for (const std::string& message : messages) EXPECT_EQ(message, "");
+}
+
+TEST(InProcessBeside, AFailureIsThrownWhereItIsAwaited) {
+  const auto messages = onRanks(2, [](Communicator& communicator) {
+    if (communicator.rank() == 1) return communicator.abort("rank 1 of 2: no memory.");
+    const CollectivePart part{};
+    communicator.begin({.kind = CollectiveKind::AllReduce, .name = "sum", .parts = {&part, 1}});
+    communicator.await();
+  });
+  EXPECT_EQ(messages.front(), "rank 1 of 2: no memory.");
+}
+
+/// A rank that fails between the two leaves when its collective is over.
+TEST(InProcessBeside, ARankThatLeavesIsNotReadAnyMore) {
+  const auto messages = onRanks(2, [](Communicator& communicator) {
+    std::vector<float> own(1000, 1.0F);
+    const auto bytes = std::as_writable_bytes(std::span(own));
+    const CollectivePart part{DType::F32, 1000, bytes.data(), bytes.data()};
+    communicator.begin({.kind = CollectiveKind::AllReduce, .name = "sum", .parts = {&part, 1}});
+    communicator.leave();
+    EXPECT_EQ(own.front(), 2.0F);
+  });
+  for (const std::string& message : messages) EXPECT_EQ(message, "");
+}
+
+TEST(InProcess, ARankThatDoesNotComeIsNamedAfterTheTimeLimit) {
+  auto group = makeInProcessGroup(3, Patience(Seconds(0.05)));
+  std::string message;
+  {
+    std::jthread other([&] { EXPECT_THROW(group[2]->barrier(), CommunicationError); });
+    try {
+      group[0]->barrier();
+    } catch (const CommunicationError& error) {
+      message = error.what();
+    }
+  }
+  EXPECT_TRUE(message.starts_with("rank 1 of 3 did not reach the start of a run within 0.05 s.")) << message;
 }
 
 }  // namespace

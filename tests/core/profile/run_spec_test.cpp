@@ -22,7 +22,7 @@ const std::map<std::string_view, std::string> kTexts = {{"device", "cuda:1"},   
                                                         {"iterations", "20"},    {"seed", "7"},
                                                         {"symbols", "M=64"},     {"recipeFields", "margin=2"},
                                                         {"label", "my run"},     {"ranks", "2"},
-                                                        {"deterministic", "on"}};
+                                                        {"deterministic", "on"}, {"overlaps", "off"}};
 
 RunSpec otherSpec() {
   RunSpec spec;

@@ -37,7 +37,7 @@ class Ranks : public ::testing::TestWithParam<std::tuple<int, bool>> {
 };
 
 TEST_P(Ranks, ComputeWhatOneRankComputes) {
-  for (const DType dtype : {DType::F32, DType::BF16})
+  for (const DType dtype : kFloatTypes)
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       const bool isSequenceParallel = seed % 2 == 0;
       const Graph whole =
@@ -74,15 +74,16 @@ TEST_P(RankedRecipes, ComputeWhatOneRankComputes) {
   const std::shared_ptr<Backend> cpu = cpu::makeCpuBackend();
   for (std::uint64_t seed = 0; seed < 2; ++seed) {
     const Graph whole = quantizableLayers(ranks(), seed, seed == 0);
-    const RankedRun one = runOnOneRank(whole, cpu, {.recipe = chosen});
-    const RankedRun several = runOnRanks(whole, sharesOfCpu(ranks()), {.recipe = chosen});
+    const RankedRunOptions options{.isFused = (seed + static_cast<std::uint64_t>(ranks())) % 2 == 0, .recipe = chosen};
+    const RankedRun one = runOnOneRank(whole, cpu, options);
+    const RankedRun several = runOnRanks(whole, sharesOfCpu(ranks()), options);
     ASSERT_EQ(one.problem + several.problem, "") << toString(whole);
     EXPECT_EQ(firstDifferenceInNorm(several.results, one.results, tolerance), "") << toString(whole);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, RankedRecipes,
-                         ::testing::Combine(::testing::ValuesIn(quantizingRecipes()), ::testing::Values(2, 3)),
+                         ::testing::Combine(::testing::ValuesIn(quantizingRecipes()), ::testing::Values(2, 3, 4)),
                          [](const auto& given) {
                            return std::get<0>(given.param)->name + std::to_string(std::get<1>(given.param));
                          });
@@ -124,7 +125,8 @@ std::vector<std::string> collectivesOf(const Graph& whole, int ranks) {
   const RankGraph local = *rankGraph(whole, 0, ranks);
   std::vector<std::string> texts;
   for (const Step& step : makePlan(local.graph, unfused(local.graph)).steps)
-    if (step.collective) texts.push_back(fmt::format("{} {} {}", phaseName(step.phase), step.name, step.kernel));
+    if (step.collective && !step.collective->isWait())
+      texts.push_back(fmt::format("{} {} {}", phaseName(step.phase), step.name, step.kernel));
   return texts;
 }
 
@@ -148,6 +150,80 @@ TEST(RankPlans, WithoutSequenceParallelismLayersAddUpOnceInEachPass) {
             (std::vector<std::string>{"forward fc2.sum all-reduce", "backward fc1.sum_gradients all-reduce"}));
 }
 
+std::vector<std::string> backwardOf(const Graph& whole, bool overlaps) {
+  const RankGraph local = *rankGraph(whole, 0, 2);
+  std::vector<std::string> names;
+  for (const Step& step : makePlan(local.graph, unfused(local.graph), {.overlapsCollectives = overlaps}).steps)
+    if (step.phase == Phase::Backward && step.isLaunched()) names.push_back(step.name + " " + step.kernel);
+  return names;
+}
+
+// TransformerEngine's BasicLinear: a column-parallel layer gathers its input beside dgrad, which is sent beside wgrad;
+// a row-parallel layer waits for its communication.
+TEST(RankPlans, CommunicationOfColumnParallelLayersTakesPlaceBesideTheirGemms) {
+  using Names = std::vector<std::string>;
+  const auto layers = [](bool isSequenceParallel) {
+    return chain(DType::F32, {8, 8},
+                 {link("GELU", "act"), parallel(linear(8, "fc1"), "column", isSequenceParallel), link("GELU", "mid"),
+                  parallel(linear(8, "fc2"), "row", isSequenceParallel)});
+  };
+  EXPECT_EQ(backwardOf(layers(true), true),
+            (Names{"fc2.sum all-gather", "fc2 BasicLinear", "mid elementwise", "fc1.gather all-gather",
+                   "fc1 BasicLinear", "fc1.gather (wait) all-gather_wait", "fc1.gather reduce-scatter",
+                   "fc1 (wgrad) BasicLinear", "fc1.gather (wait) reduce-scatter_wait", "act elementwise"}));
+  EXPECT_EQ(backwardOf(layers(false), true),
+            (Names{"fc2 BasicLinear", "mid elementwise", "fc1 BasicLinear", "fc1.sum_gradients all-reduce",
+                   "fc1 (wgrad) BasicLinear", "fc1.sum_gradients (wait) all-reduce_wait", "act elementwise"}));
+  EXPECT_EQ(backwardOf(layers(true), false),
+            (Names{"fc2.sum all-gather", "fc2 BasicLinear", "mid elementwise", "fc1.gather all-gather",
+                   "fc1 BasicLinear", "fc1.gather reduce-scatter", "act elementwise"}));
+}
+
+/// What is sent and received keeps its memory until the wait.
+TEST(RankPlans, NothingWritesTheTensorsOfACollectiveBesideIt) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Graph whole = chain(DType::F32, {24, 48}, randomParallelLayers(seed, seed % 2 == 0, 48, 72));
+    const RankGraph local = *rankGraph(whole, 0, 2);
+    const Plan plan = makePlan(local.graph, *fuse(local.graph, {}));
+    const auto placeOf = [&](const StepOperand& operand) {
+      return plan.storages[static_cast<std::size_t>(plan.tensors[static_cast<std::size_t>(operand.tensor)].storage)];
+    };
+    const Step* begun = nullptr;
+    for (const Step& step : plan.steps) {
+      if (!begun && step.collective && step.collective->half == CollectiveWork::Half::Begin) {
+        begun = &step;
+        continue;
+      }
+      if (!begun || step.isView) continue;
+      if (step.collective) {
+        ASSERT_TRUE(step.collective->isWait()) << step.name;
+        begun = nullptr;
+        continue;
+      }
+      for (const StepOperand& used : step.operands)
+        for (const StepOperand& busy : begun->operands) {
+          const auto [mine, theirs] = std::pair(placeOf(used), placeOf(busy));
+          const bool isApart =
+              mine.isOnHost || mine.offset + mine.bytes <= theirs.offset || theirs.offset + theirs.bytes <= mine.offset;
+          const bool onlyReads = used.access == OperandAccess::Read && busy.access == OperandAccess::Read;
+          EXPECT_TRUE(isApart || onlyReads) << begun->name << " beside " << step.name << ", seed " << seed;
+        }
+    }
+    EXPECT_EQ(begun, nullptr);
+  }
+}
+
+TEST(Ranks, BitsDoNotDependOnWhatCommunicationRunsBeside) {
+  for (const DType dtype : {DType::F32, DType::BF16})
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      const Graph whole = chain(dtype, {kRows, kWidth}, randomParallelLayers(seed, seed % 2 == 0, kWidth, kHidden));
+      const RankedRun beside = runOnRanks(whole, sharesOfCpu(2), {.isFused = seed % 3 != 0});
+      const RankedRun alone = runOnRanks(whole, sharesOfCpu(2), {.isFused = seed % 3 != 0, .overlaps = false});
+      ASSERT_EQ(beside.problem + alone.problem, "");
+      EXPECT_EQ(beside.results, alone.results) << "seed " << seed << ", " << dtypeName(dtype);
+    }
+}
+
 std::vector<std::string> quantizedGathersOf(const Graph& whole, const Recipe& chosen) {
   constexpr int kRanks = 2;
   std::vector<Diagnostic> ignored;
@@ -156,7 +232,7 @@ std::vector<std::string> quantizedGathersOf(const Graph& whole, const Recipe& ch
   const Plan plan = makePlan(graph, unfused(graph));
   std::vector<std::string> texts;
   for (const Step& step : plan.steps)
-    if (step.collective && step.collective->kind == CollectiveKind::AllGather)
+    if (step.collective && !step.collective->isWait() && step.collective->kind == CollectiveKind::AllGather)
       texts.push_back(
           fmt::format("{} {} {}", phaseName(step.phase), step.name,
                       wholeBytes(CollectiveKind::AllGather, collectiveParts(plan, step, {}).front(), kRanks)));

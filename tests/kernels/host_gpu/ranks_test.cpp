@@ -1,5 +1,6 @@
 // Ranks on several GPUs of host memory compute what one rank computes, and end together.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/collective/lone_rank.h"
 #include "core/tensor/random_tensor.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/machine/discovery.h"
@@ -11,6 +12,7 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -219,6 +221,72 @@ TEST(GpuRanks, ARankThatNeverComesIsNamedAndEndsTheOthers) {
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().message, "rank 2 of 3: fc2.linear (forward): no memory.");
   partRanks(team, ranks);
+  EXPECT_EQ(host_gpu::numCommunicators(), 0u);
+}
+
+/// The device of a rank hangs in a step, so that the others wait in a collective of NCCL, which has no limit by itself.
+/// The rank is named by the process's last sentence, for its thread waits for the device.
+TEST(GpuRanks, ARankWhoseDeviceHangsIsNamedAfterTheTimeLimit) {
+  for (const int collectives : {1, 9}) {  // in the first run, and in a replayed one
+    const Gpus gpus(3);
+    host_gpu::hangInCollective(1, collectives);
+    std::string sentence;
+    RankWatch watch{.patience = Patience(Seconds(0.3)), .timeToEnd = Seconds(0.3)};
+    watch.whenRankHangs = [&](const Error& error) {
+      sentence = error.message;
+      host_gpu::releaseHungDevices();  // a program ends here
+    };
+    const RankedRun run = runOnRanks(layers(DType::F32, 0, true), Gpus::open(3), {.numRuns = 8, .watch = watch});
+    EXPECT_NE(sentence.find("a collective of NCCL did not end within 0.3 s: rank 1 of 3 did not reach"),
+              std::string::npos)
+        << sentence << "\n"
+        << run.problem;
+    EXPECT_TRUE(sentence.ends_with("Rank 1 had not ended 0.3 s later.")) << sentence;
+    EXPECT_FALSE(run.problem.empty());
+    EXPECT_EQ(host_gpu::numCommunicators(), 0u);
+  }
+}
+
+/// Its thread hangs, while the other ranks have launched collectives with it.
+TEST(GpuRanks, ARankWhoseThreadHangsIsNamedAfterTheTimeLimit) {
+  const Gpus gpus(2);
+  const auto backends = Gpus::open(2);
+  std::promise<void> release;
+  std::string sentence;
+  RankTeam team(2, {.patience = Patience(Seconds(0.3)),
+                    .whenRankHangs =
+                        [&](const Error& error) {
+                          sentence = error.message;
+                          release.set_value();
+                        },
+                    .timeToEnd = Seconds(0.2)});
+  std::vector<RankResources> ranks;
+  for (const auto& backend : backends) ranks.push_back({backend, nullptr, {}});
+  ASSERT_TRUE(joinRanks(team, ranks, SumOrder::Library));
+  const Result<void> ran = team.run([&](int rank) -> Result<void> {
+    if (rank == 0) return release.get_future().wait(), Result<void>();
+    Backend& backend = *backends[static_cast<std::size_t>(rank)];
+    const auto memory = backend.allocate(64);
+    const CollectivePart part{DType::F32, 16, (*memory)->data(), (*memory)->data()};
+    ranks[static_cast<std::size_t>(rank)].communicator->run(
+        {.kind = CollectiveKind::AllReduce, .name = "sums", .parts = {&part, 1}});
+    backend.synchronize();
+    return {};
+  });
+  EXPECT_FALSE(ran);
+  EXPECT_NE(sentence.find("rank 0 of 2 did not reach"), std::string::npos) << sentence;
+  EXPECT_TRUE(sentence.ends_with("Rank 0 had not ended 0.2 s later.")) << sentence;
+  partRanks(team, ranks);
+}
+
+/// A prediction runs one rank, which waits for no other.
+TEST(GpuRanks, ARankAloneNeedsNoLibrary) {
+  const Gpus gpus(1);
+  RankTeam team(makeLoneRank(4));
+  std::vector<RankResources> ranks(4);
+  ranks.front().backend = Gpus::open(1).front();
+  ASSERT_TRUE(joinRanks(team, ranks, SumOrder::Library));
+  EXPECT_EQ(ranks.front().communicator->size(), 4);
   EXPECT_EQ(host_gpu::numCommunicators(), 0u);
 }
 

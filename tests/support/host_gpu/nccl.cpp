@@ -74,6 +74,8 @@ struct ncclComm {
   int device = 0;
   std::uint64_t next = 0;  // meeting
   int untilFailure = -1;
+  int untilHang = -1;
+  bool hangs = false;
   fuseline::cuda::NcclStatus state = fuseline::cuda::NcclStatus::InProgress;
   bool isFinalized = false;
   bool isAborted = false;
@@ -95,6 +97,8 @@ struct Library {
   std::map<std::uint64_t, std::shared_ptr<Group>> groups;
   std::map<NcclHandle, CommPointer> comms;
   std::map<int, int> failures;  // by rank
+  std::map<int, int> hangs;     // by rank
+  std::vector<CommPointer> hung;
   std::size_t numCollectives = 0;
   std::size_t numReplayed = 0;
 };
@@ -225,6 +229,8 @@ void complete(Group& group, Meeting& meeting) {
 bool advance(ncclComm& comm, const std::shared_ptr<const Batch>& batch, std::optional<std::uint64_t>& ticket) {
   const std::lock_guard lock(library().mutex);
   Group& group = *comm.group;
+  if (!ticket && comm.untilHang >= 0 && comm.untilHang-- == 0) comm.hangs = true;
+  if (comm.hangs) return false;
   if (comm.isAborted) return true;
   if (!ticket) {
     if (comm.untilFailure >= 0 && comm.untilFailure-- == 0) comm.state = NcclStatus::SystemError;
@@ -297,6 +303,11 @@ NcclStatus initRank(NcclHandle* handle, int ranks, NcclId id, int rank, NcclConf
   if (const auto failure = library().failures.find(rank); failure != library().failures.end()) {
     comm->untilFailure = failure->second;
     library().failures.erase(failure);
+  }
+  if (const auto hang = library().hangs.find(rank); hang != library().hangs.end()) {
+    comm->untilHang = hang->second;
+    library().hangs.erase(hang);
+    library().hung.push_back(comm);
   }
   welcome(*group, *comm);
   library().comms[comm.get()] = comm;
@@ -441,6 +452,17 @@ NcclStatus receive(void* to, std::size_t count, NcclType type, int peer, NcclHan
 int setNcclVersion(int version) {
   const std::lock_guard lock(library().mutex);
   return std::exchange(library().version, version);
+}
+
+void hangInCollective(int rank, int count) {
+  const std::lock_guard lock(library().mutex);
+  library().hangs[rank] = count;
+}
+
+void releaseHungDevices() {
+  const std::lock_guard lock(library().mutex);
+  for (const CommPointer& comm : library().hung) comm->hangs = false;
+  library().hung.clear();
 }
 
 void failInCollective(int rank, int count) {

@@ -16,6 +16,11 @@ int setNcclVersion(int version);
 /// The collective of this rank after `count` more of them fails with an asynchronous error of this rank only.
 void failInCollective(int rank, int count);
 
+/// The device of this rank hangs before its collective after `count` more of them, whatever is aborted, until it is
+/// released.
+void hangInCollective(int rank, int count);
+void releaseHungDevices();
+
 /// Communicators that were neither destroyed nor aborted.
 std::size_t numCommunicators();
 /// Collectives that all ranks took part in so far, and how many of them a graph launched.
