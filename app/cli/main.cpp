@@ -3,7 +3,7 @@
 #include "app/backends.h"
 #include "app/cli/program.h"
 #include "app/cli/verbs.h"
-#include "app/drawing/layouts.h"
+#include "core/export/graphviz/layouts.h"
 
 using namespace fuseline;
 

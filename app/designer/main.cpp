@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/backends.h"
 #include "app/designer/screenshot.h"
-#include "app/drawing/layouts.h"
+#include "core/export/graphviz/layouts.h"
 #include "core/profile/run_folder.h"
 #include "ui/machines/ask_pass.h"
 #include "ui/session/autosave.h"

@@ -6,6 +6,7 @@
 #include "core/document/format_version.h"
 #include "core/document/json_text.h"
 #include "core/document/node_id.h"
+#include "core/edit/moved_places.h"
 #include "core/support/text.h"
 
 #include <algorithm>
@@ -387,6 +388,15 @@ Result<Edit> EditApplier::operator()(const SetRecipe& edit) {
 Result<Edit> EditApplier::operator()(const SetFusion& edit) {
   if (!isStorable(edit.fusion)) return notStorable("The fusion section");
   return Edit(SetFusion{std::exchange(m_document.m_fusion, edit.fusion)});
+}
+
+PipelineDocument EditApplier::section(const PipelineDocument& document, DocumentBlock block) {
+  PipelineDocument section;
+  section.m_pipeline = std::move(block);
+  section.m_blocks = document.m_blocks;
+  section.m_symbols = document.m_symbols;
+  section.m_recipe = recipeWithoutPlaces(document.m_recipe);
+  return section;
 }
 
 Result<Edit> EditApplier::operator()(const AddBlock& edit) {

@@ -29,6 +29,9 @@ class EditApplier {
     for (auto& [name, block] : document.m_blocks) change(block);
   }
 
+  /// See blockSection().
+  static PipelineDocument section(const PipelineDocument& document, DocumentBlock block);
+
   Result<Edit> operator()(const AddOp& edit);
   Result<Edit> operator()(const RemoveOp& edit);
   Result<Edit> operator()(const RenameOp& edit);

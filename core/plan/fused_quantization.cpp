@@ -54,7 +54,7 @@ bool FusedQuantization::isMade(int tensor) const {
 
 /// The backward step of the Bias that passes the gradient on to the step of this op, which is not there yet; nullptr:
 /// another op does.
-Step* FusedQuantization::biasBehind(NodeId node) const {
+Step* FusedQuantization::biasBehind(NodeId node) {
   for (const std::vector<Use>* uses = &usesOf(node); uses->size() == 1; uses = &usesOf(node)) {
     node = uses->front().node;
     if (Step* const step = backwardStepOf(node))
@@ -67,11 +67,14 @@ const std::vector<Use>& FusedQuantization::usesOf(NodeId node) const {
   return m_graph.value(m_graph.node(node).outputs.front()).uses;
 }
 
-Step* FusedQuantization::backwardStepOf(NodeId node) const {
-  const auto step = std::ranges::find_if(std::views::reverse(m_steps), [&](const Step& each) {
-    return each.phase == Phase::Backward && std::ranges::find(each.nodes, node) != each.nodes.end();
-  });
-  return step == m_steps.rend() ? nullptr : &*step;
+Step* FusedQuantization::backwardStepOf(NodeId node) {
+  m_backwardSteps.resize(m_graph.nodes().size(), -1);
+  for (; m_numIndexed < m_steps.size(); ++m_numIndexed)
+    if (m_steps[m_numIndexed].phase == Phase::Backward)
+      for (const NodeId each : m_steps[m_numIndexed].nodes)
+        m_backwardSteps[toIndex(each)] = static_cast<int>(m_numIndexed);
+  const int step = m_backwardSteps[toIndex(node)];
+  return step < 0 ? nullptr : &m_steps[toIndex(step)];
 }
 
 int FusedQuantization::amaxFromProducer(const GemmOperand& operand, int source) {

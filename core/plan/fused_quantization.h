@@ -4,6 +4,7 @@
 
 #include "core/plan/quantized_copies.h"
 
+#include <cstddef>
 #include <map>
 #include <vector>
 
@@ -31,9 +32,9 @@ class FusedQuantization {
   };
   WorkPlace placeOf(const GemmOperand& operand, int produced);
   bool isMade(int tensor) const;
-  Step* biasBehind(NodeId node) const;
+  Step* biasBehind(NodeId node);
   const std::vector<Use>& usesOf(NodeId node) const;
-  Step* backwardStepOf(NodeId node) const;
+  Step* backwardStepOf(NodeId node);
   Step& producerOf(int tensor);
   std::vector<bool> neededTensors(const PlanOptions& options) const;
   bool isOfActivation(const Step& producer, const OperandKey& result) const;
@@ -44,7 +45,9 @@ class FusedQuantization {
   PlanTensors& m_tensors;
   QuantizedCopies& m_copies;
   std::vector<Step>& m_steps;
-  std::map<int, int> m_amaxOf;  // by the tensor whose amax it is
+  std::map<int, int> m_amaxOf;       // by the tensor whose amax it is
+  std::vector<int> m_backwardSteps;  // by node, of the first m_numIndexed steps; -1: none
+  std::size_t m_numIndexed = 0;
 };
 
 }  // namespace fuseline

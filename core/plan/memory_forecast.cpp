@@ -130,7 +130,7 @@ PipelineDocument withOffload(const PipelineDocument& document) {
   Json json = toJson(document);
   setOffload(document, document.pipeline(), json["pipeline"]["ops"]);
   for (const auto& [name, block] : document.blocks()) setOffload(document, block, json["blocks"][name]["ops"]);
-  return parseDocument(json.dump()).document;
+  return readDocument(json).document;
 }
 
 /// Inputs of an instance that another op computes.

@@ -99,7 +99,7 @@ Result<ShortenedModel> withLayersOnce(const PipelineDocument& document) {
         "pipeline without it.",
         ErrorKind::Usage};
   pipeline["ops"] = std::move(kept);
-  model.document = parseDocument(json.dump()).document;
+  model.document = readDocument(json).document;
   return model;
 }
 

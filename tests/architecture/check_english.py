@@ -12,6 +12,7 @@ import re
 import sys
 
 from check_classes import SOURCE_SUFFIXES
+from source_texts import joined, line_of, texts_of
 
 FOLDERS = ("app", "core", "kernels", "ui", "resources/guide", "tests")
 ALLOWANCES = json.loads((pathlib.Path(__file__).parent / "english_allowances.json").read_text(encoding="utf-8"))
@@ -21,30 +22,7 @@ OPENING = re.compile(r"(?:^|(?<=[.!:] ))(?:Of|What|That|Who)\b(?! is | are | doe
 # Words of the left column that have no other meaning in these texts.
 WORDS = re.compile(r"\b(?:x roof|roofs?\b(?! ?line)|hands? over|handed over|hand-overs?|once more|as long as it takes|so many|could be chance|"
                    r"keep it that way|runs as one|run as one|stands in for|in turns|takes? (?:it )?back|gives up)\b", re.I)
-LITERAL = re.compile(r'R"(?P<end>[^()\s\\]*)\((?P<raw>.*?)\)(?P=end)"|"(?P<text>(?:\\.|[^"\\\n])*)"|//[/!]?<?(?P<comment>[^\n]*)', re.S)
 SPACES = re.compile(r"\s+")
-
-
-def joined(pieces):
-    """Comments on successive lines are one text, and so are literals with nothing between them: (line, text)."""
-    texts = []
-    for line, kind, follows, text in pieces:
-        if texts and texts[-1][1] == kind and follows:
-            texts[-1][2] += (" " if kind == "comment" else "") + text
-        else:
-            texts.append([line, kind, text])
-    return [(line, text) for line, _, text in texts]
-
-
-def texts_of_source(text):
-    pieces, end = [], 0
-    for match in LITERAL.finditer(text):
-        kind = "comment" if match["comment"] is not None else "literal"
-        found = match["comment"] or match["raw"] or match["text"] or ""
-        follows = not text[end:match.start()].strip() and text.count("\n", end, match.start()) <= 1
-        pieces.append((text.count("\n", 0, match.start()) + 1, kind, follows, found.strip() if kind == "comment" else found))
-        end = match.end()
-    return joined(pieces)
 
 
 def texts_of_page(text):
@@ -54,7 +32,11 @@ def texts_of_page(text):
         fenced ^= line.startswith("```")
         if not fenced and not line.startswith("```"):
             pieces.append((number, "comment" if line.strip() else "empty", True, line.strip().lstrip("#*-|> 0123456789.")))
-    return joined(pieces)
+    return [(line, found) for line, _, found in joined(pieces)]
+
+
+def texts_of_source(text):
+    return [(line_of(text, offset), found) for offset, _, found in texts_of(text)]
 
 
 def offences_of(path):

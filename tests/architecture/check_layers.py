@@ -39,7 +39,7 @@ RULES = (
     ("core/", rf"^({CUDA})", "core knows no CUDA"),
     ("core/", rf"^({CPU_LIBRARIES})", "core knows no kernel library"),
     ("core/", rf"^({COMMAND_LINE})", "core knows no command line"),
-    ("core/", r"^graphviz/", "core knows no Graphviz"),
+    ("core/", r"^graphviz/", "core knows no Graphviz outside core/export/graphviz"),
     ("kernels/", r"^(ui|app|tests)/", "kernels know no ui, app or tests"),
     ("kernels/", rf"^({QT})", "kernels know no Qt"),
     ("kernels/", rf"^({COMMAND_LINE})", "kernels know no command line"),
@@ -54,10 +54,14 @@ RULES = (
     ("ui/session/", r"^ui/(?!session/|theme/)", "the session knows no canvas, panes or window"),
     ("app/cli/", rf"^({QT}|ui/)", "the program fuseline links no Qt"),
     ("app/bench/", rf"^({QT}|{CUDA}|ui/)", "the program fuseline-bench needs neither Qt nor CUDA"),
-    ("app/drawing/", rf"^({QT}|ui/|{CUDA})", "layouts of graphs need neither Qt nor CUDA"),
+    ("ui/", r"^graphviz/", "only core/export/graphviz knows Graphviz"),
+    ("app/", r"^graphviz/", "only core/export/graphviz knows Graphviz"),
     ("app/backends", rf"^({QT}|ui/|{CUDA})", "the backends of a program need neither Qt nor CUDA"),
     ("app/", r"^tests/", "no program includes tests"),
 )
+
+# The only folder that may call Graphviz.
+GRAPHVIZ_FOLDER = "core/export/graphviz/"
 
 INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\s*([<"])([^>"]+)[>"]')
 
@@ -105,7 +109,8 @@ def path_offence(bracket, included):
 
 def offences_of(source, bracket, included):
     candidates = [path_offence(bracket, included), *(order_offence(layer, source, included) for layer in ORDERS)]
-    candidates += [words for prefix, pattern, words in RULES if source.startswith(prefix) and re.match(pattern, included)]
+    if not (source.startswith(GRAPHVIZ_FOLDER) and included.startswith("graphviz/")):
+        candidates += [words for prefix, pattern, words in RULES if source.startswith(prefix) and re.match(pattern, included)]
     return [words for words in candidates if words]
 
 

@@ -9,7 +9,7 @@ import re
 import sys
 
 from check_classes import SOURCE_SUFFIXES
-from check_english import LITERAL
+from source_texts import blanked, line_of, texts_of
 
 FOLDERS = ("app", "core", "kernels", "ui")
 MAXIMUM = 200
@@ -29,21 +29,7 @@ SHORTEST = 60
 
 
 def literals(text):
-    """(offset, text) of literals; those with nothing between them are one."""
-    found, end = [], -1
-    for match in LITERAL.finditer(text):
-        if match["comment"] is None and match["raw"] is None:
-            if found and end >= 0 and not text[end:match.start()].strip():
-                found[-1][1] += match["text"] or ""
-            else:
-                found.append([match.start(), match["text"] or ""])
-            end = match.end()
-    return found
-
-
-def blanked(text):
-    """The text with spaces in place of literals and comments, whose brackets do not count."""
-    return LITERAL.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    return [(offset, found) for offset, kind, found in texts_of(text) if kind == "literal"]
 
 
 def callers(code, offset):
@@ -70,7 +56,7 @@ def messages(text):
         if len(found) < SHORTEST or found.count("\\n") > 1 or found.startswith("<"):
             continue
         if any(map(TAKES_MESSAGE.search, callers(code, offset))) or RETURNED.search(code[max(0, offset - 60):offset]):
-            yield text.count("\n", 0, offset) + 1, found
+            yield line_of(text, offset), found
 
 
 def length(message):
@@ -91,7 +77,7 @@ def window_texts(root):
         code = blanked(text)
         for offset, found in literals(text):
             if any(map(TRANSLATED.search, callers(code, offset)[:1])):
-                yield f"{path.relative_to(root).as_posix()}:{text.count(chr(10), 0, offset) + 1}", found
+                yield f"{path.relative_to(root).as_posix()}:{line_of(text, offset)}", found
 
 
 def check(root):

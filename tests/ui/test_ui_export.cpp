@@ -1,6 +1,6 @@
 // The export dialog: what it shows is what it saves, and what stands in the way is a sentence.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/drawing/layouts.h"
+#include "core/export/graphviz/layouts.h"
 #include "core/export/html_comparison.h"
 #include "core/export/onnx/onnx_proto.h"
 #include "tests/ui/ui_test_main.h"

@@ -1,87 +1,72 @@
-// Automatic layout with Graphviz's dot.
+// Automatic layout by the layout engine of drawings.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/canvas/auto_layout.h"
 
 #include "core/edit/links.h"
+#include "core/export/graphviz/layouts.h"
 #include "ui/canvas/layout_rows.h"
 #include "ui/canvas/metrics.h"
 #include "ui/layout/layered_layout.h"
 
-#include <graphviz/cgraph.h>
-#include <graphviz/gvc.h>
-
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <memory>
+#include <vector>
 
 namespace fuseline::ui {
 
 namespace {
 
-constexpr double kLayoutUnitsPerInch = 72.0;
+using Boxes = std::map<std::string, int>;
 
-struct CloseGraph {
-  void operator()(Agraph_t* graph) const { agclose(graph); }
-};
-struct FreeContext {
-  void operator()(GVC_t* context) const { gvFreeContext(context); }
-};
-using GraphHandle = std::unique_ptr<Agraph_t, CloseGraph>;
-using ContextHandle = std::unique_ptr<GVC_t, FreeContext>;
-
-// cgraph's functions take char* for text they do not change.
-char* mutableText(const char* text) { return const_cast<char*>(text); }
-char* mutableText(const std::string& text) { return mutableText(text.c_str()); }
-
-void setText(void* object, const char* name, const std::string& value) {
-  agsafeset(object, mutableText(name), mutableText(value), mutableText(""));
-}
-
-std::string inches(double sizePx) { return std::to_string(sizePx / kLayoutUnitsPerInch); }
-
-std::map<std::string, Agnode_t*> addNodes(Agraph_t* graph, const std::vector<NodeLook>& looks) {
-  std::map<std::string, Agnode_t*> nodes;
-  for (const NodeLook& look : looks) {
-    Agnode_t* node = agnode(graph, mutableText(look.id), 1);
-    setText(node, "shape", "box");
-    setText(node, "fixedsize", "true");
-    setText(node, "width", inches(look.size().width()));
-    setText(node, "height", inches(look.size().height()));
-    nodes[look.id] = node;
-  }
-  return nodes;
+Boxes boxesOf(const std::vector<NodeLook>& looks) {
+  Boxes boxes;
+  for (std::size_t i = 0; i < looks.size(); ++i) boxes.emplace(looks[i].id, static_cast<int>(i));
+  return boxes;
 }
 
 bool isMain(const Endpoint& to) { return to.port.empty() || to.port == "x"; }
 
-void addEdges(Agraph_t* graph, const PipelineDocument& document, const std::map<std::string, Agnode_t*>& nodes) {
+/// Calls take(from, to, isMain) for each wire between two of the boxes.
+template <class Take>
+void forEachWire(const PipelineDocument& document, const Boxes& boxes, const Take& take) {
   for (const Link& link : linksOf(document)) {
-    const auto from = nodes.find(link.from.node);
-    const auto to = nodes.find(link.to.node);
-    if (from == nodes.end() || to == nodes.end()) continue;
-    Agedge_t* edge = agedge(graph, from->second, to->second, nullptr, 1);
-    // A hundred times the pull of an extra wire: the main path becomes one straight line.
-    setText(edge, "weight", isMain(link.to) ? "100" : "1");
+    const auto from = boxes.find(link.from.node);
+    const auto to = boxes.find(link.to.node);
+    if (from != boxes.end() && to != boxes.end()) take(from->second, to->second, isMain(link.to));
   }
 }
 
-/// As dot's clusters: it keeps other nodes out of them.
-void addGroups(Agraph_t* graph, const std::vector<NodeGroup>& groups, const std::map<std::string, Agnode_t*>& nodes) {
-  std::map<std::string, Agraph_t*> innermost;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    std::vector<std::string> ids;
-    std::ranges::copy_if(groups[i], std::back_inserter(ids), [&](const std::string& id) { return nodes.contains(id); });
-    if (ids.empty()) continue;
-    Agraph_t* const outer = innermost.contains(ids.front()) ? innermost[ids.front()] : graph;
-    Agraph_t* const cluster = agsubg(outer, mutableText("cluster" + std::to_string(i)), 1);
-    setText(cluster, "margin", std::to_string(kFrameMarginPx + kFrameHeaderPx / 2));
-    for (const std::string& id : ids) {
-      agsubnode(cluster, nodes.at(id), 1);
-      innermost[id] = cluster;
-    }
+/// Other nodes are kept out of a group. An inner group is in the last one before it that has its first box.
+void addGroups(LayoutProblem& problem, const std::vector<NodeGroup>& groups, const Boxes& boxes) {
+  std::map<int, int> innermost;
+  for (const NodeGroup& group : groups) {
+    LayoutProblem::Frame frame;
+    for (const std::string& id : group)
+      if (const auto box = boxes.find(id); box != boxes.end()) frame.boxes.push_back(box->second);
+    if (frame.boxes.empty()) continue;
+    if (const auto outer = innermost.find(frame.boxes.front()); outer != innermost.end()) frame.outer = outer->second;
+    if (frame.outer >= 0)
+      std::erase_if(problem.frames[static_cast<std::size_t>(frame.outer)].boxes,
+                    [&](int box) { return std::ranges::count(frame.boxes, box) > 0; });
+    for (const int box : frame.boxes) innermost[box] = static_cast<int>(problem.frames.size());
+    problem.frames.push_back(std::move(frame));
   }
 }
+
+LayoutProblem problemOf(const PipelineDocument& document, const std::vector<NodeLook>& looks,
+                        const std::vector<NodeGroup>& groups) {
+  LayoutProblem problem;
+  for (const NodeLook& look : looks) problem.boxes.push_back({look.size().width(), look.size().height()});
+  const Boxes boxes = boxesOf(looks);
+  forEachWire(document, boxes, [&](int from, int to, bool isMain) {
+    problem.wires.push_back({.from = from, .to = to, .label = {}, .isMain = isMain});
+  });
+  addGroups(problem, groups, boxes);
+  return problem;
+}
+
+constexpr LayoutGaps kGaps = {
+    .layer = kWireGapPx, .box = kRowPitchPx - kNodeHeightPx, .frame = kFrameMarginPx + kFrameHeaderPx / 2};
 
 int snapped(double valuePx) { return static_cast<int>(std::lround(valuePx / kGridPx)) * kGridPx; }
 
@@ -90,14 +75,10 @@ constexpr std::size_t kMostNodesForDot = 600;
 
 /// Columns as wide as their widest node, lanes a row apart.
 NodePositions layOutInLanes(const PipelineDocument& document, const std::vector<NodeLook>& looks) {
-  std::map<std::string, std::size_t> indexOf;
-  for (const NodeLook& look : looks) indexOf.emplace(look.id, indexOf.size());
   std::vector<LayeredEdge> edges;
-  for (const Link& link : linksOf(document)) {
-    const auto from = indexOf.find(link.from.node);
-    const auto to = indexOf.find(link.to.node);
-    if (from != indexOf.end() && to != indexOf.end()) edges.push_back({from->second, to->second, isMain(link.to)});
-  }
+  forEachWire(document, boxesOf(looks), [&](int from, int to, bool isMain) {
+    edges.push_back({static_cast<std::size_t>(from), static_cast<std::size_t>(to), isMain});
+  });
   const std::vector<LayeredPlace> places = layeredPlaces(looks.size(), edges);
   std::map<std::size_t, double> widths;
   double pitch = kRowPitchPx;
@@ -124,28 +105,21 @@ NodePositions layOutInLanes(const PipelineDocument& document, const std::vector<
 
 NodePositions autoLayout(const PipelineDocument& document, const std::vector<NodeLook>& looks,
                          const std::vector<NodeGroup>& groups) {
-  if (looks.size() > kMostNodesForDot && groups.empty()) {
+  const LayOutGraph layOut = rowLayout(kGaps);
+  if (!layOut || (looks.size() > kMostNodesForDot && groups.empty())) {
     NodePositions inLanes = layOutInLanes(document, looks);
     breakIntoRows(inLanes, document, looks);
     return inLanes;
   }
   NodePositions positions;
-  const ContextHandle context(gvContext());
-  const GraphHandle graph(agopen(mutableText("pipeline"), Agdirected, nullptr));
-  setText(graph.get(), "rankdir", "LR");
-  setText(graph.get(), "ranksep", inches(kWireGapPx));
-  setText(graph.get(), "nodesep", inches(kRowPitchPx - kNodeHeightPx));
-  const auto nodes = addNodes(graph.get(), looks);
-  addEdges(graph.get(), document, nodes);
-  addGroups(graph.get(), groups, nodes);
-  if (gvLayout(context.get(), graph.get(), "dot") != 0) return positions;
-  for (const NodeLook& look : looks) {
-    const pointf centre = ND_coord(nodes.at(look.id));
-    // Graphviz's y grows upwards.
-    const double mainPortY = kGridPx * std::round(-centre.y / kGridPx);
-    positions[look.id] = {snapped(centre.x - look.size().width() / 2), static_cast<int>(mainPortY) - kNodeHeightPx / 2};
+  const Result<GraphLayout> layout = layOut(problemOf(document, looks, groups));
+  if (!layout) return positions;
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    const DrawnPoint& center = layout->boxes[i];
+    const double mainPortY = kGridPx * std::round((center.y - layout->size.height) / kGridPx);  // up from the bottom
+    positions[looks[i].id] = {snapped(center.x - looks[i].size().width() / 2),
+                              static_cast<int>(mainPortY) - kNodeHeightPx / 2};
   }
-  gvFreeLayout(context.get(), graph.get());
   breakIntoRows(positions, document, looks);
   return positions;
 }

@@ -5,6 +5,7 @@
 #include "core/document/block_operation.h"
 #include "core/edit/apply_edit.h"
 #include "core/edit/block_edits.h"
+#include "core/edit/block_section.h"
 #include "core/edit/links.h"
 #include "core/edit/renaming.h"
 #include "core/lowering/lowering.h"
@@ -20,34 +21,6 @@
 namespace fuseline::ui {
 
 namespace {
-
-template <class Item, class Make>
-void addEach(EditGroup& group, const std::vector<Item>& items, const Make& make) {
-  for (std::size_t i = 0; i < items.size(); ++i) group.edits.push_back(make(items[i], static_cast<int>(i)));
-}
-
-/// In the exact form of edits: a block that is wrong is shown as it is.
-void addParts(EditGroup& group, const DocumentBlock& block) {
-  addEach(group, block.inputs, [](const DocumentInput& input, int i) { return AddInput{input, i}; });
-  addEach(group, block.ops, [](const DocumentOp& op, int i) { return AddOp{op, i}; });
-  addEach(group, block.wires, [](const Wire& wire, int i) { return AddWire{wire, i}; });
-  addEach(group, block.outputs, [](const DocumentOutput& output, int i) { return AddOutput{output, i}; });
-  addEach(group, block.positions, [](const auto& entry, int i) { return MoveNode{entry.first, entry.second, i}; });
-  addEach(group, block.frames, [](const DocumentFrame& frame, int i) { return AddFrame{frame, i}; });
-}
-
-/// Places in the recipe are those of the whole pipeline, and no ids in here. Errors: the block cannot be a pipeline.
-Result<PipelineDocument> asPipeline(const PipelineDocument& whole, const DocumentBlock& block) {
-  EditGroup group{.label = {}, .edits = {}};
-  addEach(group, whole.blocks(), [](const auto& entry, int i) { return AddBlock{entry.first, entry.second, i}; });
-  for (const auto& [name, value] : whole.symbols().items()) group.edits.push_back(SetSymbol{name, value});
-  group.edits.push_back(SetRecipe{recipeWithoutPlaces(whole.recipe())});
-  addParts(group, block);
-  PipelineDocument document;
-  const Result<Edit> applied = applyEdit(document, group);
-  if (!applied) return applied.error();
-  return document;
-}
 
 /// Gives the inputs the tensors that the instance reads. False: not all of them are known.
 bool takeTensors(std::vector<DocumentInput>& inputs, const PipelineDocument& around, const Graph& graph,
@@ -238,11 +211,10 @@ Result<CanvasScope::Level> CanvasScope::levelInside(const std::string& instance)
   const std::string name(blockNameOf(*closedDocument().findOp(instance)));
   DocumentBlock block = *m_session.pipeline().document().findBlock(name);
   const bool areKnown = takeTensors(block.inputs, closedDocument(), analysis()->graph(), instance);
-  Result<PipelineDocument> inside = asPipeline(m_session.pipeline().document(), block);
-  if (!inside) return Error{fmt::format("Block {} cannot be shown: {}", name, inside.error().message)};
+  PipelineDocument section = blockSection(m_session.pipeline().document(), std::move(block));
   Analysis known;
-  if (areKnown) known.lowered = lower(*inside, {.pass = m_session.setup().pass()});
-  return Level{name, std::move(*inside), std::make_shared<const Analysis>(std::move(known))};
+  if (areKnown) known.lowered = lower(section, {.pass = m_session.setup().pass()});
+  return Level{name, std::move(section), std::make_shared<const Analysis>(std::move(known))};
 }
 
 /// An op at the index of the old instance, among equally many ops, is that instance under a new id.

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/compare/base_canvas.h"
 
-#include "core/document/file_format.h"
 #include "ui/session/run_files.h"
 #include "ui/theme/format.h"
 
@@ -98,7 +97,8 @@ void BaseCanvas::load() {
     m_parts->base.setup().setRunTarget(m_session.setup().runTarget());
     m_parts->base.setup().setPlanTarget(m_session.setup().planTarget());
     const bool isRun = isRunFile(m_comparison.baseFile()) && m_parts->base.openRun(m_comparison.baseFile());
-    if (!isRun) m_parts->base.openText(serialize(*base), m_comparison.baseName());
+    if (!isRun)
+      m_parts->base.show({.path = m_comparison.baseName(), .loaded = {.document = *base, .isTakenOut = true}});
     m_parts->scene.measured().overlay().choose(m_view.graph().measured().overlay().mode());
   }
   mirror();

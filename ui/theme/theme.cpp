@@ -22,66 +22,49 @@ namespace fuseline::ui {
 
 namespace {
 
-ThemeColors lightColors() {
-  ThemeColors c;
-  c.canvas = QColor("#f4f5f7");
-  c.grid = QColor("#d9dce2");
-  c.panel = QColor("#eceef1");
-  c.base = QColor(kLightPalette.paper);
-  c.alternate = QColor("#f6f7f9");
-  c.border = QColor("#c3c8d0");
-  c.text = QColor(kLightPalette.text);
-  c.dimText = QColor(kLightPalette.dimText);
-  c.disabledText = QColor("#8a929e");
-  c.node = QColor(kLightPalette.node);
-  c.nodeBorder = QColor(kLightPalette.nodeBorder);
-  c.accent = QColor("#1f6feb");
-  c.onAccent = QColor("#ffffff");
-  c.error = QColor("#c0262d");
-  c.warning = QColor("#8f5a00");
-  c.note = QColor("#1f5fbf");
-  c.good = QColor("#0b7a5b");
-  c.forward = QColor(kLightPalette.forward);
-  c.backward = QColor(kLightPalette.backward);
-  c.joint = QColor(kLightPalette.joint);
-  c.gemm = QColor(kLightPalette.gemm);
-  c.norm = QColor(kLightPalette.norm);
-  c.activation = QColor(kLightPalette.activation);
-  c.elementwise = QColor(kLightPalette.elementwise);
-  c.branch = QColor(kLightPalette.branch);
-  c.neutral = QColor(kLightPalette.neutral);
-  return c;
-}
+/// Colors of the window alone, light and dark.
+struct WindowColor {
+  QColor ThemeColors::*color;
+  const char* light;
+  const char* dark;
+};
+constexpr WindowColor kWindowColors[] = {
+    {&ThemeColors::canvas, "#f4f5f7", "#16181d"}, {&ThemeColors::grid, "#d9dce2", "#2b2f38"},
+    {&ThemeColors::panel, "#eceef1", "#21242b"},  {&ThemeColors::alternate, "#f6f7f9", "#1f2229"},
+    {&ThemeColors::border, "#c3c8d0", "#3c424e"}, {&ThemeColors::disabledText, "#8a929e", "#6f7785"},
+    {&ThemeColors::accent, "#1f6feb", "#5b9dff"}, {&ThemeColors::onAccent, "#ffffff", "#0b1220"},
+    {&ThemeColors::error, "#c0262d", "#ff7b7b"},  {&ThemeColors::warning, "#8f5a00", "#f0b429"},
+    {&ThemeColors::note, "#1f5fbf", "#7db4ff"},   {&ThemeColors::good, "#0b7a5b", "#4fd1a1"},
+};
 
-ThemeColors darkColors() {
-  ThemeColors c;
-  c.canvas = QColor("#16181d");
-  c.grid = QColor("#2b2f38");
-  c.panel = QColor("#21242b");
-  c.base = QColor(kDarkPalette.paper);
-  c.alternate = QColor("#1f2229");
-  c.border = QColor("#3c424e");
-  c.text = QColor(kDarkPalette.text);
-  c.dimText = QColor(kDarkPalette.dimText);
-  c.disabledText = QColor("#6f7785");
-  c.node = QColor(kDarkPalette.node);
-  c.nodeBorder = QColor(kDarkPalette.nodeBorder);
-  c.accent = QColor("#5b9dff");
-  c.onAccent = QColor("#0b1220");
-  c.error = QColor("#ff7b7b");
-  c.warning = QColor("#f0b429");
-  c.note = QColor("#7db4ff");
-  c.good = QColor("#4fd1a1");
-  c.forward = QColor(kDarkPalette.forward);
-  c.backward = QColor(kDarkPalette.backward);
-  c.joint = QColor(kDarkPalette.joint);
-  c.gemm = QColor(kDarkPalette.gemm);
-  c.norm = QColor(kDarkPalette.norm);
-  c.activation = QColor(kDarkPalette.activation);
-  c.elementwise = QColor(kDarkPalette.elementwise);
-  c.branch = QColor(kDarkPalette.branch);
-  c.neutral = QColor(kDarkPalette.neutral);
-  return c;
+/// Colors that drawings have, too.
+struct SharedColor {
+  QColor ThemeColors::*color;
+  const char* DrawingPalette::*shared;
+};
+constexpr SharedColor kSharedColors[] = {
+    {&ThemeColors::base, &DrawingPalette::paper},
+    {&ThemeColors::text, &DrawingPalette::text},
+    {&ThemeColors::dimText, &DrawingPalette::dimText},
+    {&ThemeColors::node, &DrawingPalette::node},
+    {&ThemeColors::nodeBorder, &DrawingPalette::nodeBorder},
+    {&ThemeColors::forward, &DrawingPalette::forward},
+    {&ThemeColors::backward, &DrawingPalette::backward},
+    {&ThemeColors::joint, &DrawingPalette::joint},
+    {&ThemeColors::gemm, &DrawingPalette::gemm},
+    {&ThemeColors::norm, &DrawingPalette::norm},
+    {&ThemeColors::activation, &DrawingPalette::activation},
+    {&ThemeColors::elementwise, &DrawingPalette::elementwise},
+    {&ThemeColors::branch, &DrawingPalette::branch},
+    {&ThemeColors::neutral, &DrawingPalette::neutral},
+};
+
+ThemeColors colorsOf(bool isDark) {
+  ThemeColors colors;
+  for (const WindowColor& each : kWindowColors) colors.*each.color = QColor(isDark ? each.dark : each.light);
+  for (const SharedColor& each : kSharedColors)
+    colors.*each.color = QColor((isDark ? kDarkPalette : kLightPalette).*each.shared);
+  return colors;
 }
 
 double relativeLuminance(const QColor& color) {
@@ -116,13 +99,13 @@ QPixmap iconPixmap(const QString& name, const QColor& color, int sizePx) {
 
 }  // namespace
 
-Theme::Theme(QObject* parent) : QObject(parent), m_systemPalette(QApplication::palette()), m_colors(lightColors()) {
+Theme::Theme(QObject* parent) : QObject(parent), m_systemPalette(QApplication::palette()), m_colors(colorsOf(false)) {
   linkIcons();
 }
 
 void Theme::usePaperColors(bool isDark) {
   m_isDark = isDark;
-  m_colors = isDark ? darkColors() : lightColors();
+  m_colors = colorsOf(isDark);
   m_colors.canvas = m_colors.base;
 }
 
@@ -131,7 +114,7 @@ void Theme::apply(ThemeChoice choice) {
   m_choice = choice;
   const bool systemIsDark = m_systemPalette.color(QPalette::Window).lightness() < 128;
   m_isDark = choice == ThemeChoice::Dark || (choice == ThemeChoice::System && systemIsDark);
-  m_colors = m_isDark ? darkColors() : lightColors();
+  m_colors = colorsOf(m_isDark);
   QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
   QApplication::setPalette(makePalette());
   // Fusion outlines fields with a darker tone, which a dark window swallows: there they are lighter instead.

@@ -52,7 +52,9 @@ bool FileCommands::succeeded(const Result<void>& outcome) {
 
 // ------------------------------------------------------------------------------------------------------------ opening
 
-void FileCommands::newDocument() { newFromTemplate(serialize(newPipeline()), QString()); }
+void FileCommands::newDocument() {
+  if (mayDiscard()) m_session.show({.path = {}, .loaded = {.document = newPipeline(), .isTakenOut = true}});
+}
 
 bool FileCommands::newFromTemplate(const std::string& text, const QString& name) {
   if (!mayDiscard()) return false;

@@ -108,9 +108,9 @@ std::int64_t irVersionOf(const OnnxOpsets& opsets) {
   model.set_producer_version(std::string(version()));
   model.set_doc_string(
       fmt::format("The forward pass of {}, for inference. The metadata contains the pipeline file.", pipeline.name));
-  const std::string text = serialize(documentAsAnalysed(pipeline));
-  setMetadata(model, kOnnxPipelineHashKey, hashWithoutView(Json::parse(text)));
-  setMetadata(model, kOnnxPipelineKey, text);
+  const PipelineDocument document = documentAsAnalysed(pipeline);
+  setMetadata(model, kOnnxPipelineHashKey, hashWithoutView(toJson(document)));
+  setMetadata(model, kOnnxPipelineKey, serialize(document));
   *model.mutable_graph() = std::move(made.graph);
   return model;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/edit/apply_edit.h"
 #include "core/edit/block_edits.h"
+#include "core/edit/block_section.h"
 #include "core/edit/history.h"
 #include "core/lowering/connections.h"
 #include "core/lowering/document_operation.h"
@@ -68,6 +69,20 @@ std::vector<std::string> nodeIds(const Graph& graph) {
   std::vector<std::string> ids;
   for (const Node& node : graph.nodes()) ids.push_back(node.id);
   return ids;
+}
+
+TEST(Blocks, SectionOfABlockHasItsPartsAsTheyAreAmongTheOthers) {
+  PipelineDocument document = parseDocument(twoMlps()).document;
+  ASSERT_TRUE(applyEdit(document, SetRecipe{Json{{"name", "MXFP8BlockScaling"}, {"overrides", {{"a.fc", "None"}}}}}));
+  DocumentBlock block = *document.findBlock("Mlp");
+  block.ops.push_back(block.ops.front());  // an id twice: no edit would add it
+  block.positions = {{"fc", {1, 2}}, {"fc", {1, 2}}};
+  const PipelineDocument section = blockSection(document, block);
+  EXPECT_EQ(section.pipeline(), block);
+  EXPECT_EQ(section.blocks(), document.blocks());
+  EXPECT_EQ(section.symbols(), document.symbols());
+  EXPECT_EQ(section.recipe()["name"], "MXFP8BlockScaling");
+  EXPECT_EQ(section.recipe().dump().find("a.fc"), std::string::npos);
 }
 
 /// The graph's computation, independent of its nodes' names.

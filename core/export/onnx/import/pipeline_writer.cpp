@@ -166,7 +166,7 @@ bool PipelineWriter::addKeptConstant(ImportedPipeline& imported, const std::stri
   return static_cast<bool>(tensor);
 }
 
-/// Added to the file, which is parsed again, because no edit changes this section.
+/// Added to the content of the file, because no edit changes this section.
 void PipelineWriter::addEnds(ImportedPipeline& imported, const FoldedPlaces& places) const {
   const KeptSource source{.opsets = m.opsets, .folder = m_options.folder};
   KeptEnds kept = keptEnds(m.graph, m_outputIds, source, places);
@@ -177,7 +177,7 @@ void PipelineWriter::addEnds(ImportedPipeline& imported, const FoldedPlaces& pla
   if (section.empty()) return;
   Json file = toJson(imported.document);
   file[kModelEndsSection] = section;
-  imported.document = parseDocument(file.dump(2, ' ', false, Json::error_handler_t::replace)).document;
+  imported.document = readDocument(file).document;
   if (kept.ends.nodes.empty()) return;
   imported.notes.emplace_back(
       "The pipeline keeps these nodes, so that `export --to onnx` writes the whole model again.");

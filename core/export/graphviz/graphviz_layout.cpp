@@ -1,6 +1,6 @@
 // Builds a graph of fixed sizes, has dot lay it out, and reads the places.
 // SPDX-License-Identifier: Apache-2.0
-#include "app/drawing/graphviz_layout.h"
+#include "core/export/graphviz/graphviz_layout.h"
 
 #include <graphviz/cgraph.h>
 #include <graphviz/gvc.h>
@@ -62,8 +62,13 @@ Error problemOfGraphviz() {
 
 class DotLayout {
  public:
-  explicit DotLayout(const LayoutProblem& problem)
-      : m_problem(problem), m_context(gvContext()), m_graph(agopen(mutableText("pipeline"), Agdirected, nullptr)) {}
+  /// direction: rankdir of dot.
+  DotLayout(const LayoutProblem& problem, const char* direction, const LayoutGaps& gaps)
+      : m_problem(problem),
+        m_direction(direction),
+        m_gaps(gaps),
+        m_context(gvContext()),
+        m_graph(agopen(mutableText("pipeline"), Agdirected, nullptr)) {}
 
   Result<GraphLayout> run() {
     setUp();
@@ -80,9 +85,9 @@ class DotLayout {
   static constexpr int kNone = -1;
 
   void setUp() {
-    setText(m_graph.get(), "rankdir", m_problem.flow == Flow::Down ? "TB" : "BT");
-    setText(m_graph.get(), "ranksep", "0.2");
-    setText(m_graph.get(), "nodesep", "0.3");
+    setText(m_graph.get(), "rankdir", m_direction);
+    setText(m_graph.get(), "ranksep", inches(m_gaps.layer));
+    setText(m_graph.get(), "nodesep", inches(m_gaps.box));
     for (const int kind : {AGRAPH, AGNODE, AGEDGE}) agattr(m_graph.get(), kind, mutableText("label"), mutableText(""));
   }
 
@@ -136,7 +141,7 @@ class DotLayout {
       const LayoutProblem::Frame& frame = m_problem.frames[i];
       Agraph_t* const outer = frame.outer < 0 ? m_graph.get() : m_clusters[static_cast<std::size_t>(frame.outer)];
       Agraph_t* const cluster = agsubg(outer, mutableText(fmt::format("cluster{}", i)), 1);
-      setText(cluster, "margin", "8");
+      setText(cluster, "margin", fmt::format("{}", m_gaps.frame));
       setTitle(cluster, frame.title);
       for (const int box : frame.boxes) agsubnode(cluster, nodeOf(box), 1);
       m_clusters.push_back(cluster);
@@ -209,6 +214,8 @@ class DotLayout {
   }
 
   const LayoutProblem& m_problem;
+  const char* m_direction;
+  LayoutGaps m_gaps;
   ContextHandle m_context;
   GraphHandle m_graph;  // before its context is freed
   std::vector<Agnode_t*> m_nodes;
@@ -221,7 +228,12 @@ class DotLayout {
 
 Result<GraphLayout> layOutWithGraphviz(const LayoutProblem& problem) {
   const QuietErrors quiet;
-  return DotLayout(problem).run();
+  return DotLayout(problem, problem.flow == Flow::Down ? "TB" : "BT", {}).run();
+}
+
+Result<GraphLayout> layOutInRows(const LayoutProblem& problem, const LayoutGaps& gaps) {
+  const QuietErrors quiet;
+  return DotLayout(problem, "LR", gaps).run();
 }
 
 }  // namespace fuseline
