@@ -681,7 +681,7 @@ TEST(OnnxImport, ComesToAnEndInRings) {
   EXPECT_FALSE(model.imported());
   Model sums;
   sums.input("x", {"4"}).node("Add", {"x", "b"}, {"a"}).node("Relu", {"a"}, {"b"}).output("a");
-  EXPECT_TRUE(has(sums.imported().error().message, "do not fit together")) << sums.imported().error().message;
+  EXPECT_TRUE(has(sums.imported().error().message, "do not form a valid pipeline")) << sums.imported().error().message;
 }
 
 // ---- any bytes

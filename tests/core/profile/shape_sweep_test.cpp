@@ -29,7 +29,7 @@ TEST(ShapeSweep, WritesSizesAsTheyAreRead) {
   EXPECT_EQ(text({3, 9, 27}), "3:27:x3");
   EXPECT_EQ(text({100, 200, 300}), "100:300:+100");
   EXPECT_EQ(text({100, 200, 400, 500}), "100,200,400,500");
-  EXPECT_EQ(text({2, 5, 10}), "2,5,10") << "5 is no multiple of 2";
+  EXPECT_EQ(text({2, 5, 10}), "2,5,10") << "5 is not a multiple of 2";
   EXPECT_EQ(text({4096, 512, 64}), "4096,512,64");
   EXPECT_EQ(text({512, 1024}), "512,1024");
   EXPECT_EQ(text({7}), "7");
