@@ -396,7 +396,7 @@ TEST(OnnxImport, MakesAnExternalOfWhatStandsBetweenOps) {
   EXPECT_EQ(attributes, (Json{{"outputs", "y = [batch, 8]"}, {"description", "1 node of the model: Softmax"}}));
   EXPECT_EQ(imported->notes[0],
             "1 of 4 nodes have no op in Fuseline, or are between such nodes: /extents (Shape). They were left out.");
-  EXPECT_TRUE(has(imported->notes[1], "became one of op External, which is not executed: p.")) << imported->notes[1];
+  EXPECT_TRUE(has(imported->notes[1], "became an External op, which is not executed: p.")) << imported->notes[1];
   const LoweredGraph lowered = lower(imported->document, {.pass = ExecutionMode::Inference});
   ASSERT_FALSE(hasErrors(lowered.diagnostics));
   EXPECT_EQ(lowered.graph.inputs().size(), 2U);
