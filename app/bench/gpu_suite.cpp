@@ -54,7 +54,7 @@ Result<void> checkOnly(const BenchOptions& options) {
   if (!casesOf(options).empty()) return {};
   return Error{
       fmt::format(
-          "--only {}: no case of this suite contains it. Names are like {}; `fuseline-bench gpu --list` shows all.",
+          "--only {}: no name of a case contains it. Names look like {}; `fuseline-bench gpu --list` shows all.",
           options.only, gpuCases().front().name()),
       ErrorKind::Usage};
 }
@@ -195,7 +195,7 @@ Json measuredJson(const GpuResult& result, const DevicePeaks& peaks) {
   const GpuRow row = rowOf(result, peaks);
   return {{"rounds", row.fused.count},
           {"clock", nameOf(result.replayed.settings.timing)},
-          {"launching", result.replayed.variant("fused")->launching},
+          {"launchMode", result.replayed.variant("fused")->launching},
           {"linears", result.linears.total},
           {"quantizedLinears", result.linears.quantized},
           {"unfusedMedianNs", row.unfused.median},
@@ -288,7 +288,7 @@ void printTable(const std::vector<GpuResult>& results, const DevicePeaks& peaks,
   context.out << "\n" << table.toString(context.hasColour);
   context.out << "\nMedians of interleaved rounds. stepwise: the fused plan launched step by step. launch and stepwise "
                  "us: host time to\nlaunch everything. ~ marks a speed-up that is not significant. of limit: roofline "
-                 "limit of the fused plan over its\ntime. ceiling: speed-up if both plans ran at their roofline "
+                 "limit of the fused plan / its\ntime. ceiling: speed-up if both plans ran at their roofline "
                  "limits; ! where the measured one is not within 5 % of it.\n"
               << reasonsOf(results);
 }
@@ -327,31 +327,32 @@ WithPeaks<SuiteRun<GpuResult>> measureAll(const BenchOptions& options, const std
 
 Json gpuBenchRow() {
   const Json measured = schema::object(
-      {{"rounds", schema::integer("Complete ones.")},
+      {{"rounds", schema::integer("Number of complete rounds.")},
        {"clock", schema::text("Clock of the steps: events or host.")},
-       {"launching", schema::text("How the fused plan was launched; empty: the device has one way.")},
+       {"launchMode", schema::text("Launch method of the fused plan; empty: the device has only one.")},
        {"linears", schema::integer("Linear layers of the pipeline.")},
        {"quantizedLinears", schema::integer("Linear layers that the recipe quantizes.")},
-       {"unfusedMedianNs", schema::number("Replayed, where the device can.")},
-       {"fusedMedianNs", schema::number("The same.")},
+       {"unfusedMedianNs",
+        schema::number("Median time of the unfused plan, replayed as a CUDA graph if the device can.")},
+       {"fusedMedianNs", schema::number("Median time of the fused plan, likewise.")},
        {"stepwiseMedianNs", schema::number("Time of the fused plan, launched step by step.")},
        {"speedup", ratioSchema()},
        {"replayGain", ratioSchema()},
        {"launchNs", schema::number("Host time to launch the fused plan; 0: not measured separately.")},
-       {"stepwiseLaunchNs", schema::number("The same, step by step.")},
+       {"stepwiseLaunchNs", schema::number("Host time to launch the fused plan step by step.")},
        {"fusedGflops", schema::number("Rate of the fused plan, in GFLOP/s.")},
        {"fusedGBps", schema::number("Rate of its minimum traffic, in GB/s.")},
        {"rooflineShare",
-        schema::orNull(schema::number("Roofline limit by the measured peaks, over the fused plan's time."))},
+        schema::orNull(schema::number("Roofline limit (from the measured peaks) / time of the fused plan."))},
        {"ceiling", schema::orNull(schema::number("Speed-up if both plans ran at their roofline limits."))},
-       {"meetsCeiling", schema::orNull(schema::flag("Within 5 % of it."))}});
-  return schema::object({{"pipeline", schema::text("A template.")},
-                         {"size", schema::text("Its name.")},
-                         {"M", schema::integer("Rows.")},
+       {"meetsCeiling", schema::orNull(schema::flag("Whether the measured speed-up is within 5 % of the ceiling."))}});
+  return schema::object({{"pipeline", schema::text("Name of the template.")},
+                         {"size", schema::text("Name of the size, such as 8B.")},
+                         {"M", schema::integer("Number of rows.")},
                          {"H", schema::integer("Hidden size.")},
                          {"F", schema::integer("Inner size.")},
-                         {"G", schema::integer("Groups; 0: none.")},
-                         {"recipe", schema::text("Its name.")},
+                         {"G", schema::integer("Number of groups; 0: none.")},
+                         {"recipe", schema::text("Name of the recipe.")},
                          {"pass", schema::choice({"forward", "train"})},
                          {"reason", schema::text("Reason why it cannot run; empty: it can.")},
                          {"measured", schema::orNull(measured)}});

@@ -29,7 +29,7 @@ Result<void> JsonLines::write(const Json& line) {
     m_stream << m_head;
   }
   m_stream << textOf(line) << std::flush;
-  if (!m_stream) return Error{fmt::format("{}: this file cannot be written any further.", m_name)};
+  if (!m_stream) return Error{fmt::format("{}: writing this file failed. The disk may be full.", m_name)};
   return {};
 }
 

@@ -42,22 +42,23 @@ Json benchSchema() {
   const Json peaks = fieldSchema<DevicePeaks>();
   const auto suite = [&](const char* name, const Json& row) {
     return schema::object({{"suite", schema::choice({name})},
-                           {"device", schema::text("Its name.")},
+                           {"device", schema::text("Name of the device.")},
                            {"startsCold", schema::flag("Caches are filled with other data before every run.")},
                            {"peaks", peaks},
                            {"rows", schema::list(row)}});
   };
   const Json scaling = schema::object({{"suite", schema::choice({"scaling"})},
-                                       {"device", schema::text("Its name.")},
+                                       {"device", schema::text("Name of the device.")},
                                        {"rows", schema::list(scalingBenchRow())}});
   const Json gpu = schema::object({{"suite", schema::choice({"gpu"})},
-                                   {"device", schema::text("Its name.")},
+                                   {"device", schema::text("Name of the device.")},
                                    {"peaks", schema::orNull(peaks)},
                                    {"rows", schema::list(gpuBenchRow())}});
   const Json cases = schema::object(
       {{"suite", schema::choice({"gpu"})},
-       {"cases", schema::list(schema::object({{"name", schema::text("For --only.")},
-                                              {"isDefault", schema::flag("Unless others are named.")}}))}});
+       {"cases", schema::list(schema::object(
+                     {{"name", schema::text("Name of the case, as for --only.")},
+                      {"isDefault", schema::flag("Whether the case runs by default (without --only).")}}))}});
   return {
       {"description", "With --jsonl the first line is this object without its rows, and each further line is one row."},
       {"oneOf",
@@ -103,7 +104,7 @@ void addOptions(CLI::App& app, Context& context) {
                  "such as llama-mlp_8B_")
       ->type_name("NAME");
   app.add_option("--device", options->device,
-                 "Suites ops and gpu: device to measure, in place of the CPU or the first GPU");
+                 "Suites ops and gpu: device to measure (default: the CPU, or the first GPU)");
   app.add_option("--records", options->recordsFolder, "Suite gpu: folder for a run file of every case")
       ->type_name("FOLDER");
   app.add_flag("--all", options->isAll, "Suite gpu: every pipeline, size, recipe and pass");
@@ -114,7 +115,7 @@ void addOptions(CLI::App& app, Context& context) {
                                             "measured; the first line has all other fields")
                                  ->type_name("FILE.jsonl");
   app.add_flag("--force", options->replaces, "Overwrite existing files")->needs(lines);
-  app.add_flag("--schema", options->showsSchema, "Prints the JSON Schema of --json and ends");
+  app.add_flag("--schema", options->showsSchema, "Print the JSON Schema of --json and exit");
   app.footer("Examples:\n  fuseline-bench ops --quick\n  fuseline-bench scaling");
   app.callback([&context, options] { finish(bench(*options, context), "fuseline-bench", context); });
 }

@@ -139,9 +139,8 @@ double nsPerByte(const StepRecord& step) {
 /// In the cache a step takes `share` of its time.
 std::string reasonOf(double share) {
   if (share >= 1.0) return "compute-bound: no faster with its data in the cache";
-  return fmt::format(
-      "with its data in the cache it takes {:.0f} % of this time: that share is arithmetic, the rest is memory",
-      100.0 * share);
+  return fmt::format("{:.0f} % of the time is compute (measured with its data in the cache), the rest is memory",
+                     100.0 * share);
 }
 
 /// Fills in the reasons of the poor rows of ops on the CPU. Rows of one case follow each other, a row a step.
@@ -208,7 +207,7 @@ void printTable(const std::vector<OperationRow>& rows, const DevicePeaks& peaks,
     addRow(table, row);
   }
   context.out << table.toString(context.hasColour);
-  context.out << "\nof limit: roofline limit by the measured peaks, over the time. Bytes are the minimum traffic; "
+  context.out << "\nof limit: roofline limit (from the measured peaks) / time. Bytes are the minimum traffic; "
               << markText(isCpu) << "\n"
               << (startsCold ? "Caches were filled with other data before every run.\n" : "");
   printReasons(rows, context);
@@ -257,18 +256,18 @@ Result<void> checkOnly(const std::string& name) {
 Json operationBenchRow() {
   return schema::object(
       {{"op", schema::text("The basic op, or the layer.")},
-       {"N", schema::integer("Columns.")},
+       {"N", schema::integer("Number of columns.")},
        {"dtype", schema::choice({"f32", "bf16"})},
        {"recipe", schema::text("Recipe of a layer.")},
        {"step", schema::text("Name of the step in the plan.")},
        {"phase", schema::choice({"forward", "backward"})},
-       {"isView", schema::flag("Nothing runs.")},
-       {"rounds", schema::integer("Measured.")},
+       {"isView", schema::flag("Only a view: no kernel runs.")},
+       {"rounds", schema::integer("Number of measured rounds.")},
        {"medianNs", schema::number("Median time of the step.")},
-       {"spreadPercent", schema::number("Half the interquartile range over the median.")},
-       {"bytes", schema::integer("The least traffic.")},
-       {"flops", schema::integer("Operations of the step.")},
-       {"rooflineShare", schema::number("Roofline limit by the measured peaks, over the time.")},
+       {"spreadPercent", schema::number("Half the interquartile range / median.")},
+       {"bytes", schema::integer("Minimum memory traffic.")},
+       {"flops", schema::integer("Floating-point operations of the step.")},
+       {"rooflineShare", schema::number("Roofline limit (from the measured peaks) / time.")},
        {"reason", schema::text("Reason for a share below one half; else empty.")},
        {"meets", schema::orNull(schema::flag("Target share of the limit: 0.5; on a GPU 0.85, with quantized outputs "
                                              "0.75, for GEMMs 0.9. Null: a view."))}});

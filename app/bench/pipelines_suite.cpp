@@ -212,8 +212,8 @@ void printTable(const BenchReport& report, Context& context) {
   }
   context.out << table.toString(context.hasColour);
   context.out
-      << "\nof limit: roofline limit of the fused steps by the measured peaks, over their time. GEMM of peak: FLOP/s "
-         "of the\nunfused plan's GEMMs over the peak of their dtype. ~ marks a speed-up that is not significant.\n";
+      << "\nof limit: roofline limit of the fused steps (from the measured peaks) / their time. GEMM of peak: FLOP/s "
+         "of the\nunfused plan's GEMMs / the peak of their dtype. ~ marks a speed-up that is not significant.\n";
 }
 
 }  // namespace
@@ -232,17 +232,17 @@ Result<LoadedDocument> benchDocument(const std::string& pipeline, const std::str
 }
 
 Json pipelineBenchRow() {
-  schema::Fields row = {{"pipeline", schema::text("The template.")},
+  schema::Fields row = {{"pipeline", schema::text("Name of the template.")},
                         {"size", schema::choice({"small", "medium", "large"})},
-                        {"M", schema::integer("Rows.")},
+                        {"M", schema::integer("Number of rows.")},
                         {"H", schema::integer("Hidden size.")},
                         {"F", schema::integer("Inner size.")},
                         {"dtype", schema::choice({"f32", "bf16"})},
                         {"pass", schema::choice({"forward", "train"})},
-                        {"rounds", schema::integer("Measured.")}};
+                        {"rounds", schema::integer("Number of measured rounds.")}};
   for (const char* name : {"unfusedMedianNs", "unfusedSpreadPercent", "fusedMedianNs", "fusedSpreadPercent", "speedup",
                            "speedupLow", "speedupHigh", "fusedGflops", "rooflineShare", "gemmShare"})
-    row.emplace_back(name, schema::number("End to end."));
+    row.emplace_back(name, schema::number("Median end-to-end time."));
   return schema::object(row);
 }
 

@@ -301,7 +301,7 @@ void printTable(const std::vector<StageRow>& rows, Context& context) {
   }
   context.out << table.toString(context.hasColour);
   context.out << fmt::format(
-      "\nms: CPU time. growth: time over that of the previous size, which has a tenth of the ops, with its "
+      "\nms: CPU time. growth: time / time at the previous size, which has a tenth of the ops, with its "
       "confidence\ninterval; ! is above {:.0f}.\n",
       kMostGrowth);
 }
@@ -316,16 +316,15 @@ const FieldTable<StageRow>& stageFields() {
     return [member](const StageRow& row) { return std::invoke(member, summarize(row.roundsNs)); };
   };
   static const FieldTable<StageRow> table(
-      {field("ops", &StageRow::ops, "Ops of the pipeline."),
+      {field("ops", &StageRow::ops, "Number of ops of the pipeline."),
        field("stage", &StageRow::stage).oneOf({"load", "infer", "fuse", "plan", "edit and re-plan"}),
-       derived<StageRow>("rounds", times(&SampleStats::count), "Measured rounds."),
-       derived<StageRow>("medianNs", times(&SampleStats::median), "On the processor."),
-       derived<StageRow>("spreadPercent", times(&SampleStats::spreadPercent),
-                         "Half the interquartile range over the median."),
+       derived<StageRow>("rounds", times(&SampleStats::count), "Number of measured rounds."),
+       derived<StageRow>("medianNs", times(&SampleStats::median), "CPU time."),
+       derived<StageRow>("spreadPercent", times(&SampleStats::spreadPercent), "Half the interquartile range / median."),
        field("share", &StageRow::share, "Share of the time of all stages."),
-       growthField("growth", &RatioStats::median, "Time over that of the previous size; null: it is the first."),
+       growthField("growth", &RatioStats::median, "Time / time at the previous size; null: the first size."),
        growthField("growthLow", &RatioStats::low, "Lower end of its 95 % confidence interval."),
-       growthField("growthHigh", &RatioStats::high, "Upper end of its interval.")});
+       growthField("growthHigh", &RatioStats::high, "Upper end of its 95 % confidence interval.")});
   return table;
 }
 

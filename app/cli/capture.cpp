@@ -97,8 +97,8 @@ Result<void> checkNames(const Graph& graph, const std::vector<CapturableTensor>&
 
 void addCaptureOptions(CLI::App& verb, CaptureOptions& options) {
   verb.add_option("--capture", options.names,
-                  "Also run the last of --variants (the fused plan) again and print statistics of these tensors, or of "
-                  "all tensors of an op")
+                  "After measuring, run the fused plan (or the last of --variants) again and print statistics of these "
+                  "tensors; the name of an op selects all its tensors")
       ->type_name("NAME[,NAME...]")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -118,10 +118,10 @@ Result<void> checkCaptureFiles(const CaptureOptions& options) {
   const Target target = targetOf(options.output);
   if (target == Target::None) return {};
   if (options.names.empty())
-    return Error{fmt::format("--captured {}: expected --capture with the tensors to write, too. --capture-list shows "
-                             "what there is.",
-                             options.output),
-                 ErrorKind::Usage};
+    return Error{
+        fmt::format("--captured {}: it needs --capture with the tensors to write. --capture-list shows all tensors.",
+                    options.output),
+        ErrorKind::Usage};
   return target == Target::Folder ? makeFolder("--captured", options.output) : checkWritable(options.output);
 }
 
@@ -172,8 +172,9 @@ std::string captureTable(const std::vector<TensorSummary>& summaries, const std:
   std::string text = table.toString(hasColour);
   for (const CapturableTensor& tensor : missing)
     text += wrappedLines(fmt::format("{} To see it: {}.", neverStoredText(tensor), wayToSee(tensor)), 2) + "\n";
-  return text + styled("Statistics of the finite elements; std over n - 1. A quantized tensor (@) is shown decoded.\n",
-                       Style::Dim, hasColour);
+  return text +
+         styled("Statistics of the finite elements; std divides by n - 1. A quantized tensor (@) is shown decoded.\n",
+                Style::Dim, hasColour);
 }
 
 std::string capturableTable(const std::vector<CapturableTensor>& tensors, bool hasColour) {
@@ -204,8 +205,7 @@ Json capturableSchema() {
                            {"dtype", schema::choice({"f32", "f16", "bf16", "i64", "e4m3"})},
                            {"shape", schema::list(schema::integer())},
                            {"bytes", schema::integer("Size of its data.")}};
-  fields.emplace_back("op",
-                      schema::text("Op of the file that produces it or, for an input, consumes it; empty: none."));
+  fields.emplace_back("op", schema::text("Op that produces it or, for an input, consumes it; empty: none."));
   fields.emplace_back("kind", schema::text("Kind of tensor."));
   fields.emplace_back("fusedAwayBy",
                       schema::orNull(schema::text("Fusion that never stores it; null: it can be captured.")));

@@ -24,7 +24,7 @@ static const FieldTable<DocumentChange>& fieldsOf(const DocumentChange*) {
        field("block", &Change::block, "Block that contains the change; empty: the pipeline itself."),
        derived<Change>("kind", [](const Change& change) { return kindName(change.kind); })
            .oneOf({"added", "removed", "changed", "renamed"}),
-       field("id", &Change::id, "Id of the node; for a wire, its end; empty: the section as a whole."),
+       field("id", &Change::id, "Id of the node; for a wire, its target; empty: the section as a whole."),
        field("newId", &Change::newId, "New id if it was renamed; else empty."), field("fields", &Change::fields)});
   return table;
 }

@@ -113,8 +113,8 @@ std::string predictionTable(const std::vector<RankPrediction>& predictions, cons
                   formatBytes(each.wireBytes), rangeText(each.communication, unit), rangeText(each.total(), unit),
                   speedupText(each, predictions)});
   return table.toString(hasColour) +
-         wrappedLines(fmt::format("Predicted. Only computing time is measured: the steps of one rank alone on this "
-                                  "device, with quartiles. Communication is computed for the link {} ({}), without "
+         wrappedLines(fmt::format("Predicted. Only compute time is measured: the steps of one rank alone on this "
+                                  "device, with quartiles. Communication is modeled for the link {} ({}), without "
                                   "overlap. Error of the model: 10 us below 1 MB, 30 % below 64 MB, 15 % above.",
                                   link.name, link.source),
                       0) +
@@ -128,10 +128,10 @@ std::string communicationTable(const RunRecord& record, bool hasColour) {
   for (const VariantRecord& variant : record.variants) text += tableOf(variant, record.settings.ranks, hasColour);
   for (const VariantRecord& variant : record.variants) text += computeText(variant);
   return text +
-         "A step and a run take as long as on the slowest rank. Exposed: time in which that rank only communicated; "
+         "Times of steps and runs are those of the slowest rank. Exposed: time in which that rank only communicated; "
          "hidden: the rest,\nbeside other steps (--no-overlap: none). Transfer: time on the rank that waited least for "
-         "others. On the wire: bytes that each rank\nsends by the ring algorithm; divided by the transfer time they "
-         "are the bus bandwidth. Memory is the sum over all ranks.\n";
+         "others. On the wire: bytes that each\nrank sends by the ring algorithm; divided by the transfer time, this is "
+         "the bus bandwidth. Memory is the sum over all ranks.\n";
 }
 
 }  // namespace fuseline::cli

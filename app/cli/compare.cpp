@@ -66,8 +66,8 @@ Result<std::vector<Base>> basesOf(const CompareOptions& options, const RunRecord
 
 Json notesJson(const RunRecord& record) {
   return {{"note", record.note},
-          {"rowNotes", fieldJson(record.rowNotes)},
-          {"stretchNotes", fieldJson(record.stretchNotes)}};
+          {"stepNotes", fieldJson(record.rowNotes)},
+          {"timeRangeNotes", fieldJson(record.stretchNotes)}};
 }
 
 Json toJson(const std::vector<Base>& bases, const RunRecord& next, const std::vector<GateReport>& gates) {
@@ -94,7 +94,7 @@ class SeveralTable {
       : m_bases(bases), m_time(timeUnitOf(bases.front().comparison)), m_table(columns(bases.size())) {}
 
   std::string text(bool hasColour) {
-    addAll("from end to end", &RunComparison::totals);
+    addAll("end to end", &RunComparison::totals);
     addAll("steps", &RunComparison::steps);
     return m_table.toString(hasColour);
   }
@@ -243,8 +243,8 @@ Result<int> compare(const CompareOptions& options, Context& context) {
 
 Json compareSchema() {
   const Json notes = schema::object({{"note", schema::text("Note on the run; empty: none.")},
-                                     {"rowNotes", fieldSchema<std::vector<RowNote>>()},
-                                     {"stretchNotes", fieldSchema<std::vector<StretchNote>>()}});
+                                     {"stepNotes", fieldSchema<std::vector<RowNote>>()},
+                                     {"timeRangeNotes", fieldSchema<std::vector<StretchNote>>()}});
   schema::Fields other = comparisonFields();
   other.insert(other.end(), {{"file", schema::text("Run file, as given to --with.")}, {"notes", notes}});
   schema::Fields all = comparisonFields();
@@ -264,7 +264,7 @@ void addCompareVerb(CLI::App& app, Context& context) {
   verb->add_option("BASE", options->base, "Run to compare with")->type_name("BASE.fuserun")->required();
   verb->add_option("NEW", options->next, "New run")->type_name("NEW.fuserun")->required();
   verb->add_option("--with", options->others,
-                   "Further run to compare NEW with, next to BASE; repeatable. --fail-if concerns BASE only")
+                   "Another baseline besides BASE; repeatable. --fail-if checks only against BASE")
       ->type_name("BASE.fuserun")
       ->allow_extra_args(false);
   verb->add_option(

@@ -15,10 +15,10 @@ namespace fuseline {
 namespace {
 
 Field<MetricChange> samplesField(std::string key, SampleStats MetricChange::*member) {
-  static const FieldTable<SampleStats> table({field("median", &SampleStats::median, "In the metric's unit."),
-                                              derived<SampleStats>("spreadPercent", &SampleStats::spreadPercent,
-                                                                   "Half the interquartile range over the median."),
-                                              field("samples", &SampleStats::count, "Rounds.")});
+  static const FieldTable<SampleStats> table(
+      {field("median", &SampleStats::median, "Median, in the unit of the metric."),
+       derived<SampleStats>("spreadPercent", &SampleStats::spreadPercent, "Half the interquartile range / median."),
+       field("samples", &SampleStats::count, "Number of rounds.")});
   return {std::move(key), schema::orNull(table.schema()), [member](const MetricChange& metric) {
             return (metric.*member).count == 0 ? Json() : table.toJson(metric.*member);
           }};
@@ -38,7 +38,7 @@ static const FieldTable<MetricChange>& fieldsOf(const MetricChange*) {
        field("phase", &Metric::phase, "Phase of a step; else empty."),
        field("unit", &Metric::unit).oneOf({"ns", "bytes", "x", ""}), samplesField("base", &Metric::base),
        samplesField("new", &Metric::next),
-       changeField("change", &RatioStats::median, "New over base; null: one is missing."),
+       changeField("change", &RatioStats::median, "New / base; null: one of them is missing."),
        changeField("changeLow", &RatioStats::low, "Lower bound of the 95 % interval."),
        changeField("changeHigh", &RatioStats::high, "Upper bound of the 95 % interval."),
        derived<Metric>(
@@ -51,7 +51,8 @@ static const FieldTable<RunComparison::Difference>& fieldsOf(const RunComparison
   using Difference = RunComparison::Difference;
   static const FieldTable<Difference> table(
       {field("what", &Difference::what, "Setting, or property of the environment."),
-       field("base", &Difference::base, "Empty: not said."), field("new", &Difference::next, "Empty: not said.")});
+       field("base", &Difference::base, "Value; empty: unknown."),
+       field("new", &Difference::next, "Value; empty: unknown.")});
   return table;
 }
 
@@ -77,7 +78,7 @@ class ComparisonTable {
       : m_comparison(comparison), m_time(timeUnitOf(comparison)) {}
 
   std::string text(bool hasColour) {
-    m_table.addHeading(fmt::format("from end to end, {}", m_comparison.variant));
+    m_table.addHeading(fmt::format("end to end, {}", m_comparison.variant));
     std::ranges::for_each(m_comparison.totals, [this](const MetricChange& total) { add(total); });
     m_table.addHeading(fmt::format("steps of the {} plan", m_comparison.variant));
     std::ranges::for_each(m_comparison.steps, [this](const MetricChange& step) { add(step); });
@@ -130,8 +131,8 @@ std::string comparisonLegend(const RunComparison& comparison) {
   if (comparison.isPaired)
     return "Medians of interleaved rounds; changes are computed within each round. ~ marks a change that is not "
            "significant.\n";
-  return "Medians. ~ marks a change that is not significant within the runs. The runs were not interleaved, so changes "
-         "of the machine in between count too, except in speedup.\n";
+  return "Medians. ~ marks a change that is not significant within the runs. The runs were not interleaved, so drift "
+         "of the machine between them is included, except in speedup.\n";
 }
 
 /// "2 steps new, 1 gone."; empty: none.

@@ -72,7 +72,7 @@ Json productsToJson(const std::vector<ProbedDevice>& probed) {
   for (const ProbedDevice& device : probed)
     for (const ProductSupport& product : device.products)
       list.push_back({{"device", device.info.id},
-                      {"factors", product.factors},
+                      {"operands", product.factors},
                       {"result", product.result},
                       {"epilogue", product.epilogue},
                       {"isSupported", static_cast<bool>(product.isSupported)},
@@ -142,7 +142,7 @@ Result<int> listDevices(const DevicesOptions& options, Context& context) {
   if (!probed) return probed.error();
   if (options.asJson) {
     printJson(context, {{"devices", devicesToJson(devices)},
-                        {"products", options.isProbing ? productsToJson(*probed) : Json(nullptr)}});
+                        {"gemms", options.isProbing ? productsToJson(*probed) : Json(nullptr)}});
     return 0;
   }
   printDevices(devices, context);
@@ -151,15 +151,14 @@ Result<int> listDevices(const DevicesOptions& options, Context& context) {
 }
 
 Json devicesSchema() {
-  Json products =
-      schema::list(schema::object({{"device", schema::text("Whose library was asked.")},
-                                   {"factors", schema::text("Formats and scalings of the operands.")},
-                                   {"result", schema::text("Its format.")},
-                                   {"epilogue", schema::text("By the library's name.")},
-                                   {"isSupported", schema::flag("It has an algorithm.")},
-                                   {"reason", schema::text("The library's reason; empty: it has an algorithm.")}}));
+  Json products = schema::list(schema::object({{"device", schema::text("Device whose library was queried.")},
+                                               {"operands", schema::text("Formats and scalings of the operands.")},
+                                               {"result", schema::text("Format of the result.")},
+                                               {"epilogue", schema::text("Name of the epilogue in the library.")},
+                                               {"isSupported", schema::flag("Whether the library has an algorithm.")},
+                                               {"reason", schema::text("The library's reason; empty: supported.")}}));
   products["description"] = "With --probe; else null.";
-  return schema::object({{"devices", schema::list(deviceSchema())}, {"products", schema::orNull(std::move(products))}});
+  return schema::object({{"devices", schema::list(deviceSchema())}, {"gemms", schema::orNull(std::move(products))}});
 }
 
 }  // namespace
@@ -168,8 +167,7 @@ void addDevicesVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<DevicesOptions>();
   CLI::App* verb = addVerb(app, context, "devices", "List the devices that can run here, and why others cannot.",
                            options, listDevices, devicesSchema);
-  verb->add_flag("--probe", options->isProbing,
-                 "Ask the library of each GPU which GEMMs it supports: formats and epilogues");
+  verb->add_flag("--probe", options->isProbing, "Ask cuBLASLt which formats and epilogues it supports on each GPU");
   verb->add_flag("--json", options->asJson, "Machine-readable output");
   addOnOption(*verb, options->on, "List the devices of another machine, over ssh");
 }

@@ -18,16 +18,16 @@ static const FieldTable<Diagnostic>& fieldsOf(const Diagnostic*) {
   static const FieldTable<Diagnostic> table(
       {derived<Diagnostic>("severity", [](const Diagnostic& each) { return severityName(each.severity); })
            .oneOf({"error", "warning", "note"}),
-       field("code", &Diagnostic::code, "Stable."),
+       field("code", &Diagnostic::code, "Problem code; it does not change between versions."),
        field("node", &Diagnostic::node, "Op, input or output; empty: the file as a whole."),
-       field("port", &Diagnostic::port, "Empty: the whole node."),
-       field("pointer", &Diagnostic::pointer, "JSON pointer."),
-       field("line", &Diagnostic::line, "1-based; 0: unknown."),
-       field("column", &Diagnostic::column, "1-based; 0: unknown."),
-       field("message", &Diagnostic::message, "One sentence with both values."),
+       field("port", &Diagnostic::port, "Port of the node; empty: the whole node."),
+       field("pointer", &Diagnostic::pointer, "JSON pointer to the place in the file."),
+       field("line", &Diagnostic::line, "Counted from 1; 0: unknown."),
+       field("column", &Diagnostic::column, "Counted from 1; 0: unknown."),
+       field("message", &Diagnostic::message, "One sentence with the value found and the value expected."),
        derived<Diagnostic>("repairs", repairs),
        field("instances", &Diagnostic::instances,
-             "The op in each instance, if it holds in several instances of a block; else empty.")});
+             "The op in each instance, if the problem is in several instances of a block; else empty.")});
   return table;
 }
 

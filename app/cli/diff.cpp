@@ -117,7 +117,7 @@ std::string plansText(const Difference& difference, bool hasColour) {
   if (difference.plans.empty()) return "The fused plans have the same steps.\n";
   std::string text;
   for (const PlanListDifference& each : difference.plans) {
-    text += styled(fmt::format("fused plan, {}", each.list == "handOvers" ? "quantized outputs" : each.list),
+    text += styled(fmt::format("fused plan, {}", each.list == "fusedQuantizations" ? "quantized outputs" : each.list),
                    Style::Bold, hasColour) +
             "\n";
     for (const PlanLine& line : each.lines)
@@ -251,15 +251,15 @@ Result<int> diff(const DiffOptions& options, Context& context) {
 
 Json diffSchema() {
   const Json planList =
-      schema::object({{"list", schema::choice({"forward", "backward", "handOvers"})},
+      schema::object({{"list", schema::choice({"forward", "backward", "fusedQuantizations"})},
                       {"lines", schema::list(schema::object({{"mark", schema::choice({" ", "-", "+"})},
-                                                             {"text", schema::text("An entry.")}}))}});
+                                                             {"text", schema::text("Entry of the list.")}}))}});
   const Json figure = schema::object({{"variant", schema::choice({"unfused", "fused"})},
                                       {"name", schema::choice({"peakBytes", "savedForBackwardBytes", "launches"})},
                                       {"base", schema::integer("Value for the base's plan.")},
                                       {"new", schema::integer("Value for the new plan.")}});
-  return schema::object({{"base", schema::text("As given.")},
-                         {"new", schema::text("As given.")},
+  return schema::object({{"base", schema::text("File, as given on the command line.")},
+                         {"new", schema::text("File, as given on the command line.")},
                          {"isSame", schema::flag("Both documents are equivalent.")},
                          {"changes", changesSchema()},
                          {"plansReason", schema::text("Reason why the plans cannot be compared; empty: they can.")},

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -152,24 +153,23 @@ void addEdits(CLI::App& verb, EditOptions& options) {
           ->allow_extra_args(false)
           ->group("Edits");
     if (info.verb != EditVerb::Insert) continue;
-    for (const auto& [name, anchors] : {std::pair("--before", &options.before), {"--after", &options.after}})
-      verb.add_option(name, *anchors, "Op, input or output next to which the new op is inserted")
-          ->type_name("OP")
-          ->allow_extra_args(false)
-          ->group("Edits");
+    for (const auto& [name, anchors, help] :
+         {std::tuple("--before", &options.before, "Insert the new op before this op or output"),
+          {"--after", &options.after, "Insert the new op after this op or input"}})
+      verb.add_option(name, *anchors, help)->type_name("OP")->allow_extra_args(false)->group("Edits");
   }
 }
 
 Json editSchema() {
   const Json edit = schema::object({{"edit", schema::text("Name of the edit in the undo menu.")},
                                     {"undo", schema::text("The edit that reverts it.")}});
-  return schema::object({{"file", schema::text("As given.")},
+  return schema::object({{"file", schema::text("Pipeline file, as given on the command line.")},
                          {"output", schema::text("The file that was written; empty: none.")},
                          {"edits", schema::list(edit)},
                          {"changes", changesSchema()},
-                         {"isValid", schema::flag("There is no error.")},
+                         {"isValid", schema::flag("Whether the pipeline has no errors.")},
                          {"diagnostics", diagnosticsSchema()},
-                         {"text", schema::text("The pipeline as it is now.")}});
+                         {"text", schema::text("The pipeline after the edits.")}});
 }
 
 }  // namespace

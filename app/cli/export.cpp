@@ -41,7 +41,8 @@ struct ExportOptions : PipelineOptions {
 template <class T>
 void listFormats(std::span<const T> exporters, const char* of, Json& list, Table& table) {
   for (const T& exporter : exporters) {
-    list.push_back({{"name", exporter.name}, {"of", of}, {"ending", exporter.ending}, {"summary", exporter.summary}});
+    list.push_back(
+        {{"name", exporter.name}, {"of", of}, {"extension", exporter.ending}, {"summary", exporter.summary}});
     table.addRow({std::string(exporter.name), of, fmt::format("*{}", exporter.ending), std::string(exporter.summary)});
   }
 }
@@ -209,15 +210,15 @@ Result<int> exportFile(const ExportOptions& options, Context& context) {
 
 Json exportSchema() {
   Json file =
-      schema::object({{"format", schema::text("Its name.")},
+      schema::object({{"format", schema::text("Name of the format.")},
                       {"file", schema::text("File that was written; empty: none.")},
                       {"notes", schema::list(schema::text("Differences between the other program and Fuseline."))},
                       {"text", schema::text("Contents; for binary formats a listing.")}});
-  Json formats =
-      schema::object({{"formats", schema::list(schema::object({{"name", schema::text("For --to.")},
-                                                               {"of", schema::choice({"pipeline", "run"})},
-                                                               {"ending", schema::text("Ending of its files.")},
-                                                               {"summary", schema::text("One sentence.")}}))}});
+  Json formats = schema::object(
+      {{"formats", schema::list(schema::object({{"name", schema::text("Name of the format, as for --to.")},
+                                                {"of", schema::choice({"pipeline", "run"})},
+                                                {"extension", schema::text("File extension, such as .json.")},
+                                                {"summary", schema::text("Summary, one sentence.")}}))}});
   return {{"oneOf", Json::array({formats, file})}};
 }
 

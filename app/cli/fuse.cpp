@@ -143,11 +143,12 @@ void addFuseVerb(CLI::App& app, Context& context) {
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
   addRanksOption(*verb, *options);
-  CLI::Option* format = verb->add_option("--format", options->format, "tree; plan, without the attempts; json; or dot")
-                            ->check(CLI::IsMember({"tree", "plan", "json", "dot"}))
-                            ->capture_default_str();
+  CLI::Option* format =
+      verb->add_option("--format", options->format, "tree (the plan and every fusion tried), plan, json or dot")
+          ->check(CLI::IsMember({"tree", "plan", "json", "dot"}))
+          ->capture_default_str();
   verb->add_option("--stage", options->stage,
-                   "Print the result of one pass: " + fmt::format("{}", fmt::join(stageNames(), ", ")))
+                   "Print the result of one stage: " + fmt::format("{}", fmt::join(stageNames(), ", ")))
       ->check(CLI::IsMember(stageNames()))
       ->excludes(format)
       ->excludes(verb->get_option("--json"));

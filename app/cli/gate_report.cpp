@@ -20,9 +20,10 @@ std::string toString(const std::vector<GateReport>& gates) {
 }
 
 static const FieldTable<GateReport>& fieldsOf(const GateReport*) {
-  static const FieldTable<GateReport> table({field("gate", &GateReport::gate, "As given."),
-                                             field("isMet", &GateReport::isMet, "The metric is within its threshold."),
-                                             field("sentence", &GateReport::sentence, "With the figures.")});
+  static const FieldTable<GateReport> table(
+      {field("gate", &GateReport::gate, "Condition, as given on the command line."),
+       field("isMet", &GateReport::isMet, "The metric is within its threshold."),
+       field("sentence", &GateReport::sentence, "Result, with the figures.")});
   return table;
 }
 
@@ -34,8 +35,8 @@ Result<int> exitCodeOf(const std::vector<GateReport>& gates) {
   const auto first = std::ranges::find(gates, false, &GateReport::isMet);
   if (first == gates.end()) return 0;
   return Error{
-      fmt::format("{} of {} gates failed; the first is {}: {}.", std::ranges::count(gates, false, &GateReport::isMet),
-                  gates.size(), first->gate, first->sentence),
+      fmt::format("{} of {} conditions of --fail-if failed; the first is {}: {}.",
+                  std::ranges::count(gates, false, &GateReport::isMet), gates.size(), first->gate, first->sentence),
       ErrorKind::ExpectationNotMet};
 }
 

@@ -87,9 +87,10 @@ Result<int> showGuide(const GuideOptions& options, Context& context) {
 }
 
 Json guideSchema() {
-  return schema::object({{"topics", schema::list(schema::object({{"name", schema::text("Page, or code of a problem.")},
-                                                                 {"title", schema::text("Its heading.")},
-                                                                 {"text", schema::text("Markdown.")}}))}});
+  return schema::object(
+      {{"topics", schema::list(schema::object({{"name", schema::text("Page, or code of a problem.")},
+                                               {"title", schema::text("Title of the page.")},
+                                               {"text", schema::text("Text of the page, in Markdown.")}}))}});
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ Json importSchema() {
                          {"notes", schema::list(schema::text(
                                        "Information that is missing in the model or cannot be stored in a pipeline."))},
                          {"tensors", schema::texts("The weights of the model.")},
-                         {"text", schema::text("The pipeline file.")}});
+                         {"text", schema::text("Text of the pipeline file.")}});
 }
 
 }  // namespace

@@ -132,9 +132,9 @@ schema::Fields tensorFields() {
 
 Json edgeSchema() {
   schema::Fields fields = tensorFields();
-  fields.emplace_back("producer", schema::orNull(schema::text("An op; null: a pipeline input.")));
-  fields.emplace_back("readers", schema::texts());
-  fields.emplace_back("needsGradient", schema::flag("In training."));
+  fields.emplace_back("producer", schema::orNull(schema::text("Op that produces the tensor; null: a pipeline input.")));
+  fields.emplace_back("readers", schema::texts("Ops that consume the tensor."));
+  fields.emplace_back("needsGradient", schema::flag("Whether training computes its gradient."));
   return schema::object(fields);
 }
 
@@ -142,17 +142,18 @@ Json inferSchema() {
   const Json op =
       schema::object({{"id", schema::text("Id of the basic op.")},
                       {"owner", schema::text("Op of the file from which it was expanded.")},
-                      {"op", schema::text("Its name in the library.")},
-                      {"inputs", schema::texts()},
-                      {"outputs", schema::texts()},
+                      {"op", schema::text("Name of the op in the library.")},
+                      {"inputs", schema::texts("Names of the input tensors.")},
+                      {"outputs", schema::texts("Names of the output tensors.")},
                       {"parameters", schema::list(schema::object(tensorFields()))},
-                      {"flopsForward", schema::integer("Operations of one call.")},
+                      {"flopsForward", schema::integer("Floating-point operations of one forward call.")},
                       {"flopsBackward", schema::integer("FLOP of one call; 0: it is not part of backward.")}});
-  return schema::object({{"pass", schema::choice({"forward", "train"})},
-                         {"edges", schema::list(edgeSchema())},
-                         {"ops", schema::list(op)},
-                         {"outputs", schema::list(schema::object({{"name", schema::text("Name of the output.")},
-                                                                  {"from", schema::text("An edge.")}}))}});
+  return schema::object(
+      {{"pass", schema::choice({"forward", "train"})},
+       {"edges", schema::list(edgeSchema())},
+       {"ops", schema::list(op)},
+       {"outputs", schema::list(schema::object({{"name", schema::text("Name of the output.")},
+                                                {"from", schema::text("Tensor between two ops.")}}))}});
 }
 
 }  // namespace

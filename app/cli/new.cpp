@@ -64,12 +64,13 @@ Result<int> writeTemplate(const NewOptions& options, Context& context) {
 }
 
 Json newSchema() {
-  Json both = schema::object({{"template", schema::text("Its name.")},
+  Json both = schema::object({{"template", schema::text("Name of the template.")},
                               {"file", schema::text("File that was written; empty: none.")},
-                              {"text", schema::text("The pipeline.")}});
-  Json names =
-      schema::object({{"templates", schema::list(schema::object({{"name", schema::text("For `new`.")},
-                                                                 {"summary", schema::text("One sentence.")}}))}});
+                              {"text", schema::text("Text of the pipeline file.")}});
+  Json names = schema::object(
+      {{"templates",
+        schema::list(schema::object({{"name", schema::text("Name of the template, as for `fuseline new`.")},
+                                     {"summary", schema::text("Summary, one sentence.")}}))}});
   return {{"oneOf", Json::array({names, both})}};
 }
 

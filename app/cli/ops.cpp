@@ -16,7 +16,7 @@ namespace fuseline {
 template <class Named>
 static FieldTable<Named> portFields() {
   return FieldTable<Named>({field("name", &Named::name, "Name of the port."),
-                            field("shape", &Named::shape, "Symbolic."),
+                            field("shape", &Named::shape, "Shape, in symbols."),
                             field("help", &Named::help, "Meaning of the tensor.")});
 }
 
@@ -32,7 +32,7 @@ static const FieldTable<ParameterSpec>& fieldsOf(const ParameterSpec*) {
 
 static const FieldTable<Work>& fieldsOf(const Work*) {
   static const FieldTable<Work> table({field("flops", &Work::flops, "Floating-point operations."),
-                                       field("bytes", &Work::bytes, "Least memory traffic.")});
+                                       field("bytes", &Work::bytes, "Minimum memory traffic.")});
   return table;
 }
 
@@ -86,10 +86,10 @@ std::vector<std::string> fusionsOf(const FusibleOperation& op) {
 const FieldTable<AttributeSpec>& attributeFields() {
   using Spec = AttributeSpec;
   static const FieldTable<Spec> table(
-      {field("name", &Spec::name, "In the file."),
+      {field("name", &Spec::name, "Name in the pipeline file."),
        derived<Spec>(
            "type", [](const Spec& spec) { return typeName(spec.type); }, "Type of the value."),
-       derived<Spec>("isRequired", &Spec::isRequired, "It has no default."),
+       derived<Spec>("isRequired", &Spec::isRequired, "Whether the attribute has no default."),
        derived<Spec>(
            "default", [](const Spec& spec) { return toString(spec.defaultValue); }, "Empty: none."),
        derived<Spec>("range", rangeText, "Allowed values."), field("help", &Spec::help, "Effect of the attribute.")});
@@ -112,13 +112,16 @@ std::optional<SampledCost> sampledCost(const FusibleOperation& op) {
 const FieldTable<FusibleOperation>& operationFields() {
   using Op = FusibleOperation;
   static const FieldTable<Op> table(
-      {field("name", &Op::name, "In the file."), field("category", &Op::category, "In the palette."),
-       field("summary", &Op::summary, "One sentence."), field("formula", &Op::formula, "Forward."),
-       field("derivative", &Op::derivative, "Backward."), field("source", &Op::source, "Source of the mathematics."),
-       field("details", &Op::details, "Lines; mostly empty."), derived<Op>("cost", sampledCost),
-       derived<Op>("isComposite", &Op::isComposite, "It expands to several basic ops."), field("inputs", &Op::inputs),
-       field("parameters", &Op::parameters), field("outputs", &Op::outputs), field("residuals", &Op::residuals),
-       attributesField(), derived<Op>("fusions", fusionsOf)});
+      {field("name", &Op::name, "Name in the pipeline file."),
+       field("category", &Op::category, "Group in the palette."),
+       field("summary", &Op::summary, "Summary, one sentence."),
+       field("formula", &Op::formula, "Formula of the forward pass."),
+       field("derivative", &Op::derivative, "Formula of the backward pass."),
+       field("source", &Op::source, "Source of the mathematics."),
+       field("details", &Op::details, "Further remarks; usually empty."), derived<Op>("cost", sampledCost),
+       derived<Op>("isComposite", &Op::isComposite, "Whether the op expands to several basic ops."),
+       field("inputs", &Op::inputs), field("parameters", &Op::parameters), field("outputs", &Op::outputs),
+       field("residuals", &Op::residuals), attributesField(), derived<Op>("fusions", fusionsOf)});
   return table;
 }
 
@@ -157,7 +160,7 @@ void printAttributes(const FusibleOperation& op, Context& context) {
 }
 
 void printFusions(const FusibleOperation& op, Context& context) {
-  context.out << "\nfusions it may join\n";
+  context.out << "\nfusions that can include it\n";
   const std::vector<const FusionRule*> rules = rulesFor(op);
   if (rules.empty()) context.out << "  none\n";
   for (const FusionRule* rule : rules) context.out << fmt::format("  {}: {}\n", rule->name, patternText(*rule));

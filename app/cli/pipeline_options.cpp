@@ -174,7 +174,7 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
       ->type_name("RULE[@OP]")
       ->allow_extra_args(false);
   verb.add_option("--measured", options.measuredFiles,
-                  "Run of this pipeline; fusions are chosen by its measured gains before predictions")
+                  "Run of this pipeline: choose fusions by its measured gains, and by predictions where it has none")
       ->type_name("RUN.fuserun")
       ->allow_extra_args(false);
   CLI::Option* bandwidth =
@@ -182,7 +182,7 @@ void addFusionOptions(CLI::App& verb, PipelineOptions& options) {
           ->type_name("GB/s")
           ->check(numberThat("above 0", [](double value) { return value > 0.0; }));
   verb.add_option("--launch", options.launchUs, "Measured time of one launch on the device, to predict times")
-      ->type_name("US")
+      ->type_name("USEC")
       ->check(numberThat("of 0 or more", [](double value) { return value >= 0.0; }))
       ->needs(bandwidth);
 }

@@ -26,7 +26,7 @@ int flushed(std::ostream& out, const std::string& program, int exitCode) {
 /// Benchmarks were a verb once.
 std::string hintFor(const CLI::App& app, const std::string& name) {
   if (name == "bench")
-    return ": benchmarks have a program of their own; `cmake --build BUILD --target fuseline-bench` builds it.";
+    return ": benchmarks are a separate program; `cmake --build BUILD --target fuseline-bench` builds it.";
   std::vector<std::string> verbs;
   for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
   return fmt::format(": there is no such command{} `{} --help` lists all.", didYouMean(nearest(name, verbs)),

@@ -149,8 +149,9 @@ std::string matrixTable(const std::vector<MatrixRow>& rows, bool hasColour) {
 }
 
 constexpr std::string_view kLegend =
-    "Medians of interleaved rounds; ± is half the interquartile range. of {}: fused time over that of its row, below "
-    "1x is faster; ~ marks a ratio that is not significant. linears: number of quantized linear layers. Errors are "
+    "Medians of interleaved rounds; ± is half the interquartile range. of {}: fused time / fused time of the first "
+    "row; below 1x is faster; ~ marks a ratio that is not significant. linears: number of quantized linear layers. "
+    "Errors are "
     "relative to the same pipeline in float32. On a CPU formats are emulated, so times are not those of tensor "
     "cores.\n";
 
@@ -208,18 +209,18 @@ Result<int> runRecipes(const MatrixRequest& request, Context& context, const std
 
 /// `--recipe all`, or a list.
 Json matrixSchema() {
-  const Json row = schema::object(
-      {{"recipe", schema::text("Its name.")},
-       {"fits", schema::flag("It ran.")},
-       {"reason", schema::text("Reason why it does not fit, or not everywhere; empty: it fits.")},
-       {"record", schema::orNull(fieldSchema<RunRecord>())},
-       {"numerics", schema::orNull(fieldSchema<NumericsReport>())},
-       {"timeRatio", schema::orNull(schema::number("Time over that of the first row, round by round."))},
-       {"timeRatioLow", schema::orNull(schema::number("The lower end of its 95 % confidence interval."))},
-       {"timeRatioHigh", schema::orNull(schema::number("The upper end."))},
-       {"fusions", schema::integer("Fused entries of both passes.")},
-       {"linears", schema::integer("Linear ops.")},
-       {"quantizedLinears", schema::integer("Linear layers that the recipe quantizes.")}});
+  const Json row =
+      schema::object({{"recipe", schema::text("Name of the recipe.")},
+                      {"fits", schema::flag("Whether the recipe was measured.")},
+                      {"reason", schema::text("Reason why the recipe does not apply to all layers; empty: it does.")},
+                      {"record", schema::orNull(fieldSchema<RunRecord>())},
+                      {"numerics", schema::orNull(fieldSchema<NumericsReport>())},
+                      {"timeRatio", schema::orNull(schema::number("Time / time of the first row, per round."))},
+                      {"timeRatioLow", schema::orNull(schema::number("Lower end of its 95 % confidence interval."))},
+                      {"timeRatioHigh", schema::orNull(schema::number("Upper end of its 95 % confidence interval."))},
+                      {"fusions", schema::integer("Fused entries of both passes.")},
+                      {"linears", schema::integer("Number of linear ops.")},
+                      {"quantizedLinears", schema::integer("Linear layers that the recipe quantizes.")}});
   return schema::object({{"recipes", schema::list(row)}});
 }
 

@@ -13,7 +13,7 @@ namespace fuseline {
 static const FieldTable<AttributeSpec>& fieldsOf(const AttributeSpec*) {
   using Spec = AttributeSpec;
   static const FieldTable<Spec> table(
-      {field("name", &Spec::name, "For --recipe-set."),
+      {field("name", &Spec::name, "Name of the field, as for --recipe-set."),
        derived<Spec>(
            "type", [](const Spec& spec) { return typeName(spec.type); }, "Type of its values."),
        derived<Spec>(
@@ -25,7 +25,8 @@ static const FieldTable<AttributeSpec>& fieldsOf(const AttributeSpec*) {
 static const FieldTable<RecipeDefinition>& fieldsOf(const RecipeDefinition*) {
   using Definition = RecipeDefinition;
   static const FieldTable<Definition> table(
-      {field("name", &Definition::name, "For --recipe."), field("summary", &Definition::summary, "One sentence."),
+      {field("name", &Definition::name, "Name of the recipe, as for --recipe."),
+       field("summary", &Definition::summary, "Summary, one sentence."),
        field("source", &Definition::source, "Source of the mathematics."),
        derived<Definition>("hardware", &hardwareText, "GPUs that its GEMMs need."),
        field("hasState", &Definition::hasState, "Scales are derived from earlier steps."),

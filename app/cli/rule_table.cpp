@@ -30,14 +30,14 @@ std::int64_t numMisses(const RuleUse& use, Outcome outcome) {
 std::string_view standingName(RuleStanding standing) {
   switch (standing) {
     case RuleStanding::Tried: return "tried";
-    case RuleStanding::OutsideBook: return "outside book";
-    case RuleStanding::OutsidePass: return "outside pass";
+    case RuleStanding::OutsideBook: return "not in rule set";
+    case RuleStanding::OutsidePass: return "not in pass";
   }
   return "";
 }
 
 std::string stateText(const RuleUse& use) {
-  if (use.standing == RuleStanding::OutsideBook) return "not in this book";
+  if (use.standing == RuleStanding::OutsideBook) return "not in this rule set";
   if (use.standing == RuleStanding::OutsidePass) return "not in this pass";
   if (numMisses(use, Outcome::OnRequest) > 0) return "on request";
   const std::int64_t numOff = numMisses(use, Outcome::SwitchedOff);
@@ -87,8 +87,13 @@ std::string hitText(const Graph& graph, const Attempt& hit, const DeviceModel& d
 }  // namespace
 
 std::string ruleUseTable(const std::vector<RuleUse>& uses, const DeviceModel& device, bool hasColour) {
-  Table table(
-      {{"rule", Align::Left}, {"hits"}, {"misses"}, {"saves"}, {"launches"}, {"time (model)"}, {"", Align::Left}});
+  Table table({{"rule", Align::Left},
+               {"applied"},
+               {"not applied"},
+               {"saves"},
+               {"launches"},
+               {"time (model)"},
+               {"", Align::Left}});
   std::string pass;
   std::int64_t allHits = 0;
   std::int64_t allMisses = 0;
@@ -110,7 +115,8 @@ std::string ruleUseText(const RuleUse& use, const Graph& graph, const DeviceMode
     return fmt::format("{} {}", count, count == 1 ? one : several);
   };
   std::string text =
-      fmt::format("\n{}, {}", counted(use.hits.size(), "hit", "hits"), counted(use.misses.size(), "miss", "misses"));
+      fmt::format("\n{}, {}", counted(use.hits.size(), "place where it applies", "places where it applies"),
+                  counted(use.misses.size(), "where it does not apply", "where it does not apply"));
   if (const std::string state = stateText(use); !state.empty()) text += ", " + state;
   if (const Saving saved = use.saved(); saved != Saving{})
     text += fmt::format("; predicted to save {} together", toString(saved, device));
@@ -123,9 +129,9 @@ std::string ruleUseText(const RuleUse& use, const Graph& graph, const DeviceMode
 Json useJson(const RuleUse& use, const DeviceModel& device) {
   const Saving saved = use.saved();
   const std::optional<double> ns = predictedNs(saved, device);
-  return {{"standing", standingName(use.standing)},
-          {"hits", use.hits.size()},
-          {"misses", use.misses.size()},
+  return {{"state", standingName(use.standing)},
+          {"applied", use.hits.size()},
+          {"notApplied", use.misses.size()},
           {"switchedOff", numMisses(use, Outcome::SwitchedOff)},
           {"bytesSaved", saved.bytes},
           {"launchesSaved", saved.launches},
@@ -142,19 +148,19 @@ Json modelJson(const DeviceModel& device) {
 /// Results of a rule in the given pipeline.
 Json useSchema() {
   return schema::object(
-      {{"standing", schema::choice({"tried", "outside book", "outside pass"})},
-       {"hits", schema::integer("Places where it fused.")},
-       {"misses", schema::integer("Places where it did not.")},
+      {{"state", schema::choice({"tried", "not in rule set", "not in pass"})},
+       {"applied", schema::integer("Places where the rule is applied.")},
+       {"notApplied", schema::integer("Places where the rule was tried but not applied.")},
        {"switchedOff", schema::integer("Places at which the rule is switched off.")},
-       {"bytesSaved", schema::integer("Minimum memory traffic saved by all hits.")},
-       {"launchesSaved", schema::integer("By all hits.")},
+       {"bytesSaved", schema::integer("Minimum memory traffic that the rule saves in the pipeline.")},
+       {"launchesSaved", schema::integer("Launches that the rule saves in the pipeline.")},
        {"predictedNs", schema::orNull(schema::number("Predicted time saved; null: there is no device model."))}});
 }
 
 Json modelSchema() {
   return schema::object({{"bandwidthGBps", schema::number("Memory bandwidth.")},
-                         {"launchUs", schema::number("Cost of one launch.")},
-                         {"source", schema::text("Where both come from.")}});
+                         {"launchUs", schema::number("Time of one launch.")},
+                         {"source", schema::text("Source of both figures.")}});
 }
 
 }  // namespace fuseline::cli

@@ -1,4 +1,4 @@
-// fuseline rules: the rule book, in the order in which rules are tried, and what each did in a pipeline.
+// fuseline rules: the rule set, in the order in which rules are tried, and what each did in a pipeline.
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/pipeline_options.h"
 #include "app/cli/rule_table.h"
@@ -35,7 +35,7 @@ Json toJson(const FusionRule& rule, Json use) {
   Json chain = Json::array();
   for (const ChainStep& step : rule.chain)
     chain.push_back({{"role", step.role},
-                     {"accepts", step.description()},
+                     {"description", step.description()},
                      {"operations", step.operations},
                      {"repeat", repeatName(step.repeat)},
                      {"follows", step.follows}});
@@ -47,9 +47,9 @@ Json toJson(const FusionRule& rule, Json use) {
           {"summary", rule.summary},
           {"chain", chain},
           {"conditions", conditions},
-          {"becomes", rule.becomes},
+          {"kernel", rule.becomes},
           {"hardware", rule.hardware ? toString(*rule.hardware) : ""},
-          {"price", rule.price},
+          {"requestReason", rule.price},
           {"use", std::move(use)}};
 }
 
@@ -67,11 +67,11 @@ void printList(Context& context) {
 
 void printDetails(const FusionRule& rule, Context& context) {
   context.out << styled(rule.name, Style::Bold, context.hasColour)
-              << fmt::format("  ({} pass, chapter {})\n", passName(rule.pass), originName(rule.origin)) << rule.summary
-              << fmt::format("\n\npattern    {}\nbecomes    {}\n", patternText(rule), rule.becomes);
+              << fmt::format("  ({} pass, origin {})\n", passName(rule.pass), originName(rule.origin)) << rule.summary
+              << fmt::format("\n\npattern    {}\nkernel     {}\n", patternText(rule), rule.becomes);
   if (rule.hardware) context.out << fmt::format("hardware   A GPU of {}.\n", toString(*rule.hardware));
   if (!rule.price.empty())
-    context.out << fmt::format("price      {} Used on request only: --with {}.\n", rule.price, rule.name);
+    context.out << fmt::format("on request {} Used on request only: --with {}.\n", rule.price, rule.name);
   if (rule.conditions.empty()) context.out << "conditions none\n";
   for (const Condition& condition : rule.conditions) context.out << "condition  " << condition.sentence << '\n';
 }
@@ -139,22 +139,23 @@ void addOptionsOfPlans(CLI::App& verb, RulesOptions& options, CLI::Option* pipel
 
 Json rulesSchema() {
   const Json step = schema::object({{"role", schema::text("Role of the step.")},
-                                    {"accepts", schema::text("In words.")},
-                                    {"operations", schema::texts()},
+                                    {"description", schema::text("Ops that the step matches.")},
+                                    {"operations", schema::texts("Names of these ops; empty: a class of ops.")},
                                     {"repeat", schema::choice({"once", "optional", "oneOrMore", "zeroOrMore"})},
                                     {"follows", schema::text("Role of the previous step; empty: the one above.")}});
   return schema::object(
-      {{"rules", schema::list(schema::object(
-                     {{"name", schema::text("For --without.")},
-                      {"pass", schema::choice({"joint", "forward", "backward"})},
-                      {"origin", schema::choice({"te", "fuseline"})},
-                      {"summary", schema::text("Savings, and why the rule is legal.")},
-                      {"chain", schema::list(step)},
-                      {"conditions", schema::texts()},
-                      {"becomes", schema::text("The kernel.")},
-                      {"hardware", schema::text("Requirements on the GPU; empty: none.")},
-                      {"price", schema::text("Reason why it is used only on request; empty: it is used by default.")},
-                      {"use", schema::orNull(useSchema())}}))},
+      {{"rules",
+        schema::list(schema::object(
+            {{"name", schema::text("Name, as for --without.")},
+             {"pass", schema::choice({"joint", "forward", "backward"})},
+             {"origin", schema::choice({"te", "fuseline"})},
+             {"summary", schema::text("Savings, and why the rule is legal.")},
+             {"chain", schema::list(step)},
+             {"conditions", schema::texts("Conditions, one sentence each.")},
+             {"kernel", schema::text("Kernel that replaces the ops.")},
+             {"hardware", schema::text("Requirements on the GPU; empty: none.")},
+             {"requestReason", schema::text("Reason why it is used only on request; empty: it is used by default.")},
+             {"use", schema::orNull(useSchema())}}))},
        {"model", schema::orNull(modelSchema())}});
 }
 
@@ -163,12 +164,13 @@ Json rulesSchema() {
 void addRulesVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<RulesOptions>();
   CLI::App* verb = addVerb(app, context, "rules",
-                           "List the fusion rules; with a name, show one rule; with --in, show hits, misses and "
-                           "predicted savings in a pipeline.",
+                           "List the fusion rules; with a name, show one rule; with --in, show where rules apply in a "
+                           "pipeline, and what they save.",
                            options, showRules, rulesSchema);
   verb->add_option("NAME", options->name, "A rule");
   CLI::Option* const pipeline =
-      verb->add_option("--in", options->file, "Pipeline (*.fuseline) to count hits, misses and savings in")
+      verb->add_option("--in", options->file,
+                       "Pipeline (*.fuseline) in which to count where rules apply, and what they save")
           ->type_name("FILE");
   addOptionsOfPlans(*verb, *options, pipeline);
 }

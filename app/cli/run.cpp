@@ -399,8 +399,8 @@ std::vector<JobFact> factsOf(const PreparedRun& prepared, const RunOptions& opti
       {"the command", fmt::format("{} --variants {}", toJson(options.spec).dump(), fmt::join(options.variants, ",")),
        "Start all ranks with the same options."},
       {"the size of --tensors in bytes", std::to_string(tensorBytes), "Give all ranks the same file."},
-      {"the unfused plan", stepsText(*analysis.unfusedPlan), "Run all ranks on machines of one kind."},
-      {"the fused plan", stepsText(*analysis.fusedPlan), "Run all ranks on machines of one kind."}};
+      {"the unfused plan", stepsText(*analysis.unfusedPlan), "Run all ranks on identical hardware."},
+      {"the fused plan", stepsText(*analysis.fusedPlan), "Run all ranks on identical hardware."}};
 }
 
 Result<void> agree(const Result<PreparedRun>& prepared, const RunOptions& options) {
@@ -611,16 +611,15 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
 }
 
 void addPredictionOptions(CLI::App& verb, RunOptions& options) {
-  CLI::Option* const ranks =
-      verb.add_option("--predict-ranks", options.predictedRanks,
-                      "Predict the time on these numbers of ranks: computing is measured, communication is computed "
-                      "from the link")
-          ->type_name("N,...")
-          ->delimiter(',')
-          ->allow_extra_args(false)
-          ->check(CLI::Range(1, 64));
+  CLI::Option* const ranks = verb.add_option("--predict-ranks", options.predictedRanks,
+                                             "Predict the time for these numbers of ranks: compute is measured, "
+                                             "communication is modeled from the link")
+                                 ->type_name("N,...")
+                                 ->delimiter(',')
+                                 ->allow_extra_args(false)
+                                 ->check(CLI::Range(1, 64));
   verb.add_flag("--predict-layers", options.predictsLayers,
-                "Run a model with each of its layers once, and estimate the time of the whole model")
+                "Run each distinct layer of a model once, and estimate the time of the whole model")
       ->excludes(ranks);
   verb.add_option("--link", options.link, "Link between the predicted ranks: nvlink4, pcie5, or 5us,100GB/s")
       ->type_name("NAME|LATENCY,BANDWIDTH");

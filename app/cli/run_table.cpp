@@ -26,11 +26,12 @@ namespace {
 Field<ComparisonRow> statsField(std::string key, SampleStats ComparisonRow::*member) {
   using Stats = SampleStats;
   static const FieldTable<Stats> table(
-      {field("medianNs", &Stats::median, "Per round."), field("lowerQuartileNs", &Stats::lowerQuartile, "Per round."),
-       field("upperQuartileNs", &Stats::upperQuartile, "Per round."),
-       field("percentile5Ns", &Stats::percentile5, "Per round, interpolated as quartiles are."),
-       field("percentile95Ns", &Stats::percentile95, "Per round, interpolated as quartiles are."),
-       field("minimumNs", &Stats::minimum, "Per round."), field("count", &Stats::count, "Rounds.")});
+      {field("medianNs", &Stats::median, "Time per round."),
+       field("lowerQuartileNs", &Stats::lowerQuartile, "Time per round."),
+       field("upperQuartileNs", &Stats::upperQuartile, "Time per round."),
+       field("percentile5Ns", &Stats::percentile5, "Per round, interpolated like quartiles."),
+       field("percentile95Ns", &Stats::percentile95, "Per round, interpolated like quartiles."),
+       field("minimumNs", &Stats::minimum, "Time per round."), field("count", &Stats::count, "Number of rounds.")});
   return {std::move(key), schema::orNull(table.schema()),
           [member](const ComparisonRow& row) { return (row.*member).count == 0 ? Json() : table.toJson(row.*member); }};
 }
@@ -42,8 +43,7 @@ Field<ComparisonRow> efficiencyField(std::string key, Efficiency ComparisonRow::
 Field<ComparisonRow> speedupField() {
   static const FieldTable<ComparisonRow> table(
       {derived<ComparisonRow>(
-           "median", [](const ComparisonRow& row) { return row.speedup.median; },
-           "Unfused over fused, within a round."),
+           "median", [](const ComparisonRow& row) { return row.speedup.median; }, "Unfused / fused, per round."),
        derived<ComparisonRow>(
            "low", [](const ComparisonRow& row) { return row.speedup.low; }, "Lower bound of the 95 % interval."),
        derived<ComparisonRow>(
@@ -60,15 +60,17 @@ Field<ComparisonRow> speedupField() {
 static const FieldTable<ComparisonRow>& fieldsOf(const ComparisonRow*) {
   using Row = ComparisonRow;
   static const FieldTable<Row> table(
-      {field("label", &Row::label, "The step."), field("phase", &Row::phase, "forward, backward, or empty for a sum."),
+      {field("label", &Row::label, "Name of the step."),
+       field("phase", &Row::phase, "forward, backward, or empty for a sum."),
        field("depth", &Row::depth, "1: a basic op below a fused one."), field("owners", &Row::owners),
-       field("isFused", &Row::isFused, "Several ops are fused."), field("isView", &Row::isView, "Nothing to do."),
-       field("isInBoth", &Row::isInBoth, "Both plans have this step, so its ratio is noise."),
-       field("note", &Row::note, "A remark; mostly empty."), statsField("unfused", &Row::unfused),
+       field("isFused", &Row::isFused, "Whether the step is a fused op."),
+       field("isView", &Row::isView, "Only a view: no kernel runs."),
+       field("isInBoth", &Row::isInBoth, "The step is the same in both plans, so its ratio is noise."),
+       field("note", &Row::note, "Remark of the kernel; usually empty."), statsField("unfused", &Row::unfused),
        statsField("fused", &Row::fused), efficiencyField("unfusedEfficiency", &Row::unfusedEfficiency),
        efficiencyField("fusedEfficiency", &Row::fusedEfficiency), speedupField(),
-       field("bytesSaved", &Row::bytesSaved, "Least traffic."),
-       field("launchesSaved", &Row::launchesSaved, "Device launches.")});
+       field("bytesSaved", &Row::bytesSaved, "Minimum memory traffic."),
+       field("launchesSaved", &Row::launchesSaved, "Number of device launches.")});
   return table;
 }
 
@@ -360,7 +362,8 @@ class RunTable {
   std::string notes() const {
     std::string text =
         "\nMedians; ± is half the interquartile range. ~ marks a speed-up that is not significant (the 95 % interval "
-        "of the\nper-round ratios includes 1), ( ) a step that both plans have, so its ratio is noise. Bytes are "
+        "of the\nper-round ratios includes 1), ( ) a step that is the same in both plans, so its ratio is noise. Bytes "
+        "are "
         "minimum traffic.\n";
     text += peaksNotes() + launchingText() + launchWaitsText() + waysText();
     text += methodText();
@@ -383,14 +386,14 @@ class RunTable {
       return "Steps were launched one by one and timed by device events between them; a step lasts until the next "
              "could begin.\n";
     if (timing == StepTiming::Host)
-      return "Steps were timed by the host clock, with a wait for the device after each.\n";
+      return "Steps were timed by the host clock, with a device synchronization after each.\n";
     return timing == StepTiming::None ? "Steps were not timed.\n" : "";
   }
 
   std::string peaksNotes() const {
     if (m_record.peaks)
-      return "x limit: time over the roofline limit by the measured peaks; below 1 if caches are faster than "
-             "memory.\nbound: resource that sets the roofline limit.\n";
+      return "x limit: time / roofline limit (from the measured peaks); below 1 if data come from caches.\nbound: "
+             "resource that sets the roofline limit.\n";
     return m_record.peaksNote.empty() ? "" : wrappedLines("No measured peaks. " + m_record.peaksNote, 2) + "\n";
   }
 

@@ -40,7 +40,7 @@ Result<int> showSchema(const SchemaOptions& options, Context& context) {
   return unknownVerb(options.verb, context);
 }
 
-Json schemaOfSchemas() { return schema::any("A JSON Schema."); }
+Json schemaOfSchemas() { return schema::any("The requested JSON Schema."); }
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void addSchemaVerb(CLI::App& app, Context& context) {
   CLI::App* verb =
       addVerb(app, context, "schema", "Print the JSON Schema of the pipeline file, or of a command's --json output.",
               options, showSchema, schemaOfSchemas);
-  verb->add_option("--of", options->verb, "A verb")->type_name("VERB");
+  verb->add_option("--of", options->verb, "Command whose --json output to describe")->type_name("COMMAND");
   verb->add_flag("--json", options->asJson, "Accepted for uniformity; a schema is always JSON");
 }
 

@@ -88,10 +88,10 @@ std::string ranksText(const SweepResult& result) {
   for (const SweepRow& row : result.rows) {
     const SweepRow* const first = row.isMeasured() ? firstRanksOf(row, result) : nullptr;
     if (!first) continue;
-    text +=
-        fmt::format("{}: the fused plan takes {:.2f} of its time at {} ({} and {}, measured one after the other).\n",
-                    row.point.name(), row.figures.fused.median / first->figures.fused.median, first->point.name(),
-                    formatDuration(row.figures.fused.median), formatDuration(first->figures.fused.median));
+    text += fmt::format(
+        "{}: the fused plan takes {:.2f} times as long as at {} ({} and {}, measured one after the other).\n",
+        row.point.name(), row.figures.fused.median / first->figures.fused.median, first->point.name(),
+        formatDuration(row.figures.fused.median), formatDuration(first->figures.fused.median));
   }
   return text;
 }

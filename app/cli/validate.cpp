@@ -159,14 +159,14 @@ Json validateSchema() {
                                         {"pointer", schema::text("JSON pointer to the error.")},
                                         {"message", schema::text("Message of the error.")},
                                         {"repair", schema::text("Repair that was applied.")}});
-  const schema::Fields plain = {{"file", schema::text("As given.")},
-                                {"isValid", schema::flag("There is no error.")},
+  const schema::Fields plain = {{"file", schema::text("Pipeline file, as given on the command line.")},
+                                {"isValid", schema::flag("Whether the pipeline has no errors.")},
                                 {"diagnostics", diagnosticsSchema()}};
   schema::Fields afterRepair = plain;
   afterRepair.insert(afterRepair.end(),
-                     {{"repaired", schema::list(repaired)}, {"text", schema::text("The pipeline as it is now.")}});
+                     {{"repaired", schema::list(repaired)}, {"text", schema::text("The pipeline after the repairs.")}});
   const Json several = schema::object(
-      {{"isValid", schema::flag("There is no error in any.")}, {"files", schema::list(schema::object(plain))}});
+      {{"isValid", schema::flag("Whether no pipeline has errors.")}, {"files", schema::list(schema::object(plain))}});
   return {{"oneOf", Json::array({schema::object(plain), schema::object(afterRepair), several})}};
 }
 

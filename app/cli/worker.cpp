@@ -33,11 +33,11 @@ Result<int> serve(const WorkerOptions& options, Context& context) {
 
 void addWorkerVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<WorkerOptions>();
-  CLI::App* verb = addVerb(app, context, "worker",
-                           "Serve runs as JSON lines on the standard streams, for the designer and for --on.", options,
-                           serve, workerEventSchema);
+  CLI::App* verb =
+      addVerb(app, context, "worker", "Serve runs over stdin and stdout as JSON lines, for the designer and for --on.",
+              options, serve, workerEventSchema);
   verb->add_option("--on", options->host, "Serve runs on another machine, over ssh")->type_name("HOST");
-  verb->add_flag("--there", options->isThere, "Send and receive files within the JSON lines, as --on needs");
+  verb->add_flag("--inline-files", options->isThere, "Send and receive files within the JSON lines (used by --on)");
   verb->add_flag("--json", options->asJson, "Accepted for uniformity; the worker always speaks JSON");
 }
 

@@ -51,12 +51,12 @@ void addOptions(QCommandLineParser& parser) {
       "main", "Design pipelines of TransformerEngine-style ops, see how they fuse and why, and measure it."));
   parser.addHelpOption();
   parser.addVersionOption();
-  parser.addPositionalArgument("files",
-                               QApplication::translate("main",
-                                                       "Pipelines (*.fuseline), measured runs (*.fuserun), or "
-                                                       "drawings and reports that contain one. Each file opens in a "
-                                                       "window of its own."),
-                               "[files]");
+  parser.addPositionalArgument(
+      "files",
+      QApplication::translate("main",
+                              "Pipelines (*.fuseline), measured runs (*.fuserun), or "
+                              "drawings and reports that contain one. Each file opens in its own window."),
+      "[files]");
   const auto add = [&](const QString& name, const char* help, const QString& value = {}) {
     parser.addOption({name, QApplication::translate("main", help), value});
   };

@@ -189,7 +189,7 @@ class Supervisor {
     if (!WIFSIGNALED(*child.status)) return;  // it has spoken itself
     const int signal = WTERMSIG(*child.status);
     if (signal == SIGPIPE) return;  // the reader of the output has seen enough
-    m_err << fmt::format("fuseline: {} was ended by signal {} ({}); this ends the run.", describe(child), signal,
+    m_err << fmt::format("fuseline: {} was killed by signal {} ({}); this ends the run.", describe(child), signal,
                          strsignal(signal))
           << std::endl;
   }
@@ -197,7 +197,7 @@ class Supervisor {
   void endStopped() {
     for (ChildRank& child : m_children) {
       if (child.status || !child.stoppedSince || Clock::now() - *child.stoppedSince < kMostStopped) continue;
-      m_err << fmt::format("fuseline: {} has been stopped for {} s while the other ranks wait for it, so it is ended.",
+      m_err << fmt::format("fuseline: {} has been stopped for {} s while the other ranks wait for it, so it is killed.",
                            describe(child), kMostStopped.count())
             << std::endl;
       child.stoppedSince.reset();

@@ -31,9 +31,9 @@ constexpr std::array kConnection = {
           "ssh-copy-id."},
     Known{"Too many authentication failures",
           "it accepts none of your keys. Name the right one with IdentityFile in ~/.ssh/config."},
-    Known{"timed out", "it does not answer. Check that the machine is on and that the network leads to it."},
-    Known{"No route to host", "the network does not lead to it. Check the network or the VPN."},
-    Known{"Network is unreachable", "the network does not lead to it. Check the network or the VPN."},
+    Known{"timed out", "it does not respond. Check that the machine is on and reachable."},
+    Known{"No route to host", "it is unreachable. Check the network or the VPN."},
+    Known{"Network is unreachable", "it is unreachable. Check the network or the VPN."},
     Known{"Bad owner or permissions",
           "ssh refuses its own configuration. Correct the permissions of the file it names."},
 };
@@ -66,7 +66,7 @@ std::string connectionProblem(std::string_view host, std::string_view words) {
 std::string writingProblem(std::string_view host, std::string_view words) {
   if (words.find("No space left") != std::string_view::npos || words.find("quota exceeded") != std::string_view::npos)
     return fmt::format(
-        "{}: its disk is full. Make room in its cache folder (~/.cache/fuseline) or its temporary folder, "
+        "{}: its disk is full. Free space in its cache folder (~/.cache/fuseline) or its temporary folder, "
         "and start again.{}",
         host, quoted(words));
   return fmt::format(

@@ -30,7 +30,7 @@ class WorkerBridge {
         send(ProgressEvent{0, "copying Fuseline there", doneMiB, static_cast<int>(total >> 20u)});
     };
     Result<std::unique_ptr<RemoteMachine>> machine = RemoteMachine::open(
-        {.host = host, .mode = RemoteMode::Worker, .arguments = {"worker", "--there"}},
+        {.host = host, .mode = RemoteMode::Worker, .arguments = {"worker", "--inline-files"}},
         {.copying = copying, .said = [](const std::string& line) { std::cerr << line << std::endl; }}, {});
     if (!machine) return machine.error();
     m_machine = std::move(*machine);

@@ -203,11 +203,10 @@ class SocketExchange final : public Exchange {
   }
 
   [[noreturn]] void failLate(std::size_t peer) {
-    fail(
-        {.rank = rankOf(peer),
-         .sentence = fmt::format(
-             "{} did not reach {} within {:.0f} s. It may hang: attach a debugger, or wait longer with --rank-timeout.",
-             describe(peer), m_name, m_patience.limit().count())});
+    fail({.rank = rankOf(peer),
+          .sentence = fmt::format("{} did not reach {} within {:.0f} s. It may be hanging: attach a debugger, or wait "
+                                  "longer with --rank-timeout.",
+                                  describe(peer), m_name, m_patience.limit().count())});
   }
 
   template <class Action>

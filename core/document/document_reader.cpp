@@ -61,7 +61,7 @@ class DocumentReader {
 
   void readFile() {
     if (!m_reader.tree().isObject(0)) {
-      giveUp("wrong-type", 0, fmt::format("A pipeline file is an object, not {}.", m_reader.kind(0)));
+      giveUp("wrong-type", 0, fmt::format("Expected a JSON object, found {}.", m_reader.kind(0)));
       return;
     }
     m_reader.locate(0, "");

@@ -196,8 +196,8 @@ Json fusionSection() {
           {"properties",
            {{"rules", {{"enum", {"te", "all"}}, {"description", "Rule set to use."}}},
             {"without", listOf({{"type", "string"}}, "Disabled rules: RULE or RULE@OP.")},
-            {"with",
-             listOf({{"type", "string"}}, "Rules enabled on request, although they cost time: RULE or RULE@OP.")}}}};
+            {"with", listOf({{"type", "string"}},
+                            "Requested rules, which are off by default because they cost time: RULE or RULE@OP.")}}}};
 }
 
 Json viewSection() {
@@ -220,10 +220,11 @@ Json weightsSection() {
   const Json text = {{"type", "string"}};
   const Json entry =
       object({{"parameter", {{"type", "string"}, {"description", "Its name; {} is the number of the layer."}}},
-              {"tensors", listOf(text, "Names in the model's files, joined along the first axis.")},
+              {"tensors", listOf(text, "Names in the model's files, concatenated along the first axis.")},
               {"order", {{"enum", {"as_stored", "transposed", "heads_together", "experts", "pairs_apart"}}}},
               {"heads", {{"type", "integer"}, {"minimum", 1}}},
-              {"together", {{"type", "string"}, {"description", "The tensor of all experts, in some files."}}}},
+              {"together",
+               {{"type", "string"}, {"description", "Name of the tensor that stacks all experts, in some files."}}}},
              {"parameter", "tensors", "order"});
   return listOf(entry, "Where a model's own safetensors files hold the parameters. Since format 1.4.");
 }
@@ -235,7 +236,7 @@ Json onnxSection() {
       object({{"name", text},
               {"from",
                {{"type", "string"},
-                {"description", "Input or output of the pipeline, or OP.PORT; missing: the nodes make it."}}}},
+                {"description", "Input or output of the pipeline, or OP.PORT; missing: the nodes produce it."}}}},
              {"name"});
   Json section = object({{"inputs", listOf(text, "Outputs of the pipeline that the nodes read, or OP.PORT.")},
                          {"outputs", listOf(text, "Inputs of the pipeline that the nodes produce.")},

@@ -41,7 +41,7 @@ constexpr std::array kVerbs = {
     EditVerbInfo{EditVerb::Rename, "rename", "OP=ID", "Rename an op, an input or an output"},
     EditVerbInfo{EditVerb::Repeat, "repeat", "OP=N", "Repeat an op or a block instance: N times in a row in total"},
     EditVerbInfo{EditVerb::Bypass, "bypass", "OP", "Bypass an op: its main input goes to its consumers"},
-    EditVerbInfo{EditVerb::Use, "use", "OP", "Re-enable a bypassed op"},
+    EditVerbInfo{EditVerb::Use, "unbypass", "OP", "Re-enable a bypassed op"},
     EditVerbInfo{EditVerb::FoldRepeats, "fold-repeats", "",
                  "Fold repeated ops, such as the layers of a model, into instances of one block"}};
 

@@ -54,7 +54,7 @@ std::span<const Exporter> exporters() {
       Exporter{.name = "markdown",
                .title = "Markdown table",
                .ending = ".md",
-               .summary = "The fused plan beside the unfused one, for pull requests",
+               .summary = "Both plans in one table, for pull requests",
                .write = markdownTable},
       Exporter{.name = "html",
                .title = "HTML report",

@@ -227,7 +227,7 @@ class HtmlReport {
       if (step.kernel == "quantize") steps.push_back(&step);
     if (steps.empty()) return {};
     const SampleStats stats = summarize(sumPerRound(steps));
-    return fmt::format("{} steps of their own, {}", steps.size(),
+    return fmt::format("{} separate steps, {}", steps.size(),
                        stats.count > 0 ? formatDuration(stats.median) : "not timed");
   }
 

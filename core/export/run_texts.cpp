@@ -140,7 +140,7 @@ std::vector<std::string> methodOf(const RunRecord& record, const Comparison& com
       roundsText(record, comparison),
       "± is half the interquartile range, in percent of the median.",
       hasBoth(record) ? "~ marks a speed-up that is not significant: the 95 % interval of its per-round ratios "
-                        "includes 1. Ratios in parentheses are noise: both plans have the step."
+                        "includes 1. Ratios in parentheses are noise: the step is the same in both plans."
                       : "Only one plan was measured, so there is no speed-up.",
       clockText(record),
       cachesText(record),

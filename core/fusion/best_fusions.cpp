@@ -124,7 +124,7 @@ class Winners {
     for (const int winner : winners) winning += m_winners[static_cast<std::size_t>(winner)].gain;
     if (winning.askedOps > proposal.gain.askedOps) return ", but was not requested by name";
     winning.priority = proposal.gain.priority;
-    return winning == proposal.gain ? ", the same, but comes later in the rule book or the pipeline" : "";
+    return winning == proposal.gain ? ", the same, but it comes later in the rule set or the pipeline" : "";
   }
 
   std::string worthOf(const Attempt& attempt) const {

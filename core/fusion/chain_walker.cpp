@@ -198,7 +198,7 @@ class ChainWalker {
   bool failAtTaken(NodeId id) {
     const FusedOperation& entry = *m_entries.entryOf(id);
     m_walk.outcome = Outcome::TakenByAnother;
-    m_walk.explanation = fmt::format("{} is already part of {} ({}), which comes earlier in the rule book.",
+    m_walk.explanation = fmt::format("{} is already part of {} ({}), which comes earlier in the rule set.",
                                      nameOf(m_graph, id), entry.rule->name, idsOf(m_graph, entry.nodes));
     return false;
   }
@@ -240,17 +240,15 @@ class ChainWalker {
     if (std::string beside = besideText(step); m_rule.origin == RuleOrigin::Te && !beside.empty()) return beside;
     const std::string expected = m_rule.chain[step].description();
     const std::string after = nameOf(m_graph, originOf(step));
-    if (value.uses.empty())
-      return fmt::format("After {} the pipeline ends; {} would have to come next.", after, expected);
+    if (value.uses.empty()) return fmt::format("The pipeline ends after {}; expected {} next.", after, expected);
     if (value.uses.size() > 1)
-      return fmt::format("After {} the tensor branches to {} ops; {} would have to come next.", after,
-                         value.uses.size(), expected);
+      return fmt::format("The output of {} has {} consumers; expected only {}.", after, value.uses.size(), expected);
     const Use& use = value.uses.front();
     const std::string& port = m_graph.node(use.node).operation->inputs[static_cast<std::size_t>(use.slot)].name;
     if (use.slot != 0 && fitsStep(use.node, step))
-      return fmt::format("After {} comes {}, but on its input {}; the rule follows the main input x.", after,
+      return fmt::format("{} is followed by {}, but on its input {}; the rule follows the main input x.", after,
                          nameOf(m_graph, use.node), port);
-    return fmt::format("After {} comes {}; {} would have to come next.", after, nameOf(m_graph, use.node), expected);
+    return fmt::format("{} is followed by {}, not {}.", after, nameOf(m_graph, use.node), expected);
   }
 
   const Graph& m_graph;

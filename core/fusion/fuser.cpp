@@ -144,7 +144,7 @@ struct Standing {
   std::size_t index = 0;
 };
 
-/// Fusions in the order of the rule book and the pipeline, then misses by gain.
+/// Fusions in the order of the rule set and the pipeline, then misses by gain.
 bool standsBefore(const Standing& a, const Standing& b, const DeviceModel& device) {
   const auto along = [](const Standing& standing) { return std::tuple(standing.rank, standing.start, standing.index); };
   if (a.isMiss != b.isMiss) return b.isMiss;
@@ -188,7 +188,7 @@ bool isInside(const EntryList& entries, const FusionRule& rule, NodeId start) {
   return entry && entry->rule == &rule && entry->nodes.front() != start;
 }
 
-/// As TransformerEngine does it: along the rule book, then along the graph.
+/// As TransformerEngine does it: along the rule set, then along the graph.
 void fuseInOrder(const Graph& graph, const Legality& legality, const Rules& rules, EntryList& entries,
                  std::vector<Attempt>& attempts) {
   const Claims none(graph.nodes().size(), nullptr);

@@ -1,4 +1,4 @@
-// OperationFuser: applies the rule book to a graph and records why each rule did or did not fit.
+// OperationFuser: applies the rule set to a graph and records why each rule did or did not fit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -108,7 +108,7 @@ struct FusionReport {
   /// In forward order; executed back to front. Only ops that take part in backward.
   std::vector<FusedOperation> backward;
   std::vector<FusedOperand> fusedOperands;
-  /// First the applied fusions, in the rule book's order; then misses, the one with the largest gain first.
+  /// First the applied fusions, in the rule set's order; then misses, the one with the largest gain first.
   std::vector<Attempt> attempts;
   RuleBook book = RuleBook::All;
   DeviceModel device;  // basis of the predictions
@@ -150,7 +150,7 @@ std::string planTree(const Graph& graph, const FusionReport& report);
 /// The same followed by the attempts; as JSON; as Graphviz DOT.
 std::string toTree(const Graph& graph, const FusionReport& report);
 Json toJson(const Graph& graph, const FusionReport& report);
-/// The part of it that runs, "forward", "backward" and "handOvers", without the attempts.
+/// The part of it that runs, "forward", "backward" and "fusedQuantizations", without the attempts.
 Json planJson(const Graph& graph, const FusionReport& report);
 std::string toDot(const Graph& graph, const FusionReport& report);
 

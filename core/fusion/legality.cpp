@@ -85,7 +85,7 @@ std::optional<Refusal> refuseTaken(const Match& match, const EntryList& entries)
     if (const FusedOperation* entry = entries.entryOf(id))
       return Refusal{
           .outcome = Outcome::TakenByAnother,
-          .explanation = fmt::format("{} is already part of {} ({}), which comes earlier in the rule book.",
+          .explanation = fmt::format("{} is already part of {} ({}), which comes earlier in the rule set.",
                                      match.graph.node(id).id, entry->rule->name, idsOf(match.graph, entry->nodes))};
   return std::nullopt;
 }
@@ -135,7 +135,7 @@ std::optional<Refusal> refuseHardware(const Match& match) {
                                             toString(*need), device ? "has " + toString(*device) : "is no GPU")};
 }
 
-/// TransformerEngine fuses whatever fits its windows; our own chapter also wants a gain.
+/// TransformerEngine fuses whatever fits its windows; our own rules also want a gain.
 std::optional<Refusal> refuseUseless(const Match& match, const Saving& saving) {
   const bool saves = saving.bytes > 0 || saving.launches > 0;
   if (saves || match.rule.origin == RuleOrigin::Te) return std::nullopt;

@@ -61,13 +61,13 @@ Verdict rotatesLike(const Graph& graph, const Node& rotary, const AttentionForm&
         "{} has positions as an input; in fused attention a position is the token's index plus a fixed offset.",
         nameOf(graph, graph.findNode(rotary.id))));
   if (own.format == form.format && own.dim == form.qkChannels) return Verdict::yes();
-  return Verdict::no(
-      fmt::format("{} has tensor_format {} and heads of {} channels, but attention has {} and {}. Set both alike.",
-                  rotary.id, rotary.attributes.text("tensor_format"), own.dim,
-                  form.format == QkvFormat::Bshd   ? "bshd"
-                  : form.format == QkvFormat::Sbhd ? "sbhd"
-                                                   : "thd",
-                  form.qkChannels));
+  return Verdict::no(fmt::format(
+      "{} has tensor_format {} and heads of {} channels, but attention has {} and {}. Set them to the same values.",
+      rotary.id, rotary.attributes.text("tensor_format"), own.dim,
+      form.format == QkvFormat::Bshd   ? "bshd"
+      : form.format == QkvFormat::Sbhd ? "sbhd"
+                                       : "thd",
+      form.qkChannels));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct PlanLine {
   std::vector<std::string> ops;  // ids of the graph
 };
 
-/// One of the lists "forward", "backward" and "handOvers", including the entries of both plans.
+/// One of the lists "forward", "backward" and "fusedQuantizations", including the entries of both plans.
 struct PlanListDifference {
   std::string list;
   std::vector<PlanLine> lines;

@@ -241,16 +241,17 @@ Json savingSchema() {
 }
 
 Json gainSchema() {
-  return schema::orNull(schema::object({{"gainNs", schema::number("Median of unfused minus fused; negative: slower.")},
-                                        {"speedup", schema::number("Unfused over fused, within a round.")},
-                                        {"speedupLow", schema::number("Lower bound of the 95 % interval.")},
-                                        {"speedupHigh", schema::number("Upper bound of the 95 % interval.")},
-                                        {"device", schema::text("Where it was measured.")}}));
+  return schema::orNull(
+      schema::object({{"gainNs", schema::number("Median of unfused - fused time; negative: fused is slower.")},
+                      {"speedup", schema::number("Unfused / fused, per round.")},
+                      {"speedupLow", schema::number("Lower bound of the 95 % interval.")},
+                      {"speedupHigh", schema::number("Upper bound of the 95 % interval.")},
+                      {"device", schema::text("Device of the measurement.")}}));
 }
 
 Json deviceModelSchema() {
   return schema::orNull(schema::object({{"bandwidthBytesPerSecond", schema::number("Memory bandwidth.")},
-                                        {"launchSeconds", schema::number("Cost of one launch.")},
+                                        {"launchSeconds", schema::number("Time of one launch.")},
                                         {"source", schema::text("Source of the figures.")}}));
 }
 
@@ -278,7 +279,7 @@ std::string toTree(const Graph& graph, const FusionReport& report) {
 Json planJson(const Graph& graph, const FusionReport& report) {
   return {{"forward", listJson(graph, report.forward)},
           {"backward", listJson(graph, report.backward)},
-          {"handOvers", fusedOperandsJson(graph, report)}};
+          {"fusedQuantizations", fusedOperandsJson(graph, report)}};
 }
 
 Json toJson(const Graph& graph, const FusionReport& report) {
@@ -292,15 +293,15 @@ Json toJson(const Graph& graph, const FusionReport& report) {
 Json attemptSchema() {
   schema::Fields fields = {{"rule", schema::text("Rule that was tried.")},
                            {"pass", schema::choice({"joint", "forward", "backward"})},
-                           {"ops", schema::texts()}};
+                           {"ops", schema::texts("Basic ops, in pipeline order.")}};
   fields.emplace_back("stepsMatched", schema::integer("Steps of the rule's chain that matched."));
-  fields.emplace_back(
-      "outcome", schema::choice({"fused", "broken chain", "outside use", "condition failed", "taken by another fusion",
-                                 "no kernel on this device", "switched off", "on request", "measured slower"}));
-  fields.emplace_back("explanation", schema::text("One sentence with actual values."));
+  fields.emplace_back("outcome", schema::choice({"fused", "broken chain", "other consumer", "condition failed",
+                                                 "taken by another fusion", "no kernel on this device", "switched off",
+                                                 "on request", "measured slower"}));
+  fields.emplace_back("explanation", schema::text("One sentence with the values of this pipeline."));
   fields.emplace_back("request",
                       schema::text("Value for --with if the fusion is possible but only on request; else empty."));
-  fields.emplace_back("repairs", schema::texts());
+  fields.emplace_back("repairs", schema::texts("Edits after which the condition holds."));
   fields.emplace_back("saving", savingSchema());
   fields.emplace_back("measured", gainSchema());
   Json instances = schema::texts();
@@ -312,18 +313,19 @@ Json attemptSchema() {
 }
 
 Json fusionSchema() {
-  const Json entry = schema::object({{"name", schema::text("The rule, or the op.")},
-                                     {"rule", schema::orNull(schema::text("null: a basic op."))},
-                                     {"ops", schema::texts()}});
-  return schema::object({{"rules", schema::choice({"te", "all"})},
-                         {"forward", schema::list(entry)},
-                         {"backward", schema::list(entry)},
-                         {"handOvers", schema::list(schema::object(
-                                           {{"name", schema::text("Tensors that the producing step quantizes; after "
-                                                                  "\"amax:\", tensors of which it computes the amax.")},
-                                            {"ops", schema::texts()}}))},
-                         {"attempts", schema::list(attemptSchema())},
-                         {"device", deviceModelSchema()}});
+  const Json entry = schema::object({{"name", schema::text("Name of the rule, or of the op.")},
+                                     {"rule", schema::orNull(schema::text("Fusion rule; null: a basic op."))},
+                                     {"ops", schema::texts("Basic ops, in pipeline order.")}});
+  return schema::object(
+      {{"rules", schema::choice({"te", "all"})},
+       {"forward", schema::list(entry)},
+       {"backward", schema::list(entry)},
+       {"fusedQuantizations",
+        schema::list(schema::object({{"name", schema::text("Tensors that the producing step quantizes; after "
+                                                           "\"amax:\", tensors of which it computes the amax.")},
+                                     {"ops", schema::texts("Basic ops, in pipeline order.")}}))},
+       {"attempts", schema::list(attemptSchema())},
+       {"device", deviceModelSchema()}});
 }
 
 std::string toDot(const Graph& graph, const FusionReport& report) {

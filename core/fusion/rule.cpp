@@ -1,4 +1,4 @@
-// Matching a chain step, and the ordered rule book.
+// Matching a chain step, and the ordered rule set.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rule.h"
 

@@ -141,14 +141,14 @@ struct FusionRule {
   bool hasRepeatedStep() const;
 };
 
-/// The user's settings of the rule book. Every entry is "RULE", everywhere, or "RULE@OP", at one op.
+/// The user's settings of the rule set. Every entry is "RULE", everywhere, or "RULE@OP", at one op.
 struct RuleSwitches {
   std::vector<std::string> without;  // never apply
   std::vector<std::string> with;     // apply although it has a price, or although others gain more
   bool operator==(const RuleSwitches&) const = default;
 };
 
-/// The rule book: an ordered list for each pass; order is priority.
+/// The rule set: an ordered list for each pass; order is priority.
 class RuleCatalog {
  public:
   /// Errors: a rule without a name, a chain or a kernel, a name that is taken, a joint rule that does not define the

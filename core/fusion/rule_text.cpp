@@ -18,8 +18,8 @@ std::string stepText(const ChainStep& step) {
   switch (step.repeat) {
     case Repeat::Once: return accepted;
     case Repeat::Optional: return "[" + accepted + "]";
-    case Repeat::OneOrMore: return accepted + " +";
-    case Repeat::ZeroOrMore: return "[" + accepted + " +]";
+    case Repeat::OneOrMore: return "(" + accepted + ")+";
+    case Repeat::ZeroOrMore: return "[(" + accepted + ")+]";
   }
   return accepted;
 }

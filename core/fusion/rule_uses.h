@@ -1,4 +1,4 @@
-// The rule book applied to one graph: the rules that were tried, their hits, and their misses.
+// The rule set applied to one graph: the rules that were tried, their hits, and their misses.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

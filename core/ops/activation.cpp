@@ -89,10 +89,9 @@ std::int64_t interleaveOf(const Attributes& attributes) {
 std::optional<Error> checkInterleave(const std::string& name, const Attributes& attributes, const TensorSpec& x) {
   const std::int64_t interleave = interleaveOf(attributes);
   if (interleave == 0 || x.cols() % (2 * interleave) == 0) return std::nullopt;
-  return Error{
-      fmt::format("{}: the last axis of x has {} elements, but with {} {} it must be a multiple of {}, a block "
-                  "of each of the two.",
-                  name, x.cols(), kInterleave, interleave, 2 * interleave)};
+  return Error{fmt::format(
+      "{}: the last axis of x has {} elements, but with {} {} it must be a multiple of {}, one block of each half.",
+      name, x.cols(), kInterleave, interleave, 2 * interleave)};
 }
 
 Result<OperationSpecs> inferHalved(const std::string& name, const TensorSpec& x) {
@@ -279,10 +278,8 @@ BasicOperation scaledByRow(const BasicOperation& plain, const Expressions& activ
 
 std::optional<Error> checkScaledGate(const std::string& name, const Attributes& attributes) {
   if (attributes.boolean(kRecompute))
-    return Error{
-        fmt::format("{}: {} is true, but only an activation without a gate can be computed again; set it to "
-                    "false.",
-                    name, kRecompute)};
+    return Error{fmt::format(
+        "{}: {} is true, but only an activation without a gate can be recomputed; set it to false.", name, kRecompute)};
   const std::int64_t interleave = interleaveOf(attributes);
   if (interleave % kScaledBlock == 0) return std::nullopt;
   return Error{
@@ -342,7 +339,7 @@ BasicOperation gatedActivation(GatedActivation activation) {
 BasicOperation scaledUnaryActivation(UnaryActivation activation) {
   const Expressions expressions = unaryExpressions(activation.function);
   BasicOperation plain = plainUnary(std::move(activation));
-  plain.inputs = {{"x", "[..., H]", "Its rows are scaled."}};
+  plain.inputs = {{"x", "[..., H]", "Input whose rows are scaled."}};
   plain.outputs = {{"y", "[..., H]", "The shape and dtype of x."}};
   return scaledByRow(plain, expressions);
 }
@@ -358,17 +355,16 @@ BasicOperation scaledGatedActivation(GatedActivation activation) {
 }
 
 AttributeSpec interleaveAttribute(std::string help) {
-  return {
-      .name = kInterleave,
-      .type = AttributeType::Integer,
-      .optional = true,
-      .minimum = 1,
-      .maximum = 1 << 24,
-      .unit = "elements",
-      .help =
-          "Number of elements of a block. The last axis of x has blocks of a and b alternately: a0 b0 a1 b1 and so on. "
-          "Not set: a is the first half." +
-          (help.empty() ? "" : " " + help)};
+  return {.name = kInterleave,
+          .type = AttributeType::Integer,
+          .optional = true,
+          .minimum = 1,
+          .maximum = 1 << 24,
+          .unit = "elements",
+          .help =
+              "Block size in elements, if the last axis of x interleaves blocks of a and b: a0 b0 a1 b1 and so on. Not "
+              "set: a is the first half." +
+              (help.empty() ? "" : " " + help)};
 }
 
 AttributeSpec recomputeAttribute() {
@@ -376,8 +372,8 @@ AttributeSpec recomputeAttribute() {
           .type = AttributeType::Boolean,
           .defaultValue = false,
           .help =
-              "Between two grouped linears that are fused, backward computes y again, and forward does not keep it. "
-              "TransformerEngine does so for ScaledSReLU, and elsewhere ignores it with a warning."};
+              "Between two fused grouped linears, backward recomputes y, so forward does not keep it. "
+              "TransformerEngine supports this for ScaledSReLU, and otherwise ignores it with a warning."};
 }
 
 AttributeSpec noRecomputeAttribute() {

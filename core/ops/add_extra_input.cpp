@@ -61,8 +61,9 @@ BasicOperation add_extra_input() {
       .source = "TransformerEngine te.ops.AddExtraInput",
       .keywords = {"residual", "add", "sum", "skip", "shortcut", "join"},
       .inputs = {{"x", "[...]", "The main branch."}, {"extra", "[...]", "Same shape as x."}},
-      .outputs = {{"y", "[...]", "The common dtype of x and extra, f32 where they differ; in place that of extra."}},
-      .attributes = {inPlaceAttribute("The sum takes the storage and the dtype of extra. TransformerEngine fuses the "
+      .outputs = {{"y", "[...]",
+                   "The sum, in the dtype of x and extra, or f32 if they differ; with in_place, in that of extra."}},
+      .attributes = {inPlaceAttribute("The sum overwrites extra and has its dtype. TransformerEngine fuses the "
                                       "addition into a linear only in this form.")},
       .infer = infer,
       .flops = flops,

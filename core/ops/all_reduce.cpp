@@ -15,15 +15,14 @@ Result<OperationSpecs> infer(const Attributes&, std::span<const TensorSpec> inpu
 BasicOperation all_reduce() {
   return communication({
       .name = "AllReduce",
-      .summary =
-          "Sums x over all ranks. Backward does not communicate: what follows is computed alike on all ranks, so dy is "
-          "complete already. On one rank y is x.",
+      .summary = "Sums x over all ranks. Backward does not communicate: the following ops are replicated on all ranks, "
+                 "so dy is already complete. On one rank y is x.",
       .formula = "y = x of rank 0 + ... + x of rank P-1",
       .derivative = "dx = dy",
       .source = "TransformerEngine te.ops.AllReduce, without its process_group, and without reduce_in_backward, which "
                 "it never reads",
       .keywords = {"collective", "communication", "tensor parallel", "sum", "nccl", "mpi"},
-      .inputs = {{"x", "[...]", "This rank's summand."}},
+      .inputs = {{"x", "[...]", "This rank's partial sum."}},
       .outputs = {{"y", "[...]", "The sum, the same on all ranks."}},
       .inferOnRanks = infer,
   });

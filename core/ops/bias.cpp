@@ -62,12 +62,11 @@ BasicOperation bias() {
       .keywords = {"add", "offset", "shift"},
       .inputs = {{"x", "[..., H]", "H is size."}},
       .parameters = {{"bias", "[H]", "Added to every row.", initialiseBias}},
-      .outputs = {{"y", "[..., H]", "The dtype of x; f32 where the bias has another dtype than x."}},
+      .outputs = {{"y", "[..., H]", "The result, in the dtype of x, or f32 if the bias has another dtype."}},
       .attributes = {featuresAttribute("size", "Elements of the bias, H."), dtypeAttribute(),
                      booleanAttribute(
                          "tensor_parallel", false,
-                         "Each rank has its share of the bias, as after a column-parallel linear layer. On one "
-                         "rank it changes nothing.")},
+                         "Shard the bias over ranks, as after a column-parallel linear layer. No effect on one rank.")},
       .inferOnRanks = infer,
       .flops = flops,
       .forwardCompute = forward,

@@ -26,7 +26,7 @@ namespace {
 Verdict checkComposite(const FusibleOperation& op) {
   if (!op.forwardCompute && !op.saveContext && !op.backwardCompute && !op.elementwise) return Verdict::yes();
   return Verdict::no(
-      fmt::format("{}: a composite is only its expansion, but it also defines computations of its own.", op.name));
+      fmt::format("{}: a composite is only its expansion, but it also defines its own computations.", op.name));
 }
 
 /// Forward computes, saveContext names backward's inputs, backward computes: an op has all of them or none.

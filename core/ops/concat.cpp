@@ -1,4 +1,4 @@
-// Puts several tensors side by side along the last axis.
+// Concatenates tensors along the last axis.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/reference_math.h"
 #include "core/ops/shared_attributes.h"
@@ -94,8 +94,9 @@ AttributeSpec numInputsAttribute() {
 std::vector<Port> inputsOf(std::int64_t count) {
   std::vector<Port> inputs;
   for (std::size_t slot = 0; slot < static_cast<std::size_t>(count); ++slot)
-    inputs.push_back({portName(slot), "[..., N]",
-                      slot == 0 ? "Its columns come first." : "As x, but for the last axis. Its columns come next."});
+    inputs.push_back(
+        {portName(slot), "[..., N]",
+         slot == 0 ? "Its columns come first." : "Shape as x, except for the last axis. Its columns follow."});
   return inputs;
 }
 
@@ -103,7 +104,7 @@ Result<FusibleOperation> specialise(const Attributes& given) {
   return BasicOperation{
       .name = kName,
       .category = "Structure",
-      .summary = "Puts several tensors side by side along the last axis.",
+      .summary = "Concatenates tensors along the last axis.",
       .formula = "y = the columns of x, x1, x2 ... one after another",
       .derivative = "dx, dx1, dx2 ... = the columns of dy, one piece after another",
       .source = "torch.cat, for the last axis",

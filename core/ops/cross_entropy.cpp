@@ -33,10 +33,10 @@ Result<OperationSpecs> infer(const Attributes& attributes, Specs inputs) {
   if (auto error = checkAttributes(attributes)) return *error;
   const Shape& x = inputs[CrossEntropyForm::kLogits].shape;
   if (x.empty() || x.back() == 0)
-    return Error{fmt::format("{}: x has the shape {}; its last axis must be that of the classes.", kName, toString(x))};
+    return Error{fmt::format("{}: x has the shape {}; its last axis must be the classes.", kName, toString(x))};
   const Shape rows = rowsShape(x);
   if (inputs[CrossEntropyForm::kTarget].shape != rows)
-    return Error{fmt::format("{}: target has the shape {}, but x has the shape {}; expected one target a row, {}.",
+    return Error{fmt::format("{}: target has the shape {}, but x has the shape {}; expected one target per row, {}.",
                              kName, toString(inputs[CrossEntropyForm::kTarget].shape), toString(x), toString(rows))};
   const bool isReduced = crossEntropyForm(attributes).reduction != LossReduction::None;
   return OperationSpecs{.outputs = {{.dtype = DType::F32, .shape = isReduced ? Shape() : rows}},
@@ -188,13 +188,13 @@ BasicOperation cross_entropy() {
           "torch.nn.CrossEntropyLoss; TransformerEngine parallel_cross_entropy; z-loss: Chowdhery et al. 2022, "
           "arXiv:2204.02311",
       .keywords = {"loss", "cross entropy", "nll", "softmax", "criterion", "z-loss", "labels", "perplexity"},
-      .inputs = {{"x", "[..., V]", "Logits; the last axis is that of the classes."},
+      .inputs = {{"x", "[..., V]", "Logits; the last axis is the classes."},
                  {.name = "target",
                   .shape = "[...]",
                   .help = "The class of each row, i64. Not given: drawn uniformly.",
                   .elements = PortElements::Counts,
                   .draw = drawTargets}},
-      .outputs = {{"y", "[]", "The loss in f32; with reduction none one a row."}},
+      .outputs = {{"y", "[]", "The loss in f32; with reduction none, one per row."}},
       .residuals = {{"lse", "[...]", "Log-sum-exp of each row, in f32."}},
       .attributes = attributes(),
       .infer = infer,

@@ -109,8 +109,8 @@ std::optional<Error> checkScoresLike(const char* port, const Shape& shape, const
   const bool fits = shape.size() == 4 && (shape[0] == 1 || shape[0] == B) && (shape[1] == 1 || shape[1] == H) &&
                     shape[2] == layouts.q.tokens && shape[3] == layouts.k.tokens;
   if (fits) return std::nullopt;
-  return Error{fmt::format("{}: {} has the shape {}; expected [{}, {}, {}, {}], or 1 in place of the first two.", kName,
-                           port, toString(shape), B, H, layouts.q.tokens, layouts.k.tokens)};
+  return Error{fmt::format("{}: {} has the shape {}; expected [{}, {}, {}, {}]; the first two may be 1 (broadcast).",
+                           kName, port, toString(shape), B, H, layouts.q.tokens, layouts.k.tokens)};
 }
 
 std::optional<Error> checkFurtherInputs(const AttentionForm& form, const AttentionLayouts& layouts, Specs inputs) {
@@ -126,8 +126,8 @@ std::optional<Error> checkFurtherInputs(const AttentionForm& form, const Attenti
   if (auto error = checkCuSeqlens(kName, "cu_seqlens_kv", form.format, kv, layouts.k)) return error;
   if (q.shape == kv.shape) return std::nullopt;
   return Error{
-      fmt::format("{}: cu_seqlens_q has the shape {}, but cu_seqlens_kv has {}; both must have one sum more "
-                  "than there are sequences.",
+      fmt::format("{}: cu_seqlens_q has the shape {}, but cu_seqlens_kv has {}; both must have one more entry than "
+                  "there are sequences.",
                   kName, toString(q.shape), toString(kv.shape))};
 }
 
@@ -221,12 +221,11 @@ std::vector<Port> inputsOf(const AttentionForm& form) {
       {"k", "[Skv, B, G, D]", "Keys. Query head h reads head h / (H / G)."},
       {"v", "[Skv, B, G, Dv]", "Values."}};
   if (form.hasBias())
-    inputs.push_back(
-        {"core_attention_bias", "[B, H, S, Skv]", "Added to the scores. 1 in place of B or H: all alike."});
+    inputs.push_back({"core_attention_bias", "[B, H, S, Skv]", "Added to the scores. B or H may be 1 (broadcast)."});
   if (form.maskSlot >= 0)
     inputs.push_back({.name = "attention_mask",
                       .shape = "[B, H, S, Skv]",
-                      .help = "i64; other than 0: the pair is masked out. 1 in place of B or H: all alike.",
+                      .help = "i64; other than 0: the pair is masked out. B or H may be 1 (broadcast).",
                       .elements = PortElements::Counts,
                       .draw = [slot = form.maskSlot](const DrawArguments& given) { return drawMask(given, slot); }});
   if (form.cuSeqlensQSlot < 0) return inputs;
@@ -237,7 +236,7 @@ std::vector<Port> inputsOf(const AttentionForm& form) {
 
 std::vector<ParameterSpec> parametersOf(const AttentionForm& form) {
   if (form.softmax != SoftmaxType::Learnable) return {};
-  return {{"softmax_offset", "[H]", "The sink of each head, in f32.",
+  return {{"softmax_offset", "[H]", "Attention sink of each head, in f32.",
            [](const Attributes&, const TensorSpec&) { return Initialisation(); }}};
 }
 
@@ -278,13 +277,14 @@ std::vector<AttributeSpec> maskAttributes() {
        .optional = true,
        .minimum = -1,
        .unit = "keys",
-       .help = "Keys that a query sees to the left and to the right of its own, both ends included; -1: all. A causal "
+       .help = "Number of keys that a query sees to the left and to the right of its position, both ends included; -1: "
+               "all. A causal "
                "mask needs 0 on the right."},
       {.name = "bottom_right_diagonal",
        .type = AttributeType::Boolean,
        .optional = true,
-       .help = "Whether the diagonal of windows and ALiBi ends at the bottom right corner. Not set: it does, but for "
-               "the masks causal and padding_causal, which are top left whatever is set."},
+       .help = "Align the diagonal of windows and ALiBi to the bottom right corner. Not set: on. The masks causal and "
+               "padding_causal are always aligned to the top left."},
   };
 }
 
@@ -293,7 +293,7 @@ std::vector<AttributeSpec> softmaxAttributes() {
       {.name = "softmax_scale",
        .type = AttributeType::Real,
        .optional = true,
-       .help = "Multiplies the products of queries and keys. Not set: 1 / sqrt(D)."},
+       .help = "Scale of the scores, the products of queries and keys. Not set: 1 / sqrt(D)."},
       {.name = "softmax_type",
        .type = AttributeType::Text,
        .defaultValue = std::string("vanilla"),
@@ -316,12 +316,12 @@ std::vector<AttributeSpec> softmaxAttributes() {
        .defaultValue = 0.0,
        .minimum = 0.0,
        .maximum = 1.0,
-       .help = "In training, the probability of a weight to be dropped after the softmax; less than 1."},
+       .help = "In training, the probability that an attention weight is dropped after the softmax; less than 1."},
       {.name = "seed",
        .type = AttributeType::Integer,
        .defaultValue = std::int64_t{0},
        .minimum = 0,
-       .help = "With the op's id it decides which weights are dropped, the same in every run."},
+       .help = "Seed of the dropout mask, together with the op's id. The mask is the same in every run."},
   };
 }
 
@@ -336,7 +336,7 @@ std::vector<AttributeSpec> attributes() {
                  .type = AttributeType::Text,
                  .defaultValue = std::string("self"),
                  .choices = {"self", "cross"},
-                 .help = "Whether keys and values come from the tokens of the queries. It changes no value."});
+                 .help = "Self- or cross-attention. For information only: results do not change."});
   all.push_back(requiresGradAttribute("softmax_offset"));
   all.push_back(offloadAttribute());
   return all;
@@ -354,7 +354,7 @@ Result<FusibleOperation> specialise(const Attributes& given) {
   return BasicOperation{
       .name = kName,
       .category = "Attention",
-      .summary = "Weighs values by the softmax of the products of queries and keys, in heads.",
+      .summary = "Scaled dot-product attention with several heads: values weighted by the softmax of the scores.",
       .formula = "y = P v, P = softmax(softmax_scale x k^T + mask)",
       .derivative = "dv = P^T dy; dS = P (dy v^T - sum(dy y)); dx = softmax_scale dS k; dk = softmax_scale dS^T x",
       .source =

@@ -78,9 +78,11 @@ BasicOperation dropout() {
   return {
       .name = "Dropout",
       .category = "Structure",
-      .summary = "In training, sets elements to 0 at random and scales the others by 1 / (1 - p); else passes x on.",
+      .summary =
+          "In training, sets elements to 0 at random and scales the others by 1 / (1 - p); in inference passes x "
+          "through.",
       .formula = "y = x mask / (1 - p), mask 0 with probability p, else 1",
-      .derivative = "dx = dy mask / (1 - p), with the same mask, which is not kept but made again",
+      .derivative = "dx = dy mask / (1 - p), with the same mask, which is recomputed, not kept",
       .source =
           "Srivastava et al. 2014, JMLR 15; TransformerEngine te.ops.Dropout, which rounds p down to 1/256 where "
           "it is exact to 2^-32 here; mask: Philox4x32-10, Salmon et al. 2011",
@@ -91,12 +93,12 @@ BasicOperation dropout() {
                       .type = AttributeType::Real,
                       .minimum = 0.0,
                       .maximum = 1.0,
-                      .help = "Probability of an element to be dropped; less than 1."},
+                      .help = "Probability that an element is dropped; less than 1."},
                      {.name = "seed",
                       .type = AttributeType::Integer,
                       .defaultValue = std::int64_t{0},
                       .minimum = 0,
-                      .help = "With the op's id it decides which elements are dropped, the same in every run."}},
+                      .help = "Seed of the mask, together with the op's id. The mask is the same in every run."}},
       .settle = settle,
       .infer = infer,
       .flops = flops,

@@ -31,8 +31,7 @@ std::optional<Error> checkPositions(const EmbeddingForm& form, const Shape& x) {
     return Error{fmt::format("{}: positions is on, but x is a scalar; it needs an axis of tokens.", kName)};
   if (x.back() <= form.numRows) return std::nullopt;
   return Error{
-      fmt::format("{}: the last axis of x has {} tokens, but num_embeddings is {}; there must be a row for "
-                  "every position.",
+      fmt::format("{}: the last axis of x has {} tokens, but num_embeddings is {}; expected a row for every position.",
                   kName, x.back(), form.numRows)};
 }
 
@@ -120,16 +119,15 @@ std::vector<AttributeSpec> attributes() {
            .type = AttributeType::Integer,
            .optional = true,
            .minimum = 0,
-           .help = "A row that gets no gradient from y."},
+           .help = "Row that gets no gradient from y, such as that of a padding token."},
           {.name = "dtype",
            .type = AttributeType::Text,
            .optional = true,
            .choices = {"f32", "f16", "bf16"},
            .help = "Type of the table and of y. Not set: f32."},
-          booleanAttribute(
-              "positions", false,
-              "Looks up the position of each token, 0, 1, 2 and so on along the last axis of x, in place of its "
-              "number: a learned position embedding."),
+          booleanAttribute("positions", false,
+                           "Looks up the position of each token (0, 1, 2 and so on along the last axis of x) instead "
+                           "of its index: a learned position embedding."),
           booleanAttribute("shares_weight", false,
                            "Passes the table on as a second output, for a TiedLinear. Nothing is copied."),
           requiresGradAttribute("weight")};
@@ -147,17 +145,17 @@ Result<FusibleOperation> specialise(const Attributes& given) {
   return BasicOperation{
       .name = kName,
       .category = "Model",
-      .summary = "Looks up rows of a table by number, such as the vectors of tokens.",
+      .summary = "Looks up rows of a table by index, such as token embeddings.",
       .formula = "y[i] = weight[x[i]]",
       .derivative = "dweight[v] = the sum of dy[i] over all i with x[i] = v",
       .source = "torch.nn.Embedding",
       .details =
-          "The gradient is summed in float32 in the order of the positions, so that it has the same bits in every "
+          "The gradient is summed in float32 in the order of the positions, so it is bitwise identical in every "
           "run.\nWith shares_weight the gradient of the table is added to it.",
       .keywords = {"embedding", "token", "vocabulary", "lookup", "gather", "wte", "wpe", "position", "tied"},
       .inputs = {{.name = "x",
                   .shape = "[...]",
-                  .help = "Numbers of rows, i64. Not given: drawn uniformly.",
+                  .help = "Indices of rows, such as token ids, i64. Not given: random.",
                   .elements = PortElements::Counts,
                   .draw = drawRows}},
       .parameters = {{"weight", "[V, H]", "The table.", initialiseWeight}},

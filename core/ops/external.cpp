@@ -70,7 +70,7 @@ bool isPortName(std::string_view name) {
 std::optional<Error> takeName(const char* attribute, std::string_view name, std::vector<std::string>& taken) {
   if (!isPortName(name))
     return errorOf(attribute,
-                   fmt::format("\"{}\" is no name; a name is a letter or _, then letters, digits and _.", name));
+                   fmt::format("\"{}\" is not a name; a name is a letter or _, then letters, digits and _.", name));
   if (std::ranges::find(taken, name) != taken.end())
     return errorOf(attribute, fmt::format("{} is already taken; choose another name.", name));
   taken.emplace_back(name);
@@ -161,7 +161,7 @@ Result<std::int64_t> extent(std::string_view text, const FormulaNames& names) {
   const std::optional<double> value = expression.constantValue(*term);
   if (value && *value >= 0 && *value <= kMostExact && std::floor(*value) == *value)
     return static_cast<std::int64_t>(*value);
-  return errorOf("outputs", fmt::format("\"{}\" is {}; an extent is a whole number that is not negative.", text,
+  return errorOf("outputs", fmt::format("\"{}\" is {}; a dimension must be a whole number of 0 or more.", text,
                                         value ? fmt::format("{}", *value) : "not known"));
 }
 
@@ -199,8 +199,8 @@ std::vector<AttributeSpec> externalAttributes() {
   std::vector<AttributeSpec> attributes = {
       textAttribute("inputs", "", "Names of further inputs, such as \"k, v\"."),
       textAttribute("outputs", "y",
-                    "Outputs, with shapes: \"y = [x.0, 4096], lse = [H, x.1 / 2] f32\". x.0 is the first extent "
-                    "of input x; symbols of the file may be used. Without a shape or dtype it is that of x."),
+                    "Outputs, with shapes: \"y = [x.0, 4096], lse = [H, x.1 / 2] f32\". x.0 is the first dimension of "
+                    "input x; symbols of the file may be used. Without a shape or dtype it is that of x."),
       textAttribute("module", "",
                     "Python expression that creates the module in the export to TransformerEngine, such as "
                     "\"te.DotProductAttention({H / D}, {D})\", with expressions of the file's symbols in braces. It is "
@@ -223,7 +223,7 @@ std::vector<Port> inputPorts(const std::vector<std::string>& names) {
 std::vector<Port> outputPorts(const std::vector<DeclaredOutput>& outputs) {
   std::vector<Port> ports;
   for (const DeclaredOutput& output : outputs)
-    ports.push_back({output.name, "[...]", "The shape and dtype that outputs says."});
+    ports.push_back({output.name, "[...]", "Shape and dtype as given in outputs."});
   return ports;
 }
 

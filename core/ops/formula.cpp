@@ -329,7 +329,7 @@ std::vector<AttributeSpec> attributes() {
       text("y", kDefault, "The formula, of x and of the names below. `fuseline ops Formula` explains the language."),
       text("inputs", "", "Names of further inputs, of the shape of x, such as \"b, mask\"."),
       text("parameters", "",
-           "Names of learned values with their first values, such as \"alpha = 0.25, beta[1] = 1\": a vector [H], H "
+           "Names of learned values with their initial values, such as \"alpha = 0.25, beta[1] = 1\": a vector [H], H "
            "the last axis of x, or with [1] a single number. Without a value they start at 0."),
       text("constants", "", "Names of numbers, such as \"limit = 7, slope = 1.702\"."),
       dtypeAttribute(),
@@ -360,10 +360,10 @@ Result<FusibleOperation> specialise(const Attributes& given) {
   BasicOperation op{
       .name = kName,
       .category = "Elementwise",
-      .summary = "Computes a formula of your own for every element; its gradients are derived from it.",
+      .summary = "Computes your own formula for every element; its gradients are derived from it.",
       .formula = "y = " + (*formula)->text,
       .derivative = derivativeText(**formula),
-      .source = "The formula; its derivatives by the rules of calculus, 0 where max, min, abs and relu bend",
+      .source = "The formula; its derivatives by the rules of calculus, 0 at the kinks of max, min, abs and relu",
       .details = formulaHelp(),
       .keywords = {"expression", "custom", "own", "activation", "function", "math", "elementwise", "code"},
       .inputs = inputsOf(**formula),

@@ -100,7 +100,7 @@ class Scanner : public TextScanner {
     }
     advance(static_cast<std::size_t>(end - text.data()));
     if (error == std::errc::result_out_of_range || std::abs(value) > kLargestNumber)
-      failAt(column, "this number is beyond the range of f32");
+      failAt(column, "this number is out of range for f32");
     return value;
   }
 
@@ -165,7 +165,7 @@ class FormulaParser {
   Term checked(Term term, int column) {
     const auto value = m_expression.constantValue(term);
     if (!value || (std::isfinite(*value) && std::abs(*value) <= kLargestNumber)) return term;
-    return failed(column, fmt::format("this is {}, no number that f32 can hold", *value));
+    return failed(column, fmt::format("{} is out of range for f32", *value));
   }
 
   Term binary(Opcode opcode, Term a, Term b, int column) { return checked(m_expression.binary(opcode, a, b), column); }
@@ -324,7 +324,7 @@ bool scanShape(Scanner& scanner) {
   if (!scanner.take('[')) return false;
   const bool isScalar = scanner.take('1');
   if (!isScalar && !scanner.take('H'))
-    scanner.fail(fmt::format("expected [H], a value a column, or [1], a single value; found {}", scanner.found()));
+    scanner.fail(fmt::format("expected [H], one value per column, or [1], a single value; found {}", scanner.found()));
   scanner.expect(']', "here");
   return isScalar;
 }
@@ -387,8 +387,8 @@ std::string formulaHelp() {
       "pow(a, 3) is a^3. where(c, a, b) is c * a + (1 - c) * b, so both must be finite.\n"
       "inputs:     \"b, mask\"                    more tensors of the shape of x\n"
       "parameters: \"alpha = 0.25, beta[1] = 1\"  learned: a vector [H], or with [1] one number; with first values\n"
-      "constants:  \"limit = 7\"                  numbers that stay\n"
-      "At most {} characters, nested at most {} deep. Where max, min, abs and relu bend, the derivative is 0.",
+      "constants:  \"limit = 7\"                  fixed numbers\n"
+      "At most {} characters, nested at most {} deep. At the kinks of max, min, abs and relu the derivative is 0.",
       fmt::join(functionNames(), ", "), kLongestFormula, kDeepestNesting);
 }
 

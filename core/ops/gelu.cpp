@@ -9,7 +9,7 @@ BasicOperation gelu() {
   return unaryActivation({
       .name = "GELU",
       .summary =
-          "Gaussian error linear unit, in its tanh form as TransformerEngine computes it, or by the error function "
+          "Gaussian error linear unit: the tanh approximation, as in TransformerEngine, or the exact form with erf "
           "(approximate none), which te.ops does not have. -inf gives its limit, 0, where TransformerEngine gives NaN.",
       .formula = "y = x (0.5 + 0.5 tanh(x (0.79788456 + 0.03567741 x^2))), or x (0.5 + 0.5 erf(x / sqrt(2))) with "
                  "approximate none",

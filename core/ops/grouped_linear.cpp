@@ -288,11 +288,11 @@ std::vector<Port> inputsOf(const GroupedForm& form) {
       {.name = "split_sizes",
        .shape = "[G]",
        .help = "Rows of each group, i64; a group may be empty. Their sum is the number of rows "
-               "of x. Without a value given the rows are cut at random, where they can by 128, 32, 16 or 8 rows.",
+               "of x. Not given: random sizes, in multiples of 128, 32, 16 or 8 rows if possible.",
        .elements = PortElements::Counts,
        .draw = drawSplitSizes}};
   if (form.isBiasScaled)
-    inputs.push_back({"scales", "[...]", "Multiplies the bias in each row of x, such as a router's probability."});
+    inputs.push_back({"scales", "[...]", "Scale of the bias for each row, such as a router's probability."});
   return inputs;
 }
 
@@ -352,7 +352,7 @@ std::vector<AttributeSpec> attributes() {
 }
 
 constexpr const char* kDetails =
-    "Each group of rows has a weight, and a bias, of its own: with num_groups 3 the parameters are weight0, weight1,\n"
+    "Each group of rows has its own weight and bias: with num_groups 3 the parameters are weight0, weight1,\n"
     "weight2, bias0, bias1 and bias2. The rows are those of x as a matrix [M, K], so that with more than two axes all\n"
     "but the last are counted. With scale_bias y = x W_g^T + scales b_g; then db_g = dy scales, summed over the rows\n"
     "of the group, and dscales = dy b_g, summed over each row.\n"
@@ -365,7 +365,7 @@ Result<FusibleOperation> specialise(const Attributes& given) {
   return BasicOperation{
       .name = kName,
       .category = "Linear",
-      .summary = "Multiplies each group of rows by a weight matrix of its own, and adds a bias of its own.",
+      .summary = "Multiplies each group of rows by its own weight matrix, and adds its own bias.",
       .formula = "y = x W_g^T + b_g in the rows of group g",
       .derivative = "dx = dy W_g; dW_g = dy^T x; db_g = dy, both summed over the rows of group g",
       .source =

@@ -75,9 +75,10 @@ CompositeOperation linear() {
       .source = "Initialisation: He et al. 2015, arXiv:1502.01852, with a = sqrt(5); the bias starts at 0",
       .keywords = {"matmul", "gemm", "fc", "dense", "projection", "fully connected"},
       .inputs = {{"x", "[..., K]", "K is in_features."}},
-      .parameters = {{"weight", "[N, K]", "One row for each output feature."},
-                     {"bias", "[N]",
-                      "Only with bias = true. Row-parallel, every rank adds its own: load it on one rank only."}},
+      .parameters =
+          {{"weight", "[N, K]", "One row for each output feature."},
+           {"bias", "[N]",
+            "Only with bias = true. If row-parallel, every rank adds its own bias: load it on one rank only."}},
       .outputs = {{"y", "[..., N]", "N is out_features; the dtype is the weight's."}},
       .attributes = {featuresAttribute("in_features", "Elements of each input row, K."),
                      featuresAttribute("out_features", "Elements of each output row, N."),

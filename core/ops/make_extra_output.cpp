@@ -43,7 +43,7 @@ BasicOperation make_extra_output() {
   return {
       .name = "MakeExtraOutput",
       .category = "Structure",
-      .summary = "Passes its input on twice, such as into a block and around it.",
+      .summary = "Passes its input to two outputs, such as a layer and its residual connection.",
       .formula = "y = x; extra = x",
       .derivative = "dx = dy + dextra",
       .source = "TransformerEngine te.ops.MakeExtraOutput",

@@ -26,8 +26,8 @@ Result<OperationSpecs> infer(const Attributes& attributes, Specs inputs) {
   const TensorSpec& indices = inputs[PermuteForm::kIndices];
   if (x.shape.empty() || indices.shape.empty() || tokensOf(x.shape) != tokensOf(indices.shape))
     return Error{
-        fmt::format("{}: x has the shape {}, but indices has the shape {}; expected the same axes but the last, which "
-                    "is the token's width and its number of experts.",
+        fmt::format("{}: x has the shape {}, but indices has the shape {}; expected the same axes except the last "
+                    "(token width in x, experts per token in indices).",
                     kName, toString(x.shape), toString(indices.shape))};
   return OperationSpecs{.outputs = {{x.dtype, {form.numRows(indices.numElements()), x.cols()}},
                                     {DType::I64, indices.shape},
@@ -138,8 +138,9 @@ BasicOperation moe_permute() {
       .derivative = "dx[t] = the sum of dy[row_id_map[t, i]] over the token's experts i",
       .source = "TransformerEngine moe_permute and moe_permute_and_pad_with_probs, map_type index",
       .details =
-          "Rows are ordered by expert, then by token. The rows of an expert are known only at run time, so y has room "
-          "for any\nchoice, and split_sizes gives the rows of each expert. Unused rows are 0 and belong to the last "
+          "Rows are ordered by expert, then by token. The rows of an expert are known only at run time, so y is sized "
+          "for the worst\ncase, and split_sizes gives the rows of each expert. Unused rows are 0 and belong to the "
+          "last "
           "expert, so that the\nsizes always add up.",
       .keywords = {"moe", "mixture of experts", "permute", "dispatch", "scatter", "token", "sort", "pad", "grouped"},
       .inputs = {{"x", "[..., H]", "A row for each token."},
@@ -148,10 +149,10 @@ BasicOperation moe_permute() {
                   .help = "The experts of each token, i64; -1 drops one. Not given: drawn uniformly.",
                   .elements = PortElements::Counts,
                   .draw = drawIndices}},
-      .outputs = {{"y", "[R, H]", "R = k T for T tokens, or with align_size the largest number of rows there can be."},
+      .outputs = {{"y", "[R, H]", "R = k T for T tokens; with align_size, the worst case of rows after padding."},
                   {.name = "row_id_map",
                    .shape = "[..., k]",
-                   .help = "The row of y of each of the token's experts, i64; -1: dropped.",
+                   .help = "Row of y for each token and each of its experts, i64; -1: dropped.",
                    .elements = PortElements::Counts},
                   {.name = "split_sizes",
                    .shape = "[E]",

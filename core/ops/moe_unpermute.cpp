@@ -28,10 +28,9 @@ Result<OperationSpecs> infer(const Attributes& attributes, Specs inputs) {
     return Error{fmt::format("{}: x has the shape {} and row_id_map the shape {}; both need a last axis.", kName,
                              toString(x.shape), toString(map))};
   if (mergesProbs(attributes) && inputs[kProbs].shape != map)
-    return Error{
-        fmt::format("{}: probs has the shape {}, but row_id_map has the shape {}; expected one probability "
-                    "for each row that a token has.",
-                    kName, toString(inputs[kProbs].shape), toString(map))};
+    return Error{fmt::format(
+        "{}: probs has the shape {}, but row_id_map has the shape {}; expected one probability per token and expert.",
+        kName, toString(inputs[kProbs].shape), toString(map))};
   TensorSpec y{x.dtype, map};
   y.shape.back() = x.cols();
   return OperationSpecs{.outputs = {y}};
@@ -152,7 +151,7 @@ Result<FusibleOperation> specialise(const Attributes& given) {
       .source = "TransformerEngine moe_unpermute, map_type index",
       .details =
           "The sum is in float32, in the order of the token's experts, and rounded once. A token without experts "
-          "gets 0,\nand so do the gradients of rows that no token has.",
+          "gets 0,\nand so do the gradients of unused rows.",
       .keywords = {"moe", "mixture of experts", "unpermute", "combine", "gather", "merge", "token"},
       .inputs = std::move(inputs),
       .outputs = {{"y", "[..., H]", "A row for each token."}},

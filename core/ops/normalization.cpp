@@ -30,8 +30,8 @@ std::vector<AttributeSpec> normalizationAttributes() {
        .defaultValue = std::int64_t{0},
        .minimum = 0,
        .unit = "SMs",
-       .help = "Streaming multiprocessors that the kernels leave free for others, on a GPU. A CPU has none: there it "
-               "changes nothing."}};
+       .help =
+           "Number of streaming multiprocessors (SMs) of a GPU to leave free for other kernels. No effect on a CPU."}};
 }
 
 namespace {

@@ -23,7 +23,7 @@ BasicOperation reduce_scatter() {
       .derivative = "dx = concat(dy of rank 0, ..., dy of rank P-1) (an all-gather)",
       .source = "TransformerEngine te.ops.ReduceScatter, without its process_group: there is one group of all ranks",
       .keywords = {"collective", "communication", "tensor parallel", "sequence parallel", "nccl", "mpi"},
-      .inputs = {{"x", "[M, ...]", "This rank's summand; M must be a multiple of the number of ranks, P."}},
+      .inputs = {{"x", "[M, ...]", "This rank's partial sum; M must be a multiple of the number of ranks, P."}},
       .outputs = {{"y", "[M / P, ...]", "This rank's slice of the sum."}},
       .inferOnRanks = infer,
   });

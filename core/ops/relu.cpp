@@ -7,7 +7,7 @@ namespace fuseline::ops {
 BasicOperation relu() {
   return unaryActivation({
       .name = "ReLU",
-      .summary = "Rectified linear unit: what is negative becomes 0. NaN stays NaN, where TransformerEngine gives 0.",
+      .summary = "Rectified linear unit: negative values become 0. NaN stays NaN, where TransformerEngine gives 0.",
       .formula = "y = max(x, 0)",
       .derivative = "dx = dy where x > 0, else 0",
       .source = "Nair & Hinton 2010, Rectified linear units improve restricted Boltzmann machines",

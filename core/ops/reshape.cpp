@@ -28,18 +28,20 @@ Error refusal(const Shape& wanted, const TensorSpec& x, std::string_view reason)
 
 Result<Shape> reshaped(const Shape& wanted, const TensorSpec& x) {
   const auto numInferred = std::ranges::count(wanted, kInferred);
-  if (numInferred > 1) return refusal(wanted, x, "only one extent may be -1, the one that follows from the others.");
+  if (numInferred > 1) return refusal(wanted, x, "only one dimension may be -1, which is then inferred.");
   const std::int64_t elements = x.numElements();
   const std::optional<std::int64_t> known = knownElements(wanted);
   if (numInferred == 0 && known == elements) return wanted;
   if (numInferred == 0)
     return refusal(wanted, x,
-                   known ? fmt::format("{} elements are not {}. Let one extent be -1.", *known, elements)
-                         : fmt::format("it has more than {} elements. Let one extent be -1.", elements));
-  if (known == 0) return refusal(wanted, x, "beside an extent of 0 that of -1 could be anything; write it out.");
+                   known ? fmt::format("it has {} elements, but x has {}. Set one dimension to -1.", *known, elements)
+                         : fmt::format("it has more than {} elements. Set one dimension to -1.", elements));
+  if (known == 0) return refusal(wanted, x, "next to a dimension of 0, -1 is ambiguous; give its value.");
   if (!known || elements % *known != 0)
-    return refusal(wanted, x,
-                   fmt::format("its {} elements are no multiple of the extents beside -1. Change these.", elements));
+    return refusal(
+        wanted, x,
+        fmt::format("its {} elements are not a multiple of the product of the other dimensions. Change these.",
+                    elements));
   Shape shape = wanted;
   std::ranges::replace(shape, kInferred, elements / *known);
   return shape;
@@ -57,18 +59,18 @@ BasicOperation reshape() {
   return viewOperation({
       .name = "Reshape",
       .category = "Structure",
-      .summary = "Gives its input another shape of as many elements. Nothing is copied.",
+      .summary = "Changes the shape and keeps the elements in order. A view: nothing is copied.",
       .formula = "y = x, its elements in the same order",
       .derivative = "dx = dy in the shape of x",
       .source = "TransformerEngine te.ops.Reshape",
       .keywords = {"view", "shape", "flatten", "heads", "squeeze"},
       .inputs = {{"x", "[...]", "Any shape."}},
-      .outputs = {{"y", "[...]", "x in the shape that is given."}},
+      .outputs = {{"y", "[...]", "x in the new shape."}},
       .attributes = {{.name = "shape",
                       .type = AttributeType::IntegerList,
                       .minimum = static_cast<double>(kInferred),
                       .unit = "elements",
-                      .help = "The shape of y. One extent may be -1: it follows from the number of elements."}},
+                      .help = "The shape of y. One dimension may be -1: it is inferred from the number of elements."}},
       .infer = infer,
   });
 }

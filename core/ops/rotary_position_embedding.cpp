@@ -31,9 +31,11 @@ std::optional<Error> checkWidth(const Attributes& given) {
     return errorOf("rotary_percent", fmt::format("rotary_percent is {}, but it must be between 0 and 1.", percent));
   const RotaryForm form = rotaryForm(given);
   if (form.rotated % 2 == 0) return std::nullopt;
-  return errorOf("dim", fmt::format("dim is {} and rotary_percent {}, so that {} channels turn; they turn in pairs, so "
-                                    "the number must be even.",
-                                    form.dim, percent, form.rotated));
+  return errorOf(
+      "dim",
+      fmt::format(
+          "dim is {} and rotary_percent {}, so {} channels rotate; they rotate in pairs, so the number must be even.",
+          form.dim, percent, form.rotated));
 }
 
 /// longrope: a factor for each pair.
@@ -45,8 +47,8 @@ std::optional<Error> checkFactors(const Attributes& given) {
     const Result<std::vector<double>> factors = rotaryFactors(given, name);
     if (!factors) return errorOf(name, factors.error().message);
     if (factors->size() != pairs)
-      return errorOf(name, fmt::format("{} has {} numbers, but {} pairs of channels turn; expected one for each.", name,
-                                       factors->size(), pairs));
+      return errorOf(name, fmt::format("{} has {} numbers, but {} pairs of channels rotate; expected one for each.",
+                                       name, factors->size(), pairs));
   }
   if (given.integer("original_max_position_embeddings") > 1) return std::nullopt;
   return errorOf("original_max_position_embeddings", "original_max_position_embeddings is 1; longrope needs more.");
@@ -66,7 +68,7 @@ std::optional<Error> checkType(const Attributes& given) {
     return errorOf("low_freq_factor", fmt::format("low_freq_factor is {}, but high_freq_factor is {}; it must be less.",
                                                   given.real("low_freq_factor"), given.real("high_freq_factor")));
   if (type == "dynamic" && rotaryForm(given).rotated <= 2)
-    return errorOf("rope_type", "rope_type is dynamic, but only one pair of channels turns; it needs two or more.");
+    return errorOf("rope_type", "rope_type is dynamic, but only one pair of channels rotates; it needs two or more.");
   return std::nullopt;
 }
 
@@ -192,32 +194,34 @@ AttributeSpec positions(const char* name, const char* help) {
 
 /// Those of TransformerEngine.
 std::vector<AttributeSpec> ownAttributes() {
-  AttributeSpec percent = real("rotary_percent", 1.0, "The share of the channels that turn; the others pass.");
+  AttributeSpec percent =
+      real("rotary_percent", 1.0, "Share of the channels that rotate; the others pass through unchanged.");
   percent.minimum = 0.0;
   percent.maximum = 1.0;
-  return {featuresAttribute("dim", "Channels of a head, D."),
-          percent,
-          real("seq_len_interpolation_factor", {},
-               "Divides positions, together with pretrained_max_position_embeddings, as in arXiv:2306.15595."),
-          positions("pretrained_max_position_embeddings",
-                    "Length of the training; beyond this times the factor, positions are scaled to it."),
-          real("rotary_base", 10000.0, "Pair m of R / 2 turns by base^(-2 m / R) radians a token."),
-          booleanAttribute(
-              "interleaved", false,
-              "Pairs are neighbors, as in GPT-J. Otherwise channel m goes with m + R / 2, as in GPT-NeoX and in "
-              "Hugging Face's Llama."),
-          qkvFormatAttribute("tensor_format",
-                             "Order of the axes: sbhd, bshd, or thd with sequence lengths as a "
-                             "further input; positions start again with each sequence."),
-          {.name = "offset",
-           .type = AttributeType::Integer,
-           .defaultValue = std::int64_t{0},
-           .minimum = 0,
-           .unit = "tokens",
-           .help = "Position of the first token of each sequence."},
-          booleanAttribute(
-              "start_positions", false,
-              "Reads a further input that is added to the positions of each sequence, as with a cache of keys.")};
+  return {
+      featuresAttribute("dim", "Channels of a head, D."),
+      percent,
+      real("seq_len_interpolation_factor", {},
+           "Divides positions, together with pretrained_max_position_embeddings, as in arXiv:2306.15595."),
+      positions(
+          "pretrained_max_position_embeddings",
+          "Sequence length in training; for sequences longer than this times the factor, positions are scaled to it."),
+      real("rotary_base", 10000.0, "Pair m of R / 2 rotates by base^(-2 m / R) radians per token."),
+      booleanAttribute(
+          "interleaved", false,
+          "Pairs are neighbors, as in GPT-J. Otherwise channel m goes with m + R / 2, as in GPT-NeoX and in "
+          "Hugging Face's Llama."),
+      qkvFormatAttribute("tensor_format",
+                         "Order of the axes: sbhd, bshd, or thd with sequence lengths as a "
+                         "further input; positions start again with each sequence."),
+      {.name = "offset",
+       .type = AttributeType::Integer,
+       .defaultValue = std::int64_t{0},
+       .minimum = 0,
+       .unit = "tokens",
+       .help = "Position of the first token of each sequence."},
+      booleanAttribute("start_positions", false,
+                       "Reads a further input that is added to the positions of each sequence, as with a KV cache.")};
 }
 
 AttributeSpec factors(const char* name, const char* help) {
@@ -231,15 +235,16 @@ std::vector<AttributeSpec> scalingAttributes() {
        .type = AttributeType::Text,
        .defaultValue = std::string("default"),
        .choices = {"default", "linear", "dynamic", "llama3", "yarn", "longrope"},
-       .help = "How frequencies are scaled for longer sequences, with the names of Hugging Face. "
+       .help = "Scaling of frequencies for longer sequences, with the names of Hugging Face. "
                "TransformerEngine has only seq_len_interpolation_factor."},
       real("factor", {}, "How much longer sequences become. Needed by every rope_type but default."),
       positions("original_max_position_embeddings",
                 "Length before scaling. Needed by dynamic, llama3, yarn and longrope."),
-      real("low_freq_factor", 1.0, "llama3: pairs that turn less often than this over the original length slow down."),
-      real("high_freq_factor", 4.0, "llama3: pairs that turn more often than this stay as they are."),
-      real("beta_fast", 32.0, "yarn: pairs that turn more often than this over the original length stay."),
-      real("beta_slow", 1.0, "yarn: pairs that turn less often than this slow down by the factor."),
+      real("low_freq_factor", 1.0,
+           "llama3: pairs that rotate less often than this over the original length are slowed down."),
+      real("high_freq_factor", 4.0, "llama3: pairs that rotate more often than this are not scaled."),
+      real("beta_fast", 32.0, "yarn: pairs that rotate more often than this over the original length are not scaled."),
+      real("beta_slow", 1.0, "yarn: pairs that rotate less often than this are slowed down by the factor."),
       booleanAttribute("truncate", true, "yarn: the limits are rounded to whole pairs. false in GPT-OSS."),
       factors("short_factor", "longrope: divides the frequency of each pair, with commas between the numbers."),
       factors("long_factor", "longrope: the same for sequences longer than the original length."),
@@ -283,7 +288,7 @@ Result<FusibleOperation> specialise(const Attributes& given) {
   return BasicOperation{
       .name = kName,
       .category = "Attention",
-      .summary = "Turns pairs of channels of each head by angles that grow with the token's position.",
+      .summary = "Rotates pairs of channels of each head by angles that grow with the token's position.",
       .formula = "y1 = x1 cos(p f) - x2 sin(p f), y2 = x2 cos(p f) + x1 sin(p f), p the position, f by pair",
       .derivative = "dx1 = dy1 cos(p f) + dy2 sin(p f); dx2 = dy2 cos(p f) - dy1 sin(p f)",
       .source =

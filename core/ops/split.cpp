@@ -75,7 +75,7 @@ ReferenceBackward backward(const Attributes&, const SavedValues&, References gra
 std::vector<Port> outputsOf(std::size_t count) {
   std::vector<Port> outputs;
   for (std::size_t i = 0; i < count; ++i)
-    outputs.push_back({i == 0 ? "y" : fmt::format("y{}", i), "[..., N]", "As wide as its entry of sizes."});
+    outputs.push_back({i == 0 ? "y" : fmt::format("y{}", i), "[..., N]", "Its width is its entry in sizes."});
   return outputs;
 }
 

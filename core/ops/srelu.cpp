@@ -7,7 +7,7 @@ namespace fuseline::ops {
 BasicOperation srelu() {
   return unaryActivation({
       .name = "SReLU",
-      .summary = "Squared ReLU: what is negative becomes 0, the rest is squared. NaN stays NaN, where "
+      .summary = "Squared ReLU: negative values become 0, the others are squared. NaN stays NaN, where "
                  "TransformerEngine gives 0.",
       .formula = "y = max(x, 0)^2",
       .derivative = "dx = dy max(2 x, 0)",

@@ -62,8 +62,8 @@ Result<Shape> scattered(std::string_view operation, Shape shape, std::int64_t ra
 AttributeSpec sequenceParallelAttribute() {
   return booleanAttribute(
       "sequence_parallel", false,
-      "Also splits the first axis over ranks, where the last is not split: column gathers x, row scatters y. "
-      "Without a tensor_parallel_mode, or on one rank, it changes nothing.");
+      "Sequence parallelism: tensors whose last axis is not sharded are sharded along the first; column gathers x, row "
+      "scatters y. No effect without a tensor_parallel_mode, or on one rank.");
 }
 
 AttributeSpec userbuffersAttribute() {

@@ -95,7 +95,7 @@ std::int64_t tokensOf(QkvFormat format, const Shape& shape) {
   return format == QkvFormat::Bshd ? shape[1] : shape.front();
 }
 
-/// thd: the tokens are cut at random places. Else: each sequence has 1 to S tokens.
+/// thd: random lengths places. Else: each sequence has 1 to S tokens.
 Tensor drawCuSeqlens(const DrawArguments& arguments, QkvFormat format, const TensorSpec& spec, std::int64_t numTokens) {
   const auto tokens = static_cast<double>(numTokens);
   std::vector<double> sums(static_cast<std::size_t>(spec.numElements()));
@@ -124,7 +124,7 @@ Port cuSeqlensPort(std::string name, QkvFormat format, int slot, int counted) {
   return {.name = std::move(name),
           .shape = "[B + 1]",
           .help = fmt::format("Prefix sums of sequence lengths in tokens, i64; the first is 0. Not given: {}.",
-                              format == QkvFormat::Thd ? "the tokens are cut at random" : "random lengths"),
+                              format == QkvFormat::Thd ? "random lengths" : "random lengths"),
           .elements = PortElements::Counts,
           .draw = [=](const DrawArguments& arguments) {
             const auto tokens = tokensOf(format, arguments.inputs[static_cast<std::size_t>(counted)].shape);
@@ -137,8 +137,8 @@ std::optional<Error> checkCuSeqlens(std::string_view operation, std::string_view
   const bool isAny = cuSeqlens.shape.size() == 1 && cuSeqlens.shape.front() > 0;
   if (isAny && (format == QkvFormat::Thd || numSequences(cuSeqlens) == layout.batch)) return std::nullopt;
   const std::string expected = format == QkvFormat::Thd ? "B + 1" : fmt::format("{}", layout.batch + 1);
-  return Error{fmt::format("{}: {} has the shape {}; expected [{}], one sum more than there are sequences.", operation,
-                           port, toString(cuSeqlens.shape), expected)};
+  return Error{fmt::format("{}: {} has the shape {}; expected [{}], one more entry than there are sequences.",
+                           operation, port, toString(cuSeqlens.shape), expected)};
 }
 
 namespace {

@@ -44,7 +44,7 @@ std::optional<Error> checkForm(const RouterForm& form, std::int64_t numExperts) 
     return wrong("topk", fmt::format("topk is {}, but the last axis of x has {} experts.", form.topk, numExperts));
   if (form.hasExpertBias && form.score == RouterScore::Softmax)
     return wrong("expert_bias",
-                 "expert_bias changes the choice by the scores sigmoid and sqrtsoftplus only, but score_function is "
+                 "expert_bias works only with the score functions sigmoid and sqrtsoftplus, but score_function is "
                  "softmax. Change one of the two.");
   return checkGroups(form, numExperts);
 }
@@ -53,8 +53,7 @@ Result<OperationSpecs> infer(const Attributes& attributes, Specs inputs) {
   const RouterForm form = routerForm(attributes);
   const TensorSpec& x = inputs[0];
   if (x.shape.empty() || x.cols() == 0)
-    return Error{
-        fmt::format("{}: x has the shape {}; its last axis must be that of the experts.", kName, toString(x.shape))};
+    return Error{fmt::format("{}: x has the shape {}; its last axis must be the experts.", kName, toString(x.shape))};
   if (auto error = checkForm(form, x.cols())) return *error;
   if (auto error = checkFinite(kName, "scaling_factor", attributes)) return *error;
   TensorSpec probs = x;
@@ -135,7 +134,7 @@ std::vector<AttributeSpec> attributes() {
            .type = AttributeType::Text,
            .defaultValue = std::string("softmax"),
            .choices = {"softmax", "sigmoid", "sqrtsoftplus"},
-           .help = "How a logit becomes a score."},
+           .help = "Function from a logit to a score."},
           booleanAttribute("use_pre_softmax", false,
                            "Takes the softmax of all logits before experts are chosen, not of the chosen ones."),
           {.name = "norm_topk_prob",
@@ -155,7 +154,7 @@ std::vector<AttributeSpec> attributes() {
                            "Adds a parameter to the scores by which experts are chosen, not to their probabilities."),
           booleanAttribute(
               "expert_bias_requires_grad", false,
-              "The gradient of expert_bias is 0: it is moved by the load of the experts, outside of backward.")};
+              "expert_bias has no gradient: it is updated from the load of the experts, outside of backward.")};
 }
 
 Result<FusibleOperation> specialise(const Attributes& given) {
@@ -167,11 +166,11 @@ Result<FusibleOperation> specialise(const Attributes& given) {
       .derivative = "dx through the scores of the chosen experts; the choice has no gradient",
       .source = "TransformerEngine fused_topk_with_score_function; DeepSeek-V3, arXiv:2412.19437 (groups, expert_bias)",
       .details =
-          "Experts come by falling score; of equal scores the lower index comes first, and NaN counts as the largest.\n"
+          "Experts are ordered by descending score; ties go to the lower index, and NaN counts as the largest.\n"
           "By default y is the softmax of the chosen logits. use_pre_softmax with norm_topk_prob gives the same.\n"
           "TransformerEngine's result has a column for each expert; here it has one for each chosen expert.",
       .keywords = {"moe", "mixture of experts", "router", "gate", "gating", "topk", "top-k", "routing", "experts"},
-      .inputs = {{"x", "[..., E]", "Logits; the last axis is that of the experts."}},
+      .inputs = {{"x", "[..., E]", "Logits; the last axis is the experts."}},
       .outputs = {{"y", "[..., k]", "The probabilities of the chosen experts."},
                   {.name = "indices",
                    .shape = "[..., k]",
@@ -179,7 +178,7 @@ Result<FusibleOperation> specialise(const Attributes& given) {
                    .elements = PortElements::Counts},
                   {.name = "tokens_per_expert",
                    .shape = "[E]",
-                   .help = "How many tokens chose each expert, i64.",
+                   .help = "Number of tokens per expert, i64.",
                    .elements = PortElements::Counts}},
       .attributes = attributes(),
       .infer = infer,

@@ -48,7 +48,7 @@ struct AnalysisOptions {
 /// Architectures that pipelines can be planned for without such a GPU: "sm_80" to "sm_120".
 std::span<const std::string_view> plannedArchitectures();
 
-/// The rule book that the document's "fusion" section chooses: all rules where it names none.
+/// The rule set that the document's "fusion" section chooses: all rules where it names none.
 RuleBook documentBook(const PipelineDocument& document);
 
 /// Kernels for planning an architecture: those of the CUDA backend, and those of fusions that need certain hardware,

@@ -97,7 +97,7 @@ int FusedQuantization::amaxFromProducer(const GemmOperand& operand, int source) 
   producer.copies.back().isUnrounded = isOfActivation(producer, producer.copies.back().source);
   producer.operands.push_back(
       {.key = {member, OperandKind::Output, 2}, .tensor = known->second, .access = OperandAccess::Write});
-  addNote(producer, fmt::format("finds the amax of {}", quantizedName(m_graph.node(operand.node), operand.type)));
+  addNote(producer, fmt::format("computes the amax of {}", quantizedName(m_graph.node(operand.node), operand.type)));
   return known->second;
 }
 

@@ -164,7 +164,7 @@ MemoryChange recomputed(const std::vector<LayerMemory>& layers, const MemoryChan
   }
   change.sum.kept += largest;
   change.allocated += change.sum.kept - now.sum.kept;
-  change.name = "each block computed again in backward";
+  change.name = "activation checkpointing: each block recomputed in backward";
   change.isEstimate = true;
   return change;
 }
@@ -259,8 +259,8 @@ std::string toString(const MemoryForecast& forecast) {
                         formatBytes(change.allocated), change.isEstimate ? "  (estimate)" : "");
   }
   return text +
-         "kept: by forward for backward. AdamW: two moments in float32, and a float32 copy of parameters of 16 bits; a "
-         "run allocates none of it.\n";
+         "kept: by forward for backward. AdamW: two moments in float32, and a float32 master copy of 16-bit "
+         "parameters; runs do not allocate it.\n";
 }
 
 Json toJson(const MemoryForecast& forecast) {
@@ -273,7 +273,7 @@ Json toJson(const MemoryForecast& forecast) {
   for (const MemoryChange& change : forecast.changes) {
     Json entry = toJson(change.sum);
     entry.update({{"change", change.name},
-                  {"hostBytes", change.onHost},
+                  {"offloadedBytes", change.onHost},
                   {"allocatedBytes", change.allocated},
                   {"isEstimate", change.isEstimate},
                   {"problem", change.problem}});
@@ -291,10 +291,10 @@ Json memoryForecastSchema() {
                           {"adamwBytes", schema::integer("State that AdamW would need.")}};
   };
   schema::Fields change = fields("change", "A recipe, offloading or recomputation.");
-  change.insert(change.end(), {{"hostBytes", schema::integer("In the host's memory.")},
+  change.insert(change.end(), {{"offloadedBytes", schema::integer("Host memory of offloaded tensors.")},
                                {"allocatedBytes", schema::integer("Allocated by a run of the fused plan.")},
-                               {"isEstimate", schema::flag("Summed up, not planned.")},
-                               {"problem", schema::text("Why it cannot be planned; usually empty.")}});
+                               {"isEstimate", schema::flag("Sum of sizes; the plan may need less.")},
+                               {"problem", schema::text("Reason why it cannot be planned; usually empty.")}});
   return schema::object({{"layers", schema::list(schema::object(fields("layer", "Instance of a block, or op.")))},
                          {"changes", schema::list(schema::object(change))}});
 }

@@ -185,7 +185,7 @@ std::string_view purposeName(MemoryPurpose purpose) {
     case MemoryPurpose::ParameterGradients: return "parameter gradients";
     case MemoryPurpose::InputsAndOutputs: return "inputs and outputs";
     case MemoryPurpose::Kept: return "kept for backward";
-    case MemoryPurpose::Passing: return "in passing";
+    case MemoryPurpose::Passing: return "temporary";
   }
   return {};
 }
@@ -200,7 +200,7 @@ MemoryProfile memoryProfile(const Plan& plan) {
 std::string toString(const MemoryProfile& profile, const Plan& plan, const Graph& graph) {
   const std::size_t nameWidth = widestName(profile, plan);
   std::string text = fmt::format("{:<{}} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", nameWidth + 9, "parameters",
-                                 "their grad", "in and out", "kept", "in passing", "in use");
+                                 "their grad", "in and out", "kept", "temporary", "in use");
   for (const StepMemory& memory : profile.steps) text += stepText(memory, plan, nameWidth);
   if (profile.steps.empty()) return text;
   text += fmt::format("at most {} in use, at {}; allocated once: {}\n", formatBytes(profile.peakBytes()),

@@ -101,7 +101,7 @@ class Sizes {
   Sizes(const PipelineDocument& document, const LoweringOptions& options)
       : m_document(document), m_options(options), m_catalog(options.catalog ? *options.catalog : builtinOperations()) {}
 
-  /// Those that are no multiple of the alignment.
+  /// Those that are not a multiple of the alignment.
   std::vector<Size> odd(std::int64_t alignment) const {
     std::vector<Size> sizes;
     for (const auto& [name, value] : m_document.symbols().items())

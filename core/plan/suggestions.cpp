@@ -339,7 +339,7 @@ Json toJson(const Suggestion& suggestion, const DeviceModel& device) {
           {"op", proposal.node},
           {"source", proposal.source},
           {"effects", effectsOf(suggestion, device)},
-          {"caution", proposal.caution},
+          {"warning", proposal.caution},
           {"before", toJson(suggestion.before)},
           {"after", toJson(suggestion.after)},
           {"predictedSavedNs", ns ? Json(*ns) : Json()},
@@ -349,21 +349,22 @@ Json toJson(const Suggestion& suggestion, const DeviceModel& device) {
 
 Json suggestionSchema() {
   Json needs =
-      schema::object({{"bytesMoved", schema::integer("By all steps, at least.")},
+      schema::object({{"bytesMoved", schema::integer("Minimum memory traffic of all steps.")},
                       {"launches", schema::integer("Steps of the plan; a device may launch several kernels for one.")},
                       {"savedForBackwardBytes", schema::integer("Bytes kept for backward.")},
                       {"peakBytes", schema::integer("Peak memory of the plan.")},
-                      {"flops", schema::integer("Operations of all steps.")},
-                      {"quantizedFlops", schema::integer("FLOP of steps that multiply quantized matrices.")}});
+                      {"flops", schema::integer("Floating-point operations of all steps.")},
+                      {"quantizedFlops", schema::integer("FLOP of GEMMs with quantized operands.")}});
   Json plans = schema::mapOf(schema::texts());
-  plans["description"] = "Differences of the lists forward, backward and handOvers: removed (-) and added (+).";
+  plans["description"] =
+      "Differences of the lists forward, backward and fusedQuantizations: removed (-) and added (+).";
   return schema::object(
       {{"kind", schema::choice({"same results", "changes behaviour"})},
-       {"label", schema::text("The edit, in words.")},
+       {"label", schema::text("Description of the edit.")},
        {"op", schema::text("Op of the edit; empty: the whole pipeline.")},
        {"source", schema::text("Source of the suggestion.")},
-       {"effects", schema::texts()},
-       {"caution", schema::text("Caution; may be empty.")},
+       {"effects", schema::texts("Savings and costs of the edit, by the model.")},
+       {"warning", schema::text("Side effect of the edit; empty: none.")},
        {"before", needs},
        {"after", needs},
        {"predictedSavedNs",

@@ -52,9 +52,9 @@ DevicePeaks higher(const DevicePeaks& a, const DevicePeaks& b) {
 
 const FieldTable<DevicePeaks>& fieldsOf(const DevicePeaks*) {
   static const FieldTable<DevicePeaks> table(
-      {field("copyGBps", &DevicePeaks::copyGBps, "Read and written."),
+      {field("copyGBps", &DevicePeaks::copyGBps, "Bandwidth of a large copy, bytes read and written."),
        field("fmaF32Gflops", &DevicePeaks::fmaF32Gflops, "Multiply-adds."),
-       field("bf16Gflops", &DevicePeaks::bf16Gflops, "The fastest GEMM."),
+       field("bf16Gflops", &DevicePeaks::bf16Gflops, "FLOP/s of the fastest GEMM."),
        field("fp8Gflops", &DevicePeaks::fp8Gflops, "The fastest GEMM with quantized operands; 0: none was measured.")},
       checkRates);
   return table;

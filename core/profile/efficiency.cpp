@@ -31,12 +31,12 @@ Json toJson(const Efficiency& efficiency) {
 
 Json efficiencySchema() {
   return schema::orNull(schema::object(
-      {{"flopsPerByte", schema::orNull(schema::number("FLOP over minimum traffic; null: there are none."))},
-       {"gbps", schema::number("Rate of the minimum traffic, in 1e9 bytes per second.")},
-       {"gflops", schema::number("FLOP by definition over time, in 1e9 per second.")},
+      {{"flopsPerByte", schema::orNull(schema::number("FLOPs / minimum traffic; null: no FLOPs."))},
+       {"gbps", schema::number("Minimum traffic / time, in 1e9 bytes per second.")},
+       {"gflops", schema::number("FLOPs of the math / time, in 1e9 per second.")},
        {"leastNs",
         schema::orNull(schema::number("Time at the roofline limit, step by step; null: peaks were not measured."))},
-       {"timesFromRoofline", schema::orNull(schema::number("The median time over it."))},
+       {"timesFromRoofline", schema::orNull(schema::number("Median time / roofline limit."))},
        {"bound", schema::text("memory, f32, bf16 or fp8 compute, host launch, several; empty: unknown.")}}));
 }
 

@@ -102,21 +102,21 @@ const FieldTable<QuantizationLosses>& lossFields() {
   using Losses = QuantizationLosses;
   static const FieldTable<Losses> table(
       {numberOrNull("amax", &Losses::amax, kInfinite, "Largest magnitude of the tensor."),
-       numberOrNull("smallest", &Losses::smallest, kInfinite, "Smallest magnitude other than 0."),
-       {"dynamicRange", schema::orNull(schema::number("log2 of their ratio.")),
+       numberOrNull("smallest", &Losses::smallest, kInfinite, "Smallest nonzero magnitude."),
+       {"dynamicRange", schema::orNull(schema::number("log2 of the ratio of the largest and smallest magnitude.")),
         [](const Losses& losses) { return number(losses.dynamicRange()); }},
        {"scaleInv",
-        schema::list(schema::orNull(
-            schema::number("Factor from quantized values to the tensor's: smallest and largest of all blocks."))),
+        schema::list(schema::orNull(schema::number("Dequantization factor: smallest and largest of all blocks."))),
         [](const Losses& losses) {
           return Json::array({number(losses.scaleInvMin), number(losses.scaleInvMax)});
         },
         readScales},
        field("underflowShare", &Losses::underflowShare, "Share of nonzero elements that became 0."),
-       field("saturationShare", &Losses::saturationShare,
-             "Share of all elements beyond the largest number of the format."),
-       numberOrNull("meanSquaredError", &Losses::meanSquaredError, kInfinite, "Error against the tensor."),
-       numberOrNull("signalToNoise", &Losses::signalToNoise, kInfinite, "In dB; null: there is no noise.")});
+       field("saturationShare", &Losses::saturationShare, "Share of all elements beyond the maximum of the format."),
+       numberOrNull("meanSquaredError", &Losses::meanSquaredError, kInfinite,
+                    "Mean squared error, relative to the unquantized tensor."),
+       numberOrNull("signalToNoise", &Losses::signalToNoise, kInfinite,
+                    "Signal-to-noise ratio in dB; null: no noise.")});
   return table;
 }
 
@@ -124,7 +124,7 @@ const FieldTable<QuantizationLosses>& lossFields() {
 template <class Copy>
 FieldTable<Copy> copyFields() {
   return FieldTable<Copy>(inlined(&Copy::losses, lossFields()))
-      .with({field("name", &Copy::name, "Name of the copy."),
+      .with({field("name", &Copy::name, "Name of the quantized tensor."),
              field("owner", &Copy::owner, "Op of the document that consumes it."),
              field("format", &Copy::format, "Format of its elements and scales.")});
 }
@@ -169,7 +169,8 @@ static const FieldTable<Requantized>& fieldsOf(const Requantized*) {
 
 static const FieldTable<CopyNumerics>& fieldsOf(const CopyNumerics*) {
   static const auto table = copyFields<CopyNumerics>().with(
-      {field("magnitudes", &CopyNumerics::magnitudes), field("requantized", &CopyNumerics::requantized)});
+      {field("magnitudes", &CopyNumerics::magnitudes),
+       field("alternativeRecipes", &CopyNumerics::requantized).formerly("requantized")});
   return table;
 }
 
@@ -185,14 +186,14 @@ static const FieldTable<ErrorNumerics>& fieldsOf(const ErrorNumerics*) {
        field("owner", &Errors::owner, "Op of the document that produces it; empty: none."),
        numberOrNull("maxAbsolute", &Errors::maxAbsolute, kInfinite, "The largest difference."),
        numberOrNull("rmsRelative", &Errors::rmsRelative, kInfinite,
-                    "Rms of the differences over rms of the expected values."),
-       numberOrNull("cosine", &Errors::cosine, kInfinite, "Cosine of the angle between both."),
+                    "RMS of the differences / RMS of the expected values."),
+       numberOrNull("cosine", &Errors::cosine, kInfinite, "Cosine similarity with the expected values."),
        field("ulpHistogram", &Errors::ulpHistogram,
              "Number of elements by distance: at most 0.5, 1, 2, 4 ... 512 ulp, and more."),
        field("isFinite", &Errors::isFinite, "NaN and infinity are at the same places."),
        newField("tolerance", &Errors::tolerance, "Tolerance relative to the values."),
-       toleranceShareField<Errors>("Largest difference over its tolerance; above 1 fails."),
-       derived<Errors>("isWithin", &Errors::isWithin, "Finite, and at most 1.")});
+       toleranceShareField<Errors>("Largest difference / its tolerance; above 1 fails."),
+       derived<Errors>("isWithin", &Errors::isWithin, "Whether the share of the tolerance is finite and at most 1.")});
   return table;
 }
 
@@ -200,15 +201,15 @@ static const FieldTable<FrozenScale>& fieldsOf(const FrozenScale*) {
   static const FieldTable<FrozenScale> table(
       {field("name", &FrozenScale::name, "Name of the tensor."),
        field("owner", &FrozenScale::owner, "Op of the document that consumes it."),
-       field("scale", &FrozenScale::scale, "The value it keeps."),
-       field("steps", &FrozenScale::steps, "Steps until the infinite amax leaves the history.")});
+       field("scale", &FrozenScale::scale, "Value of the frozen scale."),
+       field("steps", &FrozenScale::steps, "Number of training steps until the infinite amax leaves the history.")});
   return table;
 }
 
 static const FieldTable<NonFiniteOrigin>& fieldsOf(const NonFiniteOrigin*) {
   static const FieldTable<NonFiniteOrigin> table(
       {field("step", &NonFiniteOrigin::step, "Step that produced it."),
-       field("tensor", &NonFiniteOrigin::tensor, "The tensor that has it."),
+       field("tensor", &NonFiniteOrigin::tensor, "Tensor with the first NaN or infinity."),
        field("phase", &NonFiniteOrigin::phase, "forward, backward or input.")});
   return table;
 }
@@ -217,13 +218,14 @@ const FieldTable<NumericsVerdict>& fieldsOf(const NumericsVerdict*) {
   static const FieldTable<NumericsVerdict> table(
       {field("isWithin", &NumericsVerdict::isWithin, "All results are within their tolerances."),
        field("worst", &NumericsVerdict::worst, "Result closest to its tolerance; empty: none."),
-       toleranceShareField<NumericsVerdict>("Its difference over its tolerance; above 1 fails.")});
+       toleranceShareField<NumericsVerdict>("Its difference / its tolerance; above 1 fails.")});
   return table;
 }
 
 const FieldTable<NumericsReport>& fieldsOf(const NumericsReport*) {
   static const FieldTable<NumericsReport> table(
-      {field("recipe", &NumericsReport::recipe, "Name of the recipe."), field("copies", &NumericsReport::copies),
+      {field("recipe", &NumericsReport::recipe, "Name of the recipe."),
+       field("quantizedTensors", &NumericsReport::copies).formerly("copies"),
        field("frozenScales", &NumericsReport::frozenScales), field("errors", &NumericsReport::errors),
        field("fusionErrors", &NumericsReport::fusionErrors), field("firstNonFinite", &NumericsReport::firstNonFinite)});
   return table;

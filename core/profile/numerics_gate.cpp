@@ -13,7 +13,7 @@ namespace fuseline {
 namespace {
 
 Error parseError(std::string_view text, std::string_view problem) {
-  return {fmt::format("--fail-if \"{}\": {} A gate of numerics is like \"error>tolerance\" or \"float-error>2%\".",
+  return {fmt::format("--fail-if \"{}\": {} Expected a condition such as \"error>tolerance\" or \"float-error>2%\".",
                       text, problem),
           ErrorKind::Usage};
 }

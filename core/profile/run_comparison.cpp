@@ -269,7 +269,8 @@ const MetricChange* find(const RunComparison& comparison, const Gate& gate) {
 std::string metricNames() { return fmt::format("{} or {}", fmt::join(kTotals, ", "), kAnyStep); }
 
 Error gateError(std::string_view text, std::string_view problem) {
-  return {fmt::format("--fail-if \"{}\": {} A gate is like \"median>+5%\" or \"speedup<-5%\".", text, problem),
+  return {fmt::format("--fail-if \"{}\": {} Expected a condition such as \"median>+5%\" or \"speedup<-5%\".", text,
+                      problem),
           ErrorKind::Usage};
 }
 

@@ -82,7 +82,7 @@ Result<void> writeNotes(const fs::path& folder, const Json& list) {
   return writeFileAtomically(folder / kNotesFile, [&](std::ostream& file) { file << text; });
 }
 
-/// The rule book that a pipeline requests.
+/// The rule set that a pipeline requests.
 std::optional<RuleBook> ownRules(const Json& pipeline) {
   const Json fusion = pipeline.is_object() ? pipeline.value("fusion", Json()) : Json();
   const Json rules = fusion.is_object() ? fusion.value("rules", Json()) : Json();

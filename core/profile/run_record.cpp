@@ -93,9 +93,10 @@ Field<StepRecord> launchesField() {
 }
 
 const FieldTable<TimelineSpan>& launchFields() {
-  static const FieldTable<TimelineSpan> table({field("step", &TimelineSpan::step, "Index in steps; -1: all at once."),
-                                               field("startNs", &TimelineSpan::startNs, "Since the round began."),
-                                               field("durationNs", &TimelineSpan::durationNs, "The host's time.")});
+  static const FieldTable<TimelineSpan> table(
+      {field("step", &TimelineSpan::step, "Index in steps; -1: all steps at once (CUDA graph)."),
+       field("startNs", &TimelineSpan::startNs, "Start, in ns since the round began."),
+       field("durationNs", &TimelineSpan::durationNs, "Host time of the launch, in ns.")});
   return table;
 }
 
@@ -117,38 +118,43 @@ Field<Timeline> timelineLaunches() {
 
 static const FieldTable<ActivityRecord>& fieldsOf(const ActivityRecord*) {
   static const FieldTable<ActivityRecord> table(
-      {field("name", &ActivityRecord::name, "The kernel's name, or copy, or fill."),
-       field("configuration", &ActivityRecord::configuration, "Grid and registers, or bytes."),
-       field("samplesNs", &ActivityRecord::samplesNs)});
+      {field("name", &ActivityRecord::name, "Name of the kernel, or copy, or fill."),
+       field("configuration", &ActivityRecord::configuration,
+             "Grid and registers of a kernel; bytes of a copy or fill."),
+       field("samplesNs", &ActivityRecord::samplesNs, "Its time in each round.")});
   return table;
 }
 
 static const FieldTable<StepRecord>& fieldsOf(const StepRecord*) {
   static const FieldTable<StepRecord> table(
       {field("name", &StepRecord::name, "Name of the step."),
-       field("rule", &StepRecord::rule, "Empty: a basic op."),
+       field("rule", &StepRecord::rule, "Fusion rule of the step; empty: a basic op."),
        field("phase", &StepRecord::phase).oneOf({"forward", "backward"}),
        field("kernel", &StepRecord::kernel, "Kernel that ran."),
-       field("ops", &StepRecord::ops),
-       newField("absorbs", &StepRecord::absorbs),
-       field("owners", &StepRecord::owners),
-       newField("writes", &StepRecord::writes, "Shape and format of its first output."),
-       field("isView", &StepRecord::isView, "Nothing to do."),
-       field("note", &StepRecord::note, "A remark; mostly empty."),
-       newField("ways", &StepRecord::ways),
+       field("ops", &StepRecord::ops, "Basic ops of the step."),
+       newField("mergedSteps", &StepRecord::absorbs,
+                "Names of other steps whose work this step does, such as fc1.quantize_input.")
+           .formerly("absorbs"),
+       field("owners", &StepRecord::owners, "Ops of the pipeline file that these come from."),
+       newField("output", &StepRecord::writes, "Shape and format of its first output.").formerly("writes"),
+       field("isView", &StepRecord::isView, "Only a view: no kernel runs."),
+       field("note", &StepRecord::note, "Remark of the kernel; usually empty."),
+       newField("algorithms", &StepRecord::ways, "Algorithms that the kernel chose, one sentence each.")
+           .formerly("ways"),
        arithmeticField(),
-       field("flops", &StepRecord::flops, "FLOPs of one call."),
-       field("bytes", &StepRecord::bytes, "Least traffic."),
+       field("flops", &StepRecord::flops, "Floating-point operations of one call."),
+       field("bytes", &StepRecord::bytes, "Minimum memory traffic."),
        launchesField(),
-       field("samplesNs", &StepRecord::samplesNs),
-       newField("activities", &StepRecord::activities),
+       field("samplesNs", &StepRecord::samplesNs, "Its time in each round; empty: not timed."),
+       newField("activities", &StepRecord::activities, "Kernels, copies and fills of the step (CUPTI activities)."),
        newField("collective", &StepRecord::collective, "all-gather, reduce-scatter, all-reduce; empty: none."),
-       newField("wireBytes", &StepRecord::wireBytes, "Bytes that each rank sends, by the ring algorithm."),
+       newField("bytesSentPerRank", &StepRecord::wireBytes, "Bytes that each rank sends, by the ring algorithm.")
+           .formerly("wireBytes"),
        newField("transferNs", &StepRecord::transferNs, "Median time on the rank that waited least for others."),
        newField("exposedNs", &StepRecord::exposedNs,
                 "Median time that other steps waited for it, on the slowest rank."),
        newField("hiddenNs", &StepRecord::hiddenNs, "Median time that it took beside other steps, on that rank."),
-       newField("rankNs", &StepRecord::rankNs)});
+       newField("rankNs", &StepRecord::rankNs, "Median time on each rank.")});
   return table;
 }
 
@@ -156,8 +162,8 @@ static const FieldTable<TimelineSpan>& fieldsOf(const TimelineSpan*) {
   static const FieldTable<TimelineSpan> table(
       {field("step", &TimelineSpan::step, "Index in steps; -1: none."),
        field("activity", &TimelineSpan::activity, "Index in its activities; -1: the step as a whole."),
-       field("startNs", &TimelineSpan::startNs, "Since the round began."),
-       field("durationNs", &TimelineSpan::durationNs, "Until it ended.")});
+       field("startNs", &TimelineSpan::startNs, "Start, in ns since the round began."),
+       field("durationNs", &TimelineSpan::durationNs, "Duration in ns.")});
   return table;
 }
 
@@ -175,17 +181,20 @@ static const FieldTable<VariantRecord>& fieldsOf(const VariantRecord*) {
        field("arenaBytes", &VariantRecord::arenaBytes,
              "Part of peakBytes in the arena, where tensors with disjoint lifetimes share memory."),
        field("savedForBackwardBytes", &VariantRecord::savedForBackwardBytes, "Kept from forward for backward."),
-       newField("hostBytes", &VariantRecord::hostBytes, "Host memory of tensors that wait there for backward."),
+       newField("offloadedBytes", &VariantRecord::hostBytes, "Host memory of offloaded tensors.").formerly("hostBytes"),
        field("launches", &VariantRecord::launches,
              "Device launches in one run: kernels, library calls, copies and fills."),
-       field("endToEndNs", &VariantRecord::endToEndNs), field("instrumentedNs", &VariantRecord::instrumentedNs),
-       newField("launchNs", &VariantRecord::launchNs),
-       newField("preparationNs", &VariantRecord::preparationNs, "Setup time of the plan; 0: unknown."),
+       field("endToEndNs", &VariantRecord::endToEndNs, "Time of each round, uninstrumented."),
+       field("instrumentedNs", &VariantRecord::instrumentedNs, "Time of each round with every step timed."),
+       newField("launchNs", &VariantRecord::launchNs, "Host time to launch all steps, in each round."),
+       newField("setupNs", &VariantRecord::preparationNs, "Setup time of the plan; 0: unknown.")
+           .formerly("preparationNs"),
        newField("firstRunNs", &VariantRecord::firstRunNs,
                 "Time of the first run, before the rounds; 0: there was none."),
-       newField("launching", &VariantRecord::launching, "How the steps were launched; empty: the device has one way."),
-       newField("unattributed", &VariantRecord::unattributed), newField("timeline", &VariantRecord::timeline),
-       field("steps", &VariantRecord::steps)},
+       newField("launchMode", &VariantRecord::launching, "Launch method of the steps; empty: the device has only one.")
+           .formerly("launching"),
+       newField("unattributed", &VariantRecord::unattributed, "Kernels, copies and fills outside of all steps."),
+       newField("timeline", &VariantRecord::timeline), field("steps", &VariantRecord::steps)},
       checkVariant);
   return table;
 }
@@ -193,13 +202,14 @@ static const FieldTable<VariantRecord>& fieldsOf(const VariantRecord*) {
 static const FieldTable<RunNumerics>& fieldsOf(const RunNumerics*) {
   static const FieldTable<RunNumerics> table({field("fusion", &RunNumerics::fusion),
                                               field("float32", &RunNumerics::float32),
-                                              newField("copies", &RunNumerics::copies)});
+                                              newField("quantizedTensors", &RunNumerics::copies).formerly("copies")});
   return table;
 }
 
 static const FieldTable<RuleSwitches>& fieldsOf(const RuleSwitches*) {
   static const FieldTable<RuleSwitches> table(
-      {field("without", &RuleSwitches::without), field("with", &RuleSwitches::with)});
+      {field("without", &RuleSwitches::without, "Disabled rules: RULE or RULE@OP."),
+       field("with", &RuleSwitches::with, "Requested rules: RULE or RULE@OP.")});
   return table;
 }
 
@@ -215,58 +225,38 @@ const FieldTable<RunRecord>& fieldsOf(const RunRecord*) {
   static const FieldTable<RunRecord> table(
       {{"format", schema::choice({kFormat}), [](const RunRecord&) { return Json(kFormat); }, readFormat},
        {"formatVersion",
-        schema::object(
-            {{"major", schema::integer("Readers refuse newer versions.")}, {"minor", schema::integer("Additions.")}}),
+        schema::object({{"major", schema::integer("Version of the format; programs refuse files of newer versions.")},
+                        {"minor", schema::integer("Raised when fields are added.")}}),
         [](const RunRecord&) { return version; }, readVersion},
        field("createdWith", &RunRecord::createdWith, "Program and version."),
-       field("isPartial", &RunRecord::isPartial, "It was cancelled."),
+       field("isPartial", &RunRecord::isPartial, "Whether the run was cancelled; then it has only complete rounds."),
        field("pipelineName", &RunRecord::pipelineName, "Name of the file."),
        field("pipelineHash", &RunRecord::pipelineHash, "Hash of the pipeline without its view."),
-       newField("roundsId", &RunRecord::roundsId, "Equal in runs whose rounds were interleaved; empty: it ran alone."),
-       newField("numWarmups", &RunRecord::numWarmups, "Runs before the first round: a GPU is warmed up for a while."),
+       newField("interleavedGroupId", &RunRecord::roundsId,
+                "Equal in runs whose rounds were interleaved with each other; empty: the run was measured alone.")
+           .formerly("roundsId"),
+       newField("numWarmups", &RunRecord::numWarmups, "Number of warm-up runs before the first round."),
        field("settings", &RunRecord::settings),
        newField("recipe", &RunRecord::recipe, "Recipe with its fields and overrides; null: none."),
        newField("switches", &RunRecord::switches),
        newField("timingNote", &RunRecord::timingNote, "Reason for another clock than requested; empty: none."),
-       newField("peaks", &RunRecord::peaks),
-       newField("peaksNote", &RunRecord::peaksNote, "Reason why requested values are missing; empty: none."),
-       field("environment", &RunRecord::environment),
+       newField("peaks", &RunRecord::peaks).formerly("roofs"),
+       newField("peaksNote", &RunRecord::peaksNote, "Reason why requested values are missing; empty: none.")
+           .formerly("roofsNote"),
+       field("environment", &RunRecord::environment, "Properties of machine, device and libraries, by name."),
        field("variants", &RunRecord::variants),
        newField("numerics", &RunRecord::numerics),
-       newField("note", &RunRecord::note, "Note; empty: none."),
-       newField("rowNotes", &RunRecord::rowNotes),
-       newField("stretchNotes", &RunRecord::stretchNotes),
+       newField("note", &RunRecord::note, "Note of the user; empty: none."),
+       newField("stepNotes", &RunRecord::rowNotes).formerly("rowNotes"),
+       newField("timeRangeNotes", &RunRecord::stretchNotes).formerly("stretchNotes"),
        field("pipeline", &RunRecord::pipeline, "Copy of the pipeline file.")});
   return table;
 }
 
 Json toJson(const RunRecord& record) { return fieldsOf(&record).toJson(record); }
 
-namespace {
-
-/// Gives a field that early versions named otherwise its present name.
-void renameField(Json& object, const char* former, const char* present) {
-  if (!object.is_object() || !object.contains(former) || object.contains(present)) return;
-  object[present] = std::move(object[former]);
-  object.erase(former);
-}
-
-bool hasFormerNames(const Json& json) {
-  return json.is_object() && (json.contains("roofs") || json.contains("roofsNote"));
-}
-
-Json withPresentNames(Json json) {
-  renameField(json, "roofs", "peaks");
-  renameField(json, "roofsNote", "peaksNote");
-  if (json.contains("settings")) renameField(json["settings"], "measuresRoofs", "measuresPeaks");
-  return json;
-}
-
-}  // namespace
-
 Result<RunRecord> runRecordFromJson(const Json& json) {
-  const FieldTable<RunRecord>& fields = fieldsOf(static_cast<const RunRecord*>(nullptr));
-  return hasFormerNames(json) ? fields.from(withPresentNames(json)) : fields.from(json);
+  return fieldsOf(static_cast<const RunRecord*>(nullptr)).from(json);
 }
 
 RunNumerics summarized(const NumericsReport& report) {

@@ -98,7 +98,7 @@ struct VariantRecord {
   double preparationNs = 0.0;
   /// Time of the first run, before the rounds. 0: none, or an older file.
   double firstRunNs = 0.0;
-  /// How that pass was launched, for people: "recorded and replayed". Empty where there is no choice.
+  /// How that pass was launched, for people: "captured and replayed". Empty where there is no choice.
   std::string launching;
   /// Where the device was traced: what no step launched.
   std::vector<ActivityRecord> unattributed;

@@ -127,11 +127,15 @@ void checkSpec(JsonFields& fields, const RunSpec& spec) {
   if (spec.ranks < 1) fields.refuse("ranks", fmt::format("expected 1 or more, found {}.", spec.ranks));
 }
 
+Field<RunSpec> fieldOf(const SpecField& each) {
+  Field<RunSpec> field =
+      std::visit([&](auto member) { return newField(std::string(each.key), member, each.help); }, each.member);
+  return each.key == "measuresPeaks" ? std::move(field).formerly("measuresRoofs") : field;
+}
+
 FieldTable<RunSpec> makeSpecTable() {
   std::vector<Field<RunSpec>> fields;
-  for (const SpecField& each : runSpecFields())
-    fields.push_back(
-        std::visit([&](auto member) { return newField(std::string(each.key), member, each.help); }, each.member));
+  for (const SpecField& each : runSpecFields()) fields.push_back(fieldOf(each));
   return FieldTable<RunSpec>(std::move(fields), checkSpec);
 }
 

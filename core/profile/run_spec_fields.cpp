@@ -71,19 +71,20 @@ std::vector<SpecField> makeFields() {
   return {
       valued("device", &RunSpec::device, Planning, "device", "DEVICE", ofDevices),
       valued("pass", &RunSpec::pass, Reading, "pass", "PASS", "forward, or train: forward and backward"),
-      valued("rules", &RunSpec::rules, Planning, "rules", "BOOK",
-             "Rule set: te or all (default: that of the pipeline file)"),
+      valued("rules", &RunSpec::rules, Planning, "rules", "SET",
+             "Fusion rules: te (only those of TransformerEngine) or all (default: as in the pipeline file)"),
       valued("recipe", &RunSpec::recipe, Planning, "recipe", "RECIPE", ofRecipes),
       valued("timing", &RunSpec::timing, Measuring, "timing", "CLOCK",
              "Clock of the steps: cupti (each kernel of a GPU), events (GPU timestamps), host, auto, or none (whole "
              "runs only)"),
       flag("emulates", &RunSpec::emulates, Planning, "emulate",
-           "Accept a recipe without native GEMMs on the GPU: they read dequantized tensors, in high precision",
-           "&Emulate a recipe without native GEMMs on the GPU"),
+           "Also run recipes that the GPU does not support natively: their GEMMs use dequantized operands in high "
+           "precision",
+           "&Emulate recipes that the GPU does not support"),
       withOffHelp(flag("replays", &RunSpec::replays, Measuring, "replay",
-                       "Record the launches and replay them (CUDA graphs), so that host launch time does not count",
+                       "Capture the launches as CUDA graphs and replay them, so that host launch time does not count",
                        "Use &CUDA graphs"),
-                  "Launch step by step; do not record and replay launches (CUDA graphs)"),
+                  "Launch step by step, without CUDA graphs"),
       flag("startsCold", &RunSpec::startsCold, Measuring, "cold",
            "Fill the caches with other data before every run, so that the first reads of a plan come from memory",
            "Begin with c&old caches"),
@@ -92,7 +93,7 @@ std::vector<SpecField> makeFields() {
                            "Do not measure the device's peak bandwidth and FLOP/s (saves about 1 s)"),
                "roofs"),
       counted(valued("warmup", &RunSpec::warmup, Measuring, "warmup", "N",
-                     "Warm-up runs of each plan; on a GPU for at least 100 ms, unless 0", "&Warm-up"),
+                     "Warm-up runs of each plan, on a GPU for at least 100 ms; 0: no warm-up", "&Warm-up"),
               "runs"),
       within(counted(valued("iterations", &RunSpec::iterations, Measuring, "iterations", "N|auto",
                             "Rounds, each with one run of every plan; auto: until the speed-up is precise", "&Rounds"),
@@ -104,8 +105,8 @@ std::vector<SpecField> makeFields() {
                     "Number of tensor-parallel ranks; on the CPU they share its threads"),
              1, 64),
       flag("deterministic", &RunSpec::isDeterministic, Ranks, "deterministic",
-           "Sum over ranks in rank order, in float32 and rounded once, not in NCCL's order: the same bits in every run "
-           "and on every device"),
+           "Sum over ranks in rank order, in float32, rounded once, instead of in NCCL's order: bitwise identical in "
+           "every run and on every device"),
       withOffHelp(
           flag("overlaps", &RunSpec::overlaps, Ranks, "overlap",
                "Run collectives beside the steps that do not need them: the sum of an input gradient beside the "

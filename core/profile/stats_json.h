@@ -15,7 +15,7 @@ inline Json ratioJson(const RatioStats& ratio) {
 
 /// Within rounds.
 inline Json ratioSchema() {
-  return schema::object({{"median", schema::number("Within rounds.")},
+  return schema::object({{"median", schema::number("Median of the ratio, per round.")},
                          {"low", schema::number("Lower bound of the 95 % interval.")},
                          {"high", schema::number("Upper bound of the 95 % interval.")}});
 }

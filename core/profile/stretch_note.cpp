@@ -25,8 +25,8 @@ void putStretchNote(std::vector<StretchNote>& notes, const StretchNote& given) {
 const FieldTable<StretchNote>& fieldsOf(const StretchNote*) {
   static const FieldTable<StretchNote> table(
       {newField("variant", &StretchNote::variant, "unfused or fused; empty: all."),
-       field("startNs", &StretchNote::startNs, "Since the run began."),
-       field("endNs", &StretchNote::endNs, "Since the run began."),
+       field("startNs", &StretchNote::startNs, "In ns since the round began."),
+       field("endNs", &StretchNote::endNs, "In ns since the round began."),
        field("text", &StretchNote::text, "The user's note.")});
   return table;
 }

@@ -162,13 +162,13 @@ Json toJson(const SweepResult& result) {
 Json sweepSchema() {
   const Json symbols = schema::mapOf({{"type", "integer"}});
   const Json measured =
-      schema::object({{"rounds", schema::integer("Complete ones.")},
-                      {"unfusedMedianNs", schema::number("End to end.")},
-                      {"unfusedSpreadPercent", schema::number("Half the interquartile range over the median.")},
-                      {"fusedMedianNs", schema::number("End to end.")},
-                      {"fusedSpreadPercent", schema::number("Half the interquartile range over the median.")},
+      schema::object({{"rounds", schema::integer("Number of complete rounds.")},
+                      {"unfusedMedianNs", schema::number("Median end-to-end time.")},
+                      {"unfusedSpreadPercent", schema::number("Half the interquartile range / median.")},
+                      {"fusedMedianNs", schema::number("Median end-to-end time.")},
+                      {"fusedSpreadPercent", schema::number("Half the interquartile range / median.")},
                       {"speedup", ratioSchema()},
-                      {"isSignificant", schema::flag("The interval excludes 1.")},
+                      {"isSignificant", schema::flag("Whether the 95 % interval excludes 1.")},
                       {"unfusedPeakBytes", schema::integer("Peak memory of the plan.")},
                       {"fusedPeakBytes", schema::integer("Peak memory of the plan.")},
                       {"unfusedLaunches", schema::integer("Launches on the device in one run, unfused.")},
@@ -186,9 +186,9 @@ Json sweepSchema() {
        {"faster", schema::list(schema::integer("Size at which fusing is faster or slower."))},
        {"slower", schema::list(schema::integer("Size at which fusing is faster or slower."))},
        {"undecided", schema::list(schema::integer("A size at which the ratio is not statistically significant."))},
-       {"sentence", schema::text("For people.")}});
-  return schema::object({{"pipeline", schema::text("Its name.")},
-                         {"device", schema::text("Its name.")},
+       {"sentence", schema::text("The result as a sentence.")}});
+  return schema::object({{"pipeline", schema::text("Name of the pipeline.")},
+                         {"device", schema::text("Name of the device.")},
                          {"rows", schema::list(row)},
                          {"breakEvens", schema::list(breakEven)}});
 }

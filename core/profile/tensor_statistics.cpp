@@ -127,14 +127,16 @@ static const FieldTable<TensorStatistics>& fieldsOf(const TensorStatistics*) {
   using S = TensorStatistics;
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   static const FieldTable<S> table(
-      {field("elements", &S::elements, "All elements."), field("zeros", &S::zeros, "Elements that are 0."),
-       field("nans", &S::nans, "Elements that are NaN."), field("infinities", &S::infinities, "Infinite elements."),
+      {field("elements", &S::elements, "Number of elements."),
+       field("zeros", &S::zeros, "Number of elements that are 0."),
+       field("nans", &S::nans, "Number of elements that are NaN."),
+       field("infinities", &S::infinities, "Number of infinite elements."),
        numberOrNull("min", &S::min, kNone, "Minimum of the finite elements; null: there is none."),
        numberOrNull("max", &S::max, kNone, "Maximum of the finite elements."),
        numberOrNull("mean", &S::mean, kNone, "Mean of the finite elements."),
        numberOrNull("std", &S::std, kNone,
                     "Standard deviation of the finite elements, over n - 1; null: fewer than two."),
-       field("l1", &S::l1, "Norm of the finite elements."), field("l2", &S::l2, "Norm of the finite elements."),
+       field("l1", &S::l1, "L1 norm of the finite elements."), field("l2", &S::l2, "L2 norm of the finite elements."),
        field("largestAt", &S::largestAt, "Row-major index of the largest finite magnitude; -1: none."),
        field("magnitudes", &S::magnitudes)});
   return table;

@@ -58,7 +58,7 @@ Verdict canMultiply(GemmRole gemm, const GemmFactor& a, const GemmFactor& b, boo
   if (isStrict && isWgrad && left && right && left->transformsColumnwise != right->transformsColumnwise)
     return Verdict::no(
         "only one operand of wgrad would have the random Hadamard transform, so TransformerEngine's result would be "
-        "wrong. Set disable_rht alike for both.");
+        "wrong. Set disable_rht to the same value for both.");
   return Verdict::yes();
 }
 

@@ -67,7 +67,7 @@ Result<QuantizerSource> parseSource(const std::string& text) {
   if (bracket != std::string::npos && text.back() != ')') return Error{"its parenthesis is not closed."};
   const Result<const RecipeDefinition*> definition = recipeNamed(text.substr(0, bracket));
   if (!definition) return definition.error();
-  if ((*definition)->isCustom) return Error{"a CustomRecipe has no quantizer of its own."};
+  if ((*definition)->isCustom) return Error{"a CustomRecipe has no quantizer itself."};
   const std::string fields = bracket == std::string::npos ? "" : text.substr(bracket + 1, text.size() - bracket - 2);
   const Result<Attributes> parsed = parseFields(**definition, pairsOf(fields));
   return parsed ? quantizerSource(**definition, *parsed) : Result<QuantizerSource>(parsed.error());

@@ -256,7 +256,7 @@ Verdict fitsGemm(const TensorSpec& tensor, Scaling scaling, Usage direction) {
   if (tensor.rows() % multiples.rows == 0 && tensor.cols() % multiples.cols == 0) return Verdict::yes();
   return Verdict::no(fmt::format(
       "A GEMM with scaling {} needs multiples of {} rows and {} columns, but {} has {} rows and {} columns. Pad it, or "
-      "leave it unquantized.",
+      "keep it in high precision.",
       traitsOf(scaling).name, multiples.rows, multiples.cols, toString(tensor), tensor.rows(), tensor.cols()));
 }
 

@@ -299,7 +299,7 @@ const RecipeDefinition* findRecipe(std::string_view name) {
 }
 
 std::string hardwareText(const RecipeDefinition& recipe) {
-  return recipe.hardware ? "needs " + toString(*recipe.hardware) : "runs on any device";
+  return recipe.hardware ? "needs " + toString(*recipe.hardware) : "needs no minimum compute capability";
 }
 
 Verdict fieldsFit(const Recipe& recipe, ComputeCapability device) {

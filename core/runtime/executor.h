@@ -73,7 +73,7 @@ class Executor final : public TimedPlan {
   /// When the host launched each step in the last runObserved(), since the run began, or all at once (step -1). Empty
   /// if launches are synchronous, and if the device waited until the host was ahead.
   const std::vector<TimelineSpan>& launches() const override { return m_launcher.notes(); }
-  /// How run() launches, for people: "recorded and replayed", or "step by step: ..." with the reason. Empty before
+  /// How run() launches, for people: "captured and replayed", or "step by step: ..." with the reason. Empty before
   /// the second run, and where the device does not record.
   const std::string& launching() const override { return m_launcher.launching(); }
 

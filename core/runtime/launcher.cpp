@@ -287,7 +287,7 @@ void Launcher::record() {
   if (!recorded)
     m_launching = "step by step: " + recorded.error().message;
   else if (m_recording = std::move(*recorded); m_recording)
-    m_launching = "recorded and replayed";
+    m_launching = "captured and replayed";
   if (m_communicator) agreeOnRecording();
 }
 
@@ -298,7 +298,7 @@ void Launcher::agreeOnRecording() {
   if (!m_recording || isEverywhere) return;
   m_recording.reset();
   m_launching =
-      "step by step: " + (asked ? std::string("another rank could not record its plan.") : asked.error().message);
+      "step by step: " + (asked ? std::string("another rank could not capture its plan.") : asked.error().message);
 }
 
 bool Launcher::isHostApart() const { return m_recording || (m_replays && m_launches.size() < kFewestRecorded); }

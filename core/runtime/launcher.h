@@ -1,4 +1,4 @@
-// The launches of a plan: each step as a kernel with its operands, one by one or recorded and replayed.
+// The launches of a plan: each step as a kernel with its operands, one by one or captured and replayed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -79,7 +79,7 @@ class Launcher {
   /// Is the host left out of times? Where launches are replayed, and where they are too few to be: such a plan is
   /// compared with others that are replayed.
   bool isHostApart() const;
-  /// "recorded and replayed", or "step by step: ..." with the reason; empty where nobody tried.
+  /// "captured and replayed", or "step by step: ..." with the reason; empty where nobody tried.
   const std::string& launching() const { return m_launching; }
   /// The host's time until all was launched, the last time.
   double launchNs() const { return m_launchNs; }

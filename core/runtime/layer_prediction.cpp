@@ -95,8 +95,8 @@ Result<ShortenedModel> withLayersOnce(const PipelineDocument& document) {
   const auto isRepeated = [](const RepeatedLayer& layer) { return layer.count > 1; };
   if (std::ranges::none_of(model.layers, isRepeated))
     return Error{
-        "--predict-layers: no block has several instances in a chain, so there is nothing to leave out. Run the "
-        "pipeline without it.",
+        "--predict-layers: no block has several instances in a chain, so no layer can be skipped. Run the pipeline "
+        "without this option.",
         ErrorKind::Usage};
   pipeline["ops"] = std::move(kept);
   model.document = readDocument(json).document;
@@ -147,10 +147,9 @@ std::string toString(const std::vector<LayerPrediction>& predictions) {
                     formatDuration(range.lowNs), formatDuration(range.highNs));
   }
   return text +
-         "Estimated. Measured are the layers above, once each, and the ops outside of layers: sums of their steps' "
-         "medians, with their quartiles. Launches between steps, caches that a whole model fills otherwise, and "
-         "fusions "
-         "across the end of a layer are not in it.\n";
+         "Estimated from the layers above, each measured once, and from the ops outside of layers: sums of step "
+         "medians, with quartiles. Not included: gaps between steps, cache effects of the whole model, and fusions "
+         "across layers.\n";
 }
 
 Json toJson(const std::vector<LayerPrediction>& predictions) {
@@ -176,11 +175,12 @@ Json layerPredictionSchema() {
                                     {"block", schema::text()},
                                     {"count", schema::integer("Instances of the block in the model.")},
                                     {"measuredNs", schema::number("Sum of the medians of its steps.")}});
-  const Json prediction = schema::object({{"variant", schema::text()},
-                                          {"parts", schema::list(part)},
-                                          {"estimatedNs", schema::number("Step of the whole model.")},
-                                          {"estimatedLowNs", schema::number("With lower quartiles.")},
-                                          {"estimatedHighNs", schema::number("With upper quartiles.")}});
+  const Json prediction =
+      schema::object({{"variant", schema::text()},
+                      {"parts", schema::list(part)},
+                      {"estimatedNs", schema::number("Estimated time of a training step of the whole model.")},
+                      {"estimatedLowNs", schema::number("Estimate from the lower quartiles.")},
+                      {"estimatedHighNs", schema::number("Estimate from the upper quartiles.")}});
   return schema::object({{"layerPredictions", schema::list(prediction)}});
 }
 

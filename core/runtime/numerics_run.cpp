@@ -243,7 +243,7 @@ bool hasNonFinite(const std::vector<double>& values) {
 std::optional<NonFiniteOrigin> firstNonFinite(const NumericsRequest& request, const KeptRun& run) {
   for (const auto& [name, tensor] : request.bindings)
     if (isFloat(tensor.spec.dtype) && hasNonFinite(tensor.toDoubles()))
-      return NonFiniteOrigin{.step = "what the run was given", .tensor = name, .phase = "input"};
+      return NonFiniteOrigin{.step = "the inputs of the run", .tensor = name, .phase = "input"};
   for (const auto& [step, tensor] : madeBy(*run.plan))
     if (hasNonFinite(*run.values(tensor->name)))
       return NonFiniteOrigin{.step = step->name, .tensor = tensor->name, .phase = std::string(phaseName(step->phase))};

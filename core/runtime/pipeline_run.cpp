@@ -327,7 +327,7 @@ Result<void> PipelineRun::resolveTiming() {
   const StepTiming timing = m_options.settings.timing;
   const StepClock clock = m_variants.empty() ? StepClock::Host : m_variants.front().executor->clock();
   if (clock == StepClock::Host && (timing == StepTiming::Events || timing == StepTiming::Cupti))
-    return Error{fmt::format("timing \"{}\": the device {} has no clock of its own. Use host, or auto.", nameOf(timing),
+    return Error{fmt::format("timing \"{}\": the device {} has no device clock. Use host, or auto.", nameOf(timing),
                              m_backend->device().id),
                  ErrorKind::Usage};
   noteTiming();

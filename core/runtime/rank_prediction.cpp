@@ -110,19 +110,20 @@ Json toJson(const std::vector<RankPrediction>& predictions, const RankLink& link
                     {"computeHighNs", each.compute.highNs},
                     {"communicationLowNs", each.communication.lowNs},
                     {"communicationHighNs", each.communication.highNs},
-                    {"wireBytes", each.wireBytes}});
+                    {"bytesSentPerRank", each.wireBytes}});
   return {{"link", link.name}, {"linkSource", link.source}, {"predictions", list}};
 }
 
 Json predictionSchema() {
-  const Json prediction = schema::object({{"ranks", schema::integer()},
-                                          {"variant", schema::text()},
-                                          {"computeNs", schema::number("Measured.")},
-                                          {"computeLowNs", schema::number("Sum of the lower quartiles.")},
-                                          {"computeHighNs", schema::number("Sum of the upper quartiles.")},
-                                          {"communicationLowNs", schema::number("By the model of the link.")},
-                                          {"communicationHighNs", schema::number("By the model of the link.")},
-                                          {"wireBytes", schema::integer("Bytes that each rank sends.")}});
+  const Json prediction =
+      schema::object({{"ranks", schema::integer()},
+                      {"variant", schema::text()},
+                      {"computeNs", schema::number("Compute time of one rank, measured.")},
+                      {"computeLowNs", schema::number("Sum of the lower quartiles.")},
+                      {"computeHighNs", schema::number("Sum of the upper quartiles.")},
+                      {"communicationLowNs", schema::number("Predicted by the model of the link.")},
+                      {"communicationHighNs", schema::number("Predicted by the model of the link.")},
+                      {"bytesSentPerRank", schema::integer("Bytes that each rank sends.")}});
   return schema::object(
       {{"link", schema::text()}, {"linkSource", schema::text()}, {"predictions", schema::list(prediction)}});
 }

@@ -22,10 +22,10 @@ enum class Kind { Whole, Rows, Features, Summand };
 
 std::string_view nameOf(Kind kind) {
   switch (kind) {
-    case Kind::Whole: return "all of it on every rank";
-    case Kind::Rows: return "a slice of its rows on each rank";
-    case Kind::Features: return "a slice of its features on each rank";
-    case Kind::Summand: return "a summand on each rank";
+    case Kind::Whole: return "replicated on every rank";
+    case Kind::Rows: return "sharded by rows";
+    case Kind::Features: return "sharded by features";
+    case Kind::Summand: return "a partial sum on each rank";
   }
   return "";
 }
@@ -54,7 +54,7 @@ bool isNorm(const Node& node) {
   return isOneOf(node, kNorms);
 }
 
-/// y of a summand is a summand of y.
+/// y of a partial sum is a partial sum of y.
 bool keepsSummands(const Node& node) {
   constexpr std::array<std::string_view, 4> kLinear = {"Bias", "Identity", "ConstantScale", "Quantize"};
   return isOneOf(node, kLinear);
@@ -189,11 +189,12 @@ class PlacementFinder {
 
   static std::string_view repairOf(Kind found, Kind wanted) {
     const auto is = [&](Kind a, Kind b) { return (found == a && wanted == b) || (found == b && wanted == a); };
-    if (is(Kind::Rows, Kind::Whole)) return "Set sequence_parallel alike on both, or put an AllGather between them.";
+    if (is(Kind::Rows, Kind::Whole))
+      return "Set sequence_parallel to the same value on both, or put an AllGather between them.";
     if (is(Kind::Whole, Kind::Features))
       return "Put a column-parallel layer before a row-parallel one, or set its tensor_parallel_mode to column.";
     if (found == Kind::Summand || wanted == Kind::Summand)
-      return "Sums over ranks belong right after a row-parallel GEMM and its bias.";
+      return "Put the AllReduce or ReduceScatter directly after a row-parallel GEMM and its bias.";
     return "Put a row-parallel layer after a column-parallel one.";
   }
 
@@ -281,8 +282,8 @@ class PlacementFinder {
           node.id)};
     else if (block > 0 && backOf(node.inputs[0]) % (2 * block * m_ranks) != 0)
       m_problem =
-          Error{fmt::format("{}: each of {} ranks needs whole pairs of blocks of {} elements, but a row has {}; it "
-                            "must be a multiple of {}.",
+          Error{fmt::format("{}: each of {} ranks needs whole pairs of {}-element blocks, but a row has {} elements; "
+                            "expected a multiple of {}.",
                             node.id, m_ranks, block, backOf(node.inputs[0]), 2 * block * m_ranks)};
   }
 

@@ -25,7 +25,7 @@ struct Shard {
 
 /// The shape on one rank. Errors: an axis that the ranks cannot share equally, with its size.
 Result<Shape> shardShape(const Shape& whole, const Shard& shard, int ranks);
-/// The part of one rank. A summand is the whole tensor on rank 0 and zeros elsewhere. The shape is one that
+/// The part of one rank. A partial sum is the whole tensor on rank 0 and zeros elsewhere. The shape is one that
 /// shardShape() accepts.
 Tensor shardOf(const Tensor& whole, const Shard& shard, int rank, int ranks);
 /// The inverse, from the parts of all ranks in rank order. Summands are added as collectives add.

@@ -184,6 +184,15 @@ struct Field {
     schema = schema::choice(values, schema.value("description", ""));
     return std::move(*this);
   }
+
+  /// The field's name in files of older programs, which is still read.
+  Field formerly(std::string former) && {
+    read = [key = key, former = std::move(former), read = std::move(read)](JsonFields& fields, T& object) {
+      fields.alsoNamed(key, former);
+      read(fields, object);
+    };
+    return std::move(*this);
+  }
 };
 
 /// A member. `help` describes it for people; of a struct its fields do.

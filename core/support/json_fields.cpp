@@ -136,9 +136,17 @@ JsonFields::JsonFields(const Json& json, std::string pointer) : m_json(json), m_
         Error{fmt::format("{}: expected an object, found {}.", m_pointer.empty() ? "/" : m_pointer, quoted(m_json))};
 }
 
+const Json* JsonFields::valueOf(std::string_view key) const {
+  if (const auto found = m_json.find(std::string(key)); found != m_json.end()) return &*found;
+  for (const auto& [name, former] : m_formerNames)
+    if (name == key)
+      if (const auto found = m_json.find(std::string(former)); found != m_json.end()) return &*found;
+  return nullptr;
+}
+
 bool JsonFields::isNull(std::string_view key) const {
-  const auto found = m_json.find(std::string(key));
-  return found == m_json.end() || found->is_null();
+  const Json* const value = valueOf(key);
+  return !value || value->is_null();
 }
 
 std::vector<std::string> JsonFields::keys() const {
@@ -154,8 +162,7 @@ void JsonFields::refuse(std::string_view key, std::string_view problem) {
 
 const Json* JsonFields::find(std::string_view key, Presence presence) {
   if (!m_json.is_object()) return nullptr;
-  const auto found = m_json.find(std::string(key));
-  if (found != m_json.end()) return &*found;
+  if (const Json* const value = valueOf(key)) return value;
   if (presence == Presence::Required) refuse(key, "this field is missing.");
   return nullptr;
 }

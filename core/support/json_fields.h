@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fuseline {
@@ -49,6 +50,8 @@ class JsonFields {
     adopt(fields);
   }
 
+  /// From now on the field `key` is also read where older programs wrote it: under the name `former`.
+  void alsoNamed(std::string_view key, std::string_view former) { m_formerNames.emplace_back(key, former); }
   /// Whether a field is null or absent.
   bool isNull(std::string_view key) const;
   /// The names of all fields that are there.
@@ -58,6 +61,8 @@ class JsonFields {
   const std::optional<Error>& error() const { return m_error; }
 
  private:
+  /// The value under the key's name, or else under its former one; nullptr: absent.
+  const Json* valueOf(std::string_view key) const;
   /// The value, or nullptr when it is absent (an error if it is required).
   const Json* find(std::string_view key, Presence presence);
   const Json* findArray(std::string_view key, Presence presence);
@@ -79,6 +84,7 @@ class JsonFields {
   const Json& m_json;
   std::string m_pointer;
   std::optional<Error> m_error;
+  std::vector<std::pair<std::string_view, std::string_view>> m_formerNames;
 };
 
 /// Parses one JSON text. Errors: a sentence with the parser's position; it is nested hundreds of levels deep.

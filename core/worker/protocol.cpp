@@ -49,8 +49,8 @@ static const FieldTable<RunRequest>& fieldsOf(const RunRequest*) {
           {field("id", &RunRequest::id), newField("name", &RunRequest::pipelineName),
            field("pipeline", &RunRequest::pipelineText), newField("settings", &RunRequest::settings),
            newField("variants", &RunRequest::variants), newField("tensors", &RunRequest::tensorsFile),
-           newField("capture", &RunRequest::capture), newField("beside", &RunRequest::besideText),
-           newField("besideName", &RunRequest::besideName)},
+           newField("capture", &RunRequest::capture), newField("baseline", &RunRequest::besideText).formerly("beside"),
+           newField("baselineName", &RunRequest::besideName).formerly("besideName")},
           [](JsonFields& fields, const RunRequest& request) {
             if (request.purpose == RunPurpose::Capture && fields.isNull("capture"))
               fields.refuse("capture", "this field is missing.");
@@ -75,9 +75,10 @@ static const FieldTable<QuitRequest>& fieldsOf(const QuitRequest*) {
 }
 
 static const FieldTable<FileChunk>& fieldsOf(const FileChunk*) {
-  static const FieldTable<FileChunk> table({field("name", &FileChunk::name, "Name of the file, without a path."),
-                                            field("offset", &FileChunk::offset, "In bytes; 0 starts the file again."),
-                                            field("data", &FileChunk::data, "Base64.")});
+  static const FieldTable<FileChunk> table(
+      {field("name", &FileChunk::name, "Name of the file, without a path."),
+       field("offset", &FileChunk::offset, "Offset in bytes; 0 starts the file again."),
+       field("data", &FileChunk::data, "Contents of the file, in base64.")});
   return table;
 }
 
@@ -91,7 +92,7 @@ namespace {
 
 template <class Event>
 Field<Event> idField() {
-  return field("id", &Event::id, "Id of the request; 0: a line that was none.");
+  return field("id", &Event::id, "Id of the request; 0: for a line that was not a request.");
 }
 
 }  // namespace
@@ -101,13 +102,14 @@ static const FieldTable<ProgressEvent>& fieldsOf(const ProgressEvent*) {
       {idField<ProgressEvent>(),
        field("stage", &ProgressEvent::stage,
              "preparing, warming up, measuring, measuring peaks, comparing or capturing."),
-       field("done", &ProgressEvent::done, "Steps done."), field("total", &ProgressEvent::total, "Steps in total.")});
+       field("done", &ProgressEvent::done, "Number of steps done."),
+       field("total", &ProgressEvent::total, "Number of steps in total.")});
   return table;
 }
 
 static const FieldTable<ResultEvent>& fieldsOf(const ResultEvent*) {
-  static const FieldTable<ResultEvent> table(
-      {idField<ResultEvent>(), field("record", &ResultEvent::record), newField("beside", &ResultEvent::beside)});
+  static const FieldTable<ResultEvent> table({idField<ResultEvent>(), field("record", &ResultEvent::record),
+                                              newField("baseline", &ResultEvent::beside).formerly("beside")});
   return table;
 }
 
@@ -124,13 +126,14 @@ static const FieldTable<CapturedEvent>& fieldsOf(const CapturedEvent*) {
 namespace {
 
 Field<ErrorEvent> messageField() {
-  return {"message", schema::text("A sentence."), [](const ErrorEvent& event) { return Json(event.error.message); },
+  return {"message", schema::text("Message, one sentence."),
+          [](const ErrorEvent& event) { return Json(event.error.message); },
           [](JsonFields& fields, ErrorEvent& event) { fields.read("message", event.error.message); }};
 }
 
 Field<ErrorEvent> kindField() {
   return {
-      "kind", schema::integer("The exit code."),
+      "kind", schema::integer("Kind of error, by its exit code."),
       [](const ErrorEvent& event) { return Json(static_cast<int>(event.error.kind)); },
       [](JsonFields& fields, ErrorEvent& event) {
         int kind = 0;
@@ -146,7 +149,7 @@ Field<ErrorEvent> kindField() {
 static const FieldTable<ErrorEvent>& fieldsOf(const ErrorEvent*) {
   static const FieldTable<ErrorEvent> table(
       {idField<ErrorEvent>(), messageField(), kindField(),
-       newField("isDeviceLost", &ErrorEvent::isDeviceLost, "It refuses all further requests.")});
+       newField("isDeviceLost", &ErrorEvent::isDeviceLost, "Whether the worker refuses all further requests.")});
   return table;
 }
 

@@ -30,7 +30,7 @@ struct CaptureOrder {
 };
 
 /// {"type":"run", "numerics" or "capture","id":1,"pipeline":"...","settings":{...},"variants":[...],"without":[...],
-/// "with":[...],"tensors":"...","capture":{...},"beside":"...","besideName":"..."}
+/// "with":[...],"tensors":"...","capture":{...},"baseline":"...","baselineName":"..."}
 struct RunRequest {
   int id = 0;
   std::string pipelineText;
@@ -82,7 +82,7 @@ struct ProgressEvent {
   int done = 0;
   int total = 0;
 };
-/// {"type":"result","id":1,"record":{...},"beside":{...}}
+/// {"type":"result","id":1,"record":{...},"baseline":{...}}
 struct ResultEvent {
   int id = 0;
   RunRecord record;

@@ -329,11 +329,11 @@ Json devicesToJson(const std::vector<DeviceStatus>& devices) {
 
 Json deviceSchema() {
   return schema::object(
-      {{"id", schema::text("For --device.")},
+      {{"id", schema::text("Id of the device, as for --device.")},
        {"name", schema::text("Name of the GPU product.")},
        {"architecture", schema::text("Instruction set or compute capability.")},
-       {"memoryBytes", schema::integer("0: unknown.")},
-       {"canRun", schema::flag("Here and now.")},
+       {"memoryBytes", schema::integer("Memory of the device; 0: unknown.")},
+       {"canRun", schema::flag("Whether the device can run now.")},
        {"reason", schema::text("Reason why it cannot run; empty: it can.")},
        {"nativeRecipes", schema::orNull(schema::list(schema::text(
                              "Name of the recipe. Support by compute capability; with --probe by the library.")))},

@@ -179,7 +179,7 @@ class CudaBackend final : public Backend {
                                      [this](const Error& refusal) { noteInterpreted(refusal); })) {
     m_info.details.emplace_back(kElementwiseCode, elementwiseCode());
     std::ranges::copy(libraryVersions(), std::back_inserter(m_info.details));
-    m_info.details.emplace_back("matrix products", describe(algorithmPolicy(std::getenv)));
+    m_info.details.emplace_back("GEMM algorithms", describe(algorithmPolicy(std::getenv)));
     m_context = {.stream = m_stream.get(),
                  .lanes = m_lanes.get(),
                  .numMultiprocessors = numMultiprocessors(device),

@@ -54,14 +54,14 @@ class OnHostGpu(unittest.TestCase):
         variants = {variant["name"]: variant for variant in run["variants"]}
         self.assertEqual(set(variants), {"unfused", "fused"})
         for variant in variants.values():
-            self.assertEqual(variant["launching"], "recorded and replayed")
+            self.assertEqual(variant["launchMode"], "captured and replayed")
             self.assertEqual(len(variant["endToEndNs"]), 2)
         self.assertLess(len(variants["fused"]["steps"]), len(variants["unfused"]["steps"]))
 
     def test_steps_are_launched_one_by_one_on_request(self):
         run = self.run_on_gpu("llama_mlp.fuseline", "--no-replay")
         for variant in run["variants"]:
-            self.assertNotEqual(variant["launching"], "recorded and replayed")
+            self.assertNotEqual(variant["launchMode"], "captured and replayed")
 
     def test_fused_results_are_within_tolerance_under_fp8(self):
         self.run_on_gpu("gpt_mlp.fuseline", "--recipe", "DelayedScaling", "--numerics", "--fail-if", "error>tolerance")
@@ -124,7 +124,7 @@ class OnHostGpu(unittest.TestCase):
             run = json.loads(file.read_text())
         self.assertIn("NCCL 2.28.9", json.dumps(run["environment"]))
         for variant in run["variants"]:
-            self.assertEqual(variant["launching"], "recorded and replayed")
+            self.assertEqual(variant["launchMode"], "captured and replayed")
             self.assertIn("all-gather", json.dumps(variant["steps"]))
         few = fuseline(*options)
         self.assertEqual(few.returncode, 3)

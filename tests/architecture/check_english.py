@@ -21,7 +21,8 @@ ALLOWANCES = json.loads((pathlib.Path(__file__).parent / "english_allowances.jso
 OPENING = re.compile(r"(?:^|(?<=[.!:] ))(?:Of|What|That|Who)\b(?! is | are | does | do )(?=[^.?!]*(?:[.!]|$))(?![^.!]*\?)")
 # Words of the left column that have no other meaning in these texts.
 WORDS = re.compile(r"\b(?:x roof|roofs?\b(?! ?line)|hands? over|handed over|hand-overs?|once more|as long as it takes|so many|could be chance|"
-                   r"keep it that way|runs as one|run as one|stands in for|in turns|takes? (?:it )?back|gives up)\b", re.I)
+                   r"keep it that way|runs as one|run as one|stands in for|in turns|takes? (?:it )?back|gives up|"
+                   r"rule book|a summand|bits are the same|no multiple of|would have to come)\b", re.I)
 SPACES = re.compile(r"\s+")
 
 

@@ -1,4 +1,4 @@
-// Times every rule of the rule book by itself: its sample pipelines, widened, unfused and fused interleaved on the CPU.
+// Times every rule of the rule set by itself: its sample pipelines, widened, unfused and fused interleaved on the CPU.
 //
 // Usage: bench_rules [part of a rule's name [rounds]]. A line has the medians of the forward and backward passes
 // together, half their interquartile ranges, and the speed-up: the median over rounds with its 95 % interval.

@@ -1,4 +1,4 @@
-// Minimal pipelines for every rule of the rule book. A new rule needs an entry here, or the conformance suite fails.
+// Minimal pipelines for every rule of the rule set. A new rule needs an entry here, or the conformance suite fails.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -60,7 +60,7 @@ void GpuTest::runsAreReplayedAndShown() {
   const RunRecord& record = f.session.results().lastRun()->record;
   QCOMPARE(record.deviceName(), std::string("GPU of host memory"));
   QCOMPARE(record.variants.size(), 2u);
-  QCOMPARE(record.variants.front().launching, std::string("recorded and replayed"));
+  QCOMPARE(record.variants.front().launching, std::string("captured and replayed"));
   QVERIFY(!record.peaks);
   QVERIFY2(record.peaksNote.find("memory") != std::string::npos, record.peaksNote.c_str());
   QVERIFY(f.window.timings().model().rowCount() > 4);

@@ -111,7 +111,8 @@ void RulesTest::tellsTimesOfTheModel() {
 void RulesTest::showsTheTotalSavingOfSeveralHits() {
   Shown f(*readWholeFile(FUSELINE_SOURCE_DIR "/tests/golden/cli/sample.fuseline", {.what = "pipeline", .maxMiB = 1}));
   const QString details = f.details(kEpilogue);
-  QVERIFY2(details.contains(QStringLiteral("2 hits · Predicted to save 512 B of memory traffic and 3 launches.")),
+  QVERIFY2(details.contains(QStringLiteral(
+               "2 places where it applies · Predicted to save 512 B of memory traffic and 3 launches.")),
            qPrintable(details));
 }
 
@@ -144,7 +145,7 @@ void RulesTest::saysTheConditionAndWhyItFailed() {
   Shown f(residualPipeline(false));
   const QString details = f.details(kLinearAdd);
   QVERIFY2(details.contains(QStringLiteral("The op works in place.")), qPrintable(details));
-  QVERIFY2(details.contains(QStringLiteral("1 miss")), qPrintable(details));
+  QVERIFY2(details.contains(QStringLiteral("1 place where it does not apply")), qPrintable(details));
   QVERIFY2(details.contains(QStringLiteral("fc, add · condition failed")), qPrintable(details));
   QVERIFY2(details.contains(QStringLiteral("add has in_place off, but this fusion needs it on.")), qPrintable(details));
 }

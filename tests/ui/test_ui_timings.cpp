@@ -107,7 +107,7 @@ void TimingsTest::timesOfAColumnHaveOneUnit() {
   Table table;
   QVERIFY(table.isOpen);
   const QAbstractItemModel& model = *table.view().model();
-  // 7 ms and 9 ms from end to end: all times are in ms, also the shorter ones.
+  // 7 ms and 9 ms end to end: all times are in ms, also the shorter ones.
   QCOMPARE(model.headerData(Column::FusedColumn, Qt::Horizontal).toString(), QStringLiteral("Fused (ms)"));
   QCOMPARE(table.cell(0, Column::FusedColumn), QStringLiteral("1.20"));
   QCOMPARE(table.cell(1, Column::FusedColumn), QStringLiteral("4.80"));

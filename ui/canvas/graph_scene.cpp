@@ -12,6 +12,7 @@
 #include "ui/canvas/wire_gesture.h"
 #include "ui/library/operation_card.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/tip_lines.h"
 
 #include <QGraphicsSceneHelpEvent>
 #include <QGraphicsSceneMouseEvent>
@@ -196,8 +197,9 @@ QString tipOf(const CanvasScope& scope, const NodeItem& item, QPointF scenePosit
   const DocumentOp* op = scope.document().findOp(look.id);
   const OperationPointer operation = op ? operationOf(scope.document(), *op) : nullptr;
   if (!operation || item.portNear(scenePosition)) return item.tipAt(scenePosition);
-  if (item.isOnBadge(scenePosition)) return look.problems;
-  return operationTip(*operation, toQt(look.id), costAt(scope.analysis()->graph(), look.id)) + look.tip;
+  if (item.isOnBadge(scenePosition)) return cappedTip(look.problems, GraphScene::tr("and %1 more: see Problems"));
+  return cappedTip(operationTip(*operation, toQt(look.id), costAt(scope.analysis()->graph(), look.id)) + look.tip,
+                   GraphScene::tr("and %1 more: see Problems"));
 }
 
 }  // namespace

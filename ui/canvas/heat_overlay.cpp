@@ -99,7 +99,7 @@ std::optional<HeatScale> HeatOverlay::scale() const {
                        percentText(all->hottestNs / all->sumNs)};
     case HeatMode::Roofline:
       if (all->farthest <= 0.0) return std::nullopt;
-      return HeatScale{tr("Time over the roofline limit"), QStringLiteral("1×"), timesText(all->farthest)};
+      return HeatScale{tr("Time / roofline limit"), QStringLiteral("1×"), timesText(all->farthest)};
     default: return std::nullopt;
   }
 }
@@ -111,8 +111,7 @@ QString HeatOverlay::description() const {
       return m_session.results().lastNumerics() ? tr("Overlay: RMS error. Press O to turn it off.")
                                                 : tr("Overlay: RMS error. Not measured yet: press Ctrl+Shift+Enter.");
     case HeatMode::Roofline:
-      if (measured() && !scale())
-        return tr("Overlay: distance from the roofline. This run has no peaks of its device.");
+      if (measured() && !scale()) return tr("Overlay: distance from the roofline. This run has no measured peaks.");
       break;
     default: break;
   }

@@ -126,7 +126,7 @@ QString metricTitle(const MetricChange& metric) {
   if (!metric.phase.empty()) return ChangesModel::tr("%1, %2").arg(toQt(metric.name), toQt(metric.phase));
   if (metric.name == "median") return ChangesModel::tr("end-to-end time");
   if (metric.name == "unfused") return ChangesModel::tr("end-to-end time, unfused");
-  return ChangesModel::tr("speed-up of fusing");
+  return ChangesModel::tr("speed-up from fusion");
 }
 
 RowLook lookOf(const MetricChange& metric, const ThemeColors& colors) {

@@ -7,6 +7,7 @@
 #include "ui/timings/kernel_name.h"
 #include "ui/timings/step_category.h"
 #include "ui/timings/step_tip.h"
+#include "ui/widgets/tip_lines.h"
 #include "ui/widgets/translated.h"
 
 #include <algorithm>
@@ -107,13 +108,10 @@ class BoxBuilder {
       tip += line(translated("%1 of %2")
                       .arg(percent(node.ns, m_boxes[parent].lengthNs()), m_boxes[parent].label.toHtmlEscaped()));
     if (node.isEstimate) tip += line(translated("Estimate, not measured: share as in the unfused plan."));
-    if (node.count > 1) tip += line(translated("%1 with the same name").arg(node.count));
-    return tip + (node.level == TimeLevel::Step && node.count == 1 ? stepText(m_variant.steps[node.steps.front()])
-                                                                   : QString());
-  }
-
-  static QString stepText(const StepRecord& step) {
-    return line(toQt(step.range()).toHtmlEscaped()) + stepLines(step, summarize(step.samplesNs).median);
+    if (node.count > 1) tip += line(translated("%1 steps or kernels with this name").arg(node.count));
+    if (node.level != TimeLevel::Step || node.count > 1) return cappedTip(tip);
+    const StepRecord& step = m_variant.steps[node.steps.front()];
+    return cappedTip(tip + stepLines(step, summarize(step.samplesNs).median));
   }
 
   const VariantRecord& m_variant;

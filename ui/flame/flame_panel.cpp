@@ -102,7 +102,7 @@ QString FlamePanel::emptyText() const {
   const auto& run = m_session.results().lastRun();
   if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to see where the time goes.");
   if (!m_view->boxes().empty()) return {};
-  if (m_filter && m_filter->isActive()) return tr("No step meets the filter. Remove a term of the filter.");
+  if (m_filter && m_filter->isActive()) return tr("No step matches the filter. Remove a filter term.");
   const std::string reason = whyNoTimeline(run->record);
   return tr("This run has no step times: %1. Press Run (Ctrl+Enter) to see where the time goes.").arg(toQt(reason));
 }

@@ -143,7 +143,7 @@ void FusionsPanel::addSlowerNote(const AttemptList& list) {
   const auto numSlower = static_cast<qsizetype>(slower.size());
   const QString fusions = counted(numSlower, tr("fusion"), tr("fusions"));
   auto* button = new ElidedButton(tr("Switch off %1 measured as slower").arg(fusions), m_list);
-  button->setToolTip(tr("Switches off each one at its place. Runs use the new plan. Can be undone."));
+  button->setToolTip(tr("Switches each of them off at its ops. Later runs use the new plan. Can be undone."));
   const Edit edit = switchOffHere(m_session.pipeline().document(), m_session.plan().analysis()->graph(), slower);
   connect(button, &QPushButton::clicked, this, [this, edit] { m_session.pipeline().apply(edit); });
   m_cards->addWidget(button, 0, Qt::AlignLeft);

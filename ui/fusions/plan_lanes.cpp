@@ -5,6 +5,7 @@
 #include "core/ops/offload.h"
 #include "ui/fusions/gain_text.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/tip_lines.h"
 #include "ui/widgets/translated.h"
 
 #include <algorithm>
@@ -63,10 +64,14 @@ LaneBox laneBox(const Analysis& analysis, const FusedOperation& entry, Phase pha
     box.label += QStringLiteral(" → ") + formatOf(*work->second);
     box.tip += tipOf(*work->second, graph.node(work->second->reader));
   }
-  for (const NodeId id : entry.nodes)
-    if (phase == Phase::Backward && isOffloaded(graph.node(id).attributes))
+  if (std::vector<NodeId> offloaded; phase == Phase::Backward) {
+    std::ranges::copy_if(entry.nodes, std::back_inserter(offloaded),
+                         [&](NodeId id) { return isOffloaded(graph.node(id).attributes); });
+    if (!offloaded.empty())
       box.tip += QStringLiteral("<br>") +
-                 translated("Tensors that %1 keeps are offloaded to host memory.").arg(toQt(graph.node(id).id));
+                 translated("Offloaded to host memory: tensors kept by %1.").arg(membersOf(graph, offloaded));
+  }
+  box.tip = cappedTip(box.tip);
   box.isFused = entry.isFused();
   if (entry.rule) box.rule = toQt(entry.rule->name);
   box.isJoint = entry.rule && entry.rule->pass == FusionPass::Joint;
@@ -92,7 +97,7 @@ QString stepText(const Analysis& analysis, Phase phase, const QString& pass) {
 QString peakText(const Analysis& analysis) {
   const QString fused = formatByteCount(analysis.fusedPlan->peakBytes());
   const QString unfused = formatByteCount(analysis.unfusedPlan->peakBytes());
-  return fused == unfused ? translated("peak memory %1, as unfused").arg(fused)
+  return fused == unfused ? translated("peak memory %1, the same as unfused").arg(fused)
                           : translated("peak memory %2 → %1").arg(fused, unfused);
 }
 

@@ -323,7 +323,9 @@ QLayout* PlanPanel::makeHead() {
   m_stage->setTickPosition(QSlider::TicksBelow);
   m_stage->setFixedWidth(kSliderWidthPx);
   m_stage->setAccessibleName(tr("Stage of the fuser"));
-  m_stage->setToolTip(tr("Shows the result of each pass: basic ops, joint, forward and backward rules, plan"));
+  m_stage->setToolTip(
+      tr("Shows the result of each stage: basic ops, joint rules (forward and backward together), forward rules, "
+         "backward rules, plan"));
   int widest = 0;
   for (const FusionStage each : kFusionStages)
     widest = std::max(widest, m_stageName->fontMetrics().horizontalAdvance(stageName(each)));

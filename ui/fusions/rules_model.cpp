@@ -1,4 +1,4 @@
-// The rule book as a table.
+// The rule set as a table.
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/fusions/rules_model.h"
 
@@ -116,8 +116,8 @@ QVariant RulesModel::headerData(int section, Qt::Orientation orientation, int ro
   if (role == Qt::TextAlignmentRole)
     return static_cast<int>((isNumber(section) ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
   if (role != Qt::DisplayRole) return {};
-  const QStringList heads = {tr("Rule"),     tr("Pass"),         tr("Hits"),  tr("Misses"), tr("Saves"),
-                             tr("Launches"), tr("Time (model)"), tr("State"), tr("Pattern")};
+  const QStringList heads = {tr("Rule"),     tr("Pass"),         tr("Applied"), tr("Not applied"), tr("Saves"),
+                             tr("Launches"), tr("Time (model)"), tr("State"),   tr("Pattern")};
   return heads[section];
 }
 

@@ -1,4 +1,4 @@
-// RulesModel: the rule book in the order in which rules are tried, with what each did in this pipeline.
+// RulesModel: the rule set in the order in which rules are tried, with what each did in this pipeline.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -213,8 +213,12 @@ QString RulesPanel::placesText(const RuleUse& use) const {
       text += placeText(*attempts[i], kind + QString::number(i));
     if (attempts.size() > kMaxPlaces) text += tr("<p>and %1 more</p>").arg(attempts.size() - kMaxPlaces);
   };
-  if (!use.hits.empty()) add(countText(use.hits, tr("hit"), tr("hits")) + togetherText(use), use.hits, kHitLink);
-  if (!use.misses.empty()) add(countText(use.misses, tr("miss"), tr("misses")), use.misses, kMissLink);
+  if (!use.hits.empty())
+    add(countText(use.hits, tr("place where it applies"), tr("places where it applies")) + togetherText(use), use.hits,
+        kHitLink);
+  if (!use.misses.empty())
+    add(countText(use.misses, tr("place where it does not apply"), tr("places where it does not apply")), use.misses,
+        kMissLink);
   const bool isTried = use.standing == RuleStanding::Tried && m_model->analysis().isRunnable();
   const bool isUntouched = isTried && use.hits.empty() && use.misses.empty();
   return isUntouched ? tr("<p>No op of this pipeline matches the start of its pattern.</p>") : text;

@@ -1,4 +1,4 @@
-// RulesPanel: the rule book beside the pipeline: every rule, where it hit, and why it missed elsewhere.
+// RulesPanel: the rule set beside the pipeline: every rule, where it hit, and why it missed elsewhere.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -21,7 +21,7 @@ namespace {
 
 /// More cards, or lines of plans, than this are no answer any more.
 constexpr std::size_t kMostCards = 40;
-constexpr qsizetype kMostLines = 6;
+constexpr qsizetype kMostLines = 5;
 
 QString headOf(SuggestionKind kind) {
   return kind == SuggestionKind::SameResults
@@ -83,7 +83,7 @@ QString SuggestionsPanel::titleText() const {
   if (m_search.isSearching()) return tr("Trying edits...");
   if (m_search.found().empty()) return tr("No suggestions: no edit we tried saves time, traffic or memory.");
   const auto number = static_cast<qsizetype>(m_search.found().size());
-  return tr("%1, each tried on a copy. Savings are predicted by the model; run to measure.")
+  return tr("%1, each tried on a copy of the pipeline. Savings are predicted; run to measure them.")
       .arg(counted(number, tr("suggestion"), tr("suggestions")));
 }
 

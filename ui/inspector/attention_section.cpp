@@ -74,10 +74,10 @@ QString attentionWords(const AttentionMask& mask) {
     if (mask.form.left >= 0 && mask.form.right >= 0)
       lines.append(translated("Window: %1 keys to the left, %2 to the right").arg(mask.form.left).arg(mask.form.right));
     if (mask.numQueries != mask.numKeys)
-      lines.append(mask.form.isBottomRight ? translated("Diagonal at the bottom right")
-                                           : translated("Diagonal at the top left"));
+      lines.append(mask.form.isBottomRight ? translated("Diagonal aligned to the bottom right")
+                                           : translated("Diagonal aligned to the top left"));
   }
-  if (mask.isPadded) lines.append(translated("Sequence lengths are inputs; padding is not computed."));
+  if (mask.isPadded) lines.append(translated("Sequence lengths are inputs; padding tokens are skipped."));
   return lines.join(u'\n');
 }
 

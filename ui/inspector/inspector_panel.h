@@ -84,7 +84,7 @@ class OpsPage : public InspectorPage {
   GemmSection* m_gemms = nullptr;
 };
 
-/// Symbols, inputs, outputs, the recipe and the rule book.
+/// Symbols, inputs, outputs, the recipe and the rule set.
 class PipelinePage : public InspectorPage {
   Q_OBJECT
 

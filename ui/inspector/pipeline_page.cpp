@@ -1,4 +1,4 @@
-// The inspector's page of the whole pipeline: symbols, inputs, outputs, recipe, rule book.
+// The inspector's page of the whole pipeline: symbols, inputs, outputs, recipe, rule set.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lowering/expression.h"
 #include "core/plan/fusion_edits.h"

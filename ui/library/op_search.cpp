@@ -8,7 +8,6 @@
 #include "ui/theme/format.h"
 
 #include <algorithm>
-#include <map>
 
 namespace fuseline::ui {
 
@@ -32,12 +31,9 @@ const std::vector<PaletteEntry>& paletteEntries() {
 }
 
 QString entryTip(const PaletteEntry& entry) {
-  static std::map<std::string, QString> cards;  // the catalog does not change
   const FusibleOperation* operation = builtinOperations().find(entry.name);
   if (!operation) return toQt(entry.summary).toHtmlEscaped();
-  QString& card = cards[entry.name];
-  if (card.isEmpty()) card = operationCard(*operation, {});
-  return card;
+  return operationTip(*operation, {}, std::nullopt);
 }
 
 std::vector<PaletteEntry> blockEntries(const PipelineDocument& document) {

@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ui/library/palette_panel.h"
 
+#include "core/ops/catalog.h"
+#include "ui/library/operation_card.h"
+#include "ui/theme/format.h"
 #include "ui/widgets/undo_keys.h"
 
 #include <QKeyEvent>
 #include <QMenu>
+#include <QMessageBox>
 #include <QPainter>
 #include <QVBoxLayout>
 
@@ -96,7 +100,18 @@ void PalettePanel::showMenu(QPoint place) {
   menu->setAttribute(Qt::WA_DeleteOnClose);
   connect(menu->addAction(isFavorite ? tr("Remove from favorites") : tr("Add to favorites")), &QAction::triggered, this,
           [this, entry, isFavorite] { m_use->setFavorite(entry, !isFavorite); });
+  if (const FusibleOperation* const operation = builtinOperations().find(entry.toStdString()))
+    connect(menu->addAction(tr("Details...")), &QAction::triggered, this, [this, operation] { showCard(*operation); });
   menu->popup(m_view->viewport()->mapToGlobal(place));
+}
+
+/// The details that the tooltip leaves out: attributes, ports, cost, fusions and source.
+void PalettePanel::showCard(const FusibleOperation& operation) {
+  auto* box = new QMessageBox(QMessageBox::NoIcon, toQt(operation.name), operationCard(operation, {}),
+                              QMessageBox::Close, this);
+  box->setAttribute(Qt::WA_DeleteOnClose);
+  box->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  box->open();
 }
 
 void PalettePanel::showBlocks(const PipelineDocument& document) {

@@ -50,6 +50,7 @@ class PalettePanel : public QWidget {
   void selectFirstOp();
   void activateCurrent();
   void showMenu(QPoint place);
+  void showCard(const FusibleOperation& operation);
   OpUse* m_use;
   PaletteModel* m_model;
   PaletteFilter* m_filter;

@@ -39,7 +39,7 @@ QString deviceText(const Json& device) {
 QString reasonIn(const QByteArray& errors) {
   QString text = QString::fromUtf8(errors.trimmed().split('\n').last()).trimmed();
   if (text.startsWith(QStringLiteral("fuseline: "))) text.remove(0, QStringLiteral("fuseline: ").size());
-  return text.isEmpty() ? MachineDialog::tr("The program fuseline ended without a reason.") : text;
+  return text.isEmpty() ? MachineDialog::tr("fuseline exited without an error message.") : text;
 }
 
 }  // namespace
@@ -62,8 +62,8 @@ MachineDialog::MachineDialog(Machines& machines, QWidget* parent)
   connect(m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
     if (error != QProcess::FailedToStart) return;
     forgetTest();
-    m_status->setText(tr("The program fuseline could not be started: %1. Install it next to the designer.")
-                          .arg(m_process->errorString()));
+    m_status->setText(
+        tr("fuseline could not be started: %1. Install it next to the designer.").arg(m_process->errorString()));
   });
   forgetTest();
 }
@@ -126,7 +126,7 @@ void MachineDialog::finishTest(int exitCode) {
   if (exitCode != 0) return m_status->setText(reasonIn(errors));
   const Json answer = Json::parse(m_process->readAllStandardOutput().toStdString(), nullptr, false);
   if (!answer.is_object() || !answer.contains("devices") || !answer["devices"].is_array())
-    return m_status->setText(tr("The machine answered, but without a list of devices. Test again."));
+    return m_status->setText(tr("The machine responded without a device list. Test again."));
   show(answer["devices"]);
 }
 

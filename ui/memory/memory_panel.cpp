@@ -90,7 +90,7 @@ void MemoryPanel::setFilter(RunFilter& filter) {
 QString MemoryPanel::emptyText() const {
   if (!m_session.plan().analysis()->isRunnable()) return tr("No memory plan: the pipeline has errors. See Problems.");
   if (!m_chart->plot().columns.empty()) return {};
-  return isFiltered() ? tr("The filter keeps no step of this plan. Remove a filter term.")
+  return isFiltered() ? tr("No step of this plan matches the filter. Remove a filter term.")
                       : tr("This pipeline has no steps.");
 }
 

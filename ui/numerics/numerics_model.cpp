@@ -14,7 +14,9 @@ namespace fuseline::ui {
 
 namespace {
 
+/// The three buckets with the largest differences; in one line.
 QString histogramText(const ErrorNumerics& error) {
+  constexpr qsizetype kMostBuckets = 3;
   QStringList parts;
   for (std::size_t bucket = 0; bucket < error.ulpHistogram.size(); ++bucket) {
     const std::int64_t count = error.ulpHistogram[bucket];
@@ -24,7 +26,7 @@ QString histogramText(const ErrorNumerics& error) {
         bucket == 0 ? QStringLiteral("0.5") : QString::number(1LL << (isLast ? bucket - 2 : bucket - 1));
     parts.append(NumericsModel::tr(isLast ? "more than %1: %2" : "up to %1: %2").arg(limit).arg(count));
   }
-  return parts.join(QStringLiteral("<br>"));
+  return parts.last(std::min(parts.size(), kMostBuckets)).join(QStringLiteral(", "));
 }
 
 QString cosineText(const ErrorNumerics& error) { return QString::number(std::max(0.0, 1.0 - error.cosine), 'g', 2); }
@@ -165,11 +167,11 @@ const ErrorNumerics* NumericsModel::judgedIn(const Row& row, int column) {
 }
 
 QString NumericsModel::tip(const Row& row) const {
-  QString text = tr("<b>%1</b><br>Elements by difference from float32, in ulp:<br>%2")
+  QString text = tr("<b>%1</b><br>Largest differences from float32, elements by ulp: %2")
                      .arg(toQt(row.error.name).toHtmlEscaped(), histogramText(row.error));
   if (row.fusion)
     text +=
-        tr("<br>Fused vs. unfused plan: largest difference %1, 1 − cosine %2; by difference:<br>%3")
+        tr("<br>Fused vs. unfused plan: largest difference %1, 1 − cosine %2<br>Elements by ulp: %3")
             .arg(QString::number(row.fusion->maxAbsolute, 'g', 3), cosineText(*row.fusion), histogramText(*row.fusion));
   return text;
 }

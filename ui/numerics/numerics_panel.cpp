@@ -154,7 +154,7 @@ QWidget* NumericsPanel::createErrors() {
 
 void NumericsPanel::addLookCommand() {
   auto* look = new QAction(tr("Inspect tensor"), this);
-  look->setToolTip(tr("Shows its numbers in the Tensor pane"));
+  look->setToolTip(tr("Shows its values in the Tensor pane"));
   m_view->addAction(look);
   makeCopyable(*m_view);
   connect(look, &QAction::triggered, this, [this] {
@@ -303,7 +303,7 @@ void NumericsPanel::showCopy() {
   if (!copy) {
     m_histogram->show({}, std::nullopt);
     m_losses->setText(m_filter && m_filter->isActive()
-                          ? tr("The filter keeps no quantized tensor. Remove a filter term.")
+                          ? tr("No quantized tensor matches the filter. Remove a filter term.")
                           : tr("The recipe does not quantize any tensor. Choose a recipe in the toolbar."));
     return;
   }

@@ -23,7 +23,7 @@ QString tensorLine(const Node& node, TensorType type) {
   const TensorQuantizers& quantizers = quantizersOf(node, type);
   if (quantizers.rowwise == quantizers.columnwise)
     return QStringLiteral("%1: %2").arg(toQt(roleName(type)), formatText(quantizers.rowwise));
-  return QStringLiteral("%1: %2 by rows, %3 by columns")
+  return QStringLiteral("%1: %2 rowwise, %3 columnwise")
       .arg(toQt(roleName(type)), formatText(quantizers.rowwise), formatText(quantizers.columnwise));
 }
 

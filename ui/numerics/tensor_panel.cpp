@@ -283,7 +283,7 @@ QString TensorPanel::hintFor(const CapturableTensor* chosen) const {
   if (!chosen) return tr("No op is selected. Select an op to inspect its inputs, outputs and gradients.");
   if (!chosen->isStored())
     return tr("%1 Switch that fusion off (T), or use the unfused plan.").arg(toQt(neverStoredText(*chosen)));
-  return tr("%1, %2, is not captured yet. Press Capture to run the pipeline once and show its numbers.")
+  return tr("%1, %2, is not captured yet. Press Capture to run the pipeline once and show its values.")
       .arg(toQt(chosen->name), formatSpec(chosen->spec));
 }
 

@@ -44,7 +44,7 @@ TensorTable::TensorTable(const Theme& theme, QWidget* parent)
 QWidget* TensorTable::createContent() {
   m_view->setModel(m_model);
   m_view->setFrameShape(QFrame::NoFrame);
-  m_view->setAccessibleName(tr("Numbers of the tensor"));
+  m_view->setAccessibleName(tr("Values of the tensor"));
   m_view->setSelectionMode(QAbstractItemView::ContiguousSelection);
   m_view->setWordWrap(false);
   m_view->setContextMenuPolicy(Qt::ActionsContextMenu);
@@ -71,9 +71,9 @@ QWidget* TensorTable::createTools() {
   m_row = addPlace(*row, tr("Row"));
   m_column = addPlace(*row, tr("Column"));
   row->addWidget(m_place, 1);
-  addTool(*row, tr("Next NaN or ∞"), tr("Next one after the current cell (N)"), QKeySequence(Qt::Key_N),
+  addTool(*row, tr("Next NaN or ∞"), tr("Next NaN or infinity after the current cell (N)"), QKeySequence(Qt::Key_N),
           [this] { goToNextNonFinite(); });
-  addTool(*row, tr("Largest"), tr("The number with the largest magnitude (L)"), QKeySequence(Qt::Key_L),
+  addTool(*row, tr("Largest"), tr("Value with the largest magnitude (L)"), QKeySequence(Qt::Key_L),
           [this] { goToLargest(); });
   m_shading->addItems({tr("No shading"), tr("Shade by value"), tr("Shade by magnitude")});
   m_shading->setAccessibleName(tr("Shading"));

@@ -6,6 +6,7 @@
 #include "ui/problems/problems_model.h"
 #include "ui/theme/format.h"
 #include "ui/timings/timings_columns.h"
+#include "ui/widgets/tip_lines.h"
 
 #include <algorithm>
 #include <utility>
@@ -104,7 +105,7 @@ QString OutlineModel::cellText(const OutlineRow& row, int column) const {
 
 /// Tooltip: the full text of the cell, and the problems.
 QString OutlineModel::tip(const OutlineRow& row, int column) const {
-  if (column == ProblemsColumn) return row.problems.join(u'\n');
+  if (column == ProblemsColumn) return cappedTip(row.problems.join(u'\n'), tr("and %1 more: see Problems"));
   if (column == OutputColumn) return outputsText(row);
   return column == TimeColumn ? tr("Time of its steps in the unfused plan, forward and backward.")
                               : cellText(row, column);

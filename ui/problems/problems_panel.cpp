@@ -147,7 +147,7 @@ void ProblemsPanel::showFixAll() {
   if (numFixes < 2) return;
   auto* button = new QPushButton(tr("Fix all %1").arg(numFixes), m_details);
   button->setObjectName(QStringLiteral("fixAll"));
-  button->setToolTip(tr("Fix each error that has exactly one fix, and repeat for errors that appear"));
+  button->setToolTip(tr("Fix all errors that have exactly one fix, including errors that appear afterwards"));
   connect(button, &QPushButton::clicked, this,
           [this] { m_session.pipeline().apply(fixAll(m_session.pipeline().document(), m_model->problems())); });
   m_buttons->addWidget(button);

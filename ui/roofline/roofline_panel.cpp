@@ -186,7 +186,8 @@ RooflinePanel::RooflinePanel(Session& session, const Theme& theme, QWidget* pare
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
   m_caption->setToolTip(
-      tr("Minimum traffic and FLOP by definition. A dot above the memory line: its data are cached.\nLeft and Right: "
+      tr("Minimum memory traffic, and FLOPs of the math. A dot above the memory line: its data were in the "
+         "cache.\nLeft and Right: "
          "previous and next step; Up and Down: other plan"));
   m_empty->setAlignment(Qt::AlignCenter);
   m_empty->setWordWrap(true);
@@ -218,9 +219,9 @@ QString RooflinePanel::emptyText() const {
   const auto& run = m_session.results().lastRun();
   if (!run) return tr("No measurements yet. Press Run (Ctrl+Enter) to compare each step with its roofline limit.");
   if (!m_view->plot().dots.empty()) return {};
-  if (m_filter && m_filter->isActive()) return tr("No step of the filter has FLOP. Remove a term of the filter.");
+  if (m_filter && m_filter->isActive()) return tr("No filtered step has FLOPs. Remove a filter term.");
   return run->record.settings.timesSteps()
-             ? tr("This run has no steps with FLOP.")
+             ? tr("This run has no steps with FLOPs.")
              : tr("This run has no step times. Press Run (Ctrl+Enter) to compare each step with its roofline limit.");
 }
 
@@ -247,7 +248,7 @@ void RooflinePanel::refreshCaption() {
   if (const RooflineLines& published = m_view->plot().published; published.isKnown())
     parts.insert(1, tr("dotted: NVIDIA's data sheet, %1").arg(textOf(published)));
   if (const int others = m_view->plot().numWithoutArithmetic; others > 0)
-    parts.append(tr("not shown: %1 only bytes").arg(counted(others, tr("step moves"), tr("steps move"))));
+    parts.append(tr("not shown: %1 data without FLOPs").arg(counted(others, tr("step moves"), tr("steps move"))));
   QString text = parts.join(QStringLiteral(" · "));
   if (const QString stale = staleText(*run); !stale.isEmpty())
     text += QStringLiteral(" · <b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name(), stale);

@@ -143,7 +143,7 @@ QString RunBar::runTip() const {
   if (!m_session.plan().analysis()->isRunnable()) return whyNotRunnable(m_session);
   const QString whyNot = m_recipe->currentData(Qt::ToolTipRole).toString();
   return whyNot.isEmpty() ? tr("Measure the unfused and the fused plan (Ctrl+Enter)")
-                          : tr("This device can only be planned for. %1").arg(whyNot);
+                          : tr("This device can plan but not run. %1").arg(whyNot);
 }
 
 void RunBar::refreshRecipes() {

@@ -156,7 +156,7 @@ void RunsPanel::refreshKeep() {
   m_place->setToolTip(folder);
   m_keep->setToolTip(
       folder.isEmpty()
-          ? tr("Save each run in the folder NAME.runs next to the pipeline file (after the pipeline was saved)")
+          ? tr("Save each run in the folder NAME.runs next to the pipeline file (once the pipeline is saved)")
           : tr("Save each run in %1").arg(folder));
 }
 

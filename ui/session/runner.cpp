@@ -133,7 +133,7 @@ void Runner::finishNumerics(const NumericsReport& report) {
 void Runner::finishCapture(const std::vector<TensorSummary>& tensors) {
   if (m_isAbandoned) return Q_EMIT dropped();
   if (!QFileInfo::exists(m_captureFile)) {
-    Q_EMIT failed(tr("The captured tensors are in %1 on the worker's machine. Capture them there: fuseline run FILE "
+    Q_EMIT failed(tr("The captured tensors are in %1 on the machine of the run. Capture them there: fuseline run FILE "
                      "--capture OP --captured OUT.safetensors")
                       .arg(m_captureFile));
     return;

@@ -25,7 +25,7 @@ WorkerClient::WorkerClient(QStringList command, QObject* parent) : QObject(paren
   m_cancelDeadline.setInterval(kCancelPatience);
   connect(&m_cancelDeadline, &QTimer::timeout, this, [this] {
     endWorker();
-    fail(tr("Run stopped. The worker did not answer within 2 s and was ended; the next run starts a new worker."));
+    fail(tr("Run stopped. The run process did not respond within 2 s and was killed; the next run starts a new one."));
   });
 }
 
@@ -94,7 +94,7 @@ void WorkerClient::handleLine(const QByteArray& line) {
   const Result<WorkerEvent> event = decodeEvent(line.toStdString());
   if (event) return handleEvent(*event);
   if (isRunning()) abandonWorker();  // which may go on with the run that has failed here
-  fail(tr("The worker sent an unexpected message: %1").arg(toQt(event.error().message)));
+  fail(tr("The run process sent an unexpected message: %1").arg(toQt(event.error().message)));
 }
 
 void WorkerClient::handleEvent(const WorkerEvent& event) {
@@ -139,8 +139,8 @@ void WorkerClient::handleEnd(int exitCode, QProcess::ExitStatus status) {
   m_process->deleteLater();
   m_process = nullptr;
   const QString how =
-      status == QProcess::CrashExit ? tr("was ended by a signal") : tr("ended with exit code %1").arg(exitCode);
-  fail(tr("The worker %1 during the run. The document is unchanged; the next run starts a new worker.%2")
+      status == QProcess::CrashExit ? tr("was killed by a signal") : tr("exited with code %1").arg(exitCode);
+  fail(tr("The run process %1. The pipeline is unchanged; the next run starts a new process.%2")
            .arg(how, words.isEmpty() ? QString() : tr(" Its last output: %1").arg(words)));
 }
 
@@ -149,7 +149,7 @@ void WorkerClient::handleStartError(QProcess::ProcessError error) {
   const QString reason = m_process->errorString();
   m_process->deleteLater();
   m_process = nullptr;
-  fail(tr("The worker \"%1\" could not be started: %2. Install the program fuseline next to the designer, or pass "
+  fail(tr("The run process \"%1\" could not be started: %2. Install fuseline next to the designer, or pass "
           "--worker with a command.")
            .arg(m_command.join(u' '), reason));
 }

@@ -43,7 +43,7 @@ SweepRecipe custom(const std::optional<Recipe>& own, const RunTarget& target) {
             .label = translated("The pipeline's"),
             .whyNot = translated("The pipeline's recipe has an error. See Problems.")};
   return {.key = {},
-          .label = translated("%1 (fields of this pipeline)").arg(toQt(own->name())),
+          .label = translated("%1 (as set in this pipeline)").arg(toQt(own->name())),
           .whyNot = whyNotOn(target, *own)};
 }
 

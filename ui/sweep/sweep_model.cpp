@@ -4,9 +4,12 @@
 
 #include "ui/sweep/sweep_choice.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/tip_lines.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <utility>
 
 namespace fuseline::ui {
 
@@ -22,14 +25,16 @@ QString fromTo(const QString& from, const QString& to) {
   return from == to ? from : QStringLiteral("%1 → %2").arg(from, to);
 }
 
-/// "ForwardLinearBias, 2 times", a line each.
+/// "ForwardLinearBias, 2×", a line each; the most frequent rules first.
 QString ruleLines(const std::vector<std::string>& rules) {
   std::map<std::string, int> counts;
   for (const std::string& rule : rules) ++counts[rule];
+  std::vector<std::pair<std::string, int>> ordered(counts.begin(), counts.end());
+  std::ranges::stable_sort(ordered, std::greater(), &std::pair<std::string, int>::second);
   QStringList lines;
-  for (const auto& [rule, count] : counts)
+  for (const auto& [rule, count] : ordered)
     lines.append(count == 1 ? toQt(rule) : SweepModel::tr("%1, %2×").arg(toQt(rule)).arg(count));
-  return lines.join(u'\n');
+  return cappedTip(lines.join(u'\n'));
 }
 
 }  // namespace

@@ -196,9 +196,9 @@ SweepPlot sweepPlot(const SweepResult& result, SweepQuantity quantity) {
 
 QString nameOf(SweepQuantity quantity) {
   switch (quantity) {
-    case SweepQuantity::Speedup: return translated("Speed-up of fusing");
+    case SweepQuantity::Speedup: return translated("Speed-up from fusion");
     case SweepQuantity::Time: return translated("Time of a pass");
-    case SweepQuantity::OverFirstRecipe: return translated("Speed-up over the first recipe");
+    case SweepQuantity::OverFirstRecipe: return translated("Speed-up relative to the first recipe");
   }
   return {};
 }

@@ -30,7 +30,7 @@ QString methodText(const RunRecord& record) {
   const StepTiming timing = record.settings.timing;
   if (timing == StepTiming::Cupti) return TimelinePanel::tr("kernels traced by CUPTI");
   return timing == StepTiming::Events ? TimelinePanel::tr("steps timed by the device, each launched separately")
-                                      : TimelinePanel::tr("steps timed by the host, with a wait after each");
+                                      : TimelinePanel::tr("steps timed by the host, with a synchronization after each");
 }
 
 QString captionOf(const LastRun& run) {

@@ -7,6 +7,7 @@
 #include "ui/timings/kernel_name.h"
 #include "ui/timings/step_category.h"
 #include "ui/timings/step_tip.h"
+#include "ui/widgets/tip_lines.h"
 #include "ui/widgets/translated.h"
 
 #include <algorithm>
@@ -31,9 +32,10 @@ QString timesText(const TimelineBox& box, double totalNs) {
   return text;
 }
 
-QString stepTip(const StepRecord& step, const TimelineBox& box, double totalNs) {
-  return QStringLiteral("<b>%1</b>").arg(toQt(step.range()).toHtmlEscaped()) + tipLine(timesText(box, totalNs)) +
-         stepLines(step, static_cast<double>(box.durationNs()));
+/// wait: the line on the step's launch; empty: none.
+QString stepTip(const StepRecord& step, const TimelineBox& box, double totalNs, const QString& wait) {
+  return cappedTip(QStringLiteral("<b>%1</b>").arg(toQt(step.range()).toHtmlEscaped()) +
+                   tipLine(timesText(box, totalNs)) + wait + stepLines(step, static_cast<double>(box.durationNs())));
 }
 
 class TrackBuilder {
@@ -126,7 +128,7 @@ class TrackBuilder {
   QString tipOf(const TimelineBox& box, const StepRecord* step, const ActivityRecord* activity) const {
     const double totalNs = m_track.endNs;
     if (box.level == TimelineLevel::Launch) return launchTip(box, step);
-    if (!activity && box.level == TimelineLevel::Step) return stepTip(*step, box, totalNs) + waitTip(box);
+    if (!activity && box.level == TimelineLevel::Step) return stepTip(*step, box, totalNs, waitTip(box));
     const QString name = activity ? toQt(activity->name).toHtmlEscaped() : passLabel(*step);
     QString tip = QStringLiteral("<b>%1</b>").arg(name) + tipLine(timesText(box, totalNs));
     if (activity && !activity->configuration.empty()) tip += tipLine(toQt(activity->configuration).toHtmlEscaped());

@@ -76,8 +76,8 @@ QString NodeStatuses::textOf(const std::string& op) const {
     case NodeStatus::NeverRun: return tr("Not measured yet.");
     case NodeStatus::Running: return tr("Running.");
     case NodeStatus::Measured: return tr("Measured on %1.").arg(toQt(m_session.results().lastRun()->device));
-    case NodeStatus::Stale: return tr("Times are of the pipeline before it changed. Run again.");
-    case NodeStatus::Stopped: return tr("The run was stopped early. Its times are of fewer rounds. Run again.");
+    case NodeStatus::Stale: return tr("Times were measured before the pipeline changed. Run again.");
+    case NodeStatus::Stopped: return tr("The run was stopped early, so its times come from fewer rounds. Run again.");
     case NodeStatus::Failed: return tr("The last run failed: %1").arg(m_failure);
   }
   return {};

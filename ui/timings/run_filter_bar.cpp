@@ -25,7 +25,7 @@ RunFilterBar::RunFilterBar(Session& session, RunFilter& filter, QWidget* parent)
     : QWidget(parent),
       m_session(session),
       m_filter(filter),
-      m_button(makeButton(tr("Filter"), tr("Show only some steps in all measuring panes"))),
+      m_button(makeButton(tr("Filter"), tr("Filter steps in Timings, Timeline, Flame, Roofline, Memory and Numerics"))),
       m_back(makeButton(QStringLiteral("‹"), tr("Previous filter (Alt+Left)"))),
       m_forward(makeButton(QStringLiteral("›"), tr("Next filter (Alt+Right)"))),
       m_field(new QLineEdit(this)),

@@ -6,6 +6,7 @@
 #include "ui/theme/baseline_colors.h"
 #include "ui/theme/format.h"
 #include "ui/theme/theme.h"
+#include "ui/widgets/tip_lines.h"
 
 #include <algorithm>
 #include <map>
@@ -50,7 +51,8 @@ QString speedupTip(const ComparisonRow& row) {
   if (row.fused.count == 0 || row.unfused.count == 0) return {};
   const QString interval =
       TimingsModel::tr("95 % interval %1 to %2").arg(row.speedup.low, 0, 'f', 3).arg(row.speedup.high, 0, 'f', 3);
-  if (row.isInBoth) return TimingsModel::tr("%1. Both plans have this step, so the ratio is noise").arg(interval);
+  if (row.isInBoth)
+    return TimingsModel::tr("%1. The step is the same in both plans, so the ratio is noise").arg(interval);
   return row.isClear() ? interval : TimingsModel::tr("%1: not statistically significant").arg(interval);
 }
 
@@ -412,11 +414,11 @@ QString TimingsModel::tip(const QModelIndex& index) const {
     case UnfusedColumn:
     case UnfusedSpreadColumn:
       if (times.unfused.count == 0) break;
-      return samplesText(times.unfused) + efficiencyLine(times.unfusedEfficiency) + detailsOf(row.unfused);
+      return cappedTip(samplesText(times.unfused) + efficiencyLine(times.unfusedEfficiency) + detailsOf(row.unfused));
     case FusedColumn:
     case FusedSpreadColumn:
       if (times.fused.count == 0) break;
-      return samplesText(times.fused) + efficiencyLine(times.fusedEfficiency) + detailsOf(row.fused);
+      return cappedTip(samplesText(times.fused) + efficiencyLine(times.fusedEfficiency) + detailsOf(row.fused));
     case SpeedupColumn: return speedupTip(times);
     case BandwidthColumn:
     case RateColumn:

@@ -12,6 +12,8 @@
 #include "ui/widgets/expression_edit.h"
 #include "ui/widgets/roomy_delegate.h"
 #include "ui/widgets/table_copying.h"
+#include "ui/widgets/text_dialog.h"
+#include "ui/widgets/tip_lines.h"
 
 #include <QAction>
 #include <QApplication>
@@ -111,13 +113,29 @@ QString endToEndText(const TimingsRow* row) {
          (caveat.isEmpty() ? QString() : QStringLiteral("<br>") + caveat.toHtmlEscaped());
 }
 
-/// Before the tooltip of an opened run: its file, and what of the plan is not what was measured.
+/// The file of an opened run, and the differences between the measured and the current plan. Two lines at most.
 QString originTip(const RunOrigin& origin) {
-  QString text = origin.file + u'\n';
-  if (!origin.differingSteps.isEmpty())
-    text += TimingsPanel::tr("Steps that only one of the measured plan and this plan has:\n  %1\n")
-                .arg(origin.differingSteps.join(QStringLiteral("\n  ")));
-  return text;
+  if (origin.differingSteps.isEmpty()) return origin.file;
+  return origin.file + u'\n' +
+         TimingsPanel::tr("Steps in only one of both plans (measured, current): %1")
+             .arg(origin.differingSteps.join(QStringLiteral(", ")));
+}
+
+/// Properties of the device that explain a time.
+QStringList mainFacts(const RunRecord& record) {
+  QStringList lines;
+  for (const char* name : {"driver", "clocks", "throttled by", "slowed down by"})  // the last: of older programs
+    if (const std::string value = record.fact(name); !value.empty())
+      lines.append(QStringLiteral("%1: %2").arg(toQt(name), toQt(value)));
+  return lines << TimingsPanel::tr("steps timed by: %1").arg(toQt(nameOf(record.settings.timing)));
+}
+
+/// Properties of the run: device, libraries, clocks, caches.
+QString measurementText(const LastRun& run) {
+  QStringList lines;
+  for (const std::string& doubt : doubtsOf(run.record)) lines.append(toQt(doubt));
+  if (run.origin) lines.append(originTip(*run.origin));
+  return (lines << environmentText(run.record)).join(u'\n');
 }
 
 std::vector<TableColumns::Column> columnsOfTable() {
@@ -226,7 +244,9 @@ void TimingsPanel::refreshFilter() {
 void TimingsPanel::createHead() {
   m_caption->setTextFormat(Qt::RichText);
   m_caption->setWordWrap(true);
-  m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_caption->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::LinksAccessibleByMouse |
+                                     Qt::LinksAccessibleByKeyboard);
+  connect(m_caption, &QLabel::linkActivated, this, &TimingsPanel::showMeasurement);
   m_runAgain->setToolTip(tr("Measure the current pipeline (Ctrl+Enter)"));
   connect(m_runAgain, &QPushButton::clicked, &m_session.runner(), &Runner::run);
   auto* row = new QHBoxLayout(m_head);
@@ -372,6 +392,7 @@ void TimingsPanel::refreshCaption() {
   const QString warn = QStringLiteral("<b style='color:%1'>%2</b>").arg(m_theme.colors().warning.name());
   const std::vector<std::string> doubts = doubtsOf(run->record);
   if (!doubts.empty()) parts.append(warn.arg(tr("Unreliable: %1").arg(toQt(doubts.front()).toHtmlEscaped())));
+  parts.append(QStringLiteral("<a href='measurement'>%1</a>").arg(tr("How it was measured")));
   const QString warning = staleText(*run);
   m_model->setStale(!warning.isEmpty());
   m_runAgain->setVisible(!warning.isEmpty());
@@ -382,8 +403,17 @@ void TimingsPanel::refreshCaption() {
                      against);
   QStringList tips;
   for (const std::string& doubt : doubts) tips.append(toQt(doubt));
-  if (run->origin) tips.append(originTip(*run->origin).trimmed());
-  m_caption->setToolTip((tips << environmentText(run->record)).join(u'\n'));
+  if (run->origin) tips.append(originTip(*run->origin));
+  m_caption->setToolTip(cappedTip((tips << mainFacts(run->record)).join(u'\n')));
+}
+
+/// All that the tooltip of the caption leaves out.
+void TimingsPanel::showMeasurement() {
+  const auto& run = m_session.results().lastRun();
+  if (!run) return;
+  auto* dialog = new TextDialog(tr("How it was measured"), {}, measurementText(*run), this);
+  dialog->setAttribute(Qt::WA_DeleteOnClose);
+  dialog->open();
 }
 
 /// As the button Run is.

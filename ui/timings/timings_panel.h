@@ -57,6 +57,7 @@ class TimingsPanel : public QWidget {
   void refreshFilter();
   void refreshComparison();
   void refreshCaption();
+  void showMeasurement();
   void refreshRunAgain();
   void refreshSamples();
   void refreshRounds(const TimingsRow* row);

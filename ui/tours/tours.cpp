@@ -84,7 +84,8 @@ Tour worthTour() {
                             "<b>T</b> to switch this fusion off at this place only."),
                .pane = QStringLiteral("plan"),
                .isDone = notFused("BackwardAddRMSNorm")},
-              {.text = text("The times now belong to another plan, and are marked. Press <b>Ctrl+Enter</b> again."),
+              {.text = text("The times are still those of the previous plan, and are marked as such. Press "
+                            "<b>Ctrl+Enter</b> again."),
                .isDone = isMeasured},
               {.text = text(
                    "Each time is shown next to the baseline's, with the difference if it is significant. "
@@ -100,7 +101,7 @@ Tour precisionTour() {
       .pipeline = "llama-mlp",
       .steps = {
           {.text = text("Choose a recipe in the toolbar, such as <b>Float8CurrentScaling</b>."), .isDone = isQuantized},
-          {.text = text("Chips on the wires show quantized formats, outlines the ops that now write quantized "
+          {.text = text("Labels on the wires show quantized formats; outlines show the ops that now write quantized "
                         "values directly. Press <b>Ctrl+Shift+Enter</b> to measure the error."),
            .isDone = areNumericsMeasured},
           {.text =
@@ -114,12 +115,12 @@ Tour precisionTour() {
 Tour exportTour() {
   return {
       .title = text("Take it into training code"),
-      .summary = text("Export a TransformerEngine module, and check that both fuse alike"),
+      .summary = text("Export a TransformerEngine module, and check that TransformerEngine fuses it the same way"),
       .pipeline = "gpt-mlp",
       .steps = {
-          {.text = text(
-               "Press <b>Ctrl+E</b> to see the pipeline as a module of TransformerEngine's <b>te.ops</b>, with its "
-               "residual channel and recipe. Notes list differences. Save it as <i>mlp.py</i>, or close the window.")},
+          {.text = text("Press <b>Ctrl+E</b> to see the pipeline as a module of TransformerEngine's <b>te.ops</b>, "
+                        "with its residual connection (an extra output and an extra input) and recipe. Notes list "
+                        "differences. Save it as <i>mlp.py</i>, or close the window.")},
           {.text = text("On a machine with TransformerEngine, <b>python3 mlp.py --plan</b> compares its fusions with "
                         "Fuseline's plan, and <b>--check</b> compares tensors with those of <i>fuseline run "
                         "--dump</i>. The module contains the pipeline, so Fuseline can open it.")},
@@ -127,18 +128,20 @@ Tour exportTour() {
 }
 
 Tour gateTour() {
-  return {.title = text("Guard it in CI"),
-          .summary = text("Save a run, and fail CI when it gets slower"),
-          .pipeline = "llama-mlp",
-          .steps = {
-              {.text = text("Press <b>Ctrl+Enter</b> to measure the pipeline."), .isDone = isMeasured},
-              {.text = text("<b>Run &gt; Save run</b> saves it with the device, all samples and the pipeline. <b>Run "
-                            "&gt; Copy as command</b> copies the command that measures the same in a terminal."),
-               .pane = QStringLiteral("runs")},
-              {.text = text("In CI, <b>fuseline fuse FILE --expect RULE</b> fails if a fusion no longer applies, and "
-                            "<b>fuseline compare OLD NEW --fail-if \"median&gt;+5%\"</b> fails if a run is "
-                            "significantly slower. The first needs no device.")},
-          }};
+  return {
+      .title = text("Guard it in CI"),
+      .summary = text("Save a run, and fail CI when it gets slower"),
+      .pipeline = "llama-mlp",
+      .steps = {
+          {.text = text("Press <b>Ctrl+Enter</b> to measure the pipeline."), .isDone = isMeasured},
+          {.text = text("<b>Run &gt; Save run</b> saves it with the device, all samples and the pipeline. <b>Run "
+                        "&gt; Copy as command</b> copies the command that measures the same in a terminal."),
+           .pane = QStringLiteral("runs")},
+          {.text = text(
+               "In CI, <b>fuseline fuse FILE --expect PLAN.json</b> fails if the plan differs from a saved one, and "
+               "<b>fuseline compare OLD NEW --fail-if \"median&gt;+5%\"</b> fails if a run is "
+               "significantly slower. The first needs no device.")},
+      }};
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace fuseline::ui {
 
 BlockBar::BlockBar(CanvasScope& scope, const Theme& theme, QWidget* parent)
     : QWidget(parent), m_scope(scope), m_row(new QHBoxLayout(this)), m_note(new ElidedLabel(this)) {
-  setAccessibleName(tr("Where in the pipeline the canvas is"));
+  setAccessibleName(tr("Path of the block on the canvas"));
   m_row->setContentsMargins(12, 4, 12, 4);
   m_row->setSpacing(2);
   m_row->addSpacing(12);

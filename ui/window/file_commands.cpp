@@ -188,7 +188,7 @@ bool FileCommands::overwrite() {
 }
 
 bool FileCommands::askToLose() {
-  QMessageBox box(QMessageBox::Warning, tr("File read only in part"),
+  QMessageBox box(QMessageBox::Warning, tr("File only partly read"),
                   tr("Parts of %1 could not be read (see Problems) and will be lost. Overwrite the file?")
                       .arg(m_session.pipeline().displayName()),
                   QMessageBox::Cancel, &m_window);

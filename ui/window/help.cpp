@@ -104,7 +104,8 @@ QString memoryRows() {
 QString rulesRows() {
   return shortcutRow(translated("Up, Down"), translated("Show the next rule")) +
          shortcutRow(translated("Space"), translated("Switch the rule off or on in this pipeline")) +
-         shortcutRow(translated("Tab, Enter"), translated("Go to a match or a miss, and select its ops"));
+         shortcutRow(translated("Tab, Enter"),
+                     translated("Go to a place where the rule applies or fails, and select its ops"));
 }
 
 QString runsRows() {

@@ -58,7 +58,7 @@ void RunCommands::addTimingMenu(QMenu& runMenu) {
   add(tr("&Device clock"), tr("CUDA events on a GPU, the host clock on the CPU"), StepTiming::Auto);
   QAction* kernels =
       add(tr("&Kernel trace (CUPTI)"), tr("On a GPU: times each kernel, with launches unchanged"), StepTiming::Cupti);
-  add(tr("&Host clock"), tr("Waits for the device after every step"), StepTiming::Host);
+  add(tr("&Host clock"), tr("Synchronizes with the device after every step"), StepTiming::Host);
   const auto refresh = [this, kernels] { kernels->setEnabled(m_session.setup().runTarget().isGpu()); };
   refresh();
   connect(&m_session.setup(), &RunSetup::runTargetChanged, kernels, refresh);
@@ -97,7 +97,7 @@ void RunCommands::addCopyCommands(QMenu& menu) {
   commands->setToolTipsVisible(true);
   add(*commands, tr("For the &shell"), {}, [this] {
     copyCommand(runCommand);
-  })->setToolTip(tr("Copy the command that measures this pipeline as Run does"));
+  })->setToolTip(tr("Copy the command line that does the same as Run"));
   add(*commands, tr("For &Nsight Systems"), {}, [this] {
     copyCommand(nsysCommand);
   })->setToolTip(tr("The same under nsys, with an NVTX range per step"));

@@ -142,7 +142,7 @@ void ShortcutsDialog::showRemark() {
   m_assign->setEnabled(command && keys != command->action->shortcut());
   m_assign->setText(keys.isEmpty() ? tr("Clear") : tr("Assign"));
   const Shortcuts::Command* holder = command ? m_shortcuts.holderOf(keys, *command) : nullptr;
-  m_remark->setText(holder ? tr("%1 is the shortcut of %2, which will then have none.")
+  m_remark->setText(holder ? tr("%1 is already the shortcut of %2, which will lose it.")
                                  .arg(keys.toString(QKeySequence::NativeText), holder->path)
                            : tr("Click the field and press a shortcut. It is saved."));
 }

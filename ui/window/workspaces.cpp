@@ -32,9 +32,8 @@ Workspaces::Workspaces(Panes& panes, bool isKept, QObject* parent)
     : QObject(parent), m_panes(panes), m_isKept(isKept), m_choices(new QActionGroup(this)) {
   add(QString::fromLatin1(kDesign), tr("Design"), tr("Edit the pipeline: palette, inspector and problems"));
   add(QStringLiteral("explain"), tr("Explain"), tr("See why ops fuse or do not: fusions, plan and rules"));
-  add(QString::fromLatin1(kProfile), tr("Profile"),
-      tr("Study a run: timings beside roofline, timeline and flame graph"));
-  add(QStringLiteral("compare"), tr("Compare"), tr("Compare pipelines and runs: changes beside runs"));
+  add(QString::fromLatin1(kProfile), tr("Profile"), tr("Study a run: timings, roofline, timeline and flame graph"));
+  add(QStringLiteral("compare"), tr("Compare"), tr("Compare pipelines and runs: Changes and Runs side by side"));
   m_current = QString::fromLatin1(kDesign);
   if (isKept) load();
   for (QAction* choice : m_choices->actions()) choice->setChecked(choice->data().toString() == m_current);

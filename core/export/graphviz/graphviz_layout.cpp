@@ -52,9 +52,9 @@ class QuietErrors {
 
 Error problemOfGraphviz() {
   const std::unique_ptr<char, decltype(&std::free)> said(aglasterr(), &std::free);
-  std::string message = said ? said.get() : "it does not say why";
+  std::string message = said ? said.get() : "no reason given";
   if (message.find("not recognized") != std::string::npos)
-    return Error{"Graphviz cannot lay out the graph: it does not find its plugins; `dot -c` registers them"};
+    return Error{"Graphviz cannot lay out the graph: its plugins were not found; `dot -c` registers them"};
   while (!message.empty() && (message.back() == '\n' || message.back() == '.')) message.pop_back();
   std::ranges::replace(message, '\n', ' ');
   return Error{fmt::format("Graphviz cannot lay out the graph: {}", message)};

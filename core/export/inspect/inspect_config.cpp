@@ -223,7 +223,7 @@ class Writer {
 
   static std::string purposeText(const WatchedLayer& each) {
     const InspectedLayer& layer = each.layer;
-    const std::string logged = each.isLogged ? "" : " To log them, too, set what is False to True.";
+    const std::string logged = each.isLogged ? "" : " To log them too, change False to True.";
     if (layer.kept.empty())
       return (layer.quantized.empty() ? "In high precision." : "Quantized by the recipe.") + logged;
     return fmt::format("{} in high precision, {}.{}", layer.isWhollyKept() ? "Wholly" : gemmNames(layer.kept, " and "),

@@ -47,7 +47,7 @@ std::string ropeTypeOf(const ModelConfig& rope) {
   const char* const key = rope.has("rope_type") ? "rope_type" : "type";
   std::string type = rope.text(key, "default");
   if (std::ranges::find(kTypes, type) != kTypes.end()) return type;
-  rope.refuse(key, "default, linear, dynamic, llama3, yarn or longrope, as RotaryPositionEmbedding has no other");
+  rope.refuse(key, "default, linear, dynamic, llama3, yarn or longrope, which RotaryPositionEmbedding supports");
   return "default";
 }
 

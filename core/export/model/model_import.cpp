@@ -118,7 +118,7 @@ Result<Json> parseConfig(std::string_view text, std::string_view name) {
   if (!tree.isEmpty() && tree.isObject(0)) return tree.json(0);
   const auto [line, column] = LineTable(text).place(tree.isEmpty() ? problem.offset : 0);
   return Error{fmt::format("{}:{}:{}: {} Expected the config.json of a model.", name, line, column,
-                           tree.isEmpty() ? problem.message : "This is no JSON object.")};
+                           tree.isEmpty() ? problem.message : "This is not a JSON object.")};
 }
 
 Error unknownArchitecture(std::string_view name, const std::string& modelType) {
@@ -172,7 +172,7 @@ Result<ImportedPipeline> pipelineOf(const ModelForm& form, std::string_view name
   if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = ExecutionMode::Inference});
   if (hasErrors(lowered.diagnostics))
     return Error{
-        fmt::format("{}: the sizes of the model do not fit together:\n{}", name, errorText(lowered.diagnostics, name))};
+        fmt::format("{}: the sizes of the model are inconsistent:\n{}", name, errorText(lowered.diagnostics, name))};
   return ImportedPipeline{.document = std::move(loaded.document), .notes = form.notes};
 }
 

@@ -132,7 +132,7 @@ class WeightReader {
       return Error{
           fmt::format("{}: the tensor {}{} is {}, but the pipeline needs {}. Are these the weights of the "
                       "config's model?",
-                      parameter, names->front(), names->size() > 1 ? " and those joined with it" : "",
+                      parameter, names->front(), names->size() > 1 ? " and the tensors concatenated with it" : "",
                       toString(whole.spec.shape), toString(spec->second.shape))};
     if (source.order == WeightSource::Order::HeadsTogether) whole = withHeadsTogether(whole, m_form.heads);
     m_weights.tensors.emplace_back(parameter, std::move(whole));
@@ -212,7 +212,7 @@ class WeightReader {
     }
     if (!std::equal(part.spec.shape.begin() + 1, part.spec.shape.end(), whole.spec.shape.begin() + 1,
                     whole.spec.shape.end()))
-      return Error{fmt::format("tensors of the shapes {} and {} cannot be joined along the first axis.",
+      return Error{fmt::format("tensors of the shapes {} and {} cannot be concatenated along the first axis.",
                                toString(whole.spec.shape), toString(part.spec.shape))};
     whole.spec.shape.front() += part.spec.shape.front();
     whole.data.insert(whole.data.end(), part.data.begin(), part.data.end());

@@ -22,8 +22,8 @@ using Axes = std::vector<std::int64_t>;
 constexpr std::int64_t kOpsetOfAttention = 23;
 
 Error withoutForm(const OnnxGraph& graph, const char* what, const char* next) {
-  return Error{fmt::format("{}: {} has no form in ONNX {}. {}", graph.operation().id, graph.operation().operation->name,
-                           what, next)};
+  return Error{fmt::format("{}: {} cannot be expressed in ONNX {}. {}", graph.operation().id,
+                           graph.operation().operation->name, what, next)};
 }
 
 class AttentionNodesOf {
@@ -355,7 +355,7 @@ Result<void> addOnnxAttention(OnnxGraph& graph) {
 Result<void> addOnnxRotaryEmbedding(OnnxGraph& graph) {
   const RotaryForm form = rotaryForm(graph.operation().attributes);
   if (form.cuSeqlensSlot >= 0 || form.startPositionsSlot >= 0)
-    return withoutForm(graph, "with positions as inputs", "Set offset in place of start_positions.");
+    return withoutForm(graph, "with positions as inputs", "Set offset instead of start_positions.");
   const Result<TokenLayout> layout = rotaryLayout(form, graph.inputSpec().shape);
   if (!layout) return layout.error();
   RotaryNodesOf(graph, *layout).add();

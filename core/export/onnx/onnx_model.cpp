@@ -37,10 +37,10 @@ Result<Graph> inferenceGraph(const ExportedPipeline& pipeline, const Symbols& sy
 }
 
 Error withoutNodes(const std::string& id) {
-  return {
-      fmt::format("{} (External) has no form in ONNX: its attribute nodes is empty; only importing an ONNX model fills "
-                  "it. Remove it, or export each part separately.",
-                  id)};
+  return {fmt::format(
+      "{} (External) cannot be expressed in ONNX: its attribute nodes is empty; only importing an ONNX model fills "
+      "it. Remove it, or export each part separately.",
+      id)};
 }
 
 Result<void> addExternals(const ExportedPipeline& pipeline, const Graph& graph, const OnnxGraph& onnx,

@@ -40,7 +40,7 @@ Result<void> addOnnxCrossEntropy(OnnxGraph& graph) {
   const Node& node = graph.operation();
   const CrossEntropyForm form = crossEntropyForm(node.attributes);
   if (form.smoothing > 0.0 || form.lseSquareScale > 0.0)
-    return Error{fmt::format("{}: CrossEntropy has no form in ONNX with {}. Set it to 0.", node.id,
+    return Error{fmt::format("{}: CrossEntropy cannot be expressed in ONNX with {}. Set it to 0.", node.id,
                              form.smoothing > 0.0 ? "label_smoothing" : "lse_square_scale")};
   const OnnxValue x = graph.cast(graph.input(CrossEntropyForm::kLogits), DType::F32);
   const OnnxValue rows = graph.add("Reshape", {x, graph.integers({-1, graph.inputSpec().cols()})}, "rows");

@@ -97,7 +97,7 @@ void appendNotes(const Node& node, TeOperation& operation) {
         "{}: cpu_offloading is on, but te.ops has no such argument; see te.get_cpu_offload_context().", node.id));
   if (isWrittenApart(node))
     operation.notes.push_back(fmt::format(
-        "{}: each group has a parameter of its own, as TransformerEngine has no kernels in float32 for parameters that "
+        "{}: each group has its own parameter, as TransformerEngine has no kernels in float32 for parameters that "
         "groups share.",
         node.id));
   if (node.operation->name == "Dropout")

@@ -78,8 +78,8 @@ class Script {
     if (!formulas) return formulas.error();
     if (isParallel(m_modules))
       m_notes.emplace_back(
-          "The ops that communicate need a process group. TransformerEngine leaves communication out where it has one "
-          "process; started by torchrun with more it fuses as it is planned here.");
+          "The ops that communicate need a process group. With one process TransformerEngine skips communication; "
+          "under torchrun with several it fuses as planned here.");
     std::string text =
         head() + usedTorchModules(*formulas) + m_between.classes() + *formulas + pipelineClass() + "\n\n" + recipe.text;
     if (m_pipeline.moduleOnly) return PipelineText{.text = std::move(text), .notes = std::move(m_notes)};

@@ -23,7 +23,7 @@ Verdict isFrozenAlike(const Node& node) {
     if (isTrainedAt(slot) != isTrainedAt(0))
       return Verdict::no(
           fmt::format("{}: weight_requires_grad is {}, but bias_requires_grad is {}. te.ops.GroupedLinear trains both "
-                      "or neither. Set both alike.",
+                      "or neither. Set both to the same value.",
                       node.id, isTrainedAt(0), isTrainedAt(slot)));
   return Verdict::yes();
 }

@@ -91,7 +91,7 @@ class TableWriter {
 
   /// By the names of `fuseline run --save` and `--dump`.
   std::string parameterTable() const {
-    std::string text = "# Fuseline's names of parameters, and where they stand in the module.\nPARAMETERS = {\n";
+    std::string text = "# Fuseline's names of parameters, and their places in the module.\nPARAMETERS = {\n";
     for (const TeModule& module : m_modules) {
       if (!module.sequence.isTe) {
         const Node& formula = m_graph.node(module.sequence.nodes[0]);
@@ -229,9 +229,10 @@ class TableWriter {
 
 std::string inputTables(const Graph& graph, ScriptTable table) {
   const bool isTorch = table == ScriptTable::Torch;
-  std::string text = fmt::format("# Shape, dtype, whether it has a gradient, and {}.\nINPUTS = {{\n",
-                                 isTorch ? "the number above all integers; below 0: the rows that counts share out"
-                                         : "the rows that counts share out");
+  std::string text =
+      fmt::format("# Shape, dtype, whether it has a gradient, and {}.\nINPUTS = {{\n",
+                  isTorch ? "the upper bound of its integers; below 0: counts with this many rows in total"
+                          : "for counts, their total number of rows");
   for (const ValueId input : outerInputs(graph)) {
     const Value& value = graph.value(input);
     text += statement(pythonText(value.name) + ": ",

@@ -18,7 +18,7 @@ namespace {
 
 /// Under sequence parallelism a row-parallel linear multiplies the gathered gradient of all ranks.
 Condition readsTheRowsOfItsBias() {
-  return {.sentence = "The bias sums the same gradient that the linear multiplies.",
+  return {.sentence = "The bias and the linear read the same output gradient.",
           .holds =
               [](const Match& match) {
                 const Node& linear = *match.role("linear");

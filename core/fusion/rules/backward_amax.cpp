@@ -13,7 +13,7 @@ FusionRule backward_amax() {
       .summary =
           "Saves one read of a linear op's output gradient: the kernel that produces it also computes its amax. As in "
           "TransformerEngine, activations use their float32 values, before rounding to the gradient's dtype; otherwise "
-          "the bits are the same.",
+          "results are bitwise identical.",
       .chain = {quantizingByAmax("linear", TensorType::GradOutput), rowByRow("reader")},
       .conditions = {scalesNeedTheAmax("linear", TensorType::GradOutput), hasNoGroups("linear")},
       .becomes = "quantize",

@@ -13,8 +13,8 @@ FusionRule backward_quantize() {
       .summary =
           "Saves writing and reading a linear op's output gradient: the kernel that produces it writes it quantized. "
           "Under DelayedScaling activations quantize their float32 values, before rounding to the gradient's dtype, as "
-          "in TransformerEngine: two or three quantized values of a hundred differ by one step. Otherwise the bits are "
-          "the same.",
+          "in TransformerEngine: 2 to 3 % of the quantized values differ by one quantization step. Otherwise results "
+          "are bitwise identical.",
       .chain = {quantizing("linear", TensorType::GradOutput), rowByRow("reader")},
       .conditions = {scalesNeedOnlyRows("linear", TensorType::GradOutput), hasNoGroups("linear")},
       .becomes = "quantize",

@@ -13,11 +13,9 @@ bool hasOneOutput(const Node& node) { return node.operation->outputs.size() == 1
 }  // namespace
 
 std::vector<ChainStep> elementwiseChain() {
-  return {{.role = "first", .accepts = isElementwise, .acceptsText = "an elementwise op"},
-          {.role = "rest",
-           .repeat = Repeat::OneOrMore,
-           .accepts = isPlain,
-           .acceptsText = "an elementwise op that is not gated"}};
+  return {
+      {.role = "first", .accepts = isElementwise, .acceptsText = "an elementwise op"},
+      {.role = "rest", .repeat = Repeat::OneOrMore, .accepts = isPlain, .acceptsText = "an ungated elementwise op"}};
 }
 
 // A branch would tie the GEMM to the place of the last op, and all consumers of the branch would have to wait for it.
@@ -30,7 +28,7 @@ std::vector<ChainStep> linearEpilogueChain() {
           {.role = "rest",
            .repeat = Repeat::ZeroOrMore,
            .accepts = [](const Node& node) { return isPlain(node) && hasOneOutput(node); },
-           .acceptsText = "an ungated one"}};
+           .acceptsText = "an ungated elementwise op"}};
 }
 
 }  // namespace fuseline::rules

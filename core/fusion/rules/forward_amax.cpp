@@ -14,7 +14,7 @@ FusionRule forward_amax() {
       .summary =
           "Saves one read of a linear op's input: the kernel that produces it also computes its amax. As in "
           "TransformerEngine, activations use their float32 values, before rounding to the tensor's dtype; otherwise "
-          "the bits are the same.",
+          "results are bitwise identical.",
       .chain = {rowByRow("producer"), quantizingByAmax("linear", TensorType::Input)},
       .conditions = {scalesNeedTheAmax("linear", TensorType::Input), hasNoGroups("linear")},
       .becomes = "quantize",

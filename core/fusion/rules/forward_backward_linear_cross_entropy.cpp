@@ -73,7 +73,7 @@ FusionRule forward_backward_linear_cross_entropy() {
       .conditions = {isOnOneRank(), hasOneDType(), staysInHighPrecision()},
       .becomes = "linear_cross_entropy",
       .saves = saves,
-      .price = "Backward computes the logits again, which takes one more GEMM.",
+      .price = "Backward recomputes the logits, which takes one more GEMM.",
   };
 }
 

@@ -13,8 +13,8 @@ FusionRule forward_quantize() {
       .summary =
           "Saves a read and, without other consumers, a write of a linear op's input: the kernel that produces it "
           "writes it quantized. Under DelayedScaling norms and activations quantize their float32 values, before "
-          "rounding to the tensor's dtype, as in TransformerEngine: two or three quantized values of a hundred differ "
-          "by one step. Otherwise the bits are the same.",
+          "rounding to the tensor's dtype, as in TransformerEngine: 2 to 3 % of the quantized values differ by one "
+          "quantization step. Otherwise results are bitwise identical.",
       .chain = {rowByRow("producer"), quantizing("linear", TensorType::Input)},
       .conditions = {scalesNeedOnlyRows("linear", TensorType::Input), hasNoGroups("linear")},
       .becomes = "quantize",

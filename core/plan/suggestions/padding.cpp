@@ -9,12 +9,12 @@ std::vector<Proposal> suggestion_sources::padding(const SuggestionContext& conte
   for (const Diagnostic& diagnostic : context.analysis.lowered.diagnostics)
     if (diagnostic.code == "recipe-shape")
       for (const Repair& repair : diagnostic.repairs)
-        proposals.push_back({.source = "padding",
-                             .node = diagnostic.node,
-                             .kind = SuggestionKind::ChangesBehavior,
-                             .repair = repair,
-                             .caution = "The pipeline then has other shapes: its caller must pad the inputs and remove "
-                                        "the padding from the results."});
+        proposals.push_back(
+            {.source = "padding",
+             .node = diagnostic.node,
+             .kind = SuggestionKind::ChangesBehavior,
+             .repair = repair,
+             .caution = "Shapes of the pipeline change: pad its inputs, and remove the padding from its results."});
   return proposals;
 }
 

@@ -25,7 +25,7 @@ std::vector<Proposal> suggestion_sources::recipes(const SuggestionContext& conte
     proposals.push_back({.source = "recipes",
                          .kind = SuggestionKind::ChangesBehavior,
                          .repair = {"Use " + definition.name, SetRecipe{{{"name", definition.name}}}},
-                         .caution = "Linear layers then multiply quantized values: check the error in Numerics."});
+                         .caution = "Linear layers then use quantized operands: check the error in Numerics."});
   }
   return proposals;
 }

@@ -68,7 +68,7 @@ class SharedQuantizes {
                            .repair = {label, first->inPlace(edits.group(label))},
                            .caution = first->cautionWith(
                                "All of them consume the same quantized tensor. It is quantized after rounding to its "
-                               "dtype, even where a norm or an activation would quantize before rounding.")});
+                               "dtype; without this edit, norms and activations quantize before rounding.")});
   }
 
   /// The op of the document that now reads the Quantize; nothing: it is not wired to the source itself.

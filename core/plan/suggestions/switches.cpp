@@ -30,7 +30,7 @@ void addWholeBook(const PipelineDocument& document, std::vector<Proposal>& propo
   Json fusion = document.fusion();
   if (!fusion.is_object() || !fusion.contains("rules") || fusion["rules"] != "te") return;
   fusion["rules"] = "all";
-  Proposal proposal = proposalOf("Use the whole rule book", SetFusion{std::move(fusion)});
+  Proposal proposal = proposalOf("Use the whole rule set", SetFusion{std::move(fusion)});
   proposal.caution = "TransformerEngine does not have these fusions, so an exported module runs without them.";
   proposals.push_back(std::move(proposal));
 }

@@ -171,13 +171,13 @@ class GraphDescriptors {
   void addMatmul(const GraphStep& step) {
     Descriptor& matmul = m_parts.emplace_back(m_session, CudnnDescriptorType::Matmul);
     matmul.set(CudnnAttribute::MatmulPrecision, CudnnType::DataType, typeOf(step.compute));
-    matmul.finalize("describe a product of attention");
+    matmul.finalize("describe a GEMM of attention");
     Descriptor& made = m_operations.emplace_back(m_session, CudnnDescriptorType::MatmulOperation);
     made.set(CudnnAttribute::MatmulOperationA, tensor(step.x));
     made.set(CudnnAttribute::MatmulOperationB, tensor(step.b));
     made.set(CudnnAttribute::MatmulOperationC, tensor(step.y));
     made.set(CudnnAttribute::MatmulOperationMatmul, matmul);
-    made.finalize("describe a product of attention");
+    made.finalize("describe a GEMM of attention");
   }
 
   void addReduction(const GraphStep& step, CudnnReduction operation) {
@@ -273,7 +273,7 @@ class CudnnGraph final : public PreparedGraph {
     pack.set(CudnnAttribute::PackIds, CudnnType::Int64, std::ssize(ids), ids.data());
     pack.set(CudnnAttribute::PackPointers, CudnnType::VoidPointer, std::ssize(pointers), pointers.data());
     pack.set(CudnnAttribute::PackWorkspace, CudnnType::VoidPointer, workspace);
-    pack.finalize("take the memory of attention");
+    pack.finalize("use the tensors of attention");
     m_session->check(m_session->library().execute(m_session->handle(), m_plan->get(), pack.get()), "run attention");
     ++numLaunched;
   }
@@ -293,7 +293,7 @@ class CudnnGraph final : public PreparedGraph {
     std::int64_t count = 0;
     m_session->check(m_session->library().getAttribute(candidate.get(), CudnnAttribute::PlanWorkspaceBytes,
                                                        CudnnType::Int64, 1, &count, &m_workspaceBytes),
-                     "say what memory attention needs");
+                     "report the workspace of attention");
     m_plan.emplace(std::move(candidate));
     return true;
   }

@@ -128,8 +128,7 @@ Result<std::unique_ptr<Kernel>> makeFusedForward(const CompileRequest& request, 
   addInputs(operands, made.q, made.k, made.v);
   operands.addOwn(made.y, OperandKind::Output);
   if (made.lse >= 0) operands.addOwn(made.lse, OperandKind::Residual);
-  return makeKernel(request, made.graph, std::move(operands), {},
-                    "attention by cuDNN, with the same bits in every run");
+  return makeKernel(request, made.graph, std::move(operands), {}, "attention by cuDNN, bitwise identical in every run");
 }
 
 Result<std::unique_ptr<Kernel>> makeFusedBackward(const CompileRequest& request, const AttentionProblem& problem) {

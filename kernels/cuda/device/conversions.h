@@ -1,7 +1,7 @@
 // Conversions between float32 and 16-bit formats: device instructions, or the host's arithmetic where there are none.
 // SPDX-License-Identifier: Apache-2.0
 // One instruction converts one or two numbers; the integer code of core/numerics takes about fifteen, which would slow
-// down memory-bound kernels. The bits are the same except for NaN: the device converts every NaN to 0x7fff.
+// down memory-bound kernels. Results are bitwise identical except for NaN: the device converts every NaN to 0x7fff.
 #pragma once
 
 #include "core/numerics/bf16.h"

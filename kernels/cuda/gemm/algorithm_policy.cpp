@@ -21,7 +21,7 @@ namespace {
 
 /// Without the folder's name: run files are passed on, and it names the user.
 std::string algorithmsText(const AlgorithmPolicy& policy) {
-  if (!policy.isTimed) return "the library's first choice (FUSELINE_TUNE=off)";
+  if (!policy.isTimed) return "cuBLASLt's top heuristic (FUSELINE_TUNE=off)";
   return policy.folder.empty() ? "algorithms timed in every run, because there is no cache folder"
                                : "algorithms timed, and cached for the next run";
 }

@@ -111,7 +111,7 @@ class CublasLtGemms final : public GemmLibrary {
 
  private:
   static Error refused(const Verdict& verdict, const GemmProblem& problem) {
-    return {fmt::format("{} It is the product {}.", verdict.reason(), describe(problem)), ErrorKind::RunFailed};
+    return {fmt::format("{} The GEMM is {}.", verdict.reason(), describe(problem)), ErrorKind::RunFailed};
   }
 
   GemmProblem withPolicy(GemmProblem problem) const {

@@ -32,7 +32,7 @@ AlgorithmChoice contest(const GemmProblem& problem, const std::vector<std::uint6
   if (cudaStreamSynchronize(stream) == cudaSuccess) return choice;
   throw DeviceFault(
       "An algorithm of cuBLASLt failed while it was timed, so this process cannot use the GPU any more. Start again "
-      "with FUSELINE_TUNE=off, which uses the library's first choice.");
+      "with FUSELINE_TUNE=off, which uses cuBLASLt's top heuristic.");
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ std::string describe(FactorWay way) {
   switch (way) {
     case FactorWay::AsTheyAre: break;
     case FactorWay::Decoded:
-      return "quantized values are decoded before the GEMM, because cuBLASLt does not multiply them";
+      return "quantized values are decoded before the GEMM, because cuBLASLt does not support them";
     case FactorWay::AsMxfp8: return "blocks of 128 are multiplied as MXFP8 blocks, because this GPU has no others";
   }
   return {};

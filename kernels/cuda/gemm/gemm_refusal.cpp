@@ -30,10 +30,10 @@ std::int64_t alignmentOf(const GemmProblem& problem) {
 std::string remedyFor(const GemmProblem& problem, int computeMajor) {
   const Scaling scaling = problem.aCodes ? problem.aCodes->scaling : Scaling::PerTensor;
   if (isOneOf(scaling, {Scaling::Block1x128, Scaling::Block128x128}) && computeMajor > kHopper)
-    return "It multiplies such blocks only on GPUs of compute capability 9.x; on newer GPUs they become MXFP8 blocks.";
+    return "It supports such blocks only on GPUs of compute capability 9.x; on newer GPUs they become MXFP8 blocks.";
   if (isOneOf(scaling, {Scaling::Mx1x32, Scaling::Mx32x32, Scaling::Nv1x16, Scaling::Nv16x16}) &&
       computeMajor < kBlackwell)
-    return "It multiplies such blocks only on compute capability 10.0 and newer. Choose Float8BlockScaling, or a "
+    return "It supports such blocks only on compute capability 10.0 and newer. Choose Float8BlockScaling, or a "
            "recipe with one scale per tensor.";
   if (!problem.aCodes) return fmt::format("Make its sizes multiples of {}.", alignmentOf(problem));
   return fmt::format(

@@ -18,7 +18,7 @@ namespace fuseline::cuda {
 
 namespace {
 
-/// Number of GEMM sizes that are tuned; the others use the library's first choice: a layer may have hundreds of groups
+/// Number of GEMM sizes that are tuned; the others use cuBLASLt's top heuristic: a layer may have hundreds of groups
 /// with different sizes.
 constexpr std::size_t kMostTuned = 8;
 
@@ -143,7 +143,7 @@ std::vector<std::string> GroupProducts::ways() const {
   std::erase(ways, "");
   if (dependsOnRows())
     ways.push_back(
-        fmt::format("{}, in groups whose rows are no multiple of {}", describe(FactorWay::Decoded), kWholeRows));
+        fmt::format("{}, in groups whose rows are not a multiple of {}", describe(FactorWay::Decoded), kWholeRows));
   return ways;
 }
 

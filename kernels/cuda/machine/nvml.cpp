@@ -125,7 +125,7 @@ std::vector<std::pair<std::string, std::string>> factsOf(const GpuConditions& co
       {"clocks", clocksText(conditions)},
       {"power", powerText(conditions)},
       {"temperature", conditions.celsius ? fmt::format("{} °C", *conditions.celsius) : ""},
-      {"slowed down by", slowdownText(conditions)}};
+      {"throttled by", slowdownText(conditions)}};
   std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
   return facts;
 }

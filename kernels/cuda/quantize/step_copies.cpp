@@ -71,7 +71,7 @@ Verdict haveOneScaling(const TensorQuantizers& quantizers) {
   if ((rowwise && rowwise->fourOverSix) || (columnwise && columnwise->fourOverSix))
     return Verdict::no("The CUDA backend does not support 4over6 for NVFP4: the largest value of a block maps to 6.");
   if ((rowwise && rowwise->scaling == Scaling::NvRow1x16) || (columnwise && columnwise->scaling == Scaling::NvRow1x16))
-    return Verdict::no("The CUDA backend quantizes NVFP4 with one float32 scale a tensor, not with one a row.");
+    return Verdict::no("The CUDA backend quantizes NVFP4 with one float32 scale per tensor, not with one per row.");
   if (columnwise && columnwise->isOfRowwise)
     return Verdict::no(
         "The CUDA backend does not support columnwise_source rowwise_dequantized: it quantizes both from the tensor.");

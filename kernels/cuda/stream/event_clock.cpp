@@ -18,7 +18,7 @@ class EventClock final : public DeviceClock {
   EventClock(int device, Stream stream, std::size_t numMoments, Stream besides)
       : m_device(device), m_stream(stream), m_besides(besides) {
     useDevice(device);
-    check(cudaDeviceGetAttribute(&m_kilohertz, cudaDevAttrClockRate, device), "say how fast its clock is");
+    check(cudaDeviceGetAttribute(&m_kilohertz, cudaDevAttrClockRate, device), "report its clock rate");
     m_events.reserve(numMoments);
     for (std::size_t i = 0; i < numMoments; ++i) {
       cudaEvent_t event = nullptr;

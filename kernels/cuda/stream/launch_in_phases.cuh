@@ -39,7 +39,7 @@ bool runsAtOnce(void (*kernel)(GridPhases, Parameters...), dim3 grid, dim3 block
   constexpr int kFirstMajor = 9;
   const auto* const function = reinterpret_cast<const void*>(kernel);
   int device = 0;
-  check(cudaGetDevice(&device), "name the current GPU");
+  check(cudaGetDevice(&device), "report the current GPU");
   const bool canWait = attributeOf(device, cudaDevAttrCooperativeLaunch) != 0 &&
                        attributeOf(device, cudaDevAttrComputeCapabilityMajor) >= kFirstMajor;
   if (!canWait) return false;
@@ -47,7 +47,7 @@ bool runsAtOnce(void (*kernel)(GridPhases, Parameters...), dim3 grid, dim3 block
   int blocks = 0;
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, static_cast<int>(block.x * block.y * block.z),
                                                       sharedBytes),
-        "say how many blocks run at once");
+        "report how many blocks run at once");
   return grid.x * grid.y * grid.z <=
          static_cast<unsigned>(blocks * attributeOf(device, cudaDevAttrMultiProcessorCount));
 }

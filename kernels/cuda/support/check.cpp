@@ -16,7 +16,7 @@ void useDevice(int device) { check(cudaSetDevice(device), "be selected"); }
 
 int selectedDevice() {
   int device = 0;
-  check(cudaGetDevice(&device), "say which it is");
+  check(cudaGetDevice(&device), "report the current GPU");
   return device;
 }
 

@@ -36,7 +36,7 @@ std::size_t plainSharedBytes(const void* function) {
 
 void allowSharedBytes(const void* function, std::size_t sharedBytes) {
   int device = 0;
-  check(cudaGetDevice(&device), "say which one it is");
+  check(cudaGetDevice(&device), "report the current GPU");
   const std::lock_guard lock(allowances().mutex);
   const auto [found, isNew] = allowances().bytes.try_emplace({function, device}, 0);
   if (isNew) found->second = plainSharedBytes(function);

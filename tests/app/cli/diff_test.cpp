@@ -57,7 +57,7 @@ TEST(Diff, MeasuresBothInTurns) {
   const std::string call = "diff --device reference --iterations 6 " + samplePipeline() + " " + next;
   const ProgramResult result = fuseline(call + " --measure");
   EXPECT_EQ(result.exitCode, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "from end to end, fused\n")) << result.out;
+  EXPECT_TRUE(has(result.out, "end to end, fused\n")) << result.out;
   EXPECT_TRUE(has(result.out, "Medians of interleaved rounds")) << result.out;
   EXPECT_TRUE(has(result.out, " gone.\n")) << result.out;
   // Without the GELU its input is not kept for backward any more.
@@ -84,7 +84,7 @@ TEST(Diff, ShowsWhatItMeasuredWhereAGateCannotJudge) {
   const ProgramResult result = fuseline("diff --device reference --measure --iterations 2 --fail-if 'median>+5%' " +
                                         samplePipeline() + " " + samplePipeline());
   EXPECT_EQ(result.exitCode, 1) << result.err;
-  EXPECT_TRUE(has(result.out, "from end to end, fused\n")) << result.out;
+  EXPECT_TRUE(has(result.out, "end to end, fused\n")) << result.out;
 }
 
 TEST(Diff, MeasuresOnlyWhatCanRun) {

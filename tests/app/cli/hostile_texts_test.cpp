@@ -74,7 +74,7 @@ TEST(HostileTexts, OfRunsAreShownAndNotObeyed) {
   ASSERT_EQ(fuseline(run, {}, folder.path()).exitCode, 0);
   Json record = Json::parse(readText(folder / "base.fuserun"));
   record["note"] = kHostile;
-  record["rowNotes"] = Json::array({{{"step", kHostile}, {"phase", "forward"}, {"text", kHostile}}});
+  record["stepNotes"] = Json::array({{{"step", kHostile}, {"phase", "forward"}, {"text", kHostile}}});
   for (Json& variant : record["variants"])
     for (Json& step : variant["steps"]) step["name"] = "=" + std::string(kHostile);
   for (Json& value : record["environment"])
@@ -103,7 +103,7 @@ TEST(HostileTexts, OfPipelinesAreShownAndNotObeyed) {
   writeText(folder / "bad.fuseline", pipeline.dump());
   writeText(folder / "plan.json", Json{{"forward", {{{"name", kHostile}, {"ops", {kHostile}}}}},
                                        {"backward", Json::array()},
-                                       {"handOvers", Json::array()}}
+                                       {"fusedQuantizations", Json::array()}}
                                       .dump());
   for (const std::string& call :
        {std::string("validate bad.fuseline"), std::string("validate --annotate github bad.fuseline"),

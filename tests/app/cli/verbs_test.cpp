@@ -555,9 +555,9 @@ TEST(Numerics, AreReportedForEveryTensor) {
                             quantizablePipeline(folder))
                             .json()["numerics"];
   EXPECT_EQ(numerics["recipe"], "Float8CurrentScaling");
-  EXPECT_EQ(numerics["copies"].size(), 6U);
+  EXPECT_EQ(numerics["quantizedTensors"].size(), 6U);
   EXPECT_TRUE(numerics["firstNonFinite"].is_null());
-  for (const Json& copy : numerics["copies"]) EXPECT_GT(copy["meanSquaredError"].get<double>(), 0.0) << copy;
+  for (const Json& copy : numerics["quantizedTensors"]) EXPECT_GT(copy["meanSquaredError"].get<double>(), 0.0) << copy;
   for (const Json& error : numerics["errors"]) EXPECT_GT(error["cosine"].get<double>(), 0.99) << error;
 }
 
@@ -864,13 +864,12 @@ TEST(Compare, HoldsTheNewRunAgainstGates) {
         0);
   const ProgramResult shown = fuseline("compare " + base + " " + next);
   EXPECT_EQ(shown.exitCode, 0) << shown.err;
-  for (const char* part :
-       {"symbol M: 4 -> 9", "from end to end, fused", "speedup", "launches", "ForwardLinearEpilogue"})
+  for (const char* part : {"symbol M: 4 -> 9", "end to end, fused", "speedup", "launches", "ForwardLinearEpilogue"})
     EXPECT_TRUE(has(shown.out, part)) << part << "\n" << shown.out;
   const ProgramResult failed =
       fuseline("compare " + base + " " + next + " --fail-if 'peak>+1%' --fail-if 'launches>+0%'");
   EXPECT_EQ(failed.exitCode, 5);
-  EXPECT_TRUE(has(failed.err, "1 of 2 gates failed; the first is peak>+1%")) << failed.err;
+  EXPECT_TRUE(has(failed.err, "1 of 2 conditions of --fail-if failed; the first is peak>+1%")) << failed.err;
   EXPECT_EQ(fuseline("compare " + base + " " + base + " --fail-if 'median>+0%' --fail-if 'step>+0%'").exitCode, 0);
   EXPECT_EQ(fuseline("compare " + base + " " + next + " --fail-if nonsense").exitCode, 2);
   EXPECT_EQ(fuseline("compare " + base + " " + samplePipeline()).exitCode, 1);
@@ -906,7 +905,7 @@ TEST(Compare, SetsTheNewRunBesideSeveral) {
   const Json json = fuseline(all + " --json").json();
   EXPECT_EQ(schemaProblem(fuseline("schema --of compare").json(), json), "");
   EXPECT_EQ(json["others"][0]["notes"]["note"], "its own rules");
-  EXPECT_EQ(json["others"][0]["notes"]["stretchNotes"][0]["text"], "a gap");
+  EXPECT_EQ(json["others"][0]["notes"]["timeRangeNotes"][0]["text"], "a gap");
   EXPECT_EQ(json["notes"]["base"]["note"], "first");
   const ProgramResult page = fuseline("compare " + base + " " + quoted(folder / "c.html"));
   EXPECT_EQ(page.exitCode, 0) << "a page is a run as well: " << page.err;
@@ -956,7 +955,7 @@ TEST(Numerics, HoldsFusionAgainstGates) {
   EXPECT_LE(verdict["toleranceShare"].get<double>(), 1.0);
   const ProgramResult failed = fuseline(run + "--fail-if 'float-error>0%' " + samplePipeline());
   EXPECT_EQ(failed.exitCode, 5);
-  EXPECT_TRUE(has(failed.err, "1 of 1 gates failed; the first is float-error>0%")) << failed.err;
+  EXPECT_TRUE(has(failed.err, "1 of 1 conditions of --fail-if failed; the first is float-error>0%")) << failed.err;
   EXPECT_EQ(fuseline(run + "--fail-if 'median>+5%' " + samplePipeline()).exitCode, 2);
   EXPECT_EQ(fuseline(run + "--fail-if 'error>5%' --no-numerics " + samplePipeline()).exitCode, 2);
 }
@@ -1259,8 +1258,8 @@ TEST(GroupedMlp, DrawsSplitsThatFit) {
 
 /// With a GPU the answer is a table; without one a sentence reports that nothing was probed.
 TEST(Devices, ProbesWhatCanBeProbed) {
-  EXPECT_TRUE(fuseline("devices --json").json()["products"].is_null());
-  const Json products = fuseline("devices --probe --json").json()["products"];
+  EXPECT_TRUE(fuseline("devices --json").json()["gemms"].is_null());
+  const Json products = fuseline("devices --probe --json").json()["gemms"];
   const std::string text = fuseline("devices --probe").out;
   EXPECT_EQ(has(text, "No device here uses a GEMM library"), products.empty()) << text;
   EXPECT_EQ(has(text, "GELU_AUX_BIAS"), !products.empty()) << text;

@@ -163,7 +163,7 @@ class Inspect(unittest.TestCase):
                            "--no-peaks", "--quiet", "-o", record)
             self.assertEqual(measured.returncode, 0, measured.stderr)
             text = export(record)
-            losses = json.loads(record.read_text())["numerics"]["copies"]
+            losses = json.loads(record.read_text())["numerics"]["quantizedTensors"]
         sections = self.sections(text)
         for section in sections.values():
             self.check_section(section)

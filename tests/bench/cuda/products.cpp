@@ -56,7 +56,7 @@ struct Row {
   RatioStats firstShare, chosenShare;  // the best's time over theirs
 };
 
-/// The first of the field are the library's first choice and the backend's choice.
+/// The first of the field are cuBLASLt's top heuristic and the backend's choice.
 std::vector<CublasLtCandidate> fieldOf(const CublasLtProduct& product, const CublasLtCandidate& chosen,
                                        const SearchResult& search) {
   std::vector<CublasLtCandidate> field = {product.candidates(1).front(), chosen};

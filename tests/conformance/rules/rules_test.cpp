@@ -1,4 +1,4 @@
-// Every rule of the rule book: it fires on its own pipelines, each condition refuses with its sentence and its repair
+// Every rule of the rule set: it fires on its own pipelines, each condition refuses with its sentence and its repair
 // makes it fire, and fused and unfused passes are interchangeable.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/fuser.h"
@@ -17,7 +17,7 @@ namespace {
 
 using namespace fuseline::testing;
 
-/// A rule book with one rule only, so that no other fusion is in the way.
+/// A rule set with one rule only, so that no other fusion is in the way.
 RuleCatalog only(const FusionRule& rule) {
   RuleCatalog catalog;
   EXPECT_TRUE(catalog.registerFusion(rule));

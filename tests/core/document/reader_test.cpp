@@ -61,7 +61,7 @@ TEST(Reader, BoundsTheSize) {
 TEST(Reader, GivesAnEmptyDocumentForAMalformedFile) {
   EXPECT_EQ(parseDocument("{").document, PipelineDocument());
   EXPECT_EQ(parseDocument("[]").document, PipelineDocument());
-  EXPECT_EQ(firstProblem("[]"), "f:1:1: error: A pipeline file is an object, not a list. [wrong-type]");
+  EXPECT_EQ(firstProblem("[]"), "f:1:1: error: Expected a JSON object, found a list. [wrong-type]");
 }
 
 TEST(Reader, RefusesFilesOfOtherKinds) {

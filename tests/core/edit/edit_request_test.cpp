@@ -125,7 +125,7 @@ TEST(EditRequest, RefusalsNameTheFoundAndTheExpectedValue) {
             0U);
   EXPECT_EQ(refusalOf(request(EditVerb::Repeat, "act=1")),
             "repeat act=1: expected OP=N with N from 2 to 10000, not \"1\".");
-  EXPECT_EQ(refusalOf(request(EditVerb::Use, "act")), "use act: act is not bypassed already.");
+  EXPECT_EQ(refusalOf(request(EditVerb::Use, "act")), "unbypass act: act is not bypassed already.");
   EXPECT_EQ(refusalOf(request(EditVerb::Disconnect, "x")).find("disconnect x: no wire ends at x."), 0U);
   EXPECT_EQ(refusalOf(request(EditVerb::FoldRepeats, "")).find("fold-repeats: no ops repeat"), 0U);
 }

@@ -115,7 +115,7 @@ TEST(HtmlReport, SetsTheRunBesideOthers) {
   const std::string shown = withoutScripts(page);
   EXPECT_EQ(unbalanced(page), std::vector<std::string>());
   EXPECT_EQ(count(shown, "<h3>old &lt;i&gt;.fuserun</h3><p>first try</p>"), 1u);
-  EXPECT_EQ(count(shown, ">-75.0 %</td>"), 1u) << "from end to end";
+  EXPECT_EQ(count(shown, ">-75.0 %</td>"), 1u) << "end to end";
   EXPECT_EQ(count(shown, "<td>vanished</td>"), 1u);
   EXPECT_EQ(count(shown, ">gone</td>"), 1u);
   EXPECT_EQ(count(shown, ">new</td>"), 1u);

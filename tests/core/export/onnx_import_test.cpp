@@ -396,7 +396,7 @@ TEST(OnnxImport, MakesAnExternalOfWhatStandsBetweenOps) {
   EXPECT_EQ(attributes, (Json{{"outputs", "y = [batch, 8]"}, {"description", "1 node of the model: Softmax"}}));
   EXPECT_EQ(imported->notes[0],
             "1 of 4 nodes have no op in Fuseline, or are between such nodes: /extents (Shape). They were left out.");
-  EXPECT_TRUE(has(imported->notes[1], "became one of op External, which is not executed: p.")) << imported->notes[1];
+  EXPECT_TRUE(has(imported->notes[1], "became an External op, which is not executed: p.")) << imported->notes[1];
   const LoweredGraph lowered = lower(imported->document, {.pass = ExecutionMode::Inference});
   ASSERT_FALSE(hasErrors(lowered.diagnostics));
   EXPECT_EQ(lowered.graph.inputs().size(), 2U);
@@ -681,7 +681,7 @@ TEST(OnnxImport, ComesToAnEndInRings) {
   EXPECT_FALSE(model.imported());
   Model sums;
   sums.input("x", {"4"}).node("Add", {"x", "b"}, {"a"}).node("Relu", {"a"}, {"b"}).output("a");
-  EXPECT_TRUE(has(sums.imported().error().message, "do not fit together")) << sums.imported().error().message;
+  EXPECT_TRUE(has(sums.imported().error().message, "do not form a valid pipeline")) << sums.imported().error().message;
 }
 
 // ---- any bytes

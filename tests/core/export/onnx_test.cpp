@@ -288,9 +288,10 @@ TEST(OnnxFile, RefusesWhatProtobufCannotHold) {
 }
 
 TEST(OnnxFile, RefusesCollectivesByName) {
-  EXPECT_EQ(errorOf(withExternal("te.DotProductAttention(16, 64)")),
-            "attention (External) has no form in ONNX: its attribute nodes is empty; only importing an ONNX model "
-            "fills it. Remove it, or export each part separately.");
+  EXPECT_EQ(
+      errorOf(withExternal("te.DotProductAttention(16, 64)")),
+      "attention (External) cannot be expressed in ONNX: its attribute nodes is empty; only importing an ONNX model "
+      "fills it. Remove it, or export each part separately.");
   const std::string error = errorOf(templateText("tensor-parallel-mlp"));
   EXPECT_TRUE(has(error, "fc2.sum: ReduceScatter communicates between ranks")) << error;
 }

@@ -613,7 +613,7 @@ TEST(Fuser, NamesTheOpThatBreaksTheChain) {
   ASSERT_NE(attempt, nullptr);
   EXPECT_EQ(attempt->outcome, Outcome::BrokenChain);
   EXPECT_EQ(attempt->stepsMatched, 1U);
-  EXPECT_EQ(attempt->explanation, "After fc (BasicLinear) comes act (GELU); Bias would have to come next.");
+  EXPECT_EQ(attempt->explanation, "fc (BasicLinear) is followed by act (GELU), not Bias.");
 }
 
 TEST(Fuser, OffersInPlaceAsTheFix) {

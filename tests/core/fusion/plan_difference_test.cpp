@@ -13,7 +13,7 @@ using Names = std::vector<std::string>;
 Json planOf(const Names& names) {
   Json forward = Json::array();
   for (const std::string& name : names) forward.push_back({{"name", name}, {"rule", nullptr}, {"ops", {name}}});
-  return {{"forward", forward}, {"backward", Json::array()}, {"handOvers", Json::array()}};
+  return {{"forward", forward}, {"backward", Json::array()}, {"fusedQuantizations", Json::array()}};
 }
 
 /// Longest common subsequence of two short lists, by exhaustive search.
@@ -51,6 +51,18 @@ TEST(PlanDifference, NamesListsAndOps) {
   ASSERT_TRUE(lists);
   EXPECT_EQ(toString(*lists), "forward\n    a (a)\n  - b (b)\n  + c (c)\n");
   EXPECT_FALSE(planDifference(Json::array(), planOf({})));
+}
+
+TEST(PlanDifference, ReadsPlansOfOlderPrograms) {
+  Json plan = planOf({"a"});
+  plan["fusedQuantizations"] = Json::array({{{"name", "fc.input"}, {"ops", {"a", "fc"}}}});
+  Json older = plan;
+  older["handOvers"] = older["fusedQuantizations"];
+  older.erase("fusedQuantizations");
+  EXPECT_TRUE(planDifference(older, plan)->empty());
+  EXPECT_EQ(planDifference(older, planOf({"a"}))->front().list, "fusedQuantizations");
+  older.erase("handOvers");  // before there were any
+  EXPECT_TRUE(planDifference(older, plan)->empty());
 }
 
 }  // namespace

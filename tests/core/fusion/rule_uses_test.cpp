@@ -1,4 +1,4 @@
-// The rule book applied to a graph: hits, misses, and rules that are not tried.
+// The rule set applied to a graph: hits, misses, and rules that are not tried.
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fusion/rule_uses.h"
 

@@ -113,9 +113,8 @@ TEST(External, ShapesMayHaveSymbols) { EXPECT_EQ(madeBy("y = [2 * F, x.1]"), "[6
 
 TEST(External, RefusesShapesThatAreNone) {
   const auto errors = [](const std::string& outputs) { return errorsOf(around("\"outputs\": \"" + outputs + "\"")); };
-  EXPECT_EQ(
-      errors("y = [x.0 / 3]"),
-      Texts{"mix: outputs: \"x.0 / 3\" is 2.6666666666666665; an extent is a whole number that is not negative."});
+  EXPECT_EQ(errors("y = [x.0 / 3]"),
+            Texts{"mix: outputs: \"x.0 / 3\" is 2.6666666666666665; a dimension must be a whole number of 0 or more."});
   EXPECT_EQ(errors("y = x.0"), Texts{"mix: outputs: the shape of y is \"x.0\"; expected one in brackets, such as "
                                      "[x.0, 4096]."});
   EXPECT_EQ(errors("x"), Texts{"mix: outputs: x is already taken; choose another name."});

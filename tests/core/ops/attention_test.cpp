@@ -79,9 +79,9 @@ TEST(DotProductAttention, RefusesFurtherInputsOfOtherShapes) {
   EXPECT_EQ(refusal({}, {{"core_attention_bias_type", text("post_scale_bias")}}, 3, {DType::F32, {2, 5, 5}}),
             "DotProductAttention: core_attention_bias has the shape [2, 5, 5]; expected [2, 2, 5, 5], or 1 in place of "
             "the first two.");
-  EXPECT_EQ(refusal({}, {{"attn_mask_type", text("padding")}}, 3, {DType::I64, {2}}),
-            "DotProductAttention: cu_seqlens_q has the shape [2]; expected [3], one sum more than there are "
-            "sequences.");
+  EXPECT_EQ(
+      refusal({}, {{"attn_mask_type", text("padding")}}, 3, {DType::I64, {2}}),
+      "DotProductAttention: cu_seqlens_q has the shape [2]; expected [3], one more entry than there are sequences.");
   EXPECT_EQ(refusal({}, {{"attn_mask_type", text("arbitrary")}}, 3, {DType::F32, {1, 1, 5, 5}}),
             "DotProductAttention: attention_mask is [1, 1, 5, 5] f32, but it must be i64; it holds counts.");
 }
@@ -127,7 +127,7 @@ TEST(RotaryPositionEmbedding, RefusesWhatItCannotTurn) {
   EXPECT_EQ(rotaryRefusal({}), "no refusal");
   EXPECT_EQ(
       rotaryRefusal({{"dim", std::int64_t{7}}}, {5, 2, 7}),
-      "RotaryPositionEmbedding: dim is 7 and rotary_percent 1, so that 7 channels turn; they turn in pairs, so the "
+      "RotaryPositionEmbedding: dim is 7 and rotary_percent 1, so 7 channels rotate; they rotate in pairs, so the "
       "number must be even.");
   EXPECT_EQ(rotaryRefusal({{"rope_type", text("llama3")}}),
             "RotaryPositionEmbedding: rope_type is llama3, but factor is not set; give its value.");

@@ -168,7 +168,7 @@ TEST(OperationCatalog, RefusesACompositeThatComputes) {
   EXPECT_EQ(refusalAfter([](FusibleOperation& op) {
               op.expand = [](const Attributes&) { return std::vector<ExpandedOperation>{}; };
             }),
-            "Probe: a composite is only its expansion, but it also defines computations of its own.");
+            "Probe: a composite is only its expansion, but it also defines its own computations.");
 }
 
 TEST(OperationCatalog, RefusesTwoOpsOfOneName) {

@@ -128,8 +128,8 @@ TEST(Formula, SaysWhereItIsWrongAndWhatWouldBeRight) {
   EXPECT_EQ(errorOf("x^b"),
             "column 3: the exponent must be a number; write exp(b * log(a)) for a^b, which needs a > 0.");
   EXPECT_EQ(errorOf("0 < x < b"), "column 7: comparisons do not follow each other; use parentheses.");
-  EXPECT_EQ(errorOf("x + 1 / 0"), "column 7: this is inf, no number that f32 can hold.");
-  EXPECT_EQ(errorOf("x + 1e39"), "column 5: this number is beyond the range of f32.");
+  EXPECT_EQ(errorOf("x + 1 / 0"), "column 7: inf is out of range for f32.");
+  EXPECT_EQ(errorOf("x + 1e39"), "column 5: this number is out of range for f32.");
   EXPECT_EQ(errorOf(std::string(65, '(') + "x" + std::string(65, ')')),
             "column 65: the formula is nested more than 64 deep.");
   EXPECT_EQ(errorOf(std::string(65, '-') + "x"), "column 65: the formula is nested more than 64 deep.");
@@ -159,7 +159,7 @@ TEST(Formula, SaysWhatIsWrongWithAList) {
   EXPECT_EQ(namesError("a", EntryForm::NameAndNumber), "column 2: expected \"=\" and a number after a, found the end.");
   EXPECT_EQ(namesError("a = inf", EntryForm::NameAndNumber), "column 5: expected a number, found \"inf\".");
   EXPECT_EQ(namesError("a[2] = 1", EntryForm::NameWithNumber),
-            "column 3: expected [H], a value a column, or [1], a single value; found \"2\".");
+            "column 3: expected [H], one value per column, or [1], a single value; found \"2\".");
 }
 
 // ---- properties

@@ -155,7 +155,7 @@ TEST(ScaledInference, RefusesWhatTransformerEngineRefuses) {
             "ScaledSwiGLU: glu_interleave_size is 16, but it must be a multiple of 32 here.");
   EXPECT_EQ(refusal("ScaledClampedQGeGLU", specs, {{"activation_recompute_in_mlp", true}}),
             "ScaledClampedQGeGLU: activation_recompute_in_mlp is true, but only an activation without a gate can be "
-            "computed again; set it to false.");
+            "recomputed; set it to false.");
   EXPECT_EQ(refusal("ScaledSiTUGLU", specs, {{"beta1", 0.0}}),
             "ScaledSiTUGLU: beta1 is 0, but it must be finite and more than 0.");
 }
@@ -211,24 +211,23 @@ std::string reshapeRefusal(const List& x, const List& shape) {
 
 TEST(ReshapeInference, RefusesAnotherNumberOfElements) {
   EXPECT_EQ(reshapeRefusal({5, 7}, {2, 12}),
-            "Reshape: shape is [2, 12], but x has the shape [5, 7]: 24 elements are not 35. Let one extent be -1.");
-  EXPECT_EQ(
-      reshapeRefusal({6, 7}, {-1, 4, -1}),
-      "Reshape: shape is [-1, 4, -1], but x has the shape [6, 7]: only one extent may be -1, the one that follows "
-      "from the others.");
+            "Reshape: shape is [2, 12], but x has the shape [5, 7]: it has 24 elements, but x has 35. Set one "
+            "dimension to -1.");
+  EXPECT_EQ(reshapeRefusal({6, 7}, {-1, 4, -1}),
+            "Reshape: shape is [-1, 4, -1], but x has the shape [6, 7]: only one dimension may be -1, which is then "
+            "inferred.");
   EXPECT_EQ(reshapeRefusal({5, 7}, {-1, 6}),
-            "Reshape: shape is [-1, 6], but x has the shape [5, 7]: its 35 elements are no multiple of the extents "
-            "beside -1. Change these.");
-  EXPECT_EQ(
-      reshapeRefusal({0, 7}, {-1, 0}),
-      "Reshape: shape is [-1, 0], but x has the shape [0, 7]: beside an extent of 0 that of -1 could be anything; "
-      "write it out.");
+            "Reshape: shape is [-1, 6], but x has the shape [5, 7]: its 35 elements are not a multiple of the "
+            "product of the other dimensions. Change these.");
+  EXPECT_EQ(reshapeRefusal({0, 7}, {-1, 0}),
+            "Reshape: shape is [-1, 0], but x has the shape [0, 7]: next to a dimension of 0, -1 is ambiguous; give "
+            "its value.");
 }
 
 TEST(ReshapeInference, SurvivesShapesThat64BitsCannotCount) {
   const std::int64_t large = std::int64_t{1} << 40;
   EXPECT_NE(reshapeRefusal({5, 7}, {large, large}).find("it has more than 35 elements"), std::string::npos);
-  EXPECT_NE(reshapeRefusal({5, 7}, {-1, large, large}).find("no multiple"), std::string::npos);
+  EXPECT_NE(reshapeRefusal({5, 7}, {-1, large, large}).find("not a multiple"), std::string::npos);
 }
 
 TEST(ReshapeInference, AcceptsEmptyTensorsAndScalars) {

@@ -63,7 +63,7 @@ TEST(MemoryForecast, IsWhatPaperAndPencilSayByLayer) {
 TEST(MemoryForecast, SaysWhatChangesWouldDo) {
   const MemoryForecast forecast = forecastOf(layersOfOneBlock());
   const MemoryChange& now = forecast.changes.front();
-  const MemoryChange& recomputed = changeOf(forecast, "computed again");
+  const MemoryChange& recomputed = changeOf(forecast, "recomputed in backward");
   EXPECT_TRUE(recomputed.isEstimate);
   EXPECT_EQ(recomputed.sum.kept, kTensor + kTensor + 2 * kTensor);  // head, input of layer1, the larger layer
   EXPECT_EQ(recomputed.allocated, now.allocated + recomputed.sum.kept - now.sum.kept);

@@ -38,7 +38,7 @@ TEST(PipelineDifference, TellsWhatFusesNoMoreAndWhatThatCosts) {
   ASSERT_FALSE(difference.plans.empty());
   const PlanFigure* launches = findFigure(difference, "fused", "launches");
   ASSERT_NE(launches, nullptr);
-  EXPECT_GT(launches->next, launches->base);  // the rule book of all fuses more
+  EXPECT_GT(launches->next, launches->base);  // the rule set of all fuses more
   const PlanFigure* unfused = findFigure(difference, "unfused", "launches");
   EXPECT_EQ(unfused->next, unfused->base);
 }

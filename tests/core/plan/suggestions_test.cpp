@@ -195,7 +195,7 @@ TEST(Suggestions, SwitchOnWhatTheDocumentKeepsOff) {
   EXPECT_TRUE(find(suggestions(chainOf({kLinear, kAddInPlace}, kOff)), "Switch ForwardLinearBiasAdd@fc on again"));
   const Op gelu = {"act", "GELU"};
   const std::vector<Suggestion> te = suggestions(chainOf({kLinear, gelu}, R"(, "fusion": {"rules": "te"})"));
-  ASSERT_TRUE(find(te, "Use the whole rule book"));
+  ASSERT_TRUE(find(te, "Use the whole rule set"));
 }
 
 /// Inputs, ops and wires of a pipeline with the output y from `from`.

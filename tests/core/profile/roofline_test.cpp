@@ -108,7 +108,7 @@ TEST(Roofline, SeesWhichStepsTheDeviceWaitedWith) {
   };
   EXPECT_EQ(boundOf(0), "memory");
   EXPECT_EQ(boundOf(1), "host launch") << "it waited 85 of its 100 ns";
-  variant.launching = "recorded and replayed";
+  variant.launching = "captured and replayed";
   EXPECT_EQ(boundOf(1), "memory") << "what was timed step by step is not how it is launched";
 }
 

@@ -231,7 +231,8 @@ TEST(Gates, OnTimesOfTwoDevicesAreRefusedAndOnSpeedUpsNot) {
 TEST(Gates, SayWhatOfATextIsWrong) {
   const auto problem = [](const char* text) { return parseGate(text).error().message; };
   EXPECT_EQ(problem("median"),
-            "--fail-if \"median\": expected > or <, found neither. A gate is like \"median>+5%\" or \"speedup<-5%\".");
+            "--fail-if \"median\": expected > or <, found neither. Expected a condition such as \"median>+5%\" or "
+            "\"speedup<-5%\".");
   EXPECT_NE(problem("mean>+5%").find("found \"mean\""), std::string::npos);
   EXPECT_NE(problem("median>5").find("expected a percentage"), std::string::npos);
   EXPECT_NE(problem("median>five%").find("found \"five%\""), std::string::npos);

@@ -112,12 +112,12 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   Json json = toJson(fullRecord());
   json.erase("timingNote");
   json.erase("recipe");
-  json["numerics"].erase("copies");
+  json["numerics"].erase("quantizedTensors");
   EXPECT_EQ(refusal(json), "");
   json.erase("numerics");
   json.erase("switches");
   json["variants"][0]["timeline"].erase("launches");
-  json["variants"][0].erase("preparationNs");
+  json["variants"][0].erase("setupNs");
   json["variants"][0].erase("firstRunNs");
   json["settings"].erase("startsCold");
   json["settings"].erase("emulates");
@@ -128,8 +128,8 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   json["variants"][0].erase("unattributed");
   json["variants"][0].erase("timeline");
   json["variants"][0]["steps"][0].erase("activities");
-  json["variants"][0]["steps"][0].erase("writes");
-  json["variants"][0]["steps"][0].erase("ways");
+  json["variants"][0]["steps"][0].erase("output");
+  json["variants"][0]["steps"][0].erase("algorithms");
   json["variants"][0]["steps"][0].erase("arithmetic");
   json.erase("peaks");
   json.erase("peaksNote");
@@ -137,20 +137,43 @@ TEST(RunRecord, IsReadWithoutWhatOlderProgramsDidNotWrite) {
   EXPECT_FALSE(runRecordFromJson(json)->peaks);
 }
 
-TEST(RunRecord, ReadsTheFormerNamesOfPeaks) {
-  const RunRecord record = fullRecord();
-  Json json = toJson(record);
-  json["roofs"] = json["peaks"];
-  json["roofsNote"] = "former";
-  json["settings"]["measuresRoofs"] = !record.settings.measuresPeaks;
-  json.erase("peaks");
-  json.erase("peaksNote");
-  json["settings"].erase("measuresPeaks");
-  const Result<RunRecord> read = runRecordFromJson(json);
+TEST(RunRecord, ReadsTheNamesOfOlderPrograms) {
+  RunRecord record = fullRecord();
+  record.roundsId = "r1";
+  record.rowNotes = {{.step = "a", .phase = "forward", .text = "slow"}};
+  record.stretchNotes = {{.startNs = 1.0, .endNs = 2.0, .text = "gap"}};
+  record.variants[0].hostBytes = 5;
+  record.variants[0].launching = "captured and replayed";
+  StepRecord& step = record.variants[0].steps[0];
+  step.absorbs = {"b.quantize_input"};
+  step.ways = {"by cuBLASLt"};
+  step.writes = "[4] bf16";
+  step.wireBytes = 6;
+  record.settings.measuresPeaks = !RunSpec().measuresPeaks;
+  const std::string present = toJson(record).dump();
+  std::string former = present;
+  for (const auto& [now, before] : {std::pair<std::string, std::string>("timeRangeNotes", "stretchNotes"),
+                                    {"stepNotes", "rowNotes"},
+                                    {"interleavedGroupId", "roundsId"},
+                                    {"mergedSteps", "absorbs"},
+                                    {"algorithms", "ways"},
+                                    {"output", "writes"},
+                                    {"bytesSentPerRank", "wireBytes"},
+                                    {"offloadedBytes", "hostBytes"},
+                                    {"setupNs", "preparationNs"},
+                                    {"launchMode", "launching"},
+                                    {"quantizedTensors", "copies"},
+                                    {"peaks", "roofs"},
+                                    {"peaksNote", "roofsNote"},
+                                    {"measuresPeaks", "measuresRoofs"}}) {
+    const std::string key = "\"" + now + "\":";
+    const std::size_t at = former.find(key);
+    ASSERT_NE(at, std::string::npos) << now;
+    former.replace(at, key.size(), "\"" + before + "\":");
+  }
+  const Result<RunRecord> read = runRecordFromJson(Json::parse(former));
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(toJson(*read)["peaks"], toJson(record)["peaks"]);
-  EXPECT_EQ(read->peaksNote, "former");
-  EXPECT_EQ(read->settings.measuresPeaks, !record.settings.measuresPeaks);
+  EXPECT_EQ(toJson(*read).dump(), present);
 }
 
 TEST(RunRecord, RefusesPeaksThatAreNone) {

@@ -29,7 +29,7 @@ TEST(ShapeSweep, WritesSizesAsTheyAreRead) {
   EXPECT_EQ(text({3, 9, 27}), "3:27:x3");
   EXPECT_EQ(text({100, 200, 300}), "100:300:+100");
   EXPECT_EQ(text({100, 200, 400, 500}), "100,200,400,500");
-  EXPECT_EQ(text({2, 5, 10}), "2,5,10") << "5 is no multiple of 2";
+  EXPECT_EQ(text({2, 5, 10}), "2,5,10") << "5 is not a multiple of 2";
   EXPECT_EQ(text({4096, 512, 64}), "4096,512,64");
   EXPECT_EQ(text({512, 1024}), "512,1024");
   EXPECT_EQ(text({7}), "7");
@@ -94,7 +94,7 @@ TEST(ShapeSweep, RefusesWithWhatWasFound) {
   EXPECT_EQ(refusal({"M=1:8:2"}), "--over M=1:8:2: expected a step such as x2 or +128, found '2'");
   EXPECT_EQ(refusal({"M=1:8:x1"}), "--over M=1:8:x1: expected a step such as x2 or +128, found 'x1'");
   EXPECT_EQ(refusal({"M=8:1:x2"}),
-            "--over M=8:1:x2: expected a first size and a last one that is no smaller, found 8 and 1");
+            "--over M=8:1:x2: expected a last size of at least the first one, found 8 and 1");
   EXPECT_EQ(refusal({"M=1,-2"}), "--over M=1,-2: expected a positive whole number, found '-2'");
   EXPECT_EQ(refusal({"M=1,2,1"}), "--over M=1,2,1: 1 is there twice");
   EXPECT_EQ(refusal({"M=1", "M=2"}), "--over M=2: M is an axis already");

@@ -72,7 +72,7 @@ TEST(CustomRecipe, RefusesProductsThatTransformerEngineRaisesOn) {
   EXPECT_EQ(refusalOf(R"({"quantizer": "NVFP4BlockScaling"},
                          {"tensor": "input", "quantizer": {"name": "NVFP4BlockScaling", "disable_rht": true}})"),
             "CustomRecipe: only one operand of wgrad would have the random Hadamard transform, so TransformerEngine's "
-            "result would be wrong. Set disable_rht alike for both.");
+            "result would be wrong. Set disable_rht to the same value for both.");
   EXPECT_EQ(refusalOf(R"({"quantizer": "DelayedScaling"}, {"gemm": "wgrad", "format": "high_precision"})"),
             "CustomRecipe: only one of the rowwise and columnwise input uses DelayedScaling, for which "
             "TransformerEngine's HybridQuantizer raises. Use it for both, or for neither.");

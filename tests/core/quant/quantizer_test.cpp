@@ -418,7 +418,7 @@ TEST(QuantizerErrors, AreSentences) {
             "The quantized tensor [10, 16] f32 has no columnwise values.");
   EXPECT_EQ(fitsGemm(x.spec, Scaling::PerTensor, Usage::Rowwise).reason(),
             "A GEMM with scaling per_tensor needs multiples of 8 rows and 16 columns, but [10, 16] f32 has 10 rows and "
-            "16 columns. Pad it, or leave it unquantized.");
+            "16 columns. Pad it, or keep it in high precision.");
   EXPECT_TRUE(fitsGemm({DType::BF16, {4, 8, 64}}, Scaling::Mx1x32, Usage::Rowwise));
 }
 

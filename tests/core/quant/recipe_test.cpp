@@ -97,7 +97,7 @@ TEST(Recipes, EachGemmReadsItsCopy) {
 
 TEST(Recipes, SayWhatHardwareTheyNeed) {
   const auto text = [](const char* name) { return hardwareText(*findRecipe(name)); };
-  EXPECT_EQ(text("None"), "runs on any device");
+  EXPECT_EQ(text("None"), "needs no minimum compute capability");
   EXPECT_EQ(text("DelayedScaling"), "needs compute capability 8.9 (sm_89) or newer");
   EXPECT_EQ(text("Float8CurrentScaling"), "needs compute capability 8.9 (sm_89) or newer");
   EXPECT_EQ(text("Float8BlockScaling"), "needs compute capability 9.0 (sm_90) or newer");

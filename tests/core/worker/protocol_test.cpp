@@ -69,6 +69,14 @@ TEST(Protocol, KeepsEveryFieldOfARunRequest) {
   }));
 }
 
+TEST(Protocol, ReadsTheNamesOfOlderPrograms) {
+  const Result<WorkerRequest> read =
+      decodeRequest(R"({"type":"run","id":1,"pipeline":"{}","beside":"{ }","besideName":"base"})");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(std::get<RunRequest>(*read).besideText, "{ }");
+  EXPECT_EQ(std::get<RunRequest>(*read).besideName, "base");
+}
+
 TEST(Protocol, KeepsTheOtherRequests) {
   EXPECT_TRUE(rc::check([](int id) {
     for (const WorkerRequest& request :

@@ -36,7 +36,7 @@ TEST(AlgorithmPolicy, SaysWhatItIsButNotWhoseFolderItUses) {
   EXPECT_EQ(describe(policyWith(nullptr, nullptr, "on")),
             "algorithms timed in every run, because there is no cache folder; float32 in TF32 (FUSELINE_TF32=on)");
   EXPECT_EQ(describe(policyWith("off", "/home/ada")),
-            "the library's first choice (FUSELINE_TUNE=off); float32 not rounded");
+            "cuBLASLt's top heuristic (FUSELINE_TUNE=off); float32 not rounded");
 }
 
 }  // namespace

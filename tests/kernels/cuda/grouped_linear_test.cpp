@@ -204,7 +204,7 @@ TEST_F(CudaGroupedLinear, IsReplayed) {
       EXPECT_EQ(recording->read(tensor.name)->data, launched->read(tensor.name)->data) << tensor.name;
     }
   }
-  EXPECT_EQ(recording->launching(), "recorded and replayed");
+  EXPECT_EQ(recording->launching(), "captured and replayed");
   EXPECT_EQ(launched->launching(), "");
 }
 

@@ -70,7 +70,7 @@ TEST(Nvml, SaysWhatAGpuIsLikeAndLeavesOutWhatItDoesNotKnow) {
   EXPECT_EQ(factsOf(conditionsOf(toldNvml(), "0000:1B:00.0")),
             (Facts{{"clocks", "multiprocessors 1755 of at most 1980 MHz, memory 2619 MHz"},
                    {"power", "412 of at most 700 W"},
-                   {"slowed down by", "the power limit, the temperature"}}));
+                   {"throttled by", "the power limit, the temperature"}}));
 }
 
 TEST(Nvml, SaysNothingOfAGpuThatItDoesNotKnow) {
@@ -79,7 +79,7 @@ TEST(Nvml, SaysNothingOfAGpuThatItDoesNotKnow) {
 
 /// Bits 0x1 and 0x2: idle, and clocks that an application requested.
 TEST(Nvml, CallsNeitherIdlenessNorChosenClocksASlowdown) {
-  EXPECT_EQ(factsOf({.slowdowns = 0x3}), (Facts{{"slowed down by", "nothing"}}));
+  EXPECT_EQ(factsOf({.slowdowns = 0x3}), (Facts{{"throttled by", "nothing"}}));
 }
 
 /// Two releases may support the same CUDA, and choose other algorithms.

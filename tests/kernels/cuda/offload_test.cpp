@@ -47,7 +47,7 @@ TEST_P(CudaOffload, ChangesNoResult) {
         EXPECT_EQ(actual->read(tensor.name)->data, expected->read(tensor.name)->data) << tensor.name;
       }
     }
-    EXPECT_EQ(actual->launching(), "recorded and replayed");
+    EXPECT_EQ(actual->launching(), "captured and replayed");
   }
 }
 

@@ -471,7 +471,7 @@ TEST_P(CudaRecipes, ReplayWhatTheyRecorded) {
       EXPECT_EQ(replayed->read(tensor.name)->data, launched->read(tensor.name)->data) << tensor.name;
     }
   }
-  EXPECT_EQ(replayed->launching(), "recorded and replayed");
+  EXPECT_EQ(replayed->launching(), "captured and replayed");
   EXPECT_EQ(launched->launching(), "");
 }
 
@@ -533,7 +533,7 @@ TEST_F(CudaKernels, AreTracedOneByOne) {
         executorOn(backendUnderTest(), graph, plan, {.clock = StepClock::Trace, .replaysLaunches = replays});
     if (executor->clock() != StepClock::Trace) GTEST_SKIP() << executor->clockNote();
     for (int run = 0; run < 2; ++run) ASSERT_TRUE(executor->run());
-    EXPECT_EQ(executor->launching(), replays ? "recorded and replayed" : "");
+    EXPECT_EQ(executor->launching(), replays ? "captured and replayed" : "");
     double stepsNs = 0.0;
     std::size_t numSteps = 0;
     const Result<RunOutcome> ran = executor->runObserved([&](std::size_t step, double, double durationNs) {

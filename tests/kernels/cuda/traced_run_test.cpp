@@ -46,7 +46,7 @@ TEST(TracedRun, KeepsTheKernelsOfEveryStep) {
   EXPECT_EQ(record->settings.timing, StepTiming::Cupti);
   EXPECT_EQ(record->timingNote, "");
   for (const VariantRecord& variant : record->variants) {
-    EXPECT_EQ(variant.launching, "recorded and replayed");
+    EXPECT_EQ(variant.launching, "captured and replayed");
     EXPECT_TRUE(variant.unattributed.empty());
     EXPECT_EQ(variant.instrumentedNs.size(), 3u);
     for (const StepRecord& step : variant.steps) {

@@ -78,7 +78,7 @@ TEST(CudaBackendOnHost, GivesBackWhatItOwned) {
     const PreparedLayer prepared(backend);
     Executor& executor = *prepared.executor;
     for (int run = 0; run < 3; ++run) ASSERT_TRUE(executor.run());
-    EXPECT_EQ(executor.launching(), "recorded and replayed");
+    EXPECT_EQ(executor.launching(), "captured and replayed");
     EXPECT_GT(host_gpu::owned().graphs, before.graphs);
     const auto clock = backend->makeClock(2);
     EXPECT_GT(host_gpu::owned().events, before.events);

@@ -68,7 +68,7 @@ TEST_P(GpuRanks, ComputeWhatOneRankComputes) {
     const RankedRun actual =
         runOnRanks(whole, Gpus::open(ranks()), {.isFused = seed % 2 == 0, .order = order(), .numRuns = 3});
     ASSERT_EQ(actual.problem, "") << toString(whole);
-    EXPECT_EQ(actual.launching, "recorded and replayed");
+    EXPECT_EQ(actual.launching, "captured and replayed");
     EXPECT_EQ(dtype == DType::F32 ? firstDifference(actual.results, expected, 1e-4)
                                   : firstDifferenceInNorm(actual.results, expected, 3e-2),
               "")
@@ -103,7 +103,7 @@ TEST_P(GpuRanksUnder, RecipesComputeWhatOneRankComputes) {
     const RankedRun one = runOnOneRank(whole, Gpus::open(1).front(), options);
     const RankedRun several = runOnRanks(whole, Gpus::open(kRanks), options);
     ASSERT_EQ(one.problem + several.problem, "");
-    EXPECT_EQ(several.launching, "recorded and replayed");
+    EXPECT_EQ(several.launching, "captured and replayed");
     EXPECT_EQ(firstDifferenceInNorm(several.results, one.results, chosen.name() == "NVFP4BlockScaling" ? 0.4 : 0.12),
               "");
   }

@@ -33,8 +33,8 @@ ModelForm form(const ModelConfig& config) {
   form.head = ModelHead::None;
   config.ignore({"num_channels", "vision_use_head"});
   form.notes.emplace_back(
-      "The pipeline begins with the embedded patches and ends with the last norm; the embedding of patches and the "
-      "pooling head are no part of it.");
+      "The pipeline begins with the embedded patches and ends with the last norm, without patch embedding and pooling "
+      "head.");
   addSiglipWeights(form);
   return form;
 }

@@ -18,9 +18,9 @@ std::string externalsText(std::size_t numNodes, const std::vector<std::string>& 
                                 ? "1 node without an op in Fuseline, or between such nodes,"
                                 : fmt::format("{} nodes without an op in Fuseline, or between such nodes,", numNodes);
   return fmt::format(
-      "{} became {} of op External, which is not executed: {}. Set its attribute module for the export to "
-      "TransformerEngine.",
-      nodes, externals.size() == 1 ? "one" : fmt::format("{}", externals.size()), nameList(externals));
+      "{} became {}, which {} not executed: {}. Set the attribute module for the export to TransformerEngine.", nodes,
+      externals.size() == 1 ? "an External op" : fmt::format("{} External ops", externals.size()),
+      externals.size() == 1 ? "is" : "are", nameList(externals));
 }
 
 /// "x", "x2", "x3".

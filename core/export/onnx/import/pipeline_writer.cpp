@@ -33,7 +33,7 @@ Result<ImportedPipeline> PipelineWriter::write(const std::string& name) {
   if (!hasErrors(lowered.diagnostics)) lowered = lower(loaded.document, {.pass = ExecutionMode::Inference});
   if (hasErrors(lowered.diagnostics)) {
     noteMisfits(lowered.diagnostics);
-    return Error{fmt::format("{}: the nodes of the model do not fit together as ops:\n{}", name,
+    return Error{fmt::format("{}: the imported nodes do not form a valid pipeline:\n{}", name,
                              errorText(lowered.diagnostics, name))};
   }
   tryOtherExtents(loaded.document);

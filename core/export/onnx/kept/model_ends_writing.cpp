@@ -39,7 +39,7 @@ class EndsWriting {
     const auto numMade = static_cast<std::size_t>(std::ranges::count_if(m_ends.modelOutputs, isMade));
     std::optional<::onnx::ModelProto> kept = keptModel(m_ends.nodes, m_ends.outputs.size() + numMade);
     if (!kept || kept->graph().output_size() != static_cast<int>(numMade))
-      return leftOut("section onnx of the pipeline file is none that an import writes.", "Import the model again.");
+      return leftOut("the pipeline file's section onnx was not written by an import.", "Import the model again.");
     if (Result<void> found = findPlaces(); !found) return found;
     const ::onnx::GraphProto ends = kept->graph();
     const std::vector<WrittenConstant> constants =
@@ -85,7 +85,7 @@ class EndsWriting {
     for (const std::string& id : m_ends.inputs) {
       const auto value = valueOf(id);
       if (!value)
-        return leftOut(fmt::format("they read {}, which the pipeline does not have any more.", id),
+        return leftOut(fmt::format("they read {}, which the pipeline no longer has.", id),
                        "Give an output this name, or import the model again.");
       m_place.inputs.push_back(m_onnx.nameOf(*value));
       m_place.inputTypes.push_back(onnxType(m_graph.value(*value).spec.dtype));

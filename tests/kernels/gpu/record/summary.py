@@ -9,7 +9,7 @@ from test_output import TestRun, parse
 LINES_OF_A_LOG = 15
 LINES_OF_A_TEST = 12
 MS = 1e6  # ns
-ENVIRONMENT = ("driver", "CUDA runtime", "cuBLASLt", "NVRTC", "cuDNN", "elementwise code", "measured at", "clocks", "slowed down by")
+ENVIRONMENT = ("driver", "CUDA runtime", "cuBLASLt", "NVRTC", "cuDNN", "elementwise code", "measured at", "clocks", "throttled by")
 
 
 def summary(results, parts, ending):
