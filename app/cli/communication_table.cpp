@@ -131,8 +131,7 @@ std::string communicationTable(const RunRecord& record, bool hasColour) {
          "Times of steps and runs are those of the slowest rank. Exposed: time in which that rank only communicated; "
          "hidden: the rest,\nbeside other steps (--no-overlap: none). Transfer: time on the rank that waited least for "
          "others. On the wire: bytes that each\nrank sends by the ring algorithm; divided by the transfer time, this "
-         "is "
-         "the bus bandwidth. Memory is the sum over all ranks.\n";
+         "is the bus bandwidth. Memory is the sum over all ranks.\n";
 }
 
 }  // namespace fuseline::cli
