@@ -61,6 +61,7 @@ class RankedExecutor final : public TimedPlan {
   Result<Tensor> read(std::string_view tensorName) const override;
   const Plan& plan() const override { return m_plan; }
 
+  std::vector<TimelineSpan> rankSpans() const override;
   /// Median time of a step in the observed runs, by rank. Empty: it is not launched.
   std::vector<double> rankNs(std::size_t step) const;
   /// Median of the time of a communication step on the rank that waited least: ranks that come early wait for it.

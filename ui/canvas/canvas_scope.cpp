@@ -237,7 +237,7 @@ Result<CanvasScope::Level> CanvasScope::levelInside(const std::string& instance)
   if (!canEnter(instance)) return Error{instance + " is not an instance of a block."};
   const std::string name(blockNameOf(*closedDocument().findOp(instance)));
   DocumentBlock block = *m_session.pipeline().document().findBlock(name);
-  const bool areKnown = takeTensors(block.inputs, closedDocument(), analysis()->graph(), instance);
+  const bool areKnown = takeTensors(block.inputs, closedDocument(), analysis()->documentGraph(), instance);
   Result<PipelineDocument> inside = asPipeline(m_session.pipeline().document(), block);
   if (!inside) return Error{fmt::format("Block {} cannot be shown: {}", name, inside.error().message)};
   Analysis known;
