@@ -17,14 +17,6 @@ namespace fuseline::cli {
 
 namespace {
 
-/// "1 (+9 %)": the rank, and its time against that of the fastest one.
-std::string slowestText(const std::vector<double>& rankNs) {
-  if (rankNs.empty()) return {};
-  const auto [fastest, slowest] = std::ranges::minmax_element(rankNs);
-  const double excess = *fastest > 0.0 ? 100.0 * (*slowest / *fastest - 1.0) : 0.0;
-  return fmt::format("{} ({:+.0f} %)", slowest - rankNs.begin(), excess);
-}
-
 double longestNs(const VariantRecord& variant) {
   double longest = 0.0;
   for (const StepRecord& step : variant.steps)
@@ -58,29 +50,19 @@ std::string tableOf(const VariantRecord& variant, int ranks, bool hasColour) {
     table.addRow({fmt::format("{} ({})", step.name, step.phase), step.collective, formatBytes(step.wireBytes),
                   fmt::format("{:.3f}", step.exposedNs / unit.size), fmt::format("{:.3f}", step.hiddenNs / unit.size),
                   fmt::format("{:.3f}", step.transferNs / unit.size), algorithmText(step, ranks), busText(step),
-                  slowestText(step.rankNs)});
+                  slowestRankText(step.rankNs)});
   }
   return table.toString(hasColour);
 }
 
-/// By rank: all steps that do not communicate.
-std::vector<double> computeNs(const VariantRecord& variant) {
-  std::vector<double> sums;
-  for (const StepRecord& step : variant.steps) {
-    if (!step.collective.empty() || step.rankNs.empty()) continue;
-    sums.resize(step.rankNs.size());
-    for (std::size_t rank = 0; rank < sums.size(); ++rank) sums[rank] += step.rankNs[rank];
-  }
-  return sums;
-}
-
 std::string computeText(const VariantRecord& variant) {
-  const std::vector<double> sums = computeNs(variant);
+  const std::vector<double> sums = computeNsByRank(variant);
   if (sums.empty()) return {};
   std::vector<std::string> texts;
   for (std::size_t rank = 0; rank < sums.size(); ++rank)
     texts.push_back(fmt::format("rank {} {}", rank, formatDuration(sums[rank])));
-  return fmt::format("Computing, {}: {}; slowest rank {}.\n", variant.name, fmt::join(texts, ", "), slowestText(sums));
+  return fmt::format("Computing, {}: {}; slowest rank {}.\n", variant.name, fmt::join(texts, ", "),
+                     slowestRankText(sums));
 }
 
 std::string rangeText(const TimeRange& range, const ColumnUnit& unit) {

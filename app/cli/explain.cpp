@@ -7,6 +7,7 @@
 #include "core/fusion/node_name.h"
 #include "core/fusion/report_schema.h"
 #include "core/plan/memory_forecast.h"
+#include "core/runtime/planned_collectives.h"
 #include "core/support/output_schema.h"
 #include "core/support/visible_text.h"
 
@@ -143,6 +144,15 @@ std::vector<Section> allSections(const OpenedPipeline& pipeline) {
   return sections;
 }
 
+/// The collectives of an op; all, where none was asked for.
+std::string communicationAt(const OpenedPipeline& pipeline, const std::string& op) {
+  const int ranks = pipeline.analysis.ranks;
+  std::vector<PlannedCollective> collectives =
+      plannedCollectives(*pipeline.analysis.fusedPlan, pipeline.graph(), ranks);
+  if (!op.empty()) std::erase_if(collectives, [&](const PlannedCollective& each) { return each.op != op; });
+  return wrappedLines(toString(collectives, ranks), 2);
+}
+
 Error unknownOp(const Graph& graph, const std::string& op) {
   std::vector<std::string> names;
   for (const Node& node : graph.nodes()) names.push_back(node.id);
@@ -191,6 +201,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
     printJson(context, toJson(*pipeline, *sections));
   else
     for (const Section& section : foldSections(*pipeline, *sections)) printSection(*pipeline, section, context);
+  if (!options.asJson) context.out << communicationAt(*pipeline, options.op);
   return 0;
 }
 
@@ -209,7 +220,7 @@ void addExplainVerb(CLI::App& app, Context& context) {
                            options, explain, explainSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
-  addRanksOption(*verb, *options);
+  addOneRankOption(*verb, *options);
   CLI::Option* const op = verb->add_option("OP", options->op, "Show only fusions that involve this op");
   verb->add_flag("--memory", options->wantsMemory,
                  "Predict memory by layer, and what recipes, offloading and recomputation would change")

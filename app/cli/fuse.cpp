@@ -8,6 +8,7 @@
 #include "core/fusion/plan_difference.h"
 #include "core/fusion/report_schema.h"
 #include "core/plan/memory_profile.h"
+#include "core/runtime/planned_collectives.h"
 #include "core/support/json_fields.h"
 #include "core/support/read_file.h"
 
@@ -77,19 +78,41 @@ std::string stageText(const OpenedPipeline& pipeline, const std::string& name) {
   return std::ranges::find(kStages, name, &Stage::name)->text(pipeline);
 }
 
+std::vector<PlannedCollective> collectivesOf(const OpenedPipeline& pipeline) {
+  return plannedCollectives(*pipeline.analysis.fusedPlan, pipeline.graph(), pipeline.analysis.ranks);
+}
+
+std::string communicationText(const OpenedPipeline& pipeline) {
+  const std::string text = toString(collectivesOf(pipeline), pipeline.analysis.ranks);
+  return text.empty() ? text : "\n" + wrappedLines(text, 2);
+}
+
+Json jsonOf(const OpenedPipeline& pipeline) {
+  Json json = toJson(pipeline.graph(), pipeline.analysis.report);
+  json["communication"] = toJson(collectivesOf(pipeline));
+  return json;
+}
+
+Json fuseSchema() {
+  Json schema = fusionSchema();
+  schema["properties"]["communication"] = plannedCollectivesSchema();
+  schema["required"].push_back("communication");
+  return schema;
+}
+
 void print(const OpenedPipeline& pipeline, const FuseOptions& options, Context& context) {
   const Graph& graph = pipeline.graph();
   const FusionReport& report = pipeline.analysis.report;
   if (!options.stage.empty())
     context.out << stageText(pipeline, options.stage);
   else if (options.asJson || options.format == "json")
-    printJson(context, toJson(graph, report));
+    printJson(context, jsonOf(pipeline));
   else if (options.format == "dot")
     context.out << toDot(graph, report);
   else if (options.format == "plan")
-    context.out << planTree(graph, report);
+    context.out << planTree(graph, report) << communicationText(pipeline);
   else
-    context.out << wrappedLines(toTree(graph, report), kHang);
+    context.out << wrappedLines(toTree(graph, report), kHang) << communicationText(pipeline);
 }
 
 Result<Json> readExpected(const std::string& path) {
@@ -139,10 +162,10 @@ void addFuseVerb(CLI::App& app, Context& context) {
   const auto options = std::make_shared<FuseOptions>();
   CLI::App* verb =
       addVerb(app, context, "fuse", "Show the forward and backward plan, and why each fusion did or did not apply.",
-              options, showPlan, fusionSchema);
+              options, showPlan, fuseSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
-  addRanksOption(*verb, *options);
+  addOneRankOption(*verb, *options);
   CLI::Option* format =
       verb->add_option("--format", options->format, "tree (the plan and every fusion tried), plan, json or dot")
           ->check(CLI::IsMember({"tree", "plan", "json", "dot"}))

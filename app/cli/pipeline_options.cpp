@@ -195,6 +195,14 @@ void addRanksOption(CLI::App& verb, PipelineOptions& options) {
       ->capture_default_str();
 }
 
+void addOneRankOption(CLI::App& verb, PipelineOptions& options) {
+  addRanksOption(verb, options);
+  verb.get_option("--ranks")->description(
+      "Plan what one of N tensor-parallel ranks runs, with its communication; with --rules te whole layers are "
+      "planned");
+  options.plansOneRank = true;
+}
+
 std::vector<NamedFile> filesRead(const PipelineOptions& options) {
   std::vector<NamedFile> files = {{"FILE", options.file}};
   for (const std::string& file : options.measuredFiles) files.emplace_back("--measured", file);
@@ -229,6 +237,9 @@ Result<OpenedPipeline> inspectPipeline(const PipelineOptions& options, const Bac
   if (!analysis) return analysis.error();
   analysis->capability = device->capability;
   analysis->ranks = options.ranks;
+  spec.ranks = static_cast<int>(options.ranks);
+  const bool isTe = spec.rules.value_or(documentBook(loaded->document)) == RuleBook::Te;
+  if (options.plansOneRank && !isTe) analysis->place.ranks = static_cast<int>(options.ranks);
   spec.recipe = recipeName(loaded->document, analysis->recipe);
   const Json recipe = wholeRecipe(loaded->document, analysis->recipe);
   Result<GainModel> gains = gainModel(options, loaded->document, spec, recipe);

@@ -21,6 +21,7 @@ struct PipelineOptions {
   double bandwidthGBps = 0.0;              // 0: unknown
   double launchUs = 0.0;
   std::int64_t ranks = 1;
+  bool plansOneRank = false;  // else whole layers are planned, for several ranks
   bool asJson = false;
 };
 
@@ -37,6 +38,9 @@ void addReadingOptions(CLI::App& verb, PipelineOptions& options);
 void addFusionOptions(CLI::App& verb, PipelineOptions& options);
 /// --ranks: for verbs that run nothing.
 void addRanksOption(CLI::App& verb, PipelineOptions& options);
+/// The same for verbs that plan what one rank runs. TransformerEngine's rules fuse whole layers, as its layers
+/// communicate inside, so that with them whole layers are planned.
+void addOneRankOption(CLI::App& verb, PipelineOptions& options);
 
 /// The files that these options read: FILE and --measured.
 std::vector<NamedFile> filesRead(const PipelineOptions& options);

@@ -129,7 +129,7 @@ void addSuggestVerb(CLI::App& app, Context& context) {
               options, suggest, suggestSchema);
   addFileOptions(*verb, *options);
   addFusionOptions(*verb, *options);
-  addRanksOption(*verb, *options);
+  addOneRankOption(*verb, *options);
   CLI::Option* apply =
       verb->add_option("--apply", options->apply, "Apply suggestion N, counted from 1, and write the pipeline")
           ->type_name("N")

@@ -5,6 +5,7 @@
 #include "core/edit/apply_edit.h"
 #include "core/edit/edit_script.h"
 #include "core/edit/filling.h"
+#include "core/edit/port_values.h"
 #include "core/lowering/connections.h"
 #include "core/lowering/lowering.h"
 
@@ -93,7 +94,7 @@ Edit unlinkEdit(const PipelineDocument& document, const Link& link) {
 const Value* valueAt(const Graph& graph, const Endpoint& endpoint) {
   if (endpoint.node.empty()) return nullptr;
   const ValueId direct = graph.findValue(toString(endpoint));
-  if (direct >= 0) return &graph.value(direct);
+  if (direct >= 0) return &summedOverRanks(graph, graph.value(direct));
   // A composite's outputs are those of the last op it expanded to.
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
     if (node->path != endpoint.node) continue;

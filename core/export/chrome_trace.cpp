@@ -26,18 +26,13 @@ Json metadata(std::string_view name, int process, int thread, Json args) {
   return {{"ph", "M"}, {"name", name}, {"pid", process}, {"tid", thread}, {"args", std::move(args)}};
 }
 
-std::string laneName(const TimelineLayout& layout, int lane) {
-  if (lane == 0) return "steps";
-  if (layout.hasHostLane && lane == layout.numLanes - 1) return "launches by the host";
-  return lane == 1 ? "beside the steps" : fmt::format("beside the steps {}", lane);
-}
-
 const char* categoryOf(TimelineLevel level) {
   switch (level) {
     case TimelineLevel::Pass: return "pass";
     case TimelineLevel::Step: return "step";
     case TimelineLevel::Activity: return "kernel";
     case TimelineLevel::Launch: return "launch";
+    case TimelineLevel::RankStep: return "rank";
   }
   return "";
 }
@@ -60,6 +55,7 @@ class VariantEvents {
       : m_variant(variant),
         m_layout(layOut(variant)),
         m_waitsNs(launchWaitsNs(variant)),
+        m_rankWaitsNs(rankWaitsNs(variant)),
         m_process(process),
         m_events(events) {}
 
@@ -137,6 +133,7 @@ class VariantEvents {
     if (box.level == TimelineLevel::Pass) return Json::object();
     if (box.level == TimelineLevel::Step) return stepArgs(stepOf(box));
     if (box.level == TimelineLevel::Launch) return launchArgs(box);
+    if (box.level == TimelineLevel::RankStep) return rankArgs(box);
     Json args = {{"configuration", activityOf(m_variant, box)->configuration}};
     if (box.step >= 0) args["step"] = stepOf(box).name;
     return args;
@@ -147,6 +144,17 @@ class VariantEvents {
     if (box.step >= 0) args["step"] = stepOf(box).name;
     if (box.step >= 0 && !m_waitsNs.empty())
       args["the device waited (ns)"] = m_waitsNs[static_cast<std::size_t>(box.step)];
+    return args;
+  }
+
+  Json rankArgs(const TimelineBox& box) const {
+    const auto rank = static_cast<std::size_t>(box.lane - m_layout.firstRankLane());
+    const StepRecord& step = stepOf(box);
+    Json args = {{"rank", rank}, {"step", step.name}, {"pass", step.phase}};
+    if (step.collective.empty()) return args;
+    args["collective"] = step.collective;
+    args["bytes sent by the rank"] = step.wireBytes;
+    args["waited for other ranks (ns)"] = m_rankWaitsNs[static_cast<std::size_t>(box.step)][rank];
     return args;
   }
 
@@ -179,7 +187,8 @@ class VariantEvents {
 
   const VariantRecord& m_variant;
   TimelineLayout m_layout;
-  std::vector<double> m_waitsNs;  // by step; may be empty
+  std::vector<double> m_waitsNs;                   // by step; may be empty
+  std::vector<std::vector<double>> m_rankWaitsNs;  // by step, then by rank
   int m_process;
   std::multimap<std::size_t, FlowEnd> m_flowEnds;  // by box
   Json& m_events;

@@ -103,13 +103,18 @@ void addRank(const RankPlace& place, Analysis& analysis) {
   if (place.ranks == 1 || hasErrors(diagnostics)) return;
   Result<RankGraph> made = rankGraph(analysis.graph(), place.rank, place.ranks);
   if (!made) {
-    diagnostics.push_back({.code = kPlacementCode, .message = made.error().message});
+    // Messages begin with the op.
+    const NodeId op = analysis.graph().findNode(made.error().message.substr(0, made.error().message.find(':')));
+    diagnostics.push_back({.code = kPlacementCode,
+                           .node = op < 0 ? std::string() : analysis.graph().node(op).owner,
+                           .message = made.error().message});
     return;
   }
   for (std::string& note : made->notes)
     diagnostics.push_back({.severity = Severity::Warning, .code = kPlacementCode, .message = std::move(note)});
   analysis.wholeGraph = std::exchange(analysis.lowered.graph, std::move(made->graph));
   analysis.shards = std::move(made->shards);
+  analysis.ranks = place.ranks;
 }
 
 }  // namespace
@@ -162,7 +167,9 @@ FusionOptions fusionOptions(const PipelineDocument& document, const AnalysisOpti
   FusionOptions fusion{.book = options.book.value_or(documentBook(document)),
                        .switches = options.switches,
                        .capabilities = options.capabilities,
-                       .target = {.recipe = analysis.recipe, .capability = options.capability, .ranks = options.ranks},
+                       .target = {.recipe = analysis.recipe,
+                                  .capability = options.capability,
+                                  .ranks = std::max<std::int64_t>(options.ranks, options.place.ranks)},
                        .gains = options.gains};
   appendStrings(document.fusion(), "without", fusion.switches.without);
   appendStrings(document.fusion(), "with", fusion.switches.with);
@@ -173,7 +180,7 @@ void addPlanNotes(const FusionOptions& fusion, Analysis& analysis) {
   std::vector<Diagnostic>& diagnostics = analysis.lowered.diagnostics;
   noteIdleSwitches(analysis.graph(), fusion.switches, diagnostics);
   noteInPlaceHazards(analysis.graph(), diagnostics);
-  warnOfWholeRows(analysis.graph(), fusion.target.ranks, diagnostics);
+  warnOfWholeRows(analysis.documentGraph(), fusion.target.ranks, diagnostics);
 }
 
 void planStage(const FusionOptions& fusion, Analysis& analysis, const PlanOptions& plan) {

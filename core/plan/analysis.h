@@ -66,9 +66,12 @@ struct Analysis {
   std::optional<Plan> fusedPlan;
   /// The whole model, and how the ranks share its tensors, if the plans are those of one of several ranks.
   std::optional<Graph> wholeGraph = std::nullopt;
+  int ranks = 1;  // of which the graph is one's
   std::map<std::string, Shard, std::less<>> shards = {};
 
   const Graph& graph() const { return lowered.graph; }
+  /// The graph of the document, with the sizes written there: edits read it, whatever part of it one rank runs.
+  const Graph& documentGraph() const { return wholeGraph ? *wholeGraph : lowered.graph; }
   bool isRunnable() const { return fusedPlan.has_value(); }
 };
 

@@ -51,6 +51,28 @@ std::string ratioText(const ComparisonRow& row) {
   return row.isInBoth ? fmt::format("({:.2f}x)", row.speedup.median) : ratioText(row.speedup);
 }
 
+std::optional<SlowestRank> slowestRank(std::span<const double> rankNs) {
+  if (rankNs.size() < 2) return std::nullopt;
+  const auto [fastest, slowest] = std::ranges::minmax_element(rankNs);
+  return SlowestRank{.rank = static_cast<std::size_t>(slowest - rankNs.begin()),
+                     .excessPercent = *fastest > 0.0 ? 100.0 * (*slowest / *fastest - 1.0) : 0.0};
+}
+
+std::string slowestRankText(std::span<const double> rankNs) {
+  const std::optional<SlowestRank> slowest = slowestRank(rankNs);
+  return slowest ? fmt::format("{} ({:+.0f} %)", slowest->rank, slowest->excessPercent) : std::string();
+}
+
+std::vector<double> computeNsByRank(const VariantRecord& variant) {
+  std::vector<double> sums;
+  for (const StepRecord& step : variant.steps) {
+    if (!step.collective.empty() || step.rankNs.empty()) continue;
+    sums.resize(step.rankNs.size());
+    for (std::size_t rank = 0; rank < sums.size(); ++rank) sums[rank] += step.rankNs[rank];
+  }
+  return sums;
+}
+
 std::string entryName(const ComparisonRow& row) {
   return row.depth == 0 && row.isFused ? row.label.substr(0, row.label.find('(')) : row.label;
 }

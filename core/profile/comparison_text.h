@@ -6,7 +6,10 @@
 #include "core/profile/run_record.h"
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace fuseline {
 
@@ -38,6 +41,18 @@ std::string ratioText(const RatioStats& speedup);
 /// The same for a row: "(0.97x)" for a step that both plans have, which is not counted as a speed-up. Empty if one side
 /// was not measured.
 std::string ratioText(const ComparisonRow& row);
+
+/// Times of a step, or of all steps, by rank: the index of the slowest rank, and its time over that of the
+/// fastest, in percent. Nothing for less than two ranks.
+struct SlowestRank {
+  std::size_t rank = 0;
+  double excessPercent = 0.0;
+};
+std::optional<SlowestRank> slowestRank(std::span<const double> rankNs);
+/// "1 (+9 %)"; empty for less than two ranks.
+std::string slowestRankText(std::span<const double> rankNs);
+/// By rank: the sum of the medians of all steps that do not communicate.
+std::vector<double> computeNsByRank(const VariantRecord& variant);
 
 /// A fused entry has its rule's name, because its ops are listed below it; others have that of their step.
 std::string entryName(const ComparisonRow& row);

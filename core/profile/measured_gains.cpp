@@ -92,9 +92,11 @@ Verdict sameSymbols(const Json& measured, const Json& wanted) {
 }
 
 Verdict sameSettings(const RunSpec& measured, const RunSpec& wanted) {
-  const std::array<std::array<std::string, 3>, 3> settings = {{{"pass", nameOf(measured.pass), nameOf(wanted.pass)},
-                                                               {"device", measured.device, wanted.device},
-                                                               {"recipe", measured.recipe, wanted.recipe}}};
+  const std::array<std::array<std::string, 3>, 4> settings = {
+      {{"pass", nameOf(measured.pass), nameOf(wanted.pass)},
+       {"device", measured.device, wanted.device},
+       {"recipe", measured.recipe, wanted.recipe},
+       {"ranks", std::to_string(measured.ranks), std::to_string(wanted.ranks)}}};
   for (const auto& [name, before, now] : settings)
     if (before != now)
       return Verdict::no(fmt::format("it was measured with {} {}, but here it is {}.", name, before, now));

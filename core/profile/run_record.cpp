@@ -28,6 +28,13 @@ void checkStep(JsonFields& fields, const std::string& place, const TimelineSpan&
                                               variant.steps.size(), span.step));
 }
 
+/// The ranks of a run are few.
+void checkRank(JsonFields& fields, const std::string& place, const TimelineSpan& span) {
+  constexpr int kMostRanks = 1 << 16;
+  if (span.rank < 0 || span.rank >= kMostRanks)
+    fields.refuse(place + "rank", fmt::format("expected 0 to {}, found {}.", kMostRanks - 1, span.rank));
+}
+
 /// The span names a step that exists.
 void checkActivity(JsonFields& fields, const std::string& place, const TimelineSpan& span,
                    const VariantRecord& variant) {
@@ -48,6 +55,12 @@ void checkVariant(JsonFields& fields, const VariantRecord& variant) {
     return place;
   };
   for (std::size_t i = 0; i < variant.timeline.launches.size(); ++i) check("launches", i, variant.timeline.launches[i]);
+  for (std::size_t i = 0; i < variant.timeline.rankSpans.size() && !fields.error(); ++i) {
+    const TimelineSpan& span = variant.timeline.rankSpans[i];
+    const std::string place = check("rankSpans", i, span);
+    if (!fields.error()) checkRank(fields, place, span);
+    if (!fields.error() && span.step < 0) fields.refuse(place + "step", "expected a step of a rank, found -1.");
+  }
   for (std::size_t i = 0; i < variant.timeline.spans.size() && !fields.error(); ++i) {
     const std::string place = check("spans", i, variant.timeline.spans[i]);
     if (!fields.error()) checkActivity(fields, place, variant.timeline.spans[i], variant);
@@ -100,17 +113,26 @@ const FieldTable<TimelineSpan>& launchFields() {
   return table;
 }
 
+const FieldTable<TimelineSpan>& rankSpanFields() {
+  static const FieldTable<TimelineSpan> table(
+      {field("rank", &TimelineSpan::rank, "From 0."), field("step", &TimelineSpan::step, "Index in steps."),
+       field("startNs", &TimelineSpan::startNs, "Since the ranks began the round together."),
+       field("durationNs", &TimelineSpan::durationNs, "On this rank.")});
+  return table;
+}
+
 /// Spans without an activity.
-Field<Timeline> timelineLaunches() {
-  return {"launches", schema::list(launchFields().schema()),
-          [](const Timeline& timeline) {
+Field<Timeline> spansField(const char* key, std::vector<TimelineSpan> Timeline::*spans,
+                           const FieldTable<TimelineSpan>& table) {
+  return {key, schema::list(table.schema()),
+          [spans, &table](const Timeline& timeline) {
             Json list = Json::array();
-            for (const TimelineSpan& launch : timeline.launches) list.push_back(launchFields().toJson(launch));
+            for (const TimelineSpan& span : timeline.*spans) list.push_back(table.toJson(span));
             return list;
           },
-          [](JsonFields& fields, Timeline& timeline) {
-            const auto read = [&](JsonFields& item) { launchFields().read(item, timeline.launches.emplace_back()); };
-            fields.readObjects("launches", read, Presence::Optional);
+          [key, spans, &table](JsonFields& fields, Timeline& timeline) {
+            const auto read = [&](JsonFields& item) { table.read(item, (timeline.*spans).emplace_back()); };
+            fields.readObjects(key, read, Presence::Optional);
           }};
 }
 
@@ -170,7 +192,8 @@ static const FieldTable<TimelineSpan>& fieldsOf(const TimelineSpan*) {
 static const FieldTable<Timeline>& fieldsOf(const Timeline*) {
   static const FieldTable<Timeline> table(
       {field("round", &Timeline::round, "Round with the median total; index in instrumentedNs."),
-       field("spans", &Timeline::spans), timelineLaunches()});
+       field("spans", &Timeline::spans), spansField("launches", &Timeline::launches, launchFields()),
+       spansField("rankSpans", &Timeline::rankSpans, rankSpanFields())});
   return table;
 }
 

@@ -36,6 +36,7 @@ struct TimelineSpan {
   int activity = -1;     // index in the step's activities, or in VariantRecord::unattributed; -1: the step as a whole
   double startNs = 0.0;  // since the run began
   double durationNs = 0.0;
+  int rank = 0;  // in Timeline::rankSpans
 };
 
 /// One instrumented round as it went.
@@ -45,6 +46,9 @@ struct Timeline {
   /// When the host launched what the device did beside it, since the run began: a step each, or -1 for all at once.
   /// Empty where a launch is over when it returns, and in older files.
   std::vector<TimelineSpan> launches;
+  /// On several ranks: the steps of each rank, since the ranks began the run together; `spans` are those of the rank
+  /// that ended last.
+  std::vector<TimelineSpan> rankSpans;
 };
 
 /// "fc1.linear (BasicLinear, forward) [4096, 4096] bf16". `writes` may be empty.

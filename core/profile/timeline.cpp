@@ -47,6 +47,7 @@ class Lanes {
     });
     m_layout.boxes = std::move(boxes);
     m_layout.numLanes = static_cast<int>(m_laneEnds.size());
+    addRankLanes();
     addHostLane();
     return std::move(m_layout);
   }
@@ -110,6 +111,24 @@ class Lanes {
     return passes;
   }
 
+  /// A rank does one thing at a time.
+  void addRankLanes() {
+    const int first = m_layout.numLanes;
+    const auto begin = static_cast<std::ptrdiff_t>(m_layout.boxes.size());
+    for (const TimelineSpan& span : m_variant.timeline.rankSpans) {
+      TimelineBox box = boxOf(span);
+      box.level = TimelineLevel::RankStep;
+      box.lane = first + span.rank;
+      m_layout.numRanks = std::max(m_layout.numRanks, span.rank + 1);
+      m_layout.endNs = std::max(m_layout.endNs, box.endNs);
+      m_layout.boxes.push_back(box);
+    }
+    std::stable_sort(m_layout.boxes.begin() + begin, m_layout.boxes.end(), [](const auto& a, const auto& b) {
+      return std::tuple(a.lane, a.startNs) < std::tuple(b.lane, b.startNs);
+    });
+    m_layout.numLanes += m_layout.numRanks;
+  }
+
   /// The host does one thing at a time.
   void addHostLane() {
     m_layout.hasHostLane = !m_variant.timeline.launches.empty();
@@ -145,6 +164,30 @@ std::string whyNoTimeline(const RunRecord& record) {
 }
 
 TimelineLayout layOut(const VariantRecord& variant) { return Lanes(variant).layOut(); }
+
+std::string laneName(const TimelineLayout& layout, int lane) {
+  if (lane == kStepLane) return "steps";
+  const int rank = lane - layout.firstRankLane();
+  if (rank >= layout.numRanks) return "launches by the host";
+  if (rank >= 0) return fmt::format("rank {}", rank);
+  return lane == kFirstSideLane ? "beside the steps" : fmt::format("beside the steps {}", lane);
+}
+
+std::vector<std::vector<double>> rankWaitsNs(const VariantRecord& variant) {
+  std::vector<std::vector<double>> waits(variant.steps.size());
+  for (const TimelineSpan& span : variant.timeline.rankSpans) {
+    if (variant.steps[at(span.step)].collective.empty()) continue;
+    std::vector<double>& ofStep = waits[at(span.step)];
+    ofStep.resize(std::max(ofStep.size(), at(span.rank) + 1));
+    ofStep[at(span.rank)] = span.durationNs;
+  }
+  for (std::vector<double>& ofStep : waits) {
+    if (ofStep.empty()) continue;
+    const double leastNs = *std::ranges::min_element(ofStep);
+    for (double& waitNs : ofStep) waitNs -= leastNs;
+  }
+  return waits;
+}
 
 const ActivityRecord* activityOf(const VariantRecord& variant, const TimelineBox& box) {
   if (box.level != TimelineLevel::Activity) return nullptr;

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <numeric>
 #include <random>
+#include <utility>
 
 namespace fuseline {
 
@@ -30,8 +31,19 @@ struct RoundSample {
   std::vector<double> stepNs;
   std::vector<TimelineSpan> spans;  // of steps
   std::vector<TimelineSpan> launches;
+  std::vector<TimelineSpan> rankSpans;
   std::vector<DeviceActivity> activities;
 };
+
+/// The spans of the rank that ended last.
+std::vector<TimelineSpan> spansOfSlowest(const std::vector<TimelineSpan>& rankSpans) {
+  const auto endNs = [](const TimelineSpan& span) { return span.startNs + span.durationNs; };
+  const int slowest = std::ranges::max_element(rankSpans, {}, endNs)->rank;
+  std::vector<TimelineSpan> spans;
+  for (TimelineSpan span : rankSpans)
+    if (std::exchange(span.rank, 0) == slowest) spans.push_back(span);
+  return spans;
+}
 
 class Measurer {
  public:
@@ -147,6 +159,8 @@ class Measurer {
     sample.instrumentedNs = m_plans[plan]->observedNs();
     sample.activities = m_plans[plan]->activities();
     sample.launches = m_plans[plan]->launches();
+    sample.rankSpans = m_plans[plan]->rankSpans();
+    if (!sample.rankSpans.empty()) sample.spans = spansOfSlowest(sample.rankSpans);
     return note(outcome);
   }
 
@@ -174,6 +188,7 @@ class Measurer {
       kept.spans.push_back(isTraced(plan) ? std::vector<TimelineSpan>() : samples[plan].spans);
       std::ranges::copy(kept.activities.addRound(samples[plan].activities), std::back_inserter(kept.spans.back()));
       kept.launches.push_back(samples[plan].launches);
+      kept.rankSpans.push_back(samples[plan].rankSpans);
       for (std::size_t step = 0; step < kept.stepNs.size(); ++step)
         kept.stepNs[step].push_back(samples[plan].stepNs[step]);
     }
@@ -234,6 +249,7 @@ void PlanSamples::dropSteps() {
   instrumentedNs.clear();
   spans.clear();
   launches.clear();
+  rankSpans.clear();
   activities = {};
 }
 
@@ -243,7 +259,10 @@ Timeline PlanSamples::medianTimeline() const {
   std::iota(rounds.begin(), rounds.end(), std::size_t{0});
   const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
   std::ranges::nth_element(rounds, middle, {}, [&](std::size_t round) { return instrumentedNs[round]; });
-  return {.round = static_cast<int>(*middle), .spans = spans[*middle], .launches = launches[*middle]};
+  return {.round = static_cast<int>(*middle),
+          .spans = spans[*middle],
+          .launches = launches[*middle],
+          .rankSpans = rankSpans[*middle]};
 }
 
 Result<Measurement> measure(std::span<TimedPlan* const> plans, const MeasurementPolicy& policy,

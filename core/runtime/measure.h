@@ -46,11 +46,12 @@ struct PlanSamples {
   double firstRunNs = 0.0;
   std::vector<double> endToEndNs;
   std::vector<double> instrumentedNs;
-  std::vector<double> launchNs;                     // Executor::launchNs; empty if launches are synchronous
-  std::vector<std::vector<double>> stepNs;          // by step, then by round; zeros for views
-  ActivitySamples activities;                       // empty if nothing was traced
-  std::vector<std::vector<TimelineSpan>> spans;     // by round: time spans of steps, or traced activities
-  std::vector<std::vector<TimelineSpan>> launches;  // by round: Executor::launches
+  std::vector<double> launchNs;                      // Executor::launchNs; empty if launches are synchronous
+  std::vector<std::vector<double>> stepNs;           // by step, then by round; zeros for views
+  ActivitySamples activities;                        // empty if nothing was traced
+  std::vector<std::vector<TimelineSpan>> spans;      // by round: time spans of steps, or traced activities
+  std::vector<std::vector<TimelineSpan>> launches;   // by round: Executor::launches
+  std::vector<std::vector<TimelineSpan>> rankSpans;  // by round: TimedPlan::rankSpans
 
   /// Timeline of the round with the median instrumented total. Empty if steps are not timed.
   Timeline medianTimeline() const;

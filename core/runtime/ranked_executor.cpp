@@ -4,6 +4,7 @@
 
 #include "core/collective/lone_rank.h"
 #include "core/profile/stats.h"
+#include "core/runtime/planned_collectives.h"
 
 #include <algorithm>
 #include <cmath>
@@ -230,6 +231,17 @@ Result<Tensor> RankedExecutor::read(std::string_view tensorName) const {
   return wholeOf(*shards, shard == m_shards.end() ? Shard() : shard->second);
 }
 
+std::vector<TimelineSpan> RankedExecutor::rankSpans() const {
+  std::vector<TimelineSpan> spans;
+  for (std::size_t rank = 0; rank < m_observed.size(); ++rank)
+    for (const StepTime& time : m_observed[rank])
+      spans.push_back({.step = static_cast<int>(time.step),
+                       .startNs = time.startNs,
+                       .durationNs = time.durationNs,
+                       .rank = static_cast<int>(rank)});
+  return spans;
+}
+
 std::vector<double> RankedExecutor::rankNs(std::size_t step) const {
   std::vector<double> medians;
   for (const std::vector<double>& samples : m_samples[step])
@@ -271,11 +283,7 @@ CollectiveTimes RankedExecutor::collectiveTimes(std::size_t step) const {
 }
 
 std::int64_t RankedExecutor::wireBytes(std::size_t step) const {
-  std::int64_t bytes = 0;
-  for (const CollectivePart& part : collectiveParts(m_plan, m_plan.steps[step], {}))
-    bytes += fuseline::wireBytes(m_plan.steps[step].collective->kind,
-                                 wholeBytes(m_plan.steps[step].collective->kind, part, m_team.size()), m_team.size());
-  return bytes;
+  return wireBytesOf(m_plan, m_plan.steps[step], m_team.size());
 }
 
 }  // namespace fuseline

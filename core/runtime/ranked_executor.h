@@ -72,6 +72,7 @@ class RankedExecutor final : public TimedPlan {
   /// The tensor as each rank holds it; empty: the rank is another process. Does not communicate. Errors: as read().
   Result<std::vector<Tensor>> readShards(std::string_view tensorName) const;
 
+  std::vector<TimelineSpan> rankSpans() const override;
   /// Median time of a step in the observed runs, by rank. Empty: it is not launched.
   std::vector<double> rankNs(std::size_t step) const;
   /// Times of a step that communicates, with its wait.

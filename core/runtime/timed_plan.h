@@ -58,6 +58,8 @@ class TimedPlan {
   virtual const std::vector<DeviceActivity>& activities() const = 0;
   /// When the host launched each step of the last runObserved(), since the run began.
   virtual const std::vector<TimelineSpan>& launches() const = 0;
+  /// The steps of the last runObserved() on each of several ranks, since they began it together; of one rank none.
+  virtual std::vector<TimelineSpan> rankSpans() const { return {}; }
   /// How run() launches, for people. Empty before the second run, and where the device does not record.
   virtual const std::string& launching() const = 0;
 

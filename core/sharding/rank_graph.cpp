@@ -156,6 +156,7 @@ class RankGraphMaker {
     const bool isSequenceParallel = shardOf(node.outputs[0]).isSlice();
     const Result<ValueId> sum = addCommunication(node, "sum", isSequenceParallel ? "ReduceScatter" : "AllReduce", y);
     if (!sum) return sum.error();
+    noteShard(fmt::format("{}.sum:y", node.id), shardOf(node.outputs[0]));
     y = *sum;
     noteShard(node.id + ":y", {.kind = Shard::Kind::Summand});
     return {};

@@ -35,7 +35,7 @@ QSet<QString> setOf(const std::vector<std::string>& ids) {
 CanvasCommands::CanvasCommands(const CanvasParts& parts) : m_parts(parts) {}
 
 void CanvasCommands::insertAfterSelection(const std::string& entry) {
-  const NodeEdit added = insertAfter(m_parts.scope.document(), m_parts.scope.analysis()->graph(), entry,
+  const NodeEdit added = insertAfter(m_parts.scope.document(), m_parts.scope.analysis()->documentGraph(), entry,
                                      m_parts.scope.singleSelection().toStdString());
   if (m_parts.scope.apply(added.edit)) m_parts.scope.select({toQt(added.id)});
 }
@@ -43,7 +43,7 @@ void CanvasCommands::insertAfterSelection(const std::string& entry) {
 void CanvasCommands::insertAtWire(const std::string& entry, const LooseWire& wire, QPointF position) {
   // The port that takes the wire comes to stand where the wire was dropped.
   const QPointF corner(wire.isFromOutput ? 0.0 : kNodeWidthPx, kNodeHeightPx / 2.0);
-  const auto added = addAtWire(m_parts.scope.document(), m_parts.scope.analysis()->graph(), entry, wire,
+  const auto added = addAtWire(m_parts.scope.document(), m_parts.scope.analysis()->documentGraph(), entry, wire,
                                snappedPosition(position - corner));
   if (added && m_parts.scope.apply(added->edit)) m_parts.scope.select({toQt(added->id)});
 }
@@ -65,7 +65,7 @@ void CanvasCommands::removeSelected(Reconnect reconnect) {
 }
 
 void CanvasCommands::replace(const std::string& id, const std::string& entry) {
-  const Result<Edit> edit = replaceOp(m_parts.scope.document(), m_parts.scope.analysis()->graph(), id, entry);
+  const Result<Edit> edit = replaceOp(m_parts.scope.document(), m_parts.scope.analysis()->documentGraph(), id, entry);
   if (!edit) return Q_EMIT hint(toQt(edit.error().message));
   if (m_parts.scope.apply(*edit)) m_parts.scope.select({toQt(id)});
 }

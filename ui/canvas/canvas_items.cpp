@@ -43,13 +43,19 @@ bool isMovedTo(NodeItem& item, const Position& place) {
 }
 
 /// Whether a wire carries another tensor now.
-bool showTensors(const std::vector<LinkItem*>& links, const Graph& graph) {
-  const PortValues values(graph);
+bool showTensors(const std::vector<LinkItem*>& links, const Analysis& analysis) {
+  const Graph& graph = analysis.graph();
+  const PortValues values(graph, analysis.documentGraph());
+  const RankParts parts(analysis);
   bool isOther = false;
   for (LinkItem* item : links) {
     const Value* value = values.at(item->link().from);
     const QuantizerChip chip = value ? quantizerChip(graph, *value, item->link()) : QuantizerChip();
     isOther = item->showTensor(value ? std::optional(value->spec) : std::nullopt, chip.text, chip.tip) || isOther;
+    const bool isShared = value && analysis.ranks > 1;
+    isOther = item->showRanks(isShared ? parts.of(*value) : RankPart(),
+                              isShared ? parts.along(item->link(), *value) : std::vector<WireCommunication>()) ||
+              isOther;
   }
   return isOther;
 }
@@ -225,7 +231,7 @@ bool CanvasItems::syncLinks() {
   }
   if (!isOther && m_tensorsOf == m_scope.analysis()) return false;
   m_tensorsOf = m_scope.analysis();
-  return showTensors(m_links, m_tensorsOf->graph()) || isOther;
+  return showTensors(m_links, *m_tensorsOf) || isOther;
 }
 
 void CanvasItems::syncHulls() {

@@ -210,7 +210,7 @@ Result<CanvasScope::Level> CanvasScope::levelInside(const std::string& instance)
   if (!canEnter(instance)) return Error{instance + " is not an instance of a block."};
   const std::string name(blockNameOf(*closedDocument().findOp(instance)));
   DocumentBlock block = *m_session.pipeline().document().findBlock(name);
-  const bool areKnown = takeTensors(block.inputs, closedDocument(), analysis()->graph(), instance);
+  const bool areKnown = takeTensors(block.inputs, closedDocument(), analysis()->documentGraph(), instance);
   PipelineDocument section = blockSection(m_session.pipeline().document(), std::move(block));
   Analysis known;
   if (areKnown) known.lowered = lower(section, {.pass = m_session.setup().pass()});

@@ -98,7 +98,7 @@ Search usualFirst(const Search& search, const std::string& here, bool isFromHere
 /// Those are usable that have a port which would take the wire.
 Searches wireSearch(const CanvasScope& scope, const LooseWire& wire) {
   const Searches searches = searchesOf(scope.document(), [&](const std::string& entry) {
-    const auto added = addAtWire(scope.document(), scope.analysis()->graph(), entry, wire, std::nullopt);
+    const auto added = addAtWire(scope.document(), scope.analysis()->documentGraph(), entry, wire, std::nullopt);
     return added ? std::string() : added.error().message;
   });
   const std::string here = entryOf(scope.document(), wire.at.node);
@@ -109,7 +109,7 @@ Searches wireSearch(const CanvasScope& scope, const LooseWire& wire) {
 Searches replacementSearch(const CanvasScope& scope, const DocumentOp& op) {
   return searchesOf(scope.document(), [&](const std::string& entry) {
     if (entry == op.operation) return op.id + " is already a block instance.";
-    const auto replaced = replaceOp(scope.document(), scope.analysis()->graph(), op.id, entry);
+    const auto replaced = replaceOp(scope.document(), scope.analysis()->documentGraph(), op.id, entry);
     return replaced ? std::string() : replaced.error().message;
   });
 }

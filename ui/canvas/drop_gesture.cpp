@@ -134,7 +134,7 @@ void DropGesture::drop(const std::string& entry, QPointF position) {
   const Position place = snappedPosition(position - QPointF(kNodeWidthPx / 2.0, kNodeHeightPx / 2.0));
   const LinkItem* target = fitsIntoWires(entry) ? m_parts.items.linkAt(position) : nullptr;
   const bool stays = target && roomIn(target->link(), {{std::string(), place}}) == Room::IsThere;
-  const Graph& graph = m_parts.scope.analysis()->graph();
+  const Graph& graph = m_parts.scope.analysis()->documentGraph();
   const NodeEdit added =
       target           ? splice(document, graph, entry, target->link(), stays ? std::optional(place) : std::nullopt)
       : anchor.empty() ? addNode(document, entry, place)

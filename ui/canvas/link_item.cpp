@@ -4,6 +4,7 @@
 
 #include "ui/canvas/metrics.h"
 #include "ui/theme/format.h"
+#include "ui/widgets/translated.h"
 
 #include <QPainter>
 #include <QStyleOptionGraphicsItem>
@@ -24,6 +25,7 @@ constexpr double kPortGapPx = 4.0;     // between a label and the ports
 constexpr double kLeastRoomPx = 56.0;  // of a wire between nodes that nearly touch
 
 constexpr double kChipPaddingPx = 14.0;
+constexpr auto kCommunicationCategory = "Communication";
 constexpr int kLabelGroundAlpha = 225;  // the border of a hull does not cross the text
 
 constexpr double kBendPx = 20.0;
@@ -42,16 +44,19 @@ QFont fittedFont(QFont font, const QString& text, double widthPx) {
   return font;
 }
 
-QString shapeInBrackets(const Shape& shape) {
-  QStringList extents;
-  for (const std::int64_t extent : shape) extents.append(QString::number(extent));
-  return u'[' + extents.join(QStringLiteral(", ")) + u']';
+QString shapeInBrackets(const Shape& shape, const RankPart& part) {
+  return u'[' + partShape(shape, part, QStringLiteral(", ")) + u']';
+}
+
+/// After a shape, where ranks hold summands.
+QString partialText(const RankPart& part) {
+  return part.shard.kind == Shard::Kind::Summand ? translated(" partial") : QString();
 }
 
 }  // namespace
 
-QString fullWireText(const TensorSpec& spec, const QString& quantized) {
-  const QString text = shapeInBrackets(spec.shape) + u' ' + toQt(dtypeName(spec.dtype));
+QString fullWireText(const TensorSpec& spec, const QString& quantized, const RankPart& part) {
+  const QString text = shapeInBrackets(spec.shape, part) + u' ' + toQt(dtypeName(spec.dtype)) + partialText(part);
   return quantized.isEmpty() ? text : text + QStringLiteral(" → ") + quantized;
 }
 
@@ -102,6 +107,16 @@ bool LinkItem::showTensor(const std::optional<TensorSpec>& spec, const QString& 
   return true;
 }
 
+bool LinkItem::showRanks(const RankPart& part, std::vector<WireCommunication> communication) {
+  if (part == m_part && communication == m_communication) return false;
+  prepareGeometryChange();
+  m_part = part;
+  m_communication = std::move(communication);
+  showTip();
+  update();
+  return true;
+}
+
 void LinkItem::setLabels(WireLabels labels) {
   prepareGeometryChange();
   m_labels = labels;
@@ -109,8 +124,12 @@ void LinkItem::setLabels(WireLabels labels) {
 }
 
 void LinkItem::showTip() {
-  const QString text = m_spec ? fullWireText(*m_spec, m_chip) : QString();
-  setToolTip(m_quantizerTip.isEmpty() ? text : text + u'\n' + m_quantizerTip);
+  QStringList lines = {m_spec ? fullWireText(*m_spec, m_chip) : QString(), m_quantizerTip,
+                       m_spec ? placementText(m_spec->shape, m_part) : QString()};
+  for (const WireCommunication& each : m_communication) lines.append(each.tip);
+  lines.removeAll(QString());
+  lines.removeDuplicates();
+  setToolTip(lines.join(u'\n'));
 }
 
 double LinkItem::roomPx() const {
@@ -119,15 +138,18 @@ double LinkItem::roomPx() const {
 
 bool LinkItem::saysAllInOneLine() const {
   return m_labels == WireLabels::Full && m_spec &&
-         QFontMetricsF(labelFont()).horizontalAdvance(fullWireText(*m_spec, m_chip)) < roomPx();
+         QFontMetricsF(labelFont()).horizontalAdvance(fullWireText(*m_spec, m_chip, m_part)) < roomPx();
 }
 
 QStringList LinkItem::labelLines() const {
   if (!m_spec || m_labels == WireLabels::Off) return {};
   const QString dtype = toQt(dtypeName(m_spec->dtype));
+  const QString partial = partialText(m_part);
+  if (m_labels == WireLabels::Short && m_part.ranks > 1)
+    return {partShape(m_spec->shape, m_part, QString(u'×')), dtype + partial};
   if (m_labels == WireLabels::Short) return {formatShape(m_spec->shape).remove(u' '), dtype};
-  if (saysAllInOneLine()) return {fullWireText(*m_spec, m_chip)};
-  return {shapeInBrackets(m_spec->shape), m_chip.isEmpty() ? dtype : dtype + QStringLiteral(" →")};
+  if (saysAllInOneLine()) return {fullWireText(*m_spec, m_chip, m_part)};
+  return {shapeInBrackets(m_spec->shape, m_part), m_chip.isEmpty() ? dtype : dtype + QStringLiteral(" →")};
 }
 
 void LinkItem::setDropTarget(bool isTarget) {
@@ -144,7 +166,7 @@ void LinkItem::setCut(bool isCut) {
 void LinkItem::setRoute(const QPainterPath& path) {
   if (path == this->path() && !m_pathBounds.isNull()) return;
   prepareGeometryChange();
-  m_pathBounds = path.boundingRect().adjusted(-6, -6, 6, 6);
+  m_pathBounds = path.boundingRect().adjusted(-10, -10, 10, 10);
   setPath(path);
 }
 
@@ -157,7 +179,11 @@ QRectF LinkItem::labelAreaAt(QPointF point) const {
     width = std::max(width, std::min(static_cast<double>(line.size()) * characterPx, std::max(roomPx(), kLeastRoomPx)));
   const bool hasChip = !m_chip.isEmpty() && !saysAllInOneLine();
   if (hasChip) width = std::max(width, static_cast<double>(m_chip.size()) * characterPx + kChipPaddingPx);
-  const double below = hasChip ? 2 * kWireLabelHeightPx + 8 : lines.size() > 1 ? kWireLabelHeightPx + 3 : 0.0;
+  double below = hasChip ? 2 * kWireLabelHeightPx + 8 : lines.size() > 1 ? kWireLabelHeightPx + 3 : 0.0;
+  if (const QString collective = communicationText(); !collective.isEmpty()) {
+    width = std::max(width, static_cast<double>(collective.size()) * characterPx + kChipPaddingPx);
+    below += kWireLabelHeightPx + 5;
+  }
   return {point.x() - width / 2, point.y() - kWireLabelHeightPx - 3, width, kWireLabelHeightPx + 3 + below};
 }
 
@@ -210,10 +236,45 @@ void LinkItem::paint(QPainter* painter, const QStyleOptionGraphicsItem* option, 
                          option->levelOfDetailFromTransform(painter->worldTransform()) >= kOverviewZoom);
   if (m_isDropTarget) paintGlow(*painter);
   painter->strokePath(path(), pen());
+  if (option->levelOfDetailFromTransform(painter->worldTransform()) >= kOverviewZoom) paintCommunication(*painter);
   if (option->levelOfDetailFromTransform(painter->worldTransform()) <= kMinLabelZoom) return;
   if (!isLabelShown()) return;
   paintLabel(*painter);
-  if (!m_chip.isEmpty() && !saysAllInOneLine()) paintChip(*painter);
+  const bool hasChip = !m_chip.isEmpty() && !saysAllInOneLine();
+  if (hasChip) paintChip(*painter);
+  const double lines = hasChip ? 2 * kWireLabelHeightPx + 9 : labelLines().size() > 1 ? kWireLabelHeightPx + 4 : 1.0;
+  if (const QString collective = communicationText(); !collective.isEmpty())
+    paintPill(*painter, collective, labelPoint().y() + lines, m_theme.categoryColor(kCommunicationCategory));
+}
+
+QString LinkItem::communicationText() const {
+  QStringList texts;
+  for (const WireCommunication& each : m_communication) texts.append(each.collective);
+  texts.removeAll(QString());
+  texts.removeDuplicates();
+  return texts.join(QStringLiteral(", "));
+}
+
+/// Arrows in both directions, on the wire beside the port of the op that communicates.
+void LinkItem::paintCommunication(QPainter& painter) const {
+  constexpr double kRadiusPx = 8.0;
+  constexpr double kFromPortPx = 18.0;
+  for (const WireCommunication& each : m_communication) {
+    const double length = path().length();
+    const double share = length <= 0.0 ? 0.5 : std::min(0.5, kFromPortPx / length);
+    const QPointF center = path().pointAtPercent(each.isAtEnd ? 1.0 - share : share);
+    const QColor color = m_theme.categoryColor(kCommunicationCategory);
+    painter.setPen(QPen(m_theme.colors().canvas, 1.5));
+    painter.setBrush(color);
+    painter.drawEllipse(center, kRadiusPx, kRadiusPx);
+    painter.setPen(QPen(textOn(color), 1.4, Qt::SolidLine, Qt::RoundCap));
+    for (const double side : {-1.0, 1.0}) {
+      const QPointF tip = center + side * QPointF(4.0, 2.2);
+      painter.drawLine(center + side * QPointF(-4.0, 2.2), tip);
+      painter.drawLine(tip, tip + side * QPointF(-2.4, 1.8));
+      painter.drawLine(tip, tip + side * QPointF(-2.4, -1.8));
+    }
+  }
 }
 
 /// Seen beside the hand and the ghost of what it drags.
@@ -227,15 +288,18 @@ void LinkItem::paintGlow(QPainter& painter) const {
 
 /// Below the dtype, as a filled pill: the tensor changes its format here.
 void LinkItem::paintChip(QPainter& painter) const {
-  const QFontMetricsF metrics(painter.font());
-  const QPointF middle = labelPoint();
-  const double width = metrics.horizontalAdvance(m_chip) + kChipPaddingPx;
-  const QRectF area(middle.x() - width / 2, middle.y() + kWireLabelHeightPx + 5.5, width, kWireLabelHeightPx + 2);
+  paintPill(painter, m_chip, labelPoint().y() + kWireLabelHeightPx + 5.5, m_theme.colors().accent);
+}
+
+void LinkItem::paintPill(QPainter& painter, const QString& text, double top, const QColor& color) const {
+  painter.setFont(labelFont());
+  const double width = QFontMetricsF(painter.font()).horizontalAdvance(text) + kChipPaddingPx;
+  const QRectF area(labelPoint().x() - width / 2, top, width, kWireLabelHeightPx + 2);
   painter.setPen(Qt::NoPen);
-  painter.setBrush(m_theme.colors().accent);
+  painter.setBrush(color);
   painter.drawRoundedRect(area, area.height() / 2, area.height() / 2);
   painter.setPen(m_theme.colors().canvas);
-  painter.drawText(area, Qt::AlignCenter, m_chip);
+  painter.drawText(area, Qt::AlignCenter, text);
 }
 
 void LinkItem::paintLabel(QPainter& painter) const {

@@ -4,6 +4,7 @@
 
 #include "core/edit/links.h"
 #include "core/tensor/tensor_spec.h"
+#include "ui/inspector/rank_parts.h"
 #include "ui/theme/theme.h"
 
 #include <QGraphicsPathItem>
@@ -26,7 +27,7 @@ QPainterPath lanePath(QPointF from, QPointF to, double lane);
 enum class WireLabels { Off, Short, Full };
 
 /// "[16384, 4096] bf16 → e4m3". quantized: the format that a recipe makes of the tensor; empty: none.
-QString fullWireText(const TensorSpec& spec, const QString& quantized);
+QString fullWireText(const TensorSpec& spec, const QString& quantized, const RankPart& part = {});
 
 class LinkItem : public QGraphicsPathItem {
  public:
@@ -38,6 +39,9 @@ class LinkItem : public QGraphicsPathItem {
   /// Its tensor; nullopt if unknown. chip: the quantized format of the tensor at the GEMM; empty if it is not
   /// quantized. tip: the same in sentences. Whether anything is new.
   bool showTensor(const std::optional<TensorSpec>& spec, const QString& chip, const QString& tip);
+  /// On several ranks: the part of one rank, whose spec the tensor's is, and the collectives. Whether anything is new.
+  bool showRanks(const RankPart& part, std::vector<WireCommunication> communication);
+  const std::vector<WireCommunication>& communication() const { return m_communication; }
   const std::optional<TensorSpec>& spec() const { return m_spec; }
   const QString& quantizerTip() const { return m_quantizerTip; }
   void setLabels(WireLabels labels);
@@ -71,12 +75,17 @@ class LinkItem : public QGraphicsPathItem {
   bool saysAllInOneLine() const;
   void paintLabel(QPainter& painter) const;
   void paintChip(QPainter& painter) const;
+  void paintPill(QPainter& painter, const QString& text, double top, const QColor& color) const;
+  void paintCommunication(QPainter& painter) const;
+  QString communicationText() const;
   QColor color() const;
   Link m_link;
   const Theme& m_theme;
   std::optional<TensorSpec> m_spec;
   QString m_chip;
   QString m_quantizerTip;
+  RankPart m_part;
+  std::vector<WireCommunication> m_communication;
   WireLabels m_labels = WireLabels::Short;
   std::optional<QRectF> m_labelPlace;
   bool m_isDropTarget = false;

@@ -167,7 +167,7 @@ QSizeF NodeLook::size() const {
 std::vector<NodeLook> nodeLooks(const PipelineDocument& document, const Analysis& analysis,
                                 const std::vector<Diagnostic>& fileProblems) {
   std::vector<NodeLook> looks;
-  const PortValues values(analysis.graph());
+  const PortValues values(analysis.graph(), analysis.documentGraph());
   PortLooks ports;
   const Wiring wiring = wiringOf(document);
   for (const DocumentInput& input : document.inputs()) looks.push_back(inputLook(input, values));

@@ -96,6 +96,7 @@ void BaseCanvas::load() {
     m_parts->base.setup().setPass(m_session.setup().pass());
     m_parts->base.setup().setRunTarget(m_session.setup().runTarget());
     m_parts->base.setup().setPlanTarget(m_session.setup().planTarget());
+    m_parts->base.setup().setRanks(m_session.setup().ranks());
     const bool isRun = isRunFile(m_comparison.baseFile()) && m_parts->base.openRun(m_comparison.baseFile());
     if (!isRun)
       m_parts->base.show({.path = m_comparison.baseName(), .loaded = {.document = *base, .isTakenOut = true}});

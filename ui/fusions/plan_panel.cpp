@@ -272,11 +272,11 @@ void LanesView::paintCursor(QPainter& painter) const {
 
 namespace {
 
-/// " · planned for sm_100, 2 ranks"; empty for the machine at hand.
-QString targetText(const PlanTarget& target) {
+/// " · planned for sm_100, one of 2 ranks"; empty for the machine at hand.
+QString targetText(const PlanTarget& target, int ranks) {
   QStringList parts;
   if (!target.architecture.empty()) parts.append(toQt(target.architecture));
-  if (target.ranks > 1) parts.append(PlanPanel::tr("%1 ranks").arg(target.ranks));
+  if (ranks > 1) parts.append(PlanPanel::tr("one of %1 ranks").arg(ranks));
   return parts.isEmpty() ? QString() : PlanPanel::tr("  ·  planned for %1").arg(parts.join(QStringLiteral(", ")));
 }
 
@@ -345,7 +345,7 @@ QString PlanPanel::summaryText() const {
   const Analysis& analysis = *m_session.plan().analysis();
   if (!analysis.isRunnable()) return QString();
   if (stage() != kFusionStages.back()) return stageSummary(analysis, stage());
-  return planSummary(analysis) + targetText(m_session.setup().planTarget());
+  return planSummary(analysis) + targetText(m_session.setup().planTarget(), m_session.setup().ranks());
 }
 
 void PlanPanel::refresh() {

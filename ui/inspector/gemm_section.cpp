@@ -50,7 +50,7 @@ GemmSection::GemmSection(Session& session, QStringList ops, QWidget* parent)
 std::vector<NodeId> GemmSection::linears() const {
   std::vector<NodeId> all;
   for (const QString& op : m_ops)
-    for (const NodeId id : linearsAt(m_session.plan().analysis()->graph(), op.toStdString())) all.push_back(id);
+    for (const NodeId id : linearsAt(m_session.plan().analysis()->documentGraph(), op.toStdString())) all.push_back(id);
   return all;
 }
 
@@ -63,7 +63,7 @@ void GemmSection::refresh() {
 }
 
 void GemmSection::refresh(GemmRole gemm, const Recipe& recipe) {
-  const Graph& graph = m_session.plan().analysis()->graph();
+  const Graph& graph = m_session.plan().analysis()->documentGraph();
   const std::optional<bool> state = isQuantized(recipe, graph, linears(), gemm);
   QCheckBox& box = *m_boxes[static_cast<std::size_t>(gemm)];
   box.setTristate(!state);
@@ -77,7 +77,7 @@ void GemmSection::refresh(GemmRole gemm, const Recipe& recipe) {
 
 Result<Recipe> GemmSection::switched(Recipe recipe, GemmRole gemm, bool isQuantized) const {
   for (const QString& op : m_ops) {
-    if (linearsAt(m_session.plan().analysis()->graph(), op.toStdString()).empty()) continue;
+    if (linearsAt(m_session.plan().analysis()->documentGraph(), op.toStdString()).empty()) continue;
     Result<Recipe> next = withGemmQuantized(recipe, op.toStdString(), gemm, isQuantized);
     if (!next) return next;
     recipe = std::move(*next);

@@ -3,6 +3,7 @@
 #include "ui/inspector/inspector_panel.h"
 
 #include "core/edit/links.h"
+#include "core/edit/port_values.h"
 #include "core/lowering/document_operation.h"
 #include "core/support/text.h"
 #include "ui/theme/format.h"
@@ -188,11 +189,13 @@ void OpPage::refresh() {
 }
 
 QString OpPage::specLines(const FusibleOperation& operation) const {
-  const Graph& graph = m_session.plan().analysis()->graph();
+  const Analysis& analysis = *m_session.plan().analysis();
+  const PortValues values(analysis.graph(), analysis.documentGraph());
+  const RankParts parts(analysis);
   const PipelineDocument& document = m_session.pipeline().document();
   const auto specOf = [&](const Endpoint& endpoint) {
-    const Value* value = valueAt(graph, endpoint);
-    return value ? formatSpec(value->spec) : QStringLiteral("?");
+    const Value* value = values.at(endpoint);
+    return value ? specText(value->spec, parts.of(*value)) : QStringLiteral("?");
   };
   QString rows;
   for (const Port& port : operation.inputs) {
@@ -207,25 +210,35 @@ QString OpPage::specLines(const FusibleOperation& operation) const {
   return rows;
 }
 
+/// "512×2048 bf16, sharded along axis 1 of [512, 4096]".
+QString OpPage::specText(const TensorSpec& spec, const RankPart& part) const {
+  const QString placement = placementText(spec.shape, part);
+  return placement.isEmpty() ? formatSpec(spec) : formatSpec(spec) + dim(m_theme, QStringLiteral(" · ") + placement);
+}
+
 QString OpPage::factsText() const {
   const DocumentOp* op = m_session.pipeline().document().findOp(m_opId.toStdString());
   const OperationPointer operation = operationOf(m_session.pipeline().document(), *op);
   if (!operation) return QString();
   QString rows = specLines(*operation);
   if (op->isBypassed()) rows += factRow(m_theme, tr("bypassed"), tr("passes its main input through"));
+  const RankParts parts(*m_session.plan().analysis());
   double numFlops = 0;
   for (const Node& node : m_session.plan().analysis()->graph().nodes()) {
     if (toQt(node.owner) != m_opId) continue;
     for (std::size_t slot = 0; slot < node.parameters.size(); ++slot) {
       // Inside an instance of a block, with the op it belongs to: "fc1.weight".
       const QString name = toQt(node.parameterName(static_cast<int>(slot))).mid(m_opId.size() + 1);
-      rows += factRow(m_theme, name, formatSpec(node.parameters[slot]));
+      rows += factRow(m_theme, name,
+                      specText(node.parameters[slot], parts.ofParameter(node.parameterName(static_cast<int>(slot)))));
     }
     if (!node.operation->flops) continue;
     std::vector<TensorSpec> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(m_session.plan().analysis()->graph().value(input).spec);
     numFlops += static_cast<double>(node.operation->flops(node.attributes, inputs).forward);
   }
+  if (const QString communication = parts.communicationOf(m_opId.toStdString()); !communication.isEmpty())
+    rows += factRow(m_theme, tr("communication"), QString(communication).replace(u'\n', QStringLiteral("<br>")));
   if (numFlops > 0) rows += factRow(m_theme, tr("Forward FLOP"), toQt(formatFlops(numFlops)));
   return QStringLiteral("<table cellspacing='0' cellpadding='2'>%1</table>").arg(rows);
 }

@@ -6,6 +6,7 @@
 #include "ui/inspector/attribute_field.h"
 #include "ui/inspector/block_section.h"
 #include "ui/inspector/gemm_section.h"
+#include "ui/inspector/rank_parts.h"
 #include "ui/session/session.h"
 #include "ui/theme/theme.h"
 
@@ -47,6 +48,7 @@ class OpPage : public InspectorPage {
   void createFacts();
   QString factsText() const;
   QString specLines(const FusibleOperation& operation) const;
+  QString specText(const TensorSpec& spec, const RankPart& part) const;
 
   Session& m_session;
   const Theme& m_theme;

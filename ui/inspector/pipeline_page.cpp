@@ -51,8 +51,6 @@ bool isInteger(const DocumentInput& input) {
   return dtype && !isFloat(*dtype);
 }
 
-constexpr int kMostRanks = 1 << 16;
-
 /// Note on a plan for other hardware; empty for the available hardware.
 QString planTargetNote(const Session& session) {
   const PlanTarget& target = session.setup().planTarget();
@@ -65,7 +63,7 @@ QString planTargetNote(const Session& session) {
   const auto& recipe = session.plan().analysis()->recipe;
   const Verdict fits = recipe && capability ? supports(*recipe, *capability) : Verdict::yes();
   const QString reason = fits ? QString() : toQt(fits.reason()) + u' ';
-  return reason + PipelinePage::tr("Runs still use the device in the toolbar, and one rank.");
+  return reason + PipelinePage::tr("Runs still use the device in the toolbar.");
 }
 
 /// Width of a name's field: short names leave room for the shape.
@@ -295,7 +293,8 @@ void PipelinePage::createOutputs() {
   for (const DocumentOutput& output : m_session.pipeline().document().outputs()) form->addRow(outputRow(output.id));
   addAddButton(form, tr("Add an output"), [this] {
     m_session.pipeline().apply(
-        insertAfter(m_session.pipeline().document(), m_session.plan().analysis()->graph(), kOutputEntry, {}).edit);
+        insertAfter(m_session.pipeline().document(), m_session.plan().analysis()->documentGraph(), kOutputEntry, {})
+            .edit);
   });
 }
 
@@ -386,24 +385,22 @@ void PipelinePage::addPlanTarget(QFormLayout* form) {
   device->setAccessibleName(tr("Plan for"));
   device->setToolTip(tr("GPU to plan fusions for; it need not be installed"));
   auto* ranks = new QSpinBox(this);
-  ranks->setRange(1, kMostRanks);
+  ranks->setRange(1, RunSetup::mostRanks());
   ranks->setKeyboardTracking(false);
   ranks->setAccessibleName(tr("Ranks"));
-  ranks->setToolTip(tr("Number of tensor-parallel ranks to plan for; sizes are those of the unsharded layers"));
+  ranks->setToolTip(tr("Tensor-parallel ranks of runs and plans. Sizes in the file are those of the whole layers"));
   shareUndoKeys(*ranks, [ranks] { return ranks->cleanText() != QString::number(ranks->value()); });
   auto* note = new QLabel(this);
   note->setWordWrap(true);
-  const auto take = [this, device, ranks] {
-    m_session.setup().setPlanTarget(
-        {.architecture = device->currentData().toString().toStdString(), .ranks = ranks->value()});
-  };
-  connect(device, &QComboBox::activated, this, take);
-  connect(ranks, &QSpinBox::valueChanged, this, take);
+  connect(device, &QComboBox::activated, this, [this, device] {
+    m_session.setup().setPlanTarget({.architecture = device->currentData().toString().toStdString()});
+  });
+  connect(ranks, &QSpinBox::valueChanged, this, [this](int value) { m_session.setup().setRanks(value); });
   m_refreshers.push_back([this, device, ranks, note] {
     const PlanTarget& target = m_session.setup().planTarget();
     device->setCurrentIndex(std::max(0, device->findData(toQt(target.architecture))));
     const QSignalBlocker quiet(ranks);
-    ranks->setValue(static_cast<int>(target.ranks));
+    ranks->setValue(m_session.setup().ranks());
     note->setText(planTargetNote(m_session));
     note->setVisible(!note->text().isEmpty());
   });

@@ -11,6 +11,8 @@
 #include <QHBoxLayout>
 #include <QStandardItemModel>
 
+#include <set>
+
 namespace fuseline::ui {
 
 namespace {
@@ -35,7 +37,8 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
       m_progressLine(new QWidget(this)),
       m_progressText(new QLabel(m_progressLine)),
       m_progress(new QProgressBar(m_progressLine)),
-      m_device(new QComboBox(this)) {
+      m_device(new QComboBox(this)),
+      m_ranks(new QComboBox(this)) {
   setObjectName(QStringLiteral("runBar"));
   setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   setIconSize({18, 18});
@@ -52,6 +55,7 @@ RunBar::RunBar(Session& session, const Theme& theme, QWidget* parent)
   addWidget(m_pass);
   addWidget(m_recipe);
   addWidget(m_device);
+  addWidget(m_ranks);
   follow();
   connect(&theme, &Theme::changed, this, &RunBar::refreshIcons);
   refreshIcons();
@@ -83,6 +87,12 @@ void RunBar::createChoices() {
   connect(m_pass, &QComboBox::activated, this,
           [this] { m_session.setup().setPass(static_cast<ExecutionMode>(m_pass->currentData().toInt())); });
   connect(m_device, &QComboBox::activated, this, &RunBar::takeDevice);
+  m_ranks->setAccessibleName(tr("Ranks"));
+  m_ranks->setToolTip(
+      tr("Tensor-parallel ranks to plan and run. On the CPU they are threads that share its cores; on "
+         "CUDA each needs a GPU. More numbers: Inspector, without a selection"));
+  m_ranks->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  connect(m_ranks, &QComboBox::activated, this, [this] { m_session.setup().setRanks(m_ranks->currentData().toInt()); });
   connect(m_recipe, &QComboBox::activated, this, [this] {
     const std::string name = m_recipe->currentData().toString().toStdString();
     m_session.pipeline().apply(SetRecipe{.recipe = recipeJson(*findRecipe(name))});
@@ -98,6 +108,7 @@ void RunBar::follow() {
   connect(&m_session.setup(), &RunSetup::passChanged, this, &RunBar::refresh);
   connect(&m_session.setup(), &RunSetup::runTargetChanged, this, &RunBar::refreshRecipes);
   connect(&m_session.setup(), &RunSetup::runTargetChanged, this, &RunBar::refresh);
+  connect(&m_session.setup(), &RunSetup::ranksChanged, this, &RunBar::refresh);
   connect(&m_session.runner(), &Runner::started, this, [this] {
     showProgress(QStringLiteral("starting"), 0, 0);
     refresh();
@@ -128,9 +139,19 @@ void RunBar::refresh() {
   showRecipe(*m_recipe, m_session.pipeline().document());
   m_run->setToolTip(runTip());
   m_device->setCurrentIndex(m_device->findData(toQt(m_session.setup().runTarget().place())));
+  refreshRanks();
   m_recipe->setEnabled(!m_session.pipeline().document().isReadOnly());
   m_progressLine->setVisible(m_session.runner().isRunning());
   refreshRefusal();
+}
+
+/// Powers of two, and whichever other number the inspector, or an option of the program, has chosen.
+void RunBar::refreshRanks() {
+  std::set<int> numbers = {1, 2, 4, 8};
+  numbers.insert(m_session.setup().ranks());
+  m_ranks->clear();
+  for (const int number : numbers) m_ranks->addItem(counted(number, tr("rank"), tr("ranks")), number);
+  m_ranks->setCurrentIndex(m_ranks->findData(m_session.setup().ranks()));
 }
 
 void RunBar::refreshRefusal() {

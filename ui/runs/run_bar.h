@@ -35,6 +35,7 @@ class RunBar : public QToolBar {
   /// How far a run is; hidden while there is none. For the status bar: in a toolbar it would push others about.
   QWidget* progress() const { return m_progressLine; }
   QComboBox* deviceChoice() const { return m_device; }
+  QComboBox* ranksChoice() const { return m_ranks; }
   /// Those that the device cannot run are dimmed, with the reason; they are planned all the same.
   QComboBox* recipeChoice() const { return m_recipe; }
 
@@ -53,6 +54,7 @@ class RunBar : public QToolBar {
   void follow();
   void refresh();
   void refreshIcons();
+  void refreshRanks();
   void refreshRefusal();
   void refreshRecipes();
   QString runTip() const;
@@ -76,6 +78,7 @@ class RunBar : public QToolBar {
   QString m_stage;
   QElapsedTimer m_stageClock;
   QComboBox* m_device;
+  QComboBox* m_ranks;
   Json m_devices = Json::array();  // of this machine
   std::vector<std::pair<QString, Json>> m_machines;
   bool m_addsMachines = false;

@@ -68,7 +68,8 @@ Result<void> writeExportedRun(const Session& session, const Exporter& exporter, 
 Result<PipelineText> exportedPipeline(const Session& session, const PipelineExporter& exporter) {
   const PipelineDocument& document = session.pipeline().document();
   const QString name = session.pipeline().displayName();
-  const AnalysisOptions options = session.plan().options();
+  AnalysisOptions options = session.plan().options();
+  options.ranks = std::exchange(options.place, {}).ranks;  // other programs share whole layers among their ranks
   const Analysis analysis = analyze(document, options);
   if (!analysis.isRunnable()) return Error{errorText(analysis.lowered.diagnostics, name.toStdString())};
   Result<NamedTensors> given = session.setup().givenTensors();

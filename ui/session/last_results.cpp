@@ -18,7 +18,8 @@ const TensorSummary* LastCapture::find(std::string_view tensor) const {
 
 LastResults::LastResults(const OpenPipeline& pipeline, const RunSetup& setup) : m_pipeline(pipeline), m_setup(setup) {
   connect(&pipeline, &OpenPipeline::changed, this, &LastResults::refreshStaleness);
-  for (const auto signal : {&RunSetup::passChanged, &RunSetup::deviceChanged, &RunSetup::tensorSourceChanged})
+  for (const auto signal :
+       {&RunSetup::passChanged, &RunSetup::deviceChanged, &RunSetup::tensorSourceChanged, &RunSetup::ranksChanged})
     connect(&setup, signal, this, &LastResults::refreshStaleness);
 }
 
@@ -85,15 +86,17 @@ void LastResults::keepNumerics() {
 /// A run that was opened was measured elsewhere: the device that runs would use here does not make it older.
 void LastResults::refreshStaleness() {
   const std::string place = m_setup.runTarget().place();
+  const auto hasOtherRanks = [&](const LastRun& run) { return run.record.settings.ranks != m_setup.ranks(); };
   const auto isStale = [&](const auto& last) {
     return last.pass != m_setup.pass() || last.device != place || !meansTheSame(last.document, m_pipeline.document());
   };
   // Times do not depend on the numbers; these are the numbers.
   const auto areOthers = [&](const auto& last) { return last.source != m_setup.tensorSource() || isStale(last); };
   if (openedRun())
-    m_run->isStale = m_run->pass != m_setup.pass() || !meansTheSame(m_run->document, m_pipeline.document());
+    m_run->isStale =
+        m_run->pass != m_setup.pass() || hasOtherRanks(*m_run) || !meansTheSame(m_run->document, m_pipeline.document());
   else if (m_run)
-    m_run->isStale = isStale(*m_run);
+    m_run->isStale = isStale(*m_run) || hasOtherRanks(*m_run);
   if (m_numerics) m_numerics->isStale = areOthers(*m_numerics);
   if (m_capture) m_capture->isStale = areOthers(*m_capture);
 }

@@ -21,7 +21,8 @@ LivePlan::LivePlan(const OpenPipeline& pipeline, const RunSetup& setup, LastResu
   // One thread: analyses of one document are only ever superseded, never needed at the same time.
   m_pool.setMaxThreadCount(1);
   connect(&pipeline, &OpenPipeline::changed, this, &LivePlan::followPipeline);
-  for (const auto signal : {&RunSetup::passChanged, &RunSetup::deviceChanged, &RunSetup::planTargetChanged})
+  for (const auto signal :
+       {&RunSetup::passChanged, &RunSetup::deviceChanged, &RunSetup::planTargetChanged, &RunSetup::ranksChanged})
     connect(&setup, signal, this, &LivePlan::planAnew);
   connect(&results, &LastResults::runTaken, this, &LivePlan::followRun);
 }
@@ -58,7 +59,7 @@ void LivePlan::takeGains(const LastRun& run) {
 AnalysisOptions LivePlan::options() const {
   AnalysisOptions options{.lowering = {.pass = m_setup.pass()}, .capabilities = m_capabilities};
   options.capability = parseCapability(plannedDevice().architecture);
-  options.ranks = m_setup.planTarget().ranks;
+  options.place.ranks = m_setup.ranks();
   if (m_setup.planTarget().architecture.empty()) return options;
   options.capabilities = m_capabilitiesOf ? plannedCapabilities(m_capabilitiesOf("cuda")) : Capabilities();
   options.capability = parseCapability(m_setup.planTarget().architecture);
@@ -66,7 +67,9 @@ AnalysisOptions LivePlan::options() const {
 }
 
 /// As far as figures of runs depend on them.
-RunSpec LivePlan::plannedSettings() const { return {.device = plannedDevice().device, .pass = m_setup.pass()}; }
+RunSpec LivePlan::plannedSettings() const {
+  return {.device = plannedDevice().device, .pass = m_setup.pass(), .ranks = m_setup.ranks()};
+}
 
 RunTarget LivePlan::plannedDevice() const {
   const LastRun* const opened = m_results.openedRun();

@@ -26,6 +26,14 @@ void RunSetup::setPlanTarget(const PlanTarget& target) {
   Q_EMIT planTargetChanged();
 }
 
+int RunSetup::mostRanks() { return runSpecField("ranks").most; }
+
+void RunSetup::setRanks(int ranks) {
+  if (ranks == m_options.ranks || ranks < 1 || ranks > mostRanks()) return;
+  m_options.ranks = ranks;
+  Q_EMIT ranksChanged();
+}
+
 RunSpec RunSetup::spec() const {
   RunSpec spec = m_options;
   spec.device = m_runTarget.device;
@@ -36,8 +44,10 @@ RunSpec RunSetup::spec() const {
 
 void RunSetup::setOptions(const RunSpec& options) {
   const bool hasOtherSeed = options.seed != m_options.seed;
+  const bool hasOtherRanks = options.ranks != m_options.ranks;
   m_options = options;
   if (hasOtherSeed) Q_EMIT tensorSourceChanged();
+  if (hasOtherRanks) Q_EMIT ranksChanged();
 }
 
 void RunSetup::setTensorsFile(const QString& path) {

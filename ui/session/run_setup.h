@@ -29,7 +29,6 @@ struct RunTarget {
 /// Where fusions are planned for; runs do not follow it.
 struct PlanTarget {
   std::string architecture;  // "sm_100"; empty: the run target's device
-  std::int64_t ranks = 1;    // of the tensor-parallel group
 
   bool operator==(const PlanTarget&) const = default;
 };
@@ -51,6 +50,11 @@ class RunSetup : public QObject {
   void setRunTarget(const RunTarget& target);
   const PlanTarget& planTarget() const { return m_planTarget; }
   void setPlanTarget(const PlanTarget& target);
+  /// Tensor-parallel ranks that runs have and plans are made for.
+  int ranks() const { return m_options.ranks; }
+  /// From 1 to mostRanks(); else it does nothing.
+  void setRanks(int ranks);
+  static int mostRanks();
   /// How the next run is measured: the options that were set, on the run target, with the pass.
   RunSpec spec() const;
   /// Target and pass are set by themselves.
@@ -68,6 +72,7 @@ class RunSetup : public QObject {
   /// Before runTargetChanged(), if it is another device.
   void deviceChanged();
   void planTargetChanged();
+  void ranksChanged();
   void tensorsFileChanged();
   /// The source of tensors changed (options or file), so numerics and captured tensors may belong to another source.
   void tensorSourceChanged();

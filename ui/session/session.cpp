@@ -76,7 +76,7 @@ void Session::showRun(const QString& path, ReadFile::Run opened) {
   replace({.document = std::move(measured.document), .name = name}, std::move(run));
 }
 
-/// The pass and the device that fusions are planned for follow an opened run.
+/// The pass, the ranks and the device that fusions are planned for follow an opened run.
 void Session::replace(ReadPipeline read, std::optional<LastRun> run) {
   m_results.leave();
   m_pipeline.take(std::move(read));
@@ -88,6 +88,7 @@ void Session::replace(ReadPipeline read, std::optional<LastRun> run) {
   if (const LastRun* const opened = m_results.openedRun()) {
     m_plan.takeGains(*opened);
     m_setup.setPass(opened->pass);
+    m_setup.setRanks(opened->record.settings.ranks);
   }
   Q_EMIT m_pipeline.changed();
   Q_EMIT m_pipeline.replaced();

@@ -52,12 +52,13 @@ Items withoutRepeats(const Items& items, SumsBy by) {
   Items chosen;
   for (const TimelineItem* item : items)
     if (item->level == first || (item->level == second && !known.contains(item->step))) chosen.push_back(item);
+  if (chosen.empty()) chosen = ofLevel(items, TimelineLevel::RankStep);
   if (chosen.empty()) chosen = ofLevel(items, TimelineLevel::Pass);
   return chosen.empty() ? ofLevel(items, TimelineLevel::Launch) : chosen;
 }
 
 QString nameOf(const TimelineItem& item, SumsBy by) {
-  const bool isWork = item.level == TimelineLevel::Step || item.level == TimelineLevel::Activity;
+  const bool isWork = item.level != TimelineLevel::Pass && item.level != TimelineLevel::Launch;
   if (!isWork) return item.label;
   const bool isOfStep = item.step >= 0;
   switch (by) {

@@ -22,6 +22,7 @@ constexpr auto kHiddenRowsKey = "hiddenRows";
 /// Rows that can be hidden, by their names in the settings.
 constexpr std::pair<const char*, TimelineRowKind> kIds[] = {{"kernels", TimelineRowKind::Kernels},
                                                             {"beside", TimelineRowKind::Beside},
+                                                            {"ranks", TimelineRowKind::Ranks},
                                                             {"launches", TimelineRowKind::Launches}};
 
 }  // namespace
@@ -31,6 +32,7 @@ TimelineRowKind kindOf(const TimelineTrack& track, int row) {
     case TimelineLevel::Pass: return TimelineRowKind::Passes;
     case TimelineLevel::Step: return TimelineRowKind::Steps;
     case TimelineLevel::Launch: return TimelineRowKind::Launches;
+    case TimelineLevel::RankStep: return TimelineRowKind::Ranks;
     case TimelineLevel::Activity: break;
   }
   const bool isBelowSteps = row > 0 && track.rows[static_cast<std::size_t>(row) - 1] == TimelineLevel::Step;
@@ -43,6 +45,7 @@ QString nameOf(TimelineRowKind kind) {
     case TimelineRowKind::Steps: return translated("steps");
     case TimelineRowKind::Kernels: return translated("kernels");
     case TimelineRowKind::Beside: return translated("work outside of steps");
+    case TimelineRowKind::Ranks: return translated("ranks");
     case TimelineRowKind::Launches: return translated("host launches");
   }
   return {};

@@ -11,7 +11,7 @@
 
 namespace fuseline::ui {
 
-enum class TimelineRowKind { Passes, Steps, Kernels, Beside, Launches };
+enum class TimelineRowKind { Passes, Steps, Kernels, Beside, Ranks, Launches };
 
 TimelineRowKind kindOf(const TimelineTrack& track, int row);
 /// "kernels", as people call such rows.

@@ -5,6 +5,7 @@
 #include "ui/theme/format.h"
 #include "ui/timeline/timeline_selection.h"
 #include "ui/widgets/plot_painting.h"
+#include "ui/widgets/translated.h"
 
 #include <QPainterPath>
 
@@ -90,6 +91,26 @@ void TimelinePainter::paintTrack(std::size_t track) {
     cell.isNarrow() ? narrow.push_back(cell) : paintCell(track, cell);
   }
   for (const TimelineCell& cell : narrow) paintNarrow(track, cell);
+  paintRankNames(track);
+}
+
+/// At the left edge, over the boxes that begin there.
+void TimelinePainter::paintRankNames(std::size_t track) {
+  const TimelineTrack& shown = tracks()[track];
+  m_painter.setFont(scaledFont(0.75));
+  int rank = 0;
+  for (int row = 0; row < static_cast<int>(shown.rows.size()); ++row) {
+    if (shown.rows[static_cast<std::size_t>(row)] != TimelineLevel::RankStep) continue;
+    const QString name = translated("rank %1").arg(rank++);
+    if (!m_picture.stack.tracks().isShown(track, row)) continue;
+    const double width = QFontMetricsF(m_painter.font()).horizontalAdvance(name) + 8;
+    const QRectF area(0, m_picture.stack.rowTop(track, row), width, m_picture.stack.rowHeight(track, row));
+    QColor ground = m_theme.colors().base;
+    ground.setAlpha(225);
+    m_painter.fillRect(area, ground);
+    m_painter.setPen(m_theme.colors().dimText);
+    m_painter.drawText(area, Qt::AlignCenter, name);
+  }
 }
 
 /// On top of its neighbors, in the full color of its op, with a wedge: a step of a ten-thousandth of the round is seen.
@@ -170,6 +191,7 @@ void TimelinePainter::paintCell(std::size_t track, const TimelineCell& cell) {
   const QColor fill = fillOf(item);
   m_painter.fillRect(area, fill);
   if (cell.isSeveral()) m_painter.fillRect(area, QBrush(m_theme.colors().text, Qt::Dense6Pattern));
+  if (!cell.isSeveral() && item.waitNs > 0.0) paintWait(area, item);
   const ThemeColors& colors = m_theme.colors();
   const bool isMarked = isSelected(item);
   if (area.width() >= 2.0 || isMarked) {
@@ -186,6 +208,16 @@ void TimelinePainter::paintCell(std::size_t track, const TimelineCell& cell) {
     m_painter.drawRect(area.adjusted(2.5, 2.5, -2.5, -2.5));
   }
   if (!cell.isSeveral()) paintLabel(area, item, fill);
+}
+
+/// Hatched: a rank waits first, then data moves.
+void TimelinePainter::paintWait(const QRectF& area, const TimelineItem& item) {
+  const double durationNs = item.endNs - item.startNs;
+  if (durationNs <= 0.0) return;
+  QRectF waiting = area;
+  waiting.setWidth(area.width() * std::min(1.0, item.waitNs / durationNs));
+  m_painter.fillRect(waiting, m_theme.colors().base);
+  m_painter.fillRect(waiting, QBrush(fillOf(item), Qt::BDiagPattern));
 }
 
 void TimelinePainter::paintLabel(const QRectF& area, const TimelineItem& item, const QColor& ground) {

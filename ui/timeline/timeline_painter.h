@@ -54,6 +54,8 @@ class TimelinePainter {
   void paintTriangle(std::size_t track);
   void paintPin(std::size_t track);
   void paintCell(std::size_t track, const TimelineCell& cell);
+  void paintWait(const QRectF& area, const TimelineItem& item);
+  void paintRankNames(std::size_t track);
   void paintNarrow(std::size_t track, const TimelineCell& cell);
   void paintLabel(const QRectF& area, const TimelineItem& item, const QColor& ground);
   void paintMatch(const QRectF& area);

@@ -20,6 +20,7 @@ double rowHeightOf(TimelineLevel level) {
     case TimelineLevel::Pass: return 18.0;
     case TimelineLevel::Step: return 26.0;
     case TimelineLevel::Activity:
+    case TimelineLevel::RankStep:
     case TimelineLevel::Launch: return 20.0;
   }
   return 0.0;

@@ -41,7 +41,11 @@ QString stepTip(const StepRecord& step, const TimelineBox& box, double totalNs, 
 class TrackBuilder {
  public:
   TrackBuilder(const VariantRecord& variant, const Graph* graph)
-      : m_variant(variant), m_graph(graph), m_layout(layOut(variant)), m_waitsNs(launchWaitsNs(variant)) {}
+      : m_variant(variant),
+        m_graph(graph),
+        m_layout(layOut(variant)),
+        m_waitsNs(launchWaitsNs(variant)),
+        m_rankWaitsNs(rankWaitsNs(variant)) {}
 
   TimelineTrack build() {
     m_track.name = toQt(m_variant.name);
@@ -60,13 +64,15 @@ class TrackBuilder {
         m_layout.boxes, [](const TimelineBox& box) { return box.lane == 0 && box.level == TimelineLevel::Activity; });
     m_track.rows = {TimelineLevel::Pass, TimelineLevel::Step};
     if (m_track.hasKernels) m_track.rows.push_back(TimelineLevel::Activity);
-    for (int lane = 1; lane < m_layout.numLanes; ++lane) m_track.rows.push_back(TimelineLevel::Activity);
-    if (m_layout.hasHostLane) m_track.rows.back() = TimelineLevel::Launch;
+    m_track.rows.insert(m_track.rows.end(), at(std::max(0, m_layout.firstRankLane() - 1)), TimelineLevel::Activity);
+    m_track.rows.insert(m_track.rows.end(), at(m_layout.numRanks), TimelineLevel::RankStep);
+    if (m_layout.hasHostLane) m_track.rows.push_back(TimelineLevel::Launch);
   }
 
   /// Beside the steps, a step stands for what was done for it.
   std::optional<int> rowOf(const TimelineBox& box) {
     if (box.lane == 0) return static_cast<int>(box.level);
+    if (box.level == TimelineLevel::RankStep) return box.lane + (m_track.hasKernels ? 2 : 1);
     if (box.level == TimelineLevel::Step) m_besideLane[box.step] = box.lane;
     const auto step = m_besideLane.find(box.step);
     const bool isInStep = step != m_besideLane.end() && step->second == box.lane;
@@ -86,6 +92,7 @@ class TrackBuilder {
                       .endNs = static_cast<double>(box.endNs),
                       .isBackward = step && step->phase == "backward"};
     const ActivityRecord* activity = activityOf(m_variant, box);
+    if (box.level == TimelineLevel::RankStep) item.waitNs = rankWaitNs(box);
     item.label = labelOf(box, step, activity);
     item.tip = tipOf(box, step, activity);
     if (step && box.level != TimelineLevel::Pass) {
@@ -125,8 +132,25 @@ class TrackBuilder {
     return QStringLiteral("<b>%1</b>").arg(what) + tipLine(timesText(box, m_track.endNs)) + waitTip(box);
   }
 
+  double rankWaitNs(const TimelineBox& box) const {
+    const std::vector<double>& waits = m_rankWaitsNs[at(box.step)];
+    return waits.empty() ? 0.0 : waits[at(box.lane - m_layout.firstRankLane())];
+  }
+
+  QString rankTip(const TimelineBox& box, const StepRecord& step) const {
+    QString tip =
+        QStringLiteral("<b>%1: %2</b>").arg(toQt(laneName(m_layout, box.lane)), toQt(step.range()).toHtmlEscaped()) +
+        tipLine(timesText(box, m_track.endNs));
+    if (step.collective.empty()) return tip;
+    tip += tipLine(translated("%1, %2 sent by each rank").arg(toQt(step.collective), formatByteCount(step.wireBytes)));
+    if (const double waitNs = rankWaitNs(box); waitNs > 0.0)
+      tip += tipLine(translated("%1 of it waiting for other ranks").arg(formatDurationNs(waitNs)));
+    return tip;
+  }
+
   QString tipOf(const TimelineBox& box, const StepRecord* step, const ActivityRecord* activity) const {
     const double totalNs = m_track.endNs;
+    if (box.level == TimelineLevel::RankStep) return rankTip(box, *step);
     if (box.level == TimelineLevel::Launch) return launchTip(box, step);
     if (!activity && box.level == TimelineLevel::Step) return stepTip(*step, box, totalNs, waitTip(box));
     const QString name = activity ? toQt(activity->name).toHtmlEscaped() : passLabel(*step);
@@ -152,7 +176,8 @@ class TrackBuilder {
   const VariantRecord& m_variant;
   const Graph* m_graph;
   TimelineLayout m_layout;
-  std::vector<double> m_waitsNs;  // by step; may be empty
+  std::vector<double> m_waitsNs;                   // by step; may be empty
+  std::vector<std::vector<double>> m_rankWaitsNs;  // by step, then by rank
   TimelineTrack m_track;
   std::map<int, int> m_besideLane;  // by step
 };

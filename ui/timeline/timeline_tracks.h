@@ -20,7 +20,7 @@ namespace fuseline::ui {
 
 struct TimelineItem {
   TimelineLevel level = TimelineLevel::Step;
-  int row = 0;  // of its track: passes, steps, kernels if there are any, what runs beside them, the host's launches
+  int row = 0;  // of its track: passes, steps, kernels if any, what runs beside them, ranks, the host's launches
   double startNs = 0.0;
   double endNs = 0.0;
   QString label;                      // as much of a name as a box needs
@@ -34,12 +34,14 @@ struct TimelineItem {
   std::string category;  // of its op, for its color; empty for a pass
   bool isFused = false;
   bool isBackward = false;
+  double waitNs = 0.0;  // at its start: for other ranks, in a collective
 };
 
 struct TimelineTrack {
   QString name;     // "unfused"
   QString summary;  // "12.3 ms, 97 % of it busy"
-  /// Kinds of its rows: Pass, Step, ...; rows next to the steps are Activity rows; the last may be Launch.
+  /// Kinds of its rows: Pass, Step, ...; rows next to the steps are Activity rows, then a RankStep row for each rank;
+  /// the last may be Launch.
   std::vector<TimelineLevel> rows;
   bool hasKernels = false;          // right below the steps, what was done for them
   std::vector<TimelineItem> items;  // by row, then by time

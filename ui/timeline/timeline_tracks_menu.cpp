@@ -41,7 +41,8 @@ void addTrack(QMenu& menu, TimelineView& view, std::size_t track) {
 
 void addRows(QMenu& menu, TimelineView& view) {
   const ArrangedTracks& tracks = view.tracks();
-  for (const TimelineRowKind kind : {TimelineRowKind::Kernels, TimelineRowKind::Beside, TimelineRowKind::Launches}) {
+  for (const TimelineRowKind kind :
+       {TimelineRowKind::Kernels, TimelineRowKind::Beside, TimelineRowKind::Ranks, TimelineRowKind::Launches}) {
     if (!tracks.hasRows(kind)) continue;
     const bool isShown = !tracks.arrangement().hiddenRows.contains(kind);
     addChoice(menu, view, translated("Show %1").arg(nameOf(kind)), isShown,

@@ -16,6 +16,7 @@ std::string categoryOfOp(const Graph* graph, const std::string& op) {
 
 /// Kernels of fusions are named after their main work; an elementwise one may be an activation.
 std::string categoryOf(const StepRecord& step, const Graph* graph) {
+  if (!step.collective.empty()) return "Communication";
   if (step.ops.size() == 1)
     if (const std::string category = categoryOfOp(graph, step.ops.front()); !category.empty()) return category;
   if (step.kernel == "elementwise")

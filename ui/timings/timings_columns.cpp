@@ -70,6 +70,16 @@ T fact(const TimingsRow& row, T StepFacts::*member) {
   return row.facts() ? *row.facts().*member : T();
 }
 
+Value slowestExcess(const TimingsRow& row) {
+  const std::optional<SlowestRank> slowest = slowestRank(fact(row, &StepFacts::rankNs));
+  return slowest ? Value(slowest->excessPercent) : std::nullopt;
+}
+
+Value busBandwidth(const TimingsRow& row) {
+  const double transferNs = fact(row, &StepFacts::transferNs);
+  return transferNs > 0.0 ? known(static_cast<double>(fact(row, &StepFacts::wireBytes)) / transferNs) : std::nullopt;
+}
+
 Value rooflineShare(const Efficiency& made) {
   return made.timesFromRoofline() > 0.0 ? Value(100.0 / made.timesFromRoofline()) : std::nullopt;
 }
@@ -172,6 +182,25 @@ std::vector<TimingsColumn> firstColumns() {
        .heading = "Bound by",
        .tip = "Resource that sets the roofline limit",
        .words = [](const TimingsRow& row) { return toQt(row.efficiency().boundName()); }},
+      {.id = "slowestRank",
+       .heading = "Slowest rank",
+       .tip = "Rank with the longest median time, and its time over that of the fastest rank. In a collective the rank "
+              "that waits for the others is the slowest. For a plan: its computing time",
+       .format = Format::Digits,
+       .value = slowestExcess,
+       .words = [](const TimingsRow& row) { return toQt(slowestRankText(fact(row, &StepFacts::rankNs))); }},
+      {.id = "wire",
+       .heading = "Sent (%1)",
+       .name = "Sent by each rank (%1)",
+       .tip = "Bytes on the wire: sent by each rank, with the ring algorithm",
+       .format = Format::Bytes,
+       .unit = &TimingsUnits::wire,
+       .value = [](const TimingsRow& row) { return known(fact(row, &StepFacts::wireBytes)); }},
+      {.id = "bus",
+       .heading = "Bus GB/s",
+       .tip = "Sent bytes / time on the rank that waited least for others",
+       .format = Format::Digits,
+       .value = busBandwidth},
   };
 }
 
@@ -267,7 +296,10 @@ StepFacts factsOf(const StepRecord& step) {
                   .kernel = toQt(step.kernel),
                   .flops = step.flops,
                   .bytes = step.bytes,
-                  .launches = step.isView ? 0 : step.launches};
+                  .launches = step.isView ? 0 : step.launches,
+                  .rankNs = step.rankNs,
+                  .wireBytes = step.wireBytes,
+                  .transferNs = step.transferNs};
   for (const std::string& way : step.ways) facts.details += u'\n' + toQt(way);
   for (const ActivityRecord& kernel : step.activities)
     facts.details +=
@@ -287,6 +319,7 @@ void addTo(StepFacts& plan, const StepFacts& step) {
   plan.flops += step.flops;
   plan.bytes += step.bytes;
   plan.launches += step.launches;
+  plan.wireBytes += step.wireBytes;
   if (step.hostLaunchNs) plan.hostLaunchNs = plan.hostLaunchNs.value_or(0.0) + *step.hostLaunchNs;
 }
 
@@ -309,7 +342,7 @@ FactsOfSteps::FactsOfSteps(const RunRecord& record) {
 }
 
 void FactsOfSteps::add(const VariantRecord& variant) {
-  StepFacts plan;
+  StepFacts plan{.rankNs = computeNsByRank(variant)};
   const std::map<int, double> hostNs = hostLaunches(variant.timeline);
   for (std::size_t i = 0; i < variant.steps.size(); ++i) {
     StepFacts facts = factsOf(variant.steps[i]);

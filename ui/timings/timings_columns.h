@@ -28,6 +28,9 @@ struct StepFacts {
   std::int64_t bytes = 0;
   std::int64_t launches = 0;
   std::optional<double> hostLaunchNs;  // what the host took to launch it
+  std::vector<double> rankNs;          // on each of several ranks; of a plan, the time of computing
+  std::int64_t wireBytes = 0;          // that each rank sends
+  double transferNs = 0.0;             // of the one step, without waiting for other ranks
 };
 
 /// A row of the table. Where one plan is spoken of it is the fused one, or the unfused one where that has no such step,
@@ -66,6 +69,7 @@ class FactsOfSteps {
 struct TimingsUnits {
   ColumnUnit time, saved;  // as the command line has them
   ColumnUnit traffic = {"B", 1.0};
+  ColumnUnit wire = {"B", 1.0};
   ColumnUnit flops = {"GFLOP", 1e9};
   ColumnUnit rate = {"GFLOP/s", 1.0};
   ChangeUnit change = ChangeUnit::Percent;
@@ -89,6 +93,9 @@ struct TimingsColumn {
     RateColumn,
     RooflineColumn,
     BoundColumn,
+    SlowestRankColumn,
+    WireColumn,
+    BusColumn,
     ShareColumn,
     FastestColumn,
     QuartilesColumn,

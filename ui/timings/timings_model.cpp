@@ -161,6 +161,7 @@ void TimingsModel::chooseUnits(const Comparison& comparison) {
     if (!row.facts()) return;
     largest.flops = std::max(largest.flops, row.facts()->flops);
     largest.bytes = std::max(largest.bytes, row.facts()->bytes);
+    largest.wireBytes = std::max(largest.wireBytes, row.facts()->wireBytes);
   };
   for (const Group& group : m_groups) {
     note(group.row);
@@ -170,6 +171,7 @@ void TimingsModel::chooseUnits(const Comparison& comparison) {
   m_units = {.time = units.time,
              .saved = units.bytes,
              .traffic = byteUnitFor(static_cast<double>(largest.bytes)),
+             .wire = byteUnitFor(static_cast<double>(largest.wireBytes)),
              .change = m_units.change};
   m_units.flops = flopUnitFor(static_cast<double>(largest.flops));
   if (largestGflops >= 1e3) m_units.rate = {"TFLOP/s", 1e3};

@@ -16,7 +16,7 @@ struct ToneWord {
   std::string_view word;
   std::size_t tone;
 };
-constexpr std::array<ToneWord, 12> kToneWords = {{{"inear", 0},
+constexpr std::array<ToneWord, 16> kToneWords = {{{"inear", 0},
                                                   {"GEMM", 0},
                                                   {"Matrix", 0},
                                                   {"orm", 1},
@@ -27,7 +27,11 @@ constexpr std::array<ToneWord, 12> kToneWords = {{{"inear", 0},
                                                   {"ranch", 4},
                                                   {"esidual", 4},
                                                   {"xtra", 4},
-                                                  {"tructure", 4}}};
+                                                  {"tructure", 4},
+                                                  {"ommunication", 5},
+                                                  {"all-gather", 5},
+                                                  {"reduce-scatter", 5},
+                                                  {"all-reduce", 5}}};
 
 double linearised(double channel) {
   return channel <= 0.04045 ? channel / 12.92 : std::pow((channel + 0.055) / 1.055, 2.4);

@@ -24,6 +24,7 @@ struct DrawingPalette {
   const char* activation;
   const char* elementwise;
   const char* branch;
+  const char* communication;
   const char* neutral;
 };
 
@@ -41,6 +42,7 @@ inline constexpr DrawingPalette kLightPalette = {
     .activation = "#2a9156",
     .elementwise = "#b98a00",
     .branch = "#7d6046",
+    .communication = "#0b7f86",
     .neutral = "#78818f",
 };
 
@@ -58,6 +60,7 @@ inline constexpr DrawingPalette kDarkPalette = {
     .activation = "#4bbd7d",
     .elementwise = "#dcb33c",
     .branch = "#b8957a",
+    .communication = "#3fc1c9",
     .neutral = "#8d96a5",
 };
 
@@ -68,12 +71,13 @@ struct CategoryTone {
 };
 
 /// The last one, "neutral", is that of all others.
-inline constexpr std::array<CategoryTone, 6> kCategoryTones = {{
+inline constexpr std::array<CategoryTone, 7> kCategoryTones = {{
     {"gemm", &DrawingPalette::gemm},
     {"norm", &DrawingPalette::norm},
     {"activation", &DrawingPalette::activation},
     {"elementwise", &DrawingPalette::elementwise},
     {"branch", &DrawingPalette::branch},
+    {"communication", &DrawingPalette::communication},
     {"neutral", &DrawingPalette::neutral},
 }};
 

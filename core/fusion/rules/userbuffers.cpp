@@ -29,6 +29,14 @@ std::vector<ChainStep> chain() {
           {.role = "scatter", .operations = {"ReduceScatter"}, .repeat = Repeat::Optional, .behind = isNotParallel}};
 }
 
+/// In the graph of one rank: what a column-parallel linear does with its input; nullptr: nothing.
+const CommunicationPasses* inputCommunication(const Match& match) {
+  const NodeId producer = match.graph.value(match.node(0).inputs.front()).producer;
+  if (producer < 0 || match.graph.node(producer).path != match.node(0).path) return nullptr;
+  const auto& passes = match.graph.node(producer).operation->communication;
+  return passes ? &*passes : nullptr;
+}
+
 /// The only consumer of the match's result; nullptr: several, or none.
 const Node* after(const Match& match) {
   const Value& value = match.graph.value(match.node(match.nodes.size() - 1).outputs.front());
@@ -42,7 +50,7 @@ bool isSummedByAllReduce(const Match& match) {
 
 Verdict communicates(const Match& match) {
   const Node& linear = match.node(0);
-  if (match.role("scatter") || !isNotParallel(linear)) return Verdict::yes();
+  if (match.role("scatter") || !isNotParallel(linear) || inputCommunication(match)) return Verdict::yes();
   if (isSummedByAllReduce(match))
     return Verdict::no(
         fmt::format("{} (AllReduce) sums the result of {} over the ranks, but Userbuffers overlap only a "
@@ -60,10 +68,12 @@ std::vector<Repair> communicating(const Match& match) {
 
 Verdict isSequenceParallel(const Match& match) {
   const Node& linear = match.node(0);
-  if (match.role("scatter") || linear.attributes.boolean(kSequenceParallel)) return Verdict::yes();
+  const CommunicationPasses* const input = inputCommunication(match);
+  const bool isGathered = input && input->forward;
+  if (match.role("scatter") || isGathered || linear.attributes.boolean(kSequenceParallel)) return Verdict::yes();
   return Verdict::no(
       fmt::format("{} is {}-parallel with {} off, which TransformerEngine's Userbuffers refuse with an error.",
-                  linear.id, linear.attributes.text(kMode), kSequenceParallel));
+                  linear.id, input ? "column" : linear.attributes.text(kMode), kSequenceParallel));
 }
 
 std::vector<Repair> sequenceParallel(const Match& match) {

@@ -6,8 +6,11 @@
 #include "tests/app/cli/program.h"
 #include "tests/support/temporary_folder.h"
 
+#include <algorithm>
+#include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -53,6 +56,12 @@ TEST(Ranks, TheExampleRunsOnSeveralRanksAndSaysWhatTheyExchange) {
   ASSERT_NE(wait, nullptr);
   EXPECT_FALSE(wait->exchanges());
   EXPECT_EQ(wait->wireBytes, 0);
+  std::set<int> ranks;
+  for (const TimelineSpan& span : record->variant("fused")->timeline.rankSpans) ranks.insert(span.rank);
+  EXPECT_EQ(ranks, (std::set<int>{0, 1, 2}));
+  const ProgramResult trace = fuseline("export --to trace " + quoted(folder / "run.fuserun"));
+  EXPECT_TRUE(has(trace.out, "\"rank 2\"")) << trace.err;
+  EXPECT_TRUE(has(trace.out, "waited for other ranks (ns)"));
 }
 
 TEST(Ranks, CommunicateByThemselvesWhereAskedTo) {
@@ -64,6 +73,53 @@ TEST(Ranks, CommunicateByThemselvesWhereAskedTo) {
   for (const VariantRecord& variant : record->variants)
     for (const StepRecord& step : variant.steps) EXPECT_EQ(step.hiddenNs, 0.0) << step.name;
   EXPECT_EQ(record->variant("unfused")->find("fc1.linear.gather (wait)", "backward"), nullptr);
+}
+
+// 24 x 48 bf16 values, of which each of two ranks sends its half.
+TEST(Ranks, ThePlanOfOneOfThemHasItsCommunication) {
+  const std::string example = quoted(FUSELINE_SOURCE_DIR "/resources/examples/tensor_parallel_mlp.fuseline") +
+                              " --set M=24 --set H=48 --ranks 2";
+  const ProgramResult plan = fuseline("fuse --json " + example);
+  ASSERT_EQ(plan.exitCode, 0) << plan.err;
+  const Json json = Json::parse(plan.out);
+  std::vector<std::string> kinds;
+  for (const Json& each : json["communication"])
+    kinds.push_back(each["phase"].get<std::string>() + " " + each["collective"].get<std::string>());
+  const std::vector<std::string> expected = {"forward all-gather",  "forward reduce-scatter",  "backward all-gather",
+                                             "backward all-gather", "backward reduce-scatter", "backward all-reduce"};
+  EXPECT_TRUE(std::ranges::is_permutation(kinds, expected)) << json["communication"];
+  EXPECT_EQ(json["communication"][0]["wireBytes"], 24 * 48 * 2 / 2);
+  EXPECT_EQ(json["communication"][0]["op"], "fc1");
+
+  const ProgramResult tree = fuseline("fuse " + example);
+  EXPECT_TRUE(has(tree.out, "Communication of each of 2 ranks")) << tree.out;
+  const ProgramResult op = fuseline("explain " + example + " fc2");
+  EXPECT_TRUE(has(op.out, "reduce-scatter")) << op.out;
+  EXPECT_FALSE(has(op.out, "fc1.linear.gather")) << op.out;
+  const ProgramResult te = fuseline("fuse --rules te --json " + example);  // its layers communicate inside
+  EXPECT_TRUE(Json::parse(te.out)["communication"].empty());
+  EXPECT_EQ(fuseline("fuse " + example + " --ranks 5").exitCode, 2);  // twice
+}
+
+TEST(Ranks, SequenceParallelismIsSuggestedWithItsGain) {
+  const TemporaryFolder folder;
+  std::string text = readText(FUSELINE_SOURCE_DIR "/resources/examples/tensor_parallel_mlp.fuseline");
+  const std::string on = "\"sequence_parallel\": true";
+  for (std::size_t at = text.find(on); at != std::string::npos; at = text.find(on))
+    text.replace(at, on.size(), "\"sequence_parallel\": false");
+  writeText(folder / "plain.fuseline", text);
+  const auto found = [&](const std::string& options) {
+    const ProgramResult result = fuseline("suggest --json " + quoted(folder / "plain.fuseline") + options);
+    const Json json = result.exitCode == 0 ? Json::parse(result.out) : Json();
+    for (const Json& each : json["suggestions"])
+      if (each["source"] == "sequence_parallel") return each;
+    return Json();
+  };
+  EXPECT_TRUE(found("").is_null());
+  const Json suggestion = found(" --ranks 2");
+  ASSERT_TRUE(suggestion.is_object());
+  EXPECT_LT(suggestion["after"]["bytesMoved"], suggestion["before"]["bytesMoved"]);
+  EXPECT_LT(suggestion["after"]["savedForBackwardBytes"], suggestion["before"]["savedForBackwardBytes"]);
 }
 
 // The parameters that a run of three ranks saves are those that one rank drew.

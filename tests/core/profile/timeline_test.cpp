@@ -72,6 +72,28 @@ TEST(Timeline, GivesTheHostALaneOfItsOwn) {
   EXPECT_EQ(nameOf(variant, layOut(variant).boxes.back()), "launch all steps");
 }
 
+TEST(Timeline, GivesEachRankALane) {
+  VariantRecord variant =
+      variantOf({{"a", "forward"}, {"gather", "forward"}},
+                {{.step = 0, .startNs = 0, .durationNs = 10}, {.step = 1, .startNs = 10, .durationNs = 5}});
+  variant.steps[1].collective = "all-gather";
+  variant.timeline.launches = {{.step = 0, .startNs = 0, .durationNs = 1}};
+  variant.timeline.rankSpans = {{.step = 0, .startNs = 0, .durationNs = 10, .rank = 1},
+                                {.step = 1, .startNs = 10, .durationNs = 5, .rank = 1},
+                                {.step = 0, .startNs = 0, .durationNs = 4, .rank = 0},
+                                {.step = 1, .startNs = 4, .durationNs = 11, .rank = 0}};
+  const TimelineLayout layout = layOut(variant);
+  EXPECT_EQ(layout.numRanks, 2);
+  EXPECT_EQ(layout.numLanes, 4);
+  EXPECT_EQ(toText(variant, layout),
+            "0:forward[0,15] 0:a[0,10] 0:gather[10,15] 1:a[0,4] 1:gather[4,15] 2:a[0,10] 2:gather[10,15] 3:a[0,1] ");
+  for (const auto& [lane, name] : {std::pair(0, "steps"), {1, "rank 0"}, {2, "rank 1"}, {3, "launches by the host"}})
+    EXPECT_EQ(laneName(layout, lane), name);
+  // Rank 1 came last and waited for none.
+  const std::vector<std::vector<double>> expected = {{}, {6.0, 0.0}};
+  EXPECT_EQ(rankWaitsNs(variant), expected);
+}
+
 /// A copy must not push a concurrent step out of its lane.
 TEST(Timeline, PutsCopiesOfOffloadingBesideTheSteps) {
   const VariantRecord variant = variantOf({{"a", "forward"}, {"offload", "forward"}, {"b", "forward"}},

@@ -1,0 +1,40 @@
+// PlannedCollectives: what each rank sends in the communication steps of a plan, by the ring algorithm.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/plan/plan.h"
+#include "core/support/json.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fuseline {
+
+struct PlannedCollective {
+  std::string step;
+  std::string op;          // in the document; empty: it belongs to the pipeline
+  std::string phase;       // "forward", "backward"
+  std::string collective;  // "all-gather"
+  std::int64_t wireBytes = 0;
+};
+
+/// Bytes that each rank sends in a communication step.
+std::int64_t wireBytesOf(const Plan& plan, const Step& step, int ranks);
+
+/// In the order of the plan, which is one of one rank.
+std::vector<PlannedCollective> plannedCollectives(const Plan& plan, const Graph& graph, int ranks);
+
+/// Bytes that each rank sends in a run.
+std::int64_t sentBytes(const std::vector<PlannedCollective>& collectives);
+
+/// A line for each collective, under a heading, then an estimate of their times between GPUs. Empty without
+/// collectives.
+std::string toString(const std::vector<PlannedCollective>& collectives, int ranks);
+/// "Estimate for nvlink4 (…): 41 to 79 us of communication. Userbuffers would hide at most 30 to 60 us of it behind
+/// GEMMs." Userbuffers overlap all-gathers and reduce-scatters only. Empty without collectives.
+std::string estimateText(const std::vector<PlannedCollective>& collectives, int ranks);
+Json toJson(const std::vector<PlannedCollective>& collectives);
+Json plannedCollectivesSchema();
+
+}  // namespace fuseline
