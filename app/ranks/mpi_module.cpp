@@ -6,6 +6,7 @@
 #include "kernels/mpi/module.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <vector>
@@ -55,6 +56,8 @@ Error startUnderMpi(int ranks, const std::string& hosts) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  // A rank that is killed while it holds the lock of PMIx's shared memory would leave mpirun waiting for ever.
+  setenv("PMIX_MCA_gds", "hash", /*overwrite=*/0);
   execvp("mpirun", arguments.data());
   return noMpi(fmt::format("mpirun does not start: {}. Install openmpi-bin.", std::strerror(errno)));
 }

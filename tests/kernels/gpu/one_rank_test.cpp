@@ -60,6 +60,10 @@ TEST_P(OneRank, CopiesWhatItGathersAndAdds) {
       m_communicator->prepare(call);
       m_communicator->run(call);
       EXPECT_EQ(contentOf(*target), from.data) << collectiveName(kind) << " of " << dtypeName(dtype);
+      m_backend->upload(target->data(), Tensor::zeros(from.spec).data);
+      m_communicator->begin(call);  // on the second stream
+      m_communicator->await();
+      EXPECT_EQ(contentOf(*target), from.data) << collectiveName(kind) << " of " << dtypeName(dtype) << ", beside";
     }
 }
 
