@@ -37,6 +37,26 @@ void noteIgnoredByTeOps(const Graph& graph, const Recipe& recipe, std::vector<Di
           {.severity = Severity::Note, .code = "recipe-te", .node = node.owner, .message = std::move(ignored)});
 }
 
+bool isOn(const Recipe& recipe, std::string_view field) {
+  return recipe.definition().field(field) && recipe.fields().boolean(field);
+}
+
+/// Attention stays in high precision whatever the recipe says: one note, at the first attention.
+void noteAttention(const Graph& graph, const Recipe& recipe, std::vector<Diagnostic>& diagnostics) {
+  const auto attention = std::ranges::find_if(
+      graph.nodes(), [](const Node& node) { return node.operation->name == "DotProductAttention"; });
+  if (attention == graph.nodes().end()) return;
+  for (const char* const field : {"fp8_dpa", "fp8_mha"})
+    if (isOn(recipe, field))
+      diagnostics.push_back(
+          {.severity = Severity::Note,
+           .code = "recipe-attention",
+           .node = attention->owner,
+           .message = fmt::format("{} is on, but no attention kernel here reads quantized queries, keys and values, so "
+                                  "attention computes in {}. Its projections are quantized.",
+                                  field, dtypeName(graph.value(attention->inputs.front()).spec.dtype))});
+}
+
 void addRecipe(const PipelineDocument& document, const AnalysisOptions& options, Analysis& analysis) {
   std::vector<Diagnostic>& diagnostics = analysis.lowered.diagnostics;
   analysis.recipe = options.recipe;
@@ -53,6 +73,7 @@ void addRecipe(const PipelineDocument& document, const AnalysisOptions& options,
     analysis.wholeGraph = applyRecipe(std::move(*analysis.wholeGraph), *analysis.recipe, ofRank);
   addPaddingRepairs(document, options.lowering, *analysis.recipe, diagnostics);
   noteIgnoredByTeOps(analysis.graph(), *analysis.recipe, diagnostics);
+  noteAttention(analysis.graph(), *analysis.recipe, diagnostics);
   if (std::optional<Diagnostic> note = noteSmallLayers(analysis.graph(), *analysis.recipe))
     diagnostics.push_back(std::move(*note));
 }

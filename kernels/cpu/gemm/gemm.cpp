@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace fuseline::cpu {
@@ -37,6 +38,12 @@ dnnl::memory::desc describe(std::int64_t rows, std::int64_t cols, DType dtype, S
 /// transposed B never gains: its packing is twice as slow (measured 2026-11, Zen 5, N and K of 1024 and 4096: at 256
 /// rows 407 packed against 473 GFLOP/s plain, at 1024 rows 471 against 469, beyond that packed wins).
 constexpr std::int64_t kMinRowsToPack = 1024;
+
+/// Rows from which the library's sgemm is faster than its matmul for a transposed B. For a B that is stored as it is
+/// read it is from 1 row on (float32, measured 2026-11, Zen 5, one thread, N and K of 768 to 4096, time of matmul over
+/// that of sgemm: A B 1.00 to 1.14 from 512 rows and up to 3 below, A^T B 1.10 to 1.25, A B^T 0.70 to 1.00 from 8 to
+/// 512 rows, 1.03 to 1.06 at 2048).
+constexpr std::int64_t kMinRowsForTransposedSgemm = 2048;
 
 /// Number of summed rows (A^T B) from which the library's inner product is at least as fast as its matmul in bf16. In
 /// float32 it always is (231 to 250 against 200 to 246 GFLOP/s, same measurement).
@@ -71,11 +78,20 @@ struct Gemm::State {
     if (isEmpty()) return;
     if (problem.bCodes)
       createCoded();
+    else if (isSgemm())
+      plainB = packedB = describe(problem.k, problem.n, inputType, problem.b);
     else if (isWeightGradient())
       createInnerProduct();
     else
       createMatmuls();
     layOut();
+  }
+
+  /// In float32, all rows at once, with a B that may change from run to run.
+  bool isSgemm() const {
+    const bool isPlain = !problem.bCodes && !problem.biasType && !isScaled() && problem.packing == Packing::EveryRun;
+    const bool isFast = problem.b == Storage2d::AsRead || problem.m == 1 || problem.m >= kMinRowsForTransposedSgemm;
+    return inputType == DType::F32 && isPlain && isFast && problem.maxPanelRows == problem.m;
   }
 
   /// A^T B over all rows at once. The library's inner product can neither scale nor accumulate.
@@ -213,7 +229,19 @@ struct Gemm::State {
     if (convertsC()) convertElements(output, outputType, c, problem.cType, rows * problem.n);
   }
 
+  void executeSgemm(const std::byte* input, std::byte* output, std::int64_t rows) const {
+    const auto floats = [](const std::byte* data) { return reinterpret_cast<const float*>(data); };
+    const bool isTransposedA = problem.a == Storage2d::Transposed;
+    const bool isTransposedB = problem.b == Storage2d::Transposed;
+    dnnl::error::wrap_c_api(dnnl_sgemm(isTransposedA ? 'T' : 'N', isTransposedB ? 'T' : 'N', rows, problem.n, problem.k,
+                                       problem.alpha, floats(input), isTransposedA ? problem.m : problem.k,
+                                       floats(currentB), isTransposedB ? problem.k : problem.n,
+                                       problem.accumulates ? 1.0F : 0.0F, reinterpret_cast<float*>(output), problem.n),
+                            "sgemm refused the GEMM");
+  }
+
   void execute(const std::byte* input, std::byte* output, std::int64_t rows) {
+    if (isSgemm()) return executeSgemm(input, output, rows);
     if (innerProduct) return executeInnerProduct(input, output);
     std::unordered_map<int, dnnl::memory> arguments = {
         {DNNL_ARG_SRC, dnnl::memory(aDescriptor(rows), engine, const_cast<std::byte*>(input))},
