@@ -19,6 +19,7 @@
 #include "core/export/model/weight_map.h"
 #include "core/profile/numerics_gate.h"
 #include "core/profile/run_file.h"
+#include "core/profile/run_pipeline.h"
 #include "core/quant/recipe_list.h"
 #include "core/runtime/layer_prediction.h"
 #include "core/runtime/pipeline_run.h"
@@ -50,6 +51,7 @@ struct RunOptions : MeasuringOptions {
   std::string tensorsFile;
   std::string dumpFile;
   std::string stateFile;
+  bool savesModelNames = false;
   std::optional<bool> wantsNumerics;  // nothing: of several recipes, and where there is a gate
   std::vector<std::string> gates;
   CaptureOptions capture;
@@ -203,6 +205,13 @@ Result<int> listCapturable(const RunOptions& options, Context& context) {
   return 0;
 }
 
+/// The tensors that --save writes.
+Result<NamedTensors> stateOf(const PipelineRun& run, const RunRecord& record, const RunOptions& options) {
+  Result<NamedTensors> state = run.state();
+  if (!state || !options.savesModelNames) return state;
+  return withModelNames(pipelineOf(record).document, std::move(*state));
+}
+
 Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const Findings& found,
                         const RunOptions& options) {
   if (!options.recordFile.empty() && options.writesFiles())
@@ -211,7 +220,8 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const F
     if (Result<void> written = writeTensors(run.dump(), options.dumpFile, options); !written) return written;
   if (!found.captured.empty())
     if (Result<void> written = writeCaptured(found.captured, options.capture); !written) return written;
-  return options.stateFile.empty() ? Result<void>() : writeTensors(run.state(), options.stateFile, options);
+  return options.stateFile.empty() ? Result<void>()
+                                   : writeTensors(stateOf(run, record, options), options.stateFile, options);
 }
 
 /// Files of all options.
@@ -541,9 +551,12 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
                   "Inputs, parameters, main_grad buffers and output gradients: a file, or a folder of files")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Run again and write every tensor")->type_name("OUT.safetensors");
-  verb.add_option("--save", options.stateFile,
-                  "Write parameters, main_grad buffers and quantizer states, for --tensors")
-      ->type_name("STATE.safetensors");
+  CLI::Option* const save = verb.add_option("--save", options.stateFile,
+                                            "Write parameters, main_grad buffers and quantizer states, for --tensors")
+                                ->type_name("STATE.safetensors");
+  verb.add_flag("--original-names", options.savesModelNames,
+                "With --save: name and order parameters as the model's own files do, so that transformers loads them")
+      ->needs(save);
   verb.add_flag("--quiet", options.isQuiet, "Print no table and no progress");
   verb.add_option("--fail-if", options.gates,
                   "Exit with code 5 if a condition holds, such as \"error>tolerance\" or \"float-error>0.5%\". error "

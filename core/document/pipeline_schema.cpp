@@ -223,6 +223,7 @@ Json weightsSection() {
               {"tensors", listOf(text, "Names in the model's files, joined along the first axis.")},
               {"order", {{"enum", {"as_stored", "transposed", "heads_together", "experts", "pairs_apart"}}}},
               {"heads", {{"type", "integer"}, {"minimum", 1}}},
+              {"rows", listOf({{"type", "integer"}, {"minimum", 1}}, "Rows of each tensor, where they differ.")},
               {"together", {{"type", "string"}, {"description", "The tensor of all experts, in some files."}}}},
              {"parameter", "tensors", "order"});
   return listOf(entry, "Where a model's own safetensors files hold the parameters. Since format 1.4.");
