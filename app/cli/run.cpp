@@ -19,6 +19,7 @@
 #include "core/export/model/weight_map.h"
 #include "core/profile/numerics_gate.h"
 #include "core/profile/run_file.h"
+#include "core/profile/run_pipeline.h"
 #include "core/quant/recipe_list.h"
 #include "core/runtime/layer_prediction.h"
 #include "core/runtime/pipeline_run.h"
@@ -52,6 +53,7 @@ struct RunOptions : MeasuringOptions {
   std::string tensorsFile;
   std::string dumpFile;
   std::string stateFile;
+  bool savesModelNames = false;
   std::optional<bool> wantsNumerics;  // nothing: of several recipes, and where there is a gate
   std::vector<std::string> gates;
   CaptureOptions capture;
@@ -204,9 +206,17 @@ Result<void> writeShards(const PipelineRun& run, const RunOptions& options) {
   return {};
 }
 
-Result<void> writeState(const PipelineRun& run, const RunOptions& options) {
+/// The tensors that --save writes to one file.
+Result<NamedTensors> stateOf(const PipelineRun& run, const RunRecord& record, const RunOptions& options) {
+  Result<NamedTensors> state = run.state();
+  if (!state || !options.savesModelNames) return state;
+  return withModelNames(pipelineOf(record).document, std::move(*state));
+}
+
+Result<void> writeState(const PipelineRun& run, const RunRecord& record, const RunOptions& options) {
   if (options.stateFile.empty()) return {};
-  return savesShards(options) ? writeShards(run, options) : writeTensors(run.state(), options.stateFile, options);
+  return savesShards(options) ? writeShards(run, options)
+                              : writeTensors(stateOf(run, record, options), options.stateFile, options);
 }
 
 Result<void> capture(const PipelineRun& run, TensorChoice choice, const std::stop_token& cancel, Findings& found) {
@@ -250,7 +260,7 @@ Result<void> writeFiles(const PipelineRun& run, const RunRecord& record, const F
     if (Result<void> written = writeTensors(run.dump(), options.dumpFile, options); !written) return written;
   if (!found.captured.empty())
     if (Result<void> written = writeCaptured(found.captured, options.capture); !written) return written;
-  return writeState(run, options);
+  return writeState(run, record, options);
 }
 
 /// Files of all options.
@@ -270,6 +280,11 @@ Result<void> checkFiles(const RunOptions& options) {
   if (Result<void> different = checkDifferent(filesOf(options)); !different) return different;
   if (Result<void> free = checkFree(options.recordFile, options.replaces); !free) return free;
   if (savesShards(options)) {
+    if (options.savesModelNames)
+      return Error{
+          fmt::format("--original-names: --save {} writes shards, which have no original names. Name a file "
+                      "that ends in .safetensors.",
+                      options.stateFile)};
     if (Result<void> made = makeFolder("--save", options.stateFile); !made) return made;
     if (Result<void> fits = checkRankFolder(options.stateFile, options.spec.ranks); !fits) return fits;
   }
@@ -590,11 +605,15 @@ void addRunFiles(CLI::App& verb, RunOptions& options) {
           "Inputs, parameters, main_grad buffers and output gradients: a file, or a folder of files or of shards")
       ->type_name("IN.safetensors");
   verb.add_option("--dump", options.dumpFile, "Run again and write every tensor")->type_name("OUT.safetensors");
-  verb.add_option(
-          "--save", options.stateFile,
-          "Write parameters, main_grad buffers and quantizer states, for --tensors: whole tensors in a file, or "
-          "the shards of each rank in a folder")
-      ->type_name("STATE.safetensors|FOLDER");
+  CLI::Option* const save =
+      verb.add_option("--save", options.stateFile,
+                      "Write parameters, main_grad buffers and quantizer states, for --tensors: whole tensors in a "
+                      "file, or the shards of each rank in a folder")
+          ->type_name("STATE.safetensors|FOLDER");
+  verb.add_flag("--original-names", options.savesModelNames,
+                "With --save FILE: name and order parameters as the model's own files do, so that transformers loads "
+                "them")
+      ->needs(save);
   verb.add_flag("--quiet", options.isQuiet, "Print no table and no progress");
   verb.add_option("--fail-if", options.gates,
                   "Exit with code 5 if a condition holds, such as \"error>tolerance\" or \"float-error>0.5%\". error "

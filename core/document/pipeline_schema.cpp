@@ -223,6 +223,7 @@ Json weightsSection() {
               {"tensors", listOf(text, "Names in the model's files, concatenated along the first axis.")},
               {"order", {{"enum", {"as_stored", "transposed", "heads_together", "experts", "pairs_apart"}}}},
               {"heads", {{"type", "integer"}, {"minimum", 1}}},
+              {"rows", listOf({{"type", "integer"}, {"minimum", 1}}, "Rows of each tensor, where they differ.")},
               {"together",
                {{"type", "string"}, {"description", "Name of the tensor that stacks all experts, in some files."}}}},
              {"parameter", "tensors", "order"});

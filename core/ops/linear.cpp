@@ -51,7 +51,7 @@ ExpandedOperation sumPart(const Attributes& attributes) {
           .attributes = {}};
 }
 
-std::vector<ExpandedOperation> expand(const Attributes& attributes) { return *linearParts(attributes, kRanks); }
+std::vector<ExpandedOperation> expanded(const Attributes& attributes) { return *linearParts(attributes, kRanks); }
 
 }  // namespace
 
@@ -84,7 +84,7 @@ CompositeOperation linear() {
                      featuresAttribute("out_features", "Elements of each output row, N."),
                      booleanAttribute("bias", true, "Adds a learned vector to every row."), dtypeAttribute(),
                      tensorParallelModeAttribute(), sequenceParallelAttribute(), userbuffersAttribute()},
-      .expand = expand,
+      .expand = expanded,
   };
   std::ranges::move(mainGradAttributes(), std::back_inserter(op.attributes));
   return op;

@@ -1,4 +1,4 @@
-// Finds the whole and the pieces of Split and Concat.
+// Finds the whole and the pieces of Split, Concat and Expand.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/column_copy_step.h"
 
@@ -43,6 +43,17 @@ Result<ColumnCopyStep> readConcat(const StepRequest& request) {
   if (isForward(request))
     return readCopy(request, OperandKind::Output, OperandKind::Input, inputs, ColumnCopyDirection::FromPieces);
   return readCopy(request, OperandKind::GradOutput, OperandKind::GradInput, inputs, ColumnCopyDirection::ToPieces);
+}
+
+Result<ColumnCopyStep> readExpand(const StepRequest& request) {
+  const Result<Binding> y = requireOperand(request, {0, OperandKind::Output, 0});
+  if (!y) return y.error();
+  const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
+  if (!x) return x.error();
+  const BoundPiece piece{.binding = *x, .bytes = x->spec.cols() * sizeBytes(x->spec.dtype)};
+  const auto copies = static_cast<std::size_t>(y->spec.shape[y->spec.shape.size() - 2]);
+  return ColumnCopyStep{
+      .whole = *y, .pieces = std::vector<BoundPiece>(copies, piece), .direction = ColumnCopyDirection::FromPieces};
 }
 
 }  // namespace fuseline

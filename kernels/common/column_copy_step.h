@@ -1,4 +1,4 @@
-// Steps of Split and Concat: copies between a matrix and its pieces, which are groups of its columns.
+// Steps of Split, Concat and Expand: copies between a matrix and its pieces, which are groups of its columns.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,5 +31,7 @@ struct ColumnCopyStep {
 /// Both passes of the op that is member 0. Errors: those of requireOperand().
 Result<ColumnCopyStep> readSplit(const StepRequest& request);
 Result<ColumnCopyStep> readConcat(const StepRequest& request);
+/// Forward of Expand: x as every piece of a row of y. Errors: the same.
+Result<ColumnCopyStep> readExpand(const StepRequest& request);
 
 }  // namespace fuseline

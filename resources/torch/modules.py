@@ -210,6 +210,27 @@ class TopKRouter(torch.nn.Module):
         return (self.scaling * probs).to(x.dtype), indices, counts
 
 
+class MoEAuxLoss(torch.nn.Module):
+    """The load-balancing loss and the z-loss of routers. Inputs: logits of all layers, then their numbers of tokens."""
+
+    def __init__(self, layers, topk, coeff, z_coeff, score="softmax"):
+        super().__init__()
+        self.layers, self.topk, self.coeff, self.z_coeff, self.score = layers, topk, coeff, z_coeff, score
+
+    def scores(self, logits):
+        if self.score == "softmax":
+            return logits.softmax(-1)
+        values = logits.sigmoid() if self.score == "sigmoid" else torch.nn.functional.softplus(logits).sqrt()
+        return values / (values.sum(-1, keepdim=True) + 1e-20)
+
+    def forward(self, *inputs):
+        logits = torch.cat([x.float().flatten(0, -2) for x in inputs[: self.layers]])
+        load = sum(counts.double() for counts in inputs[self.layers :]).float()
+        tokens, experts = logits.shape
+        balance = (load * self.scores(logits).sum(0)).sum() * experts / (self.topk * tokens * tokens)
+        return self.coeff * balance + self.z_coeff * logits.logsumexp(-1).square().mean()
+
+
 class MoEPermute(torch.nn.Module):
     """A row for each expert of a token, ordered by expert and padded with zeros; where rows went; rows of experts."""
 

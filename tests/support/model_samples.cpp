@@ -99,6 +99,22 @@ std::vector<OpSample> unpermuteSamples() {
           sample(16, 9, {5, 2}, false), sample(20, 6, {8, 2})};
 }
 
+/// layers: the shapes of their logits.
+std::vector<OpSample> auxLossSamples() {
+  const auto sample = [](const std::vector<Shape>& layers, AttributeValues more = {}) {
+    more.emplace_back("topk", std::int64_t{2});
+    more.emplace_back("num_layers", static_cast<std::int64_t>(layers.size()));
+    std::vector<TensorSpec> inputs;
+    for (const Shape& x : layers) inputs.push_back({DType::F32, x});
+    for (const Shape& x : layers) inputs.push_back({DType::I64, {x.back()}});
+    return sampleOf("MoEAuxLoss", more, std::move(inputs));
+  };
+  const std::pair<std::string, AttributeValue> squares("z_loss_coeff", 0.1);
+  const auto score = [](const char* name) { return std::pair<std::string, AttributeValue>("score_function", name); };
+  return {sample({{0, 4}}), sample({{5, 7}}, {squares}), sample({{2, 3, 9}, {70, 9}}, {squares}),
+          sample({{5, 8}}, {score("sigmoid"), squares}), sample({{3}, {4, 3}, {5, 3}}, {score("sqrtsoftplus")})};
+}
+
 }  // namespace
 
 std::vector<OpSample> modelSamples(std::string_view operation) {
@@ -107,6 +123,7 @@ std::vector<OpSample> modelSamples(std::string_view operation) {
   if (operation == "CrossEntropy") return crossEntropySamples();
   if (operation == "TopKRouter") return routerSamples();
   if (operation == "MoEPermute") return permuteSamples();
+  if (operation == "MoEAuxLoss") return auxLossSamples();
   if (operation == "MoEUnpermute") return unpermuteSamples();
   return {};
 }

@@ -177,6 +177,13 @@ std::vector<OpSample> concatSamples() {
           sample({{2, 16}, {2, 17}})};
 }
 
+std::vector<OpSample> expandSamples() {
+  const auto sample = [](std::int64_t count, Shape shape) {
+    return sampleOf("Expand", {{"count", count}}, {{DType::F32, std::move(shape)}});
+  };
+  return {sample(3, {0, 4}), sample(1, {5}), sample(2, {3, 7}), sample(40, {2, 3, 8}), sample(5, {4, 70})};
+}
+
 }  // namespace
 
 OpSample sampleOf(const char* name, const AttributeValues& given, std::vector<TensorSpec> inputs) {
@@ -231,6 +238,7 @@ std::vector<OpSample> structuredSamples(const FusibleOperation& operation) {
   if (operation.name == "RotaryPositionEmbedding") return rotarySamples();
   if (operation.name == "Split") return splitSamples();
   if (operation.name == "Concat") return concatSamples();
+  if (operation.name == "Expand") return expandSamples();
   if (std::vector<OpSample> samples = modelSamples(operation.name); !samples.empty()) return samples;
   if (operation.name != "DotProductAttention")
     throw std::invalid_argument(operation.name + " has no samples; add them to structured_samples.cpp.");

@@ -23,8 +23,9 @@ std::vector<bool> denseLayers(const ModelConfig& config, std::size_t numLayers) 
   return isDense;
 }
 
-/// Gives dense layers kinds of their own.
-void setDense(const std::vector<bool>& isDense, ModelForm& form) {
+}  // namespace
+
+void setDenseLayers(const std::vector<bool>& isDense, ModelForm& form) {
   const std::size_t numKinds = form.kinds.size();
   for (std::size_t kind = 0; kind < numKinds; ++kind) {
     form.kinds.push_back(form.kinds[kind]);
@@ -35,18 +36,21 @@ void setDense(const std::vector<bool>& isDense, ModelForm& form) {
     if (isDense[layer]) form.layers[layer] += numKinds;
 }
 
-}  // namespace
-
 void readExperts(const ModelConfig& config, ModelForm& form) {
-  const char* const key = config.has("num_experts") ? "num_experts" : "num_local_experts";
+  const char* key = "num_local_experts";
+  for (const char* const other : {"num_experts", "n_routed_experts"})
+    if (config.has(other)) key = other;
   ExpertsForm experts{.count = config.count(key), .topk = config.count("num_experts_per_tok")};
   constexpr std::int64_t kMostExperts = 4096;
   if (experts.count > kMostExperts) config.refuse(key, fmt::format("at most {} experts", kMostExperts));
   if (experts.topk > experts.count)
     config.refuse("num_experts_per_tok", fmt::format("at most {}, {}", key, experts.count));
-  config.ignore({"router_aux_loss_coef", "router_jitter_noise"});
+  config.ignore({"router_jitter_noise"});
+  const double coefficient = config.real("router_aux_loss_coef", 0.001);
+  if (coefficient < 0.0) config.refuse("router_aux_loss_coef", "a number of 0 or more");
+  // transformers counts the slots of a token, not the token.
   if (config.flag("output_router_logits", false))
-    form.notes.emplace_back("The loss does not include the load-balancing term of the experts.");
+    experts.auxLossCoeff = coefficient * static_cast<double>(experts.topk);
   form.experts = experts;
 }
 
@@ -54,7 +58,7 @@ void readQwenExperts(const ModelConfig& config, ModelForm& form) {
   readExperts(config, form);
   form.experts->intermediate = config.count("moe_intermediate_size");
   form.experts->router = {{"use_pre_softmax", true}, {"norm_topk_prob", config.flag("norm_topk_prob", false)}};
-  setDense(denseLayers(config, form.layers.size()), form);
+  setDenseLayers(denseLayers(config, form.layers.size()), form);
 }
 
 void addSourceOfExperts(ModelForm& form, WeightSource source) {

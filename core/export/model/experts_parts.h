@@ -10,9 +10,12 @@
 
 namespace fuseline {
 
-/// Number of experts and of those that a token has; a note where the model adds losses of the router to its own.
+/// Number of experts and of those that a token has, and the loss of their load where the config asks for it.
 /// Errors: more experts a token than there are.
 void readExperts(const ModelConfig& config, ModelForm& form);
+
+/// Gives dense layers kinds of their own.
+void setDenseLayers(const std::vector<bool>& isDense, ModelForm& form);
 
 /// Experts with the keys of Qwen, in all layers but those of mlp_only_layers and decoder_sparse_step.
 void readQwenExperts(const ModelConfig& config, ModelForm& form);

@@ -38,7 +38,7 @@ class ExpertsText {
     const std::string logits = linear("router", copied("save_router", x), "H", "E", m_experts.hasRouterBias);
     Json router = {{"topk", "topk"}};
     router.update(m_experts.router);
-    const std::string probs = m_text.add("route", "TopKRouter", std::move(router), logits);
+    const std::string probs = m_text.add("route", "TopKRouter", std::move(router), observed(logits));
     const std::string rows = m_text.add("permute", "MoEPermute", {{"num_experts", "E"}, {"align_size", "align"}},
                                         Sources{{"x", "save_router.extra"}, {"indices", "route.indices"}});
     const std::string wide = grouped("experts_fc1", rows, "H", m_form.isGated() ? "2 * FE" : "FE");
@@ -46,6 +46,15 @@ class ExpertsText {
     const std::string y = grouped("experts_fc2", active, "FE", "H");
     return m_text.add("unpermute", "MoEUnpermute", Json::object(),
                       Sources{{"x", y}, {"row_id_map", "permute.row_id_map"}, {"probs", probs}});
+  }
+
+  /// The layer hands out what the loss of the load reads.
+  std::string observed(const std::string& logits) {
+    if (m_experts.auxLossCoeff == 0.0) return logits;
+    const std::string copied = this->copied("save_logits", logits);
+    m_text.addOutput("router_logits", "save_logits.extra");
+    m_text.addOutput("tokens_per_expert", "route.tokens_per_expert");
+    return copied;
   }
 
   std::string grouped(const std::string& id, const std::string& x, const char* in, const char* out) {
@@ -59,8 +68,15 @@ class ExpertsText {
                       Sources{{"x", x}, {"split_sizes", "permute.split_sizes"}});
   }
 
-  /// fc2 has no bias, so that the gate may multiply its input.
   std::string shared(const std::string& x) {
+    if (m_experts.hasSharedGate) return gatedShared(x);
+    const std::string wide = linear("shared_fc1", x, "H", m_form.isGated() ? "2 * FS" : "FS", false);
+    const std::string active = m_text.add("shared_act", m_form.activation, m_form.activationAttributes, wide);
+    return linear("shared_fc2", active, "FS", "H", false);
+  }
+
+  /// fc2 has no bias, so that the gate may multiply its input.
+  std::string gatedShared(const std::string& x) {
     const std::string logit = linear("shared_gate", copied("save_gate", x), "H", "1", false);
     const std::string row = m_text.add("shared_gate_row", "Reshape", {{"shape", {"B", "S"}}}, logit);
     const std::string gate = m_text.add("shared_gate_act", "Formula", {{"y", "sigmoid(x)"}}, row);

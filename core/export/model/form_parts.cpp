@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/export/model/form_parts.h"
 
+#include "core/export/model/latent_text.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -231,7 +233,11 @@ ModelForm withLlamaWeights(ModelForm form) {
   const bool hasSandwich = form.order == LayerOrder::Sandwich;
   addWeights(form, "embed", {"model.embed_tokens"}, false);
   addWeights(form, "layer{}.norm", {layer + "input_layernorm"}, hasNormBias);
-  addWeights(form, "layer{}.qkv", {attention + "q_proj", attention + "k_proj", attention + "v_proj"}, form.hasQkvBias);
+  if (form.latent)
+    addLatentWeights(form);
+  else
+    addWeights(form, "layer{}.qkv", {attention + "q_proj", attention + "k_proj", attention + "v_proj"},
+               form.hasQkvBias);
   if (form.hasQkNorm) {
     addWeights(form, "layer{}.norm_q", {attention + "q_norm"}, false);
     addWeights(form, "layer{}.norm_k", {attention + "k_norm"}, false);

@@ -33,6 +33,7 @@ struct WeightSource {
   Order order = Order::AsStored;
   Layers layers = Layers::All;
   std::string together = {};  // with Order::Experts: the tensor of all experts, which other files have instead
+  std::vector<std::int64_t> rows = {};  // of each tensor; empty: all have as many
 };
 
 /// Layers that are instances of one block. Those of a model differ in no more than this.
@@ -51,7 +52,20 @@ struct ExpertsForm {
   Json router = Json::object();  // attributes of TopKRouter other than topk
   bool hasRouterBias = false;
   bool hasBias = false;
-  std::int64_t sharedIntermediate = 0;  // of one more MLP for all tokens, times the sigmoid of a gate; 0: there is none
+  std::int64_t sharedIntermediate = 0;  // of one more MLP for all tokens; 0: there is none
+  bool hasSharedGate = true;            // its result is multiplied by the sigmoid of a gate
+  double auxLossCoeff = 0.0;            // of the load-balancing loss, as MoEAuxLoss counts it; 0: there is none
+};
+
+/// Multi-head latent attention: queries and keys have a plain part, and a rotated one, which is the same in the keys of
+/// all heads.
+struct LatentForm {
+  std::int64_t queryRank = 0;  // 0: queries are projected at once
+  std::int64_t keyRank = 1;    // of the projection that keys and values share
+  std::int64_t plainChannels = 1;
+  std::int64_t rotatedChannels = 2;
+  std::int64_t valueChannels = 1;
+  bool hasBias = false;
 };
 
 /// Where norms and residuals are.
@@ -94,6 +108,7 @@ struct ModelForm {
   double attentionSoftcap = 0.0;
   bool hasSinks = false;  // a learnable term in the softmax of each head
   std::optional<ExpertsForm> experts;
+  std::optional<LatentForm> latent;
   std::string activation = "SwiGLU";
   Json activationAttributes = Json::object();
 

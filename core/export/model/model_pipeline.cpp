@@ -3,12 +3,15 @@
 #include "core/export/model/model_pipeline.h"
 
 #include "core/export/model/experts_text.h"
+#include "core/export/model/latent_text.h"
 #include "core/export/model/section_text.h"
 #include "core/tensor/tensor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -27,7 +30,8 @@ class LayerText {
 
   Json json() && {
     m_text.addInput({{"id", "x"}});
-    m_text.addOutput("y", m_form.order == LayerOrder::Parallel ? parallel() : serial());
+    const std::string y = m_form.order == LayerOrder::Parallel ? parallel() : serial();
+    m_text.addOutput("y", y);
     return m_text.json();
   }
 
@@ -73,6 +77,7 @@ class LayerText {
   }
 
   std::string attention(const std::string& x) {
+    if (m_form.latent) return addLatentAttention(m_form, m_kind, m_text, x);
     const std::string packed = linear("qkv", x, "H", "(heads + 2 * groups) * D", m_form.hasQkvBias);
     m_text.add("split", "Split", {{"sizes", {"heads * D", "groups * D", "groups * D"}}}, packed);
     const std::string q = prepared("q", "split.y", "heads");
@@ -196,7 +201,28 @@ class ModelText {
 
   std::string loss(const std::string& logits) {
     addCounts("labels");
-    return m_text.add("loss_fn", "CrossEntropy", noAttributes(), {{"x", logits}, {"target", "labels"}});
+    const std::string loss =
+        m_text.add("loss_fn", "CrossEntropy", noAttributes(), {{"x", logits}, {"target", "labels"}});
+    return hasAuxLoss() ? added("add_aux_loss", loss, auxLoss()) : loss;
+  }
+
+  bool hasAuxLoss() const {
+    const auto hasExperts = [&](std::size_t kind) { return m_form.hasExperts(m_form.kinds[kind]); };
+    return m_form.experts && m_form.experts->auxLossCoeff > 0.0 && std::ranges::any_of(m_form.layers, hasExperts);
+  }
+
+  /// One op for all layers with experts.
+  std::string auxLoss() {
+    std::vector<Source> logits, counts;
+    for (std::size_t i = 0; i < m_form.layers.size(); ++i) {
+      if (!m_form.hasExperts(m_form.kinds[m_form.layers[i]])) continue;
+      const std::string number = logits.empty() ? "" : std::to_string(logits.size());
+      logits.emplace_back("x" + number, fmt::format("layer{}.router_logits", i));
+      counts.emplace_back("tokens_per_expert" + number, fmt::format("layer{}.tokens_per_expert", i));
+    }
+    Json attributes = {{"num_layers", logits.size()}, {"topk", "topk"}, {"coeff", m_form.experts->auxLossCoeff}};
+    std::ranges::copy(counts, std::back_inserter(logits));
+    return m_text.add("aux_loss", "MoEAuxLoss", std::move(attributes), logits);
   }
 
   const ModelForm& m_form;
@@ -204,9 +230,11 @@ class ModelText {
 };
 
 Json symbolsOf(const ModelForm& form) {
-  Json symbols = {
-      {"B", 1},           {"S", form.tokens}, {"H", form.hidden}, {"heads", form.heads}, {"groups", form.groups},
-      {"D", form.headDim}};
+  Json symbols = {{"B", 1}, {"S", form.tokens}, {"H", form.hidden}, {"heads", form.heads}};
+  if (form.latent)
+    addLatentSymbols(*form.latent, symbols);
+  else
+    symbols.update({{"groups", form.groups}, {"D", form.headDim}});
   const auto isDense = [&](std::size_t kind) { return !form.hasExperts(form.kinds[kind]); };
   if (std::ranges::any_of(form.layers, isDense)) symbols["F"] = form.intermediate;
   if (!std::ranges::all_of(form.layers, isDense)) addExpertSymbols(*form.experts, symbols);

@@ -4,10 +4,10 @@
 
 #include "core/export/model/mxfp4_weights.h"
 #include "core/export/model/weight_files.h"
+#include "core/export/model/weight_orders.h"
 #include "core/lowering/lowering.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -33,61 +33,10 @@ Specs parameterSpecs(const PipelineDocument& document) {
   return specs;
 }
 
-std::string withNumber(const std::string& pattern, std::string_view mark, std::size_t number) {
-  const std::size_t place = pattern.find(mark);
-  if (place == std::string::npos) return pattern;
-  return fmt::format("{}{}{}", pattern.substr(0, place), number, pattern.substr(place + mark.size()));
-}
-
 /// "{}" is the number of the layer.
 std::string named(const std::string& pattern, std::size_t layer) { return withNumber(pattern, "{}", layer); }
 
 bool isOfLayers(const WeightSource& source) { return source.parameter.find("{}") != std::string::npos; }
-
-/// [.., cols, rows] for [.., rows, cols]. Precondition: two axes or more.
-Tensor transposed(const Tensor& from) {
-  TensorSpec spec = from.spec;
-  std::swap(spec.shape[spec.shape.size() - 1], spec.shape[spec.shape.size() - 2]);
-  const std::int64_t rows = spec.shape[spec.shape.size() - 2];
-  const std::int64_t cols = spec.shape.back();
-  const auto element = static_cast<std::size_t>(sizeBytes(spec.dtype));
-  Tensor to = Tensor::zeros(spec);
-  for (std::int64_t row = 0; row < spec.rows(); ++row)
-    for (std::int64_t col = 0; col < cols; ++col) {
-      const std::int64_t source = (row / rows * cols + col) * rows + row % rows;
-      std::memcpy(to.data.data() + static_cast<std::size_t>(row * cols + col) * element,
-                  from.data.data() + static_cast<std::size_t>(source) * element, element);
-    }
-  return to;
-}
-
-/// [E, 2 F, ..] with all even rows of an expert before all odd ones. Precondition: two axes or more, 2 F even.
-Tensor withPairsApart(const Tensor& from) {
-  const std::int64_t rows = from.spec.shape[1];
-  const std::int64_t total = from.spec.shape[0] * rows;
-  Tensor to = from;
-  if (total == 0) return to;
-  const auto bytes = static_cast<std::int64_t>(from.data.size()) / total;
-  for (std::int64_t row = 0; row < total; ++row) {
-    const std::int64_t inExpert = row % rows;
-    const std::int64_t source = row - inExpert + inExpert % (rows / 2) * 2 + inExpert / (rows / 2);
-    std::copy_n(from.data.begin() + source * bytes, bytes, to.data.begin() + row * bytes);
-  }
-  return to;
-}
-
-/// Rows of [heads, 3, D] as [3, heads, D]. Precondition: there are heads * 3 * D rows.
-Tensor withHeadsTogether(const Tensor& from, std::int64_t heads) {
-  constexpr std::int64_t kParts = 3;
-  const std::int64_t pieces = heads * kParts;
-  const auto bytes = from.data.size() / static_cast<std::size_t>(pieces);
-  Tensor to = from;
-  for (std::int64_t head = 0; head < heads; ++head)
-    for (std::int64_t part = 0; part < kParts; ++part)
-      std::copy_n(from.data.begin() + (head * kParts + part) * static_cast<std::int64_t>(bytes), bytes,
-                  to.data.begin() + (part * heads + head) * static_cast<std::int64_t>(bytes));
-  return to;
-}
 
 class WeightReader {
  public:

@@ -5,6 +5,7 @@
 #include "core/document/file_format.h"
 #include "core/export/model/model_weights.h"
 #include "core/export/model/weight_files.h"
+#include "core/export/model/weight_orders.h"
 #include "core/lowering/lowering.h"
 #include "core/sharding/rank_files.h"
 #include "core/tensor/safetensors.h"
@@ -13,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -20,6 +22,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fuseline {
 
@@ -47,13 +50,29 @@ std::int64_t headsOf(const Json& entry) {
   return number > 0 && number <= kMostHeads ? number : 0;
 }
 
+/// Empty: equal shares.
+std::vector<std::int64_t> sharesOf(const Json& entry) {
+  std::vector<std::int64_t> rows;
+  if (const auto found = entry.find("rows"); found != entry.end() && found->is_array())
+    for (const Json& each : *found)
+      if (each.is_number_integer()) rows.push_back(each.get<std::int64_t>());
+  return rows;
+}
+
+bool hasUsableShares(const Json& entry) {
+  if (!entry.contains("rows")) return true;
+  const std::vector<std::int64_t> rows = sharesOf(entry);
+  return rows.size() == entry["tensors"].size() &&
+         std::ranges::all_of(rows, [](std::int64_t each) { return each > 0; });
+}
+
 bool isEntry(const Json& entry) {
   const auto isText = [](const Json& value) { return value.is_string(); };
   return entry.is_object() && entry.contains("parameter") && entry["parameter"].is_string() &&
          entry.contains("order") && orderOf(entry) && entry.contains("tensors") && entry["tensors"].is_array() &&
          !entry["tensors"].empty() && std::ranges::all_of(entry["tensors"], isText) &&
          (!entry.contains("together") || entry["together"].is_string()) &&
-         (orderOf(entry) != WeightSource::Order::HeadsTogether || headsOf(entry) > 0);
+         (orderOf(entry) != WeightSource::Order::HeadsTogether || headsOf(entry) > 0) && hasUsableShares(entry);
 }
 
 /// The number of the layer for which the pattern gives this name; "" for a pattern without layers.
@@ -81,6 +100,7 @@ std::optional<WeightSource> sourceOf(const Json& table, const std::string& param
     WeightSource source{.parameter = parameter, .tensors = {}, .order = *orderOf(entry)};
     for (const Json& tensor : entry["tensors"]) source.tensors.push_back(withLayer(tensor.get<std::string>(), *layer));
     source.together = withLayer(entry.value("together", std::string()), *layer);
+    source.rows = sharesOf(entry);
     return source;
   }
   return std::nullopt;
@@ -151,6 +171,78 @@ Result<NamedTensors> readFiles(const std::filesystem::path& path) {
   return all;
 }
 
+/// Queries, keys and values are the only tensors that are joined with other sizes.
+bool isOfQkv(const WeightSource& source) {
+  return source.parameter.starts_with("layer{}.qkv.") && source.tensors.size() == 3;
+}
+
+/// A parameter as the files of its model store it: the inverse of what WeightReader does.
+class StoredParts {
+ public:
+  StoredParts(const WeightSource& source, std::int64_t heads) : m_source(source), m_heads(heads) {}
+
+  /// Errors: it cannot be divided as the table says.
+  Result<NamedTensors> of(const Tensor& parameter) {
+    const Shape& shape = parameter.spec.shape;
+    const bool isMatrix = shape.size() >= 2;
+    switch (m_source.order) {
+      case WeightSource::Order::AsStored: return divided(parameter, m_source.tensors);
+      case WeightSource::Order::Transposed:
+        return divided(isMatrix ? transposed(parameter) : parameter, m_source.tensors);
+      case WeightSource::Order::HeadsTogether:
+        if (shape.empty() || shape.front() % (3 * m_heads) != 0) return misfit(parameter);
+        return divided(withHeadsApart(parameter, m_heads), m_source.tensors);
+      case WeightSource::Order::PairsApart:
+        if (!isMatrix || shape[1] % 2 != 0) return misfit(parameter);
+        return divided(shape.size() > 2 ? transposed(withPairsBeside(parameter)) : withPairsBeside(parameter),
+                       m_source.tensors);
+      case WeightSource::Order::Experts: return ofExperts(parameter);
+    }
+    return misfit(parameter);
+  }
+
+ private:
+  Error misfit(const Tensor& parameter) const {
+    return {fmt::format("{}: {} cannot be divided into {} as in the model's files. Save it without --original-names.",
+                        m_source.parameter, toString(parameter.spec.shape), fmt::join(m_source.tensors, ", "))};
+  }
+
+  Result<NamedTensors> divided(const Tensor& whole, const std::vector<std::string>& names) const {
+    const auto count = static_cast<std::int64_t>(names.size());
+    if (count == 1) return NamedTensors{{names.front(), whole}};
+    if (whole.spec.shape.empty() || (m_source.rows.empty() && whole.spec.shape.front() % count != 0))
+      return misfit(whole);
+    const std::vector<std::int64_t> rows =
+        m_source.rows.empty() ? std::vector<std::int64_t>(names.size(), whole.spec.shape.front() / count)
+                              : m_source.rows;
+    if (std::accumulate(rows.begin(), rows.end(), std::int64_t{0}) != whole.spec.shape.front()) return misfit(whole);
+    NamedTensors parts;
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < names.size(); first += rows[i++])
+      parts.emplace_back(names[i], rowsOf(whole, first, rows[i]));
+    return parts;
+  }
+
+  Result<NamedTensors> ofExperts(const Tensor& parameter) const {
+    if (parameter.spec.shape.size() < 2) return misfit(parameter);
+    NamedTensors all;
+    for (std::int64_t expert = 0; expert < parameter.spec.shape.front(); ++expert) {
+      Tensor own = rowsOf(parameter, expert, 1);
+      own.spec.shape.erase(own.spec.shape.begin());
+      std::vector<std::string> names;
+      for (const std::string& pattern : m_source.tensors)
+        names.push_back(withNumber(pattern, kExpertMark, static_cast<std::size_t>(expert)));
+      Result<NamedTensors> parts = divided(own, names);
+      if (!parts) return parts;
+      std::ranges::move(*parts, std::back_inserter(all));
+    }
+    return all;
+  }
+
+  const WeightSource& m_source;
+  std::int64_t m_heads;
+};
+
 }  // namespace
 
 Json weightTable(const ModelForm& form) {
@@ -160,6 +252,8 @@ Json weightTable(const ModelForm& form) {
     Json entry = {{"parameter", source.parameter}, {"tensors", source.tensors}, {"order", order->second}};
     if (source.order == WeightSource::Order::HeadsTogether) entry["heads"] = form.heads;
     if (!source.together.empty()) entry["together"] = source.together;
+    if (isOfQkv(source))
+      entry["rows"] = {form.heads * form.headDim, form.groups * form.headDim, form.groups * form.headDim};
     table.push_back(std::move(entry));
   }
   return table;
@@ -202,6 +296,30 @@ Result<NamedTensors> readTensors(const PipelineDocument& document, const std::fi
   if (!weights) return weights.error();
   if (Result<void> added = addOthers(lowered.graph, stored, *files, weights->tensors); !added) return added.error();
   return std::move(weights->tensors);
+}
+
+Result<NamedTensors> withModelNames(const PipelineDocument& document, NamedTensors tensors) {
+  const Json table = weightTable(document);
+  if (table.empty())
+    return Error{
+        "--original-names: the pipeline has no names of a model. Import it from a config.json, or leave the "
+        "option out.",
+        ErrorKind::Usage};
+  std::int64_t heads = 1;
+  for (const Json& entry : table)
+    if (const std::int64_t given = headsOf(entry); given > 0) heads = given;
+  NamedTensors renamed;
+  for (auto& [name, tensor] : tensors) {
+    const std::optional<WeightSource> source = sourceOf(table, name);
+    if (!source) {
+      renamed.emplace_back(name, std::move(tensor));
+      continue;
+    }
+    Result<NamedTensors> parts = StoredParts(*source, heads).of(tensor);
+    if (!parts) return parts;
+    std::ranges::move(*parts, std::back_inserter(renamed));
+  }
+  return renamed;
 }
 
 }  // namespace fuseline

@@ -14,7 +14,8 @@ namespace fuseline {
 struct ModelForm;
 
 /// Section "weights" of the pipeline file: a list of {"parameter", "tensors", "order"}, as WeightSource; the heads of
-/// order heads_together are beside it as "heads", the tensor of all experts of order experts as "together".
+/// order heads_together are beside it as "heads", the tensor of all experts of order experts as "together", and the
+/// rows of each tensor as "rows" where they differ.
 Json weightTable(const ModelForm& form);
 /// The section of a document, without malformed entries; an empty list where it has none.
 Json weightTable(const PipelineDocument& document);
@@ -24,5 +25,9 @@ Json weightTable(const PipelineDocument& document);
 /// gradients that the file has, too, are kept. Errors: those of readSafetensors(), readRankFiles() and
 /// readModelWeights().
 Result<NamedTensors> readTensors(const PipelineDocument& document, const std::filesystem::path& path);
+
+/// The same tensors with the parameters under the names, and in the order, of the model's own files, which transformers
+/// loads; others keep their names. Errors (Usage): the pipeline has no table; a parameter does not fit it.
+Result<NamedTensors> withModelNames(const PipelineDocument& document, NamedTensors tensors);
 
 }  // namespace fuseline

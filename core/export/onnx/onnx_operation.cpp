@@ -148,6 +148,13 @@ void addReshape(OnnxGraph& graph, OnnxQuantization&) {
 void addSplit(OnnxGraph& graph, OnnxQuantization&) { addOnnxSplit(graph); }
 void addConcat(OnnxGraph& graph, OnnxQuantization&) { addOnnxConcat(graph); }
 
+/// ONNX's Expand repeats an axis that is there.
+void addExpand(OnnxGraph& graph, OnnxQuantization&) {
+  const OnnxValue row = graph.add("Unsqueeze", {graph.input(), graph.integers({-2})}, "row");
+  const std::int64_t count = graph.operation().attributes.integer("count");
+  graph.setOutput(0, graph.add("Expand", {row, graph.integers({count, 1})}, "rows"));
+}
+
 void addEmbedding(OnnxGraph& graph, OnnxQuantization&) { addOnnxEmbedding(graph); }
 void addTiedLinear(OnnxGraph& graph, OnnxQuantization&) { addOnnxTiedLinear(graph); }
 
@@ -172,6 +179,7 @@ constexpr std::array kOperations = {
     OnnxOperation{"Concat", addConcat},           OnnxOperation{"Embedding", addEmbedding},
     OnnxOperation{"TiedLinear", addTiedLinear},   OnnxOperation{"TopKRouter", addRouter},
     OnnxOperation{"MoEPermute", addPermute},      OnnxOperation{"MoEUnpermute", addUnpermute},
+    OnnxOperation{"Expand", addExpand},
 };
 
 Error refusal(const Node& node) {

@@ -167,10 +167,16 @@ ModuleText concatText(const Node& node) {
   return text;
 }
 
+ModuleText expandText(const Node& node) {
+  const std::int64_t count = node.attributes.integer("count");
+  return {.arguments = {"x"},
+          .forward = line(fmt::format("return x.unsqueeze(-2).expand(*x.shape[:-1], {}, x.shape[-1])", count))};
+}
+
 }  // namespace
 
 bool isTeModule(const Node& node) {
-  constexpr std::array kNames = {"DotProductAttention", "RotaryPositionEmbedding", "Split", "Concat"};
+  constexpr std::array kNames = {"DotProductAttention", "RotaryPositionEmbedding", "Split", "Concat", "Expand"};
   return isModelEnd(node) || isRouting(node) || std::ranges::find(kNames, node.operation->name) != kNames.end();
 }
 
@@ -181,6 +187,7 @@ std::string teModule(const Graph& graph, NodeId id, const std::string& className
   if (isModelEnd(node)) return modelEndModule(node, className);
   if (name == "DotProductAttention") return written(className, node, attentionText(node));
   if (name == "RotaryPositionEmbedding") return written(className, node, rotaryText(graph, node));
+  if (name == "Expand") return written(className, node, expandText(node));
   return written(className, node, name == "Split" ? splitText(node) : concatText(node));
 }
 

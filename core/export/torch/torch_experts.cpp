@@ -5,6 +5,7 @@
 #include "core/export/te/te_operation.h"
 #include "core/ops/grouped_form.h"
 #include "core/ops/moe_form.h"
+#include "core/ops/moe_loss_form.h"
 
 #include <algorithm>
 #include <array>
@@ -45,10 +46,19 @@ std::vector<std::string> routerArguments(const Graph& graph, const Node& node) {
   return arguments;
 }
 
+std::vector<std::string> auxLossArguments(const Node& node) {
+  const AuxLossForm form = auxLossForm(node.attributes);
+  std::vector<std::string> arguments = {number(form.layers), number(form.topk), pythonNumber(form.coeff),
+                                        pythonNumber(form.zLossCoeff)};
+  if (form.score != RouterScore::Softmax)
+    arguments.push_back("score=" + pythonText(node.attributes.text("score_function")));
+  return arguments;
+}
+
 }  // namespace
 
 bool isRouting(const Node& node) {
-  constexpr std::array kNames = {"TopKRouter", "MoEPermute", "MoEUnpermute"};
+  constexpr std::array kNames = {"TopKRouter", "MoEPermute", "MoEUnpermute", "MoEAuxLoss"};
   return std::ranges::find(kNames, node.operation->name) != kNames.end();
 }
 
@@ -56,6 +66,7 @@ PythonCall torchExperts(const Graph& graph, const Node& node) {
   PythonCall call{.callee = node.operation->name, .arguments = {}};
   if (call.callee == "GroupedLinear") call.arguments = groupedArguments(node);
   if (call.callee == "TopKRouter") call.arguments = routerArguments(graph, node);
+  if (call.callee == "MoEAuxLoss") call.arguments = auxLossArguments(node);
   if (call.callee != "MoEPermute") return call;
   const PermuteForm form = permuteForm(node.attributes);
   call.arguments = {number(form.numExperts), number(form.alignSize)};

@@ -155,6 +155,10 @@ Result<TorchMember> torchMember(const Graph& graph, NodeId id) {
     const std::vector<std::string> places(node.inputs.size(), "{}");
     return expressed(fmt::format("torch.cat([{}], dim=-1)", fmt::join(places, ", ")));
   }
+  if (name == "Expand") {
+    const std::int64_t count = node.attributes.integer("count");
+    return expressed(fmt::format("{{0}}.unsqueeze(-2).expand(*{{0}}.shape[:-1], {}, {{0}}.shape[-1])", count));
+  }
   if (name == "Dropout")
     return TorchMember{.constructor = {"torch.nn.Dropout", {pythonNumber(node.attributes.real("p"))}}};
   if (isRouting(node) || name == "GroupedLinear") return experts(graph, node);

@@ -24,6 +24,7 @@ std::set<std::string, std::less<>> scriptNames() {
   return {"Pipeline",
           "DotProductAttention",
           "GroupedLinear",
+          "MoEAuxLoss",
           "MoEPermute",
           "MoEUnpermute",
           "TopKRouter",

@@ -1,6 +1,6 @@
 // Kernel "MoEPermute": a counting sort of the slots, then a copy of each row; backward adds the rows of each token.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/moe_form.h"
+#include "kernels/common/moe_step.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/model/moved_rows.h"
 
@@ -16,66 +16,47 @@ namespace {
 
 class PermuteForward final : public Kernel {
  public:
-  PermuteForward(const CompileRequest& request, Binding x, Binding indices)
-      : m_form(permuteForm(request.member(0).attributes)),
-        m_x(std::move(x)),
-        m_indices(std::move(indices)),
-        m_y(findOperand(request, {0, OperandKind::Output, 0})),
-        m_map(findOperand(request, {0, OperandKind::Output, PermuteForm::kRowIdMap})),
-        m_sizes(findOperand(request, {0, OperandKind::Output, PermuteForm::kSplitSizes})),
-        m_threads(request.settings.threads) {}
+  PermuteForward(PermuteStep step, int threads) : m(std::move(step)), m_threads(threads) {}
 
   void run(Pointers pointers, std::byte*) override {
-    const std::span<const std::int64_t> indices = integersOf(m_indices, pointers);
-    const Result<Permutation> made = permutationOf(m_form, indices);
+    const std::span<const std::int64_t> indices = integersOf(m.indices, pointers);
+    const Result<Permutation> made = permutationOf(m.form, indices);
     if (!made) throw std::runtime_error(made.error().message);
-    if (m_map) std::ranges::copy(made->rowIdMap, reinterpret_cast<std::int64_t*>(m_map.at(pointers)));
-    if (m_sizes) std::ranges::copy(made->splitSizes, reinterpret_cast<std::int64_t*>(m_sizes.at(pointers)));
-    if (!m_y) return;
-    const std::vector<std::int64_t> slots = *slotsOfRows(made->rowIdMap, m_y.spec.rows());
-    copyRows({m_x.at(pointers), m_y.at(pointers), m_x.spec.cols(), m_x.spec.dtype, m_threads}, slots,
-             m_indices.spec.cols());
+    if (m.map) std::ranges::copy(made->rowIdMap, reinterpret_cast<std::int64_t*>(m.map.at(pointers)));
+    if (m.sizes) std::ranges::copy(made->splitSizes, reinterpret_cast<std::int64_t*>(m.sizes.at(pointers)));
+    if (!m.y) return;
+    const std::vector<std::int64_t> slots = *slotsOfRows(made->rowIdMap, m.y.spec.rows());
+    copyRows({m.x.at(pointers), m.y.at(pointers), m.x.spec.cols(), m.x.spec.dtype, m_threads}, slots,
+             m.indices.spec.cols());
   }
 
  private:
-  PermuteForm m_form;
-  Binding m_x, m_indices, m_y, m_map, m_sizes;
+  PermuteStep m;
   int m_threads;
 };
 
 class PermuteBackward final : public Kernel {
  public:
-  PermuteBackward(Binding map, Binding dy, Binding dx, int threads)
-      : m_map(std::move(map)), m_dy(std::move(dy)), m_dx(std::move(dx)), m_threads(threads) {}
+  PermuteBackward(PermuteStep step, int threads) : m(std::move(step)), m_threads(threads) {}
 
-  std::size_t workspaceBytes() const override { return movedRowsBytes(m_dx.spec.cols(), m_threads); }
+  std::size_t workspaceBytes() const override { return movedRowsBytes(m.dx.spec.cols(), m_threads); }
 
   void run(Pointers pointers, std::byte* workspace) override {
-    sumRows({m_dy.at(pointers), m_dx.at(pointers), m_dx.spec.cols(), m_dx.spec.dtype, m_threads},
-            integersOf(m_map, pointers), m_map.spec.cols(), {}, workspace);
+    sumRows({m.dy.at(pointers), m.dx.at(pointers), m.dx.spec.cols(), m.dx.spec.dtype, m_threads},
+            integersOf(m.map, pointers), m.map.spec.cols(), {}, workspace);
   }
 
  private:
-  Binding m_map, m_dy, m_dx;
+  PermuteStep m;
   int m_threads;
 };
 
-Result<std::unique_ptr<Kernel>> compileForward(const CompileRequest& request) {
-  const Result<Binding> x = requireOperand(request, {0, OperandKind::Input, 0});
-  if (!x) return x.error();
-  const Result<Binding> indices = requireOperand(request, {0, OperandKind::Input, PermuteForm::kIndices});
-  if (!indices) return indices.error();
-  return std::unique_ptr<Kernel>(std::make_unique<PermuteForward>(request, *x, *indices));
-}
-
-Result<std::unique_ptr<Kernel>> compileBackward(const CompileRequest& request) {
-  const Result<Binding> map = requireOperand(request, {0, OperandKind::Output, PermuteForm::kRowIdMap});
-  if (!map) return map.error();
-  const Result<Binding> dy = requireOperand(request, {0, OperandKind::GradOutput, 0});
-  if (!dy) return dy.error();
-  const Result<Binding> dx = requireOperand(request, {0, OperandKind::GradInput, 0});
-  if (!dx) return dx.error();
-  return std::unique_ptr<Kernel>(std::make_unique<PermuteBackward>(*map, *dy, *dx, request.settings.threads));
+Result<std::unique_ptr<Kernel>> compilePermute(const CompileRequest& request) {
+  Result<PermuteStep> step = permuteStep(request);
+  if (!step) return step.error();
+  if (request.step.phase == Phase::Forward)
+    return std::unique_ptr<Kernel>(std::make_unique<PermuteForward>(std::move(*step), request.settings.threads));
+  return std::unique_ptr<Kernel>(std::make_unique<PermuteBackward>(std::move(*step), request.settings.threads));
 }
 
 }  // namespace
@@ -84,7 +65,7 @@ KernelDef moe_permute() {
   return {
       .name = "MoEPermute",
       .phases = {Phase::Forward, Phase::Backward},
-      .compile = byPhase(compileForward, compileBackward),
+      .compile = compilePermute,
   };
 }
 

@@ -1,7 +1,7 @@
 // Kernel "MoEUnpermute": the weighted sum of each token's rows; backward a scaled copy for each row and dot products.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/moe_form.h"
 #include "core/tensor/tensor.h"
+#include "kernels/common/moe_step.h"
 #include "kernels/cpu/attention/attention_functions.h"
 #include "kernels/cpu/kernel_def.h"
 #include "kernels/cpu/model/moved_rows.h"
@@ -16,12 +16,8 @@ KernelDef moe_unpermute();
 
 namespace {
 
-constexpr int kRowIdMap = 1;  // slots of its inputs
-constexpr int kProbs = 2;
-
-struct UnpermuteParts {
-  Binding x, map, probs, y;
-  Binding dy, dx, dProbs;  // of backward
+/// The step, and the threads for it.
+struct UnpermuteParts : UnpermuteStep {
   int threads = 1;
 };
 
@@ -94,21 +90,11 @@ class UnpermuteBackward final : public Kernel {
 };
 
 Result<std::unique_ptr<Kernel>> compileUnpermute(const CompileRequest& request) {
-  const auto find = [&](OperandKind kind, int slot) { return findOperand(request, {0, kind, slot}); };
-  const Result<Binding> map = requireOperand(request, {0, OperandKind::Input, kRowIdMap});
-  if (!map) return map.error();
-  UnpermuteParts parts{.x = find(OperandKind::Input, 0),
-                       .map = *map,
-                       .probs = find(OperandKind::Input, kProbs),
-                       .y = find(OperandKind::Output, 0),
-                       .dy = find(OperandKind::GradOutput, 0),
-                       .dx = find(OperandKind::GradInput, 0),
-                       .dProbs = find(OperandKind::GradInput, kProbs),
-                       .threads = request.settings.threads};
-  const bool isForward = request.step.phase == Phase::Forward;
-  if ((isForward || parts.dProbs) && !parts.x) return missingOperand(request, {0, OperandKind::Input, 0});
-  if (isForward) return std::unique_ptr<Kernel>(std::make_unique<UnpermuteForward>(std::move(parts)));
-  if (!parts.dy) return missingOperand(request, {0, OperandKind::GradOutput, 0});
+  Result<UnpermuteStep> step = unpermuteStep(request);
+  if (!step) return step.error();
+  UnpermuteParts parts{std::move(*step), request.settings.threads};
+  if (request.step.phase == Phase::Forward)
+    return std::unique_ptr<Kernel>(std::make_unique<UnpermuteForward>(std::move(parts)));
   return std::unique_ptr<Kernel>(std::make_unique<UnpermuteBackward>(std::move(parts)));
 }
 

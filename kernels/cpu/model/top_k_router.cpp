@@ -1,7 +1,7 @@
 // Kernel "TopKRouter": a token a thread, in double precision; the experts' tokens are counted from the indices.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/moe_form.h"
 #include "core/tensor/tensor.h"
+#include "kernels/common/moe_step.h"
 #include "kernels/cpu/kernel_def.h"
 
 #include <algorithm>
@@ -20,10 +20,8 @@ namespace {
 /// Logits that are worth waking a thread for.
 constexpr std::int64_t kLogitsPerThread = 2048;
 
-struct RouterParts {
-  RouterForm form;
-  Binding x, bias, y, indices, counts;
-  Binding dy, dx, dBias;  // of backward
+/// The step, and the threads for it.
+struct RouterParts : RouterStep {
   int threads = 1;
 
   std::int64_t tokens() const { return x.spec.rows(); }
@@ -128,21 +126,11 @@ class RouterBackward final : public Kernel {
 };
 
 Result<std::unique_ptr<Kernel>> compileRouter(const CompileRequest& request) {
-  const auto find = [&](OperandKind kind, int slot) { return findOperand(request, {0, kind, slot}); };
-  RouterParts parts{.form = routerForm(request.member(0).attributes),
-                    .x = find(OperandKind::Input, 0),
-                    .bias = find(OperandKind::Parameter, 0),
-                    .y = find(OperandKind::Output, 0),
-                    .indices = find(OperandKind::Output, RouterForm::kIndices),
-                    .counts = find(OperandKind::Output, RouterForm::kTokensPerExpert),
-                    .dy = find(OperandKind::GradOutput, 0),
-                    .dx = find(OperandKind::GradInput, 0),
-                    .dBias = find(OperandKind::GradParameter, 0),
-                    .threads = request.settings.threads};
-  const bool isForward = request.step.phase == Phase::Forward;
-  if (!parts.x && (isForward || parts.dx)) return missingOperand(request, {0, OperandKind::Input, 0});
-  if (isForward) return std::unique_ptr<Kernel>(std::make_unique<RouterForward>(std::move(parts)));
-  if (parts.dx && !parts.indices) return missingOperand(request, {0, OperandKind::Output, RouterForm::kIndices});
+  Result<RouterStep> step = routerStep(request);
+  if (!step) return step.error();
+  RouterParts parts{std::move(*step), request.settings.threads};
+  if (request.step.phase == Phase::Forward)
+    return std::unique_ptr<Kernel>(std::make_unique<RouterForward>(std::move(parts)));
   return std::unique_ptr<Kernel>(std::make_unique<RouterBackward>(std::move(parts)));
 }
 

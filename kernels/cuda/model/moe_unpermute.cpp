@@ -1,7 +1,7 @@
 // Kernel "MoEUnpermute": the weighted sum of each token's rows; backward a scaled copy for each row and dot products.
 // The host checks the map in the first run: it stays the same from run to run, as all that a run computes.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/moe_form.h"
+#include "kernels/common/moe_step.h"
 #include "kernels/cuda/attention/run_counts.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/kernel_def.h"
@@ -16,13 +16,7 @@ KernelDef moe_unpermute();
 
 namespace {
 
-constexpr int kRowIdMap = 1;  // slots of its inputs
-constexpr int kProbs = 2;
-
-struct UnpermuteParts {
-  Binding x, map, probs, y;
-  Binding dy, dx, dProbs;  // of backward
-
+struct UnpermuteParts : UnpermuteStep {
   /// Rows of this element type and width, with the token's weights.
   MovedRows rows(const TensorSpec& from, const TensorSpec& to, Pointers pointers) const {
     return {.element = elementOf(from.dtype),
@@ -102,20 +96,11 @@ class UnpermuteBackward final : public Kernel {
 };
 
 Result<std::unique_ptr<Kernel>> compileUnpermute(const CompileRequest& request) {
-  const auto find = [&](OperandKind kind, int slot) { return findOperand(request, {0, kind, slot}); };
-  const Result<Binding> map = requireOperand(request, {0, OperandKind::Input, kRowIdMap});
-  if (!map) return map.error();
-  UnpermuteParts parts{.x = find(OperandKind::Input, 0),
-                       .map = *map,
-                       .probs = find(OperandKind::Input, kProbs),
-                       .y = find(OperandKind::Output, 0),
-                       .dy = find(OperandKind::GradOutput, 0),
-                       .dx = find(OperandKind::GradInput, 0),
-                       .dProbs = find(OperandKind::GradInput, kProbs)};
-  const bool isForward = request.step.phase == Phase::Forward;
-  if ((isForward || parts.dProbs) && !parts.x) return missingOperand(request, {0, OperandKind::Input, 0});
-  if (isForward) return std::unique_ptr<Kernel>(std::make_unique<UnpermuteForward>(std::move(parts), request.device));
-  if (!parts.dy) return missingOperand(request, {0, OperandKind::GradOutput, 0});
+  Result<UnpermuteStep> step = unpermuteStep(request);
+  if (!step) return step.error();
+  UnpermuteParts parts{std::move(*step)};
+  if (request.step.phase == Phase::Forward)
+    return std::unique_ptr<Kernel>(std::make_unique<UnpermuteForward>(std::move(parts), request.device));
   return std::unique_ptr<Kernel>(std::make_unique<UnpermuteBackward>(std::move(parts), request.device));
 }
 
@@ -123,7 +108,7 @@ Verdict supports(const KernelQuery& query) {
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   const Node& node = query.graph.node(query.members[0]);
   const auto specOf = [&](int slot) { return query.graph.value(node.inputs[static_cast<std::size_t>(slot)]).spec; };
-  if (specOf(0).rows() < kMost && specOf(kRowIdMap).numElements() < kMost) return Verdict::yes();
+  if (specOf(0).rows() < kMost && specOf(UnpermuteStep::kRowIdMap).numElements() < kMost) return Verdict::yes();
   return Verdict::no("MoEUnpermute: x has 2^31 rows or more, or row_id_map as many elements.");
 }
 

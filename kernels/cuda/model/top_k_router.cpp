@@ -1,6 +1,6 @@
 // Kernel "TopKRouter": a warp a token; the experts' tokens are counted on the way.
 // SPDX-License-Identifier: Apache-2.0
-#include "core/ops/moe_form.h"
+#include "kernels/common/moe_step.h"
 #include "kernels/cuda/attention/run_counts.h"
 #include "kernels/cuda/elementwise/elementwise_program.h"
 #include "kernels/cuda/kernel_def.h"
@@ -17,16 +17,10 @@ KernelDef top_k_router();
 
 namespace {
 
-struct RouterParts {
-  RouterForm form;
-  Binding x, bias, y, indices, counts;
-  Binding dy, dx, dBias;  // of backward
-};
-
 class RouterKernel final : public Kernel {
  public:
-  RouterKernel(RouterParts parts, Phase phase, const DeviceContext& device)
-      : m(std::move(parts)), m_phase(phase), m_device(device) {}
+  RouterKernel(RouterStep step, Phase phase, const DeviceContext& device)
+      : m(std::move(step)), m_phase(phase), m_device(device) {}
 
   void run(Pointers pointers, std::byte*) override {
     if (m_phase == Phase::Forward) return runForward(pointers);
@@ -76,28 +70,15 @@ class RouterKernel final : public Kernel {
                      m_device.stream);
   }
 
-  RouterParts m;
+  RouterStep m;
   Phase m_phase;
   const DeviceContext& m_device;
 };
 
 Result<std::unique_ptr<Kernel>> compileRouter(const CompileRequest& request) {
-  const auto find = [&](OperandKind kind, int slot) { return findOperand(request, {0, kind, slot}); };
-  RouterParts parts{.form = routerForm(request.member(0).attributes),
-                    .x = find(OperandKind::Input, 0),
-                    .bias = find(OperandKind::Parameter, 0),
-                    .y = find(OperandKind::Output, 0),
-                    .indices = find(OperandKind::Output, RouterForm::kIndices),
-                    .counts = find(OperandKind::Output, RouterForm::kTokensPerExpert),
-                    .dy = find(OperandKind::GradOutput, 0),
-                    .dx = find(OperandKind::GradInput, 0),
-                    .dBias = find(OperandKind::GradParameter, 0)};
-  const Phase phase = request.step.phase;
-  const bool isForward = phase == Phase::Forward;
-  if (!parts.x && (isForward || parts.dx)) return missingOperand(request, {0, OperandKind::Input, 0});
-  if (!isForward && parts.dx && !parts.indices)
-    return missingOperand(request, {0, OperandKind::Output, RouterForm::kIndices});
-  return std::unique_ptr<Kernel>(std::make_unique<RouterKernel>(std::move(parts), phase, request.device));
+  Result<RouterStep> step = routerStep(request);
+  if (!step) return step.error();
+  return std::unique_ptr<Kernel>(std::make_unique<RouterKernel>(std::move(*step), request.step.phase, request.device));
 }
 
 Verdict supports(const KernelQuery& query) {

@@ -35,6 +35,11 @@ ENCODER = {"hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2, "
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
 YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16}
+# A parameter without a gradient.
+BUFFER = "route.expert_bias"
+LATENT = {**{key: value for key, value in DECODER.items() if key != "head_dim"}, "num_key_value_heads": 6,
+          "kv_lora_rank": 16, "qk_nope_head_dim": 12, "qk_rope_head_dim": 8, "v_head_dim": 10, "n_routed_experts": 8,
+          "moe_intermediate_size": 24, "first_k_dense_replace": 1}
 TYPES = ["sliding_attention", "full_attention", "sliding_attention"]
 SOFT = {"query_pre_attn_scalar": 24, "sliding_window": 5, "layer_types": TYPES}
 
@@ -66,6 +71,15 @@ def deit_without_pooler(config):
 
 def siglip_encoder(config):
     return transformers.SiglipVisionModel(config)
+
+
+def deepseek_with_bias(config):
+    """The bias that only chooses experts is a buffer, and 0 at first."""
+    model = transformers.DeepseekV3ForCausalLM(config)
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            torch.nn.init.uniform_(buffer, -0.3, 0.3)
+    return model
 
 
 def save_gradients(model, folder):
@@ -100,12 +114,15 @@ class Models(unittest.TestCase):
             safetensors.torch.save_file({**stored, **inputs}, folder / "all.safetensors")
             run = fuseline("run", pipeline, "--set", f"B={BATCH}", "--set", f"S={TOKENS}", "--iterations", 1,
                            "--no-peaks", "--tensors", folder / "all.safetensors", "--dump", folder / "dump.safetensors",
-                           check=False)
+                           "--save", folder / "saved.safetensors", "--original-names", check=False)
             self.assertEqual(run.returncode, 0, run.stderr)
+            self.check_saved(safetensors.torch.load_file(folder / "saved.safetensors"), stored, tensors)
             self.check_module(pipeline, folder)
             dump = safetensors.torch.load_file(folder / "dump.safetensors")
+            tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(BUFFER)}
             expected |= {f"grad.{name}": tensor
-                         for name, tensor in safetensors.torch.load_file(folder / "g.safetensors").items()}
+                         for name, tensor in safetensors.torch.load_file(folder / "g.safetensors").items()
+                         if name in tensors}
             operations = len(json.loads(pipeline.read_text(encoding="utf-8"))["pipeline"]["ops"])
         self.assertEqual(len(tensors), sum(name.startswith("grad.") and name[5:] in tensors for name in expected))
         errors = {f"{variant}/{name}": self.error(dump, variant, name, tensor)
@@ -114,6 +131,15 @@ class Models(unittest.TestCase):
         print(f"  {config.model_type}: {operations} ops of the pipeline, {len(errors)} tensors, largest error "
               f"{errors[worst]:.1e} in {worst}")
         self.assertLess(errors[worst], TOLERANCE, worst)
+
+    def check_saved(self, saved, stored, tensors):
+        """The tensors of the model's own file, all parameters of the pipeline among them. A model without a head has no
+        prefix in its names; transformers loads both."""
+        for name, tensor in saved.items():
+            own = name if name in stored else name.partition(".")[2]
+            self.assertTrue(torch.equal(tensor, stored[own].reshape(tensor.shape)), name)
+        self.assertEqual(sum(tensor.numel() for tensor in saved.values()),
+                         sum(tensor.numel() for tensor in tensors.values()))
 
     def check_module(self, pipeline, folder):
         """The module of PyTorch, with the weights under the original names, against the run."""
@@ -137,6 +163,8 @@ class Models(unittest.TestCase):
         def outputs(model):
             result = model(input_ids=ids)
             loss = torch.nn.functional.cross_entropy(result.logits.reshape(-1, VOCABULARY), labels.reshape(-1))
+            if getattr(config, "output_router_logits", False):
+                loss = loss + config.router_aux_loss_coef * result.aux_loss
             return loss, {"loss": loss.detach(), logits: result.logits.detach()}
 
         self.compare(kind, config, {"input_ids": ids, "labels": labels}, outputs)
@@ -163,19 +191,35 @@ class Models(unittest.TestCase):
 
     def test_mixtral(self):
         self.language_model(transformers.MixtralForCausalLM,
-                            transformers.MixtralConfig(**DECODER, num_local_experts=6, num_experts_per_tok=2))
+                            transformers.MixtralConfig(**DECODER, num_local_experts=6, num_experts_per_tok=2,
+                                                       output_router_logits=True, router_aux_loss_coef=0.3))
 
     def test_qwen2_moe(self):
         """With a dense layer, and without normalization."""
         self.language_model(transformers.Qwen2MoeForCausalLM,
                             transformers.Qwen2MoeConfig(**{**DECODER, "head_dim": 8}, num_experts=6,
                                                         num_experts_per_tok=3, moe_intermediate_size=24,
-                                                        shared_expert_intermediate_size=40, mlp_only_layers=[1]))
+                                                        shared_expert_intermediate_size=40, mlp_only_layers=[1],
+                                                        output_router_logits=True, router_aux_loss_coef=0.3))
 
     def test_qwen3_moe(self):
         self.language_model(transformers.Qwen3MoeForCausalLM,
                             transformers.Qwen3MoeConfig(**DECODER, num_experts=8, num_experts_per_tok=2,
                                                         moe_intermediate_size=24, norm_topk_prob=True))
+
+    def test_deepseek_v3(self):
+        """Latent attention, groups, a bias, a dense layer and a shared expert."""
+        rope = {**YARN, "mscale": 0.7, "mscale_all_dim": 1.0}
+        self.language_model(deepseek_with_bias,
+                            transformers.DeepseekV3Config(**LATENT, q_lora_rank=20, n_group=4, topk_group=2,
+                                                          num_experts_per_tok=4, n_shared_experts=1,
+                                                          routed_scaling_factor=1.5, rope_parameters=rope))
+
+    def test_deepseek_v2(self):
+        """Queries of full rank, no groups, and two experts for all tokens."""
+        self.language_model(transformers.DeepseekV2ForCausalLM,
+                            transformers.DeepseekV2Config(**LATENT, q_lora_rank=None, num_experts_per_tok=3,
+                                                          n_shared_experts=2, topk_method="greedy"))
 
     def test_gpt_oss(self):
         self.language_model(transformers.GptOssForCausalLM,

@@ -50,6 +50,22 @@ def router(op):
     return run
 
 
+def aux_loss(op):
+    attributes = op.attributes
+    layers, kind = int(attributes["num_layers"]), attributes["score_function"]
+
+    def run(*inputs):
+        logits = torch.cat([x.float().flatten(0, -2) for x in inputs[:layers]])
+        load = torch.stack(inputs[layers:]).sum(0).float()
+        scores = SCORES[kind](logits)
+        scores = scores if kind == "softmax" else scores / (scores.sum(-1, keepdim=True) + 1e-20)
+        tokens, num_experts = logits.shape
+        balance = (load * scores.sum(0)).sum() * num_experts / (int(attributes["topk"]) * tokens**2)
+        return attributes["coeff"] * balance + attributes["z_loss_coeff"] * logits.logsumexp(-1).square().mean()
+
+    return run
+
+
 def permute(op, pipeline):
     num_experts, align = int(op.attributes["num_experts"]), int(op.attributes["align_size"])
     num_rows = pipeline.edges[op.outputs[0]].shape[0]

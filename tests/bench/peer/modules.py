@@ -289,12 +289,14 @@ def function_of(op, pipeline, groups, linear):
         "RotaryPositionEmbedding": lambda: attention.Rotary(op, pipeline.edges[op.inputs[0]].shape),
         "Split": lambda: lambda x: x.split(op.attributes["sizes"], -1),
         "Concat": lambda: lambda *x: torch.cat(x, -1),
+        "Expand": lambda: lambda x: x.unsqueeze(-2).expand(pipeline.edges[op.outputs[0]].shape),
         "Embedding": lambda: model_ends.embedding(op),
         "TiedLinear": lambda: F.linear,
         "CrossEntropy": lambda: model_ends.cross_entropy(op),
         "TopKRouter": lambda: experts.router(op),
         "MoEPermute": lambda: experts.permute(op, pipeline),
         "MoEUnpermute": lambda: experts.unpermute(op),
+        "MoEAuxLoss": lambda: experts.aux_loss(op),
         "Reshape": lambda: lambda x: x.reshape(pipeline.edges[op.outputs[0]].shape),
     }
     return makers.get(kind, lambda: identity)()

@@ -173,6 +173,37 @@ TEST(MixtureOfExperts, SplitsRowsBySizesOfTheRun) {
   }
 }
 
+// ---- MoEAuxLoss
+
+/// Four tokens with two of four experts each.
+RunResults auxLossOf(const AttributeValues& attributes, const std::shared_ptr<Backend>& backend) {
+  AttributeValues given = attributes;
+  given.emplace_back("topk", std::int64_t{2});
+  const Graph graph = sampleGraph(sampleOf("MoEAuxLoss", given, {{DType::F32, {4, 4}}, {DType::I64, {4}}}), DType::F32,
+                                  ExecutionMode::Training);
+  return runPlan(graph, unfused(graph), backend, 1,
+                 {{"x", numbers({4, 4}, {1, 2, .5, -1, 0, 0, 0, 0, -2, .25, 3, 1.5, 1.5, -.5, .5, 1})},
+                  {"tokens_per_expert", counts({4}, {3, 2, 1, 2})}});
+}
+
+std::vector<double> rowOf(const RunResults& results, std::size_t row) {
+  const std::vector<double>& gradients = results.at("grad.x");
+  return {gradients.begin() + static_cast<std::ptrdiff_t>(4 * row),
+          gradients.begin() + static_cast<std::ptrdiff_t>(4 * row + 4)};
+}
+
+TEST(MoEAuxLoss, IsThatOfTransformerEngineAndPyTorch) {
+  for (const auto& backend : backends()) {
+    const RunResults load = auxLossOf({{"coeff", 0.01}}, backend);
+    expectNear(load.at("y"), {.0095251584});
+    expectNear(rowOf(load, 0), {.25553556e-3, -.06720737e-3, -.18498214e-3, -.00334606e-3});
+    expectNear(rowOf(load, 3), {.41496752e-3, -.02402486e-3, -.28327070e-3, -.10767195e-3});
+    const RunResults squares = auxLossOf({{"coeff", 0.0}, {"z_loss_coeff", 1e-3}}, backend);
+    expectNear(squares.at("y"), {.0059516600});
+    expectNear(rowOf(squares, 0), {.27971964e-3, .76035683e-3, .16965854e-3, .03785594e-3});
+  }
+}
+
 // ---- MoEPermute and MoEUnpermute
 
 TEST(MoEPermute, DropsSlotsAndGivesTheRestToTheLastExpert) {

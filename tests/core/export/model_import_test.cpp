@@ -5,6 +5,8 @@
 #include "core/export/any_document.h"
 #include "core/export/model/model_architectures.h"
 #include "core/export/model/weight_map.h"
+#include "core/lowering/lowering.h"
+#include "core/runtime/bindings.h"
 #include "core/tensor/safetensors.h"
 #include "tests/support/temporary_folder.h"
 
@@ -138,7 +140,35 @@ TEST(ModelImport, RefusesExpertsThatDoNotFitAndMissingOps) {
   config["num_experts_per_tok"] = 9;
   EXPECT_NE(refusal(config).find("expected at most num_experts, 8"), std::string::npos) << refusal(config);
   EXPECT_NE(refusal(with(small("qwen3_moe"), {{"mlp_only_layers", -1}})).find("missing"), std::string::npos);
-  EXPECT_NE(refusal(small("deepseek_v3")).find("multi-head latent attention"), std::string::npos);
+}
+
+const Json kLatent = {
+    {"kv_lora_rank", 16},          {"qk_nope_head_dim", 12},    {"qk_rope_head_dim", 8}, {"v_head_dim", 10},
+    {"n_routed_experts", 8},       {"num_experts_per_tok", 4},  {"n_group", 4},          {"topk_group", 2},
+    {"moe_intermediate_size", 24}, {"first_k_dense_replace", 1}};
+
+TEST(ModelImport, WritesLatentAttentionAsOps) {
+  const ImportedPipeline pipeline = imported(with(small("deepseek_v3"), kLatent));
+  EXPECT_EQ(layersOf(pipeline.document), (Names{"DenseLayer", "Layer", "Layer", "Layer"}));
+  EXPECT_EQ(opOf(pipeline, "Layer", "attention").attributes["kv_channels"], (Json{"DN + DR", "DV"}));
+  EXPECT_EQ(opOf(pipeline, "Layer", "k_shared").operation, "Expand");
+  EXPECT_EQ(opOf(pipeline, "Layer", "rope_q").attributes["interleaved"], true);
+  const Json router = opOf(pipeline, "Layer", "route").attributes;
+  EXPECT_EQ(router["num_groups"], 4);
+  EXPECT_EQ(router["expert_bias"], true);
+}
+
+/// TopKRouter adds as many scores of a group as it takes experts of one; the models add two, or take the largest.
+TEST(ModelImport, RefusesRoutersThatNoOpHas) {
+  const Json three = {{"num_experts_per_tok", 3}};
+  EXPECT_NE(refusal(with(with(small("deepseek_v3"), kLatent), three)).find("half of num_experts_per_tok"),
+            std::string::npos);
+  EXPECT_NE(refusal(with(with(small("deepseek_v3"), kLatent), {{"scoring_func", "relu"}})).find("expected sigmoid"),
+            std::string::npos);
+  EXPECT_NE(refusal(with(with(small("deepseek_v2"), kLatent), {{"topk_method", "group_limited_greedy"}}))
+                .find("expected greedy"),
+            std::string::npos);
+  EXPECT_NE(refusal(small("deepseek_v3")).find("kv_lora_rank is missing"), std::string::npos);
 }
 
 TEST(ModelImport, RefusesAnUnknownArchitectureWithThoseItKnows) {
@@ -295,6 +325,41 @@ TEST_F(ModelWeights, InMxfp4AreDecodedForARun) {
   const std::vector<double> down = found.at("layer0.experts_fc2.weight").toDoubles();
   EXPECT_EQ(down[0], -12.0);
   EXPECT_EQ(down[32], 1.0);
+}
+
+/// Joined, transposed, with heads together, by expert, and in pairs.
+TEST_F(ModelWeights, ComeBackFromTheModelsOwnNames) {
+  const Json gpt2 = {{"model_type", "gpt2"}, {"vocab_size", 5}, {"n_embd", 8},
+                     {"n_head", 2},          {"n_layer", 2},    {"n_positions", 4}};
+  const Json oss = with(small("gpt_oss"), {{"num_local_experts", 3}, {"num_experts_per_tok", 2}});
+  const std::filesystem::path file = m_folder.path() / "saved.safetensors";
+  for (const Json& config : {small("llama"), gpt2, with(small("gpt_neox"), {{"num_key_value_heads", 6}}),
+                             with(small("qwen3_moe"), kExperts), oss, with(small("deepseek_v3"), kLatent)}) {
+    const PipelineDocument document = parseDocument(serialize(imported(config).document)).document;
+    const LoweredGraph lowered = lower(document, {.pass = ExecutionMode::Inference});
+    const NamedTensors parameters = parametersOf(lowered.graph, *makeBindings(lowered.graph, 3));
+    const Result<NamedTensors> renamed = withModelNames(document, parameters);
+    ASSERT_TRUE(renamed) << renamed.error().message;
+    EXPECT_TRUE(std::ranges::none_of(*renamed, [](const auto& each) { return each.first.starts_with("layer"); }));
+    ASSERT_TRUE(writeSafetensors(file, *renamed));
+    const Result<NamedTensors> read = readTensors(document, file);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->size(), parameters.size());
+    const std::map<std::string, Tensor> found(read->begin(), read->end());
+    for (const auto& [name, tensor] : parameters) EXPECT_EQ(found.at(name).data, tensor.data) << config << name;
+  }
+}
+
+TEST_F(ModelWeights, AreSavedUnderOriginalNamesOnlyWhereTheyFit) {
+  const PipelineDocument document = imported(small("llama")).document;
+  const auto refused = [&](const PipelineDocument& pipeline, const std::string& name, const Shape& shape) {
+    const Result<NamedTensors> result = withModelNames(pipeline, {{name, Tensor::zeros({DType::F32, shape})}});
+    return result ? "no refusal" : result.error().message;
+  };
+  EXPECT_NE(refused(document, "layer0.qkv.weight", {161, 48}).find("cannot be divided into"), std::string::npos);
+  EXPECT_NE(refused(document, "layer0.fc1.weight", {3, 48}).find("cannot be divided into"), std::string::npos);
+  EXPECT_EQ(refused(document, "another", {3}), "no refusal");
+  EXPECT_NE(refused({}, "another", {3}).find("no names of a model"), std::string::npos);
 }
 
 TEST(WeightTable, NamesATensorForEachExpertAndTheOneOfAll) {
