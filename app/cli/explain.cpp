@@ -3,6 +3,7 @@
 #include "app/cli/pipeline_options.h"
 #include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
+#include "core/fusion/broken_chains.h"
 #include "core/fusion/instance_lines.h"
 #include "core/fusion/node_name.h"
 #include "core/fusion/report_schema.h"
@@ -96,11 +97,20 @@ void printPartOf(const Graph& graph, const Attempt& attempt, Context& context) {
             Style::Plain, context);
 }
 
+void printSharedReason(const Attempts& attempts, Context& context) {
+  const BrokenChains chains = brokenChains(attempts);
+  context.out << fmt::format("  · {} rules, {}\n", attempts.size(), outcomeName(Outcome::BrokenChain));
+  context.out << wrappedLines(
+                     fmt::format("      {}; a rule would need {}.", visibleText(chains.reason), chains.rulesNeeds), 0)
+              << '\n';
+}
+
 void printSection(const OpenedPipeline& pipeline, const Section& section, Context& context) {
   context.out << styled(section.title, Style::Bold, context.hasColour) << '\n';
   for (const Attempt* attempt : section.partOf) printPartOf(pipeline.graph(), *attempt, context);
   if (section.attempts.empty() && section.partOf.empty()) context.out << "  No rule begins with this op.\n";
-  for (const Attempt* attempt : section.attempts) print(pipeline, *attempt, context);
+  for (const Attempts& same : groupedByReason(section.attempts))
+    same.size() > 1 ? printSharedReason(same, context) : print(pipeline, *same.front(), context);
 }
 
 /// Sections of the same op in instances of a block, once.

@@ -1,5 +1,6 @@
 // A fusion report as a tree, as JSON and as Graphviz DOT.
 // SPDX-License-Identifier: Apache-2.0
+#include "core/fusion/broken_chains.h"
 #include "core/fusion/fuser.h"
 #include "core/fusion/instance_lines.h"
 #include "core/fusion/report_schema.h"
@@ -8,6 +9,7 @@
 #include "core/support/text.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -79,6 +81,26 @@ std::string attemptText(const Graph& graph, const Attempt& attempt, std::size_t 
                                : fmt::format("  {}: {}{}", outcomeName(attempt.outcome),
                                              shellExplanation(graph, attempt), sameElsewhere(graph, attempt, count));
   return fmt::format("  {} {}{}\n", isFused ? "✓" : "·", head, body);
+}
+
+/// Attempts of one reason: "· fc1  broken chain: After fc1 (BasicLinear) comes ...; these rules need ..."
+std::string sharedReasonText(const Graph& graph, const std::vector<const Attempt*>& attempts, std::size_t count) {
+  const BrokenChains chains = brokenChains(attempts);
+  const std::string head = fmt::format("{:<38} {}", fmt::format("{} rules", attempts.size()),
+                                       fmt::join(idListOf(graph, chains.first->nodes), " + "));
+  return fmt::format("  · {}  {}: {}; a rule would need {}.{}\n", head, outcomeName(Outcome::BrokenChain),
+                     chains.reason, chains.rulesNeeds, sameElsewhere(graph, *chains.first, count));
+}
+
+/// counts: by attempt, how many say the same.
+std::string attemptsText(const Graph& graph, const std::map<const Attempt*, std::size_t>& counts,
+                         const std::vector<const Attempt*>& attempts, const DeviceModel& device) {
+  std::string text;
+  for (const std::vector<const Attempt*>& same : groupedByReason(attempts)) {
+    const std::size_t count = counts.at(same.front());
+    text += same.size() > 1 ? sharedReasonText(graph, same, count) : attemptText(graph, *same.front(), count, device);
+  }
+  return text;
 }
 
 Json toJson(const std::optional<Saving>& saving, const DeviceModel& device) {
@@ -270,10 +292,14 @@ std::string planTree(const Graph& graph, const FusionReport& report) {
 }
 
 std::string toTree(const Graph& graph, const FusionReport& report) {
-  std::string text = planTree(graph, report) + "attempts\n";
-  for (const std::vector<std::size_t>& group : groupsOf(attemptKeys(graph, report.attempts, report.device)))
-    text += attemptText(graph, report.attempts[group.front()], group.size(), report.device);
-  return text + deviceText(report.device);
+  std::vector<const Attempt*> attempts;
+  std::map<const Attempt*, std::size_t> counts;
+  for (const std::vector<std::size_t>& group : groupsOf(attemptKeys(graph, report.attempts, report.device))) {
+    attempts.push_back(&report.attempts[group.front()]);
+    counts.emplace(attempts.back(), group.size());
+  }
+  return planTree(graph, report) + "attempts\n" + attemptsText(graph, counts, attempts, report.device) +
+         deviceText(report.device);
 }
 
 Json planJson(const Graph& graph, const FusionReport& report) {
